@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Types of the compute plane: what passes between the RPC engine and the kernels in their sockets, and the messages of the
+// region set-up protocol (NAAICE MRSP; all integers big-endian on the wire).
+package compute_pkg;
+  import memory_pkg::*;
+
+  // ---- jobs ----
+
+  typedef logic [6:0] function_code_t;   // 1..127, bits 6..0 of the immediate
+  typedef logic [7:0] tag_t;             // names a job in flight; returned with its result
+
+  // A job is one packet of these, one a region in index order, internal regions last. Constant in it: tag, function_code, user.
+  typedef struct packed {
+    tag_t           tag;
+    function_code_t function_code;
+    logic [23:0]    user;          // the caller's own bits of the immediate (31..8)
+    logic           last;          // last region of the job
+    logic           input_;        // the caller writes it
+    logic           output_;       // the caller gets it back
+    logic           internal_;     // scratch: the caller never sees it
+    addr_t          addr;
+    logic [31:0]    size;          // bytes
+  } job_t;
+
+  // Result codes (NAAICE: 0x00..0x0f reserved, 0x10..0x7f the kernel's own).
+  localparam logic [6:0] RESULT_SUCCESS          = 7'h00;
+  localparam logic [6:0] RESULT_SOCKET_UNAVAIL   = 7'h01;
+  localparam logic [6:0] RESULT_KERNEL_TIMEOUT   = 7'h02;
+  localparam logic [6:0] RESULT_UNKNOWN_FUNCTION = 7'h03;
+  localparam logic [6:0] RESULT_BAD_ARGUMENTS    = 7'h10;
+  localparam logic [6:0] RESULT_REGION_TOO_SMALL = 7'h11;
+  localparam logic [6:0] RESULT_MEMORY_ERROR     = 7'h12;
+
+  typedef struct packed {
+    tag_t       tag;
+    logic [6:0] code;
+  } done_t;
+
+  // The part of memory that a socket may touch: [base, base + size). Closed: size 0.
+  typedef struct packed {
+    addr_t       base;
+    logic [ADDR_W-1:0] size;
+  } window_t;
+
+  // ---- region set-up messages ----
+  localparam logic [7:0] MRSP_ERR = 8'h00;
+  localparam logic [7:0] MRSP_AAR = 8'h01;   // advertise and request, caller -> device
+  localparam logic [7:0] MRSP_A   = 8'h02;   // advertise, device -> caller
+
+  typedef struct packed {
+    logic [7:0]  msg_type;
+    logic [7:0]  count;
+    logic [15:0] pad;
+  } mrsp_head_t;
+
+  typedef struct packed {
+    logic [3:0] reserved;
+    logic       output_;
+    logic       input_;
+    logic       single_send;
+    logic       internal_;
+  } region_flags_t;
+
+  typedef struct packed {
+    region_flags_t flags;
+    logic [55:0]   requested_addr;
+    logic [63:0]   host_addr;
+    logic [31:0]   host_rkey;
+    logic [31:0]   size;
+  } mrsp_request_t;    // 24 bytes, one a region in an AAR
+
+  typedef struct packed {
+    logic [63:0]   addr;
+    logic [31:0]   rkey;
+    logic [31:0]   size;
+  } mrsp_advert_t;     // 16 bytes, one a region that is not internal in an A
+
+  // ---- events for the counters ----
+  typedef struct packed {
+    logic regions_granted;
+    logic regions_refused;
+    logic call_started;
+    logic call_finished;
+    logic call_failed;
+    logic message_malformed;
+    logic immediate_ignored;     // start while a call runs, or before set-up
+  } rpc_events_t;
+endpackage

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Types of the packet plane: headers as packed structs in network order, fields named as in the standards, and the two
+// streams in which every frame passes between the packet plane and a protocol.
+package packet_pkg;
+
+  typedef logic [47:0] mac_t;
+  typedef logic [31:0] ipv4_addr_t;
+
+  localparam mac_t MAC_BROADCAST = '1;
+
+  // ---- Ethernet (IEEE 802.3) ----
+  typedef enum logic [15:0] {
+    ETHERTYPE_IPV4 = 16'h0800,
+    ETHERTYPE_ARP  = 16'h0806
+  } ethertype_e;
+
+  typedef struct packed {
+    mac_t        dst;
+    mac_t        src;
+    logic [15:0] ethertype;
+  } eth_hdr_t;
+  localparam int unsigned ETH_HDR_BYTES = $bits(eth_hdr_t) / 8;  // 14
+
+  // ---- ARP for IPv4 over Ethernet (RFC 826) ----
+  typedef struct packed {
+    logic [15:0] htype;
+    logic [15:0] ptype;
+    logic [7:0]  hlen;
+    logic [7:0]  plen;
+    logic [15:0] oper;
+    mac_t        sha;
+    ipv4_addr_t  spa;
+    mac_t        tha;
+    ipv4_addr_t  tpa;
+  } arp_hdr_t;
+  localparam int unsigned ARP_HDR_BYTES = $bits(arp_hdr_t) / 8;  // 28
+
+  // ---- IPv4 without options (RFC 791, RFC 3168) ----
+  typedef enum logic [7:0] {
+    IPPROTO_ICMP = 8'd1,
+    IPPROTO_TCP  = 8'd6,
+    IPPROTO_UDP  = 8'd17
+  } ipproto_e;
+
+  typedef struct packed {
+    logic [3:0]  version;
+    logic [3:0]  ihl;
+    logic [5:0]  dscp;
+    logic [1:0]  ecn;
+    logic [15:0] total_length;
+    logic [15:0] identification;
+    logic        flag_reserved;
+    logic        flag_df;
+    logic        flag_mf;
+    logic [12:0] fragment_offset;
+    logic [7:0]  ttl;
+    logic [7:0]  protocol;
+    logic [15:0] header_checksum;
+    ipv4_addr_t  src;
+    ipv4_addr_t  dst;
+  } ipv4_hdr_t;
+  localparam int unsigned IPV4_HDR_BYTES = $bits(ipv4_hdr_t) / 8;  // 20
+
+  // ---- ICMP echo (RFC 792) ----
+  typedef struct packed {
+    logic [7:0]  icmp_type;
+    logic [7:0]  code;
+    logic [15:0] checksum;
+    logic [15:0] identifier;
+    logic [15:0] sequence_number;
+  } icmp_echo_hdr_t;
+  localparam int unsigned ICMP_ECHO_HDR_BYTES = $bits(icmp_echo_hdr_t) / 8;  // 8
+
+  // ---- UDP (RFC 768) ----
+  typedef struct packed {
+    logic [15:0] src_port;
+    logic [15:0] dst_port;
+    logic [15:0] length;
+    logic [15:0] checksum;
+  } udp_hdr_t;
+  localparam int unsigned UDP_HDR_BYTES = $bits(udp_hdr_t) / 8;  // 8
+
+  localparam logic [15:0] UDP_PORT_ROCE = 16'd4791;  // IANA, IBTA annex A17
+
+  // ---- frames between the packet plane and the protocols ----
+
+  // Header window: the first bytes of a frame, enough for the longest header chain that is parsed
+  // (Ethernet 14 + IPv4 20 + UDP 8 + BTH 12 + AtomicETH 28 = 82). First byte of the frame in the most significant byte,
+  // so that the window's upper bits cast to a struct of the headers.
+  localparam int unsigned HDR_BYTES = 88;
+  typedef logic [HDR_BYTES*8-1:0] hdr_window_t;
+
+  // Who takes a frame.
+  typedef enum logic [1:0] {
+    CLASS_ARP,
+    CLASS_ICMP,   // echo request or reply for us
+    CLASS_ROCE,   // UDP to port 4791, ICRC verified
+    CLASS_UDP     // any other UDP for us
+  } frame_class_e;
+
+  // Received: one for each frame that passed every check of its layer (Ethernet destination, IPv4 header and checksum,
+  // lengths, UDP/ICMP checksum, ICRC). Its payload, if payload_length > 0, is the next packet of the payload stream.
+  typedef struct packed {
+    frame_class_e cls;
+    logic [15:0]  payload_length;  // bytes after the last header of the class; without pad, ICRC and Ethernet padding
+    hdr_window_t  hdr;             // bytes beyond the frame's end are undefined
+  } frame_rx_t;
+
+  // To send: headers ready made, payload following on the payload stream if payload_length > 0.
+  // The packet plane puts them together, appends pad zeros and the ICRC, fills up to 60 bytes, and inserts nothing else.
+  typedef struct packed {
+    logic [6:0]  hdr_length;      // bytes of hdr used, from the most significant byte on
+    logic [15:0] payload_length;  // bytes taken from the payload stream
+    logic [1:0]  pad;             // zero bytes after the payload (BTH PadCnt)
+    logic        icrc;            // append the ICRC (IBTA annex A17.3)
+    hdr_window_t hdr;
+  } frame_tx_t;
+
+  // This device's own addresses, from its registers. Stable while enable is high.
+  typedef struct packed {
+    logic        enable;
+    mac_t        mac;
+    ipv4_addr_t  ip;
+    logic [5:0]  prefix_length;
+    ipv4_addr_t  gateway;         // 0: none
+  } local_addr_t;
+
+  // Address resolution: who has `ip`? The answer comes within a bounded time.
+  typedef struct packed {
+    logic found;
+    mac_t mac;                    // of the host, or of the gateway for a host outside of the prefix
+  } arp_answer_t;
+
+  // Named drop points and events of the packet plane: one pulse each, counted by the control plane.
+  typedef struct packed {
+    logic rx_frame;
+    logic rx_roce;
+    logic rx_arp;
+    logic rx_icmp;
+    logic rx_udp;
+    logic tx_frame;
+    logic tx_roce;
+    logic drop_fcs;               // tuser from the MAC
+    logic drop_runt;              // shorter than its headers say
+    logic drop_oversize;          // longer than the frame store takes
+    logic drop_not_ours;          // Ethernet or IPv4 destination
+    logic drop_ethertype;
+    logic drop_ipv4_header;       // version, options, checksum, length
+    logic drop_ipv4_fragment;
+    logic drop_ip_protocol;
+    logic drop_udp_length;
+    logic drop_udp_checksum;
+    logic drop_udp_port;          // nobody listens
+    logic drop_icmp;              // checksum, or a type that is not handled
+    logic drop_arp;               // malformed
+    logic drop_icrc;
+    logic drop_roce_opcode;       // opcode unknown: length of headers not known
+  } packet_events_t;
+
+  // One's complement sum of the ten 16-bit words of an IPv4 header; 16'hffff if its checksum is right (RFC 1071).
+  function automatic logic [15:0] ipv4_header_sum(ipv4_hdr_t h);
+    logic [19:0] sum;
+    sum = '0;
+    for (int unsigned i = 0; i < IPV4_HDR_BYTES / 2; i++) sum += 20'(h[i*16+:16]);
+    sum = 20'(sum[15:0]) + 20'(sum[19:16]);
+    return sum[15:0] + 16'(sum[19:16]);
+  endfunction
+
+  // The header with its checksum filled in.
+  function automatic ipv4_hdr_t ipv4_with_checksum(ipv4_hdr_t h);
+    ipv4_hdr_t r;
+    r = h;
+    r.header_checksum = '0;
+    r.header_checksum = ~ipv4_header_sum(r);
+    return r;
+  endfunction
+endpackage

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a module for cocotb and runs its tests.
+
+Verilator takes no interface at the top, so a wrapper is generated that spreads every interface over plain ports. A port is
+described from the module's point of view:
+
+    def test_fifo():
+        run("stream_fifo", __file__, params={"T": Type("logic [31:0]"), "DEPTH": 8},
+            ports={"in": Sink("logic [31:0]"), "out": Source("logic [31:0]")})
+
+and the drivers in `streams` find it by its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cocotb_tools.runner import get_runner
+
+from .sources import GENERATED, ROOT, module_dirs, packages
+
+
+@dataclass(frozen=True)
+class Type:
+    """A parameter value that is not a number: a type, or any SystemVerilog expression."""
+
+    sv: str
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A port that is not an interface: `direction` is "input" or "output"."""
+
+    direction: str
+    type: str
+
+    def declare(self, name: str) -> list[str]:
+        return [f"{self.direction} logic [$bits({self.type})-1:0] {name}"]
+
+    def connect(self, name: str) -> tuple[str, str]:
+        return "", name
+
+
+@dataclass(frozen=True)
+class _Interface:
+    """An interface port, spread over one plain port a signal: `<name>_<signal>`."""
+
+    def _kind(self) -> str:
+        raise NotImplementedError
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        """(direction, type, signal)"""
+        raise NotImplementedError
+
+    def declare(self, name: str) -> list[str]:
+        return [f"{d} logic [$bits({t})-1:0] {name}_{s}" for d, t, s in self._signals()]
+
+    def connect(self, name: str) -> tuple[str, str]:
+        lines = [f"  {self._kind()} {name}_if ();"]
+        for direction, _, signal in self._signals():
+            inside, outside = f"{name}_if.{signal}", f"{name}_{signal}"
+            lines.append(f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};")
+        return "\n".join(lines), f"{name}_if"
+
+
+def _flip(signals: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    return [("output" if d == "input" else "input", t, s) for d, t, s in signals]
+
+
+@dataclass(frozen=True)
+class Sink(_Interface):
+    """`stream_if.sink`: the module takes values of `type`."""
+
+    type: str
+
+    def _kind(self) -> str:
+        return f"stream_if #(.T({self.type}))"
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        return [("input", "logic", "valid"), ("output", "logic", "ready"), ("input", self.type, "data")]
+
+
+@dataclass(frozen=True)
+class Source(Sink):
+    """`stream_if.source`: the module gives values of `type`."""
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        return _flip(super()._signals())
+
+
+@dataclass(frozen=True)
+class AxisSink(_Interface):
+    """`axis_if.sink` of `width` bits."""
+
+    width: int
+
+    def _kind(self) -> str:
+        return f"axis_if #(.DATA_W({self.width}))"
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        return [
+            ("input", "logic", "tvalid"),
+            ("output", "logic", "tready"),
+            ("input", f"logic [{self.width - 1}:0]", "tdata"),
+            ("input", f"logic [{self.width // 8 - 1}:0]", "tkeep"),
+            ("input", "logic", "tlast"),
+            ("input", "logic", "tuser"),
+        ]
+
+
+@dataclass(frozen=True)
+class AxisSource(AxisSink):
+    """`axis_if.source` of `width` bits."""
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        return _flip(super()._signals())
+
+
+@dataclass(frozen=True)
+class AxiMaster(_Interface):
+    """`axi_if.master`: the module reads and writes memory. The signal names fit cocotbext-axi's AxiBus.from_prefix."""
+
+    width: int
+    addr_width: int = 40
+    id_width: int = 4
+
+    def _kind(self) -> str:
+        return f"axi_if #(.ADDR_W({self.addr_width}), .DATA_W({self.width}), .ID_W({self.id_width}))"
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        addr, ident = f"logic [{self.addr_width - 1}:0]", f"logic [{self.id_width - 1}:0]"
+        data, strb = f"logic [{self.width - 1}:0]", f"logic [{self.width // 8 - 1}:0]"
+        out, back = "output", "input"
+        return [
+            (out, addr, "awaddr"), (out, ident, "awid"), (out, "logic [7:0]", "awlen"),
+            (out, "logic", "awvalid"), (back, "logic", "awready"),
+            (out, data, "wdata"), (out, strb, "wstrb"), (out, "logic", "wlast"),
+            (out, "logic", "wvalid"), (back, "logic", "wready"),
+            (back, ident, "bid"), (back, "logic [1:0]", "bresp"), (back, "logic", "bvalid"), (out, "logic", "bready"),
+            (out, addr, "araddr"), (out, ident, "arid"), (out, "logic [7:0]", "arlen"),
+            (out, "logic", "arvalid"), (back, "logic", "arready"),
+            (back, data, "rdata"), (back, ident, "rid"), (back, "logic [1:0]", "rresp"), (back, "logic", "rlast"),
+            (back, "logic", "rvalid"), (out, "logic", "rready"),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AxiSlave(AxiMaster):
+    """`axi_if.slave`: the module is a memory."""
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        return _flip(super()._signals())
+
+
+@dataclass(frozen=True)
+class AxilSlave(_Interface):
+    """`axil_if.slave`: the module has registers."""
+
+    addr_width: int = 20
+
+    def _kind(self) -> str:
+        return f"axil_if #(.ADDR_W({self.addr_width}))"
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        addr = f"logic [{self.addr_width - 1}:0]"
+        to, back = "input", "output"
+        return [
+            (to, addr, "awaddr"), (to, "logic", "awvalid"), (back, "logic", "awready"),
+            (to, "logic [31:0]", "wdata"), (to, "logic [3:0]", "wstrb"), (to, "logic", "wvalid"), (back, "logic", "wready"),
+            (back, "logic [1:0]", "bresp"), (back, "logic", "bvalid"), (to, "logic", "bready"),
+            (to, addr, "araddr"), (to, "logic", "arvalid"), (back, "logic", "arready"),
+            (back, "logic [31:0]", "rdata"), (back, "logic [1:0]", "rresp"), (back, "logic", "rvalid"), (to, "logic", "rready"),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AxilMaster(AxilSlave):
+    """`axil_if.master`."""
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        return _flip(super()._signals())
+
+
+Port = Plain | _Interface
+
+
+def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[str, Port]) -> str:
+    """SystemVerilog source of `tb_<module>`."""
+    declared = ["input logic clk", "input logic rst"]
+    body, connections = [], [".clk(clk)", ".rst(rst)"]
+    for name, port in ports.items():
+        declared += port.declare(name)
+        lines, actual = port.connect(name)
+        if lines:
+            body.append(lines)
+        connections.append(f".{name}({actual})")
+    values = ", ".join(
+        f".{name}({value.sv if isinstance(value, Type) else value})" for name, value in params.items()
+    )
+    return (
+        f"module tb_{module} (\n  " + ",\n  ".join(declared) + "\n);\n" + "\n".join(body)
+        + f"\n  {module} #({values}) dut (\n      " + ",\n      ".join(connections) + "\n  );\nendmodule\n"
+    )  # fmt: skip
+
+
+def run(
+    module: str,
+    test_file: str,
+    *,
+    params: Mapping[str, int | str | Type] | None = None,
+    ports: Mapping[str, Port],
+    testcase: str | None = None,
+    seed: int = 1,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Builds `module` with Verilator (assertions on) and runs the cocotb tests of `test_file` on it.
+
+    The pytest function that calls this and the cocotb tests live in the same file. NACELLE_WAVES=1 writes an FST.
+    """
+    params = dict(params or {})
+    top = f"tb_{module}"
+    source = wrapper(module, params, ports)
+    build = ROOT / "build" / "cocotb" / module / hashlib.sha256(source.encode()).hexdigest()[:12]
+    build.mkdir(parents=True, exist_ok=True)
+    wrapper_file = build / f"{top}.sv"
+    if not wrapper_file.exists() or wrapper_file.read_text() != source:
+        wrapper_file.write_text(source)
+    waves = os.environ.get("NACELLE_WAVES") == "1"
+    tools = str(Path(sys.executable).parent)
+    if tools not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = tools + os.pathsep + os.environ["PATH"]
+    if shutil.which("ccache"):
+        os.environ.setdefault("OBJCACHE", "ccache")
+    test_folder = str(Path(test_file).resolve().parent)
+    if test_folder not in sys.path:  # the runner hands sys.path on to the simulator's Python
+        sys.path.insert(0, test_folder)
+    runner = get_runner("verilator")
+    search = [str(path) for path in [*module_dirs(), GENERATED] if path.exists()]
+    runner.build(
+        sources=[*packages(), wrapper_file],
+        hdl_toplevel=top,
+        build_dir=build,
+        build_args=[
+            "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "-CFLAGS", "-O1", "--timescale", "1ns/1ps",
+            *[arg for path in search for arg in ("-y", path)],
+            *(["--trace-fst", "--trace-structs"] if waves else []),
+        ],
+        waves=waves,
+        always=True,
+    )  # fmt: skip
+    result = runner.test(
+        hdl_toplevel=top,
+        test_module=Path(test_file).stem,
+        test_dir=build,
+        build_dir=build,
+        testcase=testcase,
+        seed=seed,
+        waves=waves,
+        extra_env=dict(env or {}),
+        results_xml=str(build / f"results_{os.getpid()}.xml"),
+    )
+    from cocotb_tools.check_results import get_results
+
+    total, failed = get_results(Path(result))
+    assert total > 0, f"no cocotb test ran in {test_file}"
+    assert failed == 0, f"{failed} of {total} cocotb tests failed in {test_file}"

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the RTL is. Modules and interfaces are found by name (file name = module name), packages are listed in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+RTL = Path(__file__).resolve().parents[2]
+ROOT = RTL.parent
+GENERATED = ROOT / "build" / "generated"
+
+# Packages in the order in which they depend on each other.
+_PACKAGES = [
+    "memory/memory_pkg.sv",
+    "packet/packet_pkg.sv",
+    "roce/roce_pkg.sv",
+    "compute/compute_pkg.sv",
+    "shell/shell_pkg.sv",
+]
+
+
+def packages() -> list[Path]:
+    """All packages that exist, in dependency order."""
+    return [RTL / name for name in _PACKAGES if (RTL / name).exists()]
+
+
+def module_dirs() -> list[Path]:
+    """Folders to search for `<module>.sv`."""
+    return [
+        path
+        for path in sorted(RTL.rglob("*"))
+        if path.is_dir() and path.name not in ("test", "formal", "testing", "sim_build", "__pycache__") and any(path.glob("*.sv"))
+    ]

@@ -1,0 +1,96 @@
+/* The simulated device: `nacelle_shell` under Verilator, behind a C ABI.
+ *
+ * One object is one device. It has no thread and no clock of its own: time passes only inside nacelle_sim_step().
+ * No function blocks, none touches the network or the terminal, and different objects are independent of each other.
+ * All integers are in host byte order; frames are Ethernet frames without preamble and FCS.
+ */
+#ifndef NACELLE_SIM_H
+#define NACELLE_SIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NACELLE_SIM_ABI 1u
+
+typedef struct nacelle_sim nacelle_sim;
+
+/* What the library was built as. */
+typedef struct {
+    uint32_t abi;            /* NACELLE_SIM_ABI of the library */
+    uint32_t data_w;         /* DATA_W in bits: 64, 128, 256 or 512 */
+    uint32_t clock_hz;       /* the clock at which cycles are converted to time */
+    uint32_t max_frame;      /* longest Ethernet frame taken, bytes */
+    uint64_t dram_bytes;     /* device memory, bytes */
+} nacelle_sim_info;
+
+/* How one device is made. Zero in a field selects the default in brackets. */
+typedef struct {
+    uint32_t abi;                   /* NACELLE_SIM_ABI of the caller; create fails if it differs */
+    uint32_t line_rate_mbps;        /* Ethernet rate model [100000]; UINT32_MAX: no limit, one beat a cycle */
+    uint32_t dram_latency_cycles;   /* read command to first data, and last write data to response [30] */
+    uint32_t dram_bytes_per_cycle;  /* each direction [DATA_W / 8] */
+    uint64_t random_seed;           /* seeds the model's own randomness, not the device's [1] */
+    const char *wave_path;          /* write an FST waveform here [none] */
+} nacelle_sim_config;
+
+/* When a frame crossed the MAC interface, in device cycles. */
+typedef struct {
+    uint64_t first_beat;
+    uint64_t last_beat;
+} nacelle_sim_stamp;
+
+typedef struct {
+    uint64_t cycles;            /* device time: cycles simulated and cycles skipped */
+    uint64_t cycles_simulated;
+    uint64_t rx_frames, rx_bytes;   /* into the device */
+    uint64_t tx_frames, tx_bytes;   /* out of the device */
+    uint64_t rx_stall_beats;    /* cycles in which the device refused a beat that was offered */
+    uint64_t tx_idle_beats;     /* cycles between first and last beat of a sent frame without a beat */
+    uint64_t dram_reads, dram_read_bytes, dram_writes, dram_write_bytes;
+} nacelle_sim_stats;
+
+void nacelle_sim_get_info(nacelle_sim_info *info);
+
+/* Makes a device, in reset. Returns NULL and a sentence in error[] on failure. */
+nacelle_sim *nacelle_sim_create(const nacelle_sim_config *config, char *error, size_t error_size);
+void nacelle_sim_destroy(nacelle_sim *sim);
+
+/* Runs until `cycles` have passed or, with stop_on_frame, a frame has been sent. Returns the cycles that passed. */
+uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop_on_frame);
+
+/* True if nothing moves inside the device and no frame waits to enter: only timers can change its state. */
+int nacelle_sim_idle(const nacelle_sim *sim);
+
+/* Lets `cycles` of device time pass in one step. Only while idle: otherwise does nothing and returns 0.
+ * Timers due within it fire at its end. Returns the cycles that passed. */
+uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles);
+
+/* Queues a frame for the device. Returns 0, or -1 if it is empty or longer than max_frame, or -2 if 1024 frames wait. */
+int nacelle_sim_push_frame(nacelle_sim *sim, const uint8_t *frame, size_t length);
+
+/* When the oldest pushed frame not yet reported entered. Returns 1 and the stamp, or 0 if none has entered since. */
+int nacelle_sim_pop_rx_stamp(nacelle_sim *sim, nacelle_sim_stamp *stamp);
+
+/* Takes the oldest frame that the device sent. Returns its length, 0 if there is none, -1 if it is longer than capacity
+ * (it stays). */
+int64_t nacelle_sim_pull_frame(nacelle_sim *sim, uint8_t *frame, size_t capacity, nacelle_sim_stamp *stamp);
+
+/* The device's registers, over its AXI4-Lite port. Steps the device some cycles. Returns 0, or -1 on an error response. */
+int nacelle_sim_reg_read(nacelle_sim *sim, uint32_t address, uint32_t *value);
+int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value);
+
+/* Device memory by the back door, at no cost in time. Returns 0, or -1 if the range is outside of it. */
+int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length);
+int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length);
+
+void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
