@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A link that loses, doubles, reorders, damages and delays frames, by a seed.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use crate::{Link, LinkError, LinkStats};
+
+/// How long a frame is held back for a later one to overtake it, at most.
+const OVERTAKE_WITHIN: Duration = Duration::from_millis(50);
+/// Frames that wait in one direction at most.
+const MAX_DELAYED: usize = 4096;
+/// Length of the Ethernet header, in bytes; damage begins behind it.
+const ETHERNET_HEADER: usize = 14;
+const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+
+/// What happens to frames, in each direction alike. The defaults change nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Impairments {
+    /// Probability that a frame is lost, 0 to 1.
+    pub loss: f64,
+    /// Probability that a frame comes twice, 0 to 1.
+    pub duplicate: f64,
+    /// Probability that a frame is overtaken by the next one, 0 to 1.
+    pub reorder: f64,
+    /// Probability that one bit of an IPv4 frame, behind its Ethernet header, is inverted, 0 to 1. Other protocols are spared:
+    /// ARP has no checksum and counts on that of Ethernet.
+    pub corrupt: f64,
+    /// Time that every frame takes longer.
+    pub delay: Duration,
+    /// Same seed, same frames: same fate.
+    pub seed: u64,
+}
+
+impl Impairments {
+    /// True if frames pass as they are.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        let chances = [self.loss, self.duplicate, self.reorder, self.corrupt];
+        chances.iter().all(|chance| *chance <= 0.0) && self.delay.is_zero()
+    }
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Lane {
+    rules: Impairments,
+    random: fastrand::Rng,
+    delayed: VecDeque<(Instant, Vec<u8>)>,
+    held: Option<(Instant, Vec<u8>)>,
+}
+
+impl Lane {
+    fn new(rules: Impairments, lane: u64) -> Self {
+        let random = fastrand::Rng::with_seed(rules.seed.wrapping_mul(2).wrapping_add(lane));
+        Self { rules, random, delayed: VecDeque::new(), held: None }
+    }
+
+    fn happens(&mut self, chance: f64) -> bool {
+        self.random.f64() < chance
+    }
+
+    fn admit(&mut self, now: Instant, frame: &[u8]) {
+        // Every frame draws the same numbers, so one frame's fate does not change that of the others.
+        let [lost, twice, overtaken, damaged] =
+            [self.rules.loss, self.rules.duplicate, self.rules.reorder, self.rules.corrupt].map(|c| self.happens(c));
+        let spot = self.random.f64();
+        if lost || self.delayed.len() + 2 > MAX_DELAYED {
+            return;
+        }
+        let mut frame = frame.to_vec();
+        if damaged && frame.get(12..ETHERNET_HEADER) == Some(&ETHERTYPE_IPV4[..]) {
+            let bits = (frame.len() - ETHERNET_HEADER) * 8;
+            let bit = ((spot * bits as f64) as usize).min(bits.saturating_sub(1));
+            if let Some(byte) = frame.get_mut(ETHERNET_HEADER + bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+        let due = now + self.rules.delay;
+        if overtaken && self.held.is_none() {
+            self.held = Some((due + OVERTAKE_WITHIN, frame));
+            return;
+        }
+        if twice {
+            self.delayed.push_back((due, frame.clone()));
+        }
+        self.delayed.push_back((due, frame));
+        if let Some((_, held)) = self.held.take() {
+            self.delayed.push_back((due, held));
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let delayed = self.delayed.front().map(|(due, _)| *due);
+        let held = self.held.as_ref().map(|(due, _)| *due);
+        delayed.into_iter().chain(held).min()
+    }
+
+    fn take_due(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if self.delayed.front().is_some_and(|(due, _)| *due <= now) {
+            return self.delayed.pop_front().map(|(_, frame)| frame);
+        }
+        if self.held.as_ref().is_some_and(|(due, _)| *due <= now) {
+            return self.held.take().map(|(_, frame)| frame);
+        }
+        None
+    }
+}
+
+/// A link with [`Impairments`] in both directions. What it sends late leaves when `recv` is called.
+#[derive(Debug)]
+pub struct Impaired<L> {
+    link: L,
+    tx: Lane,
+    rx: Lane,
+}
+
+impl<L: Link> Impaired<L> {
+    /// Wraps `link`.
+    pub fn new(link: L, rules: Impairments) -> Self {
+        Self { link, tx: Lane::new(rules, 0), rx: Lane::new(rules, 1) }
+    }
+
+    fn send_due(&mut self) -> Result<(), LinkError> {
+        while let Some(frame) = self.tx.take_due(Instant::now()) {
+            self.link.send(&frame)?;
+        }
+        Ok(())
+    }
+}
+
+impl<L: Link> Link for Impaired<L> {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        crate::check_length(frame)?;
+        self.tx.admit(Instant::now(), frame);
+        self.send_due()
+    }
+
+    fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
+        loop {
+            self.send_due()?;
+            let now = Instant::now();
+            if let Some(frame) = self.rx.take_due(now) {
+                let length = frame.len().min(buffer.len());
+                buffer[..length].copy_from_slice(&frame[..length]);
+                return Ok(Some(length));
+            }
+            let until = self.next_event().map_or(deadline, |event| event.min(deadline));
+            match self.link.recv(buffer, until)? {
+                Some(length) => self.rx.admit(Instant::now(), &buffer[..length]),
+                None if Instant::now() >= deadline && self.next_event().is_none_or(|event| event > deadline) => {
+                    return Ok(None);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.link.poll_fd()
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        [self.tx.next_due(), self.rx.next_due(), self.link.next_event()].into_iter().flatten().min()
+    }
+
+    fn stats(&self) -> LinkStats {
+        self.link.stats()
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where Ethernet frames come from and go to.
+//!
+//! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
+//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`Captured`] writes what passes to a
+//! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed. [`Station`] is the small part of
+//! an IPv4 host that every party needs: it answers ARP and pings, and finds the MAC address of others.
+//!
+//! Like Ethernet itself a link may lose frames: one that cannot be passed on within a bounded time is dropped and counted,
+//! and nothing here waits for ever.
+
+#![warn(missing_docs)]
+
+mod impair;
+mod pcapng;
+mod station;
+mod switch;
+mod tap;
+mod wire;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+pub use impair::{Impaired, Impairments};
+pub use pcapng::{Captured, Direction, PcapngWriter};
+pub use nacelle_wire::MacAddr;
+pub use station::{Identity, Station, Verdict, announce, probe};
+pub use switch::{Switch, SwitchHost, SwitchStats};
+pub use tap::Tap;
+pub use wire::{VirtualWire, WireDir};
+
+/// The longest Ethernet frame that a link carries, in bytes: a jumbo frame of 9 216 bytes and its headers.
+pub const MAX_FRAME: usize = 9_234;
+/// The shortest thing that can be a frame, in bytes: the Ethernet header alone.
+pub const MIN_FRAME: usize = 14;
+
+/// What went through a link, and what did not.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Frames sent.
+    pub tx_frames: u64,
+    /// Bytes of the frames sent.
+    pub tx_bytes: u64,
+    /// Frames received.
+    pub rx_frames: u64,
+    /// Bytes of the frames received.
+    pub rx_bytes: u64,
+    /// Frames dropped because the other side's queue stayed full.
+    pub tx_dropped: u64,
+    /// Frames dropped because there was nobody at the other side.
+    pub tx_no_carrier: u64,
+}
+
+/// Why a link cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// Nobody switches frames on this wire.
+    #[error("no device and no switch is running on the wire {}", dir.display())]
+    NoSwitch {
+        /// The wire's directory.
+        dir: PathBuf,
+    },
+    /// Another live party has this name.
+    #[error("the name {name} is taken on the wire {}", dir.display())]
+    NameTaken {
+        /// The name asked for.
+        name: String,
+        /// The wire's directory.
+        dir: PathBuf,
+    },
+    /// The directory or name cannot be used for a wire.
+    #[error("{} cannot be used for a wire: {why}", path.display())]
+    BadPath {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The frame is too short or too long for Ethernet.
+    #[error("a frame of {length} bytes is not between {MIN_FRAME} and {MAX_FRAME} bytes")]
+    FrameLength {
+        /// The frame's length in bytes.
+        length: usize,
+    },
+    /// The operating system refused.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl LinkError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// A place where Ethernet frames are sent and received.
+pub trait Link: Send {
+    /// Sends one frame. A frame that cannot be passed on in bounded time is dropped and counted, as on any Ethernet.
+    ///
+    /// # Errors
+    /// [`LinkError::FrameLength`] if it is no frame; [`LinkError::Io`] if the link is broken for good.
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError>;
+
+    /// Receives one frame into `buffer` and returns its length, or `None` if none came until `deadline`. A deadline in the
+    /// past means: only what is already there. The buffer should have [`MAX_FRAME`] bytes: longer frames are cut to it.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the link is broken for good.
+    fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError>;
+
+    /// Becomes readable when a frame may be there: for those who wait for several things at once.
+    fn poll_fd(&self) -> BorrowedFd<'_>;
+
+    /// When the link wants `recv` to be called though nothing is readable; `None` if never.
+    fn next_event(&self) -> Option<Instant> {
+        None
+    }
+
+    /// What has passed so far.
+    fn stats(&self) -> LinkStats;
+}
+
+impl<L: Link + ?Sized> Link for Box<L> {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        (**self).send(frame)
+    }
+    fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
+        (**self).recv(buffer, deadline)
+    }
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        (**self).poll_fd()
+    }
+    fn next_event(&self) -> Option<Instant> {
+        (**self).next_event()
+    }
+    fn stats(&self) -> LinkStats {
+        (**self).stats()
+    }
+}
+
+/// Waits until one of `fds` is readable or `deadline` has passed. Returns early if a signal arrives.
+///
+/// # Errors
+/// What poll(2) says, save `EINTR`.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
+    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    wait(&mut polled, deadline)
+}
+
+fn wait(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
+    let timeout = deadline.map(|at| {
+        let left = at.saturating_duration_since(Instant::now());
+        Timespec { tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(left.subsec_nanos()) }
+    });
+    match rustix::event::poll(fds, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Calls `attempt` until it gives a frame, waiting for `fd` in between, and until `deadline` at most.
+fn recv_until<F: AsFd>(
+    fd: &F,
+    deadline: Instant,
+    mut attempt: impl FnMut(&F) -> Result<Option<usize>, LinkError>,
+) -> Result<Option<usize>, LinkError> {
+    loop {
+        if let Some(length) = attempt(fd)? {
+            return Ok(Some(length));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        wait_readable(&[fd.as_fd()], Some(deadline)).map_err(LinkError::io("wait for a frame"))?;
+    }
+}
+
+fn check_length(frame: &[u8]) -> Result<(), LinkError> {
+    if (MIN_FRAME..=MAX_FRAME).contains(&frame.len()) {
+        Ok(())
+    } else {
+        Err(LinkError::FrameLength { length: frame.len() })
+    }
+}
+
+/// Tries `attempt` again while the other side's queue is full: shorter waits first, 50 ms in all.
+fn send_patiently(mut attempt: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    let mut pause = Duration::from_micros(20);
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && pause < Duration::from_millis(25) => {
+                std::thread::sleep(pause);
+                pause *= 2;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A pcapng tap: writes every frame of a link to a file that Wireshark opens.
+//!
+//! pcapng, draft-ietf-opsawg-pcapng: one section, one Ethernet interface, nanosecond timestamps, each packet flagged
+//! inbound or outbound. Each block is written at once and whole, so a capture is complete at any moment, whatever becomes
+//! of the process that writes it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::{Link, LinkError, LinkStats, MAX_FRAME};
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+const LINKTYPE_ETHERNET: u16 = 1;
+
+const OPT_END: u16 = 0;
+const OPT_COMMENT: u16 = 1;
+const SHB_USERAPPL: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+const EPB_FLAGS: u16 = 2;
+
+/// Which way a frame went, seen from the party whose link is captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Received.
+    Inbound,
+    /// Sent.
+    Outbound,
+}
+
+/// Writes pcapng blocks.
+#[derive(Debug)]
+pub struct PcapngWriter<W> {
+    out: W,
+    block: Vec<u8>,
+}
+
+impl PcapngWriter<File> {
+    /// Makes the file, or empties it, and writes the section header.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the file cannot be written.
+    pub fn create(path: &Path, interface: &str, comment: &str) -> Result<Self, LinkError> {
+        let what = || format!("write the capture {}", path.display());
+        let file = File::create(path).map_err(LinkError::io(what()))?;
+        Self::new(file, interface, comment).map_err(LinkError::io(what()))
+    }
+}
+
+impl<W: Write> PcapngWriter<W> {
+    /// Writes the section header, with `comment`, and the description of the one interface.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn new(out: W, interface: &str, comment: &str) -> io::Result<Self> {
+        let mut writer = Self { out, block: Vec::with_capacity(MAX_FRAME + 64) };
+        writer.begin(SECTION_HEADER);
+        writer.put(&BYTE_ORDER_MAGIC.to_le_bytes());
+        writer.put(&1u16.to_le_bytes()); // major version
+        writer.put(&0u16.to_le_bytes()); // minor version
+        writer.put(&u64::MAX.to_le_bytes()); // section length: not given
+        writer.option(OPT_COMMENT, comment.as_bytes());
+        writer.option(SHB_USERAPPL, concat!("nacelle ", env!("CARGO_PKG_VERSION")).as_bytes());
+        writer.option(OPT_END, &[]);
+        writer.finish()?;
+
+        writer.begin(INTERFACE_DESCRIPTION);
+        writer.put(&LINKTYPE_ETHERNET.to_le_bytes());
+        writer.put(&0u16.to_le_bytes()); // reserved
+        writer.put(&0u32.to_le_bytes()); // no limit on the captured length
+        writer.option(IF_NAME, interface.as_bytes());
+        writer.option(IF_TSRESOL, &[9]); // 10^-9 s
+        writer.option(OPT_END, &[]);
+        writer.finish()?;
+        Ok(writer)
+    }
+
+    /// Writes one frame that passed at `at`.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn frame(&mut self, at: SystemTime, direction: Direction, frame: &[u8]) -> io::Result<()> {
+        let nanoseconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        let length = u32::try_from(frame.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let flags: u32 = match direction {
+            Direction::Inbound => 1,
+            Direction::Outbound => 2,
+        };
+        self.begin(ENHANCED_PACKET);
+        self.put(&0u32.to_le_bytes()); // interface
+        self.put(&((nanoseconds >> 32) as u32).to_le_bytes());
+        self.put(&(nanoseconds as u32).to_le_bytes());
+        self.put(&length.to_le_bytes()); // captured
+        self.put(&length.to_le_bytes()); // on the wire
+        self.put(frame);
+        self.pad();
+        self.option(EPB_FLAGS, &flags.to_le_bytes());
+        self.option(OPT_END, &[]);
+        self.finish()
+    }
+
+    fn begin(&mut self, kind: u32) {
+        self.block.clear();
+        self.put(&kind.to_le_bytes());
+        self.put(&0u32.to_le_bytes()); // total length, known at the end
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.block.extend_from_slice(bytes);
+    }
+
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(4), 0);
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) {
+        let value = &value[..value.len().min(usize::from(u16::MAX))];
+        self.put(&code.to_le_bytes());
+        self.put(&(value.len() as u16).to_le_bytes());
+        self.put(value);
+        self.pad();
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let total = (self.block.len() + 4) as u32;
+        self.block[4..8].copy_from_slice(&total.to_le_bytes());
+        self.put(&total.to_le_bytes());
+        self.out.write_all(&self.block)
+    }
+}
+
+/// A link with a capture that can be started and stopped at any time.
+#[derive(Debug)]
+pub struct Captured<L> {
+    link: L,
+    writer: Option<PcapngWriter<File>>,
+    failure: Option<io::Error>,
+}
+
+impl<L: Link> Captured<L> {
+    /// Wraps `link`; nothing is captured yet.
+    pub fn new(link: L) -> Self {
+        Self { link, writer: None, failure: None }
+    }
+
+    /// Captures from now on, instead of into an earlier file.
+    pub fn start(&mut self, writer: PcapngWriter<File>) {
+        self.writer = Some(writer);
+        self.failure = None;
+    }
+
+    /// Ends the capture. Returns whether one ran.
+    ///
+    /// # Errors
+    /// Why the capture had ended before, for example because the disk was full.
+    pub fn stop(&mut self) -> io::Result<bool> {
+        match self.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(self.writer.take().is_some()),
+        }
+    }
+
+    fn record(&mut self, direction: Direction, frame: &[u8]) {
+        if let Some(writer) = &mut self.writer {
+            // A full disk ends the capture, not the link.
+            if let Err(error) = writer.frame(SystemTime::now(), direction, frame) {
+                self.failure = Some(error);
+                self.writer = None;
+            }
+        }
+    }
+}
+
+impl<L: Link> Link for Captured<L> {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.record(Direction::Outbound, frame);
+        self.link.send(frame)
+    }
+
+    fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
+        let length = self.link.recv(buffer, deadline)?;
+        if let Some(length) = length {
+            self.record(Direction::Inbound, &buffer[..length]);
+        }
+        Ok(length)
+    }
+
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.link.poll_fd()
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.link.next_event()
+    }
+
+    fn stats(&self) -> LinkStats {
+        self.link.stats()
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The switch of a virtual wire: learns who is where and forwards, or floods.
+//!
+//! It never blocks: each party has a bounded queue, and what does not fit is dropped and counted. A party that vanished
+//! is forgotten, and its socket file removed, as soon as a frame for it cannot be delivered.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FlockOperation;
+
+use crate::wire::{enlarge, remove_stale};
+use crate::{LinkError, MAX_FRAME, MIN_FRAME, WireDir, wait};
+
+/// A party whose socket's name begins with this gets a copy of every frame.
+pub(crate) const MIRROR_PREFIX: &str = "mirror";
+/// Frames that wait for one party at most.
+const QUEUE_FRAMES: usize = 1024;
+/// Parties on one wire at most.
+const MAX_PARTIES: usize = 256;
+/// MAC addresses remembered at most.
+const MAX_ADDRESSES: usize = 4096;
+/// Frames taken in one turn, so that waiting frames get theirs.
+const BURST: usize = 64;
+/// How long a flag or a lock may go unnoticed.
+const TICK: Duration = Duration::from_millis(200);
+/// A directory changed so recently may change again within the same time stamp.
+const CLOCK_GRAIN: Duration = Duration::from_millis(50);
+
+/// What the switch did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchStats {
+    /// Frames taken in.
+    pub frames: u64,
+    /// Frames sent to everybody because nobody known had the address.
+    pub flooded: u64,
+    /// Copies dropped because a party's queue was full.
+    pub dropped_full: u64,
+    /// Datagrams dropped because they were no frames.
+    pub dropped_malformed: u64,
+    /// Parties forgotten because they had vanished.
+    pub vanished: u64,
+}
+
+struct Party {
+    path: PathBuf,
+    socket: UnixDatagram,
+    queue: VecDeque<Arc<[u8]>>,
+    mirror: bool,
+}
+
+impl Party {
+    fn connect(path: &Path) -> io::Result<Self> {
+        // A connected socket tells by POLLOUT when the party's queue has room again; an unconnected one cannot.
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        socket.connect(path)?;
+        enlarge(&socket);
+        let mirror = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(MIRROR_PREFIX));
+        Ok(Self { path: path.to_owned(), socket, queue: VecDeque::new(), mirror })
+    }
+}
+
+/// A learning Ethernet switch on a virtual wire.
+pub struct Switch {
+    dir: WireDir,
+    socket: UnixDatagram,
+    parties: HashMap<u64, Party>,
+    addresses: HashMap<[u8; 6], u64>,
+    next_id: u64,
+    scanned: Option<SystemTime>,
+    stats: SwitchStats,
+    buffer: Vec<u8>,
+    _lock: File,
+}
+
+impl Switch {
+    /// Becomes the switch of the wire, or returns `None` if it has one.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the directory cannot be used.
+    pub fn open(dir: &WireDir) -> Result<Option<Self>, LinkError> {
+        // The lock, not the socket, decides who is the switch: the kernel lets go of it whatever happens to its holder.
+        let path = dir.file("switch.lock");
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(LinkError::io(format!("open {}", path.display())))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(errno) => return Err(LinkError::io(format!("lock {}", path.display()))(errno.into())),
+        }
+        let socket = dir.bind("switch.sock")?;
+        let mut switch = Self {
+            dir: dir.clone(),
+            socket,
+            parties: HashMap::new(),
+            addresses: HashMap::new(),
+            next_id: 0,
+            scanned: None,
+            stats: SwitchStats::default(),
+            buffer: vec![0; MAX_FRAME + 1],
+            _lock: lock,
+        };
+        switch.scan();
+        Ok(Some(switch))
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn stats(&self) -> SwitchStats {
+        self.stats
+    }
+
+    /// Parties known now.
+    #[must_use]
+    pub fn parties(&self) -> usize {
+        self.parties.len()
+    }
+
+    /// Waits for frames until `deadline` and forwards what comes.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if its own socket is broken.
+    pub fn step(&mut self, deadline: Instant) -> Result<(), LinkError> {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        let waiting = self.parties.values().filter(|party| !party.queue.is_empty());
+        fds.extend(waiting.map(|party| PollFd::from_borrowed_fd(party.socket.as_fd(), PollFlags::OUT)));
+        wait(&mut fds, Some(deadline)).map_err(LinkError::io("wait for frames"))?;
+
+        let behind: Vec<u64> =
+            self.parties.iter().filter(|(_, party)| !party.queue.is_empty()).map(|(id, _)| *id).collect();
+        for id in behind {
+            self.drain(id);
+        }
+        for _ in 0..BURST {
+            match self.socket.recv_from(&mut self.buffer) {
+                Ok((length, source)) => {
+                    let source = source.as_pathname().map(Path::to_owned);
+                    self.forward(length, source);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(LinkError::io("receive on the switch")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, length: usize, source: Option<PathBuf>) {
+        if !(MIN_FRAME..=MAX_FRAME).contains(&length) {
+            self.stats.dropped_malformed += 1;
+            return;
+        }
+        self.stats.frames += 1;
+        let frame: Arc<[u8]> = Arc::from(&self.buffer[..length]);
+        let destination: [u8; 6] = frame[0..6].try_into().expect("a frame has an Ethernet header");
+        let station: [u8; 6] = frame[6..12].try_into().expect("a frame has an Ethernet header");
+        let from = source.and_then(|path| self.party_at(&path));
+        if let Some(id) = from {
+            let unicast = station[0] & 1 == 0;
+            if unicast && (self.addresses.len() < MAX_ADDRESSES || self.addresses.contains_key(&station)) {
+                self.addresses.insert(station, id);
+            }
+        }
+        let known = self.addresses.get(&destination).copied();
+        if known.is_none() {
+            self.stats.flooded += 1;
+            self.scan();
+        }
+        let takers: Vec<u64> = self
+            .parties
+            .iter()
+            .filter(|(id, party)| Some(**id) != from && (party.mirror || known.is_none_or(|to| to == **id)))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in takers {
+            self.enqueue(id, &frame);
+        }
+    }
+
+    fn enqueue(&mut self, id: u64, frame: &Arc<[u8]>) {
+        let Some(party) = self.parties.get_mut(&id) else { return };
+        if party.queue.len() < QUEUE_FRAMES {
+            party.queue.push_back(Arc::clone(frame));
+        } else {
+            self.stats.dropped_full += 1;
+        }
+        self.drain(id);
+    }
+
+    /// Sends what waits for a party, as far as its socket takes it. Forgets the party if it is gone.
+    fn drain(&mut self, id: u64) {
+        let Some(party) = self.parties.get_mut(&id) else { return };
+        while let Some(frame) = party.queue.front() {
+            match party.socket.send(frame) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => return,
+                // One that left and came back has a new socket at the same path.
+                Err(_) => match Party::connect(&party.path) {
+                    Ok(again) => {
+                        party.socket = again.socket;
+                        continue;
+                    }
+                    Err(_) => return self.forget(id),
+                },
+            }
+            party.queue.pop_front();
+        }
+    }
+
+    fn forget(&mut self, id: u64) {
+        if let Some(party) = self.parties.remove(&id) {
+            remove_stale(&party.path);
+            self.addresses.retain(|_, to| *to != id);
+            self.stats.vanished += 1;
+        }
+    }
+
+    fn party_at(&mut self, path: &Path) -> Option<u64> {
+        if let Some((id, _)) = self.parties.iter().find(|(_, party)| party.path == path) {
+            return Some(*id);
+        }
+        if self.parties.len() >= MAX_PARTIES {
+            return None;
+        }
+        let party = Party::connect(path).ok()?;
+        let id = self.next_id;
+        self.next_id += 1;
+        self.parties.insert(id, party);
+        Some(id)
+    }
+
+    /// Takes in every socket of the directory, if that has changed since the last look.
+    fn scan(&mut self) {
+        let changed = fs::metadata(self.dir.path()).and_then(|meta| meta.modified()).ok();
+        if changed.is_some() && changed == self.scanned {
+            return;
+        }
+        for path in self.dir.parties() {
+            if self.party_at(&path).is_none() {
+                remove_stale(&path);
+            }
+        }
+        let settled = changed.filter(|at| at.elapsed().is_ok_and(|age| age > CLOCK_GRAIN));
+        self.scanned = settled;
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        let _gone_already_is_fine = fs::remove_file(self.dir.switch_socket());
+    }
+}
+
+/// A thread that is the switch of a wire whenever nobody else is.
+///
+/// Each process that stays on a wire keeps one: when the process that switched leaves, another takes over within 200 ms.
+#[derive(Debug)]
+pub struct SwitchHost {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SwitchHost {
+    /// Starts. When it returns, the wire has a switch: this one or another.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the directory cannot be used or no thread can be started.
+    pub fn start(dir: &WireDir) -> Result<Self, LinkError> {
+        let mut switch = Switch::open(dir)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (seen, dir) = (Arc::clone(&stop), dir.clone());
+        let thread = std::thread::Builder::new()
+            .name("nacelle-switch".into())
+            .spawn(move || {
+                while !seen.load(Ordering::Relaxed) {
+                    // A switch whose socket broke is replaced, here or by another party, at the next turn.
+                    let healthy = match &mut switch {
+                        Some(switch) => switch.step(Instant::now() + TICK).is_ok(),
+                        None => false,
+                    };
+                    if !healthy {
+                        drop(switch.take());
+                        std::thread::sleep(TICK);
+                        switch = Switch::open(&dir).ok().flatten();
+                    }
+                }
+            })
+            .map_err(LinkError::io("start the switch"))?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for SwitchHost {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _a_panic_there_was_reported_there = thread.join();
+        }
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A TAP device: a link into the kernel's own network stack. Needs root (`CAP_NET_ADMIN`).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Instant;
+
+use rustix::ioctl::{Opcode, Updater, ioctl};
+
+use crate::{Link, LinkError, LinkStats, check_length, recv_until, send_patiently};
+
+/// `ioctl` numbers and flags of `linux/if_tun.h`, `linux/sockios.h` and `linux/if.h`.
+const TUNSETIFF: Opcode = 0x4004_54ca;
+const SIOCGIFFLAGS: Opcode = 0x8913;
+const SIOCSIFFLAGS: Opcode = 0x8914;
+const IFF_TAP: u16 = 0x0002;
+const IFF_NO_PI: u16 = 0x1000;
+const IFF_UP: u16 = 0x0001;
+/// Longest interface name, in bytes, its final zero included (`IFNAMSIZ`).
+const NAME_SIZE: usize = 16;
+
+/// `struct ifreq` where the union holds flags.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; NAME_SIZE],
+    flags: u16,
+    rest: [u8; 22],
+}
+
+/// A TAP device that exists as long as this value does.
+#[derive(Debug)]
+pub struct Tap {
+    file: File,
+    stats: LinkStats,
+}
+
+impl Tap {
+    /// Makes the device `name` and brings it up. It gets no address: that is the administrator's to choose.
+    ///
+    /// # Errors
+    /// [`LinkError::BadPath`] if the name is no interface name; [`LinkError::Io`] if the kernel refuses.
+    pub fn open(name: &str) -> Result<Self, LinkError> {
+        if name.is_empty() || name.len() >= NAME_SIZE || name.contains('/') {
+            return Err(LinkError::BadPath { path: name.into(), why: "interface names have 1 to 15 characters" });
+        }
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("open flags fit an int"))
+            .open("/dev/net/tun")
+            .map_err(LinkError::io("open /dev/net/tun"))?;
+        let mut request = InterfaceRequest { name: [0; NAME_SIZE], flags: IFF_TAP | IFF_NO_PI, rest: [0; 22] };
+        request.name[..name.len()].copy_from_slice(name.as_bytes());
+        interface_ioctl::<TUNSETIFF>(&file, &mut request).map_err(LinkError::io(format!("make the TAP device {name}")))?;
+
+        let mut up = || -> io::Result<()> {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+            interface_ioctl::<SIOCGIFFLAGS>(&socket, &mut request)?;
+            request.flags |= IFF_UP;
+            interface_ioctl::<SIOCSIFFLAGS>(&socket, &mut request)
+        };
+        up().map_err(LinkError::io(format!("bring up the TAP device {name}")))?;
+        Ok(Self { file, stats: LinkStats::default() })
+    }
+}
+
+#[allow(unsafe_code)]
+fn interface_ioctl<const OPCODE: Opcode>(fd: impl AsFd, request: &mut InterfaceRequest) -> io::Result<()> {
+    // SAFETY: every OPCODE used here takes a pointer to one `struct ifreq`, which InterfaceRequest lays out in full
+    // (40 bytes), and neither keeps the pointer nor writes beyond it.
+    unsafe { ioctl(fd, Updater::<OPCODE, InterfaceRequest>::new(request)) }.map_err(Into::into)
+}
+
+impl Link for Tap {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        check_length(frame)?;
+        match send_patiently(|| rustix::io::write(&self.file, frame).map_err(Into::into)) {
+            Ok(_) => {
+                self.stats.tx_frames += 1;
+                self.stats.tx_bytes += frame.len() as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stats.tx_dropped += 1,
+            // The interface was taken down (EIO), or its MTU is smaller than this frame (EINVAL).
+            Err(error) if matches!(error.raw_os_error(), Some(5 | 22)) => self.stats.tx_no_carrier += 1,
+            Err(error) => return Err(LinkError::io("send a frame on the TAP device")(error)),
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
+        let length = recv_until(&self.file, deadline, |file| match rustix::io::read(file, &mut *buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::IO) => Ok(None),
+            Err(errno) => Err(LinkError::io("receive a frame from the TAP device")(errno.into())),
+        })?;
+        if let Some(length) = length {
+            self.stats.rx_frames += 1;
+            self.stats.rx_bytes += length as u64;
+        }
+        Ok(length)
+    }
+
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn stats(&self) -> LinkStats {
+        self.stats
+    }
+}

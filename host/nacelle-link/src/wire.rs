@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The virtual wire: an Ethernet made of AF_UNIX datagram sockets, one frame a datagram.
+//!
+//! The framing is that of QEMU's `-netdev dgram`, so a guest plugs into the same wire. All sockets lie in one directory;
+//! every socket in it, save the switch's own, is a party.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use crate::{Link, LinkError, LinkStats, check_length, recv_until, send_patiently};
+
+/// Socket buffers, in bytes: room for a burst of long frames. The kernel may give less.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// The longest path of a Unix socket, in bytes (`sun_path` less its final zero, unix(7)).
+const MAX_SOCKET_PATH: usize = 107;
+
+/// The directory of one virtual wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireDir(PathBuf);
+
+impl WireDir {
+    /// The wire that is used if none is named: `$NACELLE_WIRE`, else `$XDG_RUNTIME_DIR/nacelle`, else
+    /// `/tmp/nacelle-<uid>`.
+    #[must_use]
+    pub fn default_path() -> PathBuf {
+        let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        named("NACELLE_WIRE")
+            .or_else(|| named("XDG_RUNTIME_DIR").map(|dir| dir.join("nacelle")))
+            .unwrap_or_else(|| PathBuf::from(format!("/tmp/nacelle-{}", rustix::process::getuid().as_raw())))
+    }
+
+    /// Opens a wire and makes its directory, readable by this user only, if there is none.
+    ///
+    /// # Errors
+    /// [`LinkError::BadPath`] if it is no directory, belongs to somebody else or is too long a name for sockets;
+    /// [`LinkError::Io`] if it cannot be made.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, LinkError> {
+        let path = path.into();
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(LinkError::io(format!("make the directory {}", path.display())))?;
+        let path = path.canonicalize().map_err(LinkError::io(format!("open {}", path.display())))?;
+        let bad = |why| Err(LinkError::BadPath { path: path.clone(), why });
+        let meta = fs::metadata(&path).map_err(LinkError::io(format!("look at {}", path.display())))?;
+        let uid = rustix::process::geteuid().as_raw();
+        if meta.uid() != uid && uid != 0 {
+            return bad("it belongs to another user");
+        }
+        let dir = Self(path.clone());
+        if dir.switch_socket().as_os_str().len() > MAX_SOCKET_PATH {
+            return bad("the path is too long for a Unix socket");
+        }
+        Ok(dir)
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A file of the wire.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Where every party sends its frames to.
+    #[must_use]
+    pub fn switch_socket(&self) -> PathBuf {
+        self.file("switch.sock")
+    }
+
+    /// True if a switch answers on this wire.
+    #[must_use]
+    pub fn has_switch(&self) -> bool {
+        is_alive(&self.switch_socket())
+    }
+
+    /// The sockets of all parties, live or stale.
+    pub(crate) fn parties(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
+        entries
+            .flatten()
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()))
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|ext| ext == "sock") && *path != self.switch_socket())
+            .collect()
+    }
+
+    /// Binds a datagram socket in the directory; one that a dead party left behind is replaced.
+    pub(crate) fn bind(&self, name: &str) -> Result<UnixDatagram, LinkError> {
+        let path = self.file(name);
+        if name.contains('/') || name.starts_with('.') || path.as_os_str().len() > MAX_SOCKET_PATH {
+            return Err(LinkError::BadPath { path, why: "the name is no short plain file name" });
+        }
+        if is_alive(&path) {
+            return Err(LinkError::NameTaken { name: name.to_owned(), dir: self.0.clone() });
+        }
+        remove_stale(&path);
+        let what = format!("bind {}", path.display());
+        let socket = UnixDatagram::bind(&path).map_err(LinkError::io(what.clone()))?;
+        socket.set_nonblocking(true).map_err(LinkError::io(what))?;
+        enlarge(&socket);
+        Ok(socket)
+    }
+}
+
+/// True if a process holds the datagram socket at `path`.
+fn is_alive(path: &Path) -> bool {
+    // EAGAIN and EPERM come from live sockets too (full, or connected to somebody else): only these two mean nobody.
+    match UnixDatagram::unbound().and_then(|probe| probe.connect(path)) {
+        Ok(()) => true,
+        Err(error) => !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound),
+    }
+}
+
+/// Removes the socket file that a dead party left behind. Another process may do the same at the same time.
+pub(crate) fn remove_stale(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) && !is_alive(path) {
+        let _gone_already_is_fine = fs::remove_file(path);
+    }
+}
+
+/// Asks for large socket buffers; a smaller one only means more retries.
+pub(crate) fn enlarge(socket: &UnixDatagram) {
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER);
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, SOCKET_BUFFER);
+}
+
+/// One party's end of the virtual wire. Leaving removes its socket.
+#[derive(Debug)]
+pub struct VirtualWire {
+    socket: UnixDatagram,
+    path: PathBuf,
+    switch: PathBuf,
+    stats: LinkStats,
+}
+
+impl VirtualWire {
+    /// Joins the wire under a name of its own.
+    ///
+    /// # Errors
+    /// [`LinkError::NoSwitch`] if nobody would forward its frames; [`LinkError::NameTaken`] if a live party has the name.
+    pub fn join(dir: &WireDir, name: &str) -> Result<Self, LinkError> {
+        if !dir.has_switch() {
+            return Err(LinkError::NoSwitch { dir: dir.path().to_owned() });
+        }
+        let file = format!("{name}.sock");
+        let socket = dir.bind(&file)?;
+        Ok(Self { socket, path: dir.file(&file), switch: dir.switch_socket(), stats: LinkStats::default() })
+    }
+
+    /// Joins the wire as a client, under a name that no other has.
+    ///
+    /// # Errors
+    /// As [`VirtualWire::join`].
+    pub fn join_anonymous(dir: &WireDir) -> Result<Self, LinkError> {
+        Self::join(dir, &unique_name("client"))
+    }
+
+    /// Joins the wire to listen to everything that passes on it.
+    ///
+    /// # Errors
+    /// As [`VirtualWire::join`].
+    pub fn join_mirror(dir: &WireDir) -> Result<Self, LinkError> {
+        Self::join(dir, &unique_name(crate::switch::MIRROR_PREFIX))
+    }
+}
+
+fn unique_name(kind: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{kind}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Drop for VirtualWire {
+    fn drop(&mut self) {
+        let _gone_already_is_fine = fs::remove_file(&self.path);
+    }
+}
+
+impl Link for VirtualWire {
+    fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        check_length(frame)?;
+        match send_patiently(|| self.socket.send_to(frame, &self.switch)) {
+            Ok(_) => {
+                self.stats.tx_frames += 1;
+                self.stats.tx_bytes += frame.len() as u64;
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => {
+                    self.stats.tx_dropped += 1;
+                    Ok(())
+                }
+                // The switch left. Another party may take over: until then this is an unplugged cable.
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                    self.stats.tx_no_carrier += 1;
+                    Ok(())
+                }
+                _ => Err(LinkError::io("send a frame on the virtual wire")(error)),
+            },
+        }
+    }
+
+    fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
+        let length = recv_until(&self.socket, deadline, |socket| match socket.recv(buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(LinkError::io("receive a frame from the virtual wire")(error)),
+        })?;
+        if let Some(length) = length {
+            self.stats.rx_frames += 1;
+            self.stats.rx_bytes += length as u64;
+        }
+        Ok(length)
+    }
+
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn stats(&self) -> LinkStats {
+        self.stats
+    }
+}

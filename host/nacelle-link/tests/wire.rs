@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The virtual wire and its switch: who gets which frame, and what becomes of those who vanish.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use nacelle_link::{Link, LinkError, MAX_FRAME, Switch, SwitchHost, VirtualWire, WireDir};
+
+fn wire() -> (tempfile::TempDir, WireDir) {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = WireDir::open(temp.path().join("wire")).unwrap();
+    (temp, dir)
+}
+
+fn mac(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+fn frame(to: [u8; 6], from: [u8; 6], payload: &[u8]) -> Vec<u8> {
+    [&to[..], &from[..], &[0x88, 0xb5], payload].concat()
+}
+
+fn receive(link: &mut impl Link) -> Option<Vec<u8>> {
+    receive_within(link, Duration::from_secs(5))
+}
+
+fn receive_within(link: &mut impl Link, time: Duration) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; MAX_FRAME];
+    let length = link.recv(&mut buffer, Instant::now() + time).unwrap()?;
+    Some(buffer[..length].to_vec())
+}
+
+/// Nothing comes: the frames before have been waited for, so a short wait is enough.
+fn silent(link: &mut impl Link) -> bool {
+    receive_within(link, Duration::from_millis(50)).is_none()
+}
+
+#[test]
+fn a_broadcast_reaches_everybody_and_a_known_address_only_its_owner() {
+    let (_temp, dir) = wire();
+    let _switch = SwitchHost::start(&dir).unwrap();
+    let mut parties: Vec<VirtualWire> =
+        (0..20).map(|n| VirtualWire::join(&dir, &format!("party{n}")).unwrap()).collect();
+
+    let call = frame(BROADCAST, mac(0), b"who is there");
+    parties[0].send(&call).unwrap();
+    for party in &mut parties[1..] {
+        assert_eq!(receive(party).as_deref(), Some(&call[..]));
+    }
+    assert!(silent(&mut parties[0]), "nobody hears himself");
+
+    let answer = frame(mac(0), mac(7), b"me");
+    parties[7].send(&answer).unwrap();
+    assert_eq!(receive(&mut parties[0]).as_deref(), Some(&answer[..]));
+    for n in [1, 2, 19] {
+        assert!(silent(&mut parties[n]), "party {n} heard what was not for it");
+    }
+}
+
+#[test]
+fn an_unknown_address_is_flooded_also_to_those_who_never_spoke() {
+    let (_temp, dir) = wire();
+    let _switch = SwitchHost::start(&dir).unwrap();
+    let mut speaker = VirtualWire::join(&dir, "speaker").unwrap();
+    // As QEMU does it: a bound datagram socket that sends to the switch, and nothing else.
+    let guest = UnixDatagram::bind(dir.path().join("guest.sock")).unwrap();
+    guest.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+
+    let call = frame(mac(99), mac(1), b"hello");
+    speaker.send(&call).unwrap();
+    let mut buffer = [0; 2000];
+    let length = guest.recv(&mut buffer).unwrap();
+    assert_eq!(buffer[..length], call);
+
+    let answer = frame(mac(1), mac(99), b"hello yourself");
+    guest.send_to(&answer, dir.switch_socket()).unwrap();
+    assert_eq!(receive(&mut speaker), Some(answer));
+}
+
+#[test]
+fn a_mirror_hears_what_is_for_others() {
+    let (_temp, dir) = wire();
+    let _switch = SwitchHost::start(&dir).unwrap();
+    let mut mirror = VirtualWire::join_mirror(&dir).unwrap();
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    let mut b = VirtualWire::join(&dir, "b").unwrap();
+    let (first, second) = (frame(mac(2), mac(1), b"1"), frame(mac(1), mac(2), b"2"));
+    a.send(&first).unwrap();
+    assert_eq!(receive(&mut b).as_ref(), Some(&first));
+    b.send(&second).unwrap();
+    assert_eq!(receive(&mut a).as_ref(), Some(&second));
+    assert_eq!(receive(&mut mirror), Some(first));
+    assert_eq!(receive(&mut mirror), Some(second));
+}
+
+#[test]
+fn a_party_that_vanishes_is_forgotten_and_its_socket_removed() {
+    let (_temp, dir) = wire();
+    let mut switch = Switch::open(&dir).unwrap().unwrap();
+    let mut alive = VirtualWire::join(&dir, "alive").unwrap();
+    let dead_path = dir.path().join("dead.sock");
+    let dead = UnixDatagram::bind(&dead_path).unwrap();
+    dead.send_to(&frame(BROADCAST, mac(9), b"I was here"), dir.switch_socket()).unwrap();
+    switch.step(Instant::now() + Duration::from_secs(1)).unwrap();
+    assert_eq!(switch.parties(), 2);
+    assert!(receive(&mut alive).is_some());
+
+    drop(dead); // the file stays, as after a crash
+    alive.send(&frame(mac(9), mac(1), b"are you there?")).unwrap();
+    switch.step(Instant::now() + Duration::from_secs(1)).unwrap();
+    assert_eq!(switch.stats().vanished, 1);
+    assert_eq!(switch.parties(), 1);
+    assert!(!dead_path.exists());
+}
+
+#[test]
+fn a_party_that_comes_back_under_its_name_is_heard_again() {
+    let (_temp, dir) = wire();
+    let _switch = SwitchHost::start(&dir).unwrap();
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    for life in 0..3u8 {
+        let mut b = VirtualWire::join(&dir, "b").unwrap();
+        b.send(&frame(BROADCAST, mac(2), &[life])).unwrap();
+        assert_eq!(receive(&mut a), Some(frame(BROADCAST, mac(2), &[life])));
+        a.send(&frame(mac(2), mac(1), &[life, life])).unwrap();
+        assert_eq!(receive(&mut b), Some(frame(mac(2), mac(1), &[life, life])));
+    }
+}
+
+#[test]
+fn a_party_that_does_not_listen_costs_only_its_own_frames() {
+    let (_temp, dir) = wire();
+    let mut switch = Switch::open(&dir).unwrap().unwrap();
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    let mut b = VirtualWire::join(&dir, "b").unwrap();
+    let deaf = VirtualWire::join(&dir, "deaf").unwrap();
+    let payload = vec![0; 4096];
+    let started = Instant::now();
+    for number in 0..4000u32 {
+        let broadcast = frame(BROADCAST, mac(1), &[&number.to_be_bytes()[..], &payload].concat());
+        a.send(&broadcast).unwrap();
+        switch.step(Instant::now() + Duration::from_secs(1)).unwrap();
+        assert_eq!(receive(&mut b).as_ref(), Some(&broadcast), "frame {number}");
+    }
+    assert!(switch.stats().dropped_full > 0, "the deaf party's queue is bounded");
+    assert!(started.elapsed() < Duration::from_secs(20));
+    drop(deaf);
+}
+
+#[test]
+fn a_burst_longer_than_the_socket_queue_arrives_whole() {
+    let (_temp, dir) = wire();
+    let _switch = SwitchHost::start(&dir).unwrap();
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    let mut b = VirtualWire::join(&dir, "b").unwrap();
+    let receiver = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        (0..500u32).map(|_| receive(&mut b).unwrap()).collect::<Vec<_>>()
+    });
+    for number in 0..500u32 {
+        a.send(&frame(BROADCAST, mac(1), &[&number.to_be_bytes()[..], &[0; 1024]].concat())).unwrap();
+    }
+    assert_eq!(a.stats().tx_dropped, 0);
+    for (number, frame) in receiver.join().unwrap().iter().enumerate() {
+        assert_eq!(frame[14..18], (number as u32).to_be_bytes());
+    }
+}
+
+#[test]
+fn what_is_no_frame_is_counted_and_goes_nowhere() {
+    let (_temp, dir) = wire();
+    let mut switch = Switch::open(&dir).unwrap().unwrap();
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    let stranger = UnixDatagram::bind(dir.path().join("stranger.sock")).unwrap();
+    for junk in [&[][..], &[1; 13], &[0; MAX_FRAME + 1]] {
+        stranger.send_to(junk, dir.switch_socket()).unwrap();
+        switch.step(Instant::now() + Duration::from_secs(1)).unwrap();
+    }
+    assert_eq!(switch.stats().dropped_malformed, 3);
+    assert!(silent(&mut a));
+    assert!(matches!(a.send(&[0; 13]), Err(LinkError::FrameLength { length: 13 })));
+    assert!(matches!(a.send(&[0; MAX_FRAME + 1]), Err(LinkError::FrameLength { .. })));
+}
+
+#[test]
+fn another_process_takes_over_when_the_switch_leaves() {
+    let (_temp, dir) = wire();
+    let first = SwitchHost::start(&dir).unwrap();
+    let _second = SwitchHost::start(&dir).unwrap();
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    let mut b = VirtualWire::join(&dir, "b").unwrap();
+    drop(first);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let heard = loop {
+        a.send(&frame(mac(2), mac(1), b"again")).unwrap();
+        if let Some(frame) = receive_within(&mut b, Duration::from_millis(50)) {
+            break frame;
+        }
+        assert!(Instant::now() < deadline, "nobody took over");
+    };
+    assert_eq!(heard, frame(mac(2), mac(1), b"again"));
+    assert!(a.stats().tx_no_carrier + a.stats().tx_frames > 0);
+}
+
+#[test]
+fn joining_says_what_is_wrong() {
+    let (temp, dir) = wire();
+    assert!(matches!(VirtualWire::join(&dir, "a"), Err(LinkError::NoSwitch { .. })));
+    let _switch = SwitchHost::start(&dir).unwrap();
+    let _a = VirtualWire::join(&dir, "a").unwrap();
+    assert!(matches!(VirtualWire::join(&dir, "a"), Err(LinkError::NameTaken { .. })));
+    assert!(matches!(VirtualWire::join(&dir, "../a"), Err(LinkError::BadPath { .. })));
+    let long = temp.path().join("x".repeat(120));
+    assert!(matches!(WireDir::open(long), Err(LinkError::BadPath { .. })));
+    let file = temp.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    assert!(WireDir::open(file).is_err());
+}
+
+#[test]
+fn a_stale_switch_socket_is_replaced() {
+    let (_temp, dir) = wire();
+    drop(UnixDatagram::bind(dir.switch_socket()).unwrap());
+    assert!(dir.switch_socket().exists());
+    assert!(!dir.has_switch());
+    let _switch = SwitchHost::start(&dir).unwrap();
+    assert!(dir.has_switch());
+}
