@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make demo     set up, build, and offload a matrix multiplication to the simulated device
+#   make test     set up, build, and run every test
+#   make bench    measure and print beside the goals   (AREA=rtl|host|synth for a part)
+#   make synth    size and logic depth by open synthesis
+#   make docs     build the book into docs/book
+#   make sim-waves, make clean
+
+PYTHON := .venv/bin/python
+CARGO  := cargo --locked
+AREA   ?= rtl host synth
+
+.PHONY: demo test bench synth docs sim sim-waves host setup-demo setup-test clean
+
+demo: sim host
+	@host/target/release/nacelle demo $(DEMO_ARGS)
+
+test: setup-test
+	@$(PYTHON) tools/test.py
+
+bench: setup-test sim host
+	@$(PYTHON) bench/bench.py $(AREA)
+
+synth: setup-test
+	@$(PYTHON) tools/synth.py
+
+docs: setup-test
+	@$(PYTHON) tools/docs.py
+
+sim: setup-demo
+	@$(PYTHON) sim/build.py
+
+sim-waves: setup-demo
+	@$(PYTHON) sim/build.py --waves
+
+host: setup-demo
+	@cd host && $(CARGO) build --release --quiet -p nacelle-cli
+
+setup-demo setup-test: setup-%:
+	@sh tools/setup.sh $*
+
+clean:
+	rm -rf build host/target docs/book

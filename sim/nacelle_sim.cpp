@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C ABI of nacelle_sim.h over the Verilated shell. One cycle is: sample the hand-shakes, clock edge, new inputs, settle.
+
+#include "nacelle_sim.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "Vnacelle.h"
+#include "dram.h"
+#include "ethernet.h"
+#include "verilated.h"
+#if VM_TRACE
+#include "verilated_fst_c.h"
+#endif
+
+namespace {
+
+constexpr size_t kBytes = NACELLE_DATA_W / 8;
+constexpr uint32_t kClockHz = NACELLE_CLOCK_HZ;
+constexpr uint32_t kMaxFrame = NACELLE_MAX_FRAME;
+constexpr uint64_t kDramBytes = uint64_t(NACELLE_DRAM_MIB) << 20;
+constexpr int kBusTimeout = 1000;  // cycles
+
+template <class Port>
+uint8_t *bytes(Port &port) {
+    return reinterpret_cast<uint8_t *>(&port);
+}
+
+nacelle::LineRate line_rate(uint32_t mbps) {
+    if (mbps == UINT32_MAX) return nacelle::LineRate(0);
+    return nacelle::LineRate(int64_t(mbps ? mbps : 100000) * 1000000 * 1000 / kClockHz);
+}
+
+constexpr uint64_t keep_mask(size_t count) { return count >= 64 ? ~0ull : (1ull << count) - 1; }
+
+}  // namespace
+
+struct nacelle_sim {
+    explicit nacelle_sim(const nacelle_sim_config &config)
+        : top(&context),
+          source(line_rate(config.line_rate_mbps)),
+          sink(line_rate(config.line_rate_mbps)),
+          dram(kDramBytes, config.dram_latency_cycles ? config.dram_latency_cycles : 30,
+               config.dram_bytes_per_cycle ? config.dram_bytes_per_cycle : uint32_t(kBytes)) {
+        context.randSeed(int(config.random_seed ? config.random_seed : 1));
+        context.randReset(2);
+#if VM_TRACE
+        if (config.wave_path) {
+            context.traceEverOn(true);
+            wave = std::make_unique<VerilatedFstC>();
+            top.trace(wave.get(), 99);
+            wave->open(config.wave_path);
+        }
+#endif
+        top.clk = 0;
+        top.rst = 1;
+        top.time_skip = 0;
+        top.bus_awvalid = top.bus_wvalid = top.bus_arvalid = 0;
+        top.bus_bready = top.bus_rready = 1;
+        drive();
+        for (int i = 0; i < 8; ++i) edge();
+        top.rst = 0;
+        edge();
+        stats.cycles = stats.cycles_simulated = 0;
+    }
+
+    ~nacelle_sim() { top.final(); }
+
+    // Clock edge with the inputs as they are, then settle with new ones.
+    void edge() {
+        top.clk = 1;
+        top.eval();
+        dump(0);
+        drive();
+        top.clk = 0;
+        top.eval();
+        dump(1);
+        ++stats.cycles_simulated;
+    }
+
+    void cycle() {
+        sample();
+        stats.cycles += 1 + top.time_skip;
+        source.tick();
+        sink.tick();
+        dram.tick();
+        edge();
+    }
+
+    bool idle() const { return top.idle && source.empty() && !sink.in_frame() && dram.idle() && !top.tx_tvalid; }
+
+    VerilatedContext context;
+    Vnacelle top;
+    nacelle::FrameSource<kBytes> source;
+    nacelle::FrameSink<kBytes> sink;
+    nacelle::Dram<kBytes> dram;
+    nacelle_sim_stats stats{};
+#if VM_TRACE
+    std::unique_ptr<VerilatedFstC> wave;
+#endif
+
+  private:
+    // What passes at the coming edge, by the signals as they have settled.
+    void sample() {
+        const uint64_t now = stats.cycles;
+        if (top.rx_tvalid) {
+            if (top.rx_tready) {
+                stats.rx_bytes += source.size();
+                stats.rx_frames += source.last();
+                source.taken(now);
+            } else {
+                ++stats.rx_stall_beats;
+            }
+        }
+        if (top.tx_tvalid && top.tx_tready) {
+            const size_t size = size_t(__builtin_popcountll(top.tx_tkeep));
+            stats.tx_bytes += size;
+            stats.tx_frames += top.tx_tlast;
+            sink.take(bytes(top.tx_tdata), size, top.tx_tlast, now);
+        } else if (sink.in_frame() && !top.tx_tvalid) {
+            ++stats.tx_idle_beats;
+        }
+        if (top.dram_bvalid && top.dram_bready) dram.b_taken();
+        if (top.dram_rvalid && top.dram_rready) dram.r_taken();
+        if (top.dram_wvalid && top.dram_wready) dram.w(bytes(top.dram_wdata), top.dram_wstrb, now);
+        if (top.dram_awvalid && top.dram_awready) dram.aw(top.dram_awaddr, top.dram_awid, top.dram_awlen);
+        if (top.dram_arvalid && top.dram_arready) dram.ar(top.dram_araddr, top.dram_arid, top.dram_arlen, now);
+    }
+
+    void drive() {
+        const uint64_t now = stats.cycles;
+        top.rx_tvalid = source.valid();
+        if (source.valid()) {
+            source.copy(bytes(top.rx_tdata));
+            top.rx_tkeep = keep_mask(source.size());
+            top.rx_tlast = source.last();
+            top.rx_tuser = 0;
+        }
+        top.tx_tready = sink.ready();
+        top.dram_awready = dram.aw_ready();
+        top.dram_wready = dram.w_ready();
+        top.dram_bvalid = dram.b_valid(now);
+        if (top.dram_bvalid) {
+            top.dram_bid = dram.b_id();
+            top.dram_bresp = dram.b_resp();
+        }
+        top.dram_arready = dram.ar_ready();
+        top.dram_rvalid = dram.r_valid(now);
+        if (top.dram_rvalid) {
+            dram.r_copy(bytes(top.dram_rdata));
+            top.dram_rid = dram.r_id();
+            top.dram_rresp = dram.r_resp();
+            top.dram_rlast = dram.r_last();
+        }
+    }
+
+    void dump([[maybe_unused]] int half) {
+#if VM_TRACE
+        if (wave) wave->dump(stats.cycles * 2 + uint64_t(half));
+#endif
+    }
+};
+
+extern "C" {
+
+void nacelle_sim_get_info(nacelle_sim_info *info) {
+    *info = {NACELLE_SIM_ABI, NACELLE_DATA_W, kClockHz, kMaxFrame, kDramBytes};
+}
+
+nacelle_sim *nacelle_sim_create(const nacelle_sim_config *config, char *error, size_t error_size) {
+    if (config->abi != NACELLE_SIM_ABI) {
+        std::snprintf(error, error_size, "the caller was made for version %" PRIu32 " of the simulator's interface, the library has %u: rebuild both",
+                      config->abi, NACELLE_SIM_ABI);
+        return nullptr;
+    }
+#if !VM_TRACE
+    if (config->wave_path) {
+        std::snprintf(error, error_size, "this library was built without waveforms: build it with `make sim-waves`");
+        return nullptr;
+    }
+#endif
+    try {
+        return new nacelle_sim(*config);
+    } catch (const std::exception &e) {
+        std::snprintf(error, error_size, "%s", e.what());
+        return nullptr;
+    }
+}
+
+void nacelle_sim_destroy(nacelle_sim *sim) { delete sim; }
+
+uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop_on_frame) {
+    const uint64_t begin = sim->stats.cycles;
+    while (sim->stats.cycles - begin < cycles && !(stop_on_frame && !sim->sink.sent.empty())) sim->cycle();
+    return sim->stats.cycles - begin;
+}
+
+int nacelle_sim_idle(const nacelle_sim *sim) { return sim->idle(); }
+
+uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles) {
+    if (!sim->idle() || cycles == 0) return 0;
+    if (cycles > UINT32_MAX) cycles = UINT32_MAX;
+    sim->top.time_skip = uint32_t(cycles - 1);
+    sim->source.skip(cycles - 1);
+    sim->sink.skip(cycles - 1);
+    sim->cycle();
+    sim->top.time_skip = 0;
+    sim->top.eval();
+    return cycles;
+}
+
+int nacelle_sim_push_frame(nacelle_sim *sim, const uint8_t *frame, size_t length) {
+    if (length == 0 || length > kMaxFrame) return -1;
+    if (sim->source.full()) return -2;
+    sim->source.push(frame, length);
+    return 0;
+}
+
+int nacelle_sim_pop_rx_stamp(nacelle_sim *sim, nacelle_sim_stamp *stamp) {
+    if (sim->source.stamps.empty()) return 0;
+    *stamp = sim->source.stamps.front();
+    sim->source.stamps.pop_front();
+    return 1;
+}
+
+int64_t nacelle_sim_pull_frame(nacelle_sim *sim, uint8_t *frame, size_t capacity, nacelle_sim_stamp *stamp) {
+    if (sim->sink.sent.empty()) return 0;
+    const nacelle::SentFrame &sent = sim->sink.sent.front();
+    if (sent.bytes.size() > capacity) return -1;
+    std::memcpy(frame, sent.bytes.data(), sent.bytes.size());
+    if (stamp) *stamp = sent.stamp;
+    const auto length = int64_t(sent.bytes.size());
+    sim->sink.sent.pop_front();
+    return length;
+}
+
+int nacelle_sim_reg_read(nacelle_sim *sim, uint32_t address, uint32_t *value) {
+    Vnacelle &top = sim->top;
+    top.bus_araddr = address;
+    top.bus_arvalid = 1;
+    top.eval();
+    int result = -1;
+    for (int i = 0; i < kBusTimeout; ++i) {
+        const bool accepted = top.bus_arvalid && top.bus_arready;
+        const bool answered = top.bus_rvalid;
+        if (answered) {
+            *value = top.bus_rdata;
+            result = top.bus_rresp == 0 ? 0 : -1;
+        }
+        sim->cycle();
+        if (accepted) {
+            top.bus_arvalid = 0;
+            top.eval();
+        }
+        if (answered) break;
+    }
+    top.bus_arvalid = 0;
+    return result;
+}
+
+int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value) {
+    Vnacelle &top = sim->top;
+    top.bus_awaddr = address;
+    top.bus_wdata = value;
+    top.bus_awvalid = top.bus_wvalid = 1;
+    top.eval();
+    int result = -1;
+    for (int i = 0; i < kBusTimeout; ++i) {
+        const bool aw = top.bus_awvalid && top.bus_awready;
+        const bool w = top.bus_wvalid && top.bus_wready;
+        const bool answered = top.bus_bvalid;
+        if (answered) result = top.bus_bresp == 0 ? 0 : -1;
+        sim->cycle();
+        if (aw) top.bus_awvalid = 0;
+        if (w) top.bus_wvalid = 0;
+        if (aw || w) top.eval();
+        if (answered) break;
+    }
+    top.bus_awvalid = top.bus_wvalid = 0;
+    return result;
+}
+
+int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length) {
+    if (!sim->dram.contains(address, length)) return -1;
+    std::memcpy(data, sim->dram.at(address), length);
+    return 0;
+}
+
+int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length) {
+    if (!sim->dram.contains(address, length)) return -1;
+    std::memcpy(sim->dram.at(address), data, length);
+    return 0;
+}
+
+void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats) {
+    *stats = sim->stats;
+    stats->dram_reads = sim->dram.reads;
+    stats->dram_read_bytes = sim->dram.read_bytes;
+    stats->dram_writes = sim->dram.writes;
+    stats->dram_write_bytes = sim->dram.write_bytes;
+}
+
+}  // extern "C"

