@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lints the whole RTL with Verilator -Wall, at every DATA_W. Waivers with their reasons are in rtl/lint.vlt."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "rtl" / "testing"))
+from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
+
+
+def lint(data_w: int) -> int:
+    """Verilator's exit status."""
+    return subprocess.run(
+        [
+            str(Path(sys.executable).parent / "verilator"), "--lint-only", "-Wall", "--timescale", "1ns/1ps",
+            "--top-module", "nacelle_sim_top", f"-GDATA_W={data_w}", str(ROOT / "rtl" / "lint.vlt"),
+            *[arg for path in [*module_dirs(), GENERATED] if path.exists() for arg in ("-y", str(path))],
+            *map(str, packages()), str(ROOT / "sim" / "nacelle_sim_top.sv"),
+        ],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+    ).returncode  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(max(lint(data_w) for data_w in (64, 128, 256, 512)))

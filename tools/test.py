@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every test of the project, or the named steps, and writes build/test-results.json.
+
+    python tools/test.py [--list] [STEP ...]
+
+A step is a command; a step that finds nothing to run has failed. The end of the output is a line `N passed, N failed`, counting
+single tests. The status table (tools/status.py) is made from the results file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+PYTHON = sys.executable
+CARGO = ["cargo"]
+
+
+@dataclass
+class Outcome:
+    """Single tests of a step, by name."""
+
+    passed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def execute(command: list[str], cwd: Path = ROOT, capture: bool = False) -> tuple[int, str]:
+    """Runs a command with its output shown; also returned if `capture`."""
+    if not capture:
+        return subprocess.run(command, cwd=cwd).returncode, ""
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = []
+    assert process.stdout
+    for line in process.stdout:
+        sys.stdout.write(line)
+        lines.append(line)
+    return process.wait(), "".join(lines)
+
+
+def command(name: str, *arguments: str, cwd: Path = ROOT) -> Callable[[], Outcome]:
+    """A step that is one test: the command succeeds."""
+
+    def run() -> Outcome:
+        code, _ = execute(list(arguments), cwd)
+        return Outcome(passed=[name]) if code == 0 else Outcome(failed=[name])
+
+    return run
+
+
+def pytest(name: str, *paths: str, workers: int = 2) -> Callable[[], Outcome]:
+    """Python tests, counted from their JUnit report. Cocotb tests appear under the pytest function that runs them."""
+
+    def run() -> Outcome:
+        report = BUILD / "reports" / f"{name}.xml"
+        report.unlink(missing_ok=True)
+        code, _ = execute(
+            [PYTHON, "-m", "pytest", "-q", "-n", str(workers), "--junitxml", str(report), *paths],
+        )
+        outcome = Outcome()
+        if report.exists():
+            for case in ElementTree.parse(report).getroot().iter("testcase"):
+                bad = case.find("failure") is not None or case.find("error") is not None
+                if case.find("skipped") is None:
+                    (outcome.failed if bad else outcome.passed).append(f"{case.get('classname')}::{case.get('name')}")
+        if code != 0 and not outcome.failed:
+            outcome.failed.append(f"{name}: pytest returned {code}")
+        return outcome
+
+    return run
+
+
+def cargo_test() -> Outcome:
+    """The workspace's unit, integration and documentation tests."""
+    code, text = execute([*CARGO, "test", "--locked", "--workspace", "--no-fail-fast"], ROOT / "host", capture=True)
+    outcome = Outcome()
+    for name, verdict in re.findall(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED)", text, re.MULTILINE):
+        (outcome.passed if verdict == "ok" else outcome.failed).append(f"host::{name}")
+    if code != 0 and not outcome.failed:
+        outcome.failed.append(f"cargo test returned {code}")
+    return outcome
+
+
+def host_style() -> Outcome:
+    """Format, clippy and documentation without a warning."""
+    outcome = Outcome()
+    os.environ["RUSTDOCFLAGS"] = "-D warnings"
+    for name, arguments in {
+        "host::fmt": ["fmt", "--all", "--check"],
+        "host::clippy": ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        "host::doc": ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"],
+    }.items():
+        code, _ = execute([*CARGO, *arguments], ROOT / "host")
+        (outcome.failed if code else outcome.passed).append(name)
+    return outcome
+
+
+WIDTHS = (64, 128, 256, 512)
+
+STEPS: dict[str, Callable[[], Outcome]] = {
+    "registers": command("registers::generate", PYTHON, "rtl/control/generate.py"),
+    "python-style": command("python::ruff", PYTHON, "-m", "ruff", "check", "--quiet", "."),
+    "lint": command("rtl::lint", PYTHON, "tools/lint.py"),
+    **{f"sim-{w}": command(f"sim::build_{w}", PYTHON, "sim/build.py", "--data-w", str(w)) for w in WIDTHS},
+    "host-style": host_style,
+    "host": cargo_test,
+    "host-release": command("host::release", *CARGO, "build", "--locked", "--release", "-p", "nacelle-cli", cwd=ROOT / "host"),
+    "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
+    "formal": pytest("formal", "rtl/stream/formal", workers=2),
+    "shell": pytest("shell", "rtl/shell"),
+    "end-to-end": pytest("end-to-end", "tests", workers=1),
+    "docs": command("docs::build", PYTHON, "tools/docs.py"),
+}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", nargs="*", metavar="STEP", help="run these only")
+    parser.add_argument("--list", action="store_true", help="name the steps and stop")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(STEPS))
+        return
+    unknown = set(arguments.steps) - set(STEPS)
+    if unknown:
+        parser.error(f"no such step: {', '.join(sorted(unknown))}; --list names them")
+
+    (BUILD / "reports").mkdir(parents=True, exist_ok=True)
+    results = {}
+    for name in arguments.steps or STEPS:
+        print(f"\n==> {name}", flush=True)
+        begin = time.monotonic()
+        outcome = STEPS[name]()
+        if not outcome.passed and not outcome.failed:
+            outcome.failed.append(f"{name}: no test ran")
+        seconds = time.monotonic() - begin
+        results[name] = {"passed": outcome.passed, "failed": outcome.failed, "seconds": round(seconds, 1)}
+        print(f"    {name}: {len(outcome.passed)} passed, {len(outcome.failed)} failed in {seconds:.0f} s", flush=True)
+
+    (BUILD / "test-results.json").write_text(json.dumps(results, indent=1))
+    failed = [test for result in results.values() for test in result["failed"]]
+    for test in failed:
+        print(f"FAILED {test}")
+    print(f"\n{sum(len(r['passed']) for r in results.values())} passed, {len(failed)} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
