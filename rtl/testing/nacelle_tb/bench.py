@@ -187,7 +187,26 @@ class AxilMaster(AxilSlave):
         return _flip(super()._signals())
 
 
-Port = Plain | _Interface
+@dataclass(frozen=True)
+class Several:
+    """An array of `count` interfaces: the drivers find them as `<name>0`, `<name>1` and so on."""
+
+    port: _Interface
+    count: int
+
+    def declare(self, name: str) -> list[str]:
+        return [line for i in range(self.count) for line in self.port.declare(f"{name}{i}")]
+
+    def connect(self, name: str) -> tuple[str, str]:
+        lines = [f"  {self.port._kind()} {name}_if[{self.count}] ();"]
+        for i in range(self.count):
+            for direction, _, signal in self.port._signals():
+                inside, outside = f"{name}_if[{i}].{signal}", f"{name}{i}_{signal}"
+                lines.append(f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};")
+        return "\n".join(lines), f"{name}_if"
+
+
+Port = Plain | _Interface | Several
 
 
 def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[str, Port]) -> str:

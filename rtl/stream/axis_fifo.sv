@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// FIFO for packets, by beats: see stream_fifo for latency, throughput and what it holds.
+module axis_fifo #(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned DEPTH = 32  // beats, a power of two
+) (
+    input  logic   clk,
+    input  logic   rst,
+    axis_if.sink   in,
+    axis_if.source out,
+    output logic   empty
+);
+  typedef struct packed {
+    logic                tuser;
+    logic                tlast;
+    logic [DATA_W/8-1:0] tkeep;
+    logic [DATA_W-1:0]   tdata;
+  } beat_t;
+
+  stream_if #(.T(beat_t)) in_beat ();
+  stream_if #(.T(beat_t)) out_beat ();
+
+  assign in_beat.valid = in.tvalid;
+  assign in_beat.data  = {in.tuser, in.tlast, in.tkeep, in.tdata};
+  assign in.tready     = in_beat.ready;
+
+  stream_fifo #(.T(beat_t), .DEPTH(DEPTH)) fifo (.clk, .rst, .in(in_beat), .out(out_beat), .empty);
+
+  assign {out.tuser, out.tlast, out.tkeep, out.tdata} = out_beat.data;
+  assign out.tvalid = out_beat.valid;
+  assign out_beat.ready = out.tready;
+endmodule

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// N streams into one, round robin: the input that was served becomes the last in line, so a waiting input is served after
+// at most one packet of each other. An input keeps the grant until its value with `last` has passed.
+// Latency 1 cycle (output register), one value a cycle. When `out` stops all inputs stop.
+module stream_arbiter #(
+    parameter type T = logic,
+    parameter int unsigned N = 2
+) (
+    input logic         clk,
+    input logic         rst,
+    stream_if.sink      in[N],
+    input logic [N-1:0] last,  // with in[i].data: end of a packet; '1 where each value stands alone
+    stream_if.source    out
+);
+  logic [N-1:0] valid, grant;
+  T             data[N];
+  logic [N-1:0] later_q;  // inputs behind the one served last: first in line
+  logic [N-1:0] held_q;   // the input in the middle of a packet, one-hot
+  T             out_q;
+  logic         out_valid_q;
+
+  for (genvar i = 0; i < N; i++) begin : g_in
+    assign valid[i]    = in[i].valid;
+    assign data[i]     = in[i].data;
+    assign in[i].ready = grant[i] && (!out_valid_q || out.ready);
+  end
+
+  // The lowest bit that is set.
+  function automatic logic [N-1:0] first(logic [N-1:0] x);
+    return x & (~x + 1'b1);
+  endfunction
+
+  wire [N-1:0] in_line = valid & later_q;
+  assign grant = |held_q ? held_q & valid : |in_line ? first(in_line) : first(valid);
+
+  logic [$bits(T)-1:0] selected;
+  always_comb begin
+    selected = '0;
+    for (int unsigned i = 0; i < N; i++) if (grant[i]) selected |= data[i];
+  end
+
+  assign out.valid = out_valid_q;
+  assign out.data  = out_q;
+
+  always_ff @(posedge clk) begin
+    if ((!out_valid_q || out.ready) && |grant) out_q <= T'(selected);
+    if (rst) begin
+      out_valid_q <= 1'b0;
+      later_q     <= '0;
+      held_q      <= '0;
+    end else if (!out_valid_q || out.ready) begin
+      out_valid_q <= |grant;
+      if (|grant) begin
+        later_q <= ~(grant | (grant - 1'b1));
+        held_q  <= |(grant & last) ? '0 : grant;
+      end
+    end
+  end
+
+  always_ff @(posedge clk) if (!rst) assert ($onehot0(grant));
+endmodule

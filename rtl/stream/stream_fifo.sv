@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// First-word-fall-through FIFO: what goes in comes out, in order.
+// One value a cycle, in and out at once. Latency 1 cycle up to DEPTH 64 (distributed RAM), 2 cycles above (block RAM).
+// Holds DEPTH values and one more in the output register: when `out` stops it takes that many, then stops `in`.
+// No combinational path between the two sides.
+module stream_fifo #(
+    parameter type T = logic,
+    parameter int unsigned DEPTH = 32  // a power of two, 2 or more
+) (
+    input  logic     clk,
+    input  logic     rst,
+    stream_if.sink   in,
+    stream_if.source out,
+    output logic     empty  // nothing inside, the output register included
+);
+  localparam bit BLOCK = DEPTH > 64;
+  localparam int unsigned PTR_W = $clog2(DEPTH);
+
+  if (DEPTH < 2 || 2 ** PTR_W != DEPTH) begin : g_bad
+    $fatal(1, "stream_fifo: DEPTH must be a power of two, 2 or more");
+  end
+
+  // One bit more than the address tells full from empty.
+  logic [PTR_W:0] write_q, read_q;
+  logic out_valid_q;
+
+  wire stored_none = write_q == read_q;
+  wire stored_full = write_q == {~read_q[PTR_W], read_q[PTR_W-1:0]};
+  wire push = in.valid && in.ready;
+  wire advance = !out_valid_q || out.ready;  // the output register is free for a value
+  wire bypass = !BLOCK && stored_none;       // a value goes straight to the output register
+  wire pop = advance && !stored_none;
+  wire store = push && !(advance && bypass);
+
+  assign in.ready  = !stored_full;
+  assign out.valid = out_valid_q;
+  assign empty     = stored_none && !out_valid_q;
+
+  if (BLOCK) begin : g_memory
+    (* ram_style = "block" *) logic [$bits(T)-1:0] values[DEPTH];
+    logic [$bits(T)-1:0] out_q;
+    always_ff @(posedge clk) if (store) values[write_q[PTR_W-1:0]] <= in.data;
+    always_ff @(posedge clk) if (pop) out_q <= values[read_q[PTR_W-1:0]];
+    assign out.data = T'(out_q);
+  end else begin : g_memory
+    (* ram_style = "distributed" *) logic [$bits(T)-1:0] values[DEPTH];
+    logic [$bits(T)-1:0] out_q;
+    always_ff @(posedge clk) if (store) values[write_q[PTR_W-1:0]] <= in.data;
+    always_ff @(posedge clk) if (advance && (push || pop)) out_q <= stored_none ? in.data : values[read_q[PTR_W-1:0]];
+    assign out.data = T'(out_q);
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      write_q     <= '0;
+      read_q      <= '0;
+      out_valid_q <= 1'b0;
+    end else begin
+      if (store) write_q <= write_q + 1'b1;
+      if (pop) read_q <= read_q + 1'b1;
+      if (advance) out_valid_q <= pop || (bypass && push);
+    end
+  end
+
+  always_ff @(posedge clk) if (!rst) assert ((PTR_W + 1)'(write_q - read_q) <= (PTR_W + 1)'(DEPTH));
+endmodule
