@@ -23,4 +23,15 @@ package memory_pkg;
   typedef struct packed {
     logic error;          // some beat of it was answered with SLVERR or DECERR
   } dma_done_t;
+
+  // One burst of a transfer, as the burst walker cuts it.
+  typedef struct packed {
+    addr_t       addr;    // of its first byte: unaligned only in the first burst of a transfer
+    logic [7:0]  len;     // beats - 1, as AxLEN
+    logic        first;   // of its transfer
+    logic        last;    // of its transfer
+    logic        none;    // the transfer has length 0: no burst at all
+    logic [6:0]  shift;   // byte lane of the transfer's first byte
+    logic [6:0]  tail;    // bytes - 1 in the last beat of the transfer's byte-0 aligned packet
+  } dma_burst_t;
 endpackage

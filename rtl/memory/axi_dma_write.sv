@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Writes packets to memory: for each transfer on `cmd`, from any byte address, one packet from `data` of exactly its length
+// (none for length 0). One `done` for each transfer, in order, after its last write response.
+//
+// Throughput: one beat a cycle, also across transfers of one beat each. An unaligned transfer that touches one beat more of
+// memory than its packet has takes one cycle more. Latency: 3 cycles from `cmd` to AW and the first W beat, 1 from then on
+// from `data` to W. A burst's address goes out with its first data, never before, so a slow `data` holds memory up only
+// inside a burst. Up to OUTSTANDING bursts wait for their response; then, or while `done` or memory stops, `data` stops.
+// tuser of `data` is not looked at: whoever must discard bad packets does so before.
+module axi_dma_write
+  import memory_pkg::*;
+#(
+    parameter int unsigned DATA_W      = 512,
+    parameter int unsigned ID_W        = 4,
+    parameter int unsigned BURST_BYTES = 4096,
+    parameter int unsigned OUTSTANDING = 32      // bursts; power of two
+) (
+    input  logic     clk,
+    input  logic     rst,
+    stream_if.sink   cmd,     // dma_cmd_t
+    axis_if.sink     data,
+    axi_if.master    mem,     // write channels; its read channels stay silent. All with ID 0
+    stream_if.source done,    // dma_done_t
+    output logic     idle     // no transfer inside
+);
+  localparam int unsigned BYTES = DATA_W / 8;
+  localparam int unsigned LANE_W = $clog2(BYTES);
+  localparam int unsigned SLOT_W = $clog2(OUTSTANDING);
+
+  typedef logic [LANE_W-1:0] lane_t;
+  typedef logic [BYTES-1:0]  strb_t;
+
+  if ((OUTSTANDING & (OUTSTANDING - 1)) != 0 || OUTSTANDING < 2) begin : g_bad_outstanding
+    $fatal(1, "OUTSTANDING must be a power of two, at least 2");
+  end
+
+  // ---- bursts ----
+  stream_if #(.T(dma_burst_t)) burst ();
+  logic walker_idle;
+  dma_burst_walker #(.DATA_W(DATA_W), .BURST_BYTES(BURST_BYTES)) walker (.clk, .rst, .cmd, .burst, .idle(walker_idle));
+
+  // ---- one beat of memory a step ----
+  // A packet's last bytes may need a beat of memory more than the packet has: the flush, from what is held.
+  logic [7:0]        beat_q;                 // in the burst
+  logic [SLOT_W:0]   outstanding_q;          // bursts and empty transfers without an outcome yet
+  logic              slot_free, w_free, opens, closes, flush, has_beat, step;
+  lane_t             shift, end_lane;
+  logic [DATA_W-1:0] rotated, held_q, merged;
+  strb_t             from_held, upto_end;
+
+  assign shift    = lane_t'(burst.data.shift);
+  assign end_lane = lane_t'(burst.data.tail) + shift;     // lane of the last byte, modulo a beat
+  assign opens    = beat_q == '0;
+  assign closes   = beat_q == burst.data.len;
+  // Shifted, the packet's last bytes wrapped into one more beat.
+  assign flush    = burst.data.last && closes && end_lane < shift;
+  assign has_beat = flush || data.tvalid;
+
+  assign slot_free = !opens || !outstanding_q[SLOT_W];
+  assign w_free    = (!mem.wvalid || mem.wready) && (!opens || !mem.awvalid || mem.awready);
+  assign step      = burst.valid && slot_free && (burst.data.none || (has_beat && w_free));
+
+  assign burst.ready = step && closes;
+  assign data.tready = burst.valid && slot_free && !burst.data.none && !flush && w_free;
+
+  byte_rotate #(.DATA_W(DATA_W)) rotate (.in(data.tdata), .amount(shift), .out(rotated));
+
+  assign from_held = ~(strb_t'('1) << shift);
+  assign upto_end  = strb_t'('1) >> (lane_t'(BYTES - 1) - end_lane);
+  for (genvar i = 0; i < BYTES; i++) begin : g_merge
+    assign merged[i*8+:8] = from_held[i] ? held_q[i*8+:8] : rotated[i*8+:8];
+  end
+
+  always_ff @(posedge clk) begin
+    if (step && !burst.data.none) begin
+      mem.wdata <= merged;
+      mem.wstrb <= (burst.data.first && opens ? ~from_held : '1) & (burst.data.last && closes ? upto_end : '1);
+      mem.wlast <= closes;
+      if (opens) begin
+        mem.awaddr <= burst.data.addr;
+        mem.awlen  <= burst.data.len;
+      end
+      held_q <= rotated;
+    end
+    if (rst) begin
+      beat_q      <= '0;
+      mem.wvalid  <= 1'b0;
+      mem.awvalid <= 1'b0;
+    end else begin
+      if (step) beat_q <= closes ? '0 : beat_q + 1'b1;
+      if (!mem.wvalid || mem.wready) mem.wvalid <= step && !burst.data.none;
+      if (!mem.awvalid || mem.awready) mem.awvalid <= step && !burst.data.none && opens;
+    end
+  end
+  assign mem.awid = '0;
+
+  // ---- outcomes ----
+  // Bursts and empty transfers in order; each burst is retired by its response.
+  typedef struct packed {
+    logic last;    // of its transfer
+    logic none;
+  } slot_t;
+
+  slot_t [OUTSTANDING-1:0] slots_q;
+  logic [SLOT_W-1:0]       head_q, tail_q;
+  slot_t                   head;
+  logic                    opened, retire, done_free, error_q, b_error;
+
+  assign opened     = step && opens;
+  assign head       = slots_q[head_q];
+  assign done_free  = !done.valid || done.ready;
+  assign mem.bready = outstanding_q != '0 && !head.none && (!head.last || done_free);
+  assign b_error    = mem.bresp[1];
+  assign retire     = head.none && outstanding_q != '0 ? done_free : mem.bvalid && mem.bready;
+
+  always_ff @(posedge clk) begin
+    if (opened) slots_q[tail_q] <= '{last: burst.data.last, none: burst.data.none};
+    if (retire && head.last) done.data <= '{error: !head.none && (error_q || b_error)};
+    if (rst) begin
+      outstanding_q <= '0;
+      head_q        <= '0;
+      tail_q        <= '0;
+      error_q       <= 1'b0;
+      done.valid    <= 1'b0;
+    end else begin
+      outstanding_q <= outstanding_q + (SLOT_W + 1)'(opened) - (SLOT_W + 1)'(retire);
+      if (opened) tail_q <= tail_q + 1'b1;
+      if (retire) begin
+        head_q  <= head_q + 1'b1;
+        error_q <= !head.last && (error_q || b_error);
+      end
+      if (done_free) done.valid <= retire && head.last;
+    end
+  end
+
+  assign idle = walker_idle && outstanding_q == '0 && !done.valid;
+
+  assign mem.arvalid = 1'b0;
+  assign mem.araddr  = '0;
+  assign mem.arid    = '0;
+  assign mem.arlen   = '0;
+  assign mem.rready  = 1'b0;
+
+  // The packet ends where its transfer says.
+  logic ended_q;
+  always_ff @(posedge clk) begin
+    if (step && !burst.data.none) begin
+      assert (flush || !ended_q) else $error("packet shorter than its transfer");
+      if (burst.data.last && closes) assert (flush ? ended_q : data.tlast) else $error("packet longer than its transfer");
+      ended_q <= !(burst.data.last && closes) && (flush ? ended_q : data.tlast);
+    end
+    if (rst) ended_q <= 1'b0;
+  end
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, data.tkeep, data.tlast, data.tuser, mem.bid, mem.bresp[0], mem.arready, mem.rid, mem.rdata,
+                       mem.rresp, mem.rlast, mem.rvalid};
+endmodule
