@@ -114,7 +114,9 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     **{f"sim-{w}": command(f"sim::build_{w}", PYTHON, "sim/build.py", "--data-w", str(w)) for w in WIDTHS},
     "host-style": host_style,
     "host": cargo_test,
-    "host-release": command("host::release", *CARGO, "build", "--locked", "--release", "-p", "nacelle-cli", cwd=ROOT / "host"),
+    "host-release": command(
+        "host::release", *CARGO, "build", "--locked", "--release", "-p", "nacelle-cli", cwd=ROOT / "host"
+    ),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
     "formal": pytest("formal", "rtl/stream/formal", workers=2),
     "shell": pytest("shell", "rtl/shell"),

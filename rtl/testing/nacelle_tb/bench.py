@@ -65,7 +65,9 @@ class _Interface:
         lines = [f"  {self._kind()} {name}_if ();"]
         for direction, _, signal in self._signals():
             inside, outside = f"{name}_if.{signal}", f"{name}_{signal}"
-            lines.append(f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};")
+            lines.append(
+                f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};"
+            )
         return "\n".join(lines), f"{name}_if"
 
 
@@ -202,7 +204,9 @@ class Several:
         for i in range(self.count):
             for direction, _, signal in self.port._signals():
                 inside, outside = f"{name}_if[{i}].{signal}", f"{name}{i}_{signal}"
-                lines.append(f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};")
+                lines.append(
+                    f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};"
+                )
         return "\n".join(lines), f"{name}_if"
 
 
@@ -219,9 +223,7 @@ def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[
         if lines:
             body.append(lines)
         connections.append(f".{name}({actual})")
-    values = ", ".join(
-        f".{name}({value.sv if isinstance(value, Type) else value})" for name, value in params.items()
-    )
+    values = ", ".join(f".{name}({value.sv if isinstance(value, Type) else value})" for name, value in params.items())
     return (
         f"module tb_{module} (\n  " + ",\n  ".join(declared) + "\n);\n" + "\n".join(body)
         + f"\n  {module} #({values}) dut (\n      " + ",\n      ".join(connections) + "\n  );\nendmodule\n"

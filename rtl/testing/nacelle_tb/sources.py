@@ -14,7 +14,10 @@ _PACKAGES = [
     "memory/memory_pkg.sv",
     "packet/packet_pkg.sv",
     "roce/roce_pkg.sv",
+    "roce/roce_rx_pkg.sv",
+    "roce/cm_pkg.sv",
     "compute/compute_pkg.sv",
+    "compute/rpc/rpc_pkg.sv",
     "shell/shell_pkg.sv",
 ]
 
@@ -29,5 +32,7 @@ def module_dirs() -> list[Path]:
     return [
         path
         for path in sorted(RTL.rglob("*"))
-        if path.is_dir() and path.name not in ("test", "formal", "testing", "sim_build", "__pycache__") and any(path.glob("*.sv"))
+        if path.is_dir()
+        and path.name not in ("test", "formal", "testing", "sim_build", "__pycache__")
+        and any(path.glob("*.sv"))
     ]

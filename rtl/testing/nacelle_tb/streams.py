@@ -133,7 +133,7 @@ class _Monitor:
 class StreamSource(_Driver):
     """Drives a `stream_if.sink` port. `type` names the struct; values are packed by field name."""
 
-    def __init__(self, dut: SimHandleBase, name: str, type: str, stall: float = 0.0) -> None:  # noqa: A002
+    def __init__(self, dut: SimHandleBase, name: str, type: str, stall: float = 0.0) -> None:
         self.struct: Struct = struct(type)
         self._data = getattr(dut, f"{name}_data")
         super().__init__(dut, f"{name}_valid", f"{name}_ready", stall)
@@ -149,7 +149,7 @@ class StreamSource(_Driver):
 class StreamSink(_Monitor):
     """Takes from a `stream_if.source` port into `received` (unpacked), with the cycle of each in `cycles`."""
 
-    def __init__(self, dut: SimHandleBase, name: str, type: str, stall: float = 0.0) -> None:  # noqa: A002
+    def __init__(self, dut: SimHandleBase, name: str, type: str, stall: float = 0.0) -> None:
         self.struct: Struct = struct(type)
         self._data = getattr(dut, f"{name}_data")
         self.received: deque[Any] = deque()

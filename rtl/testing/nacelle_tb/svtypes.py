@@ -62,7 +62,7 @@ class Struct:
         )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _evaluate(kind: str, expression: str) -> Any:
     tree = [syntax.SyntaxTree.fromFile(str(path)) for path in packages()]
     body = f"{expression} value;" if kind == "type" else f"localparam longint unsigned value = 64'({expression});"

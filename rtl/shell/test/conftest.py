@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole device, simulated, at every width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from nacelle_tb.session import SimDevice, configure
+
+
+@pytest.fixture(params=[64, 128, 256, 512])
+def device(request: pytest.FixtureRequest) -> Iterator[SimDevice]:
+    """A configured device without a line rate limit."""
+    with SimDevice(request.param, line_rate_mbps=0xFFFF_FFFF) as sim:
+        configure(sim)
+        yield sim
+
+
+@pytest.fixture
+def device512() -> Iterator[SimDevice]:
+    """The reference width."""
+    with SimDevice(512, line_rate_mbps=0xFFFF_FFFF) as sim:
+        configure(sim)
+        yield sim
