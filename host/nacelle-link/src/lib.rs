@@ -3,8 +3,7 @@
 //!
 //! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
 //! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`Captured`] writes what passes to a
-//! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed. [`Station`] is the small part of
-//! an IPv4 host that every party needs: it answers ARP and pings, and finds the MAC address of others.
+//! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
 //!
 //! Like Ethernet itself a link may lose frames: one that cannot be passed on within a bounded time is dropped and counted,
 //! and nothing here waits for ever.
@@ -13,7 +12,6 @@
 
 mod impair;
 mod pcapng;
-mod station;
 mod switch;
 mod tap;
 mod wire;
@@ -27,8 +25,6 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 pub use impair::{Impaired, Impairments};
 pub use pcapng::{Captured, Direction, PcapngWriter};
-pub use nacelle_wire::MacAddr;
-pub use station::{Identity, Station, Verdict, announce, probe};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
 pub use wire::{VirtualWire, WireDir};

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the host program needs of a device, whatever it is made of.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use nacelle::{DeviceKind, FunctionInfo};
+use nacelle_wire::MacAddr;
+
+use crate::{DeviceError, PushError, Stamp};
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// What it is made of.
+    pub kind: DeviceKind,
+    /// Width of the data path, in bits; 0 if it has none.
+    pub data_w: u32,
+    /// The clock at which cycles are converted to time, in Hz.
+    pub clock_hz: u32,
+    /// Device memory, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// Who a device is on the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Its MAC address.
+    pub mac: MacAddr,
+    /// Its IPv4 address.
+    pub ip: Ipv4Addr,
+    /// Length of its subnet's prefix, in bits.
+    pub prefix_len: u8,
+    /// Where packets for other subnets go.
+    pub gateway: Option<Ipv4Addr>,
+}
+
+/// A device without a network: frames go in and come out, and time passes when it is told to.
+pub trait Engine {
+    /// What it is.
+    fn facts(&self) -> Facts;
+
+    /// Gives it its addresses and the seed of its keys, and enables it.
+    ///
+    /// # Errors
+    /// If the device does not take them.
+    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError>;
+
+    /// What it can be called for.
+    ///
+    /// # Errors
+    /// If the device does not say.
+    fn functions(&mut self) -> Result<Vec<FunctionInfo>, DeviceError>;
+
+    /// Gives it a frame.
+    ///
+    /// # Errors
+    /// [`PushError`] if it was not taken.
+    fn push(&mut self, frame: &[u8]) -> Result<(), PushError>;
+
+    /// Does some work: a few milliseconds at most, save for a kernel in software.
+    fn run(&mut self);
+
+    /// When the oldest pushed frame not yet reported entered, if it has.
+    fn rx_stamp(&mut self) -> Option<Stamp>;
+
+    /// Takes the oldest frame that it sent: its length, and when it left.
+    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)>;
+
+    /// True if only time or a frame can change it.
+    fn idle(&self) -> bool;
+
+    /// Lets `time` pass at once, while idle.
+    fn pass(&mut self, time: Duration);
+
+    /// When it wants to run again though no frame came, at the latest.
+    fn wake_at(&self) -> Option<Instant>;
+
+    /// Device time, in cycles.
+    fn cycles(&self) -> u64;
+
+    /// Everything that it counted, by name.
+    ///
+    /// # Errors
+    /// If the device does not say.
+    fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError>;
+}

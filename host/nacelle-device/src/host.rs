@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Puts an engine on a link: carries frames, lets time pass, and answers on the management socket.
+
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nacelle::control::{Done, Reply, Request, Stats};
+use nacelle::discover::{self, DESCRIPTOR_SUFFIX};
+use nacelle::{Descriptor, DeviceKind};
+use nacelle_link::{Captured, Link, LinkError, MAX_FRAME, PcapngWriter, WireDir, wait_readable};
+use serde::Serialize;
+
+use crate::{DeviceError, Engine, Identity, Management, PushError, TraceLog};
+
+/// The port of the service, in the TCP port space of the RDMA connection manager: NAAICE's.
+pub const SERVICE_PORT: u16 = 12_345;
+/// How long a stop request or a waiting answer may go unnoticed, at most.
+const TICK: Duration = Duration::from_millis(200);
+/// How soon to look again after a client that does not take its answer.
+const WRITE_AGAIN: Duration = Duration::from_millis(1);
+/// The management socket is looked at this often while the device is busy.
+const MANAGE_EVERY: Duration = Duration::from_millis(20);
+/// Frames carried into the device in one turn.
+const BURST: usize = 64;
+
+/// Where a device is on a wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The wire.
+    pub wire: WireDir,
+    /// The device's name there.
+    pub name: String,
+    /// Its addresses.
+    pub identity: Identity,
+}
+
+impl Place {
+    /// Finds a name and an address that no live device on the wire has: those that are named, else the first free ones.
+    ///
+    /// # Errors
+    /// [`DeviceError::Taken`] if a named one is taken.
+    pub fn find(
+        wire: &WireDir,
+        kind: DeviceKind,
+        name: Option<&str>,
+        address: Option<(Ipv4Addr, u8)>,
+    ) -> Result<Self, DeviceError> {
+        let devices = discover::list(wire);
+        let name_taken = |name: &str| devices.iter().any(|found| found.alive && found.device.name == name);
+        let ip_taken = |ip: Ipv4Addr| devices.iter().any(|found| found.alive && found.device.ip == ip);
+        let name = match name {
+            Some(name) if name_taken(name) => return Err(DeviceError::Taken { what: format!("the name {name}") }),
+            Some(name) => name.to_owned(),
+            None => (0..).map(|number| format!("{kind}{number}")).find(|name| !name_taken(name)).expect("endless"),
+        };
+        let (ip, prefix_len) = match address {
+            Some((ip, _)) if ip_taken(ip) => return Err(DeviceError::Taken { what: format!("the address {ip}") }),
+            Some(address) => address,
+            None => {
+                let (first, prefix_len) = DEFAULT_ADDRESS;
+                let free = (first.to_bits()..).map(Ipv4Addr::from_bits).find(|ip| !ip_taken(*ip));
+                (free.expect("a wire has fewer devices than addresses"), prefix_len)
+            }
+        };
+        let [_, b, c, d] = ip.octets();
+        // Locally administered, and different for each address of a /8.
+        let mac = [0x02, 0x4e, 0x41, b, c, d].into();
+        Ok(Self { wire: wire.clone(), name, identity: Identity { mac, ip, prefix_len, gateway: None } })
+    }
+}
+
+/// The address of the first device on a wire, and the length of its prefix.
+pub const DEFAULT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 2), 16);
+
+/// A device that runs on a link.
+pub struct Host<E> {
+    engine: E,
+    link: Captured<Box<dyn Link>>,
+    management: Management,
+    descriptor: Published,
+    trace: TraceLog,
+    waiting: Option<Vec<u8>>,
+    idle_since: Option<Instant>,
+    shutdown: bool,
+}
+
+impl<E: Engine> Host<E> {
+    /// Configures and enables the device, and publishes it.
+    ///
+    /// # Errors
+    /// If the name is taken, the device does not take its settings, or the wire cannot be written.
+    pub fn new(mut engine: E, place: &Place, link: Box<dyn Link>, seed: u32) -> Result<Self, DeviceError> {
+        let management = Management::open(&place.wire, &place.name)?;
+        engine.configure(&place.identity, seed)?;
+        let facts = engine.facts();
+        let descriptor = Descriptor {
+            name: place.name.clone(),
+            kind: facts.kind,
+            ip: place.identity.ip,
+            prefix_len: place.identity.prefix_len,
+            mac: place.identity.mac,
+            port: SERVICE_PORT,
+            data_w: facts.data_w,
+            clock_hz: facts.clock_hz,
+            memory_bytes: facts.memory_bytes,
+            pid: std::process::id(),
+            functions: engine.functions()?,
+        };
+        Ok(Self {
+            engine,
+            link: Captured::new(link),
+            management,
+            descriptor: Published::new(&place.wire, descriptor)?,
+            trace: TraceLog::default(),
+            waiting: None,
+            idle_since: None,
+            shutdown: false,
+        })
+    }
+
+    /// What the device says of itself.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor.descriptor
+    }
+
+    /// Captures to a file from now on.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn capture(&mut self, path: &Path) -> Result<(), LinkError> {
+        self.link.start(self.descriptor.capture(path)?);
+        Ok(())
+    }
+
+    /// Runs the device until `stop` is set or a client asks for its end.
+    ///
+    /// # Errors
+    /// [`LinkError`] if the link is broken for good.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), LinkError> {
+        let mut frame = vec![0; MAX_FRAME];
+        let mut managed = Instant::now();
+        while !stop.load(Ordering::Relaxed) && !self.shutdown {
+            let now = Instant::now();
+            if let Some(since) = self.idle_since.take() {
+                self.engine.pass(now - since);
+            }
+            self.carry_in(&mut frame)?;
+            self.engine.run();
+            self.carry_out(&mut frame)?;
+            let idle = self.engine.idle() && self.waiting.is_none();
+            if idle || managed.elapsed() > MANAGE_EVERY {
+                managed = Instant::now();
+                self.manage();
+            }
+            if idle {
+                self.idle_since = Some(Instant::now());
+                self.sleep()?;
+            }
+        }
+        self.manage(); // the answer to the request that ended it
+        Ok(())
+    }
+
+    fn carry_in(&mut self, buffer: &mut [u8]) -> Result<(), LinkError> {
+        for _ in 0..BURST {
+            let frame = match self.waiting.take() {
+                Some(frame) => frame,
+                None => match self.link.recv(buffer, Instant::now())? {
+                    Some(length) => buffer[..length].to_vec(),
+                    None => break,
+                },
+            };
+            match self.engine.push(&frame) {
+                Ok(()) => self.trace.pushed(&frame),
+                Err(PushError::Full) => {
+                    self.waiting = Some(frame);
+                    break;
+                }
+                // The device's Ethernet port would not take it either.
+                Err(PushError::Length) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, buffer: &mut [u8]) -> Result<(), LinkError> {
+        while let Some(stamp) = self.engine.rx_stamp() {
+            self.trace.entered(stamp);
+        }
+        while let Some((length, stamp)) = self.engine.pull(buffer) {
+            self.trace.left(&buffer[..length], stamp);
+            self.link.send(&buffer[..length])?;
+        }
+        Ok(())
+    }
+
+    fn sleep(&self) -> Result<(), LinkError> {
+        let now = Instant::now();
+        let tick = if self.management.is_writing() { WRITE_AGAIN } else { TICK };
+        let wakes = [Some(now + tick), self.engine.wake_at(), self.link.next_event()];
+        let fds: Vec<BorrowedFd<'_>> = std::iter::once(self.link.poll_fd()).chain(self.management.fds()).collect();
+        wait_readable(&fds, wakes.into_iter().flatten().min())
+            .map_err(|source| LinkError::Io { what: "wait for frames".into(), source })
+    }
+
+    fn manage(&mut self) {
+        let Self { engine, link, management, descriptor, trace, shutdown, .. } = self;
+        management.turn(|request| match request {
+            Request::Info {} => reply(&descriptor.descriptor),
+            Request::Stats {} => match engine.counters() {
+                Ok(mut counters) => {
+                    let link = link.stats();
+                    counters.insert("link.tx_dropped".into(), link.tx_dropped);
+                    counters.insert("link.tx_no_carrier".into(), link.tx_no_carrier);
+                    reply(&Stats { cycles: engine.cycles(), counters })
+                }
+                Err(error) => Reply::Error(error.to_string()),
+            },
+            Request::Trace { since } => reply(&trace.since(since)),
+            Request::CaptureStart { path } if path.is_absolute() => match descriptor.capture(&path) {
+                Ok(writer) => {
+                    link.start(writer);
+                    reply(&Done {})
+                }
+                Err(error) => Reply::Error(error.to_string()),
+            },
+            Request::CaptureStart { path } => Reply::Error(format!("{} is no absolute path", path.display())),
+            Request::CaptureStop {} => match link.stop() {
+                Ok(true) => reply(&Done {}),
+                Ok(false) => Reply::Error("no capture runs".into()),
+                Err(error) => Reply::Error(format!("the capture had ended before: {error}")),
+            },
+            Request::Shutdown {} => {
+                *shutdown = true;
+                reply(&Done {})
+            }
+        });
+    }
+}
+
+fn reply(answer: &impl Serialize) -> Reply<serde_json::Value> {
+    match serde_json::to_value(answer) {
+        Ok(value) => Reply::Ok(value),
+        Err(error) => Reply::Error(error.to_string()),
+    }
+}
+
+/// A descriptor's file, as long as the device runs.
+struct Published {
+    descriptor: Descriptor,
+    path: PathBuf,
+}
+
+impl Published {
+    fn new(wire: &WireDir, descriptor: Descriptor) -> Result<Self, DeviceError> {
+        let path = wire.file(&format!("{}{DESCRIPTOR_SUFFIX}", descriptor.name));
+        let draft = wire.file(&format!(".{}.draft", descriptor.name));
+        let what = || format!("write {}", path.display());
+        let text = serde_json::to_vec_pretty(&descriptor).map_err(|error| DeviceError::io(what())(error.into()))?;
+        // Renamed into place, so that nobody reads half of it.
+        fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(DeviceError::io(what()))?;
+        Ok(Self { descriptor, path })
+    }
+
+    /// Begins a capture file that says whose it is.
+    fn capture(&self, path: &Path) -> Result<PcapngWriter<File>, LinkError> {
+        let Descriptor { name, kind, ip, mac, .. } = &self.descriptor;
+        PcapngWriter::create(path, name, &format!("Nacelle device {name} ({kind}) at {ip}, {mac}: its Ethernet port"))
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        let _gone_already_is_fine = fs::remove_file(&self.path);
+    }
+}

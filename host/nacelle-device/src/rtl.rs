@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulated RTL as an [`Engine`]: its registers, its counters, and how its time passes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nacelle::{DeviceKind, FunctionInfo};
+use serde::Deserialize;
+
+use crate::{DeviceError, Engine, Facts, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
+
+/// The data path's width if none is asked for, in bits.
+const DEFAULT_DATA_W: u32 = 512;
+/// Cycles simulated in one go: 2.5 ms at 100 000 cycles a second.
+const SLICE: u64 = 256;
+/// An idle device is looked at this often, so that its timers fire not much later than they should.
+const IDLE_WAKE: Duration = Duration::from_millis(50);
+
+/// The device's registers, by address.
+mod reg {
+    pub(super) const ID: u32 = 0x00;
+    pub(super) const SOCKETS: u32 = 0x14;
+    pub(super) const MAC_LO: u32 = 0x20;
+    pub(super) const MAC_HI: u32 = 0x24;
+    pub(super) const IP: u32 = 0x28;
+    pub(super) const PREFIX_LEN: u32 = 0x2c;
+    pub(super) const GATEWAY: u32 = 0x30;
+    pub(super) const RANDOM_SEED: u32 = 0x34;
+    pub(super) const CTRL: u32 = 0x38;
+    pub(super) const CTRL_ENABLE: u32 = 1;
+    /// "NACL".
+    pub(super) const ID_VALUE: u32 = 0x4e41_434c;
+
+    pub(super) const SOCKET_BASE: u32 = 0x1_0000;
+    pub(super) const SOCKET_SIZE: u32 = 0x1000;
+    pub(super) const SOCKET_MAGIC: u32 = 0x00;
+    pub(super) const SOCKET_VERSION: u32 = 0x04;
+    pub(super) const SOCKET_FUNCTIONS: u32 = 0x08;
+    pub(super) const SOCKET_NAME: u32 = 0x10;
+    pub(super) const SOCKET_CODES: u32 = 0x20;
+    /// "KRNL".
+    pub(super) const SOCKET_MAGIC_VALUE: u32 = 0x4b52_4e4c;
+    /// More sockets or functions than this are not believed.
+    pub(super) const MAX_SOCKETS: u32 = 64;
+    pub(super) const MAX_FUNCTIONS: u32 = 127;
+}
+
+/// Finds the library of the simulated device: `named`, else `$NACELLE_SIM_LIBRARY`, else
+/// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them.
+///
+/// # Errors
+/// [`DeviceError::NoLibrary`] if there is none.
+pub fn find_library(named: Option<&Path>) -> Result<PathBuf, DeviceError> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    if let Some(path) = std::env::var_os("NACELLE_SIM_LIBRARY").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    let file = PathBuf::from(format!("build/sim/libnacelle_sim_{DEFAULT_DATA_W}.so"));
+    let here = std::env::current_dir().ok();
+    let program = std::env::current_exe().ok();
+    let starts = [here.as_deref(), program.as_deref()];
+    let above = starts.iter().flatten().flat_map(|start| start.ancestors());
+    above.map(|dir| dir.join(&file)).find(|path| path.is_file()).ok_or(DeviceError::NoLibrary { file })
+}
+
+/// A counter's name and place, as the build writes them to `counters.json`.
+#[derive(Debug, Clone, Deserialize)]
+struct CounterRegister {
+    name: String,
+    address: u32,
+}
+
+/// The simulated RTL.
+pub struct RtlEngine {
+    sim: Sim,
+    facts: Facts,
+    counters: Vec<CounterRegister>,
+}
+
+impl RtlEngine {
+    /// Makes a device from a library, in reset and not configured.
+    ///
+    /// # Errors
+    /// [`DeviceError::Create`] if the library refuses; [`DeviceError::Identity`] if what it made is no device.
+    pub fn new(library: &SimLibrary, config: &SimConfig) -> Result<Self, DeviceError> {
+        let info = library.info();
+        let facts = Facts {
+            kind: DeviceKind::Rtl,
+            data_w: info.data_w,
+            clock_hz: info.clock_hz,
+            memory_bytes: info.dram_bytes,
+        };
+        let mut sim = library.create(config)?;
+        expect(&mut sim, reg::ID, reg::ID_VALUE)?;
+        Ok(Self { sim, facts, counters: read_counter_registers(library.path()) })
+    }
+
+    /// The device itself, for tools that look deeper.
+    pub fn sim(&mut self) -> &mut Sim {
+        &mut self.sim
+    }
+}
+
+fn expect(sim: &mut Sim, address: u32, value: u32) -> Result<(), DeviceError> {
+    match sim.reg_read(address)? {
+        found if found == value => Ok(()),
+        found => Err(DeviceError::Identity { address, value: found }),
+    }
+}
+
+/// The build puts the list beside the library or into `build/generated`. A device without one counts all the same; then
+/// only what the model itself counts has a name.
+fn read_counter_registers(library: &Path) -> Vec<CounterRegister> {
+    let dir = library.parent().unwrap_or(Path::new("."));
+    let places = [dir.join("counters.json"), dir.join("../generated/counters.json")];
+    let text = places.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+impl Engine for RtlEngine {
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
+        let [a, b, c, d, e, f] = identity.mac.0;
+        let gateway = identity.gateway.map_or(0, |ip| ip.to_bits());
+        let settings = [
+            (reg::MAC_LO, u32::from_be_bytes([c, d, e, f])),
+            (reg::MAC_HI, u32::from_be_bytes([0, 0, a, b])),
+            (reg::IP, identity.ip.to_bits()),
+            (reg::PREFIX_LEN, u32::from(identity.prefix_len)),
+            (reg::GATEWAY, gateway),
+            (reg::RANDOM_SEED, seed),
+            (reg::CTRL, reg::CTRL_ENABLE),
+        ];
+        settings.iter().try_for_each(|(address, value)| self.sim.reg_write(*address, *value))
+    }
+
+    fn functions(&mut self) -> Result<Vec<FunctionInfo>, DeviceError> {
+        let sim = &mut self.sim;
+        let mut functions = Vec::new();
+        for socket in 0..sim.reg_read(reg::SOCKETS)?.min(reg::MAX_SOCKETS) {
+            let base = reg::SOCKET_BASE + socket * reg::SOCKET_SIZE;
+            if sim.reg_read(base + reg::SOCKET_MAGIC)? != reg::SOCKET_MAGIC_VALUE {
+                continue; // an empty socket
+            }
+            let version = sim.reg_read(base + reg::SOCKET_VERSION)?;
+            let count = sim.reg_read(base + reg::SOCKET_FUNCTIONS)?.min(reg::MAX_FUNCTIONS);
+            let mut name = [0; 16];
+            for (index, word) in name.chunks_exact_mut(4).enumerate() {
+                word.copy_from_slice(&sim.reg_read(base + reg::SOCKET_NAME + 4 * index as u32)?.to_le_bytes());
+            }
+            let name = String::from_utf8_lossy(&name).trim_matches(['\0', ' ']).to_owned();
+            for index in 0..count {
+                let code = sim.reg_read(base + reg::SOCKET_CODES + 4 * index)?;
+                functions.push(FunctionInfo::known(code as u8, &name, version));
+            }
+        }
+        Ok(functions)
+    }
+
+    fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
+        self.sim.push_frame(frame)
+    }
+
+    fn run(&mut self) {
+        self.sim.step(SLICE, true);
+    }
+
+    fn rx_stamp(&mut self) -> Option<Stamp> {
+        self.sim.pop_rx_stamp()
+    }
+
+    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {
+        self.sim.pull_frame(buffer)
+    }
+
+    fn idle(&self) -> bool {
+        self.sim.idle()
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let cycles = time.as_nanos() * u128::from(self.facts.clock_hz) / 1_000_000_000;
+        self.sim.skip(cycles as u64);
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        Some(Instant::now() + IDLE_WAKE)
+    }
+
+    fn cycles(&self) -> u64 {
+        self.sim.stats().cycles
+    }
+
+    fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError> {
+        let mut all = BTreeMap::new();
+        for counter in &self.counters {
+            all.insert(counter.name.clone(), u64::from(self.sim.reg_read(counter.address)?));
+        }
+        let stats = self.sim.stats();
+        let model = [
+            ("sim.cycles_simulated", stats.cycles_simulated),
+            ("sim.rx_frames", stats.rx_frames),
+            ("sim.rx_bytes", stats.rx_bytes),
+            ("sim.tx_frames", stats.tx_frames),
+            ("sim.tx_bytes", stats.tx_bytes),
+            ("sim.rx_stall_beats", stats.rx_stall_beats),
+            ("sim.tx_idle_beats", stats.tx_idle_beats),
+            ("sim.dram_reads", stats.dram_reads),
+            ("sim.dram_read_bytes", stats.dram_read_bytes),
+            ("sim.dram_writes", stats.dram_writes),
+            ("sim.dram_write_bytes", stats.dram_write_bytes),
+        ];
+        all.extend(model.map(|(name, value)| (name.to_owned(), value)));
+        Ok(all)
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong: one error type, one stable number for each kind, and a hint for each.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nacelle_link::LinkError;
+use nacelle_wire::MacAddr;
+
+/// A step of a call, as errors and reports name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Step {
+    /// Finding the device's MAC address by ARP.
+    AddressResolution,
+    /// Opening the connection (IBTA 12: REQ, REP, RTU).
+    Connect,
+    /// Telling each other of the regions (MRSP).
+    RegionSetup,
+    /// Writing the inputs into device memory.
+    Inputs,
+    /// Waiting for the kernel.
+    Compute,
+    /// Receiving the outputs.
+    Outputs,
+    /// Closing the connection.
+    Close,
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::AddressResolution => "address resolution",
+            Self::Connect => "connect",
+            Self::RegionSetup => "region set-up",
+            Self::Inputs => "inputs",
+            Self::Compute => "compute",
+            Self::Outputs => "outputs",
+            Self::Close => "close",
+        })
+    }
+}
+
+/// Why a call, or what it needs, failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller asked for something that cannot be.
+    #[error("{what}")]
+    InvalidArgument {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The wire cannot be used.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The address that was asked for belongs to another.
+    #[error("the address {ip} is used by {owner}")]
+    AddressTaken {
+        /// The address.
+        ip: Ipv4Addr,
+        /// Who has it.
+        owner: MacAddr,
+    },
+    /// All addresses tried in the device's subnet are used.
+    #[error("found no free address beside {ip}")]
+    NoFreeAddress {
+        /// The device.
+        ip: Ipv4Addr,
+    },
+    /// Nobody has the device's address.
+    #[error("nobody at {ip} answered within {} ms", waited.as_millis())]
+    Unreachable {
+        /// The device.
+        ip: Ipv4Addr,
+        /// How long it was asked for.
+        waited: Duration,
+    },
+    /// The device refused the connection (IBTA 12.6.7, REJ).
+    #[error("the device at {ip} refused the connection: {text} (reason {reason})")]
+    Refused {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The reason's number in the REJ.
+        reason: u16,
+        /// The reason in words.
+        text: String,
+    },
+    /// The device refused the regions (MRSP ERR).
+    #[error("the device at {ip} refused the regions, {bytes} bytes in all (code {code})")]
+    RegionsRefused {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The code in its answer.
+        code: u8,
+        /// How much device memory was asked for.
+        bytes: u64,
+    },
+    /// Nothing moved for as long as the deadline allows.
+    #[error("the device at {ip} made no progress in the step '{step}' for {:.1} s", waited.as_secs_f64())]
+    Timeout {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The step that did not end.
+        step: Step,
+        /// How long nothing moved.
+        waited: Duration,
+    },
+    /// The device stopped acknowledging (IBTA 9.9.2.1.1, retry exceeded) or closed the connection.
+    #[error("lost the device at {ip} in the step '{step}': {detail}")]
+    Lost {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The step it was lost in.
+        step: Step,
+        /// What was seen of it.
+        detail: String,
+    },
+    /// The device refused a request of the transport (a NAK that ends the connection).
+    #[error("the device at {ip} refused a request in the step '{step}': {detail}")]
+    Transport {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The step.
+        step: Step,
+        /// What it said.
+        detail: String,
+    },
+    /// The device answered what no device may answer.
+    #[error("the device at {ip} broke the protocol in the step '{step}': {what}")]
+    Protocol {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The step.
+        step: Step,
+        /// What it did.
+        what: String,
+    },
+    /// The device has no kernel for this function, or none is free.
+    #[error("the device at {ip} has no kernel for function {function}, or none is free")]
+    SocketUnavailable {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The function called.
+        function: u8,
+    },
+    /// The kernel did not end within the time that the device gives it.
+    #[error("the kernel of function {function} at {ip} ran into the device's time limit")]
+    KernelTimeout {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The function called.
+        function: u8,
+    },
+    /// The device does not know this function.
+    #[error("the device at {ip} does not know function {function}")]
+    UnknownFunction {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The function called.
+        function: u8,
+    },
+    /// The kernel itself says that it failed.
+    #[error("function {function} at {ip} failed: {text} (code {code:#04x})")]
+    Kernel {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The function called.
+        function: u8,
+        /// The code that it returned.
+        code: u32,
+        /// What that means, where it is known.
+        text: &'static str,
+    },
+    /// No device of this name answers on the wire.
+    #[error("no device named {name} answers on the wire {}", wire.display())]
+    NoSuchDevice {
+        /// The name.
+        name: String,
+        /// The wire.
+        wire: PathBuf,
+    },
+    /// The management socket of a device did not do what was asked.
+    #[error("the device {name} did not do it: {why}")]
+    Management {
+        /// The device's name.
+        name: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+/// A number for each kind of error that never changes its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[repr(u32)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is documented at the error of the same name
+pub enum ErrorCode {
+    InvalidArgument = 1,
+    Link = 2,
+    AddressTaken = 3,
+    NoFreeAddress = 4,
+    Unreachable = 5,
+    Refused = 6,
+    RegionsRefused = 7,
+    Timeout = 8,
+    Lost = 9,
+    Transport = 10,
+    Protocol = 11,
+    SocketUnavailable = 12,
+    KernelTimeout = 13,
+    UnknownFunction = 14,
+    Kernel = 15,
+    NoSuchDevice = 16,
+    Management = 17,
+}
+
+impl ErrorCode {
+    /// The exit code of a program that ends because of it: 2 usage, 3 unreachable, 4 refused, 5 timeout, 6 remote error.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::InvalidArgument => 2,
+            Self::Link
+            | Self::AddressTaken
+            | Self::NoFreeAddress
+            | Self::Unreachable
+            | Self::Lost
+            | Self::NoSuchDevice => 3,
+            Self::Refused | Self::RegionsRefused => 4,
+            Self::Timeout => 5,
+            Self::Transport
+            | Self::Protocol
+            | Self::SocketUnavailable
+            | Self::KernelTimeout
+            | Self::UnknownFunction
+            | Self::Kernel
+            | Self::Management => 6,
+        }
+    }
+}
+
+impl Error {
+    /// Its kind.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::InvalidArgument { .. } => ErrorCode::InvalidArgument,
+            Self::Link(_) => ErrorCode::Link,
+            Self::AddressTaken { .. } => ErrorCode::AddressTaken,
+            Self::NoFreeAddress { .. } => ErrorCode::NoFreeAddress,
+            Self::Unreachable { .. } => ErrorCode::Unreachable,
+            Self::Refused { .. } => ErrorCode::Refused,
+            Self::RegionsRefused { .. } => ErrorCode::RegionsRefused,
+            Self::Timeout { .. } => ErrorCode::Timeout,
+            Self::Lost { .. } => ErrorCode::Lost,
+            Self::Transport { .. } => ErrorCode::Transport,
+            Self::Protocol { .. } => ErrorCode::Protocol,
+            Self::SocketUnavailable { .. } => ErrorCode::SocketUnavailable,
+            Self::KernelTimeout { .. } => ErrorCode::KernelTimeout,
+            Self::UnknownFunction { .. } => ErrorCode::UnknownFunction,
+            Self::Kernel { .. } => ErrorCode::Kernel,
+            Self::NoSuchDevice { .. } => ErrorCode::NoSuchDevice,
+            Self::Management { .. } => ErrorCode::Management,
+        }
+    }
+
+    /// What to try, in one line.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::InvalidArgument { .. } => "correct the argument",
+            Self::Link(LinkError::NoSwitch { .. }) => "start a device with 'nacelle device', or name its wire with --wire",
+            Self::Link(LinkError::NameTaken { .. }) => "choose another name, or end the one that runs",
+            Self::Link(_) => "look at the directory of the wire: who owns it, and is there room on the disk?",
+            Self::AddressTaken { .. } => "leave the address away to get a free one",
+            Self::NoFreeAddress { .. } => "name a free address with --source",
+            Self::Unreachable { .. } | Self::NoSuchDevice { .. } => "list the devices that run with 'nacelle ls'",
+            Self::Refused { .. } => "wait until another caller has ended, then try again",
+            Self::RegionsRefused { .. } => "use smaller regions, or see the memory that 'nacelle ls --json' shows",
+            Self::Timeout { .. } => "give it more time with --timeout, or see what it does with 'nacelle ls'",
+            Self::Lost { .. } => "see with 'nacelle ls' whether the device still runs, then try again",
+            Self::Transport { .. } | Self::Protocol { .. } => "capture the packets with --capture and look at the last ones",
+            Self::SocketUnavailable { .. } | Self::UnknownFunction { .. } => {
+                "see the functions that the device offers with 'nacelle ls'"
+            }
+            Self::KernelTimeout { .. } => "give the kernel less work at a time",
+            Self::Kernel { .. } => "check the arguments against the kernel's description in 'nacelle ls'",
+            Self::Management { .. } => "see with 'nacelle ls' whether the device still runs",
+        }
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>) -> Self {
+        Self::InvalidArgument { what: what.into() }
+    }
+}
