@@ -70,7 +70,7 @@ module axi_dma_read
       first: burst.data.first, last: burst.data.last, shift: lane_t'(burst.data.shift), tail: lane_t'(burst.data.tail)
   };
   // Never full: each burst has room for a beat or more.
-  ram_queue #(.T(note_t), .DEPTH(BUFFER_BEATS)) notes (.clk, .rst, .in(note_in), .out(note));
+  stream_fifo #(.T(note_t), .DEPTH(BUFFER_BEATS)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
 
   // ---- beats back ----
   typedef struct packed {
@@ -84,7 +84,7 @@ module axi_dma_read
   assign beat_in.valid = mem.rvalid;
   assign beat_in.data  = '{last: mem.rlast, error: mem.rresp[1], data: mem.rdata};
   assign mem.rready    = 1'b1;
-  ram_queue #(.T(beat_t), .DEPTH(BUFFER_BEATS)) beats_back (.clk, .rst, .in(beat_in), .out(beat));
+  stream_fifo #(.T(beat_t), .DEPTH(BUFFER_BEATS)) beats_back (.clk, .rst, .in(beat_in), .out(beat), .empty());
 
   // ---- packets ----
   // `held_q` has the beat before, rotated: a packet's beat is its upper lanes followed by the lower ones of the next beat.
