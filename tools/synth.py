@@ -65,9 +65,8 @@ def elaborate(data_w: int) -> Any:
         files += [path for path in sorted(folder.glob("*.sv")) if path not in files]
     for path in sorted(files, key=lambda p: not p.name.endswith("_pkg.sv")):
         compilation.addSyntaxTree(syntax.SyntaxTree.fromFile(str(path)))
-    root = compilation.getRoot()
     compilation.getAllDiagnostics()
-    return compilation, root
+    return compilation
 
 
 def wrapper(instance: Any, name: str) -> str:
@@ -95,9 +94,7 @@ def wrapper(instance: Any, name: str) -> str:
         array = isinstance(connected, ast.InstanceArraySymbol)
         count = len(list(connected.elements)) if array else 1
         element = connected.elements[0] if array else connected
-        body.append(
-            f"  {port.interfaceDef.name}{overrides(element.body)} {port.name}_if{f' [{count}]' if array else ''} ();"
-        )
+        body.append(f"  {port.interfaceDef.name}{overrides(element.body)} {port.name}_if{f' [{count}]' if array else ''} ();")
         if modport is None:
             modport = element.body.find(port.modport)
         for member in modport:
@@ -128,8 +125,8 @@ def synthesise(plane: str, data_w: int) -> dict[str, Any]:
 
     begin = time.monotonic()
     OUT.mkdir(parents=True, exist_ok=True)
-    compilation, root = elaborate(data_w)
-    instance = root.lookupName(f"nacelle_sim_top.{PLANES[plane][0]}")
+    compilation = elaborate(data_w)
+    instance = compilation.getRoot().lookupName(f"nacelle_sim_top.{PLANES[plane][0]}")
     if instance is None:
         raise SystemExit(f"{plane}: the shell has no {PLANES[plane][0]}")
     top = f"synth_{plane.replace('-', '_')}"
@@ -142,9 +139,7 @@ def synthesise(plane: str, data_w: int) -> dict[str, Any]:
     design = ys.Design()
     log.write_text("")
     for step in (
-        f"read_slang --no-implicit-memories --ignore-assertions -Y .sv {search} --top {top} {files}".replace(
-            " -Y .sv", ""
-        ),
+        f"read_slang --no-implicit-memories --ignore-assertions -Y .sv {search} --top {top} {files}".replace(" -Y .sv", ""),
         f"synth_xilinx -family xcup -flatten -noclkbuf -noiopad -top {top}",
         f"write_json {netlist}",
     ):
@@ -177,6 +172,12 @@ def synthesise(plane: str, data_w: int) -> dict[str, Any]:
     }
 
 
+def synthesise_apart(plane: str, data_w: int) -> dict[str, Any]:
+    """The same in a process of its own: yosys never gives memory back."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(synthesise, (plane, data_w))
+
+
 def show(row: dict[str, Any], goal: Goal) -> None:
     """One line of the table; what misses its goal is marked."""
 
@@ -204,20 +205,15 @@ def main() -> None:
         f"{'DATA_W ' + str(arguments.data_w):18}{'LUT':>7}{'':9}{'FF':>7}{'':9}{'BRAM36':>6}{'':9}{'URAM':>4}{'DSP':>5}  {'levels':>5}"
     )
     rows = []
-    # A process each: yosys keeps its memory.
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for row in pool.imap(_synthesise, [(plane, arguments.data_w) for plane in planes]):
-            rows.append(row)
-            show(row, PLANES[row["plane"]][1])
+    for plane in planes:
+        row = synthesise_apart(plane, arguments.data_w)
+        rows.append(row)
+        show(row, PLANES[plane][1])
     engine = [row for row in rows if row["plane"] in ENGINE]
     if len(engine) == len(ENGINE):
         together = {key: sum(row[key] for row in engine) for key in ("lut", "ff", "bram36", "uram", "dsp")}
         show({"plane": "packet + roce", **together, "levels": max(row["levels"] for row in engine)}, ENGINE_GOAL)
     (ROOT / "build" / f"synth-{arguments.data_w}.json").write_text(json.dumps(rows, indent=1))
-
-
-def _synthesise(task: tuple[str, int]) -> dict[str, Any]:
-    return synthesise(*task)
 
 
 if __name__ == "__main__":

@@ -114,9 +114,7 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     **{f"sim-{w}": command(f"sim::build_{w}", PYTHON, "sim/build.py", "--data-w", str(w)) for w in WIDTHS},
     "host-style": host_style,
     "host": cargo_test,
-    "host-release": command(
-        "host::release", *CARGO, "build", "--locked", "--release", "-p", "nacelle-cli", cwd=ROOT / "host"
-    ),
+    "host-release": command("host::release", *CARGO, "build", "--locked", "--release", "-p", "nacelle-cli", cwd=ROOT / "host"),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
     "formal": pytest("formal", "rtl/stream/formal", workers=2),
     "shell": pytest("shell", "rtl/shell"),
@@ -151,6 +149,8 @@ def main() -> None:
         print(f"    {name}: {len(outcome.passed)} passed, {len(outcome.failed)} failed in {seconds:.0f} s", flush=True)
 
     (BUILD / "test-results.json").write_text(json.dumps(results, indent=1))
+    if not arguments.steps and execute([PYTHON, "tools/status.py", "--check"])[0] != 0:
+        results["status"] = {"passed": [], "failed": ["docs::status"], "seconds": 0}
     failed = [test for result in results.values() for test in result["failed"]]
     for test in failed:
         print(f"FAILED {test}")

@@ -107,7 +107,7 @@ def test_eight_callers_at_once(device512: SimDevice) -> None:
     peers = callers(8)
     net = Network(device512, peers)
     data = {}
-    for index, peer in enumerate(peers):
+    for peer in peers:
         net.connect(peer)
     for index, peer in enumerate(peers):
         data[peer.ip] = bytes(pattern(3000 + 77 * index, index))

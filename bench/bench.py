@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures Nacelle and prints each figure beside its goal and its peer; writes bench/results.json.
+
+    python bench/bench.py [rtl] [host] [synth]
+
+RTL figures are device cycles, exact and repeatable. Host figures are ratios against a peer measured in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "rtl" / "testing"), str(ROOT / "bench"), str(ROOT / "tools")]
+
+import synthesis  # noqa: E402
+from result import Result  # noqa: E402
+
+import host  # noqa: E402
+import rtl  # noqa: E402
+
+AREAS: dict[str, Callable[[], Iterator[Result]]] = {"rtl": rtl.measure, "host": host.measure, "synth": synthesis.measure}
+
+
+def main() -> None:
+    """Command line."""
+    areas = sys.argv[1:] or list(AREAS)
+    unknown = [area for area in areas if area not in AREAS]
+    if unknown:
+        sys.exit(f"no such area: {', '.join(unknown)}; there are {', '.join(AREAS)}")
+    results = []
+    print(f"{'figure':44}{'value':>12} {'unit':14}{'goal':>12}  met  peer")
+    for area in areas:
+        for result in AREAS[area]():
+            print(result.line(), flush=True)
+            results.append(result)
+    path = ROOT / "bench" / "results.json"
+    path.write_text(json.dumps([result.record() for result in results], indent=1) + "\n")
+    missed = [result.name for result in results if result.met is False]
+    print(
+        f"\n{len(results)} figures, {len(missed)} miss their goal{': ' + ', '.join(missed) if missed else ''}. Written to {path.relative_to(ROOT)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

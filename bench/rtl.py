@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of the simulated device at 512 bits: exact, in device cycles; and how fast the simulation runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region
+from nacelle_tb.session import Network, SimDevice, configure
+from result import Result
+
+HOW = "make bench AREA=rtl"
+EMPTY, INCREMENT = 3, 1
+SIZES = (64, 128, 192, 256, 512, 1000, 1024, 2048, 4096)
+BEAT = 64
+
+
+def fresh(mtu: int = 4096) -> tuple[SimDevice, Network, Peer]:
+    """A device without a line rate limit and one caller, connected."""
+    device = SimDevice(512, line_rate_mbps=0xFFFF_FFFF)
+    configure(device)
+    peer = Peer(mtu=mtu)
+    net = Network(device, [peer])
+    net.connect(peer)
+    return device, net, peer
+
+
+def last_beat_in(device: SimDevice) -> int:
+    """When the newest frame had entered."""
+    newest = 0
+    while (stamp := device.rx_stamp()) is not None:
+        newest = stamp.last_beat
+    return newest
+
+
+def setup_cycles() -> int:
+    """Region set-up of three regions: last beat of the request in to first beat of the answer out."""
+    device, net, peer = fresh()
+    last_beat_in(device)
+    request = peer.send_message(peer.advertise([Region(INPUT | OUTPUT, bytearray(64)) for _ in range(3)]))
+    net.send(request)
+    packet, sent = net.wait(peer, lambda p: p.opcode < 0x06, "answer")
+    entered = device.rx_stamp()
+    assert entered is not None
+    peer.take_advert(packet.payload)
+    device.close()
+    return sent.first_beat - entered.last_beat
+
+
+def call_cycles(size: int = 64) -> int:
+    """RPC with an empty kernel, `size` bytes in and out: last beat in to last beat out."""
+    device, net, peer = fresh()
+    net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(size))])
+    net.step(2000)
+    last_beat_in(device)
+    net.send(peer.call(EMPTY))
+    _, _, sent = net.answer(peer)
+    entered = device.rx_stamp()
+    assert entered is not None
+    device.close()
+    return sent.last_beat - entered.last_beat
+
+
+def receive_stalls(size: int) -> int:
+    """Beats refused while 200 WRITEs of `size` bytes come back to back."""
+    device, net, peer = fresh()
+    net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(1 << 20))])
+    net.step(2000)
+    before = device.stats.rx_stall_beats
+    region = peer.regions[0]
+    net.send([f for i in range(200) for f in peer.write_message(region.device_addr + i * size, region.device_rkey, bytes(size))])
+    for _ in range(50):
+        net.step(1000)
+    assert net.caller(peer).acked == peer.send_psn - 1 & 0xFFFFFF, "not everything was acknowledged"
+    stalls = device.stats.rx_stall_beats - before
+    device.close()
+    return stalls
+
+
+def transmit_bubbles(size: int) -> float:
+    """Share of cycles without a beat while WRITEs of `size` bytes leave: an answer of 31 such regions, or of one region."""
+    packets = 31
+    device, net, peer = fresh()
+    net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(size)) for _ in range(packets)])
+    net.send(peer.call(EMPTY))
+    caller = net.caller(peer)
+    writes = []
+    while len(writes) < packets:
+        net.step(2000)
+        while caller.inbox:
+            packet, sent = caller.inbox.popleft()
+            if 0x06 <= packet.opcode <= 0x0B:
+                writes.append(sent)
+    beats = sum(-(-len(sent.frame) // BEAT) for sent in writes)
+    cycles = writes[-1].last_beat - writes[0].first_beat + 1
+    device.close()
+    return 100 * (1 - beats / cycles)
+
+
+def simulation_speed() -> float:
+    """Cycles a second while frames come in and leave without a pause."""
+    device, net, peer = fresh(1024)
+    net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(1 << 20))])
+    frames = peer.call(INCREMENT)
+    net.send(frames[: len(frames) // 2])
+    cycles = device.stats.cycles_simulated
+    begin = time.perf_counter()
+    device.step(20_000)
+    seconds = time.perf_counter() - begin
+    simulated = device.stats.cycles_simulated - cycles
+    device.close()
+    return simulated / seconds
+
+
+def measure() -> Iterator[Result]:
+    """All of them."""
+    yield Result("rtl.setup.3_regions.cycles", setup_cycles(), "cycles", 1000, "lower", "goals 1", HOW)
+    yield Result("rtl.rpc.empty_64B.cycles", call_cycles(), "cycles", 300, "lower", "goals 1", HOW)
+    for size in SIZES:
+        yield Result(f"rtl.receive.{size}B.stalled_beats", receive_stalls(size), "beats", 0, "lower", "goals 1", HOW)
+    for size in SIZES:
+        yield Result(f"rtl.transmit.{size}B.bubbles", transmit_bubbles(size), "% of cycles", 0, "lower", "goals 1", HOW)
+    yield Result("rtl.simulation.busy", simulation_speed(), "cycles/s", 100_000, "higher", "goals 3", HOW)
