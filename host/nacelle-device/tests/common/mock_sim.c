@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for the simulated device: the whole C ABI, but a "device" that only answers ARP and ICMP echo. It serves to
+// test the wrapper and the host program where there is no simulator.
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nacelle_sim.h"
+
+#define MAX_FRAME 9234
+#define QUEUE 16 // smaller than the real one, so that tests reach the end of it
+#define CYCLES_PER_FRAME 10
+#define DRAM 4096
+#define REGISTERS 0x12000
+
+typedef struct {
+    uint8_t data[MAX_FRAME];
+    size_t length;
+    nacelle_sim_stamp stamp;
+} frame_t;
+
+typedef struct {
+    frame_t frames[QUEUE];
+    unsigned first, count;
+} queue_t;
+
+struct nacelle_sim {
+    uint32_t registers[REGISTERS / 4];
+    uint8_t dram[DRAM];
+    nacelle_sim_stats stats;
+    queue_t in, out;
+    nacelle_sim_stamp entered[4 * QUEUE];
+    unsigned entered_first, entered_count;
+};
+
+void nacelle_sim_get_info(nacelle_sim_info *info) {
+    *info = (nacelle_sim_info){NACELLE_SIM_ABI, 512, 1000000, MAX_FRAME, DRAM};
+}
+
+nacelle_sim *nacelle_sim_create(const nacelle_sim_config *config, char *error, size_t error_size) {
+    if (config->abi != NACELLE_SIM_ABI || config->line_rate_mbps == 13) {
+        snprintf(error, error_size, "this device does not like the number %u", config->line_rate_mbps);
+        return NULL;
+    }
+    nacelle_sim *sim = calloc(1, sizeof *sim);
+    sim->registers[0x00 / 4] = 0x4e41434c;
+    sim->registers[0x14 / 4] = 2;
+    uint32_t *socket = &sim->registers[0x11000 / 4]; // the second socket; the first one is empty
+    socket[0] = 0x4b524e4c;
+    socket[1] = 3;
+    socket[2] = 2;
+    memcpy(&socket[0x10 / 4], "increment\0\0\0\0\0\0", 16);
+    socket[0x20 / 4] = 1;
+    socket[0x24 / 4] = 2;
+    sim->registers[0x400 / 4] = 42;
+    return sim;
+}
+
+void nacelle_sim_destroy(nacelle_sim *sim) { free(sim); }
+
+static bool push(queue_t *queue, const uint8_t *data, size_t length, nacelle_sim_stamp stamp) {
+    if (queue->count == QUEUE) return false;
+    frame_t *frame = &queue->frames[(queue->first + queue->count++) % QUEUE];
+    memcpy(frame->data, data, length);
+    frame->length = length;
+    frame->stamp = stamp;
+    return true;
+}
+
+static frame_t *pop(queue_t *queue) {
+    if (queue->count == 0) return NULL;
+    frame_t *frame = &queue->frames[queue->first];
+    queue->first = (queue->first + 1) % QUEUE;
+    queue->count--;
+    return frame;
+}
+
+static void swap(uint8_t *a, uint8_t *b, size_t length) {
+    while (length--) {
+        uint8_t byte = a[length];
+        a[length] = b[length];
+        b[length] = byte;
+    }
+}
+
+// Turns an ARP request or a ping for this device into its answer.
+static bool answer(const nacelle_sim *sim, uint8_t *f, size_t length) {
+    uint8_t mac[6], ip[4];
+    for (int i = 0; i < 2; i++) mac[i] = (uint8_t)(sim->registers[0x24 / 4] >> (8 - 8 * i));
+    for (int i = 0; i < 4; i++) mac[2 + i] = (uint8_t)(sim->registers[0x20 / 4] >> (24 - 8 * i));
+    for (int i = 0; i < 4; i++) ip[i] = (uint8_t)(sim->registers[0x28 / 4] >> (24 - 8 * i));
+    if (!(sim->registers[0x38 / 4] & 1)) return false;
+    if (length >= 42 && f[12] == 8 && f[13] == 6 && f[21] == 1 && memcmp(&f[38], ip, 4) == 0) {
+        f[21] = 2;
+        memcpy(&f[32], &f[22], 10);
+        memcpy(&f[22], mac, 6);
+        memcpy(&f[28], ip, 4);
+    } else if (length >= 42 && f[12] == 8 && f[13] == 0 && f[23] == 1 && f[34] == 8 && memcmp(&f[30], ip, 4) == 0) {
+        f[34] = 0;
+        unsigned sum = (unsigned)(f[36] << 8 | f[37]) + 0x800; // RFC 1624
+        sum = (sum & 0xffff) + (sum >> 16);
+        f[36] = (uint8_t)(sum >> 8);
+        f[37] = (uint8_t)sum;
+        swap(&f[26], &f[30], 4);
+    } else {
+        return false;
+    }
+    memcpy(f, &f[6], 6);
+    memcpy(&f[6], mac, 6);
+    return true;
+}
+
+uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop_on_frame) {
+    uint64_t passed = 0;
+    while (passed + CYCLES_PER_FRAME <= cycles && sim->in.count != 0 && sim->out.count < QUEUE) {
+        frame_t *frame = pop(&sim->in);
+        uint64_t now = sim->stats.cycles + passed;
+        if (sim->entered_count < 4 * QUEUE) {
+            sim->entered[(sim->entered_first + sim->entered_count++) % (4 * QUEUE)] =
+                (nacelle_sim_stamp){now, now + 1};
+        }
+        sim->stats.rx_frames++;
+        sim->stats.rx_bytes += frame->length;
+        passed += CYCLES_PER_FRAME;
+        if (answer(sim, frame->data, frame->length)) {
+            push(&sim->out, frame->data, frame->length, (nacelle_sim_stamp){now + 7, now + 8});
+            sim->stats.tx_frames++;
+            sim->stats.tx_bytes += frame->length;
+            if (stop_on_frame) break;
+        }
+    }
+    if (sim->in.count == 0 && !stop_on_frame) passed = cycles;
+    sim->stats.cycles += passed;
+    sim->stats.cycles_simulated += passed;
+    return passed;
+}
+
+int nacelle_sim_idle(const nacelle_sim *sim) { return sim->in.count == 0; }
+
+uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles) {
+    if (sim->in.count != 0) return 0;
+    sim->stats.cycles += cycles;
+    return cycles;
+}
+
+int nacelle_sim_push_frame(nacelle_sim *sim, const uint8_t *frame, size_t length) {
+    if (length == 0 || length > MAX_FRAME) return -1;
+    return push(&sim->in, frame, length, (nacelle_sim_stamp){0, 0}) ? 0 : -2;
+}
+
+int nacelle_sim_pop_rx_stamp(nacelle_sim *sim, nacelle_sim_stamp *stamp) {
+    if (sim->entered_count == 0) return 0;
+    *stamp = sim->entered[sim->entered_first];
+    sim->entered_first = (sim->entered_first + 1) % (4 * QUEUE);
+    sim->entered_count--;
+    return 1;
+}
+
+int64_t nacelle_sim_pull_frame(nacelle_sim *sim, uint8_t *frame, size_t capacity, nacelle_sim_stamp *stamp) {
+    if (sim->out.count != 0 && sim->out.frames[sim->out.first].length > capacity) return -1;
+    frame_t *oldest = pop(&sim->out);
+    if (oldest == NULL) return 0;
+    memcpy(frame, oldest->data, oldest->length);
+    *stamp = oldest->stamp;
+    return (int64_t)oldest->length;
+}
+
+int nacelle_sim_reg_read(nacelle_sim *sim, uint32_t address, uint32_t *value) {
+    if (address >= REGISTERS || address % 4) return -1;
+    *value = sim->registers[address / 4];
+    return 0;
+}
+
+int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value) {
+    if (address >= REGISTERS || address % 4) return -1;
+    sim->registers[address / 4] = value;
+    return 0;
+}
+
+int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length) {
+    if (address > DRAM || length > DRAM - address) return -1;
+    memcpy(data, &sim->dram[address], length);
+    return 0;
+}
+
+int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length) {
+    if (address > DRAM || length > DRAM - address) return -1;
+    memcpy(&sim->dram[address], data, length);
+    return 0;
+}
+
+void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats) { *stats = sim->stats; }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The wrapper around the simulated device, and the host program with it, against a stand-in for the library.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nacelle::control::{Control, Done, Request};
+use nacelle::{DeviceKind, FrameKind, discover};
+use nacelle_device::{DeviceError, Host, Place, PushError, RtlEngine, SimConfig, SimLibrary};
+use nacelle_link::{Link, MAX_FRAME, SwitchHost, VirtualWire, WireDir};
+use nacelle_wire::arp::ArpPacket;
+use nacelle_wire::icmp::{EchoPacket, Kind};
+use nacelle_wire::ipv4::{Ipv4Header, PROTOCOL_ICMP};
+use nacelle_wire::MacAddr;
+
+const CLIENT_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
+const CLIENT_IP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 77, 0, 9);
+
+/// A device that runs in a thread of this process.
+struct Running {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn start(library: &Path, place: &Place) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (seen, place, library) = (Arc::clone(&stop), place.clone(), library.to_owned());
+        let (ready, started) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let _switch = SwitchHost::start(&place.wire).unwrap();
+            let engine = RtlEngine::new(&SimLibrary::load(&library).unwrap(), &SimConfig::default()).unwrap();
+            let link = Box::new(VirtualWire::join(&place.wire, &place.name).unwrap());
+            let mut host = Host::new(engine, &place, link, 1).unwrap();
+            ready.send(()).unwrap();
+            host.run(&seen).unwrap();
+        });
+        started.recv().unwrap();
+        Self { stop, thread: Some(thread) }
+    }
+
+    fn wait(&mut self) {
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn place(wire: &WireDir) -> Place {
+    Place::find(wire, DeviceKind::Rtl, None, None).unwrap()
+}
+
+fn receive(link: &mut VirtualWire) -> Vec<u8> {
+    let mut buffer = vec![0; MAX_FRAME];
+    let length = link.recv(&mut buffer, Instant::now() + Duration::from_secs(5)).unwrap().expect("an answer");
+    buffer.truncate(length);
+    buffer
+}
+
+fn ping(place: &Place, sequence: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; MAX_FRAME];
+    let length = EchoPacket {
+        dst: place.identity.mac,
+        src: CLIENT_MAC,
+        ip: Ipv4Header::new(CLIENT_IP, place.identity.ip, PROTOCOL_ICMP),
+        kind: Kind::Request,
+        identifier: 1,
+        sequence,
+        payload,
+    }
+    .write(&mut frame)
+    .unwrap();
+    frame.truncate(length);
+    frame
+}
+
+#[test]
+fn the_wrapper_passes_everything_through() {
+    let temp = tempfile::tempdir().unwrap();
+    let library = SimLibrary::load(&common::build_mock(temp.path())).unwrap();
+    assert_eq!((library.info().data_w, library.info().dram_bytes), (512, 4096));
+    let mut sim = library.create(&SimConfig::default()).unwrap();
+    sim.dram_write(4000, &[7; 96]).unwrap();
+    let mut data = [0; 96];
+    sim.dram_read(4000, &mut data).unwrap();
+    assert_eq!(data, [7; 96]);
+    assert!(matches!(sim.dram_write(4000, &[0; 97]), Err(DeviceError::Memory { address: 4000, length: 97 })));
+    sim.reg_write(0x28, 5).unwrap();
+    assert_eq!(sim.reg_read(0x28).unwrap(), 5);
+    assert!(matches!(sim.reg_read(0x3), Err(DeviceError::Register { address: 3 })));
+    assert_eq!(sim.push_frame(&[]), Err(PushError::Length));
+    assert_eq!(sim.push_frame(&vec![0; MAX_FRAME + 1]), Err(PushError::Length));
+    for _ in 0..16 {
+        sim.push_frame(&[0; 60]).unwrap();
+    }
+    assert_eq!(sim.push_frame(&[0; 60]), Err(PushError::Full));
+    assert_eq!(sim.skip(1000), 0, "not while a frame waits");
+    assert!(!sim.idle());
+    sim.step(1000, false);
+    assert!(sim.idle());
+    assert_eq!(sim.pop_rx_stamp().unwrap().last_beat, 1);
+    assert_eq!(sim.pull_frame(&mut [0; 64]), None);
+    assert_eq!(sim.skip(1000), 1000);
+    assert_eq!((sim.stats().cycles, sim.stats().cycles_simulated, sim.stats().rx_frames), (2000, 1000, 16));
+}
+
+#[test]
+fn what_is_no_library_is_refused_with_a_reason() {
+    let temp = tempfile::tempdir().unwrap();
+    let missing = SimLibrary::load(&temp.path().join("none.so")).err().unwrap();
+    assert!(missing.to_string().contains("there is no such file"), "{missing}");
+    let text = temp.path().join("text.so");
+    std::fs::write(&text, "no library").unwrap();
+    assert!(matches!(SimLibrary::load(&text), Err(DeviceError::Library { .. })));
+    let mock = SimLibrary::load(&common::build_mock(temp.path())).unwrap();
+    let refused = mock.create(&SimConfig { line_rate_mbps: 13, ..SimConfig::default() }).err().unwrap();
+    assert!(refused.to_string().ends_with("this device does not like the number 13"), "{refused}");
+}
+
+#[test]
+fn a_device_answers_on_the_wire_and_on_its_management_socket() {
+    let temp = tempfile::tempdir().unwrap();
+    let wire = WireDir::open(temp.path().join("wire")).unwrap();
+    let place = place(&wire);
+    let mut device = Running::start(&common::build_mock(temp.path()), &place);
+
+    let found = discover::list(&wire);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].alive);
+    let says = &found[0].device;
+    assert_eq!((says.name.as_str(), says.ip, says.mac), ("rtl0", place.identity.ip, place.identity.mac));
+    let functions: Vec<_> = says.functions.iter().map(|f| (f.code, f.name.as_str(), f.version)).collect();
+    assert_eq!(functions, [(1, "increment", 3), (2, "increment", 3)]);
+    assert!(says.functions[0].doc.contains("adds 1"));
+
+    let mut control = Control::open(&wire, "rtl0").unwrap();
+    let capture = temp.path().join("capture.pcapng");
+    let _: Done = control.ask(&Request::CaptureStart { path: capture.clone() }).unwrap();
+    let mark = control.trace(0).unwrap().next;
+
+    let mut link = VirtualWire::join(&wire, "client").unwrap();
+    let mut question = [0; 60];
+    ArpPacket::request(CLIENT_MAC, CLIENT_IP, place.identity.ip).write(&mut question).unwrap();
+    link.send(&question).unwrap();
+    let answer = ArpPacket::parse(&receive(&mut link)).unwrap();
+    assert_eq!((answer.sender_mac, answer.sender_ip), (place.identity.mac, place.identity.ip));
+    // More at once than the device's queue takes: the host keeps the rest.
+    for sequence in 0..100 {
+        link.send(&ping(&place, sequence, &[sequence as u8; 300])).unwrap();
+    }
+    for sequence in 0..100 {
+        let frame = receive(&mut link);
+        let echo = EchoPacket::parse(&frame).unwrap();
+        assert_eq!((echo.kind, echo.sequence, echo.payload), (Kind::Reply, sequence, &[sequence as u8; 300][..]));
+    }
+
+    let trace = control.trace(mark).unwrap();
+    assert_eq!((trace.frames.len(), trace.lost), (202, 0));
+    assert_eq!(trace.frames.iter().filter(|frame| frame.rx).count(), 101);
+    let (first, second) = (&trace.frames[0], &trace.frames[1]);
+    assert!(matches!(first.kind, FrameKind::ArpRequest { target, .. } if target == place.identity.ip));
+    assert!(matches!(second.kind, FrameKind::ArpReply { .. }));
+    assert_eq!(second.first_beat - first.first_beat, 7, "the stand-in answers after 7 cycles");
+    let again = control.trace(trace.next).unwrap();
+    assert!(again.frames.is_empty());
+
+    let stats = control.stats().unwrap();
+    assert_eq!((stats.counters["roce_rx.icrc_errors"], stats.counters["sim.rx_frames"]), (42, 101));
+    let _: Done = control.ask(&Request::CaptureStop {}).unwrap();
+    assert!(control.ask::<Done>(&Request::CaptureStop {}).is_err(), "none runs any more");
+    assert!(std::fs::metadata(&capture).unwrap().len() > 202 * 60);
+
+    let _: Done = control.ask(&Request::Shutdown {}).unwrap();
+    device.wait();
+    assert!(discover::list(&wire).is_empty(), "the descriptor is gone");
+}
+
+#[test]
+fn an_idle_devices_time_follows_the_clock_on_the_wall_and_costs_next_to_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let wire = WireDir::open(temp.path().join("wire")).unwrap();
+    let place = place(&wire);
+    let _device = Running::start(&common::build_mock(temp.path()), &place);
+    let mut control = Control::open(&wire, "rtl0").unwrap();
+    let (started, before) = (Instant::now(), control.stats().unwrap());
+    std::thread::sleep(Duration::from_millis(600));
+    let (after, wall) = (control.stats().unwrap(), started.elapsed());
+    let passed = Duration::from_micros(after.cycles - before.cycles); // the stand-in's clock is 1 MHz
+    assert!(passed <= wall + Duration::from_millis(60), "{passed:?} in {wall:?}");
+    assert!(passed >= Duration::from_millis(450), "{passed:?} in {wall:?}");
+    assert_eq!(after.counters["sim.cycles_simulated"], before.counters["sim.cycles_simulated"], "all of it skipped");
+}
+
+#[test]
+fn names_and_addresses_are_not_given_twice() {
+    let temp = tempfile::tempdir().unwrap();
+    let wire = WireDir::open(temp.path().join("wire")).unwrap();
+    let first = place(&wire);
+    let library = common::build_mock(temp.path());
+    let running = Running::start(&library, &first);
+    let second = place(&wire);
+    assert_eq!((second.name.as_str(), second.identity.ip.octets()), ("rtl1", [10, 77, 0, 3]));
+    assert_ne!(first.identity.mac, second.identity.mac);
+    let taken = Place::find(&wire, DeviceKind::Rtl, Some("rtl0"), None);
+    assert!(matches!(taken, Err(DeviceError::Taken { .. })));
+    let taken = Place::find(&wire, DeviceKind::Rtl, None, Some((first.identity.ip, 16)));
+    assert!(matches!(taken, Err(DeviceError::Taken { .. })));
+
+    // What a device that was killed leaves behind does not keep its name.
+    let left = std::fs::read(wire.file("rtl0.device.json")).unwrap();
+    drop(running);
+    std::fs::write(wire.file("rtl0.device.json"), left).unwrap();
+    assert!(!discover::list(&wire)[0].alive);
+    assert_eq!(place(&wire), first);
+    let _again = Running::start(&library, &first);
+    assert!(discover::list(&wire)[0].alive);
+}
