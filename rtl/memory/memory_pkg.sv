@@ -34,4 +34,9 @@ package memory_pkg;
     logic [6:0]  shift;   // byte lane of the transfer's first byte
     logic [6:0]  tail;    // bytes - 1 in the last beat of the transfer's byte-0 aligned packet
   } dma_burst_t;
+
+  // Bits by which axi_mux extends the IDs of its N masters.
+  function automatic int unsigned axi_mux_index_w(int unsigned n);
+    return n > 1 ? $clog2(n) : 1;
+  endfunction
 endpackage

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
+
+from .streams import _Driver, _Monitor
 
 OKAY, SLVERR, DECERR = 0, 2, 3
 
@@ -240,3 +243,89 @@ class AxiMemory:
                 self.stats.most_reads = max(self.stats.most_reads, len(self._reads))
         else:
             self._stable("AR", False, bool(ready[2]), ())
+
+
+class AxiDriver:
+    """Drives an `axi_if.slave` port with bursts of full beats; takes its responses, with random stalls."""
+
+    def __init__(self, dut: SimHandleBase, name: str, stall: float = 0.0) -> None:
+        self.stall = stall
+        self.bytes_per_beat = len(getattr(dut, f"{name}_wdata")) // 8
+        self._aw = _Channel(dut, name, ("awaddr", "awid", "awlen"), "aw", stall)
+        self._w = _Channel(dut, name, ("wdata", "wstrb", "wlast"), "w", stall)
+        self._ar = _Channel(dut, name, ("araddr", "arid", "arlen"), "ar", stall)
+        self._b = _Taker(dut, name, ("bid", "bresp"), "b", stall, self._answered)
+        self._r = _Taker(dut, name, ("rid", "rdata", "rresp", "rlast"), "r", stall, self._beat)
+        self.results: deque[tuple[int, bytes, int]] = deque()
+        self.answers = 0
+        self.write_errors = 0
+        self.asked_writes = 0
+        self._partial: dict[int, tuple[bytearray, int]] = {}
+        self._reads: dict[int, deque[int]] = {}
+
+    def write(self, addr: int, data: bytes, ident: int = 0, strobes: int | None = None) -> None:
+        """One burst of whole beats; `strobes` for a single beat."""
+        step = self.bytes_per_beat
+        beats = len(data) // step
+        self._aw.send(addr, ident, beats - 1)
+        for i in range(beats):
+            chunk = int.from_bytes(data[i * step : (i + 1) * step], "little")
+            self._w.send(chunk, (1 << step) - 1 if strobes is None else strobes, int(i == beats - 1))
+        self.asked_writes += 1
+
+    def read(self, addr: int, beats: int, ident: int = 0) -> None:
+        """Asks for one burst."""
+        self._reads.setdefault(ident, deque()).append(beats)
+        self._ar.send(addr, ident, beats - 1)
+
+    async def read_result(self, timeout_cycles: int = 20_000) -> tuple[int, bytes, int]:
+        """The next burst that came back: (ID, data, worst response)."""
+        await self._r.wait(lambda: bool(self.results), timeout_cycles)
+        return self.results.popleft()
+
+    async def writes_answered(self, timeout_cycles: int = 20_000) -> None:
+        """Waits for the response of every write so far."""
+        await self._b.wait(lambda: self.answers == self.asked_writes, timeout_cycles)
+
+    def _answered(self, ident: int, resp: int) -> None:
+        self.answers += 1
+        self.write_errors += int(resp != OKAY)
+
+    def _beat(self, ident: int, data: int, resp: int, last: int) -> None:
+        got, worst = self._partial.setdefault(ident, (bytearray(), OKAY))
+        got += data.to_bytes(self.bytes_per_beat, "little")
+        self._partial[ident] = (got, max(worst, resp))
+        wanted = self._reads[ident][0]
+        assert last == (len(got) == wanted * self.bytes_per_beat), "RLAST is not where ARLEN says"
+        if last:
+            self._reads[ident].popleft()
+            got, worst = self._partial.pop(ident)
+            self.results.append((ident, bytes(got), worst))
+
+
+class _Channel(_Driver):
+    def __init__(self, dut: SimHandleBase, name: str, signals: tuple[str, ...], prefix: str, stall: float) -> None:
+        self._signals = [getattr(dut, f"{name}_{signal}") for signal in signals]
+        super().__init__(dut, f"{name}_{prefix}valid", f"{name}_{prefix}ready", stall)
+
+    def _present(self, item: tuple[int, ...]) -> None:
+        for signal, value in zip(self._signals, item, strict=True):
+            signal.value = value
+
+    def send(self, *values: int) -> None:
+        self._enqueue(values)
+
+
+class _Taker(_Monitor):
+    def __init__(
+        self, dut: SimHandleBase, name: str, signals: tuple[str, ...], prefix: str, stall: float, take: Callable[..., None]
+    ) -> None:
+        self._signals = [getattr(dut, f"{name}_{signal}") for signal in signals]
+        self._handler = take
+        super().__init__(dut, f"{name}_{prefix}valid", f"{name}_{prefix}ready", stall)
+
+    def _take(self) -> None:
+        self._handler(*(int(signal.value) for signal in self._signals))
+
+    async def wait(self, satisfied: Callable[[], bool], timeout_cycles: int) -> None:
+        await self._wait(satisfied, timeout_cycles)
