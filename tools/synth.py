@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ def wrapper(instance: Any, name: str) -> str:
 
 
 def synthesise(plane: str, data_w: int) -> dict[str, Any]:
-    """Maps one plane and measures it."""
+    """Maps one plane and measures it. Takes the process over: its standard output becomes the log."""
     from pyosys import libyosys as ys
 
     begin = time.monotonic()
@@ -137,13 +138,14 @@ def synthesise(plane: str, data_w: int) -> dict[str, Any]:
     search = " ".join(f"-y {path}" for path in [*module_dirs(), GENERATED] if path.exists())
     files = " ".join(map(str, [*packages(), source]))
     design = ys.Design()
-    log.write_text("")
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 1)  # yosys says a lot
     for step in (
         f"read_slang --no-implicit-memories --ignore-assertions -Y .sv {search} --top {top} {files}".replace(" -Y .sv", ""),
         f"synth_xilinx -family xcup -flatten -noclkbuf -noiopad -top {top}",
         f"write_json {netlist}",
     ):
-        ys.run_pass(f"tee -q -a {log} {step}", design)
+        ys.run_pass(step, design)
     module = json.loads(netlist.read_text())["modules"][top]
     kinds: dict[str, int] = {}
     for cell in module["cells"].values():
