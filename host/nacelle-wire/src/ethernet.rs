@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ethernet II (IEEE 802.3). Frames are without preamble and FCS.
 
+use crate::ParseError;
 use core::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_endian::U16};
 
@@ -66,5 +67,10 @@ impl EthernetHeader {
     /// A header for `ethertype` from `src` to `dst`.
     pub const fn new(dst: MacAddr, src: MacAddr, ethertype: u16) -> Self {
         Self { dst, src, ethertype: U16::new(ethertype) }
+    }
+
+    /// The header at the start of a frame, and what follows it.
+    pub fn parse(frame: &[u8]) -> Result<(Self, &[u8]), ParseError> {
+        Self::read_from_prefix(frame).map_err(|_| ParseError::Truncated)
     }
 }

@@ -55,7 +55,7 @@ impl<'a> EchoPacket<'a> {
 
     /// Reads a frame from its Ethernet header on.
     pub fn parse(frame: &'a [u8]) -> Result<Self, ParseError> {
-        let (eth, datagram) = EthernetHeader::read_from_prefix(frame).map_err(|_| ParseError::Truncated)?;
+        let (eth, datagram) = EthernetHeader::parse(frame)?;
         if eth.ethertype != ETHERTYPE_IPV4 {
             return Err(ParseError::EtherType);
         }

@@ -84,8 +84,7 @@ impl Ipv4Header {
         if header.version_ihl & 15 != 5 {
             return Err(ParseError::IpOptions);
         }
-        let payload =
-            datagram.get(Self::LEN..usize::from(header.total_length.get())).ok_or(ParseError::IpLength)?;
+        let payload = datagram.get(Self::LEN..usize::from(header.total_length.get())).ok_or(ParseError::IpLength)?;
         if checksum(header.as_bytes()) != 0 {
             return Err(ParseError::IpChecksum);
         }

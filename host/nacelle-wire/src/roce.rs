@@ -28,13 +28,7 @@ pub struct Flow {
 
 impl Flow {
     /// Packets from `src` to `dst`, with TTL 64, don't fragment, type of service 0.
-    pub const fn new(
-        src_mac: MacAddr,
-        dst_mac: MacAddr,
-        src_ip: Ipv4Addr,
-        dst_ip: Ipv4Addr,
-        src_port: u16,
-    ) -> Self {
+    pub const fn new(src_mac: MacAddr, dst_mac: MacAddr, src_ip: Ipv4Addr, dst_ip: Ipv4Addr, src_port: u16) -> Self {
         Self {
             eth: EthernetHeader::new(dst_mac, src_mac, ETHERTYPE_IPV4),
             ip: Ipv4Header::new(src_ip, dst_ip, PROTOCOL_UDP),
@@ -194,7 +188,7 @@ pub struct RocePacket<'a> {
 impl<'a> RocePacket<'a> {
     /// Reads a frame from its Ethernet header on. The addresses are not compared with anything.
     pub fn parse(frame: &'a [u8]) -> Result<Self, ParseError> {
-        let (eth, datagram) = EthernetHeader::read_from_prefix(frame).map_err(|_| ParseError::Truncated)?;
+        let (eth, datagram) = EthernetHeader::parse(frame)?;
         if eth.ethertype != ETHERTYPE_IPV4 {
             return Err(ParseError::EtherType);
         }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an endpoint and its connections can be told.
+
+use core::{net::Ipv4Addr, time::Duration};
+use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu};
+
+/// Configuration of an [`Endpoint`](crate::Endpoint).
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// Ethernet address.
+    pub mac: MacAddr,
+    /// IPv4 address; 0.0.0.0 until one has been found and set.
+    pub ip: Ipv4Addr,
+    /// Length of the network prefix of `ip`. Default 24.
+    pub prefix_len: u8,
+    /// Router for addresses outside the prefix. Default none: such addresses are unreachable.
+    pub gateway: Option<Ipv4Addr>,
+    /// Longest IP packet that the link carries, in bytes. Default 1500, which gives a path MTU of 1024.
+    pub ip_mtu: usize,
+    /// Seed of everything random: keys, queue pair numbers, PSNs, identifiers. Peers must not be able to guess it.
+    pub seed: [u8; 32],
+    /// Most connections at once, up to 4096. Default 256.
+    pub max_connections: usize,
+    /// Most registered regions at once. Default 65536.
+    pub max_regions: usize,
+    /// Times of address resolution.
+    pub arp: ArpConfig,
+}
+
+impl EndpointConfig {
+    /// Defaults for an endpoint with this address and seed.
+    pub fn new(mac: MacAddr, ip: Ipv4Addr, seed: [u8; 32]) -> Self {
+        Self {
+            mac,
+            ip,
+            prefix_len: 24,
+            gateway: None,
+            ip_mtu: 1500,
+            seed,
+            max_connections: 256,
+            max_regions: 65536,
+            arp: ArpConfig::default(),
+        }
+    }
+}
+
+/// Times of address resolution and address probing.
+#[derive(Clone, Copy, Debug)]
+pub struct ArpConfig {
+    /// How long an answer is believed. Default 60 s.
+    pub lifetime: Duration,
+    /// Time before a question is asked again. Default 1 s.
+    pub retry_interval: Duration,
+    /// How often a question is asked before the address counts as unreachable. Default 5.
+    pub tries: u8,
+    /// Probes before an address counts as free (RFC 5227: 3). Default 3.
+    pub probes: u8,
+    /// Time between probes and after the last one. Default 100 ms, suited to a local wire; RFC 5227 says 1 to 2 s.
+    pub probe_interval: Duration,
+}
+
+impl Default for ArpConfig {
+    fn default() -> Self {
+        Self {
+            lifetime: Duration::from_secs(60),
+            retry_interval: Duration::from_secs(1),
+            tries: 5,
+            probes: 3,
+            probe_interval: Duration::from_millis(100),
+        }
+    }
+}
+
+/// How a connection is set up and behaves; for [`connect`](crate::Endpoint::connect) and
+/// [`accept`](crate::Endpoint::accept) alike.
+///
+/// All waiting is bounded by these times. A simulated device may be thousands of times slower than a real one:
+/// stretch them all with [`scaled`](Self::scaled).
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// Time before a CM message is sent again. Default 1 s.
+    pub cm_timeout: Duration,
+    /// How often a CM message is sent again, up to 15. Default 7.
+    pub cm_retries: u8,
+    /// Time before unacknowledged packets are sent again the first time; doubles with each retry. Default 500 ms.
+    pub ack_timeout: Duration,
+    /// Bound of the doubling. Default 4 s.
+    pub max_ack_timeout: Duration,
+    /// Retries without progress before the connection fails, up to 7. Default 7. The accepting side uses the smaller
+    /// of this and what the request asks for.
+    pub retry_count: u8,
+    /// Retries on receiver-not-ready before the connection fails, up to 7, where 7 is without limit. Default 6. The
+    /// smaller of this and what the peer asks for is used.
+    pub rnr_retry: u8,
+    /// Time that this side asks a peer to wait when no receive is posted. Default code 12, 0.64 ms.
+    pub rnr_timer: RnrTimer,
+    /// Largest path MTU. Default: the largest that fits the link.
+    pub path_mtu: Option<PathMtu>,
+    /// Most packets in flight. Default 128.
+    pub window: u32,
+    /// Most work requests in the send queue. Default 1024.
+    pub send_depth: usize,
+    /// Most receives posted. Default 1024.
+    pub recv_depth: usize,
+    /// Check that the peer is alive, by a zero-length WRITE, when nothing was heard from it for this time. Default none.
+    pub keepalive: Option<Duration>,
+    /// PSN at which the peer begins to send. Default random.
+    pub starting_psn: Option<Psn>,
+    /// READs and atomics that the peer may have outstanding, as announced. Default 1.
+    pub responder_resources: u8,
+    /// READs and atomics that this side wants to have outstanding, as announced. Default 1.
+    pub initiator_depth: u8,
+    /// For the peer's application: up to 56 bytes with a request, 196 with an answer.
+    pub private_data: Vec<u8>,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            cm_timeout: Duration::from_secs(1),
+            cm_retries: 7,
+            ack_timeout: Duration::from_millis(500),
+            max_ack_timeout: Duration::from_secs(4),
+            retry_count: 7,
+            rnr_retry: 6,
+            rnr_timer: RnrTimer::new(12),
+            path_mtu: None,
+            window: 128,
+            send_depth: 1024,
+            recv_depth: 1024,
+            keepalive: None,
+            starting_psn: None,
+            responder_resources: 1,
+            initiator_depth: 1,
+            private_data: Vec::new(),
+        }
+    }
+}
+
+impl ConnectOptions {
+    /// The same with every time multiplied by `factor`.
+    #[must_use]
+    pub fn scaled(mut self, factor: u32) -> Self {
+        for time in [&mut self.cm_timeout, &mut self.ack_timeout, &mut self.max_ack_timeout] {
+            *time = time.saturating_mul(factor);
+        }
+        self.keepalive = self.keepalive.map(|t| t.saturating_mul(factor));
+        self
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection: its place in the table, what the connection manager knows of it, and its queue pair.
+
+use crate::{
+    ConnInfo, ConnStats, ConnectOptions, Counters, Event, Instant, Phase,
+    qp::{Env, Requester, Responder},
+    region::RegionTable,
+    time::earliest,
+};
+use core::net::Ipv4Addr;
+use nacelle_wire::{MacAddr, Psn, Qpn, cm::MAD_LEN, cm::PathMtu, roce::Flow};
+use std::collections::VecDeque;
+
+/// Names a connection of one endpoint. Never reused for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// What the whole endpoint shares, apart from its connections.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) regions: RegionTable,
+    pub(crate) counters: Counters,
+    pub(crate) events: VecDeque<Event>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: ConnId,
+    pub(crate) phase: Phase,
+    /// This side sent the REQ.
+    pub(crate) active: bool,
+    pub(crate) options: ConnectOptions,
+    pub(crate) peer_ip: Ipv4Addr,
+    /// Neighbour on the way to the peer.
+    pub(crate) next_hop: Ipv4Addr,
+    pub(crate) peer_mac: Option<MacAddr>,
+    /// Set once the Ethernet address is known.
+    pub(crate) flow: Option<Flow>,
+    pub(crate) port: u16,
+    pub(crate) local_qpn: Qpn,
+    pub(crate) remote_qpn: Qpn,
+    pub(crate) local_comm_id: u32,
+    pub(crate) remote_comm_id: u32,
+    pub(crate) transaction_id: u64,
+    pub(crate) path_mtu: PathMtu,
+    /// Where the peer begins to send.
+    pub(crate) receive_psn: Psn,
+    /// Where this side begins to send; known on the accepting side from the REQ.
+    pub(crate) send_psn: Psn,
+    pub(crate) peer_retry_count: u8,
+    pub(crate) peer_rnr_retry: u8,
+    /// The last CM message, for repetition.
+    pub(crate) mad: Box<[u8; MAD_LEN]>,
+    pub(crate) tries_left: u8,
+    pub(crate) cm_deadline: Option<Instant>,
+    /// The user has been told of the end.
+    pub(crate) told: bool,
+    pub(crate) requester: Requester,
+    pub(crate) responder: Responder,
+    pub(crate) stats: ConnStats,
+    pub(crate) answer_queued: bool,
+    pub(crate) send_queued: bool,
+}
+
+impl Connection {
+    /// Requester, responder, and what they work with.
+    pub(crate) fn split<'a>(&'a mut self, core: &'a mut Core) -> (&'a mut Requester, &'a mut Responder, Env<'a>) {
+        let env = Env {
+            conn: self.id,
+            regions: &mut core.regions,
+            counters: &mut core.counters,
+            events: &mut core.events,
+            stats: &mut self.stats,
+        };
+        (&mut self.requester, &mut self.responder, env)
+    }
+
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.phase == Phase::Established && self.requester.wants_to_send()
+    }
+
+    /// When to check that the peer is alive.
+    pub(crate) fn keepalive_deadline(&self) -> Option<Instant> {
+        let idle = self.phase == Phase::Established && self.requester.len() == 0;
+        let heard = self.stats.last_received.or(self.stats.established)?;
+        self.options.keepalive.filter(|_| idle).map(|t| heard + t)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let qp = earliest(self.requester.next_deadline(), self.keepalive_deadline());
+        earliest(self.cm_deadline, qp)
+    }
+
+    pub(crate) fn info(&self) -> ConnInfo {
+        ConnInfo {
+            phase: self.phase,
+            peer_ip: self.peer_ip,
+            peer_mac: self.peer_mac,
+            port: self.port,
+            local_qpn: self.local_qpn,
+            remote_qpn: (self.remote_qpn != Qpn::default()).then_some(self.remote_qpn),
+            path_mtu: self.path_mtu,
+            sends: self.requester.len(),
+            recvs: self.responder.len(),
+            stats: self.stats,
+        }
+    }
+}
+
+/// The low bits of a queue pair number are the connection's place in the table.
+const INDEX_BITS: u32 = 12;
+
+/// Connections by index.
+#[derive(Debug)]
+pub(crate) struct Table {
+    slots: Vec<(u32, Option<Box<Connection>>)>,
+    free: Vec<u32>,
+    limit: usize,
+    /// High bits of the next queue pair number: a number comes back only after all others of its place.
+    serial: u32,
+}
+
+impl Table {
+    pub(crate) fn new(limit: usize, serial: u32) -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), limit: limit.min(1 << INDEX_BITS), serial }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty() && self.slots.len() >= self.limit
+    }
+
+    /// Adds the connection that `build` makes for a free place. Call only if the table is not full.
+    pub(crate) fn insert(&mut self, build: impl FnOnce(ConnId, Qpn) -> Connection) -> ConnId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push((0, None));
+            self.slots.len() as u32 - 1
+        });
+        // Never 0, so that the numbers of the special queue pairs do not occur.
+        self.serial = self.serial % ((1 << (24 - INDEX_BITS)) - 1) + 1;
+        let slot = &mut self.slots[index as usize];
+        let id = ConnId { index, generation: slot.0 };
+        slot.1 = Some(Box::new(build(id, Qpn::new(self.serial << INDEX_BITS | index))));
+        id
+    }
+
+    pub(crate) fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
+        let slot = self.slots.get_mut(id.index as usize).filter(|s| s.0 == id.generation)?;
+        let conn = slot.1.take()?;
+        slot.0 = slot.0.wrapping_add(1);
+        self.free.push(id.index);
+        Some(conn)
+    }
+
+    pub(crate) fn get(&self, id: ConnId) -> Option<&Connection> {
+        self.slots.get(id.index as usize).filter(|s| s.0 == id.generation)?.1.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut Connection> {
+        self.slots.get_mut(id.index as usize).filter(|s| s.0 == id.generation)?.1.as_deref_mut()
+    }
+
+    pub(crate) fn by_qpn(&mut self, qpn: Qpn) -> Option<&mut Connection> {
+        let index = qpn.get() & ((1 << INDEX_BITS) - 1);
+        self.slots.get_mut(index as usize)?.1.as_deref_mut().filter(|c| c.local_qpn == qpn)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.slots.iter().filter_map(|s| s.1.as_deref())
+    }
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The endpoint: frames and time in, frames and events out.
+
+use crate::{
+    Access, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event, Instant, Phase, PostError,
+    RecvWr, Region, RegionId, RegisterError, SendOp, SendWr,
+    conn::{Core, Table},
+    netif::Netif,
+    qp::QpFailure,
+    region::RegionTable,
+    time::earliest,
+};
+use core::{net::Ipv4Addr, time::Duration};
+use nacelle_wire::{
+    MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RocePacket,
+    bth::Opcode,
+    cm::PathMtu,
+    ethernet::{ETHERTYPE_ARP, EthernetHeader},
+    roce::{BASE_LEN, Ext},
+};
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use std::collections::{HashSet, VecDeque};
+
+/// A RoCEv2 endpoint: one Ethernet and IPv4 address with any number of connections behind it.
+///
+/// It never blocks, has no clock and touches no socket. See the [crate documentation](crate) for how to drive it.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub(crate) conns: Table,
+    pub(crate) core: Core,
+    pub(crate) net: Netif,
+    pub(crate) rng: ChaCha8Rng,
+    pub(crate) listening: HashSet<u16>,
+    pub(crate) max_mtu: Option<PathMtu>,
+    /// Next PSN of the general service interface.
+    pub(crate) gsi_psn: Psn,
+    /// Connections whose responder has an answer to send.
+    answers: VecDeque<ConnId>,
+    /// Connections whose requester has a packet to send, served in turn.
+    sends: VecDeque<ConnId>,
+    /// No timer is due before this moment.
+    wake: Option<Instant>,
+    frame_len: usize,
+}
+
+impl Endpoint {
+    /// An endpoint without connections.
+    pub fn new(config: EndpointConfig) -> Self {
+        let mut rng = ChaCha8Rng::from_seed(config.seed);
+        let max_mtu = PathMtu::for_ip_mtu(config.ip_mtu);
+        Self {
+            conns: Table::new(config.max_connections, rng.next_u32()),
+            core: Core {
+                regions: RegionTable::new(config.max_regions),
+                counters: Counters::default(),
+                events: VecDeque::new(),
+            },
+            net: Netif::new(&config, rng.next_u32() as u16),
+            rng,
+            listening: HashSet::new(),
+            max_mtu,
+            gsi_psn: Psn::default(),
+            answers: VecDeque::new(),
+            sends: VecDeque::new(),
+            wake: None,
+            frame_len: EthernetHeader::LEN + config.ip_mtu.max(576),
+        }
+    }
+
+    /// Takes a received frame, from its Ethernet header on, without FCS.
+    ///
+    /// A frame that fails any check changes nothing but a counter; the error says which check.
+    pub fn handle(&mut self, now: Instant, frame: &[u8]) -> Result<(), Discard> {
+        self.core.counters.rx_frames += 1;
+        self.core.counters.rx_bytes += frame.len() as u64;
+        let result = self.receive(now, frame);
+        if let Err(why) = result {
+            self.core.counters.discard(why);
+        }
+        result
+    }
+
+    fn receive(&mut self, now: Instant, frame: &[u8]) -> Result<(), Discard> {
+        let (eth, _) = EthernetHeader::parse(frame)?;
+        if eth.ethertype == ETHERTYPE_ARP && (eth.dst == self.net.mac || eth.dst.is_multicast()) {
+            let result = self.net.receive_arp(now, frame, &mut self.core.counters, &mut self.core.events);
+            self.after_net(now);
+            return result;
+        }
+        if eth.dst != self.net.mac {
+            return Err(Discard::NotForUs);
+        }
+        let packet = match RocePacket::parse(frame) {
+            Err(ParseError::IpProtocol) => {
+                let result = self.net.receive_echo(now, frame, &mut self.core.counters, &mut self.core.events);
+                self.after_net(now);
+                return result;
+            }
+            parsed => parsed?,
+        };
+        if packet.headers.ip.dst() != self.net.ip {
+            return Err(Discard::NotForUs);
+        }
+        // Full and limited members of the default partition may talk to a full member (IBTA 10.9.1.1).
+        if packet.headers.bth.p_key.get() & 0x7fff != 0x7fff {
+            return Err(Discard::PKey);
+        }
+        if packet.opcode.is_ud() {
+            if packet.headers.bth.dest_qp() == Qpn::GSI {
+                self.receive_cm(now, &packet)
+            } else {
+                Err(Discard::UnknownQp)
+            }
+        } else {
+            self.receive_rc(now, frame.len(), &packet)
+        }
+    }
+
+    fn receive_rc(&mut self, now: Instant, frame_len: usize, packet: &RocePacket<'_>) -> Result<(), Discard> {
+        let conn = self.conns.by_qpn(packet.headers.bth.dest_qp()).ok_or(Discard::UnknownQp)?;
+        if conn.peer_ip != packet.headers.ip.src() {
+            return Err(Discard::WrongPeer);
+        }
+        let id = conn.id;
+        match conn.phase {
+            Phase::Established => {}
+            // The RTU is late or lost; a packet on the connection says the same (IBTA 12.9.7.2).
+            Phase::RepSent => self.establish(now, id, Vec::new()),
+            Phase::Lingering | Phase::DreqSent => return Err(Discard::QpError),
+            _ => return Err(Discard::UnknownQp),
+        }
+        let conn = self.conns.get_mut(id).ok_or(Discard::UnknownQp)?;
+        conn.stats.last_received = Some(now);
+        conn.stats.rx_packets += 1;
+        conn.stats.rx_bytes += frame_len as u64;
+        let (requester, responder, mut env) = conn.split(&mut self.core);
+        let outcome = match (packet.opcode, &packet.headers.ext) {
+            (Opcode::Acknowledge, Ext::Aeth(aeth)) => {
+                requester.receive(now, packet.headers.bth.psn(), aeth, &mut env).map_err(|f| (f, Duration::ZERO))
+            }
+            (opcode, _) if opcode.is_response() => Ok(Err(Discard::UnexpectedResponse)),
+            // The NAK tells the peer first; it gets time to end the connection itself.
+            _ => responder.receive(packet, &mut env).map_err(|f| (f, conn.options.cm_timeout)),
+        };
+        match outcome {
+            Ok(result) => {
+                self.touch(id);
+                result
+            }
+            Err((QpFailure(status), linger)) => {
+                self.fail(now, id, status, linger);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the next frame to put on the wire into `buf` and returns its length; `None` if there is nothing to send
+    /// now. Also does what is due by time, so call it whenever [`Self::next_deadline`] has come, and after
+    /// [`Self::handle`], until it returns `None`.
+    ///
+    /// Answers to peers go first, then ARP, ICMP and connection management, then requests, one packet of each
+    /// connection in turn.
+    ///
+    /// # Panics
+    ///
+    /// If `buf` is shorter than [`Self::frame_len`].
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        assert!(buf.len() >= self.frame_len, "the buffer must hold {} bytes", self.frame_len);
+        if self.wake.is_some_and(|t| t <= now) {
+            self.run_timers(now);
+        }
+        let len = self
+            .transmit_answer(buf)
+            .or_else(|| self.net.queue.pop(buf))
+            .or_else(|| self.transmit_request(now, buf))?;
+        self.core.counters.tx_frames += 1;
+        self.core.counters.tx_bytes += len as u64;
+        Some(len)
+    }
+
+    fn transmit_answer(&mut self, buf: &mut [u8]) -> Option<usize> {
+        while let Some(id) = self.answers.pop_front() {
+            let Some(conn) = self.conns.get_mut(id) else { continue };
+            conn.answer_queued = false;
+            let Some(flow) = conn.flow else { continue };
+            let dest_qp = conn.remote_qpn;
+            let (_, responder, mut env) = conn.split(&mut self.core);
+            if let Some(len) = responder.answer(&flow, self.net.next_ip_id(), dest_qp, &mut env, buf) {
+                env.stats.tx_packets += 1;
+                env.stats.tx_bytes += len as u64;
+                return Some(len);
+            }
+        }
+        None
+    }
+
+    fn transmit_request(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        while let Some(id) = self.sends.pop_front() {
+            let Some(conn) = self.conns.get_mut(id) else { continue };
+            conn.send_queued = false;
+            let (Some(flow), true) = (conn.flow, conn.wants_to_send()) else { continue };
+            let dest_qp = conn.remote_qpn;
+            let (requester, _, mut env) = conn.split(&mut self.core);
+            match requester.send(now, &flow, self.net.next_ip_id(), dest_qp, &mut env, buf) {
+                Ok(len) => {
+                    env.stats.tx_packets += 1;
+                    env.stats.tx_bytes += len as u64;
+                    self.touch(id);
+                    return Some(len);
+                }
+                Err(QpFailure(status)) => self.fail(now, id, status, Duration::ZERO),
+            }
+        }
+        None
+    }
+
+    /// When to call [`Self::poll_transmit`] again at the latest, if no frame arrives before. `None`: nothing is timed.
+    ///
+    /// It may be earlier than necessary, never later.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.wake
+    }
+
+    /// The oldest event not taken yet.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.core.events.pop_front()
+    }
+
+    fn run_timers(&mut self, now: Instant) {
+        self.net.run_timers(now, &mut self.core.counters, &mut self.core.events);
+        self.after_net(now);
+        let due: Vec<ConnId> =
+            self.conns.iter().filter(|c| c.next_deadline().is_some_and(|t| t <= now)).map(|c| c.id).collect();
+        for id in due {
+            self.run_cm_timer(now, id);
+            let Some(conn) = self.conns.get_mut(id) else { continue };
+            let keepalive = conn.keepalive_deadline().is_some_and(|t| t <= now);
+            let (requester, _, mut env) = conn.split(&mut self.core);
+            if keepalive {
+                // A zero-length WRITE disturbs nobody and must be acknowledged. The queue is empty: there is room.
+                let mut wr = SendWr::write(0, Vec::new(), RemoteAddr(0), Rkey(0));
+                wr.signaled = false;
+                let _ = requester.post(wr, true);
+            }
+            if let Err(QpFailure(status)) = requester.run_timers(now, &mut env) {
+                self.fail(now, id, status, Duration::ZERO);
+            }
+            self.touch(id);
+        }
+        self.wake = self.conns.iter().map(|c| c.next_deadline()).fold(self.net.next_deadline(), earliest);
+    }
+
+    /// Connections that waited for an address go on, and the network's deadlines count.
+    pub(crate) fn after_net(&mut self, now: Instant) {
+        for (hop, mac) in core::mem::take(&mut self.net.resolved) {
+            self.neighbour_resolved(now, hop, mac);
+        }
+        self.wake = earliest(self.wake, self.net.next_deadline());
+    }
+
+    /// Puts a connection that has something to send in the queues for it, and its deadline under the endpoint's.
+    pub(crate) fn touch(&mut self, id: ConnId) {
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        if conn.responder.wants_to_answer() && !conn.answer_queued {
+            conn.answer_queued = true;
+            self.answers.push_back(id);
+        }
+        if conn.wants_to_send() && !conn.send_queued {
+            conn.send_queued = true;
+            self.sends.push_back(id);
+        }
+        self.wake = earliest(self.wake, conn.next_deadline());
+    }
+
+    /// Ends all work of a connection; the requests still queued are flushed.
+    pub(crate) fn flush(&mut self, id: ConnId) {
+        if let Some(conn) = self.conns.get_mut(id) {
+            let (requester, responder, mut env) = conn.split(&mut self.core);
+            requester.flush(&mut env, |_| crate::WcStatus::WrFlushErr);
+            responder.flush(&mut env);
+        }
+    }
+
+    /// A queue pair fails: its work ends, the user is told, and after `linger` the peer, unless it speaks first.
+    fn fail(&mut self, now: Instant, id: ConnId, status: crate::WcStatus, linger: Duration) {
+        self.flush(id);
+        self.tell_end(id, DisconnectReason::Error(status));
+        if let Some(conn) = self.conns.get_mut(id) {
+            conn.phase = Phase::Lingering;
+            conn.cm_deadline = Some(now + linger);
+        }
+        self.touch(id);
+    }
+
+    /// Posts a work request to a connection's send queue.
+    pub fn post_send(&mut self, id: ConnId, wr: SendWr) -> Result<(), PostError> {
+        let conn = self.conns.get_mut(id).ok_or(PostError::UnknownConnection)?;
+        if conn.phase != Phase::Established {
+            return Err(PostError::NotConnected);
+        }
+        if let crate::Data::Region(slice) = wr.data
+            && self.core.regions.slice(slice).is_none()
+        {
+            return Err(PostError::BadSlice);
+        }
+        let op = wr.op;
+        conn.requester.post(wr, false)?;
+        match op {
+            SendOp::Send { .. } => self.core.counters.rdma_sends += 1,
+            SendOp::Write { .. } => self.core.counters.rdma_writes_sent += 1,
+        }
+        self.touch(id);
+        Ok(())
+    }
+
+    /// Posts a receive. Allowed from the first moment of a connection, before it is established, because the peer's
+    /// first SEND may follow at once.
+    pub fn post_recv(&mut self, id: ConnId, wr: RecvWr) -> Result<(), PostError> {
+        let conn = self.conns.get_mut(id).ok_or(PostError::UnknownConnection)?;
+        if matches!(conn.phase, Phase::Lingering | Phase::DreqSent) {
+            return Err(PostError::NotConnected);
+        }
+        if let Some(slice) = wr.slice
+            && self.core.regions.slice(slice).is_none()
+        {
+            return Err(PostError::BadSlice);
+        }
+        conn.responder.post(wr)
+    }
+
+    /// Gives the endpoint a buffer for sends, receives and, under a random key, for the peer of `owner` alone.
+    /// Without an owner no peer reaches it. The region lives until [`Self::deregister`], also beyond its connection.
+    pub fn register(
+        &mut self,
+        buffer: Vec<u8>,
+        access: Access,
+        owner: Option<ConnId>,
+    ) -> Result<Region, RegisterError> {
+        if owner.is_some_and(|id| self.conns.get(id).is_none()) {
+            return Err(RegisterError::UnknownConnection);
+        }
+        self.core.regions.register(buffer, access, owner, || self.rng.next_u32())
+    }
+
+    /// Takes a buffer back. From now on nothing reaches it; work requests that need it fail.
+    pub fn deregister(&mut self, region: RegionId) -> Option<Vec<u8>> {
+        self.core.regions.deregister(region)
+    }
+
+    /// The bytes of a region.
+    pub fn region(&self, region: RegionId) -> Option<&[u8]> {
+        self.core.regions.get(region)
+    }
+
+    /// The bytes of a region, to change.
+    pub fn region_mut(&mut self, region: RegionId) -> Option<&mut [u8]> {
+        self.core.regions.get_mut(region)
+    }
+
+    /// A connection at a glance; `None` once it is gone.
+    pub fn connection(&self, id: ConnId) -> Option<ConnInfo> {
+        self.conns.get(id).map(|c| c.info())
+    }
+
+    /// All connections.
+    pub fn connections(&self) -> impl Iterator<Item = (ConnId, ConnInfo)> {
+        self.conns.iter().map(|c| (c.id, c.info()))
+    }
+
+    /// The endpoint's counters.
+    pub fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    /// Ethernet address.
+    pub fn mac(&self) -> MacAddr {
+        self.net.mac
+    }
+
+    /// IPv4 address.
+    pub fn ip(&self) -> Ipv4Addr {
+        self.net.ip
+    }
+
+    /// Bytes that the longest frame of this endpoint takes, without FCS.
+    pub fn frame_len(&self) -> usize {
+        self.frame_len.max(BASE_LEN)
+    }
+
+    /// Takes an address and announces it. Connections of the old one no longer receive anything.
+    pub fn set_address(&mut self, ip: Ipv4Addr, prefix_len: u8, gateway: Option<Ipv4Addr>) {
+        self.net.set_address(ip, prefix_len, gateway);
+        self.net.announce(&mut self.core.counters);
+    }
+
+    /// Asks whether anybody has `ip`, before it is taken (RFC 5227). [`Event::AddressProbed`] tells.
+    pub fn probe_address(&mut self, now: Instant, ip: Ipv4Addr) {
+        self.net.probe(now, ip);
+        self.after_net(now);
+    }
+
+    /// Asks for the Ethernet address on the way to `ip`. [`Event::Resolved`] or [`Event::Unreachable`] tells.
+    pub fn resolve(&mut self, now: Instant, ip: Ipv4Addr) {
+        match self.net.next_hop(ip) {
+            None => self.core.events.push_back(Event::Unreachable { ip }),
+            Some(hop) => match self.net.lookup(now, hop) {
+                Some(mac) => self.core.events.push_back(Event::Resolved { ip: hop, mac }),
+                None => self.net.resolve(now, hop, true),
+            },
+        }
+        self.after_net(now);
+    }
+
+    /// Sends an ICMP echo request with `len` bytes of payload. [`Event::EchoReply`], [`Event::EchoTimeout`] or
+    /// [`Event::Unreachable`] tells. Returns whether it could be begun: there is a route, `len` fits a frame, and not
+    /// too many are under way.
+    pub fn ping(&mut self, now: Instant, ip: Ipv4Addr, sequence: u16, len: usize, timeout: Duration) -> bool {
+        let begun = self.net.ping(now, ip, sequence, len, timeout);
+        self.after_net(now);
+        begun
+    }
+}
