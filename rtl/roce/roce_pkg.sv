@@ -96,6 +96,7 @@ package roce_pkg;
   localparam logic [7:0] SYNDROME_NAK_REM_OP      = 8'h63;
 
   localparam qpn_t        QPN_GSI = 24'd1;
+  localparam qpn_t        QPN_FIRST = 24'd2;   // of our own QPs; 0 and 1 are the standard's (IBTA 3.9.1)
   localparam logic [31:0] QKEY_GSI = 32'h8001_0000;
   localparam logic [15:0] PKEY_DEFAULT = 16'hffff;
 
@@ -104,6 +105,11 @@ package roce_pkg;
 
   function automatic logic [12:0] mtu_bytes(mtu_code_t code);
     return 13'd128 << code;
+  endfunction
+
+  // A QP's place in the tables: QPN_FIRST is the first. A number that is not ours gives a value of QPS or more.
+  function automatic qpn_t qp_index(qpn_t qpn);
+    return qpn - QPN_FIRST;
   endfunction
 
   // a comes before b, modulo 2^24 (IBTA 9.7.2: half of the space is the past).
@@ -317,15 +323,20 @@ package roce_pkg;
     logic req_received;
     logic rep_sent;
     logic rtu_received;
+    logic mra_received;
+    logic rej_received;
     logic rej_sent;
     logic dreq_received;
     logic dreq_sent;
     logic drep_sent;
     logic duplicate_req;
     logic rep_timeout;
-    logic drop_malformed;
-    logic connection_opened;
+    logic connection_opened;       // the owner was told of it; opened - closed = connections that live
     logic connection_closed;
+    logic drop_malformed;          // not a communication management datagram, or one that nobody may send
+    logic drop_overflow;           // came faster than it could be answered; the peer repeats it
+    logic drop_no_connection;      // of no connection, or not expected in its state
+    logic drop_unresolved;         // nobody answers ARP for the peer's address: message not sent
   } cm_events_t;
 
   // Length in bytes of the extension headers after the BTH, by opcode; supported is 0 for an opcode that we do not know.

@@ -11,8 +11,10 @@ GENERATED = ROOT / "build" / "generated"
 
 # Packages in the order in which they depend on each other.
 _PACKAGES = [
+    "stream/crc32_pkg.sv",
     "memory/memory_pkg.sv",
     "packet/packet_pkg.sv",
+    "packet/packet_rx_pkg.sv",
     "roce/roce_pkg.sv",
     "roce/roce_rx_pkg.sv",
     "roce/cm_pkg.sv",
@@ -32,7 +34,5 @@ def module_dirs() -> list[Path]:
     return [
         path
         for path in sorted(RTL.rglob("*"))
-        if path.is_dir()
-        and path.name not in ("test", "formal", "testing", "sim_build", "__pycache__")
-        and any(path.glob("*.sv"))
+        if path.is_dir() and path.name not in ("test", "formal", "testing", "sim_build", "__pycache__") and any(path.glob("*.sv"))
     ]

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Types of the connection manager: communication management datagrams (IBTA 12.6, names as there and in the Linux kernel's
+// cm_msgs), the header of the RDMA IP CM service (IBTA annex A11), and what passes between the units of roce_cm.
+package cm_pkg;
+  import packet_pkg::*;
+  import roce_pkg::*;
+
+  // ---- datagrams ----
+  localparam int unsigned MAD_BYTES = 256;
+
+  typedef logic [31:0] comm_id_t;
+  typedef logic [63:0] tid_t;
+
+  // Common MAD header (IBTA 13.4.3).
+  typedef struct packed {
+    logic [7:0]  base_version;
+    logic [7:0]  mgmt_class;
+    logic [7:0]  class_version;
+    logic [7:0]  method;
+    logic [15:0] status;
+    logic [15:0] class_specific;
+    tid_t        tid;
+    logic [15:0] attr_id;
+    logic [15:0] reserved;
+    logic [31:0] attr_mod;
+  } mad_hdr_t;
+  localparam int unsigned MAD_HDR_BYTES = $bits(mad_hdr_t) / 8;         // 24
+  localparam int unsigned MAD_DATA_BYTES = MAD_BYTES - MAD_HDR_BYTES;   // 232
+
+  localparam logic [7:0] MAD_BASE_VERSION = 8'd1;
+  localparam logic [7:0] MAD_CLASS_CM = 8'h07;
+  localparam logic [7:0] CM_CLASS_VERSION = 8'd2;
+  localparam logic [7:0] MAD_METHOD_SEND = 8'h03;
+
+  // Attributes of the class (IBTA 16.7.2).
+  typedef enum logic [15:0] {
+    CM_REQ  = 16'h0010,
+    CM_MRA  = 16'h0011,
+    CM_REJ  = 16'h0012,
+    CM_REP  = 16'h0013,
+    CM_RTU  = 16'h0014,
+    CM_DREQ = 16'h0015,
+    CM_DREP = 16'h0016
+  } cm_attr_e;
+
+  // What a REJ or MRA is about (IBTA 12.6.6, 12.6.7).
+  typedef enum logic [1:0] {
+    CM_MSG_REQ   = 2'd0,
+    CM_MSG_REP   = 2'd1,
+    CM_MSG_OTHER = 2'd2
+  } cm_msg_e;
+
+  // Why a connection is refused (IBTA 12.6.7.2; names of Linux enum ib_cm_rej_reason).
+  typedef enum logic [15:0] {
+    REJ_NONE                        = 16'd0,
+    REJ_NO_QP                       = 16'd1,
+    REJ_NO_EEC                      = 16'd2,
+    REJ_NO_RESOURCES                = 16'd3,
+    REJ_TIMEOUT                     = 16'd4,
+    REJ_UNSUPPORTED                 = 16'd5,
+    REJ_INVALID_COMM_ID             = 16'd6,
+    REJ_INVALID_COMM_INSTANCE       = 16'd7,
+    REJ_INVALID_SERVICE_ID          = 16'd8,
+    REJ_INVALID_TRANSPORT_TYPE      = 16'd9,
+    REJ_STALE_CONN                  = 16'd10,
+    REJ_RDC_NOT_EXIST               = 16'd11,
+    REJ_INVALID_GID                 = 16'd12,
+    REJ_INVALID_LID                 = 16'd13,
+    REJ_INVALID_SL                  = 16'd14,
+    REJ_INVALID_TRAFFIC_CLASS       = 16'd15,
+    REJ_INVALID_HOP_LIMIT           = 16'd16,
+    REJ_INVALID_PACKET_RATE         = 16'd17,
+    REJ_INVALID_ALT_GID             = 16'd18,
+    REJ_INVALID_ALT_LID             = 16'd19,
+    REJ_INVALID_ALT_SL              = 16'd20,
+    REJ_INVALID_ALT_TRAFFIC_CLASS   = 16'd21,
+    REJ_INVALID_ALT_HOP_LIMIT       = 16'd22,
+    REJ_INVALID_ALT_PACKET_RATE     = 16'd23,
+    REJ_PORT_CM_REDIRECT            = 16'd24,
+    REJ_PORT_REDIRECT               = 16'd25,
+    REJ_INVALID_MTU                 = 16'd26,
+    REJ_INSUFFICIENT_RESP_RESOURCES = 16'd27,
+    REJ_CONSUMER_DEFINED            = 16'd28,
+    REJ_INVALID_RNR_RETRY           = 16'd29,
+    REJ_DUPLICATE_LOCAL_COMM_ID     = 16'd30,
+    REJ_INVALID_CLASS_VERSION       = 16'd31,
+    REJ_INVALID_FLOW_LABEL          = 16'd32,
+    REJ_INVALID_ALT_FLOW_LABEL      = 16'd33
+  } rej_reason_e;
+
+  // Transport service types (IBTA 12.6.5).
+  localparam logic [1:0] TRANSPORT_RC = 2'd0;
+
+  // Service ID of the RDMA IP CM service: 0x00000000, port space, port (IBTA A11.2.2; Linux rdma_ps).
+  typedef struct packed {
+    logic [31:0] prefix;
+    logic [15:0] port_space;
+    logic [15:0] port;
+  } ip_service_id_t;
+  localparam logic [15:0] RDMA_PS_TCP = 16'h0106;
+
+  // First part of the private data of a REQ of that service (IBTA A11.3; Linux struct cma_hdr).
+  typedef struct packed {
+    logic [7:0]   cma_version;
+    logic [3:0]   ip_version;
+    logic [3:0]   reserved;
+    logic [15:0]  port;       // the caller's
+    logic [127:0] src_addr;   // an IPv4 address in the last 4 bytes
+    logic [127:0] dst_addr;
+  } cma_hdr_t;
+
+  // REQ (IBTA 12.6.5).
+  typedef struct packed {
+    comm_id_t       local_comm_id;
+    logic [31:0]    reserved0;
+    ip_service_id_t service_id;
+    logic [63:0]    local_ca_guid;
+    logic [31:0]    reserved1;
+    logic [31:0]    local_qkey;
+    qpn_t           local_qpn;
+    logic [7:0]     responder_resources;
+    logic [23:0]    local_eecn;
+    logic [7:0]     initiator_depth;
+    logic [23:0]    remote_eecn;
+    logic [4:0]     remote_cm_response_timeout;
+    logic [1:0]     transport_service_type;
+    logic           end_to_end_flow_control;
+    psn_t           starting_psn;
+    logic [4:0]     local_cm_response_timeout;
+    logic [2:0]     retry_count;
+    logic [15:0]    partition_key;
+    logic [3:0]     path_packet_payload_mtu;
+    logic           rdc_exists;
+    logic [2:0]     rnr_retry_count;
+    logic [3:0]     max_cm_retries;
+    logic           srq;
+    logic [2:0]     extended_transport_type;
+    logic [15:0]    primary_local_port_lid;
+    logic [15:0]    primary_remote_port_lid;
+    logic [127:0]   primary_local_port_gid;
+    logic [127:0]   primary_remote_port_gid;
+    logic [19:0]    primary_flow_label;
+    logic [5:0]     reserved2;
+    logic [5:0]     primary_packet_rate;
+    logic [7:0]     primary_traffic_class;
+    logic [7:0]     primary_hop_limit;
+    logic [3:0]     primary_sl;
+    logic           primary_subnet_local;
+    logic [2:0]     reserved3;
+    logic [4:0]     primary_local_ack_timeout;
+    logic [2:0]     reserved4;
+    logic [351:0]   alternate_path;
+    cma_hdr_t       cma;
+    logic [447:0]   private_data;
+  } cm_req_t;
+
+  // What every other message begins with. The names are the sender's view: its own id first.
+  typedef struct packed {
+    comm_id_t local_comm_id;
+    comm_id_t remote_comm_id;
+  } cm_ids_t;
+
+  // Beginnings of the other messages; what follows is private data, or zero.
+  typedef struct packed {          // IBTA 12.6.6
+    cm_ids_t    ids;
+    cm_msg_e    message_mraed;
+    logic [5:0] reserved0;
+    logic [4:0] service_timeout;
+    logic [2:0] reserved1;
+  } cm_mra_t;
+
+  typedef struct packed {          // IBTA 12.6.7
+    cm_ids_t     ids;
+    cm_msg_e     message_rejected;
+    logic [5:0]  reserved0;
+    logic [6:0]  reject_info_length;
+    logic        reserved1;
+    rej_reason_e reason;
+  } cm_rej_t;
+
+  typedef struct packed {          // IBTA 12.6.8
+    cm_ids_t     ids;
+    logic [31:0] local_qkey;
+    qpn_t        local_qpn;
+    logic [7:0]  reserved0;
+    logic [23:0] local_eecn;
+    logic [7:0]  reserved1;
+    psn_t        starting_psn;
+    logic [7:0]  reserved2;
+    logic [7:0]  responder_resources;
+    logic [7:0]  initiator_depth;
+    logic [4:0]  target_ack_delay;
+    logic [1:0]  failover_accepted;
+    logic        end_to_end_flow_control;
+    logic [2:0]  rnr_retry_count;
+    logic        srq;
+    logic [3:0]  reserved3;
+    logic [63:0] local_ca_guid;
+  } cm_rep_t;
+
+  typedef struct packed {          // IBTA 12.6.10
+    cm_ids_t    ids;
+    qpn_t       remote_qpn;        // the receiver's
+    logic [7:0] reserved0;
+  } cm_dreq_t;
+
+  // A whole datagram as received: its data is cast to one of the structs above, which take its upper bits.
+  typedef struct packed {
+    mad_hdr_t                    hdr;
+    logic [MAD_DATA_BYTES*8-1:0] data;
+  } cm_mad_t;
+
+  // The longest of the messages that we send is a REP, 36 bytes; all after it is zero (no private data).
+  localparam int unsigned TX_DATA_BYTES = $bits(cm_rep_t) / 8;
+  typedef struct packed {
+    mad_hdr_t                   hdr;
+    logic [TX_DATA_BYTES*8-1:0] data;
+  } cm_mad_tx_t;
+
+  // Headers of every frame of the general service interface (IBTA 9.2, A17.3).
+  typedef struct packed {
+    roce_hdr_t roce;
+    deth_t     deth;
+  } gsi_hdr_t;
+  localparam int unsigned GSI_HDR_BYTES = $bits(gsi_hdr_t) / 8;  // 62
+
+  // ---- between the units of roce_cm ----
+
+  // Times in the datagrams are 4.096 us * 2^exponent (IBTA 12.7.4). Longer ones than this are taken as this: 17 s.
+  typedef logic [4:0] cm_timeout_t;
+  localparam cm_timeout_t CM_TIMEOUT_MAX = 5'd22;
+
+  function automatic cm_timeout_t cm_timeout(logic [4:0] exponent);
+    return (exponent > CM_TIMEOUT_MAX) ? CM_TIMEOUT_MAX : exponent;
+  endfunction
+
+  // A message that is well formed, with what is needed of it. Fields that its kind has not are undefined.
+  typedef struct packed {
+    cm_attr_e    attr;
+    ipv4_addr_t  ip;                // where it came from
+    tid_t        tid;
+    cm_ids_t     ids;               // as sent: local is the peer's. A REQ has no remote_comm_id
+    qpn_t        qpn;               // REQ: the peer's; DREQ: ours
+    cm_timeout_t timeout;           // REQ: for the peer's answer to our REP; MRA: how long the peer asks us to wait
+    // REQ alone
+    rej_reason_e refusal;           // why this device cannot take it whatever its state; REJ_NONE if it can
+    psn_t        starting_psn;
+    mtu_code_t   path_mtu;
+    logic [4:0]  local_ack_timeout;
+    logic [2:0]  retry_count;
+    logic [2:0]  rnr_retry_count;
+    logic [3:0]  max_cm_retries;
+    logic        responder_resources;  // asked for one or more
+    logic        initiator_depth;
+  } cm_msg_t;
+
+  // A message to send.
+  typedef struct packed {
+    mac_t       mac;
+    ipv4_addr_t ip;
+    cm_mad_tx_t mad;
+  } cm_send_t;
+
+  // Where a connection stands (IBTA 12.9.7, passive side; names of Linux enum ib_cm_state).
+  typedef enum logic [2:0] {
+    CM_IDLE,
+    CM_REQ_RCVD,       // the owner is asked
+    CM_REP_SENT,
+    CM_ESTABLISHED,
+    CM_DREQ_SENT
+  } cm_state_e;
+
+  // A timer runs in these: the connection does not stay in them for ever.
+  function automatic logic cm_timed(cm_state_e state);
+    return state inside {CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
+  endfunction
+
+  // All that is kept of a connection: what a repeated message and the disconnection need.
+  typedef struct packed {
+    cm_state_e   state;
+    logic        held;              // its owner has not yet answered CONN_CLOSED: not free
+    ipv4_addr_t  ip;
+    cm_ids_t     ids;               // local is ours
+    tid_t        tid;
+    qpn_t        remote_qpn;
+    psn_t        starting_psn;      // ours: where the peer begins to send
+    logic        responder_resources;
+    logic        initiator_depth;
+    cm_timeout_t timeout;
+    logic [3:0]  retries;           // left
+    logic [47:0] deadline;          // in device cycles, in the states of cm_timed
+  } cm_conn_t;
+endpackage

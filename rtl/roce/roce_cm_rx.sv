@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Takes the datagrams that came for QP1, checks them, and keeps what the connection manager needs of each.
+// One beat a cycle and one free cycle between datagrams; a message is at `msg` 3 cycles after its last beat.
+// Never stops the stream for the connection manager's sake: with DEPTH messages waiting, the next one is dropped (the peer
+// repeats it) and counted.
+//
+// A datagram is good if it is a UD SEND_ONLY with the key and partition of the general service interface, from a QP1, of 256
+// bytes, and its MAD header is one of communication management with a known attribute (IBTA 9.2, 13.4.3, 16.7).
+module roce_cm_rx
+  import packet_pkg::*;
+  import roce_pkg::*;
+  import cm_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned DEPTH = 32
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic [15:0] port,       // RDMA IP CM port of the service
+    input  mtu_code_t   max_mtu,
+    stream_if.sink      frame,      // frame_rx_t
+    axis_if.sink        payload,
+    stream_if.source    msg,        // cm_msg_t
+    output logic        drop_malformed,
+    output logic        drop_overflow,
+    output logic        idle
+);
+  localparam int unsigned BEATS = MAD_BYTES * 8 / DATA_W;
+  localparam int unsigned BEAT_W = $clog2(BEATS);
+  localparam logic [6:0] PKEY_MEMBER_BIT = 7'd15;
+
+  // ---- the frame's headers, then its beats ----
+  gsi_hdr_t hdr;
+  assign hdr = frame.data.hdr[HDR_BYTES*8-1 -: $bits(gsi_hdr_t)];
+
+  wire hdr_good = hdr.roce.bth.opcode == UD_SEND_ONLY && hdr.deth.qkey == QKEY_GSI && hdr.deth.srcqp == QPN_GSI
+      && hdr.roce.bth.pkey[PKEY_MEMBER_BIT-1:0] == PKEY_DEFAULT[PKEY_MEMBER_BIT-1:0]
+      && frame.data.payload_length == 16'(MAD_BYTES);
+
+  typedef enum logic [1:0] {
+    S_FRAME,    // waits for the headers
+    S_PAYLOAD,  // takes the beats
+    S_DECIDE    // the datagram is complete
+  } state_e;
+
+  state_e            state_q;
+  logic              good_q;
+  ipv4_addr_t        ip_q;
+  logic [BEAT_W-1:0] beat_q;
+  logic [BEATS-1:0][DATA_W-1:0] words_q;
+
+  assign frame.ready    = state_q == S_FRAME;
+  assign payload.tready = state_q == S_PAYLOAD;
+
+  wire beat_taken = payload.tvalid && payload.tready;
+
+  always_ff @(posedge clk) begin
+    unique case (state_q)
+      S_FRAME: begin
+        good_q <= hdr_good;
+        ip_q   <= hdr.roce.ipv4.src;
+        beat_q <= '0;
+        if (frame.valid) state_q <= (frame.data.payload_length == 0) ? S_DECIDE : S_PAYLOAD;
+      end
+      S_PAYLOAD:
+      if (beat_taken) begin
+        beat_q <= beat_q + 1'b1;
+        if (good_q) words_q[beat_q] <= payload.tdata;
+        if (payload.tlast) begin
+          good_q  <= good_q && !payload.tuser;
+          state_q <= S_DECIDE;
+        end
+      end
+      default: state_q <= S_FRAME;
+    endcase
+    if (rst) state_q <= S_FRAME;
+  end
+
+  // ---- what it says ----
+  cm_mad_t mad;
+  cm_req_t req;
+  cm_mra_t mra;
+  cm_dreq_t dreq;
+  for (genvar i = 0; i < MAD_BYTES; i++) begin : g_network_order
+    assign mad[(MAD_BYTES-1-i)*8+:8] = words_q[i*8/DATA_W][i*8%DATA_W+:8];
+  end
+  assign req  = cm_req_t'(mad.data);
+  assign mra  = mad.data[$bits(mad.data)-1 -: $bits(cm_mra_t)];
+  assign dreq = mad.data[$bits(mad.data)-1 -: $bits(cm_dreq_t)];
+
+  wire mad_good = mad.hdr.base_version == MAD_BASE_VERSION && mad.hdr.mgmt_class == MAD_CLASS_CM
+      && mad.hdr.class_version == CM_CLASS_VERSION && mad.hdr.method == MAD_METHOD_SEND
+      && mad.hdr.attr_id inside {CM_REQ, CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP};
+
+  rej_reason_e refusal;
+  always_comb begin
+    if (req.service_id != '{prefix: '0, port_space: RDMA_PS_TCP, port: port}) refusal = REJ_INVALID_SERVICE_ID;
+    else if (req.transport_service_type != TRANSPORT_RC) refusal = REJ_INVALID_TRANSPORT_TYPE;
+    else if (req.cma.cma_version != 0 || req.cma.ip_version != 4) refusal = REJ_UNSUPPORTED;
+    else if (req.path_packet_payload_mtu == 0 || req.path_packet_payload_mtu > 4'(max_mtu)) refusal = REJ_INVALID_MTU;
+    else refusal = REJ_NONE;
+  end
+
+  stream_if #(.T(cm_msg_t)) decoded ();
+  always_comb begin
+    decoded.data.attr                = cm_attr_e'(mad.hdr.attr_id);
+    decoded.data.ip                  = ip_q;
+    decoded.data.tid                 = mad.hdr.tid;
+    decoded.data.ids                 = dreq.ids;
+    decoded.data.qpn                 = (mad.hdr.attr_id == CM_DREQ) ? dreq.remote_qpn : req.local_qpn;
+    decoded.data.timeout             = cm_timeout((mad.hdr.attr_id == CM_MRA) ? mra.service_timeout : req.local_cm_response_timeout);
+    decoded.data.refusal             = refusal;
+    decoded.data.starting_psn        = req.starting_psn;
+    decoded.data.path_mtu            = mtu_code_t'(req.path_packet_payload_mtu);
+    decoded.data.local_ack_timeout   = req.primary_local_ack_timeout;
+    decoded.data.retry_count         = req.retry_count;
+    decoded.data.rnr_retry_count     = req.rnr_retry_count;
+    decoded.data.max_cm_retries      = req.max_cm_retries;
+    decoded.data.responder_resources = req.responder_resources != 0;
+    decoded.data.initiator_depth     = req.initiator_depth != 0;
+  end
+  assign decoded.valid = state_q == S_DECIDE && good_q && mad_good;
+
+  logic empty;
+  stream_fifo #(.T(cm_msg_t), .DEPTH(DEPTH)) fifo (.clk, .rst, .in(decoded), .out(msg), .empty);
+
+  always_ff @(posedge clk) begin
+    drop_malformed <= !rst && state_q == S_DECIDE && !decoded.valid;
+    drop_overflow  <= !rst && decoded.valid && !decoded.ready;
+  end
+
+  assign idle = empty && state_q == S_FRAME && !frame.valid;
+endmodule
