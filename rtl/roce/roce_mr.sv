@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The memory regions that peers may touch: registers them, gives out their keys, and checks every access.
+//
+// A key is 32 bits: the low bits are the region's slot, the others are random and new at each registration of a slot
+// (xorshift64 stepped each cycle, from `seed`). A region belongs to one QP. Freed slots wait in a queue, so a slot comes
+// back as late as possible.
+// Check: one query a cycle, `granted` 3 cycles later: key exact, owner, rights, and [va, va + length) inside the region
+// without overflow (IBTA 10.6.3, 9.7.4.1.5). A region that goes away refuses from the query after the command's answer on.
+// Commands: one at a time, MR_REGISTER and MR_DEREGISTER 3 cycles, MR_DEREGISTER_QP 2 cycles a slot of the table, each
+// regardless of the queries. After reset the table is cleared, MRS cycles; commands wait for that.
+module roce_mr
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import roce_rx_pkg::*;
+#(
+    parameter int unsigned MRS = 256    // regions; a power of two, 4 or more
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic [63:0] seed,           // of the keys; read in reset
+    stream_if.sink      cmd,            // mr_cmd_t
+    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, or a region beyond the address space
+    input  mr_query_t   query,
+    output logic        granted,
+    output logic        idle
+);
+  localparam int unsigned SLOT_W = $clog2(MRS);
+  typedef logic [SLOT_W-1:0] slot_t;
+  typedef logic [ADDR_W:0]   end_t;     // first byte after a region: may be 2^ADDR_W
+
+  if (MRS < 4 || 2 ** SLOT_W != MRS) begin : g_bad
+    $fatal(1, "roce_mr: MRS must be a power of two, 4 or more");
+  end
+
+  // What a slot holds, split by who reads it: both for the check, the first for the commands too.
+  typedef struct packed {
+    logic        valid;
+    logic [31:0] rkey;
+    qpn_t        qpn;
+  } owner_t;
+  typedef struct packed {
+    addr_t       addr;
+    end_t        end_;
+    access_t     access;
+  } extent_t;
+
+  (* ram_style = "block" *) logic [$bits(owner_t)+$bits(extent_t)-1:0] regions[MRS];
+  (* ram_style = "block" *) logic [$bits(owner_t)-1:0]                 owners[MRS];
+
+  logic    write;
+  slot_t   write_slot;
+  owner_t  write_owner;
+  extent_t write_extent;
+  always_ff @(posedge clk) if (write) regions[write_slot] <= {write_owner, write_extent};
+  always_ff @(posedge clk) if (write) owners[write_slot] <= write_owner;
+
+  // ---- check ----
+  owner_t    owner;
+  extent_t   extent;
+  mr_query_t query_q;
+  logic      in_space_q;
+  end_t      query_end_q;
+  logic      key_ok_q, owner_ok_q, rights_ok_q, start_ok_q, end_ok_q;
+
+  always_ff @(posedge clk) begin
+    {owner, extent} <= regions[slot_t'(query.rkey)];
+    query_q         <= query;
+    in_space_q      <= query.va[63:ADDR_W] == '0;
+    query_end_q     <= end_t'(query.va[ADDR_W-1:0]) + end_t'(query.length);
+
+    key_ok_q    <= owner.valid && owner.rkey == query_q.rkey;
+    owner_ok_q  <= owner.qpn == query_q.qpn;
+    rights_ok_q <= (extent.access & query_q.access) == query_q.access;
+    start_ok_q  <= in_space_q && query_q.va[ADDR_W-1:0] >= extent.addr;
+    end_ok_q    <= query_end_q <= extent.end_;
+
+    granted <= key_ok_q && owner_ok_q && rights_ok_q && start_ok_q && end_ok_q;
+  end
+
+  // ---- keys ----
+  // Marsaglia, "Xorshift RNGs" (2003), triple 13, 7, 17: period 2^64 - 1.
+  function automatic logic [63:0] xorshift(logic [63:0] x);
+    logic [63:0] y;
+    y = x ^ (x << 13);
+    y = y ^ (y >> 7);
+    return y ^ (y << 17);
+  endfunction
+
+  logic [63:0] random_q;
+  always_ff @(posedge clk) random_q <= rst ? {seed[63:1], 1'b1} : xorshift(random_q);
+
+  // ---- commands ----
+  typedef enum logic [2:0] {
+    CLEAR,       // after reset: slot by slot
+    IDLE,
+    READ,        // the owner of slot_q arrives
+    ACT,
+    ANSWER
+  } state_e;
+
+  state_e  state_q, state_d;
+  slot_t   slot_q, slot_d;
+  mr_rsp_t rsp_q, rsp_d;
+  mr_cmd_t command;                      // stands until it is answered
+  end_t    command_end;
+  owner_t  held_q;                       // the owner of slot_q
+  logic    taken, match;
+
+  stream_if #(.T(slot_t)) freed ();
+  stream_if #(.T(slot_t)) unused ();
+  logic free_empty;
+  stream_fifo #(.T(slot_t), .DEPTH(MRS)) free (.clk, .rst, .in(freed), .out(unused), .empty(free_empty));
+
+  assign command     = cmd.data;
+  assign command_end = end_t'(command.addr) + end_t'(command.length);
+  assign cmd.ready   = taken;
+  assign rsp.valid   = state_q == ANSWER;
+  assign rsp.data    = rsp_q;
+  assign idle        = state_q == IDLE && !cmd.valid;
+
+  // The random bits of a new key, never those that the slot had last.
+  wire [31:0] fresh_key = {random_q[63:32+SLOT_W], slot_q};
+  wire [31:0] new_key   = fresh_key == held_q.rkey ? {~fresh_key[31], fresh_key[30:0]} : fresh_key;
+
+  assign match = held_q.valid && (command.op == MR_DEREGISTER ? held_q.rkey == command.rkey : held_q.qpn == command.qpn);
+
+  always_comb begin
+    state_d      = state_q;
+    slot_d       = slot_q;
+    rsp_d        = rsp_q;
+    taken        = 1'b0;
+    write        = 1'b0;
+    write_slot   = slot_q;
+    write_owner  = '0;
+    write_extent = '0;
+    freed.valid  = 1'b0;
+    freed.data   = slot_q;
+    unused.ready = 1'b0;
+
+    unique case (state_q)
+      CLEAR: begin
+        write       = 1'b1;
+        freed.valid = 1'b1;
+        slot_d      = slot_q + 1'b1;
+        if (&slot_q) state_d = IDLE;
+      end
+
+      IDLE: if (cmd.valid) begin
+        rsp_d   = '0;
+        state_d = READ;
+        unique case (command.op)
+          MR_REGISTER: begin
+            slot_d = unused.data;
+            if (command_end > end_t'(1) << ADDR_W || !unused.valid) begin
+              taken   = 1'b1;
+              state_d = ANSWER;
+            end else begin
+              unused.ready = 1'b1;
+            end
+          end
+          MR_DEREGISTER: slot_d = slot_t'(command.rkey);
+          default:       slot_d = '0;
+        endcase
+      end
+
+      READ: state_d = ACT;
+
+      ACT: begin
+        taken   = 1'b1;
+        state_d = ANSWER;
+        if (command.op == MR_REGISTER) begin
+          write        = 1'b1;
+          write_owner  = '{valid: 1'b1, rkey: new_key, qpn: command.qpn};
+          write_extent = '{addr: command.addr, end_: command_end, access: command.access};
+          rsp_d        = '{ok: 1'b1, rkey: new_key};
+        end else begin
+          // The key stays in the slot, invalid: the next one must differ from it.
+          write       = match;
+          write_owner = '{valid: 1'b0, rkey: held_q.rkey, qpn: '0};
+          freed.valid = match;
+          rsp_d.ok    = match || command.op == MR_DEREGISTER_QP;
+          rsp_d.rkey  = command.rkey;
+          if (command.op == MR_DEREGISTER_QP && !(&slot_q)) begin
+            taken   = 1'b0;
+            slot_d  = slot_q + 1'b1;
+            state_d = READ;
+          end
+        end
+      end
+
+      default: if (rsp.ready) state_d = IDLE;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    slot_q <= slot_d;
+    rsp_q  <= rsp_d;
+    if (state_q == READ) held_q <= owners[slot_q];
+    if (rst) begin
+      state_q <= CLEAR;
+      slot_q  <= '0;
+    end else begin
+      state_q <= state_d;
+    end
+  end
+
+  // The queue of free slots has room for all of them.
+  always_ff @(posedge clk) if (!rst && freed.valid) assert (freed.ready);
+endmodule

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The receive state of every QP: one packed word each in block RAM, read, changed and written back by one pipeline.
+//
+//   cycle 0: read_slot        cycle 1: state (the newest, whoever wrote it)        cycle 2: write, write_slot, write_state
+//
+// One operation every 2 cycles, also on the same QP: what is written in cycle 2 is forwarded to the read of that cycle.
+// `view` answers in the same cycle and lags the pipeline by one write. After reset all QPs are put into RX_RESET, which
+// takes QPS cycles; until then `ready` is low and nothing may be read.
+module roce_qp_rx
+  import roce_rx_pkg::*;
+#(
+    parameter int unsigned QPS = 16
+) (
+    input  logic        clk,
+    input  logic        rst,
+    output logic        ready,
+
+    input  qp_slot_t    read_slot,
+    output qp_rx_t      state,
+    input  logic        write,
+    input  qp_slot_t    write_slot,
+    input  qp_rx_t      write_state,
+
+    input  qp_slot_t    view_slot,
+    output qp_rx_view_t view
+);
+  localparam int unsigned SLOT_W = $clog2(QPS);
+  typedef logic [SLOT_W-1:0] slot_t;
+
+  if (QPS < 2 || QPS > 1024) begin : g_bad
+    $fatal(1, "roce_qp_rx: QPS must be between 2 and 1024");
+  end
+
+  (* ram_style = "block" *)       logic [$bits(qp_rx_t)-1:0]      states[QPS];
+  (* ram_style = "distributed" *) logic [$bits(qp_rx_view_t)-1:0] views[QPS];
+
+  // The newest write stays here until the next: it is forwarded from the cycle in which it goes to the RAM.
+  logic   pending_q, held_valid_q, forward_q;
+  slot_t  held_slot_q;
+  qp_rx_t held_q, stored_q;
+  logic [SLOT_W:0] init_q;             // QPs put into RX_RESET so far
+
+  assign ready = init_q == (SLOT_W + 1)'(QPS);
+  assign state = forward_q ? held_q : stored_q;
+  assign view  = views[slot_t'(view_slot)];
+
+  wire        store      = pending_q || !ready;
+  wire slot_t store_slot = ready ? held_slot_q : slot_t'(init_q);
+  wire qp_rx_t store_state = ready ? held_q : '0;
+
+  always_ff @(posedge clk) stored_q <= states[slot_t'(read_slot)];
+  always_ff @(posedge clk) if (store) states[store_slot] <= store_state;
+  always_ff @(posedge clk) if (store) views[store_slot] <= {store_state.state, store_state.rq_head};
+
+  always_ff @(posedge clk) begin
+    pending_q <= write;
+    forward_q <= write ? slot_t'(write_slot) == slot_t'(read_slot)
+                       : held_valid_q && held_slot_q == slot_t'(read_slot);
+    if (write) begin
+      held_slot_q  <= slot_t'(write_slot);
+      held_q       <= write_state;
+      held_valid_q <= 1'b1;
+    end
+    if (!ready) init_q <= init_q + 1'b1;
+    if (rst) begin
+      pending_q    <= 1'b0;
+      held_valid_q <= 1'b0;
+      init_q       <= '0;
+    end
+  end
+endmodule

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The receives posted to each QP: a ring of RQ_DEPTH in RAM. This module posts; the responder consumes by moving the QP's
+// rq_head (the two pointers have one writer each).
+//
+// One receive a cycle, visible to packets 2 cycles later. A receive that cannot be posted comes back at once on `reject`:
+// WC_GENERAL_ERR if the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV;
+// WC_WR_FLUSH_ERR if the QP is in error. While `reject` stops, posting stops.
+module roce_qp_rx_queue
+  import roce_pkg::*;
+  import roce_rx_pkg::*;
+#(
+    parameter int unsigned QPS      = 16,
+    parameter int unsigned RQ_DEPTH = 4    // power of two, 2..128
+) (
+    input  logic        clk,
+    input  logic        rst,
+    stream_if.sink      post,              // rdma_wqe_t
+    stream_if.source    reject,            // rdma_cqe_t
+    output logic        idle,
+
+    output qp_slot_t    view_slot,         // the QP's state and head, in the same cycle
+    input  qp_rx_view_t view,
+
+    input  qp_slot_t    tail_slot,         // the QP's tail, in the same cycle
+    output rq_pointer_t tail,
+    input  qp_slot_t    read_slot,         // the receive at `read_head`, one cycle later
+    input  rq_pointer_t read_head,
+    output receive_t    receive
+);
+  localparam int unsigned SLOT_W  = $clog2(QPS);
+  localparam int unsigned PLACE_W = $clog2(RQ_DEPTH);
+  typedef logic [SLOT_W-1:0]         slot_t;
+  typedef logic [PLACE_W-1:0]        place_t;
+  typedef logic [SLOT_W+PLACE_W-1:0] ring_addr_t;
+
+  if (RQ_DEPTH < 2 || RQ_DEPTH > 128 || 2 ** PLACE_W != RQ_DEPTH) begin : g_bad
+    $fatal(1, "roce_qp_rx_queue: RQ_DEPTH must be a power of two between 2 and 128");
+  end
+
+  (* ram_style = "block" *)       logic [$bits(receive_t)-1:0]    rings[2 ** (SLOT_W + PLACE_W)];
+  (* ram_style = "distributed" *) logic [$bits(rq_pointer_t)-1:0] tails[QPS];
+
+  // ---- consume ----
+  assign tail = tails[slot_t'(tail_slot)];
+  always_ff @(posedge clk) receive <= rings[ring_addr_t'({slot_t'(read_slot), place_t'(read_head)})];
+
+  // ---- post ----
+  rdma_wqe_t   wqe_q;
+  logic        valid_q, exists_q, rejected_q;
+  qp_slot_t    slot_q;
+  rdma_cqe_t   reject_q;
+  rq_pointer_t posted;                     // the QP's tail
+  wc_status_e  status;
+
+  rdma_wqe_t   offered;
+  qpn_t        offered_index;
+  assign offered       = post.data;
+  assign offered_index = qp_index(offered.qpn);
+
+  assign view_slot = slot_q;
+  assign posted    = tails[slot_t'(slot_q)];
+
+  always_comb begin
+    if (!exists_q || wqe_q.opcode != WR_RECV || view.state == RX_RESET) status = WC_GENERAL_ERR;
+    else if (view.state == RX_ERROR) status = WC_WR_FLUSH_ERR;
+    else if (posted - view.rq_head == rq_pointer_t'(RQ_DEPTH)) status = WC_GENERAL_ERR;
+    else status = WC_SUCCESS;
+  end
+
+  wire step   = !rejected_q || reject.ready;
+  wire accept = valid_q && step && status == WC_SUCCESS;
+
+  assign post.ready   = step;
+  assign reject.valid = rejected_q;
+  assign reject.data  = reject_q;
+  assign idle         = !post.valid && !valid_q && !rejected_q;
+
+  always_ff @(posedge clk) if (accept) begin
+    rings[ring_addr_t'({slot_t'(slot_q), place_t'(posted)})] <= {wqe_q.local_addr, wqe_q.length, wqe_q.wr_id};
+  end
+  always_ff @(posedge clk) if (accept) tails[slot_t'(slot_q)] <= posted + 1'b1;
+
+  always_ff @(posedge clk) begin
+    if (step) begin
+      valid_q    <= post.valid;
+      rejected_q <= valid_q && status != WC_SUCCESS;
+    end
+    if (step && post.valid) begin
+      wqe_q    <= offered;
+      slot_q   <= qp_slot_t'(offered_index);
+      exists_q <= offered_index < qpn_t'(QPS);
+    end
+    if (step && valid_q) begin
+      reject_q <= '{status: status, opcode: WC_RECV, qpn: wqe_q.qpn, wr_id: wqe_q.wr_id, default: '0};
+    end
+    if (rst) begin
+      valid_q    <= 1'b0;
+      rejected_q <= 1'b0;
+    end
+  end
+endmodule

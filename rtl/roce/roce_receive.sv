@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The receive side of the RoCEv2 plane: roce_rx, roce_responder and roce_mr put together. See each of them; latency from
+// `frame` to `write` 7 cycles, to `cm` none.
+module roce_receive
+  import roce_pkg::*;
+  import roce_rx_pkg::*;
+#(
+    parameter int unsigned DATA_W   = 512,
+    parameter int unsigned QPS      = 16,
+    parameter int unsigned RQ_DEPTH = 4,      // receives posted a QP; power of two
+    parameter int unsigned MRS      = 256     // memory regions; power of two
+) (
+    input  logic            clk,
+    input  logic            rst,
+    input  logic [63:0]     seed,             // of the keys; read in reset
+    // packet plane
+    stream_if.sink          frame,            // frame_rx_t of CLASS_ROCE
+    axis_if.sink            payload,
+    // connection manager
+    stream_if.source        cm,               // frame_rx_t
+    axis_if.source          cm_payload,
+    // transmit side
+    stream_if.source        ack_tx,           // ack_tx_t
+    stream_if.source        ack_rx,           // ack_rx_t
+    // memory
+    stream_if.source        write,            // dma_cmd_t
+    axis_if.source          data,
+    stream_if.sink          done,             // dma_done_t
+    // receives
+    stream_if.sink          post,             // rdma_wqe_t, WR_RECV
+    stream_if.source        completion,       // rdma_cqe_t
+    // queue pairs and regions
+    stream_if.sink          qp_cmd,           // qp_cmd_t
+    stream_if.source        qp_answer,        // logic
+    stream_if.source        qp_event,         // qp_event_t
+    stream_if.sink          mr_cmd,           // mr_cmd_t
+    stream_if.source        mr_rsp,           // mr_rsp_t
+    // what happened
+    output logic            active,           // pulse: a packet of the peer came
+    output qpn_t            active_qpn,       // on this QP
+    output roce_rx_events_t events,
+    output logic            idle
+);
+  stream_if #(.T(rc_packet_t)) packet ();
+  axis_if #(.DATA_W(DATA_W)) packet_payload ();
+
+  mr_query_t       query;
+  logic            granted;
+  roce_rx_events_t rx_events, responder_events;
+  logic            rx_idle, responder_idle, mr_idle;
+
+  roce_rx #(.DATA_W(DATA_W)) rx (
+      .clk, .rst, .frame, .payload, .cm, .cm_payload, .packet, .packet_payload, .events(rx_events), .idle(rx_idle)
+  );
+
+  roce_responder #(.DATA_W(DATA_W), .QPS(QPS), .RQ_DEPTH(RQ_DEPTH)) responder (
+      .clk, .rst,
+      .packet, .payload(packet_payload),
+      .ack_tx, .ack_rx,
+      .write, .data, .done,
+      .query, .granted,
+      .post, .completion,
+      .cmd(qp_cmd), .answer(qp_answer), .qp_event,
+      .active, .active_qpn,
+      .events(responder_events), .idle(responder_idle)
+  );
+
+  roce_mr #(.MRS(MRS)) mr (.clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query, .granted, .idle(mr_idle));
+
+  assign events = rx_events | responder_events;
+  assign idle   = rx_idle && responder_idle && mr_idle;
+endmodule

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Carries out what was decided, action by action, in order: acknowledgement, memory write and its payload, event; and
+// enters what must wait for memory into `pending`. An action is done when every part of it was taken; so an acknowledgement
+// has always been handed over before the completion of its message can appear.
+//
+// One action a cycle, latency 0 from `action`. Payload follows one beat a cycle, the payload of refused packets is drained.
+// Any output that stops holds back the actions behind; payload stops with `data` alone.
+module roce_responder_dispatch
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import roce_rx_pkg::*;
+#(
+    parameter int unsigned DATA_W   = 512,
+    parameter int unsigned PAYLOADS = 16       // packets decided ahead of their payload; power of two
+) (
+    input  logic     clk,
+    input  logic     rst,
+    stream_if.sink   action,                   // action_t
+    stream_if.source ack_tx,                   // ack_tx_t
+    stream_if.source ack_rx,                   // ack_rx_t
+    stream_if.source qp_event,                 // qp_event_t
+    stream_if.source pending,                  // action_t, those that write, complete or answer
+    axis_if.sink     payload,
+    stream_if.source write,                    // dma_cmd_t
+    axis_if.source   data,
+    output logic     idle
+);
+  action_t now;
+  assign now = action.data;
+
+  // ---- the parts of an action, each taken in its own time ----
+  typedef enum int unsigned {
+    PART_ACK_TX,
+    PART_ACK_RX,
+    PART_EVENT,
+    PART_WRITE,
+    PART_PAYLOAD,
+    PARTS
+  } part_e;
+
+  stream_if #(.T(logic)) whole ();
+  stream_if #(.T(logic)) part[PARTS] ();
+  stream_if #(.T(logic)) verdict ();           // 1: to memory, 0: to nobody. One for each packet with payload
+  stream_if #(.T(logic)) steer ();
+
+  // `pending` is entered when all other parts were taken.
+  wire waits = now.write || now.completes || now.answers;
+  assign whole.valid   = action.valid && (!waits || pending.ready);
+  assign whole.data    = 1'b0;
+  assign action.ready  = whole.ready && (!waits || pending.ready);
+  assign pending.valid = action.valid && waits && whole.ready;
+  assign pending.data  = now;
+
+  stream_fork #(.T(logic), .N(PARTS)) fork_ (.clk, .rst, .in(whole), .out(part));
+
+  assign ack_tx.valid   = part[PART_ACK_TX].valid && now.ack_tx;
+  assign ack_tx.data    = '{qpn: now.cqe.qpn, psn: now.psn, aeth: now.aeth};
+  assign part[PART_ACK_TX].ready = ack_tx.ready || !now.ack_tx;
+
+  assign ack_rx.valid   = part[PART_ACK_RX].valid && now.ack_rx;
+  assign ack_rx.data    = '{qpn: now.cqe.qpn, psn: now.psn, aeth: now.aeth};
+  assign part[PART_ACK_RX].ready = ack_rx.ready || !now.ack_rx;
+
+  assign qp_event.valid = part[PART_EVENT].valid && now.fails;
+  assign qp_event.data  = '{qpn: now.cqe.qpn, status: now.cqe.status};
+  assign part[PART_EVENT].ready = qp_event.ready || !now.fails;
+
+  assign write.valid    = part[PART_WRITE].valid && now.write;
+  assign write.data     = '{addr: now.addr, length: 32'(now.length)};
+  assign part[PART_WRITE].ready = write.ready || !now.write;
+
+  assign verdict.valid  = part[PART_PAYLOAD].valid && now.payload;
+  assign verdict.data   = now.write;
+  assign part[PART_PAYLOAD].ready = verdict.ready || !now.payload;
+
+  // ---- payload ----
+  localparam int unsigned DRAIN = 0;
+  localparam int unsigned MEMORY = 1;
+
+  axis_if #(.DATA_W(DATA_W)) gated ();
+  axis_if #(.DATA_W(DATA_W)) way[2] ();
+  logic verdicts_empty;
+
+  stream_fifo #(.T(logic), .DEPTH(PAYLOADS)) verdicts (.clk, .rst, .in(verdict), .out(steer), .empty(verdicts_empty));
+
+  assign gated.tvalid   = payload.tvalid && steer.valid;
+  assign gated.tdata    = payload.tdata;
+  assign gated.tkeep    = payload.tkeep;
+  assign gated.tlast    = payload.tlast;
+  assign gated.tuser    = payload.tuser;
+  assign payload.tready = steer.valid && gated.tready;
+  assign steer.ready    = gated.tvalid && gated.tready && gated.tlast;
+
+  axis_demux #(.DATA_W(DATA_W), .N(2)) demux (.in(gated), .select(steer.data), .out(way));
+
+  assign way[DRAIN].tready = 1'b1;
+
+  assign data.tvalid = way[MEMORY].tvalid;
+  assign data.tdata  = way[MEMORY].tdata;
+  assign data.tkeep  = way[MEMORY].tkeep;
+  assign data.tlast  = way[MEMORY].tlast;
+  assign data.tuser  = way[MEMORY].tuser;
+  assign way[MEMORY].tready = data.tready;
+
+  assign idle = !action.valid && verdicts_empty && !payload.tvalid;
+endmodule

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RoCEv2 frames as they pass between the packet plane and the RoCE plane. Headers are built with scapy."""
+
+from __future__ import annotations
+
+import functools
+import random
+import struct
+from dataclasses import dataclass
+
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from .svtypes import constant
+from .svtypes import struct as sv_struct
+
+DEVICE_IP = "10.0.0.1"
+HDR_BYTES = 88
+ROCE_HDR_BYTES = 54
+
+
+@functools.lru_cache(maxsize=None)
+def op(name: str) -> int:
+    """An opcode or any other constant of roce_pkg, by its name there."""
+    return constant(f"roce_pkg::{name}")
+
+
+def reth(va: int, rkey: int, dmalen: int) -> bytes:
+    """RDMA extended transport header (IBTA 9.2.5)."""
+    return struct.pack("!QII", va, rkey, dmalen)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A received RoCE frame: extension headers in `ext`."""
+
+    opcode: int
+    qpn: int
+    psn: int
+    payload: bytes = b""
+    ext: bytes = b""
+    ackreq: bool = False
+    solicited: bool = False
+    migreq: bool = False
+    src: str = "10.0.0.2"
+    pkey: int = 0xFFFF
+    tver: int = 0
+
+    def window(self) -> int:
+        """The header window: bytes beyond the headers are anything."""
+        frame = Ether(src="02:00:00:00:00:02", dst="02:00:00:00:00:01") / IP(src=self.src, dst=DEVICE_IP, flags="DF")
+        frame /= UDP(sport=49152, dport=4791) / BTH(
+            opcode=self.opcode, solicited=self.solicited, migreq=self.migreq, padcount=-len(self.payload) % 4,
+            version=self.tver, pkey=self.pkey, dqpn=self.qpn, ackreq=self.ackreq, psn=self.psn & 0xFFFFFF,
+        )  # fmt: skip
+        headers = bytes(frame)[:ROCE_HDR_BYTES] + self.ext
+        return int.from_bytes(headers + random.randbytes(HDR_BYTES - len(headers)), "big")
+
+    def rx(self) -> int:
+        """As frame_rx_t."""
+        return sv_struct("packet_pkg::frame_rx_t").pack(
+            cls=constant("packet_pkg::CLASS_ROCE"), payload_length=len(self.payload), hdr=self.window()
+        )
