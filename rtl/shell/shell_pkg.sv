@@ -2,7 +2,11 @@
 
 // The one configuration of a device: every size that is not DATA_W. Parameters come down from here through nacelle_shell.
 package shell_pkg;
-  localparam int unsigned VERSION = 32'h0001_0000;        // major 16, minor 16
+  import memory_pkg::*;
+  import compute_pkg::*;
+  import rpc_pkg::*;
+
+  localparam logic [31:0] VERSION = 32'h0000_0001;        // major 16 bits, minor 16 bits
   localparam int unsigned CLOCK_HZ = 250_000_000;
 
   // Network
@@ -14,11 +18,18 @@ package shell_pkg;
   localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
   localparam int unsigned RQ_DEPTH = 4;                   // receives outstanding a QP
 
-  // Memory
-  localparam longint unsigned DRAM_BYTES = 64'd1 << 30;
-  localparam int unsigned DRAM_ID_W = 8;
-
-  // Compute
+  // Compute: which kernel is in which socket, and its functions
   localparam int unsigned SOCKETS = 2;
   localparam int unsigned MAX_REGIONS = 32;               // a connection
+
+  // Memory: messages of the RPC engine first, regions behind
+  localparam longint unsigned DRAM_BYTES = 64'd1 << 30;
+  localparam addr_t CTRL_BASE = '0;
+  localparam addr_t HEAP_BASE = addr_t'(QPS * CTRL_BYTES);
+  localparam addr_t HEAP_SIZE = addr_t'(DRAM_BYTES) - HEAP_BASE;
+
+  // Masters of the fabric: transport writes, transport reads, RPC engine, then the sockets
+  localparam int unsigned MASTERS = 3 + SOCKETS;
+  localparam int unsigned MASTER_ID_W = 4;
+  localparam int unsigned DRAM_ID_W = MASTER_ID_W + axi_mux_index_w(MASTERS);
 endpackage

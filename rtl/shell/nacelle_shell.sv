@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A Nacelle device: the planes, put together. Outside are an Ethernet MAC, a DRAM controller and a register bus.
+//
+//   MAC ── packet ── roce ┬ rpc ── sockets       (frames, work requests, jobs)
+//                         └──┴──────┴── fabric ── DRAM
+//   bus ── control: registers and counters; the registers of the sockets
+//
+// Only the control plane lives before the device is enabled: its addresses and its random seed are set first, then the enable bit
+// ends the reset of the others. The enable bit acts once.
+module nacelle_shell
+  import packet_pkg::*;
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import compute_pkg::*;
+  import rpc_pkg::*;
+  import shell_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic [31:0] time_skip,  // cycles that pass on top of this one; 0 in hardware
+    output logic        idle,       // nothing moves inside: only frames, the bus or timers can change anything
+
+    axis_if.sink        rx,         // from the MAC
+    axis_if.source      tx,         // to the MAC
+    axil_if.slave       bus,
+    axi_if.master       dram
+);
+  if (!(DATA_W inside {64, 128, 256, 512})) $fatal(1, "DATA_W is %0d; it must be 64, 128, 256 or 512", DATA_W);
+
+  // ---- time and control ----
+
+  logic [47:0] now_q;
+  always_ff @(posedge clk) begin
+    if (rst) now_q <= '0;
+    else now_q <= now_q + 48'(time_skip) + 48'd1;
+  end
+
+  local_addr_t local_addr;
+  logic [15:0] rpc_port;
+  logic [31:0] seed;
+  logic [47:0] keepalive_cycles, kernel_timeout_cycles;
+  packet_events_t packet_events;
+  roce_rx_events_t roce_rx_events;
+  roce_tx_events_t roce_tx_events;
+  cm_events_t cm_events;
+  rpc_events_t rpc_events;
+  logic control_idle;
+
+  axil_if #(.ADDR_W(12)) socket_bus[SOCKETS] ();
+
+  control_plane #(
+      .VERSION   (VERSION),
+      .DATA_W    (DATA_W),
+      .CLOCK_HZ  (CLOCK_HZ),
+      .QPS       (QPS),
+      .SOCKETS   (SOCKETS),
+      .DRAM_BYTES(DRAM_BYTES)
+  ) control (
+      .clk,
+      .rst,
+      .bus,
+      .socket(socket_bus),
+      .local_addr,
+      .rpc_port,
+      .seed,
+      .keepalive_cycles,
+      .kernel_timeout_cycles,
+      .packet_events,
+      .roce_rx_events,
+      .roce_tx_events,
+      .cm_events,
+      .rpc_events,
+      .idle(control_idle)
+  );
+
+  logic plane_rst_q;
+  always_ff @(posedge clk) begin
+    if (rst) plane_rst_q <= 1'b1;
+    else if (local_addr.enable) plane_rst_q <= 1'b0;
+  end
+
+  // ---- network ----
+
+  stream_if #(.T(frame_rx_t)) frame ();
+  axis_if #(.DATA_W(DATA_W)) payload ();
+  stream_if #(.T(frame_tx_t)) roce_tx[2] ();
+  axis_if #(.DATA_W(DATA_W)) roce_tx_payload[2] ();
+  stream_if #(.T(ipv4_addr_t)) arp_query ();
+  stream_if #(.T(arp_answer_t)) arp_answer ();
+  logic packet_idle, roce_idle, rpc_idle;
+
+  packet_plane #(
+      .DATA_W   (DATA_W),
+      .MAX_FRAME(MAX_FRAME),
+      .CLOCK_HZ (CLOCK_HZ),
+      .USERS    (2)
+  ) packet (
+      .clk,
+      .rst(plane_rst_q),
+      .now(now_q),
+      .local_addr,
+      .rx,
+      .tx,
+      .frame,
+      .payload,
+      .user_tx(roce_tx),
+      .user_tx_payload(roce_tx_payload),
+      .arp_query,
+      .arp_answer,
+      .events(packet_events),
+      .idle(packet_idle)
+  );
+
+  // ---- transport ----
+
+  stream_if #(.T(rdma_wqe_t)) wqe ();
+  stream_if #(.T(rdma_cqe_t)) cqe ();
+  stream_if #(.T(mr_cmd_t)) mr_cmd ();
+  stream_if #(.T(mr_rsp_t)) mr_rsp ();
+  stream_if #(.T(conn_event_t)) conn ();
+  stream_if #(.T(logic)) conn_answer ();
+  stream_if #(.T(qpn_t)) close ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(MASTER_ID_W)) master[MASTERS] ();
+
+  roce_engine #(
+      .DATA_W  (DATA_W),
+      .ID_W    (MASTER_ID_W),
+      .QPS     (QPS),
+      .MRS     (MRS),
+      .SQ_DEPTH(SQ_DEPTH),
+      .RQ_DEPTH(RQ_DEPTH),
+      .CLOCK_HZ(CLOCK_HZ)
+  ) roce (
+      .clk,
+      .rst(plane_rst_q),
+      .now(now_q),
+      .local_addr,
+      .port(rpc_port),
+      .seed,
+      .keepalive_cycles,
+      .frame,
+      .payload,
+      .tx(roce_tx),
+      .tx_payload(roce_tx_payload),
+      .arp_query,
+      .arp_answer,
+      .wqe,
+      .cqe,
+      .mr_cmd,
+      .mr_rsp,
+      .conn,
+      .conn_answer,
+      .close,
+      .mem_write(master[0]),
+      .mem_read(master[1]),
+      .rx_events(roce_rx_events),
+      .tx_events(roce_tx_events),
+      .cm_events,
+      .idle(roce_idle)
+  );
+
+  // ---- compute ----
+
+  stream_if #(.T(job_t)) job[SOCKETS] ();
+  stream_if #(.T(done_t)) done[SOCKETS] ();
+  window_t [SOCKETS-1:0] window;
+  logic [SOCKETS-1:0] socket_idle;
+
+  rpc_engine #(
+      .DATA_W     (DATA_W),
+      .QPS        (QPS),
+      .SOCKETS    (SOCKETS),
+      .FUNCTIONS  (FUNCTIONS),
+      .MAX_REGIONS(MAX_REGIONS),
+      .SQ_DEPTH   (SQ_DEPTH),
+      .CTRL_BASE  (CTRL_BASE),
+      .HEAP_BASE  (HEAP_BASE),
+      .HEAP_SIZE  (HEAP_SIZE)
+  ) rpc (
+      .clk,
+      .rst(plane_rst_q),
+      .conn_event(conn),
+      .conn_done(conn_answer),
+      .wqe,
+      .cqe,
+      .mr_cmd,
+      .mr_rsp,
+      .mem(master[2]),
+      .job,
+      .window,
+      .done,
+      .close,
+      .events(rpc_events),
+      .idle(rpc_idle)
+  );
+
+  for (genvar i = 0; i < SOCKETS; i++) begin : sockets
+    socket #(
+        .DATA_W(DATA_W),
+        .ID_W  (MASTER_ID_W),
+        .KERNEL(KERNELS[i])
+    ) socket (
+        .clk,
+        .rst(plane_rst_q),
+        .now(now_q),
+        .kernel_timeout_cycles,
+        .ctrl(socket_bus[i]),
+        .job(job[i]),
+        .window(window[i]),
+        .done(done[i]),
+        .mem(master[3+i]),
+        .idle(socket_idle[i])
+    );
+  end
+
+  // ---- memory ----
+
+  axi_mux #(
+      .N     (MASTERS),
+      .DATA_W(DATA_W),
+      .ID_W  (MASTER_ID_W)
+  ) fabric (
+      .clk,
+      .rst(plane_rst_q),
+      .in(master),
+      .out(dram)
+  );
+
+  assign idle = control_idle && packet_idle && roce_idle && rpc_idle && (&socket_idle);
+endmodule
