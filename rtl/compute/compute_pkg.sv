@@ -37,6 +37,12 @@ package compute_pkg;
     logic [6:0] code;
   } done_t;
 
+  // Which functions a socket has: the codes first..last. None: last below first.
+  typedef struct packed {
+    function_code_t first;
+    function_code_t last;
+  } function_range_t;
+
   // The part of memory that a socket may touch: [base, base + size). Closed: size 0.
   typedef struct packed {
     addr_t       base;
@@ -47,6 +53,12 @@ package compute_pkg;
   localparam logic [7:0] MRSP_ERR = 8'h00;
   localparam logic [7:0] MRSP_AAR = 8'h01;   // advertise and request, caller -> device
   localparam logic [7:0] MRSP_A   = 8'h02;   // advertise, device -> caller
+
+  // Why a set-up is refused: the code in an ERR. The upstream library knows only that it is not an A.
+  localparam logic [7:0] MRSP_ERR_MALFORMED = 8'h01;         // type, length against count, order of regions
+  localparam logic [7:0] MRSP_ERR_NO_MEMORY = 8'h02;         // no room for the regions
+  localparam logic [7:0] MRSP_ERR_TOO_MANY_REGIONS = 8'h03;  // count above the device's limit
+  localparam logic [7:0] MRSP_ERR_NO_KEYS = 8'h04;           // no key left for a region
 
   typedef struct packed {
     logic [7:0]  msg_type;

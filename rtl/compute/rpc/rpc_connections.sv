@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What each connection is doing: takes every event of the engine, one at a time, and sets the other units to work.
+//
+// A connection does one thing at a time, in the order in which its caller asked: a set-up, or a call, each until its answer is
+// acknowledged (so the sends of a connection never exceed one answer, and nothing that may have to be sent again is changed).
+// What arrives meanwhile waits: its receive is posted again only when it is taken up, so at most RECEIVES arrivals wait.
+// Only a start during a call is not kept: it is counted and ignored.
+//
+// One event every 3 cycles; a start leaves on `call` 3 cycles after its completion was taken. Nothing here waits for another
+// unit (the queues behind the outputs have room for every connection), so completions are always taken.
+module rpc_connections
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import compute_pkg::*;
+  import rpc_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter int unsigned SOCKETS = 1,
+    parameter function_range_t [SOCKETS-1:0] FUNCTIONS = '0
+) (
+    input  logic     clk,
+    input  logic     rst,
+    stream_if.sink   conn_event,  // conn_event_t
+    stream_if.source conn_done,   // logic
+    stream_if.sink   cqe,         // rdma_cqe_t
+    stream_if.sink   setup_done,  // setup_done_t
+    stream_if.sink   answered,    // result_t: the answer of a call was posted, or dropped
+    stream_if.source setup,       // setup_job_t
+    stream_if.source call,        // call_t
+    stream_if.source refusal,     // result_t: a call that has no socket
+    stream_if.source repost,      // receive_t
+    stream_if.source close,       // qpn_t: connections that failed
+    output closing_t closing,
+    output logic     started,     // events
+    output logic     aborted,
+    output logic     ignored,
+    output logic     idle
+);
+  localparam int unsigned SLOT_W = $clog2(QPS);
+  typedef logic [SLOT_W-1:0] index_t;
+
+  typedef enum logic [1:0] {
+    FREE,     // ready for what comes
+    SETUP,    // rpc_setup has a message
+    CALL,     // a call waits for its socket, runs, or is being answered
+    ANSWERED  // the answer is out: until it is acknowledged
+  } phase_e;
+
+  typedef struct packed {
+    logic       open;
+    logic       failed;   // a completion said so: the CM was asked to close
+    logic       granted;  // has regions
+    phase_e     phase;
+    logic [1:0] waiting;  // arrivals
+    logic       oldest;   // of them
+  } connection_t;
+
+  typedef enum logic [2:0] {
+    OPENED,
+    CLOSED,
+    ARRIVED,
+    ACKNOWLEDGED,
+    FAILED,
+    SET_UP,
+    CALL_DONE
+  } event_e;
+
+  typedef struct packed {
+    event_e      kind;
+    logic        waited;   // ARRIVED: taken from the inbox
+    slot_t       slot;
+    arrival_t    arrival;
+    setup_done_t setup;
+  } event_t;
+
+  typedef enum logic [2:0] {
+    CLEAR,    // the table, after reset
+    PICK,
+    READ,
+    APPLY,
+    RESUME,   // with what has waited longest
+    OPEN_2    // the second receive
+  } state_e;
+
+  (* ram_style = "distributed" *) logic [$bits(connection_t)-1:0] states[QPS];
+  (* ram_style = "distributed" *) logic [$bits(arrival_t)-1:0] inbox[QPS*RECEIVES];
+
+  state_e      state_q, state_d;
+  event_t      event_q, event_d;
+  connection_t connection_q, now;  // as it was, and as the event makes it
+  index_t      clear_q;
+  logic        conn_busy_q;      // a connection event waits for its answer
+  logic        conn_done_q;
+  closing_t    closing_q;
+
+  // ---- which event ----
+  wire qpn_t cqe_slot = qp_index(cqe.data.qpn);
+  wire       cqe_ours = cqe_slot < qpn_t'(QPS);
+  wire       picking = state_q == PICK;
+  assign answered.ready   = picking;
+  assign setup_done.ready = picking && !answered.valid;
+  assign cqe.ready        = picking && !answered.valid && !setup_done.valid;
+  assign conn_event.ready = picking && !answered.valid && !setup_done.valid && !cqe.valid && !conn_busy_q;
+
+  event_t picked;
+  logic   any;
+  always_comb begin
+    picked = '{
+        kind: ARRIVED,
+        waited: 1'b0,
+        slot: slot_t'(cqe_slot),
+        arrival: '{
+            immediate: cqe.data.opcode == WC_RECV_RDMA_WITH_IMM,
+            buffer: cqe.data.wr_id[0],
+            length: cqe.data.byte_len,
+            imm_data: cqe.data.imm_data
+        },
+        setup: setup_done.data
+    };
+    any = 1'b1;
+    if (answered.valid) begin
+      picked.kind = CALL_DONE;
+      picked.slot = answered.data.slot;
+    end else if (setup_done.valid) begin
+      picked.kind = SET_UP;
+      picked.slot = setup_done.data.slot;
+    end else if (cqe.valid) begin
+      any = cqe_ours;
+      if (cqe.data.status != WC_SUCCESS) picked.kind = FAILED;
+      else if (!(cqe.data.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM})) picked.kind = ACKNOWLEDGED;
+    end else begin
+      any         = conn_event.valid && !conn_busy_q;
+      picked.kind = conn_event.data.event_ == CONN_OPENED ? OPENED : CLOSED;
+      picked.slot = slot_t'(qp_index(conn_event.data.qpn));
+    end
+  end
+
+  // ---- what it means ----
+  arrival_t arrival;
+  assign arrival = event_q.arrival;
+  wire start = arrival.imm_data[7] && arrival.imm_data[6:0] != '0;
+
+  // Which socket has the function: found while the connection is read.
+  logic [3:0] socket, socket_q;
+  logic       known, known_q;
+  always_comb begin
+    socket = '0;
+    known  = 1'b0;
+    for (int unsigned i = 0; i < SOCKETS; i++) begin
+      if (arrival.imm_data[6:0] >= FUNCTIONS[i].first && arrival.imm_data[6:0] <= FUNCTIONS[i].last) begin
+        socket = 4'(i);
+        known  = 1'b1;
+      end
+    end
+  end
+
+  wire applying = state_q == APPLY;
+  wire arrived = applying && event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
+  wire no_start = arrived && arrival.immediate && !start;
+  // A start in the middle of a call, unless a message waits before it; or before there are regions.
+  wire out_of_turn = arrived && arrival.immediate && start
+                   && (connection_q.phase == CALL && connection_q.waiting == '0 || connection_q.phase == FREE && !connection_q.granted);
+  wire take_start = arrived && arrival.immediate && start && connection_q.phase == FREE && connection_q.granted;
+  wire take_message = arrived && !arrival.immediate && connection_q.phase == FREE;
+  wire park = arrived && !no_start && !out_of_turn && !take_start && !take_message;
+  wire over = event_q.kind == SET_UP && !event_q.setup.close || event_q.kind == CALL_DONE;  // a thing was done
+  wire free_now = applying && !now.open && now.phase == FREE && (event_q.kind == CLOSED || over);
+
+  always_comb begin
+    now = connection_q;
+    unique case (event_q.kind)
+      OPENED: now = '{open: 1'b1, phase: FREE, default: '0};
+      CLOSED: begin
+        now.open = 1'b0;
+        if (connection_q.phase == ANSWERED) now.phase = FREE;
+      end
+      ARRIVED: begin
+        if (take_start) now.phase = CALL;
+        if (take_message) now.phase = SETUP;
+        if (park) now.waiting = connection_q.waiting + 1'b1;
+        else if (event_q.waited) begin
+          now.waiting = connection_q.waiting - 1'b1;
+          now.oldest  = !connection_q.oldest;
+        end
+      end
+      ACKNOWLEDGED: if (connection_q.phase == ANSWERED) now.phase = FREE;
+      FAILED: now.failed = 1'b1;
+      SET_UP: begin
+        now.granted = event_q.setup.held;
+        now.failed  = connection_q.failed || event_q.setup.failed;
+        now.phase   = connection_q.open ? ANSWERED : FREE;
+      end
+      CALL_DONE: now.phase = connection_q.open ? ANSWERED : FREE;
+      default: now = connection_q;
+    endcase
+  end
+
+  // After this event the connection can take up what has waited longest.
+  wire resume = now.open && !now.failed && now.phase == FREE && now.waiting != '0;
+
+  always_comb begin
+    state_d = state_q;
+    event_d = event_q;
+    unique case (state_q)
+      CLEAR: if (clear_q == index_t'(QPS - 1)) state_d = PICK;
+      PICK: begin
+        event_d = picked;
+        if (any) state_d = READ;
+      end
+      READ:  state_d = APPLY;
+      APPLY: state_d = event_q.kind == OPENED ? OPEN_2 : resume ? RESUME : PICK;
+      RESUME: begin
+        event_d.kind    = ARRIVED;
+        event_d.waited  = 1'b1;
+        event_d.arrival = inbox[{index_t'(event_q.slot), connection_q.oldest}];
+        state_d         = READ;
+      end
+      OPEN_2:  state_d = PICK;
+      default: state_d = PICK;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    state_q  <= state_d;
+    event_q  <= event_d;
+    socket_q <= socket;
+    known_q  <= known;
+    clear_q  <= clear_q + 1'b1;
+    if (state_q == READ) connection_q <= states[index_t'(event_q.slot)];
+    if (applying) connection_q <= now;
+    if (rst) begin
+      state_q <= CLEAR;
+      clear_q <= '0;
+    end
+  end
+
+  wire clearing = state_q == CLEAR;
+  always_ff @(posedge clk) begin
+    if (clearing || applying) states[clearing ? clear_q : index_t'(event_q.slot)] <= clearing ? '0 : now;
+  end
+  always_ff @(posedge clk) begin
+    if (park) inbox[{index_t'(event_q.slot), connection_q.oldest ^ connection_q.waiting[0]}] <= arrival;
+  end
+
+  // ---- what follows ----
+  assign setup.valid = take_message || free_now;
+  assign setup.data  = '{
+      close: free_now,
+      slot: event_q.slot,
+      held: now.granted,
+      buffer: arrival.buffer,
+      length: arrival.length
+  };
+  assign call.valid    = take_start && known_q;
+  assign call.data     = '{
+      socket: socket_q,
+      slot: event_q.slot,
+      function_code: arrival.imm_data[6:0],
+      user: arrival.imm_data[31:8]
+  };
+  assign refusal.valid = take_start && !known_q;
+  assign refusal.data  = '{slot: event_q.slot, code: RESULT_UNKNOWN_FUNCTION};
+  assign repost.valid  = no_start || out_of_turn || take_start || applying && event_q.kind == OPENED || state_q == OPEN_2;
+  assign repost.data   = '{slot: event_q.slot, buffer: event_q.kind == OPENED ? state_q == OPEN_2 : arrival.buffer};
+  assign close.valid   = applying && now.open && now.failed && !connection_q.failed;
+  assign close.data    = slot_qpn(event_q.slot);
+  assign started       = call.valid;
+  assign aborted       = no_start && arrival.imm_data == '0;
+  assign ignored       = no_start && arrival.imm_data != '0 || out_of_turn;
+
+  assign conn_done.valid = conn_done_q;
+  assign conn_done.data  = 1'b1;
+  assign closing         = closing_q;
+  assign idle            = picking && !any && !conn_done_q;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      conn_busy_q <= 1'b0;
+      conn_done_q <= 1'b0;
+      closing_q   <= '0;
+    end else begin
+      if (conn_event.valid && conn_event.ready) conn_busy_q <= 1'b1;
+      if (applying && event_q.kind == CLOSED) closing_q <= '{valid: 1'b1, slot: event_q.slot};
+      if (state_q == OPEN_2 || applying && event_q.kind == SET_UP && event_q.setup.close) begin
+        conn_done_q     <= 1'b1;
+        closing_q.valid <= 1'b0;
+      end
+      if (conn_done.valid && conn_done.ready) begin
+        conn_done_q <= 1'b0;
+        conn_busy_q <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (!rst) begin
+      assert (!setup.valid || setup.ready);
+      assert (!call.valid || call.ready);
+      assert (!refusal.valid || refusal.ready);
+      assert (!repost.valid || repost.ready);
+      assert (!close.valid || close.ready);
+      assert (!park || connection_q.waiting < 2'(RECEIVES));
+    end
+  end
+endmodule

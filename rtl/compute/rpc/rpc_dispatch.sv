@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Gives calls to their sockets: one call a socket at a time, the others wait in the order in which they came (each connection
+// has one at most, so nobody is passed over). A job is read from the table of regions into a queue of its socket, so that a
+// socket that takes its time holds up nobody else. The window of a socket is the extent of the connection it works for,
+// from before the first beat of the job until its result.
+//
+// First beat of a job 5 cycles after `call`, the others 4 cycles apart; a result leaves 1 cycle after `done`.
+// A call of a connection that is being closed is not started.
+module rpc_dispatch
+  import memory_pkg::*;
+  import compute_pkg::*;
+  import rpc_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter int unsigned SOCKETS = 1,
+    parameter int unsigned MAX_REGIONS = 32
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  closing_t     closing,
+    stream_if.sink       call,             // call_t; there is room for one of every connection
+    stream_if.source     view_read,        // region_key_t
+    input  logic         view_valid,
+    input  region_view_t view,
+    stream_if.source     job[SOCKETS],     // job_t
+    output window_t [SOCKETS-1:0] window,
+    stream_if.sink       done[SOCKETS],    // done_t; with a tag that is not the job's it is ignored
+    stream_if.source     result,           // result_t
+    output logic         idle
+);
+  typedef enum logic [1:0] {
+    PICK,
+    LOOK_UP,   // a region
+    LOOKED_UP,
+    DROP       // the connection is gone
+  } state_e;
+
+  state_e             state_q;
+  call_t              call_q;
+  logic [SOCKETS-1:0] socket_q;            // one-hot, of call_q
+  region_index_t      index_q;
+  tag_t               tag_q;
+
+  stream_if #(.T(call_t)) waiting[SOCKETS] ();
+  stream_if #(.T(result_t)) outcome[SOCKETS+1] ();
+  logic [SOCKETS-1:0] pending, free, chosen, later_q, call_ready, queues_empty, jobs_empty;
+  call_t              next[SOCKETS];
+
+  // ---- which call: of the sockets that are free, in turn ----
+  function automatic logic [SOCKETS-1:0] first(logic [SOCKETS-1:0] x);
+    return x & (~x + 1'b1);
+  endfunction
+  wire [SOCKETS-1:0] able = pending & free;
+  wire [SOCKETS-1:0] in_line = able & later_q;
+  assign chosen = |in_line ? first(in_line) : first(able);
+
+  call_t picked;
+  always_comb begin
+    picked = '0;
+    for (int unsigned i = 0; i < SOCKETS; i++) if (chosen[i]) picked |= next[i];
+  end
+
+  wire picking = state_q == PICK;
+  wire dead = closing.valid && closing.slot == call_q.slot && index_q == '0;  // not begun yet
+  wire beat = state_q == LOOKED_UP && view_valid;
+  wire job_t job_beat = '{
+      tag: tag_q,
+      function_code: call_q.function_code,
+      user: call_q.user,
+      last: index_q == view.grant.last,
+      input_: view.region.input_,
+      output_: view.region.output_,
+      internal_: view.region.internal_,
+      addr: view.addr,
+      size: view.region.size
+  };
+
+  assign view_read.valid = state_q == LOOK_UP && !dead;
+  assign view_read.data  = '{slot: call_q.slot, index: index_q};
+  assign call.ready      = &call_ready;
+  assign idle            = picking && &queues_empty && &jobs_empty && !call.valid && !result.valid;
+
+  always_ff @(posedge clk) begin
+    unique case (state_q)
+      PICK: begin
+        call_q   <= picked;
+        socket_q <= chosen;
+        index_q  <= '0;
+        if (|chosen) begin
+          later_q <= ~(chosen | (chosen - 1'b1));
+          tag_q   <= tag_q + 1'b1;
+          state_q <= LOOK_UP;
+        end
+      end
+      LOOK_UP:
+      if (dead) state_q <= DROP;
+      else if (view_read.ready) state_q <= LOOKED_UP;
+      LOOKED_UP:
+      if (view_valid) begin
+        index_q <= index_q + 1'b1;
+        state_q <= job_beat.last ? PICK : LOOK_UP;
+      end
+      DROP: if (outcome[SOCKETS].ready) state_q <= PICK;
+      default: state_q <= PICK;
+    endcase
+    if (rst) begin
+      state_q <= PICK;
+      later_q <= '0;
+      tag_q   <= '0;
+    end
+  end
+
+  // ---- sockets ----
+  for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
+    stream_if #(.T(call_t)) queued ();
+    stream_if #(.T(job_t)) beats ();
+    logic    running_q;
+    slot_t   slot_q;
+    tag_t    own_tag_q;
+    window_t window_q;
+
+    assign queued.valid  = call.valid && call.data.socket == 4'(i);
+    assign queued.data   = call.data;
+    assign call_ready[i] = queued.ready;
+    stream_fifo #(.T(call_t), .DEPTH(QPS)) queue (
+        .clk, .rst, .in(queued), .out(waiting[i]), .empty(queues_empty[i])
+    );
+    assign pending[i]       = waiting[i].valid;
+    assign next[i]          = waiting[i].data;
+    assign waiting[i].ready = picking && chosen[i];
+
+    assign beats.valid = beat && socket_q[i];
+    assign beats.data  = job_beat;
+    stream_fifo #(.T(job_t), .DEPTH(2 ** $clog2(MAX_REGIONS))) jobs (
+        .clk, .rst, .in(beats), .out(job[i]), .empty(jobs_empty[i])
+    );
+
+    // The job before has been taken as a whole when its result is there.
+    assign free[i]   = !running_q;
+    assign window[i] = window_q;
+    wire ours = running_q && done[i].data.tag == own_tag_q;
+    assign outcome[i].valid = done[i].valid && ours;
+    assign outcome[i].data  = '{slot: slot_q, code: done[i].data.code};
+    assign done[i].ready    = outcome[i].ready || !ours;
+
+    always_ff @(posedge clk) begin
+      if (waiting[i].valid && waiting[i].ready) slot_q <= waiting[i].data.slot;
+      if (beat && socket_q[i]) begin
+        own_tag_q <= tag_q;
+        window_q  <= '{base: page_addr(view.grant.base), size: page_addr(view.grant.pages)};
+      end
+      if (waiting[i].valid && waiting[i].ready) running_q <= 1'b1;
+      else if (outcome[i].valid && outcome[i].ready || state_q == DROP && socket_q[i]) begin
+        running_q <= 1'b0;
+        window_q  <= '0;
+      end
+      if (rst) begin
+        running_q <= 1'b0;
+        window_q  <= '0;
+      end
+    end
+
+    always_ff @(posedge clk) if (!rst) assert (!beats.valid || beats.ready);
+  end
+
+  wire unused = &{1'b0, call_q.socket};
+
+  // ---- results ----
+  assign outcome[SOCKETS].valid = state_q == DROP;
+  assign outcome[SOCKETS].data  = '{slot: call_q.slot, code: RESULT_SOCKET_UNAVAIL};
+  stream_arbiter #(.T(result_t), .N(SOCKETS + 1)) arbiter (.clk, .rst, .in(outcome), .last('1), .out(result));
+endmodule

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The RPC engine: lets a caller set up regions of device memory and call functions over RDMA, wire-compatible with NAAICE
+// (docs/reference/rpc.md has the messages and the states).
+//
+//   rpc_connections  what each connection is doing; every event passes here
+//   rpc_setup        AAR -> memory, keys, A (rpc_messages, rpc_extents)
+//   rpc_regions      the tables of regions
+//   rpc_dispatch     calls -> jobs of the sockets
+//   rpc_answer       results -> WRITEs
+//
+// Latency: receive completion of a start -> first beat of its job 9 cycles; result -> first request 6 cycles if region 0 is the first
+// output, otherwise 9; a region message: see rpc_setup. Completions are always taken, one every 3 cycles, whatever stops.
+module rpc_engine
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import compute_pkg::*;
+  import rpc_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned QPS = 16,                              // a power of two
+    parameter int unsigned SOCKETS = 1,                           // at most 16
+    parameter function_range_t [SOCKETS-1:0] FUNCTIONS = '0,      // who has which function: disjoint, 1..127
+    parameter int unsigned MAX_REGIONS = 32,                      // a connection, internal ones included
+    parameter int unsigned SQ_DEPTH = 32,                         // sends outstanding on a QP
+    parameter addr_t CTRL_BASE = '0,                              // QPS * rpc_pkg::CTRL_BYTES for messages
+    parameter addr_t HEAP_BASE = addr_t'(1 << 20),                // regions
+    parameter addr_t HEAP_SIZE = addr_t'(1 << 20)
+) (
+    input  logic        clk,
+    input  logic        rst,
+    stream_if.sink      conn_event,       // conn_event_t
+    stream_if.source    conn_done,        // logic: answers, in order
+    stream_if.source    wqe,              // rdma_wqe_t: receives (RECEIVES a QP) and sends (MAX_REGIONS a QP at most)
+    stream_if.sink      cqe,              // rdma_cqe_t
+    stream_if.source    mr_cmd,           // mr_cmd_t
+    stream_if.sink      mr_rsp,           // mr_rsp_t
+    axi_if.master       mem,
+    stream_if.source    job[SOCKETS],     // job_t
+    output window_t [SOCKETS-1:0] window,
+    stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (the socket's duty)
+    stream_if.source    close,            // qpn_t: the connection has failed, CONN_CLOSED is expected
+    output rpc_events_t events,
+    output logic        idle              // jobs that run in their sockets do not count
+);
+  if (MAX_REGIONS > SQ_DEPTH || MAX_REGIONS < 2) begin : g_bad_regions
+    $fatal(1, "rpc_engine: an answer must fit the send queue: MAX_REGIONS 2..SQ_DEPTH");
+  end
+  if (2 ** $clog2(QPS) != QPS || QPS < 2 || QPS > 1024) begin : g_bad_qps
+    $fatal(1, "rpc_engine: QPS must be a power of two, 2..1024");
+  end
+  if (SOCKETS < 1 || SOCKETS > 16) begin : g_bad_sockets
+    $fatal(1, "rpc_engine: SOCKETS must be 1..16");
+  end
+  if (CTRL_BASE % addr_t'(CTRL_BYTES) != '0 || HEAP_BASE % addr_t'(1 << PAGE_W) != '0 || HEAP_SIZE % addr_t'(1 << PAGE_W) != '0)
+  begin : g_bad_alignment
+    $fatal(1, "rpc_engine: CTRL_BASE, HEAP_BASE and HEAP_SIZE must be multiples of 4096");
+  end
+  if (CTRL_BASE < HEAP_BASE + HEAP_SIZE && HEAP_BASE < CTRL_BASE + addr_t'(QPS * CTRL_BYTES)) begin : g_bad_layout
+    $fatal(1, "rpc_engine: regions and messages overlap in memory");
+  end
+
+  // Readers of the tables of regions.
+  localparam int unsigned ANSWER = 0, DISPATCH = 1, SETUP = 2, READERS = 3;
+
+  stream_if #(.T(region_key_t)) view_read[READERS] ();
+  logic [READERS-1:0] view_valid;
+  region_view_t       view;
+  logic               region_write, grant_write;
+  region_key_t        write_key;
+  region_t            region;
+  grant_t             grant;
+
+  closing_t closing;
+  logic     connections_idle, setup_idle, dispatch_idle, answer_idle;
+  logic     setup_empty, refusals_empty, reposts_empty, closes_empty;
+  logic     aborted, ignored, started, finished, failed, granted, refused, malformed;
+
+  stream_if #(.T(setup_job_t)) setup_in (), setup_job ();
+  stream_if #(.T(setup_done_t)) setup_done ();
+  stream_if #(.T(call_t)) call ();
+  stream_if #(.T(result_t)) refusal_in ();
+  stream_if #(.T(result_t)) results[2] ();
+  stream_if #(.T(result_t)) result (), answered ();
+  stream_if #(.T(receive_t)) repost_in (), repost ();
+  stream_if #(.T(qpn_t)) close_in ();
+  stream_if #(.T(rdma_wqe_t)) sends[2] ();
+  stream_if #(.T(rdma_wqe_t)) send (), request ();
+
+  rpc_connections #(.QPS(QPS), .SOCKETS(SOCKETS), .FUNCTIONS(FUNCTIONS)) connections_unit (
+      .clk, .rst, .conn_event, .conn_done, .cqe, .setup_done, .answered,
+      .setup(setup_in), .call, .refusal(refusal_in), .repost(repost_in), .close(close_in),
+      .closing, .started, .aborted, .ignored, .idle(connections_idle)
+  );
+
+  // Room for every connection: rpc_connections never waits.
+  stream_fifo #(.T(setup_job_t), .DEPTH(QPS)) setups (.clk, .rst, .in(setup_in), .out(setup_job), .empty(setup_empty));
+  stream_fifo #(.T(result_t), .DEPTH(QPS)) refusals (.clk, .rst, .in(refusal_in), .out(results[1]), .empty(refusals_empty));
+  stream_fifo #(.T(receive_t), .DEPTH(QPS * RECEIVES)) reposts (
+      .clk, .rst, .in(repost_in), .out(repost), .empty(reposts_empty)
+  );
+  stream_fifo #(.T(qpn_t), .DEPTH(QPS)) closes (.clk, .rst, .in(close_in), .out(close), .empty(closes_empty));
+
+  rpc_setup #(
+      .DATA_W(DATA_W), .QPS(QPS), .MAX_REGIONS(MAX_REGIONS),
+      .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE)
+  ) setup (
+      .clk, .rst, .job(setup_job), .done(setup_done), .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
+      .region_write, .grant_write, .write_key, .region, .grant,
+      .view_read(view_read[SETUP]), .view_valid(view_valid[SETUP]), .view,
+      .granted, .refused, .malformed, .idle(setup_idle)
+  );
+
+  rpc_regions #(.QPS(QPS), .MAX_REGIONS(MAX_REGIONS), .READERS(READERS)) region_tables (
+      .clk, .rst, .region_write, .grant_write, .write_key, .region, .grant, .read(view_read), .view_valid, .view
+  );
+
+  rpc_dispatch #(.QPS(QPS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
+      .clk, .rst, .closing, .call,
+      .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
+      .job, .window, .done, .result(results[0]), .idle(dispatch_idle)
+  );
+
+  stream_arbiter #(.T(result_t), .N(2)) result_arbiter (.clk, .rst, .in(results), .last('1), .out(result));
+
+  rpc_answer answer (
+      .clk, .rst, .closing, .result,
+      .view_read(view_read[ANSWER]), .view_valid(view_valid[ANSWER]), .view,
+      .wqe(sends[0]), .answered, .finished, .failed, .idle(answer_idle)
+  );
+
+  // ---- requests: receives first, so that a receive is always posted again before the answer ----
+  stream_arbiter #(.T(rdma_wqe_t), .N(2)) send_arbiter (.clk, .rst, .in(sends), .last('1), .out(send));
+
+  always_comb begin
+    request.data = send.data;
+    if (repost.valid) begin
+      request.data            = '0;
+      request.data.opcode     = WR_RECV;
+      request.data.qpn        = slot_qpn(repost.data.slot);
+      request.data.wr_id      = 16'(repost.data.buffer);
+      request.data.local_addr = receive_addr(CTRL_BASE, repost.data);
+      request.data.length     = 32'(MESSAGE_BYTES);
+    end
+  end
+  assign request.valid = repost.valid || send.valid;
+  assign repost.ready  = request.ready;
+  assign send.ready    = request.ready && !repost.valid;
+  stream_slice #(.T(rdma_wqe_t)) wqe_slice (.clk, .rst, .in(request), .out(wqe));
+
+  assign events = '{
+      regions_granted: granted,
+      regions_refused: refused,
+      call_started: started,
+      call_finished: finished,
+      call_failed: failed || aborted,
+      message_malformed: malformed,
+      immediate_ignored: ignored
+  };
+  assign idle = connections_idle && setup_idle && dispatch_idle && answer_idle && setup_empty && refusals_empty
+             && reposts_empty && closes_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
+endmodule

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Types inside the RPC engine, and where its messages lie in device memory.
+package rpc_pkg;
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import compute_pkg::*;
+
+  // ---- limits ----
+  localparam int unsigned RECEIVES = 2;               // receives posted on every connection
+  localparam int unsigned MESSAGE_BYTES = 1024;       // size of a receive buffer
+  localparam int unsigned CTRL_BYTES = 4096;          // control memory of a connection: its receive buffers, then its answer
+
+  // ---- connections ----
+  typedef logic [9:0] slot_t;                         // a connection: qp_index of its QP
+
+  function automatic qpn_t slot_qpn(slot_t slot);
+    return 24'(slot) + QPN_FIRST;
+  endfunction
+
+  // The connection that is being closed: nothing more is posted on its QP.
+  typedef struct packed {
+    logic  valid;
+    slot_t slot;
+  } closing_t;
+
+  // ---- device memory: regions are made of pages ----
+  localparam int unsigned PAGE_W = 12;                // NAAICE rounds each region up to 4096 bytes
+  typedef logic [ADDR_W-PAGE_W-1:0] page_t;           // number of a page, or of pages
+
+  function automatic addr_t page_addr(page_t page);
+    return {page, PAGE_W'(0)};
+  endfunction
+
+  // Pages that `size` bytes take.
+  function automatic page_t pages_of(logic [31:0] size);
+    return page_t'(size[31:PAGE_W]) + page_t'(|size[PAGE_W-1:0]);
+  endfunction
+
+  typedef struct packed {
+    logic  free;                                      // give back the extent of the slot; otherwise find one
+    slot_t slot;
+    page_t pages;                                     // at least 1
+  } extent_cmd_t;
+
+  typedef struct packed {
+    logic  ok;                                        // found, or freed
+    page_t base;
+  } extent_rsp_t;
+
+  // ---- regions ----
+  typedef logic [5:0] region_index_t;
+
+  typedef struct packed {
+    logic        input_;
+    logic        output_;
+    logic        internal_;
+    page_t       offset;                              // from the base of the connection's extent
+    logic [31:0] size;
+    logic [63:0] host_addr;
+    logic [31:0] host_rkey;
+  } region_t;
+
+  // What a connection was granted.
+  typedef struct packed {
+    page_t         base;
+    page_t         pages;
+    region_index_t last;                              // index of the last region
+    logic          has_output;
+    region_index_t first_output;                      // 0 without an output
+    region_index_t last_output;
+  } grant_t;
+
+  typedef struct packed {
+    slot_t         slot;
+    region_index_t index;
+  } region_key_t;
+
+  // One region as its readers see it.
+  typedef struct packed {
+    grant_t  grant;
+    region_t region;
+    addr_t   addr;                                    // device address
+  } region_view_t;
+
+  // ---- what passes between the parts ----
+
+  // A receive completion: a message in a buffer, or an immediate.
+  typedef struct packed {
+    logic        immediate;
+    logic        buffer;                              // which of the connection's receives was consumed
+    logic [31:0] length;                              // of the message
+    immdt_t      imm_data;
+  } arrival_t;
+
+  typedef struct packed {
+    slot_t slot;
+    logic  buffer;
+  } receive_t;
+
+  // A receive's buffer, and the buffer of a connection's answers.
+  function automatic addr_t receive_addr(addr_t ctrl_base, receive_t receive);
+    return ctrl_base + addr_t'(receive.slot) * addr_t'(CTRL_BYTES) + (receive.buffer ? addr_t'(MESSAGE_BYTES) : '0);
+  endfunction
+  function automatic addr_t answer_addr(addr_t ctrl_base, slot_t slot);
+    return ctrl_base + addr_t'(slot) * addr_t'(CTRL_BYTES) + addr_t'(RECEIVES * MESSAGE_BYTES);
+  endfunction
+
+  // Work for rpc_setup: answer a message, or free what a closed connection holds.
+  typedef struct packed {
+    logic        close;
+    slot_t       slot;
+    logic        held;                                // the connection has an extent and keys
+    logic        buffer;
+    logic [31:0] length;
+  } setup_job_t;
+
+  typedef struct packed {
+    logic  close;
+    slot_t slot;
+    logic  held;                                      // it has now
+    logic  failed;                                    // memory did not take the answer: the connection cannot go on
+  } setup_done_t;
+
+  // A call accepted for a socket.
+  typedef struct packed {
+    logic [3:0]     socket;
+    slot_t          slot;
+    function_code_t function_code;
+    logic [23:0]    user;
+  } call_t;
+
+  typedef struct packed {
+    slot_t      slot;
+    logic [6:0] code;
+  } result_t;
+
+  // 32 bits of a message, first byte in the most significant.
+  typedef struct packed {
+    logic [31:0] data;
+    logic        first;
+    logic        last;
+    logic        error;                               // memory answered the read with an error; with `last`
+  } word_t;
+
+  typedef struct packed {
+    addr_t       addr;
+    logic [10:0] length;                              // bytes, 1..MESSAGE_BYTES
+  } message_read_t;
+endpackage

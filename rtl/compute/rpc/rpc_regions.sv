@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The tables of regions (block RAM) and of grants, written by rpc_setup alone, read by READERS units in turn.
+// A read is answered 2 cycles after it is taken, one read a cycle; `view` belongs to the reader whose `view_valid` is high,
+// which must take it then. A slot is never read while it is written (rpc_connections sees to that).
+module rpc_regions
+  import memory_pkg::*;
+  import rpc_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter int unsigned MAX_REGIONS = 32,
+    parameter int unsigned READERS = 3
+) (
+    input  logic               clk,
+    input  logic               rst,
+    input  logic               region_write,
+    input  logic               grant_write,
+    input  region_key_t        write_key,   // for the grant: its slot
+    input  region_t            region,
+    input  grant_t             grant,
+    stream_if.sink             read[READERS],  // region_key_t
+    output logic [READERS-1:0] view_valid,
+    output region_view_t       view
+);
+  localparam int unsigned SLOT_W = $clog2(QPS);
+  localparam int unsigned INDEX_W = $clog2(MAX_REGIONS);
+  typedef logic [SLOT_W-1:0] slot_index_t;
+  typedef logic [SLOT_W+INDEX_W-1:0] region_addr_t;
+
+  function automatic region_addr_t region_addr(region_key_t key);
+    return {slot_index_t'(key.slot), INDEX_W'(key.index)};
+  endfunction
+
+  (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[QPS*2**INDEX_W];
+  (* ram_style = "distributed" *) logic [$bits(grant_t)-1:0] grants[QPS];
+
+  // Round robin over the readers.
+  logic [READERS-1:0] asked, chosen, later_q, asker_q;
+  region_key_t        keys[READERS];
+  for (genvar i = 0; i < READERS; i++) begin : g_reader
+    assign asked[i]      = read[i].valid;
+    assign keys[i]       = read[i].data;
+    assign read[i].ready = chosen[i];
+  end
+
+  function automatic logic [READERS-1:0] first(logic [READERS-1:0] x);
+    return x & (~x + 1'b1);
+  endfunction
+  wire [READERS-1:0] in_line = asked & later_q;
+  assign chosen = |in_line ? first(in_line) : first(asked);
+
+  region_key_t key;
+  always_comb begin
+    key = '0;
+    for (int unsigned i = 0; i < READERS; i++) if (chosen[i]) key |= keys[i];
+  end
+
+  region_t region_q;
+  grant_t  grant_q;
+  always_ff @(posedge clk) if (region_write) regions[region_addr(write_key)] <= region;
+  always_ff @(posedge clk) if (|chosen) region_q <= regions[region_addr(key)];
+  always_ff @(posedge clk) if (grant_write) grants[slot_index_t'(write_key.slot)] <= grant;
+  always_ff @(posedge clk) if (|chosen) grant_q <= grants[slot_index_t'(key.slot)];
+
+  always_ff @(posedge clk) begin
+    view <= '{grant: grant_q, region: region_q, addr: page_addr(grant_q.base + region_q.offset)};
+    if (rst) begin
+      asker_q    <= '0;
+      view_valid <= '0;
+      later_q    <= '0;
+    end else begin
+      asker_q    <= chosen;
+      view_valid <= asker_q;
+      if (|chosen) later_q <= ~(chosen | (chosen - 1'b1));
+    end
+  end
+endmodule

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Region set-up (NAAICE MRSP): reads an AAR, finds memory, registers the keys, writes and sends the A, or an ERR. Also frees
+// what a closed connection holds. One job at a time, in order.
+//
+//   AAR in 32-bit words -> table of regions with their offsets, one record each 6 cycles -> the connection's receive is posted
+//   again -> an earlier set-up is released -> one extent for all regions -> a key for each parameter, its advert written
+//   behind -> SEND, when the answer is visible in memory.
+//
+// An AAR whose head is right (type, count, length) replaces an earlier set-up, whatever comes of it; any other message
+// changes nothing. Cycles from job to SEND for n regions: 2 x memory latency + 6 n + n x (key latency + 9) + 2 x extents
+// passed + about 30.
+module rpc_setup
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import compute_pkg::*;
+  import rpc_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned QPS = 16,
+    parameter int unsigned MAX_REGIONS = 32,
+    parameter addr_t CTRL_BASE = '0,
+    parameter addr_t HEAP_BASE = '0,
+    parameter addr_t HEAP_SIZE = '0
+) (
+    input  logic         clk,
+    input  logic         rst,
+    stream_if.sink       job,           // setup_job_t
+    stream_if.source     done,          // setup_done_t
+    axi_if.master        mem,
+    stream_if.source     mr_cmd,        // mr_cmd_t
+    stream_if.sink       mr_rsp,        // mr_rsp_t
+    stream_if.source     wqe,           // rdma_wqe_t
+    output logic         region_write,  // to rpc_regions
+    output logic         grant_write,
+    output region_key_t  write_key,
+    output region_t      region,
+    output grant_t       grant,
+    stream_if.source     view_read,     // region_key_t
+    input  logic         view_valid,
+    input  region_view_t view,
+    output logic         granted,       // events
+    output logic         refused,
+    output logic         malformed,
+    output logic         idle
+);
+  localparam int unsigned HEAD_BYTES = $bits(mrsp_head_t) / 8;
+  localparam int unsigned REQUEST_BYTES = $bits(mrsp_request_t) / 8;
+  localparam int unsigned REQUEST_WORDS = REQUEST_BYTES / 4;
+  localparam int unsigned ADVERT_BYTES = $bits(mrsp_advert_t) / 8;
+  localparam int unsigned LONGEST = HEAD_BYTES + REQUEST_BYTES * MAX_REGIONS;
+
+  if (LONGEST > MESSAGE_BYTES) begin : g_bad_regions
+    $fatal(1, "rpc_setup: MAX_REGIONS does not fit a message buffer");
+  end
+
+  typedef enum logic [4:0] {
+    IDLE,
+    ASK,           // for the message
+    HEAD,
+    CHECK,         // count against length
+    RECORDS,
+    DRAIN,         // the rest of a message that is refused
+    REPOST,        // the receive
+    RELEASE,       // the keys, then the extent
+    RELEASE_KEYS,
+    FREE,
+    FREE_EXTENT,
+    FREED,
+    ALLOCATE,
+    ALLOCATE_EXTENT,
+    ADVERT_HEAD,
+    LOOK_UP,       // next region
+    LOOKED_UP,
+    REGISTER,
+    REGISTERED,
+    ADVERT,        // 4 words
+    ERR,
+    WRITTEN,       // answer on its way to memory
+    SEND,
+    DONE
+  } state_e;
+
+  state_e           state_q;
+  setup_job_t       job_q;
+  mrsp_head_t       head_q;
+  logic             head_ok_q;       // a well-formed AAR: an earlier set-up goes
+  logic [7:0]       err_q;           // code of the ERR; 0: none
+  logic             held_q;          // extent and keys
+  logic             failed_q;
+  logic [REQUEST_BYTES*8-33:0] record_q;  // the words of a record before its last
+  logic [2:0]       word_q;          // of the record, or of the advert
+  region_index_t    index_q;
+  logic             internal_q;      // the region before is internal
+  logic             misordered_q;    // a parameter behind an internal region, or memory failed
+  page_t            total_q;
+  grant_t           grant_q;
+  logic [7:0]       params_q;        // regions that are not internal
+  region_view_t     view_q;
+  logic [31:0]      rkey_q;
+
+  // ---- parts ----
+  stream_if #(.T(message_read_t)) read ();
+  stream_if #(.T(word_t)) word ();
+  stream_if #(.T(word_t)) write ();
+  stream_if #(.T(logic)) written ();
+  stream_if #(.T(extent_cmd_t)) extent_cmd ();
+  stream_if #(.T(extent_rsp_t)) extent_rsp ();
+
+  wire addr_t receive_at = receive_addr(CTRL_BASE, '{slot: job_q.slot, buffer: job_q.buffer});
+  wire addr_t answer_at = answer_addr(CTRL_BASE, job_q.slot);
+
+  rpc_messages #(.DATA_W(DATA_W)) messages (
+      .clk, .rst, .mem, .read, .word, .write, .write_addr(answer_at), .written
+  );
+  rpc_extents #(
+      .QPS(QPS),
+      .FIRST_PAGE(page_t'(HEAP_BASE >> PAGE_W)),
+      .PAGES(page_t'(HEAP_SIZE >> PAGE_W))
+  ) extents (.clk, .rst, .cmd(extent_cmd), .rsp(extent_rsp));
+
+  // ---- the message in ----
+  wire mrsp_request_t record = {record_q, word.data.data};
+  wire record_end = state_q == RECORDS && word.valid && word_q == 3'(REQUEST_WORDS - 1);
+  wire length_ok = job_q.length >= 32'(HEAD_BYTES + REQUEST_BYTES) && job_q.length <= 32'(MESSAGE_BYTES);
+  wire aar = head_q.msg_type == MRSP_AAR;
+  wire count_ok = head_q.count != '0 && head_q.count <= 8'(MAX_REGIONS);
+  wire lengths_agree = job_q.length == 32'(HEAD_BYTES) + 32'(head_q.count) * 32'(REQUEST_BYTES);
+
+  assign read.valid = state_q == ASK && length_ok;
+  assign read.data  = '{addr: receive_at, length: 11'(job_q.length)};
+  assign word.ready = state_q inside {HEAD, RECORDS, DRAIN};
+
+  assign region_write = record_end;
+  assign grant_write  = state_q == ADVERT_HEAD;
+  assign write_key    = '{slot: job_q.slot, index: index_q};
+  assign region = '{
+      input_: record.flags.input_ || record.flags.single_send,  // NAAICE: single send implies input
+      output_: record.flags.output_ && !record.flags.internal_,
+      internal_: record.flags.internal_,
+      offset: total_q,
+      size: record.size,
+      host_addr: record.host_addr,
+      host_rkey: record.host_rkey
+  };
+  assign grant = grant_q;
+
+  // ---- the answer out ----
+  wire mrsp_advert_t advert = '{addr: 64'(view_q.addr), rkey: rkey_q, size: view_q.region.size};
+  wire mrsp_head_t   a_head = '{msg_type: MRSP_A, count: params_q, pad: '0};
+  wire mrsp_head_t   err_head = '{msg_type: MRSP_ERR, count: err_q, pad: '0};
+  wire               last_advert = index_q == region_index_t'(params_q - 8'd1);
+
+  assign write.valid = state_q inside {ADVERT_HEAD, ADVERT, ERR};
+  always_comb begin
+    write.data = '{data: a_head, first: state_q != ADVERT, last: state_q == ERR, error: 1'b0};
+    if (state_q == ERR) write.data.data = err_head;
+    if (state_q == ADVERT) begin
+      write.data.data = advert[(3-32'(word_q[1:0]))*32+:32];
+      write.data.last = last_advert && word_q[1:0] == 2'd3;
+    end
+  end
+  assign written.ready = state_q == WRITTEN;
+
+  assign view_read.valid = state_q == LOOK_UP;
+  assign view_read.data  = '{slot: job_q.slot, index: index_q};
+
+  assign extent_cmd.valid = state_q inside {FREE, ALLOCATE};
+  assign extent_cmd.data  = '{free: state_q == FREE, slot: job_q.slot, pages: grant_q.pages};
+  assign extent_rsp.ready = state_q inside {FREE_EXTENT, ALLOCATE_EXTENT};
+
+  assign mr_cmd.valid = state_q inside {RELEASE, REGISTER};
+  always_comb begin
+    mr_cmd.data = '{
+        op: MR_DEREGISTER_QP,
+        qpn: slot_qpn(job_q.slot),
+        addr: view_q.addr,
+        length: view_q.region.size,
+        access: '{remote_write: 1'b1, default: '0},
+        rkey: '0
+    };
+    if (state_q == REGISTER) mr_cmd.data.op = MR_REGISTER;
+  end
+  assign mr_rsp.ready = state_q inside {RELEASE_KEYS, REGISTERED};
+
+  assign wqe.valid = state_q inside {REPOST, SEND};
+  always_comb begin
+    wqe.data            = '0;
+    wqe.data.opcode     = WR_RECV;
+    wqe.data.qpn        = slot_qpn(job_q.slot);
+    wqe.data.wr_id      = 16'(job_q.buffer);
+    wqe.data.local_addr = receive_at;
+    wqe.data.length     = 32'(MESSAGE_BYTES);
+    if (state_q == SEND) begin
+      wqe.data.opcode     = WR_SEND;
+      wqe.data.signaled   = 1'b1;
+      wqe.data.solicited  = 1'b1;
+      wqe.data.wr_id      = '0;
+      wqe.data.local_addr = answer_at;
+      wqe.data.length     = err_q != '0 ? 32'(HEAD_BYTES) : 32'(HEAD_BYTES) + 32'(params_q) * 32'(ADVERT_BYTES);
+    end
+  end
+
+  assign job.ready  = state_q == IDLE;
+  assign done.valid = state_q == DONE;
+  assign done.data  = '{close: job_q.close, slot: job_q.slot, held: held_q, failed: failed_q};
+  assign idle       = state_q == IDLE;
+
+  wire answered = state_q == SEND && wqe.ready;
+  assign granted   = answered && err_q == '0;
+  assign refused   = answered && err_q inside {MRSP_ERR_NO_MEMORY, MRSP_ERR_NO_KEYS};
+  assign malformed = answered && err_q inside {MRSP_ERR_MALFORMED, MRSP_ERR_TOO_MANY_REGIONS};
+
+  always_ff @(posedge clk) begin
+    unique case (state_q)
+      IDLE: begin
+        job_q        <= job.data;
+        held_q       <= job.data.held;
+        head_ok_q    <= 1'b0;
+        err_q        <= '0;
+        failed_q     <= 1'b0;
+        word_q       <= '0;
+        index_q      <= '0;
+        misordered_q <= 1'b0;
+        internal_q   <= 1'b0;
+        total_q      <= '0;
+        params_q     <= '0;
+        grant_q      <= '0;
+        if (job.valid) state_q <= !job.data.close ? ASK : job.data.held ? RELEASE : DONE;
+      end
+
+      // ---- the message in ----
+      ASK:
+      if (!length_ok) begin
+        err_q   <= MRSP_ERR_MALFORMED;
+        state_q <= REPOST;
+      end else if (read.ready) state_q <= HEAD;
+      HEAD: begin
+        head_q <= word.data.data;
+        if (word.valid) state_q <= CHECK;
+      end
+      CHECK: begin
+        head_ok_q <= aar && count_ok && lengths_agree;
+        state_q   <= aar && count_ok && lengths_agree ? RECORDS : DRAIN;
+        err_q     <= !aar || !lengths_agree || head_q.count == '0 ? MRSP_ERR_MALFORMED
+                   : !count_ok ? MRSP_ERR_TOO_MANY_REGIONS : '0;
+      end
+      RECORDS:
+      if (word.valid) begin
+        record_q <= {record_q[REQUEST_BYTES*8-65:0], word.data.data};
+        word_q   <= word_q + 1'b1;
+        if (record_end) begin
+          word_q       <= '0;
+          index_q      <= index_q + 1'b1;
+          total_q      <= total_q + pages_of(record.size);
+          internal_q   <= region.internal_;
+          params_q     <= params_q + 8'(!region.internal_);
+          misordered_q <= misordered_q || (internal_q && !region.internal_) || word.data.error;
+          grant_q.last <= index_q;
+          if (region.output_) begin
+            grant_q.has_output  <= 1'b1;
+            grant_q.last_output <= index_q;
+            if (!grant_q.has_output) grant_q.first_output <= index_q;
+          end
+          if (word.data.last) state_q <= REPOST;
+        end
+      end
+      DRAIN: if (word.valid && word.data.last) state_q <= REPOST;
+      REPOST: begin
+        if (err_q == '0 && (misordered_q || params_q == '0)) err_q <= MRSP_ERR_MALFORMED;
+        if (wqe.ready) state_q <= head_ok_q && held_q ? RELEASE : FREED;
+      end
+
+      // ---- what the connection held ----
+      RELEASE:      if (mr_cmd.ready) state_q <= RELEASE_KEYS;
+      RELEASE_KEYS: if (mr_rsp.valid) state_q <= FREE;
+      FREE:         if (extent_cmd.ready) state_q <= FREE_EXTENT;
+      FREE_EXTENT:
+      if (extent_rsp.valid) begin
+        held_q  <= 1'b0;
+        state_q <= FREED;
+      end
+      FREED: state_q <= job_q.close ? DONE : err_q != '0 ? ERR : ALLOCATE;
+
+      // ---- what it gets ----
+      ALLOCATE: begin
+        grant_q.pages <= total_q == '0 ? page_t'(1) : total_q;
+        if (extent_cmd.ready) state_q <= ALLOCATE_EXTENT;
+      end
+      ALLOCATE_EXTENT: begin
+        index_q      <= '0;
+        grant_q.base <= extent_rsp.data.base;
+        if (extent_rsp.valid) begin
+          held_q  <= extent_rsp.data.ok;
+          state_q <= extent_rsp.data.ok ? ADVERT_HEAD : ERR;
+          if (!extent_rsp.data.ok) err_q <= MRSP_ERR_NO_MEMORY;
+        end
+      end
+      ADVERT_HEAD: if (write.ready) state_q <= LOOK_UP;
+      LOOK_UP:     if (view_read.ready) state_q <= LOOKED_UP;
+      LOOKED_UP: begin
+        view_q <= view;
+        if (view_valid) state_q <= REGISTER;
+      end
+      REGISTER: if (mr_cmd.ready) state_q <= REGISTERED;
+      REGISTERED: begin
+        rkey_q <= mr_rsp.data.rkey;
+        if (mr_rsp.valid) begin
+          state_q <= mr_rsp.data.ok ? ADVERT : RELEASE;
+          if (!mr_rsp.data.ok) err_q <= MRSP_ERR_NO_KEYS;
+        end
+      end
+      ADVERT:
+      if (write.ready) begin
+        word_q <= word_q + 1'b1;
+        if (word_q == 3'd3) begin
+          word_q  <= '0;
+          index_q <= index_q + 1'b1;
+          state_q <= last_advert ? WRITTEN : LOOK_UP;
+        end
+      end
+
+      // ---- the answer out ----
+      ERR: if (write.ready) state_q <= WRITTEN;
+      WRITTEN: begin
+        failed_q <= written.data;
+        if (written.valid) state_q <= written.data ? DONE : SEND;
+      end
+      SEND: if (wqe.ready) state_q <= DONE;
+      DONE: if (done.ready) state_q <= IDLE;
+      default: state_q <= IDLE;
+    endcase
+    if (rst) state_q <= IDLE;
+  end
+
+  wire unused = &{1'b0, word.data.first, job_q.held, head_q.pad, record.requested_addr, record.flags.reserved, view_q};
+endmodule

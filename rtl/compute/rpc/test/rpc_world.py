@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What surrounds the RPC engine in its tests: callers on queue pairs, their transport, keys, memory and sockets.
+
+The models hold the engine to its duties as they go: queue depths, receives posted again before an answer leaves, keys of
+extents that do not overlap, no byte of memory changed outside of the control area.
+"""
+
+from __future__ import annotations
+
+import random
+import struct as binary
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import cocotb
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import RisingEdge
+from nacelle_tb.memory import AxiMemory
+from nacelle_tb.streams import StreamSink, StreamSource, start
+from nacelle_tb.svtypes import constant, struct
+
+QPS = 8
+SOCKETS = 2
+MAX_REGIONS = 32
+SQ_DEPTH = 32
+CTRL_BASE = 0
+CTRL_BYTES = constant("rpc_pkg::CTRL_BYTES")
+HEAP_BASE = 0x10000
+HEAP_SIZE = 0x60000
+PAGE = 4096
+FUNCTIONS = [(1, 2), (3, 9)]  # of socket 0, of socket 1
+
+INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8
+
+
+def _values(package: str, names: str) -> dict[str, int]:
+    return {name: constant(f"{package}::{name}") for name in names.split()}
+
+
+WR = _values("roce_pkg", "WR_RDMA_WRITE WR_RDMA_WRITE_WITH_IMM WR_SEND WR_RECV")
+WC = _values(
+    "roce_pkg", "WC_SUCCESS WC_WR_FLUSH_ERR WC_RETRY_EXC_ERR WC_SEND WC_RDMA_WRITE WC_RECV WC_RECV_RDMA_WITH_IMM"
+)
+MR = _values("roce_pkg", "MR_REGISTER MR_DEREGISTER_QP")
+CONN = _values("roce_pkg", "CONN_OPENED CONN_CLOSED")
+
+
+@dataclass
+class Region:
+    """One region of an AAR."""
+
+    flags: int
+    size: int
+    host_addr: int = 0
+    host_rkey: int = 0
+    requested: int = 0
+
+    def record(self) -> bytes:
+        head = (self.flags << 56 | self.requested).to_bytes(8, "big")
+        return head + binary.pack(">QII", self.host_addr, self.host_rkey, self.size)
+
+    @property
+    def pages(self) -> int:
+        return -(-self.size // PAGE)
+
+
+def aar(regions: list[Region], count: int | None = None, kind: int = 1) -> bytes:
+    """The message that asks for `regions`."""
+    return bytes([kind, len(regions) if count is None else count, 0, 0]) + b"".join(r.record() for r in regions)
+
+
+def regions(rng: random.Random, inputs: int, outputs: int, internal: int = 0, size: int = 300) -> list[Region]:
+    """Some regions with random host addresses."""
+    flags = [INPUT] * inputs + [OUTPUT] * outputs + [INTERNAL] * internal
+    return [
+        Region(f, rng.randrange(1, size), *((0, 0) if f & INTERNAL else (rng.getrandbits(64), rng.getrandbits(32)))) for f in flags
+    ]
+
+
+def parse_advert(message: bytes) -> list[tuple[int, int, int]]:
+    """(addr, rkey, size) of each region of an A."""
+    assert message[:2] == bytes([2, (len(message) - 4) // 16]) and message[2:4] == b"\0\0", message.hex()
+    return [binary.unpack_from(">QII", message, at) for at in range(4, len(message), 16)]
+
+
+@dataclass
+class Qp:
+    """A connection as the transport and the caller see it."""
+
+    qpn: int
+    receives: deque = field(default_factory=deque)  # wqes posted
+    waiting: deque = field(default_factory=deque)  # of the caller, until a receive is posted
+    unacknowledged: list = field(default_factory=list)  # sends
+    sent: deque = field(default_factory=deque)  # what the caller got: ("send", bytes, wqe), ("write", bytes, wqe)
+    keys: dict = field(default_factory=dict)  # rkey -> (addr, length)
+    acknowledge: bool = True  # the caller's transport answers
+    broken: bool = False
+    open: bool = False
+    granted: list = field(default_factory=list)  # the caller's view: (addr, rkey, size)
+
+
+@dataclass
+class Job:
+    """One call as a socket got it."""
+
+    socket: int
+    beats: list
+    window: tuple[int, int]
+    cycle: int
+
+    @property
+    def tag(self) -> int:
+        return self.beats[0].tag
+
+
+class World:
+    """Everything around the engine. `stall` is used on every port, `latency` is the memory's."""
+
+    def __init__(self, dut: SimHandleBase, stall: float = 0.0, latency: Any = (20, 40), keys: int = 1 << 16) -> None:
+        self.dut, self.stall = dut, stall
+        self.rng = random.Random(random.getrandbits(64))
+        self.memory = AxiMemory(dut, "mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall)
+        self.memory.content[:] = self.rng.randbytes(len(self.memory.content))
+        self.heap = self.memory.read(HEAP_BASE, HEAP_SIZE)  # the engine never writes there
+        self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall)
+        self.conn_done = StreamSink(dut, "conn_done", "logic", stall)
+        self.wqe = StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t", stall)
+        self.cqe = StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t", stall)
+        self.mr_cmd = StreamSink(dut, "mr_cmd", "roce_pkg::mr_cmd_t", stall)
+        self.mr_rsp = StreamSource(dut, "mr_rsp", "roce_pkg::mr_rsp_t", stall)
+        self.close = StreamSink(dut, "close", "roce_pkg::qpn_t", stall)
+        self.job = [StreamSink(dut, f"job{i}", "compute_pkg::job_t", stall) for i in range(SOCKETS)]
+        self.done = [StreamSource(dut, f"done{i}", "compute_pkg::done_t", stall) for i in range(SOCKETS)]
+        self.qps = {qpn: Qp(qpn) for qpn in range(2, 2 + QPS)}
+        self.jobs: deque[Job] = deque()
+        self.kernel: Callable[[Job], int | None] | None = None  # code of a result at once, None: the test ends it
+        self.kernel_cycles = (0, 30)
+        self.ack_cycles = (5, 60)
+        self.free_keys = keys
+        self.events = {name: 0 for name in struct("compute_pkg::rpc_events_t").fields}
+        self.cycle = 0
+        self.wqe_cycles: deque[int] = deque()
+
+    async def start(self) -> None:
+        """Resets the engine and lets the world turn."""
+        await start(self.dut)
+        for task in (self._clock(), self._transport(), self._protect(), *(self._socket(i) for i in range(SOCKETS))):
+            cocotb.start_soon(task)
+
+    # ---- surroundings ----
+
+    async def _clock(self) -> None:
+        kind = struct("compute_pkg::rpc_events_t")
+        while True:
+            await RisingEdge(self.dut.clk)
+            self.cycle += 1
+            word = int(self.dut.events.value)
+            if word:
+                for name, value in vars(kind.unpack(word)).items():
+                    self.events[name] += value
+
+    async def later(self, cycles: tuple[int, int]) -> None:
+        for _ in range(self.rng.randint(*cycles)):
+            await RisingEdge(self.dut.clk)
+
+    async def until(self, condition: Callable[[], Any], cycles: int = 20_000) -> None:
+        """Waits for `condition`, at most `cycles`."""
+        for _ in range(cycles):
+            if condition():
+                return
+            await RisingEdge(self.dut.clk)
+        raise AssertionError(f"nothing for {cycles} cycles")
+
+    async def settle(self, cycles: int = 20_000) -> None:
+        """Until the engine is idle, and stays so."""
+        quiet = 0
+        for _ in range(cycles):
+            await RisingEdge(self.dut.clk)
+            quiet = quiet + 1 if int(self.dut.idle.value) and not self.memory.outstanding() else 0
+            if quiet > 100:
+                assert self.memory.read(HEAP_BASE, HEAP_SIZE) == self.heap, "the engine wrote into regions"
+                return
+        raise AssertionError("never idle")
+
+    async def _transport(self) -> None:
+        while True:
+            wqe = await self.wqe.recv(timeout_cycles=1 << 30)
+            self.wqe_cycles.append(self.cycle)
+            qp = self.qps[wqe.qpn]
+            if not qp.open:
+                continue  # the QP is in RESET: dropped
+            if wqe.opcode == WR["WR_RECV"]:
+                qp.receives.append(wqe)
+                assert len(qp.receives) <= 2, "too many receives"
+                assert wqe.length == 1024
+                if qp.broken:
+                    self._flush(qp)
+                else:
+                    self._arrive(qp)
+                continue
+            assert qp.broken or qp.receives, "answered before a receive was posted again"
+            content = self.memory.read(wqe.local_addr, wqe.length)
+            qp.sent.append(("send" if wqe.opcode == WR["WR_SEND"] else "write", content, wqe))
+            qp.unacknowledged.append(wqe)
+            assert len(qp.unacknowledged) <= SQ_DEPTH, "send queue overrun"
+            if qp.broken:
+                self._flush(qp)
+            elif qp.acknowledge and wqe.signaled:
+                cocotb.start_soon(self._acknowledge_later(qp))
+
+    async def _acknowledge_later(self, qp: Qp) -> None:
+        await self.later(self.ack_cycles)
+        self.acknowledge(qp)
+
+    def acknowledge(self, qp: Qp) -> None:
+        """The caller's transport acknowledges everything."""
+        for wqe in qp.unacknowledged:
+            if wqe.signaled and qp.open:
+                opcode = WC["WC_SEND"] if wqe.opcode == WR["WR_SEND"] else WC["WC_RDMA_WRITE"]
+                self.cqe.send(status=WC["WC_SUCCESS"], opcode=opcode, qpn=qp.qpn, wr_id=wqe.wr_id)
+        qp.unacknowledged.clear()
+
+    def break_(self, qp: Qp, status: str = "WC_RETRY_EXC_ERR") -> None:
+        """The QP goes to the error state: everything posted comes back."""
+        qp.broken = True
+        first = WC[status]
+        for wqe in qp.unacknowledged:
+            self.cqe.send(status=first, opcode=WC["WC_RDMA_WRITE"], qpn=qp.qpn, wr_id=wqe.wr_id)
+            first = WC["WC_WR_FLUSH_ERR"]
+        qp.unacknowledged.clear()
+        self._flush(qp)
+
+    def _flush(self, qp: Qp) -> None:
+        for wqe in [*qp.unacknowledged, *qp.receives]:
+            opcode = WC["WC_RECV"] if wqe.opcode == WR["WR_RECV"] else WC["WC_RDMA_WRITE"]
+            self.cqe.send(status=WC["WC_WR_FLUSH_ERR"], opcode=opcode, qpn=qp.qpn, wr_id=wqe.wr_id)
+        qp.unacknowledged.clear()
+        qp.receives.clear()
+
+    def _arrive(self, qp: Qp) -> None:
+        """The caller's oldest message or immediate consumes a receive."""
+        while qp.waiting and qp.receives:
+            wqe, what = qp.receives.popleft(), qp.waiting.popleft()
+            if isinstance(what, bytes):
+                self.memory.write(wqe.local_addr, what)
+                opcode, length, imm = WC["WC_RECV"], len(what), 0
+            else:
+                opcode, length, imm = WC["WC_RECV_RDMA_WITH_IMM"], self.rng.randrange(1 << 20), what
+            self.cqe.send(
+                status=WC["WC_SUCCESS"], opcode=opcode, with_imm=opcode == WC["WC_RECV_RDMA_WITH_IMM"], solicited=1,
+                qpn=qp.qpn, wr_id=wqe.wr_id, byte_len=length, imm_data=imm,
+            )  # fmt: skip
+
+    async def _protect(self) -> None:
+        while True:
+            command = await self.mr_cmd.recv(timeout_cycles=1 << 30)
+            keys = self.qps[command.qpn].keys
+            await self.later((1, 6))
+            if command.op == MR["MR_DEREGISTER_QP"]:
+                self.free_keys += len(keys)
+                keys.clear()
+                self.mr_rsp.send(ok=1)
+                continue
+            assert command.op == MR["MR_REGISTER"]
+            access = command.access
+            assert (access.remote_write, access.remote_read, access.remote_atomic) == (1, 0, 0)
+            if not self.free_keys:
+                self.mr_rsp.send(ok=0)
+                continue
+            self.free_keys -= 1
+            end = command.addr + command.length
+            assert HEAP_BASE <= command.addr and end <= HEAP_BASE + HEAP_SIZE, "outside of the heap"
+            for qp in self.qps.values():
+                for addr, length in qp.keys.values():
+                    assert end <= addr or addr + length <= command.addr, "regions overlap"
+            rkey = self.rng.getrandbits(32)
+            keys[rkey] = (command.addr, command.length)
+            self.mr_rsp.send(ok=1, rkey=rkey)
+
+    def window(self, socket: int) -> tuple[int, int]:
+        """(base, size) that the socket may touch now."""
+        kind = struct("compute_pkg::window_t")
+        value = kind.unpack(int(self.dut.window.value) >> (socket * kind.width) & ((1 << kind.width) - 1))
+        return value.base, value.size
+
+    async def _socket(self, index: int) -> None:
+        while True:
+            beats = [await self.job[index].recv(timeout_cycles=1 << 30)]
+            cycle = self.cycle
+            while not beats[-1].last:
+                beats.append(await self.job[index].recv())
+            job = Job(index, beats, self.window(index), cycle)
+            base, size = job.window
+            assert all(base <= b.addr and b.addr + b.size <= base + size for b in beats), "job outside of its window"
+            self.jobs.append(job)
+            if self.kernel is not None:
+                await self.later(self.kernel_cycles)
+                code = self.kernel(job)
+                if code is not None:
+                    self.finish(job, code)
+
+    def finish(self, job: Job, code: int = 0) -> None:
+        """The kernel ends."""
+        self.done[job.socket].send(tag=job.tag, code=code)
+
+    # ---- what a caller does ----
+
+    async def open(self, qpn: int) -> Qp:
+        """A new connection."""
+        qp = self.qps[qpn]
+        assert not qp.keys
+        self.qps[qpn] = qp = Qp(qpn, open=True)
+        self.conn_event.send(event_=CONN["CONN_OPENED"], qpn=qpn)
+        assert await self.conn_done.recv() == 1
+        await self.until(lambda: len(qp.receives) == 2, 200)
+        return qp
+
+    async def close_(self, qp: Qp, timeout: int = 20_000) -> None:
+        """The caller is gone: the CM has reset the QP."""
+        qp.open = False
+        qp.waiting.clear()
+        self.conn_event.send(event_=CONN["CONN_CLOSED"], qpn=qp.qpn)
+        assert await self.conn_done.recv(timeout) == 1
+        assert not qp.keys, "keys of a closed connection"
+
+    def send(self, qp: Qp, what: bytes | int) -> None:
+        """The caller SENDs a message, or WRITEs with an immediate."""
+        qp.waiting.append(what)
+        self._arrive(qp)
+
+    async def reply(self, qp: Qp) -> tuple[str, bytes, Any]:
+        """What the caller gets next."""
+        await self.until(lambda: qp.sent)
+        return qp.sent.popleft()
+
+    async def answer(self, qp: Qp) -> bytes:
+        """The answer to a message."""
+        kind, content, wqe = await self.reply(qp)
+        assert kind == "send" and wqe.signaled and wqe.solicited
+        return content
+
+    async def set_up(self, qp: Qp, wanted: list[Region]) -> list[tuple[int, int, int]]:
+        """Asks for regions and checks the A against the keys that exist."""
+        self.send(qp, aar(wanted))
+        got = parse_advert(await self.answer(qp))
+        params = [r for r in wanted if not r.flags & INTERNAL]
+        assert [size for _, _, size in got] == [r.size for r in params]
+        assert {rkey: (addr, size) for addr, rkey, size in got} == qp.keys
+        qp.granted = got
+        return got
+
+    async def refused(self, qp: Qp, message: bytes, code: int) -> None:
+        """Sends a message that must be refused."""
+        self.send(qp, message)
+        assert await self.answer(qp) == bytes([0, code, 0, 0])
+
+    async def result(self, qp: Qp, wanted: list[Region], got: list[tuple[int, int, int]], code: int = 0) -> None:
+        """The answer of a call: every output, whole, in order; the last with the code."""
+        outputs = [i for i, r in enumerate(wanted) if r.flags & OUTPUT and not r.flags & INTERNAL]
+        if code or not outputs:
+            target = wanted[outputs[0] if outputs else 0]
+            expected = [(target.host_addr, target.host_rkey, 0, None)]
+        else:
+            expected = [(wanted[i].host_addr, wanted[i].host_rkey, wanted[i].size, got[i][0]) for i in outputs]
+        for n, (host_addr, host_rkey, size, addr) in enumerate(expected):
+            last = n == len(expected) - 1
+            kind, content, wqe = await self.reply(qp)
+            assert kind == "write"
+            assert (wqe.remote_addr, wqe.rkey, wqe.length) == (host_addr, host_rkey, size)
+            assert wqe.opcode == WR["WR_RDMA_WRITE_WITH_IMM" if last else "WR_RDMA_WRITE"]
+            assert (wqe.signaled, wqe.solicited) == (int(last), int(last))
+            if last:
+                assert wqe.imm_data == code << 8
+            if addr is not None:
+                assert wqe.local_addr == addr and content == self.memory.read(addr, size)
