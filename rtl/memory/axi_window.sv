@@ -35,6 +35,10 @@ module axi_window
   typedef logic [ADDR_W-PAGE_W:0] page_t;   // one bit more: the end of memory has a number too
   typedef logic [COUNT_W-1:0]     count_t;
   typedef struct packed {
+    logic [ADDR_W-PAGE_W-1:0] page;
+    logic [PAGE_W-LANE_W-1:0] in_page;
+  } beat_t;                                 // which beat of memory
+  typedef struct packed {
     logic            inside_;
     logic [ID_W-1:0] id;
     addr_t           addr;
@@ -46,15 +50,14 @@ module axi_window
   assign end_page   = first_page + page_t'(window.size[ADDR_W-1:PAGE_W]);
 
   // An AXI burst lies in one page; one that does not is refused too.
-  function automatic logic is_inside(addr_t addr, logic [7:0] len, page_t from, page_t to);
+  function automatic logic is_inside(beat_t beat, logic [7:0] len, page_t from, page_t to);
     logic [PAGE_W:0] last_beat;
-    last_beat = (PAGE_W + 1)'(addr[PAGE_W-1:LANE_W]) + (PAGE_W + 1)'(len);
-    return page_t'(addr[ADDR_W-1:PAGE_W]) >= from && page_t'(addr[ADDR_W-1:PAGE_W]) < to
-        && last_beat < (PAGE_W + 1)'(1 << (PAGE_W - LANE_W));
+    last_beat = (PAGE_W + 1)'(beat.in_page) + (PAGE_W + 1)'(len);
+    return page_t'(beat.page) >= from && page_t'(beat.page) < to && last_beat < (PAGE_W + 1)'(1 << (PAGE_W - LANE_W));
   endfunction
 
   // ---- read ----
-  request_t   ar_q;
+  request_t   ar_q, ar_d;
   logic       ar_valid_q, ar_load, ar_done, ar_refusing, reads_full;
   count_t     reads_q;
   logic [7:0] refused_beat_q;
@@ -78,13 +81,13 @@ module axi_window
   assign socket.rlast  = ar_refusing ? refused_beat_q == ar_q.len : mem.rlast;
   assign mem.rready    = decouple || socket.rready;
 
+  assign ar_d = '{
+      inside_: is_inside(socket.araddr[ADDR_W-1:LANE_W], socket.arlen, first_page, end_page),
+      id: socket.arid, addr: socket.araddr, len: socket.arlen
+  };
+
   always_ff @(posedge clk) begin
-    if (ar_load) begin
-      ar_q <= '{
-          inside_: is_inside(socket.araddr, socket.arlen, first_page, end_page),
-          id: socket.arid, addr: socket.araddr, len: socket.arlen
-      };
-    end
+    if (ar_load) ar_q <= ar_d;
     if (rst) begin
       ar_valid_q     <= 1'b0;
       reads_q        <= '0;
@@ -109,12 +112,10 @@ module axi_window
   stream_if #(.T(logic [7:0])) owed ();      // length of each burst whose data is not through yet
   stream_fifo #(.T(logic [7:0]), .DEPTH(OUTSTANDING)) owed_data (.clk, .rst, .in(owed_in), .out(owed), .empty());
 
-  always_comb begin
-    aw_d = '{
-        inside_: is_inside(socket.awaddr, socket.awlen, first_page, end_page),
-        id: socket.awid, addr: socket.awaddr, len: socket.awlen
-    };
-  end
+  assign aw_d = '{
+      inside_: is_inside(socket.awaddr[ADDR_W-1:LANE_W], socket.awlen, first_page, end_page),
+      id: socket.awid, addr: socket.awaddr, len: socket.awlen
+  };
 
   assign writes_full = writes_q[COUNT_W-1];
   assign aw_refusing = aw_valid_q && !aw_q.inside_ && writes_q == '0;
@@ -164,7 +165,7 @@ module axi_window
   end
 
   always_ff @(posedge clk) begin
-    read_violation  <= !rst && ar_load && !is_inside(socket.araddr, socket.arlen, first_page, end_page);
+    read_violation  <= !rst && ar_load && !ar_d.inside_;
     write_violation <= !rst && aw_load && !aw_d.inside_;
   end
 

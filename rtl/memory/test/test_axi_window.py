@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""axi_window: nothing outside of the window is touched; refusals keep the order; cutting off leaves nothing behind."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, run
+from nacelle_tb.memory import SLVERR, AxiDriver, AxiMemory
+from nacelle_tb.streams import start, wait_cycles
+from nacelle_tb.svtypes import struct
+
+SIZE = 1 << 16
+BASE, END = 0x3000, 0x6000
+
+
+class Bench:
+    def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
+        self.dut = dut
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.memory.write(0, random.randbytes(SIZE))
+        self.socket = AxiDriver(dut, "socket", stall)
+        dut.decouple.value = 0
+        dut.window.value = struct("compute_pkg::window_t").pack(base=BASE, size=END - BASE)
+        self.violations = [0, 0]
+        cocotb.start_soon(self._count())
+
+    async def _count(self) -> None:
+        while True:
+            await RisingEdge(self.dut.clk)
+            self.violations[0] += int(self.dut.read_violation.value)
+            self.violations[1] += int(self.dut.write_violation.value)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def only_the_window_is_reached(dut, stall: float) -> None:
+    bench = Bench(dut, stall)
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    expected = bytearray(bench.memory.content)
+    want_reads, refused = [], [0, 0]
+    for _ in range(120):
+        addr = random.choice([BASE, END, BASE + 4096, 0, random.randrange(0, SIZE, step)]) + random.choice([0, -step])
+        addr = max(addr, 0)
+        beats = random.randint(1, min(8, (4096 - addr % 4096) // step))
+        good = BASE <= addr and addr + beats * step <= END
+        ident = random.randrange(4)
+        if random.random() < 0.4:
+            assert [await bench.socket.read_result() for _ in want_reads] == want_reads
+            want_reads.clear()
+            data = random.randbytes(beats * step)
+            bench.socket.write(addr, data, ident)
+            if good:
+                expected[addr : addr + len(data)] = data
+            refused[1] += not good
+            await bench.socket.writes_answered()
+            assert bench.socket.write_errors == refused[1]
+        else:
+            bench.socket.read(addr, beats, ident)
+            refused[0] += not good
+            data = bytes(expected[addr : addr + beats * step]) if good else b"\xff" * beats * step
+            want_reads.append((ident, data, 0 if good else SLVERR))
+    assert [await bench.socket.read_result() for _ in want_reads] == want_reads
+    assert bench.memory.content == expected
+    await wait_cycles(dut, 3)
+    assert bench.violations == refused
+    assert int(dut.idle.value)
+
+
+@cocotb.test()
+async def refused_writes_keep_their_place(dut) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    before = bytes(bench.memory.content)
+    for addr in (BASE, 0, BASE + step, END - step, END, SIZE):
+        bench.socket.write(addr, bytes(2 * step) if addr < END - step else bytes(step))
+    await bench.socket.writes_answered()
+    assert bench.socket.write_errors == 3
+    assert bench.memory.content[:BASE] == before[:BASE] and bench.memory.content[END:] == before[END:]
+    bench.socket.write(END - step, bytes(2 * step))  # begins inside, crosses the page
+    bench.socket.read(BASE - step, 2)
+    await bench.socket.writes_answered()
+    assert (await bench.socket.read_result())[2] == SLVERR
+    assert bench.socket.write_errors == 4
+    assert bench.memory.content[END:] == before[END:]
+
+
+@cocotb.test()
+async def closed_window_lets_nothing_through(dut) -> None:
+    bench = Bench(dut)
+    dut.window.value = 0
+    await start(dut)
+    bench.socket.read(0, 1)
+    bench.socket.write(0, bytes(bench.memory.bytes_per_beat))
+    await bench.socket.writes_answered()
+    assert (await bench.socket.read_result())[2] == SLVERR
+    assert bench.memory.stats.read_beats == bench.memory.stats.write_beats == 0
+
+
+@cocotb.test()
+async def one_beat_a_cycle(dut) -> None:
+    bench = Bench(dut, latency=20)
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    for i in range(40):
+        bench.socket.write(BASE + i * step, bytes(step))
+        bench.socket.read(BASE + i * step, 1)
+    await bench.socket.writes_answered()
+    for _ in range(40):
+        await bench.socket.read_result()
+    for cycles in (bench.memory.stats.write_beat_cycles, bench.memory.stats.read_beat_cycles):
+        assert cycles[-1] - cycles[0] == len(cycles) - 1 == 39
+
+
+@cocotb.test()
+@cocotb.parametrize(cut=range(3, 40, 4))
+async def cut_off_in_the_middle(dut, cut: int) -> None:
+    bench = Bench(dut, stall=0.3, latency=(1, 20))
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    before = bytes(bench.memory.content)
+    for i in range(8):
+        bench.socket.write(BASE + 4 * i * step, bytes(4 * step))
+        bench.socket.read(BASE + 4 * i * step, 4)
+        bench.socket.read(0, 2)
+    await wait_cycles(dut, cut)
+    await FallingEdge(dut.clk)
+    dut.decouple.value = 1
+    for driver in (bench.socket._aw, bench.socket._w, bench.socket._ar):  # the kernel dies
+        driver._queue.clear()
+        driver.stall = 1.0
+    bench.socket._b.stall = bench.socket._r.stall = 1.0
+    for _ in range(400):
+        await RisingEdge(dut.clk)
+        if int(dut.idle.value):
+            break
+    assert int(dut.idle.value), "still something under way"
+    assert bench.memory.outstanding() == 0 and not bench.memory._early
+    assert bench.memory.content[:BASE] == before[:BASE] and bench.memory.content[END:] == before[END:]
+    for i in range(8 * 4):  # each beat whole or untouched
+        at = BASE + i * step
+        assert bench.memory.read(at, step) in (bytes(step), before[at : at + step])
+
+
+@pytest.mark.parametrize("width", [64, 512])
+def test_axi_window(width: int) -> None:
+    run(
+        "axi_window",
+        __file__,
+        params={"DATA_W": width},
+        ports={
+            "window": Plain("input", "compute_pkg::window_t"),
+            "decouple": Plain("input", "logic"),
+            "socket": AxiSlave(width),
+            "mem": AxiMaster(width),
+            "read_violation": Plain("output", "logic"),
+            "write_violation": Plain("output", "logic"),
+            "idle": Plain("output", "logic"),
+        },
+    )
