@@ -39,14 +39,15 @@ module roce_qp_rx
   logic   pending_q, held_valid_q, forward_q;
   slot_t  held_slot_q;
   qp_rx_t held_q, stored_q;
-  logic [SLOT_W:0] init_q;             // QPs put into RX_RESET so far
+  logic   ready_q;
+  slot_t  init_q;                      // the next QP to put into RX_RESET
 
-  assign ready = init_q == (SLOT_W + 1)'(QPS);
+  assign ready = ready_q;
   assign state = forward_q ? held_q : stored_q;
   assign view  = views[slot_t'(view_slot)];
 
   wire        store      = pending_q || !ready;
-  wire slot_t store_slot = ready ? held_slot_q : slot_t'(init_q);
+  wire slot_t store_slot = ready ? held_slot_q : init_q;
   wire qp_rx_t store_state = ready ? held_q : '0;
 
   always_ff @(posedge clk) stored_q <= states[slot_t'(read_slot)];
@@ -63,7 +64,9 @@ module roce_qp_rx
       held_valid_q <= 1'b1;
     end
     if (!ready) init_q <= init_q + 1'b1;
+    if (init_q == slot_t'(QPS - 1)) ready_q <= 1'b1;
     if (rst) begin
+      ready_q      <= 1'b0;
       pending_q    <= 1'b0;
       held_valid_q <= 1'b0;
       init_q       <= '0;

@@ -47,9 +47,8 @@ module roce_qp_rx_queue
 
   // ---- post ----
   rdma_wqe_t   wqe_q;
-  logic        valid_q, exists_q, rejected_q;
+  logic        valid_q, exists_q;
   qp_slot_t    slot_q;
-  rdma_cqe_t   reject_q;
   rq_pointer_t posted;                     // the QP's tail
   wc_status_e  status;
 
@@ -68,13 +67,15 @@ module roce_qp_rx_queue
     else status = WC_SUCCESS;
   end
 
-  wire step   = !rejected_q || reject.ready;
-  wire accept = valid_q && step && status == WC_SUCCESS;
+  stream_if #(.T(rdma_cqe_t)) refused ();
+  stream_slice #(.T(rdma_cqe_t)) slice (.clk, .rst, .in(refused), .out(reject));
 
-  assign post.ready   = step;
-  assign reject.valid = rejected_q;
-  assign reject.data  = reject_q;
-  assign idle         = !post.valid && !valid_q && !rejected_q;
+  wire accept = valid_q && refused.ready && status == WC_SUCCESS;
+
+  assign refused.valid = valid_q && status != WC_SUCCESS;
+  assign refused.data  = '{status: status, opcode: WC_RECV, qpn: wqe_q.qpn, wr_id: wqe_q.wr_id, default: '0};
+  assign post.ready    = refused.ready;
+  assign idle          = !post.valid && !valid_q && !reject.valid;
 
   always_ff @(posedge clk) if (accept) begin
     rings[ring_addr_t'({slot_t'(slot_q), place_t'(posted)})] <= {wqe_q.local_addr, wqe_q.length, wqe_q.wr_id};
@@ -82,21 +83,12 @@ module roce_qp_rx_queue
   always_ff @(posedge clk) if (accept) tails[slot_t'(slot_q)] <= posted + 1'b1;
 
   always_ff @(posedge clk) begin
-    if (step) begin
-      valid_q    <= post.valid;
-      rejected_q <= valid_q && status != WC_SUCCESS;
-    end
-    if (step && post.valid) begin
+    if (refused.ready) valid_q <= post.valid;
+    if (refused.ready && post.valid) begin
       wqe_q    <= offered;
       slot_q   <= qp_slot_t'(offered_index);
       exists_q <= offered_index < qpn_t'(QPS);
     end
-    if (step && valid_q) begin
-      reject_q <= '{status: status, opcode: WC_RECV, qpn: wqe_q.qpn, wr_id: wqe_q.wr_id, default: '0};
-    end
-    if (rst) begin
-      valid_q    <= 1'b0;
-      rejected_q <= 1'b0;
-    end
+    if (rst) valid_q <= 1'b0;
   end
 endmodule

@@ -72,6 +72,7 @@ module roce_responder_complete
   wire reports        = head.completes || head.answers;
   wire confirmed      = !head.write || done.valid;
   wire may_report     = !reports || outcome.ready;
+  wire own            = waiting.valid && confirmed && reports;
   wire leaves         = waiting.valid && confirmed && may_report;
   wire refused_now    = head.write && result.error;
   wire failed_before  = failed[slot];
@@ -89,7 +90,6 @@ module roce_responder_complete
   stream_fifo #(.T(qpn_t), .DEPTH(2 ** SLOT_W)) faults (.clk, .rst, .in(refused), .out(fault), .empty(faults_empty));
 
   // ---- outcomes; a receive that was rejected takes a free cycle ----
-  wire own = leaves && reports;
   always_comb begin
     outcome.valid = own || reject.valid;
     outcome.data  = '{answers: head.answers, answer: head.answer, cqe: head.cqe};

@@ -33,56 +33,81 @@ module roce_responder_decide
   localparam logic [31:0] MESSAGE_MAX = 32'h8000_0000;  // bytes (IBTA 9.7.7)
 
   // ---- check ----
+  typedef enum logic [1:0] {
+    FROM_STATE,                            // a message in progress
+    FROM_RECEIVE,
+    FROM_RETH
+  } length_from_e;
+
   typedef struct packed {
-    logic        peer;                     // comes from the QP's peer
-    logic        expected;
-    logic        duplicate;
-    logic        current;                  // a request that is next in turn
-    logic        sequence_;                // opcode fits what went before
-    logic        length;                   // payload length fits path MTU and form, message length the standard's limit
-    logic        takes_receive;
-    logic        no_receive;
-    logic [32:0] offset;                   // of the message after this packet
+    logic         peer;                    // comes from the QP's peer
+    logic         duplicate;
+    logic         ahead;
+    logic         current;                 // a request that is next in turn
+    logic         invalid;                 // opcode unknown, or does not fit what went before
+    logic         no_receive;              // needs one, but none is posted
+    logic         bad_length;              // payload against path MTU and form, message against the standard's limit
+    logic         checked;                 // begins a WRITE that the access check must allow
+    length_from_e length_from;
+    logic [32:0]  offset;                  // of the message after this packet
   } checks_t;
 
   checks_t checks_d, checks;
-  logic [12:0] mtu;
+  logic [15:0] mtu;
   logic [31:0] offset_before;
+  logic        check_is_send, check_is_write, takes_receive;
 
-  assign mtu           = mtu_bytes(check_state.path_mtu);
-  assign offset_before = check_packet.first ? '0 : check_state.offset;
+  assign mtu            = 16'(mtu_bytes(check_state.path_mtu));
+  assign offset_before  = check_packet.first ? '0 : check_state.offset;
+  assign check_is_send  = check_packet.kind == RC_SEND;
+  assign check_is_write = check_packet.kind == RC_WRITE;
+  assign takes_receive  = check_is_send ? check_packet.first : check_is_write && check_packet.with_imm;
 
   always_comb begin
     checks_d.peer      = check_packet.src_ip == check_state.dst_ip;
-    checks_d.expected  = check_packet.psn == check_state.epsn;
     checks_d.duplicate = psn_before(check_packet.psn, check_state.epsn);
+    checks_d.ahead     = check_packet.psn != check_state.epsn;
     checks_d.current   = check_op == OP_PACKET && check_exists && check_state.state == RX_READY && checks_d.peer
-                         && checks_d.expected && check_packet.kind inside {RC_SEND, RC_WRITE, RC_UNSUPPORTED};
-    checks_d.sequence_ = check_state.message == (
-        check_packet.first ? MESSAGE_NONE : check_packet.kind == RC_SEND ? MESSAGE_SEND : MESSAGE_WRITE);
-    if (!check_packet.last) checks_d.length = check_packet.payload_length == 16'(mtu);
-    else checks_d.length = check_packet.payload_length <= 16'(mtu) && (check_packet.first || check_packet.payload_length != '0);
-    if (check_packet.kind == RC_WRITE && check_packet.first && check_packet.reth.dmalen > MESSAGE_MAX) checks_d.length = 1'b0;
-    checks_d.takes_receive = check_packet.kind == RC_SEND ? check_packet.first
-                             : check_packet.kind == RC_WRITE && check_packet.with_imm;
-    checks_d.no_receive    = check_state.rq_head == check_tail;
-    checks_d.offset        = 33'(offset_before) + 33'(check_packet.payload_length);
+                         && !checks_d.ahead && check_packet.kind inside {RC_SEND, RC_WRITE, RC_UNSUPPORTED};
+
+    checks_d.invalid = check_packet.kind == RC_UNSUPPORTED || check_state.message != (
+        check_packet.first ? MESSAGE_NONE : check_is_send ? MESSAGE_SEND : MESSAGE_WRITE);
+    checks_d.no_receive = takes_receive && check_state.rq_head == check_tail;
+    if (check_packet.last) begin
+      checks_d.bad_length = check_packet.payload_length > mtu || (!check_packet.first && check_packet.payload_length == '0);
+    end else begin
+      checks_d.bad_length = check_packet.payload_length != mtu;
+    end
+    if (check_is_write && check_packet.first && check_packet.reth.dmalen > MESSAGE_MAX) checks_d.bad_length = 1'b1;
+
+    checks_d.checked     = check_is_write && check_packet.first && check_packet.reth.dmalen != '0;
+    checks_d.length_from = !check_packet.first ? FROM_STATE : check_is_send ? FROM_RECEIVE : FROM_RETH;
+    checks_d.offset      = 33'(offset_before) + 33'(check_packet.payload_length);
   end
 
   always_ff @(posedge clk) begin
-    checks <= checks_d;
+    checks    <= checks_d;
     old_state <= check_state;
   end
 
   // ---- decide ----
-  wire is_send       = packet.kind == RC_SEND;
-  wire no_receive    = checks.takes_receive && checks.no_receive;
-  wire [31:0] length = !packet.first ? old_state.length : is_send ? receive.length : packet.reth.dmalen;
-  wire beyond        = checks.offset > 33'(length);
-  wire complete      = checks.offset == 33'(length);
-  // A WRITE is exactly as long as its RETH says, and a LAST has at least one byte.
-  wire wrong_length  = beyond || packet.last != complete;
-  wire denied        = packet.kind == RC_WRITE && packet.first && packet.reth.dmalen != '0 && !granted;
+  wire  is_send = packet.kind == RC_SEND;
+  wire  denied  = checks.checked && !granted;
+  logic [31:0] length;
+  logic        beyond, wrong_sum, refused;
+
+  always_comb begin
+    unique case (checks.length_from)
+      FROM_RECEIVE: length = receive.length;
+      FROM_RETH:    length = packet.reth.dmalen;
+      default:      length = old_state.length;
+    endcase
+    beyond    = checks.offset > 33'(length);
+    // A WRITE is exactly as long as its RETH says, and its LAST has at least one byte.
+    wrong_sum = beyond || (!is_send && packet.last != (checks.offset == 33'(length)));
+    // Fatal for the QP.
+    refused   = checks.current && (checks.invalid || (!checks.no_receive && (checks.bad_length || denied || wrong_sum)));
+  end
 
   always_comb begin
     if (op != OP_PACKET) verdict = op == OP_FAULT && old_state.state == RX_READY ? VERDICT_FAULT : VERDICT_NONE;
@@ -92,25 +117,27 @@ module roce_responder_decide
     else if (packet.kind == RC_ACK) verdict = VERDICT_ACK;
     else if (packet.kind == RC_RESPONSE) verdict = VERDICT_GHOST;
     else if (checks.duplicate) verdict = VERDICT_DUPLICATE;
-    else if (!checks.expected) verdict = old_state.nak_sent ? VERDICT_AHEAD_AGAIN : VERDICT_AHEAD;
-    else if (!checks.sequence_ || packet.kind == RC_UNSUPPORTED) verdict = VERDICT_INVALID;
-    else if (no_receive) verdict = VERDICT_NO_RECEIVE;
-    else if (!checks.length) verdict = VERDICT_INVALID;
+    else if (checks.ahead) verdict = old_state.nak_sent ? VERDICT_AHEAD_AGAIN : VERDICT_AHEAD;
+    else if (checks.invalid) verdict = VERDICT_INVALID;
+    else if (checks.no_receive) verdict = VERDICT_NO_RECEIVE;
+    else if (checks.bad_length) verdict = VERDICT_INVALID;
     else if (denied) verdict = VERDICT_ACCESS;
-    else if (is_send) verdict = beyond ? VERDICT_TOO_LONG : VERDICT_ACCEPT;
-    else verdict = wrong_length ? VERDICT_INVALID : VERDICT_ACCEPT;
+    else if (wrong_sum) verdict = is_send ? VERDICT_TOO_LONG : VERDICT_INVALID;
+    else verdict = VERDICT_ACCEPT;
   end
 
   // A request that is next in turn moves everything on, unless it must come again. If it is refused for good the QP is in
-  // error, and what else its state says does not matter any more: so only `state` waits for the verdict.
-  wire advance = checks.current && !no_receive;
+  // error, and what else its state says does not matter any more: so only `state` waits for the slow checks.
+  wire advance    = checks.current && !checks.no_receive;
+  wire consumes   = is_send ? packet.first : packet.with_imm;
+  wire asks_again = checks.current ? checks.no_receive : verdict == VERDICT_AHEAD;
 
   always_comb begin
     new_state = old_state;
     unique case (op)
       OP_PACKET: begin
-        if (verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG}) new_state.state = RX_ERROR;
-        if (verdict inside {VERDICT_AHEAD, VERDICT_NO_RECEIVE}) new_state.nak_sent = 1'b1;
+        if (refused) new_state.state = RX_ERROR;
+        if (asks_again) new_state.nak_sent = 1'b1;
         if (advance) begin
           new_state.epsn     = old_state.epsn + 1'b1;
           new_state.nak_sent = 1'b0;
@@ -121,7 +148,7 @@ module roce_responder_decide
             new_state.base   = is_send ? receive.addr : addr_t'(packet.reth.va);
             new_state.length = length;
           end
-          if (checks.takes_receive) begin
+          if (consumes) begin
             new_state.wr_id   = receive.wr_id;
             new_state.rq_head = old_state.rq_head + 1'b1;
           end
