@@ -158,7 +158,6 @@ module roce_engine
   axis_if #(.DATA_W(DATA_W)) read_data ();
 
   roce_requester #(
-      .DATA_W  (DATA_W),
       .QPS     (QPS),
       .SQ_DEPTH(SQ_DEPTH),
       .CLOCK_HZ(CLOCK_HZ)

@@ -18,15 +18,19 @@ _PACKAGES = [
     "roce/roce_pkg.sv",
     "roce/roce_rx_pkg.sv",
     "roce/cm_pkg.sv",
+    "roce/roce_requester_pkg.sv",
     "compute/compute_pkg.sv",
     "compute/rpc/rpc_pkg.sv",
     "shell/shell_pkg.sv",
 ]
+# Made from the register map and the packages above (rtl/control/generate.py).
+_GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]
 
 
 def packages() -> list[Path]:
     """All packages that exist, in dependency order."""
-    return [RTL / name for name in _PACKAGES if (RTL / name).exists()]
+    named = [RTL / name for name in _PACKAGES] + [GENERATED / name for name in _GENERATED_PACKAGES]
+    return [path for path in named if path.exists()]
 
 
 def module_dirs() -> list[Path]:

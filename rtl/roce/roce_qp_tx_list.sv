@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// QPs that wait for service, each listed once, in the order in which they were named: a round robin without a scan.
+// Naming a QP that is listed already has no effect. A QP is off the list from the cycle in which it is taken, so news that
+// come while it is served list it again and are not lost.
+// N streams name QPs, lower ones first; one is taken a cycle. Latency 2 cycles. Never full: it has room for every QP.
+module roce_qp_tx_list
+  import roce_requester_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter int unsigned N = 2
+) (
+    input  logic      clk,
+    input  logic      rst,
+    stream_if.sink    in[N],   // qp_index_t
+    stream_if.source  out,     // qp_index_t
+    output logic      empty
+);
+  localparam int unsigned INDEX_W = $clog2(QPS);
+  typedef logic [INDEX_W-1:0] short_t;
+
+  logic [N-1:0] valid, grant;
+  qp_index_t    data[N];
+  for (genvar i = 0; i < N; i++) begin : g_in
+    assign valid[i]    = in[i].valid;
+    assign data[i]     = in[i].data;
+    assign in[i].ready = grant[i];
+  end
+  assign grant = valid & (~valid + 1'b1);
+
+  short_t named;
+  always_comb begin
+    named = '0;
+    for (int unsigned i = 0; i < N; i++) if (grant[i]) named |= short_t'(data[i]);
+  end
+
+  logic [QPS-1:0] listed_q;
+  stream_if #(.T(short_t)) push ();
+  stream_if #(.T(short_t)) pop ();
+  stream_fifo #(
+      .T(short_t),
+      .DEPTH(QPS)
+  ) fifo (
+      .clk,
+      .rst,
+      .in (push),
+      .out(pop),
+      .empty
+  );
+
+  assign push.valid = |valid && !listed_q[named];
+  assign push.data  = named;
+  assign out.valid  = pop.valid;
+  assign out.data   = qp_index_t'(pop.data);
+  assign pop.ready  = out.ready;
+
+  always_ff @(posedge clk) begin
+    if (rst) listed_q <= '0;
+    else begin
+      if (push.valid) listed_q[named] <= 1'b1;
+      if (pop.valid && pop.ready) listed_q[pop.data] <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk) if (!rst) assert (!push.valid || push.ready);
+endmodule

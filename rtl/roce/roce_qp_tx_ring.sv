@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Rings of all QPs in one block RAM: SQ_DEPTH words a QP, found by QP and count of the work request.
+// One write and one read a cycle; a word read is on `read_data` one cycle after `read`, until the next read.
+module roce_qp_tx_ring
+  import roce_requester_pkg::*;
+#(
+    parameter type T = logic,
+    parameter int unsigned QPS = 16,
+    parameter int unsigned SQ_DEPTH = 32
+) (
+    input  logic      clk,
+    input  logic      write,
+    input  qp_index_t write_index,
+    input  sq_count_t write_count,
+    input  T          write_data,
+    input  logic      read,
+    input  qp_index_t read_index,
+    input  sq_count_t read_count,
+    output T          read_data
+);
+  localparam int unsigned INDEX_W = $clog2(QPS);
+  localparam int unsigned SLOT_W = $clog2(SQ_DEPTH);
+
+  (* ram_style = "block" *) logic [$bits(T)-1:0] words[QPS*SQ_DEPTH];
+  logic [$bits(T)-1:0] read_q;
+
+  always_ff @(posedge clk) begin
+    if (write) words[{write_index[INDEX_W-1:0], write_count[SLOT_W-1:0]}] <= write_data;
+    if (read) read_q <= words[{read_index[INDEX_W-1:0], read_count[SLOT_W-1:0]}];
+  end
+  assign read_data = T'(read_q);
+endmodule

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Clocks of all QPs in one table and one walker, which looks at a QP every 4 * QPS cycles and so sees an expiry late by at
+// most that. It finds out by itself what a QP waits for:
+//   an acknowledgement  4.096 us * 2^(timeout + retries so far), the back-off limited to 2^BACKOFF_MAX (IBTA 9.7.6.1.3);
+//                       restarts with each progress and each rewind
+//   the peer            the time of its RNR NAK (IBTA table 45)
+//   nothing             `keepalive_cycles` since anything was sent, acknowledged or received; 0: no keep-alive
+// and starts the clock when the walker first sees the wait, so a time is never too short. `now` may jump ahead.
+// Stops when `expired` or `keepalive` stop. `settled`: every clock that should run has been started since `busy` was low last.
+module roce_timer
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter longint unsigned CLOCK_HZ = 250_000_000,
+    parameter int unsigned BACKOFF_MAX = 4
+) (
+    input logic        clk,
+    input logic        rst,
+    input logic        enable,            // the tables are in order
+    input logic [47:0] now,               // cycles
+    input logic [47:0] keepalive_cycles,
+    input logic        activity,          // a packet of this QP was received
+    input qp_index_t   activity_index,
+    input logic        busy,
+
+    output qp_index_t    index,           // whose tables are looked at
+    input  sq_tail_t     tail,
+    input  sq_sent_t     sent,
+    input  sq_progress_t progress,
+    input  sq_policy_t   policy,
+
+    stream_if.source expired,             // sq_event_t
+    stream_if.source keepalive,           // qp_index_t
+    output logic     settled
+);
+  if (BACKOFF_MAX > 7) begin : g_bad
+    $fatal(1, "roce_timer: BACKOFF_MAX is 7 at most, as retry_cnt is");
+  end
+
+  // 4.096 us and 10 us in cycles, rounded up.
+  localparam longint unsigned ACK_UNIT = (64'(CLOCK_HZ) * 4096 + 999_999_999) / 1_000_000_000;
+  localparam longint unsigned RNR_UNIT = (64'(CLOCK_HZ) + 99_999) / 100_000;
+
+  typedef enum logic [1:0] {
+    WAIT_NOTHING,
+    WAIT_ACK,
+    WAIT_RNR,
+    WAIT_IDLE
+  } wait_e;
+
+  typedef struct packed {
+    wait_e       waits;
+    logic        epoch;
+    xpsn_t       una;
+    logic [47:0] deadline;
+  } clock_t;
+
+  // A time is base << shift.
+  typedef struct packed {
+    logic [47:0] base;
+    logic [5:0]  shift;
+  } span_t;
+
+  function automatic span_t ack_span(logic [4:0] timeout, logic [2:0] retries);
+    logic [2:0] backoff;
+    backoff = retries < 3'(BACKOFF_MAX) ? retries : 3'(BACKOFF_MAX);
+    return '{base: 48'(ACK_UNIT), shift: 6'(timeout) + 6'(backoff)};
+  endfunction
+
+  // Codes in units of 10 us: 65536, 1, 2, 3, 4, 6, 8, 12, ... (IBTA table 45): from 2 on 2 or 3 times a power of two, and code
+  // 0 follows upon 31.
+  function automatic span_t rnr_span(logic [4:0] code);
+    logic [5:0] c;
+    c = {code == 0, code};
+    if (c == 1) return '{base: 48'(RNR_UNIT), shift: '0};
+    return '{base: c[0] ? 48'(3 * RNR_UNIT) : 48'(2 * RNR_UNIT), shift: 6'(c[5:1]) - 6'd1};
+  endfunction
+
+  // ---- the walk: look, measure, compute, decide ----
+  enum logic [1:0] {
+    T_LOOK,
+    T_MEASURE,
+    T_COMPUTE,
+    T_DECIDE
+  } state_q;
+
+  localparam int unsigned INDEX_W = $clog2(QPS);
+  logic [INDEX_W-1:0] at_q;
+  sq_progress_t       progress_q;
+  xpsn_t              limit_q, next_q;
+  sq_policy_t         policy_q;
+  clock_t             clock_q;
+  wait_e              waits_q;
+  span_t              span_q;
+  logic [47:0]        length_q;
+  logic [QPS-1:0]     active_q;       // heard of since the walker came by
+  logic               heard_q;
+
+  // Not reset: whatever a word holds, it is overwritten when the walker finds its QP waiting for something else.
+  (* ram_style = "distributed" *) logic [$bits(clock_t)-1:0] clocks[QPS];
+  assign index = qp_index_t'(at_q);
+
+  wait_e waits;
+  always_comb begin
+    waits = WAIT_NOTHING;
+    if (progress_q.state == SQ_RTS) begin
+      if (progress_q.rnr_wait) waits = WAIT_RNR;
+      else if (progress_q.una != limit_q) waits = policy_q.timeout != 0 ? WAIT_ACK : WAIT_NOTHING;
+      else if (progress_q.una == next_q && keepalive_cycles != 0) waits = WAIT_IDLE;
+    end
+  end
+
+  wire fresh = waits_q != clock_q.waits || progress_q.una != clock_q.una || progress_q.epoch != clock_q.epoch
+      || (waits_q == WAIT_IDLE && heard_q);
+  wire due = waits_q != WAIT_NOTHING && !fresh && now >= clock_q.deadline;
+
+  assign expired.valid   = state_q == T_DECIDE && due && waits_q != WAIT_IDLE;
+  assign expired.data    = sq_event_t'{
+          kind: waits_q == WAIT_RNR ? SQ_EV_RNR_DONE : SQ_EV_TIMEOUT,
+          index: qp_index_t'(at_q),
+          psn: progress_q.una[23:0],
+          syndrome: '0
+      };
+  assign keepalive.valid = state_q == T_DECIDE && due && waits_q == WAIT_IDLE;
+  assign keepalive.data  = qp_index_t'(at_q);
+  wire decided = state_q == T_DECIDE && (!expired.valid || expired.ready) && (!keepalive.valid || keepalive.ready);
+
+  clock_t next;
+  always_comb begin
+    next.waits    = due ? WAIT_NOTHING : waits_q;  // what is still waited for then begins anew
+    next.epoch    = progress_q.epoch;
+    next.una      = progress_q.una;
+    next.deadline = fresh ? now + length_q : clock_q.deadline;
+  end
+
+  logic [INDEX_W:0] calm_q;   // QPs in a row that had no news
+  assign settled = calm_q[INDEX_W];
+
+  always_ff @(posedge clk) begin
+    if (state_q == T_LOOK) begin
+      progress_q <= progress;
+      limit_q    <= sent.limit;
+      next_q     <= tail.next;
+      policy_q   <= policy;
+      clock_q    <= clock_t'(clocks[at_q]);
+      heard_q    <= active_q[at_q];
+    end
+    if (state_q == T_MEASURE) begin
+      waits_q <= waits;
+      unique case (waits)
+        WAIT_ACK: span_q <= ack_span(policy_q.timeout, progress_q.retries);
+        WAIT_RNR: span_q <= rnr_span(progress_q.rnr_code);
+        default:  span_q <= '{base: keepalive_cycles, shift: '0};
+      endcase
+    end
+    if (state_q == T_COMPUTE) length_q <= span_q.base << span_q.shift;
+    if (decided) clocks[at_q] <= next;
+
+    if (rst) begin
+      state_q  <= T_LOOK;
+      at_q     <= '0;
+      active_q <= '0;
+      calm_q   <= '0;
+    end else begin
+      unique case (state_q)
+        T_LOOK:    if (enable) state_q <= T_MEASURE;
+        T_MEASURE: state_q <= T_COMPUTE;
+        T_COMPUTE: state_q <= T_DECIDE;
+        T_DECIDE:
+        if (decided) begin
+          state_q <= T_LOOK;
+          at_q    <= at_q == INDEX_W'(QPS - 1) ? '0 : at_q + 1'b1;
+        end
+      endcase
+      if (state_q == T_LOOK && enable) active_q[at_q] <= 1'b0;
+      if (activity) active_q[activity_index[INDEX_W-1:0]] <= 1'b1;
+      if (busy || activity || (decided && (due || (fresh && waits_q != WAIT_NOTHING)))) calm_q <= '0;
+      else if (decided && !settled) calm_q <= calm_q + 1'b1;
+    end
+  end
+endmodule
