@@ -72,6 +72,9 @@ package packet_pkg;
   } icmp_echo_hdr_t;
   localparam int unsigned ICMP_ECHO_HDR_BYTES = $bits(icmp_echo_hdr_t) / 8;  // 8
 
+  localparam logic [7:0] ICMP_ECHO_REPLY = 8'd0;
+  localparam logic [7:0] ICMP_ECHO_REQUEST = 8'd8;
+
   // ---- UDP (RFC 768) ----
   typedef struct packed {
     logic [15:0] src_port;
@@ -94,7 +97,7 @@ package packet_pkg;
   // Who takes a frame.
   typedef enum logic [1:0] {
     CLASS_ARP,
-    CLASS_ICMP,   // echo request or reply for us
+    CLASS_ICMP,   // echo request for us
     CLASS_ROCE,   // UDP to port 4791, ICRC verified
     CLASS_UDP     // any other UDP for us
   } frame_class_e;

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Receive side of the packet plane: checks every frame of the MAC, tells its class, and hands on its headers and its payload,
+// moved to byte 0, once everything about it was found right. A frame that fails any check leaves no trace but one event.
+//
+// One beat a cycle with no stall for every frame size, single-beat frames back to back included. Fixed latency: `frame` and
+// the first beat of `payload` are there 12 cycles after the frame's last beat came in. Received frames wait in stores for
+// RECORDS frames and for twice MAX_FRAME of payload or more; when `frame` or `payload` stops for longer, `rx` stops.
+// Bytes behind the end that the IPv4 header tells (Ethernet padding, junk) are ignored.
+module packet_rx
+  import packet_pkg::*;
+  import packet_rx_pkg::*;
+  import crc32_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned MAX_FRAME = 4224  // bytes without FCS; longer ones are dropped. A multiple of a beat
+) (
+    input  logic           clk,
+    input  logic           rst,
+    input  local_addr_t    local_addr,
+    axis_if.sink           rx,
+    stream_if.source       frame,    // frame_rx_t
+    axis_if.source         payload,  // of each frame that has one, in the same order
+    output packet_events_t events,   // the receive part
+    output logic           idle
+);
+  localparam int unsigned BYTES = DATA_W / 8;
+  localparam int unsigned LANE_W = $clog2(BYTES);
+  localparam int unsigned MAX_BEATS = MAX_FRAME / BYTES;
+  localparam int unsigned INDEX_W = $clog2(MAX_BEATS + 1);
+  localparam int unsigned DECISION = DECISION_BYTE / BYTES;
+  localparam int unsigned RECORDS = 32;
+  localparam int unsigned IN_FLIGHT = 16;  // more than the beats between `rx` and the payload store
+  localparam int unsigned STORE_BEATS = 2 ** $clog2(2 * MAX_BEATS + IN_FLIGHT);
+  localparam int unsigned STORE_DEPTH = STORE_BEATS < 512 ? 512 : STORE_BEATS;  // a block RAM has that many anyway
+
+  if (MAX_FRAME % BYTES != 0) begin : g_bad
+    $fatal(1, "packet_rx: MAX_FRAME must be a multiple of a beat");
+  end
+
+  typedef logic [INDEX_W-1:0] index_t;
+  typedef logic [LANE_W-1:0] lane_t;
+  typedef logic [BYTES-1:0] keep_t;
+  typedef logic [DATA_W-1:0] data_t;
+  typedef logic [16-LANE_W:0] top_index_t;  // beat part of a byte index in parsed_t
+
+  // Lanes 0 to `top`.
+  function automatic keep_t up_to(lane_t top);
+    keep_t k;
+    for (int unsigned i = 0; i < BYTES; i++) k[i] = lane_t'(i) <= top;
+    return k;
+  endfunction
+
+  // ---- beats come in: stages 1 to 3, in step with the parser ----
+  // What is taken in always runs through: room for it was kept before.
+  typedef struct packed {
+    logic   valid;
+    logic   last;
+    logic   bad;
+    index_t index;  // MAX_BEATS: beyond the longest frame
+    keep_t  keep;
+    data_t  data;
+  } beat_t;
+
+  logic   ready_q;
+  index_t index_q;
+  beat_t  s1_q, s2_q, s3_q;
+  wire    take = rx.tvalid && ready_q;
+
+  assign rx.tready = ready_q;
+
+  always_ff @(posedge clk) begin
+    s1_q <= '{valid: take && !rst, last: rx.tlast, bad: rx.tuser, index: index_q, keep: rx.tkeep, data: rx.tdata};
+    s2_q <= s1_q;
+    s3_q <= s2_q;
+    s2_q.valid <= s1_q.valid && !rst;
+    s3_q.valid <= s2_q.valid && !rst;
+    if (rst) index_q <= '0;
+    else if (take) index_q <= rx.tlast ? '0 : index_q == index_t'(MAX_BEATS) ? index_q : index_q + 1'b1;
+  end
+
+  hdr_window_t window;
+  parsed_t     parsed;
+  checks_t     checks;
+
+  packet_parser #(.DATA_W(DATA_W), .INDEX_W(INDEX_W)) parser (
+      .clk, .local_addr,
+      .in_valid(take), .in_index(index_q), .in_data(rx.tdata),
+      .window, .verdict(parsed), .checks
+  );
+
+  // ---- stage 4: which bytes count ----
+  typedef struct packed {
+    logic         last;
+    drop_e        drop;
+    frame_class_e cls;
+    logic         udp_checked;
+    logic [15:0]  payload_length;
+  } outcome_t;
+
+  // Before the parser's decision every byte counts and none is payload; a frame that ends before the decision's bytes is a runt.
+  wire decided = s3_q.index == index_t'(DECISION) ? s3_q.keep[(DECISION_BYTE-1)%BYTES] : s3_q.index + 1'b1 > index_t'(DECISION);
+  wire top_index_t index = top_index_t'(s3_q.index);
+  wire top_index_t ip_last = parsed.ip_top[16:LANE_W];
+  wire top_index_t payload_last = parsed.payload_top[16:LANE_W];
+  wire top_index_t payload_first = top_index_t'(PLACE_BYTES[parsed.place]) >> LANE_W;
+
+  data_t    s4_data_q;
+  keep_t    s4_keep_q, s4_counts_q, s4_payload_keep_q;
+  logic     s4_first_q, s4_counts_valid_q, s4_counts_last_q, s4_payload_valid_q, s4_payload_last_q;
+  lane_t    s4_top_q;
+  place_e   s4_place_q;
+  outcome_t s4_q;
+
+  drop_e early;
+  always_comb begin
+    early = DROP_NONE;
+    if (s3_q.bad) early = DROP_FCS;
+    else if (s3_q.index == index_t'(MAX_BEATS)) early = DROP_OVERSIZE;
+    else if (!decided) early = DROP_RUNT;
+    else if (parsed.drop != DROP_NONE) early = parsed.drop;
+    else if (!parsed.headers_fit || index < ip_last) early = DROP_RUNT;
+  end
+
+  always_ff @(posedge clk) begin
+    s4_data_q <= s3_q.data;
+    s4_keep_q <= s3_q.keep;
+    s4_first_q <= s3_q.index == '0;
+    s4_counts_valid_q <= s3_q.valid && (!decided || index <= ip_last) && !rst;
+    s4_counts_last_q <= s3_q.last || (decided && index == ip_last);
+    s4_counts_q <= !decided || index < ip_last ? '1 : index == ip_last ? up_to(parsed.ip_top[LANE_W-1:0]) : '0;
+    s4_top_q <= parsed.ip_top[LANE_W-1:0];
+    s4_payload_valid_q <= s3_q.valid && decided && parsed.drop == DROP_NONE && parsed.headers_fit
+                          && parsed.payload_length != '0 && s3_q.index != index_t'(MAX_BEATS)
+                          && index >= payload_first && index <= payload_last && !rst;
+    s4_payload_last_q <= s3_q.last || index == payload_last || s3_q.index == index_t'(MAX_BEATS - 1);
+    s4_payload_keep_q <= index == payload_last ? up_to(parsed.payload_top[LANE_W-1:0]) : '1;
+    s4_place_q <= parsed.place;
+    s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, udp_checked: parsed.udp_checked,
+              payload_length: parsed.payload_length};
+  end
+
+  // ---- stages 4 to 9: checksums over the frame up to its end ----
+  logic        crc_valid, sum_valid;
+  crc32_t      crc_state;
+  logic [31:0] sum;
+
+  icrc_state #(.DATA_W(DATA_W)) icrc (
+      .clk, .rst,
+      .in_valid(s4_counts_valid_q), .in_first(s4_first_q), .in_last(s4_counts_last_q), .in_data(s4_data_q),
+      .in_keep(s4_counts_q),
+      .out_valid(crc_valid), .out_state(crc_state)
+  );
+
+  // The checksum of the IPv4 payload begins in this beat at this lane.
+  localparam int unsigned SUM_FIRST = (ETH_HDR_BYTES + IPV4_HDR_BYTES) / BYTES;
+  localparam int unsigned SUM_LANE = (ETH_HDR_BYTES + IPV4_HDR_BYTES) % BYTES;
+  logic s4_sum_first_q, s4_sum_before_q;
+  always_ff @(posedge clk) begin
+    s4_sum_first_q  <= s3_q.index == index_t'(SUM_FIRST);
+    s4_sum_before_q <= s3_q.index + 1'b1 <= index_t'(SUM_FIRST);
+  end
+
+  internet_checksum #(.DATA_W(DATA_W)) checksum (
+      .clk, .rst,
+      .in_valid(s4_counts_valid_q && !s4_sum_before_q), .in_first(s4_sum_first_q), .in_last(s4_counts_last_q),
+      .in_data(s4_data_q), .in_keep(s4_sum_first_q ? s4_counts_q & ('1 << SUM_LANE) : s4_counts_q),
+      .out_valid(sum_valid), .out_sum(sum)
+  );
+
+  // The right state behind a frame whose last beat is filled up with zeros behind lane `top`.
+  typedef crc32_t [BYTES-1:0] residues_t;
+  function automatic residues_t residues();
+    residues_t r;
+    r[BYTES-1] = CRC32_RESIDUE;
+    for (int unsigned top = BYTES - 1; top > 0; top--) r[top-1] = crc32_zero_byte(r[top]);
+    return r;
+  endfunction
+  localparam residues_t RESIDUES = residues();
+
+  lane_t       s5_top_q, s6_top_q;
+  crc32_t      s7_residue_q, s8_difference_q;
+  logic [18:0] s5_pseudo_q, s6_pseudo_q, s7_pseudo_q;
+  logic [19:0] s8_sum_q;
+  logic        s8_crc_valid_q, s8_sum_valid_q, s9_crc_ok_q, s9_sum_ok_q;
+
+  always_ff @(posedge clk) begin
+    s5_top_q <= s4_top_q;
+    s6_top_q <= s5_top_q;
+    s7_residue_q <= RESIDUES[s6_top_q];
+    s8_difference_q <= crc_state ^ s7_residue_q;
+    s8_crc_valid_q <= crc_valid;
+    if (s8_crc_valid_q) s9_crc_ok_q <= s8_difference_q == '0;
+
+    s5_pseudo_q <= checks.pseudo_sum;
+    s6_pseudo_q <= s5_pseudo_q;
+    s7_pseudo_q <= s6_pseudo_q;
+    s8_sum_q <= 20'(sum[15:0]) + 20'(sum[31:16]) + 20'(s7_pseudo_q);
+    s8_sum_valid_q <= sum_valid;
+    if (s8_sum_valid_q) s9_sum_ok_q <= s8_sum_q[15:0] == 16'hffff - 16'(s8_sum_q[19:16]);
+  end
+
+  // ---- stages 5 to 10: the outcome ----
+  outcome_t s5_q, s6_q, s7_q, s8_q, s9_q, s10_q;
+
+  always_ff @(posedge clk) begin
+    s5_q <= s4_q;
+    if (s4_q.drop == DROP_NONE) begin
+      if ((s4_counts_q & ~s4_keep_q) != '0) s5_q.drop <= DROP_RUNT;
+      else if (!checks.ipv4_ok) s5_q.drop <= DROP_IPV4_HEADER;
+    end
+    s6_q <= s5_q;
+    s7_q <= s6_q;
+    s8_q <= s7_q;
+    s9_q <= s8_q;
+    s10_q <= s9_q;
+    if (s9_q.drop == DROP_NONE) begin
+      if (s9_q.cls == CLASS_ICMP && !s9_sum_ok_q) s10_q.drop <= DROP_ICMP;
+      else if (s9_q.cls == CLASS_UDP && s9_q.udp_checked && !s9_sum_ok_q) s10_q.drop <= DROP_UDP_CHECKSUM;
+      else if (s9_q.cls == CLASS_ROCE && s9_q.udp_checked && !s9_sum_ok_q) s10_q.drop <= DROP_UDP_CHECKSUM;
+      else if (s9_q.cls == CLASS_ROCE && !s9_crc_ok_q) s10_q.drop <= DROP_ICRC;
+    end
+    if (rst) begin
+      s5_q.last  <= 1'b0;
+      s6_q.last  <= 1'b0;
+      s7_q.last  <= 1'b0;
+      s8_q.last  <= 1'b0;
+      s9_q.last  <= 1'b0;
+      s10_q.last <= 1'b0;
+    end
+  end
+
+  wire settled = s10_q.last;
+  wire good = s10_q.drop == DROP_NONE;
+
+  // ---- stages 4 to 9: the payload, delayed so that a frame's last beat is stored when its verdict is there at the latest,
+  // and the next frame's first beat after it ----
+  localparam int unsigned DELAY = 5;
+
+  typedef struct packed {
+    logic   valid;
+    logic   last;
+    place_e place;
+    keep_t  keep;
+    data_t  data;
+  } payload_beat_t;
+
+  payload_beat_t delay_q[DELAY];
+  always_ff @(posedge clk) begin
+    delay_q[0] <= '{valid: s4_payload_valid_q && !rst, last: s4_payload_last_q, place: s4_place_q, keep: s4_payload_keep_q,
+                    data: s4_data_q};
+    for (int unsigned i = 1; i < DELAY; i++) begin
+      delay_q[i] <= delay_q[i-1];
+      delay_q[i].valid <= delay_q[i-1].valid && !rst;
+    end
+  end
+
+  function automatic logic [PLACES-1:0][7:0] shifts();
+    logic [PLACES-1:0][7:0] s;
+    for (int unsigned p = 0; p < PLACES; p++) s[p] = PLACE_BYTES[p] % 8'(BYTES);
+    return s;
+  endfunction
+
+  axis_if #(.DATA_W(DATA_W)) raw ();
+  axis_if #(.DATA_W(DATA_W)) aligned ();
+
+  assign raw.tvalid = delay_q[DELAY-1].valid;
+  assign raw.tlast  = delay_q[DELAY-1].last;
+  assign raw.tkeep  = delay_q[DELAY-1].keep;
+  assign raw.tdata  = delay_q[DELAY-1].data;
+  assign raw.tuser  = 1'b0;
+
+  axis_strip #(.DATA_W(DATA_W), .CHOICES(PLACES), .SHIFTS(shifts())) realign (
+      .clk, .rst, .in(raw), .choice(delay_q[DELAY-1].place), .out(aligned)
+  );
+
+  logic [$clog2(STORE_DEPTH):0] room;
+  logic store_empty;
+
+  axis_store #(.DATA_W(DATA_W), .DEPTH(STORE_DEPTH)) store (
+      .clk, .rst, .in(aligned), .commit(settled && good), .rollback(settled && !good), .out(payload), .room,
+      .empty(store_empty)
+  );
+
+  // ---- headers wait for their outcome; both are queued for every frame, and fall away together if it is bad ----
+  typedef struct packed {
+    logic         good;
+    frame_class_e cls;
+    logic [15:0]  payload_length;
+  } record_t;
+
+  stream_if #(.T(hdr_window_t)) window_in ();
+  stream_if #(.T(hdr_window_t)) window_out ();
+  stream_if #(.T(record_t)) record_in ();
+  stream_if #(.T(record_t)) record_out ();
+  logic windows_empty, records_empty;
+
+  assign window_in.valid = s1_q.valid && s1_q.last;
+  assign window_in.data  = window;
+  assign record_in.valid = settled;
+  assign record_in.data  = '{good: good, cls: s10_q.cls, payload_length: s10_q.payload_length};
+
+  stream_fifo #(.T(hdr_window_t), .DEPTH(RECORDS)) windows (
+      .clk, .rst, .in(window_in), .out(window_out), .empty(windows_empty)
+  );
+  stream_fifo #(.T(record_t), .DEPTH(RECORDS)) records (
+      .clk, .rst, .in(record_in), .out(record_out), .empty(records_empty)
+  );
+
+  record_t     head;
+  hdr_window_t head_window;
+  assign head = record_out.data;
+  assign head_window = window_out.data;
+
+  wire pop = record_out.valid && (frame.ready || !head.good);
+  assign record_out.ready = pop;
+  assign window_out.ready = pop;
+  assign frame.valid = record_out.valid && head.good;
+  assign frame.data  = frame_rx_t'{cls: head.cls, payload_length: head.payload_length, hdr: head_window};
+
+  // ---- admission: a beat is taken only if there is room for all that is on the way and for it ----
+  logic [$clog2(RECORDS):0] frames_q;  // taken and not yet handed on or dropped
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      frames_q <= '0;
+      ready_q  <= 1'b0;
+    end else begin
+      frames_q <= frames_q + $bits(frames_q)'(take && rx.tlast) - $bits(frames_q)'(pop);
+      ready_q  <= room >= $bits(room)'(IN_FLIGHT) && frames_q < $bits(frames_q)'(RECORDS - 2);
+    end
+  end
+
+  assign idle = frames_q == '0 && index_q == '0 && store_empty;
+
+  // ---- events ----
+  always_comb begin
+    events = '0;
+    if (settled) begin
+      unique case (s10_q.drop)
+        DROP_NONE: begin
+          events.rx_frame = 1'b1;
+          unique case (s10_q.cls)
+            CLASS_ARP:  events.rx_arp = 1'b1;
+            CLASS_ICMP: events.rx_icmp = 1'b1;
+            CLASS_ROCE: events.rx_roce = 1'b1;
+            CLASS_UDP:  events.rx_udp = 1'b1;
+          endcase
+        end
+        DROP_FCS:           events.drop_fcs = 1'b1;
+        DROP_RUNT:          events.drop_runt = 1'b1;
+        DROP_OVERSIZE:      events.drop_oversize = 1'b1;
+        DROP_NOT_OURS:      events.drop_not_ours = 1'b1;
+        DROP_ETHERTYPE:     events.drop_ethertype = 1'b1;
+        DROP_IPV4_HEADER:   events.drop_ipv4_header = 1'b1;
+        DROP_IPV4_FRAGMENT: events.drop_ipv4_fragment = 1'b1;
+        DROP_IP_PROTOCOL:   events.drop_ip_protocol = 1'b1;
+        DROP_UDP_LENGTH:    events.drop_udp_length = 1'b1;
+        DROP_UDP_CHECKSUM:  events.drop_udp_checksum = 1'b1;
+        DROP_ICMP:          events.drop_icmp = 1'b1;
+        DROP_ARP:           events.drop_arp = 1'b1;
+        DROP_ICRC:          events.drop_icrc = 1'b1;
+        DROP_ROCE_OPCODE:   events.drop_roce_opcode = 1'b1;
+        default:            ;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk)
+    if (!rst) begin
+      assert (!window_in.valid || window_in.ready);
+      assert (!record_in.valid || record_in.ready);
+      assert (!aligned.tvalid || aligned.tready);
+      assert (!record_out.valid || window_out.valid);
+      assert (records_empty || !windows_empty);
+    end
+endmodule

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames for the tests of the packet plane, built by scapy, and a model of what becomes of a received frame."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+from scapy.utils import rdpcap
+
+MAC, IP_ADDRESS = "02:00:00:00:00:01", "10.0.0.1"
+PEER_MAC, PEER_IP = "02:00:00:00:00:02", "10.0.0.2"
+ROCE_PORT = 4791
+LINUX_CAPTURE = Path(__file__).parent / "data" / "linux_rxe.pcap"
+
+# Bytes of extension headers behind the BTH (IBTA 9.2, table 38), for the opcodes of RC and UD that the device knows.
+EXTENSION = (
+    {opcode: 0 for opcode in (0x00, 0x01, 0x02, 0x04, 0x07, 0x08, 0x0E)}
+    | {opcode: 4 for opcode in (0x03, 0x05, 0x09, 0x16, 0x17, 0x0D, 0x0F, 0x10, 0x11)}
+    | {opcode: 16 for opcode in (0x06, 0x0A, 0x0C)}
+    | {0x0B: 20, 0x12: 12, 0x13: 28, 0x14: 28, 0x64: 8, 0x65: 12}
+)
+
+
+def mac_bytes(address: str) -> bytes:
+    return bytes.fromhex(address.replace(":", ""))
+
+
+def ip_bytes(address: str) -> bytes:
+    return bytes(map(int, address.split(".")))
+
+
+def local_addr(mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, gateway: str = "0.0.0.0") -> dict[str, int]:
+    """The device's own addresses, as fields of packet_pkg::local_addr_t."""
+    return {
+        "enable": 1,
+        "mac": int.from_bytes(mac_bytes(mac), "big"),
+        "ip": int.from_bytes(ip_bytes(ip), "big"),
+        "prefix_length": prefix_length,
+        "gateway": int.from_bytes(ip_bytes(gateway), "big"),
+    }
+
+
+def ethernet(dst: str = MAC) -> Ether:
+    return Ether(dst=dst, src=PEER_MAC)
+
+
+def roce(payload: bytes, opcode: int = 0x04, extension: bytes | None = None, udp_checksum: bool = False, **ip: object) -> bytes:
+    """A RoCE frame with its ICRC by scapy; pads `payload` to a multiple of four."""
+    pad = -len(payload) % 4
+    if extension is None:
+        extension = random.randbytes(EXTENSION[opcode])
+    bth = BTH(
+        opcode=opcode, padcount=pad, dqpn=random.getrandbits(24), psn=random.getrandbits(24),
+        fecn=random.getrandbits(1), resv6=random.getrandbits(6), ackreq=1,
+    )  # fmt: skip
+    fields = {"src": PEER_IP, "dst": IP_ADDRESS, "tos": random.choice([0, 2]), "ttl": random.randrange(1, 255), "flags": "DF", "id": random.getrandbits(16)}
+    header = IP(**(fields | ip))
+    udp = UDP(sport=0xC000 + random.getrandbits(14), dport=ROCE_PORT, **({} if udp_checksum else {"chksum": 0}))
+    # bytes() calls build() once a layer: the ICRC is taken before the UDP checksum, over which it does not go.
+    return bytes(ethernet() / header / udp / bth / Raw(extension + payload + bytes(pad)))
+
+
+def udp(payload: bytes, checksum: bool = True, dport: int = 5000, **ip: object) -> bytes:
+    return bytes(
+        ethernet()
+        / IP(src=PEER_IP, dst=IP_ADDRESS, **ip)
+        / UDP(sport=4000, dport=dport, **({} if checksum else {"chksum": 0}))
+        / Raw(payload)
+    )
+
+
+def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:  # noqa: A002
+    return bytes(ethernet() / IP(src=PEER_IP, dst=IP_ADDRESS, **ip) / ICMP(type=type, id=7, seq=9) / Raw(payload))
+
+
+def arp(op: int = 1, dst: str = "ff:ff:ff:ff:ff:ff", **fields: object) -> bytes:
+    values = {"hwsrc": PEER_MAC, "psrc": PEER_IP, "pdst": IP_ADDRESS} | fields
+    return bytes(ethernet(dst) / ARP(op=op, **values))
+
+
+def ethernet_padded(frame: bytes) -> bytes:
+    """Filled up to 60 bytes, as a MAC sends it; with junk, which must not matter."""
+    return frame + random.randbytes(max(0, 60 - len(frame)))
+
+
+def linux_frames() -> list[bytes]:
+    """Frames that Linux soft-RoCE sent, one or two of each opcode and size."""
+    return [bytes(packet) for packet in rdpcap(str(LINUX_CAPTURE))]
+
+
+def icrc(frame: bytes) -> bytes:
+    """The ICRC that the RoCE frame (its own ICRC included) should carry: IBTA annex A17.3.3."""
+    view = bytearray(b"\xff" * 8 + frame[14:-4])
+    for offset in (15, 22, 24, 25, 40, 41, 46):
+        view[8 + offset - 14] = 0xFF
+    return struct.pack("<I", zlib.crc32(view))
+
+
+def ones_sum(data: bytes) -> int:
+    data += bytes(len(data) % 2)
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What becomes of a frame: the event that is counted, and payload and header if it is handed on."""
+
+    event: str
+    payload: bytes = b""
+    header: bytes = b""
+
+    @property
+    def good(self) -> bool:
+        return not self.event.startswith("drop")
+
+
+def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS, max_frame: int = 4224) -> Judgement:
+    """The model of packet_rx: one frame, one outcome."""
+    if bad:
+        return Judgement("drop_fcs")
+    if len(frame) > max_frame:
+        return Judgement("drop_oversize")
+    if len(frame) < 42:
+        return Judgement("drop_runt")
+    padded = frame + bytes(64)
+    if frame[0:6] not in (mac_bytes(mac), b"\xff" * 6):
+        return Judgement("drop_not_ours")
+    ethertype = frame[12:14]
+    if ethertype == b"\x08\x06":
+        if frame[14:20] != bytes.fromhex("000108000604"):
+            return Judgement("drop_arp")
+        return Judgement("rx_arp", header=frame[:42])
+    if ethertype != b"\x08\x00":
+        return Judgement("drop_ethertype")
+    total = int.from_bytes(frame[16:18], "big")
+    if frame[14] != 0x45 or total < 20:
+        return Judgement("drop_ipv4_header")
+    if frame[30:34] != ip_bytes(ip):
+        return Judgement("drop_not_ours")
+    if int.from_bytes(frame[20:22], "big") & 0x3FFF:
+        return Judgement("drop_ipv4_fragment")
+    protocol = frame[23]
+    udp_length = int.from_bytes(frame[38:40], "big")
+    is_roce = protocol == 17 and int.from_bytes(frame[36:38], "big") == ROCE_PORT
+    header, behind = 42, 0
+    if protocol == 1:
+        if frame[34:36] != b"\x08\x00":
+            return Judgement("drop_icmp")
+    elif protocol != 17:
+        return Judgement("drop_ip_protocol")
+    elif udp_length + 20 != total or udp_length < 8:
+        return Judgement("drop_udp_length")
+    elif is_roce:
+        if padded[42] not in EXTENSION:
+            return Judgement("drop_roce_opcode")
+        header = 54 + EXTENSION[padded[42]]
+        behind = 4 + (padded[43] >> 4 & 3)
+    end = 14 + total
+    if header + behind > end or end > len(frame):
+        return Judgement("drop_runt")
+    if ones_sum(frame[14:34]) != 0xFFFF:
+        return Judgement("drop_ipv4_header")
+    if protocol == 1:
+        if ones_sum(frame[34:end]) != 0xFFFF:
+            return Judgement("drop_icmp")
+        return Judgement("rx_icmp", frame[42:end], frame[:42])
+    pseudo = frame[26:34] + bytes([0, 17]) + frame[38:40]
+    if frame[40:42] != b"\0\0" and ones_sum(pseudo + frame[34:end]) != 0xFFFF:
+        return Judgement("drop_udp_checksum")
+    if not is_roce:
+        return Judgement("rx_udp", frame[42:end], frame[:42])
+    if icrc(frame[:end]) != frame[end - 4 : end]:
+        return Judgement("drop_icrc")
+    return Judgement("rx_roce", frame[header : end - behind], frame[:header])

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""packet_rx: every frame is judged as the model judges it, at every width; no frame size makes it stall."""
+
+import os
+import random
+
+import cocotb
+import packet_frames as frames
+import pytest
+from cocotb.triggers import RisingEdge
+from cocotb.utils import get_sim_time
+from nacelle_tb.bench import AxisSink as AxisSinkPort
+from nacelle_tb.bench import AxisSource as AxisSourcePort
+from nacelle_tb.bench import Plain, Source, run
+from nacelle_tb.streams import CLOCK_NS, AxisSink, AxisSource, StreamSink, start, wait_cycles
+from nacelle_tb.svtypes import constant, struct
+
+FRAME = "packet_pkg::frame_rx_t"
+EVENTS = "packet_pkg::packet_events_t"
+LOCAL = "packet_pkg::local_addr_t"
+WIDTH = int(os.environ.get("WIDTH", "512"))
+MAX_FRAME = 4224
+CLASSES = {f"rx_{name}": f"packet_pkg::CLASS_{name.upper()}" for name in ("arp", "icmp", "roce", "udp")}
+
+
+class Bench:
+    """The module with drivers; counts its events."""
+
+    def __init__(self, dut, stall_in: float = 0.0, stall_frame: float = 0.0, stall_payload: float = 0.0, **local: object) -> None:
+        self.dut = dut
+        self.rx = AxisSource(dut, "rx", stall_in)
+        self.frame = StreamSink(dut, "frame", FRAME, stall_frame)
+        self.payload = AxisSink(dut, "payload", stall_payload)
+        self.counts: dict[str, int] = {}
+        self.local = local
+        self._events = struct(EVENTS)
+
+    async def start(self) -> "Bench":
+        self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr(**self.local))
+        await start(self.dut)
+        await wait_cycles(self.dut, 3)
+        cocotb.start_soon(self._count())
+        return self
+
+    async def _count(self) -> None:
+        while True:
+            await RisingEdge(self.dut.clk)
+            word = int(self.dut.events.value)
+            if word:
+                for name, value in vars(self._events.unpack(word)).items():
+                    self.counts[name] = self.counts.get(name, 0) + value
+
+    async def expect(self, judgements: list[frames.Judgement]) -> None:
+        """Everything handed on and every event counted is as judged, and nothing more."""
+        header_bytes = constant("packet_pkg::HDR_BYTES")
+        for judgement in judgements:
+            if not judgement.good:
+                continue
+            got = await self.frame.recv()
+            assert got.cls == constant(CLASSES[judgement.event])
+            assert got.payload_length == len(judgement.payload)
+            assert got.hdr.to_bytes(header_bytes, "big")[: len(judgement.header)] == judgement.header
+            if judgement.payload:
+                assert await self.payload.recv() == judgement.payload
+        await self.rx.drained()
+        for _ in range(200):
+            await wait_cycles(self.dut, 1)
+            if int(self.dut.idle.value):
+                break
+        await wait_cycles(self.dut, 1)
+        assert int(self.dut.idle.value) == 1
+        assert not self.frame.received
+        assert not self.payload.packets
+        expected: dict[str, int] = {}
+        for judgement in judgements:
+            expected[judgement.event] = expected.get(judgement.event, 0) + 1
+        expected["rx_frame"] = sum(judgement.good for judgement in judgements)
+        counts = {name: count for name, count in self.counts.items() if count}
+        assert counts == {name: count for name, count in expected.items() if count}
+
+    async def judge_all(self, items: list[tuple[bytes, bool]], **local: str) -> list[frames.Judgement]:
+        for frame, bad in items:
+            self.rx.send(frame, bad)
+        judgements = [frames.judge(frame, bad, **local) for frame, bad in items]
+        await self.expect(judgements)
+        return judgements
+
+
+def good_frames() -> list[bytes]:
+    """One of everything, with and without Ethernet padding, all payload alignments."""
+    result = [frames.arp(), frames.arp(op=2, dst=frames.MAC), frames.ping(b""), frames.ping(random.randbytes(999))]
+    result += [frames.udp(b"", checksum=False), frames.udp(random.randbytes(77))]
+    for opcode in frames.EXTENSION:
+        for size in (0, 1, 4, 7, random.randrange(400)):
+            result.append(frames.roce(random.randbytes(size), opcode, udp_checksum=random.random() < 0.3))
+    return [frames.ethernet_padded(frame) if random.random() < 0.5 else frame for frame in result]
+
+
+def bad_frames() -> dict[str, list[tuple[bytes, bool]]]:
+    """For each reason to drop, frames that have it."""
+    flip = bytearray(frames.roce(b"x" * 100))
+    flip[random.randrange(54, len(flip) - 4)] ^= 1 << random.randrange(8)
+    udp = bytearray(frames.udp(b"abcdefg"))
+    udp[45] ^= 4
+    roce_checksum = bytearray(frames.roce(b"12345678", udp_checksum=True))
+    roce_checksum[40] ^= 1
+    echo = bytearray(frames.ping(b"abcdefg"))
+    echo[-1] ^= 0x10
+    arp = bytearray(frames.arp())
+    arp[15] = 6
+    long_frame = frames.roce(random.randbytes(4300))
+    trailing = frames.roce(b"q" * 30) + random.randbytes(5000)
+    return {
+        "drop_fcs": [(frames.roce(b"abc"), True), (frames.arp(), True), (b"x", True), (long_frame, True)],
+        "drop_runt": [
+            (frames.roce(b"abcd" * 40)[:-1], False),
+            (frames.roce(b"abcd" * 40)[:120], False),
+            (b"x", False),
+            (frames.ping(b"")[:41], False),
+            (frames.arp()[:41], False),
+            (frames.udp(b"")[:41], False),
+            (frames.ping(b"abcd", len=25), False),
+            (frames.roce(b"", 0x0A, extension=b"")[:-4], False),
+        ],
+        "drop_oversize": [(long_frame, False), (trailing, False)],
+        "drop_not_ours": [
+            (frames.roce(b"abc", dst="10.0.0.9"), False),
+            (bytes.fromhex("020000000009") + frames.roce(b"abc")[6:], False),
+        ],
+        "drop_ethertype": [(bytes(frames.ethernet()) [:12] + b"\x86\xdd" + bytes(60), False)],
+        "drop_ipv4_header": [
+            (frames.roce(b"abc", chksum=0x1234), False),
+            (frames.roce(b"abc", ihl=6), False),
+            (frames.roce(b"abc", version=6), False),
+            (frames.udp(b"abc", len=19), False),
+        ],
+        "drop_ipv4_fragment": [(frames.roce(b"abc", flags="MF"), False), (frames.roce(b"abc", frag=3), False)],
+        "drop_ip_protocol": [(frames.roce(b"abc", proto=6), False)],
+        "drop_udp_length": [
+            (bytes(frames.ethernet() / frames.IP(src=frames.PEER_IP, dst=frames.IP_ADDRESS) / frames.UDP(dport=5000, len=length) / b"abc"), False)
+            for length in (0, 7, 10, 12)
+        ],
+        "drop_udp_checksum": [(bytes(udp), False), (bytes(roce_checksum), False)],
+        "drop_icmp": [(bytes(echo), False), (frames.ping(b"abc", type=0), False), (frames.ping(b"abc", type=13), False)],
+        "drop_arp": [(bytes(arp), False)],
+        "drop_icrc": [(bytes(flip), False), (frames.roce(b"abc")[:-4] + bytes(4), False)],
+        "drop_roce_opcode": [(frames.roce(b"abc", 0x60, extension=b""), False)],
+    }  # fmt: skip
+
+
+@cocotb.test()
+async def every_kind_of_good_frame(dut) -> None:
+    bench = await Bench(dut).start()
+    judgements = await bench.judge_all([(frame, False) for frame in good_frames()])
+    assert all(judgement.good for judgement in judgements)
+    assert {judgement.event for judgement in judgements} == set(CLASSES)
+
+
+@cocotb.test()
+async def every_reason_to_drop(dut) -> None:
+    bench = await Bench(dut).start()
+    items = []
+    for event, bad in bad_frames().items():
+        assert [frames.judge(*item).event for item in bad] == [event] * len(bad)
+        items += bad
+    # A good frame after each bad one, which must come through unharmed.
+    mixed = [item for bad in items for item in (bad, (frames.roce(random.randbytes(random.randrange(200))), False))]
+    judgements = await bench.judge_all(mixed)
+    assert sum(judgement.good for judgement in judgements) == len(items)
+
+
+@cocotb.test()
+async def frames_of_linux(dut) -> None:
+    local = {"mac": "52:54:00:63:00:01", "ip": "10.99.0.1"}
+    bench = await Bench(dut, **local).start()
+    judgements = await bench.judge_all([(frame, False) for frame in frames.linux_frames()], **local)
+    assert sum(judgement.event == "rx_roce" for judgement in judgements) > 10
+
+
+@cocotb.test()
+@cocotb.parametrize(stalls=[(0.0, 0.0, 0.0), (0.3, 0.3, 0.3), (0.0, 0.8, 0.2), (0.0, 0.2, 0.8)])
+async def random_frames_and_mangled_ones(dut, stalls: tuple[float, float, float]) -> None:
+    bench = await Bench(dut, *stalls).start()
+    items, pool = [], good_frames()
+    for _ in range(150):
+        frame = bytearray(random.choice(pool))
+        for _ in range(random.choice([0, 0, 0, 1, 1, 3])):
+            frame[random.randrange(len(frame))] = random.getrandbits(8)
+        if random.random() < 0.2:
+            del frame[random.randrange(1, len(frame)) :]
+        if random.random() < 0.2:
+            frame += random.randbytes(random.randrange(1, 200))
+        items.append((bytes(frame), random.random() < 0.05))
+    await bench.judge_all(items)
+
+
+@cocotb.test()
+async def no_stall_for_any_size(dut) -> None:
+    bench = await Bench(dut).start()
+    items = [frames.ethernet_padded(frames.roce(b""))] * 100  # 60 bytes: one beat each at 512 bits
+    items += [frames.ethernet_padded(frames.arp()), frames.ping(b"")] * 20
+    items += [frames.roce(random.randbytes(size)) for size in range(0, 4097, 64 if WIDTH == 512 else 256)]
+    items += [frames.roce(random.randbytes(size), 0x0B) for size in range(1, 300, 4)]
+    beats = sum(-(-len(frame) // (WIDTH // 8)) for frame in items)
+    for frame in items:
+        bench.rx.send(frame)
+    begin = get_sim_time("ns")
+    await bench.rx.drained()
+    assert round((get_sim_time("ns") - begin) / CLOCK_NS) <= beats + 1
+    await bench.expect([frames.judge(frame) for frame in items])
+
+
+@cocotb.test()
+async def latency_is_as_documented(dut) -> None:
+    bench = await Bench(dut).start()
+    bench.rx.send(frames.roce(bytes(200)))
+    await bench.rx.drained()  # the edge at which the last beat was taken
+    seen = {}
+    for cycle in range(1, 30):
+        await RisingEdge(dut.clk)
+        for name in ("frame_valid", "payload_tvalid"):
+            if int(getattr(dut, name).value):
+                seen.setdefault(name, cycle)
+    assert seen == {"frame_valid": 11, "payload_tvalid": 12}
+
+
+@cocotb.test()
+async def stopped_consumers_lose_nothing(dut) -> None:
+    bench = Bench(dut, 0.0, 1.0, 1.0)
+    await bench.start()
+    items = [frames.ethernet_padded(frames.roce(random.randbytes(size % 97))) for size in range(100)]
+    items += [frames.roce(random.randbytes(4096)) for _ in range(10)]
+    for frame in items:
+        bench.rx.send(frame)
+    await wait_cycles(dut, 2000)
+    assert int(dut.rx_tready.value) == 0
+    bench.frame.stall = bench.payload.stall = 0.1
+    await bench.expect([frames.judge(frame) for frame in items])
+
+
+@pytest.mark.parametrize("width", [64, 128, 256, 512])
+def test_packet_rx(width: int) -> None:
+    run(
+        "packet_rx",
+        __file__,
+        params={"DATA_W": width, "MAX_FRAME": MAX_FRAME},
+        ports={
+            "local_addr": Plain("input", LOCAL),
+            "rx": AxisSinkPort(width),
+            "frame": Source(FRAME),
+            "payload": AxisSourcePort(width),
+            "events": Plain("output", EVENTS),
+            "idle": Plain("output", "logic"),
+        },
+        env={"WIDTH": str(width)},
+    )
