@@ -4,15 +4,13 @@
 mod common;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use common::Running;
 use nacelle::control::{Control, Done, Request};
 use nacelle::{DeviceKind, FrameKind, discover};
-use nacelle_device::{DeviceError, Host, Place, PushError, RtlEngine, SimConfig, SimLibrary};
-use nacelle_link::{Link, MAX_FRAME, SwitchHost, VirtualWire, WireDir};
+use nacelle_device::{DeviceError, Place, PushError, RtlEngine, SimConfig, SimLibrary};
+use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_wire::arp::ArpPacket;
 use nacelle_wire::icmp::{EchoPacket, Kind};
 use nacelle_wire::ipv4::{Ipv4Header, PROTOCOL_ICMP};
@@ -21,41 +19,12 @@ use nacelle_wire::MacAddr;
 const CLIENT_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
 const CLIENT_IP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 77, 0, 9);
 
-/// A device that runs in a thread of this process.
-struct Running {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Running {
-    fn start(library: &Path, place: &Place) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (seen, place, library) = (Arc::clone(&stop), place.clone(), library.to_owned());
-        let (ready, started) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let _switch = SwitchHost::start(&place.wire).unwrap();
-            let engine = RtlEngine::new(&SimLibrary::load(&library).unwrap(), &SimConfig::default()).unwrap();
-            let link = Box::new(VirtualWire::join(&place.wire, &place.name).unwrap());
-            let mut host = Host::new(engine, &place, link, 1).unwrap();
-            ready.send(()).unwrap();
-            host.run(&seen).unwrap();
-        });
-        started.recv().unwrap();
-        Self { stop, thread: Some(thread) }
-    }
-
-    fn wait(&mut self) {
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
+/// A stand-in device that runs.
+fn start(library: &Path, place: &Place) -> Running {
+    let library = library.to_owned();
+    Running::start(place, move || {
+        RtlEngine::new(&SimLibrary::load(&library).unwrap(), &SimConfig::default()).unwrap()
+    })
 }
 
 fn place(wire: &WireDir) -> Place {
@@ -134,7 +103,7 @@ fn a_device_answers_on_the_wire_and_on_its_management_socket() {
     let temp = tempfile::tempdir().unwrap();
     let wire = WireDir::open(temp.path().join("wire")).unwrap();
     let place = place(&wire);
-    let mut device = Running::start(&common::build_mock(temp.path()), &place);
+    let mut device = start(&common::build_mock(temp.path()), &place);
 
     let found = discover::list(&wire);
     assert_eq!(found.len(), 1);
@@ -192,7 +161,7 @@ fn an_idle_devices_time_follows_the_clock_on_the_wall_and_costs_next_to_nothing(
     let temp = tempfile::tempdir().unwrap();
     let wire = WireDir::open(temp.path().join("wire")).unwrap();
     let place = place(&wire);
-    let _device = Running::start(&common::build_mock(temp.path()), &place);
+    let _device = start(&common::build_mock(temp.path()), &place);
     let mut control = Control::open(&wire, "rtl0").unwrap();
     let (started, before) = (Instant::now(), control.stats().unwrap());
     std::thread::sleep(Duration::from_millis(600));
@@ -209,7 +178,7 @@ fn names_and_addresses_are_not_given_twice() {
     let wire = WireDir::open(temp.path().join("wire")).unwrap();
     let first = place(&wire);
     let library = common::build_mock(temp.path());
-    let running = Running::start(&library, &first);
+    let running = start(&library, &first);
     let second = place(&wire);
     assert_eq!((second.name.as_str(), second.identity.ip.octets()), ("rtl1", [10, 77, 0, 3]));
     assert_ne!(first.identity.mac, second.identity.mac);
@@ -224,6 +193,6 @@ fn names_and_addresses_are_not_given_twice() {
     std::fs::write(wire.file("rtl0.device.json"), left).unwrap();
     assert!(!discover::list(&wire)[0].alive);
     assert_eq!(place(&wire), first);
-    let _again = Running::start(&library, &first);
+    let _again = start(&library, &first);
     assert!(discover::list(&wire)[0].alive);
 }

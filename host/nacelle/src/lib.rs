@@ -1,13 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls accelerators over the network.
+//! Calls accelerators over the network: RoCEv2 in user space, no RDMA NIC, no kernel module, no root.
+//!
+//! ```no_run
+//! use nacelle::{Device, FunctionCode, Options, Region};
+//!
+//! let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(vec![1, 2, 3])])?;
+//! call.invoke()?;
+//! call.wait()?;
+//! assert_eq!(call.close()?, [[2, 3, 4]]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Device`] is an address that answers. [`Device::create`] opens a connection to it and agrees on regions of memory;
+//! [`Call::invoke`] sends the inputs and starts the kernel, [`Call::wait`] and [`Call::test`] see to its end, and
+//! [`Call::close`] gives the regions back. Every step has a deadline that counts from when something last moved, and every
+//! error says which step it ended, and what to try ([`Error::hint`]).
 
 #![forbid(unsafe_code)]
 
+mod call;
 pub mod control;
+mod device;
 pub mod discover;
+mod engine;
 mod error;
 mod frame;
+mod matmul;
+mod port;
+mod region;
+mod report;
 
+pub use call::Call;
+pub use device::{Device, Options};
 pub use discover::{Descriptor, DeviceKind, FunctionInfo};
 pub use error::{Error, ErrorCode, Step};
 pub use frame::FrameKind;
+pub use matmul::{Element, matmul};
+pub use nacelle_wire::mrsp::FunctionCode;
+pub use region::{Region, Role};
+pub use report::{Report, StepReport};

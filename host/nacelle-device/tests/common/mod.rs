@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the tests of this crate share.
 
+#![allow(dead_code)] // not every test uses all of it
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use nacelle_device::{Engine, Host, Place};
+use nacelle_link::{SwitchHost, VirtualWire};
 
 /// Compiles the stand-in for the simulated device into `dir`, with the counters' names beside it.
 pub(crate) fn build_mock(dir: &Path) -> PathBuf {
@@ -20,4 +28,42 @@ pub(crate) fn build_mock(dir: &Path) -> PathBuf {
     let counters = r#"[{"name": "roce_rx.icrc_errors", "address": 1024, "description": "packets with a wrong ICRC"}]"#;
     std::fs::write(dir.join("counters.json"), counters).unwrap();
     library
+}
+
+/// A device that runs in a thread of this process.
+pub(crate) struct Running {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Starts the engine that `make` makes. When this returns, the device answers.
+    pub(crate) fn start<E: Engine>(place: &Place, make: impl FnOnce() -> E + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (seen, place) = (Arc::clone(&stop), place.clone());
+        let (ready, started) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let _switch = SwitchHost::start(&place.wire).unwrap();
+            let link = Box::new(VirtualWire::join(&place.wire, &place.name).unwrap());
+            let mut host = Host::new(make(), &place, link, 1).unwrap();
+            ready.send(()).unwrap();
+            host.run(&seen).unwrap();
+        });
+        started.recv().unwrap();
+        Self { stop, thread: Some(thread) }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) {
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
 }

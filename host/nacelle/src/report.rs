@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a call cost, step by step: time at the caller, cycles in the device, packets between them.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::control::{Control, TraceFrame};
+use crate::port::Port;
+use crate::{FrameKind, Step};
+
+/// One step of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepReport {
+    /// Which one.
+    pub step: Step,
+    /// Time at the caller.
+    pub wall: Duration,
+    /// Cycles in the device, from the first beat of the first packet in to the last beat of the last packet out; for
+    /// [`Step::Compute`] from the last beat of the inputs to the first of the outputs. Time in which the device waited for
+    /// the caller to begin the step is not in it. `None` if the device could not be asked.
+    pub cycles: Option<u64>,
+    /// Packets that the caller sent.
+    pub tx_packets: u64,
+    /// Bytes of their frames, without preamble and FCS.
+    pub tx_bytes: u64,
+    /// Packets that the caller received.
+    pub rx_packets: u64,
+    /// Bytes of their frames.
+    pub rx_bytes: u64,
+}
+
+/// What a call cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Report {
+    /// The device's clock, in Hz; 0 if it could not be asked.
+    pub clock_hz: u32,
+    /// The steps in order. Those of setting up come once, the others are of the last call.
+    pub steps: Vec<StepReport>,
+}
+
+impl Report {
+    /// A device time in microseconds at the device's clock.
+    #[must_use]
+    pub fn micros(&self, cycles: u64) -> Option<f64> {
+        (self.clock_hz != 0).then(|| cycles as f64 * 1e6 / f64::from(self.clock_hz))
+    }
+}
+
+/// Measures a step at the caller.
+pub(crate) struct StepTimer {
+    step: Step,
+    started: Instant,
+    before: [u64; 4],
+}
+
+fn traffic(port: &mut Port) -> [u64; 4] {
+    let counters = port.endpoint().counters();
+    [counters.tx_frames, counters.tx_bytes, counters.rx_frames, counters.rx_bytes]
+}
+
+impl StepTimer {
+    pub(crate) fn start(step: Step, port: &mut Port) -> Self {
+        Self { step, started: Instant::now(), before: traffic(port) }
+    }
+
+    pub(crate) fn stop(self, port: &mut Port) -> StepReport {
+        let after = traffic(port);
+        let [tx_packets, tx_bytes, rx_packets, rx_bytes] = std::array::from_fn(|i| after[i] - self.before[i]);
+        let wall = self.started.elapsed();
+        StepReport { step: self.step, wall, cycles: None, tx_packets, tx_bytes, rx_packets, rx_bytes }
+    }
+
+    /// Ends this step and begins the next.
+    pub(crate) fn next(&mut self, step: Step, port: &mut Port) -> StepReport {
+        std::mem::replace(self, Self::start(step, port)).stop(port)
+    }
+}
+
+/// Asks a device for the frames that passed there.
+pub(crate) struct Tracer {
+    control: Control,
+    pub(crate) clock_hz: u32,
+    next: u64,
+}
+
+impl Tracer {
+    /// Begins with the next frame. `None` if the device does not answer.
+    pub(crate) fn start(mut control: Control, clock_hz: u32) -> Option<Self> {
+        let next = control.trace(u64::MAX).ok()?.next;
+        Some(Self { control, clock_hz, next })
+    }
+
+    /// The frames since the beginning, or since the last time.
+    pub(crate) fn take(&mut self) -> Passed {
+        let mut frames = Vec::new();
+        while let Ok(mut page) = self.control.trace(self.next) {
+            // Without the beginning, no step could be told for sure.
+            if page.frames.is_empty() || page.lost != 0 {
+                break;
+            }
+            self.next = page.next;
+            frames.append(&mut page.frames);
+        }
+        Passed(frames)
+    }
+}
+
+/// Frames that passed a device.
+pub(crate) struct Passed(Vec<TraceFrame>);
+
+impl Passed {
+    fn first(&self, wanted: impl Fn(&TraceFrame) -> bool) -> Option<&TraceFrame> {
+        self.0.iter().find(|frame| wanted(frame))
+    }
+
+    fn last(&self, wanted: impl Fn(&TraceFrame) -> bool) -> Option<&TraceFrame> {
+        self.0.iter().rev().find(|frame| wanted(frame))
+    }
+
+    /// From the last question for `ip` that was answered, to its answer.
+    pub(crate) fn resolution(&self, ip: Ipv4Addr) -> Option<u64> {
+        let reply = self.last(|f| !f.rx && matches!(f.kind, FrameKind::ArpReply { sender } if sender == ip))?;
+        let request = self.last(|f| {
+            f.rx && f.last_beat <= reply.first_beat
+                && matches!(f.kind, FrameKind::ArpRequest { target, .. } if target == ip)
+        })?;
+        reply.last_beat.checked_sub(request.first_beat)
+    }
+
+    /// From the connection request to its answer.
+    pub(crate) fn connect(&self) -> Option<u64> {
+        let rep = self.last(|f| !f.rx && f.is_cm("REP"))?;
+        let req = self.last(|f| f.rx && f.is_cm("REQ") && f.last_beat <= rep.first_beat)?;
+        rep.last_beat.checked_sub(req.first_beat)
+    }
+
+    /// From the caller's regions to the device's. `device` and `caller` are the queue pairs of the two.
+    pub(crate) fn region_setup(&self, device: u32, caller: u32) -> Option<u64> {
+        let request = self.first(|f| f.rx && f.is_rc(device, "Send"))?;
+        let answer = self.last(|f| !f.rx && f.is_rc(caller, "Send"))?;
+        answer.last_beat.checked_sub(request.first_beat)
+    }
+
+    /// Inputs, compute and outputs of one call.
+    pub(crate) fn call(&self, device: u32, caller: u32) -> [Option<u64>; 3] {
+        let first_in = self.first(|f| f.rx && f.is_rc(device, "Write"));
+        let last_in = self.last(|f| f.rx && f.is_rc(device, "Write") && f.has_immediate());
+        let first_out = self.first(|f| !f.rx && f.is_rc(caller, "Write"));
+        let last_out = self.last(|f| !f.rx && f.is_rc(caller, "Write") && f.has_immediate());
+        let span = |from: Option<u64>, to: Option<u64>| to?.checked_sub(from?);
+        [
+            span(first_in.map(|f| f.first_beat), last_in.map(|f| f.last_beat)),
+            span(last_in.map(|f| f.last_beat), first_out.map(|f| f.first_beat)),
+            span(first_out.map(|f| f.first_beat), last_out.map(|f| f.last_beat)),
+        ]
+    }
+}
+
+impl TraceFrame {
+    fn is_cm(&self, name: &str) -> bool {
+        matches!(&self.kind, FrameKind::Cm { message } if message == name)
+    }
+
+    fn is_rc(&self, to: u32, operation: &str) -> bool {
+        matches!(&self.kind, FrameKind::Rc { opcode, qp, .. } if *qp == to && opcode.starts_with(operation))
+    }
+
+    fn has_immediate(&self) -> bool {
+        matches!(&self.kind, FrameKind::Rc { immediate: Some(_), .. })
+    }
+}
