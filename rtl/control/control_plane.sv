@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Every register of the device on one AXI4-Lite bus: its own in page 0 (nacelle.rdl), its kernels' in page 16 and on, one
+// page of 4 KiB a socket. An access takes about 8 cycles; a counter's up to one round of its walker more; an address that
+// nobody owns is answered with DECERR, a socket that does not answer with SLVERR (see axil_demux).
+module control_plane
+  import packet_pkg::*;
+  import roce_pkg::*;
+  import compute_pkg::*;
+  import memory_pkg::*;
+#(
+    parameter int unsigned     VERSION = 32'h0001_0000,
+    parameter int unsigned     DATA_W = 512,
+    parameter int unsigned     CLOCK_HZ = 250_000_000,
+    parameter int unsigned     QPS = 16,
+    parameter int unsigned     SOCKETS = 2,
+    parameter longint unsigned DRAM_BYTES = 64'd1 << 30
+) (
+    input  logic            clk,
+    input  logic            rst,
+    axil_if.slave           bus,                  // 20 bits of address
+    axil_if.master          socket[SOCKETS],      // 12 bits of address
+
+    output local_addr_t     local_addr,
+    output logic [15:0]     rpc_port,
+    output logic [31:0]     seed,
+    output logic [47:0]     keepalive_cycles,     // 0: none
+    output logic [47:0]     kernel_timeout_cycles,
+
+    input  packet_events_t  packet_events,
+    input  roce_rx_events_t roce_rx_events,
+    input  roce_tx_events_t roce_tx_events,
+    input  cm_events_t      cm_events,
+    input  rpc_events_t     rpc_events,
+
+    output logic            idle                  // no access under way
+);
+  localparam int unsigned PAGE_W = 12;
+  localparam int unsigned SLAVES = SOCKETS + 1;
+  localparam logic [7:0] SOCKET_PAGE = 8'h10;
+  localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
+  localparam logic [31:0] ID = "NACL";
+
+  typedef logic [SLAVES-1:0][7:0] pages_t;
+  function automatic pages_t pages();
+    pages_t p;
+    p[0] = 8'h00;
+    for (int unsigned i = 1; i < SLAVES; i++) p[i] = SOCKET_PAGE + 8'(i - 1);
+    return p;
+  endfunction
+
+  // ---- whose address it is ----
+  axil_if #(.ADDR_W(PAGE_W)) slave[SLAVES] ();
+  logic demux_idle;
+  axil_demux #(.N(SLAVES), .IN_ADDR_W(20), .PAGE_W(PAGE_W), .PAGES(pages())) demux (
+      .clk, .rst, .in(bus), .out(slave), .idle(demux_idle)
+  );
+
+  for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
+    assign socket[i].awaddr   = slave[i+1].awaddr;
+    assign socket[i].awvalid  = slave[i+1].awvalid;
+    assign socket[i].wdata    = slave[i+1].wdata;
+    assign socket[i].wstrb    = slave[i+1].wstrb;
+    assign socket[i].wvalid   = slave[i+1].wvalid;
+    assign socket[i].bready   = slave[i+1].bready;
+    assign socket[i].araddr   = slave[i+1].araddr;
+    assign socket[i].arvalid  = slave[i+1].arvalid;
+    assign socket[i].rready   = slave[i+1].rready;
+    assign slave[i+1].awready = socket[i].awready;
+    assign slave[i+1].wready  = socket[i].wready;
+    assign slave[i+1].bresp   = socket[i].bresp;
+    assign slave[i+1].bvalid  = socket[i].bvalid;
+    assign slave[i+1].arready = socket[i].arready;
+    assign slave[i+1].rdata   = socket[i].rdata;
+    assign slave[i+1].rresp   = socket[i].rresp;
+    assign slave[i+1].rvalid  = socket[i].rvalid;
+  end
+
+  // ---- the device's own ----
+  nacelle_regs_pkg::nacelle_regs__in_t facts;
+  nacelle_regs_pkg::nacelle_regs__out_t settings;
+  logic [1:0] bresp, rresp;
+
+  // The registers know one error only, an address that is not there; they call it SLVERR.
+  assign slave[0].bresp = (bresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
+  assign slave[0].rresp = (rresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
+
+  nacelle_regs registers (
+      .clk,
+      .rst,
+      .s_axil_awready(slave[0].awready),
+      .s_axil_awvalid(slave[0].awvalid),
+      .s_axil_awaddr(slave[0].awaddr),
+      .s_axil_awprot('0),
+      .s_axil_wready(slave[0].wready),
+      .s_axil_wvalid(slave[0].wvalid),
+      .s_axil_wdata(slave[0].wdata),
+      .s_axil_wstrb(slave[0].wstrb),
+      .s_axil_bready(slave[0].bready),
+      .s_axil_bvalid(slave[0].bvalid),
+      .s_axil_bresp(bresp),
+      .s_axil_arready(slave[0].arready),
+      .s_axil_arvalid(slave[0].arvalid),
+      .s_axil_araddr(slave[0].araddr),
+      .s_axil_arprot('0),
+      .s_axil_rready(slave[0].rready),
+      .s_axil_rvalid(slave[0].rvalid),
+      .s_axil_rdata(slave[0].rdata),
+      .s_axil_rresp(rresp),
+      .hwif_in(facts),
+      .hwif_out(settings)
+  );
+
+  // ---- counters ----
+  logic counter_read_done, counter_written_q;
+  logic [31:0] count;
+  wire counter_access = settings.COUNTERS.req;
+
+  event_counters counters (
+      .clk,
+      .rst,
+      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events}),
+      .read(counter_access && !settings.COUNTERS.req_is_wr),
+      .read_index(7'(settings.COUNTERS.addr >> 2)),
+      .read_done(counter_read_done),
+      .read_data(count)
+  );
+  always_ff @(posedge clk) counter_written_q <= !rst && counter_access && settings.COUNTERS.req_is_wr;
+
+  always_comb begin
+    facts.ID.value.next            = ID;
+    facts.VERSION.value.next       = VERSION;
+    facts.DATA_W.value.next        = DATA_W;
+    facts.CLOCK_HZ.value.next      = CLOCK_HZ;
+    facts.QPS.value.next           = QPS;
+    facts.SOCKETS.value.next       = SOCKETS;
+    facts.DRAM_BYTES_LO.value.next = DRAM_BYTES[31:0];
+    facts.DRAM_BYTES_HI.value.next = DRAM_BYTES[63:32];
+    facts.COUNTERS.rd_ack          = counter_read_done;
+    facts.COUNTERS.rd_data         = count;
+    facts.COUNTERS.wr_ack          = counter_written_q;
+  end
+
+  // ---- settings ----
+  assign local_addr = '{
+      enable: settings.CTRL.enable.value,
+      mac: {settings.MAC_HI.value.value, settings.MAC_LO.value.value},
+      ip: settings.IP.value.value,
+      prefix_length: settings.PREFIX_LEN.value.value,
+      gateway: settings.GATEWAY.value.value
+  };
+  assign rpc_port = settings.RPC_PORT.value.value;
+  assign seed     = settings.RANDOM_SEED.value.value;
+
+  always_ff @(posedge clk) begin
+    keepalive_cycles      <= 48'(settings.KEEPALIVE_MS.value.value) * CYCLES_PER_MS;
+    kernel_timeout_cycles <= 48'(settings.KERNEL_TIMEOUT_MS.value.value) * CYCLES_PER_MS;
+  end
+
+  assign idle = demux_idle;
+endmodule

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Counts the pulses of every event, 32 bits each, modulo 2^32, none lost.
+//
+// Pulses gather in a few bits an event; a walker visits one event a cycle and adds what it finds to the total in a RAM. So a
+// total is at most COUNTERS cycles late, and a read, answered when the walker comes by, takes up to COUNTERS + 2 cycles.
+module event_counters
+  import counters_pkg::*;
+(
+    input  logic        clk,
+    input  logic        rst,         // all counters to 0
+    input  events_t     events,
+    input  logic        read,        // pulse; the next one after `read_done`
+    input  logic [6:0]  read_index,  // first field of events_t is 0; COUNTERS or more: 0 is read
+    output logic        read_done,   // pulse, with read_data
+    output logic [31:0] read_data
+);
+  // An event pulses at most once a cycle, COUNTERS times between two visits.
+  localparam int unsigned GATHER_W = 7;
+  localparam int unsigned IDX_W = $clog2(COUNTERS);
+  typedef logic [IDX_W-1:0] idx_t;
+  typedef logic [COUNTERS-1:0] plane_t;
+
+  if (COUNTERS >= 2 ** GATHER_W || COUNTERS < 3) begin : g_check
+    $fatal(1, "event_counters: %0d events, at most 127 can be counted", COUNTERS);
+  end
+  if ($bits(events_t) != COUNTERS) begin : g_check_package
+    $fatal(1, "event_counters: counters_pkg is older than the event structs: run rtl/control/generate.py");
+  end
+
+  // ---- gathering: bit k of every event's small counter is plane k, so that all count at once ----
+  plane_t [GATHER_W-1:0] gather_q, gather_d;
+  idx_t visit_q;
+  logic [GATHER_W-1:0] found;
+
+  wire plane_t pulses = {<<{events}};
+
+  always_comb begin
+    plane_t carry;
+    gather_d = gather_q;
+    carry = pulses;
+    for (int unsigned k = 0; k < GATHER_W; k++) begin
+      found[k] = gather_q[k][visit_q];
+      gather_d[k][visit_q] = 1'b0;
+      {carry, gather_d[k]} = {carry & gather_d[k], carry ^ gather_d[k]};
+    end
+  end
+
+  // ---- the walker: reads a total in the cycle of its visit, writes it in the next ----
+  (* ram_style = "distributed" *) logic [31:0] totals[2**IDX_W];
+  logic [31:0] total_q;
+  logic [GATHER_W-1:0] found_q;
+  idx_t index_q;
+  logic first_q, fresh_q;    // first round after reset: totals are not yet there
+  wire [31:0] sum = (fresh_q ? '0 : total_q) + 32'(found_q);
+
+  logic wanted_q;
+  logic [6:0] wanted_index_q;
+
+  always_ff @(posedge clk) begin
+    total_q  <= totals[visit_q];
+    found_q  <= found;
+    index_q  <= visit_q;
+    fresh_q  <= first_q;
+    gather_q <= gather_d;
+    visit_q  <= (visit_q == idx_t'(COUNTERS - 1)) ? '0 : visit_q + 1'b1;
+    if (visit_q == idx_t'(COUNTERS - 1)) first_q <= 1'b0;
+    if (rst) begin
+      gather_q <= '0;
+      found_q  <= '0;
+      fresh_q  <= 1'b0;
+      visit_q  <= '0;
+      first_q  <= 1'b1;
+    end
+  end
+  always_ff @(posedge clk) if (fresh_q || found_q != 0) totals[index_q] <= sum;
+
+  always_ff @(posedge clk) begin
+    read_done <= 1'b0;
+    read_data <= sum;
+    if (read) begin
+      wanted_q       <= 1'b1;
+      wanted_index_q <= (read_index < 7'(COUNTERS)) ? read_index : '0;
+    end else if (wanted_q && 7'(index_q) == wanted_index_q) begin
+      wanted_q  <= 1'b0;
+      read_done <= 1'b1;
+    end
+    if (rst) begin
+      wanted_q  <= 1'b0;
+      read_done <= 1'b0;
+    end
+  end
+endmodule

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""control_plane: the register map as programs rely on it, counters that lose nothing, a bus that nobody can hang."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+
+import cocotb
+from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiLiteRam, AxiResp
+from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, Several, Type, run
+from nacelle_tb.sources import GENERATED
+from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
+from nacelle_tb.svtypes import struct
+
+SOCKETS = 3
+PARAMS = {
+    "VERSION": 0x00010002,
+    "DATA_W": 256,
+    "CLOCK_HZ": 200_000_000,
+    "QPS": 64,
+    "SOCKETS": SOCKETS,
+    "DRAM_BYTES": Type("64'h3_4000_0000"),
+}
+EVENTS = {
+    "packet": "packet_pkg::packet_events_t",
+    "roce_rx": "roce_pkg::roce_rx_events_t",
+    "roce_tx": "roce_pkg::roce_tx_events_t",
+    "cm": "roce_pkg::cm_events_t",
+    "rpc": "compute_pkg::rpc_events_t",
+}
+COUNTERS = json.loads((GENERATED / "counters.json").read_text()) if (GENERATED / "counters.json").exists() else []
+# Written down here once more: host software relies on these.
+SETTINGS = {  # address: (writable bits, reset)
+    0x20: (0xFFFFFFFF, 0), 0x24: (0xFFFF, 0), 0x28: (0xFFFFFFFF, 0), 0x2C: (0x3F, 0), 0x30: (0xFFFFFFFF, 0),
+    0x34: (0xFFFFFFFF, 0), 0x38: (1, 0), 0x3C: (0xFFFF, 12345), 0x40: (0xFFFFFF, 30000), 0x44: (0xFFFFFF, 0),
+}  # fmt: skip
+FACTS = {
+    0x00: 0x4E41434C, 0x04: 0x00010002, 0x08: 256, 0x0C: 200_000_000, 0x10: 64, 0x14: SOCKETS, 0x18: 0x40000000, 0x1C: 3,
+}  # fmt: skip
+
+
+class Bus:
+    """The bus's master and what hangs on it."""
+
+    def __init__(self, dut, sockets: int = SOCKETS) -> None:
+        self.dut = dut
+        self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "bus"), dut.clk, dut.rst)
+        self.rams = [AxiLiteRam(AxiLiteBus.from_prefix(dut, f"socket{i}"), dut.clk, dut.rst, size=4096) for i in range(sockets)]
+        for i in range(sockets, SOCKETS):
+            for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
+                getattr(dut, f"socket{i}_{name}").value = 0
+        for name in EVENTS:
+            getattr(dut, f"{name}_events").value = 0
+
+    async def read(self, address: int) -> tuple[int, AxiResp]:
+        answer = await with_timeout(self.master.read(address, 4), 3000 * CLOCK_NS, "ns")
+        return int.from_bytes(answer.data, "little"), answer.resp
+
+    async def write(self, address: int, value: int) -> AxiResp:
+        answer = await with_timeout(self.master.write(address, value.to_bytes(4, "little")), 3000 * CLOCK_NS, "ns")
+        return answer.resp
+
+    async def get(self, address: int) -> int:
+        value, resp = await self.read(address)
+        assert resp == AxiResp.OKAY, f"{address:#x}: {resp!r}"
+        return value
+
+
+async def begin(dut, sockets: int = SOCKETS) -> Bus:
+    bus = Bus(dut, sockets)
+    await start(dut)
+    return bus
+
+
+@cocotb.test()
+async def facts_and_reset_values(dut) -> None:
+    bus = await begin(dut)
+    for address, value in FACTS.items():
+        assert await bus.get(address) == value, f"{address:#x}"
+        assert await bus.write(address, 0x55555555) == AxiResp.OKAY
+        assert await bus.get(address) == value, f"{address:#x} changed by a write"
+    for address, (_, reset) in SETTINGS.items():
+        assert await bus.get(address) == reset, f"{address:#x}"
+
+
+@cocotb.test()
+async def settings_reach_the_device(dut) -> None:
+    bus = await begin(dut)
+    values = {address: random.getrandbits(32) & mask for address, (mask, _) in SETTINGS.items()}
+    values[0x38] = 0
+    for address, value in values.items():
+        assert await bus.write(address, value | (0 if address == 0x38 else 0xFFFFFFFF & ~SETTINGS[address][0])) == AxiResp.OKAY
+    assert await bus.write(0x38, 1) == AxiResp.OKAY
+    values[0x38] = 1
+    for address, value in values.items():
+        assert await bus.get(address) == value, f"{address:#x}"
+    local = struct("packet_pkg::local_addr_t").unpack(int(dut.local_addr.value))
+    assert local.enable == 1
+    assert (local.mac, local.ip) == (values[0x24] << 32 | values[0x20], values[0x28])
+    assert (local.prefix_length, local.gateway) == (values[0x2C], values[0x30])
+    assert (int(dut.seed.value), int(dut.rpc_port.value)) == (values[0x34], values[0x3C])
+    assert int(dut.keepalive_cycles.value) == values[0x40] * 200_000
+    assert int(dut.kernel_timeout_cycles.value) == values[0x44] * 200_000
+
+    # The addresses stay while the device is enabled; the rest may change.
+    for address in (0x20, 0x24, 0x28, 0x2C, 0x30):
+        await bus.write(address, ~values[address] & 0xFFFFFFFF)
+        assert await bus.get(address) == values[address], f"{address:#x}"
+    await bus.write(0x40, 7)
+    assert await bus.get(0x40) == 7
+    await bus.write(0x38, 0)
+    await bus.write(0x28, 0x0A000001)
+    assert await bus.get(0x28) == 0x0A000001
+
+
+@cocotb.test()
+async def addresses_that_nobody_owns(dut) -> None:
+    """DECERR for reads and writes, and the bus goes on."""
+    bus = await begin(dut)
+    end = 0x400 + 4 * len(COUNTERS)
+    for address in (0x48, 0x3FC, end, 0xFFC, 0x1000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+        assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
+        assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
+    assert await bus.get(0) == FACTS[0]
+
+
+@cocotb.test()
+@cocotb.parametrize(pause=[False, True])
+async def sockets_see_their_own_page(dut, pause: bool) -> None:
+    bus = await begin(dut)
+    if pause:
+        rng = random.Random(3)
+        coin = lambda: iter(lambda: rng.random() < 0.5, None)  # noqa: E731
+        for channel in (bus.master.write_if.aw_channel, bus.master.write_if.w_channel, bus.master.write_if.b_channel,
+                        bus.master.read_if.ar_channel, bus.master.read_if.r_channel):  # fmt: skip
+            channel.set_pause_generator(coin())
+        for ram in bus.rams:
+            for channel in (ram.write_if.aw_channel, ram.write_if.w_channel, ram.write_if.b_channel,
+                            ram.read_if.ar_channel, ram.read_if.r_channel):  # fmt: skip
+                channel.set_pause_generator(coin())
+    model: dict[int, int] = {}
+    for _ in range(60):
+        address = 0x10000 + random.randrange(SOCKETS) * 0x1000 + 4 * random.randrange(1024)
+        model[address] = random.getrandbits(32)
+        assert await bus.write(address, model[address]) == AxiResp.OKAY
+    # Reads and writes at once.
+    other = [cocotb.start_soon(bus.write(0x34, n)) for n in range(10)]
+    for address, value in model.items():
+        assert await bus.get(address) == value
+        i, offset = (address - 0x10000) >> 12, address & 0xFFF
+        assert int.from_bytes(bus.rams[i].read(offset, 4), "little") == value
+    for task in other:
+        assert await task == AxiResp.OKAY
+
+
+@cocotb.test()
+async def every_event_has_its_counter(dut) -> None:
+    """Names, addresses and fields belong together: each event pulses a different number of times."""
+    bus = await begin(dut)
+    layouts = {name: struct(kind) for name, kind in EVENTS.items()}
+    named = [(name, field) for name, layout in layouts.items() for field in layout.fields]
+    assert len(named) == len(COUNTERS)
+    times = {pair: random.randrange(1, 200) for pair in named}
+    for step in range(200):
+        await FallingEdge(dut.clk)
+        for name, layout in layouts.items():
+            getattr(dut, f"{name}_events").value = layout.pack({f: int(times[name, f] > step) for f in layout.fields})
+    await FallingEdge(dut.clk)
+    for name in EVENTS:
+        getattr(dut, f"{name}_events").value = 0
+    await wait_cycles(dut, len(COUNTERS) + 4)
+    address = {item["name"]: item["address"] for item in COUNTERS}
+    assert sorted(address.values()) == [0x400 + 4 * i for i in range(len(COUNTERS))]
+    for (name, field), count in times.items():
+        assert await bus.get(address[f"{name}_{field}"]) == count, f"{name}_{field}"
+
+
+@cocotb.test()
+async def no_pulse_is_lost(dut) -> None:
+    """Every event in every cycle, or at random, while the counters are read; writes do nothing; reset clears."""
+    bus = await begin(dut)
+    layout = struct(EVENTS["packet"])
+    full = {name: (1 << struct(kind).width) - 1 for name, kind in EVENTS.items()}
+    expected = dict.fromkeys(range(layout.width), 0)
+    bits = [layout.fields[item["name"].removeprefix("packet_")][0] for item in COUNTERS[: layout.width]]
+    stop = False
+
+    async def pulses() -> None:
+        for cycle in itertools.count():
+            await FallingEdge(dut.clk)
+            word = 0 if stop else full["packet"] if cycle < 1000 else random.getrandbits(layout.width)
+            dut.packet_events.value = word
+            for name in EVENTS:
+                if name != "packet":
+                    getattr(dut, f"{name}_events").value = 0 if stop else full[name]
+            for i, bit in enumerate(bits):
+                expected[i] += word >> bit & 1
+
+    cocotb.start_soon(pulses())
+    last = 0
+    for _ in range(40):
+        assert await bus.write(0x400, 0x1234) == AxiResp.OKAY
+        seen = await bus.get(0x400)
+        assert last <= seen <= expected[0]
+        last = seen
+    stop = True
+    await wait_cycles(dut, len(COUNTERS) + 4)
+    for i in range(layout.width):
+        assert await bus.get(0x400 + 4 * i) == expected[i], COUNTERS[i]["name"]
+    assert len({await bus.get(0x400 + 4 * i) for i in range(layout.width, len(COUNTERS))}) == 1
+
+    dut.rst.value = 1
+    await wait_cycles(dut, 4)
+    await FallingEdge(dut.clk)
+    dut.rst.value = 0
+    for i in (0, 1, len(COUNTERS) - 1):
+        assert await bus.get(0x400 + 4 * i) == 0
+
+
+@cocotb.test()
+async def a_dead_socket_costs_its_own_page(dut) -> None:
+    """A socket that takes nothing, one that takes but is late: SLVERR in bounded time, everybody else is served, and the late
+    answer is given to nobody."""
+    bus = await begin(dut, sockets=1)
+    assert await bus.read(0x11000) == (0, AxiResp.SLVERR)  # nothing taken: asked again next time
+    assert await bus.write(0x11000, 1) == AxiResp.SLVERR
+    assert await bus.get(0) == FACTS[0]
+
+    dut.socket2_arready.value = 1
+    dut.socket2_awready.value = 1
+    dut.socket2_wready.value = 1
+    assert await bus.read(0x12000) == (0, AxiResp.SLVERR)
+    assert await bus.write(0x12000, 1) == AxiResp.SLVERR
+    before = cocotb.utils.get_sim_time("ns")
+    assert await bus.read(0x12000) == (0, AxiResp.SLVERR)  # still owes an answer: not asked
+    assert await bus.write(0x12000, 1) == AxiResp.SLVERR
+    assert cocotb.utils.get_sim_time("ns") - before < 100 * CLOCK_NS
+    assert await bus.write(0x10004, 77) == AxiResp.OKAY
+    assert await bus.get(0x10004) == 77
+
+    # The answers come after all, and the socket is itself again.
+    dut.socket2_rdata.value = 0xBAD
+    dut.socket2_rresp.value = 0
+    dut.socket2_bresp.value = 0
+    for valid, ready in ((dut.socket2_rvalid, dut.socket2_rready), (dut.socket2_bvalid, dut.socket2_bready)):
+        await FallingEdge(dut.clk)
+        valid.value = 1
+        await RisingEdge(dut.clk)
+        assert int(ready.value)
+        await FallingEdge(dut.clk)
+        valid.value = 0
+    task = cocotb.start_soon(bus.read(0x12000))
+    while not int(dut.socket2_arvalid.value):
+        await RisingEdge(dut.clk)
+    await wait_cycles(dut, 2)
+    await FallingEdge(dut.clk)
+    dut.socket2_rdata.value = 0x600D
+    dut.socket2_rvalid.value = 1
+    while not int(dut.socket2_rready.value):
+        await RisingEdge(dut.clk)
+    await FallingEdge(dut.clk)
+    dut.socket2_rvalid.value = 0
+    assert await task == (0x600D, AxiResp.OKAY)
+
+
+def test_control_plane() -> None:
+    run(
+        "control_plane",
+        __file__,
+        params=PARAMS,
+        ports={
+            "bus": AxilSlave(20),
+            "socket": Several(AxilMaster(12), SOCKETS),
+            "local_addr": Plain("output", "packet_pkg::local_addr_t"),
+            "rpc_port": Plain("output", "logic [15:0]"),
+            "seed": Plain("output", "logic [31:0]"),
+            "keepalive_cycles": Plain("output", "logic [47:0]"),
+            "kernel_timeout_cycles": Plain("output", "logic [47:0]"),
+            **{f"{name}_events": Plain("input", kind) for name, kind in EVENTS.items()},
+            "idle": Plain("output", "logic"),
+        },
+    )
