@@ -4,7 +4,7 @@
 // immediate is the result's code << 8 (0: success). A call that failed, or that has no output, is answered by one WRITE with
 // immediate of length 0 to the first output region, or to region 0.
 //
-// First request 3 cycles after the result if region 0 is the first output, otherwise 6; the others 4 cycles apart at best.
+// First request 4 cycles after the result if region 0 is the first output, otherwise 6; the others 3 cycles apart at best.
 // A call of a connection that is being closed is answered by nothing.
 module rpc_answer
   import memory_pkg::*;
@@ -36,17 +36,41 @@ module rpc_answer
   state_e        state_q;
   result_t       result_q;
   region_index_t index_q;
-  logic          found_q;          // index_q is the first output or behind it
+  logic          outputs_q;        // index_q is the first output or behind it
   region_view_t  view_q;
 
   wire empty = result_q.code != RESULT_SUCCESS || !view_q.grant.has_output;
   wire last = empty || index_q == view_q.grant.last_output;
   wire gone = closing.valid && closing.slot == result.data.slot;
 
-  // The first look-up leaves with the result: it tells where the outputs begin.
-  assign view_read.valid = state_q == LOOK_UP || state_q == IDLE && result.valid && !gone;
-  assign view_read.data  = state_q == IDLE ? '{slot: result.data.slot, index: '0} : '{slot: result_q.slot, index: index_q};
-  assign result.ready    = state_q == IDLE && (gone || view_read.ready);
+  // ---- which region next ----
+  wire found = state_q == LOOKED_UP && view_valid;
+  wire skip = found && (outputs_q ? !view.region.output_ : view.grant.first_output != '0);
+  logic          look_up;
+  region_index_t next;
+  always_comb begin
+    look_up = 1'b0;
+    next    = index_q + 1'b1;
+    unique case (state_q)
+      IDLE: begin
+        look_up = result.valid && !gone;
+        next    = '0;
+      end
+      LOOK_UP: begin
+        look_up = 1'b1;
+        next    = index_q;
+      end
+      LOOKED_UP: begin
+        look_up = skip;
+        if (!outputs_q) next = view.grant.first_output;
+      end
+      POST: look_up = wqe.ready && !last;
+      default: look_up = 1'b0;
+    endcase
+  end
+  assign view_read.valid = look_up;
+  assign view_read.data  = '{slot: state_q == IDLE ? result.data.slot : result_q.slot, index: next};
+  assign result.ready    = state_q == IDLE;
 
   always_comb begin
     wqe.data             = '0;
@@ -68,34 +92,23 @@ module rpc_answer
   assign idle           = state_q == IDLE && !result.valid;
 
   always_ff @(posedge clk) begin
+    if (look_up) index_q <= next;
+    if (found) view_q <= view;
     unique case (state_q)
       IDLE: begin
-        result_q <= result.data;
-        index_q  <= '0;
-        found_q  <= 1'b0;
-        if (result.valid && result.ready) state_q <= gone ? ANSWERED : LOOKED_UP;
+        result_q  <= result.data;
+        outputs_q <= 1'b0;
+        if (result.valid && gone) state_q <= ANSWERED;
       end
-      LOOK_UP: if (view_read.ready) state_q <= LOOKED_UP;
-      LOOKED_UP:
-      if (view_valid) begin
-        view_q  <= view;
-        found_q <= 1'b1;
-        index_q <= found_q ? index_q : view.grant.first_output;
-        if (found_q && !view.region.output_ && view.grant.has_output) begin
-          index_q <= index_q + 1'b1;
-          state_q <= LOOK_UP;
-        end else begin
-          state_q <= !found_q && view.grant.first_output != '0 ? LOOK_UP : POST;
-        end
+      LOOKED_UP: begin
+        if (found) outputs_q <= view.grant.has_output;
+        if (found && !skip) state_q <= POST;
       end
-      POST:
-      if (wqe.ready) begin
-        index_q <= index_q + 1'b1;
-        state_q <= last ? ANSWERED : LOOK_UP;
-      end
+      POST:     if (wqe.ready && last) state_q <= ANSWERED;
       ANSWERED: if (answered.ready) state_q <= IDLE;
-      default: state_q <= IDLE;
+      default:  ;
     endcase
+    if (look_up) state_q <= view_read.ready ? LOOKED_UP : LOOK_UP;
     if (rst) state_q <= IDLE;
   end
 endmodule

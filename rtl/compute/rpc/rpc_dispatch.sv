@@ -79,7 +79,8 @@ module rpc_dispatch
   assign view_read.valid = state_q == LOOK_UP && !dead;
   assign view_read.data  = '{slot: call_q.slot, index: index_q};
   assign call.ready      = &call_ready;
-  assign idle            = picking && &queues_empty && &jobs_empty && !call.valid && !result.valid;
+  // Calls that wait for a running job are at rest.
+  assign idle            = picking && &(queues_empty | pending & ~free) && &jobs_empty && !call.valid && !result.valid;
 
   always_ff @(posedge clk) begin
     unique case (state_q)

@@ -165,8 +165,9 @@ module rpc_setup
   assign view_read.valid = state_q == LOOK_UP;
   assign view_read.data  = '{slot: job_q.slot, index: index_q};
 
+  wire page_t need = total_q == '0 ? page_t'(1) : total_q;
   assign extent_cmd.valid = state_q inside {FREE, ALLOCATE};
-  assign extent_cmd.data  = '{free: state_q == FREE, slot: job_q.slot, pages: grant_q.pages};
+  assign extent_cmd.data  = '{free: state_q == FREE, slot: job_q.slot, pages: need};
   assign extent_rsp.ready = state_q inside {FREE_EXTENT, ALLOCATE_EXTENT};
 
   assign mr_cmd.valid = state_q inside {RELEASE, REGISTER};
@@ -284,7 +285,7 @@ module rpc_setup
 
       // ---- what it gets ----
       ALLOCATE: begin
-        grant_q.pages <= total_q == '0 ? page_t'(1) : total_q;
+        grant_q.pages <= need;
         if (extent_cmd.ready) state_q <= ALLOCATE_EXTENT;
       end
       ALLOCATE_EXTENT: begin

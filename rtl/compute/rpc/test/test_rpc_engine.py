@@ -83,11 +83,576 @@ async def golden_exchange(dut, stall: float) -> None:
     }  # fmt: skip
 
 
-WIDTHS = [64, 128, 256, 512]
-EVERY_WIDTH = ["golden_exchange.*"]
+async def begin(dut, stall: float = 0.0, callers: int = 1, **options) -> tuple[World, list]:
+    """A world with open connections."""
+    world = World(dut, stall, **options)
+    await world.start()
+    return world, [await world.open(2 + i) for i in range(callers)]
 
 
-def build(data_w: int) -> None:
+async def call(world: World, qp, wanted: list[Region], function: int = 1, code: int = 0) -> None:
+    """One call from start to answer; the test plays the kernel."""
+    world.send(qp, START | function)
+    await world.until(lambda: world.jobs)
+    world.finish(world.jobs.popleft(), code)
+    await world.result(qp, wanted, qp.granted, code)
+
+
+# ---- set-up ----
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def every_number_of_regions(dut, stall: float) -> None:
+    world, (qp,) = await begin(dut, stall)
+    for count in (1, 2, 15, 31, 32):
+        wanted = regions(world.rng, (count + 1) // 2, count // 2, size=2 * PAGE)
+        got = await world.set_up(qp, wanted)  # replaces the one before
+        page = HEAP_BASE
+        for (addr, _, _), region in zip(got, wanted, strict=True):
+            assert addr == page
+            page += region.pages * PAGE
+        await call(world, qp, wanted)
+    await world.settle()
+    assert world.events["regions_granted"] == 5 and len(qp.receives) == 2
+
+
+@cocotb.test()
+async def regions_of_no_bytes(dut) -> None:
+    world, (qp, other) = await begin(dut, callers=2)
+    wanted = [Region(INPUT, 0, 1, 2), Region(OUTPUT, 0, 3, 4), Region(INTERNAL, 0)]
+    await world.set_up(qp, wanted)
+    await world.set_up(other, [Region(INPUT, 1, 5, 6)])
+    assert qp.granted[0][0] == HEAP_BASE and other.granted[0][0] == HEAP_BASE + PAGE
+    await call(world, qp, wanted)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def malformed_messages(dut, stall: float) -> None:
+    """Each is refused, holds nothing, changes nothing and costs nothing: what was granted before still works."""
+    world, (qp, fresh) = await begin(dut, stall, callers=2)
+    wanted = regions(world.rng, 1, 1)
+    await world.set_up(qp, wanted)
+    keys = dict(qp.keys)
+    good = aar(wanted)
+    messages = [
+        (good[:-1], MALFORMED),  # truncated
+        (good[:-24], MALFORMED),
+        (good + b"\0", MALFORMED),  # over-long
+        (good + bytes(24), MALFORMED),
+        (good + bytes(940), MALFORMED),
+        (aar(wanted, count=1), MALFORMED),  # lying
+        (aar(wanted, count=3), MALFORMED),
+        (aar(wanted, count=255), MALFORMED),
+        (aar([]), MALFORMED),  # no region
+        (aar(wanted, count=0), MALFORMED),
+        (b"\1", MALFORMED),
+        (b"\1\1\0", MALFORMED),
+        (good[:27], MALFORMED),
+        (aar(wanted, kind=0), MALFORMED),  # an ERR, an A, unknown
+        (aar(wanted, kind=2), MALFORMED),
+        (aar(wanted, kind=3), MALFORMED),
+        (aar(wanted, kind=0x81), MALFORMED),
+        (aar(regions(world.rng, 20, 13)), TOO_MANY),  # 33
+        (aar(regions(world.rng, 40, 2)), TOO_MANY),
+    ]
+    for message, code in messages:
+        await world.refused(qp, message, code)
+        assert qp.keys == keys and len(qp.receives) == 2
+        await world.refused(fresh, message, code)
+    await call(world, qp, wanted)
+    await world.set_up(fresh, wanted)
+    await call(world, fresh, wanted)
+    await world.settle()
+    assert world.events["message_malformed"] == 2 * len(messages) and world.events["regions_granted"] == 2
+
+
+@cocotb.test()
+async def regions_in_the_wrong_order(dut) -> None:
+    """These replace what there was, by nothing."""
+    world, (qp,) = await begin(dut)
+    first, second, inner = Region(INPUT, 8, 1, 2), Region(OUTPUT, 8, 3, 4), Region(INTERNAL, 8)
+    for wanted in ([inner], [inner, inner], [inner, first], [first, inner, second], [first, inner, inner, second, inner]):
+        await world.refused(qp, aar(wanted), MALFORMED)
+        await world.set_up(qp, [first, second, inner])
+        await world.refused(qp, aar(wanted), MALFORMED)
+        assert not qp.keys
+    world.send(qp, START | 1)
+    await world.settle()
+    assert not world.jobs and not qp.sent and world.events["immediate_ignored"] == 1
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def regions_too_large(dut, stall: float) -> None:
+    world, (qp, other) = await begin(dut, stall, callers=2)
+    everything = [Region(INPUT, HEAP_SIZE - PAGE, 1, 2), Region(OUTPUT, 1, 3, 4)]
+    too_large = [
+        [Region(INPUT, HEAP_SIZE, 1, 2), Region(OUTPUT, 1, 3, 4)],
+        [Region(INPUT, HEAP_SIZE + 1, 1, 2)],
+        [Region(INPUT, 1, 1, 2), Region(INTERNAL, HEAP_SIZE)],
+        [Region(INPUT, 0xFFFFFFFF, 1, 2)],
+        [Region(INPUT, 0xFFFFF000, 1, 2), Region(INPUT, 0x1000, 1, 2)],  # 0 modulo 2^32
+        [Region(INPUT, 0xFFFFFFFF, 1, 2)] * 32,
+        [Region(INPUT, 0x80000000, 1, 2)] * 32,
+    ]
+    for wanted in too_large:
+        await world.refused(qp, aar(wanted), NO_MEMORY)
+        assert not qp.keys
+        await world.set_up(other, everything)
+        await world.refused(qp, aar([Region(INPUT, 1, 1, 2)]), NO_MEMORY)
+        await world.refused(other, aar(wanted), NO_MEMORY)  # and gives up what it had
+        await world.set_up(qp, everything)
+        await world.refused(qp, aar(wanted), NO_MEMORY)
+    await world.settle()
+    assert world.events["regions_refused"] == 4 * len(too_large)
+
+
+@cocotb.test()
+async def no_key_left(dut) -> None:
+    world, (qp, other) = await begin(dut, callers=2, keys=5)
+    wanted = regions(world.rng, 2, 1)
+    await world.set_up(qp, wanted)
+    await world.refused(other, aar(wanted), NO_KEYS)
+    assert not other.keys and world.free_keys == 2
+    await world.set_up(other, wanted[:2])
+    assert other.granted[0][0] == HEAP_BASE + 3 * PAGE  # the refused one holds no memory
+    await call(world, qp, wanted)
+
+
+@cocotb.test()
+async def memory_fails(dut) -> None:
+    """A message that cannot be read is refused. An answer that cannot be written costs the connection."""
+    world, (qp, other) = await begin(dut, callers=2)
+    wanted = regions(world.rng, 2, 1)
+    world.memory.errors.append((qp.receives[0].local_addr, qp.receives[0].local_addr + 1023))
+    await world.refused(qp, aar(wanted), MALFORMED)
+    await world.set_up(qp, wanted)  # in the other buffer
+    world.memory.errors[:] = [(CTRL_BASE + 0x800, CTRL_BASE + 0xFFF)]
+    world.send(qp, aar(wanted))
+    assert await world.close.recv() == qp.qpn
+    await world.close_(qp)
+    await world.set_up(other, wanted)
+    assert other.granted[0][0] == HEAP_BASE
+    await world.settle()
+    assert not qp.sent and not world.close.received
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def set_up_again(dut, stall: float) -> None:
+    """A second AAR replaces the regions; during a call it waits for the call's end, and a start behind it waits with it."""
+    world, (qp,) = await begin(dut, stall)
+    old, new = regions(world.rng, 1, 2), regions(world.rng, 2, 1, internal=2)
+    await world.set_up(qp, old)
+    keys = dict(qp.keys)
+    qp.impatient = True
+    world.send(qp, START | 1)
+    await world.until(lambda: world.jobs)
+    world.send(qp, aar(new))
+    world.send(qp, START | 2)
+    await world.until(lambda: not world.cqe._queue, 2000)
+    await world.settle()
+    assert qp.keys == keys and not qp.sent
+    world.finish(world.jobs.popleft(), 0)
+    await world.result(qp, old, qp.granted)
+    qp.granted = parse_advert(await world.answer(qp))
+    assert set(qp.keys) == {rkey for _, rkey, _ in qp.granted} and not set(qp.keys) & set(keys)
+    await world.until(lambda: world.jobs)
+    job = world.jobs.popleft()
+    assert [b.size for b in job.beats] == [r.size for r in new] and job.beats[0].function_code == 2
+    world.finish(job, 0)
+    await world.result(qp, new, qp.granted)
+    await world.settle()
+    assert world.events["immediate_ignored"] == 0 and len(qp.receives) == 2
+
+
+# ---- calls ----
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def outputs(dut, stall: float) -> None:
+    world, (qp,) = await begin(dut, stall)
+    inner = Region(INTERNAL | OUTPUT | INPUT, 64)
+    for wanted in (
+        regions(world.rng, 1, 0),
+        regions(world.rng, 0, 1),
+        regions(world.rng, 1, 30, internal=1),
+        regions(world.rng, 0, 32),
+        regions(world.rng, 31, 1),
+        [*regions(world.rng, 1, 1), inner, inner],
+        [Region(OUTPUT | SINGLE_SEND, 5000, 7, 8), Region(INPUT, 8, 9, 10), Region(INPUT | OUTPUT, 77, 11, 12), Region(0, 1, 1, 1)],
+        [Region(0, 100, 7, 8)],
+        [r for pair in zip(regions(world.rng, 8, 0), regions(world.rng, 0, 8), strict=True) for r in pair],
+    ):
+        await world.set_up(qp, wanted)
+        for code in (0, 0x11, 0):
+            world.send(qp, START | 3)
+            await world.until(lambda: world.jobs)
+            job = world.jobs.popleft()
+            assert job.socket == 1
+            flags = [(b.input_, b.output_, b.internal_) for b in job.beats]
+            assert flags == [
+                (
+                    int(bool(r.flags & (INPUT | SINGLE_SEND))),
+                    int(bool(r.flags & OUTPUT and not r.flags & INTERNAL)),
+                    int(bool(r.flags & INTERNAL)),
+                )
+                for r in wanted
+            ]
+            assert [b.last for b in job.beats] == [0] * (len(wanted) - 1) + [1]
+            assert [b.addr for b in job.beats][: len(qp.granted)] == [addr for addr, _, _ in qp.granted]
+            world.finish(job, code)
+            await world.result(qp, wanted, qp.granted, code)
+    await world.settle()
+    assert world.events["call_finished"] == 18 and world.events["call_failed"] == 9
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def odd_immediates(dut, stall: float) -> None:
+    world, (qp, fresh) = await begin(dut, stall, callers=2)
+    wanted = regions(world.rng, 1, 2)
+    world.send(fresh, START | 1)  # before set-up
+    await world.set_up(qp, wanted)
+    nothing = [0x00000001, 0x0000007F, 0xFFFFFF00, 0x00000080, 0xABCDEF80, 0x00000100]
+    for imm in [0, *nothing]:
+        world.send(qp, imm)
+        await world.settle()
+        assert len(qp.receives) == 2
+    assert world.events["call_failed"] == 1  # the caller's own error
+    assert world.events["immediate_ignored"] == 1 + len(nothing)
+    for function in (10, 11, 127):  # nobody has these
+        world.send(qp, START | function)
+        await world.result(qp, wanted, qp.granted, UNKNOWN_FUNCTION)
+    for function in range(1, 10):
+        world.send(qp, START | function)
+        await world.until(lambda: world.jobs)
+        job = world.jobs.popleft()
+        low, high = FUNCTIONS[job.socket]
+        assert low <= function <= high and job.beats[0].function_code == function
+        world.finish(job)
+        await world.result(qp, wanted, qp.granted)
+    await world.settle()
+    assert not world.jobs and not fresh.sent and world.events["call_failed"] == 4 and world.events["call_started"] == 9
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def start_during_a_call(dut, stall: float) -> None:
+    world, (qp,) = await begin(dut, stall)
+    wanted = regions(world.rng, 1, 1)
+    await world.set_up(qp, wanted)
+    world.send(qp, START | 1)
+    await world.until(lambda: world.jobs)
+    for imm in (START | 1, START | 2, START | 127, 0):
+        world.send(qp, imm)
+    await world.settle()
+    assert world.events["immediate_ignored"] == 3 and len(qp.receives) == 2
+    world.finish(world.jobs.popleft())
+    await world.result(qp, wanted, qp.granted)
+    await world.settle()
+    assert not world.jobs and not qp.sent
+    await call(world, qp, wanted)
+
+
+@cocotb.test()
+async def wrong_tag(dut) -> None:
+    """A result that is not of the job in its socket ends nothing."""
+    world, (qp,) = await begin(dut)
+    wanted = regions(world.rng, 1, 1)
+    await world.set_up(qp, wanted)
+    world.send(qp, START | 1)
+    await world.until(lambda: world.jobs)
+    job = world.jobs.popleft()
+    world.done[0].send(tag=job.tag ^ 1, code=0x55)
+    world.done[1].send(tag=job.tag, code=0x55)
+    await world.settle()
+    assert not qp.sent and world.window(0) == job.window
+    world.finish(job, 0x22)
+    await world.result(qp, wanted, qp.granted, 0x22)
+
+
+@cocotb.test()
+async def next_call_waits_for_the_acknowledgement(dut) -> None:
+    """Nothing that may have to be sent again is changed, and the send queue is never overrun; others go on."""
+    world, (qp, other) = await begin(dut, callers=2)
+    wanted = regions(world.rng, 0, 32)
+    await world.set_up(qp, wanted)
+    await world.set_up(other, wanted)
+    await world.settle()
+    qp.acknowledge = False
+    await call(world, qp, wanted)
+    qp.impatient = True
+    for what in (START | 1, START | 2):
+        world.send(qp, what)
+    await world.settle()
+    assert not world.jobs and not qp.sent
+    await call(world, other, wanted)
+    world.acknowledge(qp)
+    for function in (1, 2):
+        await world.until(lambda: world.jobs)
+        job = world.jobs.popleft()
+        assert job.beats[0].function_code == function
+        world.finish(job)
+        await world.result(qp, wanted, qp.granted)
+        await world.settle()
+        assert not world.jobs  # the second waits for the first to be acknowledged
+        world.acknowledge(qp)
+    await world.settle()
+    assert world.events["immediate_ignored"] == 0 and len(qp.receives) == 2
+
+
+@cocotb.test()
+async def calls_queue_in_order(dut) -> None:
+    """All connections call one socket at once: served in the order in which they called, the other socket meanwhile."""
+    world, qps = await begin(dut, callers=QPS)
+    wanted = [regions(world.rng, 1, 1) for _ in qps]
+    for qp, its in zip(qps, wanted, strict=True):
+        await world.set_up(qp, its)
+    await world.settle()
+    order = list(range(QPS - 1))
+    world.rng.shuffle(order)
+    for i in order:
+        world.send(qps[i], START | 1)
+    await world.settle()
+    world.send(qps[QPS - 1], START | 3)
+    await world.until(lambda: len(world.jobs) == 2)
+    job = world.jobs.popleft()  # the first of the queue, still running
+    world.finish(world.jobs.popleft())
+    await world.result(qps[QPS - 1], wanted[QPS - 1], qps[QPS - 1].granted)
+    for i in order:
+        await world.until(lambda: job or world.jobs)  # noqa: B023
+        job = job or world.jobs.popleft()
+        assert job.beats[0].addr == qps[i].granted[0][0] and job.window[0] == job.beats[0].addr
+        world.finish(job)
+        job = None
+        await world.result(qps[i], wanted[i], qps[i].granted)
+
+
+# ---- connections that end ----
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def closed_during_a_call(dut, stall: float) -> None:
+    """Its memory is not given to another until the kernel has ended; nothing is sent; others are served."""
+    world, (qp, other) = await begin(dut, stall, callers=2)
+    wanted = regions(world.rng, 1, 1)
+    await world.set_up(qp, wanted)
+    world.send(qp, START | 1)
+    await world.until(lambda: world.jobs)
+    job = world.jobs.popleft()
+    closing = cocotb.start_soon(world.close_(qp))
+    await world.settle()
+    assert not closing.done() and world.window(0) == job.window
+    await world.set_up(other, wanted)
+    assert other.granted[0][0] == HEAP_BASE + 2 * PAGE
+    await call(world, other, wanted, function=3)
+    world.finish(job)
+    await closing
+    assert not qp.sent
+    qp = await world.open(qp.qpn)
+    await world.set_up(qp, wanted)
+    assert qp.granted[0][0] == HEAP_BASE
+    await call(world, qp, wanted)
+
+
+@cocotb.test()
+async def closed_while_its_call_waits(dut) -> None:
+    """A call of a connection that is gone does not run."""
+    world, (first, qp) = await begin(dut, callers=2)
+    wanted = regions(world.rng, 1, 1)
+    for it in (first, qp):
+        await world.set_up(it, wanted)
+    await world.settle()
+    world.send(first, START | 1)
+    await world.until(lambda: world.jobs)
+    world.send(qp, START | 1)
+    await world.settle()
+    closing = cocotb.start_soon(world.close_(qp))
+    await world.settle()
+    world.finish(world.jobs.popleft())
+    await closing
+    await world.result(first, wanted, first.granted)
+    await world.settle()
+    assert not world.jobs and not qp.sent
+    await call(world, first, wanted)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def closed_at_any_time(dut, stall: float) -> None:
+    """The caller vanishes at a random moment of set-up, call or answer: everything is freed every time."""
+    world, (watch,) = await begin(dut, stall)
+    world.kernel = lambda job: 0
+    for moment in range(60):
+        qp = await world.open(3 + moment % (QPS - 1))
+        qp.impatient = True
+        world.send(qp, aar(regions(world.rng, 1, 2)))
+        world.send(qp, START | world.rng.choice([1, 3, 127]))
+        if world.rng.random() < 0.5:
+            world.send(qp, aar(regions(world.rng, 2, 2)))
+        await world.later((0, 500))
+        if world.rng.random() < 0.3:
+            world.break_(qp)
+            await world.later((0, 30))
+        await world.close_(qp)
+        while world.close.received:
+            await world.close.recv()
+    everything = [Region(INPUT, HEAP_SIZE, 1, 2)]
+    await world.set_up(watch, everything)
+    assert watch.granted[0][0] == HEAP_BASE
+    await world.settle()
+    assert world.free_keys == (1 << 16) - 1
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def transport_fails(dut, stall: float) -> None:
+    """An error completion asks for the connection to be closed, once; then it is closed like any other."""
+    world, (qp, other) = await begin(dut, stall, callers=2)
+    wanted = regions(world.rng, 1, 3)
+    await world.set_up(qp, wanted)
+    await world.settle()
+    qp.acknowledge = False
+    world.send(qp, START | 1)
+    await world.until(lambda: world.jobs)
+    world.finish(world.jobs.popleft())
+    await world.result(qp, wanted, qp.granted)
+    world.break_(qp)
+    assert await world.close.recv() == qp.qpn
+    await world.settle()
+    assert not world.close.received
+    await world.set_up(other, wanted)
+    await world.close_(qp)
+    await call(world, other, wanted)
+    # In the middle of a call.
+    qp = await world.open(qp.qpn)
+    await world.set_up(qp, wanted)
+    world.send(qp, START | 1)
+    await world.until(lambda: world.jobs)
+    world.break_(qp)
+    assert await world.close.recv() == qp.qpn
+    world.finish(world.jobs.popleft())
+    await world.settle()
+    await world.close_(qp)
+    assert not world.close.received
+
+
+@cocotb.test()
+async def completions_of_others(dut) -> None:
+    """Completions of QPs that are not open, or not ours, have no effect."""
+    world, (qp,) = await begin(dut)
+    for qpn in (0, 1, 3, 2 + QPS, (1 << 24) - 1, 1 << 23):
+        for status in (0, 5):
+            for opcode in (0, 1, 4, 5):
+                world.cqe.send(status=status, opcode=opcode, qpn=qpn, byte_len=28, imm_data=START | 1)
+    await world.settle()
+    assert not world.close.received and not world.mr_cmd.received
+    await world.set_up(qp, regions(world.rng, 1, 1))
+
+
+# ---- everything at once ----
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.2])
+async def many_callers(dut, stall: float) -> None:
+    """Callers that come, set up, call, misbehave and go, all at once."""
+    world = World(dut, stall)
+    await world.start()
+    door = cocotb.triggers.Lock()  # the CM has one event out at a time
+    expected: dict[int, int] = {}  # address of the first region -> code
+
+    def kernel(job) -> int:
+        return expected[job.beats[0].addr]
+
+    world.kernel = kernel
+
+    async def caller(qpn: int) -> None:
+        rng = random.Random(random.getrandbits(64))
+        for _ in range(2):
+            async with door:
+                qp = await world.open(qpn)
+            for _ in range(2):
+                wanted = regions(rng, rng.randint(0, 3), rng.randint(1, 5), rng.randint(0, 2), size=6000)
+                await world.set_up(qp, wanted)
+                for _ in range(rng.randint(0, 5)):
+                    kind = rng.randrange(6)
+                    if kind == 0:
+                        await world.refused(qp, rng.randbytes(rng.randint(1, 1024))[:-1] + b"\0", MALFORMED)
+                    elif kind == 1:
+                        world.send(qp, START | 100)
+                        await world.result(qp, wanted, qp.granted, UNKNOWN_FUNCTION)
+                    elif kind == 2:
+                        world.send(qp, rng.choice([0, 5, 0xFF00]))
+                    else:
+                        code = rng.choice([0, 0, 0, 0x33])
+                        expected[qp.granted[0][0]] = code
+                        world.send(qp, rng.getrandbits(24) << 8 | START | rng.randint(1, 9))
+                        await world.result(qp, wanted, qp.granted, code)
+            async with door:
+                await world.close_(qp)
+
+    tasks = [cocotb.start_soon(caller(2 + i)) for i in range(QPS)]
+    for task in tasks:
+        await task
+    await world.settle()
+    assert world.free_keys == 1 << 16 and not world.close.received
+    qp = await world.open(2)
+    await world.set_up(qp, [Region(INPUT, HEAP_SIZE, 1, 2)])
+
+
+# ---- how fast ----
+
+
+@cocotb.test()
+async def latency(dut) -> None:
+    """Memory answers in 35 cycles, keys are made in up to 6."""
+    world, (qp,) = await begin(dut, latency=35)
+    wanted = regions(world.rng, 2, 1)
+    await world.settle()
+    world.wqe_cycles.clear()
+    world.send(qp, aar(wanted))
+    taken = world.cycle + 1
+    parse_advert(await world.answer(qp))
+    cycles = world.wqe_cycles[-1] - taken
+    dut._log.info(f"message -> A handed over: {cycles} cycles")
+    assert cycles <= 250
+    await world.settle()
+    for first_output in (0, 2):
+        wanted = regions(world.rng, 0, 3) if first_output == 0 else regions(world.rng, 2, 1)
+        await world.set_up(qp, wanted)
+        await world.settle()
+        world.send(qp, START | 1)
+        sent = world.cqe.sent
+        await world.until(lambda: world.cqe.sent > sent)  # noqa: B023
+        before = world.cycle
+        await world.until(lambda: int(dut.job0_valid.value))
+        start_cycles = world.cycle - before
+        await world.until(lambda: world.jobs)
+        world.wqe_cycles.clear()
+        sent = world.done[0].sent
+        world.finish(world.jobs.popleft())
+        await world.until(lambda: world.done[0].sent > sent)  # noqa: B023
+        before = world.cycle
+        await world.until(lambda: int(dut.wqe_valid.value))
+        done_cycles = world.cycle - before
+        dut._log.info(f"start -> job: {start_cycles} cycles, result -> first WRITE: {done_cycles} cycles")
+        assert start_cycles <= 12 and done_cycles <= 8
+        await world.settle()
+        qp.sent.clear()
+
+
+# Only messages know how wide memory is: all tests at one width, those of messages at every other.
+TESTS = {64: "golden|malformed|every_number|memory_fails|latency|many", 128: "golden|malformed", 256: "golden|every_number", 512: "."}
+
+
+@pytest.mark.parametrize("data_w", TESTS)
+def test_rpc_engine(data_w: int) -> None:
     window = struct("compute_pkg::window_t").width
     table = ", ".join(f"14'd{first << 7 | last}" for first, last in reversed(FUNCTIONS))
     run(
@@ -107,9 +672,5 @@ def build(data_w: int) -> None:
             "close": Source("roce_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
+        env={"COCOTB_TEST_FILTER": TESTS[data_w]},
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("data_w", WIDTHS)
-def test_rpc_engine(data_w: int) -> None:
-    build(data_w)
