@@ -43,11 +43,47 @@ package compute_pkg;
     function_code_t last;
   } function_range_t;
 
-  // The part of memory that a socket may touch: [base, base + size). Closed: size 0.
+  // The part of memory that a socket may touch: [base, base + size), whole pages of 4 KiB. Closed: size 0.
   typedef struct packed {
     addr_t       base;
     logic [ADDR_W-1:0] size;
   } window_t;
+
+  // ---- kernels ----
+
+  localparam int unsigned KERNEL_FUNCTIONS_MAX = 8;
+
+  // What a kernel is. It shows this itself, and its socket answers from it.
+  typedef struct packed {
+    logic [15:0][7:0]                          name;            // ASCII, character i in name[i], zeros behind it
+    logic [15:0]                               version_major;
+    logic [15:0]                               version_minor;
+    logic [3:0]                                functions;       // how many: 1 to KERNEL_FUNCTIONS_MAX
+    function_code_t [KERNEL_FUNCTIONS_MAX-1:0] function_code;   // ascending, the first in [0]
+  } kernel_identity_t;
+
+  // A name from a string literal, which has its last character lowest.
+  function automatic logic [15:0][7:0] kernel_name(logic [15:0][7:0] literal);
+    logic [15:0][7:0] name;
+    int unsigned      length;
+    name   = '0;
+    length = 0;
+    for (int unsigned i = 16; i > 0; i--) begin
+      if (literal[i-1] != '0) begin
+        name[length] = literal[i-1];
+        length       = length + 1;
+      end
+    end
+    return name;
+  endfunction
+
+  // The identity has this function.
+  function automatic logic kernel_has(kernel_identity_t identity, function_code_t code);
+    for (int unsigned i = 0; i < KERNEL_FUNCTIONS_MAX; i++) begin
+      if (4'(i) < identity.functions && identity.function_code[i] == code) return 1'b1;
+    end
+    return 1'b0;
+  endfunction
 
   // ---- region set-up messages ----
   localparam logic [7:0] MRSP_ERR = 8'h00;

@@ -4,9 +4,10 @@
 // (none for length 0). One `done` for each transfer, in order, after its last write response.
 //
 // Throughput: one beat a cycle, also across transfers of one beat each. An unaligned transfer that touches one beat more of
-// memory than its packet has takes one cycle more. Latency: 3 cycles from `cmd` to AW and the first W beat, 1 from then on
-// from `data` to W. A burst's address goes out with its first data, never before, so a slow `data` holds memory up only
-// inside a burst. Up to OUTSTANDING bursts wait for their response; then, or while `done` or memory stops, `data` stops.
+// memory than its packet has takes one cycle more. Latency: 2 cycles from `cmd` to AW, 4 to W, 1 from `data` to W.
+// Addresses run ahead of data by up to LEAD bursts, and memory keeps others waiting for data that was announced: give a
+// command when its data is at hand. Up to OUTSTANDING bursts wait for their response; then, or while `done` or memory stops,
+// `data` stops.
 // tuser of `data` is not looked at: whoever must discard bad packets does so before.
 module axi_dma_write
   import memory_pkg::*;
@@ -35,10 +36,22 @@ module axi_dma_write
     $fatal(1, "OUTSTANDING must be a power of two, at least 2");
   end
 
-  // ---- bursts ----
+  // ---- bursts: the address goes out, the rest waits for its data ----
+  localparam int unsigned LEAD = 4;
+
+  stream_if #(.T(dma_burst_t)) cut ();
+  stream_if #(.T(dma_burst_t)) cut_fork[2] ();
   stream_if #(.T(dma_burst_t)) burst ();
-  logic walker_idle;
-  dma_burst_walker #(.DATA_W(DATA_W), .BURST_BYTES(BURST_BYTES)) walker (.clk, .rst, .cmd, .burst, .idle(walker_idle));
+  logic walker_idle, none_ahead;
+  dma_burst_walker #(.DATA_W(DATA_W), .BURST_BYTES(BURST_BYTES)) walker (.clk, .rst, .cmd, .burst(cut), .idle(walker_idle));
+  stream_fork #(.T(dma_burst_t), .N(2)) both (.clk, .rst, .in(cut), .out(cut_fork));
+  stream_fifo #(.T(dma_burst_t), .DEPTH(LEAD)) ahead (.clk, .rst, .in(cut_fork[1]), .out(burst), .empty(none_ahead));
+
+  assign mem.awvalid       = cut_fork[0].valid && !cut_fork[0].data.none;
+  assign mem.awaddr        = cut_fork[0].data.addr;
+  assign mem.awlen         = cut_fork[0].data.len;
+  assign mem.awid          = '0;
+  assign cut_fork[0].ready = cut_fork[0].data.none || mem.awready;
 
   // ---- one beat of memory a step ----
   // A packet's last bytes may need a beat of memory more than the packet has: the flush, from what is held.
@@ -58,7 +71,7 @@ module axi_dma_write
   assign has_beat = flush || data.tvalid;
 
   assign slot_free = !opens || !outstanding_q[SLOT_W];
-  assign w_free    = (!mem.wvalid || mem.wready) && (!opens || !mem.awvalid || mem.awready);
+  assign w_free    = !mem.wvalid || mem.wready;
   assign step      = burst.valid && slot_free && (burst.data.none || (has_beat && w_free));
 
   assign burst.ready = step && closes;
@@ -77,23 +90,16 @@ module axi_dma_write
       mem.wdata <= merged;
       mem.wstrb <= (burst.data.first && opens ? ~from_held : '1) & (burst.data.last && closes ? upto_end : '1);
       mem.wlast <= closes;
-      if (opens) begin
-        mem.awaddr <= burst.data.addr;
-        mem.awlen  <= burst.data.len;
-      end
       held_q <= rotated;
     end
     if (rst) begin
-      beat_q      <= '0;
-      mem.wvalid  <= 1'b0;
-      mem.awvalid <= 1'b0;
+      beat_q     <= '0;
+      mem.wvalid <= 1'b0;
     end else begin
       if (step) beat_q <= closes ? '0 : beat_q + 1'b1;
       if (!mem.wvalid || mem.wready) mem.wvalid <= step && !burst.data.none;
-      if (!mem.awvalid || mem.awready) mem.awvalid <= step && !burst.data.none && opens;
     end
   end
-  assign mem.awid = '0;
 
   // ---- outcomes ----
   // Bursts and empty transfers in order; each burst is retired by its response.
@@ -134,7 +140,7 @@ module axi_dma_write
     end
   end
 
-  assign idle = walker_idle && outstanding_q == '0 && !done.valid;
+  assign idle = walker_idle && none_ahead && outstanding_q == '0 && !done.valid;
 
   assign mem.arvalid = 1'b0;
   assign mem.araddr  = '0;
@@ -155,5 +161,5 @@ module axi_dma_write
 
   logic unused_ok;
   assign unused_ok = &{1'b0, data.tkeep, data.tlast, data.tuser, mem.bid, mem.bresp[0], mem.arready, mem.rid, mem.rdata,
-                       mem.rresp, mem.rlast, mem.rvalid};
+                       mem.rresp, mem.rlast, mem.rvalid, burst.data.addr};
 endmodule

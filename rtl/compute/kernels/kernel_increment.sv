@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Function 1: adds one to every byte (modulo 256) of every region of the job, internal ones too, as the software NAA of
+// NAAICE does. Function 3: does nothing, at once.
+// Reads, adds and writes one beat a cycle; done 2 cycles after the last write is visible, or after the last region of an
+// empty call. RESULT_MEMORY_ERROR if memory answered anything with an error.
+module kernel_increment
+  import memory_pkg::*;
+  import compute_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W   = 4
+) (
+    input  logic             clk,
+    input  logic             rst,
+    output kernel_identity_t identity,
+    axil_if.slave            ctrl,
+    stream_if.sink           job,
+    stream_if.source         done,
+    axi_if.master            mem,
+    axis_if.sink             rx,
+    axis_if.source           tx,
+    stream_if.source         wqe,
+    stream_if.sink           cqe,
+    axis_if.source           msg_tx,
+    axis_if.sink             msg_rx
+);
+  localparam function_code_t INCREMENT = 7'd1;
+  localparam function_code_t EMPTY = 7'd3;
+  localparam int unsigned REGIONS_W = 8;
+
+  assign identity = '{
+      name: kernel_name("increment"), version_major: 16'd1, version_minor: 16'd0, functions: 4'd2,
+      function_code: {{(KERNEL_FUNCTIONS_MAX - 2) {7'd0}}, EMPTY, INCREMENT}
+  };
+
+  axis_if #(.DATA_W(DATA_W)) from (), to ();
+
+  // ---- regions: read and written by the same command ----
+  stream_if #(.T(dma_cmd_t)) regions ();
+  stream_if #(.T(dma_cmd_t)) cmd[2] ();
+  stream_if #(.T(dma_cmd_t)) write_cmd ();
+  stream_if #(.T(dma_done_t)) written ();
+  logic                 works, taken, last_q, error_q;
+  logic [REGIONS_W-1:0] open_q;       // regions not written yet
+  tag_t                 tag_q;
+
+  assign works         = job.data.function_code == INCREMENT;
+  assign regions.valid = job.valid && works && !last_q && open_q != '1;
+  assign regions.data  = '{addr: job.data.addr, length: job.data.size};
+  assign job.ready     = !last_q && (!works || (regions.ready && open_q != '1));
+  assign taken         = job.valid && job.ready;
+  stream_fork #(.T(dma_cmd_t), .N(2)) both (.clk, .rst, .in(regions), .out(cmd));
+
+  // A write is announced to memory when bytes have begun to come.
+  assign write_cmd.valid = cmd[1].valid && (from.tvalid || cmd[1].data.length == '0);
+  assign write_cmd.data  = cmd[1].data;
+  assign cmd[1].ready    = write_cmd.ready && (from.tvalid || cmd[1].data.length == '0);
+
+  assign written.ready = 1'b1;
+  assign done.valid    = last_q && open_q == '0;
+  assign done.data     = '{tag: tag_q, code: error_q ? RESULT_MEMORY_ERROR : RESULT_SUCCESS};
+
+  always_ff @(posedge clk) begin
+    if (taken) tag_q <= job.data.tag;
+    if (rst) begin
+      last_q  <= 1'b0;
+      open_q  <= '0;
+      error_q <= 1'b0;
+    end else begin
+      last_q  <= done.valid ? !done.ready : last_q || (taken && job.data.last);
+      open_q  <= open_q + REGIONS_W'(taken && works) - REGIONS_W'(written.valid);
+      error_q <= !(done.valid && done.ready)
+                 && (error_q || (written.valid && written.data.error) || (from.tvalid && from.tready && from.tlast && from.tuser));
+    end
+  end
+
+  // ---- bytes ----
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) read_mem (), write_mem ();
+  logic read_idle, write_idle;
+
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W)) reader (.clk, .rst, .cmd(cmd[0]), .mem(read_mem), .data(from), .idle(read_idle));
+  axi_dma_write #(.DATA_W(DATA_W), .ID_W(ID_W)) writer (
+      .clk, .rst, .cmd(write_cmd), .data(to), .mem(write_mem), .done(written), .idle(write_idle)
+  );
+  axi_join port (.reader(read_mem), .writer(write_mem), .out(mem));
+
+  function automatic logic [DATA_W-1:0] plus_one(logic [DATA_W-1:0] bytes);
+    for (int unsigned i = 0; i < DATA_W / 8; i++) plus_one[i*8+:8] = bytes[i*8+:8] + 8'd1;
+  endfunction
+
+  assign from.tready = !to.tvalid || to.tready;
+  always_ff @(posedge clk) begin
+    if (from.tvalid && from.tready) begin
+      to.tdata <= plus_one(from.tdata);
+      to.tkeep <= from.tkeep;
+      to.tlast <= from.tlast;
+      to.tuser <= from.tuser;
+    end
+    if (rst) to.tvalid <= 1'b0;
+    else if (from.tready) to.tvalid <= from.tvalid;
+  end
+
+  kernel_no_registers no_registers (.clk, .rst, .ctrl);
+  kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx);
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, job.data.user, job.data.input_, job.data.output_, job.data.internal_, read_idle, write_idle};
+endmodule

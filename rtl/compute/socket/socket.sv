@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Holds one kernel, chosen by KERNEL, and keeps it in its place: it sees memory only through the window of the job that it
+// runs, and only while it runs it; a job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT, the
+// kernel being cut off from memory cleanly and reset. Functions that the kernel does not have never reach it. Exactly one
+// `done` for each job, after all that the kernel wrote is visible to every reader; it carries the job's tag, whatever the
+// kernel says. What the kernel does not take of a job's regions is discarded.
+//
+// Latency: job 0 cycles, the kernel's done to `done` 2 cycles once memory is quiet. One job at a time: `job` stops until the
+// answer to the one before is taken. The kernel's network ports are tied off: it receives nothing, and what it sends waits.
+module socket
+  import memory_pkg::*;
+  import compute_pkg::*;
+  import roce_pkg::*;
+#(
+    parameter string       KERNEL = "increment",
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W   = 4
+) (
+    input  logic            clk,
+    input  logic            rst,
+    input  logic [31:0]     kernel_timeout_cycles,   // 0: none
+    stream_if.sink          job,                     // job_t: one packet of regions a job
+    input  window_t         window,                  // the job's; stable from its first region to its done
+    stream_if.source        done,                    // done_t
+    axi_if.master           mem,
+    axil_if.slave           ctrl,                    // see socket_registers
+    output function_range_t functions,               // of the kernel; constant
+    output logic            idle                     // no job, no access
+);
+  typedef enum logic [2:0] {
+    IDLE,
+    RUN,       // the kernel has the job
+    FINISH,    // it has answered, or never got it: wait for memory, discard the regions that it did not take
+    CUT,       // it has run out of time: in reset and cut off, the same waits
+    ANSWER
+  } state_e;
+
+  state_e      state_q;
+  logic        known, start, job_taken, all_taken, quiet, expired, last_seen_q;
+  tag_t        tag_q;
+  logic [6:0]  code_q;
+  logic [31:0] cycles_q, last_cycles_q, jobs_q, timeouts_q, refused_q;
+  logic        kernel_rst, read_violation, write_violation, registers_idle;
+
+  kernel_identity_t identity;
+
+  stream_if #(.T(job_t)) kernel_job ();
+  stream_if #(.T(done_t)) kernel_done ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) kernel_mem ();
+  axil_if kernel_ctrl ();
+
+  // ---- jobs ----
+  assign known = kernel_has(identity, job.data.function_code);
+  assign start = state_q == IDLE && job.valid && (!known || kernel_job.ready);
+
+  assign kernel_job.valid = job.valid && !last_seen_q && (state_q == RUN || (state_q == IDLE && known));
+  assign kernel_job.data  = job.data;
+  assign job.ready = !last_seen_q && (state_q == FINISH || state_q == CUT
+                     || (kernel_job.ready && (state_q == RUN || (state_q == IDLE && known))));
+  assign job_taken = job.valid && job.ready;
+  assign all_taken = last_seen_q || (job_taken && job.data.last);
+
+  assign kernel_done.ready = 1'b1;
+  assign expired           = kernel_timeout_cycles != '0 && cycles_q >= kernel_timeout_cycles;
+
+  assign done.valid = state_q == ANSWER;
+  assign done.data  = '{tag: tag_q, code: code_q};
+
+  always_ff @(posedge clk) begin
+    if (start) tag_q <= job.data.tag;
+    if (rst) begin
+      state_q       <= IDLE;
+      last_seen_q   <= 1'b0;
+      cycles_q      <= '0;
+      last_cycles_q <= '0;
+      jobs_q        <= '0;
+      timeouts_q    <= '0;
+      refused_q     <= '0;
+    end else begin
+      last_seen_q <= state_q != ANSWER && all_taken;
+      cycles_q    <= state_q == IDLE ? '0 : cycles_q + 1'b1;
+      refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation);
+      unique case (state_q)
+        IDLE:
+        if (start) begin
+          state_q <= known ? RUN : FINISH;
+          code_q  <= RESULT_UNKNOWN_FUNCTION;
+        end
+        RUN:
+        if (kernel_done.valid) begin
+          state_q <= FINISH;
+          code_q  <= kernel_done.data.code;
+        end else if (expired) begin
+          state_q <= CUT;
+        end
+        FINISH:
+        if (all_taken && quiet) state_q <= ANSWER;
+        else if (expired) state_q <= CUT;
+        CUT: begin
+          code_q <= RESULT_KERNEL_TIMEOUT;
+          if (all_taken && quiet) begin
+            state_q    <= ANSWER;
+            timeouts_q <= timeouts_q + 1'b1;
+          end
+        end
+        ANSWER:
+        if (done.ready) begin
+          state_q       <= IDLE;
+          jobs_q        <= jobs_q + 1'b1;
+          last_cycles_q <= cycles_q;
+        end
+        default: state_q <= IDLE;
+      endcase
+    end
+  end
+
+  // ---- memory ----
+  axi_window #(.DATA_W(DATA_W), .ID_W(ID_W)) fence (
+      .clk, .rst, .window(state_q == RUN ? window : '0), .decouple(state_q == CUT), .socket(kernel_mem), .mem,
+      .read_violation, .write_violation, .idle(quiet)
+  );
+
+  // ---- registers ----
+  socket_registers registers (
+      .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .busy(state_q != IDLE), .jobs(jobs_q),
+      .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q), .idle(registers_idle)
+  );
+
+  assign functions = '{first: identity.function_code[0], last: identity.function_code[3'(identity.functions - 1'b1)]};
+  assign idle      = state_q == IDLE && quiet && registers_idle;
+
+  // ---- the kernel ----
+  axis_if #(.DATA_W(DATA_W)) rx (), tx (), msg_tx (), msg_rx ();
+  stream_if #(.T(rdma_wqe_t)) wqe ();
+  stream_if #(.T(rdma_cqe_t)) cqe ();
+
+  assign kernel_rst    = rst || state_q == CUT;
+  assign rx.tvalid     = 1'b0;
+  assign rx.tdata      = '0;
+  assign rx.tkeep      = '0;
+  assign rx.tlast      = 1'b0;
+  assign rx.tuser      = 1'b0;
+  assign msg_rx.tvalid = 1'b0;
+  assign msg_rx.tdata  = '0;
+  assign msg_rx.tkeep  = '0;
+  assign msg_rx.tlast  = 1'b0;
+  assign msg_rx.tuser  = 1'b0;
+  assign cqe.valid     = 1'b0;
+  assign cqe.data      = '0;
+  assign tx.tready     = 1'b0;
+  assign msg_tx.tready = 1'b0;
+  assign wqe.ready     = 1'b0;
+
+  socket_kernel #(.KERNEL(KERNEL), .DATA_W(DATA_W), .ID_W(ID_W)) held (
+      .clk, .rst(kernel_rst), .identity, .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
+      .rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx
+  );
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, kernel_done.data.tag, rx.tready, msg_rx.tready, cqe.ready, tx.tdata, tx.tkeep, tx.tlast, tx.tuser,
+                       tx.tvalid, msg_tx.tdata, msg_tx.tkeep, msg_tx.tlast, msg_tx.tuser, msg_tx.tvalid, wqe.valid, wqe.data};
+endmodule

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""socket and kernel_increment: bytes of all regions, one done a job, unknown functions, time-outs, registers."""
+
+from __future__ import annotations
+
+import random
+
+import cocotb
+import pytest
+from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, Type, run
+from nacelle_tb.memory import SLVERR, AxiMemory
+from nacelle_tb.registers import AxilDriver
+from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.svtypes import constant, struct
+
+SIZE = 1 << 18
+SUCCESS = constant("compute_pkg::RESULT_SUCCESS")
+TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
+UNKNOWN = constant("compute_pkg::RESULT_UNKNOWN_FUNCTION")
+MEMORY_ERROR = constant("compute_pkg::RESULT_MEMORY_ERROR")
+
+
+class Bench:
+    def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
+        self.dut = dut
+        self.job = StreamSource(dut, "job", "compute_pkg::job_t", stall)
+        self.done = StreamSink(dut, "done", "compute_pkg::done_t", stall)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.memory.write(0, random.randbytes(SIZE))
+        self.ctrl = AxilDriver(dut, "ctrl")
+        dut.kernel_timeout_cycles.value = 0
+        self.window(0, SIZE)
+
+    def window(self, base: int, size: int) -> None:
+        self.dut.window.value = struct("compute_pkg::window_t").pack(base=base, size=size)
+
+    def call(self, function: int, regions: list[tuple[int, int]], tag: int = 0) -> None:
+        for i, (addr, size) in enumerate(regions):
+            last = i == len(regions) - 1
+            self.job.send(tag=tag, function_code=function, addr=addr, size=size, last=last, input_=1, output_=i % 2)
+
+
+def plus_one(data: bytes) -> bytes:
+    return bytes((byte + 1) & 0xFF for byte in data)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def every_byte_of_every_region(dut, stall: float) -> None:
+    bench = Bench(dut, stall)
+    await start(dut)
+    expected = bytearray(bench.memory.content)
+    for tag in range(8):
+        regions = [
+            (i * 0x4000 + random.choice([0, 0, random.randrange(4096)]), random.choice([0, 1, 64, random.randrange(5000)]))
+            for i in random.sample(range(16), random.randint(1, 6))
+        ]
+        bench.call(1, regions, tag)
+        for addr, size in regions:
+            expected[addr : addr + size] = plus_one(expected[addr : addr + size])
+        done = await bench.done.recv()
+        assert (done.tag, done.code) == (tag, SUCCESS)
+        assert bench.memory.content == expected
+    await wait_cycles(dut, 2)
+    assert int(dut.idle.value)
+
+
+@cocotb.test()
+async def streams_at_full_rate(dut) -> None:
+    bench = Bench(dut, latency=40)
+    await start(dut)
+    bench.call(1, [(0, 32768), (65536, 32768)])
+    await bench.done.recv()
+    beats = 65536 // bench.memory.bytes_per_beat
+    cycles = bench.memory.stats.write_beat_cycles
+    assert len(cycles) == beats and cycles[-1] - cycles[0] == beats - 1
+
+
+@cocotb.test()
+async def empty_function_and_unknown_function(dut) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    before = bytes(bench.memory.content)
+    for tag, (function, code) in enumerate([(3, SUCCESS), (2, UNKNOWN), (16, UNKNOWN), (0, UNKNOWN), (3, SUCCESS)]):
+        bench.call(function, [(0, 64), (4096, 64), (8192, 100)], tag)
+        await bench.job.drained()
+        last = bench.done.cycle
+        done = await bench.done.recv()
+        assert (done.tag, done.code) == (tag, code)
+        assert bench.done.cycle - last <= 10
+    assert bench.memory.content == before
+    assert bench.memory.stats.read_beats == 0
+
+
+@cocotb.test()
+async def outside_of_the_window_is_an_error(dut) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    bench.window(0x4000, 0x4000)
+    before = bytes(bench.memory.content)
+    bench.call(1, [(0x4000, 100), (0x8000, 100)])
+    assert (await bench.done.recv()).code == MEMORY_ERROR
+    bench.call(1, [(0x4000, 100)])
+    assert (await bench.done.recv()).code == SUCCESS
+    assert bench.memory.content[:0x4000] == before[:0x4000] and bench.memory.content[0x8000:] == before[0x8000:]
+    assert bench.memory.read(0x4000, 100) == plus_one(plus_one(before[0x4000:0x4064]))
+    assert (await bench.ctrl.read(0x50))[0] >= 2
+
+
+@cocotb.test()
+@cocotb.parametrize(limit=[1, 2, 3, 20, 60, 150, 300])
+async def a_slow_kernel_is_cut_off(dut, limit: int) -> None:
+    bench = Bench(dut, stall=0.3, latency=(20, 60))
+    await start(dut)
+    dut.kernel_timeout_cycles.value = limit
+    before = bytes(bench.memory.content)
+    bench.call(1, [(0x4000, 16384), (0x8000, 16384), (0xC000, 0)], tag=7)
+    done = await bench.done.recv(limit + 3000)
+    assert (done.tag, done.code) == (7, TIMEOUT)
+    await wait_cycles(dut, 3)
+    assert bench.memory.outstanding() == 0 and int(dut.idle.value)
+    dut.kernel_timeout_cycles.value = 0
+    for i in range(0x4000, 0xC000):  # a byte is done once or not at all
+        assert bench.memory.content[i] - before[i] & 0xFF <= 1
+    middle = bytes(bench.memory.content)
+    bench.call(1, [(0x4001, 777)], tag=8)  # as good as new
+    done = await bench.done.recv()
+    assert (done.tag, done.code) == (8, SUCCESS)
+    assert bench.memory.read(0x4001, 777) == plus_one(middle[0x4001 : 0x4001 + 777])
+    assert await bench.ctrl.read(0x4C) == (1, 0)
+
+
+@cocotb.test()
+async def registers_say_what_it_is(dut) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    ctrl = bench.ctrl
+    assert await ctrl.read(0x00) == (0x4B524E4C, 0)
+    assert await ctrl.read(0x04) == (1 << 16, 0)
+    assert await ctrl.read(0x08) == (2, 0)
+    name = b"".join([(await ctrl.read(0x10 + 4 * i))[0].to_bytes(4, "little") for i in range(4)])
+    assert name == b"increment".ljust(16, b"\0")
+    assert [(await ctrl.read(0x20 + 4 * i))[0] for i in range(3)] == [1, 3, 0]
+    assert await ctrl.read(0x40) == (0, 0)
+    bench.call(1, [(0, 4096)])
+    await wait_cycles(dut, 20)
+    assert await ctrl.read(0x40) == (1, 0)
+    await bench.done.recv()
+    await RisingEdge(dut.clk)
+    assert await ctrl.read(0x44) == (1, 0)
+    cycles, _ = await ctrl.read(0x48)
+    assert 4096 // bench.memory.bytes_per_beat < cycles < 4096
+    assert (await ctrl.read(0x80))[1] == SLVERR
+    assert (await ctrl.read(0x100))[1] == SLVERR
+    assert await ctrl.write(0x44, 5) == SLVERR
+    assert await ctrl.write(0x104, 5) == SLVERR
+    assert await ctrl.read(0x44) == (1, 0)
+
+
+@cocotb.test()
+async def functions_are_shown(dut) -> None:
+    Bench(dut)
+    await start(dut)
+    await FallingEdge(dut.clk)
+    functions = struct("compute_pkg::function_range_t").unpack(int(dut.functions.value))
+    assert (functions.first, functions.last) == (1, 3)
+
+
+@pytest.mark.parametrize("width", [64, 128, 256, 512])
+def test_socket(width: int) -> None:
+    run(
+        "socket",
+        __file__,
+        params={"KERNEL": Type('"increment"'), "DATA_W": width},
+        ports={
+            "kernel_timeout_cycles": Plain("input", "logic [31:0]"),
+            "job": Sink("compute_pkg::job_t"),
+            "window": Plain("input", "compute_pkg::window_t"),
+            "done": Source("compute_pkg::done_t"),
+            "mem": AxiMaster(width),
+            "ctrl": AxilSlave(),
+            "functions": Plain("output", "compute_pkg::function_range_t"),
+            "idle": Plain("output", "logic"),
+        },
+    )
