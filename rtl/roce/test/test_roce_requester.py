@@ -97,7 +97,7 @@ class Peer:
     ip: int
     loss: float = 0.0
     ack_loss: float = 0.0
-    rnr: float = 0.0
+    not_ready: float = 0.0  # how often it has no receive posted for a SEND
     deaf: bool = False  # takes nothing
     mute: bool = False  # acknowledges nothing by itself
     drop: set[int] = field(default_factory=set)  # PSNs to lose once
@@ -129,7 +129,7 @@ class Peer:
                 self.answer(NAK_SEQ, self.psn)
             self.nak_sent = True
             return
-        if self.rnr and f.opcode < 6 and self.bench.rng.random() < self.rnr:
+        if f.opcode < 6 and self.bench.rng.random() < self.not_ready:
             self.answer(RNR | 1, self.psn)
             self.nak_sent = True
             return
@@ -339,6 +339,523 @@ async def one_packet_and_its_completion(dut, opcode: int) -> None:
     await bench.complete(1)
     assert [f.psn for f in peer.seen] == [0x123456]
     await bench.quiet()
+
+
+def opcodes(peer: Peer) -> list[int]:
+    return [f.opcode for f in peer.seen]
+
+
+@cocotb.test()
+@cocotb.parametrize(mtu=[1, 2, 3, 4, 5], stall=[0.0, 0.3])
+async def every_length_around_a_packet(dut, mtu: int, stall: float) -> None:
+    bench = Bench(dut, stall)
+    await bench.start()
+    peer = await bench.setup(2, psn=PSNS - 7, mtu=mtu)
+    size = 128 << mtu
+    lengths = [0, 1, 2, 3, 4, 63, 64, 65, size - 1, size, size + 1, 2 * size - 3, 2 * size, 2 * size + 1, 5 * size - 2]
+    for opcode in (WRITE, WRITE_IMM, SEND, SEND_IMM):
+        for length in lengths if opcode in (WRITE, SEND_IMM) else [0, size, 3 * size + 1]:
+            bench.post(2, opcode, length, signaled=bench.rng.random() < 0.7)
+            if len(bench.posted[2]) == SQ_DEPTH - 1:
+                bench.post(2, opcode, length)
+                await bench.complete(sum(r.signaled for r in bench.posted[2]))
+    bench.post(2)
+    await bench.complete(sum(r.signaled for r in bench.posted[2]))
+    assert not peer.expected
+    psns = [f.psn for f in peer.seen]
+    assert psns == [(PSNS - 7 + i) % PSNS for i in range(len(psns))], "each PSN once, in order"
+    await bench.quiet()
+    assert bench.events["sent_packet"] == len(psns)
+    assert bench.events["sent_write"] + bench.events["sent_send"] == next(bench.wr_ids)
+
+
+@cocotb.test()
+async def long_messages_ask_for_acknowledgements_on_the_way(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(3, psn=100, mtu=1)
+    bench.post(3, WRITE, 100 * 256 + 7)
+    await bench.complete(1)
+    asked = [i for i, f in enumerate(peer.seen) if f.ackreq]
+    assert asked[-1] == 100
+    assert all(b - a <= 16 for a, b in zip([-1, *asked], asked, strict=False))
+
+
+@cocotb.test()
+@cocotb.parametrize(lost=list(range(9)))
+async def a_nak_at_every_position(dut, lost: int) -> None:
+    bench = Bench(dut, stall=0.1)
+    await bench.start()
+    peer = await bench.setup(4, psn=PSNS - 4, mtu=1)
+    peer.drop = {(PSNS - 4 + lost) % PSNS}
+    bench.post(4, SEND, 256 * 2)
+    bench.post(4, WRITE_IMM, 256 * 4 + 1)
+    bench.post(4, WRITE, 200)
+    bench.post(4, SEND_IMM, 0)
+    bench.post(4, SEND, 1)
+    await bench.complete(5)
+    assert not peer.expected
+    await bench.quiet()
+    assert bench.events["packet_seq_err"] == 1 and bench.events["packet_retransmit"] >= 1
+
+
+@cocotb.test()
+async def cumulative_and_ghost_acknowledgements(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(6, psn=PSNS - 3, mtu=1, mute=True)
+    for _ in range(6):
+        bench.post(6, WRITE, 300)  # 2 packets each
+    await wait_cycles(dut, 200)
+    assert len(peer.seen) == 12
+    for psn in (PSNS - 4, PSNS - 100, 9, 500, PSNS // 2):  # before, and beyond what was sent
+        peer.answer(ACK, psn)
+        peer.answer(NAK_SEQ, psn)
+        peer.answer(0x62, psn)
+    peer.answer(0x7F, PSNS - 3)  # reserved syndrome
+    await wait_cycles(dut, 100)
+    assert not bench.cqe.received and len(peer.seen) == 12
+    assert bench.events["drop_ghost_ack"] == 16
+    peer.answer(ACK, PSNS - 3)  # first half of the first
+    await wait_cycles(dut, 100)
+    assert not bench.cqe.received
+    peer.answer(0x00, 3)  # three and a half; an ACK that counts credits
+    await bench.complete(3)
+    await wait_cycles(dut, 100)
+    assert not bench.cqe.received
+    peer.answer(ACK, 8)
+    await bench.complete(3)
+    await bench.quiet()
+
+
+@cocotb.test()
+async def one_packet_an_acknowledgement_at_full_rate(dut) -> None:
+    """One acknowledgement a cycle is taken, over many QPs as over one."""
+    bench = Bench(dut)
+    await bench.start()
+    peers = [await bench.setup(q, mute=True) for q in range(2, 2 + QPS)]
+    for i in range(30 * QPS):
+        bench.post(2 + i % QPS, WRITE, 0, signaled=i >= 29 * QPS)
+    while sum(len(p.seen) for p in peers) < 30 * QPS:
+        await wait_cycles(dut, 10)
+    for i in range(30 * QPS):
+        peers[i % QPS].answer(ACK, i // QPS)
+    begin = bench.cycle
+    while bench.ack_rx.sent < 30 * QPS:
+        await FallingEdge(dut.clk)
+    assert bench.cycle - begin <= 30 * QPS + 8
+    await bench.complete(QPS)
+
+
+@cocotb.test()
+@cocotb.parametrize(
+    (("syndrome", "status"), [(0x61, "WC_REM_INV_REQ_ERR"), (0x62, "WC_REM_ACCESS_ERR"), (0x63, "WC_REM_OP_ERR")])
+)
+async def a_fatal_nak_ends_the_queue_pair(dut, syndrome: int, status: str) -> None:
+    bench = Bench(dut, stall=0.2)
+    await bench.start()
+    peer = await bench.setup(7, mtu=1, mute=True)
+    other = await bench.setup(8)
+    for i in range(5):
+        bench.post(7, WRITE, 300, signaled=i == 1)
+    while len(peer.seen) < 10:
+        await wait_cycles(dut, 10)
+    peer.answer(syndrome, 4)  # of the third; acknowledges two
+    await bench.complete(1)  # only the second wants to be told
+    await bench.complete(1, status)
+    await bench.complete(2, "WC_WR_FLUSH_ERR")
+    event = await bench.qp_event.recv()
+    assert (event.qpn, event.status) == (7, op(status))
+    bench.post(7, SEND, 10)
+    await bench.complete(1, "WC_WR_FLUSH_ERR")
+    peer.answer(ACK, 9)
+    bench.post(8)
+    await bench.complete(1)
+    await bench.quiet()
+    assert len(peer.seen) == 10 and not other.expected and not bench.qp_event.received
+    assert bench.events["qp_error"] == 1
+
+
+@cocotb.test()
+@cocotb.parametrize(code=[1, 2, 3, 5, 8])
+async def rnr_nak_waits_its_time(dut, code: int) -> None:
+    units = {1: 1, 2: 2, 3: 3, 5: 6, 8: 16}[code]
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(9, rnr=2, mute=True)
+    bench.post(9, SEND, 100)
+    bench.post(9, SEND, 100)
+    for attempt in range(1, 4):
+        while len(peer.seen) < 2 * attempt:
+            await wait_cycles(dut, 1)
+        await wait_cycles(dut, 20)
+        begin = bench.cycle
+        peer.answer(RNR | code, 0)
+        peer.answer(NAK_SEQ, 0)  # for the second; does not end the wait
+        if attempt == 3:
+            break
+        while len(peer.seen) < 2 * attempt + 1:
+            await wait_cycles(dut, 1)
+        waited = bench.cycle - begin
+        assert units * RNR_UNIT <= waited <= units * RNR_UNIT + 2 * 4 * QPS + 40, waited
+    await bench.complete(1, "WC_RNR_RETRY_EXC_ERR")
+    await bench.complete(1, "WC_WR_FLUSH_ERR")
+    assert (await bench.qp_event.recv()).status == op("WC_RNR_RETRY_EXC_ERR")
+    await bench.quiet()
+    assert bench.events["rnr_nak_retry"] == 2 and bench.events["rnr_retry_exceeded"] == 1
+
+
+@cocotb.test()
+async def rnr_retry_7_is_without_limit(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(9, rnr=7, mute=True)
+    bench.post(9, SEND, 100)
+    for attempt in range(1, 13):
+        while len(peer.seen) < attempt:
+            await wait_cycles(dut, 1)
+        peer.answer(RNR | 1 if attempt < 12 else ACK, 0)
+    await bench.complete(1)
+
+
+@cocotb.test()
+@cocotb.parametrize(timeout=[1, 3], retry=[0, 7])
+async def timeouts_back_off_and_give_up(dut, timeout: int, retry: int) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(10, timeout=timeout, retry=retry, mtu=1, deaf=True)
+    bench.post(10, WRITE, 700)
+    bench.post(10, WRITE, 1, signaled=False)
+    cqe = await bench.complete(1, "WC_RETRY_EXC_ERR", timeout=200_000)
+    assert cqe[0].qpn == 10
+    await bench.complete(1, "WC_WR_FLUSH_ERR")
+    event = await bench.qp_event.recv()
+    assert (event.qpn, event.status) == (10, op("WC_RETRY_EXC_ERR"))
+    assert len(peer.seen) == 4 * (1 + retry), "all of it, each time"
+    starts = [f.cycle for f in peer.seen[::4]]
+    for attempt, (a, b) in enumerate(zip(starts, starts[1:], strict=False)):
+        time = ACK_UNIT << (timeout + min(attempt, 4))
+        assert time <= b - a <= time + 2 * 4 * QPS + 60, (attempt, b - a)
+    await bench.quiet()
+    assert bench.events["local_ack_timeout"] == 1 + retry and bench.events["retry_exceeded"] == 1
+
+
+@cocotb.test()
+async def progress_restores_the_retries(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(10, timeout=2, retry=2, mtu=1, mute=True)
+    bench.post(10, WRITE, 256 * 4)
+    for psn in range(4):  # two timeouts at each packet
+        timeouts = bench.events.get("local_ack_timeout", 0)
+        while bench.events.get("local_ack_timeout", 0) < timeouts + 2:
+            await wait_cycles(dut, 1)
+        await wait_cycles(dut, 30)
+        assert peer.seen[-4 + psn].psn == psn, "begins again with the oldest that is not acknowledged"
+        assert [f.opcode for f in peer.seen if f.psn == 1][-1] == op("RC_RDMA_WRITE_MIDDLE")
+        peer.answer(ACK, psn)
+    await bench.complete(1)
+
+
+@cocotb.test()
+async def time_may_jump(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(10, timeout=31, mute=True)
+    bench.post(10)
+    await bench.quiet()
+    assert len(peer.seen) == 1
+    bench.now += ACK_UNIT << 31
+    await wait_cycles(dut, 4 * QPS + 60)
+    assert len(peer.seen) == 2
+    bench.now += (ACK_UNIT << 32) - 1000
+    await wait_cycles(dut, 500)
+    assert len(peer.seen) == 2, "the second wait is longer"
+
+
+@cocotb.test()
+async def keepalive_finds_a_lost_peer(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    idle_for = 600
+    dut.keepalive_cycles.value = idle_for
+    peer = await bench.setup(11, psn=PSNS - 2, timeout=3, retry=1)
+    await bench.setup(12, mute=True, timeout=0)
+    bench.post(11, SEND, 10)
+    await bench.complete(1)
+    begin = peer.seen[-1].cycle
+    while peer.keepalives < 3:
+        await wait_cycles(dut, 1)
+    gaps = [b.cycle - a.cycle for a, b in zip(peer.seen, peer.seen[1:], strict=False)]
+    assert all(idle_for <= gap <= idle_for + 8 * QPS + 100 for gap in gaps), (begin, gaps)
+    # Traffic from the peer says that it lives.
+    for _ in range(30):
+        await FallingEdge(dut.clk)
+        dut.active.value, dut.active_qpn.value = 1, 11
+        await FallingEdge(dut.clk)
+        dut.active.value = 0
+        await wait_cycles(dut, 100)
+    assert peer.keepalives == 3
+    # Requests around a keep-alive that is lost: it comes first again.
+    peer.drop = {(PSNS - 2 + 4) % PSNS}
+    while len(peer.seen) < 5:
+        await wait_cycles(dut, 1)
+    for _ in range(SQ_DEPTH):
+        bench.post(11, SEND, 10)
+    await bench.complete(SQ_DEPTH)
+    assert peer.keepalives == 4
+    # Nobody there: a failure without a work request.
+    peer.deaf = True
+    event = await bench.qp_event.recv()
+    assert (event.qpn, event.status) == (11, op("WC_RETRY_EXC_ERR"))
+    bench.post(11, SEND, 10)
+    await bench.complete(1, "WC_WR_FLUSH_ERR")
+
+
+@cocotb.test()
+async def refused_work_requests_change_nothing(dut) -> None:
+    bench = Bench(dut, stall=0.2)
+    await bench.start()
+    peer = await bench.setup(2, mute=True)
+
+    async def refused(status: str, qpn: int, opcode: int = WRITE, length: int = 1) -> None:
+        request = bench.post(qpn, opcode, length, known=False, signaled=False)
+        cqe = await bench.cqe.recv()
+        assert (cqe.wr_id, cqe.qpn, cqe.status) == (request.wr_id, qpn, op(status))
+
+    for qpn in (0, 1, 3, QPS + 1, QPS + 2, 0xFFFFFF):
+        await refused("WC_WR_FLUSH_ERR", qpn)
+    for name in ("RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "RECV"):
+        await refused("WC_LOC_QP_OP_ERR", 2, op(f"WR_{name}"))
+    await refused("WC_LOC_LEN_ERR", 2, WRITE, (1 << 31) + 1)
+    for _ in range(SQ_DEPTH):
+        bench.post(2)
+    for _ in range(2):
+        await refused("WC_GENERAL_ERR", 2)
+    while len(peer.seen) < SQ_DEPTH:
+        await wait_cycles(dut, 1)
+    peer.answer(ACK, 0)
+    await bench.complete(1)
+    bench.post(2)
+    await refused("WC_GENERAL_ERR", 2)
+    while len(peer.seen) < SQ_DEPTH + 1:
+        await wait_cycles(dut, 1)
+    peer.answer(ACK, SQ_DEPTH)
+    await bench.complete(SQ_DEPTH)
+    await bench.quiet()
+    bench.cmd.send(op=op("QP_SETUP"), qpn=QPS + 2, attr={})
+    assert await bench.answer.recv() == 0
+    await bench.reset(1, answer=0)
+    await bench.reset(9, answer=1)  # was never set up: nothing to forget
+
+
+@cocotb.test()
+async def payload_that_cannot_be_read_never_leaves_as_good(dut) -> None:
+    bench = Bench(dut, stall=0.2)
+    await bench.start()
+    peer = await bench.setup(13, mtu=1)
+    bench.bad_from = 0x10000
+    bench.post(13, WRITE, 512, local_addr=0x1000)
+    bench.post(13, WRITE, 1000, local_addr=0x10000 - 600)
+    bench.post(13, WRITE, 100, local_addr=0x2000)
+    await bench.complete(1)
+    await bench.complete(1, "WC_LOC_PROT_ERR")
+    await bench.complete(1, "WC_WR_FLUSH_ERR")
+    event = await bench.qp_event.recv()
+    assert (event.qpn, event.status) == (13, op("WC_LOC_PROT_ERR"))
+    await bench.quiet()
+    assert [f.psn for f in bench.spoiled] == [4, 5]
+    assert len(peer.expected) == 2
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def reset_in_the_middle_leaves_nothing(dut, stall: float) -> None:
+    bench = Bench(dut, stall, latency=60)
+    await bench.start()
+    for round_ in range(6):
+        peer = await bench.setup(14, psn=1000 * round_, mtu=2, timeout=2, loss=0.05, dest=100 + round_)
+        other = bench.peers[15] if 15 in bench.peers else await bench.setup(15, mtu=2)
+        for _ in range(20):
+            bench.post(14, WRITE, bench.rng.randrange(4000))
+        for _ in range(5):
+            bench.post(15, SEND, bench.rng.randrange(2000))
+        while len(peer.seen) < 8 * round_:
+            await wait_cycles(dut, 1)
+        await bench.wqe.drained()
+        await bench.reset(14)
+        seen, reads = len(peer.seen), bench.cycle
+        mine = [c for c in bench.cqe.received if c.qpn == 14]
+        peer.answer(ACK, peer.psn)
+        bench.ack_tx.send(qpn=14, psn=0, aeth={"syndrome": ACK})
+        await wait_cycles(dut, 600)
+        assert len(peer.seen) - seen <= 1, reads  # a frame that the bench had not joined to its payload yet
+        assert [c for c in bench.cqe.received if c.qpn == 14] == mine
+        assert not bench.acks, "no acknowledgement of a QP that is gone"
+        done = [c for c in bench.cqe.received if c.qpn == 15]
+        while other.expected or len(done) < 5 * (round_ + 1):
+            await wait_cycles(dut, 10)
+            done = [c for c in bench.cqe.received if c.qpn == 15]
+        assert all(c.status == 0 for c in bench.cqe.received)
+    bench.posted[14].clear()
+    bench.cqe.received.clear()
+    bench.cqe.cycles.clear()
+    bench.post(14, known=False)
+    assert (await bench.cqe.recv()).status == op("WC_WR_FLUSH_ERR")
+    await bench.quiet()
+
+
+@cocotb.test()
+async def acknowledgements_leave_before_later_requests(dut) -> None:
+    bench = Bench(dut, latency=5)
+    await bench.start()
+    for qpn in (2, 3, 4):
+        await bench.setup(qpn, mtu=5, mute=True)
+    for round_ in range(12):
+        syndrome = (ACK, RNR | 4, NAK_SEQ, 0x62)[round_ % 4]
+        bench.tx.stall = bench.tx_payload.stall = 0.9 if round_ % 3 else 0.0
+        for _ in range(round_ % 4):
+            bench.post(3, WRITE, 4096 if round_ % 2 else 64)
+        await wait_cycles(dut, bench.rng.randrange(30))
+        for i in range(round_ + 1):
+            bench.ack_tx.send(qpn=2 + i % 2, psn=round_ * 100 + i, aeth={"syndrome": syndrome, "msn": round_})
+        await bench.ack_tx.drained()
+        bench.post(4, SEND, 100 * (round_ % 2))
+        while not any(f.dqpn == bench.peers[4].dest and f.psn == round_ for f in bench.order):
+            await wait_cycles(dut, 5)
+        before = [f for f in bench.order if f.dqpn == bench.peers[4].dest and f.psn == round_][0]
+        acks = [f for f in bench.order[: bench.order.index(before)] if f.opcode == op("RC_ACKNOWLEDGE")]
+        expected = [
+            (bench.peers[2 + i % 2].dest, r * 100 + i, bytes([(ACK, RNR | 4, NAK_SEQ, 0x62)[r % 4]]) + r.to_bytes(3, "big"))
+            for r in range(round_ + 1)
+            for i in range(r + 1)
+        ]
+        assert [(f.dqpn, f.psn, f.ext) for f in acks] == expected
+        assert not any(f.payload or f.se or f.ackreq for f in acks)
+
+
+@cocotb.test()
+@cocotb.parametrize(loss=[0.0, 0.02, 0.1], stall=[0.0, 0.3])
+async def many_queue_pairs_at_random(dut, loss: float, stall: float) -> None:
+    bench = Bench(dut, stall, latency=40)
+    await bench.start()
+    qpns = range(2, 2 + QPS)
+    for qpn in qpns:
+        await bench.setup(
+            qpn, psn=bench.rng.choice([0, PSNS - 5, PSNS // 2 - 3, bench.rng.randrange(PSNS)]), mtu=bench.rng.choice([1, 1, 2, 3]),
+            timeout=9, loss=loss, ack_loss=loss, not_ready=loss / 4,
+        )  # fmt: skip
+    total = left = 120 if loss else 250
+    outstanding = dict.fromkeys(qpns, 0)
+    done = 0
+    while done < total:
+        for qpn in qpns:
+            if left and outstanding[qpn] < SQ_DEPTH and bench.rng.random() < 0.05:
+                length = bench.rng.choice([0, 1, 64, 255, 256, 257, bench.rng.randrange(5000)])
+                bench.post(qpn, bench.rng.choice([WRITE, WRITE_IMM, SEND, SEND_IMM]), length)
+                outstanding[qpn] += 1
+                left -= 1
+        await wait_cycles(dut, 3)
+        while bench.cqe.received:
+            qpn = (await bench.complete(1))[0].qpn
+            outstanding[qpn] -= 1
+            done += 1
+        assert bench.cycle < 150_000
+    assert not any(p.expected for p in bench.peers.values())
+    await bench.quiet()
+
+
+@cocotb.test()
+async def no_queue_pair_starves(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peers = [await bench.setup(q, mtu=4 if q < 6 else 1) for q in range(2, 10)]
+    for peer in peers:
+        for _ in range(20):
+            bench.post(peer.qpn, WRITE, 50_000 if peer.qpn < 6 else 64, signaled=False)
+    while len(bench.order) < 300:
+        await wait_cycles(dut, 10)
+    for peer in peers[:4]:
+        # Between two services of a long message the other three long ones have one quantum each, and so have the short ones.
+        mine = [i for i, f in enumerate(bench.order) if f.dqpn == peer.dest]
+        assert max(b - a for a, b in zip(mine, mine[1:], strict=False)) <= 3 * 2 + 4 * 16 + 1
+    for peer in peers[4:]:
+        assert len(peer.seen) == 20
+        assert bench.order.index(peer.seen[-1]) < 150
+
+
+# ---- rates ----
+
+
+async def rate(bench: Bench, count: int) -> float:
+    """Cycles a frame, from the 20th frame on."""
+    while len(bench.order) < count:
+        await wait_cycles(bench.dut, 1)
+    return (bench.order[count - 1].cycle - bench.order[20].cycle) / (count - 21)
+
+
+@cocotb.test()
+@cocotb.parametrize(opcode=[WRITE, SEND])
+async def one_queue_pair_sends_small_messages_at_full_rate(dut, opcode: int) -> None:
+    bench = Bench(dut, latency=70)
+    await bench.start()
+    await bench.setup(2)
+    bench.peers[2].mute = False
+    posted = 0
+    while len(bench.order) < 300:
+        while posted < 300 and len(bench.posted[2]) < SQ_DEPTH:
+            bench.post(2, opcode, 64)
+            posted += 1
+        await FallingEdge(dut.clk)
+        while bench.cqe.received:
+            await bench.complete(1)
+    beats = -(-64 // bench.data.bytes_per_beat)
+    assert await rate(bench, 300) <= max(3, beats + 1)
+
+
+@cocotb.test()
+async def queue_pairs_in_turn_send_small_messages_at_full_rate(dut) -> None:
+    bench = Bench(dut, latency=70)
+    await bench.start()
+    for qpn in range(2, 2 + QPS):
+        await bench.setup(qpn)
+    for i in range(QPS * 20):
+        bench.post(2 + i % QPS, WRITE, 64)
+    beats = -(-64 // bench.data.bytes_per_beat)
+    assert await rate(bench, QPS * 20) <= max(4, beats + 1)
+
+
+@cocotb.test()
+@cocotb.parametrize(qps=[1, 4])
+async def large_messages_take_every_beat(dut, qps: int) -> None:
+    bench = Bench(dut, latency=70)
+    await bench.start()
+    for qpn in range(2, 2 + qps):
+        await bench.setup(qpn, mtu=5)
+        bench.post(qpn, WRITE, 4096 * 80 // qps)
+    await rate(bench, 80)
+    first, last = bench.order[20].cycle, bench.order[79].cycle
+    beats = 4096 // bench.data.bytes_per_beat
+    assert (last - first) / 59 <= beats * 1.01
+
+
+@cocotb.test()
+async def latency(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    await bench.setup(2)
+    await bench.quiet()
+    await FallingEdge(dut.clk)
+    bench.post(2)
+    begin = None
+    for cycle in range(40):
+        await FallingEdge(dut.clk)
+        if begin is None and bench.wqe.sent:
+            begin = cycle
+        if int(dut.read_valid.value):
+            break
+    assert cycle - begin <= 12
+    dut._log.info("wqe to read: %d cycles", cycle - begin)
 
 
 # ---- building ----
