@@ -40,9 +40,7 @@ def _values(package: str, names: str) -> dict[str, int]:
 
 
 WR = _values("roce_pkg", "WR_RDMA_WRITE WR_RDMA_WRITE_WITH_IMM WR_SEND WR_RECV")
-WC = _values(
-    "roce_pkg", "WC_SUCCESS WC_WR_FLUSH_ERR WC_RETRY_EXC_ERR WC_SEND WC_RDMA_WRITE WC_RECV WC_RECV_RDMA_WITH_IMM"
-)
+WC = _values("roce_pkg", "WC_SUCCESS WC_WR_FLUSH_ERR WC_RETRY_EXC_ERR WC_SEND WC_RDMA_WRITE WC_RECV WC_RECV_RDMA_WITH_IMM")
 MR = _values("roce_pkg", "MR_REGISTER MR_DEREGISTER_QP")
 CONN = _values("roce_pkg", "CONN_OPENED CONN_CLOSED")
 
