@@ -10,10 +10,12 @@ module byte_rotate #(
 );
   localparam int unsigned STEPS = $clog2(DATA_W / 8);
 
-  always_comb begin
-    out = in;
-    for (int unsigned k = 0; k < STEPS; k++) begin
-      if (amount[k]) out = (out << (8 << k)) | (out >> (DATA_W - (8 << k)));
-    end
+  for (genvar k = 0; k < STEPS; k++) begin : g_step
+    localparam int unsigned BITS = 8 << k;
+    logic [DATA_W-1:0] from, to;
+    if (k == 0) assign from = in;
+    else assign from = g_step[k-1].to;
+    assign to = amount[k] ? {from[DATA_W-1-BITS:0], from[DATA_W-1-:BITS]} : from;
   end
+  assign out = g_step[STEPS-1].to;
 endmodule

@@ -6,7 +6,7 @@
 // `done` for each job, after all that the kernel wrote is visible to every reader; it carries the job's tag, whatever the
 // kernel says. What the kernel does not take of a job's regions is discarded.
 //
-// Latency: job 0 cycles, the kernel's done to `done` 2 cycles once memory is quiet. One job at a time: `job` stops until the
+// Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory is quiet. One job at a time: `job` stops until the
 // answer to the one before is taken. The kernel's network ports are tied off: it receives nothing, and what it sends waits.
 module socket
   import memory_pkg::*;
@@ -52,12 +52,11 @@ module socket
 
   // ---- jobs ----
   assign known = kernel_has(identity, job.data.function_code);
-  assign start = state_q == IDLE && job.valid && (!known || kernel_job.ready);
+  assign start = state_q == IDLE && job.valid;
 
-  assign kernel_job.valid = job.valid && !last_seen_q && (state_q == RUN || (state_q == IDLE && known));
+  assign kernel_job.valid = job.valid && !last_seen_q && state_q == RUN;   // a kernel may act on what it sees
   assign kernel_job.data  = job.data;
-  assign job.ready = !last_seen_q && (state_q == FINISH || state_q == CUT
-                     || (kernel_job.ready && (state_q == RUN || (state_q == IDLE && known))));
+  assign job.ready = !last_seen_q && (state_q == FINISH || state_q == CUT || (state_q == RUN && kernel_job.ready));
   assign job_taken = job.valid && job.ready;
   assign all_taken = last_seen_q || (job_taken && job.data.last);
 
