@@ -4,158 +4,477 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
+from collections.abc import Iterator
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.roce import Frame, op, reth
-from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import struct
+from nacelle_tb.streams import wait_cycles
+from receive_bench import PKG, QPS, RQ_DEPTH, Bench
+from receive_model import acknowledgement
 
-PKG = "roce_pkg::"
-PEER = "10.0.0.2"
 BASE = 0x10_0000
 
 
-def ip(text: str) -> int:
-    return int.from_bytes(bytes(map(int, text.split("."))), "big")
+def write(qpn: int, psn: int, mtu: int, va: int, rkey: int, data: bytes, imm: int | None = None, **more: object) -> Iterator[Frame]:
+    """The packets of one RDMA WRITE; AckReq in the last."""
+    yield from _message("RC_RDMA_WRITE", qpn, psn, mtu, data, imm, reth(va, rkey, len(data)), **more)
 
 
-class Bench:
-    """Everything around the receive side: memory that writes and confirms, and one stream a port."""
-
-    def __init__(self, dut, stall: float = 0.0) -> None:
-        self.dut = dut
-        dut.seed.value = random.getrandbits(64)
-        self.frame = StreamSource(dut, "frame", "packet_pkg::frame_rx_t", stall)
-        self.payload = AxisSource(dut, "payload", stall)
-        self.cm = StreamSink(dut, "cm", "packet_pkg::frame_rx_t", stall)
-        self.cm_payload = AxisSink(dut, "cm_payload", stall)
-        self.ack_tx = StreamSink(dut, "ack_tx", PKG + "ack_tx_t", stall)
-        self.ack_rx = StreamSink(dut, "ack_rx", PKG + "ack_rx_t", stall)
-        self.write = StreamSink(dut, "write", "memory_pkg::dma_cmd_t", stall)
-        self.data = AxisSink(dut, "data", stall)
-        self.done = StreamSource(dut, "done", "memory_pkg::dma_done_t", stall)
-        self.post = StreamSource(dut, "post", PKG + "rdma_wqe_t", stall)
-        self.completion = StreamSink(dut, "completion", PKG + "rdma_cqe_t", stall)
-        self.qp_cmd = StreamSource(dut, "qp_cmd", PKG + "qp_cmd_t", stall)
-        self.qp_answer = StreamSink(dut, "qp_answer", "logic", stall)
-        self.qp_event = StreamSink(dut, "qp_event", PKG + "qp_event_t", stall)
-        self.mr_cmd = StreamSource(dut, "mr_cmd", PKG + "mr_cmd_t", stall)
-        self.mr_rsp = StreamSink(dut, "mr_rsp", PKG + "mr_rsp_t", stall)
-        self.memory: dict[int, int] = {}     # byte address -> byte
-        self.writes: list[tuple[int, int]] = []
-        self.refuse: set[int] = set()        # addresses whose write fails
-        self.memory_delay = 0                # cycles that a write takes; more than that at random if negative
-        self.counts = dict.fromkeys(struct(PKG + "roce_rx_events_t").fields, 0)
-        self.active: list[int] = []
-
-    async def start(self) -> None:
-        await start(self.dut)
-        cocotb.start_soon(self._memory())
-        cocotb.start_soon(self._events())
-        while not int(self.dut.idle.value):
-            await RisingEdge(self.dut.clk)
-
-    async def _memory(self) -> None:
-        while True:
-            cmd = await self.write.recv(10**9)
-            packet = await self.data.recv()
-            assert len(packet) == cmd.length, f"{len(packet)} bytes for a transfer of {cmd.length}"
-            refused = cmd.addr in self.refuse
-            if not refused:
-                self.memory.update(zip(range(cmd.addr, cmd.addr + cmd.length), packet, strict=True))
-            self.writes.append((cmd.addr, cmd.length))
-            await wait_cycles(self.dut, self.memory_delay if self.memory_delay >= 0 else random.randrange(40))
-            self.done.send(error=int(refused))
-
-    async def _events(self) -> None:
-        layout = struct(PKG + "roce_rx_events_t")
-        while True:
-            await FallingEdge(self.dut.clk)
-            word = int(self.dut.events.value)
-            if word:
-                for name, hit in vars(layout.unpack(word)).items():
-                    self.counts[name] += hit
-            if int(self.dut.active.value):
-                self.active.append(int(self.dut.active_qpn.value))
-
-    async def setup(self, qpn: int, psn: int = 0, mtu: int = 3, peer: str = PEER, timer: int = 12) -> int:
-        attr = {"dst_ip": ip(peer), "dest_qp_num": qpn + 100, "rq_psn": psn, "path_mtu": mtu, "min_rnr_timer": timer}
-        self.qp_cmd.send(op=op("QP_SETUP"), qpn=qpn, attr=attr)
-        return await self.qp_answer.recv()
-
-    async def reset(self, qpn: int) -> int:
-        self.qp_cmd.send(op=op("QP_RESET"), qpn=qpn)
-        return await self.qp_answer.recv()
-
-    async def register(self, qpn: int, addr: int, length: int, write: bool = True) -> int:
-        access = {"remote_write": int(write)}
-        self.mr_cmd.send(op=op("MR_REGISTER"), qpn=qpn, addr=addr, length=length, access=access)
-        answer = await self.mr_rsp.recv()
-        assert answer.ok
-        return answer.rkey
-
-    def receive(self, qpn: int, addr: int, length: int, wr_id: int) -> None:
-        self.post.send(opcode=op("WR_RECV"), qpn=qpn, local_addr=addr, length=length, wr_id=wr_id)
-
-    def send(self, *frames: Frame) -> None:
-        for frame in frames:
-            self.frame.send(frame.rx())
-            if frame.payload:
-                self.payload.send(frame.payload)
-
-    async def quiet(self, timeout: int = 50_000) -> None:
-        """Waits until nothing is under way."""
-        calm = 0
-        for _ in range(timeout):
-            await RisingEdge(self.dut.clk)
-            calm = calm + 1 if int(self.dut.idle.value) and not self.frame._queue and not self.payload._queue else 0
-            if calm > 4:
-                return
-        raise AssertionError("never idle")
-
-    def content(self, addr: int, length: int) -> bytes:
-        return bytes(self.memory.get(a, -1) for a in range(addr, addr + length))
+def send(qpn: int, psn: int, mtu: int, data: bytes, imm: int | None = None, **more: object) -> Iterator[Frame]:
+    """The packets of one SEND; AckReq in the last."""
+    yield from _message("RC_SEND", qpn, psn, mtu, data, imm, b"", **more)
 
 
-def ack(qpn: int, psn: int, msn: int, syndrome: int | None = None) -> SimpleNamespace:
-    syndrome = op("SYNDROME_ACK") if syndrome is None else syndrome
-    return SimpleNamespace(qpn=qpn, psn=psn & 0xFFFFFF, aeth=SimpleNamespace(syndrome=syndrome, msn=msn))
+def _message(
+    name: str, qpn: int, psn: int, mtu: int, data: bytes, imm: int | None, first_ext: bytes, **more: object
+) -> Iterator[Frame]:
+    chunks = [data[at : at + mtu] for at in range(0, len(data), mtu)] or [b""]
+    for i, chunk in enumerate(chunks):
+        first, last = i == 0, i == len(chunks) - 1
+        form = "ONLY" if first and last else "FIRST" if first else "LAST" if last else "MIDDLE"
+        ext = first_ext if first else b""
+        if last and imm is not None:
+            form += "_WITH_IMM"
+            ext += imm.to_bytes(4, "big")
+        yield Frame(op(f"{name}_{form}"), qpn, psn + i, chunk, ext, ackreq=last, **more)
+
+
+async def one_qp(dut, stall: float = 0.0, psn: int = 100, mtu: int = 1) -> tuple[Bench, int]:
+    """A bench with QP 2 up and 64 KiB for it at BASE; the region's key."""
+    bench = Bench(dut, stall)
+    await bench.start()
+    await bench.setup(2, psn, mtu)
+    return bench, await bench.register(2, BASE, 0x10000)
 
 
 @cocotb.test()
-async def write_only_is_written_and_acknowledged(dut) -> None:
-    bench = Bench(dut)
-    await bench.start()
-    assert await bench.setup(2, psn=100)
-    rkey = await bench.register(2, BASE, 4096)
+@cocotb.parametrize(code=[1, 2, 3, 4, 5])
+async def every_form_at_every_mtu(dut, code: int) -> None:
+    bench, rkey = await one_qp(dut, 0.1, 0xFFFFFA, code)
+    mtu = 128 << code
+    psn = 0xFFFFFA  # the numbers wrap on the way
+    for message in (write, send):
+        for size in (0, 1, mtu - 1, mtu, mtu + 1, 2 * mtu, 2 * mtu + 5):
+            for imm in (None, 0x80C0FFEE):
+                await bench.receive(2, BASE + 0x8000 + random.randrange(64), 3 * mtu, random.getrandbits(16))
+                where = (BASE + random.randrange(64), rkey) if message is write else ()
+                frames = list(message(2, psn, mtu, *where, random.randbytes(size), imm, solicited=random.random() < 0.5))
+                psn += len(frames)
+                bench.send(*frames)
+                await bench.quiet()
+                if message is write and imm is None:  # took no receive: take it with a zero-length WRITE
+                    bench.send(*write(2, psn, mtu, 0, 0, b"", 1))
+                    psn += 1
+        await bench.compare()
+    assert bench.counts["rcv_write"] == 21 and bench.counts["rcv_send"] == 14
+
+
+@cocotb.test()
+async def a_duplicate_is_acknowledged_and_not_executed(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    bench.send(*write(2, 100, 256, BASE, rkey, bytes(256)), *write(2, 101, 256, BASE + 256, rkey, bytes(256)))
+    for psn, ackreq in ((100, True), (101, False), (101 - (1 << 23) + 1, True)):
+        bench.send(Frame(op("RC_RDMA_WRITE_ONLY"), 2, psn % (1 << 24), b"x" * 256, reth(BASE, rkey, 256), ackreq=ackreq))
+    assert bench.model.acks[2:] == [acknowledgement(2, 101, 2)] * 3
+    await bench.compare()
+    assert bench.content(BASE, 512) == bytes(512)
+
+
+@cocotb.test()
+async def a_gap_is_reported_once(dut) -> None:
+    bench, rkey = await one_qp(dut, psn=0xFFFFFF)
+    packets = [next(write(2, 0xFFFFFF + i, 256, BASE + i, rkey, bytes([i]))) for i in range(5)]
+    bench.send(packets[0], *packets[2:], packets[2])
+    assert bench.model.acks[1:] == [acknowledgement(2, 0, 1, op("SYNDROME_NAK_PSN_SEQ"))]
+    await bench.compare()
+    bench.send(packets[1], packets[4], packets[3], packets[2], packets[3], packets[4])
+    await bench.compare()
+    assert bench.content(BASE, 5) == bytes(range(5))
+
+
+WRONG_AFTER = {
+    None: ["SEND_MIDDLE", "SEND_LAST", "SEND_LAST_WITH_IMM", "RDMA_WRITE_MIDDLE", "RDMA_WRITE_LAST", "RDMA_WRITE_LAST_WITH_IMM"],
+    "RC_SEND_FIRST": ["SEND_FIRST", "SEND_ONLY", "SEND_ONLY_WITH_IMM", "RDMA_WRITE_FIRST", "RDMA_WRITE_MIDDLE", "RDMA_WRITE_LAST",
+                      "RDMA_WRITE_LAST_WITH_IMM", "RDMA_WRITE_ONLY", "RDMA_WRITE_ONLY_WITH_IMM"],
+    "RC_RDMA_WRITE_FIRST": ["RDMA_WRITE_FIRST", "RDMA_WRITE_ONLY", "RDMA_WRITE_ONLY_WITH_IMM", "SEND_FIRST", "SEND_MIDDLE",
+                            "SEND_LAST", "SEND_LAST_WITH_IMM", "SEND_ONLY", "SEND_ONLY_WITH_IMM"],
+}  # fmt: skip
+UNSUPPORTED = ["RDMA_READ_REQUEST", "COMPARE_SWAP", "FETCH_ADD", "SEND_LAST_WITH_INVALIDATE", "SEND_ONLY_WITH_INVALIDATE"]
+
+
+async def refused(bench: Bench, frames: list[Frame], syndrome: str, qpn: int = 2) -> None:
+    """The last frame ends the QP with this NAK; what comes later is dropped. The QP is up again after that."""
+    psn, mtu = bench.model.qps[qpn].epsn, {256: 1, 512: 2, 1024: 3}[bench.model.qps[qpn].mtu]
+    bench.send(*frames)
+    assert bench.model.acks[-1].aeth.syndrome == op(syndrome), hex(bench.model.acks[-1].aeth.syndrome)
+    assert len(bench.model.events) == 1
+    bench.send(Frame(op("RC_RDMA_WRITE_ONLY"), qpn, frames[-1].psn + 1, b"", reth(0, 0, 0), ackreq=True))
+    await bench.compare()
+    await bench.reset(qpn)
+    await bench.setup(qpn, psn, mtu)
+
+
+@cocotb.test()
+async def opcodes_out_of_sequence_are_refused(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    for start, wrong in WRONG_AFTER.items():
+        for name in wrong:
+            await bench.receive(2, BASE, 4096, 1)
+            await bench.receive(2, BASE, 4096, 2)
+            begin = [Frame(op(start), 2, 100, bytes(256), reth(BASE, rkey, 512) if "WRITE" in start else b"")] if start else []
+            ext = reth(BASE, rkey, 256) if "WRITE" in name else b""
+            await refused(bench, [*begin, Frame(op("RC_" + name), 2, 100 + len(begin), bytes(256), ext)], "SYNDROME_NAK_INVALID_REQ")
+    for name in UNSUPPORTED:
+        await refused(bench, [Frame(op("RC_" + name), 2, 100, b"", reth(BASE, rkey, 8))], "SYNDROME_NAK_INVALID_REQ")
+
+
+@cocotb.test()
+async def wrong_lengths_are_refused(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    first = Frame(op("RC_RDMA_WRITE_FIRST"), 2, 100, bytes(256), reth(BASE, rkey, 600))
+
+    def then(name: str, size: int, psn: int = 101) -> Frame:
+        return Frame(op("RC_RDMA_WRITE_" + name), 2, psn, bytes(size))
+
+    middle = then("MIDDLE", 256)
+    for frames in (
+        [first, then("MIDDLE", 255)], [first, then("MIDDLE", 257)], [first, then("MIDDLE", 0)],
+        [first, middle, then("LAST", 0, 102)], [first, middle, then("LAST", 257, 102)],
+        [first, middle, then("LAST", 87, 102)], [first, middle, then("LAST", 89, 102)],         # the sum: 600
+        [first, middle, then("MIDDLE", 256, 102)], [first, then("LAST", 256)],
+        [Frame(op("RC_RDMA_WRITE_FIRST"), 2, 100, bytes(256), reth(BASE, rkey, 256))],          # nothing left for LAST
+        [Frame(op("RC_RDMA_WRITE_FIRST"), 2, 100, bytes(255), reth(BASE, rkey, 512))],
+        [Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, bytes(257), reth(BASE, rkey, 257))],
+        [Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, bytes(9), reth(BASE, rkey, 8))],
+        [Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, bytes(9), reth(BASE, rkey, 10))],
+        [Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, bytes(9), reth(BASE, rkey, 0))],
+        [Frame(op("RC_RDMA_WRITE_FIRST"), 2, 100, bytes(256), reth(BASE, rkey, (1 << 31) + 1))],
+    ):  # fmt: skip
+        await refused(bench, frames, "SYNDROME_NAK_INVALID_REQ")
+
+
+@cocotb.test()
+async def a_send_longer_than_its_receive_is_refused(dut) -> None:
+    bench, _ = await one_qp(dut)
+    for room, size in ((0, 1), (99, 100), (255, 256), (256, 257), (511, 512), (512, 513), (700, 1000)):
+        await bench.receive(2, BASE, room, room)
+        frames = list(send(2, 100, 256, random.randbytes(size)))
+        count = next(n for n in range(1, 9) if sum(len(f.payload) for f in frames[:n]) > room)
+        await refused(bench, frames[:count], "SYNDROME_NAK_INVALID_REQ")
+    for size in (0, 99, 256, 512):
+        await bench.receive(2, BASE, size, size)
+        bench.send(*send(2, bench.model.qps[2].epsn, 256, random.randbytes(size)))
+        await bench.compare()
+
+
+@cocotb.test()
+async def keys_and_bounds_are_enforced(dut) -> None:
+    bench, _ = await one_qp(dut)
+    await bench.setup(3, 0)
+    start, size = 0x20_0003, 1000
+    rkey = await bench.register(2, start, size)
+    readable = await bench.register(2, start, size, write=False)
+    foreign = await bench.register(3, start, size)
+    stale = await bench.register(2, start, size)
+    await bench.deregister(stale)
+    top = await bench.register(2, (1 << 40) - 4096, 4096)
+    for bit in range(32):
+        await refused(bench, list(write(2, 100, 256, start, rkey ^ (1 << bit), b"x")), "SYNDROME_NAK_REM_ACCESS")
+    for va, length, key in (
+        (start - 1, 1, rkey), (start - 1, 2, rkey), (start + size, 1, rkey), (start + size - 1, 2, rkey), (start, size + 1, rkey),
+        (start + (1 << 40), 1, rkey), (start + (1 << 63), 1, rkey), ((1 << 64) - 1, 1, rkey), ((1 << 64) - 1, start + 5, rkey),
+        (start, (1 << 31), rkey), (start + 500, (1 << 31) - 1, rkey),
+        ((1 << 40) - 1, 2, top), (0, 1, top), ((1 << 40) - 4097, 1, top), (1 << 40, 1, top),
+        (start, 1, readable), (start, 1, foreign), (start, 1, stale), (0, 1, 0),
+    ):  # fmt: skip
+        only = length <= 256
+        name, payload = ("RC_RDMA_WRITE_ONLY", bytes(length)) if only else ("RC_RDMA_WRITE_FIRST", bytes(256))
+        await refused(bench, [Frame(op(name), 2, 100, payload, reth(va, key, length))], "SYNDROME_NAK_REM_ACCESS")
+    assert not bench.memory
+    for va, data, key in (
+        (start, b"first", rkey), (start + size - 1, b"l", rkey), (start, bytes(size), rkey), ((1 << 40) - 4096, bytes(4096), top),
+        (0xDEAD << 48, b"", 0),  # zero length: no check
+    ):  # fmt: skip
+        bench.send(*write(2, bench.model.qps[2].epsn, 256, va, key, data))
+    await bench.compare()
+
+
+@cocotb.test()
+async def without_a_receive_the_sender_must_wait(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    rnr = op("SYNDROME_RNR_NAK") + 12
     data = random.randbytes(300)
-    bench.send(Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, data, reth(BASE + 16, rkey, 300), ackreq=True))
-    assert await bench.ack_tx.recv(200) == ack(2, 100, 1)
-    await bench.quiet()
-    assert bench.content(BASE + 16, 300) == data
-    assert len(bench.memory) == 300
+    for frames in (list(send(2, 100, 256, data)), list(write(2, 102, 256, BASE, rkey, data, 7))):
+        bench.send(*frames, *frames)
+        assert [a.aeth.syndrome for a in bench.model.acks].count(rnr) == 2
+        await bench.compare()
+        await bench.receive(2, BASE + 0x1000, 300, frames[0].psn)
+        bench.send(*frames)
+        await bench.compare()
+    assert bench.content(BASE, 300) == bench.content(BASE + 0x1000, 300) == data
 
 
 @cocotb.test()
-async def send_only_goes_to_the_posted_receive(dut) -> None:
+async def what_is_not_for_a_live_qp_is_dropped(dut) -> None:
+    bench, rkey = await one_qp(dut, 0.2)
+    good = Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, b"x", reth(BASE, rkey, 1), ackreq=True)
+    for change in (
+        {"qpn": 0}, {"qpn": 3}, {"qpn": 2 + QPS}, {"qpn": 2 + 1024}, {"qpn": 0xFFFFFF}, {"src": "10.0.0.3"}, {"src": "11.0.0.2"},
+        {"tver": 1}, {"pkey": 0x1234}, {"opcode": 0x24}, {"opcode": op("UD_SEND_ONLY")}, {"qpn": 1}, {"opcode": 0xC0},
+    ):  # fmt: skip
+        bench.send(Frame(**{**vars(good), **change}))
+    assert not bench.model.acks
+    await bench.compare()
+    bench.send(Frame(**{**vars(good), "pkey": 0x7FFF, "migreq": True}))
+    await bench.compare()
+
+
+@cocotb.test()
+async def acknowledgements_go_to_the_requester(dut) -> None:
+    bench, _ = await one_qp(dut, 0.3)
+    for syndrome in (0x1F, 0x00, 0x20, 0x3F, 0x60, 0x61, 0x62, 0x63):
+        for src, qpn in (("10.0.0.2", 2), ("10.0.0.9", 2), ("10.0.0.2", 4)):
+            aeth = bytes([syndrome]) + random.randbytes(3)
+            bench.send(Frame(op("RC_ACKNOWLEDGE"), qpn, random.getrandbits(24), b"", aeth, src=src))
+    bench.send(Frame(op("RC_RDMA_READ_RESPONSE_ONLY"), 2, 5, bytes(64), bytes(4)))
+    assert len(bench.model.ack_rx) == 8
+    await bench.compare()
+
+
+@cocotb.test()
+async def an_acknowledgement_is_handed_over_before_its_completion(dut) -> None:
+    bench, _ = await one_qp(dut)
+    await bench.receive(2, BASE, 64, 1)
+    bench.ack_tx.stall = 1.0
+    bench.send(*send(2, 100, 256, b"order"))
+    await wait_cycles(dut, 200)
+    assert bench.content(BASE, 5) == b"order" and not bench.completion.received
+    bench.ack_tx.stall = 0.0
+    await bench.compare()
+
+
+@cocotb.test()
+async def a_completion_waits_for_all_data_before_it(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    await bench.receive(2, BASE, 64, 1)
+    bench.memory_delay = 150
+    bench.send(*write(2, 100, 256, BASE, rkey, b"first"), *write(2, 101, 256, 0, 0, b"", 5))
+    await wait_cycles(dut, 140)
+    assert len(bench.ack_tx.received) == 2 and not bench.completion.received
+    await bench.compare()
+
+
+@cocotb.test()
+async def memory_that_refuses_costs_the_qp(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    for qpn in (2, 3):
+        if qpn == 3:
+            await bench.setup(3, 100, 1)
+        await bench.receive(qpn, BASE + 0x4000 * qpn, 1024, qpn)
+    bench.refuse.add(BASE + 0x8000)
+    bench.memory_delay = 400  # all of it is decided before memory refuses
+    data = random.randbytes(700)
+    bench.send(*write(2, 100, 256, BASE, rkey, b"kept"))
+    bench.send(*send(2, 101, 256, data), *send(3, 100, 256, data))
+    await bench.quiet()
+    assert [a.aeth.syndrome for a in bench.ack_tx.received] == [0x1F] * 3 + [op("SYNDROME_NAK_REM_OP")]
+    assert (bench.ack_tx.received[-1].psn, bench.ack_tx.received[-1].aeth.msn) == (104, 2)
+    assert [(c.qpn, c.status) for c in bench.completion.received] == [(2, op("WC_LOC_PROT_ERR")), (3, op("WC_SUCCESS"))]
+    assert [(e.qpn, e.status) for e in bench.qp_event.received] == [(2, op("WC_LOC_PROT_ERR"))]
+    assert bench.content(BASE + 0xC000, 700) == data
+    bench.send(*write(2, 104, 256, BASE, rkey, b"lost"))
+    await bench.quiet()
+    assert bench.content(BASE, 4) == b"kept" and bench.counts["drop_qp_state"] == 1
+    # A reset forgets it.
+    await bench.reset(2)
+    await bench.setup(2, 7, 1)
+    bench.ack_tx.received.clear()
+    bench.completion.received.clear()
+    await bench.receive(2, BASE, 64, 9)
+    bench.send(*send(2, 7, 256, b"fine"))
+    await bench.quiet()
+    assert [c.status for c in bench.completion.received] == [op("WC_SUCCESS")]
+
+
+@cocotb.test()
+async def nothing_of_a_qp_is_under_way_after_its_reset(dut) -> None:
+    bench, rkey = await one_qp(dut, 0.3)
+    bench.memory_delay = -1
+    for round_ in range(12):
+        await bench.receive(2, BASE + 0x8000, 1024, round_)
+        message = send(2, 100, 256, random.randbytes(900)) if round_ % 2 else write(2, 100, 256, BASE, rkey, random.randbytes(900))
+        frames = list(message)
+        bench.send(*frames[: random.randrange(1, 5)])
+        await wait_cycles(dut, random.randrange(60))
+        bench.qp_cmd.send(op=op("QP_RESET"), qpn=2)
+        assert await bench.qp_answer.recv() == 1
+        before = dict(bench.memory)
+        acks, completions = len(bench.ack_tx.received), len(bench.completion.received)
+        await bench.quiet()
+        assert bench.memory == before
+        assert (len(bench.ack_tx.received), len(bench.completion.received)) == (acks, completions)
+        # Up again: the message in progress and the receive are forgotten.
+        await bench.setup(2, 100, 1)
+        seen = len(bench.ack_tx.received)
+        bench.frame.send(next(send(2, 100, 256, b"")).rx())
+        await bench.quiet()
+        assert bench.ack_tx.received[seen].aeth.syndrome == op("SYNDROME_RNR_NAK") + 12
+
+
+@cocotb.test()
+async def commands_for_unknown_qps_fail(dut) -> None:
+    bench, _ = await one_qp(dut)
+    for qpn in (0, 1, 2 + QPS, 0xFFFFFF):
+        for name in ("QP_SETUP", "QP_RESET"):
+            bench.qp_cmd.send(op=op(name), qpn=qpn)
+            assert await bench.qp_answer.recv() == 0
+    await bench.compare()
+
+
+@cocotb.test()
+async def a_receive_that_cannot_be_posted_comes_back(dut) -> None:
+    bench, _ = await one_qp(dut)
+    for i in range(RQ_DEPTH):
+        await bench.receive(2, BASE, 64, i)
+    bad = [(2, "WR_RECV"), (3, "WR_RECV"), (1, "WR_RECV"), (2 + QPS, "WR_RECV"), (2, "WR_SEND")]
+    for i, (qpn, opcode) in enumerate(bad):
+        bench.post.send(opcode=op(opcode), qpn=qpn, wr_id=100 + i)
+    got = [await bench.completion.recv() for _ in bad]
+    assert [(c.qpn, c.wr_id, c.status) for c in got] == [(q, 100 + i, op("WC_GENERAL_ERR")) for i, (q, _) in enumerate(bad)]
+    for i in range(RQ_DEPTH):
+        bench.send(*send(2, 100 + i, 256, b"x"))
+    bench.send(*send(2, 100 + RQ_DEPTH, 256, b"x"))
+    await bench.compare()
+    bench.send(Frame(op("RC_SEND_LAST"), 2, 100 + RQ_DEPTH, b"x"))
+    await bench.compare()
+    bench.post.send(opcode=op("WR_RECV"), qpn=2, wr_id=1)
+    assert (await bench.completion.recv()).status == op("WC_WR_FLUSH_ERR")
+
+
+@cocotb.test()
+async def a_packet_every_two_cycles(dut) -> None:
     bench = Bench(dut)
     await bench.start()
-    assert await bench.setup(5, psn=0xFFFFFF)
-    bench.receive(5, BASE, 768, 77)
-    await wait_cycles(dut, 10)
-    data = random.randbytes(76)
-    bench.send(Frame(op("RC_SEND_ONLY"), 5, 0xFFFFFF, data, ackreq=True, solicited=True))
-    done = await bench.completion.recv(200)
-    assert await bench.ack_tx.recv(1) == ack(5, 0xFFFFFF, 1)
-    assert (done.status, done.opcode, done.qpn, done.wr_id, done.byte_len) == (op("WC_SUCCESS"), op("WC_RECV"), 5, 77, 76)
-    assert done.solicited and not done.with_imm
-    assert bench.content(BASE, 76) == data
+    for qpn in range(2, 2 + QPS):
+        await bench.setup(qpn, 0, 3)
+        for i in range(RQ_DEPTH):
+            await bench.receive(qpn, BASE + 0x1000 * qpn + 64 * i, 64, i)
+    rkey = await bench.register(2, BASE, 0x8000)
+    size = min(64, bench.payload.bytes_per_beat * 2)
+    many = [next(send(2 + i % QPS, i // QPS, 1024, random.randbytes(size))) for i in range(QPS * RQ_DEPTH)]
+    same = [next(write(2, RQ_DEPTH + i, 1024, BASE + 64 * i, rkey, random.randbytes(size))) for i in range(64)]
+    for frames in (many, same):
+        bench.send(*frames)
+        await bench.quiet()
+        cycles = list(bench.ack_tx.cycles)
+        assert len(cycles) == 64
+        assert cycles[-1] - cycles[0] <= 2 * 63 + 2, f"{cycles[-1] - cycles[0]} cycles for 64 packets"
+        await bench.compare()
+
+
+@cocotb.test()
+async def payload_flows_without_bubbles(dut) -> None:
+    bench, rkey = await one_qp(dut, mtu=5)
+    frames = list(write(2, 100, 4096, BASE, rkey, random.randbytes(8 * 4096)))
+    bench.send(*frames)
+    while not int(dut.data_tvalid.value):
+        await RisingEdge(dut.clk)
+    beats = 8 * 4096 // bench.data.bytes_per_beat
+    for beat in range(1, beats):
+        await RisingEdge(dut.clk)
+        assert int(dut.data_tvalid.value), f"a bubble before beat {beat}"
+    await bench.compare()
+    assert bench.data.beats == beats
+
+
+@cocotb.test()
+async def latency_from_frame_to_memory(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    bench.send(*write(2, 100, 256, BASE, rkey, b"fast"))
+    while not int(dut.frame_valid.value):
+        await RisingEdge(dut.clk)
+    cycles = 0
+    while not int(dut.write_valid.value):
+        await RisingEdge(dut.clk)
+        cycles += 1
+    assert cycles <= 8, f"{cycles} cycles"
+    await bench.compare()
+
+
+def traffic(bench: Bench, keys: dict[int, int]) -> Frame:
+    """The next frame of some QP: mostly right, sometimes wrong in some way."""
+    model = bench.model
+    qpn = random.choice(list(model.qps))
+    qp = model.qps[qpn]
+    area = BASE + qpn * 0x10000
+    kind = qp.message or random.choice(("SEND", "WRITE"))
+    name = "RC_SEND" if kind == "SEND" else "RC_RDMA_WRITE"
+    if qp.message is None:
+        sizes = (0, 1, random.randrange(64), qp.mtu - 1, qp.mtu, qp.mtu + 1, random.randrange(3 * qp.mtu), 2 * qp.mtu)
+        total, offset = random.choice(sizes), 0
+        bench.totals[qpn] = total
+    else:
+        total, offset = bench.totals[qpn], qp.offset
+    left = total - offset
+    last = left <= qp.mtu
+    imm = last and random.random() < 0.3
+    form = ("ONLY" if last else "FIRST") if qp.message is None else ("LAST" if last else "MIDDLE")
+    ext = reth(area + random.randrange(0x1000), keys[qpn], total) if kind == "WRITE" and qp.message is None else b""
+    if imm:
+        form += "_WITH_IMM"
+        ext += random.randbytes(4)
+    frame = {
+        "opcode": op(f"{name}_{form}"), "qpn": qpn, "psn": qp.epsn, "payload": random.randbytes(min(left, qp.mtu)), "ext": ext,
+        "ackreq": random.random() < 0.5, "solicited": random.random() < 0.3, "src": qp.peer,
+    }  # fmt: skip
+    roll = random.random()
+    if roll < 0.06:
+        frame["psn"] = (qp.epsn - random.randrange(1, 20)) % (1 << 24)
+    elif roll < 0.12:
+        frame["psn"] = (qp.epsn + random.randrange(1, 20)) % (1 << 24)
+    elif roll < 0.15:
+        frame["src"] = "10.9.9.9"
+    elif roll < 0.18:
+        frame["qpn"] = random.choice((0, 1, 2 + QPS, 0x800002))
+    elif roll < 0.23:
+        frame.update(opcode=op("RC_ACKNOWLEDGE"), ext=random.randbytes(4), payload=b"", psn=random.getrandbits(24))
+    elif roll < 0.235:
+        frame.update(opcode=random.randrange(256), ext=random.randbytes(20))
+    elif roll < 0.24:
+        frame["payload"] += b"!"
+    elif roll < 0.245 and ext:
+        frame["ext"] = random.randbytes(len(ext))
+    return Frame(**frame)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3, 0.7])
+async def random_traffic(dut, stall: float) -> None:
+    bench = Bench(dut, stall)
+    bench.memory_delay = -1 if stall else 0
+    bench.totals = {}
+    await bench.start()
+    keys = {}
+    for qpn in range(2, 8):
+        await bench.setup(qpn, random.getrandbits(24), random.randint(1, 3), f"10.0.0.{qpn}")
+        keys[qpn] = await bench.register(qpn, BASE + qpn * 0x10000, 0x4000)
+    for _ in range(8):
+        for qpn, qp in list(bench.model.qps.items()):
+            if qp.error or random.random() < 0.1:
+                await bench.reset(qpn)
+                psn = random.choice((random.getrandbits(24), 0xFFFFFE))
+                await bench.setup(qpn, psn, random.choice((1, 1, 2, 3, 5)), f"10.0.0.{qpn}", random.getrandbits(5))
+            while len(bench.model.qps[qpn].receives) < random.randrange(RQ_DEPTH + 1):
+                area = BASE + qpn * 0x10000 + 0x8000 + random.randrange(0x1000)
+                await bench.receive(qpn, area, random.choice((100, *[0x3000] * 6)), random.getrandbits(16))
+        for _ in range(60):
+            bench.send(traffic(bench, keys))
+        await bench.compare()
 
 
 PORTS = {
@@ -180,7 +499,7 @@ PORTS = {
 }
 
 
-@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("width", [64, 128, 256, 512])
 def test_roce_receive(width: int) -> None:
     payloads = {"payload": AxisIn(width), "cm_payload": AxisOut(width), "data": AxisOut(width)}
-    run("roce_receive", __file__, params={"DATA_W": width}, ports={**PORTS, **payloads})
+    run("roce_receive", __file__, params={"DATA_W": width, "QPS": QPS, "RQ_DEPTH": RQ_DEPTH}, ports={**PORTS, **payloads})

@@ -86,6 +86,11 @@ class _Driver:
         self._queue.append(item)
         self._idle.clear()
 
+    @property
+    def busy(self) -> bool:
+        """Something sent was not taken yet."""
+        return bool(self._queue)
+
     async def drained(self, timeout_cycles: int = 100_000) -> None:
         """Waits until everything sent was taken."""
         if self._queue:
