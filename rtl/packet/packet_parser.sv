@@ -5,7 +5,7 @@
 //
 // One beat a cycle, never stops, gaps between beats do not matter. `window` holds the gathered headers in the cycle after
 // the frame's last beat came in. `verdict` is that of the frame whose beat came in 3 cycles ago, as soon as that beat is the one
-// that holds byte 42 or a later one; it says nothing about frames that end before. `header_ok` follows one cycle behind it.
+// that holds byte 42 or a later one; it says nothing about frames that end before. `checks` follow one cycle behind it.
 module packet_parser
   import packet_pkg::*;
   import roce_pkg::*;
@@ -99,7 +99,9 @@ module packet_parser
           to_us: local_addr.enable && (roce.eth.dst == local_addr.mac || roce.eth.dst == MAC_BROADCAST),
           ipv4: roce.eth.ethertype == ETHERTYPE_IPV4,
           arp: roce.eth.ethertype == ETHERTYPE_ARP,
-          arp_ok: arp.arp.htype == 16'd1 && arp.arp.ptype == ETHERTYPE_IPV4 && arp.arp.hlen == 8'd6 && arp.arp.plen == 8'd4,
+          arp_ok: arp.arp.htype == ARP_HTYPE_ETHERNET && arp.arp.ptype == ETHERTYPE_IPV4 && arp.arp.hlen == 8'd6
+                  && arp.arp.plen == 8'd4 && (arp.arp.oper == ARP_REQUEST || arp.arp.oper == ARP_REPLY)
+                  && !arp.arp.sha[MAC_GROUP_BIT],
           form_ok: roce.ipv4.version == 4'd4 && roce.ipv4.ihl == 4'd5
                    && roce.ipv4.total_length >= 16'(IPV4_HDR_BYTES),
           fragment: roce.ipv4.flag_mf || roce.ipv4.fragment_offset != '0,

@@ -8,6 +8,7 @@ package packet_pkg;
   typedef logic [31:0] ipv4_addr_t;
 
   localparam mac_t MAC_BROADCAST = '1;
+  localparam int unsigned MAC_GROUP_BIT = 40;  // set in the addresses of groups (IEEE 802, 8.2)
 
   // ---- Ethernet (IEEE 802.3) ----
   typedef enum logic [15:0] {
@@ -35,6 +36,9 @@ package packet_pkg;
     ipv4_addr_t  tpa;
   } arp_hdr_t;
   localparam int unsigned ARP_HDR_BYTES = $bits(arp_hdr_t) / 8;  // 28
+  localparam logic [15:0] ARP_HTYPE_ETHERNET = 16'd1;
+  localparam logic [15:0] ARP_REQUEST = 16'd1;
+  localparam logic [15:0] ARP_REPLY = 16'd2;
 
   // ---- IPv4 without options (RFC 791, RFC 3168) ----
   typedef enum logic [7:0] {

@@ -71,14 +71,15 @@ def roce(payload: bytes, opcode: int = 0x04, extension: bytes | None = None, udp
 def udp(payload: bytes, checksum: bool = True, dport: int = 5000, **ip: object) -> bytes:
     return bytes(
         ethernet()
-        / IP(src=PEER_IP, dst=IP_ADDRESS, **ip)
+        / IP(**({"src": PEER_IP, "dst": IP_ADDRESS} | ip))
         / UDP(sport=4000, dport=dport, **({} if checksum else {"chksum": 0}))
         / Raw(payload)
     )
 
 
 def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:  # noqa: A002
-    return bytes(ethernet() / IP(src=PEER_IP, dst=IP_ADDRESS, **ip) / ICMP(type=type, id=7, seq=9) / Raw(payload))
+    header = IP(**({"src": PEER_IP, "dst": IP_ADDRESS} | ip))
+    return bytes(ethernet() / header / ICMP(type=type, id=7, seq=9) / Raw(payload))
 
 
 def arp(op: int = 1, dst: str = "ff:ff:ff:ff:ff:ff", **fields: object) -> bytes:
@@ -138,7 +139,8 @@ def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS,
         return Judgement("drop_not_ours")
     ethertype = frame[12:14]
     if ethertype == b"\x08\x06":
-        if frame[14:20] != bytes.fromhex("000108000604"):
+        known = frame[14:20] == bytes.fromhex("000108000604") and frame[20:22] in (b"\0\1", b"\0\2")
+        if not known or frame[22] & 1:  # a group address is nobody's own
             return Judgement("drop_arp")
         return Judgement("rx_arp", header=frame[:42])
     if ethertype != b"\x08\x00":

@@ -142,7 +142,7 @@ def bad_frames() -> dict[str, list[tuple[bytes, bool]]]:
         ],
         "drop_udp_checksum": [(bytes(udp), False), (bytes(roce_checksum), False)],
         "drop_icmp": [(bytes(echo), False), (frames.ping(b"abc", type=0), False), (frames.ping(b"abc", type=13), False)],
-        "drop_arp": [(bytes(arp), False)],
+        "drop_arp": [(bytes(arp), False), (frames.arp(op=3), False), (frames.arp(hwsrc="ff:ff:ff:ff:ff:ff"), False)],
         "drop_icrc": [(bytes(flip), False), (frames.roce(b"abc")[:-4] + bytes(4), False)],
         "drop_roce_opcode": [(frames.roce(b"abc", 0x60, extension=b""), False)],
     }  # fmt: skip

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The packet plane: receive and transmit side, address resolution and echo in one. RoCE frames go out on `frame` and `payload`;
+// ARP and echo requests are answered here; any other UDP is dropped and counted, since nobody listens.
+//
+// One beat a cycle each way. 2 cycles on top of packet_rx from the last beat of a RoCE frame to `frame`. When `frame` or `payload`
+// stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well.
+module packet_plane
+  import packet_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned MAX_FRAME = 4224,         // bytes without FCS
+    parameter int unsigned CLOCK_HZ = 250_000_000,   // for the times of ARP
+    parameter int unsigned USERS = 1                 // protocols that send
+) (
+    input  logic           clk,
+    input  logic           rst,
+    input  logic [47:0]    now,
+    input  local_addr_t    local_addr,
+    axis_if.sink           rx,                       // from the MAC
+    axis_if.source         tx,                       // to the MAC
+    stream_if.source       frame,                    // frame_rx_t of CLASS_ROCE
+    axis_if.source         payload,
+    stream_if.sink         user_tx[USERS],           // frame_tx_t
+    axis_if.sink           user_tx_payload[USERS],
+    stream_if.sink         arp_query,                // ipv4_addr_t
+    stream_if.source       arp_answer,               // arp_answer_t, within 3/10 of a second
+    output packet_events_t events,
+    output logic           idle
+);
+  // Who takes a received frame, and who takes its payload.
+  typedef enum logic [1:0] {
+    TO_ROCE,
+    TO_ECHO,
+    TO_ARP,
+    TO_NOBODY
+  } route_e;
+  localparam int unsigned ROUTES = 4;
+
+  // ---- receive ----
+  stream_if #(.T(frame_rx_t)) rx_frame ();
+  axis_if #(.DATA_W(DATA_W)) rx_payload ();
+  packet_events_t rx_events, tx_events, route_events;
+  logic rx_idle, tx_idle, arp_idle, echo_idle, route_idle;
+
+  packet_rx #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME)) receive (
+      .clk, .rst, .local_addr, .rx, .frame(rx_frame), .payload(rx_payload), .events(rx_events), .idle(rx_idle)
+  );
+
+  // ---- route each frame by its class, and its payload after it ----
+  typedef struct packed {
+    eth_hdr_t  eth;
+    ipv4_hdr_t ipv4;
+  } ipv4_frame_t;
+
+  frame_rx_t   head;
+  ipv4_frame_t head_ipv4;
+  route_e      route;
+  assign head = rx_frame.data;
+  assign head_ipv4 = head.hdr[HDR_BYTES*8-1-:$bits(ipv4_frame_t)];
+
+  // An echo request is answered only to a single host (RFC 1122, 3.2.1.3).
+  wire one_host = !head_ipv4.eth.src[MAC_GROUP_BIT] && head_ipv4.ipv4.src[31:29] != 3'b111 && head_ipv4.ipv4.src != '0;
+
+  always_comb begin
+    unique case (head.cls)
+      CLASS_ROCE: route = TO_ROCE;
+      CLASS_ICMP: route = one_host ? TO_ECHO : TO_NOBODY;
+      CLASS_ARP:  route = TO_ARP;
+      CLASS_UDP:  route = TO_NOBODY;
+    endcase
+  end
+
+  typedef struct packed {
+    route_e    route;
+    frame_rx_t frame;
+  } routed_t;
+
+  stream_if #(.T(routed_t)) routed_in ();
+  stream_if #(.T(routed_t)) routed ();
+  stream_if #(.T(route_e)) turn_in ();
+  stream_if #(.T(route_e)) turn ();
+  stream_if #(.T(routed_t)) taker[ROUTES] ();
+  axis_if #(.DATA_W(DATA_W)) payload_taker[ROUTES] ();
+  logic turns_empty;
+
+  wire has_payload = head.payload_length != '0;
+  wire room = routed_in.ready && turn_in.ready;
+
+  assign rx_frame.ready  = room;
+  assign routed_in.valid = rx_frame.valid && turn_in.ready;
+  assign routed_in.data  = '{route: route, frame: head};
+  assign turn_in.valid   = rx_frame.valid && routed_in.ready && has_payload;
+  assign turn_in.data    = route;
+
+  stream_slice #(.T(routed_t)) routed_slice (.clk, .rst, .in(routed_in), .out(routed));
+  stream_fifo #(.T(route_e), .DEPTH(8)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
+
+  routed_t routed_head;
+  route_e  payload_route;
+  assign routed_head = routed.data;
+  assign payload_route = turn.data;
+
+  stream_demux #(.T(routed_t), .N(ROUTES)) demux (.in(routed), .select(routed_head.route), .out(taker));
+
+  axis_if #(.DATA_W(DATA_W)) gated ();
+  assign gated.tvalid      = rx_payload.tvalid && turn.valid;
+  assign gated.tdata       = rx_payload.tdata;
+  assign gated.tkeep       = rx_payload.tkeep;
+  assign gated.tlast       = rx_payload.tlast;
+  assign gated.tuser       = rx_payload.tuser;
+  assign rx_payload.tready = gated.tready && turn.valid;
+  assign turn.ready        = gated.tvalid && gated.tready && gated.tlast;
+
+  axis_demux #(.DATA_W(DATA_W), .N(ROUTES)) payload_demux (.in(gated), .select(payload_route), .out(payload_taker));
+
+  assign route_idle = turns_empty && !routed.valid;
+
+  // RoCE: to the transport.
+  routed_t roce_frame;
+  assign roce_frame = taker[TO_ROCE].data;
+  assign frame.valid = taker[TO_ROCE].valid;
+  assign frame.data  = roce_frame.frame;
+  assign taker[TO_ROCE].ready = frame.ready;
+
+  axis_slice #(.DATA_W(DATA_W)) payload_slice (.clk, .rst, .in(payload_taker[TO_ROCE]), .out(payload));
+
+  // Nobody: away with it.
+  routed_t dropped;
+  assign dropped = taker[TO_NOBODY].data;
+  assign taker[TO_NOBODY].ready = 1'b1;
+  assign payload_taker[TO_NOBODY].tready = 1'b1;
+  assign payload_taker[TO_ARP].tready = 1'b1;  // has none
+
+  always_comb begin
+    route_events = '0;
+    route_events.drop_udp_port = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_UDP;
+    route_events.drop_icmp = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_ICMP;
+  end
+
+  // ---- answer ----
+  localparam int unsigned SENDERS = USERS + 2;
+  localparam int unsigned ARP = USERS;
+  localparam int unsigned ECHO = USERS + 1;
+
+  stream_if #(.T(frame_tx_t)) send[SENDERS] ();
+  axis_if #(.DATA_W(DATA_W)) send_payload[SENDERS] ();
+  stream_if #(.T(frame_rx_t)) arp_rx ();
+  stream_if #(.T(frame_rx_t)) echo_rx ();
+
+  routed_t arp_frame, echo_frame;
+  assign arp_frame = taker[TO_ARP].data;
+  assign arp_rx.valid = taker[TO_ARP].valid;
+  assign arp_rx.data = arp_frame.frame;
+  assign taker[TO_ARP].ready = arp_rx.ready;
+  assign echo_frame = taker[TO_ECHO].data;
+  assign echo_rx.valid = taker[TO_ECHO].valid;
+  assign echo_rx.data = echo_frame.frame;
+  assign taker[TO_ECHO].ready = echo_rx.ready;
+
+  arp #(
+      .TRY_CYCLES(longint'(CLOCK_HZ) / 10),
+      .EXPIRY_CYCLES(longint'(CLOCK_HZ) * 300)
+  ) resolver (
+      .clk, .rst, .now, .local_addr, .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer), .idle(arp_idle)
+  );
+
+  assign send_payload[ARP].tvalid = 1'b0;
+  assign send_payload[ARP].tdata  = '0;
+  assign send_payload[ARP].tkeep  = '0;
+  assign send_payload[ARP].tlast  = 1'b0;
+  assign send_payload[ARP].tuser  = 1'b0;
+
+  icmp_echo echo (
+      .clk, .rst, .local_addr, .rx(echo_rx), .rx_payload(payload_taker[TO_ECHO]), .tx(send[ECHO]),
+      .tx_payload(send_payload[ECHO]), .idle(echo_idle)
+  );
+
+  // ---- transmit ----
+  for (genvar i = 0; i < USERS; i++) begin : g_user
+    assign send[i].valid    = user_tx[i].valid;
+    assign send[i].data     = user_tx[i].data;
+    assign user_tx[i].ready = send[i].ready;
+    assign send_payload[i].tvalid    = user_tx_payload[i].tvalid;
+    assign send_payload[i].tdata     = user_tx_payload[i].tdata;
+    assign send_payload[i].tkeep     = user_tx_payload[i].tkeep;
+    assign send_payload[i].tlast     = user_tx_payload[i].tlast;
+    assign send_payload[i].tuser     = user_tx_payload[i].tuser;
+    assign user_tx_payload[i].tready = send_payload[i].tready;
+  end
+
+  packet_tx #(.DATA_W(DATA_W), .N(SENDERS)) transmit (
+      .clk, .rst, .frame(send), .payload(send_payload), .tx, .events(tx_events), .idle(tx_idle)
+  );
+
+  assign events = rx_events | tx_events | route_events;
+  assign idle = rx_idle && tx_idle && arp_idle && echo_idle && route_idle && !payload.tvalid;
+endmodule

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""packet_plane: the parts together, wire to wire. Replies are compared with scapy's idea of them."""
+
+import os
+import random
+
+import cocotb
+import packet_frames as frames
+import pytest
+from cocotb.triggers import RisingEdge
+from nacelle_tb.bench import AxisSink as AxisSinkPort
+from nacelle_tb.bench import AxisSource as AxisSourcePort
+from nacelle_tb.bench import Plain, Several, Sink, Source, run
+from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.svtypes import constant, struct
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import ARP, Ether
+
+RX, TX = "packet_pkg::frame_rx_t", "packet_pkg::frame_tx_t"
+QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
+LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
+WIDTH = int(os.environ.get("WIDTH", "512"))
+USERS = 2
+
+
+class Bench:
+    """The plane with drivers on every port."""
+
+    def __init__(self, dut, stall: float = 0.0) -> None:
+        self.dut = dut
+        self.rx = AxisSource(dut, "rx", stall)
+        self.tx = AxisSink(dut, "tx", stall)
+        self.frame = StreamSink(dut, "frame", RX, stall)
+        self.payload = AxisSink(dut, "payload", stall)
+        self.user = [StreamSource(dut, f"user_tx{i}", TX, stall) for i in range(USERS)]
+        self.user_payload = [AxisSource(dut, f"user_tx_payload{i}", stall) for i in range(USERS)]
+        self.query = StreamSource(dut, "arp_query", QUERY, stall)
+        self.answer = StreamSink(dut, "arp_answer", ANSWER, stall)
+        self.counts: dict[str, int] = {}
+        dut.now.value = 0
+
+    async def start(self) -> "Bench":
+        self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr())
+        await start(self.dut)
+        cocotb.start_soon(self._count())
+        announcement = Ether(await self.tx.recv())
+        assert announcement[ARP].pdst == frames.IP_ADDRESS
+        return self
+
+    async def _count(self) -> None:
+        events = struct(EVENTS)
+        while True:
+            await RisingEdge(self.dut.clk)
+            word = int(self.dut.events.value)
+            if word:
+                for name, value in vars(events.unpack(word)).items():
+                    self.counts[name] = self.counts.get(name, 0) + value
+
+    async def quiet(self) -> None:
+        await self.rx.drained()
+        for _ in range(300):
+            await wait_cycles(self.dut, 1)
+            if int(self.dut.idle.value):
+                break
+        await wait_cycles(self.dut, 1)
+        assert int(self.dut.idle.value) == 1
+        assert not self.tx.packets
+        assert not self.frame.received
+        assert not self.payload.packets
+
+
+def echo_reply(request: bytes) -> bytes:
+    """What must come back, checksums by scapy."""
+    asked = Ether(request)
+    reply = Ether(dst=asked.src, src=frames.MAC) / asked[IP].copy()
+    reply[IP].src, reply[IP].dst, reply[IP].ttl = asked[IP].dst, asked[IP].src, 64
+    reply[ICMP].type = 0
+    del reply[IP].chksum, reply[ICMP].chksum
+    return bytes(reply).ljust(60, b"\0")
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def echo_requests_of_every_size_are_answered(dut, stall: float) -> None:
+    bench = await Bench(dut, stall).start()
+    sizes = [0, 1, 17, 18, 21, 22, 23, 56, 1472, 4182] + [random.randrange(3000) for _ in range(10)]
+    requests = [frames.ping(random.randbytes(size), ttl=random.randrange(256), tos=random.randrange(256)) for size in sizes]
+    requests += [frames.ping(value) for value in (b"\xff\xff" * 5, b"\0\0" * 5, b"\xff\xfe" * 4)]
+    for request in requests:
+        bench.rx.send(frames.ethernet_padded(request))
+    for request in requests:
+        assert await bench.tx.recv() == echo_reply(request)
+    await bench.quiet()
+    assert bench.counts["rx_icmp"] == len(requests)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def classes_do_not_disturb_each_other(dut, stall: float) -> None:
+    bench = await Bench(dut, stall).start()
+    roce, replies, udp, silent = [], 0, 0, 0
+    for _ in range(200):
+        kind = random.choice(["roce", "roce", "roce", "udp", "ping", "arp", "silent"])
+        data = random.randbytes(random.choice([0, random.randrange(300)]))
+        if kind == "roce":
+            frame = frames.roce(data, random.choice(list(frames.EXTENSION)))
+            roce.append(frames.judge(frame))
+        elif kind == "udp":
+            frame, udp = frames.udp(data), udp + 1
+        elif kind == "ping":
+            frame, replies = frames.ping(data), replies + 1
+        elif kind == "arp":
+            frame, replies = frames.arp(), replies + 1
+        else:
+            frame, silent = frames.ping(data, src=random.choice(["255.255.255.255", "224.0.0.1", "0.0.0.0"])), silent + 1
+        bench.rx.send(frames.ethernet_padded(frame))
+    for judged in roce:
+        got = await bench.frame.recv()
+        assert got.cls == constant("packet_pkg::CLASS_ROCE")
+        assert got.payload_length == len(judged.payload)
+        assert got.hdr.to_bytes(constant("packet_pkg::HDR_BYTES"), "big")[: len(judged.header)] == judged.header
+        if judged.payload:
+            assert await bench.payload.recv() == judged.payload
+    for _ in range(replies):
+        await bench.tx.recv()
+    await bench.quiet()
+    counts = {name: count for name, count in bench.counts.items() if count}
+    assert counts == {
+        "rx_frame": 200, "rx_roce": len(roce), "rx_udp": udp, "rx_icmp": 200 - len(roce) - udp - counts["rx_arp"],
+        "rx_arp": counts["rx_arp"], "tx_frame": replies + 1, "drop_udp_port": udp, "drop_icmp": silent,
+    }  # fmt: skip
+
+
+@cocotb.test()
+async def both_directions_at_line_rate(dut) -> None:
+    """Received frames come through and sent ones leave without a lost cycle, at the same time."""
+    bench = await Bench(dut).start()
+    received = [frames.roce(random.randbytes(size), 0x0A) for size in range(0, 4097, 256)]
+    sent = [frames.roce(random.randbytes(size), 0x0A) for size in range(4, 4097, 124)]
+    for wire in received:
+        bench.rx.send(wire)
+    for wire in sent:
+        judged = frames.judge(wire)
+        bench.user[0].send(
+            hdr_length=len(judged.header), payload_length=len(judged.payload), icrc=1,
+            hdr=int.from_bytes(judged.header.ljust(constant("packet_pkg::HDR_BYTES"), b"\0"), "big"),
+        )  # fmt: skip
+        bench.user_payload[0].send(judged.payload)
+    beats = bench.tx.beats
+    spans = []
+    for wire in sent:
+        await bench.tx._wait(lambda: bool(bench.tx.packets), 2000)
+        spans.append(bench.tx.spans[0])
+        assert await bench.tx.recv() == wire
+    assert spans[-1][1] - spans[0][0] + 1 == bench.tx.beats - beats
+    for wire in received:
+        await bench.frame.recv()
+        judged = frames.judge(wire)
+        if judged.payload:
+            assert await bench.payload.recv() == judged.payload
+    await bench.quiet()
+
+
+@cocotb.test()
+async def addresses_are_resolved(dut) -> None:
+    bench = await Bench(dut).start()
+    bench.query.send(int.from_bytes(frames.ip_bytes(frames.PEER_IP), "big"))
+    request = Ether(await bench.tx.recv())
+    assert request[ARP].pdst == frames.PEER_IP
+    bench.rx.send(frames.arp(op=2, dst=frames.MAC, hwdst=frames.MAC))
+    answer = await bench.answer.recv()
+    assert answer.found
+    assert answer.mac == int.from_bytes(frames.mac_bytes(frames.PEER_MAC), "big")
+    await bench.quiet()
+
+
+@pytest.mark.parametrize("width", [64, 512])
+def test_packet_plane(width: int) -> None:
+    run(
+        "packet_plane",
+        __file__,
+        params={"DATA_W": width, "USERS": USERS},
+        ports={
+            "now": Plain("input", "logic [47:0]"),
+            "local_addr": Plain("input", LOCAL),
+            "rx": AxisSinkPort(width),
+            "tx": AxisSourcePort(width),
+            "frame": Source(RX),
+            "payload": AxisSourcePort(width),
+            "user_tx": Several(Sink(TX), USERS),
+            "user_tx_payload": Several(AxisSinkPort(width), USERS),
+            "arp_query": Sink(QUERY),
+            "arp_answer": Source(ANSWER),
+            "events": Plain("output", EVENTS),
+            "idle": Plain("output", "logic"),
+        },
+        env={"WIDTH": str(width)},
+    )
