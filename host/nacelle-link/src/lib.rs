@@ -10,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+mod bridge;
 mod impair;
 mod pcapng;
 mod switch;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+pub use bridge::bridge;
 pub use impair::{Impaired, Impairments};
 pub use pcapng::{Captured, Direction, PcapngWriter};
 pub use switch::{Switch, SwitchHost, SwitchStats};

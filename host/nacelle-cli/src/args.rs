@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use nacelle_link::{Impairments, WireDir};
+use nacelle_wire::MacAddr;
+
+use crate::failure::Failure;
+
+/// Call accelerators over the network, and run simulated ones.
+#[derive(Debug, Parser)]
+#[command(name = "nacelle", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Print results as JSON, and errors as one line of JSON on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// The directory of the virtual wire [default: $NACELLE_WIRE, $XDG_RUNTIME_DIR/nacelle or /tmp/nacelle-UID]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) wire: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a device on the wire until it is stopped
+    Device(DeviceArgs),
+    /// Run the wire's switch alone, without a device
+    Wire(WireArgs),
+    /// Call a function of a device
+    #[command(subcommand)]
+    Run(RunCommand),
+    /// List the devices on the wire
+    Ls,
+    /// Send ICMP echo requests to a device
+    Ping(PingArgs),
+    /// Write what passes on the wire, or at a device, to a pcapng file until stopped
+    Capture(CaptureArgs),
+    /// Show what a device has counted
+    Stats {
+        /// The device's name or address
+        device: String,
+    },
+    /// Stop a device
+    Stop {
+        /// The device's name or address
+        device: String,
+    },
+    /// Start a simulated device and multiply two matrices on it, with a report
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeviceArgs {
+    /// Run the software device instead of the simulated RTL
+    #[arg(long)]
+    pub(crate) soft: bool,
+    /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
+    #[arg(long, value_name = "FILE", conflicts_with = "soft")]
+    pub(crate) library: Option<PathBuf>,
+    /// Its name on the wire [default: rtl0, soft0 or the next that is free]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Its address and the length of the subnet's prefix [default: 10.77.0.2/16 or the next that is free]
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_cidr)]
+    pub(crate) ip: Option<(Ipv4Addr, u8)>,
+    /// Its MAC address [default: made from the address]
+    #[arg(long, value_parser = parse_mac)]
+    pub(crate) mac: Option<MacAddr>,
+    /// The router for addresses outside of the subnet
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) gateway: Option<Ipv4Addr>,
+    /// Also join the wire to the kernel's network by this TAP device; needs root
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tap: Option<String>,
+    /// Write what the device sends and receives to a pcapng file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) capture: Option<PathBuf>,
+    /// Write an FST waveform of the simulated RTL
+    #[arg(long, value_name = "FILE", conflicts_with = "soft")]
+    pub(crate) wave: Option<PathBuf>,
+    /// The simulated Ethernet's rate in Mbit/s, or "none" for one beat a cycle [default: 100000]
+    #[arg(long, value_name = "MBPS", value_parser = parse_line_rate, conflicts_with = "soft")]
+    pub(crate) line_rate: Option<u32>,
+    #[command(flatten)]
+    pub(crate) impairments: ImpairmentArgs,
+}
+
+/// What is done to frames, on the way out and on the way in alike.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Impairments of the wire, both ways")]
+pub(crate) struct ImpairmentArgs {
+    /// Lose this share of the frames
+    #[arg(long, value_name = "PERCENT", default_value = "0", hide_default_value = true, value_parser = parse_percent)]
+    loss: f64,
+    /// Send this share of the frames twice
+    #[arg(long, value_name = "PERCENT", default_value = "0", hide_default_value = true, value_parser = parse_percent)]
+    dup: f64,
+    /// Let this share of the frames be overtaken by the next one
+    #[arg(long, value_name = "PERCENT", default_value = "0", hide_default_value = true, value_parser = parse_percent)]
+    reorder: f64,
+    /// Invert one bit in this share of the frames
+    #[arg(long, value_name = "PERCENT", default_value = "0", hide_default_value = true, value_parser = parse_percent)]
+    corrupt: f64,
+    /// Hold every frame up for so long
+    #[arg(long, value_name = "MS", default_value = "0", hide_default_value = true)]
+    delay: u64,
+    /// The seed of all chance
+    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
+    seed: u64,
+}
+
+impl ImpairmentArgs {
+    pub(crate) fn rules(&self) -> Impairments {
+        Impairments {
+            loss: self.loss,
+            duplicate: self.dup,
+            reorder: self.reorder,
+            corrupt: self.corrupt,
+            delay: Duration::from_millis(self.delay),
+            seed: self.seed,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WireArgs {
+    /// Also join the wire to the kernel's network by this TAP device; needs root
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tap: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunCommand {
+    /// Multiply two matrices: C = A x B, both int32 or both float32
+    Matmul(MatmulArgs),
+    /// Add 1 to every byte of a file
+    Increment(IncrementArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MatmulArgs {
+    /// A, a NumPy file with two dimensions
+    pub(crate) a: PathBuf,
+    /// B, with as many rows as A has columns
+    pub(crate) b: PathBuf,
+    /// Where C goes, a NumPy file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Multiply on the CPU too, and compare
+    #[arg(long)]
+    pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) caller: CallerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IncrementArgs {
+    /// The file
+    pub(crate) input: PathBuf,
+    /// Where the result goes
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) caller: CallerArgs,
+}
+
+/// How a device is called.
+#[derive(Debug, Args)]
+pub(crate) struct CallerArgs {
+    /// The device's address, or its name on the wire
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) device: String,
+    /// Print what each step took
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Write what is sent and received to a pcapng file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) capture: Option<PathBuf>,
+    /// Give up when nothing has moved for so long
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+    /// Send again what is not acknowledged after so long; doubles with each try
+    #[arg(long, value_name = "MS", default_value = "500", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) ack_timeout: u64,
+    /// The service's port [default: what the device publishes, else 12345]
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// The caller's own address and the length of its prefix [default: a free one in the device's subnet]
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_cidr)]
+    pub(crate) source: Option<(Ipv4Addr, u8)>,
+    /// Longest IP packet, in bytes
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = clap::value_parser!(u16).range(576..=9216))]
+    pub(crate) mtu: u16,
+    #[command(flatten)]
+    pub(crate) impairments: ImpairmentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PingArgs {
+    /// The device's address, or its name on the wire
+    pub(crate) device: String,
+    /// How many requests to send
+    #[arg(short, long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) count: u16,
+    /// Bytes of payload in each
+    #[arg(short, long, default_value = "56")]
+    pub(crate) size: usize,
+    /// Time between two requests
+    #[arg(short, long, value_name = "SECONDS", default_value = "0.2", value_parser = parse_seconds)]
+    pub(crate) interval: Duration,
+    /// How long to wait for each answer
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CaptureArgs {
+    /// Capture at this device's port instead of on the whole wire: its name or address
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// The pcapng file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Stop after so long [default: when interrupted]
+    #[arg(long, value_parser = parse_seconds)]
+    pub(crate) seconds: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Your own matrices instead of random ones: A and B, NumPy files
+    #[arg(num_args = 2, value_names = ["A", "B"])]
+    pub(crate) files: Vec<PathBuf>,
+    /// Rows and columns of the random matrices
+    #[arg(long, default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) size: u32,
+    /// Type of the random matrices
+    #[arg(long, value_enum, default_value = "float32")]
+    pub(crate) dtype: DtypeArg,
+    /// Seed of the random matrices
+    #[arg(long, default_value = "1")]
+    pub(crate) seed: u64,
+    /// Where matrices, capture and log go [default: build/demo if there is a build, else nacelle-demo]
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Use the software device instead of the simulated RTL
+    #[arg(long)]
+    pub(crate) soft: bool,
+    /// The simulated RTL's library, as for 'nacelle device'
+    #[arg(long, value_name = "FILE", conflicts_with = "soft")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DtypeArg {
+    Int32,
+    Float32,
+}
+
+impl Cli {
+    /// The wire that is meant.
+    pub(crate) fn wire(&self) -> Result<WireDir, Failure> {
+        Ok(WireDir::open(self.wire.clone().unwrap_or_else(WireDir::default_path))?)
+    }
+}
+
+fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let wrong = || format!("{text:?} is not an address and a prefix length, as in 10.77.0.2/16");
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
+    if !(1..=30).contains(&bits) { Err(wrong()) } else { Ok((address, bits)) }
+}
+
+fn parse_mac(text: &str) -> Result<MacAddr, String> {
+    let mac = nacelle::discover::parse_mac(text).filter(|mac| !mac.is_multicast());
+    mac.ok_or_else(|| format!("{text:?} is no MAC address of one station, as in 02:4e:41:00:00:01"))
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("{text:?} is no number"))?;
+    if (0.0..=100.0).contains(&percent) { Ok(percent / 100.0) } else { Err("not between 0 and 100".into()) }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn parse_line_rate(text: &str) -> Result<u32, String> {
+    if text == "none" {
+        return Ok(u32::MAX);
+    }
+    let rate: u32 = text.parse().map_err(|_| format!("{text:?} is neither \"none\" nor a rate in Mbit/s"))?;
+    if rate == 0 { Err("a rate of 0 moves nothing".into()) } else { Ok(rate) }
+}

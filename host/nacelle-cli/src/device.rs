@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `nacelle device` and `nacelle wire`: what stays until it is stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nacelle::DeviceKind;
+use nacelle_device::{Engine, Host, Place, RtlEngine, SimConfig, SimLibrary, SoftEngine, find_library};
+use nacelle_link::{Impaired, Link, SwitchHost, Tap, VirtualWire, WireDir, bridge};
+
+use crate::args::{Cli, DeviceArgs, WireArgs};
+use crate::failure::Failure;
+use crate::output::print;
+
+/// How long a stop request may go unnoticed.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A flag that an interrupt or a request to terminate sets.
+pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| {
+            Failure::usage(format!("cannot listen to signals: {error}"), "run it in an ordinary shell")
+        })?;
+    }
+    Ok(stop)
+}
+
+/// A TAP device that is joined to the wire as long as this value lives.
+struct Joined {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Joined {
+    fn start(wire: &WireDir, name: &str) -> Result<Self, Failure> {
+        let mut tap = Tap::open(name)?;
+        let mut link = VirtualWire::join(wire, &format!("tap-{name}"))?;
+        eprintln!("the kernel's network is on the wire by {name}; to reach it: ip address add 10.77.0.1/16 dev {name}");
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            if let Err(error) = bridge(&mut tap, &mut link, &seen) {
+                eprintln!("the kernel's network has left the wire: {error}");
+            }
+        });
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _a_panic_there_was_reported_there = thread.join();
+        }
+    }
+}
+
+pub(crate) fn wire(cli: &Cli, args: &WireArgs) -> Result<(), Failure> {
+    let wire = cli.wire()?;
+    let stop = stop_on_signal()?;
+    let _switch = SwitchHost::start(&wire)?;
+    let _tap = args.tap.as_deref().map(|name| Joined::start(&wire, name)).transpose()?;
+    eprintln!("the wire is at {}", wire.path().display());
+    if cli.json {
+        print(&format!("{}\n", serde_json::json!({ "wire": wire.path() })))?;
+    }
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(TICK);
+    }
+    Ok(())
+}
+
+pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
+    let wire = cli.wire()?;
+    let kind = if args.soft { DeviceKind::Soft } else { DeviceKind::Rtl };
+    let mut place = Place::find(&wire, kind, args.name.as_deref(), args.ip)?;
+    place.identity.mac = args.mac.unwrap_or(place.identity.mac);
+    place.identity.gateway = args.gateway;
+    if args.soft {
+        return serve(cli, args, &place, SoftEngine::new());
+    }
+    let library = SimLibrary::load(&find_library(args.library.as_deref())?)?;
+    let config = SimConfig {
+        line_rate_mbps: args.line_rate.unwrap_or_default(),
+        wave: args.wave.clone(),
+        ..SimConfig::default()
+    };
+    serve(cli, args, &place, RtlEngine::new(&library, &config)?)
+}
+
+fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl Engine) -> Result<(), Failure> {
+    let stop = stop_on_signal()?;
+    let _switch = SwitchHost::start(&place.wire)?;
+    let link = VirtualWire::join(&place.wire, &place.name)?;
+    let rules = args.impairments.rules();
+    let link: Box<dyn Link> = if rules.is_none() { Box::new(link) } else { Box::new(Impaired::new(link, rules)) };
+    let mut seed = [0; 4];
+    getrandom::fill(&mut seed).map_err(|error| {
+        Failure::usage(format!("the system gives no random numbers: {error}"), "run it where getrandom(2) works")
+    })?;
+    let mut host = Host::new(engine, place, link, u32::from_ne_bytes(seed))?;
+    if let Some(path) = &args.capture {
+        host.capture(path)?;
+    }
+    let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
+    let device = host.descriptor();
+    eprintln!("{} is ready at {} on the wire {}", device.name, device.ip, place.wire.path().display());
+    if cli.json {
+        // One line, so that a program can wait for it and go on.
+        let line = serde_json::to_string(device).map_err(|error| Failure::check(error.to_string()))?;
+        print(&format!("{line}\n"))?;
+    }
+    Ok(host.run(&stop)?)
+}

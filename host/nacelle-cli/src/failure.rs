@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a command fails: a sentence, what to try, and an exit code.
+
+use std::io::IsTerminal;
+
+use nacelle::ErrorCode;
+use nacelle_device::DeviceError;
+use nacelle_link::LinkError;
+use serde::Serialize;
+
+/// Exit code for wrong arguments and files.
+pub(crate) const USAGE: u8 = 2;
+/// Exit code for a device that answers wrongly.
+pub(crate) const REMOTE: u8 = 6;
+
+/// Why a command failed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure {
+    /// The kind of error, as in [`ErrorCode`], or `usage`, `device`, or `check`.
+    code: String,
+    message: String,
+    #[serde(rename = "try")]
+    hint: String,
+    exit_code: u8,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code: "usage".into(), message: message.into(), hint: hint.into(), exit_code: USAGE }
+    }
+
+    /// The device gave a wrong result.
+    pub(crate) fn check(message: impl Into<String>) -> Self {
+        let hint = "run it again with --capture FILE, and report what you see".into();
+        Self { code: "check".into(), message: message.into(), hint, exit_code: REMOTE }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    /// Tells people on stderr, or programs as one JSON line there.
+    pub(crate) fn tell(&self, json: bool) {
+        if json {
+            let line = serde_json::json!({ "error": self });
+            eprintln!("{line}");
+        } else {
+            let (on, off) = if colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+            eprintln!("{on}error{off}: {}", self.message);
+            eprintln!("try: {}", self.hint);
+        }
+    }
+}
+
+/// Whether stderr is a terminal of somebody who has not asked for plain text (no-color.org).
+fn colours() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+impl From<nacelle::Error> for Failure {
+    fn from(error: nacelle::Error) -> Self {
+        Self {
+            code: name(error.code()),
+            message: error.to_string(),
+            hint: error.hint().into(),
+            exit_code: error.code().exit_code(),
+        }
+    }
+}
+
+impl From<LinkError> for Failure {
+    fn from(error: LinkError) -> Self {
+        nacelle::Error::from(error).into()
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        let exit_code = match &error {
+            DeviceError::Link(_) => ErrorCode::Link.exit_code(),
+            DeviceError::Register { .. } | DeviceError::Identity { .. } | DeviceError::Memory { .. } => REMOTE,
+            _ => USAGE,
+        };
+        Self { code: "device".into(), message: error.to_string(), hint: error.hint().into(), exit_code }
+    }
+}
+
+fn name(code: ErrorCode) -> String {
+    serde_json::to_value(code).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

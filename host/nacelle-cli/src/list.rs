@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Devices that run: listed, looked at, stopped, and found by what people call them.
+
+use std::net::Ipv4Addr;
+
+use nacelle::control::{Control, Done, Request};
+use nacelle::{Descriptor, Error, discover};
+use nacelle_link::WireDir;
+
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::output::{print, print_json, table};
+
+/// The live device that has this name or address.
+pub(crate) fn find(wire: &WireDir, device: &str) -> Result<Descriptor, Failure> {
+    let found = discover::list(wire).into_iter().filter(|found| found.alive).map(|found| found.device);
+    let mut named = found.filter(|one| one.name == device || Ok(one.ip) == device.parse());
+    named.next().ok_or_else(|| Error::NoSuchDevice { name: device.into(), wire: wire.path().into() }.into())
+}
+
+/// The address that is meant: an address, known on the wire or not, or the name of a device there.
+pub(crate) fn address(wire: &WireDir, device: &str) -> Result<Ipv4Addr, Failure> {
+    match device.parse() {
+        Ok(ip) => Ok(ip),
+        Err(_) => find(wire, device).map(|device| device.ip),
+    }
+}
+
+pub(crate) fn ls(cli: &Cli) -> Result<(), Failure> {
+    let wire = cli.wire()?;
+    let devices = discover::list(&wire);
+    if cli.json {
+        return print_json(&devices);
+    }
+    if devices.is_empty() {
+        eprintln!("no device on the wire {}", wire.path().display());
+        return Ok(());
+    }
+    let mut rows = vec![["NAME", "ADDRESS", "KIND", "STATE", "FUNCTIONS"].map(str::to_owned).to_vec()];
+    rows.extend(devices.iter().map(|found| {
+        let device = &found.device;
+        let functions = device.functions.iter().map(|function| format!("{}={}", function.code, function.name));
+        let kind = if device.data_w == 0 { device.kind.to_string() } else { format!("{}{}", device.kind, device.data_w) };
+        let state = if found.alive { "up" } else { "dead" };
+        let address = format!("{}/{}", device.ip, device.prefix_len);
+        vec![device.name.clone(), address, kind, state.into(), functions.collect::<Vec<_>>().join(" ")]
+    }));
+    print(&table(&rows, 5))
+}
+
+pub(crate) fn stats(cli: &Cli, device: &str) -> Result<(), Failure> {
+    let wire = cli.wire()?;
+    let stats = Control::open(&wire, &find(&wire, device)?.name)?.stats()?;
+    if cli.json {
+        return print_json(&stats);
+    }
+    let cycles = ("cycles".to_owned(), stats.cycles);
+    let rows = std::iter::once(cycles).chain(stats.counters).map(|(name, value)| vec![name, value.to_string()]);
+    print(&table(&rows.collect::<Vec<_>>(), 1))
+}
+
+pub(crate) fn stop(cli: &Cli, device: &str) -> Result<(), Failure> {
+    let wire = cli.wire()?;
+    let device = find(&wire, device)?;
+    let Done {} = Control::open(&wire, &device.name)?.ask(&Request::Shutdown {})?;
+    if cli.json {
+        return print_json(&serde_json::json!({ "stopped": device.name }));
+    }
+    eprintln!("{} is stopped", device.name);
+    Ok(())
+}
