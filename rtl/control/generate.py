@@ -115,9 +115,8 @@ def tables(top: object) -> str:
     from systemrdl.node import AddrmapNode, RegNode
 
     assert isinstance(top, AddrmapNode)
-    lines = [f"{top.get_property('desc')}", ""]
     heading = "| address | name | bits | access | reset | what |\n| --- | --- | --- | --- | --- | --- |"
-    lines.append(heading)
+    lines = [heading]
     rows: dict[str, list[str]] = {"": []}
     for reg in top.descendants(unroll=True):
         if not isinstance(reg, RegNode):

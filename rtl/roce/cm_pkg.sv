@@ -255,13 +255,6 @@ package cm_pkg;
     logic        initiator_depth;
   } cm_msg_t;
 
-  // A message to send.
-  typedef struct packed {
-    mac_t       mac;
-    ipv4_addr_t ip;
-    cm_mad_tx_t mad;
-  } cm_send_t;
-
   // Where a connection stands (IBTA 12.9.7, passive side; names of Linux enum ib_cm_state).
   typedef enum logic [2:0] {
     CM_IDLE,
@@ -291,4 +284,36 @@ package cm_pkg;
     logic [3:0]  retries;           // left
     logic [47:0] deadline;          // in device cycles, in the states of cm_timed
   } cm_conn_t;
+
+  // What can happen to a connection.
+  typedef enum logic [1:0] {
+    OP_MESSAGE,
+    OP_CLOSE,    // the QP failed, its owner is done, or the peer has forgotten it
+    OP_ANSWER,   // of the owner
+    OP_WALK      // is its time over?
+  } cm_op_e;
+
+  // What is then to be done, in this order.
+  typedef struct packed {
+    logic        setup;      // QP_SETUP: if the peer's address is not found, nothing at all is done
+    logic        send;
+    cm_attr_e    attr;
+    cm_msg_e     about;      // REJ
+    rej_reason_e reason;     // REJ
+    logic        reset;      // QP_RESET
+    logic        opened;     // tell the owner
+    logic        closed;
+    logic        write;      // keep the connection
+    cm_timeout_t timeout;    // of the state that it then has
+  } cm_plan_t;
+
+  // A message to send.
+  typedef struct packed {
+    mac_t        mac;
+    cm_attr_e    attr;
+    cm_msg_e     about;
+    rej_reason_e reason;
+    qpn_t        qpn;        // ours
+    cm_conn_t    conn;
+  } cm_send_t;
 endpackage

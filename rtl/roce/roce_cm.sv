@@ -71,7 +71,9 @@ module roce_cm
   roce_cm_rx #(.DATA_W(DATA_W), .DEPTH(MSG_DEPTH)) receiver (
       .clk, .rst, .port, .max_mtu, .frame(rx), .payload(rx_payload), .msg, .drop_malformed, .drop_overflow, .idle(rx_idle)
   );
-  roce_cm_tx #(.DATA_W(DATA_W)) sender (.clk, .rst, .local_addr, .msg(send), .frame(tx), .payload(tx_payload));
+  roce_cm_tx #(.DATA_W(DATA_W), .RNR_RETRIES(RNR_RETRIES), .TARGET_ACK_DELAY(TARGET_ACK_DELAY)) sender (
+      .clk, .rst, .local_addr, .msg(send), .frame(tx), .payload(tx_payload)
+  );
 
   // ---- random numbers: x^64 + x^63 + x^61 + x^60 + 1, one step a cycle ----
   logic [63:0] random_q;
@@ -101,33 +103,12 @@ module roce_cm
     S_COMMIT
   } fsm_e;
 
-  typedef enum logic [1:0] {
-    OP_MESSAGE,
-    OP_CLOSE,    // the QP failed, its owner is done, or the peer has forgotten it
-    OP_ANSWER,   // of the owner
-    OP_WALK      // is its time over?
-  } op_e;
-
-  // What is to be done about an event, in this order.
-  typedef struct packed {
-    logic        setup;      // QP_SETUP: if the peer's address is not found, nothing at all is done
-    logic        send;
-    cm_attr_e    attr;
-    cm_msg_e     about;      // REJ
-    rej_reason_e reason;     // REJ
-    logic        reset;      // QP_RESET
-    logic        opened;     // tell the owner
-    logic        closed;
-    logic        write;      // keep the connection
-    cm_timeout_t timeout;    // of the state that it then has
-  } plan_t;
-
   fsm_e     fsm_q;
-  op_e      op_q;
+  cm_op_e   op_q;
   idx_t     idx_q;
   cm_conn_t conn_q;          // as it was
   cm_conn_t work_q, work_d;  // as it will be
-  plan_t    plan_q, plan_d;
+  cm_plan_t plan_q, plan_d;
   logic     matched_q;       // the message is about this connection
   logic     expired_q;
   logic     answer_q;
@@ -135,8 +116,6 @@ module roce_cm
   mac_t     mac_q;
   logic [47:0] delay_q;
   logic     was_timed_q;
-
-  cm_events_t decided;       // counts of S_DECIDE
 
   // ---- connections ----
   (* ram_style = "block" *) logic [$bits(cm_conn_t)-1:0] conns[QPS];
@@ -185,11 +164,11 @@ module roce_cm
   end
   wire searched = seen_valid_q && seen_q == idx_t'(QPS - 1);
 
-  // ---- the owner: one event at a time. A connection is opened and closed once, so there is always place ----
+  // ---- the owner: one event at a time. A connection has at most one that is not answered, so there is always place ----
   stream_if #(.T(conn_event_t)) tell ();
   stream_if #(.T(conn_event_t)) told ();
   logic told_empty, asked_q;
-  stream_fifo #(.T(conn_event_t), .DEPTH(2 * QPS)) owner_events (.clk, .rst, .in(tell), .out(told), .empty(told_empty));
+  stream_fifo #(.T(conn_event_t), .DEPTH(QPS)) owner_events (.clk, .rst, .in(tell), .out(told), .empty(told_empty));
 
   function automatic qpn_t qpn_of(idx_t idx);
     return 24'(idx) + QPN_FIRST;
@@ -228,238 +207,36 @@ module roce_cm
   assign conn_answer.ready = none_urgent && asked_q;
   assign msg.ready         = commit && op_q == OP_MESSAGE;
 
-  // ---- what an event means ----
+  // ---- what it means ----
   wire is_req = msg.data.attr == CM_REQ;
   wire is_new = op_q == OP_MESSAGE && is_req && !dup_q;
-  wire retry = conn_q.retries != 0;
+  logic makes_stale;
+  cm_events_t decided;
 
-  always_comb begin
-    plan_d  = '0;
-    plan_d.attr = CM_REP;
-    plan_d.about = CM_MSG_OTHER;
-    plan_d.timeout = conn_q.timeout;
-    work_d  = conn_q;
-    decided = '0;
+  roce_cm_decide #(.MAX_RETRIES(MAX_RETRIES)) decide (
+      .op(op_q),
+      .msg(msg.data),
+      .qpn(qpn_of(idx_q)),
+      .matched(matched_q),
+      .duplicate(dup_q),
+      .stale(stale_q),
+      .free(free_q),
+      .expired(expired_q),
+      .answered(answered_q),
+      .accepted(answer_q),
+      .new_comm_id({1'b1, random_q[62:32+IDX_W], idx_q}),
+      .new_psn(random_q[23:0]),
+      .was(conn_q),
+      .becomes(work_d),
+      .plan(plan_d),
+      .makes_stale,
+      .counts(decided)
+  );
 
-    unique case (op_q)
-      OP_WALK:
-      if (expired_q)
-        unique case (conn_q.state)
-          CM_REQ_RCVD: begin         // the owner has not answered
-            plan_d.send   = 1'b1;
-            plan_d.attr   = CM_REJ;
-            plan_d.about  = CM_MSG_REQ;
-            plan_d.reason = REJ_NO_RESOURCES;
-            plan_d.reset  = 1'b1;
-            plan_d.closed = 1'b1;
-            plan_d.write  = 1'b1;
-            work_d.state  = CM_IDLE;
-          end
-          CM_REP_SENT: begin         // no RTU
-            decided.rep_timeout = 1'b1;
-            plan_d.send   = 1'b1;
-            plan_d.attr   = retry ? CM_REP : CM_REJ;
-            plan_d.reason = REJ_TIMEOUT;
-            plan_d.reset  = !retry;
-            plan_d.closed = !retry;
-            plan_d.write  = 1'b1;
-            work_d.retries = conn_q.retries - 1'b1;
-            if (!retry) work_d.state = CM_IDLE;
-          end
-          default: begin             // CM_DREQ_SENT: no DREP
-            plan_d.send   = retry;
-            plan_d.attr   = CM_DREQ;
-            plan_d.write  = 1'b1;
-            work_d.retries = conn_q.retries - 1'b1;
-            if (!retry) work_d.state = CM_IDLE;
-          end
-        endcase
-
-      OP_CLOSE:
-      if (conn_q.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED}) begin
-        plan_d.send   = 1'b1;
-        plan_d.reset  = 1'b1;
-        plan_d.closed = 1'b1;
-        plan_d.write  = 1'b1;
-        if (conn_q.state == CM_REQ_RCVD) begin
-          plan_d.attr   = CM_REJ;
-          plan_d.about  = CM_MSG_REQ;
-          plan_d.reason = REJ_CONSUMER_DEFINED;
-          work_d.state  = CM_IDLE;
-        end else begin
-          plan_d.attr   = CM_DREQ;
-          work_d.state  = CM_DREQ_SENT;
-          work_d.tid    = conn_q.ids;
-          work_d.retries = MAX_RETRIES;
-        end
-      end
-
-      OP_ANSWER: begin
-        plan_d.write = 1'b1;
-        if (answered_q == CONN_CLOSED) work_d.held = 1'b0;
-        else if (conn_q.state == CM_REQ_RCVD) begin
-          plan_d.send = 1'b1;
-          if (answer_q) begin
-            plan_d.attr  = CM_REP;
-            work_d.state = CM_REP_SENT;
-          end else begin
-            plan_d.attr   = CM_REJ;
-            plan_d.about  = CM_MSG_REQ;
-            plan_d.reason = REJ_CONSUMER_DEFINED;
-            plan_d.reset  = 1'b1;
-            work_d.state  = CM_IDLE;
-            work_d.held   = 1'b0;
-            decided.connection_closed = 1'b1;
-          end
-        end
-      end
-
-      OP_MESSAGE:
-      unique case (msg.data.attr)
-        CM_REQ: begin
-          decided.req_received = 1'b1;
-          decided.duplicate_req = dup_q;
-          plan_d.send  = 1'b1;
-          plan_d.attr  = CM_REJ;
-          plan_d.about = CM_MSG_REQ;
-          if (dup_q) begin           // answered as before, if it has been
-            plan_d.send = conn_q.state inside {CM_REP_SENT, CM_ESTABLISHED};
-            plan_d.attr = CM_REP;
-          end else begin
-            work_d = '0;
-            work_d.ip = msg.data.ip;
-            work_d.tid = msg.data.tid;
-            work_d.ids.remote_comm_id = msg.data.ids.local_comm_id;
-            if (msg.data.refusal != REJ_NONE) plan_d.reason = msg.data.refusal;
-            else if (stale_q) plan_d.reason = REJ_STALE_CONN;
-            else if (!free_q) plan_d.reason = REJ_NO_QP;
-            else begin
-              plan_d.setup   = 1'b1;
-              plan_d.send    = 1'b0;
-              plan_d.opened  = 1'b1;
-              plan_d.write   = 1'b1;
-              plan_d.timeout = msg.data.timeout;
-              work_d.state   = CM_REQ_RCVD;
-              work_d.held    = 1'b1;
-              work_d.ids.local_comm_id = {1'b1, random_q[62:32+IDX_W], idx_q};
-              work_d.remote_qpn = msg.data.qpn;
-              work_d.starting_psn = random_q[23:0];
-              work_d.responder_resources = msg.data.initiator_depth;
-              work_d.initiator_depth = msg.data.responder_resources;
-              work_d.timeout = msg.data.timeout;
-              work_d.retries = (msg.data.max_cm_retries < MAX_RETRIES) ? msg.data.max_cm_retries : MAX_RETRIES;
-            end
-          end
-        end
-
-        CM_RTU: begin
-          decided.rtu_received = matched_q;
-          decided.drop_no_connection = !matched_q || conn_q.state == CM_DREQ_SENT;
-          plan_d.write = matched_q && conn_q.state == CM_REP_SENT;
-          work_d.state = CM_ESTABLISHED;
-        end
-
-        CM_MRA: begin                // each costs a retry: it cannot go on for ever
-          decided.mra_received = matched_q;
-          decided.drop_no_connection = !matched_q || conn_q.state != CM_REP_SENT;
-          plan_d.write   = matched_q && conn_q.state == CM_REP_SENT && retry;
-          plan_d.timeout = msg.data.timeout;
-          work_d.retries = conn_q.retries - 1'b1;
-        end
-
-        CM_REJ: begin
-          decided.rej_received = matched_q;
-          decided.drop_no_connection = !matched_q;
-          plan_d.write  = matched_q;
-          plan_d.reset  = matched_q && conn_q.state != CM_DREQ_SENT;
-          plan_d.closed = plan_d.reset;
-          work_d.state  = CM_IDLE;
-        end
-
-        CM_DREQ: begin
-          decided.dreq_received = 1'b1;
-          plan_d.attr = CM_DREP;
-          plan_d.send = 1'b1;
-          if (!matched_q) begin      // it was closed before: the peer missed the DREP
-            decided.drop_no_connection = 1'b1;
-            work_d = '0;
-            work_d.ip = msg.data.ip;
-            work_d.ids = '{local_comm_id: msg.data.ids.remote_comm_id, remote_comm_id: msg.data.ids.local_comm_id};
-          end else if (msg.data.qpn != qpn_of(idx_q)) begin
-            decided.drop_malformed = 1'b1;
-            plan_d.send = 1'b0;
-          end else begin
-            plan_d.write  = 1'b1;
-            plan_d.reset  = conn_q.state != CM_DREQ_SENT;
-            plan_d.closed = plan_d.reset;
-            work_d.state  = CM_IDLE;
-          end
-          work_d.tid = msg.data.tid;
-        end
-
-        CM_DREP: begin
-          decided.drop_no_connection = !matched_q || conn_q.state != CM_DREQ_SENT;
-          plan_d.write = matched_q && conn_q.state == CM_DREQ_SENT;
-          work_d.state = CM_IDLE;
-        end
-
-        default: begin               // a REP: we asked nobody (IBTA 12.9.8.4)
-          decided.drop_no_connection = 1'b1;
-          plan_d.send   = 1'b1;
-          plan_d.attr   = CM_REJ;
-          plan_d.about  = CM_MSG_REP;
-          plan_d.reason = REJ_INVALID_COMM_ID;
-          work_d = '0;
-          work_d.ip  = msg.data.ip;
-          work_d.tid = msg.data.tid;
-          work_d.ids = '{local_comm_id: msg.data.ids.remote_comm_id, remote_comm_id: msg.data.ids.local_comm_id};
-        end
-      endcase
-    endcase
-  end
-
-  // ---- the message to send ----
-  cm_rep_t rep;
-  cm_rej_t rej;
-  cm_dreq_t dreq;
-  always_comb begin
-    rep = '0;
-    rep.ids = work_q.ids;
-    rep.local_qpn = qpn_of(idx_q);
-    rep.starting_psn = work_q.starting_psn;
-    rep.responder_resources = 8'(work_q.responder_resources);
-    rep.initiator_depth = 8'(work_q.initiator_depth);
-    rep.target_ack_delay = TARGET_ACK_DELAY;
-    rep.rnr_retry_count = RNR_RETRIES;
-    // EUI-64 of the MAC address (RFC 4291 appendix A), as RoCE devices have it.
-    rep.local_ca_guid = {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
-
-    rej = '0;
-    rej.ids = work_q.ids;
-    rej.message_rejected = plan_q.about;
-    rej.reason = plan_q.reason;
-    if (plan_q.about == CM_MSG_REQ) rej.ids.local_comm_id = '0;   // the peer has not seen it
-
-    dreq = '0;
-    dreq.ids = work_q.ids;
-    if (plan_q.attr == CM_DREQ) dreq.remote_qpn = work_q.remote_qpn;
-
-    send.data.mac = mac_q;
-    send.data.ip  = work_q.ip;
-    send.data.mad.hdr = '0;
-    send.data.mad.hdr.base_version = MAD_BASE_VERSION;
-    send.data.mad.hdr.mgmt_class = MAD_CLASS_CM;
-    send.data.mad.hdr.class_version = CM_CLASS_VERSION;
-    send.data.mad.hdr.method = MAD_METHOD_SEND;
-    send.data.mad.hdr.tid = work_q.tid;
-    send.data.mad.hdr.attr_id = plan_q.attr;
-    unique case (plan_q.attr)
-      CM_REP:  send.data.mad.data = rep;
-      CM_REJ:  send.data.mad.data = {rej, (TX_DATA_BYTES*8 - $bits(cm_rej_t))'(0)};
-      default: send.data.mad.data = {dreq, (TX_DATA_BYTES*8 - $bits(cm_dreq_t))'(0)};
-    endcase
-  end
   assign send.valid = fsm_q == S_SEND;
+  assign send.data = '{
+      mac: mac_q, attr: plan_q.attr, about: plan_q.about, reason: plan_q.reason, qpn: qpn_of(idx_q), conn: work_q
+  };
 
   // ---- the other units ----
   assign arp_query.valid  = fsm_q == S_RESOLVE;
@@ -561,7 +338,7 @@ module roce_cm
         work_q <= work_d;
         plan_q <= plan_d;
         was_timed_q <= !is_new && cm_timed(conn_q.state);
-        if (is_new && msg.data.refusal == REJ_NONE && stale_q) begin
+        if (makes_stale) begin
           stale_pending_q <= 1'b1;
           stale_close_q   <= stale_idx_q;
         end

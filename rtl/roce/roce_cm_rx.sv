@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Takes the datagrams that came for QP1, checks them, and keeps what the connection manager needs of each.
-// One beat a cycle and one free cycle between datagrams; a message is at `msg` 3 cycles after its last beat.
+// One beat a cycle and two free cycles between datagrams; a message is at `msg` 4 cycles after its last beat.
 // Never stops the stream for the connection manager's sake: with DEPTH messages waiting, the next one is dropped (the peer
 // repeats it) and counted.
 //
@@ -41,7 +41,8 @@ module roce_cm_rx
   typedef enum logic [1:0] {
     S_FRAME,    // waits for the headers
     S_PAYLOAD,  // takes the beats
-    S_DECIDE    // the datagram is complete
+    S_CHECK,    // the datagram is complete
+    S_DECIDE
   } state_e;
 
   state_e            state_q;
@@ -61,7 +62,7 @@ module roce_cm_rx
         good_q <= hdr_good;
         ip_q   <= hdr.roce.ipv4.src;
         beat_q <= '0;
-        if (frame.valid) state_q <= (frame.data.payload_length == 0) ? S_DECIDE : S_PAYLOAD;
+        if (frame.valid) state_q <= (frame.data.payload_length == 0) ? S_CHECK : S_PAYLOAD;
       end
       S_PAYLOAD:
       if (beat_taken) begin
@@ -69,8 +70,13 @@ module roce_cm_rx
         if (good_q) words_q[beat_q] <= payload.tdata;
         if (payload.tlast) begin
           good_q  <= good_q && !payload.tuser;
-          state_q <= S_DECIDE;
+          state_q <= S_CHECK;
         end
+      end
+      S_CHECK: begin
+        good_q    <= good_q && mad_good;
+        refusal_q <= refusal;
+        state_q   <= S_DECIDE;
       end
       default: state_q <= S_FRAME;
     endcase
@@ -93,9 +99,12 @@ module roce_cm_rx
       && mad.hdr.class_version == CM_CLASS_VERSION && mad.hdr.method == MAD_METHOD_SEND
       && mad.hdr.attr_id inside {CM_REQ, CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP};
 
-  rej_reason_e refusal;
+  ip_service_id_t service_id;
+  assign service_id = '{prefix: '0, port_space: RDMA_PS_TCP, port: port};
+
+  rej_reason_e refusal, refusal_q;
   always_comb begin
-    if (req.service_id != '{prefix: '0, port_space: RDMA_PS_TCP, port: port}) refusal = REJ_INVALID_SERVICE_ID;
+    if (req.service_id != service_id) refusal = REJ_INVALID_SERVICE_ID;
     else if (req.transport_service_type != TRANSPORT_RC) refusal = REJ_INVALID_TRANSPORT_TYPE;
     else if (req.cma.cma_version != 0 || req.cma.ip_version != 4) refusal = REJ_UNSUPPORTED;
     else if (req.path_packet_payload_mtu == 0 || req.path_packet_payload_mtu > 4'(max_mtu)) refusal = REJ_INVALID_MTU;
@@ -110,7 +119,7 @@ module roce_cm_rx
     decoded.data.ids                 = dreq.ids;
     decoded.data.qpn                 = (mad.hdr.attr_id == CM_DREQ) ? dreq.remote_qpn : req.local_qpn;
     decoded.data.timeout             = cm_timeout((mad.hdr.attr_id == CM_MRA) ? mra.service_timeout : req.local_cm_response_timeout);
-    decoded.data.refusal             = refusal;
+    decoded.data.refusal             = refusal_q;
     decoded.data.starting_psn        = req.starting_psn;
     decoded.data.path_mtu            = mtu_code_t'(req.path_packet_payload_mtu);
     decoded.data.local_ack_timeout   = req.primary_local_ack_timeout;
@@ -120,7 +129,7 @@ module roce_cm_rx
     decoded.data.responder_resources = req.responder_resources != 0;
     decoded.data.initiator_depth     = req.initiator_depth != 0;
   end
-  assign decoded.valid = state_q == S_DECIDE && good_q && mad_good;
+  assign decoded.valid = state_q == S_DECIDE && good_q;
 
   logic empty;
   stream_fifo #(.T(cm_msg_t), .DEPTH(DEPTH)) fifo (.clk, .rst, .in(decoded), .out(msg), .empty);

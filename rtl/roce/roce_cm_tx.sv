@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sends a message of the connection manager as a frame of QP1: headers to `frame`, the 256 bytes of its MAD to `payload`.
+// Builds a message of the connection manager and sends it as a frame of QP1: headers to `frame`, the 256 bytes of its MAD to
+// `payload`.
 // One beat a cycle from the cycle in which `msg` is valid; takes `msg` with the last of header and beats. Stops with either side.
 module roce_cm_tx
   import packet_pkg::*;
   import roce_pkg::*;
   import cm_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512
+    parameter int unsigned DATA_W = 512,
+    parameter logic [2:0]  RNR_RETRIES = 6,
+    parameter logic [4:0]  TARGET_ACK_DELAY = 15
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -25,6 +28,9 @@ module roce_cm_tx
   logic frame_done_q, payload_done_q;
   logic [BEAT_W-1:0] beat_q;
 
+  cm_conn_t conn;
+  assign conn = msg.data.conn;
+
   // ---- headers ----
   gsi_hdr_t hdr;
   always_comb begin
@@ -37,7 +43,7 @@ module roce_cm_tx
     hdr.roce.ipv4.ttl = 8'd64;
     hdr.roce.ipv4.protocol = IPPROTO_UDP;
     hdr.roce.ipv4.src = local_addr.ip;
-    hdr.roce.ipv4.dst = msg.data.ip;
+    hdr.roce.ipv4.dst = conn.ip;
     hdr.roce.ipv4 = ipv4_with_checksum(hdr.roce.ipv4);
     hdr.roce.udp.src_port = UDP_SRC_PORT;
     hdr.roce.udp.dst_port = UDP_PORT_ROCE;
@@ -58,11 +64,52 @@ module roce_cm_tx
   assign frame.data.hdr = {hdr, (HDR_BYTES*8 - $bits(gsi_hdr_t))'(0)};
 
   // ---- the datagram ----
+  cm_mad_tx_t mad;
+  cm_rep_t rep;
+  cm_rej_t rej;
+  cm_dreq_t dreq;
+  always_comb begin
+    rep = '0;
+    rep.ids = conn.ids;
+    rep.local_qpn = msg.data.qpn;
+    rep.starting_psn = conn.starting_psn;
+    rep.responder_resources = 8'(conn.responder_resources);
+    rep.initiator_depth = 8'(conn.initiator_depth);
+    rep.target_ack_delay = TARGET_ACK_DELAY;
+    rep.rnr_retry_count = RNR_RETRIES;
+    // EUI-64 of the MAC address (RFC 4291 appendix A), as RoCE devices have it.
+    rep.local_ca_guid = {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
+
+    rej = '0;
+    rej.ids = conn.ids;
+    rej.message_rejected = msg.data.about;
+    rej.reason = msg.data.reason;
+    if (msg.data.about == CM_MSG_REQ) rej.ids.local_comm_id = '0;   // the peer has not seen it
+
+    dreq = '0;
+    dreq.ids = conn.ids;
+    if (msg.data.attr == CM_DREQ) dreq.remote_qpn = conn.remote_qpn;
+
+    mad.hdr = '0;
+    mad.hdr.base_version = MAD_BASE_VERSION;
+    mad.hdr.mgmt_class = MAD_CLASS_CM;
+    mad.hdr.class_version = CM_CLASS_VERSION;
+    mad.hdr.method = MAD_METHOD_SEND;
+    mad.hdr.tid = conn.tid;
+    mad.hdr.attr_id = msg.data.attr;
+    unique case (msg.data.attr)
+      CM_REP:  mad.data = rep;
+      CM_REJ:  mad.data = {rej, (TX_DATA_BYTES*8 - $bits(cm_rej_t))'(0)};
+      default: mad.data = {dreq, (TX_DATA_BYTES*8 - $bits(cm_dreq_t))'(0)};
+    endcase
+  end
+
+  // ---- its beats ----
   logic [BEATS-1:0][DATA_W-1:0] words;
   always_comb begin
     words = '0;
     for (int unsigned i = 0; i < $bits(cm_mad_tx_t) / 8; i++)
-      words[i*8/DATA_W][i*8%DATA_W+:8] = msg.data.mad[$bits(cm_mad_tx_t)-8-i*8+:8];
+      words[i*8/DATA_W][i*8%DATA_W+:8] = mad[$bits(cm_mad_tx_t)-8-i*8+:8];
   end
 
   assign payload.tvalid = msg.valid && !payload_done_q;
