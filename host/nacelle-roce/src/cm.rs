@@ -361,7 +361,7 @@ impl Endpoint {
                 self.establish(now, id, Vec::new());
                 Ok(())
             }
-            Message::Rej(rej) => self.receive_rej(now, peer, rej),
+            Message::Rej(rej) => self.receive_rej(now, peer, transaction_id, rej),
             Message::Mra(mra) => {
                 let waiting = [Phase::ReqSent, Phase::RepSent];
                 let id = self.find(peer, mra.remote_comm_id.get(), None, &waiting)?;
@@ -509,22 +509,28 @@ impl Endpoint {
         Ok(())
     }
 
-    fn receive_rej(&mut self, now: Instant, peer: Peer, rej: &Rej) -> Result<(), Discard> {
+    fn receive_rej(&mut self, now: Instant, peer: Peer, transaction_id: u64, rej: &Rej) -> Result<(), Discard> {
         let (local, remote) = (rej.remote_comm_id.get(), rej.local_comm_id.get());
-        let waiting = [Phase::ReqSent, Phase::ReqReceived, Phase::RepSent, Phase::DreqSent];
         // A peer that gives up before it has seen a REP does not know this side's identifier.
-        let id = self.find(peer, local, None, &waiting).or_else(|e| {
-            self.conns
-                .iter()
-                .find(|c| !c.active && local == 0 && c.peer_ip == peer.ip && c.remote_comm_id == remote)
-                .filter(|c| waiting.contains(&c.phase))
-                .map(|c| c.id)
-                .ok_or(e)
-        })?;
-        let Some(c) = self.conns.get_mut(id) else { return Err(Discard::CmUnexpected) };
-        if c.phase == Phase::DreqSent {
-            self.finish(id, DisconnectReason::Local);
-            return Ok(());
+        let named = |c: &&Connection| c.local_comm_id == local || local == 0 && !c.active && c.remote_comm_id == remote;
+        let found = self.conns.iter().find(|c| c.peer_ip == peer.ip && named(c)).map(|c| c.id);
+        let found = found.and_then(|id| self.conns.get_mut(id));
+        let c = found.ok_or(Discard::CmUnexpected)?;
+        let id = c.id;
+        match c.phase {
+            // To this request, not to an earlier one with a larger MTU.
+            Phase::ReqSent if c.transaction_id == transaction_id => {}
+            Phase::ReqReceived | Phase::RepSent => {}
+            // The peer gave the connection up before it was ready there.
+            Phase::Established | Phase::Lingering if c.remote_comm_id == remote => {
+                self.finish(id, DisconnectReason::Remote);
+                return Ok(());
+            }
+            Phase::DreqSent => {
+                self.finish(id, DisconnectReason::Local);
+                return Ok(());
+            }
+            _ => return Err(Discard::CmUnexpected),
         }
         // The peer names a smaller MTU: ask again with that one.
         let smaller = PathMtu::from_code(rej.info[0]).filter(|&mtu| mtu < c.path_mtu && rej.info_length() > 0);
@@ -561,7 +567,7 @@ impl Endpoint {
 /// Values of a REJ's "message rejected" (IBTA 12.6.7.1).
 const MESSAGE_REQ: u8 = 0;
 const MESSAGE_REP: u8 = 1;
-const NO_MESSAGE: u8 = 3;
+const NO_MESSAGE: u8 = 2;
 
 fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)

@@ -399,7 +399,7 @@ mad_struct! {
 }
 
 impl Rej {
-    /// Refuses a message: 0 REQ, 1 REP, 3 none of them (an unknown or timed-out connection).
+    /// Refuses a message: 0 REQ, 1 REP, 2 none of them (an unknown or timed-out connection).
     pub fn new(local_comm_id: u32, remote_comm_id: u32, message_rejected: u8, reason: RejReason) -> Self {
         let mut rej = Self {
             local_comm_id: U32::new(local_comm_id),
@@ -417,7 +417,7 @@ impl Rej {
     }
 
     bits! {
-        /// What was refused: 0 REQ, 1 REP, 3 other.
+        /// What was refused: 0 REQ, 1 REP, 2 other.
         message[6; 2] message_rejected, set_message_rejected
     }
     bits! {

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connections: how they begin and end, between endpoints and against a raw peer.
+
+use crate::{
+    raw::{self, PEER_QPN, Raw, TO_ENDPOINT, TO_PEER, endpoint, mad, options, req},
+    sim::{Impairment, Net, PORT, config, ip, mac, seeds},
+};
+use nacelle_roce::{
+    Access, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint, Event, Instant, Phase,
+    PostError, RecvWr, SendWr, WcStatus,
+    wire::{
+        Psn, Qpn, RemoteAddr, Rkey,
+        bth::Opcode,
+        cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Rtu},
+        roce::Ext,
+    },
+};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(300);
+
+fn failure(net: &mut Net, node: usize) -> ConnectFailure {
+    match net.event(node, LONG) {
+        Some(Event::ConnectFailed { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn assert_quiet(net: &mut Net) {
+    net.run(LONG);
+    for node in &mut net.nodes {
+        if node.alive {
+            assert_eq!(node.ep.connections().count(), 0);
+            assert_eq!(node.ep.next_deadline(), None);
+            assert_eq!(node.events, []);
+        }
+    }
+}
+
+#[test]
+fn private_data_both_ways() {
+    let mut net = Net::new(1, 2);
+    net.ep(1).listen(PORT);
+    let now = net.now;
+    let ask = ConnectOptions { private_data: vec![1; 56], ..ConnectOptions::default() };
+    net.ep(0).connect(now, ip(1), PORT, ask).unwrap();
+    let Some(Event::ConnectRequest { conn, port, peer, private_data }) = net.event(1, LONG) else { panic!() };
+    assert_eq!((port, peer, private_data), (PORT, ip(0), vec![1; 56]));
+    let answer = ConnectOptions { private_data: vec![2; 196], ..ConnectOptions::default() };
+    let now = net.now;
+    net.ep(1).accept(now, conn, answer).unwrap();
+    let Some(Event::Connected { private_data, .. }) = net.event(0, LONG) else { panic!() };
+    assert_eq!(private_data, [2; 196]);
+
+    for (len, error) in [(56, Ok(())), (57, Err(ConnectError::PrivateData))] {
+        let o = ConnectOptions { private_data: vec![0; len], ..ConnectOptions::default() };
+        assert_eq!(net.ep(0).connect(now, ip(1), PORT, o).map(|_| ()), error);
+    }
+}
+
+#[test]
+fn the_first_send_may_follow_at_once() {
+    let mut net = Net::new(2, 2);
+    let o = ConnectOptions::default();
+    let (a, b) = net.connect_with(0, 1, &o, &o, |ep, conn| {
+        let region = ep.register(vec![0; 16], Access::LOCAL, None).unwrap();
+        ep.post_recv(conn, RecvWr { id: 1, slice: Some(region.all()) }).unwrap();
+    });
+    net.ep(0).post_send(a, SendWr::send(1, vec![1; 16])).unwrap();
+    assert_eq!(net.success(1).byte_len, 16);
+    assert_eq!(net.ep(1).counters().send_rnr_err, 0);
+    assert_eq!(net.ep(1).connection(b).unwrap().phase, Phase::Established);
+}
+
+#[test]
+fn mtu_is_agreed() {
+    for (mtus, expected) in
+        [((1500, 1500), 3), ((4200, 4200), 5), ((4200, 1500), 3), ((1500, 4200), 3), ((9000, 400), 1)]
+    {
+        let mut net = Net::with(
+            3,
+            [(0, mtus.0), (1, mtus.1)].map(|(i, m)| {
+                let mut c = config(i, 3);
+                c.ip_mtu = m;
+                c
+            }),
+        );
+        let (a, b) = net.connect(0, 1, &ConnectOptions::default());
+        let mtu = PathMtu::from_code(expected).unwrap();
+        assert_eq!(net.ep(0).connection(a).unwrap().path_mtu, mtu);
+        assert_eq!(net.ep(1).connection(b).unwrap().path_mtu, mtu);
+    }
+    let mut net = Net::with(
+        3,
+        [config(0, 3)].map(|mut c| {
+            c.ip_mtu = 200;
+            c
+        }),
+    );
+    let now = net.now;
+    let small = net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default());
+    assert_eq!(small, Err(ConnectError::MtuTooSmall));
+}
+
+#[test]
+fn nobody_there() {
+    let mut net = Net::new(4, 2);
+    net.nodes[1].alive = false;
+    let now = net.now;
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+    assert_eq!(failure(&mut net, 0), ConnectFailure::Unreachable);
+    let waited = net.now - now;
+    assert!(waited >= Duration::from_secs(5) && waited < Duration::from_secs(6), "{waited:?}");
+    let outside = [192, 168, 0, 1].into();
+    let result = net.ep(0).connect(now, outside, PORT, ConnectOptions::default());
+    assert_eq!(result, Err(ConnectError::NoRoute(outside)));
+    assert_quiet(&mut net);
+}
+
+#[test]
+fn somebody_there_but_silent() {
+    let mut net = Net::new(5, 2);
+    net.filter = Some(Box::new(|from, frame| from == 0 || frame[12..14] == [8, 6]));
+    net.ep(1).listen(PORT);
+    let now = net.now;
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+    assert_eq!(failure(&mut net, 0), ConnectFailure::Timeout);
+    assert!(net.now - now < Duration::from_secs(9));
+    // The other side is not left with half a connection.
+    assert!(matches!(net.event(1, LONG), Some(Event::ConnectRequest { .. })));
+    assert!(matches!(failure(&mut net, 1), ConnectFailure::Rejected { reason: RejReason::TIMEOUT, .. }));
+    assert_quiet(&mut net);
+}
+
+#[test]
+fn rejects() {
+    let mut net = Net::new(6, 2);
+    let now = net.now;
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+    let ConnectFailure::Rejected { reason, .. } = failure(&mut net, 0) else { panic!() };
+    assert_eq!(reason, RejReason::INVALID_SERVICE_ID);
+
+    net.ep(1).listen(PORT);
+    let now = net.now;
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = net.event(1, LONG) else { panic!() };
+    net.ep(1).reject(conn, b"no").unwrap();
+    let ConnectFailure::Rejected { reason, private_data } = failure(&mut net, 0) else { panic!() };
+    assert_eq!((reason, &private_data[..3]), (RejReason::CONSUMER, &b"no\0"[..]));
+    assert_eq!(net.ep(1).reject(conn, b""), Err(ConnectError::NotWaiting));
+    net.ep(1).unlisten(PORT);
+    let now = net.now;
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+    assert!(matches!(failure(&mut net, 0), ConnectFailure::Rejected { .. }));
+    assert_quiet(&mut net);
+}
+
+#[test]
+fn an_application_that_never_answers() {
+    let mut net = Net::new(7, 2);
+    net.ep(1).listen(PORT);
+    let now = net.now;
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions { cm_retries: 15, ..ConnectOptions::default() }).unwrap();
+    assert!(matches!(net.event(1, LONG), Some(Event::ConnectRequest { .. })));
+    assert_eq!(failure(&mut net, 0), ConnectFailure::Timeout);
+    assert!(matches!(failure(&mut net, 1), ConnectFailure::Rejected { .. }));
+    assert_quiet(&mut net);
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let mut net = Net::with(
+        8,
+        (0..2).map(|i| {
+            let mut c = config(i, 8);
+            c.max_connections = if i == 1 { 3 } else { 256 };
+            c
+        }),
+    );
+    let first: Vec<_> = (0..3).map(|_| net.connect(0, 1, &ConnectOptions::default())).collect();
+    let now = net.now;
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+    let ConnectFailure::Rejected { reason, .. } = failure(&mut net, 0) else { panic!() };
+    assert_eq!(reason, RejReason::NO_RESOURCES);
+    let refused = net.ep(1).connect(now, ip(0), PORT, ConnectOptions::default());
+    assert_eq!(refused, Err(ConnectError::TooMany));
+    // A place that becomes free can be used again, under another number.
+    let now = net.now;
+    let old = net.ep(1).connection(first[0].1).unwrap().local_qpn;
+    net.ep(0).disconnect(now, first[0].0);
+    assert!(matches!(net.event(0, LONG), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
+    assert!(matches!(net.event(1, LONG), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
+    let (_, again) = net.connect(0, 1, &ConnectOptions::default());
+    assert_ne!(net.ep(1).connection(again).unwrap().local_qpn, old);
+    assert_eq!(net.ep(1).connection(first[0].1), None);
+    assert_eq!(net.ep(1).post_recv(first[0].1, RecvWr { id: 0, slice: None }), Err(PostError::UnknownConnection));
+}
+
+#[test]
+fn crossed_disconnects() {
+    let mut net = Net::new(9, 2);
+    let (a, b) = net.connect(0, 1, &ConnectOptions::default());
+    let now = net.now;
+    net.ep(0).disconnect(now, a);
+    net.ep(1).disconnect(now, b);
+    for i in 0..2 {
+        let Some(Event::Disconnected { reason, .. }) = net.event(i, LONG) else { panic!() };
+        assert_eq!(reason, DisconnectReason::Local);
+        assert!(net.now - now < Duration::from_millis(1));
+    }
+    assert_quiet(&mut net);
+}
+
+#[test]
+fn disconnect_from_a_dead_peer_ends() {
+    let mut net = Net::new(10, 2);
+    let (a, _) = net.connect(0, 1, &ConnectOptions::default());
+    net.nodes[1].alive = false;
+    let now = net.now;
+    net.ep(0).disconnect(now, a);
+    assert!(matches!(net.event(0, LONG), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
+    assert!(net.now - now < Duration::from_secs(9));
+    assert_quiet(&mut net);
+}
+
+#[test]
+fn disconnect_flushes() {
+    let mut net = Net::new(11, 2);
+    let (a, b) = net.connect(0, 1, &ConnectOptions::default());
+    net.ep(1).post_recv(b, RecvWr { id: 3, slice: None }).unwrap();
+    net.filter = Some(Box::new(|_, frame| frame[42] >= 0x60)); // only CM
+    net.ep(0).post_send(a, SendWr::write(1, vec![0; 9], RemoteAddr(0), Rkey(0))).unwrap();
+    net.run(Duration::from_micros(100));
+    let now = net.now;
+    net.ep(0).disconnect(now, a);
+    assert_eq!(net.completion(0).status, WcStatus::WrFlushErr);
+    assert!(matches!(net.event(0, LONG), Some(Event::Disconnected { .. })));
+    let c = net.completion(1);
+    assert_eq!((c.id, c.status), (3, WcStatus::WrFlushErr));
+    assert!(matches!(net.event(1, LONG), Some(Event::Disconnected { .. })));
+}
+
+#[test]
+fn abort_in_every_phase() {
+    seeds(0..60, |seed| {
+        let mut net = Net::new(seed, 2);
+        net.ep(1).listen(PORT);
+        let now = net.now;
+        let conn = net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+        // Up to 30 us: address resolution, REQ, REP, RTU each take 5.
+        let patience = Duration::from_nanos(net.rng.next() % 30_000);
+        let end = net.now + patience;
+        let mut accepted = None;
+        while net.step(end) {
+            if let Some(Event::ConnectRequest { conn, .. }) = net.nodes[1].events.front() {
+                let (conn, now) = (*conn, net.now);
+                net.nodes[1].events.clear();
+                net.ep(1).accept(now, conn, ConnectOptions::default()).unwrap();
+                accepted = Some(conn);
+            }
+        }
+        let (now, by_server) = (net.now, net.rng.below(2) == 1);
+        match accepted {
+            Some(conn) if by_server => net.ep(1).disconnect(now, conn),
+            _ => net.ep(0).disconnect(now, conn),
+        }
+        net.run(Duration::from_secs(80));
+        for i in 0..2 {
+            let events = std::mem::take(&mut net.nodes[i].events);
+            let ends = events.iter().filter(|e| matches!(e, Event::ConnectFailed { .. } | Event::Disconnected { .. }));
+            let begins = events.iter().filter(|e| matches!(e, Event::Connected { .. })).count();
+            let known =
+                i == 0 || accepted.is_some() || events.iter().any(|e| matches!(e, Event::ConnectRequest { .. }));
+            assert_eq!(ends.count(), usize::from(known), "{events:?}");
+            assert!(begins <= 1);
+        }
+        assert_quiet(&mut net);
+    });
+}
+
+/// A peer that dies costs its connection and nothing else, and may come back under the same address.
+#[test]
+fn crash_and_restart() {
+    seeds(0..30, |seed| {
+        let mut net = Net::new(seed, 3);
+        net.impairment = Impairment { loss: (seed % 4) as f64, ..Impairment::default() };
+        let o = ConnectOptions {
+            cm_timeout: Duration::from_millis(10),
+            ack_timeout: Duration::from_millis(5),
+            ..ConnectOptions::default()
+        };
+        let (victim, _) = net.connect(0, 1, &o);
+        let (witness, other) = net.connect(0, 2, &o);
+        net.nodes[1].alive = false;
+        net.ep(0).post_send(victim, SendWr::write(1, vec![0; 5000], RemoteAddr(0), Rkey(0))).unwrap();
+        let region = net.ep(2).register(vec![0; 5000], Access::REMOTE_WRITE, Some(other)).unwrap();
+        net.ep(0).post_send(witness, SendWr::write(2, vec![7; 5000], region.addr, region.rkey)).unwrap();
+        assert_eq!(net.success(0).id, 2);
+        assert_eq!(net.ep(2).region(region.id).unwrap(), [7; 5000]);
+
+        if seed % 2 == 0 {
+            // It comes back and knows nothing: requests meet silence.
+            net.nodes[1].ep = Endpoint::new(config(1, seed + 1000));
+            net.nodes[1].events.clear();
+            net.nodes[1].alive = true;
+        }
+        let c = net.completion(0);
+        assert_eq!((c.id, c.status), (1, WcStatus::RetryExceeded));
+        let Some(Event::Disconnected { conn, reason, .. }) = net.event(0, LONG) else { panic!() };
+        assert_eq!((conn, reason), (victim, DisconnectReason::Error(WcStatus::RetryExceeded)));
+        if seed % 2 == 0 {
+            net.connect(0, 1, &o);
+        }
+        assert_eq!(net.ep(0).connection(witness).unwrap().phase, Phase::Established);
+    });
+}
+
+#[test]
+fn many_connections_at_once() {
+    let mut net = Net::new(12, 9);
+    net.impairment = Impairment { loss: 5.0, ..Impairment::default() };
+    let o = ConnectOptions {
+        cm_timeout: Duration::from_millis(5),
+        ack_timeout: Duration::from_millis(2),
+        ..ConnectOptions::default()
+    };
+    let pairs: Vec<_> = (1..9).flat_map(|i| [i, i]).map(|i| (i, net.connect(i, 0, &o))).collect();
+    let mut targets = Vec::new();
+    for &(i, (client, server)) in &pairs {
+        let region = net.ep(0).register(vec![0; 30_000], Access::REMOTE_WRITE, Some(server)).unwrap();
+        let fill = vec![client_byte(i, targets.len()); 30_000];
+        net.ep(i).post_send(client, SendWr::write(1, fill, region.addr, region.rkey)).unwrap();
+        targets.push((i, region));
+    }
+    for &(i, _) in &targets {
+        net.success(i);
+    }
+    for (n, (i, region)) in targets.into_iter().enumerate() {
+        let bytes = net.ep(0).deregister(region.id).unwrap();
+        assert!(bytes.iter().all(|&b| b == client_byte(i, n)));
+    }
+}
+
+fn client_byte(i: usize, n: usize) -> u8 {
+    (i * 16 + n + 1) as u8
+}
+
+// Against a raw peer
+
+fn cm_answers(packets: &[raw::Packet]) -> Vec<String> {
+    let name = |p: &raw::Packet| match Message::parse(&p.payload).unwrap() {
+        (tid, Message::Rej(rej)) => format!("Rej {} {tid}", rej.reason().0),
+        (tid, message) => format!("{} {tid}", &format!("{message:?}")[..4].trim_end_matches('(')),
+    };
+    packets.iter().map(name).collect()
+}
+
+#[test]
+fn a_repeated_request_is_answered_the_same_way() {
+    let mut ep = endpoint(3);
+    let now = Instant::ZERO;
+    ep.listen(PORT);
+    let ask = mad(77, Message::Req(&req(TO_PEER)));
+    ep.handle(now, &ask).unwrap();
+    ep.handle(now, &ask).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+    assert_eq!(ep.poll_event(), None);
+    ep.accept(now, conn, options()).unwrap();
+    let first = raw::drain(&mut ep, now);
+    assert_eq!(cm_answers(&first), ["Rep 77"]);
+    for _ in 0..2 {
+        ep.handle(now, &ask).unwrap();
+        let again = raw::drain(&mut ep, now);
+        assert_eq!(again[0].payload, first[0].payload);
+    }
+    // It also repeats itself, for a while.
+    assert_eq!(cm_answers(&raw::drain(&mut ep, now + Duration::from_secs(1))), ["Rep 77"]);
+}
+
+#[test]
+fn data_stands_for_a_lost_rtu() {
+    let mut ep = endpoint(4);
+    let now = Instant::ZERO;
+    ep.listen(PORT);
+    ep.handle(now, &mad(1, Message::Req(&req(TO_PEER)))).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+    ep.post_recv(conn, RecvWr { id: 1, slice: None }).unwrap();
+    ep.accept(now, conn, options()).unwrap();
+    let qpn = ep.connection(conn).unwrap().local_qpn;
+    let send = raw::frame(&raw::headers(qpn, Opcode::SendOnly, TO_ENDPOINT, Ext::None), &[]);
+    raw::drain(&mut ep, now);
+    ep.handle(now, &send).unwrap();
+    assert!(matches!(ep.poll_event(), Some(Event::Connected { .. })));
+    assert!(matches!(ep.poll_event(), Some(Event::Completion(_))));
+    assert_eq!(raw::drain(&mut ep, now + Duration::from_secs(2)).len(), 1, "the ACK, and no more REP");
+}
+
+#[test]
+fn a_lost_rtu_is_sent_again() {
+    let mut raw = Raw::active(options());
+    let mut rep = Rep::new(0x0bad_cafe, raw.comm_id, PEER_QPN, TO_PEER);
+    rep.set_rnr_retry_count(7);
+    raw.ep.handle(raw.now, &mad(5, Message::Rep(&rep))).unwrap();
+    assert_eq!(cm_answers(&raw.drain()), ["Rtu 5"]);
+    assert_eq!(raw.ep.poll_event(), None);
+    // Another connection's reply is refused.
+    let stray = Rep::new(1, 2, PEER_QPN, TO_PEER);
+    assert_eq!(raw.ep.handle(raw.now, &mad(6, Message::Rep(&stray))), Err(Discard::CmUnexpected));
+    assert_eq!(cm_answers(&raw.drain()), ["Rej 6 6"]);
+}
+
+#[test]
+fn requests_are_checked() {
+    let mut ep = endpoint(5);
+    ep.listen(PORT);
+    let mut refused = |tid, change: &dyn Fn(&mut cm::Req)| {
+        let mut r = req(TO_PEER);
+        change(&mut r);
+        ep.handle(Instant::ZERO, &mad(tid, Message::Req(&r))).unwrap();
+        assert_eq!(ep.poll_event(), None);
+        cm_answers(&raw::drain(&mut ep, Instant::ZERO))
+    };
+    assert_eq!(refused(1, &|r| r.set_transport(1)), ["Rej 9 1"]);
+    assert_eq!(refused(2, &|r| r.service_id.set(cm::service_id(1))), ["Rej 8 2"]);
+    assert_eq!(refused(3, &|r| r.service_id.set(0x1_0000_0000 | cm::service_id(PORT))), ["Rej 8 3"]);
+    assert_eq!(refused(4, &|r| r.ip_cm = IpCm::new(5, ip(1), ip(2))), ["Rej 12 4"]);
+    assert_eq!(refused(5, &|r| r.set_path_mtu(6)), ["Rej 26 5"]);
+    assert_eq!(refused(6, &|r| r.set_path_mtu(4)), ["Rej 26 6"]);
+    assert_eq!(ep.connections().count(), 0);
+}
+
+#[test]
+fn mra_buys_time_but_not_for_ever() {
+    let mut ep = endpoint(6);
+    let mut now = Instant::ZERO;
+    let conn = ep.connect(now, ip(1), PORT, options()).unwrap();
+    raw::drain(&mut ep, now);
+    let mut buf = [0; 60];
+    nacelle_roce::wire::arp::ArpPacket::request(mac(0), ip(0), ip(1)).reply(mac(1)).write(&mut buf).unwrap();
+    ep.handle(now, &buf).unwrap();
+    let sent = raw::drain(&mut ep, now).pop().unwrap();
+    let (tid, Message::Req(sent)) = Message::parse(&sent.payload).unwrap() else { panic!() };
+    let mut mra = Mra::new(9, sent.local_comm_id.get());
+    mra.set_service_timeout(31); // more than two hours
+    ep.handle(now, &mad(tid, Message::Mra(&mra))).unwrap();
+    now = now + Duration::from_secs(60);
+    assert!(raw::drain(&mut ep, now).is_empty());
+    now = now + Duration::from_secs(1);
+    assert_eq!(raw::drain(&mut ep, now).len(), 1);
+    assert_eq!(ep.connection(conn).unwrap().phase, Phase::ReqSent);
+}
+
+#[test]
+fn a_disconnect_request_is_always_answered() {
+    let mut raw = Raw::passive();
+    // Not this connection: wrong identifiers, wrong queue pair.
+    for dreq in [Dreq::new(1, raw.comm_id, raw.qpn), Dreq::new(0x0bad_cafe, raw.comm_id, Qpn::new(5))] {
+        raw.ep.handle(raw.now, &mad(8, Message::Dreq(&dreq))).unwrap();
+        assert_eq!(cm_answers(&raw.drain()), ["Drep 8"]);
+        assert_eq!(raw.ep.poll_event(), None);
+    }
+    for _ in 0..2 {
+        raw.dreq().unwrap();
+        let answer = raw.drain();
+        assert_eq!(cm_answers(&answer), ["Drep 9"]);
+        let (_, Message::Drep(drep)) = Message::parse(&answer[0].payload).unwrap() else { panic!() };
+        assert_eq!(*drep, Drep::new(raw.comm_id, 0x0bad_cafe));
+    }
+    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
+    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.connection(raw.conn), None);
+}
+
+#[test]
+fn a_queue_pair_used_anew_ends_its_old_connection() {
+    let mut raw = Raw::passive();
+    let mut anew = req(Psn::new(1));
+    anew.local_comm_id.set(0x5555);
+    raw.ep.handle(raw.now, &mad(3, Message::Req(&anew))).unwrap();
+    assert_eq!(cm_answers(&raw.drain()), ["Rej 10 3"]);
+    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
+    raw.ep.handle(raw.now, &mad(4, Message::Req(&anew))).unwrap();
+    assert!(matches!(raw.ep.poll_event(), Some(Event::ConnectRequest { .. })));
+}
+
+#[test]
+fn messages_out_of_place_change_nothing() {
+    let mut raw = Raw::passive();
+    for message in [
+        Message::Rtu(&Rtu::new(0x0bad_cafe, raw.comm_id)),
+        Message::Rej(&Rej::new(0x0bad_cafe, raw.comm_id ^ 1, 2, RejReason::CONSUMER)),
+        Message::Rej(&Rej::new(0x0bad_caff, raw.comm_id, 2, RejReason::CONSUMER)),
+        Message::Drep(&Drep::new(0x0bad_cafe, raw.comm_id)),
+        Message::Mra(&Mra::new(0x0bad_cafe, raw.comm_id)),
+    ] {
+        assert_eq!(raw.ep.handle(raw.now, &mad(1, message)), Err(Discard::CmUnexpected), "{message:?}");
+    }
+    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.connection(raw.conn).unwrap().phase, Phase::Established);
+    assert!(raw.drain().is_empty());
+}
+
+/// The peer aborts while its REP is on the way.
+#[test]
+fn a_reject_ends_a_connection_that_the_peer_never_had() {
+    let mut raw = Raw::active(options());
+    let rej = Rej::new(0x0bad_cafe, raw.comm_id, 2, RejReason::CONSUMER);
+    raw.ep.handle(raw.now, &mad(1, Message::Rej(&rej))).unwrap();
+    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
+    assert_eq!(raw.ep.connection(raw.conn), None);
+}
+
+/// After a failure that this side noticed as responder, the peer has time to say good-bye itself.
+#[test]
+fn a_failed_connection_is_closed_with_the_peer() {
+    let mut raw = Raw::passive();
+    raw.send(Opcode::SendLast, TO_ENDPOINT, Ext::None, &[1]).unwrap();
+    assert_eq!(raw.drain().len(), 1, "the NAK");
+    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Error(_), .. })));
+    let later = raw.wait(Duration::from_secs(1));
+    assert_eq!(cm_answers(&later).len(), 1);
+    let (tid, Message::Dreq(dreq)) = Message::parse(&later[0].payload).unwrap() else { panic!() };
+    assert_eq!((dreq.remote_qpn(), dreq.local_comm_id.get()), (PEER_QPN, raw.comm_id));
+    let drep = Drep::new(0x0bad_cafe, raw.comm_id);
+    raw.ep.handle(raw.now, &mad(tid, Message::Drep(&drep))).unwrap();
+    assert_eq!((raw.ep.connection(raw.conn), raw.ep.poll_event()), (None, None));
+}
