@@ -274,6 +274,8 @@ module rpc_connections
   assign closing         = closing_q;
   assign idle            = picking && !any && !conn_done_q;
 
+  wire unused = &{1'b0, cqe.data.with_imm, cqe.data.solicited, answered.data.code};
+
   always_ff @(posedge clk) begin
     if (rst) begin
       conn_busy_q <= 1'b0;

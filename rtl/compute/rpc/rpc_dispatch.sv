@@ -20,6 +20,7 @@ module rpc_dispatch
     input  logic         rst,
     input  closing_t     closing,
     stream_if.sink       call,             // call_t; there is room for one of every connection
+    stream_if.sink       refusal,          // result_t: of calls that have no socket; takes its turn among the results
     stream_if.source     view_read,        // region_key_t
     input  logic         view_valid,
     input  region_view_t view,
@@ -43,7 +44,7 @@ module rpc_dispatch
   tag_t               tag_q;
 
   stream_if #(.T(call_t)) waiting[SOCKETS] ();
-  stream_if #(.T(result_t)) outcome[SOCKETS+1] ();
+  stream_if #(.T(result_t)) outcome[SOCKETS+2] ();
   logic [SOCKETS-1:0] pending, free, chosen, later_q, call_ready, queues_empty, jobs_empty;
   call_t              next[SOCKETS];
 
@@ -170,5 +171,8 @@ module rpc_dispatch
   // ---- results ----
   assign outcome[SOCKETS].valid = state_q == DROP;
   assign outcome[SOCKETS].data  = '{slot: call_q.slot, code: RESULT_SOCKET_UNAVAIL};
-  stream_arbiter #(.T(result_t), .N(SOCKETS + 1)) arbiter (.clk, .rst, .in(outcome), .last('1), .out(result));
+  assign outcome[SOCKETS+1].valid = refusal.valid;
+  assign outcome[SOCKETS+1].data  = refusal.data;
+  assign refusal.ready            = outcome[SOCKETS+1].ready;
+  stream_arbiter #(.T(result_t), .N(SOCKETS + 2)) arbiter (.clk, .rst, .in(outcome), .last('1), .out(result));
 endmodule

@@ -9,8 +9,8 @@
 //   rpc_dispatch     calls -> jobs of the sockets
 //   rpc_answer       results -> WRITEs
 //
-// Latency: receive completion of a start -> first beat of its job 9 cycles; result -> first request 6 cycles if region 0 is the first
-// output, otherwise 9; a region message: see rpc_setup. Completions are always taken, one every 3 cycles, whatever stops.
+// Latency: receive completion of a start -> first beat of its job 7 cycles; result -> first request 6 cycles if region 0 is the
+// first output, otherwise 8; a region message: see rpc_setup. Completions are always taken, one every 3 cycles, whatever stops.
 module rpc_engine
   import memory_pkg::*;
   import roce_pkg::*;
@@ -79,9 +79,7 @@ module rpc_engine
   stream_if #(.T(setup_job_t)) setup_in (), setup_job ();
   stream_if #(.T(setup_done_t)) setup_done ();
   stream_if #(.T(call_t)) call ();
-  stream_if #(.T(result_t)) refusal_in ();
-  stream_if #(.T(result_t)) results[2] ();
-  stream_if #(.T(result_t)) result (), answered ();
+  stream_if #(.T(result_t)) refusal_in (), refusal (), result (), answered ();
   stream_if #(.T(receive_t)) repost_in (), repost ();
   stream_if #(.T(qpn_t)) close_in ();
   stream_if #(.T(rdma_wqe_t)) sends[2] ();
@@ -95,7 +93,7 @@ module rpc_engine
 
   // Room for every connection: rpc_connections never waits.
   stream_fifo #(.T(setup_job_t), .DEPTH(QPS)) setups (.clk, .rst, .in(setup_in), .out(setup_job), .empty(setup_empty));
-  stream_fifo #(.T(result_t), .DEPTH(QPS)) refusals (.clk, .rst, .in(refusal_in), .out(results[1]), .empty(refusals_empty));
+  stream_fifo #(.T(result_t), .DEPTH(QPS)) refusals (.clk, .rst, .in(refusal_in), .out(refusal), .empty(refusals_empty));
   stream_fifo #(.T(receive_t), .DEPTH(QPS * RECEIVES)) reposts (
       .clk, .rst, .in(repost_in), .out(repost), .empty(reposts_empty)
   );
@@ -116,12 +114,10 @@ module rpc_engine
   );
 
   rpc_dispatch #(.QPS(QPS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
-      .clk, .rst, .closing, .call,
+      .clk, .rst, .closing, .call, .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .done, .result(results[0]), .idle(dispatch_idle)
+      .job, .window, .done, .result, .idle(dispatch_idle)
   );
-
-  stream_arbiter #(.T(result_t), .N(2)) result_arbiter (.clk, .rst, .in(results), .last('1), .out(result));
 
   rpc_answer answer (
       .clk, .rst, .closing, .result,
