@@ -81,7 +81,7 @@ module roce_responder_complete
   assign done.ready    = waiting.valid && head.write && may_report;
 
   always_ff @(posedge clk) begin
-    if (leaves && (head.answers || refused_now)) failed[slot] <= !head.answers;
+    if (leaves && (head.answers ? head.answer : refused_now)) failed[slot] <= !head.answers;
   end
 
   assign refused.valid = leaves && refused_now && !failed_before;

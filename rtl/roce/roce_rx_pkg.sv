@@ -82,7 +82,7 @@ package roce_rx_pkg;
     logic [31:0] rkey;
     qpn_t        qpn;
     logic [63:0] va;
-    logic [31:0] length;
+    logic [31:0] length;              // 1 or more
     access_t     access;              // all of these rights are needed
   } mr_query_t;
 

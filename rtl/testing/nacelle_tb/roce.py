@@ -20,7 +20,7 @@ HDR_BYTES = 88
 ROCE_HDR_BYTES = 54
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def op(name: str) -> int:
     """An opcode or any other constant of roce_pkg, by its name there."""
     return constant(f"roce_pkg::{name}")

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""roce_mr: registers, gives keys, checks every access within 3 cycles; against a dictionary."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+import cocotb
+from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.roce import op
+from nacelle_tb.streams import StreamSink, StreamSource, stalls, start
+from nacelle_tb.svtypes import struct
+
+CMD, RSP, QUERY = "roce_pkg::mr_cmd_t", "roce_pkg::mr_rsp_t", "roce_rx_pkg::mr_query_t"
+MRS = 32
+TOP = 1 << 40
+RIGHTS = ("remote_write", "remote_read", "remote_atomic")
+
+
+class Bench:
+    """Commands one by one, and a queue of queries with what each must yield."""
+
+    def __init__(self, dut, stall: float = 0.0) -> None:
+        self.dut = dut
+        dut.seed.value = random.getrandbits(64)
+        dut.query.value = 0
+        self.cmd = StreamSource(dut, "cmd", CMD, stall)
+        self.rsp = StreamSink(dut, "rsp", RSP, stall)
+        self.queries: deque[tuple[int, bool]] = deque()
+        self.regions: dict[int, tuple[int, int, int, frozenset[str]]] = {}  # key -> qpn, addr, length, rights
+        self.checked = 0
+        self._query_stalls = stalls(stall)
+
+    async def start(self) -> None:
+        await start(self.dut)
+        cocotb.start_soon(self._ask())
+
+    async def _ask(self) -> None:
+        pipe: deque[bool | None] = deque([None] * 3)
+        layout = struct(QUERY)
+        while True:
+            await FallingEdge(self.dut.clk)
+            want = pipe.popleft()
+            if want is not None:
+                assert bool(int(self.dut.granted.value)) == want
+                self.checked += 1
+            if self.queries and not next(self._query_stalls):
+                word, verdict = self.queries.popleft()
+                self.dut.query.value = word
+                pipe.append(verdict)
+            else:
+                self.dut.query.value = layout.pack(rkey=random.getrandbits(32), qpn=random.getrandbits(4))
+                pipe.append(None)
+
+    # A query asks for one byte or more: the responder does not ask about an access of no bytes.
+    def ask(self, rkey: int, qpn: int, va: int, length: int, rights: frozenset[str] = frozenset({"remote_write"})) -> None:
+        region = self.regions.get(rkey)
+        verdict = bool(
+            region and region[0] == qpn and rights <= region[3] and region[1] <= va and va + length <= region[1] + region[2]
+        )
+        access = dict.fromkeys(rights, 1)
+        self.queries.append((struct(QUERY).pack(rkey=rkey, qpn=qpn, va=va, length=length, access=access), verdict))
+
+    async def answered(self) -> None:
+        while self.queries:
+            await RisingEdge(self.dut.clk)
+        for _ in range(5):
+            await RisingEdge(self.dut.clk)
+
+    async def register(self, qpn: int, addr: int, length: int, rights: frozenset[str] = frozenset(RIGHTS)) -> int | None:
+        self.cmd.send(op=op("MR_REGISTER"), qpn=qpn, addr=addr, length=length, access=dict.fromkeys(rights, 1))
+        rsp = await self.rsp.recv()
+        if not rsp.ok:
+            return None
+        assert rsp.rkey not in self.regions
+        self.regions[rsp.rkey] = (qpn, addr, length, rights)
+        return rsp.rkey
+
+    async def deregister(self, rkey: int) -> bool:
+        self.cmd.send(op=op("MR_DEREGISTER"), rkey=rkey)
+        ok = bool((await self.rsp.recv()).ok)
+        assert ok == (rkey in self.regions)
+        self.regions.pop(rkey, None)
+        return ok
+
+    async def deregister_qp(self, qpn: int) -> None:
+        self.cmd.send(op=op("MR_DEREGISTER_QP"), qpn=qpn)
+        assert (await self.rsp.recv()).ok
+        self.regions = {key: region for key, region in self.regions.items() if region[0] != qpn}
+
+
+@cocotb.test()
+async def bounds_owner_rights_and_key(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    for addr, length in ((0, 1), (0x1003, 1000), (TOP - 1, 1), (TOP - 4096, 4096), (5, 0xFFFFFFFF), (TOP - 0xFFFFFFFF, 0xFFFFFFFF)):
+        key = await bench.register(7, addr, length, frozenset({"remote_write"}))
+        assert key is not None
+        for va in (addr - 1, addr, addr + 1, addr + length - 1, addr + length, addr + TOP, addr + (1 << 63), (1 << 64) - 1):
+            for size in (1, 2, length - 1, length, length + 1, 0xFFFFFFFF):
+                if 0 <= va < 1 << 64 and 1 <= size < 1 << 32:
+                    bench.ask(key, 7, va, size)
+        for bit in range(32):
+            bench.ask(key ^ (1 << bit), 7, addr, 1)
+        bench.ask(key, 6, addr, 1)
+        bench.ask(key, 7 | 1 << 23, addr, 1)
+        for right in RIGHTS:
+            bench.ask(key, 7, addr, 1, frozenset({right}))
+            bench.ask(key, 7, addr, 1, frozenset({right, "remote_write"}))
+    await bench.answered()
+    assert bench.checked > 300
+
+
+@cocotb.test()
+async def a_full_table_and_impossible_regions_are_refused(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    for addr, length in ((TOP - 1, 2), (TOP - 4095, 4096), (TOP - 1, 0xFFFFFFFF)):
+        assert await bench.register(2, addr, length) is None
+    keys = [await bench.register(2 + i % 3, i << 20, 4096) for i in range(MRS)]
+    assert None not in keys
+    assert await bench.register(2, 0, 1) is None
+    assert await bench.deregister(keys[5])
+    assert not await bench.deregister(keys[5])
+    assert not await bench.deregister(keys[6] ^ 1 << 31)
+    assert await bench.register(2, 0, 1) is not None
+    assert await bench.register(2, 0, 1) is None
+    for qpn in (9, 3, 3, 2, 4):
+        await bench.deregister_qp(qpn)
+        for key in keys:
+            bench.ask(key, 2, 0, 1)
+    await bench.answered()
+    assert not bench.regions
+    assert None not in [await bench.register(2, 0, 1) for _ in range(MRS)]
+
+
+@cocotb.test()
+async def a_key_is_new_each_time(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    seen = set()
+    for _ in range(6 * MRS):
+        key = await bench.register(2, 0x1000, 64)
+        assert key not in seen
+        seen.add(key)
+        await bench.deregister(key)
+        bench.ask(key, 2, 0x1000, 1)
+        await bench.answered()
+    # The random bits are not a pattern: each is set in about half of the keys.
+    for bit in range(5, 32):
+        ones = sum(key >> bit & 1 for key in seen)
+        assert 0.3 < ones / len(seen) < 0.7, f"bit {bit}: {ones} of {len(seen)}"
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.5])
+async def random_use(dut, stall: float) -> None:
+    bench = Bench(dut, stall)
+    await bench.start()
+    stale: list[int] = []
+    for _ in range(150):
+        roll = random.random()
+        before = set(bench.regions)
+        if roll < 0.55:
+            rights = frozenset(random.sample(RIGHTS, random.randrange(4)))
+            full = len(bench.regions) == MRS
+            key = await bench.register(random.randrange(2, 6), random.getrandbits(20), random.getrandbits(12), rights)
+            assert (key is None) == full
+        elif roll < 0.9 and bench.regions:
+            await bench.deregister(random.choice([*bench.regions, *stale[-3:]]))
+        elif roll < 0.95:
+            await bench.deregister_qp(random.randrange(2, 6))
+        stale += before - set(bench.regions)
+        for _ in range(10):
+            key = random.choice([*bench.regions, *stale[-10:], random.getrandbits(32)])
+            qpn, addr, length, rights = bench.regions.get(key, (2, 0, 1, frozenset()))
+            va = max(0, addr + random.choice((-1, 0, 0, 0, 1, length, random.randrange(length + 1))))
+            asked = frozenset(random.sample(sorted(rights), random.randrange(len(rights) + 1)))
+            bench.ask(key, random.choice((qpn, qpn, qpn, 3)), va, random.choice((1, 2, length or 1, length // 2 + 1)), asked)
+        await bench.answered()
+
+
+@cocotb.test()
+async def commands_take_the_cycles_they_say(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    while not int(dut.idle.value):
+        await RisingEdge(dut.clk)
+
+    async def cycles(**command: object) -> int:
+        bench.cmd.send(**command)
+        while not int(dut.cmd_valid.value):
+            await RisingEdge(dut.clk)
+        count = 0
+        while not int(dut.rsp_valid.value):
+            await RisingEdge(dut.clk)
+            count += 1
+        await bench.rsp.recv()
+        return count
+
+    assert await cycles(op=op("MR_REGISTER"), qpn=2, addr=0, length=1) <= 4
+    assert await cycles(op=op("MR_DEREGISTER"), qpn=2, rkey=0) <= 4
+    assert await cycles(op=op("MR_DEREGISTER_QP"), qpn=2) <= 2 * MRS + 2
+
+
+def test_roce_mr() -> None:
+    run(
+        "roce_mr",
+        __file__,
+        params={"MRS": MRS},
+        ports={
+            "seed": Plain("input", "logic [63:0]"), "cmd": Sink(CMD), "rsp": Source(RSP), "query": Plain("input", QUERY),
+            "granted": Plain("output", "logic"), "idle": Plain("output", "logic"),
+        },
+    )  # fmt: skip

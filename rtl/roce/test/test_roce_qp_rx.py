@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""roce_qp_rx: read, change, write back, one operation every 2 cycles, also on the same QP; against a dictionary."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import cocotb
+import pytest
+from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.bench import Plain, run
+from nacelle_tb.streams import start
+from nacelle_tb.svtypes import struct
+
+STATE = "roce_rx_pkg::qp_rx_t"
+VIEW = "roce_rx_pkg::qp_rx_view_t"
+SLOT = "roce_rx_pkg::qp_slot_t"
+
+
+async def ready(dut) -> int:
+    """Resets; how many cycles until the table is ready."""
+    dut.write.value = 0
+    dut.read_slot.value = 0
+    dut.view_slot.value = 0
+    await start(dut)
+    cycles = 0
+    while not int(dut.ready.value):
+        await RisingEdge(dut.clk)
+        cycles += 1
+    return cycles
+
+
+@cocotb.test()
+async def every_read_sees_the_newest_write(dut) -> None:
+    qps = int(os.environ["NACELLE_QPS"])
+    assert qps <= await ready(dut) <= qps + 2
+    width = struct(STATE).width
+    table = dict.fromkeys(range(qps), 0)
+    slots = [0, 1, qps // 2, qps - 1]
+    cycle, reads, writes, state = 0, {}, {}, {}
+    next_read = 0
+    for cycle in range(4000):
+        await FallingEdge(dut.clk)
+        if cycle - 1 in reads:
+            slot = reads.pop(cycle - 1)
+            state[slot] = int(dut.state.value)
+            assert state[slot] == table[slot], f"QP {slot} in cycle {cycle}"
+            writes[cycle + 1] = slot
+        slot = writes.pop(cycle, None)
+        dut.write.value = int(slot is not None)
+        if slot is not None:
+            table[slot] = random.getrandbits(width)
+            dut.write_slot.value = slot
+            dut.write_state.value = table[slot]
+        dut.read_slot.value = random.randrange(qps)
+        if cycle >= next_read:
+            reads[cycle] = random.choice(slots)
+            dut.read_slot.value = reads[cycle]
+            next_read = cycle + random.choice((2, 2, 2, 3, 4, 5))
+
+
+@cocotb.test()
+async def the_view_follows(dut) -> None:
+    await ready(dut)
+    for _ in range(50):
+        value = random.getrandbits(struct(STATE).width)
+        await FallingEdge(dut.clk)
+        dut.write.value, dut.write_slot.value, dut.write_state.value = 1, 1, value
+        await FallingEdge(dut.clk)
+        dut.write.value, dut.view_slot.value = 0, 1
+        await FallingEdge(dut.clk)
+        view, state = struct(VIEW).unpack(int(dut.view.value)), struct(STATE).unpack(value)
+        assert (view.state, view.rq_head) == (state.state, state.rq_head)
+
+
+@pytest.mark.parametrize("qps", [2, 16])
+def test_roce_qp_rx(qps: int) -> None:
+    run(
+        "roce_qp_rx",
+        __file__,
+        params={"QPS": qps},
+        ports={
+            "ready": Plain("output", "logic"), "read_slot": Plain("input", SLOT), "state": Plain("output", STATE),
+            "write": Plain("input", "logic"), "write_slot": Plain("input", SLOT), "write_state": Plain("input", STATE),
+            "view_slot": Plain("input", SLOT), "view": Plain("output", VIEW),
+        },
+        env={"NACELLE_QPS": str(qps)},
+    )  # fmt: skip

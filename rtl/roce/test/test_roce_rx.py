@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""roce_rx: frames captured from Linux come out as scapy reads them; what is not valid goes nowhere; nothing stalls inside."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import cocotb
+import pytest
+from nacelle_tb.bench import AxisSink as AxisIn
+from nacelle_tb.bench import AxisSource as AxisOut
+from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.roce import HDR_BYTES, Frame, op, reth
+from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.svtypes import constant, struct
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import IP
+from scapy.layers.l2 import Ether
+from scapy.utils import rdpcap
+
+FRAME_RX = "packet_pkg::frame_rx_t"
+PACKET = "roce_rx_pkg::rc_packet_t"
+EVENTS = "roce_pkg::roce_rx_events_t"
+BTH_END = 54
+# Opcode -> bytes of extension headers (IBTA table 38).
+EXTENSIONS = {
+    0x00: 0, 0x01: 0, 0x02: 0, 0x04: 0, 0x06: 16, 0x07: 0, 0x08: 0, 0x09: 4, 0x0A: 16, 0x0B: 20, 0x0C: 16, 0x0D: 4, 0x0E: 0,
+    0x0F: 4, 0x10: 4, 0x11: 4, 0x12: 12, 0x14: 28, 0x64: 8, 0x65: 12,
+}  # fmt: skip
+
+
+class Bench:
+    """One stream a port."""
+
+    def __init__(self, dut, stall: float = 0.0) -> None:
+        self.dut = dut
+        self.frame = StreamSource(dut, "frame", FRAME_RX, stall)
+        self.payload = AxisSource(dut, "payload", stall)
+        self.cm = StreamSink(dut, "cm", FRAME_RX, stall)
+        self.cm_payload = AxisSink(dut, "cm_payload", stall)
+        self.packet = StreamSink(dut, "packet", PACKET, stall)
+        self.packet_payload = AxisSink(dut, "packet_payload", stall)
+
+    def send(self, headers: bytes, payload: bytes) -> int:
+        """The frame as it was handed over."""
+        window = headers[:HDR_BYTES].ljust(HDR_BYTES, b"\xa5")
+        word = struct(FRAME_RX).pack(
+            cls=constant("packet_pkg::CLASS_ROCE"), payload_length=len(payload), hdr=int.from_bytes(window, "big")
+        )
+        self.frame.send(word)
+        if payload:
+            self.payload.send(payload)
+        return word
+
+
+def expected(raw: bytes, ext: bytes, payload: bytes) -> dict[str, object]:
+    """The fields of rc_packet_t as scapy reads them from a frame."""
+    frame = Ether(raw)
+    bth = frame[BTH]
+    fields = {
+        "ackreq": bth.ackreq, "se": bth.solicited, "qpn": bth.dqpn, "psn": bth.psn, "payload_length": len(payload),
+        "src_ip": int.from_bytes(bytes(map(int, frame[IP].src.split("."))), "big"),
+    }  # fmt: skip
+    name = {
+        0: "SEND", 1: "SEND", 2: "SEND", 4: "SEND", 6: "WRITE", 7: "WRITE", 8: "WRITE", 9: "WRITE", 10: "WRITE", 11: "WRITE",
+        0x0D: "RESPONSE", 0x0E: "RESPONSE", 0x0F: "RESPONSE", 0x10: "RESPONSE", 0x11: "ACK", 0x12: "RESPONSE",
+    }.get(bth.opcode, "UNSUPPORTED")  # fmt: skip
+    fields["kind"] = constant(f"roce_rx_pkg::RC_{name}")
+    if name in ("SEND", "WRITE"):
+        fields["first"] = bth.opcode in (0, 4, 6, 10, 11)
+        fields["last"] = bth.opcode in (2, 4, 8, 9, 10, 11)
+        fields["with_imm"] = bth.opcode in (9, 11)
+    if bth.opcode in (6, 10, 11):
+        fields["reth"] = tuple(int.from_bytes(ext[a:b], "big") for a, b in ((0, 8), (8, 12), (12, 16)))
+    if bth.opcode in (9, 11, 0x11):
+        fields["word"] = int.from_bytes(ext[-4:], "big")
+    return fields
+
+
+def agrees(got: SimpleNamespace, fields: dict[str, object]) -> bool:
+    values = {**vars(got), "reth": (got.reth.va, got.reth.rkey, got.reth.dmalen)}
+    return {name: values[name] for name in fields} == fields
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def frames_of_linux_are_taken_apart(dut, stall: float) -> None:
+    bench = Bench(dut, stall)
+    await start(dut)
+    packets, to_cm = [], []
+    captured = list(rdpcap(str(Path(__file__).parent / "data" / "linux_rc.pcap")))
+    random.shuffle(captured)
+    for raw in map(bytes, captured):
+        opcode, pad = raw[42], raw[43] >> 4 & 3
+        cut = BTH_END + EXTENSIONS[opcode]
+        headers, payload = raw[:cut], raw[cut : len(raw) - 4 - pad]
+        word = bench.send(headers, payload)
+        if opcode >= 0x60:
+            if int.from_bytes(raw[47:50], "big") == 1:  # the others are UD of a user's own QP
+                to_cm.append((word, payload))
+        else:
+            packets.append((expected(raw, headers[BTH_END:], payload), payload))
+    assert len(packets) > 30 and len(to_cm) >= 2
+    for fields, payload in packets:
+        got = await bench.packet.recv()
+        assert agrees(got, fields), f"{got} is not {fields}"
+        assert not payload or await bench.packet_payload.recv() == payload
+    for word, payload in to_cm:
+        assert struct(FRAME_RX).pack(await bench.cm.recv()) == word
+        assert await bench.cm_payload.recv() == payload
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.5])
+async def what_is_not_valid_goes_nowhere(dut, stall: float) -> None:
+    bench = Bench(dut, stall)
+    await start(dut)
+    drops = events = 0
+    good = []
+    for i in range(150):
+        size = random.choice((0, 1, 63, 64, 65, 200))
+        frame = {"opcode": op("RC_SEND_ONLY"), "qpn": 5, "psn": i, "payload": random.randbytes(size)}
+        fault = random.choice((
+            {}, {}, {"pkey": 0x7FFF}, {"migreq": True}, {"tver": 1}, {"tver": 8}, {"pkey": 0xFFFE}, {"pkey": 0}, {"qpn": 1},
+            {"opcode": 0x64}, {"opcode": 0x24}, {"opcode": 0x80 | 4},
+        ))  # fmt: skip
+        frame = Frame(**{**frame, **fault})
+        bench.frame.send(frame.rx())
+        if size:
+            bench.payload.send(frame.payload)
+        if not fault or fault.keys() & {"migreq"} or fault.get("pkey") == 0x7FFF:
+            good.append(frame)
+        else:
+            drops += 1
+    for _ in range(20_000):
+        await wait_cycles(dut, 1)
+        events += struct(EVENTS).unpack(int(dut.events.value)).drop_bad_bth
+        if int(dut.idle.value) and not bench.frame.busy and not bench.payload.busy:
+            break
+    assert [p.psn for p in bench.packet.received] == [f.psn for f in good]
+    assert [p for p, _ in bench.packet_payload.packets] == [f.payload for f in good if f.payload]
+    assert not bench.cm.received and not bench.cm_payload.packets
+    assert events == drops > 0
+
+
+@cocotb.test()
+async def a_frame_a_cycle_and_a_beat_a_cycle(dut) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    size = bench.payload.bytes_per_beat
+    for i in range(100):
+        frame = Frame(op("RC_RDMA_WRITE_ONLY"), 2, i, random.randbytes(size), reth(i, i, size))
+        bench.frame.send(frame.rx())
+        bench.payload.send(frame.payload)
+    await bench.payload.drained()
+    await wait_cycles(dut, 5)
+    assert bench.packet.cycles[-1] - bench.packet.cycles[0] == 99
+    spans = list(bench.packet_payload.spans)
+    assert len(spans) == 100 and spans[-1][1] - spans[0][0] == 99
+    assert spans[0][0] - bench.packet.cycles[0] == 0  # payload goes as soon as its packet is there
+
+
+@pytest.mark.parametrize("width", [64, 512])
+def test_roce_rx(width: int) -> None:
+    run(
+        "roce_rx",
+        __file__,
+        params={"DATA_W": width},
+        ports={
+            "frame": Sink(FRAME_RX), "payload": AxisIn(width), "cm": Source(FRAME_RX), "cm_payload": AxisOut(width),
+            "packet": Source(PACKET), "packet_payload": AxisOut(width), "events": Plain("output", EVENTS),
+            "idle": Plain("output", "logic"),
+        },
+    )  # fmt: skip
