@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // First-word-fall-through FIFO: what goes in comes out, in order.
-// One value a cycle, in and out at once. Latency 1 cycle up to DEPTH 64 (distributed RAM), 2 cycles above (block RAM).
+// One value a cycle, in and out at once. Latency 1 cycle with distributed RAM, 2 cycles with block RAM.
 // Holds DEPTH values and one more in the output register: when `out` stops it takes that many, then stops `in`.
 // No combinational path between the two sides.
 module stream_fifo #(
     parameter type T = logic,
-    parameter int unsigned DEPTH = 32  // a power of two, 2 or more
+    parameter int unsigned DEPTH = 32,          // a power of two, 2 or more
+    parameter bit BLOCK_RAM = DEPTH > 64        // else distributed RAM
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -14,7 +15,6 @@ module stream_fifo #(
     stream_if.source out,
     output logic     empty  // nothing inside, the output register included
 );
-  localparam bit BLOCK = DEPTH > 64;
   localparam int unsigned PTR_W = $clog2(DEPTH);
 
   if (DEPTH < 2 || 2 ** PTR_W != DEPTH) begin : g_bad
@@ -29,7 +29,7 @@ module stream_fifo #(
   wire stored_full = write_q == {~read_q[PTR_W], read_q[PTR_W-1:0]};
   wire push = in.valid && in.ready;
   wire advance = !out_valid_q || out.ready;  // the output register is free for a value
-  wire bypass = !BLOCK && stored_none;       // a value goes straight to the output register
+  wire bypass = !BLOCK_RAM && stored_none;       // a value goes straight to the output register
   wire pop = advance && !stored_none;
   wire store = push && !(advance && bypass);
 
@@ -37,7 +37,7 @@ module stream_fifo #(
   assign out.valid = out_valid_q;
   assign empty     = stored_none && !out_valid_q;
 
-  if (BLOCK) begin : g_memory
+  if (BLOCK_RAM) begin : g_memory
     (* ram_style = "block" *) logic [$bits(T)-1:0] values[DEPTH];
     logic [$bits(T)-1:0] out_q;
     always_ff @(posedge clk) if (store) values[write_q[PTR_W-1:0]] <= in.data;

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs of the stream cells, for all time and all inputs: see nacelle_tb.formal."""
+
+from pathlib import Path
+
+import pytest
+from nacelle_tb.formal import prove
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("block_ram", [0, 1])
+@pytest.mark.parametrize("depth", [2, 4])
+def test_stream_fifo(depth: int, block_ram: int) -> None:
+    prove(HERE / "stream_fifo_formal.sv", {"DEPTH": depth, "BLOCK_RAM": block_ram})
+
+
+@pytest.mark.parametrize("cell", ["stream_slice", "stream_arbiter", "stream_fork", "stream_demux", "axis_store", "axis_strip"])
+def test_cell(cell: str) -> None:
+    prove(HERE / f"{cell}_formal.sv")
