@@ -9,7 +9,7 @@
 // Six tables of one word a QP, each written by one unit: tail (queue), sent (send), progress (ack), retired (retire), policy and
 // peers (control). See docs/reference/roce-transmit.md.
 //
-// Latency: 9 cycles from `wqe` to `read`, 4 from `ack_tx` to `tx`. An acknowledgement that was taken before a work request
+// Latency: 10 cycles from `wqe` to `read`, 4 from `ack_tx` to `tx`. An acknowledgement that was taken before a work request
 // leaves before that request's packets. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
 // the peer's acknowledgement do not count.
 module roce_requester
@@ -150,7 +150,8 @@ module roce_requester
 
   // ---- rings ----
   logic ring_write, send_read, done_read;
-  qp_index_t send_read_index, done_read_index;
+  sq_count_t ring_count;
+  qp_index_t ring_index, send_read_index, done_read_index;
   sq_count_t send_read_count, done_read_count;
   sq_send_t send_ring_in, send_ring_out;
   sq_done_t done_ring_in, done_ring_out;
@@ -162,8 +163,8 @@ module roce_requester
   ) send_ring (
       .clk,
       .write(ring_write),
-      .write_index(queue_index),
-      .write_count(tail[0].count),
+      .write_index(ring_index),
+      .write_count(ring_count),
       .write_data(send_ring_in),
       .read(send_read),
       .read_index(send_read_index),
@@ -177,8 +178,8 @@ module roce_requester
   ) done_ring (
       .clk,
       .write(ring_write),
-      .write_index(queue_index),
-      .write_count(tail[0].count),
+      .write_index(ring_index),
+      .write_count(ring_count),
       .write_data(done_ring_in),
       .read(done_read),
       .read_index(done_read_index),
@@ -250,6 +251,8 @@ module roce_requester
       .tail_write_index(tail_at),
       .tail_write_data(tail_next),
       .ring_write,
+      .ring_index,
+      .ring_count,
       .ring_send(send_ring_in),
       .ring_done(done_ring_in),
       .work(work[2]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What happens to a QP's transmit side: acknowledgements, timeouts, faults, set-up. Owns the state of it.
-// One event a cycle, seen in the table 3 cycles later. Events come in this order of urgency: `command`, `fault`, `timer`, `ack`.
+// One event a cycle, of one QP one every 2 cycles; seen in the table 3 cycles later. Events come in this order of urgency: `command`, `fault`, `timer`, `ack`.
 // An ACK frees everything up to its PSN, a NAK or RNR NAK everything before it (IBTA 9.7.5.2); the QP is listed on `retire` to
 // complete that, and on `work` where it may send (again). An acknowledgement of what is not outstanding changes nothing.
 // Stops only when `work` or `retire` stop.
@@ -44,13 +44,14 @@ module roce_requester_ack
   sq_event_t event_q;
   logic      event_valid_q;
   logic      step;         // the pipeline moves
+  logic      take;         // and has room for an event
 
   ack_rx_t came;
   assign came          = ack.data;
-  assign command.ready = step;
-  assign fault.ready   = step && !command.valid;
-  assign timer.ready   = step && !command.valid && !fault.valid;
-  assign ack.ready     = step && !command.valid && !fault.valid && !timer.valid && enable;
+  assign command.ready = take;
+  assign fault.ready   = take && !command.valid;
+  assign timer.ready   = take && !command.valid && !fault.valid;
+  assign ack.ready     = take && !command.valid && !fault.valid && !timer.valid && enable;
 
   sq_event_t chosen;
   always_comb begin
@@ -60,30 +61,45 @@ module roce_requester_ack
     else chosen = '{kind: SQ_EV_ACK, index: sq_index(came.qpn), psn: came.psn, syndrome: came.aeth.syndrome};
   end
 
-  // ---- look up; what is being written is seen already ----
+  // ---- look up; a QP whose word is just being written waits for it ----
   sq_event_t    now_q;
   sq_progress_t was_q;
   sq_sent_t     sent_q;
   sq_policy_t   policy_q;
   logic         now_valid_q;
+  psn_t         ahead_q;          // PSN - una
+  logic         ahead_some_q;
+  logic         outstanding_q;    // una <= PSN < limit
+  logic         window_shut_q;    // sending stopped, or is about to, at the end of the window
 
   assign index = event_q.index;
-  wire forward = progress_write && progress_write_index == index;
+  wire known = event_valid_q && !(now_valid_q && now_q.index == index);
+  assign take = step && (known || !event_valid_q);
+
+  wire psn_t  ahead = event_q.psn - progress.una[23:0];
+  wire psn_t  beyond = event_q.psn - sent.limit[23:0];
+  wire xpsn_t spread = sent.psn - progress.una;
 
   always_ff @(posedge clk) begin
+    if (take) event_q <= chosen;
     if (step) begin
-      event_q  <= chosen;
-      now_q    <= event_q;
-      was_q    <= forward ? progress_write_data : progress;
-      sent_q   <= sent;
-      policy_q <= policy;
+      now_q         <= event_q;
+      was_q         <= progress;
+      sent_q        <= sent;
+      policy_q      <= policy;
+      ahead_q       <= ahead;
+      ahead_some_q  <= event_q.psn != progress.una[23:0];
+      outstanding_q <= !ahead[23] && beyond[23];
+      window_shut_q <= spread >= WINDOW - 16;
     end
     if (rst) begin
       event_valid_q <= 1'b0;
       now_valid_q   <= 1'b0;
-    end else if (step) begin
-      event_valid_q <= command.valid || fault.valid || timer.valid || (ack.valid && enable && qpn_exists(came.qpn, QPS));
-      now_valid_q   <= event_valid_q;
+    end else begin
+      if (take) begin
+        event_valid_q <= command.valid || fault.valid || timer.valid || (ack.valid && enable && qpn_exists(came.qpn, QPS));
+      end
+      if (step) now_valid_q <= known;
     end
   end
 
@@ -92,14 +108,8 @@ module roce_requester_ack
   roce_tx_events_t seen;
   logic            change, send_more, complete, was_ghost;
 
-  wire psn_t  ahead = now_q.psn - was_q.una[23:0];
-  wire psn_t  beyond = now_q.psn - sent_q.limit[23:0];
-  wire        outstanding = !ahead[23] && beyond[23];      // una <= PSN < limit
-  wire xpsn_t exact = was_q.una + {{8{ahead[23]}}, ahead};
-  wire        ahead_some = ahead != 0;
+  wire xpsn_t exact = was_q.una + {{8{ahead_q[23]}}, ahead_q};
   wire        pending = sent_q.epoch != was_q.epoch;       // a rewind that has not begun
-  // Sending stopped, or was about to, at the end of the window.
-  wire        window_shut = sent_q.psn - was_q.una >= WINDOW - 16;
 
   always_comb begin
     next      = was_q;
@@ -125,7 +135,7 @@ module roce_requester_ack
       if (was_q.state == SQ_RTS) begin
         unique case (now_q.kind)
           SQ_EV_TIMEOUT:
-          if (!ahead_some && !was_q.rnr_wait) begin
+          if (!ahead_some_q && !was_q.rnr_wait) begin
             change                 = 1'b1;
             seen.local_ack_timeout = 1'b1;
             if (was_q.retries == policy_q.retry_cnt) begin
@@ -153,54 +163,54 @@ module roce_requester_ack
             next.failed = exact;
           end
           default:  // SQ_EV_ACK
-          if (!outstanding) was_ghost = 1'b1;
+          if (!outstanding_q) was_ghost = 1'b1;
           else begin
             unique case (now_q.syndrome) inside
               8'b000?????: begin  // ACK
                 change           = 1'b1;
                 complete         = 1'b1;
-                send_more        = window_shut;
+                send_more        = window_shut_q;
                 next.una         = exact + 1'b1;
                 next.retries     = '0;
                 next.rnr_retries = '0;
               end
               8'b001?????: begin  // RNR NAK
                 change              = 1'b1;
-                complete            = ahead_some;
+                complete            = ahead_some_q;
                 seen.rnr_nak_retry  = !was_q.rnr_wait;
                 next.una            = exact;
                 next.rnr_code       = now_q.syndrome[4:0];
                 next.rnr_wait       = 1'b1;
-                if (ahead_some) next.retries = '0;
-                if (!was_q.rnr_wait || ahead_some) begin
-                  if (was_q.rnr_retries == policy_q.rnr_retry && policy_q.rnr_retry != 3'd7 && !ahead_some) begin
+                if (ahead_some_q) next.retries = '0;
+                if (!was_q.rnr_wait || ahead_some_q) begin
+                  if (was_q.rnr_retries == policy_q.rnr_retry && policy_q.rnr_retry != 3'd7 && !ahead_some_q) begin
                     seen.rnr_nak_retry      = 1'b0;
                     seen.rnr_retry_exceeded = 1'b1;
                     next.state              = SQ_ERR;
                     next.status             = WC_RNR_RETRY_EXC_ERR;
                     next.failed             = exact;
-                  end else if (ahead_some) next.rnr_retries = 3'd1;
+                  end else if (ahead_some_q) next.rnr_retries = 3'd1;
                   else if (was_q.rnr_retries != 3'd7) next.rnr_retries = was_q.rnr_retries + 1'b1;
                 end
               end
               SYNDROME_NAK_PSN_SEQ: begin
                 change   = 1'b1;
-                complete = ahead_some;
+                complete = ahead_some_q;
                 next.una = exact;
-                if (ahead_some) begin
+                if (ahead_some_q) begin
                   next.retries     = '0;
                   next.rnr_retries = '0;
                 end
                 // The time of an RNR NAK is kept, whatever follows it; a rewind that has not begun covers this one.
                 if (!was_q.rnr_wait && !pending) begin
                   seen.packet_seq_err = 1'b1;
-                  if (!ahead_some && was_q.retries == policy_q.retry_cnt) begin
+                  if (!ahead_some_q && was_q.retries == policy_q.retry_cnt) begin
                     seen.retry_exceeded = 1'b1;
                     next.state          = SQ_ERR;
                     next.status         = WC_RETRY_EXC_ERR;
                     next.failed         = exact;
                   end else begin
-                    if (!ahead_some) next.retries = was_q.retries + 1'b1;
+                    if (!ahead_some_q) next.retries = was_q.retries + 1'b1;
                     next.epoch = !sent_q.epoch;
                     send_more  = 1'b1;
                   end

@@ -65,6 +65,7 @@ module roce_requester_control
   logic               answer_q;
   logic [3:0]         wait_q;
   logic [QPS-1:0]     live_q;
+  logic               init_q, hold_data_q, hold_acks_q;
 
   qp_cmd_t came;
   assign came = command.data;
@@ -77,8 +78,8 @@ module roce_requester_control
   assign answer.valid  = state_q == C_ANSWER;
   assign answer.data   = answer_q;
   assign idle          = state_q == C_IDLE;
-  assign hold_data     = state_q inside {C_SETTLE, C_DATA, C_FORGET, C_ACKS};
-  assign hold_acks     = state_q == C_ACKS;
+  assign hold_data     = hold_data_q;
+  assign hold_acks     = hold_acks_q;
 
   assign change.valid = state_q inside {C_CLEAR, C_STOP, C_START};
   assign change.data  = sq_event_t'{
@@ -88,7 +89,7 @@ module roce_requester_control
           syndrome: '0
       };
 
-  assign init               = state_q == C_INIT;
+  assign init               = init_q;
   assign start              = '{index: watch, psn: command_q.attr.sq_psn};
   assign policy_write       = init;
   assign policy_write_index = watch;
@@ -98,8 +99,8 @@ module roce_requester_control
           retry_cnt: command_q.attr.retry_cnt,
           rnr_retry: command_q.attr.rnr_retry
       };
-  assign peer_write       = state_q inside {C_CLEAR, C_FORGET, C_INIT};
-  assign peer_write_index = state_q == C_CLEAR ? qp_index_t'(clear_q) : watch;
+  assign peer_write       = init_q || state_q inside {C_CLEAR, C_FORGET};
+  assign peer_write_index = ready ? watch : qp_index_t'(clear_q);
   assign peer_write_data  = '{
           valid: init,
           mac: command_q.attr.dst_mac,
@@ -108,6 +109,9 @@ module roce_requester_control
       };
 
   always_ff @(posedge clk) begin
+    init_q      <= state_q == C_INIT;
+    hold_data_q <= state_q inside {C_SETTLE, C_DATA, C_FORGET, C_ACKS};
+    hold_acks_q <= state_q == C_ACKS;
     wait_q <= state_q inside {C_SETTLE, C_ACKS, C_SHOW} ? wait_q - 1'b1 : SETTLE;
     if (rst) begin
       state_q <= C_CLEAR;

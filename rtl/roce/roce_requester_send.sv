@@ -5,8 +5,8 @@
 // (progress.epoch has toggled) or if the peer has overtaken it, at the oldest PSN not acknowledged. So retransmission is the
 // same path as transmission, and starts in the middle of a message where it must.
 //
-// One packet a cycle for work requests of one QP that are queued already, one in 2 cycles when each is of another QP;
-// 4 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
+// One packet a cycle for work requests of one QP that are queued already, one in 3 cycles when each is of another QP;
+// 5 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
 //
 // Looks ahead by one visit: while one QP sends, the tables and the ring are read for the next. A QP is never in both places.
 module roce_requester_send
@@ -72,7 +72,8 @@ module roce_requester_send
   visit_t visit_q;          // visit that sends
   enum logic [2:0] {
     S_IDLE,
-    S_SEEK,                 // find the place in the first work request
+    S_SEEK,                 // find the place in the first work request:
+    S_PLACE,                // in the middle of it
     S_KEEPALIVE,            // send a packet that belongs to none
     S_SEND,
     S_AGAIN                 // list the QP again
@@ -147,21 +148,18 @@ module roce_requester_send
   wire [4:0]  cost = length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
   wire        spent = quantum_q <= cost;
 
-  logic       out_valid_q;
-  sq_packet_t out_q;
-  wire        out_free = !out_valid_q || packet.ready;
-  wire        emit = out_free && !init && (state_q == S_SEND || state_q == S_KEEPALIVE);
+  stream_if #(.T(sq_packet_t)) out ();
+  wire        emit = out.ready && !init && (state_q == S_SEND || state_q == S_KEEPALIVE);
   wire        emit_last = emit && state_q == S_SEND && last;      // of a work request
   wire        finished = emit_last && visit_q.left == 1;          // of all that were queued
-  wire        ends = (state_q == S_IDLE) || finished || (emit && state_q == S_KEEPALIVE && visit_q.left == 0);
 
-  assign begin_visit = ahead_valid_q && ends;
-  assign load_next   = following_q && emit_last && !spent;
+  assign begin_visit = ahead_valid_q && state_q == S_IDLE;
+  assign load_next   = following_q && emit_last;
   assign prefetch    = (begin_visit && ahead_q.left > 1) || (load_next && visit_q.left > 2);
 
-  // Distance of the visit's PSN from the first of the work request, in bytes.
-  wire [35:0] offset = 36'(seek_q[23:0]) << (4'd7 + 4'(visit_q.mtu));
-  wire        inside_it = seek_q[31:24] == 0 && (offset < 36'(request_q.length) || seek_q == 0);
+  logic [35:0] offset_q;      // distance of the visit's PSN from the work request's first, in bytes
+  logic        near_q;        // it fits offset_q
+  wire         inside_it = near_q && offset_q < 36'(request_q.length);
 
   xpsn_t next_psn;
   assign next_psn = visit_q.psn + 1'b1;
@@ -180,18 +178,18 @@ module roce_requester_send
       quantum_q <= quantum_q - cost;
     end
 
+    offset_q <= 36'(seek_q[23:0]) << (4'd7 + 4'(visit_q.mtu));
+    near_q   <= seek_q[31:24] == 0;
     if (begin_visit || load_next) begin
       request_q <= ring_data;
       seek_q    <= ahead_q.psn - ring_data.first;
       addr_q    <= ring_data.local_addr;
       left_q    <= ring_data.length;
       first_q   <= 1'b1;
-    end else if (state_q == S_SEEK) begin
-      if (seek_q != '1) begin
-        addr_q  <= request_q.local_addr + memory_pkg::ADDR_W'(offset);
-        left_q  <= request_q.length - offset[31:0];
-        first_q <= seek_q == 0;
-      end
+    end else if (state_q == S_PLACE) begin
+      addr_q  <= request_q.local_addr + memory_pkg::ADDR_W'(offset_q);
+      left_q  <= request_q.length - offset_q[31:0];
+      first_q <= 1'b0;
     end else if (emit && state_q == S_SEND) begin
       addr_q  <= addr_q + memory_pkg::ADDR_W'(mtu);
       left_q  <= left_q - 32'(mtu);
@@ -207,10 +205,11 @@ module roce_requester_send
 
       unique case (state_q)
         S_SEEK: begin
-          if (seek_q == '1) state_q <= S_KEEPALIVE;
-          else if (inside_it) state_q <= S_SEND;
-          else state_q <= S_AGAIN;  // the tables moved on since they were read: look again
+          if (seek_q == 0) state_q <= S_SEND;
+          else if (seek_q == '1) state_q <= S_KEEPALIVE;
+          else state_q <= S_PLACE;
         end
+        S_PLACE: state_q <= inside_it ? S_SEND : S_AGAIN;  // AGAIN: the tables moved on since they were read
         S_KEEPALIVE: if (emit) state_q <= visit_q.left == 0 ? S_IDLE : S_SEND;
         S_SEND:
         if (emit) begin
@@ -242,43 +241,46 @@ module roce_requester_send
     endcase
   endfunction
 
-  sq_packet_t out;
+  sq_packet_t made;
   always_comb begin
-    out.index = visit_q.index;
-    out.psn   = visit_q.psn[23:0];
-    out.again = xpsn_before(visit_q.psn, visit_q.limit);
+    made.index = visit_q.index;
+    made.psn   = visit_q.psn[23:0];
+    made.again = xpsn_before(visit_q.psn, visit_q.limit);
     if (state_q == S_KEEPALIVE) begin
       // A WRITE of nothing touches no memory, needs no key (IBTA 9.7.4.1.1) and is acknowledged.
-      out.opcode    = RC_RDMA_WRITE_ONLY;
-      out.se        = 1'b0;
-      out.ackreq    = 1'b1;
-      out.reth      = '0;
-      out.imm       = '0;
-      out.addr      = '0;
-      out.length    = '0;
-      out.keepalive = 1'b1;
+      made.opcode    = RC_RDMA_WRITE_ONLY;
+      made.se        = 1'b0;
+      made.ackreq    = 1'b1;
+      made.reth      = '0;
+      made.imm       = '0;
+      made.addr      = '0;
+      made.length    = '0;
+      made.keepalive = 1'b1;
     end else begin
-      out.opcode    = opcode(request_q.write, request_q.with_imm, first_q, last);
-      out.se        = request_q.solicited && last;
-      out.ackreq    = last || (visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1);
-      out.reth      = '{va: request_q.remote_addr, rkey: request_q.rkey, dmalen: request_q.length};
-      out.imm       = request_q.imm_data;
-      out.addr      = addr_q;
-      out.length    = length;
-      out.keepalive = 1'b0;
+      made.opcode    = opcode(request_q.write, request_q.with_imm, first_q, last);
+      made.se        = request_q.solicited && last;
+      made.ackreq    = last || (visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1);
+      made.reth      = '{va: request_q.remote_addr, rkey: request_q.rkey, dmalen: request_q.length};
+      made.imm       = request_q.imm_data;
+      made.addr      = addr_q;
+      made.length    = length;
+      made.keepalive = 1'b0;
     end
   end
 
-  assign packet.valid = out_valid_q;
-  assign packet.data  = out_q;
+  assign out.valid = emit;
+  assign out.data  = made;
+  stream_slice #(
+      .T(sq_packet_t)
+  ) slice (
+      .clk,
+      .rst,
+      .in (out),
+      .out(packet)
+  );
+
   // Each work request but the first of a visit is read while the one before it is sent, so it is always there in time.
   always_ff @(posedge clk) if (!rst) assert (!(emit_last && !finished && !spent) || following_q);
-
-  always_ff @(posedge clk) begin
-    if (emit) out_q <= out;
-    if (rst) out_valid_q <= 1'b0;
-    else if (out_free) out_valid_q <= emit;
-  end
 
   // ---- what was sent ----
   assign sent_write       = emit || init;
@@ -288,11 +290,11 @@ module roce_requester_send
       sent_write_data.epoch = visit_q.epoch;
       sent_write_data.count = visit_q.count + sq_count_t'(emit_last);
       sent_write_data.psn   = next_psn;
-      sent_write_data.limit = out.again ? visit_q.limit : next_psn;
+      sent_write_data.limit = made.again ? visit_q.limit : next_psn;
     end else begin
       sent_write_data = '{epoch: 1'b0, count: '0, psn: xpsn_t'(start.psn), limit: xpsn_t'(start.psn)};
     end
   end
 
-  assign idle = !look_valid_q && !ahead_valid_q && state_q == S_IDLE && !out_valid_q;
+  assign idle = !look_valid_q && !ahead_valid_q && state_q == S_IDLE && !packet.valid;
 endmodule

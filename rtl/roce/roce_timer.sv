@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Clocks of all QPs in one table and one walker, which looks at a QP every 4 * QPS cycles and so sees an expiry late by at
+// Clocks of all QPs in one table and one walker, which looks at a QP every 5 * QPS cycles and so sees an expiry late by at
 // most that. It finds out by itself what a QP waits for:
 //   an acknowledgement  4.096 us * 2^(timeout + retries so far), the back-off limited to 2^BACKOFF_MAX (IBTA 9.7.6.1.3);
 //                       restarts with each progress and each rewind
 //   the peer            the time of its RNR NAK (IBTA table 45)
 //   nothing             `keepalive_cycles` since anything was sent, acknowledged or received; 0: no keep-alive
 // and starts the clock when the walker first sees the wait, so a time is never too short. `now` may jump ahead.
-// Stops when `expired` or `keepalive` stop. `settled`: every clock that should run has been started since `busy` was low last.
+// Stops when `expired` or `keepalive` stop. `settled`: the walker saw every QP since `busy` was high or `now` jumped, and found
+// no clock to start and none that is due: nothing happens before more time passes.
 module roce_timer
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -78,9 +79,10 @@ module roce_timer
     return '{base: c[0] ? 48'(3 * RNR_UNIT) : 48'(2 * RNR_UNIT), shift: 6'(c[5:1]) - 6'd1};
   endfunction
 
-  // ---- the walk: look, measure, compute, decide ----
-  enum logic [1:0] {
+  // ---- the walk ----
+  enum logic [2:0] {
     T_LOOK,
+    T_COMPARE,
     T_MEASURE,
     T_COMPUTE,
     T_DECIDE
@@ -92,6 +94,7 @@ module roce_timer
   xpsn_t              limit_q, next_q;
   sq_policy_t         policy_q;
   clock_t             clock_q;
+  logic               outstanding_q, kept_q;
   wait_e              waits_q;
   span_t              span_q;
   logic [47:0]        length_q;
@@ -107,14 +110,13 @@ module roce_timer
     waits = WAIT_NOTHING;
     if (progress_q.state == SQ_RTS) begin
       if (progress_q.rnr_wait) waits = WAIT_RNR;
-      else if (progress_q.una != limit_q) waits = policy_q.timeout != 0 ? WAIT_ACK : WAIT_NOTHING;
-      else if (progress_q.una == next_q && keepalive_cycles != 0) waits = WAIT_IDLE;
+      else if (outstanding_q) waits = policy_q.timeout != 0 ? WAIT_ACK : WAIT_NOTHING;
+      else if (kept_q) waits = WAIT_IDLE;
     end
   end
 
-  wire fresh = waits_q != clock_q.waits || progress_q.una != clock_q.una || progress_q.epoch != clock_q.epoch
-      || (waits_q == WAIT_IDLE && heard_q);
-  wire due = waits_q != WAIT_NOTHING && !fresh && now >= clock_q.deadline;
+  logic fresh_q, over_q;
+  wire  due = waits_q != WAIT_NOTHING && !fresh_q && over_q;
 
   assign expired.valid   = state_q == T_DECIDE && due && waits_q != WAIT_IDLE;
   assign expired.data    = sq_event_t'{
@@ -132,10 +134,12 @@ module roce_timer
     next.waits    = due ? WAIT_NOTHING : waits_q;  // what is still waited for then begins anew
     next.epoch    = progress_q.epoch;
     next.una      = progress_q.una;
-    next.deadline = fresh ? now + length_q : clock_q.deadline;
+    next.deadline = fresh_q ? now + length_q : clock_q.deadline;
   end
 
   logic [INDEX_W:0] calm_q;   // QPs in a row that had no news
+  logic [47:0]      now_q;
+  logic             jump_q;
   assign settled = calm_q[INDEX_W];
 
   always_ff @(posedge clk) begin
@@ -147,6 +151,10 @@ module roce_timer
       clock_q    <= clock_t'(clocks[at_q]);
       heard_q    <= active_q[at_q];
     end
+    if (state_q == T_COMPARE) begin
+      outstanding_q <= progress_q.una != limit_q;
+      kept_q        <= progress_q.una == next_q && keepalive_cycles != 0;
+    end
     if (state_q == T_MEASURE) begin
       waits_q <= waits;
       unique case (waits)
@@ -155,8 +163,15 @@ module roce_timer
         default:  span_q <= '{base: keepalive_cycles, shift: '0};
       endcase
     end
-    if (state_q == T_COMPUTE) length_q <= span_q.base << span_q.shift;
+    if (state_q == T_COMPUTE) begin
+      length_q <= span_q.base << span_q.shift;
+      over_q   <= now >= clock_q.deadline;
+      fresh_q  <= waits_q != clock_q.waits || progress_q.una != clock_q.una || progress_q.epoch != clock_q.epoch
+          || (waits_q == WAIT_IDLE && heard_q);
+    end
     if (decided) clocks[at_q] <= next;
+    now_q  <= now;
+    jump_q <= now - now_q > 48'd1;
 
     if (rst) begin
       state_q  <= T_LOOK;
@@ -165,18 +180,20 @@ module roce_timer
       calm_q   <= '0;
     end else begin
       unique case (state_q)
-        T_LOOK:    if (enable) state_q <= T_MEASURE;
+        T_LOOK:    if (enable) state_q <= T_COMPARE;
+        T_COMPARE: state_q <= T_MEASURE;
         T_MEASURE: state_q <= T_COMPUTE;
         T_COMPUTE: state_q <= T_DECIDE;
         T_DECIDE:
         if (decided) begin
           state_q <= T_LOOK;
-          at_q    <= at_q == INDEX_W'(QPS - 1) ? '0 : at_q + 1'b1;
+          at_q    <= at_q + 1'b1;
         end
+        default:   state_q <= T_LOOK;
       endcase
       if (state_q == T_LOOK && enable) active_q[at_q] <= 1'b0;
       if (activity) active_q[activity_index[INDEX_W-1:0]] <= 1'b1;
-      if (busy || activity || (decided && (due || (fresh && waits_q != WAIT_NOTHING)))) calm_q <= '0;
+      if (busy || jump_q || activity || (decided && (due || (fresh_q && waits_q != WAIT_NOTHING)))) calm_q <= '0;
       else if (decided && !settled) calm_q <= calm_q + 1'b1;
     end
   end
