@@ -33,16 +33,17 @@ package cm_pkg;
   localparam logic [7:0] CM_CLASS_VERSION = 8'd2;
   localparam logic [7:0] MAD_METHOD_SEND = 8'h03;
 
-  // Attributes of the class (IBTA 16.7.2).
-  typedef enum logic [15:0] {
-    CM_REQ  = 16'h0010,
-    CM_MRA  = 16'h0011,
-    CM_REJ  = 16'h0012,
-    CM_REP  = 16'h0013,
-    CM_RTU  = 16'h0014,
-    CM_DREQ = 16'h0015,
-    CM_DREP = 16'h0016
+  // Attributes of the class (IBTA 16.7.2): the lower 3 bits of an attribute id of 0x0010 to 0x0016.
+  typedef enum logic [2:0] {
+    CM_REQ  = 3'd0,
+    CM_MRA  = 3'd1,
+    CM_REJ  = 3'd2,
+    CM_REP  = 3'd3,
+    CM_RTU  = 3'd4,
+    CM_DREQ = 3'd5,
+    CM_DREP = 3'd6
   } cm_attr_e;
+  localparam logic [12:0] CM_ATTR_PREFIX = 13'h0002;
 
   // What a REJ or MRA is about (IBTA 12.6.6, 12.6.7).
   typedef enum logic [1:0] {
@@ -51,42 +52,42 @@ package cm_pkg;
     CM_MSG_OTHER = 2'd2
   } cm_msg_e;
 
-  // Why a connection is refused (IBTA 12.6.7.2; names of Linux enum ib_cm_rej_reason).
-  typedef enum logic [15:0] {
-    REJ_NONE                        = 16'd0,
-    REJ_NO_QP                       = 16'd1,
-    REJ_NO_EEC                      = 16'd2,
-    REJ_NO_RESOURCES                = 16'd3,
-    REJ_TIMEOUT                     = 16'd4,
-    REJ_UNSUPPORTED                 = 16'd5,
-    REJ_INVALID_COMM_ID             = 16'd6,
-    REJ_INVALID_COMM_INSTANCE       = 16'd7,
-    REJ_INVALID_SERVICE_ID          = 16'd8,
-    REJ_INVALID_TRANSPORT_TYPE      = 16'd9,
-    REJ_STALE_CONN                  = 16'd10,
-    REJ_RDC_NOT_EXIST               = 16'd11,
-    REJ_INVALID_GID                 = 16'd12,
-    REJ_INVALID_LID                 = 16'd13,
-    REJ_INVALID_SL                  = 16'd14,
-    REJ_INVALID_TRAFFIC_CLASS       = 16'd15,
-    REJ_INVALID_HOP_LIMIT           = 16'd16,
-    REJ_INVALID_PACKET_RATE         = 16'd17,
-    REJ_INVALID_ALT_GID             = 16'd18,
-    REJ_INVALID_ALT_LID             = 16'd19,
-    REJ_INVALID_ALT_SL              = 16'd20,
-    REJ_INVALID_ALT_TRAFFIC_CLASS   = 16'd21,
-    REJ_INVALID_ALT_HOP_LIMIT       = 16'd22,
-    REJ_INVALID_ALT_PACKET_RATE     = 16'd23,
-    REJ_PORT_CM_REDIRECT            = 16'd24,
-    REJ_PORT_REDIRECT               = 16'd25,
-    REJ_INVALID_MTU                 = 16'd26,
-    REJ_INSUFFICIENT_RESP_RESOURCES = 16'd27,
-    REJ_CONSUMER_DEFINED            = 16'd28,
-    REJ_INVALID_RNR_RETRY           = 16'd29,
-    REJ_DUPLICATE_LOCAL_COMM_ID     = 16'd30,
-    REJ_INVALID_CLASS_VERSION       = 16'd31,
-    REJ_INVALID_FLOW_LABEL          = 16'd32,
-    REJ_INVALID_ALT_FLOW_LABEL      = 16'd33
+  // Why a connection is refused (IBTA 12.6.7.2; names of Linux enum ib_cm_rej_reason). 16 bits on the wire.
+  typedef enum logic [7:0] {
+    REJ_NONE                        = 8'd0,
+    REJ_NO_QP                       = 8'd1,
+    REJ_NO_EEC                      = 8'd2,
+    REJ_NO_RESOURCES                = 8'd3,
+    REJ_TIMEOUT                     = 8'd4,
+    REJ_UNSUPPORTED                 = 8'd5,
+    REJ_INVALID_COMM_ID             = 8'd6,
+    REJ_INVALID_COMM_INSTANCE       = 8'd7,
+    REJ_INVALID_SERVICE_ID          = 8'd8,
+    REJ_INVALID_TRANSPORT_TYPE      = 8'd9,
+    REJ_STALE_CONN                  = 8'd10,
+    REJ_RDC_NOT_EXIST               = 8'd11,
+    REJ_INVALID_GID                 = 8'd12,
+    REJ_INVALID_LID                 = 8'd13,
+    REJ_INVALID_SL                  = 8'd14,
+    REJ_INVALID_TRAFFIC_CLASS       = 8'd15,
+    REJ_INVALID_HOP_LIMIT           = 8'd16,
+    REJ_INVALID_PACKET_RATE         = 8'd17,
+    REJ_INVALID_ALT_GID             = 8'd18,
+    REJ_INVALID_ALT_LID             = 8'd19,
+    REJ_INVALID_ALT_SL              = 8'd20,
+    REJ_INVALID_ALT_TRAFFIC_CLASS   = 8'd21,
+    REJ_INVALID_ALT_HOP_LIMIT       = 8'd22,
+    REJ_INVALID_ALT_PACKET_RATE     = 8'd23,
+    REJ_PORT_CM_REDIRECT            = 8'd24,
+    REJ_PORT_REDIRECT               = 8'd25,
+    REJ_INVALID_MTU                 = 8'd26,
+    REJ_INSUFFICIENT_RESP_RESOURCES = 8'd27,
+    REJ_CONSUMER_DEFINED            = 8'd28,
+    REJ_INVALID_RNR_RETRY           = 8'd29,
+    REJ_DUPLICATE_LOCAL_COMM_ID     = 8'd30,
+    REJ_INVALID_CLASS_VERSION       = 8'd31,
+    REJ_INVALID_FLOW_LABEL          = 8'd32,
+    REJ_INVALID_ALT_FLOW_LABEL      = 8'd33
   } rej_reason_e;
 
   // Transport service types (IBTA 12.6.5).
@@ -176,6 +177,7 @@ package cm_pkg;
     logic [5:0]  reserved0;
     logic [6:0]  reject_info_length;
     logic        reserved1;
+    logic [7:0]  reason_high;      // of vendors' own reasons
     rej_reason_e reason;
   } cm_rej_t;
 

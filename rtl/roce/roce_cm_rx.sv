@@ -51,6 +51,37 @@ module roce_cm_rx
   logic [BEAT_W-1:0] beat_q;
   logic [BEATS-1:0][DATA_W-1:0] words_q;
 
+  // ---- what it says ----
+  cm_mad_t mad;
+  cm_req_t req;
+  cm_mra_t mra;
+  cm_dreq_t dreq;
+  for (genvar i = 0; i < MAD_BYTES; i++) begin : g_network_order
+    assign mad[(MAD_BYTES-1-i)*8+:8] = words_q[i*8/DATA_W][i*8%DATA_W+:8];
+  end
+  assign req  = cm_req_t'(mad.data);
+  assign mra  = mad.data[$bits(mad.data)-1 -: $bits(cm_mra_t)];
+  assign dreq = mad.data[$bits(mad.data)-1 -: $bits(cm_dreq_t)];
+
+  wire mad_good = mad.hdr.base_version == MAD_BASE_VERSION && mad.hdr.mgmt_class == MAD_CLASS_CM
+      && mad.hdr.class_version == CM_CLASS_VERSION && mad.hdr.method == MAD_METHOD_SEND
+      && mad.hdr.attr_id inside {{CM_ATTR_PREFIX, CM_REQ}, {CM_ATTR_PREFIX, CM_MRA}, {CM_ATTR_PREFIX, CM_REJ},
+          {CM_ATTR_PREFIX, CM_REP}, {CM_ATTR_PREFIX, CM_RTU}, {CM_ATTR_PREFIX, CM_DREQ}, {CM_ATTR_PREFIX, CM_DREP}};
+  wire cm_attr_e attr = cm_attr_e'(mad.hdr.attr_id[2:0]);
+
+  ip_service_id_t service_id;
+  assign service_id = '{prefix: '0, port_space: RDMA_PS_TCP, port: port};
+
+  rej_reason_e refusal, refusal_q;
+  always_comb begin
+    if (req.service_id != service_id) refusal = REJ_INVALID_SERVICE_ID;
+    else if (req.transport_service_type != TRANSPORT_RC) refusal = REJ_INVALID_TRANSPORT_TYPE;
+    else if (req.cma.cma_version != 0 || req.cma.ip_version != 4) refusal = REJ_UNSUPPORTED;
+    else if (req.path_packet_payload_mtu == 0 || req.path_packet_payload_mtu > 4'(max_mtu)) refusal = REJ_INVALID_MTU;
+    else refusal = REJ_NONE;
+  end
+
+  // ---- the course of a datagram ----
   assign frame.ready    = state_q == S_FRAME;
   assign payload.tready = state_q == S_PAYLOAD;
 
@@ -83,42 +114,14 @@ module roce_cm_rx
     if (rst) state_q <= S_FRAME;
   end
 
-  // ---- what it says ----
-  cm_mad_t mad;
-  cm_req_t req;
-  cm_mra_t mra;
-  cm_dreq_t dreq;
-  for (genvar i = 0; i < MAD_BYTES; i++) begin : g_network_order
-    assign mad[(MAD_BYTES-1-i)*8+:8] = words_q[i*8/DATA_W][i*8%DATA_W+:8];
-  end
-  assign req  = cm_req_t'(mad.data);
-  assign mra  = mad.data[$bits(mad.data)-1 -: $bits(cm_mra_t)];
-  assign dreq = mad.data[$bits(mad.data)-1 -: $bits(cm_dreq_t)];
-
-  wire mad_good = mad.hdr.base_version == MAD_BASE_VERSION && mad.hdr.mgmt_class == MAD_CLASS_CM
-      && mad.hdr.class_version == CM_CLASS_VERSION && mad.hdr.method == MAD_METHOD_SEND
-      && mad.hdr.attr_id inside {CM_REQ, CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP};
-
-  ip_service_id_t service_id;
-  assign service_id = '{prefix: '0, port_space: RDMA_PS_TCP, port: port};
-
-  rej_reason_e refusal, refusal_q;
-  always_comb begin
-    if (req.service_id != service_id) refusal = REJ_INVALID_SERVICE_ID;
-    else if (req.transport_service_type != TRANSPORT_RC) refusal = REJ_INVALID_TRANSPORT_TYPE;
-    else if (req.cma.cma_version != 0 || req.cma.ip_version != 4) refusal = REJ_UNSUPPORTED;
-    else if (req.path_packet_payload_mtu == 0 || req.path_packet_payload_mtu > 4'(max_mtu)) refusal = REJ_INVALID_MTU;
-    else refusal = REJ_NONE;
-  end
-
   stream_if #(.T(cm_msg_t)) decoded ();
   always_comb begin
-    decoded.data.attr                = cm_attr_e'(mad.hdr.attr_id);
+    decoded.data.attr                = attr;
     decoded.data.ip                  = ip_q;
     decoded.data.tid                 = mad.hdr.tid;
     decoded.data.ids                 = dreq.ids;
-    decoded.data.qpn                 = (mad.hdr.attr_id == CM_DREQ) ? dreq.remote_qpn : req.local_qpn;
-    decoded.data.timeout             = cm_timeout((mad.hdr.attr_id == CM_MRA) ? mra.service_timeout : req.local_cm_response_timeout);
+    decoded.data.qpn                 = (attr == CM_DREQ) ? dreq.remote_qpn : req.local_qpn;
+    decoded.data.timeout             = cm_timeout((attr == CM_MRA) ? mra.service_timeout : req.local_cm_response_timeout);
     decoded.data.refusal             = refusal_q;
     decoded.data.starting_psn        = req.starting_psn;
     decoded.data.path_mtu            = mtu_code_t'(req.path_packet_payload_mtu);

@@ -96,7 +96,7 @@ module roce_cm_tx
     mad.hdr.class_version = CM_CLASS_VERSION;
     mad.hdr.method = MAD_METHOD_SEND;
     mad.hdr.tid = conn.tid;
-    mad.hdr.attr_id = msg.data.attr;
+    mad.hdr.attr_id = {CM_ATTR_PREFIX, msg.data.attr};
     unique case (msg.data.attr)
       CM_REP:  mad.data = rep;
       CM_REJ:  mad.data = {rej, (TX_DATA_BYTES*8 - $bits(cm_rej_t))'(0)};

@@ -837,4 +837,4 @@ PORTS_AT = {
 @pytest.mark.parametrize("width", [64, 128, 256, 512])
 def test_roce_cm(width: int) -> None:
     run("roce_cm", __file__, params={"DATA_W": width, "QPS": QPS}, ports=PORTS_AT[width],
-        testcase=None if width in (64, 512) else "linux_session")  # fmt: skip
+        testcase=None if width in (64, 512) else "linux_session/stall=0.5")  # fmt: skip
