@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region
+from nacelle_tb.peer import ACKNOWLEDGE, INPUT, OUTPUT, Peer, Region
 from nacelle_tb.session import Network, SimDevice, configure
 from result import Result
 
@@ -70,9 +70,8 @@ def receive_stalls(size: int) -> int:
     before = device.stats.rx_stall_beats
     region = peer.regions[0]
     net.send([f for i in range(200) for f in peer.write_message(region.device_addr + i * size, region.device_rkey, bytes(size))])
-    for _ in range(50):
-        net.step(1000)
-    assert net.caller(peer).acked == peer.send_psn - 1 & 0xFFFFFF, "not everything was acknowledged"
+    last = peer.send_psn - 1 & 0xFFFFFF
+    net.wait(peer, lambda p: p.opcode == ACKNOWLEDGE and p.psn == last, "last acknowledgement")
     stalls = device.stats.rx_stall_beats - before
     device.close()
     return stalls

@@ -2,18 +2,16 @@
 
 // The RoCEv2 engine: reliable connections between remote peers and device memory, made by the connection manager.
 //
-//   frame ─ roce_rx ┬ QP1 ── roce_cm ─────────────────────────────── tx[0]
-//                   └ RC ─── roce_responder ┬ ack_tx ─ roce_requester ─ tx[1]
-//                                           └ ack_rx ─┘
+//   frame ─ roce_receive ┬ QP1 ── roce_cm ─────────── tx[0]
+//                        └ acks ─ roce_requester ─── tx[1]
 //
-// Its users post work requests on `wqe` (WR_RECV goes to the responder, the rest to the requester) and take completions from
+// Its users post work requests on `wqe` (WR_RECV goes to the receive side, the rest to the requester) and take completions from
 // `cqe`; they learn of connections from `conn`, and make memory regions with `mr_cmd`. Both sides of a QP get every command of
 // the connection manager; a command is answered when both have answered. Frames in and out take one beat a cycle.
 module roce_engine
   import packet_pkg::*;
   import memory_pkg::*;
   import roce_pkg::*;
-  import roce_rx_pkg::*;
 #(
     parameter int unsigned     DATA_W   = 512,
     parameter int unsigned     ID_W     = 4,
@@ -57,86 +55,58 @@ module roce_engine
   localparam mtu_code_t MAX_MTU = 3'd5;            // 4096 bytes
   localparam logic [4:0] MIN_RNR_TIMER = 5'd12;    // 0.64 ms
 
+  stream_if #(.T(rdma_wqe_t)) work[2] ();          // receives, sends
+  stream_if #(.T(rdma_cqe_t)) completion[2] ();
+  stream_if #(.T(qp_cmd_t)) qp_cmd ();
+  stream_if #(.T(logic)) qp_done ();
+  stream_if #(.T(qp_cmd_t)) side_cmd[2] ();        // both sides: receive, transmit
+  stream_if #(.T(logic)) side_done[2] ();
+  stream_if #(.T(qp_event_t)) qp_event ();
+  stream_if #(.T(qp_event_t)) side_event[2] ();
+  roce_rx_events_t receive_events, requester_rx_events;
+  logic receive_idle, cm_idle, requester_idle, write_idle, read_idle;
+
   // ---- receive ----
 
   stream_if #(.T(frame_rx_t)) cm_frame ();
   axis_if #(.DATA_W(DATA_W)) cm_payload ();
-  stream_if #(.T(rc_packet_t)) packet ();
-  axis_if #(.DATA_W(DATA_W)) packet_payload ();
-  roce_rx_events_t parse_events, responder_events, requester_rx_events;
-  logic rx_idle, responder_idle, mr_idle, cm_idle, requester_idle, write_idle, read_idle;
-
-  roce_rx #(
-      .DATA_W(DATA_W)
-  ) receive (
-      .clk,
-      .rst,
-      .frame,
-      .payload,
-      .cm(cm_frame),
-      .cm_payload,
-      .packet,
-      .packet_payload,
-      .events(parse_events),
-      .idle(rx_idle)
-  );
-
   stream_if #(.T(ack_tx_t)) ack_tx ();
   stream_if #(.T(ack_rx_t)) ack_rx ();
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   axis_if #(.DATA_W(DATA_W)) write_data ();
   stream_if #(.T(dma_done_t)) write_done ();
-  stream_if #(.T(rdma_wqe_t)) work[2] ();          // receives, sends
-  stream_if #(.T(rdma_cqe_t)) completion[2] ();
-  stream_if #(.T(qp_cmd_t)) qp_cmd ();
-  stream_if #(.T(logic)) qp_done ();
-  stream_if #(.T(qp_cmd_t)) side_cmd[2] ();
-  stream_if #(.T(logic)) side_done[2] ();
-  stream_if #(.T(qp_event_t)) qp_event ();
-  stream_if #(.T(qp_event_t)) side_event[2] ();
-  mr_query_t query;
-  logic granted;
   logic active;
   qpn_t active_qpn;
 
-  roce_responder #(
+  roce_receive #(
       .DATA_W  (DATA_W),
       .QPS     (QPS),
-      .RQ_DEPTH(RQ_DEPTH)
-  ) responder (
+      .RQ_DEPTH(RQ_DEPTH),
+      .MRS     (MRS)
+  ) receive (
       .clk,
       .rst,
-      .packet,
-      .payload(packet_payload),
+      .seed({~seed, seed}),
+      .frame,
+      .payload,
+      .cm(cm_frame),
+      .cm_payload,
       .ack_tx,
       .ack_rx,
       .write(write_cmd),
       .data(write_data),
       .done(write_done),
-      .query,
-      .granted,
       .post(work[0]),
       .completion(completion[0]),
-      .cmd(side_cmd[0]),
-      .answer(side_done[0]),
+      .qp_cmd(side_cmd[0]),
+      .qp_answer(side_done[0]),
       .qp_event(side_event[0]),
+      .mr_cmd,
+      .mr_rsp,
       .active,
       .active_qpn,
-      .events(responder_events),
-      .idle(responder_idle)
-  );
-
-  roce_mr #(
-      .MRS(MRS)
-  ) regions (
-      .clk,
-      .rst,
-      .seed({~seed, seed}),
-      .cmd(mr_cmd),
-      .rsp(mr_rsp),
-      .query,
-      .granted,
-      .idle(mr_idle)
+      .events(receive_events),
+      .idle(receive_idle)
   );
 
   axi_dma_write #(
@@ -277,7 +247,7 @@ module roce_engine
       .out(cqe)
   );
 
-  assign rx_events = parse_events | responder_events | requester_rx_events;
-  assign idle = rx_idle && responder_idle && mr_idle && cm_idle && requester_idle && write_idle && read_idle && !cqe.valid
+  assign rx_events = receive_events | requester_rx_events;
+  assign idle = receive_idle && cm_idle && requester_idle && write_idle && read_idle && !cqe.valid
       && !wqe.valid && !qp_cmd.valid && !qp_event.valid;
 endmodule

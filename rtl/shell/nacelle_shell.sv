@@ -167,6 +167,7 @@ module nacelle_shell
   stream_if #(.T(job_t)) job[SOCKETS] ();
   stream_if #(.T(done_t)) done[SOCKETS] ();
   window_t [SOCKETS-1:0] window;
+  function_range_t [SOCKETS-1:0] functions;
   logic [SOCKETS-1:0] socket_idle;
 
   rpc_engine #(
@@ -201,17 +202,17 @@ module nacelle_shell
     socket #(
         .DATA_W(DATA_W),
         .ID_W  (MASTER_ID_W),
-        .KERNEL(KERNELS[i])
+        .KERNEL(i == 0 ? "increment" : "matmul")
     ) socket (
         .clk,
         .rst(plane_rst_q),
-        .now(now_q),
-        .kernel_timeout_cycles,
-        .ctrl(socket_bus[i]),
+        .kernel_timeout_cycles(32'(kernel_timeout_cycles)),
         .job(job[i]),
         .window(window[i]),
         .done(done[i]),
         .mem(master[3+i]),
+        .ctrl(socket_bus[i]),
+        .functions(functions[i]),
         .idle(socket_idle[i])
     );
   end

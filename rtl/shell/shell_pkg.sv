@@ -20,6 +20,7 @@ package shell_pkg;
 
   // Compute: which kernel is in which socket, and its functions
   localparam int unsigned SOCKETS = 2;
+  localparam function_range_t [SOCKETS-1:0] FUNCTIONS = {14'd16 << 7 | 14'd16, 14'd1 << 7 | 14'd3};
   localparam int unsigned MAX_REGIONS = 32;               // a connection
 
   // Memory: messages of the RPC engine first, regions behind
