@@ -77,10 +77,12 @@ package compute_pkg;
     return name;
   endfunction
 
-  // The identity has this function.
-  function automatic logic kernel_has(kernel_identity_t identity, function_code_t code);
+  // The code is one of the first `functions` in the list.
+  function automatic logic kernel_has(
+      function_code_t [KERNEL_FUNCTIONS_MAX-1:0] list, logic [3:0] functions, function_code_t code
+  );
     for (int unsigned i = 0; i < KERNEL_FUNCTIONS_MAX; i++) begin
-      if (4'(i) < identity.functions && identity.function_code[i] == code) return 1'b1;
+      if (4'(i) < functions && list[i] == code) return 1'b1;
     end
     return 1'b0;
   endfunction

@@ -51,7 +51,7 @@ module socket
   axil_if kernel_ctrl ();
 
   // ---- jobs ----
-  assign known = kernel_has(identity, job.data.function_code);
+  assign known = kernel_has(identity.function_code, identity.functions, job.data.function_code);
   assign start = state_q == IDLE && job.valid;
 
   assign kernel_job.valid = job.valid && !last_seen_q && state_q == RUN;   // a kernel may act on what it sees

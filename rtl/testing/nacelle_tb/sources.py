@@ -20,6 +20,7 @@ _PACKAGES = [
     "roce/cm_pkg.sv",
     "roce/roce_requester_pkg.sv",
     "compute/compute_pkg.sv",
+    "compute/kernels/matmul_pkg.sv",
     "compute/rpc/rpc_pkg.sv",
     "shell/shell_pkg.sv",
 ]
