@@ -8,6 +8,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import cocotb
+from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.roce import Frame, op
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
@@ -27,7 +28,7 @@ def ip(text: str) -> int:
 class Bench:
     """Everything around the receive side: memory that writes and confirms, and one stream a port."""
 
-    def __init__(self, dut, stall: float = 0.0) -> None:
+    def __init__(self, dut: SimHandleBase, stall: float = 0.0) -> None:
         self.dut = dut
         dut.seed.value = random.getrandbits(64)
         self.frame = StreamSource(dut, "frame", "packet_pkg::frame_rx_t", stall)

@@ -68,7 +68,8 @@ class Model:
     def __init__(self, qps: int) -> None:
         self.numbers = range(2, 2 + qps)
         self.forms = _forms()
-        self.responses = {op(f"RC_RDMA_READ_RESPONSE_{f}") for f in ("FIRST", "MIDDLE", "LAST", "ONLY")} | {op("RC_ATOMIC_ACKNOWLEDGE")}
+        self.responses = {op(f"RC_RDMA_READ_RESPONSE_{form}") for form in ("FIRST", "MIDDLE", "LAST", "ONLY")}
+        self.responses.add(op("RC_ATOMIC_ACKNOWLEDGE"))
         self.qps: dict[int, Qp] = {}
         self.regions: dict[int, Region] = {}
         self.memory: dict[int, int] = {}
