@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device that runs as a user runs it, on a wire of its own, and the `nacelle` command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NACELLE = ROOT / "host" / "target" / "debug" / "nacelle"
+ADDRESS = "10.77.0.2"
+
+
+class Wire:
+    """A virtual wire in a folder with a short name (socket paths are limited), and what runs on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "NACELLE_WIRE": str(folder / "wire"), "NO_COLOR": "1"}
+        self.children: list[subprocess.Popen[str]] = []
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts a `nacelle` command in the background."""
+        child = subprocess.Popen(
+            [str(NACELLE), *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.children.append(child)
+        return child
+
+    def run(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """Runs a `nacelle` command."""
+        return subprocess.run(
+            [str(NACELLE), *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        """What a command prints with --json."""
+        result = self.run("--json", *arguments)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    def device(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts a device and waits until it answers."""
+        child = self.start("device", "--ip", f"{ADDRESS}/16", *arguments)
+        for _ in range(200):
+            if child.poll() is not None:
+                pytest.fail(f"the device ended: {child.communicate()[0]}")
+            if any(entry["alive"] for entry in self.json("ls")):
+                return child
+            time.sleep(0.1)
+        pytest.fail("the device does not answer")
+
+    def counters(self) -> dict[str, int]:
+        """The device's counters."""
+        return self.json("stats", ADDRESS)["counters"]
+
+    def close(self) -> None:
+        """Ends everything on the wire."""
+        for child in self.children:
+            child.terminate()
+        for child in self.children:
+            try:
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                child.kill()
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    """An empty wire."""
+    with tempfile.TemporaryDirectory(prefix="nw", dir="/tmp") as folder:
+        wire = Wire(Path(folder))
+        yield wire
+        wire.close()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated RTL device called by the real client, over real frames: clean, over a bad wire, by many, by those who vanish."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ADDRESS, ROOT, Wire
+
+
+def matrices(folder: Path, m: int, k: int, n: int, dtype: type, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """a.npy and b.npy."""
+    rng = np.random.default_rng(seed)
+    a, b = ((rng.standard_normal(shape) * 100).astype(dtype) for shape in ((m, k), (k, n)))
+    np.save(folder / "a.npy", a)
+    np.save(folder / "b.npy", b)
+    return a, b
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """In the order of the device: k ascending, each product and each sum rounded."""
+    c = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+    for k in range(a.shape[1]):
+        c = c + a[:, k : k + 1] * b[k : k + 1, :]
+    return c
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (40, 50, 30), (65, 3, 17)])
+def test_matmul_of_the_users_files(wire: Wire, shape: tuple[int, int, int], dtype: type) -> None:
+    wire.device()
+    a, b = matrices(wire.folder, *shape, dtype)
+    result = wire.run("run", "matmul", "--device", ADDRESS, "a.npy", "b.npy", "-o", "c.npy", "--check")
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_array_equal(np.load(wire.folder / "c.npy"), product(a, b))
+
+
+@pytest.mark.parametrize("loss", [0, 1, 5])
+def test_loss(wire: Wire, loss: int) -> None:
+    """Every byte arrives whatever is lost, both ways."""
+    wire.device("--loss", str(loss), "--dup", str(loss / 2), "--reorder", str(loss / 2), "--corrupt", str(loss / 2), "--seed", "7")
+    data = os.urandom(100_000)
+    (wire.folder / "in").write_bytes(data)
+    result = wire.run("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--ack-timeout", "200")
+    assert result.returncode == 0, result.stderr
+    assert (wire.folder / "out").read_bytes() == bytes(byte + 1 & 0xFF for byte in data)
+    if loss:
+        counters = wire.counters()
+        assert counters["packet_drop_icrc"] > 0 or counters["roce_rx_out_of_sequence"] > 0, (
+            "nothing was lost: the test tests nothing"
+        )
+
+
+def test_eight_clients_at_once(wire: Wire) -> None:
+    wire.device()
+    clients = []
+    for index in range(8):
+        data = os.urandom(20_000 + 100 * index)
+        (wire.folder / f"in{index}").write_bytes(data)
+        clients.append((data, wire.start("run", "increment", "--device", ADDRESS, f"in{index}", "-o", f"out{index}")))
+    for index, (data, client) in enumerate(clients):
+        output, _ = client.communicate(timeout=120)
+        assert client.returncode == 0, output
+        assert (wire.folder / f"out{index}").read_bytes() == bytes(byte + 1 & 0xFF for byte in data)
+
+
+def test_a_client_that_vanishes_frees_what_it_held(wire: Wire) -> None:
+    """Killed in mid-transfer, again and again, more often than there are connections; the device serves the next one."""
+    wire.device()
+    (wire.folder / "in").write_bytes(bytes(50_000_000))
+    for _ in range(3):
+        client = wire.start("run", "increment", "--device", ADDRESS, "in", "-o", "out")
+        time.sleep(0.7)
+        assert client.poll() is None, "it must be at work when it is killed"
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+    (wire.folder / "small").write_bytes(b"abc")
+    result = wire.run("run", "increment", "--device", ADDRESS, "small", "-o", "out")
+    assert result.returncode == 0, result.stderr
+    assert (wire.folder / "out").read_bytes() == b"bcd"
+
+
+def test_a_device_that_vanishes_is_an_error_within_the_deadline(wire: Wire) -> None:
+    device = wire.device("--line-rate", "10")
+    (wire.folder / "in").write_bytes(bytes(3_000_000))
+    client = wire.start("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--timeout", "5", "--ack-timeout", "100")
+    time.sleep(2)
+    device.kill()
+    output, _ = client.communicate(timeout=60)
+    assert client.returncode in (3, 5), output
+    assert "try:" in output
+    assert not (wire.folder / "out").exists()
+
+
+def test_bad_input_is_refused_with_a_reason(wire: Wire) -> None:
+    wire.device()
+    matrices(wire.folder, 4, 5, 6, np.float32)
+    np.save(wire.folder / "c64.npy", np.zeros((4, 5)))
+    np.save(wire.folder / "int.npy", np.zeros((5, 6), np.int32))
+    np.save(wire.folder / "flat.npy", np.zeros(5, np.float32))
+    (wire.folder / "text.npy").write_text("not a matrix")
+
+    def refused(code: int, *arguments: str) -> str:
+        result = wire.run(*arguments)
+        assert result.returncode == code, f"{arguments}: {result.returncode}: {result.stdout}{result.stderr}"
+        assert "try:" in result.stderr, result.stderr
+        return result.stderr
+
+    run = ("run", "matmul", "--device", ADDRESS)
+    assert "b.npy" in refused(2, *run, "b.npy", "b.npy", "-o", "c.npy")
+    assert "c64.npy" in refused(2, *run, "c64.npy", "b.npy", "-o", "c.npy")
+    refused(2, *run, "a.npy", "int.npy", "-o", "c.npy")
+    assert "flat.npy" in refused(2, *run, "flat.npy", "b.npy", "-o", "c.npy")
+    assert "text.npy" in refused(2, *run, "text.npy", "b.npy", "-o", "c.npy")
+    assert "none.npy" in refused(2, *run, "none.npy", "b.npy", "-o", "c.npy")
+    assert "10.77.0.77" in refused(3, "run", "matmul", "--device", "10.77.0.77", "a.npy", "b.npy", "-o", "c.npy", "--timeout", "3")
+    refused(4, *run, "a.npy", "b.npy", "-o", "c.npy", "--port", "999", "--timeout", "3")
+    assert not (wire.folder / "c.npy").exists()
+    assert wire.run(*run, "a.npy", "b.npy", "-o", "c.npy").returncode == 0
+
+
+def test_regions_too_large_for_the_device(wire: Wire) -> None:
+    wire.device()
+    with (wire.folder / "huge").open("wb") as file:
+        file.truncate(1_200_000_000)
+    result = wire.run("run", "increment", "--device", ADDRESS, "huge", "-o", "out")
+    assert result.returncode in (4, 6), result.stderr
+    assert "try:" in result.stderr
+
+
+def test_the_report_adds_up_and_the_capture_opens(wire: Wire) -> None:
+    wire.device("--capture", "wire.pcapng")
+    matrices(wire.folder, 16, 16, 16, np.float32)
+    report = wire.json("run", "matmul", "--device", ADDRESS, "a.npy", "b.npy", "-o", "c.npy", "--report")
+    assert report, "a report"
+    wire.run("stop", ADDRESS)
+    time.sleep(0.5)
+    if not shutil.which("tshark"):
+        pytest.fail("tshark is missing: run `make setup-test`")
+    listed = subprocess.run(
+        ["tshark", "-r", str(wire.folder / "wire.pcapng"), "-T", "fields", "-e", "frame.protocols", "-e", "infiniband.bth.opcode"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    opcodes = [int(line.split("\t")[1]) for line in listed.splitlines() if "infiniband" in line]
+    assert opcodes.count(100) >= 5, "REQ, REP, RTU, DREQ, DREP"
+    assert 11 in opcodes, "RDMA WRITE with immediate"
+    assert 17 in opcodes, "acknowledgements"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun")
+def test_the_kernels_ping_reaches_the_device_by_tap(wire: Wire) -> None:
+    name = f"nac{os.getpid() % 10000}"
+    wire.device("--tap", name)
+    subprocess.run(["ip", "address", "add", "10.77.9.9/16", "dev", name], check=True)
+    subprocess.run(["ip", "link", "set", name, "up"], check=True)
+    result = subprocess.run(["ping", "-c", "3", "-W", "2", "-i", "0.3", "-s", "1000", ADDRESS], capture_output=True, text=True)
+    assert " 0% packet loss" in result.stdout, result.stdout + result.stderr
+
+
+def test_an_idle_device_costs_next_to_nothing(wire: Wire) -> None:
+    device = wire.device()
+    time.sleep(0.5)
+
+    def cpu_seconds() -> float:
+        fields = Path(f"/proc/{device.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before, cycles = cpu_seconds(), wire.json("stats", ADDRESS)["cycles"]
+    time.sleep(3)
+    assert wire.json("stats", ADDRESS)["cycles"] - cycles > 100_000_000, "device time passes while it is idle"
+    assert cpu_seconds() - before < 0.3, "an idle device uses the processor"
+
+
+def test_demo_ends_with_a_command_that_works(wire: Wire) -> None:
+    result = wire.run("demo", "--dir", str(wire.folder / "demo"), "--library", str(ROOT / "build/sim/libnacelle_sim_512.so"))
+    assert result.returncode == 0, result.stderr
+    text = result.stdout + result.stderr
+    command = next(line.strip() for line in text.splitlines() if "run matmul --device" in line)
+    assert "-o" in command, text
+    matrices(wire.folder, 8, 9, 10, np.float32)
+    address = command.split("--device")[1].split()[0]
+    again = wire.run("run", "matmul", "--device", address, "a.npy", "b.npy", "-o", "c.npy", "--check")
+    assert again.returncode == 0, again.stderr
+    assert wire.run("stop", address).returncode == 0
