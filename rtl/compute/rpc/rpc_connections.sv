@@ -139,11 +139,12 @@ module rpc_connections
   // ---- what it means ----
   arrival_t arrival;
   assign arrival = event_q.arrival;
-  wire start = arrival.imm_data[7] && arrival.imm_data[6:0] != '0;
 
-  // Which socket has the function: found while the connection is read.
+  // What the immediate says, and which socket has the function: found while the connection is read.
   logic [3:0] socket, socket_q;
   logic       known, known_q;
+  logic       start_q;   // it is a start
+  logic       nothing_q; // it is 0
   always_comb begin
     socket = '0;
     known  = 1'b0;
@@ -157,15 +158,18 @@ module rpc_connections
 
   wire applying = state_q == APPLY;
   wire arrived = applying && event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
-  wire no_start = arrived && arrival.immediate && !start;
+  wire no_start = arrived && arrival.immediate && !start_q;
   // A start in the middle of a call, unless a message waits before it; or before there are regions.
-  wire out_of_turn = arrived && arrival.immediate && start
+  wire out_of_turn = arrived && arrival.immediate && start_q
                    && (connection_q.phase == CALL && connection_q.waiting == '0 || connection_q.phase == FREE && !connection_q.granted);
-  wire take_start = arrived && arrival.immediate && start && connection_q.phase == FREE && connection_q.granted;
+  wire take_start = arrived && arrival.immediate && start_q && connection_q.phase == FREE && connection_q.granted;
   wire take_message = arrived && !arrival.immediate && connection_q.phase == FREE;
   wire park = arrived && !no_start && !out_of_turn && !take_start && !take_message;
   wire over = event_q.kind == SET_UP && !event_q.setup.close || event_q.kind == CALL_DONE;  // a thing was done
-  wire free_now = applying && !now.open && now.phase == FREE && (event_q.kind == CLOSED || over);
+  // The connection is closed and at rest: what it holds can go.
+  wire free_now = applying && (event_q.kind == CLOSED && connection_q.phase inside {FREE, ANSWERED} || over && !connection_q.open);
+  wire fail = applying && connection_q.open && !connection_q.failed
+            && (event_q.kind == FAILED || event_q.kind == SET_UP && event_q.setup.failed);
 
   always_comb begin
     now = connection_q;
@@ -222,11 +226,13 @@ module rpc_connections
   end
 
   always_ff @(posedge clk) begin
-    state_q  <= state_d;
-    event_q  <= event_d;
-    socket_q <= socket;
-    known_q  <= known;
-    clear_q  <= clear_q + 1'b1;
+    state_q   <= state_d;
+    event_q   <= event_d;
+    socket_q  <= socket;
+    known_q   <= known;
+    start_q   <= arrival.imm_data[7] && arrival.imm_data[6:0] != '0;
+    nothing_q <= arrival.imm_data == '0;
+    clear_q   <= clear_q + 1'b1;
     if (state_q == READ) connection_q <= states[index_t'(event_q.slot)];
     if (applying) connection_q <= now;
     if (rst) begin
@@ -263,11 +269,11 @@ module rpc_connections
   assign refusal.data  = '{slot: event_q.slot, code: RESULT_UNKNOWN_FUNCTION};
   assign repost.valid  = no_start || out_of_turn || take_start || applying && event_q.kind == OPENED || state_q == OPEN_2;
   assign repost.data   = '{slot: event_q.slot, buffer: event_q.kind == OPENED ? state_q == OPEN_2 : arrival.buffer};
-  assign close.valid   = applying && now.open && now.failed && !connection_q.failed;
+  assign close.valid   = fail;
   assign close.data    = slot_qpn(event_q.slot);
   assign started       = call.valid;
-  assign aborted       = no_start && arrival.imm_data == '0;
-  assign ignored       = no_start && arrival.imm_data != '0 || out_of_turn;
+  assign aborted       = no_start && nothing_q;
+  assign ignored       = no_start && !nothing_q || out_of_turn;
 
   assign conn_done.valid = conn_done_q;
   assign conn_done.data  = 1'b1;

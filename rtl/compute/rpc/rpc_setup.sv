@@ -125,7 +125,8 @@ module rpc_setup
   wire length_ok = job_q.length >= 32'(HEAD_BYTES + REQUEST_BYTES) && job_q.length <= 32'(MESSAGE_BYTES);
   wire aar = head_q.msg_type == MRSP_AAR;
   wire count_ok = head_q.count != '0 && head_q.count <= 8'(MAX_REGIONS);
-  wire lengths_agree = job_q.length == 32'(HEAD_BYTES) + 32'(head_q.count) * 32'(REQUEST_BYTES);
+  // 24 bytes a region, and no multiplier for it.
+  wire lengths_agree = job_q.length == 32'(HEAD_BYTES) + (32'(head_q.count) << 4) + (32'(head_q.count) << 3);
 
   assign read.valid = state_q == ASK && length_ok;
   assign read.data  = '{addr: receive_at, length: 11'(job_q.length)};
