@@ -3,6 +3,7 @@
 #   make demo     set up, build, and offload a matrix multiplication to the simulated device
 #   make test     set up, build, and run every test
 #   make bench    measure and print beside the goals   (AREA=rtl|host|synth for a part)
+#   make report   put the figures of the last bench into the documents
 #   make synth    size and logic depth by open synthesis
 #   make docs     build the book into docs/book
 #   make sim-waves, make clean
@@ -11,7 +12,7 @@ PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
 
-.PHONY: demo test bench synth docs sim sim-waves host setup-demo setup-test clean
+.PHONY: demo test bench report synth docs sim sim-waves host setup-demo setup-test clean
 
 demo: sim host
 	@host/target/release/nacelle demo $(DEMO_ARGS)
@@ -21,6 +22,9 @@ test: setup-test
 
 bench: setup-test sim host
 	@$(PYTHON) bench/bench.py $(AREA)
+
+report: setup-test
+	@$(PYTHON) bench/report.py
 
 synth: setup-test
 	@$(PYTHON) tools/synth.py
