@@ -72,9 +72,6 @@ pub enum ParseError {
     /// MRSP message length differs from what its count says.
     #[error("MRSP count does not match the length")]
     MrspCount,
-    /// MRSP region has flags that are not defined.
-    #[error("undefined MRSP region flags")]
-    MrspFlags,
     /// Immediate value has no meaning in this direction.
     #[error("undefined immediate value")]
     Immediate,

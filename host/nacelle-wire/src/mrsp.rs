@@ -51,9 +51,9 @@ impl RegionFlags {
     /// The device writes it back after a call.
     pub const OUTPUT: Self = Self(0x08);
 
-    /// These flags, if all of them are defined.
-    pub const fn from_bits(bits: u8) -> Result<Self, ParseError> {
-        if bits & !0x0f == 0 { Ok(Self(bits)) } else { Err(ParseError::MrspFlags) }
+    /// The flags in this byte. Bits without a meaning are left out: a later protocol may give them one.
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & 0x0f)
     }
 
     /// The byte on the wire.
@@ -104,9 +104,9 @@ impl AarRegion {
         Self::parameter(RegionFlags::INTERNAL, requested, RemoteAddr(0), Rkey(0), size)
     }
 
-    /// What it is for. [`Message::parse`] has refused undefined bits.
+    /// What it is for.
     pub const fn flags(&self) -> RegionFlags {
-        RegionFlags((self.flags_address.get() >> 56) as u8)
+        RegionFlags::from_bits((self.flags_address.get() >> 56) as u8)
     }
 
     /// Requested address in device memory.
@@ -161,6 +161,18 @@ impl ARegion {
     }
 }
 
+/// Codes of an ERR. The upstream library knows only 1 and treats all alike.
+pub mod reason {
+    /// The request makes no sense.
+    pub const MALFORMED: u8 = 1;
+    /// Not enough device memory in one piece.
+    pub const NO_MEMORY: u8 = 2;
+    /// More regions than the device takes.
+    pub const TOO_MANY_REGIONS: u8 = 3;
+    /// No key is left.
+    pub const NO_KEY: u8 = 4;
+}
+
 /// A message of the region set-up protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -168,22 +180,16 @@ pub enum Message<'a> {
     Aar(&'a [AarRegion]),
     /// Device to caller: one region per parameter, in the same order.
     A(&'a [ARegion]),
-    /// Either way: it failed.
+    /// Device to caller: no regions, and why; see [`reason`].
     Err(u8),
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message. Its length must be exactly what its count says, and all flags must be defined.
+    /// Reads a message. Its length must be exactly what its count says.
     pub fn parse(message: &'a [u8]) -> Result<Self, ParseError> {
         let (&[kind, count, _, _], body) = message.split_first_chunk::<HEAD>().ok_or(ParseError::Truncated)?;
         match kind {
-            TYPE_AAR => {
-                let regions = regions::<AarRegion>(body, count)?;
-                for r in regions {
-                    RegionFlags::from_bits(r.flags().bits())?;
-                }
-                Ok(Self::Aar(regions))
-            }
+            TYPE_AAR => Ok(Self::Aar(regions(body, count)?)),
             TYPE_A => Ok(Self::A(regions(body, count)?)),
             // The byte that counts regions elsewhere is the error code here.
             TYPE_ERR if body.is_empty() => Ok(Self::Err(count)),
@@ -288,7 +294,10 @@ impl ReturnCode {
     /// The kernel did not end in time.
     pub const KERNEL_TIMEOUT: Self = Self(0x02);
 
-    /// The low 24 bits of `code`. 0x03 to 0x0f are reserved, 0x10 to 0x7f are the kernel's.
+    /// The device has no such function.
+    pub const UNKNOWN_FUNCTION: Self = Self(0x03);
+
+    /// The low 24 bits of `code`. 0x04 to 0x0f are reserved, 0x10 to 0x7f are the kernel's.
     pub const fn new(code: u32) -> Self {
         Self(code & 0xff_ffff)
     }

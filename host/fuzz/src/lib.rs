@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bodies of the fuzz targets. Each takes any bytes and panics if a rule is broken.
+#![forbid(unsafe_code)]
+
+use nacelle_roce::{
+    Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, Phase, RecvWr, SendWr,
+    wire::{
+        MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
+        arp::ArpPacket,
+        bth::{Aeth, Bth, Deth, ImmDt, Opcode, Reth, Syndrome},
+        cm::{self, IpCm, Message, Rep, Req},
+        icmp::EchoPacket,
+        kernel::matmul,
+        mrsp,
+        roce::{Ext, Flow, MAX_FRAME},
+    },
+};
+use std::{net::Ipv4Addr, time::Duration};
+
+/// What parses as a RoCE packet is built again into the same packet.
+pub fn roce_packet(data: &[u8]) {
+    let Ok(packet) = RocePacket::parse(data) else { return };
+    let mut again = vec![0; data.len()];
+    let len = packet.write(&mut again).expect("it fitted before");
+    let second = RocePacket::parse(&again[..len]).expect("what is built can be read");
+    assert_eq!(second.payload, packet.payload);
+    assert_eq!(second.headers.ext, packet.headers.ext);
+    assert_eq!(second.headers.bth, packet.headers.bth);
+}
+
+/// Every other parser: no panic, and what parses is built again into the same bytes.
+pub fn messages(data: &[u8]) {
+    let mut buf = [0; 2048];
+    if let Ok(packet) = ArpPacket::parse(data) {
+        let len = packet.write(&mut buf).expect("60 bytes are enough");
+        assert_eq!(ArpPacket::parse(&buf[..len]), Ok(packet));
+    }
+    if let Ok(packet) = EchoPacket::parse(data)
+        && let Ok(len) = packet.write(&mut buf)
+    {
+        assert_eq!(EchoPacket::parse(&buf[..len]).map(|p| p.payload), Ok(packet.payload));
+    }
+    if let Ok((tid, message)) = Message::parse(data) {
+        let mad = message.to_mad(tid);
+        assert_eq!(Message::parse(&mad), Ok((tid, message)));
+    }
+    if let Ok(message) = mrsp::Message::parse(data)
+        && let Ok(len) = message.write(&mut buf)
+    {
+        assert_eq!(mrsp::Message::parse(&buf[..len]), Ok(message));
+    }
+    if let Some(block) = data.first_chunk()
+        && let Ok(args) = matmul::Args::parse(block)
+    {
+        assert_eq!(args.to_bytes(), *block);
+    }
+    if let Some(&imm) = data.first_chunk()
+        && let Ok(call) = mrsp::CallImm::parse(u32::from_be_bytes(imm))
+    {
+        assert_eq!(call.to_u32().to_be_bytes(), imm);
+    }
+}
+
+const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const PEER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const PEER_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const PSN: Psn = Psn::new(0xff_fff0);
+const REGION: usize = 600;
+
+/// An endpoint with a passive and an active connection, driven by a byte string: each command sends it a packet made
+/// of the following bytes, calls its API, or lets time pass.
+///
+/// Rules: no panic; a buffer outside the region given to the peer never changes; after a long silence no connection,
+/// no timer is left, and every work request has completed.
+pub fn endpoint(data: &[u8]) {
+    let mut world = World::new();
+    let mut input = data;
+    while let Some((&command, rest)) = input.split_first() {
+        input = rest;
+        world.command(command, &mut input);
+    }
+    world.settle();
+}
+
+struct World {
+    ep: Endpoint,
+    now: Instant,
+    passive: ConnId,
+    active: ConnId,
+    target: nacelle_roce::Region,
+    secret: nacelle_roce::Region,
+    posted: u64,
+    completed: u64,
+}
+
+fn take<'a>(input: &mut &'a [u8], len: usize) -> &'a [u8] {
+    let (taken, rest) = input.split_at(len.min(input.len()));
+    *input = rest;
+    taken
+}
+
+fn number(input: &mut &[u8]) -> u32 {
+    take(input, 4).iter().fold(0, |n, &b| n << 8 | u32::from(b))
+}
+
+impl World {
+    fn new() -> Self {
+        let now = Instant::from_nanos(1);
+        let mut ep = Endpoint::new(EndpointConfig::new(MAC, IP, [3; 32]));
+        ep.listen(1);
+        let options = ConnectOptions {
+            starting_psn: Some(PSN),
+            path_mtu: Some(cm::PathMtu::Mtu256),
+            retry_count: 1,
+            cm_retries: 1,
+            ..ConnectOptions::default()
+        };
+        let mut ask = Req::new(7, 1, Qpn::new(0x11), PSN, IpCm::new(1, PEER_IP, IP));
+        ask.set_path_mtu(1);
+        ask.set_retry_count(1);
+        let mut world = Self {
+            passive: ep.connect(now, PEER_IP, 1, options.clone()).expect("a route"),
+            active: ep.connect(now, PEER_IP, 2, options.clone()).expect("a route"),
+            target: ep.register(vec![0; REGION], Access::LOCAL, None).expect("room"),
+            secret: ep.register(vec![0x5a; REGION], Access::REMOTE_WRITE, None).expect("room"),
+            ep,
+            now,
+            posted: 0,
+            completed: 0,
+        };
+        world.ep.disconnect(now, world.passive);
+        world.mad(&Message::Req(&ask));
+        while let Some(event) = world.ep.poll_event() {
+            if let Event::ConnectRequest { conn, .. } = event {
+                world.passive = conn;
+            }
+        }
+        world.ep.accept(now, world.passive, options).expect("a request waits");
+        world.target = world.ep.register(vec![0; REGION], Access::REMOTE_WRITE, Some(world.passive)).expect("room");
+        // The other one is connected by us.
+        let mut arp = [0; 60];
+        let len = ArpPacket::request(MAC, IP, PEER_IP).reply(PEER_MAC).write(&mut arp).expect("60 bytes");
+        let _ = world.ep.handle(now, &arp[..len]);
+        if let Some(id) = world.drain_req() {
+            let mut rep = Rep::new(8, id, Qpn::new(0x12), PSN);
+            rep.set_rnr_retry_count(1);
+            world.mad(&Message::Rep(&rep));
+        }
+        let phase = |conn| world.ep.connection(conn).map(|c| c.phase);
+        assert_eq!(phase(world.passive), Some(Phase::RepSent));
+        assert_eq!(phase(world.active), Some(Phase::Established));
+        world
+    }
+
+    fn flow() -> Flow {
+        Flow::new(PEER_MAC, MAC, PEER_IP, IP, 0xc000)
+    }
+
+    fn send(&mut self, headers: &RoceHeaders, payload: &[u8]) {
+        let mut frame = [0; MAX_FRAME];
+        if let Ok(len) = headers.write(payload, &mut frame) {
+            let _ = self.ep.handle(self.now, &frame[..len]);
+        }
+    }
+
+    fn mad(&mut self, message: &Message<'_>) {
+        let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::GSI));
+        let headers = RoceHeaders::new(&Self::flow(), Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)), ext);
+        self.send(&headers, &message.to_mad(1));
+    }
+
+    /// Sends everything; returns the identifier in the last REQ.
+    fn drain_req(&mut self) -> Option<u32> {
+        let mut frame = vec![0; self.ep.frame_len()];
+        let mut id = None;
+        let mut sent = 0;
+        while let Some(len) = self.ep.poll_transmit(self.now, &mut frame) {
+            sent += 1;
+            assert!(sent < 100_000, "it sends for ever");
+            if let Err(e) = RocePacket::parse(&frame[..len]) {
+                assert!(matches!(e, ParseError::EtherType | ParseError::IpProtocol), "it sends nonsense: {e}");
+            } else if let Ok(packet) = RocePacket::parse(&frame[..len])
+                && let Ok((_, Message::Req(req))) = Message::parse(packet.payload)
+            {
+                id = Some(req.local_comm_id.get());
+            }
+        }
+        while let Some(event) = self.ep.poll_event() {
+            if let Event::Completion(_) = event {
+                self.completed += 1;
+            }
+        }
+        id
+    }
+
+    fn command(&mut self, command: u8, input: &mut &[u8]) {
+        let conn = if command & 0x80 == 0 { self.passive } else { self.active };
+        let qpn = self.ep.connection(conn).map_or(Qpn::new(0x1000), |c| c.local_qpn);
+        match command & 15 {
+            0..=5 => {
+                let [opcode, psn, flags, len] = *take(input, 4) else { return };
+                let Ok(opcode) = Opcode::from_u8(opcode & 0x1f) else { return };
+                let psn = PSN.add(u32::from(psn)).sub(8);
+                let len = usize::from(len) + if flags & 4 != 0 { 256 } else { 0 };
+                let reth = |input: &mut &[u8]| {
+                    let at = take(input, 2).iter().fold(0, |n, &b| n << 8 | u64::from(b)) % (REGION as u64 + 9);
+                    let region = if flags & 8 != 0 { self.secret } else { self.target };
+                    let dma = if flags & 16 != 0 { number(input) } else { len as u32 };
+                    Reth::new(RemoteAddr(region.addr.0.wrapping_add(at)), Rkey(region.rkey.0), dma)
+                };
+                use nacelle_wire::bth::ExtKind;
+                let ext = match opcode.ext() {
+                    ExtKind::None => Ext::None,
+                    ExtKind::Imm => Ext::Imm(ImmDt::new(1)),
+                    ExtKind::Reth => Ext::Reth(reth(input)),
+                    ExtKind::RethImm => Ext::RethImm(reth(input), ImmDt::new(1)),
+                    ExtKind::Aeth => Ext::Aeth(Aeth::new(Syndrome::from_u8(number(input) as u8), 0)),
+                    _ => return,
+                };
+                let mut bth = Bth::new(opcode, qpn, psn);
+                bth.set_ack_req(flags & 1 != 0);
+                bth.set_solicited(flags & 2 != 0);
+                self.send(&RoceHeaders::new(&Self::flow(), bth, ext), &vec![0xee; len]);
+            }
+            6 => {
+                let frame = take(input, 64);
+                let _ = self.ep.handle(self.now, frame);
+            }
+            7 => {
+                // Any CM message; the identifiers are often right.
+                let mut mad = [0; cm::MAD_LEN];
+                mad[..4].copy_from_slice(&[1, 7, 2, 3]);
+                let body = take(input, 24);
+                mad[17] = 0x10 + command / 16 % 8;
+                mad[24..24 + body.len()].copy_from_slice(body);
+                let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::GSI));
+                let bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0));
+                self.send(&RoceHeaders::new(&Self::flow(), bth, ext), &mad);
+            }
+            8 | 9 => {
+                let slice = self.target.slice(0, usize::from(command));
+                let wr = if command & 16 == 0 {
+                    SendWr::write(self.posted, slice, RemoteAddr(0), Rkey(0))
+                } else {
+                    SendWr::send(self.posted, vec![1; 300])
+                };
+                self.posted += u64::from(self.ep.post_send(conn, wr).is_ok());
+            }
+            10 | 11 => {
+                let slice = (command & 16 == 0).then(|| self.target.slice(1, 500));
+                self.posted += u64::from(self.ep.post_recv(conn, RecvWr { id: self.posted, slice }).is_ok());
+            }
+            12 => self.now = self.now + Duration::from_nanos(u64::from(number(input))),
+            13 if command & 0x70 == 0 => self.ep.disconnect(self.now, conn),
+            _ => {
+                self.drain_req();
+            }
+        }
+        let secret = self.ep.region(self.secret.id).expect("it is registered");
+        assert!(secret.iter().all(|&b| b == 0x5a), "memory that is not the peer's has changed");
+    }
+
+    fn settle(&mut self) {
+        for conn in [self.passive, self.active] {
+            self.ep.disconnect(self.now, conn);
+        }
+        for _ in 0..10_000 {
+            self.drain_req();
+            let Some(next) = self.ep.next_deadline() else { break };
+            self.now = if next > self.now { next } else { self.now };
+        }
+        self.drain_req();
+        assert_eq!(self.ep.next_deadline(), None, "a timer is left");
+        assert_eq!(self.ep.connections().count(), 0, "a connection is left");
+        assert_eq!(self.completed, self.posted, "work requests and completions differ");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, path::Path};
+
+    /// SplitMix64.
+    struct Rng(u64);
+
+    impl Rng {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.0;
+            z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ z >> 31
+        }
+    }
+
+    /// Frames and messages of the captures.
+    fn corpus() -> Vec<Vec<u8>> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nacelle-wire/tests/data");
+        let mut all = Vec::new();
+        for name in ["naaice-race.pcap", "f_rnr.pcap", "f_rej.pcap", "rxe-selection.pcap"] {
+            let bytes = fs::read(dir.join(name)).unwrap();
+            let mut rest = &bytes[24..];
+            while let Some((header, body)) = rest.split_first_chunk::<16>() {
+                let len = u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
+                all.push(body[..len].to_vec());
+                if let Ok(packet) = RocePacket::parse(&body[..len]) {
+                    all.push(packet.payload.to_vec());
+                }
+                rest = &body[len..];
+            }
+        }
+        assert!(all.len() > 500);
+        all
+    }
+
+    fn drive(runs: u64, target: fn(&[u8])) {
+        for (i, input) in corpus().iter().enumerate() {
+            target(input);
+            // Mutants: a few bytes changed, cut short, or continued.
+            let mut rng = Rng(i as u64);
+            for _ in 0..8 {
+                let mut mutant = input.clone();
+                for _ in 0..1 + rng.next() % 4 {
+                    if !mutant.is_empty() {
+                        let at = rng.next() as usize % mutant.len();
+                        mutant[at] = rng.next() as u8;
+                    }
+                }
+                mutant.truncate(rng.next() as usize % (mutant.len() * 2 + 1));
+                target(&mutant);
+            }
+        }
+        for seed in 0..runs {
+            let mut rng = Rng(seed);
+            let len = rng.next() as usize % 600;
+            let input: Vec<u8> = (0..len).map(|_| rng.next() as u8).collect();
+            if std::panic::catch_unwind(|| target(&input)).is_err() {
+                panic!("failed with seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn roce_packet_holds() {
+        drive(20_000, roce_packet);
+    }
+
+    #[test]
+    fn messages_hold() {
+        drive(20_000, messages);
+    }
+
+    #[test]
+    fn endpoint_holds() {
+        drive(3_000, endpoint);
+    }
+}
