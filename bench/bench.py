@@ -40,9 +40,9 @@ def main() -> None:
     path = ROOT / "bench" / "results.json"
     path.write_text(json.dumps([result.record() for result in results], indent=1) + "\n")
     missed = [result.name for result in results if result.met is False]
-    print(
-        f"\n{len(results)} figures, {len(missed)} miss their goal{': ' + ', '.join(missed) if missed else ''}. Written to {path.relative_to(ROOT)}"
-    )
+    print(f"\n{len(results)} figures written to {path.relative_to(ROOT)}; {len(missed)} miss their goal")
+    for name in missed:
+        print(f"  {name}")
 
 
 if __name__ == "__main__":

@@ -109,6 +109,5 @@ def depth(module: dict[str, Any]) -> Depth:
     while first is not None and came_from.get(first) is not None:
         first = came_from[first]
     histogram = Counter(round(arrival.get(bit, 0.0)) for bit, _ in ends)
-    return Depth(
-        round(arrival.get(worst, 0.0), 1), names.get(first, "?") if first is not None else "?", f"{names.get(worst, '?')} -> {end}", dict(histogram)
-    )  # fmt: skip
+    start = names.get(first, "?") if first is not None else "?"
+    return Depth(round(arrival.get(worst, 0.0), 1), start, f"{names.get(worst, '?')} -> {end}", dict(histogram))

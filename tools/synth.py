@@ -203,9 +203,8 @@ def main() -> None:
     if unknown:
         parser.error(f"no such plane: {', '.join(sorted(unknown))}")
 
-    print(
-        f"{'DATA_W ' + str(arguments.data_w):18}{'LUT':>7}{'':9}{'FF':>7}{'':9}{'BRAM36':>6}{'':9}{'URAM':>4}{'DSP':>5}  {'levels':>5}"
-    )
+    head = f"{'DATA_W ' + str(arguments.data_w):18}{'LUT':>7}{'':9}{'FF':>7}{'':9}{'BRAM36':>6}{'':9}"
+    print(f"{head}{'URAM':>4}{'DSP':>5}  {'levels':>5}")
     rows = []
     for plane in planes:
         row = synthesise_apart(plane, arguments.data_w)
