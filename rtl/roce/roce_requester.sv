@@ -363,6 +363,7 @@ module roce_requester
       .idle(ack_idle)
   );
 
+  logic busy_q;
   wire busy = !(control_idle && queue_idle && send_idle && ack_idle && work_empty && tx_idle);
 
   roce_timer #(
@@ -377,7 +378,7 @@ module roce_requester
       .keepalive_cycles,
       .activity(active && qpn_exists(active_qpn, QPS)),
       .activity_index(sq_index(active_qpn)),
-      .busy,
+      .busy(busy_q),
       .index(timer_index),
       .tail(tail[3]),
       .sent(sent[2]),
@@ -448,5 +449,6 @@ module roce_requester
     events.keepalive_sent    = keepalive_sent;
   end
 
-  assign idle = !busy && retire_empty && retire_idle && !cqe.valid && settled;
+  always_ff @(posedge clk) busy_q <= busy;
+  assign idle = !busy && !busy_q && retire_empty && retire_idle && !cqe.valid && settled;
 endmodule

@@ -64,13 +64,13 @@ module roce_requester_ack
   // ---- look up; a QP whose word is just being written waits for it ----
   sq_event_t    now_q;
   sq_progress_t was_q;
-  sq_sent_t     sent_q;
-  sq_policy_t   policy_q;
+  logic         sent_epoch_q;
   logic         now_valid_q;
   psn_t         ahead_q;          // PSN - una
   logic         ahead_some_q;
   logic         outstanding_q;    // una <= PSN < limit
   logic         window_shut_q;    // sending stopped, or is about to, at the end of the window
+  logic         last_retry_q, last_rnr_retry_q;
 
   assign index = event_q.index;
   wire known = event_valid_q && !(now_valid_q && now_q.index == index);
@@ -83,14 +83,15 @@ module roce_requester_ack
   always_ff @(posedge clk) begin
     if (take) event_q <= chosen;
     if (step) begin
-      now_q         <= event_q;
-      was_q         <= progress;
-      sent_q        <= sent;
-      policy_q      <= policy;
-      ahead_q       <= ahead;
-      ahead_some_q  <= event_q.psn != progress.una[23:0];
-      outstanding_q <= !ahead[23] && beyond[23];
-      window_shut_q <= spread >= WINDOW - 16;
+      now_q            <= event_q;
+      was_q            <= progress;
+      sent_epoch_q     <= sent.epoch;
+      ahead_q          <= ahead;
+      ahead_some_q     <= event_q.psn != progress.una[23:0];
+      outstanding_q    <= !ahead[23] && beyond[23];
+      window_shut_q    <= spread >= WINDOW - 16;
+      last_retry_q     <= progress.retries == policy.retry_cnt;
+      last_rnr_retry_q <= progress.rnr_retries == policy.rnr_retry && policy.rnr_retry != 3'd7;
     end
     if (rst) begin
       event_valid_q <= 1'b0;
@@ -109,7 +110,7 @@ module roce_requester_ack
   logic            change, send_more, complete, was_ghost;
 
   wire xpsn_t exact = was_q.una + {{8{ahead_q[23]}}, ahead_q};
-  wire        pending = sent_q.epoch != was_q.epoch;       // a rewind that has not begun
+  wire        pending = sent_epoch_q != was_q.epoch;       // a rewind that has not begun
 
   always_comb begin
     next      = was_q;
@@ -138,14 +139,14 @@ module roce_requester_ack
           if (!ahead_some_q && !was_q.rnr_wait) begin
             change                 = 1'b1;
             seen.local_ack_timeout = 1'b1;
-            if (was_q.retries == policy_q.retry_cnt) begin
+            if (last_retry_q) begin
               seen.retry_exceeded = 1'b1;
               next.state          = SQ_ERR;
               next.status         = WC_RETRY_EXC_ERR;
               next.failed         = was_q.una;
             end else begin
               next.retries = was_q.retries + 1'b1;
-              next.epoch   = !sent_q.epoch;
+              next.epoch   = !sent_epoch_q;
               send_more    = 1'b1;
             end
           end
@@ -153,7 +154,7 @@ module roce_requester_ack
           if (was_q.rnr_wait) begin
             change        = 1'b1;
             next.rnr_wait = 1'b0;
-            next.epoch    = !sent_q.epoch;
+            next.epoch    = !sent_epoch_q;
             send_more     = 1'b1;
           end
           SQ_EV_FAULT: begin
@@ -183,7 +184,7 @@ module roce_requester_ack
                 next.rnr_wait       = 1'b1;
                 if (ahead_some_q) next.retries = '0;
                 if (!was_q.rnr_wait || ahead_some_q) begin
-                  if (was_q.rnr_retries == policy_q.rnr_retry && policy_q.rnr_retry != 3'd7 && !ahead_some_q) begin
+                  if (last_rnr_retry_q && !ahead_some_q) begin
                     seen.rnr_nak_retry      = 1'b0;
                     seen.rnr_retry_exceeded = 1'b1;
                     next.state              = SQ_ERR;
@@ -204,14 +205,14 @@ module roce_requester_ack
                 // The time of an RNR NAK is kept, whatever follows it; a rewind that has not begun covers this one.
                 if (!was_q.rnr_wait && !pending) begin
                   seen.packet_seq_err = 1'b1;
-                  if (!ahead_some_q && was_q.retries == policy_q.retry_cnt) begin
+                  if (!ahead_some_q && last_retry_q) begin
                     seen.retry_exceeded = 1'b1;
                     next.state          = SQ_ERR;
                     next.status         = WC_RETRY_EXC_ERR;
                     next.failed         = exact;
                   end else begin
                     if (!ahead_some_q) next.retries = was_q.retries + 1'b1;
-                    next.epoch = !sent_q.epoch;
+                    next.epoch = !sent_epoch_q;
                     send_more  = 1'b1;
                   end
                 end

@@ -148,6 +148,7 @@ package roce_requester_pkg;
     immdt_t      imm;
     addr_t       addr;
     logic [12:0] length;      // bytes of payload
+    logic        empty;       // length is 0
     logic        again;       // was sent before
     logic        keepalive;
   } sq_packet_t;

@@ -63,6 +63,10 @@ module roce_requester_send
     sq_progress_t progress;
     sq_count_t    retired;
     mtu_code_t    mtu;
+    // Where it stands: at `una` instead of what was sent last?
+    logic         rewind;
+    logic         may_go_on;    // there is something to send from where it was, and the window is open ...
+    logic         may_go_back;  // ... something from `una` on
   } look_t;
 
   look_t  look_q;
@@ -86,31 +90,40 @@ module roce_requester_send
       || (state_q != S_IDLE && visit_q.index == index);
   assign list.ready = (!look_valid_q || look_taken) && !hold && !busy_with_it;
 
+  wire [31:0] outstanding = sent.psn - progress.una;
+  look_t      look;
+  always_comb begin
+    look.index       = index;
+    look.tail        = tail;
+    look.sent        = sent;
+    look.progress    = progress;
+    look.retired     = retired.count;
+    look.mtu         = policy.path_mtu;
+    look.rewind      = progress.epoch != sent.epoch || xpsn_before(sent.psn, progress.una);
+    look.may_go_on   = sent.psn != tail.next && outstanding < WINDOW;
+    look.may_go_back = progress.una != tail.next;
+  end
+
   always_ff @(posedge clk) begin
-    if (list.valid && list.ready) begin
-      look_q <= '{index: index, tail: tail, sent: sent, progress: progress, retired: retired.count, mtu: policy.path_mtu};
-    end
+    if (list.valid && list.ready) look_q <= look;
     if (rst) look_valid_q <= 1'b0;
     else if (list.valid && list.ready) look_valid_q <= 1'b1;
     else if (look_taken) look_valid_q <= 1'b0;
   end
 
   // ---- where does it stand, and may it send? ----
-  wire    rewind = look_q.progress.epoch != look_q.sent.epoch || xpsn_before(look_q.sent.psn, look_q.progress.una);
   visit_t found;
   always_comb begin
     found.index = look_q.index;
     found.mtu   = look_q.mtu;
     found.epoch = look_q.progress.epoch;
-    found.count = rewind ? look_q.retired : look_q.sent.count;
+    found.count = look_q.rewind ? look_q.retired : look_q.sent.count;
     found.left  = look_q.tail.count - found.count;
-    found.psn   = rewind ? look_q.progress.una : look_q.sent.psn;
+    found.psn   = look_q.rewind ? look_q.progress.una : look_q.sent.psn;
     found.limit = look_q.sent.limit;
   end
-  wire [31:0] outstanding = look_q.sent.psn - look_q.progress.una;
-  wire        window_open = rewind || outstanding < WINDOW;
-  wire        may_send = look_q.progress.state == SQ_RTS && !look_q.progress.rnr_wait && window_open
-      && (rewind ? look_q.progress.una : look_q.sent.psn) != look_q.tail.next;
+  wire may_send = look_q.progress.state == SQ_RTS && !look_q.progress.rnr_wait
+      && (look_q.rewind ? look_q.may_go_back : look_q.may_go_on);
 
   // ---- the sending visit ----
   // The ring's output holds the first work request of the visit ahead, or the next one of the visit that sends.
@@ -143,14 +156,14 @@ module roce_requester_send
   logic [4:0]  quantum_q;     // left of it, in units of 256 bytes
 
   wire [12:0] mtu = mtu_bytes(visit_q.mtu);
-  wire        last = left_q <= 32'(mtu);
-  wire [12:0] length = last ? left_q[12:0] : mtu;
+  logic       last_q;         // it is the last of its work request
+  wire [12:0] length = last_q ? left_q[12:0] : mtu;
   wire [4:0]  cost = length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
   wire        spent = quantum_q <= cost;
 
   stream_if #(.T(sq_packet_t)) out ();
   wire        emit = out.ready && !init && (state_q == S_SEND || state_q == S_KEEPALIVE);
-  wire        emit_last = emit && state_q == S_SEND && last;      // of a work request
+  wire        emit_last = emit && state_q == S_SEND && last_q;      // of a work request
   wire        finished = emit_last && visit_q.left == 1;          // of all that were queued
 
   assign begin_visit = ahead_valid_q && state_q == S_IDLE;
@@ -159,6 +172,7 @@ module roce_requester_send
 
   logic [35:0] offset_q;      // distance of the visit's PSN from the work request's first, in bytes
   logic        near_q;        // it fits offset_q
+  wire  [31:0] rest = request_q.length - offset_q[31:0];
   wire         inside_it = near_q && offset_q < 36'(request_q.length);
 
   xpsn_t next_psn;
@@ -185,14 +199,17 @@ module roce_requester_send
       seek_q    <= ahead_q.psn - ring_data.first;
       addr_q    <= ring_data.local_addr;
       left_q    <= ring_data.length;
+      last_q    <= ring_data.length <= 32'(mtu_bytes(begin_visit ? ahead_q.mtu : visit_q.mtu));
       first_q   <= 1'b1;
     end else if (state_q == S_PLACE) begin
       addr_q  <= request_q.local_addr + memory_pkg::ADDR_W'(offset_q);
-      left_q  <= request_q.length - offset_q[31:0];
+      left_q  <= rest;
+      last_q  <= rest <= 32'(mtu);
       first_q <= 1'b0;
     end else if (emit && state_q == S_SEND) begin
       addr_q  <= addr_q + memory_pkg::ADDR_W'(mtu);
       left_q  <= left_q - 32'(mtu);
+      last_q  <= left_q <= 2 * 32'(mtu);
       first_q <= 1'b0;
     end
 
@@ -215,7 +232,7 @@ module roce_requester_send
         if (emit) begin
           if (finished) state_q <= S_IDLE;
           else if (spent) state_q <= S_AGAIN;
-          else if (last && ring_data.first != next_psn) state_q <= S_AGAIN;
+          else if (last_q && ring_data.first != next_psn) state_q <= S_AGAIN;
         end
         S_AGAIN: if (again.ready) state_q <= S_IDLE;
         default: state_q <= S_IDLE;
@@ -255,15 +272,17 @@ module roce_requester_send
       made.imm       = '0;
       made.addr      = '0;
       made.length    = '0;
+      made.empty     = 1'b1;
       made.keepalive = 1'b1;
     end else begin
-      made.opcode    = opcode(request_q.write, request_q.with_imm, first_q, last);
-      made.se        = request_q.solicited && last;
-      made.ackreq    = last || (visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1);
+      made.opcode    = opcode(request_q.write, request_q.with_imm, first_q, last_q);
+      made.se        = request_q.solicited && last_q;
+      made.ackreq    = last_q || (visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1);
       made.reth      = '{va: request_q.remote_addr, rkey: request_q.rkey, dmalen: request_q.length};
       made.imm       = request_q.imm_data;
       made.addr      = addr_q;
       made.length    = length;
+      made.empty     = left_q == 0;
       made.keepalive = 1'b0;
     end
   end

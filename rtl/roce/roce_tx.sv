@@ -60,7 +60,7 @@ module roce_tx
 
   sq_packet_t came;
   assign came = packet.data;
-  wire has_payload = came.length != 0;
+  wire has_payload = !came.empty;
 
   assign packet.ready   = queue_in.ready && (!has_payload || (owner_in.ready && read_cmd.ready));
   assign queue_in.valid = packet.valid && packet.ready;
@@ -139,6 +139,7 @@ module roce_tx
     reth_t       reth;
     logic [31:0] word;     // ImmDt or AETH, if the opcode has one
     logic [12:0] length;
+    logic [12:0] padded;   // length, up to the next multiple of 4
   } job_t;
 
   sq_packet_t next_packet;
@@ -146,7 +147,7 @@ module roce_tx
   assign next_packet = queue_out.data;
   assign next_ack    = ack_out.data;
 
-  wire        payload_near = afoot_q != 0 || read_data.tvalid || next_packet.length == 0;
+  wire        payload_near = afoot_q != 0 || read_data.tvalid || next_packet.empty;
 
   logic step;           // the pipeline moves
   wire  choose_ack  = ack_out.valid && !hold_acks;
@@ -173,12 +174,13 @@ module roce_tx
           ackreq: next_packet.ackreq,
           reth: next_packet.reth,
           word: next_packet.imm,
-          length: next_packet.length
+          length: next_packet.length,
+          padded: {next_packet.length[12:2] + 11'(|next_packet.length[1:0]), 2'b00}
       };
     end
   end
 
-  wire chosen_payload = queue_out.ready && next_packet.length != 0;
+  wire chosen_payload = queue_out.ready && !next_packet.empty;
   always_ff @(posedge clk) begin
     if (rst) afoot_q <= '0;
     else afoot_q <= afoot_q + 7'(chosen_payload) - 7'(payload_end);
@@ -227,7 +229,7 @@ module roce_tx
     r.pad            = 2'(-job.length[1:0]);
     r.payload_length = 16'(job.length);
     r.hdr_length     = 7'(ROCE_HDR_BYTES) + 7'(ext_bytes);
-    udp_length       = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(ext_bytes) + 16'(job.length) + 16'(r.pad);
+    udp_length       = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(ext_bytes) + 16'(job.padded);
 
     r.hdr.eth  = '{dst: peer.mac, src: local_.mac, ethertype: ETHERTYPE_IPV4};
     r.hdr.ipv4 = '{

@@ -277,7 +277,9 @@ class Bench:
         else:
             peer.take(sent)
 
-    async def setup(self, qpn: int, psn: int = 0, mtu: int = 3, timeout: int = 0, retry: int = 7, rnr: int = 7, **more: Any) -> Peer:
+    async def setup(
+        self, qpn: int, psn: int = 0, mtu: int = 3, timeout: int = 0, retry: int = 7, rnr: int = 7, **more: Any
+    ) -> Peer:
         """Sets a QP up, with its far end."""
         dest = more.pop("dest", 0x10000 + qpn * 3)
         peer = Peer(self, qpn, dest, psn, 128 << mtu, 0x020000010000 + qpn, 0x0A000100 + qpn, **more)
