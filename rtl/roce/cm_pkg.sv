@@ -179,6 +179,7 @@ package cm_pkg;
     logic        reserved1;
     logic [7:0]  reason_high;      // of vendors' own reasons
     rej_reason_e reason;
+    logic [7:0]  info;             // first byte of the additional information: REJ_INVALID_MTU: the largest path MTU
   } cm_rej_t;
 
   typedef struct packed {          // IBTA 12.6.8

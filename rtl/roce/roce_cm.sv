@@ -56,6 +56,8 @@ module roce_cm
   localparam int unsigned IDX_W = $clog2(QPS);
   typedef logic [IDX_W-1:0] idx_t;
 
+  localparam int unsigned ROUND_CYCLES = 4096;
+
   // Cycles of 4.096 us.
   localparam longint unsigned TICK = (CLOCK_HZ * 64'd4096 >= 64'd1_000_000_000) ? CLOCK_HZ * 64'd4096 / 64'd1_000_000_000 : 1;
 
@@ -69,10 +71,11 @@ module roce_cm
   logic rx_idle, drop_malformed, drop_overflow;
 
   roce_cm_rx #(.DATA_W(DATA_W), .DEPTH(MSG_DEPTH)) receiver (
-      .clk, .rst, .port, .max_mtu, .frame(rx), .payload(rx_payload), .msg, .drop_malformed, .drop_overflow, .idle(rx_idle)
+      .clk, .rst, .local_ip(local_addr.ip), .port, .max_mtu, .frame(rx), .payload(rx_payload), .msg,
+      .drop_malformed, .drop_overflow, .idle(rx_idle)
   );
   roce_cm_tx #(.DATA_W(DATA_W), .RNR_RETRIES(RNR_RETRIES), .TARGET_ACK_DELAY(TARGET_ACK_DELAY)) sender (
-      .clk, .rst, .local_addr, .msg(send), .frame(tx), .payload(tx_payload)
+      .clk, .rst, .local_addr, .max_mtu, .msg(send), .frame(tx), .payload(tx_payload)
   );
 
   // ---- random numbers: x^64 + x^63 + x^61 + x^60 + 1, one step a cycle ----
@@ -185,11 +188,16 @@ module roce_cm
     if (!rst) assert (!tell.valid || tell.ready);
   end
 
+  // ---- the walker: looks at every timer when ROUND_CYCLES have passed since the last round, and at once after a jump of time ----
+  logic [IDX_W:0] timed_q;   // connections with a timer
+  logic [47:$clog2(ROUND_CYCLES)] round_q;
+  logic in_round_q;
+  wire walk_due = timed_q != 0 && (in_round_q || round_q != now[47:$clog2(ROUND_CYCLES)]);
+
   // ---- the next event: failures first, so that none outlives its connection; the walker and the messages take turns ----
   logic stale_pending_q;     // OP_CLOSE of stale_close_q
   idx_t stale_close_q;
   logic walk_turn_q;
-  logic [IDX_W:0] timed_q;   // connections with a timer
 
   wire picking = fsm_q == S_IDLE;
   wire pick_event = picking && qp_event.valid;
@@ -198,9 +206,8 @@ module roce_cm
   wire none_urgent = picking && !qp_event.valid && !close.valid && !stale_pending_q;
   wire pick_answer = none_urgent && conn_answer.valid && asked_q;
   wire none_asked = none_urgent && !(conn_answer.valid && asked_q);
-  wire timers_run = timed_q != 0;
-  wire pick_message = none_asked && msg.valid && !(timers_run && walk_turn_q);
-  wire pick_walk = none_asked && timers_run && (!msg.valid || walk_turn_q);
+  wire pick_message = none_asked && msg.valid && !(walk_due && walk_turn_q);
+  wire pick_walk = none_asked && walk_due && (!msg.valid || walk_turn_q);
 
   assign qp_event.ready    = picking;
   assign close.ready       = picking && !qp_event.valid;
@@ -307,6 +314,8 @@ module roce_cm
           idx_q  <= walk_q;
           walk_q <= walk_q + 1'b1;
           walk_turn_q <= 1'b0;
+          in_round_q  <= walk_q != idx_t'(QPS - 1);
+          if (walk_q == 0) round_q <= now[47:$clog2(ROUND_CYCLES)];
           fsm_q  <= S_READ;
         end
       end
@@ -411,14 +420,14 @@ module roce_cm
       search_q        <= '0;
       walk_q          <= '0;
       walk_turn_q     <= 1'b0;
+      in_round_q      <= 1'b0;
+      round_q         <= '0;
       stale_pending_q <= 1'b0;
       timed_q         <= '0;
       events          <= '0;
     end
   end
 
-  // The walker's rounds are not work; what it finds is.
-  wire walking = op_q == OP_WALK && (fsm_q inside {S_READ, S_MATCH} || (fsm_q == S_DECIDE && !expired_q));
   assign idle = rx_idle && (told_empty || asked_q) && !stale_pending_q && !qp_event.valid && !close.valid
-      && !(conn_answer.valid && asked_q) && (picking || walking);
+      && !(conn_answer.valid && asked_q) && picking && !walk_due;
 endmodule

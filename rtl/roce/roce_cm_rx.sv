@@ -17,6 +17,7 @@ module roce_cm_rx
 ) (
     input  logic        clk,
     input  logic        rst,
+    input  ipv4_addr_t  local_ip,
     input  logic [15:0] port,       // RDMA IP CM port of the service
     input  mtu_code_t   max_mtu,
     stream_if.sink      frame,      // frame_rx_t
@@ -77,6 +78,7 @@ module roce_cm_rx
     if (req.service_id != service_id) refusal = REJ_INVALID_SERVICE_ID;
     else if (req.transport_service_type != TRANSPORT_RC) refusal = REJ_INVALID_TRANSPORT_TYPE;
     else if (req.cma.cma_version != 0 || req.cma.ip_version != 4) refusal = REJ_UNSUPPORTED;
+    else if (req.cma.dst_addr[31:0] != local_ip) refusal = REJ_INVALID_GID;
     else if (req.path_packet_payload_mtu == 0 || req.path_packet_payload_mtu > 4'(max_mtu)) refusal = REJ_INVALID_MTU;
     else refusal = REJ_NONE;
   end

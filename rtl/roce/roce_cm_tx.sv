@@ -15,6 +15,7 @@ module roce_cm_tx
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
+    input  mtu_code_t   max_mtu,
     stream_if.sink      msg,       // cm_send_t
     stream_if.source    frame,     // frame_tx_t
     axis_if.source      payload
@@ -84,6 +85,10 @@ module roce_cm_tx
     rej.ids = conn.ids;
     rej.message_rejected = msg.data.about;
     rej.reason = msg.data.reason;
+    if (msg.data.reason == REJ_INVALID_MTU) begin
+      rej.reject_info_length = 7'd1;
+      rej.info = 8'(max_mtu);
+    end
     if (msg.data.about == CM_MSG_REQ) rej.ids.local_comm_id = '0;   // the peer has not seen it
 
     dreq = '0;

@@ -101,10 +101,11 @@ class Caller:
     rnr_retry: int = 6
     cma_version: int = 0
     ip_version: int = 4
+    called: str = DEVICE_IP
 
     def req(self) -> bytes:
         ip = bytes(int(x) for x in self.ip.split("."))
-        to = bytes(int(x) for x in DEVICE_IP.split("."))
+        to = bytes(int(x) for x in self.called.split("."))
         mapped = bytes(10) + b"\xff\xff"
         body = bytearray(232)
         struct.pack_into(">I", body, 0, self.local_id)

@@ -170,7 +170,7 @@ class Device:
             await RisingEdge(self.dut.clk)
             busy = self.frames._queue or self.payloads._queue or self.answers._queue or self.done._queue or self.addresses._queue
             quiet = 0 if busy or not int(self.dut.idle.value) else quiet + 1
-            if quiet > 20:
+            if quiet > 12:
                 return
         raise AssertionError("still busy")
 
@@ -178,10 +178,11 @@ class Device:
         return not self.headers.received and not self.datagrams.packets
 
     async def pass_time(self, exponent: int) -> None:
-        """4.096 us * 2^exponent go by in a jump, and everyone's timer is looked at."""
+        """4.096 us * 2^exponent go by in a jump. When the device is idle again, every timer has been looked at."""
         await self.settle()
         self.now += TICK << exponent
-        await wait_cycles(self.dut, QPS * 4 + 8)
+        await wait_cycles(self.dut, 2)
+        await self.settle()
 
     async def open(self, caller: Caller, rtu: bool = True) -> Message:
         self.knows(caller)
@@ -295,6 +296,7 @@ async def reasons(dut) -> None:
             ({"transport": 3}, 9),
             ({"cma_version": 1}, 5),
             ({"ip_version": 6}, 5),
+            ({"called": "10.99.0.9"}, 12),
             ({"mtu": 0}, 26),
             ({"mtu": 4}, 26),
             ({"mtu": 9}, 26),
@@ -306,9 +308,10 @@ async def reasons(dut) -> None:
         rej = await dev.sent()
         assert (rej.attr, rej.reason, rej.rejected) == (REJ, reason, 0), change
         assert (rej.local_id, rej.remote_id, rej.tid) == (0, caller.local_id, caller.tid)
+        assert (rej.at(9, 1), rej.at(12, 1)) == ((1 << 1, 3) if reason == 26 else (0, 0))  # the largest MTU instead
     await dev.settle()
     assert not dev.qp_log and not dev.owner_log
-    assert dev.counts["rej_sent"] == 9 and dev.counts["connection_opened"] == 0
+    assert dev.counts["rej_sent"] == 10 and dev.counts["connection_opened"] == 0
 
 
 @cocotb.test()
