@@ -74,9 +74,6 @@ module arp
   entry_t read;
   assign read = entry_t'(entries[slot_q]);
 
-  wire alive = used_q[slot_q] && !reached(read.expiry);
-  wire hit = alive && read.ip == key_q;
-
   // ---- what is being dealt with ----
   state_e      state_q;
   question_e   question_q;
@@ -91,6 +88,9 @@ module arp
   logic [$clog2(TRIES+1)-1:0] tries_q;
   arp_frame_t  rx_q;          // received frame
   arp_frame_t  tx_q;
+
+  wire alive = used_q[slot_q] && !reached(read.expiry);
+  wire hit = alive && read.ip == key_q;
 
   frame_rx_t  rx_frame;
   arp_frame_t rx_arp;

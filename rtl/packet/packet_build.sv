@@ -57,12 +57,13 @@ module packet_build
     index_t      last_index;
     lane_t       last_lane;
     logic        has_payload;
+    index_t      payload_index;  // of the beat in which the payload begins
     choice_t     choice;
     hdr_window_t hdr;
   } plan_t;
 
   sized_t sized_q;
-  plan_t  plan_q;
+  plan_t  plan, plan_q;
   logic   sized_valid_q, plan_valid_q, plan_done;
   wire    plan_free = !plan_valid_q || plan_done;
   wire    sized_free = !sized_valid_q || plan_free;
@@ -75,6 +76,25 @@ module packet_build
   wire [16:0] length = sized_q.body_length + (sized_q.icrc ? 17'(roce_pkg::ICRC_BYTES) : '0);
   wire [16:0] last = length > 17'(MIN_FRAME) ? length - 1'b1 : 17'(MIN_FRAME - 1);
 
+  index_t payload_index;
+  always_comb begin
+    payload_index = '0;
+    for (int unsigned c = 0; c < LENGTHS; c++)
+      if (sized_q.choice == choice_t'(c)) payload_index |= index_t'(LENGTH[c]) >> LANE_W;
+  end
+
+  assign plan = '{
+      icrc: sized_q.icrc,
+      icrc_index: sized_q.body_length[16:LANE_W],
+      icrc_lane: sized_q.body_length[LANE_W-1:0],
+      last_index: last[16:LANE_W],
+      last_lane: last[LANE_W-1:0],
+      has_payload: sized_q.has_payload,
+      payload_index: payload_index,
+      choice: sized_q.choice,
+      hdr: sized_q.hdr
+  };
+
   assign frame.ready = sized_free;
 
   always_ff @(posedge clk) begin
@@ -86,17 +106,7 @@ module packet_build
           choice: choice_of(request.hdr_length),
           hdr: hdr
       };
-    if (sized_valid_q && plan_free)
-      plan_q <= '{
-          icrc: sized_q.icrc,
-          icrc_index: sized_q.body_length[16:LANE_W],
-          icrc_lane: sized_q.body_length[LANE_W-1:0],
-          last_index: last[16:LANE_W],
-          last_lane: last[LANE_W-1:0],
-          has_payload: sized_q.has_payload,
-          choice: sized_q.choice,
-          hdr: sized_q.hdr
-      };
+    if (sized_valid_q && plan_free) plan_q <= plan;
     if (rst) begin
       sized_valid_q <= 1'b0;
       plan_valid_q  <= 1'b0;
@@ -111,18 +121,14 @@ module packet_build
   logic   payload_taken_q;  // the payload's last beat went by
   data_t  carry_q;          // payload beat before, of which the rest goes into this beat
 
-  index_t payload_first;
-  always_comb begin
-    payload_first = '0;
-    for (int unsigned c = 0; c < LENGTHS; c++)
-      if (plan_q.choice == choice_t'(c)) payload_first |= index_t'(LENGTH[c]) >> LANE_W;
-  end
+  // About the beat that is being built; known a beat ahead.
+  logic   wants_payload_q, is_last_q;
 
-  wire   wants_payload = plan_q.has_payload && !payload_taken_q && index_q >= payload_first;
-  wire   is_last = index_q == plan_q.last_index;
-  wire   fire = out.tvalid && out.tready;
+  wire    fire = out.tvalid && out.tready;
+  wire    index_t index_next = index_q + 1'b1;
+  wire    payload_ends = wants_payload_q && payload.tlast;
   data_t fresh;
-  assign fresh = wants_payload ? payload.tdata : '0;
+  assign fresh = wants_payload_q ? payload.tdata : '0;
 
   data_t shifted[LENGTHS];
   for (genvar c = 0; c < LENGTHS; c++) begin : g_shift
@@ -141,18 +147,18 @@ module packet_build
       if (index_q == index_t'(i / BYTES)) header[(i%BYTES)*8+:8] = plan_q.hdr[(HDR_BYTES-1-i)*8+:8];
   end
 
-  assign out.tvalid = plan_valid_q && (!wants_payload || payload.tvalid);
+  assign out.tvalid = plan_valid_q && (!wants_payload_q || payload.tvalid);
   assign out.tdata  = header | shifted[plan_q.choice];
-  assign out.tlast  = is_last;
+  assign out.tlast  = is_last_q;
   assign out.tuser  = 1'b0;
   for (genvar i = 0; i < BYTES; i++) begin : g_keep
-    assign out.tkeep[i] = i == 0 || !is_last || lane_t'(i) <= plan_q.last_lane;
+    assign out.tkeep[i] = i == 0 || !is_last_q || lane_t'(i) <= plan_q.last_lane;
   end
   assign icrc_here = plan_q.icrc && index_q == plan_q.icrc_index;
   assign icrc_lane = plan_q.icrc_lane;
 
-  assign payload.tready = plan_valid_q && wants_payload && out.tready;
-  assign plan_done = fire && is_last;
+  assign payload.tready = plan_valid_q && wants_payload_q && out.tready;
+  assign plan_done = fire && is_last_q;
 
   always_ff @(posedge clk) begin
     if (rst || plan_done) begin
@@ -160,9 +166,16 @@ module packet_build
       payload_taken_q <= 1'b0;
       carry_q         <= '0;
     end else if (fire) begin
-      index_q         <= index_q + 1'b1;
-      payload_taken_q <= payload_taken_q || (wants_payload && payload.tlast);
+      index_q         <= index_next;
+      payload_taken_q <= payload_taken_q || payload_ends;
       carry_q         <= fresh;
+    end
+    if (plan_free) begin
+      wants_payload_q <= plan.has_payload && plan.payload_index == '0;
+      is_last_q       <= plan.last_index == '0;
+    end else if (fire) begin
+      wants_payload_q <= plan_q.has_payload && !payload_taken_q && !payload_ends && index_next >= plan_q.payload_index;
+      is_last_q       <= index_next == plan_q.last_index;
     end
   end
 
@@ -177,7 +190,7 @@ module packet_build
       if (frame.valid && request.payload_length != '0) assert (request.hdr_length == LENGTH[choice_of(request.hdr_length)]);
       if (frame.valid) assert (request.hdr_length <= 7'(HDR_BYTES) && request.hdr_length != '0);
       // The payload ends in its last beat but one or in its last: `payload_length` and the packet agree.
-      if (plan_done) assert (!wants_payload || payload.tlast);
-      if (plan_done) assert (!plan_q.has_payload || payload_taken_q || wants_payload);
+      if (plan_done) assert (!wants_payload_q || payload.tlast);
+      if (plan_done) assert (!plan_q.has_payload || payload_taken_q || wants_payload_q);
     end
 endmodule
