@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel_matmul in its socket, against numpy: any shape, both types, bad arguments, memory errors, and how busy the array is."""
+"""kernel_matmul against numpy: any shape, both types, bad arguments, memory errors, and how busy the array is.
+
+The array has 4 x 4 cells here: 64 would take minutes to compile with every signal visible. NACELLE_MATMUL_ROWS and _COLS change it.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,20 @@ import struct as pystruct
 import cocotb
 import numpy as np
 import pytest
-from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, Type, run
+from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource, start
-from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.svtypes import constant
 
 SIZE = 1 << 20
 MAGIC = 0x4D4D414E
 INT32, FLOAT32 = 0, 1
 FUNCTION = 16
-SUCCESS, BAD_ARGUMENTS, TOO_SMALL, MEMORY_ERROR, TIMEOUT = (
+ROWS, COLS = (int(os.environ.get(f"NACELLE_MATMUL_{name}", "4")) for name in ("ROWS", "COLS"))
+SUCCESS, BAD_ARGUMENTS, TOO_SMALL, MEMORY_ERROR = (
     constant(f"compute_pkg::RESULT_{name}")
-    for name in ("SUCCESS", "BAD_ARGUMENTS", "REGION_TOO_SMALL", "MEMORY_ERROR", "KERNEL_TIMEOUT")
+    for name in ("SUCCESS", "BAD_ARGUMENTS", "REGION_TOO_SMALL", "MEMORY_ERROR")
 )
 
 
@@ -33,11 +37,8 @@ class Bench:
         self.done = StreamSink(dut, "done", "compute_pkg::done_t")
         self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
         self.ctrl = AxilDriver(dut, "ctrl")
-        dut.kernel_timeout_cycles.value = 0
-        self.window(0, SIZE)
-
-    def window(self, base: int, size: int) -> None:
-        self.dut.window.value = struct("compute_pkg::window_t").pack(base=base, size=size)
+        for signal in ("rx_tvalid", "tx_tready", "wqe_ready", "cqe_valid", "msg_tx_tready", "msg_rx_tvalid"):
+            getattr(dut, signal).value = 0
 
     def call(self, regions: list[tuple[int, int]], internal: int = 0) -> None:
         count = len(regions)
@@ -132,14 +133,14 @@ async def two_panels_two_tiles_both_ways(dut) -> None:
 async def the_array_is_busy(dut) -> None:
     bench = Bench(dut)
     await start(dut)
-    sizes = [64, 256] if os.environ.get("NACELLE_LONG") == "1" else [64]
+    sizes = [64, 256] if os.environ.get("NACELLE_LONG") == "1" else [32]
     for size in sizes:
         a, b = matrices(size, size, size, FLOAT32)
         c, cycles = await bench.multiply(a, b)
         check(c, model(a, b), f"{size} cubed")
-        busy = size**3 / 64 / cycles
+        busy = size**3 / (ROWS * COLS) / cycles
         dut._log.info("%d cubed: %d cycles, array %.1f %% busy", size, cycles, 100 * busy)
-        assert busy > (0.85 if bench.memory.bytes_per_beat == 64 else 0.5)
+        assert busy > 0.8
 
 
 @cocotb.test()
@@ -195,45 +196,27 @@ async def memory_errors(dut) -> None:
         bench.call(regions)
         assert await bench.result() == MEMORY_ERROR, addr
     bench.memory.errors = []
-    bench.window(0, 12288)  # C is outside
-    bench.call(regions)
-    before = bytes(bench.memory.content)
-    assert await bench.result() == MEMORY_ERROR
-    assert bench.memory.content == before
-    bench.window(0, SIZE)
     bench.call(regions)
     assert await bench.result() == SUCCESS
-
-
-@cocotb.test()
-@cocotb.parametrize(limit=[50, 200, 700])
-async def cut_off_and_used_again(dut, limit: int) -> None:
-    bench = Bench(dut)
-    await start(dut)
-    bench.memory.write(0, pystruct.pack("<6I", MAGIC, FLOAT32, 32, 32, 256, 0).ljust(64, b"\0"))
-    dut.kernel_timeout_cycles.value = limit
-    bench.call([(0, 64), (0x10000, 32768), (0x20000, 32768), (0x30000, 4096)])
-    assert await bench.result() == TIMEOUT
-    dut.kernel_timeout_cycles.value = 0
-    a, b = matrices(9, 10, 11, FLOAT32)
-    c, _ = await bench.multiply(a, b)
-    check(c, model(a, b), "after a time-out")
 
 
 @pytest.mark.parametrize("width", [64, 128, 256, 512])
 def test_kernel_matmul(width: int) -> None:
     run(
-        "socket",
+        "kernel_matmul",
         __file__,
-        params={"KERNEL": Type('"matmul"'), "DATA_W": width},
+        params={"DATA_W": width, "ROWS": ROWS, "COLS": COLS},
         ports={
-            "kernel_timeout_cycles": Plain("input", "logic [31:0]"),
+            "identity": Plain("output", "compute_pkg::kernel_identity_t"),
+            "ctrl": AxilSlave(),
             "job": Sink("compute_pkg::job_t"),
-            "window": Plain("input", "compute_pkg::window_t"),
             "done": Source("compute_pkg::done_t"),
             "mem": AxiMaster(width),
-            "ctrl": AxilSlave(),
-            "functions": Plain("output", "compute_pkg::function_range_t"),
-            "idle": Plain("output", "logic"),
+            "rx": AxisSink(width),
+            "tx": AxisSource(width),
+            "wqe": Source("roce_pkg::rdma_wqe_t"),
+            "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "msg_tx": AxisSource(width),
+            "msg_rx": AxisSink(width),
         },
     )

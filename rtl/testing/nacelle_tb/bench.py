@@ -17,7 +17,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,9 +65,7 @@ class _Interface:
         lines = [f"  {self._kind()} {name}_if ();"]
         for direction, _, signal in self._signals():
             inside, outside = f"{name}_if.{signal}", f"{name}_{signal}"
-            lines.append(
-                f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};"
-            )
+            lines.append(f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};")
         return "\n".join(lines), f"{name}_if"
 
 
@@ -204,9 +202,7 @@ class Several:
         for i in range(self.count):
             for direction, _, signal in self.port._signals():
                 inside, outside = f"{name}_if[{i}].{signal}", f"{name}{i}_{signal}"
-                lines.append(
-                    f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};"
-                )
+                lines.append(f"  assign {inside} = {outside};" if direction == "input" else f"  assign {outside} = {inside};")
         return "\n".join(lines), f"{name}_if"
 
 
@@ -239,10 +235,12 @@ def run(
     testcase: str | None = None,
     seed: int = 1,
     env: Mapping[str, str] | None = None,
+    sources: Sequence[Path] = (),
 ) -> None:
     """Builds `module` with Verilator (assertions on) and runs the cocotb tests of `test_file` on it.
 
     The pytest function that calls this and the cocotb tests live in the same file. NACELLE_WAVES=1 writes an FST.
+    `sources`: modules that are not under `rtl/`.
     """
     params = dict(params or {})
     top = f"tb_{module}"
@@ -264,7 +262,7 @@ def run(
     runner = get_runner("verilator")
     search = [str(path) for path in [*module_dirs(), GENERATED] if path.exists()]
     runner.build(
-        sources=[*packages(), wrapper_file],
+        sources=[*packages(), *sources, wrapper_file],
         hdl_toplevel=top,
         build_dir=build,
         build_args=[
