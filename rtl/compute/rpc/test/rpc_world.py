@@ -7,6 +7,7 @@ extents that do not overlap, no byte of memory changed outside of the control ar
 
 from __future__ import annotations
 
+import os
 import random
 import struct as binary
 from collections import deque
@@ -21,15 +22,21 @@ from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant, struct
 
-QPS = 8
+QPS = int(os.environ.get("RPC_QPS", "8"))
 SOCKETS = 2
 MAX_REGIONS = 32
 SQ_DEPTH = 32
 CTRL_BASE = 0
 CTRL_BYTES = constant("rpc_pkg::CTRL_BYTES")
-HEAP_BASE = 0x10000
-HEAP_SIZE = 0x60000
 PAGE = 4096
+
+
+def heap(qps: int) -> tuple[int, int]:
+    """(base, size) of the memory for regions."""
+    return CTRL_BASE + qps * CTRL_BYTES + 0x8000, max(96, 3 * qps) * PAGE
+
+
+HEAP_BASE, HEAP_SIZE = heap(QPS)
 FUNCTIONS = [(1, 2), (3, 9)]  # of socket 0, of socket 1
 
 INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8

@@ -25,6 +25,7 @@ from rpc_world import (
     Region,
     World,
     aar,
+    heap,
     parse_advert,
     regions,
 )
@@ -653,20 +654,26 @@ async def latency(dut) -> None:
         qp.sent.clear()
 
 
-# Only messages know how wide memory is: all tests at one width, those of messages at every other.
-TESTS = {64: "golden|malformed|every_number|memory_fails|latency", 128: "golden|malformed", 256: "golden|every_number", 512: "."}
+# All tests at one width and with few connections. Only messages know how wide memory is: theirs at the other widths.
+# With many connections the queues between the parts are in block RAM.
+BUILDS = {
+    (64, 8): "golden|malformed|every_number|memory_fails|latency",
+    (128, 128): "golden|malformed|calls_queue|closed_while",
+    (256, 8): "golden|every_number",
+    (512, 8): ".",
+}
 
 
-@pytest.mark.parametrize("data_w", TESTS)
-def test_rpc_engine(data_w: int) -> None:
+@pytest.mark.parametrize(("data_w", "qps"), BUILDS)
+def test_rpc_engine(data_w: int, qps: int) -> None:
     window = struct("compute_pkg::window_t").width
     table = ", ".join(f"14'd{first << 7 | last}" for first, last in reversed(FUNCTIONS))
     run(
         "rpc_engine",
         __file__,
         params={
-            "DATA_W": data_w, "QPS": QPS, "SOCKETS": SOCKETS, "FUNCTIONS": Type(f"{{{table}}}"), "MAX_REGIONS": MAX_REGIONS,
-            "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE, "HEAP_BASE": HEAP_BASE, "HEAP_SIZE": HEAP_SIZE,
+            "DATA_W": data_w, "QPS": qps, "SOCKETS": SOCKETS, "FUNCTIONS": Type(f"{{{table}}}"), "MAX_REGIONS": MAX_REGIONS,
+            "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE, "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
         },
         ports={
             "conn_event": Sink("roce_pkg::conn_event_t"), "conn_done": Source("logic"),
@@ -678,5 +685,5 @@ def test_rpc_engine(data_w: int) -> None:
             "close": Source("roce_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
-        env={"COCOTB_TEST_FILTER": TESTS[data_w]},
+        env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps], "RPC_QPS": str(qps)},
     )  # fmt: skip
