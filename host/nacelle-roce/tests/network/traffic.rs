@@ -83,7 +83,7 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
 
     let mut guard = 0;
     loop {
-        for i in 0..2 {
+        for i in [0, 1] {
             if sides[i].left_to_post > 0 && sides[i].sends.len() < 20 && rng.below(3) == 0 {
                 post(&mut net, i, &mut sides, &mut rng);
             }
@@ -99,7 +99,7 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
         }
         let end = net.now + Duration::from_micros(1 + rng.next() % 50);
         while net.step(end) {}
-        for i in 0..2 {
+        for i in [0, 1] {
             while let Some(event) = net.nodes[i].events.pop_front() {
                 let Event::Completion(c) = event else { panic!("{event:?}") };
                 assert_eq!(c.status, WcStatus::Success, "{c:?}");
@@ -127,7 +127,7 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
     if rng.below(3) == 0 {
         net.ep(1 - first).disconnect(now, sides[1 - first].conn);
     }
-    for i in 0..2 {
+    for i in [0, 1] {
         for _ in 0..sides[i].recvs.len() {
             let flushed = net.completion(i);
             assert_eq!((flushed.opcode, flushed.status), (WcOpcode::Recv, WcStatus::WrFlushErr));
@@ -142,7 +142,7 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
         assert_eq!(net.ep(i).connections().count(), 0, "a connection is left");
     }
     net.run(Duration::from_secs(60));
-    for i in 0..2 {
+    for i in [0, 1] {
         assert_eq!(net.nodes[i].events, []);
         assert_eq!(net.ep(i).next_deadline(), None, "a timer is left");
     }

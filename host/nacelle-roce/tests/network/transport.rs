@@ -230,6 +230,19 @@ fn wrong_key_bounds_rights_and_owner() {
     });
 }
 
+/// The whole message must fit; its first packet alone would.
+#[test]
+fn bounds_are_those_of_the_message() {
+    for (len, fits) in [(600, true), (601, false)] {
+        let mut raw = Raw::passive();
+        let region = target(&mut raw, 600);
+        raw.send(Opcode::WriteFirst, psn(0), reth(&region, 0, len), &[1; 256]).unwrap();
+        let (at, syndrome, _) = raw.one_answer();
+        assert_eq!((at, syndrome), (psn(0), if fits { Syndrome::ACK } else { ACCESS }));
+        assert_eq!(raw.ep.region(region.id).unwrap()[0], u8::from(fits));
+    }
+}
+
 #[test]
 fn a_region_that_goes_away_under_a_message() {
     let mut raw = Raw::passive();
