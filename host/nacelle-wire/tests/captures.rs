@@ -7,7 +7,7 @@ use nacelle_wire::{
     ParseError, Qpn, RemoteAddr, RocePacket,
     arp::ArpPacket,
     bth::{Opcode, Syndrome},
-    cm::{self, Message, PathMtu, RejReason},
+    cm::{self, IpCm, Message, PathMtu, RejReason, Rep, Req},
     icmp::EchoPacket,
     mrsp,
     roce::Ext,
@@ -209,6 +209,39 @@ fn naaice_session() {
             None => {}
         }
     }
+}
+
+/// Built from what a REQ and a REP say, they are the bytes that Linux sent.
+#[test]
+fn req_and_rep_as_linux_builds_them() {
+    let frames = capture("naaice-race");
+    let packets: Vec<_> = frames.iter().filter(|f| is_roce(f)).map(|f| RocePacket::parse(f).unwrap()).collect();
+    let (tid, Message::Req(linux)) = Message::parse(packets[0].payload).unwrap() else { panic!() };
+    let ip_cm = IpCm::new(linux.ip_cm.src_port.get(), packets[0].headers.ip.src(), packets[0].headers.ip.dst());
+    let mut own = Req::new(linux.local_comm_id.get(), 12345, linux.local_qpn(), linux.starting_psn(), ip_cm);
+    own.local_ca_guid = linux.local_ca_guid;
+    own.responder_resources = 1;
+    own.initiator_depth = 1;
+    own.set_remote_cm_timeout(20);
+    own.set_local_cm_timeout(20);
+    own.set_retry_count(7);
+    own.set_rnr_retry_count(6);
+    own.set_path_mtu(PathMtu::Mtu1024.code());
+    own.set_max_cm_retries(15);
+    own.set_local_ack_timeout(19);
+    let mut expected: [u8; cm::MAD_LEN] = packets[0].payload.try_into().unwrap();
+    expected[24 + 88..24 + 92].fill(0); // this Linux sets a flow label, which means nothing over IPv4
+    assert_eq!(Message::Req(&own).to_mad(tid), expected);
+
+    let (tid, Message::Rep(linux)) = Message::parse(packets[1].payload).unwrap() else { panic!() };
+    let (local, remote) = (linux.local_comm_id.get(), linux.remote_comm_id.get());
+    let mut own = Rep::new(local, remote, linux.local_qpn(), linux.starting_psn());
+    own.local_ca_guid = linux.local_ca_guid;
+    own.responder_resources = 1;
+    own.initiator_depth = 1;
+    own.set_target_ack_delay(15);
+    own.set_rnr_retry_count(6);
+    assert_eq!(Message::Rep(&own).to_mad(tid), *packets[1].payload);
 }
 
 /// What Linux answers to faults.
