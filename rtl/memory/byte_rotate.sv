@@ -13,8 +13,11 @@ module byte_rotate #(
   for (genvar k = 0; k < STEPS; k++) begin : g_step
     localparam int unsigned BITS = 8 << k;
     logic [DATA_W-1:0] from, to;
-    if (k == 0) assign from = in;
-    else assign from = g_step[k-1].to;
+    if (k == 0) begin : g_first
+      assign from = in;
+    end else begin : g_next
+      assign from = g_step[k-1].to;
+    end
     assign to = amount[k] ? {from[DATA_W-1-BITS:0], from[DATA_W-1-:BITS]} : from;
   end
   assign out = g_step[STEPS-1].to;

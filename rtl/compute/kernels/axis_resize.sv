@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Changes the width of a stream of packets by a power of two. One beat a cycle on its wider side's other side: the narrower
-// one is always busy. Latency: 1 cycle to wider beats, none to narrower ones. Stops `in` when `out` stops.
+// Changes the width of a stream of packets by a power of two. Its narrower side moves one beat
+// a cycle. Latency: 1 cycle to wider beats, none to narrower ones. Stops `in` when `out` stops.
 module axis_resize #(
     parameter int unsigned IN_W  = 256,
     parameter int unsigned OUT_W = 512
@@ -31,7 +31,7 @@ module axis_resize #(
     for (genvar i = 0; i < RATIO; i++) begin : g_part
       always_ff @(posedge clk) begin
         if (in.tvalid && in.tready && part_q == PART_W'(i)) out.tdata[i*IN_W+:IN_W] <= in.tdata;
-        if (in.tvalid && in.tready && part_q <= PART_W'(i)) begin
+        if (in.tvalid && in.tready && (part_q == PART_W'(i) || part_q == '0)) begin
           out.tkeep[i*IN_W/8+:IN_W/8] <= part_q == PART_W'(i) ? in.tkeep : '0;
         end
       end

@@ -35,6 +35,11 @@ module matmul_array
   step_t [STEPS-1:0] steps;
   step_t [STEPS-1:1] steps_q;
   assign steps = {steps_q, step};
+  localparam int unsigned EDGE = ROWS > COLS ? ROWS : COLS;
+  logic [EDGE-1:0] valids;
+  for (genvar i = 0; i < EDGE; i++) begin : g_valid
+    assign valids[i] = steps[i].valid;
+  end
   for (genvar i = 1; i < STEPS; i++) begin : g_step
     always_ff @(posedge clk) begin
       if (rst) steps_q[i] <= '0;
@@ -47,10 +52,10 @@ module matmul_array
   logic [31:0] a[ROWS][COLS+1];
   logic [31:0] b[ROWS+1][COLS];
   for (genvar r = 0; r < ROWS; r++) begin : g_west
-    matmul_delay #(.CYCLES(r)) late (.clk, .step(steps[r:0]), .in(west[r]), .out(a[r][0]));
+    matmul_delay #(.CYCLES(r)) late (.clk, .valid(valids[r:0]), .in(west[r]), .out(a[r][0]));
   end
   for (genvar c = 0; c < COLS; c++) begin : g_north
-    matmul_delay #(.CYCLES(c)) late (.clk, .step(steps[c:0]), .in(north[c]), .out(b[0][c]));
+    matmul_delay #(.CYCLES(c)) late (.clk, .valid(valids[c:0]), .in(north[c]), .out(b[0][c]));
   end
 
   logic [COLS-1:0][31:0] row[ROWS];

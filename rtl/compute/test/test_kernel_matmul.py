@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernel_matmul against numpy: any shape, both types, bad arguments, memory errors, and how busy the array is.
 
-The array has 4 x 4 cells here: 64 would take minutes to compile with every signal visible. NACELLE_MATMUL_ROWS and _COLS change it.
+The arrays are small here: the 8 x 8 cells of the device would take minutes to compile with every signal visible. Set
+NACELLE_MATMUL_ROWS and _COLS to try them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ SIZE = 1 << 20
 MAGIC = 0x4D4D414E
 INT32, FLOAT32 = 0, 1
 FUNCTION = 16
-ROWS, COLS = (int(os.environ.get(f"NACELLE_MATMUL_{name}", "4")) for name in ("ROWS", "COLS"))
 SUCCESS, BAD_ARGUMENTS, TOO_SMALL, MEMORY_ERROR = (
     constant(f"compute_pkg::RESULT_{name}")
     for name in ("SUCCESS", "BAD_ARGUMENTS", "REGION_TOO_SMALL", "MEMORY_ERROR")
@@ -138,7 +138,7 @@ async def the_array_is_busy(dut) -> None:
         a, b = matrices(size, size, size, FLOAT32)
         c, cycles = await bench.multiply(a, b)
         check(c, model(a, b), f"{size} cubed")
-        busy = size**3 / (ROWS * COLS) / cycles
+        busy = size**3 / int(os.environ["NACELLE_CELLS"]) / cycles
         dut._log.info("%d cubed: %d cycles, array %.1f %% busy", size, cycles, 100 * busy)
         assert busy > 0.8
 
@@ -200,12 +200,15 @@ async def memory_errors(dut) -> None:
     assert await bench.result() == SUCCESS
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
-def test_kernel_matmul(width: int) -> None:
+@pytest.mark.parametrize(("width", "rows", "cols"), [(64, 2, 4), (128, 4, 2), (256, 2, 2), (512, 4, 4)])
+def test_kernel_matmul(width: int, rows: int, cols: int) -> None:
+    rows = int(os.environ.get("NACELLE_MATMUL_ROWS", rows))
+    cols = int(os.environ.get("NACELLE_MATMUL_COLS", cols))
     run(
         "kernel_matmul",
         __file__,
-        params={"DATA_W": width, "ROWS": ROWS, "COLS": COLS},
+        params={"DATA_W": width, "ROWS": rows, "COLS": cols},
+        env={"NACELLE_CELLS": str(rows * cols)},
         ports={
             "identity": Plain("output", "compute_pkg::kernel_identity_t"),
             "ctrl": AxilSlave(),
