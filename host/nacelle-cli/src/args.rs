@@ -59,6 +59,9 @@ pub(crate) struct DeviceArgs {
     /// Run the software device instead of the simulated RTL
     #[arg(long)]
     pub(crate) soft: bool,
+    /// Memory of the software device [default: 1024]
+    #[arg(long, value_name = "MIB", requires = "soft", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) memory: Option<u32>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,

@@ -37,9 +37,10 @@ struct Outcome<'a> {
 
 pub(crate) fn demo(cli: &Cli, args: &DemoArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
-    let dir = args.dir.clone().unwrap_or_else(|| {
-        PathBuf::from(if Path::new("build").is_dir() { "build/demo" } else { "nacelle-demo" })
-    });
+    let dir = args
+        .dir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(if Path::new("build").is_dir() { "build/demo" } else { "nacelle-demo" }));
     std::fs::create_dir_all(&dir).map_err(|error| {
         Failure::usage(format!("cannot make {}: {error}", dir.display()), "name another directory with --dir")
     })?;

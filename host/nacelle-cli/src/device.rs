@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nacelle::DeviceKind;
-use nacelle_device::{Engine, Host, Place, RtlEngine, SimConfig, SimLibrary, SoftEngine, find_library};
+use nacelle_device::{Engine, Host, Place, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine, find_library};
 use nacelle_link::{Impaired, Link, SwitchHost, Tap, VirtualWire, WireDir, bridge};
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
@@ -81,7 +81,9 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     place.identity.mac = args.mac.unwrap_or(place.identity.mac);
     place.identity.gateway = args.gateway;
     if args.soft {
-        return serve(cli, args, &place, SoftEngine::new());
+        let mut config = SoftConfig::default();
+        config.memory_bytes = args.memory.map_or(config.memory_bytes, |mebibytes| u64::from(mebibytes) << 20);
+        return serve(cli, args, &place, SoftEngine::new(config));
     }
     let library = SimLibrary::load(&find_library(args.library.as_deref())?)?;
     let config = SimConfig {

@@ -40,7 +40,8 @@ pub(crate) fn ls(cli: &Cli) -> Result<(), Failure> {
     rows.extend(devices.iter().map(|found| {
         let device = &found.device;
         let functions = device.functions.iter().map(|function| format!("{}={}", function.code, function.name));
-        let kind = if device.data_w == 0 { device.kind.to_string() } else { format!("{}{}", device.kind, device.data_w) };
+        let kind =
+            if device.data_w == 0 { device.kind.to_string() } else { format!("{}{}", device.kind, device.data_w) };
         let state = if found.alive { "up" } else { "dead" };
         let address = format!("{}/{}", device.ip, device.prefix_len);
         vec![device.name.clone(), address, kind, state.into(), functions.collect::<Vec<_>>().join(" ")]

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::args::{CallerArgs, Cli, IncrementArgs, MatmulArgs, RunCommand};
 use crate::failure::Failure;
+use crate::list;
 use crate::npy::{self, Agreement, Matrix};
 use crate::output::{print, print_json, report};
-use crate::list;
 
 /// The largest file that is incremented, in bytes: that of a region.
 const MAX_REGION: u64 = u32::MAX as u64;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Puts an engine on a link: carries frames, lets time pass, and answers on the management socket.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nacelle::control::{Done, Reply, Request, Stats};
 use nacelle::discover::{self, DESCRIPTOR_SUFFIX};
 use nacelle::{Descriptor, DeviceKind};
-use nacelle_link::{Captured, Link, LinkError, MAX_FRAME, PcapngWriter, WireDir, wait_readable};
+use nacelle_link::{Direction, Link, LinkError, MAX_FRAME, PcapngWriter, Recorder, WireDir, wait_readable};
 use serde::Serialize;
 
 use crate::{DeviceError, Engine, Identity, Management, PushError, TraceLog};
@@ -79,10 +80,15 @@ pub const DEFAULT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 2), 16);
 /// A device that runs on a link.
 pub struct Host<E> {
     engine: E,
-    link: Captured<Box<dyn Link>>,
+    link: Box<dyn Link>,
     management: Management,
     descriptor: Published,
+    /// Frames that were given to the device and have not entered it yet.
+    entering: VecDeque<Vec<u8>>,
     trace: TraceLog,
+    recorder: Recorder,
+    /// The time on the wall when the device's time was zero.
+    epoch: SystemTime,
     waiting: Option<Vec<u8>>,
     idle_since: Option<Instant>,
     shutdown: bool,
@@ -112,10 +118,13 @@ impl<E: Engine> Host<E> {
         };
         Ok(Self {
             engine,
-            link: Captured::new(link),
+            link,
             management,
             descriptor: Published::new(&place.wire, descriptor)?,
+            entering: VecDeque::new(),
             trace: TraceLog::default(),
+            recorder: Recorder::default(),
+            epoch: SystemTime::now(),
             waiting: None,
             idle_since: None,
             shutdown: false,
@@ -127,12 +136,12 @@ impl<E: Engine> Host<E> {
         &self.descriptor.descriptor
     }
 
-    /// Captures to a file from now on.
+    /// Captures to a file from now on. Its time stamps are device time: cycles of the stated clock since the device's start.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn capture(&mut self, path: &Path) -> Result<(), LinkError> {
-        self.link.start(self.descriptor.capture(path)?);
+        self.recorder.start(self.descriptor.capture(path)?);
         Ok(())
     }
 
@@ -175,7 +184,7 @@ impl<E: Engine> Host<E> {
                 },
             };
             match self.engine.push(&frame) {
-                Ok(()) => self.trace.pushed(&frame),
+                Ok(()) => self.entering.push_back(frame),
                 Err(PushError::Full) => {
                     self.waiting = Some(frame);
                     break;
@@ -188,12 +197,20 @@ impl<E: Engine> Host<E> {
     }
 
     fn carry_out(&mut self, buffer: &mut [u8]) -> Result<(), LinkError> {
+        let mut passed = Vec::new();
         while let Some(stamp) = self.engine.rx_stamp() {
-            self.trace.entered(stamp);
+            passed.extend(self.entering.pop_front().map(|frame| (stamp, Direction::Inbound, frame)));
         }
         while let Some((length, stamp)) = self.engine.pull(buffer) {
-            self.trace.left(&buffer[..length], stamp);
             self.link.send(&buffer[..length])?;
+            passed.push((stamp, Direction::Outbound, buffer[..length].to_vec()));
+        }
+        passed.sort_by_key(|(stamp, ..)| stamp.first_beat);
+        let clock = f64::from(self.descriptor.descriptor.clock_hz.max(1));
+        for (stamp, direction, frame) in passed {
+            self.trace.add(stamp, direction, &frame);
+            let at = self.epoch + Duration::from_secs_f64(stamp.first_beat as f64 / clock);
+            self.recorder.record(at, direction, &frame);
         }
         Ok(())
     }
@@ -208,7 +225,7 @@ impl<E: Engine> Host<E> {
     }
 
     fn manage(&mut self) {
-        let Self { engine, link, management, descriptor, trace, shutdown, .. } = self;
+        let Self { engine, link, management, descriptor, trace, recorder, shutdown, .. } = self;
         management.turn(|request| match request {
             Request::Info {} => reply(&descriptor.descriptor),
             Request::Stats {} => match engine.counters() {
@@ -223,13 +240,13 @@ impl<E: Engine> Host<E> {
             Request::Trace { since } => reply(&trace.since(since)),
             Request::CaptureStart { path } if path.is_absolute() => match descriptor.capture(&path) {
                 Ok(writer) => {
-                    link.start(writer);
+                    recorder.start(writer);
                     reply(&Done {})
                 }
                 Err(error) => Reply::Error(error.to_string()),
             },
             Request::CaptureStart { path } => Reply::Error(format!("{} is no absolute path", path.display())),
-            Request::CaptureStop {} => match link.stop() {
+            Request::CaptureStop {} => match recorder.stop() {
                 Ok(true) => reply(&Done {}),
                 Ok(false) => Reply::Error("no capture runs".into()),
                 Err(error) => Reply::Error(format!("the capture had ended before: {error}")),
@@ -269,7 +286,11 @@ impl Published {
     /// Begins a capture file that says whose it is.
     fn capture(&self, path: &Path) -> Result<PcapngWriter<File>, LinkError> {
         let Descriptor { name, kind, ip, mac, .. } = &self.descriptor;
-        PcapngWriter::create(path, name, &format!("Nacelle device {name} ({kind}) at {ip}, {mac}: its Ethernet port"))
+        PcapngWriter::create(
+            path,
+            name,
+            &format!("Nacelle device {name} ({kind}) at {ip}, {mac}: its Ethernet port, in device time"),
+        )
     }
 }
 

@@ -21,7 +21,7 @@ pub use host::{DEFAULT_ADDRESS, Host, Place, SERVICE_PORT};
 pub use manage::Management;
 pub use rtl::{RtlEngine, find_library};
 pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
-pub use soft::SoftEngine;
+pub use soft::{SoftConfig, SoftEngine};
 pub use trace::TraceLog;
 
 /// Why a device cannot be run.

@@ -168,7 +168,9 @@ impl Engine for RtlEngine {
     }
 
     fn run(&mut self) {
-        self.sim.step(SLICE, true);
+        if !self.sim.idle() {
+            self.sim.step(SLICE, true);
+        }
     }
 
     fn rx_stamp(&mut self) -> Option<Stamp> {

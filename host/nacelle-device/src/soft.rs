@@ -4,7 +4,7 @@
 //! Time in it is that of this machine, in nanoseconds. A kernel runs to its end within one step, so a long one holds up the
 //! other callers, as it does where they share a socket.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -23,10 +23,6 @@ use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 
 /// Connections at a time.
 const MAX_SESSIONS: usize = 64;
-/// A caller that says nothing for so long is asked whether it still lives.
-const KEEPALIVE: Duration = Duration::from_secs(5);
-/// Memory for regions, in bytes.
-const MEMORY: u64 = 1 << 30;
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
 const IP_MTU: usize = 4200;
 /// Receives posted for the calls of one connection; a caller has one call running at a time.
@@ -59,15 +55,25 @@ pub struct SoftEngine {
     epoch: Instant,
     sessions: HashMap<ConnId, Session>,
     bytes: u64,
-    entered: u64,
+    entered: VecDeque<Stamp>,
     calls: u64,
     frame_len: usize,
-    options: ConnectOptions,
+    config: SoftConfig,
 }
 
-impl Default for SoftEngine {
+/// What a software device is made with.
+#[derive(Debug, Clone)]
+pub struct SoftConfig {
+    /// Memory for regions, in bytes. Default: 1 GiB.
+    pub memory_bytes: u64,
+    /// How connections behave. By default a caller that says nothing for 5 s is asked whether it still lives.
+    pub connect: ConnectOptions,
+}
+
+impl Default for SoftConfig {
     fn default() -> Self {
-        Self::new()
+        let connect = ConnectOptions { keepalive: Some(Duration::from_secs(5)), ..ConnectOptions::default() };
+        Self { memory_bytes: 1 << 30, connect }
     }
 }
 
@@ -87,13 +93,7 @@ fn endpoint(mac: MacAddr, ip: Ipv4Addr, prefix_len: u8, gateway: Option<Ipv4Addr
 impl SoftEngine {
     /// A device that is not configured.
     #[must_use]
-    pub fn new() -> Self {
-        Self::with_options(ConnectOptions { keepalive: Some(KEEPALIVE), ..ConnectOptions::default() })
-    }
-
-    /// As [`SoftEngine::new`], with its own times for connections.
-    #[must_use]
-    pub fn with_options(options: ConnectOptions) -> Self {
+    pub fn new(config: SoftConfig) -> Self {
         let endpoint = endpoint(MacAddr::default(), Ipv4Addr::UNSPECIFIED, 0, None, 0);
         let frame_len = endpoint.frame_len();
         Self {
@@ -101,10 +101,10 @@ impl SoftEngine {
             epoch: Instant::now(),
             sessions: HashMap::new(),
             bytes: 0,
-            entered: 0,
+            entered: VecDeque::new(),
             calls: 0,
             frame_len,
-            options,
+            config,
         }
     }
 
@@ -118,12 +118,7 @@ impl SoftEngine {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::ConnectRequest { conn, .. } => {
-                if self.open(conn).is_none() {
-                    // It is gone already if this fails too.
-                    let _ = self.endpoint.reject(conn, b"too many callers\0");
-                }
-            }
+            Event::ConnectRequest { conn, .. } => self.admit(conn),
             Event::Completion(Completion { conn, opcode, status: WcStatus::Success, byte_len, imm, .. }) => {
                 match opcode {
                     WcOpcode::Recv => self.set_up(conn, byte_len),
@@ -138,6 +133,13 @@ impl SoftEngine {
         }
     }
 
+    fn admit(&mut self, conn: ConnId) {
+        if self.open(conn).is_none() {
+            // It is gone already if this fails too.
+            let _ = self.endpoint.reject(conn, b"too many callers\0");
+        }
+    }
+
     /// Takes a caller in. `None` if there is no room.
     fn open(&mut self, conn: ConnId) -> Option<()> {
         if self.sessions.len() >= MAX_SESSIONS {
@@ -146,9 +148,11 @@ impl SoftEngine {
         let message = self.endpoint.register(vec![0; MAX_MESSAGE], Access::LOCAL, Some(conn)).ok()?;
         self.sessions.insert(conn, Session { message, regions: Vec::new(), bytes: 0 });
         // Ready before the answer: the caller's first message may follow it at once.
-        let begun = self.endpoint.post_recv(conn, RecvWr { id: 0, slice: Some(message.all()) }).ok().and_then(|()| {
-            self.endpoint.accept(self.now(), conn, self.options.clone()).ok()
-        });
+        let begun = self
+            .endpoint
+            .post_recv(conn, RecvWr { id: 0, slice: Some(message.all()) })
+            .ok()
+            .and_then(|()| self.endpoint.accept(self.now(), conn, self.config.connect.clone()).ok());
         if begun.is_none() {
             self.release(conn);
         }
@@ -188,7 +192,7 @@ impl SoftEngine {
     fn hold(&mut self, conn: ConnId, asked: &[AarRegion]) -> Option<Vec<ARegion>> {
         let bytes: u64 = asked.iter().map(|region| u64::from(region.size())).sum();
         let parameters = asked.iter().filter(|region| !region.flags().contains(RegionFlags::INTERNAL)).count();
-        if parameters == 0 || self.bytes + bytes > MEMORY {
+        if parameters == 0 || self.bytes + bytes > self.config.memory_bytes {
             return None;
         }
         let mut regions = Vec::new();
@@ -251,7 +255,7 @@ impl SoftEngine {
 
 impl Engine for SoftEngine {
     fn facts(&self) -> Facts {
-        Facts { kind: DeviceKind::Soft, data_w: 0, clock_hz: 1_000_000_000, memory_bytes: MEMORY }
+        Facts { kind: DeviceKind::Soft, data_w: 0, clock_hz: 1_000_000_000, memory_bytes: self.config.memory_bytes }
     }
 
     fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
@@ -268,9 +272,9 @@ impl Engine for SoftEngine {
     }
 
     fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
+        self.entered.push_back(self.stamp());
         // What is wrong with a frame, the endpoint's counters say.
         let _ = self.endpoint.handle(self.now(), frame);
-        self.entered += 1;
         Ok(())
     }
 
@@ -281,8 +285,7 @@ impl Engine for SoftEngine {
     }
 
     fn rx_stamp(&mut self) -> Option<Stamp> {
-        self.entered = self.entered.checked_sub(1)?;
-        Some(self.stamp())
+        self.entered.pop_front()
     }
 
     fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {

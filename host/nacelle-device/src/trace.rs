@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use nacelle::FrameKind;
 use nacelle::control::{Trace, TraceFrame};
+use nacelle_link::Direction;
 
 use crate::Stamp;
 
@@ -17,37 +18,24 @@ const PAGE: usize = 4096;
 #[derive(Debug, Default)]
 pub struct TraceLog {
     frames: VecDeque<TraceFrame>,
-    /// Frames that were given to the device but have not entered it yet: length and kind.
-    entering: VecDeque<(u32, FrameKind)>,
     next: u64,
 }
 
 impl TraceLog {
-    /// A frame waits to enter the device.
-    pub fn pushed(&mut self, frame: &[u8]) {
-        if self.entering.len() < MAX_FRAMES {
-            self.entering.push_back((frame.len() as u32, FrameKind::of(frame)));
-        }
-    }
-
-    /// The oldest frame that waited has entered.
-    pub fn entered(&mut self, stamp: Stamp) {
-        if let Some((length, kind)) = self.entering.pop_front() {
-            self.add(true, stamp, length, kind);
-        }
-    }
-
-    /// A frame has left the device.
-    pub fn left(&mut self, frame: &[u8], stamp: Stamp) {
-        self.add(false, stamp, frame.len() as u32, FrameKind::of(frame));
-    }
-
-    fn add(&mut self, rx: bool, stamp: Stamp, length: u32, kind: FrameKind) {
+    /// A frame has passed.
+    pub fn add(&mut self, stamp: Stamp, direction: Direction, frame: &[u8]) {
         if self.frames.len() >= MAX_FRAMES {
             self.frames.pop_front();
         }
         let Stamp { first_beat, last_beat } = stamp;
-        self.frames.push_back(TraceFrame { number: self.next, rx, first_beat, last_beat, length, kind });
+        self.frames.push_back(TraceFrame {
+            number: self.next,
+            rx: direction == Direction::Inbound,
+            first_beat,
+            last_beat,
+            length: frame.len() as u32,
+            kind: FrameKind::of(frame),
+        });
         self.next += 1;
     }
 

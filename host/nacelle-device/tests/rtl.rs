@@ -11,10 +11,10 @@ use nacelle::control::{Control, Done, Request};
 use nacelle::{DeviceKind, FrameKind, discover};
 use nacelle_device::{DeviceError, Place, PushError, RtlEngine, SimConfig, SimLibrary};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
+use nacelle_wire::MacAddr;
 use nacelle_wire::arp::ArpPacket;
 use nacelle_wire::icmp::{EchoPacket, Kind};
 use nacelle_wire::ipv4::{Ipv4Header, PROTOCOL_ICMP};
-use nacelle_wire::MacAddr;
 
 const CLIENT_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
 const CLIENT_IP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 77, 0, 9);
@@ -22,9 +22,7 @@ const CLIENT_IP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 77, 0, 9);
 /// A stand-in device that runs.
 fn start(library: &Path, place: &Place) -> Running {
     let library = library.to_owned();
-    Running::start(place, move || {
-        RtlEngine::new(&SimLibrary::load(&library).unwrap(), &SimConfig::default()).unwrap()
-    })
+    Running::start(place, move || RtlEngine::new(&SimLibrary::load(&library).unwrap(), &SimConfig::default()).unwrap())
 }
 
 fn place(wire: &WireDir) -> Place {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::Running;
 use nacelle::control::Control;
 use nacelle::{Device, DeviceKind, Error, ErrorCode, FunctionCode, Options, Region, Step, matmul};
-use nacelle_device::{Place, SoftEngine};
+use nacelle_device::{Place, SoftConfig, SoftEngine};
 use nacelle_link::{Impairments, WireDir};
 use nacelle_roce::ConnectOptions;
 use nacelle_wire::kernel::matmul::{Args, Dtype};
@@ -39,7 +39,8 @@ impl Bench {
         let temp = tempfile::tempdir().unwrap();
         let wire = WireDir::open(temp.path().join("wire")).unwrap();
         let place = Place::find(&wire, DeviceKind::Soft, None, None).unwrap();
-        let device = Running::start(&place, || SoftEngine::with_options(quick()));
+        let device =
+            Running::start(&place, || SoftEngine::new(SoftConfig { connect: quick(), ..SoftConfig::default() }));
         Self { device: Some(device), place, _temp: temp }
     }
 

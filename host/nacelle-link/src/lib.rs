@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 pub use bridge::bridge;
 pub use impair::{Impaired, Impairments};
-pub use pcapng::{Captured, Direction, PcapngWriter};
+pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
 pub use wire::{VirtualWire, WireDir};

@@ -136,24 +136,17 @@ impl<W: Write> PcapngWriter<W> {
     }
 }
 
-/// A link with a capture that can be started and stopped at any time.
-#[derive(Debug)]
-pub struct Captured<L> {
-    link: L,
+/// A capture that can be started and stopped at any time, and that a full disk ends without harm to anybody else.
+#[derive(Debug, Default)]
+pub struct Recorder {
     writer: Option<PcapngWriter<File>>,
     failure: Option<io::Error>,
 }
 
-impl<L: Link> Captured<L> {
-    /// Wraps `link`; nothing is captured yet.
-    pub fn new(link: L) -> Self {
-        Self { link, writer: None, failure: None }
-    }
-
+impl Recorder {
     /// Captures from now on, instead of into an earlier file.
     pub fn start(&mut self, writer: PcapngWriter<File>) {
-        self.writer = Some(writer);
-        self.failure = None;
+        *self = Self { writer: Some(writer), failure: None };
     }
 
     /// Ends the capture. Returns whether one ran.
@@ -167,27 +160,45 @@ impl<L: Link> Captured<L> {
         }
     }
 
-    fn record(&mut self, direction: Direction, frame: &[u8]) {
-        if let Some(writer) = &mut self.writer {
-            // A full disk ends the capture, not the link.
-            if let Err(error) = writer.frame(SystemTime::now(), direction, frame) {
-                self.failure = Some(error);
-                self.writer = None;
-            }
+    /// Writes a frame, if a capture runs.
+    pub fn record(&mut self, at: SystemTime, direction: Direction, frame: &[u8]) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.frame(at, direction, frame)
+        {
+            *self = Self { writer: None, failure: Some(error) };
         }
+    }
+}
+
+/// A link whose frames are captured, stamped with the time at which they passed here.
+#[derive(Debug)]
+pub struct Captured<L> {
+    link: L,
+    recorder: Recorder,
+}
+
+impl<L: Link> Captured<L> {
+    /// Wraps `link`; nothing is captured yet.
+    pub fn new(link: L) -> Self {
+        Self { link, recorder: Recorder::default() }
+    }
+
+    /// The capture.
+    pub fn recorder(&mut self) -> &mut Recorder {
+        &mut self.recorder
     }
 }
 
 impl<L: Link> Link for Captured<L> {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
-        self.record(Direction::Outbound, frame);
+        self.recorder.record(SystemTime::now(), Direction::Outbound, frame);
         self.link.send(frame)
     }
 
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
         let length = self.link.recv(buffer, deadline)?;
         if let Some(length) = length {
-            self.record(Direction::Inbound, &buffer[..length]);
+            self.recorder.record(SystemTime::now(), Direction::Inbound, &buffer[..length]);
         }
         Ok(length)
     }

@@ -53,7 +53,8 @@ impl Tap {
             .map_err(LinkError::io("open /dev/net/tun"))?;
         let mut request = InterfaceRequest { name: [0; NAME_SIZE], flags: IFF_TAP | IFF_NO_PI, rest: [0; 22] };
         request.name[..name.len()].copy_from_slice(name.as_bytes());
-        interface_ioctl::<TUNSETIFF>(&file, &mut request).map_err(LinkError::io(format!("make the TAP device {name}")))?;
+        interface_ioctl::<TUNSETIFF>(&file, &mut request)
+            .map_err(LinkError::io(format!("make the TAP device {name}")))?;
 
         let mut up = || -> io::Result<()> {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;

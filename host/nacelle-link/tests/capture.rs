@@ -38,7 +38,7 @@ fn an_independent_reader_finds_every_frame() {
     let mut link = Captured::new(near);
     link.send(&frame(0, 60)).unwrap(); // before the capture
     let before = SystemTime::now();
-    link.start(PcapngWriter::create(&path, "test0", "a comment, of 27 characters").unwrap());
+    link.recorder().start(PcapngWriter::create(&path, "test0", "a comment, of 27 characters").unwrap());
     let mut expected = Vec::new();
     for number in 1..40 {
         let sent = frame(number, 14 + 37 * number as usize);
@@ -49,7 +49,7 @@ fn an_independent_reader_finds_every_frame() {
         assert_eq!(drain(&mut link, Duration::ZERO), std::slice::from_ref(&answer));
         expected.push((1u32, answer));
     }
-    assert!(link.stop().unwrap());
+    assert!(link.recorder().stop().unwrap());
     link.send(&frame(0, 60)).unwrap(); // after it
 
     let mut reader = PcapNgReader::new(File::open(&path).unwrap()).unwrap();
@@ -82,11 +82,14 @@ fn an_independent_reader_finds_every_frame() {
 
 #[test]
 fn a_capture_that_cannot_be_written_ends_itself_and_says_so() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    assert!(PcapngWriter::new(full(), "x", "y").is_err());
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("nowhere/capture.pcapng");
+    assert!(PcapngWriter::create(&path, "x", "y").is_err());
     let (near, _far) = Pipe::pair();
     let mut link = Captured::new(near);
-    let full = PcapngWriter::new(File::options().write(true).open("/dev/full").unwrap(), "x", "y");
-    assert!(full.is_err());
-    assert!(!link.stop().unwrap(), "none ran");
+    assert!(!link.recorder().stop().unwrap(), "none ran");
     link.send(&frame(1, 60)).unwrap();
 }
 

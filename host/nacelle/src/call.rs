@@ -11,13 +11,15 @@ use nacelle_wire::{RemoteAddr, Rkey};
 use crate::device::{Shared, deadline_in};
 use crate::engine::Engine;
 use crate::region::{Region, Role};
-use crate::report::{Report, StepTimer, Tracer};
+use crate::report::{Mark, Report, StepTimer, Tracer};
 use crate::{Error, Step};
 
 /// Device memory is asked for in pages of this size, as upstream callers do.
 const PAGE: u64 = 4096;
 /// How long one turn may hold the engine, so that calls in other threads get theirs.
 const TURN: Duration = Duration::from_millis(20);
+/// Frames that one look at a call takes at most.
+const TEST_FRAMES: usize = 64;
 /// How long a device may take to agree that a connection is closed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -96,11 +98,11 @@ impl Call {
             setup_steps: 0,
         };
         // From here on, dropping `call` closes what was opened.
-        let mut timer = StepTimer::start(Step::Connect, call.shared.engine().port());
+        let mut timer = StepTimer::start(Step::Connect, call.mark());
         call.wait_until(Step::Connect, |session| session.connected)?;
-        let connect = timer.next(Step::RegionSetup, call.shared.engine().port());
+        let connect = timer.next(Step::RegionSetup, call.mark());
         call.set_up(regions)?;
-        let setup = timer.stop(call.shared.engine().port());
+        let setup = timer.stop(call.mark());
         call.report.steps.extend([connect, setup]);
         call.setup_steps = call.report.steps.len();
 
@@ -211,7 +213,7 @@ impl Call {
         let ip = self.shared.ip;
         let lost = |error: nacelle_roce::PostError| Error::Lost { ip, step: Step::Inputs, detail: error.to_string() };
         self.report.steps.truncate(self.setup_steps);
-        let timer = StepTimer::start(Step::Inputs, engine.port());
+        let timer = StepTimer::start(Step::Inputs, Mark::now(engine.port()));
         let payload_before = engine.info(self.conn).map_or(0, |info| info.stats.rx_payload);
 
         let imm = CallImm::Start { function: self.function, user: [0; 3] }.to_u32();
@@ -243,12 +245,17 @@ impl Call {
         Ok(())
     }
 
-    /// Whether the call has ended. Never waits.
+    /// Whether the call has ended. Never waits: takes what has come, and nothing more.
     ///
     /// # Errors
     /// As [`Call::wait`].
     pub fn test(&mut self) -> Result<bool, Error> {
-        self.advance(Instant::now())
+        for _ in 0..TEST_FRAMES {
+            if self.advance(Instant::now())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits until the call has ended.
@@ -262,12 +269,14 @@ impl Call {
         Ok(())
     }
 
-    /// Carries frames until something happens or until `deadline`. Returns whether the call has ended.
+    /// Carries at most one frame, waiting for it until `deadline`. Returns whether the call has ended.
     fn advance(&mut self, deadline: Instant) -> Result<bool, Error> {
         let Some(running) = &mut self.running else { return Ok(true) };
         let (ip, timeout) = (self.shared.ip, self.shared.timeout);
         let mut engine = self.shared.engine();
+        let before = Mark::now(engine.port());
         engine.turn(deadline)?;
+        let after = Mark::now(engine.port());
         running.progress.look(&mut engine, self.conn);
 
         let payload = engine.info(self.conn).map_or(0, |info| info.stats.rx_payload);
@@ -275,11 +284,12 @@ impl Call {
         let (received, sends, end) = (session.received, session.sends, session.end.clone());
         let arrived = payload > running.payload_before || received.is_some();
         if running.step == Step::Inputs && (sends == 0 || arrived) {
-            self.report.steps.push(running.timer.next(Step::Compute, engine.port()));
+            // The last acknowledgement belongs to the inputs; if it was lost, the first output says the same.
+            self.report.steps.push(running.timer.next(Step::Compute, if arrived { before } else { after }));
             running.step = Step::Compute;
         }
         if running.step == Step::Compute && arrived {
-            self.report.steps.push(running.timer.next(Step::Outputs, engine.port()));
+            self.report.steps.push(running.timer.next(Step::Outputs, before));
             running.step = Step::Outputs;
         }
         let waited = running.progress.at.elapsed();
@@ -295,7 +305,7 @@ impl Call {
             _ => return Ok(false),
         };
         let running = self.running.take().expect("it was running just now");
-        self.report.steps.push(running.timer.stop(engine.port()));
+        self.report.steps.push(running.timer.stop(after));
         drop(engine);
         let imm = outcome?;
         if let (Some(mut tracer), Some((device, caller))) = (running.tracer, self.queue_pairs()) {
@@ -414,6 +424,10 @@ impl Call {
                 return Err(Error::Timeout { ip, step, waited });
             }
         }
+    }
+
+    fn mark(&self) -> Mark {
+        Mark::now(self.shared.engine().port())
     }
 
     /// The queue pairs of the device and of the caller.

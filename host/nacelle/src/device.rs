@@ -13,7 +13,7 @@ use nacelle_wire::mrsp::{DEFAULT_PORT, FunctionCode};
 use crate::control::Control;
 use crate::engine::Engine;
 use crate::port::Port;
-use crate::report::{StepTimer, Tracer};
+use crate::report::{Mark, StepTimer, Tracer};
 use crate::{Call, Descriptor, Error, Region, Step, discover};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
@@ -121,10 +121,15 @@ impl Device {
         let taken: Vec<Ipv4Addr> = devices.iter().map(|found| found.device.ip).collect();
         let prefix_len = descriptor.as_ref().map_or(ASSUMED_PREFIX_LEN, |device| device.prefix_len);
 
-        let link = if options.impairments.is_none() { link } else { Box::new(Impaired::new(link, options.impairments)) };
+        let link =
+            if options.impairments.is_none() { link } else { Box::new(Impaired::new(link, options.impairments)) };
         let mut link = Captured::new(link);
         if let Some(path) = &options.capture {
-            link.start(PcapngWriter::create(path, "caller", &format!("Nacelle caller of the device at {ip}"))?);
+            link.recorder().start(PcapngWriter::create(
+                path,
+                "caller",
+                &format!("Nacelle caller of the device at {ip}"),
+            )?);
         }
         let mut port = Port::new(Box::new(link), options.mtu, options.resolve_timeout);
         port.take_address(options.source, ip, prefix_len, &taken)?;
@@ -140,9 +145,9 @@ impl Device {
         let tracer = shared.tracer();
         {
             let mut engine = shared.engine();
-            let timer = StepTimer::start(Step::AddressResolution, engine.port());
+            let timer = StepTimer::start(Step::AddressResolution, Mark::now(engine.port()));
             engine.port().resolve(ip, options.resolve_timeout)?;
-            let mut step = timer.stop(engine.port());
+            let mut step = timer.stop(Mark::now(engine.port()));
             step.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip));
             engine.resolution = Some(step);
         }

@@ -86,12 +86,11 @@ impl Engine {
         self.sessions.remove(&conn);
     }
 
-    /// Carries frames until something happens or until `deadline`, and notes what happened.
+    /// Carries at most one frame in, waiting for it until `deadline`, and notes what has happened.
     pub(crate) fn turn(&mut self, deadline: Instant) -> Result<(), LinkError> {
-        let mut until = deadline;
-        while let Some(event) = self.port.next_event(until)? {
+        self.port.turn(deadline)?;
+        while let Some(event) = self.port.event() {
             self.note(event);
-            until = Instant::now(); // the rest of what has happened
         }
         Ok(())
     }
@@ -141,7 +140,11 @@ impl Engine {
                 return Error::Refused { ip, reason: reason.0, text: reason.text().to_owned() };
             }
             End::Failed(ConnectFailure::BadReply) => {
-                return Error::Protocol { ip, step, what: "its answer to the connection request makes no sense".into() };
+                return Error::Protocol {
+                    ip,
+                    step,
+                    what: "its answer to the connection request makes no sense".into(),
+                };
             }
             End::Failed(ConnectFailure::Aborted) | End::Disconnected(DisconnectReason::Local) => {
                 return Error::Lost { ip, step, detail: "the connection was closed from this side".into() };

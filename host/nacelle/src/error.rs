@@ -273,7 +273,9 @@ impl Error {
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::InvalidArgument { .. } => "correct the argument",
-            Self::Link(LinkError::NoSwitch { .. }) => "start a device with 'nacelle device', or name its wire with --wire",
+            Self::Link(LinkError::NoSwitch { .. }) => {
+                "start a device with 'nacelle device', or name its wire with --wire"
+            }
             Self::Link(LinkError::NameTaken { .. }) => "choose another name, or end the one that runs",
             Self::Link(_) => "look at the directory of the wire: who owns it, and is there room on the disk?",
             Self::AddressTaken { .. } => "leave the address away to get a free one",
@@ -283,7 +285,9 @@ impl Error {
             Self::RegionsRefused { .. } => "use smaller regions, or see the memory that 'nacelle ls --json' shows",
             Self::Timeout { .. } => "give it more time with --timeout, or see what it does with 'nacelle ls'",
             Self::Lost { .. } => "see with 'nacelle ls' whether the device still runs, then try again",
-            Self::Transport { .. } | Self::Protocol { .. } => "capture the packets with --capture and look at the last ones",
+            Self::Transport { .. } | Self::Protocol { .. } => {
+                "capture the packets with --capture and look at the last ones"
+            }
             Self::SocketUnavailable { .. } | Self::UnknownFunction { .. } => {
                 "see the functions that the device offers with 'nacelle ls'"
             }

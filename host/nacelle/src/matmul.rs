@@ -69,8 +69,7 @@ pub fn matmul<T: Element>(
     };
     let args = Args { dtype: T::DTYPE, m: sides[0], n: sides[1], k: sides[2] };
     let size = size.checked_mul(T::DTYPE.size()).ok_or_else(|| Error::invalid("the product is too large"))?;
-    let regions =
-        vec![Region::input(args.to_bytes().to_vec()), to_region(a), to_region(b), Region::output(size)];
+    let regions = vec![Region::input(args.to_bytes().to_vec()), to_region(a), to_region(b), Region::output(size)];
     let mut call = device.create(FunctionCode::MATMUL, regions)?;
     call.invoke()?;
     call.wait()?;

@@ -25,6 +25,8 @@ pub(crate) struct Port {
     epoch: Instant,
     rx: Vec<u8>,
     tx: Vec<u8>,
+    /// An event that was seen but not taken.
+    event: Option<Event>,
 }
 
 impl Port {
@@ -44,7 +46,7 @@ impl Port {
         config.arp.tries = tries as u8;
         let endpoint = Endpoint::new(config);
         let tx = vec![0; endpoint.frame_len()];
-        Self { endpoint, link, epoch: Instant::now(), rx: vec![0; MAX_FRAME], tx }
+        Self { endpoint, link, epoch: Instant::now(), rx: vec![0; MAX_FRAME], tx, event: None }
     }
 
     /// The endpoint.
@@ -68,25 +70,29 @@ impl Port {
         Ok(())
     }
 
-    /// Carries frames until something happens, or until `deadline`.
+    /// Sends what is to be sent, takes one frame if one comes until `deadline`, and sends what that causes. Returns early if
+    /// an event waits.
     ///
     /// # Errors
     /// If the link is broken.
-    pub(crate) fn next_event(&mut self, deadline: Instant) -> Result<Option<Event>, LinkError> {
-        loop {
-            self.flush()?;
-            if let Some(event) = self.endpoint.poll_event() {
-                return Ok(Some(event));
-            }
-            let timer = self.endpoint.next_deadline().map(|at| self.epoch + Duration::from_nanos(at.as_nanos()));
-            let until = timer.map_or(deadline, |at| at.min(deadline));
-            match self.link.recv(&mut self.rx, until)? {
-                // What is wrong with a frame, the endpoint's counters say.
-                Some(length) => drop(self.endpoint.handle(self.now(), &self.rx[..length])),
-                None if Instant::now() >= deadline => return Ok(None),
-                None => {}
-            }
+    pub(crate) fn turn(&mut self, deadline: Instant) -> Result<(), LinkError> {
+        self.flush()?;
+        self.event = self.event.take().or_else(|| self.endpoint.poll_event());
+        if self.event.is_some() {
+            return Ok(());
         }
+        let timer = self.endpoint.next_deadline().map(|at| self.epoch + Duration::from_nanos(at.as_nanos()));
+        let until = timer.map_or(deadline, |at| at.min(deadline));
+        if let Some(length) = self.link.recv(&mut self.rx, until)? {
+            // What is wrong with a frame, the endpoint's counters say.
+            let _ = self.endpoint.handle(self.now(), &self.rx[..length]);
+        }
+        self.flush()
+    }
+
+    /// What has happened and was not taken yet, oldest first.
+    pub(crate) fn event(&mut self) -> Option<Event> {
+        self.event.take().or_else(|| self.endpoint.poll_event())
     }
 
     /// Waits for an event that `wanted` makes something of; others are dropped. `None` if none came within `patience`.
@@ -99,12 +105,17 @@ impl Port {
         mut wanted: impl FnMut(&Event) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
         let deadline = Instant::now() + patience;
-        while let Some(event) = self.next_event(deadline)? {
-            if let Some(found) = wanted(&event) {
-                return Ok(Some(found));
+        loop {
+            while let Some(event) = self.event() {
+                if let Some(found) = wanted(&event) {
+                    return Ok(Some(found));
+                }
             }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            self.turn(deadline)?;
         }
-        Ok(None)
     }
 
     /// Takes the address that is asked for, or a free one beside `peer`, after asking whether somebody has it (RFC 5227).

@@ -48,33 +48,43 @@ impl Report {
     }
 }
 
-/// Measures a step at the caller.
-pub(crate) struct StepTimer {
-    step: Step,
-    started: Instant,
-    before: [u64; 4],
+/// A moment at the caller: the time, and what has passed until then.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    at: Instant,
+    /// Packets and bytes sent, packets and bytes received.
+    traffic: [u64; 4],
 }
 
-fn traffic(port: &mut Port) -> [u64; 4] {
-    let counters = port.endpoint().counters();
-    [counters.tx_frames, counters.tx_bytes, counters.rx_frames, counters.rx_bytes]
+impl Mark {
+    pub(crate) fn now(port: &mut Port) -> Self {
+        let counters = port.endpoint().counters();
+        let traffic = [counters.tx_frames, counters.tx_bytes, counters.rx_frames, counters.rx_bytes];
+        Self { at: Instant::now(), traffic }
+    }
+}
+
+/// Measures steps at the caller, one after the other.
+pub(crate) struct StepTimer {
+    step: Step,
+    began: Mark,
 }
 
 impl StepTimer {
-    pub(crate) fn start(step: Step, port: &mut Port) -> Self {
-        Self { step, started: Instant::now(), before: traffic(port) }
+    pub(crate) fn start(step: Step, began: Mark) -> Self {
+        Self { step, began }
     }
 
-    pub(crate) fn stop(self, port: &mut Port) -> StepReport {
-        let after = traffic(port);
-        let [tx_packets, tx_bytes, rx_packets, rx_bytes] = std::array::from_fn(|i| after[i] - self.before[i]);
-        let wall = self.started.elapsed();
+    pub(crate) fn stop(&self, ended: Mark) -> StepReport {
+        let [tx_packets, tx_bytes, rx_packets, rx_bytes] =
+            std::array::from_fn(|i| ended.traffic[i] - self.began.traffic[i]);
+        let wall = ended.at - self.began.at;
         StepReport { step: self.step, wall, cycles: None, tx_packets, tx_bytes, rx_packets, rx_bytes }
     }
 
     /// Ends this step and begins the next.
-    pub(crate) fn next(&mut self, step: Step, port: &mut Port) -> StepReport {
-        std::mem::replace(self, Self::start(step, port)).stop(port)
+    pub(crate) fn next(&mut self, step: Step, mark: Mark) -> StepReport {
+        std::mem::replace(self, Self::start(step, mark)).stop(mark)
     }
 }
 

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command, as people and scripts meet it: what it prints, what it exits with, and how every kind of bad input ends.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use pcap_file::pcapng::{Block, PcapNgReader};
+use serde_json::Value;
+
+/// Nothing that is waited for takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A wire of its own, and a directory for files.
+struct Bench {
+    temp: tempfile::TempDir,
+}
+
+/// A device that runs in the background and does not outlive the test.
+struct Background {
+    child: Child,
+    ip: String,
+    name: String,
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Background {
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { temp: tempfile::tempdir().unwrap() }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.temp.path().join(name)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nacelle"));
+        command.env("NACELLE_WIRE", self.file("wire")).current_dir(self.temp.path()).env_remove("NACELLE_SIM_LIBRARY");
+        command
+    }
+
+    /// Runs a command line, cut at its spaces.
+    fn run(&self, line: &str) -> Output {
+        self.command().args(line.split_whitespace()).output().unwrap()
+    }
+
+    fn good(&self, line: &str) -> Output {
+        let output = self.run(line);
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+        output
+    }
+
+    fn json(&self, line: &str) -> Value {
+        serde_json::from_slice(&self.good(&format!("{line} --json")).stdout).unwrap()
+    }
+
+    /// Fails with this exit code, says all of `words`, and ends with one line that says what to try; as JSON too.
+    fn bad(&self, line: &str, exit_code: i32, words: &[&str]) {
+        let output = self.run(line);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(exit_code), "{line}: {said}");
+        assert!(output.stdout.is_empty(), "{line}: data on stdout");
+        for word in words {
+            assert!(said.contains(word), "{line}: no {word:?} in {said}");
+        }
+        assert_eq!(said.lines().filter(|line| line.starts_with("try: ")).count(), 1, "{line}: {said}");
+        assert!(said.lines().last().unwrap().starts_with("try: "), "{line}: {said}");
+        assert!(!said.contains('\x1b'), "{line}: colours where there is no terminal");
+
+        let output = self.run(&format!("{line} --json"));
+        assert_eq!(output.status.code(), Some(exit_code));
+        let error: Value = serde_json::from_str(stderr(&output).lines().last().unwrap()).unwrap();
+        assert_eq!(error["error"]["exit_code"], exit_code);
+        assert!(error["error"]["try"].as_str().is_some_and(|hint| !hint.is_empty()));
+    }
+
+    fn device(&self, options: &str) -> Background {
+        let mut command = self.command();
+        command.args(["device", "--soft", "--json"]).args(options.split_whitespace());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let device: Value = serde_json::from_str(&line).unwrap();
+        let text = |key: &str| device[key].as_str().unwrap().to_owned();
+        Background { child, ip: text("ip"), name: text("name") }
+    }
+
+    /// A NumPy file, written byte by byte as NEP 1 says.
+    fn npy(&self, name: &str, descr: &str, fortran: bool, shape: &str, data: &[u8]) {
+        let order = if fortran { "True" } else { "False" };
+        let mut header = format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}");
+        while (10 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let length = (header.len() as u16).to_le_bytes();
+        let bytes = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat();
+        fs::write(self.file(name), bytes).unwrap();
+    }
+
+    fn floats(&self, name: &str, shape: &str, values: &[f32]) {
+        let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.npy(name, "'<f4'", false, shape, &data);
+    }
+
+    /// The elements of a NumPy file of int32 or float32, as they lie in it.
+    fn words(&self, name: &str) -> Vec<[u8; 4]> {
+        let bytes = fs::read(self.file(name)).unwrap();
+        let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        bytes[start..].chunks(4).map(|word| word.try_into().unwrap()).collect()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn packets(path: &Path) -> usize {
+    let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
+    let mut count = 0;
+    while let Some(block) = reader.next_block() {
+        count += usize::from(matches!(block.unwrap(), Block::EnhancedPacket(_)));
+    }
+    count
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what} never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn matrices_in_files_are_multiplied() {
+    let bench = Bench::new();
+    let device = bench.device("");
+    bench.floats("a.npy", "(2, 3)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    bench.floats("b.npy", "(3, 1)", &[1.0, 10.0, 100.0]);
+    let ip = &device.ip;
+    let output = bench.good(&format!("run matmul --device {ip} a.npy b.npy -o c.npy --check --report"));
+    assert_eq!(bench.words("c.npy"), [321.0f32, 654.0].map(f32::to_le_bytes));
+    assert!(stderr(&output).contains("all 2 elements agree"));
+    let steps = ["address resolution", "connect", "region set-up", "inputs", "compute", "outputs"];
+    let report = stdout(&output);
+    for (line, step) in report.lines().skip(1).zip(steps) {
+        assert!(line.starts_with(step), "{report}");
+        assert!(line.contains(" µs "), "device time is known: {report}");
+    }
+
+    // The same in Fortran order, and integers that wrap around.
+    bench.npy("f.npy", "'<f4'", true, "(2, 3)", &[1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0].map(f32::to_le_bytes).concat());
+    bench.good(&format!("run matmul --device {} f.npy b.npy -o c.npy", device.name));
+    assert_eq!(bench.words("c.npy"), [321.0f32, 654.0].map(f32::to_le_bytes));
+    let large = i32::MAX.to_le_bytes();
+    bench.npy("i.npy", "'<i4'", false, "(1, 2)", &[large, large].concat());
+    bench.npy("j.npy", "'<i4'", false, "(2, 1)", &[2i32.to_le_bytes(), 3i32.to_le_bytes()].concat());
+    let result = bench.json(&format!("run matmul --device {ip} i.npy j.npy -o c.npy --check --capture c.pcapng"));
+    assert_eq!(bench.words("c.npy"), [i32::MAX.wrapping_mul(2).wrapping_add(i32::MAX.wrapping_mul(3)).to_le_bytes()]);
+    assert_eq!(
+        (&result["shape"][0], &result["dtype"], &result["check"]["agree"]),
+        (&1.into(), &"int32".into(), &1.into())
+    );
+    assert!(packets(&bench.file("c.pcapng")) > 10);
+}
+
+#[test]
+fn files_that_cannot_be_multiplied_are_refused_by_name() {
+    let bench = Bench::new();
+    let device = bench.device("");
+    bench.floats("a.npy", "(2, 3)", &[0.0; 6]);
+    bench.floats("tall.npy", "(2, 2)", &[0.0; 4]);
+    bench.floats("flat.npy", "(6,)", &[0.0; 6]);
+    bench.floats("cut.npy", "(3, 1000000)", &[0.0; 6]);
+    bench.floats("liar.npy", "(4294967296, 4294967296)", &[0.0; 6]);
+    bench.floats("empty.npy", "(3, 0)", &[]);
+    bench.npy("int.npy", "'<i4'", false, "(3, 1)", &[0; 12]);
+    bench.npy("big.npy", "'>f4'", false, "(3, 1)", &[0; 12]);
+    bench.npy("double.npy", "'<f8'", false, "(3, 1)", &[0; 24]);
+    bench.npy("record.npy", "[('x', '<f4')]", false, "(3, 1)", &[0; 12]);
+    fs::write(bench.file("text.npy"), "not a matrix").unwrap();
+    fs::write(bench.file("nothing.npy"), "").unwrap();
+    let cases: [(&str, &[&str]); 13] = [
+        ("a.npy tall.npy", &["a.npy (2x3)", "tall.npy (2x2)", "3 columns meet 2 rows"]),
+        ("a.npy int.npy", &["a.npy holds float32", "int.npy holds int32"]),
+        ("a.npy flat.npy", &["flat.npy", "1 dimensions"]),
+        ("a.npy cut.npy", &["cut.npy", "cut off"]),
+        ("a.npy liar.npy", &["liar.npy", "cut off"]),
+        ("a.npy empty.npy", &["empty.npy", "empty: 3x0"]),
+        ("big.npy a.npy", &["big.npy", "big-endian"]),
+        ("double.npy a.npy", &["double.npy", "<f8"]),
+        ("record.npy a.npy", &["record.npy", "records"]),
+        ("text.npy a.npy", &["text.npy", "no NumPy file"]),
+        ("nothing.npy a.npy", &["nothing.npy", "no NumPy file"]),
+        ("missing.npy a.npy", &["missing.npy", "No such file"]),
+        (".  a.npy", &["directory"]),
+    ];
+    for (files, words) in cases {
+        bench.bad(&format!("run matmul --device {} {files} -o c.npy", device.ip), 2, words);
+    }
+    bench.floats("column.npy", "(3, 1)", &[0.0; 3]);
+    bench.bad(&format!("run matmul --device {} a.npy column.npy -o no/such/c.npy", device.ip), 2, &["no/such/c.npy"]);
+    bench.bad(&format!("run increment --device {} missing -o c", device.ip), 2, &["missing"]);
+    bench.bad(&format!("run increment --device {} nothing.npy -o c", device.ip), 2, &["0 bytes"]);
+    assert!(!bench.file("c.npy").exists());
+}
+
+#[test]
+fn arguments_that_cannot_be_are_refused() {
+    let bench = Bench::new();
+    for line in [
+        "",
+        "dance",
+        "device --ip 10.77.0.2",
+        "device --ip 10.77.0.2/99",
+        "device --loss 101",
+        "device --mac 01:00:00:00:00:00",
+        "device --soft --wave x",
+        "device --line-rate 0",
+        "run matmul a b -o c",
+        "run matmul --device 10.77.0.2 a b",
+        "ping 10.77.0.2 -c 0",
+        "demo only-one.npy",
+    ] {
+        assert_eq!(bench.run(line).status.code(), Some(2), "{line}");
+    }
+    bench.bad("device --library none.so", 2, &["none.so", "no such file"]);
+    bench.bad("device", 2, &["libnacelle_sim_512.so"]);
+    assert!(bench.good("--help").stdout.len() > 500);
+}
+
+#[test]
+fn where_nobody_answers_is_unreachable() {
+    let bench = Bench::new();
+    fs::write(bench.file("data"), "data").unwrap();
+    bench.bad("run increment --device 10.77.0.2 data -o out", 3, &["no device and no switch"]);
+    bench.bad("ping 10.77.0.2", 3, &["no device and no switch"]);
+    bench.bad("capture -o c.pcapng --seconds 1", 3, &["no device and no switch"]);
+    let _device = bench.device("");
+    bench.bad("run increment --device 10.77.200.7 data -o out", 3, &["10.77.200.7"]);
+    bench.bad("run increment --device nobody data -o out", 3, &["nobody"]);
+    bench.bad("ping 10.77.200.7 --timeout 0.3", 3, &["10.77.200.7"]);
+    bench.bad("stop nobody", 3, &["nobody"]);
+    bench.bad("stats nobody", 3, &["nobody"]);
+    bench.bad("capture --device nobody -o c.pcapng --seconds 1", 3, &["nobody"]);
+    assert!(!bench.file("out").exists());
+}
+
+#[test]
+fn regions_that_are_too_large_are_refused_and_the_device_goes_on() {
+    let bench = Bench::new();
+    let device = bench.device("--memory 1");
+    fs::write(bench.file("large"), vec![0; 1_100_000]).unwrap();
+    fs::write(bench.file("small"), b"HAL").unwrap();
+    bench.bad(&format!("run increment --device {} large -o out", device.ip), 4, &["refused the regions"]);
+    bench.good(&format!("run increment --device {} small -o out", device.ip));
+    assert_eq!(fs::read(bench.file("out")).unwrap(), b"IBM");
+    assert_eq!(bench.json(&format!("stats {}", device.name))["counters"]["memory.bytes_held"], 0);
+}
+
+#[test]
+fn a_service_that_is_not_there_is_refused() {
+    let bench = Bench::new();
+    let device = bench.device("");
+    fs::write(bench.file("data"), "data").unwrap();
+    bench.bad(&format!("run increment --device {} --port 9 data -o out", device.ip), 4, &["refused the connection"]);
+}
+
+#[test]
+fn a_device_that_is_killed_half_way_is_noticed() {
+    let bench = Bench::new();
+    let device = bench.device("--delay 50");
+    fs::write(bench.file("data"), vec![7; 2_000_000]).unwrap();
+    let line = format!("run increment --device {} data -o out --timeout 3 --ack-timeout 150", device.ip);
+    let child = bench.command().args(line.split_whitespace()).stderr(Stdio::piped()).spawn().unwrap();
+    let counted = || bench.json(&format!("stats {}", device.name))["counters"]["roce.rx_request"].as_u64().unwrap();
+    wait_for("the first data", || counted() > 100);
+    device.signal("-KILL");
+    let started = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(3 | 5)), "{}", stderr(&output));
+    assert!(stderr(&output).contains("in the step 'inputs'"), "{}", stderr(&output));
+    assert!(started.elapsed() < Duration::from_secs(20));
+    assert!(!bench.file("out").exists());
+
+    // What it left behind is shown for what it is, and does not stand in the way of the next one.
+    let devices = bench.json("ls");
+    assert_eq!((&devices[0]["name"], &devices[0]["alive"]), (&device.name.as_str().into(), &false.into()));
+    let next = bench.device("");
+    assert_eq!((&next.name, &next.ip), (&device.name, &device.ip));
+    bench.good(&format!("ping {} -c 1", next.ip));
+}
+
+#[test]
+fn a_caller_that_is_killed_half_way_disturbs_nobody() {
+    let bench = Bench::new();
+    let device = bench.device("--delay 20");
+    fs::write(bench.file("data"), vec![7; 4_000_000]).unwrap();
+    let line = format!("run increment --device {} data -o out", device.ip);
+    let mut child = bench.command().args(line.split_whitespace()).spawn().unwrap();
+    let counters = || bench.json(&format!("stats {}", device.name))["counters"].clone();
+    wait_for("the first data", || counters()["roce.rx_request"].as_u64().unwrap() > 100);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::write(bench.file("small"), b"HAL").unwrap();
+    bench.good(&format!("run increment --device {} small -o out", device.ip));
+    assert_eq!(fs::read(bench.file("out")).unwrap(), b"IBM");
+}
+
+#[test]
+fn losses_on_both_sides_change_no_byte() {
+    let bench = Bench::new();
+    let device = bench.device("--loss 2 --dup 1 --reorder 1 --corrupt 1 --seed 5");
+    let data: Vec<u8> = (0..300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+    fs::write(bench.file("data"), &data).unwrap();
+    bench.good(&format!("run increment --device {} data -o out --loss 2 --seed 6 --ack-timeout 30", device.ip));
+    let got = fs::read(bench.file("out")).unwrap();
+    assert!(got.iter().zip(&data).all(|(got, sent)| *got == sent.wrapping_add(1)) && got.len() == data.len());
+}
+
+#[test]
+fn devices_are_listed_pinged_counted_and_stopped() {
+    let bench = Bench::new();
+    assert_eq!(bench.json("ls").as_array().unwrap().len(), 0);
+    let mut first = bench.device("");
+    let second = bench.device("--name other --ip 10.77.5.5/16 --mac 02:00:00:00:05:05");
+    let listed = stdout(&bench.good("ls"));
+    assert!(listed.contains("soft0") && listed.contains("10.77.5.5/16") && listed.contains("16=matmul"), "{listed}");
+    assert_eq!(bench.json("ls")[0]["mac"], "02:00:00:00:05:05");
+    bench.bad("device --soft --name soft0", 2, &["soft0", "used by another device"]);
+    bench.bad("device --soft --ip 10.77.5.5/16", 2, &["10.77.5.5", "used by another device"]);
+
+    let pings = bench.json(&format!("ping {} -c 3 -i 0 -s 1000", second.ip));
+    assert_eq!((&pings["received"], pings["times_us"].as_array().unwrap().len()), (&3.into(), 3));
+    assert_eq!(stdout(&bench.good("ping other -c 2 -i 0")).lines().count(), 2);
+    assert_eq!(bench.json("stats other")["counters"]["roce.rx_echo_request"], 5);
+
+    bench.good("stop soft0");
+    assert!(first.child.wait().unwrap().success());
+    second.signal("-TERM");
+    wait_for("the end of the devices", || bench.json("ls").as_array().unwrap().is_empty());
+    let left: Vec<_> = fs::read_dir(bench.file("wire")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["switch.lock"], "nothing else is left behind");
+}
+
+#[test]
+fn captures_hold_what_passed() {
+    let bench = Bench::new();
+    let device = bench.device("--capture whole.pcapng");
+    let mut on_wire = bench.command();
+    let mut on_wire = on_wire.args(["capture", "-o", "wire.pcapng", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut at_device = bench.command();
+    let mut at_device =
+        at_device.args(["capture", "--device", &device.name, "-o", "device.pcapng", "--seconds", "2"]).spawn().unwrap();
+    wait_for("the captures", || bench.file("wire.pcapng").exists() && bench.file("device.pcapng").exists());
+    let at_start = packets(&bench.file("whole.pcapng"));
+    bench.good(&format!("ping {} -c 5 -i 0", device.ip));
+    assert!(at_device.wait().unwrap().success());
+    let status = Command::new("kill").args(["-INT", &on_wire.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let mut line = String::new();
+    std::io::Read::read_to_string(on_wire.stdout.as_mut().unwrap(), &mut line).unwrap();
+    assert!(on_wire.wait().unwrap().success());
+    let told: Value = serde_json::from_str(&line).unwrap();
+    // Five pings and their answers, and the questions for addresses.
+    assert!(packets(&bench.file("wire.pcapng")) >= 12);
+    assert_eq!(told["frames"], packets(&bench.file("wire.pcapng")));
+    assert!(packets(&bench.file("device.pcapng")) >= 12);
+    assert_eq!(at_start, 0, "the device's own capture ended when another began");
+}
+
+#[test]
+fn the_demo_ends_with_commands_that_work_as_printed() {
+    let bench = Bench::new();
+    let output = bench.good("demo --soft --size 20 --dtype int32");
+    let said = stdout(&output);
+    assert!(said.contains("correct: 400 of 400 elements agree"), "{said}");
+    assert!(packets(&bench.file("nacelle-demo/demo.pcapng")) > 10);
+    let mut commands = said.lines().filter(|line| line.starts_with("    ")).map(str::trim);
+    let (run, stop) = (commands.next().unwrap(), commands.next().unwrap());
+    assert!(run.contains(" run matmul --device 10.77.0.2 ") && stop.contains(" stop soft0"), "{said}");
+
+    fs::remove_file(bench.file("nacelle-demo/c.npy")).unwrap();
+    let shell = |line: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).current_dir(bench.temp.path()).env("NACELLE_WIRE", bench.file("wire"));
+        command.status().unwrap().success()
+    };
+    assert!(shell(run));
+    assert_eq!(bench.words("nacelle-demo/c.npy").len(), 400);
+
+    // Again, with the device that runs, and with the user's own files.
+    bench.floats("a.npy", "(2, 3)", &[1.0; 6]);
+    bench.floats("b.npy", "(3, 4)", &[1.0; 12]);
+    let again = bench.json("demo --soft a.npy b.npy");
+    assert_eq!((&again["device"]["name"], &again["check"]["agree"]), (&"soft0".into(), &8.into()));
+    bench.bad("demo --soft b.npy a.npy", 2, &["4 columns meet 2 rows"]);
+    assert!(shell(stop));
+    assert_eq!(bench.json("ls").as_array().unwrap().len(), 0);
+    bench.bad("demo --library none.so", 2, &["did not start", "none.so"]);
+}
+
+#[test]
+fn a_wire_without_devices_joins_those_that_come() {
+    let bench = Bench::new();
+    let mut command = bench.command();
+    let mut wire = command.args(["wire", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(wire.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("wire"));
+    let device = bench.device("");
+    bench.good(&format!("ping {} -c 1", device.ip));
+    wire.kill().unwrap();
+    wire.wait().unwrap();
+    // The device takes over.
+    wait_for("the new switch", || bench.run(&format!("ping {} -c 1 --timeout 0.5", device.ip)).status.success());
+}
