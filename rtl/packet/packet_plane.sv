@@ -3,7 +3,7 @@
 // The packet plane: receive and transmit side, address resolution and echo in one. RoCE frames go out on `frame` and `payload`;
 // ARP and echo requests are answered here; any other UDP is dropped and counted, since nobody listens.
 //
-// One beat a cycle each way. 2 cycles on top of packet_rx from the last beat of a RoCE frame to `frame`. When `frame` or `payload`
+// One beat a cycle each way. `frame` and `payload` follow one cycle behind those of packet_rx. When `frame` or `payload`
 // stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well.
 module packet_plane
   import packet_pkg::*;

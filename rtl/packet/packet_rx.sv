@@ -3,8 +3,8 @@
 // Receive side of the packet plane: checks every frame of the MAC, tells its class, and hands on its headers and its payload,
 // moved to byte 0, once everything about it was found right. A frame that fails any check leaves no trace but one event.
 //
-// One beat a cycle with no stall for every frame size, single-beat frames back to back included. Fixed latency: `frame` and
-// the first beat of `payload` are there 12 cycles after the frame's last beat came in. Received frames wait in stores for
+// One beat a cycle with no stall for every frame size, single-beat frames back to back included. Fixed latency: `frame` is
+// there 11 cycles after the frame's last beat was taken, the first beat of `payload` 12. Received frames wait in stores for
 // RECORDS frames and for twice MAX_FRAME of payload or more; when `frame` or `payload` stops for longer, `rx` stops.
 // Bytes behind the end that the IPv4 header tells (Ethernet padding, junk) are ignored.
 module packet_rx
