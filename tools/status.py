@@ -4,7 +4,8 @@
     python tools/status.py           write it into README.md and docs/status.md
     python tools/status.py --check   fail if what stands there is not what the tests say
 
-docs/features.toml names the features and, for each, the tests that show it. A feature works if there are tests and all passed. Features without tests are those that do not exist yet.
+docs/features.toml names the features and, for each, the tests that show it. A feature works if there are tests and all passed.
+Features without tests are those that do not exist yet.
 """
 
 from __future__ import annotations

@@ -80,15 +80,19 @@ def pytest(name: str, *paths: str, workers: int = 2) -> Callable[[], Outcome]:
     return run
 
 
-def cargo_test() -> Outcome:
-    """The workspace's unit, integration and documentation tests."""
-    code, text = execute([*CARGO, "test", "--locked", "--workspace", "--no-fail-fast"], ROOT / "host", capture=True)
-    outcome = Outcome()
-    for name, verdict in re.findall(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED)", text, re.MULTILINE):
-        (outcome.passed if verdict == "ok" else outcome.failed).append(f"host::{name}")
-    if code != 0 and not outcome.failed:
-        outcome.failed.append(f"cargo test returned {code}")
-    return outcome
+def cargo_test(prefix: str, *arguments: str) -> Callable[[], Outcome]:
+    """Unit, integration and documentation tests of a workspace, under names that begin with prefix."""
+
+    def run() -> Outcome:
+        code, text = execute([*CARGO, "test", "--locked", "--no-fail-fast", *arguments], ROOT / "host", capture=True)
+        outcome = Outcome()
+        for name, verdict in re.findall(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED)", text, re.MULTILINE):
+            (outcome.passed if verdict == "ok" else outcome.failed).append(f"{prefix}::{name}")
+        if code != 0 and not outcome.failed:
+            outcome.failed.append(f"{prefix}: cargo test returned {code}")
+        return outcome
+
+    return run
 
 
 def host_style() -> Outcome:
@@ -113,7 +117,8 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "lint": command("rtl::lint", PYTHON, "tools/lint.py"),
     **{f"sim-{w}": command(f"sim::build_{w}", PYTHON, "sim/build.py", "--data-w", str(w)) for w in WIDTHS},
     "host-style": host_style,
-    "host": cargo_test,
+    "host": cargo_test("host", "--workspace"),
+    "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),
     "host-release": command("host::release", *CARGO, "build", "--locked", "--release", "-p", "nacelle-cli", cwd=ROOT / "host"),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
     "formal": pytest("formal", "rtl/stream/formal", workers=2),
