@@ -246,8 +246,16 @@ fn arguments_that_cannot_be_are_refused() {
         assert_eq!(bench.run(line).status.code(), Some(2), "{line}");
     }
     bench.bad("device --library none.so", 2, &["none.so", "no such file"]);
-    bench.bad("device", 2, &["libnacelle_sim_512.so"]);
     assert!(bench.good("--help").stdout.len() > 500);
+
+    // Far from any build, there is no library to be found.
+    let copy = bench.file("nacelle");
+    fs::copy(env!("CARGO_BIN_EXE_nacelle"), &copy).unwrap();
+    let mut command = Command::new(copy);
+    command.arg("device").current_dir(bench.temp.path()).env("NACELLE_WIRE", bench.file("wire"));
+    let output = command.env_remove("NACELLE_SIM_LIBRARY").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("libnacelle_sim_512.so"), "{}", stderr(&output));
 }
 
 #[test]
@@ -344,7 +352,7 @@ fn devices_are_listed_pinged_counted_and_stopped() {
     let bench = Bench::new();
     assert_eq!(bench.json("ls").as_array().unwrap().len(), 0);
     let mut first = bench.device("");
-    let second = bench.device("--name other --ip 10.77.5.5/16 --mac 02:00:00:00:05:05");
+    let mut second = bench.device("--name other --ip 10.77.5.5/16 --mac 02:00:00:00:05:05");
     let listed = stdout(&bench.good("ls"));
     assert!(listed.contains("soft0") && listed.contains("10.77.5.5/16") && listed.contains("16=matmul"), "{listed}");
     assert_eq!(bench.json("ls")[0]["mac"], "02:00:00:00:05:05");
@@ -359,9 +367,18 @@ fn devices_are_listed_pinged_counted_and_stopped() {
     bench.good("stop soft0");
     assert!(first.child.wait().unwrap().success());
     second.signal("-TERM");
-    wait_for("the end of the devices", || bench.json("ls").as_array().unwrap().is_empty());
+    assert!(second.child.wait().unwrap().success());
+    assert!(bench.json("ls").as_array().unwrap().is_empty());
     let left: Vec<_> = fs::read_dir(bench.file("wire")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["switch.lock"], "nothing else is left behind");
+}
+
+#[test]
+fn a_device_whose_wire_is_removed_ends() {
+    let bench = Bench::new();
+    let mut device = bench.device("");
+    fs::remove_dir_all(bench.file("wire")).unwrap();
+    assert_eq!(device.child.wait().unwrap().code(), Some(3));
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub const SERVICE_PORT: u16 = 12_345;
 const TICK: Duration = Duration::from_millis(200);
 /// How soon to look again after a client that does not take its answer.
 const WRITE_AGAIN: Duration = Duration::from_millis(1);
+/// How often to see whether the wire is still there.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The management socket is looked at this often while the device is busy.
 const MANAGE_EVERY: Duration = Duration::from_millis(20);
 /// Frames carried into the device in one turn.
@@ -148,14 +150,20 @@ impl<E: Engine> Host<E> {
     /// Runs the device until `stop` is set or a client asks for its end.
     ///
     /// # Errors
-    /// [`LinkError`] if the link is broken for good.
+    /// [`LinkError`] if the link is broken for good, or the wire's directory was removed: then nobody could reach the device any
+    /// more, nor end it.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), LinkError> {
         let mut frame = vec![0; MAX_FRAME];
         let mut managed = Instant::now();
+        let mut checked = Instant::now();
         while !stop.load(Ordering::Relaxed) && !self.shutdown {
             let now = Instant::now();
             if let Some(since) = self.idle_since.take() {
                 self.engine.pass(now - since);
+            }
+            if now - checked > CHECK_EVERY {
+                checked = now;
+                self.descriptor.check()?;
             }
             self.carry_in(&mut frame)?;
             self.engine.run();
@@ -281,6 +289,14 @@ impl Published {
         // Renamed into place, so that nobody reads half of it.
         fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(DeviceError::io(what()))?;
         Ok(Self { descriptor, path })
+    }
+
+    /// Notices that the wire was removed.
+    fn check(&self) -> Result<(), LinkError> {
+        if self.path.exists() {
+            return Ok(());
+        }
+        Err(LinkError::BadPath { path: self.path.clone(), why: "it was removed while the device ran" })
     }
 
     /// Begins a capture file that says whose it is.
