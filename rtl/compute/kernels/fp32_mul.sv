@@ -26,25 +26,26 @@ module fp32_mul (
     NAN
   } kind_e;
 
-  // A value on its way: significand with its highest bit worth 1.0, exponent as it is stored (biased) for that.
+  // What goes along unchanged.
   typedef struct packed {
-    kind_e             kind;
-    logic              sign;
+    kind_e      kind;
+    logic       sign;
+    logic       right;     // too small: shift right by `amount` to get exponent 1
+    logic [5:0] amount;
+  } head_t;
+
+  // Significand with its highest bit worth 1.0, exponent as it is stored (biased) for that. What is shifted out sticks to
+  // the lowest bit.
+  typedef struct packed {
     logic signed [9:0] exponent;
-    logic              right;         // too small: shift right by `amount` to get exponent 1
-    logic [5:0]        amount;
-    logic              sticky;        // something non-zero was shifted out
     logic [47:0]       significand;
   } value_t;
 
-  function automatic value_t shift(value_t v, int unsigned by);
+  function automatic value_t shift(value_t v, head_t head, int unsigned by);
     value_t r;
     r = v;
-    if (v.right) begin
-      if ((v.amount & 6'(by)) != '0) begin
-        r.sticky      = v.sticky || (v.significand << (48 - by)) != '0;
-        r.significand = v.significand >> by;
-      end
+    if (head.right) begin
+      if ((head.amount & 6'(by)) != '0) r.significand = v.significand >> by | 48'((v.significand << (48 - by)) != '0);
     end else if ((v.significand >> (48 - by)) == '0 && v.exponent > 10'(by)) begin
       r.significand = v.significand << by;
       r.exponent    = v.exponent - 10'(by);
@@ -68,45 +69,56 @@ module fp32_mul (
 
   logic [STAGES-1:0] valid_q;
   logic [23:0]       x_q, y_q;
-  value_t            unpacked_q, product_q, ready_q, coarse_q, fine_q;
+  logic signed [9:0] exponent_q;
+  logic              sign_q;
+  kind_e             kind_q;
+  head_t             product_head_q, ready_head_q, coarse_head_q, fine_head_q;
+  value_t            product_q, ready_q, coarse_q, fine_q;
   logic [31:0]       magnitude;
 
   // The exponent that is stored, and the rounding, in one sum: a carry moves into the exponent as it must.
   assign magnitude = {1'b0, fine_q.significand[47] ? 8'(fine_q.exponent) : 8'd0, fine_q.significand[46:24]}
-      + 32'(fine_q.significand[23] && (fine_q.sticky || fine_q.significand[22:0] != '0 || fine_q.significand[24]));
+      + 32'(fine_q.significand[23] && (fine_q.significand[22:0] != '0 || fine_q.significand[24]));
 
   assign result_valid = valid_q[STAGES-1];
 
   always_ff @(posedge clk) begin
     valid_q <= rst ? '0 : {valid_q[STAGES-2:0], valid};
     if (valid) begin
-      x_q                 <= {x.exponent != '0, x.fraction};
-      y_q                 <= {y.exponent != '0, y.fraction};
-      unpacked_q          <= '0;
-      unpacked_q.sign     <= x.sign ^ y.sign;
-      unpacked_q.exponent <= exponent;
-      unpacked_q.kind     <= x_nan || y_nan || (x_special && y_zero) || (y_special && x_zero) ? NAN
-                           : x_special || y_special ? INFINITE : FINITE;
+      x_q        <= {x.exponent != '0, x.fraction};
+      y_q        <= {y.exponent != '0, y.fraction};
+      exponent_q <= exponent;
+      sign_q     <= x.sign ^ y.sign;
+      kind_q     <= x_nan || y_nan || (x_special && y_zero) || (y_special && x_zero) ? NAN
+                  : x_special || y_special ? INFINITE : FINITE;
     end
     if (valid_q[0]) begin
-      product_q             <= unpacked_q;
-      product_q.right       <= unpacked_q.exponent < 10'sd1;
-      product_q.amount      <= unpacked_q.exponent < -10'sd62 ? 6'd63 : 6'(10'sd1 - unpacked_q.exponent);
-      product_q.sticky      <= 1'b0;
-      product_q.significand <= 48'(x_q) * 48'(y_q);
+      product_head_q <= '{
+          kind: kind_q, sign: sign_q, right: exponent_q < 10'sd1,
+          amount: exponent_q < -10'sd62 ? 6'd63 : 6'(10'sd1 - exponent_q)
+      };
+      product_q      <= '{exponent: exponent_q, significand: 48'(x_q) * 48'(y_q)};
     end
-    if (valid_q[1]) ready_q <= product_q;
-    if (valid_q[2]) coarse_q <= shift(shift(shift(ready_q, 32), 16), 8);
-    if (valid_q[3]) fine_q <= shift(shift(shift(coarse_q, 4), 2), 1);
+    if (valid_q[1]) begin
+      ready_head_q <= product_head_q;
+      ready_q      <= product_q;
+    end
+    if (valid_q[2]) begin
+      coarse_head_q <= ready_head_q;
+      coarse_q      <= shift(shift(shift(ready_q, ready_head_q, 32), ready_head_q, 16), ready_head_q, 8);
+    end
+    if (valid_q[3]) begin
+      fine_head_q <= coarse_head_q;
+      fine_q      <= shift(shift(shift(coarse_q, coarse_head_q, 4), coarse_head_q, 2), coarse_head_q, 1);
+    end
     if (valid_q[4]) begin
-      if (fine_q.kind == NAN) result <= 32'h7fc0_0000;
-      else if (fine_q.kind == INFINITE || (fine_q.significand[47] && fine_q.exponent > 10'sd254))
-        result <= {fine_q.sign, 8'hff, 23'd0};
-      else result <= {fine_q.sign, magnitude[30:0]};
+      if (fine_head_q.kind == NAN) result <= 32'h7fc0_0000;
+      else if (fine_head_q.kind == INFINITE || (fine_q.significand[47] && fine_q.exponent > 10'sd254))
+        result <= {fine_head_q.sign, 8'hff, 23'd0};
+      else result <= {fine_head_q.sign, magnitude[30:0]};
     end
   end
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, unpacked_q.right, unpacked_q.amount, unpacked_q.sticky, unpacked_q.significand, magnitude[31],
-                       fine_q.right, fine_q.amount};
+  assign unused_ok = &{1'b0, magnitude[31], fine_head_q.right, fine_head_q.amount};
 endmodule

@@ -15,8 +15,8 @@ module kernel_matmul
 #(
     parameter int unsigned DATA_W  = 512,
     parameter int unsigned ID_W    = 4,
-    parameter int unsigned ROWS    = 8,
-    parameter int unsigned COLS    = 8,
+    parameter int unsigned ROWS    = 4,
+    parameter int unsigned COLS    = 4,
     parameter int unsigned CHUNK_K = 256
 ) (
     input  logic             clk,

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernel_matmul against numpy: any shape, both types, bad arguments, memory errors, and how busy the array is.
 
-The arrays are small here: the 8 x 8 cells of the device would take minutes to compile with every signal visible. Set
-NACELLE_MATMUL_ROWS and _COLS to try them.
+The device's array at 512 bits, others at other widths. NACELLE_MATMUL_ROWS and _COLS change it.
 """
 
 from __future__ import annotations
