@@ -61,7 +61,8 @@ def roce(payload: bytes, opcode: int = 0x04, extension: bytes | None = None, udp
         opcode=opcode, padcount=pad, dqpn=random.getrandbits(24), psn=random.getrandbits(24),
         fecn=random.getrandbits(1), resv6=random.getrandbits(6), ackreq=1,
     )  # fmt: skip
-    fields = {"src": PEER_IP, "dst": IP_ADDRESS, "tos": random.choice([0, 2]), "ttl": random.randrange(1, 255), "flags": "DF", "id": random.getrandbits(16)}
+    fields = {"src": PEER_IP, "dst": IP_ADDRESS, "tos": random.choice([0, 2])}
+    fields |= {"ttl": random.randrange(1, 255), "flags": "DF", "id": random.getrandbits(16)}
     header = IP(**(fields | ip))
     udp = UDP(sport=0xC000 + random.getrandbits(14), dport=ROCE_PORT, **({} if udp_checksum else {"chksum": 0}))
     # bytes() calls build() once a layer: the ICRC is taken before the UDP checksum, over which it does not go.
@@ -77,7 +78,7 @@ def udp(payload: bytes, checksum: bool = True, dport: int = 5000, **ip: object) 
     )
 
 
-def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:  # noqa: A002
+def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:
     header = IP(**({"src": PEER_IP, "dst": IP_ADDRESS} | ip))
     return bytes(ethernet() / header / ICMP(type=type, id=7, seq=9) / Raw(payload))
 

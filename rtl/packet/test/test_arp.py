@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """arp: answers, asks, learns, forgets; every question is answered, in order and in bounded time. Frames by scapy."""
 
+import itertools
 import random
 
 import cocotb
@@ -78,7 +79,9 @@ class Bench:
 
 
 def is_request_for(frame: Ether, ip: str) -> bool:
-    return frame.dst == "ff:ff:ff:ff:ff:ff" and frame[ARP].op == 1 and frame[ARP].pdst == ip and frame[ARP].psrc == frames.IP_ADDRESS
+    return (
+        frame.dst == "ff:ff:ff:ff:ff:ff" and frame[ARP].op == 1 and frame[ARP].pdst == ip and frame[ARP].psrc == frames.IP_ADDRESS
+    )
 
 
 @cocotb.test()
@@ -129,7 +132,7 @@ async def gives_up_after_three_tries(dut) -> None:
         assert (await bench.sent())[ARP].op == 2
     assert await bench.answered() is None
     assert (bench.now - times[0]) % 2**48 < TRIES * TRY_CYCLES + 100
-    assert all(abs((b - a) % 2**48 - TRY_CYCLES) < 20 for a, b in zip(times, times[1:], strict=False))
+    assert all(abs((b - a) % 2**48 - TRY_CYCLES) < 20 for a, b in itertools.pairwise(times))
     await bench.quiet()
 
 

@@ -96,6 +96,10 @@ def good_frames() -> list[bytes]:
     return [frames.ethernet_padded(frame) if random.random() < 0.5 else frame for frame in result]
 
 
+def with_udp_length(frame: bytes, length: int) -> bytes:
+    return frame[:38] + length.to_bytes(2, "big") + frame[40:]
+
+
 def bad_frames() -> dict[str, list[tuple[bytes, bool]]]:
     """For each reason to drop, frames that have it."""
     flip = bytearray(frames.roce(b"x" * 100))
@@ -137,7 +141,7 @@ def bad_frames() -> dict[str, list[tuple[bytes, bool]]]:
         "drop_ipv4_fragment": [(frames.roce(b"abc", flags="MF"), False), (frames.roce(b"abc", frag=3), False)],
         "drop_ip_protocol": [(frames.roce(b"abc", proto=6), False)],
         "drop_udp_length": [
-            (bytes(frames.ethernet() / frames.IP(src=frames.PEER_IP, dst=frames.IP_ADDRESS) / frames.UDP(dport=5000, len=length) / b"abc"), False)
+            (with_udp_length(frames.udp(b"abc", checksum=False), length), False)
             for length in (0, 7, 10, 12)
         ],
         "drop_udp_checksum": [(bytes(udp), False), (bytes(roce_checksum), False)],
