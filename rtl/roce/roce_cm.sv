@@ -44,7 +44,7 @@ module roce_cm
 
     stream_if.source    qp_cmd,          // qp_cmd_t
     stream_if.sink      qp_done,         // logic
-    stream_if.sink      qp_event,        // qp_event_t: a QP failed
+    stream_if.sink      qp_event,        // qp_event_t: a QP failed; always taken
     stream_if.sink      close,           // qpn_t: the owner is done with it
 
     stream_if.source    conn,            // conn_event_t
@@ -188,11 +188,22 @@ module roce_cm
     if (!rst) assert (!tell.valid || tell.ready);
   end
 
+  // ---- failed QPs: taken at any time, for a queue pair's reset may wait for that. Each side of a QP fails once ----
+  stream_if #(.T(idx_t)) fails ();
+  stream_if #(.T(idx_t)) failed ();
+  logic failed_empty;
+  stream_fifo #(.T(idx_t), .DEPTH(2 * QPS)) failures (.clk, .rst, .in(fails), .out(failed), .empty(failed_empty));
+  assign fails.valid    = qp_event.valid && qp_index(qp_event.data.qpn) < qpn_t'(QPS);
+  assign fails.data     = idx_t'(qp_index(qp_event.data.qpn));
+  assign qp_event.ready = fails.ready;
+
   // ---- the walker: looks at every timer when ROUND_CYCLES have passed since the last round, and at once after a jump of time ----
   logic [IDX_W:0] timed_q;   // connections with a timer
   logic [47:$clog2(ROUND_CYCLES)] round_q;
-  logic in_round_q;
-  wire walk_due = timed_q != 0 && (in_round_q || round_q != now[47:$clog2(ROUND_CYCLES)]);
+  logic in_round_q, round_due_q;
+  wire  round_due = timed_q != 0 && round_q != now[47:$clog2(ROUND_CYCLES)];
+  wire  walk_due = in_round_q || round_due_q;
+  always_ff @(posedge clk) round_due_q <= !rst && round_due;
 
   // ---- the next event: failures first, so that none outlives its connection; the walker and the messages take turns ----
   logic stale_pending_q;     // OP_CLOSE of stale_close_q
@@ -200,17 +211,17 @@ module roce_cm
   logic walk_turn_q;
 
   wire picking = fsm_q == S_IDLE;
-  wire pick_event = picking && qp_event.valid;
-  wire pick_close = picking && !qp_event.valid && close.valid;
-  wire pick_stale = picking && !qp_event.valid && !close.valid && stale_pending_q;
-  wire none_urgent = picking && !qp_event.valid && !close.valid && !stale_pending_q;
+  wire pick_failed = picking && failed.valid;
+  wire pick_close = picking && !failed.valid && close.valid;
+  wire pick_stale = picking && !failed.valid && !close.valid && stale_pending_q;
+  wire none_urgent = picking && !failed.valid && !close.valid && !stale_pending_q;
   wire pick_answer = none_urgent && conn_answer.valid && asked_q;
   wire none_asked = none_urgent && !(conn_answer.valid && asked_q);
   wire pick_message = none_asked && msg.valid && !(walk_due && walk_turn_q);
   wire pick_walk = none_asked && walk_due && (!msg.valid || walk_turn_q);
 
-  assign qp_event.ready    = picking;
-  assign close.ready       = picking && !qp_event.valid;
+  assign failed.ready      = picking;
+  assign close.ready       = picking && !failed.valid;
   assign conn_answer.ready = none_urgent && asked_q;
   assign msg.ready         = commit && op_q == OP_MESSAGE;
 
@@ -282,10 +293,10 @@ module roce_cm
         search_q <= '0;
         answer_q <= conn_answer.data;
         answered_q <= told.data.event_;
-        if (pick_event) begin
+        if (pick_failed) begin
           op_q  <= OP_CLOSE;
-          idx_q <= idx_t'(qp_index(qp_event.data.qpn));
-          if (qp_index(qp_event.data.qpn) < qpn_t'(QPS)) fsm_q <= S_READ;
+          idx_q <= failed.data;
+          fsm_q <= S_READ;
         end
         if (pick_close) begin
           op_q  <= OP_CLOSE;
@@ -428,6 +439,6 @@ module roce_cm
     end
   end
 
-  assign idle = rx_idle && (told_empty || asked_q) && !stale_pending_q && !qp_event.valid && !close.valid
-      && !(conn_answer.valid && asked_q) && picking && !walk_due;
+  assign idle = rx_idle && (told_empty || asked_q) && !stale_pending_q && !qp_event.valid && failed_empty && !close.valid
+      && !(conn_answer.valid && asked_q) && picking && !walk_due && !round_due;
 endmodule

@@ -612,6 +612,27 @@ async def device_closes(dut, cause: str, rtu: bool) -> None:
 
 
 @cocotb.test()
+async def failures_are_taken_at_any_time(dut) -> None:
+    """Both sides of every QP fail while the connection manager waits for a reset, and the reset waits for that."""
+    dev = await device(dut)
+    all_ = callers(QPS)
+    reps = [await dev.open(caller) for caller in all_]
+    respond, held = dev.done.send, []
+    dev.done.send = held.append
+    dev.receive(all_[0].dreq(reps[0]))
+    assert (await dev.sent()).attr == DREP
+    for _ in range(2):
+        for rep in reps:
+            dev.failures.send(qpn=rep.qpn, status=12)
+    await dev.failures.drained(200)
+    dev.done.send = respond
+    respond(held[0])
+    assert {(await dev.sent()).dst_ip for _ in all_[1:]} == {caller.ip for caller in all_[1:]}
+    await dev.settle()
+    assert dev.silent() and not dev.live and not dev.owned
+
+
+@cocotb.test()
 async def crossed_dreqs(dut) -> None:
     """Both sides disconnect at once: each answers the other, and that is the end."""
     dev = await device(dut)
