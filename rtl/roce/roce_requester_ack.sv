@@ -71,6 +71,7 @@ module roce_requester_ack
   logic         outstanding_q;    // una <= PSN < limit
   logic         window_shut_q;    // sending stopped, or is about to, at the end of the window
   logic         last_retry_q, last_rnr_retry_q;
+  logic         is_ack_q;
 
   assign index = event_q.index;
   wire known = event_valid_q && !(now_valid_q && now_q.index == index);
@@ -90,6 +91,7 @@ module roce_requester_ack
       ahead_some_q     <= event_q.psn != progress.una[23:0];
       outstanding_q    <= !ahead[23] && beyond[23];
       window_shut_q    <= spread >= WINDOW - 16;
+      is_ack_q         <= event_q.kind == SQ_EV_ACK && event_q.syndrome[7:5] == SYNDROME_ACK[7:5];
       last_retry_q     <= progress.retries == policy.retry_cnt;
       last_rnr_retry_q <= progress.rnr_retries == policy.rnr_retry && policy.rnr_retry != 3'd7;
     end
@@ -109,7 +111,8 @@ module roce_requester_ack
   roce_tx_events_t seen;
   logic            change, send_more, complete, was_ghost;
 
-  wire xpsn_t exact = was_q.una + {{8{ahead_q[23]}}, ahead_q};
+  // The PSN of the event, or for an ACK the one after it.
+  wire xpsn_t reached = was_q.una + {{8{ahead_q[23]}}, ahead_q} + 32'(is_ack_q);
   wire        pending = sent_epoch_q != was_q.epoch;       // a rewind that has not begun
 
   always_comb begin
@@ -161,7 +164,7 @@ module roce_requester_ack
             change      = 1'b1;
             next.state  = SQ_ERR;
             next.status = WC_LOC_PROT_ERR;
-            next.failed = exact;
+            next.failed = reached;
           end
           default:  // SQ_EV_ACK
           if (!outstanding_q) was_ghost = 1'b1;
@@ -171,7 +174,7 @@ module roce_requester_ack
                 change           = 1'b1;
                 complete         = 1'b1;
                 send_more        = window_shut_q;
-                next.una         = exact + 1'b1;
+                next.una         = reached;
                 next.retries     = '0;
                 next.rnr_retries = '0;
               end
@@ -179,7 +182,7 @@ module roce_requester_ack
                 change              = 1'b1;
                 complete            = ahead_some_q;
                 seen.rnr_nak_retry  = !was_q.rnr_wait;
-                next.una            = exact;
+                next.una            = reached;
                 next.rnr_code       = now_q.syndrome[4:0];
                 next.rnr_wait       = 1'b1;
                 if (ahead_some_q) next.retries = '0;
@@ -189,7 +192,7 @@ module roce_requester_ack
                     seen.rnr_retry_exceeded = 1'b1;
                     next.state              = SQ_ERR;
                     next.status             = WC_RNR_RETRY_EXC_ERR;
-                    next.failed             = exact;
+                    next.failed             = reached;
                   end else if (ahead_some_q) next.rnr_retries = 3'd1;
                   else if (was_q.rnr_retries != 3'd7) next.rnr_retries = was_q.rnr_retries + 1'b1;
                 end
@@ -197,7 +200,7 @@ module roce_requester_ack
               SYNDROME_NAK_PSN_SEQ: begin
                 change   = 1'b1;
                 complete = ahead_some_q;
-                next.una = exact;
+                next.una = reached;
                 if (ahead_some_q) begin
                   next.retries     = '0;
                   next.rnr_retries = '0;
@@ -209,7 +212,7 @@ module roce_requester_ack
                     seen.retry_exceeded = 1'b1;
                     next.state          = SQ_ERR;
                     next.status         = WC_RETRY_EXC_ERR;
-                    next.failed         = exact;
+                    next.failed         = reached;
                   end else begin
                     if (!ahead_some_q) next.retries = was_q.retries + 1'b1;
                     next.epoch = !sent_epoch_q;
@@ -219,8 +222,8 @@ module roce_requester_ack
               end
               SYNDROME_NAK_INVALID_REQ, SYNDROME_NAK_REM_ACCESS, SYNDROME_NAK_REM_OP: begin
                 change      = 1'b1;
-                next.una    = exact;
-                next.failed = exact;
+                next.una    = reached;
+                next.failed = reached;
                 next.state  = SQ_ERR;
                 next.status = now_q.syndrome == SYNDROME_NAK_INVALID_REQ ? WC_REM_INV_REQ_ERR
                     : now_q.syndrome == SYNDROME_NAK_REM_ACCESS ? WC_REM_ACCESS_ERR : WC_REM_OP_ERR;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Send queues: takes work requests, gives each its PSNs, writes it to its QP's ring and lists the QP for sending.
-// One work request a cycle, of one QP one every 2 cycles; 4 cycles from `wqe` to `work`. What is refused (no such QP or QP not set up: WC_WR_FLUSH_ERR; verb
+// One work request every 2 cycles; 4 cycles from `wqe` to `work`. What is refused (no such QP or QP not set up: WC_WR_FLUSH_ERR; verb
 // not sent here: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full: WC_GENERAL_ERR) completes at once on `refused` and changes nothing.
 // In the error state a work request is queued as ever and flushed in its turn: the QP is listed on `flush` then.
 // A keep-alive takes one PSN and no place in the ring, and only if the QP has nothing outstanding; else it is forgotten.
@@ -161,7 +161,7 @@ module roce_requester_queue
   wire known = is_write || is_send;
   wire fits  = post_q.length <= 32'h8000_0000;  // IBTA 9.7.7: a message has 2^31 bytes at most
 
-  wire out_free = (!work_valid_q || work.ready) && (!flush_valid_q || flush.ready) && (!refused_valid_q || refused.ready);
+  wire out_free = !work_valid_q && !flush_valid_q && !refused_valid_q;
   wire queue_it = post_keepalive_q ? quiet_q && state_q == SQ_RTS : live && known && fits && !full_q;
   wire refuse   = !post_keepalive_q && !queue_it;
 
