@@ -3,6 +3,7 @@
 // Computes the ICRC of frames (IBTA annex A17.3.3) and puts it in its place, where the frame has zeros so far.
 // One beat a cycle, no bubble. Every beat leaves LATENCY cycles after it came at the earliest, so that no frame is torn
 // apart by the wait for its ICRC. Holds 33 beats when `out` stops, then stops `in`.
+// A beat with tuser keeps it, and its part of the ICRC is inverted: the frame is bad for whoever looks at either.
 module icrc_insert
   import crc32_pkg::*;
 #(
@@ -31,6 +32,7 @@ module icrc_insert
     logic              icrc_here;
     group_t            group;  // the ICRC begins at byte 4 * group + 2
     logic              last;
+    logic              bad;
     logic [BYTES-1:0]  keep;
     logic [DATA_W-1:0] data;
   } beat_t;
@@ -40,7 +42,7 @@ module icrc_insert
   logic beats_empty;
 
   assign beat_in.valid = in.tvalid;
-  assign beat_in.data  = '{icrc_here: icrc_here, group: icrc_lane[LANE_W-1:2], last: in.tlast, keep: in.tkeep, data: in.tdata};
+  assign beat_in.data  = '{icrc_here: icrc_here, group: icrc_lane[LANE_W-1:2], last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
   assign in.tready     = beat_in.ready;
 
   stream_fifo #(.T(beat_t), .DEPTH(DEPTH)) beats (.clk, .rst, .in(beat_in), .out(beat_out), .empty(beats_empty));
@@ -101,7 +103,7 @@ module icrc_insert
   crc32_t icrc;
   logic   rest_q;  // the ICRC's upper half is still to come, at byte 0
   assign beat = beat_out.data;
-  assign icrc = icrc_out.data;
+  assign icrc = icrc_out.data ^ {32{beat.bad}};
 
   wire splits = beat.icrc_here && beat.group == group_t'(GROUPS - 1);
 
@@ -115,7 +117,7 @@ module icrc_insert
   assign out.tvalid = beat_out.valid && tokens_q != '0;
   assign out.tkeep  = beat.keep;
   assign out.tlast  = beat.last;
-  assign out.tuser  = 1'b0;
+  assign out.tuser  = beat.bad;
 
   assign beat_out.ready = fire;
   assign icrc_out.ready = fire && (rest_q || (beat.icrc_here && !splits));

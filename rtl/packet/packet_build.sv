@@ -3,7 +3,7 @@
 // Puts frames together: header, payload behind it, zeros for the pad, the ICRC's place and up to the 60 bytes that Ethernet wants.
 // One beat a cycle, no bubble between frames, as long as header and payload are there. 2 cycles from `frame` to its first beat.
 // Stops with `out`. `icrc_here` marks the beat in which the ICRC begins, at byte `icrc_lane`; an ICRC that does not fit there
-// goes on at byte 0 of the next beat.
+// goes on at byte 0 of the next beat. From the beat on in which a payload ends with tuser, `out` has it too.
 module packet_build
   import packet_pkg::*;
 #(
@@ -118,7 +118,8 @@ module packet_build
 
   // ---- build, a beat a cycle ----
   index_t index_q;          // of the beat in the frame
-  logic   payload_taken_q;  // the payload's last beat went by
+  logic   payload_taken_q;  // the payload's last beat went by ...
+  logic   spoiled_q;        // ... and marked it bad
   data_t  carry_q;          // payload beat before, of which the rest goes into this beat
 
   // About the beat that is being built; known a beat ahead.
@@ -127,6 +128,7 @@ module packet_build
   wire    fire = out.tvalid && out.tready;
   wire    index_t index_next = index_q + 1'b1;
   wire    payload_ends = wants_payload_q && payload.tlast;
+  wire    spoils = payload_ends && payload.tuser;
   data_t fresh;
   assign fresh = wants_payload_q ? payload.tdata : '0;
 
@@ -150,7 +152,7 @@ module packet_build
   assign out.tvalid = plan_valid_q && (!wants_payload_q || payload.tvalid);
   assign out.tdata  = header | shifted[plan_q.choice];
   assign out.tlast  = is_last_q;
-  assign out.tuser  = 1'b0;
+  assign out.tuser  = spoiled_q || spoils;
   for (genvar i = 0; i < BYTES; i++) begin : g_keep
     assign out.tkeep[i] = i == 0 || !is_last_q || lane_t'(i) <= plan_q.last_lane;
   end
@@ -164,10 +166,12 @@ module packet_build
     if (rst || plan_done) begin
       index_q         <= '0;
       payload_taken_q <= 1'b0;
+      spoiled_q       <= 1'b0;
       carry_q         <= '0;
     end else if (fire) begin
       index_q         <= index_next;
       payload_taken_q <= payload_taken_q || payload_ends;
+      spoiled_q       <= spoiled_q || spoils;
       carry_q         <= fresh;
     end
     if (plan_free) begin

@@ -6,6 +6,7 @@
 // One beat a cycle on `tx` with no bubble between frames while the inputs keep up. 10 cycles from `frame` to the first beat, 9 below
 // 256 bits. A protocol that stops in the middle of a payload stops the others; one that has
 // nothing to send does not. When `tx` stops, the inputs stop.
+// Payload that ends with tuser spoils its frame: `tx` ends with tuser, and an ICRC is inverted, so no peer takes it for good.
 module packet_tx
   import packet_pkg::*;
 #(
@@ -61,12 +62,12 @@ module packet_tx
   stream_fifo #(.T(source_t), .DEPTH(4)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
 
   // ---- payloads in the order of their frames, bytes behind the end made zero ----
-  logic [N-1:0]      payload_valid, payload_last;
+  logic [N-1:0]      payload_valid, payload_last, payload_user;
   logic [DATA_W-1:0] payload_data[N];
   logic [BYTES-1:0]  payload_keep[N];
 
   axis_if #(.DATA_W(DATA_W)) selected ();
-  logic selected_valid_q, selected_last_q;
+  logic selected_valid_q, selected_last_q, selected_user_q;
   logic [DATA_W-1:0] selected_data_q;
   source_t current;
   assign current = turn.data;
@@ -76,6 +77,7 @@ module packet_tx
   for (genvar i = 0; i < N; i++) begin : g_payload
     assign payload_valid[i]  = payload[i].tvalid;
     assign payload_last[i]   = payload[i].tlast;
+    assign payload_user[i]   = payload[i].tuser;
     assign payload_data[i]   = payload[i].tdata;
     assign payload_keep[i]   = payload[i].tkeep;
     assign payload[i].tready = turn.valid && current == source_t'(i) && selected_free;
@@ -84,6 +86,7 @@ module packet_tx
   always_ff @(posedge clk) begin
     if (take) begin
       selected_last_q <= payload_last[current];
+      selected_user_q <= payload_user[current];
       for (int unsigned b = 0; b < BYTES; b++)
         selected_data_q[b*8+:8] <= payload_data[current][b*8+:8] & {8{payload_keep[current][b]}};
     end
@@ -96,7 +99,7 @@ module packet_tx
   assign selected.tdata  = selected_data_q;
   assign selected.tkeep  = '1;
   assign selected.tlast  = selected_last_q;
-  assign selected.tuser  = 1'b0;
+  assign selected.tuser  = selected_user_q;
 
   // ---- build, then the ICRC ----
   axis_if #(.DATA_W(DATA_W)) built ();

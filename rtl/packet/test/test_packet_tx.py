@@ -130,6 +130,33 @@ async def every_header_length_and_every_end(dut) -> None:
 
 
 @cocotb.test()
+async def payload_marked_bad_spoils_its_frame(dut) -> None:
+    """And no other: tuser at the end, the ICRC inverted in every place that it can have."""
+    bench = Bench(dut)
+    await bench.start()
+    jobs = [roce_job(size, 0x0A) for size in range(1, WIDTH // 8 + 2)]
+    for job in jobs:
+        bench.send(job)
+        good = roce_job(9)
+        bench.frame[0].send(
+            hdr_length=len(job.header), payload_length=len(job.payload), pad=job.pad, icrc=1,
+            hdr=int.from_bytes(job.header.ljust(constant("packet_pkg::HDR_BYTES"), b"\0"), "big"),
+        )  # fmt: skip
+        bench.payload[0].send(job.payload, bad=True)
+        bench.send(good)
+        assert await bench.tx.recv() == job.wire
+        while not bench.tx.packets:
+            await wait_cycles(dut, 1)
+        bench.tx.spans.popleft()
+        wire, user = bench.tx.packets.popleft()
+        place = len(job.header) + len(job.payload) + job.pad
+        spoiled = bytearray(job.wire)
+        spoiled[place : place + 4] = (byte ^ 0xFF for byte in spoiled[place : place + 4])
+        assert user and wire == bytes(spoiled)
+        assert await bench.tx.recv() == good.wire
+
+
+@cocotb.test()
 async def frames_of_linux_are_rebuilt(dut) -> None:
     bench = Bench(dut)
     await bench.start()
