@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs a device on a wire.
 //!
-//! A device is an [`Engine`]: the simulated RTL ([`rtl`]) or the software device. [`Host`] puts it on a wire: it carries
+//! A device is an [`Engine`]: the simulated RTL ([`RtlEngine`]) or the software one ([`SoftEngine`]). [`Host`] puts it on a wire: it carries
 //! frames, lets device time pass, and answers on the management socket.
 
 #![deny(unsafe_code)]
