@@ -6,8 +6,7 @@
 //
 // A systolic array of ROWS x COLS cells, each starting a multiplication in every cycle; A, B and C are double-buffered, so
 // that loading and storing hide behind the array. B stays in the buffer for all of A if k is at most CHUNK_K.
-// Latency: about 120 cycles + m/ROWS * n/PANEL * k * 8 (both quotients rounded up) at memory latency of 40; see
-// docs/reference/kernels.md for what was measured.
+// Latency: m/ROWS * n/PANEL * k * 8 cycles (both quotients rounded up), and some 230 at a memory latency of 40.
 module kernel_matmul
   import memory_pkg::*;
   import compute_pkg::*;
