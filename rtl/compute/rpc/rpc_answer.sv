@@ -38,10 +38,10 @@ module rpc_answer
   region_index_t index_q;
   logic          outputs_q;        // index_q is the first output or behind it
   region_view_t  view_q;
+  logic          gone_q;           // the connection is being closed
 
   wire empty = result_q.code != RESULT_SUCCESS || !view_q.grant.has_output;
   wire last = empty || index_q == view_q.grant.last_output;
-  wire gone = closing.valid && closing.slot == result.data.slot;
 
   // ---- which region next ----
   wire found = state_q == LOOKED_UP && view_valid;
@@ -53,7 +53,7 @@ module rpc_answer
     next    = index_q + 1'b1;
     unique case (state_q)
       IDLE: begin
-        look_up = result.valid && !gone;
+        look_up = result.valid;
         next    = '0;
       end
       LOOK_UP: begin
@@ -61,7 +61,7 @@ module rpc_answer
         next    = index_q;
       end
       LOOKED_UP: begin
-        look_up = skip;
+        look_up = skip && !gone_q;
         if (!outputs_q) next = view.grant.first_output;
       end
       POST: look_up = wqe.ready && !last;
@@ -87,22 +87,24 @@ module rpc_answer
   assign wqe.valid      = state_q == POST;
   assign answered.valid = state_q == ANSWERED;
   assign answered.data  = result_q;
-  assign finished       = state_q == ANSWERED && answered.ready && result_q.code == RESULT_SUCCESS;
-  assign failed         = state_q == ANSWERED && answered.ready && result_q.code != RESULT_SUCCESS;
+  wire over = state_q == ANSWERED && answered.ready;
+  wire good = result_q.code == RESULT_SUCCESS && !gone_q;
+  assign finished       = over && good;
+  assign failed         = over && !good;
   assign idle           = state_q == IDLE && !result.valid;
 
   always_ff @(posedge clk) begin
     if (look_up) index_q <= next;
     if (found) view_q <= view;
+    gone_q <= closing.valid && closing.slot == result_q.slot;
     unique case (state_q)
       IDLE: begin
         result_q  <= result.data;
         outputs_q <= 1'b0;
-        if (result.valid && gone) state_q <= ANSWERED;
       end
       LOOKED_UP: begin
         if (found) outputs_q <= view.grant.has_output;
-        if (found && !skip) state_q <= POST;
+        if (found && (gone_q || !skip)) state_q <= gone_q ? ANSWERED : POST;
       end
       POST:     if (wqe.ready && last) state_q <= ANSWERED;
       ANSWERED: if (answered.ready) state_q <= IDLE;

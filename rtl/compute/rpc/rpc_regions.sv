@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The tables of regions (block RAM) and of grants, written by rpc_setup alone, read by READERS units in turn.
+// The tables of regions and of grants (block RAM), written by rpc_setup alone, read by READERS units in turn.
 // A read is answered 2 cycles after it is taken, one read a cycle; `view` belongs to the reader whose `view_valid` is high,
 // which must take it then. A slot is never read while it is written (rpc_connections sees to that).
 module rpc_regions
@@ -32,7 +32,7 @@ module rpc_regions
   endfunction
 
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[QPS*2**INDEX_W];
-  (* ram_style = "distributed" *) logic [$bits(grant_t)-1:0] grants[QPS];
+  (* ram_style = "block" *) logic [$bits(grant_t)-1:0] grants[QPS];
 
   // Round robin over the readers.
   logic [READERS-1:0] asked, chosen, later_q, asker_q;

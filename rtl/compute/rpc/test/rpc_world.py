@@ -159,9 +159,13 @@ class World:
 
     async def _clock(self) -> None:
         kind = struct("compute_pkg::rpc_events_t")
+        names = ["conn_done", "wqe", "mr_cmd", "close", *(f"job{i}" for i in range(SOCKETS))]
+        offers = [getattr(self.dut, f"{name}_valid") for name in names] + [self.dut.mem_arvalid, self.dut.mem_awvalid]
         while True:
             await RisingEdge(self.dut.clk)
             self.cycle += 1
+            if int(self.dut.idle.value):
+                assert not any(int(offer.value) for offer in offers), "idle with something to give"
             word = int(self.dut.events.value)
             if word:
                 for name, value in vars(kind.unpack(word)).items():

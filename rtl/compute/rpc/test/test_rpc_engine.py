@@ -481,6 +481,7 @@ async def closed_while_its_call_waits(dut) -> None:
     await world.result(first, wanted, first.granted)
     await world.settle()
     assert not world.jobs and not qp.sent
+    assert world.events["call_failed"] == 1 and world.events["call_finished"] == 1
     await call(world, first, wanted)
 
 
