@@ -100,12 +100,13 @@ class FrameSink {
     bool ready() const { return rate_.open(); }
     bool in_frame() const { return !partial_.empty(); }
 
-    void take(const uint8_t *data, size_t size, bool last, uint64_t cycle) {
+    // A beat; `bad` with the last one: the MAC sends a wrong FCS, so the frame arrives nowhere.
+    void take(const uint8_t *data, size_t size, bool last, bool bad, uint64_t cycle) {
         if (partial_.empty()) first_beat_ = cycle;
         partial_.insert(partial_.end(), data, data + size);
         rate_.spend(size, last);
         if (last) {
-            sent.push_back({std::move(partial_), {first_beat_, cycle}});
+            if (!bad) sent.push_back({std::move(partial_), {first_beat_, cycle}});
             partial_.clear();
         }
     }

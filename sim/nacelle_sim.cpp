@@ -120,7 +120,7 @@ struct nacelle_sim {
             const size_t size = size_t(__builtin_popcountll(top.tx_tkeep));
             stats.tx_bytes += size;
             stats.tx_frames += top.tx_tlast;
-            sink.take(bytes(top.tx_tdata), size, top.tx_tlast, now);
+            sink.take(bytes(top.tx_tdata), size, top.tx_tlast, top.tx_tuser, now);
         } else if (sink.in_frame() && !top.tx_tvalid) {
             ++stats.tx_idle_beats;
         }

@@ -89,9 +89,7 @@ class SimDevice:
         self.info = Info()
         lib.nacelle_sim_get_info(c.byref(self.info))
         error = c.create_string_buffer(512)
-        config = _Config(
-            ABI, line_rate_mbps, dram_latency_cycles, dram_bytes_per_cycle, 1, str(waves).encode() if waves else None
-        )
+        config = _Config(ABI, line_rate_mbps, dram_latency_cycles, dram_bytes_per_cycle, 1, str(waves).encode() if waves else None)
         handle = lib.nacelle_sim_create(c.byref(config), error, c.c_size_t(len(error)))
         if not handle:
             raise RuntimeError(error.value.decode())
@@ -101,9 +99,7 @@ class SimDevice:
     def __enter__(self) -> SimDevice:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
@@ -136,9 +132,7 @@ class SimDevice:
     def pull(self) -> Sent | None:
         """The oldest frame that it sent, if any."""
         stamp = Stamp()
-        length = self._lib.nacelle_sim_pull_frame(
-            self._sim, self._buffer, c.c_size_t(len(self._buffer)), c.byref(stamp)
-        )
+        length = self._lib.nacelle_sim_pull_frame(self._sim, self._buffer, c.c_size_t(len(self._buffer)), c.byref(stamp))
         return Sent(self._buffer.raw[:length], stamp.first_beat, stamp.last_beat) if length > 0 else None
 
     def recv(self, cycles: int = 20_000) -> Sent | None:

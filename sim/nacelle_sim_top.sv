@@ -23,6 +23,7 @@ module nacelle_sim_top
     output logic [DATA_W-1:0]   tx_tdata,
     output logic [DATA_W/8-1:0] tx_tkeep,
     output logic                tx_tlast,
+    output logic                tx_tuser,
     output logic                tx_tvalid,
     input  logic                tx_tready,
 
@@ -84,6 +85,7 @@ module nacelle_sim_top
   assign tx_tdata = tx.tdata;
   assign tx_tkeep = tx.tkeep;
   assign tx_tlast = tx.tlast;
+  assign tx_tuser = tx.tuser;
   assign tx_tvalid = tx.tvalid;
   assign tx.tready = tx_tready;
 

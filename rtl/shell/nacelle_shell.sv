@@ -28,7 +28,9 @@ module nacelle_shell
     axil_if.slave       bus,
     axi_if.master       dram
 );
-  if (!(DATA_W inside {64, 128, 256, 512})) $fatal(1, "DATA_W is %0d; it must be 64, 128, 256 or 512", DATA_W);
+  if (!(DATA_W inside {64, 128, 256, 512})) begin : bad_width
+    $fatal(1, "DATA_W is %0d; it must be 64, 128, 256 or 512", DATA_W);
+  end
 
   // ---- time and control ----
 
