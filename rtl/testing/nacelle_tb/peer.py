@@ -206,9 +206,7 @@ class Peer:
     def mad(self, attribute: int, body: bytes) -> bytes:
         """A CM message to QP1."""
         head = struct.pack("!BBBBHHQHHI", 1, 7, 2, 3, 0, 0, self.tid, attribute, 0, 0)
-        return self.roce(
-            UD_SEND_ONLY, 1, 0, struct.pack("!II", 0x80010000, 1), (head + body).ljust(256, b"\0"), ack=True
-        )
+        return self.roce(UD_SEND_ONLY, 1, 0, struct.pack("!II", 0x80010000, 1), (head + body).ljust(256, b"\0"), ack=True)
 
     def req(self) -> bytes:
         """Connection request, as Linux rdma_cm sends it."""

@@ -141,9 +141,7 @@ class Network:
                 self.send([caller.peer.ack(packet.psn)])
         caller.inbox.append((packet, sent))
 
-    def wait(
-        self, peer: Peer, wanted: Callable[[Packet], bool], what: str, cycles: int = 200_000
-    ) -> tuple[Packet, Sent]:
+    def wait(self, peer: Peer, wanted: Callable[[Packet], bool], what: str, cycles: int = 200_000) -> tuple[Packet, Sent]:
         """The next packet for `peer` that is wanted; those before it are dropped."""
         caller = self.caller(peer)
         end = self.device.stats.cycles + cycles
@@ -176,9 +174,7 @@ class Network:
         self.send(peer.send_message(message))
         answer = b""
         while True:
-            packet, sent = self.wait(
-                peer, lambda p: p.opcode in (SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY), "answer by SEND"
-            )
+            packet, sent = self.wait(peer, lambda p: p.opcode in (SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY), "answer by SEND")
             answer += packet.payload
             if packet.opcode in (SEND_LAST, SEND_ONLY):
                 return answer, packet, sent

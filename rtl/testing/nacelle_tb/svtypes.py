@@ -55,10 +55,7 @@ class Struct:
         if not self.fields:
             return word & ((1 << self.width) - 1)
         return SimpleNamespace(
-            **{
-                name: kind.unpack((word >> offset) & ((1 << kind.width) - 1))
-                for name, (offset, kind) in self.fields.items()
-            }
+            **{name: kind.unpack((word >> offset) & ((1 << kind.width) - 1)) for name, (offset, kind) in self.fields.items()}
         )
 
 
