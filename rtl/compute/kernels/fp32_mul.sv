@@ -101,11 +101,11 @@ module fp32_mul (
     end
     if (valid_q[1]) begin
       ready_head_q <= product_head_q;
-      ready_q      <= product_q;
+      ready_q      <= shift(product_q, product_head_q, 32);
     end
     if (valid_q[2]) begin
       coarse_head_q <= ready_head_q;
-      coarse_q      <= shift(shift(shift(ready_q, ready_head_q, 32), ready_head_q, 16), ready_head_q, 8);
+      coarse_q      <= shift(shift(ready_q, ready_head_q, 16), ready_head_q, 8);
     end
     if (valid_q[3]) begin
       fine_head_q <= coarse_head_q;
