@@ -54,7 +54,7 @@ module axi_dma_read
   assign mem.arvalid = burst.valid && !burst.data.none && room;
   assign mem.araddr  = burst.data.addr;
   assign mem.arlen   = burst.data.len;
-  assign mem.arid    = '0;
+  assign mem.arid    = ID_W'(0);
   assign burst.ready = burst.data.none || (room && mem.arready);
   assign asked       = mem.arvalid && mem.arready;
 
@@ -142,7 +142,7 @@ module axi_dma_read
 
   assign mem.awvalid = 1'b0;
   assign mem.awaddr  = '0;
-  assign mem.awid    = '0;
+  assign mem.awid    = ID_W'(0);
   assign mem.awlen   = '0;
   assign mem.wvalid  = 1'b0;
   assign mem.wdata   = '0;

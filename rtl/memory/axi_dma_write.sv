@@ -50,7 +50,7 @@ module axi_dma_write
   assign mem.awvalid       = cut_fork[0].valid && !cut_fork[0].data.none;
   assign mem.awaddr        = cut_fork[0].data.addr;
   assign mem.awlen         = cut_fork[0].data.len;
-  assign mem.awid          = '0;
+  assign mem.awid          = ID_W'(0);
   assign cut_fork[0].ready = cut_fork[0].data.none || mem.awready;
 
   // ---- one beat of memory a step ----
@@ -144,7 +144,7 @@ module axi_dma_write
 
   assign mem.arvalid = 1'b0;
   assign mem.araddr  = '0;
-  assign mem.arid    = '0;
+  assign mem.arid    = ID_W'(0);
   assign mem.arlen   = '0;
   assign mem.rready  = 1'b0;
 

@@ -109,8 +109,7 @@ module roce_mr
 
   stream_if #(.T(slot_t)) freed ();
   stream_if #(.T(slot_t)) unused ();
-  logic free_empty;
-  stream_fifo #(.T(slot_t), .DEPTH(MRS)) free (.clk, .rst, .in(freed), .out(unused), .empty(free_empty));
+  stream_fifo #(.T(slot_t), .DEPTH(MRS)) free (.clk, .rst, .in(freed), .out(unused), .empty());
 
   assign command     = cmd.data;
   assign command_end = end_t'(command.addr) + end_t'(command.length);

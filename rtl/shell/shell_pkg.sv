@@ -3,7 +3,6 @@
 // The one configuration of a device: every size that is not DATA_W. Parameters come down from here through nacelle_shell.
 package shell_pkg;
   import memory_pkg::*;
-  import compute_pkg::*;
   import rpc_pkg::*;
 
   localparam logic [31:0] VERSION = 32'h0000_0001;        // major 16 bits, minor 16 bits
@@ -18,9 +17,8 @@ package shell_pkg;
   localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
   localparam int unsigned RQ_DEPTH = 4;                   // receives outstanding a QP
 
-  // Compute: which kernel is in which socket, and its functions
+  // Compute
   localparam int unsigned SOCKETS = 2;
-  localparam function_range_t [SOCKETS-1:0] FUNCTIONS = {14'd16 << 7 | 14'd16, 14'd1 << 7 | 14'd3};
   localparam int unsigned MAX_REGIONS = 32;               // a connection
 
   // Memory: messages of the RPC engine first, regions behind

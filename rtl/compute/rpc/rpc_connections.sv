@@ -16,8 +16,7 @@ module rpc_connections
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter int unsigned SOCKETS = 1,
-    parameter function_range_t [SOCKETS-1:0] FUNCTIONS = '0
+    parameter int unsigned SOCKETS = 1
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -31,6 +30,7 @@ module rpc_connections
     stream_if.source refusal,     // result_t: a call that has no socket
     stream_if.source repost,      // receive_t
     stream_if.source close,       // qpn_t: connections that failed
+    input  function_range_t [SOCKETS-1:0] functions,  // of each socket
     output closing_t closing,
     output logic     started,     // events
     output logic     aborted,
@@ -149,7 +149,7 @@ module rpc_connections
     socket = '0;
     known  = 1'b0;
     for (int unsigned i = 0; i < SOCKETS; i++) begin
-      if (arrival.imm_data[6:0] >= FUNCTIONS[i].first && arrival.imm_data[6:0] <= FUNCTIONS[i].last) begin
+      if (arrival.imm_data[6:0] >= functions[i].first && arrival.imm_data[6:0] <= functions[i].last) begin
         socket = 4'(i);
         known  = 1'b1;
       end

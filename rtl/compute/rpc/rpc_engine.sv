@@ -20,7 +20,6 @@ module rpc_engine
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,                              // a power of two
     parameter int unsigned SOCKETS = 1,                           // at most 16
-    parameter function_range_t [SOCKETS-1:0] FUNCTIONS = '0,      // who has which function: disjoint, 1..127
     parameter int unsigned MAX_REGIONS = 32,                      // a connection, internal ones included
     parameter int unsigned SQ_DEPTH = 32,                         // sends outstanding on a QP
     parameter addr_t CTRL_BASE = '0,                              // QPS * rpc_pkg::CTRL_BYTES for messages
@@ -37,6 +36,7 @@ module rpc_engine
     stream_if.sink      mr_rsp,           // mr_rsp_t
     axi_if.master       mem,
     stream_if.source    job[SOCKETS],     // job_t
+    input  function_range_t [SOCKETS-1:0] functions,  // who has which function: disjoint, 1..127; constant
     output window_t [SOCKETS-1:0] window,
     stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (the socket's duty)
     stream_if.source    close,            // qpn_t: the connection has failed, CONN_CLOSED is expected
@@ -85,10 +85,10 @@ module rpc_engine
   stream_if #(.T(rdma_wqe_t)) sends[2] ();
   stream_if #(.T(rdma_wqe_t)) send (), request ();
 
-  rpc_connections #(.QPS(QPS), .SOCKETS(SOCKETS), .FUNCTIONS(FUNCTIONS)) connections_unit (
+  rpc_connections #(.QPS(QPS), .SOCKETS(SOCKETS)) connections_unit (
       .clk, .rst, .conn_event, .conn_done, .cqe, .setup_done, .answered,
       .setup(setup_in), .call, .refusal(refusal_in), .repost(repost_in), .close(close_in),
-      .closing, .started, .aborted, .ignored, .idle(connections_idle)
+      .closing, .functions, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
   // Room for every connection: rpc_connections never waits.

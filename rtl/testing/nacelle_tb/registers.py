@@ -14,7 +14,10 @@ class AxilDriver:
         self.clk = dut.clk
         self._port = {
             signal: getattr(dut, f"{name}_{signal}")
-            for channel in ("awaddr awvalid awready wdata wstrb wvalid wready bresp bvalid bready", "araddr arvalid arready rdata rresp rvalid rready")
+            for channel in (
+                "awaddr awvalid awready wdata wstrb wvalid wready bresp bvalid bready",
+                "araddr arvalid arready rdata rresp rvalid rready",
+            )
             for signal in channel.split()
         }
         for signal in ("awvalid", "wvalid", "bready", "arvalid", "rready"):

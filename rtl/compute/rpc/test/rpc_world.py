@@ -130,6 +130,7 @@ class World:
         self.memory = AxiMemory(dut, "mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall)
         self.memory.content[:] = self.rng.randbytes(len(self.memory.content))
         self.heap = self.memory.read(HEAP_BASE, HEAP_SIZE)  # the engine never writes there
+        dut.functions.value = sum((first << 7 | last) << 14 * i for i, (first, last) in enumerate(FUNCTIONS))
         self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall)
         self.conn_done = StreamSink(dut, "conn_done", "logic", stall)
         self.wqe = StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t", stall)

@@ -6,7 +6,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import Lock, RisingEdge
-from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, Type, run
+from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.svtypes import struct
 from rpc_world import (
     CTRL_BASE,
@@ -668,12 +668,11 @@ BUILDS = {
 @pytest.mark.parametrize(("data_w", "qps"), BUILDS)
 def test_rpc_engine(data_w: int, qps: int) -> None:
     window = struct("compute_pkg::window_t").width
-    table = ", ".join(f"14'd{first << 7 | last}" for first, last in reversed(FUNCTIONS))
     run(
         "rpc_engine",
         __file__,
         params={
-            "DATA_W": data_w, "QPS": qps, "SOCKETS": SOCKETS, "FUNCTIONS": Type(f"{{{table}}}"), "MAX_REGIONS": MAX_REGIONS,
+            "DATA_W": data_w, "QPS": qps, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
             "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE, "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
         },
         ports={
@@ -682,6 +681,7 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
             "mr_cmd": Source("roce_pkg::mr_cmd_t"), "mr_rsp": Sink("roce_pkg::mr_rsp_t"),
             "mem": AxiMaster(data_w),
             "job": Several(Source("compute_pkg::job_t"), SOCKETS), "done": Several(Sink("compute_pkg::done_t"), SOCKETS),
+            "functions": Plain("input", f"logic [{14 * SOCKETS - 1}:0]"),
             "window": Plain("output", f"logic [{SOCKETS * window - 1}:0]"),
             "close": Source("roce_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
