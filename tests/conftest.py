@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-NACELLE = ROOT / "host" / "target" / "debug" / "nacelle"
+NACELLE = ROOT / "host" / "target" / "release" / "nacelle"
 ADDRESS = "10.77.0.2"
 
 

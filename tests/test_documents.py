@@ -24,6 +24,7 @@ ELSEWHERE = {
     "make ": "the tests are started by make, and run what make demo runs",
     "qemu-system-x86_64": "needs an image of a guest",
     ".venv/bin/python": "is a test itself",
+    "nacelle device --wave": "needs the library with waveforms, which is tested at 64 bits",
 }
 RUNS_ON = 8.0  # seconds after which a command counts as one that runs on
 

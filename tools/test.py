@@ -116,6 +116,7 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "python-style": command("python::ruff", PYTHON, "-m", "ruff", "check", "--quiet", "."),
     "lint": command("rtl::lint", PYTHON, "tools/lint.py"),
     **{f"sim-{w}": command(f"sim::build_{w}", PYTHON, "sim/build.py", "--data-w", str(w)) for w in WIDTHS},
+    "sim-waves": command("sim::build_waves", PYTHON, "sim/build.py", "--data-w", "64", "--waves"),
     "host-style": host_style,
     "host": cargo_test("host", "--workspace"),
     "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),

@@ -197,7 +197,7 @@ pub(crate) struct CallerArgs {
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_cidr)]
     pub(crate) source: Option<(Ipv4Addr, u8)>,
     /// Longest IP packet, in bytes
-    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = clap::value_parser!(u16).range(576..=9216))]
+    #[arg(long, value_name = "BYTES", default_value = "4200", value_parser = clap::value_parser!(u16).range(576..=9216))]
     pub(crate) mtu: u16,
     #[command(flatten)]
     pub(crate) impairments: ImpairmentArgs,

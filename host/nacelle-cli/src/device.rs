@@ -85,7 +85,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
         config.memory_bytes = args.memory.map_or(config.memory_bytes, |mebibytes| u64::from(mebibytes) << 20);
         return serve(cli, args, &place, SoftEngine::new(config));
     }
-    let library = SimLibrary::load(&find_library(args.library.as_deref())?)?;
+    let library = SimLibrary::load(&find_library(args.library.as_deref(), args.wave.is_some())?)?;
     let config = SimConfig {
         line_rate_mbps: args.line_rate.unwrap_or_default(),
         wave: args.wave.clone(),

@@ -47,18 +47,20 @@ mod reg {
 }
 
 /// Finds the library of the simulated device: `named`, else `$NACELLE_SIM_LIBRARY`, else
-/// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them.
+/// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them. With `waves` it is the one
+/// that can write waveforms, `libnacelle_sim_512_waves.so`.
 ///
 /// # Errors
 /// [`DeviceError::NoLibrary`] if there is none.
-pub fn find_library(named: Option<&Path>) -> Result<PathBuf, DeviceError> {
+pub fn find_library(named: Option<&Path>, waves: bool) -> Result<PathBuf, DeviceError> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    if let Some(path) = std::env::var_os("NACELLE_SIM_LIBRARY").filter(|path| !path.is_empty()) {
+    if let Some(path) = std::env::var_os("NACELLE_SIM_LIBRARY").filter(|path| !path.is_empty() && !waves) {
         return Ok(path.into());
     }
-    let file = PathBuf::from(format!("build/sim/libnacelle_sim_{DEFAULT_DATA_W}.so"));
+    let suffix = if waves { "_waves" } else { "" };
+    let file = PathBuf::from(format!("build/sim/libnacelle_sim_{DEFAULT_DATA_W}{suffix}.so"));
     let here = std::env::current_dir().ok();
     let program = std::env::current_exe().ok();
     let starts = [here.as_deref(), program.as_deref()];

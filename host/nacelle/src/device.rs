@@ -28,7 +28,7 @@ pub struct Options {
     pub source: Option<(Ipv4Addr, u8)>,
     /// The port of the device's service. Default: what the device publishes, else 12345.
     pub port: Option<u16>,
-    /// Longest IP packet, in bytes. Default: 1500, for a path MTU of 1024.
+    /// Longest IP packet, in bytes. Default: 4200, for a path MTU of 4096: the virtual wire carries such frames.
     pub mtu: usize,
     /// How long the device's address is asked for. Default: 3 s.
     pub resolve_timeout: Duration,
@@ -50,7 +50,7 @@ impl Default for Options {
             wire: None,
             source: None,
             port: None,
-            mtu: 1500,
+            mtu: 4200,
             resolve_timeout: Duration::from_secs(3),
             timeout: Duration::from_secs(60),
             connect: ConnectOptions { keepalive: Some(Duration::from_secs(5)), ..ConnectOptions::default() },

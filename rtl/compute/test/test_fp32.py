@@ -34,7 +34,9 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
     # near one another in size: cancellation, ties
     exponent = rng.integers(1, 254, quarter, dtype=np.uint32)
     near = np.clip(exponent.astype(np.int64) + rng.integers(-26, 27, quarter), 0, 254).astype(np.uint32)
-    short = rng.integers(0, 1 << 23, (2, quarter), dtype=np.uint32) & (0xFFFFFFFF << rng.integers(0, 23, (2, quarter))).astype(np.uint32)
+    short = rng.integers(0, 1 << 23, (2, quarter), dtype=np.uint32) & (0xFFFFFFFF << rng.integers(0, 23, (2, quarter))).astype(
+        np.uint32
+    )
     sign = rng.integers(0, 2, (2, quarter), dtype=np.uint32) << 31
     pairs.append((sign[0] | exponent << 23 | short[0], sign[1] | near << 23 | short[1]))
     # products at the edge of the subnormal range

@@ -24,8 +24,7 @@ MAGIC = 0x4D4D414E
 INT32, FLOAT32 = 0, 1
 FUNCTION = 16
 SUCCESS, BAD_ARGUMENTS, TOO_SMALL, MEMORY_ERROR = (
-    constant(f"compute_pkg::RESULT_{name}")
-    for name in ("SUCCESS", "BAD_ARGUMENTS", "REGION_TOO_SMALL", "MEMORY_ERROR")
+    constant(f"compute_pkg::RESULT_{name}") for name in ("SUCCESS", "BAD_ARGUMENTS", "REGION_TOO_SMALL", "MEMORY_ERROR")
 )
 
 
@@ -103,7 +102,9 @@ def check(c: np.ndarray, want: np.ndarray, what: str) -> None:
     if c.dtype == np.float32:
         expect[np.isnan(want)] = 0x7FC00000
     wrong = np.argwhere(got != expect)
-    assert not len(wrong), f"{what}: {len(wrong)} wrong, first at {wrong[0]}: {got[tuple(wrong[0])]:08x}, not {expect[tuple(wrong[0])]:08x}"
+    assert not len(wrong), (
+        f"{what}: {len(wrong)} wrong, first at {wrong[0]}: {got[tuple(wrong[0])]:08x}, not {expect[tuple(wrong[0])]:08x}"
+    )
 
 
 @cocotb.test()

@@ -47,9 +47,9 @@ class Bench:
         self.qp_event = StreamSink(dut, "qp_event", PKG + "qp_event_t", stall)
         self.mr_cmd = StreamSource(dut, "mr_cmd", PKG + "mr_cmd_t", stall)
         self.mr_rsp = StreamSink(dut, "mr_rsp", PKG + "mr_rsp_t", stall)
-        self.memory: dict[int, int] = {}     # byte address -> byte
-        self.refuse: set[int] = set()        # addresses whose write fails
-        self.memory_delay = 0                # cycles that a write takes, at most 40 at random if negative
+        self.memory: dict[int, int] = {}  # byte address -> byte
+        self.refuse: set[int] = set()  # addresses whose write fails
+        self.memory_delay = 0  # cycles that a write takes, at most 40 at random if negative
         self.counts: Counter[str] = Counter()
         self.active = 0
         self.model = Model(QPS)

@@ -176,9 +176,7 @@ class Model:
             if kind == "SEND" or imm:
                 at = 16 if kind == "WRITE" and first else 0
                 value = int.from_bytes(frame.ext[at : at + 4], "big") if imm else None
-                self.completions.append(
-                    (op("WC_SUCCESS"), opcode, frame.qpn, qp.wr_id, total, int(frame.solicited), value)
-                )
+                self.completions.append((op("WC_SUCCESS"), opcode, frame.qpn, qp.wr_id, total, int(frame.solicited), value))
         if frame.ackreq:
             self.acks.append(acknowledgement(frame.qpn, frame.psn, qp.msn))
             self.counts["sent_ack"] += 1

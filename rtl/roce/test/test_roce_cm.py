@@ -61,14 +61,14 @@ class Device:
         self.answers = StreamSource(dut, "conn_answer", "logic", stall)
         self.now = 10**6
         self.counts: Counter[str] = Counter()
-        self.known: dict[int, str] = {}          # ip -> mac that ARP finds
-        self.qp_log: deque = deque()             # commands, as they came
+        self.known: dict[int, str] = {}  # ip -> mac that ARP finds
+        self.qp_log: deque = deque()  # commands, as they came
         self.setup_ok = True
-        self.live: dict[int, object] = {}        # qpn -> attributes of QPs that are set up
-        self.owner_log: deque = deque()          # (event, qpn)
-        self.owned: set[int] = set()             # between CONN_OPENED and the answer to CONN_CLOSED
-        self.owner_accepts: Callable[[int], bool | None] = lambda qpn: True   # None: no answer
-        self.owner_frees = True                  # answers CONN_CLOSED
+        self.live: dict[int, object] = {}  # qpn -> attributes of QPs that are set up
+        self.owner_log: deque = deque()  # (event, qpn)
+        self.owned: set[int] = set()  # between CONN_OPENED and the answer to CONN_CLOSED
+        self.owner_accepts: Callable[[int], bool | None] = lambda qpn: True  # None: no answer
+        self.owner_frees = True  # answers CONN_CLOSED
         self.unanswered: deque[int] = deque()
 
     async def start(self) -> None:

@@ -495,9 +495,7 @@ async def acknowledgements_are_taken_one_a_cycle(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(
-    (("syndrome", "status"), [(0x61, "WC_REM_INV_REQ_ERR"), (0x62, "WC_REM_ACCESS_ERR"), (0x63, "WC_REM_OP_ERR")])
-)
+@cocotb.parametrize((("syndrome", "status"), [(0x61, "WC_REM_INV_REQ_ERR"), (0x62, "WC_REM_ACCESS_ERR"), (0x63, "WC_REM_OP_ERR")]))
 async def a_fatal_nak_ends_the_queue_pair(dut, syndrome: int, status: str) -> None:
     bench = Bench(dut, stall=0.2)
     await bench.start()
