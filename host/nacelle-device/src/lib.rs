@@ -99,7 +99,9 @@ impl DeviceError {
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
-            Self::NoLibrary { .. } => "build it with 'make sim' (for waveforms 'make sim-waves'), name it with --library, or use --soft",
+            Self::NoLibrary { .. } => {
+                "build it with 'make sim' (for waveforms 'make sim-waves'), name it with --library, or use --soft"
+            }
             Self::Library { .. } | Self::Create { .. } => "build it again with 'make sim', or use --soft",
             Self::Register { .. } | Self::Identity { .. } | Self::Memory { .. } => {
                 "the library and this program are not of the same version: build both again"
