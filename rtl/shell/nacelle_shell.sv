@@ -169,6 +169,7 @@ module nacelle_shell
   stream_if #(.T(job_t)) job[SOCKETS] ();
   stream_if #(.T(done_t)) done[SOCKETS] ();
   window_t [SOCKETS-1:0] window;
+  logic [SOCKETS-1:0] cancel;
   function_range_t [SOCKETS-1:0] functions;
   logic [SOCKETS-1:0] socket_idle;
 
@@ -194,6 +195,7 @@ module nacelle_shell
       .job,
       .functions,
       .window,
+      .cancel,
       .done,
       .close,
       .events(rpc_events),
@@ -208,7 +210,8 @@ module nacelle_shell
     ) socket (
         .clk,
         .rst(plane_rst_q),
-        .kernel_timeout_cycles(32'(kernel_timeout_cycles)),
+        .kernel_timeout_cycles,
+        .cancel(cancel[i]),
         .job(job[i]),
         .window(window[i]),
         .done(done[i]),

@@ -13,7 +13,7 @@ package shell_pkg;
 
   // Transport
   localparam int unsigned QPS = 16;                       // connections at once
-  localparam int unsigned MRS = 256;                      // memory regions at once
+  localparam int unsigned MRS = 512;                      // memory regions at once
   localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
   localparam int unsigned RQ_DEPTH = 4;                   // receives outstanding a QP
 

@@ -6,7 +6,7 @@
 // from before the first beat of the job until its result.
 //
 // First beat of a job 5 cycles after `call`, the others 4 cycles apart; a result leaves 1 cycle after `done`.
-// A call of a connection that is being closed is not started.
+// A call of a connection that is being closed is not started, and one that runs is cancelled: its socket ends it at once.
 module rpc_dispatch
   import memory_pkg::*;
   import compute_pkg::*;
@@ -26,6 +26,7 @@ module rpc_dispatch
     input  region_view_t view,
     stream_if.source     job[SOCKETS],     // job_t
     output window_t [SOCKETS-1:0] window,
+    output logic [SOCKETS-1:0] cancel,     // the job that runs is of the connection that is being closed
     stream_if.sink       done[SOCKETS],    // done_t; with a tag that is not the job's it is ignored
     stream_if.source     result,           // result_t
     output logic         idle
@@ -141,6 +142,7 @@ module rpc_dispatch
     // The job before has been taken as a whole when its result is there.
     assign free[i]   = !running_q;
     assign window[i] = window_q;
+    assign cancel[i] = running_q && closing.valid && closing.slot == slot_q;
     wire ours = running_q && done[i].data.tag == own_tag_q;
     assign outcome[i].valid = done[i].valid && ours;
     assign outcome[i].data  = '{slot: slot_q, code: done[i].data.code};

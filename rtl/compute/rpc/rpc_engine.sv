@@ -38,6 +38,7 @@ module rpc_engine
     stream_if.source    job[SOCKETS],     // job_t
     input  function_range_t [SOCKETS-1:0] functions,  // who has which function: disjoint, 1..127; constant
     output window_t [SOCKETS-1:0] window,
+    output logic [SOCKETS-1:0] cancel,    // the caller of the running job is gone
     stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (the socket's duty)
     stream_if.source    close,            // qpn_t: the connection has failed, CONN_CLOSED is expected
     output rpc_events_t events,
@@ -116,7 +117,7 @@ module rpc_engine
   rpc_dispatch #(.QPS(QPS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
       .clk, .rst, .closing, .call, .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .done, .result, .idle(dispatch_idle)
+      .job, .window, .cancel, .done, .result, .idle(dispatch_idle)
   );
 
   rpc_answer answer (

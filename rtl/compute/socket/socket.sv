@@ -19,7 +19,8 @@ module socket
 ) (
     input  logic            clk,
     input  logic            rst,
-    input  logic [31:0]     kernel_timeout_cycles,   // 0: none
+    input  logic [47:0]     kernel_timeout_cycles,   // 0: none
+    input  logic            cancel,                  // while high, nobody wants the result of the job: end it as if it had run out of time
     stream_if.sink          job,                     // job_t: one packet of regions a job
     input  window_t         window,                  // the job's; stable from its first region to its done
     stream_if.source        done,                    // done_t
@@ -32,15 +33,16 @@ module socket
     IDLE,
     RUN,       // the kernel has the job
     FINISH,    // it has answered, or never got it: wait for memory, discard the regions that it did not take
-    CUT,       // it has run out of time: in reset and cut off, the same waits
+    CUT,       // given up: the kernel is in reset and cut off, the same waits
     ANSWER
   } state_e;
 
   state_e      state_q;
-  logic        known, start, job_taken, all_taken, quiet, expired, last_seen_q;
+  logic        known, start, job_taken, all_taken, quiet, expired, given_up, last_seen_q;
   tag_t        tag_q;
   logic [6:0]  code_q;
-  logic [31:0] cycles_q, last_cycles_q, jobs_q, timeouts_q, refused_q;
+  logic [47:0] cycles_q;
+  logic [31:0] last_cycles_q, jobs_q, timeouts_q, refused_q;
   logic        kernel_rst, read_violation, write_violation, registers_idle;
 
   kernel_identity_t identity;
@@ -62,6 +64,7 @@ module socket
 
   assign kernel_done.ready = 1'b1;
   assign expired           = kernel_timeout_cycles != '0 && cycles_q >= kernel_timeout_cycles;
+  assign given_up          = expired || cancel;
 
   assign done.valid = state_q == ANSWER;
   assign done.data  = '{tag: tag_q, code: code_q};
@@ -90,24 +93,24 @@ module socket
         if (kernel_done.valid) begin
           state_q <= FINISH;
           code_q  <= kernel_done.data.code;
-        end else if (expired) begin
+        end else if (given_up) begin
           state_q <= CUT;
         end
         FINISH:
         if (all_taken && quiet) state_q <= ANSWER;
-        else if (expired) state_q <= CUT;
+        else if (given_up) state_q <= CUT;
         CUT: begin
           code_q <= RESULT_KERNEL_TIMEOUT;
           if (all_taken && quiet) begin
             state_q    <= ANSWER;
-            timeouts_q <= timeouts_q + 1'b1;
+            timeouts_q <= timeouts_q + 32'(expired);
           end
         end
         ANSWER:
         if (done.ready) begin
           state_q       <= IDLE;
           jobs_q        <= jobs_q + 1'b1;
-          last_cycles_q <= cycles_q;
+          last_cycles_q <= |cycles_q[47:32] ? '1 : cycles_q[31:0];
         end
         default: state_q <= IDLE;
       endcase

@@ -30,6 +30,7 @@ class Bench:
         self.memory.write(0, random.randbytes(SIZE))
         self.ctrl = AxilDriver(dut, "ctrl")
         dut.kernel_timeout_cycles.value = 0
+        dut.cancel.value = 0
         self.window(0, SIZE)
 
     def window(self, base: int, size: int) -> None:
@@ -109,14 +110,19 @@ async def outside_of_the_window_is_an_error(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(limit=[1, 2, 3, 20, 60, 150, 300])
-async def a_slow_kernel_is_cut_off(dut, limit: int) -> None:
+@cocotb.parametrize(limit=[1, 2, 3, 20, 60, 150, 300], cancelled=[False, True])
+async def a_slow_or_unwanted_kernel_is_cut_off(dut, limit: int, cancelled: bool) -> None:
     bench = Bench(dut, stall=0.3, latency=(20, 60))
     await start(dut)
-    dut.kernel_timeout_cycles.value = limit
+    if not cancelled:
+        dut.kernel_timeout_cycles.value = limit
     before = bytes(bench.memory.content)
     bench.call(1, [(0x4000, 16384), (0x8000, 16384), (0xC000, 0)], tag=7)
+    if cancelled:
+        await wait_cycles(dut, limit)
+        dut.cancel.value = 1
     done = await bench.done.recv(limit + 3000)
+    dut.cancel.value = 0
     assert (done.tag, done.code) == (7, TIMEOUT)
     await wait_cycles(dut, 3)
     assert bench.memory.outstanding() == 0 and int(dut.idle.value)
@@ -128,7 +134,7 @@ async def a_slow_kernel_is_cut_off(dut, limit: int) -> None:
     done = await bench.done.recv()
     assert (done.tag, done.code) == (8, SUCCESS)
     assert bench.memory.read(0x4001, 777) == plus_one(middle[0x4001 : 0x4001 + 777])
-    assert await bench.ctrl.read(0x4C) == (1, 0)
+    assert await bench.ctrl.read(0x4C) == (int(not cancelled), 0)
 
 
 @cocotb.test()
@@ -174,7 +180,8 @@ def test_socket(width: int) -> None:
         __file__,
         params={"KERNEL": Type('"increment"'), "DATA_W": width},
         ports={
-            "kernel_timeout_cycles": Plain("input", "logic [31:0]"),
+            "kernel_timeout_cycles": Plain("input", "logic [47:0]"),
+            "cancel": Plain("input", "logic"),
             "job": Sink("compute_pkg::job_t"),
             "window": Plain("input", "compute_pkg::window_t"),
             "done": Source("compute_pkg::done_t"),

@@ -486,6 +486,30 @@ async def closed_while_its_call_waits(dut) -> None:
 
 
 @cocotb.test()
+async def closed_while_its_call_runs(dut) -> None:
+    """The job of a connection that is gone is cancelled, and nobody else's."""
+    world, (first, qp) = await begin(dut, callers=2)
+    wanted = regions(world.rng, 1, 1)
+    for it in (first, qp):
+        await world.set_up(it, wanted)
+    world.send(first, START | 1)
+    world.send(qp, START | 3)
+    await world.until(lambda: len(world.jobs) == 2)
+    mine, its = sorted(world.jobs, key=lambda job: job.socket)
+    world.jobs.clear()
+    assert not int(dut.cancel.value)
+    closing = cocotb.start_soon(world.close_(qp))
+    await world.settle()
+    assert int(dut.cancel.value) == 1 << its.socket
+    world.finish(its)
+    await closing
+    assert not int(dut.cancel.value)
+    world.finish(mine)
+    await world.result(first, wanted, first.granted)
+    assert not qp.sent
+
+
+@cocotb.test()
 @cocotb.parametrize(stall=STALLS)
 async def closed_at_any_time(dut, stall: float) -> None:
     """The caller vanishes at a random moment of set-up, call or answer: everything is freed every time."""
@@ -682,6 +706,7 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
             "mem": AxiMaster(data_w),
             "job": Several(Source("compute_pkg::job_t"), SOCKETS), "done": Several(Sink("compute_pkg::done_t"), SOCKETS),
             "functions": Plain("input", f"logic [{14 * SOCKETS - 1}:0]"),
+            "cancel": Plain("output", f"logic [{SOCKETS - 1}:0]"),
             "window": Plain("output", f"logic [{SOCKETS * window - 1}:0]"),
             "close": Source("roce_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
