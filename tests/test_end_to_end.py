@@ -46,9 +46,9 @@ def test_matmul_of_the_users_files(wire: Wire, shape: tuple[int, int, int], dtyp
 def test_loss(wire: Wire, loss: int) -> None:
     """Every byte arrives whatever is lost, both ways."""
     wire.device("--loss", str(loss), "--dup", str(loss / 2), "--reorder", str(loss / 2), "--corrupt", str(loss / 2), "--seed", "7")
-    data = os.urandom(100_000)
+    data = os.urandom(300_000)
     (wire.folder / "in").write_bytes(data)
-    result = wire.run("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--ack-timeout", "200")
+    result = wire.run("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--ack-timeout", "200", "--mtu", "1500")
     assert result.returncode == 0, result.stderr
     assert (wire.folder / "out").read_bytes() == bytes(byte + 1 & 0xFF for byte in data)
     if loss:
@@ -58,13 +58,15 @@ def test_loss(wire: Wire, loss: int) -> None:
         )
 
 
-def test_eight_clients_at_once(wire: Wire) -> None:
-    wire.device()
+@pytest.mark.parametrize("loss", [0, 1, 5])
+def test_eight_clients_at_once(wire: Wire, loss: int) -> None:
+    wire.device("--loss", str(loss), "--seed", "3")
     clients = []
     for index in range(8):
         data = os.urandom(20_000 + 100 * index)
         (wire.folder / f"in{index}").write_bytes(data)
-        clients.append((data, wire.start("run", "increment", "--device", ADDRESS, f"in{index}", "-o", f"out{index}")))
+        arguments = ("run", "increment", "--device", ADDRESS, f"in{index}", "-o", f"out{index}", "--ack-timeout", "200")
+        clients.append((data, wire.start(*arguments)))
     for index, (data, client) in enumerate(clients):
         output, _ = client.communicate(timeout=120)
         assert client.returncode == 0, output

@@ -206,7 +206,7 @@ module nacelle_shell
     socket #(
         .DATA_W(DATA_W),
         .ID_W  (MASTER_ID_W),
-        .KERNEL(i == 0 ? "increment" : "matmul")
+        .KERNEL(KERNELS[i])
     ) socket (
         .clk,
         .rst(plane_rst_q),

@@ -17,8 +17,9 @@ package shell_pkg;
   localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
   localparam int unsigned RQ_DEPTH = 4;                   // receives outstanding a QP
 
-  // Compute
+  // Compute: the kernel in each socket (socket_kernel has the names). Functions of two sockets must not overlap.
   localparam int unsigned SOCKETS = 2;
+  localparam string KERNELS[SOCKETS] = '{"increment", "matmul"};
   localparam int unsigned MAX_REGIONS = 32;               // a connection
 
   // Memory: messages of the RPC engine first, regions behind
