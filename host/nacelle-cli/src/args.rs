@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use nacelle::FunctionCode;
 use nacelle_link::{Impairments, WireDir};
 use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
+use crate::regions::RegionArgs;
 
 /// Call accelerators over the network, and run simulated ones.
 #[derive(Debug, Parser)]
@@ -143,6 +145,8 @@ pub(crate) enum RunCommand {
     Matmul(MatmulArgs),
     /// Add 1 to every byte of a file
     Increment(IncrementArgs),
+    /// Call any function, by its code and with regions of your choice
+    Function(FunctionArgs),
 }
 
 #[derive(Debug, Args)]
@@ -168,6 +172,20 @@ pub(crate) struct IncrementArgs {
     /// Where the result goes
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) caller: CallerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FunctionArgs {
+    /// The function's code, 1 to 127: 'nacelle ls' shows those that a device has
+    #[arg(value_parser = parse_function)]
+    pub(crate) code: FunctionCode,
+    /// Where what comes back goes: one for each --output and --inout, in their order
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) regions: RegionArgs,
     #[command(flatten)]
     pub(crate) caller: CallerArgs,
 }
@@ -282,6 +300,11 @@ fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
 fn parse_mac(text: &str) -> Result<MacAddr, String> {
     let mac = nacelle::discover::parse_mac(text).filter(|mac| !mac.is_multicast());
     mac.ok_or_else(|| format!("{text:?} is no MAC address of one station, as in 02:4e:41:00:00:01"))
+}
+
+fn parse_function(text: &str) -> Result<FunctionCode, String> {
+    let code = text.parse().ok().and_then(FunctionCode::new);
+    code.ok_or_else(|| "a function's code is 1 to 127".into())
 }
 
 fn parse_percent(text: &str) -> Result<f64, String> {

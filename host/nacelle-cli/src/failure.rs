@@ -35,6 +35,15 @@ impl Failure {
         Self { code: "check".into(), message: message.into(), hint, exit_code: REMOTE }
     }
 
+    /// The command line does not say what to do. Of what the parser writes, the sentences before the usage are kept.
+    pub(crate) fn arguments(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let said = text.split("\n\n").take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more"));
+        let said: Vec<String> = said.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let said = said.join("; ");
+        Self::usage(said.strip_prefix("error: ").unwrap_or(&said), "run it with --help to see what it takes")
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit_code
     }

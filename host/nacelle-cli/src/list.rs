@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 use nacelle::control::{Control, Done, Request};
-use nacelle::{Descriptor, Error, discover};
+use nacelle::{Descriptor, Error, FunctionInfo, discover};
 use nacelle_link::WireDir;
 
 use crate::args::Cli;
@@ -39,14 +39,26 @@ pub(crate) fn ls(cli: &Cli) -> Result<(), Failure> {
     let mut rows = vec![["NAME", "ADDRESS", "KIND", "STATE", "FUNCTIONS"].map(str::to_owned).to_vec()];
     rows.extend(devices.iter().map(|found| {
         let device = &found.device;
-        let functions = device.functions.iter().map(|function| format!("{}={}", function.code, function.name));
         let kind =
             if device.data_w == 0 { device.kind.to_string() } else { format!("{}{}", device.kind, device.data_w) };
         let state = if found.alive { "up" } else { "dead" };
         let address = format!("{}/{}", device.ip, device.prefix_len);
-        vec![device.name.clone(), address, kind, state.into(), functions.collect::<Vec<_>>().join(" ")]
+        vec![device.name.clone(), address, kind, state.into(), kernels(&device.functions)]
     }));
     print(&table(&rows, 5))
+}
+
+/// The kernels, each with the codes of its functions: `increment(1,3) matmul(16)`.
+fn kernels(functions: &[FunctionInfo]) -> String {
+    let mut kernels: Vec<(&str, Vec<String>)> = Vec::new();
+    for FunctionInfo { code, name, .. } in functions {
+        match kernels.iter_mut().find(|(kernel, _)| kernel == name) {
+            Some((_, codes)) => codes.push(code.to_string()),
+            None => kernels.push((name, vec![code.to_string()])),
+        }
+    }
+    let texts = kernels.iter().map(|(name, codes)| format!("{name}({})", codes.join(",")));
+    texts.collect::<Vec<_>>().join(" ")
 }
 
 pub(crate) fn stats(cli: &Cli, device: &str) -> Result<(), Failure> {
@@ -69,4 +81,17 @@ pub(crate) fn stop(cli: &Cli, device: &str) -> Result<(), Failure> {
     }
     eprintln!("{} is stopped", device.name);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_listed_by_kernel() {
+        let functions = [(1, "increment"), (16, "matmul"), (3, "increment")];
+        let functions = functions.map(|(code, name)| FunctionInfo::known(code, name, 1));
+        assert_eq!(kernels(&functions), "increment(1,3) matmul(16)");
+        assert_eq!(kernels(&[]), "");
+    }
 }

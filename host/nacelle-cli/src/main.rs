@@ -15,31 +15,49 @@ mod list;
 mod npy;
 mod output;
 mod ping;
+mod regions;
 mod run;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use args::{Cli, Command};
+use failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let outcome = match &cli.command {
-        Command::Device(args) => device::device(&cli, args),
-        Command::Wire(args) => device::wire(&cli, args),
-        Command::Run(args) => run::run(&cli, args),
-        Command::Ls => list::ls(&cli),
-        Command::Ping(args) => ping::ping(&cli, args),
-        Command::Capture(args) => capture::capture(&cli, args),
-        Command::Stats { device } => list::stats(&cli, device),
-        Command::Stop { device } => list::stop(&cli, device),
-        Command::Demo(args) => demo::demo(&cli, args),
-    };
+    match Cli::try_parse() {
+        Ok(cli) => end(run(&cli), cli.json),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+            // The wish for JSON is as good as lost with the rest of the line, but must be known to answer.
+            _ => end(Err(Failure::arguments(&error)), std::env::args_os().any(|argument| argument == "--json")),
+        },
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    match &cli.command {
+        Command::Device(args) => device::device(cli, args),
+        Command::Wire(args) => device::wire(cli, args),
+        Command::Run(args) => run::run(cli, args),
+        Command::Ls => list::ls(cli),
+        Command::Ping(args) => ping::ping(cli, args),
+        Command::Capture(args) => capture::capture(cli, args),
+        Command::Stats { device } => list::stats(cli, device),
+        Command::Stop { device } => list::stop(cli, device),
+        Command::Demo(args) => demo::demo(cli, args),
+    }
+}
+
+fn end(outcome: Result<(), Failure>, json: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.tell(cli.json);
+            failure.tell(json);
             ExitCode::from(failure.exit_code())
         }
     }

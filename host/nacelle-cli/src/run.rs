@@ -2,26 +2,25 @@
 //! `nacelle run`: one function of one device.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nacelle::{Device, FunctionCode, Options, Region, Report};
 use nacelle_link::WireDir;
 use serde::Serialize;
 
-use crate::args::{CallerArgs, Cli, IncrementArgs, MatmulArgs, RunCommand};
+use crate::args::{CallerArgs, Cli, FunctionArgs, IncrementArgs, MatmulArgs, RunCommand};
 use crate::failure::Failure;
 use crate::list;
 use crate::npy::{self, Agreement, Matrix};
 use crate::output::{print, print_json, report};
-
-/// The largest file that is incremented, in bytes: that of a region.
-const MAX_REGION: u64 = u32::MAX as u64;
+use crate::regions::{self, RegionArg};
 
 pub(crate) fn run(cli: &Cli, command: &RunCommand) -> Result<(), Failure> {
     match command {
         RunCommand::Matmul(args) => matmul(cli, args),
         RunCommand::Increment(args) => increment(cli, args),
+        RunCommand::Function(args) => function(cli, args),
     }
 }
 
@@ -29,7 +28,6 @@ pub(crate) fn run(cli: &Cli, command: &RunCommand) -> Result<(), Failure> {
 #[derive(Serialize)]
 struct Outcome<'a> {
     device: Ipv4Addr,
-    output: &'a Path,
     #[serde(flatten)]
     result: serde_json::Value,
     report: &'a Report,
@@ -88,8 +86,8 @@ fn matmul(cli: &Cli, args: &MatmulArgs) -> Result<(), Failure> {
 
     let agreement = args.check.then(|| Agreement::of(&a, &b, &c));
     let shape = [c.shape().0, c.shape().1];
-    let result = serde_json::json!({ "shape": shape, "dtype": c.dtype(), "check": agreement });
-    tell(cli, &args.caller, &Outcome { device: device.ip(), output: &args.output, result, report: &report })?;
+    let result = serde_json::json!({ "output": args.output, "shape": shape, "dtype": c.dtype(), "check": agreement });
+    tell(cli, &args.caller, &Outcome { device: device.ip(), result, report: &report })?;
     eprintln!("wrote {} ({}x{} {})", args.output.display(), shape[0], shape[1], c.dtype());
     match agreement {
         Some(check) if !check.is_good() => Err(Failure::check(format!(
@@ -106,27 +104,79 @@ fn matmul(cli: &Cli, args: &MatmulArgs) -> Result<(), Failure> {
     }
 }
 
-fn increment(cli: &Cli, args: &IncrementArgs) -> Result<(), Failure> {
-    let unreadable = |why: &str| {
-        Failure::usage(format!("cannot read {}: {why}", args.input.display()), "name a file of 1 byte to 4 GiB")
-    };
-    let length = std::fs::metadata(&args.input).map_err(|error| unreadable(&error.to_string()))?.len();
-    if length == 0 || length > MAX_REGION {
-        return Err(unreadable(&format!("it has {length} bytes")));
+/// A call that has ended, with what it wrote.
+struct Called {
+    device: Ipv4Addr,
+    /// Bytes in each file.
+    bytes: Vec<usize>,
+    report: Report,
+}
+
+impl Called {
+    fn tell(&self, cli: &Cli, args: &CallerArgs, files: &[PathBuf], result: serde_json::Value) -> Result<(), Failure> {
+        tell(cli, args, &Outcome { device: self.device, result, report: &self.report })?;
+        for (file, bytes) in files.iter().zip(&self.bytes) {
+            eprintln!("wrote {} ({bytes} bytes)", file.display());
+        }
+        Ok(())
     }
-    let bytes = std::fs::read(&args.input).map_err(|error| unreadable(&error.to_string()))?;
-    writable(&args.output)?;
-    let device = reach(&cli.wire()?, &args.caller)?;
-    let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(bytes)])?;
+}
+
+/// Calls a function once, and writes each region that comes back to its file.
+fn call(
+    cli: &Cli,
+    args: &CallerArgs,
+    function: FunctionCode,
+    regions: &[RegionArg],
+    files: &[PathBuf],
+) -> Result<Called, Failure> {
+    let regions = regions.iter().map(RegionArg::read).collect::<Result<Vec<_>, _>>()?;
+    let come_back: Vec<bool> = regions.iter().map(regions::comes_back).collect();
+    check_files(files, come_back.iter().filter(|comes_back| **comes_back).count())?;
+    let device = reach(&cli.wire()?, args)?;
+    let mut call = device.create(function, regions)?;
     call.invoke()?;
     call.wait()?;
     let report = call.report().clone();
-    let bytes = call.close()?.pop().unwrap_or_default();
-    std::fs::write(&args.output, &bytes).map_err(|error| {
-        Failure::usage(format!("cannot write {}: {error}", args.output.display()), "name another file with -o")
-    })?;
-    let result = serde_json::json!({ "bytes": bytes.len() });
-    tell(cli, &args.caller, &Outcome { device: device.ip(), output: &args.output, result, report: &report })?;
-    eprintln!("wrote {} ({} bytes)", args.output.display(), bytes.len());
+    let regions = call.close()?;
+    let results = regions.iter().zip(come_back).filter_map(|(bytes, comes_back)| comes_back.then_some(bytes));
+    let mut written = Vec::new();
+    for (file, bytes) in files.iter().zip(results) {
+        std::fs::write(file, bytes).map_err(|error| {
+            Failure::usage(format!("cannot write {}: {error}", file.display()), "name another file with -o")
+        })?;
+        written.push(bytes.len());
+    }
+    Ok(Called { device: device.ip(), bytes: written, report })
+}
+
+/// Refuses what would lose a result, for a call of which `come_back` regions come back.
+fn check_files(files: &[PathBuf], come_back: usize) -> Result<(), Failure> {
+    if files.len() != come_back {
+        let what = format!("the regions that come back are {come_back}, the files named for them {}", files.len());
+        return Err(Failure::usage(what, "name one file with -o for each --output and --inout, in their order"));
+    }
+    for (index, file) in files.iter().enumerate() {
+        if files[..index].contains(file) {
+            let what = format!("{} is named for two regions that come back", file.display());
+            return Err(Failure::usage(what, "name another file with -o"));
+        }
+        writable(file)?;
+    }
     Ok(())
+}
+
+fn increment(cli: &Cli, args: &IncrementArgs) -> Result<(), Failure> {
+    let (region, file) = (RegionArg::File(args.input.clone(), Region::inout), std::slice::from_ref(&args.output));
+    let called = call(cli, &args.caller, FunctionCode::INCREMENT, &[region], file)?;
+    let result = serde_json::json!({ "output": args.output, "bytes": called.bytes[0] });
+    called.tell(cli, &args.caller, file, result)
+}
+
+fn function(cli: &Cli, args: &FunctionArgs) -> Result<(), Failure> {
+    let called = call(cli, &args.caller, args.code, &args.regions.0, &args.files)?;
+    let outputs = args.files.iter().zip(&called.bytes);
+    let outputs: Vec<_> = outputs.map(|(file, bytes)| serde_json::json!({ "file": file, "bytes": bytes })).collect();
+    let result = serde_json::json!({ "function": args.code.get(), "outputs": outputs });
+    called.tell(cli, &args.caller, &args.files, result)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nacelle_wire::kernel::matmul::{Args, Dtype};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use serde_json::Value;
 
@@ -229,8 +230,8 @@ fn files_that_cannot_be_multiplied_are_refused_by_name() {
 #[test]
 fn arguments_that_cannot_be_are_refused() {
     let bench = Bench::new();
+    assert_eq!(bench.run("").status.code(), Some(2));
     for line in [
-        "",
         "dance",
         "device --ip 10.77.0.2",
         "device --ip 10.77.0.2/99",
@@ -243,8 +244,10 @@ fn arguments_that_cannot_be_are_refused() {
         "ping 10.77.0.2 -c 0",
         "demo only-one.npy",
     ] {
-        assert_eq!(bench.run(line).status.code(), Some(2), "{line}");
+        bench.bad(line, 2, &[]);
     }
+    bench.bad("run matmul --device 10.77.0.2 a b", 2, &["--output <FILE>"]);
+    assert!(!stderr(&bench.run("dance")).contains("Usage"), "one sentence and one hint");
     bench.bad("device --library none.so", 2, &["none.so", "no such file"]);
     assert!(bench.good("--help").stdout.len() > 500);
 
@@ -256,6 +259,77 @@ fn arguments_that_cannot_be_are_refused() {
     let output = command.env_remove("NACELLE_SIM_LIBRARY").output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("libnacelle_sim_512.so"), "{}", stderr(&output));
+}
+
+#[test]
+fn any_function_is_called_with_regions_in_the_order_of_the_command_line() {
+    let bench = Bench::new();
+    let device = bench.device("");
+    let ip = &device.ip;
+    let args = Args { dtype: Dtype::Int32, m: 1, n: 1, k: 2 };
+    fs::write(bench.file("block"), args.to_bytes()).unwrap();
+    fs::write(bench.file("a"), [3i32.to_le_bytes(), 4i32.to_le_bytes()].concat()).unwrap();
+    fs::write(bench.file("b"), [5i32.to_le_bytes(), 6i32.to_le_bytes()].concat()).unwrap();
+    // Four kinds of region: sorted by anything but their places, they would not multiply.
+    let regions = "--single-send block --inout a --internal 4096 --input b --output 4";
+    let called = bench.json(&format!("run function 16 --device {ip} {regions} -o a.out -o c"));
+    assert_eq!(fs::read(bench.file("c")).unwrap(), 39i32.to_le_bytes());
+    assert_eq!(fs::read(bench.file("a.out")).unwrap(), fs::read(bench.file("a")).unwrap());
+    assert_eq!(called["function"], 16);
+    assert_eq!(called["outputs"], serde_json::json!([{ "file": "a.out", "bytes": 8 }, { "file": "c", "bytes": 4 }]));
+    assert!(called["report"]["steps"].as_array().is_some_and(|steps| !steps.is_empty()));
+
+    // What comes back goes to the files in the regions' order, wherever the files are named.
+    fs::write(bench.file("x"), b"HAL").unwrap();
+    let regions = "-o first --output 2 -o second --inout x -o third --input a --output 1";
+    let output = bench.good(&format!("run function 1 --device {} {regions} --report", device.name));
+    let read = |name: &str| fs::read(bench.file(name)).unwrap();
+    assert_eq!([read("first"), read("second"), read("third")], [vec![1, 1], b"IBM".to_vec(), vec![1]]);
+    assert!(stderr(&output).contains("wrote second (3 bytes)") && stdout(&output).contains("compute"));
+
+    // Nothing needs to come back.
+    bench.good(&format!("run function 3 --device {ip} --input x"));
+}
+
+#[test]
+fn calls_that_cannot_be_are_refused_and_write_nothing() {
+    let bench = Bench::new();
+    let device = bench.device("");
+    fs::write(bench.file("x"), b"HAL").unwrap();
+    fs::write(bench.file("empty"), b"").unwrap();
+    let many = "--input x ".repeat(32);
+    let cases: [(&str, i32, &[&str]); 21] = [
+        ("0 --inout x -o o", 2, &["'0'", "1 to 127"]),
+        ("128 --inout x -o o", 2, &["'128'", "1 to 127"]),
+        ("increment --inout x -o o", 2, &["'increment'", "1 to 127"]),
+        ("--inout x -o o", 2, &["<CODE>"]),
+        ("1", 2, &["--input", "--inout", "--output"]),
+        ("1 --internal 4096", 2, &["--input", "--inout", "--output"]),
+        ("1 --inout x", 2, &["come back are 1", "named for them 0"]),
+        ("1 --inout x --output 4 -o o", 2, &["come back are 2", "named for them 1"]),
+        ("1 --input x -o o", 2, &["come back are 0", "named for them 1"]),
+        ("1 --inout x --output 4 -o o -o o", 2, &["o is named for two"]),
+        ("1 --inout missing -o o", 2, &["missing", "No such file"]),
+        ("1 --inout empty -o o", 2, &["empty", "0 bytes"]),
+        ("1 --single-send . --output 4 -o o", 2, &["cannot read ."]),
+        ("1 --output 0 -o o", 2, &["'0'", "1 to 4294967295 bytes"]),
+        ("1 --output 4294967296 -o o", 2, &["'4294967296'", "1 to 4294967295 bytes"]),
+        ("1 --inout x --internal -5 -o o", 2, &["-5"]),
+        ("1 --output o.bin -o o", 2, &["'o.bin'", "-o"]),
+        ("1 --inout x -o no/such/o", 2, &["no/such/o"]),
+        (&format!("1 {many}"), 2, &["32 regions", "31"]),
+        ("99 --inout x -o o", 6, &["does not know function 99"]),
+        ("16 --inout x -o o", 6, &["function 16", "0x11"]),
+    ];
+    for (words, exit_code, said) in cases {
+        bench.bad(&format!("run function --device {} {words}", device.ip), exit_code, said);
+        assert!(!bench.file("o").exists(), "{words}");
+    }
+    bench.bad("run function 1 --inout x -o o", 2, &["--device"]);
+    bench.bad("run function 1 --device nobody --inout x -o o", 3, &["nobody"]);
+    bench.bad(&format!("run function 1 --device {} --output 2000000000 -o o", device.ip), 4, &["refused the regions"]);
+    bench.good(&format!("run function 1 --device {} --inout x -o o", device.ip));
+    assert_eq!(fs::read(bench.file("o")).unwrap(), b"IBM");
 }
 
 #[test]
@@ -354,7 +428,7 @@ fn devices_are_listed_pinged_counted_and_stopped() {
     let mut first = bench.device("");
     let mut second = bench.device("--name other --ip 10.77.5.5/16 --mac 02:00:00:00:05:05");
     let listed = stdout(&bench.good("ls"));
-    assert!(listed.contains("soft0") && listed.contains("10.77.5.5/16") && listed.contains("16=matmul"), "{listed}");
+    assert!(listed.contains("soft0") && listed.contains("10.77.5.5/16") && listed.contains("matmul(16)"), "{listed}");
     assert_eq!(bench.json("ls")[0]["mac"], "02:00:00:00:05:05");
     bench.bad("device --soft --name soft0", 2, &["soft0", "used by another device"]);
     bench.bad("device --soft --ip 10.77.5.5/16", 2, &["10.77.5.5", "used by another device"]);
