@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 /// How long any one step may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Blocks of each side in a comparison.
-const REPETITIONS: usize = 15;
+const REPETITIONS: usize = 31;
 /// Payload of a frame at the path MTU of the virtual wire, in bytes.
 const MTU: usize = 4096;
 /// The frame that carries a call of 8 bytes, and the one that brings its result: RDMA WRITE Only with immediate.
@@ -216,7 +216,7 @@ fn main() -> Outcome {
         near.send(&mut sent, CALL_FRAME, 1)?;
         Ok(near.receive(&mut answer)?)
     };
-    let rpc = compare(300, || run(&mut call), ping)?;
+    let rpc = compare(200, || run(&mut call), ping)?;
     let rpc_allocations = allocations(|| run(&mut call))?;
     call.close()?;
 
