@@ -143,6 +143,9 @@ def main() -> None:
         parser.error(f"no such step: {', '.join(sorted(unknown))}; --list names them")
 
     (BUILD / "reports").mkdir(parents=True, exist_ok=True)
+    file = BUILD / "test-results.json"
+    # Named steps replace their own results only.
+    earlier = json.loads(file.read_text()) if arguments.steps and file.exists() else {}
     results = {}
     for name in arguments.steps or STEPS:
         print(f"\n==> {name}", flush=True)
@@ -154,7 +157,7 @@ def main() -> None:
         results[name] = {"passed": outcome.passed, "failed": outcome.failed, "seconds": round(seconds, 1)}
         print(f"    {name}: {len(outcome.passed)} passed, {len(outcome.failed)} failed in {seconds:.0f} s", flush=True)
 
-    (BUILD / "test-results.json").write_text(json.dumps(results, indent=1))
+    file.write_text(json.dumps({**earlier, **results}, indent=1))
     if not arguments.steps and execute([PYTHON, "tools/status.py", "--check"])[0] != 0:
         results["status"] = {"passed": [], "failed": ["docs::status"], "seconds": 0}
     failed = [test for result in results.values() for test in result["failed"]]
