@@ -10,6 +10,8 @@ use serde::Serialize;
 
 /// Exit code for wrong arguments and files.
 pub(crate) const USAGE: u8 = 2;
+/// Exit code for what did not happen in time.
+pub(crate) const TIMEOUT: u8 = 5;
 /// Exit code for a device that answers wrongly.
 pub(crate) const REMOTE: u8 = 6;
 
@@ -27,6 +29,11 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { code: "usage".into(), message: message.into(), hint: hint.into(), exit_code: USAGE }
+    }
+
+    /// Something did not happen in time.
+    pub(crate) fn timeout(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code: "timeout".into(), message: message.into(), hint: hint.into(), exit_code: TIMEOUT }
     }
 
     /// The device gave a wrong result.

@@ -2,6 +2,7 @@
 //! Devices that run: listed, looked at, stopped, and found by what people call them.
 
 use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 
 use nacelle::control::{Control, Done, Request};
 use nacelle::{Descriptor, Error, FunctionInfo, discover};
@@ -10,6 +11,9 @@ use nacelle_link::WireDir;
 use crate::args::Cli;
 use crate::failure::Failure;
 use crate::output::{print, print_json, table};
+
+/// How long a device may take to end.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// The live device that has this name or address.
 pub(crate) fn find(wire: &WireDir, device: &str) -> Result<Descriptor, Failure> {
@@ -76,6 +80,17 @@ pub(crate) fn stop(cli: &Cli, device: &str) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let device = find(&wire, device)?;
     let Done {} = Control::open(&wire, &device.name)?.ask(&Request::Shutdown {})?;
+    // It answers first, then leaves the wire.
+    let deadline = Instant::now() + STOP_WITHIN;
+    while discover::list(&wire).iter().any(|found| found.device.name == device.name) {
+        if Instant::now() > deadline {
+            return Err(Failure::timeout(
+                format!("{} has not ended {} s after it was asked to", device.name, STOP_WITHIN.as_secs()),
+                format!("end its process, {}", device.pid),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
     if cli.json {
         return print_json(&serde_json::json!({ "stopped": device.name }));
     }

@@ -292,7 +292,7 @@ impl Error {
                 "see the functions that the device offers with 'nacelle ls'"
             }
             Self::KernelTimeout { .. } => "give the kernel less work at a time",
-            Self::Kernel { .. } => "check the arguments against the kernel's description in 'nacelle ls'",
+            Self::Kernel { .. } => "check the arguments against the kernel's description in 'nacelle --json ls'",
             Self::Management { .. } => "see with 'nacelle ls' whether the device still runs",
         }
     }
