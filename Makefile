@@ -39,7 +39,8 @@ sim-waves: setup-demo
 	@$(PYTHON) sim/build.py --waves
 
 host: setup-demo
-	@cd host && $(CARGO) build --release --quiet -p nacelle-cli
+	@printf '==> building the host software\n' >&2
+	@cd host && $(CARGO) build --release -p nacelle-cli
 
 setup-demo setup-test: setup-%:
 	@sh tools/setup.sh $*

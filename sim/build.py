@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--data-w", type=int, choices=(64, 128, 256, 512), default=512)
     parser.add_argument("--waves", action="store_true", help="can write waveforms")
     arguments = parser.parse_args()
-    print(build(arguments.data_w, arguments.waves))
+    build(arguments.data_w, arguments.waves)
 
 
 if __name__ == "__main__":
