@@ -8,7 +8,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,10 @@ class Wire:
         self.environment = {**os.environ, "NACELLE_WIRE": str(folder / "wire"), "NO_COLOR": "1"}
         self.children: list[subprocess.Popen[str]] = []
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Starts a `nacelle` command in the background."""
+    def start(self, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Starts a `nacelle` command in the background, behind another command if need be."""
         child = subprocess.Popen(
-            [str(NACELLE), *arguments],
+            [*before, str(NACELLE), *arguments],
             env=self.environment,
             cwd=self.folder,
             stdout=subprocess.PIPE,
@@ -57,9 +57,9 @@ class Wire:
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
-    def device(self, *arguments: str) -> subprocess.Popen[str]:
+    def device(self, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Starts a device and waits until it answers."""
-        child = self.start("device", "--ip", f"{ADDRESS}/16", *arguments)
+        child = self.start("device", "--ip", f"{ADDRESS}/16", *arguments, before=before)
         for _ in range(200):
             if child.poll() is not None:
                 pytest.fail(f"the device ended: {child.communicate()[0]}")
@@ -81,6 +81,16 @@ class Wire:
                 child.wait(10)
             except subprocess.TimeoutExpired:
                 child.kill()
+
+
+@pytest.fixture
+def namespace() -> Iterator[list[str]]:
+    """A network namespace of its own: what to put before a command that is to run in it. Needs root."""
+    name = f"nacelle-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
+    yield ["ip", "netns", "exec", name]
+    subprocess.run(["ip", "netns", "del", name], check=True)
 
 
 @pytest.fixture

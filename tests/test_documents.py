@@ -31,19 +31,25 @@ RUNS_ON = {"nacelle device": 1.5, "nacelle wire": 1.5, "nacelle capture": 3.0}
 ENDS_WITHIN = 60.0
 
 
-def commands(page: Path) -> list[str]:
-    """The commands of a page; a root prompt only if this is root."""
-    found: list[str] = []
+def commands(page: Path) -> list[tuple[str, str]]:
+    """Prompt and command of each line of a page that has one."""
+    found: list[tuple[str, str]] = []
     for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
         for line in re.sub(r"\\\n\s*", "", block).splitlines():
             prompt, _, command = line.partition(" ")
-            if prompt == "$" or (prompt == "#" and os.geteuid() == 0):
-                found.append(re.sub(r"\s{2,}# .*", "", command).strip())
-    return [command for command in found if not any(command.startswith(known) for known in ELSEWHERE)]
+            if prompt in ("$", "#"):
+                found.append((prompt, re.sub(r"\s{2,}# .*", "", command).strip()))
+    return [(prompt, command) for prompt, command in found if not any(command.startswith(known) for known in ELSEWHERE)]
+
+
+@pytest.fixture
+def as_root(request: pytest.FixtureRequest) -> list[str] | None:
+    """What goes before the commands at a root prompt; None if this is not root, and they are left out."""
+    return request.getfixturevalue("namespace") if os.geteuid() == 0 else None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_commands_of(wire: Wire, page: Path) -> None:
+def test_commands_of(wire: Wire, as_root: list[str] | None, page: Path) -> None:
     environment = {**wire.environment, "PATH": f"{NACELLE.parent}{os.pathsep}{ROOT / '.venv/bin'}{os.pathsep}{os.environ['PATH']}"}
     environment["NACELLE_SIM_LIBRARY"] = str(ROOT / "build/sim/libnacelle_sim_512.so")
     rng = np.random.default_rng(1)
@@ -51,12 +57,13 @@ def test_commands_of(wire: Wire, page: Path) -> None:
         np.save(wire.folder / f"{name}.npy", rng.standard_normal((20, 20)).astype(np.float32))
     for name in ("in.bin", "data.bin", "input.bin"):
         (wire.folder / name).write_bytes(os.urandom(1000))
-    first = commands(page)
-    if any("10.77.0.2" in command or "rtl0" in command for command in first):
+    if any("10.77.0.2" in command or "rtl0" in command for _, command in commands(page)):
         wire.device("--name", "rtl0")
-    for command in first:
+    for prompt, command in commands(page):
+        if prompt == "#" and as_root is None:
+            continue
         child = subprocess.Popen(
-            ["bash", "-c", command],
+            [*(as_root or [] if prompt == "#" else []), "bash", "-c", command],
             cwd=wire.folder,
             env=environment,
             stdin=subprocess.DEVNULL,

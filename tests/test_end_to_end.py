@@ -157,12 +157,12 @@ def test_the_report_adds_up_and_the_capture_opens(wire: Wire) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun")
-def test_the_kernels_ping_reaches_the_device_by_tap(wire: Wire) -> None:
-    name = f"nac{os.getpid() % 10000}"
-    wire.device("--tap", name)
-    subprocess.run(["ip", "address", "add", "10.77.9.9/16", "dev", name], check=True)
-    subprocess.run(["ip", "link", "set", name, "up"], check=True)
-    result = subprocess.run(["ping", "-c", "3", "-W", "2", "-i", "0.3", "-s", "1000", ADDRESS], capture_output=True, text=True)
+def test_the_kernels_ping_reaches_the_device_by_tap(wire: Wire, namespace: list[str]) -> None:
+    wire.device("--tap", "nacelle-tap", before=namespace)
+    subprocess.run([*namespace, "ip", "address", "add", "10.77.9.9/16", "dev", "nacelle-tap"], check=True)
+    subprocess.run([*namespace, "ip", "link", "set", "nacelle-tap", "up"], check=True)
+    ping = [*namespace, "ping", "-c", "3", "-W", "2", "-i", "0.3", "-s", "1000", ADDRESS]
+    result = subprocess.run(ping, capture_output=True, text=True)
     assert " 0% packet loss" in result.stdout, result.stdout + result.stderr
 
 
