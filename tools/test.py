@@ -104,6 +104,10 @@ def host_style() -> Outcome:
         "host::clippy": ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
         "host::doc": ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"],
     }.items():
+        # Debian's packages of Rust have no clippy.
+        if arguments[0] == "clippy" and subprocess.run([*CARGO, "clippy", "--version"], capture_output=True).returncode != 0:
+            print("host::clippy left out: cargo has no clippy here")
+            continue
         code, _ = execute([*CARGO, *arguments], ROOT / "host")
         (outcome.failed if code else outcome.passed).append(name)
     return outcome
