@@ -18,7 +18,8 @@ say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 packages="g++ make perl ccache git ca-certificates python3 python3-venv zlib1g-dev liblz4-dev"
 [ "$scope" = test ] && packages="$packages tshark iputils-ping iproute2 libpython3-dev"
 rust_ok() { command -v cargo >/dev/null && [ "$(cargo --version | awk '{split($2, v, "."); print v[1] * 1000 + v[2]}')" -ge 1095 ]; }
-rust_ok || packages="$packages cargo-web rustc-web$([ "$scope" = demo ] || echo ' rustfmt-web')"
+rust_ok || packages="$packages cargo-web rustc-web"
+[ "$scope" = demo ] || command -v rustfmt >/dev/null || packages="$packages rustfmt-web"
 
 missing=""
 for package in $packages; do
