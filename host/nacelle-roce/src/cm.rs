@@ -114,6 +114,9 @@ impl Endpoint {
             send_psn: Psn::default(),
             peer_retry_count: 7,
             peer_rnr_retry: 7,
+            responder_resources: 0,
+            initiator_depth: 0,
+            selective_repeat: false,
             mad: Box::new([0; MAD_LEN]),
             tries_left: 0,
             cm_deadline: None,
@@ -234,7 +237,7 @@ impl Endpoint {
         let Some(c) = self.conns.get_mut(id).filter(|c| !c.told) else { return };
         c.told = true;
         let event = if c.stats.established.is_some() {
-            Event::Disconnected { conn: id, reason, stats: Box::new(c.stats) }
+            Event::Disconnected { conn: id, reason, private_data: Vec::new(), stats: Box::new(c.stats) }
         } else {
             Event::ConnectFailed { conn: id, reason: ConnectFailure::Aborted }
         };

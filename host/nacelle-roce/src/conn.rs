@@ -52,6 +52,12 @@ pub(crate) struct Connection {
     pub(crate) send_psn: Psn,
     pub(crate) peer_retry_count: u8,
     pub(crate) peer_rnr_retry: u8,
+    /// READs and atomics that this side serves at once, as agreed.
+    pub(crate) responder_resources: u8,
+    /// READs and atomics that this side may have outstanding, as agreed.
+    pub(crate) initiator_depth: u8,
+    /// Both sides send only lost packets again.
+    pub(crate) selective_repeat: bool,
     /// The last CM message, for repetition.
     pub(crate) mad: Box<[u8; MAD_LEN]>,
     pub(crate) tries_left: u8,
@@ -103,6 +109,9 @@ impl Connection {
             local_qpn: self.local_qpn,
             remote_qpn: (self.remote_qpn != Qpn::default()).then_some(self.remote_qpn),
             path_mtu: self.path_mtu,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            selective_repeat: self.selective_repeat,
             sends: self.requester.len(),
             recvs: self.responder.len(),
             stats: self.stats,

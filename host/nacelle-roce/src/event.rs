@@ -15,7 +15,7 @@ pub enum Event {
     Connected {
         /// Which one.
         conn: ConnId,
-        /// What the peer's application said when it accepted; empty on the accepting side.
+        /// What the peer's application said with its REP or RTU, zeros at the end; empty without an RTU.
         private_data: Vec<u8>,
     },
     /// A connection could not be made. Its `conn` is gone.
@@ -43,6 +43,8 @@ pub enum Event {
         conn: ConnId,
         /// Why.
         reason: DisconnectReason,
+        /// What the peer's application said with its DREQ or DREP, zeros at the end; empty if it said nothing.
+        private_data: Vec<u8>,
         /// Its last figures.
         stats: Box<ConnStats>,
     },
@@ -243,6 +245,12 @@ pub struct ConnInfo {
     pub remote_qpn: Option<Qpn>,
     /// Payload bytes of a full packet.
     pub path_mtu: PathMtu,
+    /// READs and atomics that this side serves at once; agreed once established.
+    pub responder_resources: u8,
+    /// READs and atomics that this side may have outstanding; agreed once established.
+    pub initiator_depth: u8,
+    /// Whether only lost packets are sent again; agreed once established.
+    pub selective_repeat: bool,
     /// Work requests in the send queue.
     pub sends: usize,
     /// Receives posted.
