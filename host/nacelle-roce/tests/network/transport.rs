@@ -307,8 +307,7 @@ fn invalid_requests() {
     refused(&[(WriteFirst, 256), (WriteMiddle, 256), (WriteMiddle, 256)], WriteMiddle, None, 256);
     // Operations that are not served.
     refused(&[], ReadRequest, None, 0);
-    let atomic =
-        nacelle_roce::wire::bth::AtomicEth { va: 0.into(), rkey: 0.into(), swap_add: 0.into(), compare: 0.into() };
+    let atomic = nacelle_roce::wire::bth::AtomicEth::new(RemoteAddr(0), Rkey(0), 0, 0);
     refused(&[], FetchAdd, Some(Ext::Atomic(atomic)), 0);
     refused(&[], CmpSwap, Some(Ext::Atomic(atomic)), 0);
 }
