@@ -106,12 +106,21 @@ pub struct ConnectOptions {
     pub keepalive: Option<Duration>,
     /// PSN at which the peer begins to send. Default random.
     pub starting_psn: Option<Psn>,
-    /// READs and atomics that the peer may have outstanding, as announced. Default 1.
+    /// READs and atomics that this side is ready to serve at once. The smaller of this and what the peer wants is
+    /// used. Default 16.
     pub responder_resources: u8,
-    /// READs and atomics that this side wants to have outstanding, as announced. Default 1.
+    /// READs and atomics that this side wants to have outstanding. The smaller of this and what the peer serves is
+    /// used. Default 16.
     pub initiator_depth: u8,
-    /// For the peer's application: up to 56 bytes with a request, 196 with an answer.
+    /// Send only lost packets again, if the peer can as well. Offered in the last 8 bytes of the private data of REQ
+    /// and REP, so only if `private_data` leaves them free. Default true.
+    pub selective_repeat: bool,
+    /// For the peer's application: up to 56 bytes with a request (REQ), 196 with an answer (REP).
     pub private_data: Vec<u8>,
+    /// For the peer's application, from the connecting side when the connection is ready (RTU): up to 224 bytes.
+    pub rtu_data: Vec<u8>,
+    /// For the peer's application when it has asked for the end of the connection (DREP): up to 224 bytes.
+    pub drep_data: Vec<u8>,
 }
 
 impl Default for ConnectOptions {
@@ -130,9 +139,12 @@ impl Default for ConnectOptions {
             recv_depth: 1024,
             keepalive: None,
             starting_psn: None,
-            responder_resources: 1,
-            initiator_depth: 1,
+            responder_resources: 16,
+            initiator_depth: 16,
+            selective_repeat: true,
             private_data: Vec::new(),
+            rtu_data: Vec::new(),
+            drep_data: Vec::new(),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::{
     Access, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event, Instant, Phase, PostError,
     RecvWr, Region, RegionId, RegisterError, SendOp, SendWr,
+    cm::EndedRequests,
     conn::{Core, Table},
     netif::Netif,
     qp::QpFailure,
@@ -34,6 +35,7 @@ pub struct Endpoint {
     pub(crate) net: Netif,
     pub(crate) rng: ChaCha8Rng,
     pub(crate) listening: HashSet<u16>,
+    pub(crate) ended: EndedRequests,
     pub(crate) max_mtu: Option<PathMtu>,
     /// Next PSN of the general service interface.
     pub(crate) gsi_psn: Psn,
@@ -61,6 +63,7 @@ impl Endpoint {
             net: Netif::new(&config, rng.next_u32() as u16),
             rng,
             listening: HashSet::new(),
+            ended: EndedRequests::default(),
             max_mtu,
             gsi_psn: Psn::default(),
             answers: VecDeque::new(),
@@ -287,7 +290,7 @@ impl Endpoint {
     /// A queue pair fails: its work ends, the user is told, and after `linger` the peer, unless it speaks first.
     fn fail(&mut self, now: Instant, id: ConnId, status: crate::WcStatus, linger: Duration) {
         self.flush(id);
-        self.tell_end(id, DisconnectReason::Error(status));
+        self.tell_end(id, DisconnectReason::Error(status), &[]);
         if let Some(conn) = self.conns.get_mut(id) {
             conn.phase = Phase::Lingering;
             conn.cm_deadline = Some(now + linger);
