@@ -106,7 +106,7 @@ class Guest:
                     "qemu-system-x86_64", "-M", "pc,vmport=off", "-accel", ACCELERATOR, "-cpu", "qemu64",
                     "-m", str(memory_mib), "-nodefaults", "-display", "none", "-no-reboot",
                     "-kernel", str(image.kernel), "-initrd", str(image.initramfs),
-                    "-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off nokaslr"
+                    "-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off nokaslr no_timer_check"
                                f" GUEST_IP={ip} GUEST_MTU={mtu} GUEST_NAME={name}",
                     "-serial", f"file:{self._console.name}",
                     "-netdev", f"dgram,id=net,local.type=unix,local.path={wire}/{name}.sock,"
