@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an endpoint and its connections can be told.
 
+use crate::ProtectionDomain;
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu};
 
@@ -102,6 +103,8 @@ pub struct ConnectOptions {
     pub send_depth: usize,
     /// Most receives posted. Default 1024.
     pub recv_depth: usize,
+    /// Protection domain of the connection. Default the one that is always there.
+    pub domain: ProtectionDomain,
     /// Check that the peer is alive, by a zero-length WRITE, when nothing was heard from it for this time. Default none.
     pub keepalive: Option<Duration>,
     /// PSN at which the peer begins to send. Default random.
@@ -137,6 +140,7 @@ impl Default for ConnectOptions {
             window: 128,
             send_depth: 1024,
             recv_depth: 1024,
+            domain: ProtectionDomain::DEFAULT,
             keepalive: None,
             starting_psn: None,
             responder_resources: 16,

@@ -2,8 +2,8 @@
 //! One connection: its place in the table, what the connection manager knows of it, and its queue pair.
 
 use crate::{
-    ConnInfo, ConnStats, ConnectOptions, Counters, Event, Instant, Phase,
-    qp::{Env, Requester, Responder},
+    ConnInfo, ConnStats, ConnectOptions, Counters, Event, Instant, Phase, QpCounters, QpState,
+    qp::{Agreed, Env, Requester, Responder},
     region::RegionTable,
     time::earliest,
 };
@@ -78,8 +78,13 @@ impl Connection {
     pub(crate) fn split<'a>(&'a mut self, core: &'a mut Core) -> (&'a mut Requester, &'a mut Responder, Env<'a>) {
         let env = Env {
             conn: self.id,
+            domain: self.options.domain,
+            agreed: Agreed {
+                responder_resources: self.responder_resources,
+                initiator_depth: self.initiator_depth,
+                selective_repeat: self.selective_repeat,
+            },
             regions: &mut core.regions,
-            counters: &mut core.counters,
             events: &mut core.events,
             stats: &mut self.stats,
         };
@@ -87,7 +92,8 @@ impl Connection {
     }
 
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.phase == Phase::Established && self.requester.wants_to_send()
+        matches!(self.phase, Phase::Established | Phase::Manual(QpState::Rts | QpState::Sqd))
+            && self.requester.wants_to_send(self.initiator_depth, self.selective_repeat)
     }
 
     /// When to check that the peer is alive.
@@ -107,6 +113,7 @@ impl Connection {
             phase: self.phase,
             peer_ip: self.peer_ip,
             peer_mac: self.peer_mac,
+            domain: self.options.domain,
             port: self.port,
             local_qpn: self.local_qpn,
             remote_qpn: (self.remote_qpn != Qpn::default()).then_some(self.remote_qpn),
@@ -130,13 +137,21 @@ pub(crate) struct Table {
     slots: Vec<(u32, Option<Box<Connection>>)>,
     free: Vec<u32>,
     limit: usize,
+    /// What connections that are gone counted.
+    gone: QpCounters,
     /// High bits of the next queue pair number: a number comes back only after all others of its place.
     serial: u32,
 }
 
 impl Table {
     pub(crate) fn new(limit: usize, serial: u32) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), limit: limit.min(1 << INDEX_BITS), serial }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            limit: limit.min(1 << INDEX_BITS),
+            gone: QpCounters::default(),
+            serial,
+        }
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -160,6 +175,7 @@ impl Table {
     pub(crate) fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut(id.index as usize).filter(|s| s.0 == id.generation)?;
         let conn = slot.1.take()?;
+        self.gone.add(&conn.stats.counters);
         slot.0 = slot.0.wrapping_add(1);
         self.free.push(id.index);
         Some(conn)
@@ -176,6 +192,12 @@ impl Table {
     pub(crate) fn by_qpn(&mut self, qpn: Qpn) -> Option<&mut Connection> {
         let index = qpn.get() & ((1 << INDEX_BITS) - 1);
         self.slots.get_mut(index as usize)?.1.as_deref_mut().filter(|c| c.local_qpn == qpn)
+    }
+
+    /// Adds what all connections counted, past and present.
+    pub(crate) fn add_counters(&self, total: &mut Counters) {
+        total.add(&self.gone);
+        self.iter().for_each(|c| total.add(&c.stats.counters));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {

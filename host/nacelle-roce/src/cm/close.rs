@@ -31,7 +31,8 @@ impl Endpoint {
                 self.flush(id);
                 self.send_dreq(now, id, private_data);
             }
-            Phase::Lingering | Phase::DreqSent => {}
+            // A queue pair by hand is destroyed, not disconnected.
+            Phase::Lingering | Phase::DreqSent | Phase::Manual(_) => {}
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ mod private_data {
 }
 
 /// UDP source port by queue pair, as Linux chooses it: the same for all packets of one, different between them.
-fn source_port(qpn: Qpn) -> u16 {
+pub(crate) fn source_port(qpn: Qpn) -> u16 {
     0xc000 | ((qpn.get() ^ qpn.get() >> 14) & 0x3fff) as u16
 }
 
@@ -55,13 +55,13 @@ struct Peer {
 }
 
 /// What both roles know of a connection when it begins.
-struct Beginning {
-    active: bool,
-    peer_ip: Ipv4Addr,
-    next_hop: Ipv4Addr,
-    port: u16,
-    path_mtu: PathMtu,
-    options: ConnectOptions,
+pub(crate) struct Beginning {
+    pub(crate) active: bool,
+    pub(crate) peer_ip: Ipv4Addr,
+    pub(crate) next_hop: Ipv4Addr,
+    pub(crate) port: u16,
+    pub(crate) path_mtu: PathMtu,
+    pub(crate) options: ConnectOptions,
 }
 
 /// Whether the private data of `options` fits the messages; `first` is the room in the REQ or REP.
@@ -73,7 +73,7 @@ fn private_data_fits(options: &ConnectOptions, first: usize) -> bool {
 
 impl Endpoint {
     /// Takes a place for a connection. Call only if there is one.
-    fn insert(&mut self, now: Instant, beginning: Beginning) -> ConnId {
+    pub(crate) fn insert(&mut self, now: Instant, beginning: Beginning) -> ConnId {
         let Beginning { active, peer_ip, next_hop, port, path_mtu, options } = beginning;
         let local_comm_id = loop {
             let id = self.rng.next_u32();
@@ -160,7 +160,7 @@ impl Endpoint {
             return;
         }
         match c.phase {
-            Phase::Resolving | Phase::Established => c.cm_deadline = None,
+            Phase::Resolving | Phase::Established | Phase::Manual(_) => c.cm_deadline = None,
             Phase::Lingering => self.send_dreq(now, id, &[]),
             Phase::ReqReceived => self.run_decision_timer(now, id),
             Phase::ReqSent | Phase::RepSent | Phase::DreqSent if c.tries_left > 0 => {
