@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an endpoint and its connections can be told.
 
-use crate::ProtectionDomain;
+use crate::{Congestion, ProtectionDomain};
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu};
 
@@ -26,6 +26,8 @@ pub struct EndpointConfig {
     pub max_regions: usize,
     /// Times of address resolution.
     pub arp: ArpConfig,
+    /// Congestion control. Default off.
+    pub congestion: Congestion,
 }
 
 impl EndpointConfig {
@@ -41,6 +43,7 @@ impl EndpointConfig {
             max_connections: 256,
             max_regions: 65536,
             arp: ArpConfig::default(),
+            congestion: Congestion::default(),
         }
     }
 }

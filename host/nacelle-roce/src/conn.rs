@@ -3,7 +3,8 @@
 
 use crate::{
     ConnInfo, ConnStats, ConnectOptions, Counters, Event, Instant, Phase, QpCounters, QpState,
-    qp::{Agreed, Env, Requester, Responder},
+    cc::Pace,
+    qp::{Agreed, Env, NextAnswer, Requester, Responder},
     region::RegionTable,
     time::earliest,
 };
@@ -68,6 +69,7 @@ pub(crate) struct Connection {
     pub(crate) told: bool,
     pub(crate) requester: Requester,
     pub(crate) responder: Responder,
+    pub(crate) pace: Pace,
     pub(crate) stats: ConnStats,
     pub(crate) answer_queued: bool,
     pub(crate) send_queued: bool,
@@ -93,7 +95,18 @@ impl Connection {
 
     pub(crate) fn wants_to_send(&self) -> bool {
         matches!(self.phase, Phase::Established | Phase::Manual(QpState::Rts | QpState::Sqd))
+            && self.pace.held_until().is_none()
             && self.requester.wants_to_send(self.initiator_depth, self.selective_repeat)
+    }
+
+    /// Whether a short answer waits, which goes first.
+    pub(crate) fn wants_to_answer(&self) -> bool {
+        self.responder.next_answer() == Some(NextAnswer::Short) || self.pace.cnp_due()
+    }
+
+    /// Whether data of a READ waits for its turn.
+    pub(crate) fn wants_to_send_data(&self) -> bool {
+        self.pace.held_until().is_none() && self.responder.next_answer() == Some(NextAnswer::Data)
     }
 
     /// When to check that the peer is alive.
@@ -105,7 +118,7 @@ impl Connection {
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let qp = earliest(self.requester.next_deadline(), self.keepalive_deadline());
-        earliest(self.cm_deadline, qp)
+        earliest(earliest(self.cm_deadline, self.pace.held_until()), qp)
     }
 
     pub(crate) fn info(&self) -> ConnInfo {
@@ -123,6 +136,7 @@ impl Connection {
             selective_repeat: self.selective_repeat,
             sends: self.requester.len(),
             recvs: self.responder.len(),
+            rate_limit: self.pace.rate(),
             stats: self.stats,
         }
     }

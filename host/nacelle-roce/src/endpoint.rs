@@ -2,8 +2,8 @@
 //! The endpoint: frames and time in, frames and events out.
 
 use crate::{
-    Access, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event, Instant, Phase, PostError,
-    QpState, RecvWr, Region, RegionId, RegionInfo, RegisterError, Scope, SendOp, SendWr, WcOpcode, WcStatus,
+    Access, Congestion, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event, Instant, Phase,
+    PostError, QpState, RecvWr, Region, RegionId, RegionInfo, RegisterError, Scope, SendOp, SendWr, WcOpcode, WcStatus,
     cm::EndedRequests,
     conn::{Core, Table},
     netif::Netif,
@@ -13,10 +13,11 @@ use crate::{
 };
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{
-    MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RocePacket,
+    MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
     bth::Opcode,
     cm::PathMtu,
     ethernet::{ETHERTYPE_ARP, EthernetHeader},
+    ipv4::Ecn,
     roce::BASE_LEN,
 };
 use rand_chacha::{
@@ -37,6 +38,7 @@ pub struct Endpoint {
     pub(crate) listening: HashSet<u16>,
     pub(crate) ended: EndedRequests,
     pub(crate) max_mtu: Option<PathMtu>,
+    congestion: Congestion,
     /// Next PSN of the general service interface.
     pub(crate) gsi_psn: Psn,
     /// Connections whose responder has a short answer to send.
@@ -65,6 +67,7 @@ impl Endpoint {
             listening: HashSet::new(),
             ended: EndedRequests::default(),
             max_mtu,
+            congestion: config.congestion,
             gsi_psn: Psn::default(),
             answers: VecDeque::new(),
             sends: VecDeque::new(),
@@ -139,12 +142,19 @@ impl Endpoint {
         conn.stats.last_received = Some(now);
         conn.stats.rx_packets += 1;
         conn.stats.rx_bytes += frame_len as u64;
+        if packet.opcode == Opcode::Cnp {
+            let handled = conn.pace.notified(&self.congestion, now);
+            conn.stats.counters.rp_cnp_handled += u64::from(handled);
+            conn.stats.counters.rp_cnp_ignored += u64::from(!handled);
+            self.touch(id);
+            return Ok(());
+        }
+        if packet.headers.ip.ecn() == Ecn::Ce {
+            conn.stats.counters.np_ecn_marked_roce_packets += 1;
+            conn.pace.marked(&self.congestion, now);
+        }
         let (requester, responder, mut env) = conn.split(&mut self.core);
         let outcome = match packet.opcode {
-            Opcode::Cnp => {
-                env.counters().rp_cnp_ignored += 1;
-                Ok(Ok(()))
-            }
             opcode if opcode.is_response() => requester.receive(now, packet, &mut env).map_err(|f| (f, Duration::ZERO)),
             // The NAK tells the peer first; it gets time to end the connection itself.
             _ => responder.receive(packet, &mut env).map_err(|f| (f, conn.options.cm_timeout)),
@@ -189,6 +199,12 @@ impl Endpoint {
         while let Some(id) = self.answers.pop_front() {
             let Some(conn) = self.conns.get_mut(id) else { continue };
             conn.answer_queued = false;
+            if conn.pace.take_cnp()
+                && let Some(len) = self.transmit_cnp(id, buf)
+            {
+                return Some(len);
+            }
+            let Some(conn) = self.conns.get_mut(id) else { continue };
             if conn.responder.next_answer() == Some(NextAnswer::Short)
                 && let Some(len) = self.transmit_answer(now, id, buf)
             {
@@ -198,9 +214,25 @@ impl Endpoint {
         None
     }
 
+    fn transmit_cnp(&mut self, id: ConnId, buf: &mut [u8]) -> Option<usize> {
+        let conn = self.conns.get_mut(id)?;
+        let mut headers = RoceHeaders::cnp(&conn.flow?, conn.remote_qpn);
+        headers.ip.tos = self.congestion.cnp_dscp << 2;
+        headers.ip.identification.set(self.net.next_ip_id());
+        let len = headers.write(&[], buf).expect("the caller's buffer holds the longest frame");
+        conn.stats.counters.np_cnp_sent += 1;
+        conn.stats.tx_packets += 1;
+        conn.stats.tx_bytes += len as u64;
+        self.touch(id);
+        Some(len)
+    }
+
     fn transmit_answer(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Option<usize> {
         let conn = self.conns.get_mut(id)?;
-        let flow = conn.flow?;
+        let mut flow = conn.flow?;
+        if self.congestion.rp_enable && conn.responder.next_answer() == Some(NextAnswer::Data) {
+            flow = flow.with_ecn(Ecn::Ect0);
+        }
         let dest_qp = conn.remote_qpn;
         let timeout = conn.options.cm_timeout;
         let (_, responder, mut env) = conn.split(&mut self.core);
@@ -218,18 +250,22 @@ impl Endpoint {
         while let Some(id) = self.sends.pop_front() {
             let Some(conn) = self.conns.get_mut(id) else { continue };
             conn.send_queued = false;
-            let data = conn.responder.next_answer() == Some(NextAnswer::Data);
-            let request = conn.wants_to_send();
+            let (data, request) = (conn.wants_to_send_data(), conn.wants_to_send());
+            if !(data || request) {
+                continue;
+            }
+            if !conn.pace.may_send(&self.congestion, now) {
+                self.touch(id);
+                continue;
+            }
             let answers = data && !(request && conn.responder.had_turn);
             conn.responder.had_turn = answers;
-            let sent = if answers {
-                self.transmit_answer(now, id, buf)
-            } else if request {
-                self.transmit_request(now, id, buf)
-            } else {
-                None
-            };
-            if sent.is_some() {
+            let sent = if answers { self.transmit_answer(now, id, buf) } else { self.transmit_request(now, id, buf) };
+            if let Some(len) = sent {
+                if let Some(conn) = self.conns.get_mut(id) {
+                    conn.pace.sent(&self.congestion, now, len);
+                }
+                self.touch(id);
                 return sent;
             }
         }
@@ -238,7 +274,10 @@ impl Endpoint {
 
     fn transmit_request(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Option<usize> {
         let conn = self.conns.get_mut(id)?;
-        let flow = conn.flow?;
+        let mut flow = conn.flow?;
+        if self.congestion.rp_enable {
+            flow = flow.with_ecn(Ecn::Ect0);
+        }
         let dest_qp = conn.remote_qpn;
         let (requester, _, mut env) = conn.split(&mut self.core);
         match requester.send(now, &flow, self.net.next_ip_id(), dest_qp, &mut env, buf) {
@@ -277,6 +316,7 @@ impl Endpoint {
         for id in due {
             self.run_cm_timer(now, id);
             let Some(conn) = self.conns.get_mut(id) else { continue };
+            conn.pace.run_timers(now);
             let keepalive = conn.keepalive_deadline().is_some_and(|t| t <= now);
             let (requester, _, mut env) = conn.split(&mut self.core);
             if keepalive {
@@ -304,15 +344,14 @@ impl Endpoint {
     /// Puts a connection that has something to send in the queues for it, and its deadline under the endpoint's.
     pub(crate) fn touch(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(id) else { return };
-        let answer = conn.responder.next_answer();
-        if answer == Some(NextAnswer::Short) && !conn.answer_queued {
+        if conn.wants_to_answer() && !conn.answer_queued {
             conn.answer_queued = true;
             self.answers.push_back(id);
         }
         if conn.requester.has_drained() {
             self.core.events.push_back(Event::SendQueueDrained { conn: id });
         }
-        if (answer == Some(NextAnswer::Data) || conn.wants_to_send()) && !conn.send_queued {
+        if (conn.wants_to_send_data() || conn.wants_to_send()) && !conn.send_queued {
             conn.send_queued = true;
             self.sends.push_back(id);
         }
@@ -449,6 +488,11 @@ impl Endpoint {
         let mut total = self.core.counters;
         self.conns.add_counters(&mut total);
         total
+    }
+
+    /// Changes congestion control; in use from the next event of each connection on.
+    pub fn set_congestion(&mut self, congestion: Congestion) {
+        self.congestion = congestion;
     }
 
     /// Ethernet address.

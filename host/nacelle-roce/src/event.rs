@@ -259,7 +259,7 @@ pub struct ConnStats {
 }
 
 /// A connection at a glance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnInfo {
     /// How far it is.
     pub phase: Phase,
@@ -287,6 +287,8 @@ pub struct ConnInfo {
     pub sends: usize,
     /// Receives posted.
     pub recvs: usize,
+    /// Limit that congestion control sets to sending, in Mb/s.
+    pub rate_limit: Option<f64>,
     /// Figures.
     pub stats: ConnStats,
 }

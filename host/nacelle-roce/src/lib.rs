@@ -60,6 +60,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod cc;
 mod cm;
 mod config;
 mod conn;
@@ -72,6 +73,7 @@ mod qp;
 mod region;
 mod time;
 
+pub use cc::Congestion;
 pub use config::{ArpConfig, ConnectOptions, EndpointConfig};
 pub use conn::ConnId;
 pub use counters::{Counters, QpCounters};

@@ -12,6 +12,7 @@ pub(crate) use passive::EndedRequests;
 
 use crate::{
     ConnId, ConnStats, ConnectFailure, ConnectOptions, Discard, Endpoint, Event, Instant, Phase,
+    cc::Pace,
     conn::Connection,
     qp::{Requester, Responder},
 };
@@ -113,6 +114,7 @@ impl Endpoint {
             tries_left: 0,
             cm_deadline: None,
             told: false,
+            pace: Pace::default(),
             stats: ConnStats { started: now, ..ConnStats::default() },
             answer_queued: false,
             send_queued: false,
