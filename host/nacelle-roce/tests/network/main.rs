@@ -4,9 +4,13 @@
 
 mod congestion;
 mod conn;
+mod goodput;
+mod manual;
 mod netif;
 mod raw;
+mod reads;
 mod replay;
+mod selective;
 mod sim;
 mod traffic;
 mod transport;
