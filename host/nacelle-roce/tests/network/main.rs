@@ -12,5 +12,6 @@ mod reads;
 mod replay;
 mod selective;
 mod sim;
+mod soak;
 mod traffic;
 mod transport;
