@@ -14,14 +14,17 @@ from guest import Guest, Result
 from outcome import Outcome
 from wire import Wire
 
+import tools
+
 PORT = 12345
 # The tables, with the sentence above each.
 TABLES = {
     "Linux calls a device": "`nacelle_verbs_client` in the guest, one case a row. The last column is Linux itself, behind"
     " `nacelle_verbs_server` in a second guest: it shows that the cases ask for nothing unusual.",
     "Programs of the project call Linux": "`nacelle_verbs_server` in the guest stands in for a device.",
+    tools.TABLE: tools.ABOUT,
 }
-DEVICE_TABLE, CALLER_TABLE = TABLES
+DEVICE_TABLE, CALLER_TABLE, _ = TABLES
 # Longest waits for one event, in seconds. A lost CM message alone costs Linux 4 to 6 s.
 PATIENCE, PATIENCE_WITH_LOSS = 15, 40
 # With loss, Linux sends again after 4.096 us x 2^16 = 0.27 s instead of 2.1 s.
@@ -46,9 +49,14 @@ def percent(loss: float) -> str:
     return f"{loss:g} % loss" if loss else "no loss"
 
 
+def heading(guest: Guest, loss: float) -> str:
+    """Under which circumstances a column is made."""
+    return f"MTU {guest.mtu}, {percent(loss)}"
+
+
 def column_of(name: str, guest: Guest, loss: float) -> str:
     """The heading of a column."""
-    return f"{name}, MTU {guest.mtu}, {percent(loss)}"
+    return f"{name}, {heading(guest, loss)}"
 
 
 def case_names(guest: Guest, patterns: Sequence[str]) -> list[str]:
@@ -135,3 +143,8 @@ def callers(wire: Wire, guest: Guest, loss: float, sizes: Sequence[int], conform
         broken = re.findall(r"^.*FAIL.*$", result.stdout, re.MULTILINE)
         detail = "; ".join(broken) or said(Result("", result.returncode, result.stderr or result.stdout))
         yield Outcome(CALLER_TABLE, "nacelle-conformance --target linux", column, result.returncode == 0, detail)
+
+
+def linux_programs(wire: Wire, guest: Guest, loss: float, quick: bool) -> Iterator[Outcome]:
+    """Linux' own programs, both ways."""
+    yield from tools.column(wire, guest, loss, tools.QUICK if quick else tools.PROGRAMS, heading(guest, loss))

@@ -6,7 +6,7 @@
 
 It boots from the moment it is made; `with` waits until it is ready, so several are made first to boot side by side.
 
-A guest is ready in three to four seconds. It needs no root: its network is the wire's AF_UNIX datagrams. It runs in QEMU's own
+A guest is ready in three to four seconds on a machine that is not busy. It needs no root: its network is the wire's AF_UNIX datagrams. It runs in QEMU's own
 emulation, which works on every machine; NACELLE_ACCEL=kvm takes KVM instead.
 """
 
@@ -129,7 +129,7 @@ class Guest:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def ready(self, timeout: float = 120) -> None:
+    def ready(self, timeout: float = 300) -> None:
         """Waits until the guest has booted. Raises GuestError if it ends or the time runs out before."""
         if not self._receive("up", timeout):
             raise GuestError(f"the guest {self.name} was not ready after {timeout:g} s\n{self.console()}")

@@ -3,6 +3,7 @@
 
     python interop/run.py            everything: some ten minutes
     python interop/run.py --quick    a part of it in less than three minutes, without writing the page
+    python interop/run.py --only tools    some steps, by their names
 
 Captures of all devices and what every program said are in build/interop/logs. Exit status: 0 if all has passed, 1 if not, 2 if
 nothing could be run.
@@ -31,22 +32,27 @@ LOSS = 1.0
 QUICK = ["connect", "connect-refused-port", "disconnect-*", "regions-*", "call-*", "write-[01]", "write-mtu*", "write-imm-mtu*",
          "write-outstanding", "read-[01]", "read-mtu*", "read-outstanding", "read-fence", "fetch-add", "compare-swap",
          "atomics-outstanding", "error-*"]  # fmt: skip
+QUICK_WITH_LOSS = ["write-outstanding", "read-outstanding", "atomics-outstanding", "call-*"]
 
 
-def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[Iterator[Outcome]]:
-    """Every column of every table. `small` and `large` are guests with MTUs of 1500 and 4200."""
+def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[str, Iterator[Outcome]]]:
+    """Every step by its name. `small` and `large` are guests with MTUs of 1500 and 4200."""
+    guests = (small,) if quick else (small, large)
     patterns = QUICK if quick else ["*"]
     for kind in (checks.SOFT, checks.RTL):
-        for guest in (small,) if quick else (small, large):
+        for guest in guests:
             for loss in (0, LOSS):
                 # Loss costs seconds of waiting for each frame; a few cases show what the others would.
-                chosen = ["write-outstanding", "read-outstanding", "atomics-outstanding", "call-*"] if quick and loss else patterns
-                yield checks.device(wire, guest, kind, loss, chosen)
+                chosen = QUICK_WITH_LOSS if quick and loss else patterns
+                yield f"{kind.name}-mtu{guest.mtu}-loss{loss:g}", checks.device(wire, guest, kind, loss, chosen)
     if not quick:
-        yield checks.linux(small, large, patterns)
+        yield "linux", checks.linux(small, large, patterns)
     for loss in (0, LOSS):
         sizes = (1, 100_000) if quick else (1, 1000, 100_000, 4 << 20)
-        yield checks.callers(wire, small, loss, sizes, conformance=not quick and not loss)
+        yield f"callers-loss{loss:g}", checks.callers(wire, small, loss, sizes, conformance=not quick and not loss)
+    for guest in guests:
+        for loss in (0, LOSS):
+            yield f"tools-mtu{guest.mtu}-loss{loss:g}", checks.linux_programs(wire, guest, loss, quick)
 
 
 def versions(image: Image, guest: Guest) -> str:
@@ -80,6 +86,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a part of it, without writing the page")
+    parser.add_argument("--only", metavar="TEXT", default="", help="steps with this in their name, without writing the page")
     parser.add_argument("--programs", type=Path, default=HOST, metavar="FOLDER", help="where the host software is [%(default)s]")
     arguments = parser.parse_args()
     outcomes: list[Outcome] = []
@@ -90,19 +97,20 @@ def main() -> None:
             large = Guest(image, wire.folder, "large", "10.77.1.2/16", mtu=4200)
             with small, large:
                 made_with = versions(image, small)
-                for column in plan(wire, small, large, arguments.quick):
-                    begin, before = time.monotonic(), len(outcomes)
-                    outcomes += column
-                    new = outcomes[before:]
-                    good = sum(outcome.passed for outcome in new)
-                    print(f"==> {new[0].column}: {good} of {len(new)} in {time.monotonic() - begin:.0f} s", flush=True)
-                    for outcome in new:
-                        if not outcome.passed:
-                            print(f"    FAIL {outcome.row}: {outcome.detail}", flush=True)
+                for name, step in plan(wire, small, large, arguments.quick):
+                    if arguments.only in name:
+                        begin = time.monotonic()
+                        new = list(step)
+                        outcomes += new
+                        good = sum(outcome.passed for outcome in new)
+                        print(f"==> {name}: {good} of {len(new)} in {time.monotonic() - begin:.0f} s", flush=True)
+                        for outcome in new:
+                            if not outcome.passed:
+                                print(f"    FAIL {outcome.row} ({outcome.column}): {outcome.detail}", flush=True)
     except (ImageError, GuestError, WireError) as error:
         print(f"interop: {error}", file=sys.stderr)
         sys.exit(2)
-    if not arguments.quick:
+    if not arguments.quick and not arguments.only:
         PAGE.write_text(page(outcomes, made_with, "make interop"))
     failed = sum(not outcome.passed for outcome in outcomes)
     print(f"{len(outcomes) - failed} passed, {failed} failed")

@@ -58,7 +58,7 @@ class Wire:
         end = time.monotonic() + 20
         while not (self.folder / "switch.sock").exists():
             if self._switch.poll() is not None or time.monotonic() > end:
-                raise WireError(f"nacelle wire does not run:\n{(self.logs / 'wire.log').read_text()}")
+                raise WireError(f"nacelle wire does not run:\n{self.said('wire')}")
             time.sleep(0.02)
         return self
 
@@ -93,11 +93,17 @@ class Wire:
                 entry["name"] == name and entry["alive"] for entry in json.loads(self.run("--json", "ls").stdout or "[]")
             ):
                 if child.poll() is not None or time.monotonic() > end:
-                    raise WireError(f"the device {name} does not run:\n{(self.logs / f'{name}.log').read_text()}")
+                    raise WireError(f"the device {name} does not run:\n{self.said(name)}")
                 time.sleep(0.1)
             yield
+            # Who looks into a failure wants to know what the device has counted.
+            (self.logs / f"{capture}.counters").write_text(self.run("stats", name, timeout=20).stdout)
         finally:
             stop(child)
+
+    def said(self, log: str) -> str:
+        """What a program has said so far."""
+        return (self.logs / f"{log}.log").read_text(errors="replace")
 
     @contextmanager
     def program(self, name: str, log: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
