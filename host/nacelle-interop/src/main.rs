@@ -214,6 +214,16 @@ fn station(args: &StationArgs) -> Outcome<Station> {
 
 fn run(cli: &Cli) -> Outcome {
     let s = &mut station(&cli.station)?;
+    let outcome = play(s, cli);
+    if outcome.is_err() {
+        let counters: Vec<String> =
+            s.ep.counters().iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")).collect();
+        eprintln!("counters: {}", counters.join(", "));
+    }
+    outcome
+}
+
+fn play(s: &mut Station, cli: &Cli) -> Outcome {
     let late = |seconds: f64| Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
     match cli.tool {
         Tool::Rping { peer, port, count, size } => {

@@ -25,10 +25,14 @@ impl Tool {
     /// How often the sides meet before the test, after the second connection is there and its first meeting.
     fn meetings(self) -> u32 {
         match self {
-            Self::SendBw | Self::SendLat => 4,
             Self::WriteBw | Self::ReadBw | Self::AtomicBw => 3,
-            Self::WriteLat | Self::ReadLat | Self::AtomicLat => 2,
+            Self::SendBw | Self::SendLat | Self::WriteLat | Self::ReadLat | Self::AtomicLat => 4,
         }
+    }
+
+    /// Whether the sides meet after the test.
+    fn meets_again(self) -> bool {
+        self != Self::WriteLat
     }
 
     /// Whether the sides exchange what they have measured.
@@ -101,7 +105,9 @@ pub(crate) fn client(s: &mut Station, peer: Ipv4Addr, plan: &Plan) -> Outcome {
         Tool::WriteLat => turns_by_write(s, &test, remote, plan)?,
         _ => stream(s, &test, remote, plan)?,
     }
-    control.meet(s, "meeting after the test", &own)?;
+    if plan.tool.meets_again() {
+        control.meet(s, "meeting after the test", &own)?;
+    }
     if plan.tool.reports() {
         for number in [plan.size as u64, plan.iterations.into(), 0, 0, 0] {
             control.ask(s, "exchanging reports", number.to_be_bytes().to_vec())?;
