@@ -39,7 +39,7 @@ docs: setup-test
 	@$(PYTHON) tools/docs.py
 
 interop: setup-interop sim
-	@cd host && $(CARGO) build --release -p nacelle-cli -p nacelle-conformance
+	@cd host && $(CARGO) build --release -p nacelle-cli -p nacelle-conformance -p nacelle-interop
 	@$(PYTHON) interop/run.py $(INTEROP_ARGS)
 
 sim: setup-demo

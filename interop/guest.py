@@ -6,8 +6,8 @@
 
 It boots from the moment it is made; `with` waits until it is ready, so several are made first to boot side by side.
 
-A guest is ready in three to four seconds on a machine that is not busy. It needs no root: its network is the wire's AF_UNIX datagrams. It runs in QEMU's own
-emulation, which works on every machine; NACELLE_ACCEL=kvm takes KVM instead.
+A guest is ready in three to four seconds on a machine that is not busy. It needs no root: its network is the wire's AF_UNIX
+datagrams. It runs in QEMU's own emulation, which works on every machine; NACELLE_ACCEL=kvm takes KVM instead.
 """
 
 from __future__ import annotations

@@ -35,9 +35,12 @@ def markdown_table(outcomes: list[Outcome]) -> str:
 
 
 def markdown_failures(outcomes: list[Outcome]) -> str:
-    """What failed and why, those with the same reason in one line."""
-    reasons: dict[tuple[str, str], list[str]] = {}
+    """Why what failed: a line for each reason, with the rows and columns that failed for it."""
+    columns: dict[tuple[str, str], list[str]] = {}
     for outcome in outcomes:
         if not outcome.passed:
-            reasons.setdefault((outcome.row, outcome.detail), []).append(outcome.column)
-    return "\n".join(f"* {row} ({'; '.join(columns)}): {detail}" for (row, detail), columns in reasons.items())
+            columns.setdefault((outcome.detail, outcome.row), []).append(outcome.column)
+    rows: dict[tuple[str, str], list[str]] = {}
+    for (detail, row), where in columns.items():
+        rows.setdefault((detail, "; ".join(where)), []).append(row)
+    return "\n".join(f"* {detail}: {', '.join(names)} ({where})" for (detail, where), names in rows.items())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds Nacelle against Linux' soft-RoCE in QEMU guests, and writes what works to docs/reference/interoperability.md.
 
-    python interop/run.py            everything: some ten minutes
+    python interop/run.py            everything: some fifteen minutes
     python interop/run.py --quick    a part of it in less than three minutes, without writing the page
-    python interop/run.py --only tools    some steps, by their names
+    python interop/run.py --only tools    some steps, by their names; the page keeps what it says of the others
 
 Captures of all devices and what every program said are in build/interop/logs. Exit status: 0 if all has passed, 1 if not, 2 if
 nothing could be run.
@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
+import json
 import re
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import checks
 from guest import Guest, GuestError
 from image import BUILD, ROOT, Image, ImageError, build
-from outcome import Outcome, markdown_failures, markdown_table
-from wire import Programs, Wire, WireError
+from outcome import Outcome, markdown_failures, markdown_table, unique
+from wire import HOST, Programs, Wire, WireError
 
+RESULTS = BUILD / "results.json"
 PAGE = ROOT / "docs" / "reference" / "interoperability.md"
-HOST = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "host" / "target")) / "release"
 LOSS = 1.0
 QUICK = ["connect", "connect-refused-port", "disconnect-*", "regions-*", "call-*", "write-[01]", "write-mtu*", "write-imm-mtu*",
          "write-outstanding", "read-[01]", "read-mtu*", "read-outstanding", "read-fence", "fetch-add", "compare-swap",
@@ -64,13 +66,17 @@ def versions(image: Image, guest: Guest) -> str:
     return f"Linux {kernel} (rdma_rxe), {tools}, under QEMU {qemu}"
 
 
-def page(outcomes: list[Outcome], made_with: str, command: str) -> str:
-    """The whole Markdown page."""
+def page(results: dict[str, dict[str, Any]]) -> str:
+    """The whole Markdown page, from the results of all steps."""
+    outcomes = [Outcome(**outcome) for result in results.values() for outcome in result["outcomes"]]
     passed = sum(outcome.passed for outcome in outcomes)
+    dates = sorted({result["date"] for result in results.values()})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     parts = [
         "# Interoperability with Linux",
         "What Linux' soft-RoCE and Nacelle do together. [How to](../how-to/interoperate-with-linux.md) runs it and adds to it.",
-        f"`{command}` made this page on {datetime.date.today()}: {passed} of {len(outcomes)} checks passed. {made_with}.",
+        f"`make interop` made this page, {when}: {passed} of {len(outcomes)} checks passed. With"
+        f" {'; '.join(unique(result['made_with'] for result in results.values()))}.",
         "With loss, each frame is lost with the given probability in each direction at Nacelle's end of the wire.",
     ]
     for table, about in checks.TABLES.items():
@@ -82,39 +88,53 @@ def page(outcomes: list[Outcome], made_with: str, command: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def record(order: list[str], new: dict[str, dict[str, Any]]) -> None:
+    """Puts the results of steps in the place of their earlier ones, and writes the page."""
+    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    merged = earlier | new
+    results = {name: merged[name] for name in order if name in merged}
+    RESULTS.write_text(json.dumps(results, indent=1))
+    PAGE.write_text(page(results))
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a part of it, without writing the page")
-    parser.add_argument("--only", metavar="TEXT", default="", help="steps with this in their name, without writing the page")
+    parser.add_argument("--only", metavar="TEXT", default="", help="steps with this in their name only")
     parser.add_argument("--programs", type=Path, default=HOST, metavar="FOLDER", help="where the host software is [%(default)s]")
     arguments = parser.parse_args()
-    outcomes: list[Outcome] = []
+    results: dict[str, dict[str, Any]] = {}
     try:
         image = build()
         with Wire(Programs(arguments.programs), BUILD / "logs") as wire:
             small = Guest(image, wire.folder, "small", "10.77.1.1/16", mtu=1500)
             large = Guest(image, wire.folder, "large", "10.77.1.2/16", mtu=4200)
             with small, large:
-                made_with = versions(image, small)
-                for name, step in plan(wire, small, large, arguments.quick):
-                    if arguments.only in name:
-                        begin = time.monotonic()
-                        new = list(step)
-                        outcomes += new
-                        good = sum(outcome.passed for outcome in new)
-                        print(f"==> {name}: {good} of {len(new)} in {time.monotonic() - begin:.0f} s", flush=True)
-                        for outcome in new:
-                            if not outcome.passed:
-                                print(f"    FAIL {outcome.row} ({outcome.column}): {outcome.detail}", flush=True)
+                steps = dict(plan(wire, small, large, arguments.quick))
+                facts = {"date": str(datetime.date.today()), "made_with": versions(image, small)}
+                for name in (name for name in steps if arguments.only in name):
+                    results[name] = {**facts, "outcomes": [asdict(outcome) for outcome in run(name, steps[name])]}
+                    if not arguments.quick:
+                        record(list(steps), results)
     except (ImageError, GuestError, WireError) as error:
         print(f"interop: {error}", file=sys.stderr)
         sys.exit(2)
-    if not arguments.quick and not arguments.only:
-        PAGE.write_text(page(outcomes, made_with, "make interop"))
-    failed = sum(not outcome.passed for outcome in outcomes)
-    print(f"{len(outcomes) - failed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    passed = [outcome["passed"] for result in results.values() for outcome in result["outcomes"]]
+    print(f"{sum(passed)} of {len(passed)} passed")
+    sys.exit(0 if passed and all(passed) else 1)
+
+
+def run(name: str, step: Iterator[Outcome]) -> list[Outcome]:
+    """Runs a step, and says how it went."""
+    begin = time.monotonic()
+    outcomes = list(step)
+    good = sum(outcome.passed for outcome in outcomes)
+    print(f"==> {name}: {good} of {len(outcomes)} in {time.monotonic() - begin:.0f} s", flush=True)
+    for outcome in outcomes:
+        if not outcome.passed:
+            print(f"    FAIL {outcome.row} ({outcome.column}): {outcome.detail}", flush=True)
+    return outcomes
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+ROOT = Path(__file__).resolve().parents[1]
+# Where cargo leaves the host software.
+HOST = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "host" / "target")) / "release"
+
 
 class WireError(Exception):
     """A program on the wire did not start; has what it said."""
