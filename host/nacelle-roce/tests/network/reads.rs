@@ -552,6 +552,39 @@ fn answers_need_a_place() {
     assert_failed(&mut raw, WcStatus::LocProtErr);
 }
 
+/// The longest message at the smallest MTU uses half of all PSNs.
+#[test]
+fn two_gibibytes() {
+    const LEN: usize = 1 << 31;
+    let mut raw = Raw::active(options());
+    let region = sink(&mut raw, LEN);
+    raw.ep.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
+    raw.ep.post_send(raw.conn, SendWr::send(2, vec![1])).unwrap();
+    let packets = raw.drain();
+    assert_eq!(numbers(&packets), [(Opcode::ReadRequest, 0)], "no PSN is left for more");
+    assert_eq!(packets[0].headers.ext, Ext::Reth(Reth::new(AT, KEY, LEN as u32)));
+    respond(&mut raw, 0, Opcode::ReadResponseFirst, &[7; 256]).unwrap();
+    assert_eq!(numbers(&raw.drain()), [(Opcode::SendOnly, 1 << 23)]);
+    assert_eq!(respond(&mut raw, (1 << 23) - 1, Opcode::ReadResponseLast, &[7; 256]), Err(Discard::OutOfSequence));
+    let again = raw.drain();
+    assert_eq!(again[0].headers.ext, Ext::Reth(Reth::new(RemoteAddr(AT.0 + 256), KEY, LEN as u32 - 256)));
+    let long = SendWr::read(1, nacelle_roce::RegionSlice { len: LEN + 1, ..region.all() }, AT, KEY);
+    assert!(matches!(raw.ep.post_send(raw.conn, long), Err(PostError::BadSlice | PostError::TooLong)));
+
+    let mut raw = Raw::passive();
+    let region = raw.ep.register(vec![0; LEN], all(), raw.conn).unwrap();
+    read(&mut raw, 0, &region, 0, LEN as u32).unwrap();
+    let mut buf = vec![0; raw.ep.frame_len()];
+    assert!(raw.ep.poll_transmit(raw.now, &mut buf).is_some());
+    // The very last packet is asked for again, instead of the rest.
+    let last = (1 << 23) - 1;
+    let ext = reth(&region, u64::from(last) * 256, 256);
+    assert_eq!(raw.send(Opcode::ReadRequest, psn(last), ext, &[]), Err(Discard::Duplicate));
+    assert_eq!(forms(&raw.drain()), [(Opcode::ReadResponseOnly, last)]);
+    raw.send(Opcode::WriteOnly, psn(last + 1), reth(&region, 0, 1), &[9]).unwrap();
+    assert_eq!(raw.one_answer(), (psn(last + 1), Syndrome::ACK, 2));
+}
+
 /// RNR and fatal NAKs behind a READ whose answer is lost.
 #[test]
 fn naks_behind_a_lost_answer() {
