@@ -403,6 +403,33 @@ fn the_rest_of_a_read_is_asked_for_again() {
     assert!(raw.wait(MS * 100).is_empty(), "a timer is left");
 }
 
+/// Answers come as fast as the peer can send; no more of them are asked for than queues on the way can hold.
+#[test]
+fn reads_do_not_flood_this_side() {
+    let mut raw = Raw::active(options());
+    let region = sink(&mut raw, 300 * 256);
+    for id in 0..4 {
+        raw.ep.post_send(raw.conn, SendWr::read(id, region.slice(0, 100 * 256), AT, KEY)).unwrap();
+    }
+    // 100 and 100 packets; the third READ waits for the first.
+    assert_eq!(numbers(&raw.drain()), [(Opcode::ReadRequest, 0), (Opcode::ReadRequest, 100)]);
+    for n in 0..43 {
+        respond(&mut raw, n, if n == 0 { Opcode::ReadResponseFirst } else { Opcode::ReadResponseMiddle }, &[0; 256])
+            .unwrap();
+        assert!(raw.drain().is_empty(), "{n}");
+    }
+    respond(&mut raw, 43, Opcode::ReadResponseMiddle, &[0; 256]).unwrap();
+    assert_eq!(numbers(&raw.drain()), [(Opcode::ReadRequest, 200)]);
+
+    // One that is longer goes alone.
+    let mut raw = Raw::active(options());
+    let region = sink(&mut raw, 300 * 256);
+    for id in 0..2 {
+        raw.ep.post_send(raw.conn, SendWr::read(id, region.all(), AT, KEY)).unwrap();
+    }
+    assert_eq!(numbers(&raw.drain()), [(Opcode::ReadRequest, 0)]);
+}
+
 /// An acknowledgement of what came later says that the answer is lost; a timeout says so too.
 #[test]
 fn lost_answers_are_noticed() {
