@@ -220,6 +220,7 @@ fn run(cli: &Cli) -> Outcome {
             s.ep.counters().iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")).collect();
         eprintln!("counters: {}", counters.join(", "));
     }
+    s.leave()?;
     outcome
 }
 

@@ -17,8 +17,7 @@ pub(crate) fn reject(s: &mut Station, port: u16, count: u32, reason: u16, late: 
         s.ep.reject_with(conn, RejReason(reason), b"no, thank you")?;
         println!("ok: refused {peer} with reason {reason}: {}", RejReason(reason).text());
     }
-    // The REJ leaves, and may have to be said again.
-    s.pause(Duration::from_millis(500))
+    Ok(())
 }
 
 /// Accepts requests on a port, after a while, and ends each connection at once, or lets the peer do so.
@@ -36,8 +35,7 @@ pub(crate) fn hang_up(s: &mut Station, port: u16, count: u32, late: Duration, wa
             println!("ok: {peer} connected and was disconnected");
         }
     }
-    // A DREQ that crossed or is repeated is answered.
-    s.pause(Duration::from_millis(500))
+    Ok(())
 }
 
 /// Connects where nobody listens, and checks that the refusal says so.

@@ -17,6 +17,9 @@ use std::{
 const PROTOCOL: usize = 23;
 const TCP: u8 = 6;
 
+/// How long a station stays on the wire after its run: to answer what the peer repeats.
+const LAST_WORDS: Duration = Duration::from_millis(150);
+
 pub(crate) struct Station {
     pub(crate) ep: Endpoint,
     link: Box<dyn Link>,
@@ -113,6 +116,22 @@ impl Station {
         let end = Instant::now() + time;
         while Instant::now() < end.min(self.end) {
             self.step(end)?;
+        }
+        Ok(())
+    }
+
+    /// Ends what is still connected, and stays long enough to answer the peer's last words. The run's time may be over.
+    pub(crate) fn leave(&mut self) -> Outcome {
+        let begin = Instant::now();
+        self.end = begin + Duration::from_secs(2);
+        let (now, all) = (self.now(), self.ep.connections().map(|(conn, _)| conn).collect::<Vec<_>>());
+        for conn in all {
+            self.ep.disconnect(now, conn);
+        }
+        self.events.clear();
+        while Instant::now() < self.end && (self.ep.connections().next().is_some() || begin.elapsed() < LAST_WORDS) {
+            self.step(Instant::now() + Duration::from_millis(50))?;
+            self.events.clear();
         }
         Ok(())
     }

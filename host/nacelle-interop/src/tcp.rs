@@ -89,7 +89,10 @@ impl Tcp {
         });
         let mut sockets = SocketSet::new(Vec::new());
         let buffer = || SocketBuffer::new(vec![0; BUFFER]);
-        let socket = sockets.add(Socket::new(buffer(), buffer()));
+        let mut socket = Socket::new(buffer(), buffer());
+        // What was read is acknowledged at once: nobody looks after this connection between two calls.
+        socket.set_ack_delay(None);
+        let socket = sockets.add(socket);
         Self { packets, interface, sockets, socket, peer_mac }
     }
 
