@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -60,10 +59,11 @@ def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[
 def versions(image: Image, guest: Guest) -> str:
     """What the guest is made of."""
     kernel = guest.run("uname -rv").output.strip()
-    qemu = re.sub(r"^QEMU emulator version (\S+).*", r"\1", guest.qemu_version())
-    tools = ", ".join(f"{name} {image.versions[package]}" for name, package in
-                      {"rdma-core": "libibverbs1", "librdmacm": "librdmacm1", "perftest": "perftest"}.items())  # fmt: skip
-    return f"Linux {kernel} (rdma_rxe), {tools}, under QEMU {qemu}"
+    qemu = guest.qemu_version().split()[3]
+    return (
+        f"Linux {kernel} (rdma_rxe), rdma-core {image.versions['libibverbs1']}, perftest {image.versions['perftest']},"
+        f" under QEMU {qemu}"
+    )
 
 
 def page(results: dict[str, dict[str, Any]]) -> str:
