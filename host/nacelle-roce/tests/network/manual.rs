@@ -250,6 +250,41 @@ fn domains() {
     assert_ne!(raw.ep.alloc_domain(), a, "a number does not come back");
 }
 
+/// Connections of two domains at one endpoint: each peer reaches its own domain's regions, and a violation costs only the
+/// one who tried.
+#[test]
+fn connections_belong_to_domains() {
+    let mut net = Net::new(9, 2);
+    let domains = [net.ep(1).alloc_domain(), net.ep(1).alloc_domain()];
+    let rights = Access::REMOTE_READ | Access::REMOTE_WRITE;
+    let regions = domains.map(|domain| net.ep(1).register(vec![7; 8], rights, domain).unwrap());
+    let conns = domains.map(|domain| {
+        let passive = ConnectOptions { domain, ..ConnectOptions::default() };
+        net.connect_with(0, 1, &ConnectOptions::default(), &passive, |_, _| {})
+    });
+    let to = net.ep(0).register(vec![0; 8], Access::LOCAL, None).unwrap();
+    for ((here, there), (domain, region)) in conns.into_iter().zip(domains.into_iter().zip(regions)) {
+        assert_eq!(net.ep(1).connection(there).unwrap().domain, domain);
+        net.ep(0).post_send(here, SendWr::read(1, to.all(), region.addr, region.rkey)).unwrap();
+        assert_eq!(net.success(0).byte_len, 8);
+    }
+    assert_eq!(net.ep(0).region(to.id).unwrap(), [7; 8]);
+    // The first peer has learned the second one's key.
+    let (foe, friend) = (conns[0].0, conns[1].0);
+    net.ep(0).post_send(foe, SendWr::write(2, vec![0; 8], regions[1].addr, regions[1].rkey)).unwrap();
+    assert_eq!(net.completion(0).status, WcStatus::RemAccessErr);
+    let reason = DisconnectReason::Error(WcStatus::RemAccessErr);
+    assert!(matches!(net.event(0, LONG), Some(Event::Disconnected { reason: r, .. }) if r == reason));
+    assert_eq!(net.ep(1).region(regions[1].id).unwrap(), [7; 8]);
+    assert_eq!(net.ep(1).counters().resp_remote_access_errors, 1);
+    net.ep(0).post_send(friend, SendWr::write(3, vec![1; 8], regions[1].addr, regions[1].rkey)).unwrap();
+    assert_eq!(net.success(0).id, 3);
+    assert_eq!(net.ep(1).region(regions[1].id).unwrap(), [1; 8]);
+    // The other side's own work is held to the domain as well.
+    let reply = SendWr::send(4, regions[0].all());
+    assert_eq!(net.ep(1).post_send(conns[1].1, reply), Err(PostError::BadSlice));
+}
+
 #[test]
 fn listings_and_reset() {
     let mut raw = Raw::passive();
