@@ -16,6 +16,7 @@ import base64
 import ipaddress
 import os
 import select
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -27,6 +28,7 @@ from typing import Self
 
 from image import Image
 
+QEMU = "qemu-system-x86_64"
 ACCELERATOR = os.environ.get("NACELLE_ACCEL", "tcg")
 
 
@@ -85,7 +87,10 @@ class Job:
 
 
 class Guest:
-    """A Linux with one soft-RoCE device, rxe0 on eth0. `ip` is its address with the length of the prefix."""
+    """A Linux with one soft-RoCE device, rxe0 on eth0. `ip` is its address with the length of the prefix.
+
+    Raises GuestError if there is no QEMU.
+    """
 
     def __init__(self, image: Image, wire: Path, name: str, ip: str, *, mtu: int = 1500, memory_mib: int = 256) -> None:
         self.name = name
@@ -96,12 +101,14 @@ class Guest:
         self._jobs = 0
         self._console = tempfile.NamedTemporaryFile(prefix=f"guest-{name}-", suffix=".log")
         mac = "52:54:" + ipaddress.ip_address(self.ip).packed.hex(":")
+        if not shutil.which(QEMU):
+            raise GuestError(f"{QEMU} is missing. Try: sh tools/setup.sh interop")
         self._control, theirs = socket.socketpair()
         with theirs:
             # Not -M microvm: without HPET Linux' calibration of the clock fails now and then on a busy machine.
             self._qemu = subprocess.Popen(
                 [
-                    "qemu-system-x86_64", "-M", "pc,vmport=off", "-accel", ACCELERATOR, "-cpu", "qemu64",
+                    QEMU, "-M", "pc,vmport=off", "-accel", ACCELERATOR, "-cpu", "qemu64",
                     "-m", str(memory_mib), "-nodefaults", "-display", "none", "-no-reboot",
                     "-kernel", str(image.kernel), "-initrd", str(image.initramfs),
                     "-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off nokaslr no_timer_check"
@@ -148,7 +155,7 @@ class Guest:
     @staticmethod
     def qemu_version() -> str:
         """What QEMU says of itself."""
-        return subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
+        return subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True).stdout
 
     def console(self) -> str:
         """The last lines of the console."""
