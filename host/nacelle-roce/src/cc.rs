@@ -408,4 +408,10 @@ impl Pace {
     pub(crate) fn rate(&self) -> Option<f64> {
         self.reaction.rate()
     }
+
+    /// Time that so many bytes take at the limit; `None` without one.
+    pub(crate) fn time_for(&self, bytes: usize) -> Option<Duration> {
+        let limit = self.reaction.limit?;
+        Some(Duration::from_nanos(bytes as u64 * COST as u64 / u64::from(limit.rate)))
+    }
 }

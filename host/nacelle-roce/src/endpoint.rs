@@ -278,6 +278,11 @@ impl Endpoint {
         if self.congestion.rp_enable {
             flow = flow.with_ecn(Ecn::Ect0);
         }
+        // Acknowledgements are asked for twice a window. At a low rate that is too late for the ACK timeout.
+        let half_window = conn.options.window as usize / 2 * self.frame_len;
+        if conn.pace.time_for(half_window).is_some_and(|t| t > conn.options.ack_timeout / 2) {
+            conn.requester.ask_for_ack();
+        }
         let dest_qp = conn.remote_qpn;
         let (requester, _, mut env) = conn.split(&mut self.core);
         match requester.send(now, &flow, self.net.next_ip_id(), dest_qp, &mut env, buf) {

@@ -255,6 +255,11 @@ impl Requester {
         self.next_send - self.unacked
     }
 
+    /// The next packet asks for its acknowledgement.
+    pub(crate) fn ask_for_ack(&mut self) {
+        self.since_ack_req = self.window;
+    }
+
     /// Index of the work request that owns `seq`, or of the first one not yet sent.
     fn index_of(&self, seq: u64) -> usize {
         self.wqes.partition_point(|w| w.is_before(seq))

@@ -12,7 +12,7 @@ use nacelle_roce::{
         bth::Opcode,
         ethernet::EthernetHeader,
         ipv4::{Ecn, Ipv4Header, checksum},
-        roce::Ext,
+        roce::{Ext, Flow},
     },
 };
 use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
@@ -101,10 +101,6 @@ impl Incast {
     }
 
     fn serve(&mut self, i: usize) {
-        while let Some(len) = self.nodes[i].poll_transmit(self.now, &mut self.buf) {
-            let frame = self.buf[..len].to_vec();
-            self.carry(i, frame);
-        }
         while let Some(event) = self.nodes[i].poll_event() {
             match event {
                 Event::ConnectRequest { conn, peer, .. } => {
@@ -119,6 +115,10 @@ impl Incast {
                 Event::Connected { .. } => {}
                 other => panic!("{other:?}"),
             }
+        }
+        while let Some(len) = self.nodes[i].poll_transmit(self.now, &mut self.buf) {
+            let frame = self.buf[..len].to_vec();
+            self.carry(i, frame);
         }
     }
 
@@ -272,4 +272,24 @@ fn cnps_slow_a_connection_down() {
         assert_eq!(raw.drain().len(), 40);
         assert_eq!(raw.ep.connection(raw.conn).unwrap().rate_limit, None);
     }
+}
+
+/// At the lowest rate a window takes longer than the ACK timeout; nothing is sent twice for that.
+#[test]
+fn a_slow_connection_does_not_time_out() {
+    let slow = Congestion { rate_to_set_on_first_cnp: 1, rpg_time_reset: 0, rpg_byte_reset: 0, ..on() };
+    let mut incast = Incast::new(1, slow);
+    incast.run(Duration::from_millis(1));
+    let (conn, info) = incast.nodes[1].connections().next().expect("connected");
+    let flow = Flow::new(incast.nodes[0].mac(), incast.nodes[1].mac(), info.peer_ip, incast.nodes[1].ip(), 0xc000);
+    let cnp = raw::frame(&RoceHeaders::cnp(&flow, info.local_qpn), &[]);
+    incast.nodes[1].handle(incast.now, &cnp).unwrap();
+    let before = incast.nodes[1].connection(conn).expect("alive").stats.tx_bytes;
+    incast.run(Duration::from_secs(3));
+    let info = incast.nodes[1].connection(conn).expect("alive");
+    assert_eq!(info.rate_limit, Some(1.0));
+    let sent = info.stats.tx_bytes - before;
+    assert!((300_000..500_000).contains(&sent), "{sent} bytes in three seconds");
+    let counters = incast.nodes[1].counters();
+    assert_eq!((counters.local_ack_timeout_err, counters.retransmitted), (0, 0));
 }
