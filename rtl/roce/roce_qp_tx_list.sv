@@ -3,12 +3,14 @@
 // QPs that wait for service, each listed once, in the order in which they were named: a round robin without a scan.
 // Naming a QP that is listed already has no effect. A QP is off the list from the cycle in which it is taken, so news that
 // come while it is served list it again and are not lost.
-// N streams name QPs, lower ones first; one is taken a cycle. Latency 2 cycles. Never full: it has room for every QP.
+// N streams name QPs, lower ones first; one is taken a cycle. Latency 1 cycle with distributed RAM, 2 cycles with block RAM.
+// Never full: it has room for every QP.
 module roce_qp_tx_list
   import roce_requester_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter int unsigned N = 2
+    parameter int unsigned N = 2,
+    parameter bit BLOCK_RAM = QPS > 64
 ) (
     input  logic      clk,
     input  logic      rst,
@@ -39,7 +41,8 @@ module roce_qp_tx_list
   stream_if #(.T(short_t)) pop ();
   stream_fifo #(
       .T(short_t),
-      .DEPTH(QPS)
+      .DEPTH(QPS),
+      .BLOCK_RAM(BLOCK_RAM)
   ) fifo (
       .clk,
       .rst,
@@ -48,7 +51,9 @@ module roce_qp_tx_list
       .empty
   );
 
-  assign push.valid = |valid && !listed_q[named];
+  wire leaves = pop.valid && pop.ready;
+
+  assign push.valid = |valid && (!listed_q[named] || (leaves && pop.data == named));
   assign push.data  = named;
   assign out.valid  = pop.valid;
   assign out.data   = qp_index_t'(pop.data);
@@ -57,8 +62,8 @@ module roce_qp_tx_list
   always_ff @(posedge clk) begin
     if (rst) listed_q <= '0;
     else begin
+      if (leaves) listed_q[pop.data] <= 1'b0;
       if (push.valid) listed_q[named] <= 1'b1;
-      if (pop.valid && pop.ready) listed_q[pop.data] <= 1'b0;
     end
   end
 

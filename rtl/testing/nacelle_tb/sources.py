@@ -19,6 +19,8 @@ _PACKAGES = [
     "roce/roce_rx_pkg.sv",
     "roce/cm_pkg.sv",
     "roce/roce_requester_pkg.sv",
+    "roce/roce_response_pkg.sv",
+    "roce/roce_cc_pkg.sv",
     "compute/compute_pkg.sv",
     "compute/kernels/matmul_pkg.sv",
     "compute/rpc/rpc_pkg.sv",
