@@ -2,6 +2,7 @@
 #
 #   make demo     set up, build, and offload a matrix multiplication to the simulated device
 #   make test     set up, build, and run every test
+#   make conformance   judge the simulated and the software device, rule by rule
 #   make bench    measure and print beside the goals   (AREA=rtl|host|synth for a part)
 #   make report   put the figures of the last bench into the documents
 #   make synth    size and logic depth by open synthesis
@@ -12,13 +13,17 @@ PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
 
-.PHONY: demo test bench report synth docs sim sim-waves host setup-demo setup-test clean
+.PHONY: demo test conformance bench report synth docs sim sim-waves host setup-demo setup-test clean
 
 demo: sim host
 	@host/target/release/nacelle demo $(DEMO_ARGS)
 
 test: setup-test
 	@$(PYTHON) tools/test.py
+
+conformance: setup-test sim host
+	@cd host && $(CARGO) build --release -p nacelle-conformance
+	@$(PYTHON) tools/conformance.py
 
 bench: setup-test sim host
 	@$(PYTHON) bench/bench.py $(AREA)

@@ -51,6 +51,7 @@ class Dram {
     void w(const uint8_t *data, uint64_t strobe, uint64_t cycle) {
         Burst &burst = writes_[write_beats_];
         write_credit_ -= Bytes;
+        last_write = cycle;
         if (!contains(burst.address, Bytes)) {
             burst.resp = kDecErr;
         } else if (strobe == kAllLanes) {
@@ -77,6 +78,7 @@ class Dram {
     // ---- read channels ----
     bool ar_ready() const { return reads_.size() < kOutstanding; }
     void ar(uint64_t address, uint32_t id, uint8_t beats_less_one, uint64_t cycle) {
+        last_read = cycle;
         reads_.push_back({address & ~uint64_t(Bytes - 1), id, beats_less_one + 1u, cycle + latency_, kOkay});
         ++reads;
     }
@@ -102,7 +104,7 @@ class Dram {
     }
     bool idle() const { return writes_.empty() && reads_.empty(); }
 
-    uint64_t reads = 0, read_bytes = 0, writes = 0, write_bytes = 0;
+    uint64_t reads = 0, read_bytes = 0, writes = 0, write_bytes = 0, last_read = 0, last_write = 0;
 
   private:
     static constexpr uint64_t kAllLanes = Bytes == 64 ? ~0ull : (1ull << (Bytes % 64)) - 1;

@@ -4,6 +4,7 @@
 
 #include "nacelle_sim.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <exception>
@@ -12,6 +13,7 @@
 #include "Vnacelle.h"
 #include "dram.h"
 #include "ethernet.h"
+#include "line.h"
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_fst_c.h"
@@ -82,13 +84,26 @@ struct nacelle_sim {
         ++stats.cycles_simulated;
     }
 
-    void cycle() {
+    // Of this device, and of the other end of its line.
+    void cycle();
+
+    void own_cycle() {
         sample();
         stats.cycles += 1 + top.time_skip;
         source.tick();
         sink.tick();
         dram.tick();
         edge();
+    }
+
+    // Lets time pass in one cycle. Only while idle.
+    void skip(uint64_t cycles) {
+        top.time_skip = uint32_t(std::min<uint64_t>(cycles, UINT32_MAX) - 1);
+        source.skip(top.time_skip);
+        sink.skip(top.time_skip);
+        own_cycle();
+        top.time_skip = 0;
+        top.eval();
     }
 
     bool idle() const { return top.idle && source.empty() && !sink.in_frame() && dram.idle() && !top.tx_tvalid; }
@@ -99,6 +114,7 @@ struct nacelle_sim {
     nacelle::FrameSink<kBytes> sink;
     nacelle::Dram<kBytes> dram;
     nacelle_sim_stats stats{};
+    nacelle_sim_line *line = nullptr;
 #if VM_TRACE
     std::unique_ptr<VerilatedFstC> wave;
 #endif
@@ -165,6 +181,51 @@ struct nacelle_sim {
     }
 };
 
+// Two devices, stepped together: a cycle of one is a cycle of the other.
+struct nacelle_sim_line {
+    nacelle_sim_line(nacelle_sim &a, nacelle_sim &b, const nacelle_sim_line_config &config)
+        : end{&a, &b},
+          way{{config, kClockHz, config.random_seed}, {config, kClockHz, ~config.random_seed}} {
+        a.line = b.line = this;
+    }
+    ~nacelle_sim_line() { end[0]->line = end[1]->line = nullptr; }
+
+    uint64_t now() const { return end[0]->stats.cycles; }
+
+    void cycle() {
+        for (int i = 0; i < 2; ++i) {
+            auto &sent = end[i]->sink.sent;
+            for (; !sent.empty(); sent.pop_front()) way[i].send(std::move(sent.front().bytes), sent.front().stamp.last_beat);
+            auto &source = end[1 - i]->source;
+            while (!way[i].empty() && way[i].next_arrival() <= now() && !source.full()) {
+                const std::vector<uint8_t> frame = way[i].take();
+                source.push(frame.data(), frame.size());
+            }
+            source.stamps.clear();
+        }
+        for (nacelle_sim *sim : end) sim->own_cycle();
+    }
+
+    // Nothing happens before the next frame arrives or more time passes.
+    bool quiet() const { return end[0]->idle() && end[1]->idle() && end[0]->sink.sent.empty() && end[1]->sink.sent.empty(); }
+
+    // Lets up to `cycles` pass, one at least.
+    void pass(uint64_t cycles) {
+        for (const auto &direction : way)
+            if (!direction.empty()) cycles = std::min(cycles, direction.next_arrival() - std::min(direction.next_arrival(), now()));
+        if (cycles < 2) return cycle();
+        for (nacelle_sim *sim : end) sim->skip(cycles);
+    }
+
+    nacelle_sim *end[2];
+    nacelle::LineDirection way[2];
+};
+
+void nacelle_sim::cycle() {
+    if (line) line->cycle();
+    else own_cycle();
+}
+
 extern "C" {
 
 void nacelle_sim_get_info(nacelle_sim_info *info) {
@@ -202,15 +263,10 @@ uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop_on_frame) 
 int nacelle_sim_idle(const nacelle_sim *sim) { return sim->idle(); }
 
 uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles) {
-    if (!sim->idle() || cycles == 0) return 0;
-    if (cycles > UINT32_MAX) cycles = UINT32_MAX;
-    sim->top.time_skip = uint32_t(cycles - 1);
-    sim->source.skip(cycles - 1);
-    sim->sink.skip(cycles - 1);
-    sim->cycle();
-    sim->top.time_skip = 0;
-    sim->top.eval();
-    return cycles;
+    if (sim->line || !sim->idle() || cycles == 0) return 0;
+    const uint64_t begin = sim->stats.cycles;
+    sim->skip(cycles);
+    return sim->stats.cycles - begin;
 }
 
 int nacelle_sim_push_frame(nacelle_sim *sim, const uint8_t *frame, size_t length) {
@@ -302,6 +358,36 @@ void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats) {
     stats->dram_read_bytes = sim->dram.read_bytes;
     stats->dram_writes = sim->dram.writes;
     stats->dram_write_bytes = sim->dram.write_bytes;
+    stats->dram_last_read = sim->dram.last_read;
+    stats->dram_last_write = sim->dram.last_write;
+}
+
+nacelle_sim_line *nacelle_sim_line_create(nacelle_sim *a, nacelle_sim *b, const nacelle_sim_line_config *config, char *error,
+                                          size_t error_size) {
+    if (config->abi != NACELLE_SIM_ABI) {
+        std::snprintf(error, error_size, "the caller was made for version %" PRIu32 " of the simulator's interface, the library has %u: rebuild both",
+                      config->abi, NACELLE_SIM_ABI);
+        return nullptr;
+    }
+    if (a == b || a->line || b->line || a->stats.cycles != b->stats.cycles) {
+        std::snprintf(error, error_size, "a line joins two different devices of the same age that are on no line yet");
+        return nullptr;
+    }
+    return new nacelle_sim_line(*a, *b, *config);
+}
+
+void nacelle_sim_line_destroy(nacelle_sim_line *line) { delete line; }
+
+void nacelle_sim_line_step(nacelle_sim_line *line, uint64_t cycles, int skip) {
+    const uint64_t end = line->now() + cycles;
+    while (line->now() < end) {
+        if (skip && line->quiet()) line->pass(end - line->now());
+        else line->cycle();
+    }
+}
+
+void nacelle_sim_line_get_stats(const nacelle_sim_line *line, int direction, nacelle_sim_line_stats *stats) {
+    *stats = line->way[direction].stats;
 }
 
 }  // extern "C"

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NACELLE_SIM_ABI 1u
+#define NACELLE_SIM_ABI 2u
 
 typedef struct nacelle_sim nacelle_sim;
 
@@ -51,6 +51,7 @@ typedef struct {
     uint64_t rx_stall_beats;    /* cycles in which the device refused a beat that was offered */
     uint64_t tx_idle_beats;     /* cycles between first and last beat of a sent frame without a beat */
     uint64_t dram_reads, dram_read_bytes, dram_writes, dram_write_bytes;
+    uint64_t dram_last_read, dram_last_write;  /* cycle of the newest read command and of the newest beat written */
 } nacelle_sim_stats;
 
 void nacelle_sim_get_info(nacelle_sim_info *info);
@@ -88,6 +89,39 @@ int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t
 int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length);
 
 void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats);
+
+/* ---- two devices on a line ---- */
+
+typedef struct nacelle_sim_line nacelle_sim_line;
+
+/* What happens to the frames, in both directions alike. Zero: it does not happen. */
+typedef struct {
+    uint32_t abi;             /* NACELLE_SIM_ABI of the caller */
+    uint32_t delay_cycles;    /* from the last beat out of one device to the first into the other, less 1 */
+    uint32_t rate_mbps;       /* of a switch in the middle, which holds frames back [no switch] */
+    uint32_t queue_bytes;     /* what the switch can hold; more is dropped [everything] */
+    uint32_t mark_bytes;      /* it marks packets behind more than this as having experienced congestion [none] */
+    uint32_t loss_ppm, corrupt_ppm, duplicate_ppm, reorder_ppm;  /* chances, millionths of the frames */
+    uint32_t reorder_cycles;  /* a delayed or repeated frame comes up to this later */
+    uint64_t random_seed;
+} nacelle_sim_line_config;
+
+typedef struct {
+    uint64_t sent, lost, corrupted, duplicated, delayed, overflowed, marked;
+} nacelle_sim_line_stats;
+
+/* Joins two devices, which must have the same age in cycles. From then on they are stepped by nacelle_sim_line_step, and by register
+ * accesses, which step the other one too. Returns NULL and a sentence in error[] on failure. */
+nacelle_sim_line *nacelle_sim_line_create(nacelle_sim *a, nacelle_sim *b, const nacelle_sim_line_config *config, char *error,
+                                          size_t error_size);
+/* Takes the line away; the devices stay. */
+void nacelle_sim_line_destroy(nacelle_sim_line *line);
+
+/* Runs both for `cycles`. Time in which both are idle and no frame is under way is skipped if `skip` is set. */
+void nacelle_sim_line_step(nacelle_sim_line *line, uint64_t cycles, int skip);
+
+/* What has happened to the frames of a (direction 0) or b (direction 1). */
+void nacelle_sim_line_get_stats(const nacelle_sim_line *line, int direction, nacelle_sim_line_stats *stats);
 
 #ifdef __cplusplus
 }

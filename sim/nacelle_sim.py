@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 ROOT = Path(__file__).resolve().parents[1]
-ABI = 1
+ABI = 2
 NO_RATE_LIMIT = 0xFFFF_FFFF
 
 
@@ -54,9 +54,27 @@ class Stats(c.Structure):
         (name, c.c_uint64)
         for name in (
             "cycles cycles_simulated rx_frames rx_bytes tx_frames tx_bytes rx_stall_beats tx_idle_beats "
-            "dram_reads dram_read_bytes dram_writes dram_write_bytes"
+            "dram_reads dram_read_bytes dram_writes dram_write_bytes dram_last_read dram_last_write"
         ).split()
     ]
+
+
+class _LineConfig(c.Structure):
+    _fields_ = [
+        *(
+            (name, c.c_uint32)
+            for name in (
+                "abi delay_cycles rate_mbps queue_bytes mark_bytes loss_ppm corrupt_ppm duplicate_ppm reorder_ppm reorder_cycles"
+            ).split()
+        ),
+        ("random_seed", c.c_uint64),
+    ]
+
+
+class LineStats(c.Structure):
+    """nacelle_sim_line_stats"""
+
+    _fields_ = [(name, c.c_uint64) for name in "sent lost corrupted duplicated delayed overflowed marked".split()]
 
 
 @dataclass(frozen=True)
@@ -174,4 +192,37 @@ class SimDevice:
         """Counts since it was made."""
         stats = Stats()
         self._lib.nacelle_sim_get_stats(self._sim, c.byref(stats))
+        return stats
+
+
+class Line:
+    """Two devices on a line of their own. From now on the line steps both; a register access of one steps the other too.
+
+    Keywords: the fields of nacelle_sim_line_config.
+    """
+
+    def __init__(self, a: SimDevice, b: SimDevice, *, random_seed: int = 1, **config: int) -> None:
+        self._lib = a._lib
+        self._lib.nacelle_sim_line_create.restype = c.c_void_p
+        error = c.create_string_buffer(512)
+        fields = _LineConfig(abi=ABI, random_seed=random_seed, **config)
+        handle = self._lib.nacelle_sim_line_create(a._sim, b._sim, c.byref(fields), error, c.c_size_t(len(error)))
+        if not handle:
+            raise RuntimeError(error.value.decode())
+        self._line = c.c_void_p(handle)
+
+    def close(self) -> None:
+        """Takes the line away."""
+        if self._line:
+            self._lib.nacelle_sim_line_destroy(self._line)
+            self._line = None
+
+    def step(self, cycles: int, skip: bool = False) -> None:
+        """Runs both devices; with `skip`, time in which nothing happens costs nothing."""
+        self._lib.nacelle_sim_line_step(self._line, c.c_uint64(cycles), int(skip))
+
+    def stats(self, direction: int) -> LineStats:
+        """What has happened to the frames of the first (0) or second (1) device."""
+        stats = LineStats()
+        self._lib.nacelle_sim_line_get_stats(self._line, direction, c.byref(stats))
         return stats

@@ -113,7 +113,23 @@ def host_style() -> Outcome:
     return outcome
 
 
+def conformance() -> Outcome:
+    """The conformance suite on every device: one test a rule."""
+    file = BUILD / "conformance.json"
+    file.unlink(missing_ok=True)
+    code, _ = execute([PYTHON, "tools/conformance.py"])
+    outcome = Outcome()
+    for device, rules in json.loads(file.read_text()).items() if file.exists() else ():
+        for rule, verdict in rules.items():
+            if verdict["outcome"] != "skip":
+                (outcome.passed if verdict["outcome"] == "ok" else outcome.failed).append(f"conformance::{device}::{rule}")
+    if code != 0 and not outcome.failed:
+        outcome.failed.append(f"conformance: returned {code}")
+    return outcome
+
+
 WIDTHS = (64, 128, 256, 512)
+RELEASED = ("-p", "nacelle-cli", "-p", "nacelle-conformance")
 
 STEPS: dict[str, Callable[[], Outcome]] = {
     "registers": command("registers::generate", PYTHON, "rtl/control/generate.py"),
@@ -124,10 +140,11 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "host-style": host_style,
     "host": cargo_test("host", "--workspace"),
     "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),
-    "host-release": command("host::release", *CARGO, "build", "--locked", "--release", "-p", "nacelle-cli", cwd=ROOT / "host"),
+    "host-release": command("host::release", *CARGO, "build", "--locked", "--release", *RELEASED, cwd=ROOT / "host"),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
     "formal": pytest("formal", "rtl/stream/formal", workers=2),
     "shell": pytest("shell", "rtl/shell"),
+    "conformance": conformance,
     "end-to-end": pytest("end-to-end", "tests", workers=1),
     "docs": command("docs::build", PYTHON, "tools/docs.py"),
 }

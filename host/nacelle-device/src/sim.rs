@@ -17,7 +17,7 @@ use libloading::Library;
 use crate::DeviceError;
 
 /// The ABI that this wrapper speaks (`NACELLE_SIM_ABI`).
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 /// Room for the sentence that says why a device could not be made, in bytes.
 const ERROR_SIZE: usize = 512;
 
@@ -90,6 +90,10 @@ pub struct SimStats {
     pub dram_writes: u64,
     /// Bytes of those.
     pub dram_write_bytes: u64,
+    /// Cycle of the newest read command.
+    pub dram_last_read: u64,
+    /// Cycle of the newest beat written.
+    pub dram_last_write: u64,
 }
 
 /// `nacelle_sim_config`.

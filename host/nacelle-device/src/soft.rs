@@ -123,7 +123,7 @@ impl SoftEngine {
                 match opcode {
                     WcOpcode::Recv => self.set_up(conn, byte_len),
                     WcOpcode::RecvWrite => self.call(conn, imm.unwrap_or_default()),
-                    WcOpcode::Send | WcOpcode::Write => {}
+                    _ => {}
                 }
             }
             Event::ConnectFailed { conn, .. } | Event::Disconnected { conn, .. } => self.release(conn),

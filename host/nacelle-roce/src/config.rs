@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an endpoint and its connections can be told.
 
+use crate::{Congestion, ProtectionDomain};
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu};
 
@@ -25,6 +26,8 @@ pub struct EndpointConfig {
     pub max_regions: usize,
     /// Times of address resolution.
     pub arp: ArpConfig,
+    /// Congestion control. Default off.
+    pub congestion: Congestion,
 }
 
 impl EndpointConfig {
@@ -40,6 +43,7 @@ impl EndpointConfig {
             max_connections: 256,
             max_regions: 65536,
             arp: ArpConfig::default(),
+            congestion: Congestion::default(),
         }
     }
 }
@@ -102,16 +106,27 @@ pub struct ConnectOptions {
     pub send_depth: usize,
     /// Most receives posted. Default 1024.
     pub recv_depth: usize,
+    /// Protection domain of the connection. Default the one that is always there.
+    pub domain: ProtectionDomain,
     /// Check that the peer is alive, by a zero-length WRITE, when nothing was heard from it for this time. Default none.
     pub keepalive: Option<Duration>,
     /// PSN at which the peer begins to send. Default random.
     pub starting_psn: Option<Psn>,
-    /// READs and atomics that the peer may have outstanding, as announced. Default 1.
+    /// READs and atomics that this side is ready to serve at once. The smaller of this and what the peer wants is
+    /// used. Default 16.
     pub responder_resources: u8,
-    /// READs and atomics that this side wants to have outstanding, as announced. Default 1.
+    /// READs and atomics that this side wants to have outstanding. The smaller of this and what the peer serves is
+    /// used. Default 16.
     pub initiator_depth: u8,
-    /// For the peer's application: up to 56 bytes with a request, 196 with an answer.
+    /// Send only lost packets again, if the peer can as well. Offered in the last 8 bytes of the private data of REQ
+    /// and REP, so only if `private_data` leaves them free. Default true.
+    pub selective_repeat: bool,
+    /// For the peer's application: up to 56 bytes with a request (REQ), 196 with an answer (REP).
     pub private_data: Vec<u8>,
+    /// For the peer's application, from the connecting side when the connection is ready (RTU): up to 224 bytes.
+    pub rtu_data: Vec<u8>,
+    /// For the peer's application when it has asked for the end of the connection (DREP): up to 224 bytes.
+    pub drep_data: Vec<u8>,
 }
 
 impl Default for ConnectOptions {
@@ -128,11 +143,15 @@ impl Default for ConnectOptions {
             window: 128,
             send_depth: 1024,
             recv_depth: 1024,
+            domain: ProtectionDomain::DEFAULT,
             keepalive: None,
             starting_psn: None,
-            responder_resources: 1,
-            initiator_depth: 1,
+            responder_resources: 16,
+            initiator_depth: 16,
+            selective_repeat: true,
             private_data: Vec::new(),
+            rtu_data: Vec::new(),
+            drep_data: Vec::new(),
         }
     }
 }

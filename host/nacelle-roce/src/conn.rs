@@ -2,8 +2,9 @@
 //! One connection: its place in the table, what the connection manager knows of it, and its queue pair.
 
 use crate::{
-    ConnInfo, ConnStats, ConnectOptions, Counters, Event, Instant, Phase,
-    qp::{Env, Requester, Responder},
+    ConnInfo, ConnStats, ConnectOptions, Counters, Event, Instant, Phase, QpCounters, QpState,
+    cc::Pace,
+    qp::{Agreed, Env, NextAnswer, Requester, Responder},
     region::RegionTable,
     time::earliest,
 };
@@ -45,6 +46,8 @@ pub(crate) struct Connection {
     pub(crate) local_comm_id: u32,
     pub(crate) remote_comm_id: u32,
     pub(crate) transaction_id: u64,
+    /// Transaction of the peer's REQ, on the accepting side.
+    pub(crate) request_id: u64,
     pub(crate) path_mtu: PathMtu,
     /// Where the peer begins to send.
     pub(crate) receive_psn: Psn,
@@ -52,6 +55,12 @@ pub(crate) struct Connection {
     pub(crate) send_psn: Psn,
     pub(crate) peer_retry_count: u8,
     pub(crate) peer_rnr_retry: u8,
+    /// READs and atomics that this side serves at once, as agreed.
+    pub(crate) responder_resources: u8,
+    /// READs and atomics that this side may have outstanding, as agreed.
+    pub(crate) initiator_depth: u8,
+    /// Both sides send only lost packets again.
+    pub(crate) selective_repeat: bool,
     /// The last CM message, for repetition.
     pub(crate) mad: Box<[u8; MAD_LEN]>,
     pub(crate) tries_left: u8,
@@ -60,6 +69,7 @@ pub(crate) struct Connection {
     pub(crate) told: bool,
     pub(crate) requester: Requester,
     pub(crate) responder: Responder,
+    pub(crate) pace: Pace,
     pub(crate) stats: ConnStats,
     pub(crate) answer_queued: bool,
     pub(crate) send_queued: bool,
@@ -70,8 +80,13 @@ impl Connection {
     pub(crate) fn split<'a>(&'a mut self, core: &'a mut Core) -> (&'a mut Requester, &'a mut Responder, Env<'a>) {
         let env = Env {
             conn: self.id,
+            domain: self.options.domain,
+            agreed: Agreed {
+                responder_resources: self.responder_resources,
+                initiator_depth: self.initiator_depth,
+                selective_repeat: self.selective_repeat,
+            },
             regions: &mut core.regions,
-            counters: &mut core.counters,
             events: &mut core.events,
             stats: &mut self.stats,
         };
@@ -79,7 +94,19 @@ impl Connection {
     }
 
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.phase == Phase::Established && self.requester.wants_to_send()
+        matches!(self.phase, Phase::Established | Phase::Manual(QpState::Rts | QpState::Sqd))
+            && self.pace.held_until().is_none()
+            && self.requester.wants_to_send(self.initiator_depth, self.selective_repeat)
+    }
+
+    /// Whether a short answer waits, which goes first.
+    pub(crate) fn wants_to_answer(&self) -> bool {
+        self.responder.next_answer() == Some(NextAnswer::Short) || self.pace.cnp_due()
+    }
+
+    /// Whether data of a READ waits for its turn.
+    pub(crate) fn wants_to_send_data(&self) -> bool {
+        self.pace.held_until().is_none() && self.responder.next_answer() == Some(NextAnswer::Data)
     }
 
     /// When to check that the peer is alive.
@@ -91,7 +118,7 @@ impl Connection {
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let qp = earliest(self.requester.next_deadline(), self.keepalive_deadline());
-        earliest(self.cm_deadline, qp)
+        earliest(earliest(self.cm_deadline, self.pace.held_until()), qp)
     }
 
     pub(crate) fn info(&self) -> ConnInfo {
@@ -99,12 +126,17 @@ impl Connection {
             phase: self.phase,
             peer_ip: self.peer_ip,
             peer_mac: self.peer_mac,
+            domain: self.options.domain,
             port: self.port,
             local_qpn: self.local_qpn,
             remote_qpn: (self.remote_qpn != Qpn::default()).then_some(self.remote_qpn),
             path_mtu: self.path_mtu,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            selective_repeat: self.selective_repeat,
             sends: self.requester.len(),
             recvs: self.responder.len(),
+            rate_limit: self.pace.rate(),
             stats: self.stats,
         }
     }
@@ -119,13 +151,21 @@ pub(crate) struct Table {
     slots: Vec<(u32, Option<Box<Connection>>)>,
     free: Vec<u32>,
     limit: usize,
+    /// What connections that are gone counted.
+    gone: QpCounters,
     /// High bits of the next queue pair number: a number comes back only after all others of its place.
     serial: u32,
 }
 
 impl Table {
     pub(crate) fn new(limit: usize, serial: u32) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), limit: limit.min(1 << INDEX_BITS), serial }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            limit: limit.min(1 << INDEX_BITS),
+            gone: QpCounters::default(),
+            serial,
+        }
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -149,6 +189,7 @@ impl Table {
     pub(crate) fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut(id.index as usize).filter(|s| s.0 == id.generation)?;
         let conn = slot.1.take()?;
+        self.gone.add(&conn.stats.counters);
         slot.0 = slot.0.wrapping_add(1);
         self.free.push(id.index);
         Some(conn)
@@ -165,6 +206,12 @@ impl Table {
     pub(crate) fn by_qpn(&mut self, qpn: Qpn) -> Option<&mut Connection> {
         let index = qpn.get() & ((1 << INDEX_BITS) - 1);
         self.slots.get_mut(index as usize)?.1.as_deref_mut().filter(|c| c.local_qpn == qpn)
+    }
+
+    /// Adds what all connections counted, past and present.
+    pub(crate) fn add_counters(&self, total: &mut Counters) {
+        total.add(&self.gone);
+        self.iter().for_each(|c| total.add(&c.stats.counters));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {

@@ -2,21 +2,23 @@
 //! The endpoint: frames and time in, frames and events out.
 
 use crate::{
-    Access, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event, Instant, Phase, PostError,
-    RecvWr, Region, RegionId, RegisterError, SendOp, SendWr,
+    Access, Congestion, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event, Instant, Phase,
+    PostError, QpState, RecvWr, Region, RegionId, RegionInfo, RegisterError, Scope, SendOp, SendWr, WcOpcode, WcStatus,
+    cm::EndedRequests,
     conn::{Core, Table},
     netif::Netif,
-    qp::QpFailure,
+    qp::{NextAnswer, QpFailure},
     region::RegionTable,
     time::earliest,
 };
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{
-    MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RocePacket,
+    MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
     bth::Opcode,
     cm::PathMtu,
     ethernet::{ETHERTYPE_ARP, EthernetHeader},
-    roce::{BASE_LEN, Ext},
+    ipv4::Ecn,
+    roce::BASE_LEN,
 };
 use rand_chacha::{
     ChaCha8Rng,
@@ -34,12 +36,14 @@ pub struct Endpoint {
     pub(crate) net: Netif,
     pub(crate) rng: ChaCha8Rng,
     pub(crate) listening: HashSet<u16>,
+    pub(crate) ended: EndedRequests,
     pub(crate) max_mtu: Option<PathMtu>,
+    congestion: Congestion,
     /// Next PSN of the general service interface.
     pub(crate) gsi_psn: Psn,
-    /// Connections whose responder has an answer to send.
+    /// Connections whose responder has a short answer to send.
     answers: VecDeque<ConnId>,
-    /// Connections whose requester has a packet to send, served in turn.
+    /// Connections with a request, or data of a READ, to send; served in turn.
     sends: VecDeque<ConnId>,
     /// No timer is due before this moment.
     wake: Option<Instant>,
@@ -61,7 +65,9 @@ impl Endpoint {
             net: Netif::new(&config, rng.next_u32() as u16),
             rng,
             listening: HashSet::new(),
+            ended: EndedRequests::default(),
             max_mtu,
+            congestion: config.congestion,
             gsi_psn: Psn::default(),
             answers: VecDeque::new(),
             sends: VecDeque::new(),
@@ -126,22 +132,30 @@ impl Endpoint {
         }
         let id = conn.id;
         match conn.phase {
-            Phase::Established => {}
+            Phase::Established | Phase::Manual(QpState::Rtr | QpState::Rts | QpState::Sqd) => {}
             // The RTU is late or lost; a packet on the connection says the same (IBTA 12.9.7.2).
             Phase::RepSent => self.establish(now, id, Vec::new()),
-            Phase::Lingering | Phase::DreqSent => return Err(Discard::QpError),
+            Phase::Lingering | Phase::DreqSent | Phase::Manual(QpState::Err) => return Err(Discard::QpError),
             _ => return Err(Discard::UnknownQp),
         }
         let conn = self.conns.get_mut(id).ok_or(Discard::UnknownQp)?;
         conn.stats.last_received = Some(now);
         conn.stats.rx_packets += 1;
         conn.stats.rx_bytes += frame_len as u64;
+        if packet.opcode == Opcode::Cnp {
+            let handled = conn.pace.notified(&self.congestion, now);
+            conn.stats.counters.rp_cnp_handled += u64::from(handled);
+            conn.stats.counters.rp_cnp_ignored += u64::from(!handled);
+            self.touch(id);
+            return Ok(());
+        }
+        if packet.headers.ip.ecn() == Ecn::Ce {
+            conn.stats.counters.np_ecn_marked_roce_packets += 1;
+            conn.pace.marked(&self.congestion, now);
+        }
         let (requester, responder, mut env) = conn.split(&mut self.core);
-        let outcome = match (packet.opcode, &packet.headers.ext) {
-            (Opcode::Acknowledge, Ext::Aeth(aeth)) => {
-                requester.receive(now, packet.headers.bth.psn(), aeth, &mut env).map_err(|f| (f, Duration::ZERO))
-            }
-            (opcode, _) if opcode.is_response() => Ok(Err(Discard::UnexpectedResponse)),
+        let outcome = match packet.opcode {
+            opcode if opcode.is_response() => requester.receive(now, packet, &mut env).map_err(|f| (f, Duration::ZERO)),
             // The NAK tells the peer first; it gets time to end the connection itself.
             _ => responder.receive(packet, &mut env).map_err(|f| (f, conn.options.cm_timeout)),
         };
@@ -161,8 +175,8 @@ impl Endpoint {
     /// now. Also does what is due by time, so call it whenever [`Self::next_deadline`] has come, and after
     /// [`Self::handle`], until it returns `None`.
     ///
-    /// Answers to peers go first, then ARP, ICMP and connection management, then requests, one packet of each
-    /// connection in turn.
+    /// Acknowledgements and atomic responses go first, then ARP, ICMP and connection management, then requests and data
+    /// of READs, one packet of each connection in turn, of both kinds by turns.
     ///
     /// # Panics
     ///
@@ -173,48 +187,113 @@ impl Endpoint {
             self.run_timers(now);
         }
         let len = self
-            .transmit_answer(buf)
+            .transmit_answers(now, buf)
             .or_else(|| self.net.queue.pop(buf))
-            .or_else(|| self.transmit_request(now, buf))?;
+            .or_else(|| self.transmit_turn(now, buf))?;
         self.core.counters.tx_frames += 1;
         self.core.counters.tx_bytes += len as u64;
         Some(len)
     }
 
-    fn transmit_answer(&mut self, buf: &mut [u8]) -> Option<usize> {
+    fn transmit_answers(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
         while let Some(id) = self.answers.pop_front() {
             let Some(conn) = self.conns.get_mut(id) else { continue };
             conn.answer_queued = false;
-            let Some(flow) = conn.flow else { continue };
-            let dest_qp = conn.remote_qpn;
-            let (_, responder, mut env) = conn.split(&mut self.core);
-            if let Some(len) = responder.answer(&flow, self.net.next_ip_id(), dest_qp, &mut env, buf) {
-                env.stats.tx_packets += 1;
-                env.stats.tx_bytes += len as u64;
+            if conn.pace.take_cnp()
+                && let Some(len) = self.transmit_cnp(id, buf)
+            {
+                return Some(len);
+            }
+            let Some(conn) = self.conns.get_mut(id) else { continue };
+            if conn.responder.next_answer() == Some(NextAnswer::Short)
+                && let Some(len) = self.transmit_answer(now, id, buf)
+            {
                 return Some(len);
             }
         }
         None
     }
 
-    fn transmit_request(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+    fn transmit_cnp(&mut self, id: ConnId, buf: &mut [u8]) -> Option<usize> {
+        let conn = self.conns.get_mut(id)?;
+        let mut headers = RoceHeaders::cnp(&conn.flow?, conn.remote_qpn);
+        headers.ip.tos = self.congestion.cnp_dscp << 2;
+        headers.ip.identification.set(self.net.next_ip_id());
+        let len = headers.write(&[], buf).expect("the caller's buffer holds the longest frame");
+        conn.stats.counters.np_cnp_sent += 1;
+        conn.stats.tx_packets += 1;
+        conn.stats.tx_bytes += len as u64;
+        self.touch(id);
+        Some(len)
+    }
+
+    fn transmit_answer(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Option<usize> {
+        let conn = self.conns.get_mut(id)?;
+        let mut flow = conn.flow?;
+        if self.congestion.rp_enable && conn.responder.next_answer() == Some(NextAnswer::Data) {
+            flow = flow.with_ecn(Ecn::Ect0);
+        }
+        let dest_qp = conn.remote_qpn;
+        let timeout = conn.options.cm_timeout;
+        let (_, responder, mut env) = conn.split(&mut self.core);
+        let (len, outcome) = responder.answer(&flow, self.net.next_ip_id(), dest_qp, &mut env, buf)?;
+        env.stats.tx_packets += 1;
+        env.stats.tx_bytes += len as u64;
+        match outcome {
+            Ok(()) => self.touch(id),
+            Err(QpFailure(status)) => self.fail(now, id, status, timeout),
+        }
+        Some(len)
+    }
+
+    fn transmit_turn(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
         while let Some(id) = self.sends.pop_front() {
             let Some(conn) = self.conns.get_mut(id) else { continue };
             conn.send_queued = false;
-            let (Some(flow), true) = (conn.flow, conn.wants_to_send()) else { continue };
-            let dest_qp = conn.remote_qpn;
-            let (requester, _, mut env) = conn.split(&mut self.core);
-            match requester.send(now, &flow, self.net.next_ip_id(), dest_qp, &mut env, buf) {
-                Ok(len) => {
-                    env.stats.tx_packets += 1;
-                    env.stats.tx_bytes += len as u64;
-                    self.touch(id);
-                    return Some(len);
+            let (data, request) = (conn.wants_to_send_data(), conn.wants_to_send());
+            if !(data || request) {
+                continue;
+            }
+            if !conn.pace.may_send(&self.congestion, now) {
+                self.touch(id);
+                continue;
+            }
+            let answers = data && !(request && conn.responder.had_turn);
+            conn.responder.had_turn = answers;
+            let sent = if answers { self.transmit_answer(now, id, buf) } else { self.transmit_request(now, id, buf) };
+            if let Some(len) = sent {
+                if let Some(conn) = self.conns.get_mut(id) {
+                    conn.pace.sent(&self.congestion, now, len);
                 }
-                Err(QpFailure(status)) => self.fail(now, id, status, Duration::ZERO),
+                self.touch(id);
+                return sent;
             }
         }
         None
+    }
+
+    fn transmit_request(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Option<usize> {
+        let conn = self.conns.get_mut(id)?;
+        let mut flow = conn.flow?;
+        if self.congestion.rp_enable {
+            flow = flow.with_ecn(Ecn::Ect0);
+        }
+        let dest_qp = conn.remote_qpn;
+        let (requester, _, mut env) = conn.split(&mut self.core);
+        match requester.send(now, &flow, self.net.next_ip_id(), dest_qp, &mut env, buf) {
+            Ok(sent) => {
+                if let Some(len) = sent {
+                    env.stats.tx_packets += 1;
+                    env.stats.tx_bytes += len as u64;
+                }
+                self.touch(id);
+                sent
+            }
+            Err(QpFailure(status)) => {
+                self.fail(now, id, status, Duration::ZERO);
+                None
+            }
+        }
     }
 
     /// When to call [`Self::poll_transmit`] again at the latest, if no frame arrives before. `None`: nothing is timed.
@@ -237,6 +316,7 @@ impl Endpoint {
         for id in due {
             self.run_cm_timer(now, id);
             let Some(conn) = self.conns.get_mut(id) else { continue };
+            conn.pace.run_timers(now);
             let keepalive = conn.keepalive_deadline().is_some_and(|t| t <= now);
             let (requester, _, mut env) = conn.split(&mut self.core);
             if keepalive {
@@ -264,11 +344,14 @@ impl Endpoint {
     /// Puts a connection that has something to send in the queues for it, and its deadline under the endpoint's.
     pub(crate) fn touch(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(id) else { return };
-        if conn.responder.wants_to_answer() && !conn.answer_queued {
+        if conn.wants_to_answer() && !conn.answer_queued {
             conn.answer_queued = true;
             self.answers.push_back(id);
         }
-        if conn.wants_to_send() && !conn.send_queued {
+        if conn.requester.has_drained() {
+            self.core.events.push_back(Event::SendQueueDrained { conn: id });
+        }
+        if (conn.wants_to_send_data() || conn.wants_to_send()) && !conn.send_queued {
             conn.send_queued = true;
             self.sends.push_back(id);
         }
@@ -279,15 +362,18 @@ impl Endpoint {
     pub(crate) fn flush(&mut self, id: ConnId) {
         if let Some(conn) = self.conns.get_mut(id) {
             let (requester, responder, mut env) = conn.split(&mut self.core);
-            requester.flush(&mut env, |_| crate::WcStatus::WrFlushErr);
+            requester.flush(&mut env, |_| WcStatus::WrFlushErr);
             responder.flush(&mut env);
         }
     }
 
     /// A queue pair fails: its work ends, the user is told, and after `linger` the peer, unless it speaks first.
-    fn fail(&mut self, now: Instant, id: ConnId, status: crate::WcStatus, linger: Duration) {
+    fn fail(&mut self, now: Instant, id: ConnId, status: WcStatus, linger: Duration) {
         self.flush(id);
-        self.tell_end(id, DisconnectReason::Error(status));
+        if self.conns.get(id).is_some_and(|c| matches!(c.phase, Phase::Manual(_))) {
+            return self.fail_manual(id, status);
+        }
+        self.tell_end(id, DisconnectReason::Error(status), &[]);
         if let Some(conn) = self.conns.get_mut(id) {
             conn.phase = Phase::Lingering;
             conn.cm_deadline = Some(now + linger);
@@ -297,57 +383,84 @@ impl Endpoint {
 
     /// Posts a work request to a connection's send queue.
     pub fn post_send(&mut self, id: ConnId, wr: SendWr) -> Result<(), PostError> {
+        let alive = self.may_post_send(id, &wr)?;
         let conn = self.conns.get_mut(id).ok_or(PostError::UnknownConnection)?;
-        if conn.phase != Phase::Established {
-            return Err(PostError::NotConnected);
-        }
-        if let crate::Data::Region(slice) = wr.data
-            && self.core.regions.slice(slice).is_none()
-        {
-            return Err(PostError::BadSlice);
-        }
         let op = wr.op;
         conn.requester.post(wr, false)?;
+        let (requester, _, mut env) = conn.split(&mut self.core);
+        let c = env.counters();
         match op {
-            SendOp::Send { .. } => self.core.counters.rdma_sends += 1,
-            SendOp::Write { .. } => self.core.counters.rdma_writes_sent += 1,
+            SendOp::Send { .. } | SendOp::SendInvalidate { .. } => c.rdma_sends += 1,
+            SendOp::Write { .. } => c.rdma_writes += 1,
+            SendOp::Read { .. } => c.rdma_reads += 1,
+            SendOp::FetchAdd { .. } | SendOp::CmpSwap { .. } => c.rdma_atomics += 1,
+            SendOp::LocalInvalidate { .. } => {}
+        }
+        if !alive {
+            requester.flush(&mut env, |_| WcStatus::WrFlushErr);
         }
         self.touch(id);
         Ok(())
     }
 
     /// Posts a receive. Allowed from the first moment of a connection, before it is established, because the peer's
-    /// first SEND may follow at once.
+    /// first SEND may follow at once; by hand from INIT on.
     pub fn post_recv(&mut self, id: ConnId, wr: RecvWr) -> Result<(), PostError> {
         let conn = self.conns.get_mut(id).ok_or(PostError::UnknownConnection)?;
-        if matches!(conn.phase, Phase::Lingering | Phase::DreqSent) {
+        if matches!(conn.phase, Phase::Lingering | Phase::DreqSent | Phase::Manual(QpState::Reset)) {
             return Err(PostError::NotConnected);
         }
-        if let Some(slice) = wr.slice
-            && self.core.regions.slice(slice).is_none()
-        {
+        // The side that accepts has no domain of its own before; the slice is checked again when it is filled.
+        let domain = conn.options.domain;
+        let fits = |slice| {
+            let undecided = conn.phase == Phase::ReqReceived && self.core.regions.slice(slice).is_some();
+            undecided || self.core.regions.is_usable(id, domain, slice)
+        };
+        if !wr.slice.is_none_or(fits) {
             return Err(PostError::BadSlice);
+        }
+        if conn.phase == Phase::Manual(QpState::Err) {
+            let (_, _, mut env) = conn.split(&mut self.core);
+            env.complete(crate::Completion::new(id, wr.id, WcOpcode::Recv, WcStatus::WrFlushErr));
+            return Ok(());
         }
         conn.responder.post(wr)
     }
 
-    /// Gives the endpoint a buffer for sends, receives and, under a random key, for the peer of `owner` alone.
-    /// Without an owner no peer reaches it. The region lives until [`Self::deregister`], also beyond its connection.
+    /// Gives the endpoint a buffer for its own work requests and, under a random key and with these rights, for the peers
+    /// in `scope`: one connection, a protection domain, or nobody (`None`). The region lives until [`Self::deregister`],
+    /// also beyond its connection.
     pub fn register(
         &mut self,
         buffer: Vec<u8>,
         access: Access,
-        owner: Option<ConnId>,
+        scope: impl Into<Scope>,
     ) -> Result<Region, RegisterError> {
-        if owner.is_some_and(|id| self.conns.get(id).is_none()) {
+        let scope = scope.into();
+        if matches!(scope, Scope::Connection(id) if self.conns.get(id).is_none()) {
             return Err(RegisterError::UnknownConnection);
         }
-        self.core.regions.register(buffer, access, owner, || self.rng.next_u32())
+        self.core.regions.register(buffer, access, scope, || self.rng.next_u32())
     }
 
     /// Takes a buffer back. From now on nothing reaches it; work requests that need it fail.
     pub fn deregister(&mut self, region: RegionId) -> Option<Vec<u8>> {
         self.core.regions.deregister(region)
+    }
+
+    /// Takes the key of a region back: no peer reaches it any more. Returns whether it was valid.
+    pub fn invalidate(&mut self, region: RegionId) -> bool {
+        self.core.regions.invalidate(region)
+    }
+
+    /// Gives a region a new key, whether or not the old one was still valid; that one opens nothing any more.
+    pub fn rekey(&mut self, region: RegionId) -> Option<Region> {
+        self.core.regions.rekey(region, || self.rng.next_u32())
+    }
+
+    /// All regions.
+    pub fn regions(&self) -> impl Iterator<Item = RegionInfo> {
+        self.core.regions.iter()
     }
 
     /// The bytes of a region.
@@ -360,19 +473,26 @@ impl Endpoint {
         self.core.regions.get_mut(region)
     }
 
-    /// A connection at a glance; `None` once it is gone.
+    /// A connection or queue pair at a glance; `None` once it is gone.
     pub fn connection(&self, id: ConnId) -> Option<ConnInfo> {
         self.conns.get(id).map(|c| c.info())
     }
 
-    /// All connections.
+    /// All connections and queue pairs.
     pub fn connections(&self) -> impl Iterator<Item = (ConnId, ConnInfo)> {
         self.conns.iter().map(|c| (c.id, c.info()))
     }
 
-    /// The endpoint's counters.
-    pub fn counters(&self) -> &Counters {
-        &self.core.counters
+    /// The endpoint's counters, with those of all its connections, past and present, added up.
+    pub fn counters(&self) -> Counters {
+        let mut total = self.core.counters;
+        self.conns.add_counters(&mut total);
+        total
+    }
+
+    /// Changes congestion control; in use from the next event of each connection on.
+    pub fn set_congestion(&mut self, congestion: Congestion) {
+        self.congestion = congestion;
     }
 
     /// Ethernet address.

@@ -46,12 +46,6 @@ pub enum Discard {
     /// No receive is posted.
     #[error("receiver not ready")]
     ReceiverNotReady,
-    /// Opcode sequence, length, or an operation that is not supported.
-    #[error("invalid request")]
-    InvalidRequest,
-    /// Wrong key, bounds or rights.
-    #[error("remote access error")]
-    RemoteAccess,
     /// An acknowledgement of nothing that is outstanding.
     #[error("stale acknowledgement")]
     StaleAck,
@@ -92,10 +86,14 @@ pub enum PostError {
     /// The queue is full.
     #[error("the queue is full")]
     QueueFull,
-    /// The local slice is not within a registered region.
-    #[error("the slice is not within a registered region")]
+    /// The local slice is not within a registered region that this connection may use; or the answer of a READ or atomic
+    /// has no region, or not 8 bytes, to go to.
+    #[error("the slice is not within a registered region for this operation and connection")]
     BadSlice,
-    /// Longer than 2^31 bytes, or than 2^22 packets.
+    /// The peer serves no READs and atomics.
+    #[error("the peer serves no READs and atomics")]
+    NotAgreed,
+    /// Longer than 2^31 bytes.
     #[error("the message is too long")]
     TooLong,
 }
@@ -109,4 +107,18 @@ pub enum RegisterError {
     /// No such connection.
     #[error("no such connection")]
     UnknownConnection,
+    /// No such protection domain.
+    #[error("no such protection domain")]
+    UnknownDomain,
+}
+
+/// Why a protection domain was not given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DomainError {
+    /// No such domain.
+    #[error("no such protection domain")]
+    Unknown,
+    /// A region or a connection is in it, or it is the default one.
+    #[error("the protection domain is in use")]
+    Busy,
 }

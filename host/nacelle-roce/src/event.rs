@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an endpoint tells its user.
 
-use crate::{ConnId, Instant};
+use crate::{ConnId, Instant, ProtectionDomain, QpCounters, QpState};
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{
-    MacAddr, Qpn,
+    MacAddr, Qpn, Rkey,
     cm::{PathMtu, RejReason},
 };
 
@@ -15,7 +15,7 @@ pub enum Event {
     Connected {
         /// Which one.
         conn: ConnId,
-        /// What the peer's application said when it accepted; empty on the accepting side.
+        /// What the peer's application said with its REP or RTU, zeros at the end; empty without an RTU.
         private_data: Vec<u8>,
     },
     /// A connection could not be made. Its `conn` is gone.
@@ -43,11 +43,25 @@ pub enum Event {
         conn: ConnId,
         /// Why.
         reason: DisconnectReason,
+        /// What the peer's application said with its DREQ or DREP, zeros at the end; empty if it said nothing.
+        private_data: Vec<u8>,
         /// Its last figures.
         stats: Box<ConnStats>,
     },
     /// A work request has completed.
     Completion(Completion),
+    /// A queue pair by hand has failed and is in ERR; its work requests have completed.
+    QpFatal {
+        /// Which one.
+        conn: ConnId,
+        /// Why.
+        status: WcStatus,
+    },
+    /// Everything that a queue pair in SQD had begun is over.
+    SendQueueDrained {
+        /// Which one.
+        conn: ConnId,
+    },
     /// A peer answered a ping.
     EchoReply {
         /// The peer.
@@ -134,8 +148,17 @@ pub struct Completion {
     pub byte_len: usize,
     /// Immediate data received.
     pub imm: Option<u32>,
+    /// Key of this side that the peer has taken back.
+    pub invalidated: Option<Rkey>,
     /// The sender asked for a wake-up.
     pub solicited: bool,
+}
+
+impl Completion {
+    /// One without more to say.
+    pub(crate) const fn new(conn: ConnId, id: u64, opcode: WcOpcode, status: WcStatus) -> Self {
+        Self { conn, id, opcode, status, byte_len: 0, imm: None, invalidated: None, solicited: false }
+    }
 }
 
 /// What completed.
@@ -145,10 +168,25 @@ pub enum WcOpcode {
     Send,
     /// A WRITE of this side.
     Write,
+    /// A READ of this side.
+    Read,
+    /// A FETCH-ADD of this side.
+    FetchAdd,
+    /// A CMP-SWAP of this side.
+    CmpSwap,
+    /// An invalidation of a key of this side, by itself.
+    LocalInvalidate,
     /// A receive, filled by a SEND.
     Recv,
     /// A receive, used up by a WRITE with immediate. `byte_len` is the length of the WRITE.
     RecvWrite,
+}
+
+impl WcOpcode {
+    /// Whether it was in the receive queue.
+    pub const fn is_recv(self) -> bool {
+        matches!(self, Self::Recv | Self::RecvWrite)
+    }
 }
 
 /// Status of a completion, as in verbs (`ibv_wc_status`).
@@ -166,7 +204,7 @@ pub enum WcStatus {
     /// The connection ended first.
     #[error("flushed")]
     WrFlushErr,
-    /// The peer says that the request cannot be.
+    /// The peer says that the request cannot be; or it asked for the invalidation of a key that it may not invalidate.
     #[error("remote invalid request")]
     RemInvReqErr,
     /// The peer says: wrong key, bounds or rights.
@@ -175,13 +213,17 @@ pub enum WcStatus {
     /// The peer could not do it.
     #[error("remote operation error")]
     RemOpErr,
+    /// The peer's answer to a READ is not what it was asked for.
+    #[error("bad response")]
+    BadRespErr,
     /// The peer does not acknowledge.
     #[error("transport retry count exceeded")]
     RetryExceeded,
     /// The peer posts no receive.
     #[error("receiver-not-ready retry count exceeded")]
     RnrRetryExceeded,
-    /// The peer broke the protocol towards this side: opcode sequence, length, unsupported operation.
+    /// The peer broke the protocol towards this side: opcode sequence, length, too many at once. Or the key to
+    /// invalidate is none of this connection's.
     #[error("local QP operation error")]
     LocQpOpErr,
     /// The peer tried what it may not: wrong key, bounds or rights.
@@ -212,22 +254,12 @@ pub struct ConnStats {
     pub tx_payload: u64,
     /// Bytes of payload accepted.
     pub rx_payload: u64,
-    /// Request packets sent again.
-    pub retransmitted: u64,
-    /// ACK timeouts.
-    pub timeouts: u64,
-    /// NAKs received, RNR not included.
-    pub naks: u64,
-    /// RNR NAKs received.
-    pub rnr_naks: u64,
-    /// Duplicate requests received.
-    pub duplicates: u64,
-    /// Requests received ahead of the expected PSN.
-    pub out_of_sequence: u64,
+    /// What its queue pair counted.
+    pub counters: QpCounters,
 }
 
 /// A connection at a glance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnInfo {
     /// How far it is.
     pub phase: Phase,
@@ -235,6 +267,8 @@ pub struct ConnInfo {
     pub peer_ip: Ipv4Addr,
     /// The Ethernet address on the way to it, when known.
     pub peer_mac: Option<MacAddr>,
+    /// Its protection domain.
+    pub domain: ProtectionDomain,
     /// Service port.
     pub port: u16,
     /// This side's queue pair.
@@ -243,10 +277,18 @@ pub struct ConnInfo {
     pub remote_qpn: Option<Qpn>,
     /// Payload bytes of a full packet.
     pub path_mtu: PathMtu,
+    /// READs and atomics that this side serves at once; agreed once established.
+    pub responder_resources: u8,
+    /// READs and atomics that this side may have outstanding; agreed once established.
+    pub initiator_depth: u8,
+    /// Whether only lost packets are sent again; agreed once established.
+    pub selective_repeat: bool,
     /// Work requests in the send queue.
     pub sends: usize,
     /// Receives posted.
     pub recvs: usize,
+    /// Limit that congestion control sets to sending, in Mb/s.
+    pub rate_limit: Option<f64>,
     /// Figures.
     pub stats: ConnStats,
 }
@@ -268,4 +310,19 @@ pub enum Phase {
     Lingering,
     /// DREQ sent.
     DreqSent,
+    /// A queue pair by hand, without connection management.
+    Manual(QpState),
+}
+
+impl Phase {
+    /// The state of the queue pair.
+    pub const fn qp_state(self) -> QpState {
+        match self {
+            Self::Resolving | Self::ReqSent | Self::ReqReceived => QpState::Init,
+            Self::RepSent => QpState::Rtr,
+            Self::Established => QpState::Rts,
+            Self::Lingering | Self::DreqSent => QpState::Err,
+            Self::Manual(state) => state,
+        }
+    }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A RoCEv2 reliable-connection endpoint as a pure state machine.
 //!
-//! [`Endpoint`] is one station on an Ethernet: ARP, ICMP echo, connection management, and queue pairs that send and
-//! receive SEND and RDMA WRITE with go-back-N retransmission. It has no socket, no thread and no clock: frames and the
+//! [`Endpoint`] is one station on an Ethernet: ARP, ICMP echo, connection management, and queue pairs with every
+//! operation of the reliable connection: SEND, RDMA WRITE, RDMA READ, atomics and invalidation. It has no socket, no thread and no clock: frames and the
 //! time are arguments, frames and events are results. So the same code runs over any link, and a whole network of
 //! endpoints runs in one thread under a simulator.
 //!
@@ -60,6 +60,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod cc;
 mod cm;
 mod config;
 mod conn;
@@ -72,14 +73,15 @@ mod qp;
 mod region;
 mod time;
 
+pub use cc::Congestion;
 pub use config::{ArpConfig, ConnectOptions, EndpointConfig};
 pub use conn::ConnId;
-pub use counters::Counters;
+pub use counters::{Counters, QpCounters};
 pub use endpoint::Endpoint;
-pub use error::{ConnectError, Discard, PostError, RegisterError};
+pub use error::{ConnectError, Discard, DomainError, PostError, RegisterError};
 pub use event::{Completion, ConnInfo, ConnStats, ConnectFailure, DisconnectReason, Event, Phase, WcOpcode, WcStatus};
-pub use qp::{Data, RecvWr, SendOp, SendWr};
-pub use region::{Access, Region, RegionId, RegionSlice};
+pub use qp::{Data, QpError, QpModify, QpState, RecvWr, Rtr, Rts, SendOp, SendWr};
+pub use region::{Access, ProtectionDomain, Region, RegionId, RegionInfo, RegionSlice, Scope};
 pub use time::Instant;
 
 pub use nacelle_wire as wire;

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory that connections read and write: buffers, the keys to them, and who may use which key.
+//!
+//! A region is reached by a peer only if everything fits: the key, the bounds, the rights, and the scope, which is one
+//! connection or one protection domain (IBTA 10.2.3, 10.6.3).
 
-use crate::{ConnId, RegisterError};
-use core::ops::BitOr;
+use crate::{ConnId, DomainError, RegisterError};
+use core::{fmt, ops::BitOr};
 use nacelle_wire::{RemoteAddr, Rkey};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// What a peer may do with a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Access(u8);
 
 impl Access {
-    /// Nothing: the region serves this side's own sends and receives.
+    /// Nothing: the region serves this side's own work requests.
     pub const LOCAL: Self = Self(0);
     /// WRITE.
     pub const REMOTE_WRITE: Self = Self(1);
-    /// READ. Reserved: the endpoint does not answer READs yet.
+    /// READ.
     pub const REMOTE_READ: Self = Self(2);
+    /// FETCH-ADD and CMP-SWAP.
+    pub const REMOTE_ATOMIC: Self = Self(4);
+    /// Take the key back by a SEND with invalidate.
+    pub const REMOTE_INVALIDATE: Self = Self(8);
 
-    const fn contains(self, other: Self) -> bool {
+    /// Whether these rights include `other`.
+    pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
@@ -27,6 +35,67 @@ impl BitOr for Access {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+}
+
+/// Connections and regions that belong together (IBTA 10.2.3). Made by
+/// [`alloc_domain`](crate::Endpoint::alloc_domain); never reused for another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProtectionDomain(u32);
+
+impl ProtectionDomain {
+    /// The one that is always there.
+    pub const DEFAULT: Self = Self(0);
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for ProtectionDomain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pd{}", self.0)
+    }
+}
+
+/// For whom a region is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// For no peer, whatever its rights; for this side's own work requests on any connection.
+    #[default]
+    Local,
+    /// For one connection: its peer, and this side's work requests on it.
+    Connection(ConnId),
+    /// For all connections of a protection domain.
+    Domain(ProtectionDomain),
+}
+
+impl Scope {
+    fn admits(self, conn: ConnId, domain: ProtectionDomain) -> bool {
+        match self {
+            Self::Local => false,
+            Self::Connection(owner) => owner == conn,
+            Self::Domain(own) => own == domain,
+        }
+    }
+}
+
+impl From<Option<ConnId>> for Scope {
+    fn from(owner: Option<ConnId>) -> Self {
+        owner.map_or(Self::Local, Self::Connection)
+    }
+}
+
+impl From<ConnId> for Scope {
+    fn from(owner: ConnId) -> Self {
+        Self::Connection(owner)
+    }
+}
+
+impl From<ProtectionDomain> for Scope {
+    fn from(domain: ProtectionDomain) -> Self {
+        Self::Domain(domain)
     }
 }
 
@@ -51,7 +120,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// `len` bytes from `offset` on, as the place of a send or receive.
+    /// `len` bytes from `offset` on, as the place of a work request.
     pub const fn slice(&self, offset: usize, len: usize) -> RegionSlice {
         RegionSlice { region: self.id, offset, len }
     }
@@ -73,13 +142,39 @@ pub struct RegionSlice {
     pub len: usize,
 }
 
+impl RegionSlice {
+    /// The slice without its first `n` bytes, which it must have.
+    pub(crate) const fn after(self, n: usize) -> Self {
+        Self { offset: self.offset + n, len: self.len - n, ..self }
+    }
+
+    /// Its first `n` bytes, which it must have.
+    pub(crate) const fn first(self, n: usize) -> Self {
+        Self { len: n, ..self }
+    }
+}
+
+/// A region at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionInfo {
+    /// Name, key, address and length.
+    pub region: Region,
+    /// What a peer may do.
+    pub access: Access,
+    /// For whom it is.
+    pub scope: Scope,
+    /// Whether the key still opens it; it does not after an invalidation.
+    pub valid: bool,
+}
+
 #[derive(Debug)]
 struct Entry {
     buffer: Vec<u8>,
     rkey: Rkey,
     base: RemoteAddr,
     access: Access,
-    owner: Option<ConnId>,
+    scope: Scope,
+    valid: bool,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +183,7 @@ struct Slot {
     entry: Option<Entry>,
 }
 
-/// The endpoint's regions.
+/// The endpoint's regions and protection domains.
 #[derive(Debug)]
 pub(crate) struct RegionTable {
     slots: Vec<Slot>,
@@ -96,6 +191,8 @@ pub(crate) struct RegionTable {
     by_rkey: HashMap<Rkey, u32>,
     next_base: u64,
     limit: usize,
+    domains: BTreeSet<ProtectionDomain>,
+    next_domain: u32,
 }
 
 /// Regions lie this far apart at least, so that an address one too far never falls into a neighbour.
@@ -103,25 +200,31 @@ const GUARD: u64 = 4096;
 
 impl RegionTable {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), by_rkey: HashMap::new(), next_base: 1 << 32, limit }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_rkey: HashMap::new(),
+            next_base: 1 << 32,
+            limit,
+            domains: BTreeSet::from([ProtectionDomain::DEFAULT]),
+            next_domain: 1,
+        }
     }
 
     pub(crate) fn register(
         &mut self,
         buffer: Vec<u8>,
         access: Access,
-        owner: Option<ConnId>,
-        mut random: impl FnMut() -> u32,
+        scope: Scope,
+        random: impl FnMut() -> u32,
     ) -> Result<Region, RegisterError> {
-        if self.by_rkey.len() >= self.limit {
+        if self.slots.len() - self.free.len() >= self.limit {
             return Err(RegisterError::TooMany);
         }
-        let rkey = loop {
-            let key = Rkey(random());
-            if key.0 != 0 && !self.by_rkey.contains_key(&key) {
-                break key;
-            }
-        };
+        if matches!(scope, Scope::Domain(domain) if !self.domains.contains(&domain)) {
+            return Err(RegisterError::UnknownDomain);
+        }
+        let rkey = self.new_key(random);
         let base = RemoteAddr(self.next_base);
         self.next_base += (buffer.len() as u64).next_multiple_of(GUARD) + GUARD;
         let index = self.free.pop().unwrap_or_else(|| {
@@ -131,22 +234,77 @@ impl RegionTable {
         let slot = &mut self.slots[index as usize];
         let region =
             Region { id: RegionId { index, generation: slot.generation }, rkey, addr: base, len: buffer.len() };
-        slot.entry = Some(Entry { buffer, rkey, base, access, owner });
+        slot.entry = Some(Entry { buffer, rkey, base, access, scope, valid: true });
         self.by_rkey.insert(rkey, index);
         Ok(region)
+    }
+
+    fn new_key(&self, mut random: impl FnMut() -> u32) -> Rkey {
+        loop {
+            let key = Rkey(random());
+            if key.0 != 0 && !self.by_rkey.contains_key(&key) {
+                return key;
+            }
+        }
     }
 
     pub(crate) fn deregister(&mut self, id: RegionId) -> Option<Vec<u8>> {
         let slot = self.slots.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?;
         let entry = slot.entry.take()?;
         slot.generation = slot.generation.wrapping_add(1);
-        self.by_rkey.remove(&entry.rkey);
+        if entry.valid {
+            self.by_rkey.remove(&entry.rkey);
+        }
         self.free.push(id.index);
         Some(entry.buffer)
     }
 
+    /// Gives a region a new key; the old one opens nothing any more.
+    pub(crate) fn rekey(&mut self, id: RegionId, random: impl FnMut() -> u32) -> Option<Region> {
+        self.entry(id)?;
+        let rkey = self.new_key(random);
+        let entry = self.entry_mut(id)?;
+        let (old, was_valid) = (entry.rkey, entry.valid);
+        entry.rkey = rkey;
+        entry.valid = true;
+        let region = Region { id, rkey, addr: entry.base, len: entry.buffer.len() };
+        if was_valid {
+            self.by_rkey.remove(&old);
+        }
+        self.by_rkey.insert(rkey, id.index);
+        Some(region)
+    }
+
+    /// Takes the key of a region back. Returns whether it was valid.
+    pub(crate) fn invalidate(&mut self, id: RegionId) -> bool {
+        let Some(entry) = self.entry_mut(id).filter(|e| e.valid) else { return false };
+        entry.valid = false;
+        let rkey = entry.rkey;
+        self.by_rkey.remove(&rkey);
+        true
+    }
+
+    /// Takes a key back that `conn` may use and that grants `access`. Returns whether there was one.
+    pub(crate) fn invalidate_key(
+        &mut self,
+        conn: ConnId,
+        domain: ProtectionDomain,
+        rkey: Rkey,
+        access: Access,
+    ) -> bool {
+        let Some(&index) = self.by_rkey.get(&rkey) else { return false };
+        let slot = &self.slots[index as usize];
+        let id = RegionId { index, generation: slot.generation };
+        let granted = slot.entry.as_ref().is_some_and(|e| e.scope.admits(conn, domain) && e.access.contains(access));
+        granted && self.invalidate(id)
+    }
+
     fn entry(&self, id: RegionId) -> Option<&Entry> {
         self.slots.get(id.index as usize).filter(|s| s.generation == id.generation)?.entry.as_ref()
+    }
+
+    fn entry_mut(&mut self, id: RegionId) -> Option<&mut Entry> {
+        self.slots.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?.entry.as_mut()
     }
 
     pub(crate) fn get(&self, id: RegionId) -> Option<&[u8]> {
@@ -154,8 +312,7 @@ impl RegionTable {
     }
 
     pub(crate) fn get_mut(&mut self, id: RegionId) -> Option<&mut [u8]> {
-        let slot = self.slots.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?;
-        slot.entry.as_mut().map(|e| &mut e.buffer[..])
+        self.entry_mut(id).map(|e| &mut e.buffer[..])
     }
 
     /// The bytes of a slice, if it lies within its region.
@@ -168,11 +325,18 @@ impl RegionTable {
         self.get_mut(s.region)?.get_mut(s.offset..s.offset.checked_add(s.len)?)
     }
 
-    /// Where `conn`'s access to `len` bytes at `addr` under `rkey` leads: key, owner, rights and bounds are right, or
-    /// there is nothing (IBTA 10.6.3).
+    /// Whether a work request on `conn` may use a slice: it lies within its region, and the region is for this
+    /// connection.
+    pub(crate) fn is_usable(&self, conn: ConnId, domain: ProtectionDomain, s: RegionSlice) -> bool {
+        let scope = self.entry(s.region).map(|e| e.scope);
+        self.slice(s).is_some() && scope.is_some_and(|scope| scope == Scope::Local || scope.admits(conn, domain))
+    }
+
+    /// Where the access of `conn`'s peer to `len` bytes at `addr` under `rkey` leads: key, scope, rights and bounds
+    /// are right, or there is nothing (IBTA 10.6.3).
     pub(crate) fn remote(
         &self,
-        conn: ConnId,
+        (conn, domain): (ConnId, ProtectionDomain),
         rkey: Rkey,
         addr: RemoteAddr,
         len: usize,
@@ -183,10 +347,56 @@ impl RegionTable {
         let entry = slot.entry.as_ref()?;
         let offset = usize::try_from(addr.0.checked_sub(entry.base.0)?).ok()?;
         let fits = offset.checked_add(len)? <= entry.buffer.len();
-        (fits && entry.owner == Some(conn) && entry.access.contains(access)).then_some(RegionSlice {
+        (fits && entry.scope.admits(conn, domain) && entry.access.contains(access)).then_some(RegionSlice {
             region: RegionId { index, generation: slot.generation },
             offset,
             len,
         })
+    }
+
+    /// Every region.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = RegionInfo> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let entry = slot.entry.as_ref()?;
+            let id = RegionId { index: index as u32, generation: slot.generation };
+            Some(RegionInfo {
+                region: Region { id, rkey: entry.rkey, addr: entry.base, len: entry.buffer.len() },
+                access: entry.access,
+                scope: entry.scope,
+                valid: entry.valid,
+            })
+        })
+    }
+
+    pub(crate) fn alloc_domain(&mut self) -> ProtectionDomain {
+        let domain = ProtectionDomain(self.next_domain);
+        self.next_domain += 1;
+        self.domains.insert(domain);
+        domain
+    }
+
+    /// Gives a domain back that no region is in.
+    pub(crate) fn dealloc_domain(&mut self, domain: ProtectionDomain) -> Result<(), DomainError> {
+        if domain == ProtectionDomain::DEFAULT || self.iter().any(|r| r.scope == Scope::Domain(domain)) {
+            return Err(DomainError::Busy);
+        }
+        if self.domains.remove(&domain) { Ok(()) } else { Err(DomainError::Unknown) }
+    }
+
+    pub(crate) fn has_domain(&self, domain: ProtectionDomain) -> bool {
+        self.domains.contains(&domain)
+    }
+
+    pub(crate) fn domains(&self) -> impl Iterator<Item = ProtectionDomain> {
+        self.domains.iter().copied()
+    }
+
+    /// Forgets every region and every domain but the default one. Their numbers do not come back.
+    pub(crate) fn clear(&mut self) {
+        for index in 0..self.slots.len() as u32 {
+            let generation = self.slots[index as usize].generation;
+            self.deregister(RegionId { index, generation });
+        }
+        self.domains.retain(|d| *d == ProtectionDomain::DEFAULT);
     }
 }

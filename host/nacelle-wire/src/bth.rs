@@ -10,7 +10,8 @@ use zerocopy::{
 /// Default partition key, full member: the only one that Nacelle uses.
 pub const DEFAULT_P_KEY: u16 = 0xffff;
 
-/// Operation of a packet: service in the top three bits (RC 0, UD 3), form in the rest (IBTA 9.2.1, table 38).
+/// Operation of a packet: service in the top three bits (RC 0, UD 3, congestion notification 4), form in the rest
+/// (IBTA 9.2.1, table 38; RoCEv2 annex A17.9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)] // the names are the documentation
@@ -40,6 +41,8 @@ pub enum Opcode {
     SendOnlyInvalidate = 0x17,
     UdSendOnly = 0x64,
     UdSendOnlyImm = 0x65,
+    /// Congestion notification packet (CNP).
+    Cnp = 0x81,
 }
 
 /// Which extension headers follow the BTH.
@@ -65,11 +68,13 @@ pub enum ExtKind {
     Deth,
     /// DETH, ImmDt.
     DethImm,
+    /// The 16 reserved bytes of a CNP.
+    Cnp,
 }
 
 impl Opcode {
     /// Every opcode.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::SendFirst,
         Self::SendMiddle,
         Self::SendLast,
@@ -95,6 +100,7 @@ impl Opcode {
         Self::SendOnlyInvalidate,
         Self::UdSendOnly,
         Self::UdSendOnlyImm,
+        Self::Cnp,
     ];
 
     /// The opcode with this value.
@@ -123,6 +129,7 @@ impl Opcode {
             Self::SendLastInvalidate | Self::SendOnlyInvalidate => ExtKind::Ieth,
             Self::UdSendOnly => ExtKind::Deth,
             Self::UdSendOnlyImm => ExtKind::DethImm,
+            Self::Cnp => ExtKind::Cnp,
         }
     }
 
@@ -230,9 +237,19 @@ impl Bth {
         self.resv8a & FECN != 0
     }
 
-    /// Backward explicit congestion notification.
+    /// Sets [`Self::fecn`].
+    pub fn set_fecn(&mut self, on: bool) {
+        set(&mut self.resv8a, FECN, on);
+    }
+
+    /// Backward explicit congestion notification; always set in a CNP.
     pub const fn becn(&self) -> bool {
         self.resv8a & BECN != 0
+    }
+
+    /// Sets [`Self::becn`].
+    pub fn set_becn(&mut self, on: bool) {
+        set(&mut self.resv8a, BECN, on);
     }
 
     /// Destination queue pair.
@@ -315,7 +332,19 @@ impl ImmDt {
 /// Invalidate extended transport header, 4 bytes (IBTA 9.3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct Ieth(pub U32);
+pub struct Ieth(U32);
+
+impl Ieth {
+    /// Names the key to invalidate.
+    pub const fn new(rkey: Rkey) -> Self {
+        Self(U32::new(rkey.0))
+    }
+
+    /// The key to invalidate.
+    pub const fn rkey(&self) -> Rkey {
+        Rkey(self.0.get())
+    }
+}
 
 /// Why a responder refuses a request (IBTA 9.7.5.2.8, table 58).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -438,20 +467,60 @@ impl Aeth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct AtomicEth {
-    /// Virtual address, 8-byte aligned.
-    pub va: U64,
-    /// Remote key.
-    pub rkey: U32,
-    /// Value to swap in, or to add.
-    pub swap_add: U64,
-    /// Value to compare with.
-    pub compare: U64,
+    va: U64,
+    rkey: U32,
+    swap_add: U64,
+    compare: U64,
 }
 
-/// Atomic ACK extended transport header, 8 bytes (IBTA 9.5.3): the value before the operation.
+impl AtomicEth {
+    /// An operation on the 8 bytes at `va` under `rkey`. `compare` counts for CMP-SWAP only.
+    pub const fn new(va: RemoteAddr, rkey: Rkey, swap_add: u64, compare: u64) -> Self {
+        Self { va: U64::new(va.0), rkey: U32::new(rkey.0), swap_add: U64::new(swap_add), compare: U64::new(compare) }
+    }
+
+    /// Virtual address; a multiple of 8, or the responder refuses.
+    pub const fn va(&self) -> RemoteAddr {
+        RemoteAddr(self.va.get())
+    }
+
+    /// Remote key.
+    pub const fn rkey(&self) -> Rkey {
+        Rkey(self.rkey.get())
+    }
+
+    /// Value to swap in, or to add.
+    pub const fn swap_add(&self) -> u64 {
+        self.swap_add.get()
+    }
+
+    /// Value to compare with.
+    pub const fn compare(&self) -> u64 {
+        self.compare.get()
+    }
+}
+
+/// Atomic ACK extended transport header, 8 bytes (IBTA 9.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct AtomicAckEth(pub U64);
+pub struct AtomicAckEth(U64);
+
+impl AtomicAckEth {
+    /// Carries the value from before the operation.
+    pub const fn new(original: u64) -> Self {
+        Self(U64::new(original))
+    }
+
+    /// The value from before the operation.
+    pub const fn original(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// What follows the BTH of a CNP: 16 reserved bytes (RoCEv2 annex A17.9.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct CnpReserved([u8; 16]);
 
 /// Datagram extended transport header, 8 bytes (IBTA 9.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]

@@ -163,6 +163,24 @@ macro_rules! bits {
     };
 }
 
+/// The queue pair and the PSN that a message offers for the connection.
+macro_rules! queue_pair {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// The sender's queue pair.
+            pub fn local_qpn(&self) -> Qpn {
+                self.local_qpn.into()
+            }
+
+            /// First PSN that the *receiver* of this message sends.
+            pub fn starting_psn(&self) -> Psn {
+                self.starting_psn.into()
+            }
+        }
+    )*};
+}
+queue_pair!(Req, Rep);
+
 mad_struct! {
     /// Request for communication (IBTA 12.6.5).
     Req {
@@ -227,16 +245,6 @@ impl Req {
         }
     }
 
-    /// The sender's queue pair.
-    pub fn local_qpn(&self) -> Qpn {
-        self.local_qpn.into()
-    }
-
-    /// First PSN that the *receiver* of this message sends.
-    pub fn starting_psn(&self) -> Psn {
-        self.starting_psn.into()
-    }
-
     bits! {
         /// Time that the receiver has for its answer, as a code.
         remote_timeout[3; 5] remote_cm_timeout, set_remote_cm_timeout
@@ -269,6 +277,21 @@ impl Req {
         /// Local ACK timeout of the sender's queue pair, as a code.
         ack_timeout[3; 5] local_ack_timeout, set_local_ack_timeout
     }
+
+    /// Flow label of the path, 20 bits; see [`flow_label`].
+    pub const fn flow_label(&self) -> u32 {
+        self.flow_label_rate.get() >> 12
+    }
+
+    /// Sets [`Self::flow_label`] to its 20 low bits.
+    pub fn set_flow_label(&mut self, label: u32) {
+        self.flow_label_rate.set(label << 12 | self.flow_label_rate.get() & 0xfff);
+    }
+}
+
+/// The flow label that Linux gives an IPv4 connection, made of its two ports.
+pub const fn flow_label(src_port: u16, dst_port: u16) -> u32 {
+    (src_port as u32 * 31 + dst_port as u32) & 0xf_ffff
 }
 
 /// RDMA IP-CM header in the first 36 bytes of a REQ's private data (IBTA annex A11).
@@ -328,6 +351,14 @@ mad_struct! {
 }
 
 impl Mra {
+    /// Asks the sender of `message` (0 REQ, 1 REP, 2 LAP) to wait for a time, given as a code.
+    pub fn new(local_comm_id: u32, remote_comm_id: u32, message: u8, service_timeout: u8) -> Self {
+        let mut mra = Self::with_ids(local_comm_id, remote_comm_id);
+        mra.set_message_mraed(message);
+        mra.set_service_timeout(service_timeout);
+        mra
+    }
+
     bits! {
         /// What was received: 0 REQ, 1 REP, 2 LAP.
         message[6; 2] message_mraed, set_message_mraed
@@ -345,7 +376,9 @@ pub struct RejReason(pub u16);
 #[allow(missing_docs)] // the names are the standard's
 impl RejReason {
     pub const NO_QP: Self = Self(1);
+    pub const NO_EEC: Self = Self(2);
     pub const NO_RESOURCES: Self = Self(3);
+    /// The sender's CA GUID is in the additional information.
     pub const TIMEOUT: Self = Self(4);
     pub const UNSUPPORTED_REQUEST: Self = Self(5);
     pub const INVALID_COMM_ID: Self = Self(6);
@@ -354,16 +387,37 @@ impl RejReason {
     pub const INVALID_SERVICE_ID: Self = Self(8);
     pub const INVALID_TRANSPORT_TYPE: Self = Self(9);
     pub const STALE_CONNECTION: Self = Self(10);
+    pub const NO_RDC: Self = Self(11);
+    /// An acceptable GID is in the additional information.
     pub const INVALID_GID: Self = Self(12);
+    pub const INVALID_LID: Self = Self(13);
+    pub const INVALID_SL: Self = Self(14);
+    pub const INVALID_TRAFFIC_CLASS: Self = Self(15);
+    pub const INVALID_HOP_LIMIT: Self = Self(16);
+    pub const INVALID_PACKET_RATE: Self = Self(17);
+    pub const INVALID_ALT_GID: Self = Self(18);
+    pub const INVALID_ALT_LID: Self = Self(19);
+    pub const INVALID_ALT_SL: Self = Self(20);
+    pub const INVALID_ALT_TRAFFIC_CLASS: Self = Self(21);
+    pub const INVALID_ALT_HOP_LIMIT: Self = Self(22);
+    pub const INVALID_ALT_PACKET_RATE: Self = Self(23);
+    pub const PORT_CM_REDIRECT: Self = Self(24);
+    pub const PORT_REDIRECT: Self = Self(25);
     /// The acceptable MTU is in the additional information.
     pub const INVALID_PATH_MTU: Self = Self(26);
+    pub const INSUFFICIENT_RESPONDER_RESOURCES: Self = Self(27);
     pub const CONSUMER: Self = Self(28);
+    pub const RNR_RETRY_COUNT: Self = Self(29);
     pub const DUPLICATE_COMM_ID: Self = Self(30);
+    pub const INVALID_CLASS_VERSION: Self = Self(31);
+    pub const INVALID_FLOW_LABEL: Self = Self(32);
+    pub const INVALID_ALT_FLOW_LABEL: Self = Self(33);
 
     /// The reason in words.
     pub const fn text(self) -> &'static str {
         match self {
             Self::NO_QP => "no queue pair available",
+            Self::NO_EEC => "no end-to-end context available",
             Self::NO_RESOURCES => "no resources available",
             Self::TIMEOUT => "the peer gave up waiting",
             Self::UNSUPPORTED_REQUEST => "unsupported request",
@@ -372,10 +426,29 @@ impl RejReason {
             Self::INVALID_SERVICE_ID => "nobody listens on this port",
             Self::INVALID_TRANSPORT_TYPE => "unsupported transport type",
             Self::STALE_CONNECTION => "the peer still held an older connection of this queue pair",
+            Self::NO_RDC => "no such reliable datagram channel",
             Self::INVALID_GID => "wrong address in the request",
+            Self::INVALID_LID => "wrong LID in the request",
+            Self::INVALID_SL => "service level not supported",
+            Self::INVALID_TRAFFIC_CLASS => "traffic class not supported",
+            Self::INVALID_HOP_LIMIT => "hop limit not supported",
+            Self::INVALID_PACKET_RATE => "packet rate not supported",
+            Self::INVALID_ALT_GID => "wrong address of the alternate path",
+            Self::INVALID_ALT_LID => "wrong LID of the alternate path",
+            Self::INVALID_ALT_SL => "service level of the alternate path not supported",
+            Self::INVALID_ALT_TRAFFIC_CLASS => "traffic class of the alternate path not supported",
+            Self::INVALID_ALT_HOP_LIMIT => "hop limit of the alternate path not supported",
+            Self::INVALID_ALT_PACKET_RATE => "packet rate of the alternate path not supported",
+            Self::PORT_CM_REDIRECT => "redirected to another port and connection manager",
+            Self::PORT_REDIRECT => "redirected to another port",
             Self::INVALID_PATH_MTU => "path MTU not supported",
+            Self::INSUFFICIENT_RESPONDER_RESOURCES => "too few responder resources",
             Self::CONSUMER => "refused by the application",
+            Self::RNR_RETRY_COUNT => "RNR retry count not supported",
             Self::DUPLICATE_COMM_ID => "duplicate connection identifier",
+            Self::INVALID_CLASS_VERSION => "class version not supported",
+            Self::INVALID_FLOW_LABEL => "flow label not supported",
+            Self::INVALID_ALT_FLOW_LABEL => "flow label of the alternate path not supported",
             _ => "refused",
         }
     }
@@ -391,8 +464,7 @@ mad_struct! {
         message: u8,
         info_length: u8,
         reason: U16,
-        /// Additional information; meaning by reason.
-        pub info: [u8; 72],
+        info: [u8; 72],
         /// For the consumer.
         pub private_data: [u8; 148],
     }
@@ -411,6 +483,19 @@ impl Rej {
         rej
     }
 
+    /// Sets the additional information, at most 72 bytes; more is cut off.
+    pub fn set_information(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(self.info.len());
+        self.info[..len].copy_from_slice(&bytes[..len]);
+        self.info[len..].fill(0);
+        self.set_info_length(len as u8);
+    }
+
+    /// The additional information.
+    pub fn information(&self) -> &[u8] {
+        &self.info[..usize::from(self.info_length()).min(self.info.len())]
+    }
+
     /// Why.
     pub const fn reason(&self) -> RejReason {
         RejReason(self.reason.get())
@@ -421,7 +506,7 @@ impl Rej {
         message[6; 2] message_rejected, set_message_rejected
     }
     bits! {
-        /// Valid bytes of `info`.
+        /// Bytes of additional information.
         info_length[1; 7] info_length, set_info_length
     }
 }
@@ -464,16 +549,6 @@ impl Rep {
             starting_psn: starting_psn.into(),
             ..Self::new_zeroed()
         }
-    }
-
-    /// The sender's queue pair.
-    pub fn local_qpn(&self) -> Qpn {
-        self.local_qpn.into()
-    }
-
-    /// First PSN that the *receiver* of this message sends.
-    pub fn starting_psn(&self) -> Psn {
-        self.starting_psn.into()
     }
 
     bits! {
@@ -542,10 +617,10 @@ mad_struct! {
 }
 
 macro_rules! ids_only {
-    ($($name:ident),*) => {$(
+    ($($vis:vis $name:ident::$new:ident),*) => {$(
         impl $name {
             /// With nothing but the two identifiers.
-            pub fn new(local_comm_id: u32, remote_comm_id: u32) -> Self {
+            $vis fn $new(local_comm_id: u32, remote_comm_id: u32) -> Self {
                 Self {
                     local_comm_id: U32::new(local_comm_id),
                     remote_comm_id: U32::new(remote_comm_id),
@@ -555,7 +630,7 @@ macro_rules! ids_only {
         }
     )*};
 }
-ids_only!(Rtu, Drep, Mra);
+ids_only!(pub Rtu::new, pub Drep::new, Mra::with_ids);
 
 /// A CM message, lying over the bytes of its MAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -617,4 +692,40 @@ pub fn set_private_data(field: &mut [u8], data: &[u8]) -> Result<(), BuildError>
     used.copy_from_slice(data);
     unused.fill(0);
     Ok(())
+}
+
+/// What Nacelle endpoints agree on beyond the standard, in the last 8 bytes of the private data of REQ and REP.
+///
+/// Record: magic `NACL`, version 1, extensions, two reserved bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extensions(pub u8);
+
+impl Extensions {
+    /// Only lost packets are sent again.
+    pub const SELECTIVE_REPEAT: Self = Self(1);
+    /// Bytes that the record takes of the private data.
+    pub const LEN: usize = 8;
+
+    const HEAD: [u8; 5] = *b"NACL\x01";
+
+    /// What the private data of a REQ or REP offers; `None` without a record of this version.
+    pub fn find(private_data: &[u8]) -> Option<Self> {
+        let record = private_data.last_chunk::<{ Self::LEN }>()?;
+        let extensions = record.strip_prefix(&Self::HEAD)?[0];
+        Some(Self(extensions))
+    }
+
+    /// Puts the record at the end of a private data field.
+    pub fn put(self, private_data: &mut [u8]) -> Result<(), BuildError> {
+        let record = private_data.last_chunk_mut::<{ Self::LEN }>().ok_or(BuildError::TooLong)?;
+        *record = [0; Self::LEN];
+        record[..Self::HEAD.len()].copy_from_slice(&Self::HEAD);
+        record[Self::HEAD.len()] = self.0;
+        Ok(())
+    }
+
+    /// Whether all of `other` are among these.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }

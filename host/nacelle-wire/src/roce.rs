@@ -2,11 +2,11 @@
 //! A whole RoCEv2 packet over IPv4 and Ethernet, read and written in one go.
 
 use crate::{
-    BuildError, MacAddr, ParseError,
-    bth::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ExtKind, Ieth, ImmDt, Opcode, Reth},
+    BuildError, MacAddr, ParseError, Psn, Qpn,
+    bth::{Aeth, AtomicAckEth, AtomicEth, Bth, CnpReserved, Deth, ExtKind, Ieth, ImmDt, Opcode, Reth},
     ethernet::{ETHERTYPE_IPV4, EthernetHeader},
     icrc,
-    ipv4::{Ipv4Header, PROTOCOL_UDP},
+    ipv4::{Ecn, Ipv4Header, PROTOCOL_UDP},
     udp::{ROCE_PORT, UdpHeader},
 };
 use core::net::Ipv4Addr;
@@ -35,6 +35,13 @@ impl Flow {
             udp: UdpHeader::roce(src_port),
         }
     }
+
+    /// The same with these ECN bits in every packet: [`Ecn::Ect0`] lets switches mark instead of drop.
+    #[must_use]
+    pub const fn with_ecn(mut self, ecn: Ecn) -> Self {
+        self.ip = self.ip.with_ecn(ecn);
+        self
+    }
 }
 
 /// Extension headers, as the opcode demands them (IBTA 9.2.1, table 38).
@@ -51,6 +58,7 @@ pub enum Ext {
     Ieth(Ieth),
     Deth(Deth),
     DethImm(Deth, ImmDt),
+    Cnp(CnpReserved),
 }
 
 impl Ext {
@@ -67,6 +75,7 @@ impl Ext {
             Self::Ieth(_) => ExtKind::Ieth,
             Self::Deth(_) => ExtKind::Deth,
             Self::DethImm(..) => ExtKind::DethImm,
+            Self::Cnp(_) => ExtKind::Cnp,
         }
     }
 
@@ -89,6 +98,7 @@ impl Ext {
             ExtKind::Ieth => Self::Ieth(take(&mut b)?),
             ExtKind::Deth => Self::Deth(take(&mut b)?),
             ExtKind::DethImm => Self::DethImm(take(&mut b)?, take(&mut b)?),
+            ExtKind::Cnp => Self::Cnp(take(&mut b)?),
         };
         Ok((ext, b))
     }
@@ -109,6 +119,7 @@ impl Ext {
             Self::Ieth(h) => [h.as_bytes(), &[]],
             Self::Deth(h) => [h.as_bytes(), &[]],
             Self::DethImm(h, i) => pair(h, i),
+            Self::Cnp(h) => [h.as_bytes(), &[]],
         }
     }
 }
@@ -132,6 +143,14 @@ impl RoceHeaders {
     /// The headers of one packet of `flow`.
     pub const fn new(flow: &Flow, bth: Bth, ext: Ext) -> Self {
         Self { eth: flow.eth, ip: flow.ip, udp: flow.udp, bth, ext }
+    }
+
+    /// A congestion notification packet: tells the sender behind `dest_qp` that its packets were marked (RoCEv2 annex
+    /// A17.9.3). It has no payload and a PSN of 0.
+    pub fn cnp(flow: &Flow, dest_qp: Qpn) -> Self {
+        let mut bth = Bth::new(Opcode::Cnp, dest_qp, Psn::new(0));
+        bth.set_becn(true);
+        Self::new(flow, bth, Ext::Cnp(CnpReserved::default()))
     }
 
     /// Writes the frame with its payload, padding, IPv4 checksum and ICRC, and returns its length.

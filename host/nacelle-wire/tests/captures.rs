@@ -91,6 +91,40 @@ fn every_protected_bit_is_protected() {
     }
 }
 
+/// What Linux asks and answers in READs and atomics, field by field.
+#[test]
+fn linux_reads_and_atomics() {
+    let (mut reads, mut atomics) = (0, 0);
+    let (mut asked, mut compared) = (BTreeMap::new(), 0);
+    for frame in capture("rxe-selection").iter().filter(|f| is_roce(f)) {
+        let packet = RocePacket::parse(frame).unwrap();
+        let psn = packet.headers.bth.psn().get();
+        match (packet.opcode, packet.headers.ext) {
+            (Opcode::ReadRequest, Ext::Reth(reth)) => {
+                assert!(packet.payload.is_empty() && packet.headers.bth.ack_req());
+                asked.insert(psn, reth.dma_len() as usize);
+                reads += 1;
+            }
+            (Opcode::ReadResponseOnly, Ext::Aeth(aeth)) => {
+                assert_eq!(aeth.syndrome(), Syndrome::ACK);
+                if let Some(len) = asked.remove(&psn) {
+                    assert_eq!(packet.payload.len(), len);
+                    compared += 1;
+                }
+            }
+            (Opcode::FetchAdd, Ext::Atomic(atomic)) => {
+                assert!(packet.payload.is_empty() && packet.headers.bth.ack_req());
+                assert_eq!((atomic.va().0 % 8, atomic.compare()), (0, 0));
+                assert_ne!(atomic.rkey().0, 0);
+                atomics += 1;
+            }
+            (Opcode::AtomicAcknowledge, Ext::AethAtomic(aeth, _)) => assert_eq!(aeth.syndrome(), Syndrome::ACK),
+            _ => {}
+        }
+    }
+    assert!(reads > 0 && atomics > 0 && compared > 0, "{reads} {atomics} {compared}");
+}
+
 #[test]
 fn every_other_frame_comes_out_the_same() {
     let (mut arps, mut echoes) = (0, 0);

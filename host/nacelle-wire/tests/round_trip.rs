@@ -4,17 +4,17 @@
 use nacelle_wire::{
     BuildError, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket, U24,
     arp::{ArpPacket, Operation},
-    bth::{Aeth, Bth, ExtKind, Opcode, Reth, Syndrome},
+    bth::{Aeth, AtomicAckEth, AtomicEth, Bth, ExtKind, Ieth, Opcode, Reth, Syndrome},
     cm::{self, Message, PathMtu},
     icmp::{EchoPacket, Kind},
-    ipv4::{Ipv4Header, PROTOCOL_ICMP, checksum},
+    ipv4::{Ecn, Ipv4Header, PROTOCOL_ICMP, checksum},
     kernel::matmul,
     mrsp::{self, ARegion, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
     roce::{Ext, Flow, MAX_FRAME},
 };
 use proptest::{collection::vec, prelude::*};
 use std::net::Ipv4Addr;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 fn mac() -> impl Strategy<Value = MacAddr> {
     any::<[u8; 6]>().prop_map(MacAddr)
@@ -37,6 +37,7 @@ fn ext(kind: ExtKind) -> BoxedStrategy<Ext> {
         ExtKind::Ieth => header::<_, 4>().prop_map(Ext::Ieth).boxed(),
         ExtKind::Deth => header::<_, 8>().prop_map(Ext::Deth).boxed(),
         ExtKind::DethImm => (header::<_, 8>(), header::<_, 4>()).prop_map(|(a, b)| Ext::DethImm(a, b)).boxed(),
+        ExtKind::Cnp => header::<_, 16>().prop_map(Ext::Cnp).boxed(),
     }
 }
 
@@ -51,6 +52,7 @@ prop_compose! {
         (src_ip, dst_ip) in any::<(Ipv4Addr, Ipv4Addr)>(),
         (port, id, qpn, psn) in any::<(u16, u16, u32, u32)>(),
         (tos, ttl, solicited, mig, ack) in any::<(u8, u8, bool, bool, bool)>(),
+        (fecn, becn) in any::<(bool, bool)>(),
     ) -> RoceHeaders {
         let flow = Flow::new(src, dst, src_ip, dst_ip, port);
         let mut h = RoceHeaders::new(&flow, Bth::new(opcode, Qpn::new(qpn), Psn::new(psn)), ext);
@@ -60,6 +62,8 @@ prop_compose! {
         h.bth.set_solicited(solicited);
         h.bth.set_mig_req(mig);
         h.bth.set_ack_req(ack);
+        h.bth.set_fecn(fecn);
+        h.bth.set_becn(becn);
         h
     }
 }
@@ -88,6 +92,9 @@ proptest! {
         prop_assert_eq!(packet.headers.bth.solicited(), h.bth.solicited());
         prop_assert_eq!(packet.headers.bth.ack_req(), h.bth.ack_req());
         prop_assert_eq!(packet.headers.bth.mig_req(), h.bth.mig_req());
+        prop_assert_eq!(packet.headers.bth.fecn(), h.bth.fecn());
+        prop_assert_eq!(packet.headers.bth.becn(), h.bth.becn());
+        prop_assert_eq!(packet.headers.ip.ecn(), h.ip.ecn());
         prop_assert_eq!(usize::from(packet.headers.bth.pad_count()), payload.len().wrapping_neg() % 4);
         prop_assert_eq!(packet.headers.ip.src(), h.ip.src());
         let mut again = vec![0; len];
@@ -102,6 +109,43 @@ proptest! {
         let wrong = RoceHeaders { ext: other, ..h };
         let fits = other.kind() == h.ext.kind();
         prop_assert_eq!(wrong.write(&[], &mut [0; MAX_FRAME]).is_ok(), fits);
+    }
+
+    /// Fields of the headers that READ, atomics and invalidation bring.
+    #[test]
+    fn extension_fields(va in any::<u64>(), key in any::<u32>(), [a, b] in any::<[u64; 2]>(), len in any::<u32>()) {
+        let atomic = AtomicEth::new(RemoteAddr(va), Rkey(key), a, b);
+        prop_assert_eq!((atomic.va(), atomic.rkey()), (RemoteAddr(va), Rkey(key)));
+        prop_assert_eq!((atomic.swap_add(), atomic.compare()), (a, b));
+        let mut golden = va.to_be_bytes().to_vec();
+        golden.extend(key.to_be_bytes());
+        golden.extend([a, b].map(u64::to_be_bytes).concat());
+        prop_assert_eq!(atomic.as_bytes(), &golden[..]);
+        prop_assert_eq!(AtomicAckEth::new(a).original(), a);
+        prop_assert_eq!(AtomicAckEth::new(a).as_bytes().to_vec(), a.to_be_bytes());
+        prop_assert_eq!(Ieth::new(Rkey(key)).rkey(), Rkey(key));
+        prop_assert_eq!(Ieth::new(Rkey(key)).as_bytes().to_vec(), key.to_be_bytes());
+        let read = Reth::new(RemoteAddr(va), Rkey(key), len);
+        prop_assert_eq!((read.va(), read.rkey(), read.dma_len()), (RemoteAddr(va), Rkey(key), len));
+    }
+
+    /// A switch may mark a packet on its way: the ECN and FECN bits are outside the ICRC, and nothing else changes.
+    #[test]
+    fn marks_on_the_way(h in headers(), payload in vec(any::<u8>(), 0..64)) {
+        let mut frame = [0; MAX_FRAME];
+        let len = h.write(&payload, &mut frame).unwrap();
+        let (mut ip, _) = Ipv4Header::read_from_prefix(&frame[14..]).unwrap();
+        ip = ip.with_ecn(Ecn::Ce);
+        let udp_len = len - 34;
+        ip.finish(udp_len);
+        frame[14..34].copy_from_slice(ip.as_bytes());
+        frame[46] |= 0x80;
+        let packet = RocePacket::parse(&frame[..len]).unwrap();
+        prop_assert_eq!(packet.headers.ip.ecn(), Ecn::Ce);
+        prop_assert_eq!(packet.headers.ip.tos >> 2, h.ip.tos >> 2);
+        prop_assert!(packet.headers.bth.fecn());
+        prop_assert_eq!(packet.headers.ext, h.ext);
+        prop_assert_eq!(packet.payload, &payload[..]);
     }
 
     #[test]
@@ -385,6 +429,33 @@ fn typed_errors() {
     let icrc = icrc_of(&frame);
     frame[58..].copy_from_slice(&icrc);
     assert_eq!(RocePacket::parse(&frame), Err(ParseError::BthPad));
+}
+
+/// A CNP byte by byte, behind the IPv4 header.
+#[test]
+fn cnp_golden() {
+    let flow = Flow::new([2; 6].into(), [4; 6].into(), [10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 0xc000);
+    let mut frame = [0xee; 80];
+    assert_eq!(RoceHeaders::cnp(&flow.with_ecn(Ecn::Ect0), Qpn::new(0x12_3456)).write(&[], &mut frame), Ok(74));
+    assert_eq!(frame[15] & 3, 2);
+    let mut golden = vec![0xc0, 0, 0x12, 0xb7, 0, 40, 0, 0];
+    golden.extend([0x81, 0x40, 0xff, 0xff, 0x40, 0x12, 0x34, 0x56, 0, 0, 0, 0]);
+    golden.extend([0; 16]);
+    assert_eq!(frame[34..70], golden);
+    assert_eq!(frame[70..74], icrc_of(&frame[..74]));
+    let packet = RocePacket::parse(&frame[..74]).unwrap();
+    assert_eq!((packet.opcode, packet.headers.bth.becn(), packet.payload), (Opcode::Cnp, true, &[][..]));
+    assert!(!packet.opcode.is_response() && !packet.opcode.is_ud());
+    // The reserved bytes must be there.
+    let mut short = frame[..58].to_vec();
+    short[16..18].copy_from_slice(&44u16.to_be_bytes());
+    short[38..40].copy_from_slice(&24u16.to_be_bytes());
+    short[24..26].fill(0);
+    let sum = checksum(&short[14..34]);
+    short[24..26].copy_from_slice(&sum.to_be_bytes());
+    let icrc = icrc_of(&short);
+    short[54..].copy_from_slice(&icrc);
+    assert_eq!(RocePacket::parse(&short), Err(ParseError::Truncated));
 }
 
 #[test]

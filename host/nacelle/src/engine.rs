@@ -6,9 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use nacelle_link::LinkError;
-use nacelle_roce::{
-    Completion, ConnId, ConnInfo, ConnectFailure, ConnectOptions, DisconnectReason, Event, WcOpcode, WcStatus,
-};
+use nacelle_roce::{Completion, ConnId, ConnInfo, ConnectFailure, ConnectOptions, DisconnectReason, Event, WcStatus};
 
 use crate::port::Port;
 use crate::report::StepReport;
@@ -113,15 +111,18 @@ impl Engine {
             }),
             Event::Completion(completion) => session(&mut self.sessions, completion.conn, &mut |s| {
                 match (completion.status, completion.opcode) {
-                    (WcStatus::Success, WcOpcode::Send | WcOpcode::Write) => s.sends = s.sends.saturating_sub(1),
-                    (WcStatus::Success, WcOpcode::Recv | WcOpcode::RecvWrite) => s.received = Some(completion),
+                    (WcStatus::Success, opcode) if opcode.is_recv() => s.received = Some(completion),
+                    (WcStatus::Success, _) => s.sends = s.sends.saturating_sub(1),
                     // What the end of the connection flushed says nothing that the end itself does not say better.
                     (WcStatus::WrFlushErr, _) => {}
                     (status, _) => drop(s.end.get_or_insert(End::Completion(status))),
                 }
             }),
-            // A caller listens to nobody; questions about addresses and pings are asked and answered before calls.
+            // A caller listens to nobody and has no queue pairs by hand; questions about addresses and pings are asked and
+            // answered before calls.
             Event::ConnectRequest { .. }
+            | Event::QpFatal { .. }
+            | Event::SendQueueDrained { .. }
             | Event::EchoReply { .. }
             | Event::EchoTimeout { .. }
             | Event::Resolved { .. }

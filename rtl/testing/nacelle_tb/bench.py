@@ -266,7 +266,7 @@ def run(
         hdl_toplevel=top,
         build_dir=build,
         build_args=[
-            "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "-CFLAGS", "-O1", "--timescale", "1ns/1ps",
+            "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "-CFLAGS", "-O1", "--output-groups", "2", "--timescale", "1ns/1ps",
             *[arg for path in search for arg in ("-y", path)],
             *(["--trace-fst", "--trace-structs"] if waves else []),
         ],

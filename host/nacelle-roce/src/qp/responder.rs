@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The responder: requests in PSN order to memory and receives, each answered by ACK, NAK or RNR NAK (IBTA 9.7.4,
+//! The responder: requests in PSN order to memory and receives, each answered by ACK, NAK, RNR NAK or data (IBTA 9.7.4,
 //! 9.7.5).
 //!
-//! A packet is checked completely before it changes anything. At most one answer waits for transmission; it speaks for
-//! all packets before it, so that several requests handled before the next transmission share one ACK.
+//! A packet is checked completely before it changes anything. Answers to READs and atomics wait in PSN order; behind
+//! them at most one ACK or NAK waits. It speaks for all packets before it, so that several requests handled before the
+//! next transmission share one ACK, and the newest counts.
 
-use super::{Env, QpFailure, RecvWr};
+use super::{Env, MAX_MESSAGE, QpFailure, RecvWr, SELECTIVE_WINDOW};
 use crate::{Completion, Discard, PostError, RegionSlice, WcOpcode, WcStatus, config::ConnectOptions, region::Access};
 use nacelle_wire::{
     Psn, Qpn, RoceHeaders, RocePacket,
-    bth::{Aeth, Bth, NakCode, Opcode, Reth, RnrTimer, Syndrome},
+    bth::{Aeth, AtomicAckEth, AtomicEth, Bth, NakCode, Opcode, Reth, RnrTimer, Syndrome},
     roce::{Ext, Flow},
 };
 use std::collections::VecDeque;
@@ -32,39 +33,111 @@ enum Form {
     Only,
 }
 
+impl Form {
+    fn ends(self) -> bool {
+        matches!(self, Self::Last | Self::Only)
+    }
+}
+
 /// How a packet is refused.
 enum Refusal {
     Rnr,
     Invalid(WcStatus),
-    Access,
+    Access(WcStatus),
 }
+
+/// An answer with data.
+#[derive(Clone, Copy, Debug)]
+struct Response {
+    /// Number of its next packet.
+    seq: u64,
+    msn: u32,
+    what: Answer,
+    /// To a request that was answered before: it does not count against what was agreed.
+    again: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// What is left to read, and whether nothing of it has been sent; `None` reads nothing.
+    Read { rest: Option<RegionSlice>, fresh: bool },
+    /// The value from before.
+    Atomic(u64),
+}
+
+impl Response {
+    /// One behind the number of its last packet.
+    fn end(&self, mtu: usize) -> u64 {
+        match self.what {
+            Answer::Read { rest: Some(rest), .. } => self.seq + psns(rest.len, mtu),
+            _ => self.seq + 1,
+        }
+    }
+}
+
+/// Numbers that a READ of `len` bytes uses.
+fn psns(len: usize, mtu: usize) -> u64 {
+    len.div_ceil(mtu).max(1) as u64
+}
+
+/// What kind of answer is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextAnswer {
+    /// A small one, which goes first.
+    Short,
+    /// Data of a READ, which takes its turn among the requests.
+    Data,
+}
+
+/// Numbers begin here, so that half a circle of earlier ones has a place.
+const START: u64 = 1 << 32;
 
 #[derive(Debug)]
 pub(crate) struct Responder {
-    expected: Psn,
+    /// Number of the next request; PSNs are counted from `base`.
+    expected: u64,
+    base: Psn,
     msn: u32,
     partial: Option<Partial>,
     recvs: VecDeque<RecvWr>,
     depth: usize,
     mtu: usize,
     rnr_timer: RnrTimer,
+    responses: VecDeque<Response>,
+    /// Latest atomics and the values from before them, for repetition.
+    atomics: VecDeque<(u64, u64)>,
     answer: Option<Syndrome>,
+    /// The packet that a sequence error NAK blames (selective repeat).
+    cause: Psn,
     /// The packet at `expected` has been asked for again; what comes ahead of it is dropped without another NAK.
     waiting: bool,
+    /// The packet at `expected` has met no receive; it comes again by itself.
+    not_ready: bool,
+    /// Packets placed ahead of `expected`, which is bit 0.
+    early: u128,
+    /// Data of a READ was sent in the connection's last turn.
+    pub(crate) had_turn: bool,
 }
 
 impl Responder {
     pub(crate) fn new(options: &ConnectOptions) -> Self {
         Self {
-            expected: Psn::default(),
+            expected: START,
+            base: Psn::default(),
             msn: 0,
             partial: None,
             recvs: VecDeque::new(),
             depth: options.recv_depth,
             mtu: 0,
             rnr_timer: options.rnr_timer,
+            responses: VecDeque::new(),
+            atomics: VecDeque::new(),
             answer: None,
+            cause: Psn::default(),
             waiting: false,
+            not_ready: false,
+            early: 0,
+            had_turn: false,
         }
     }
 
@@ -76,7 +149,7 @@ impl Responder {
 
     /// The connection is set up: the peer begins at `psn` with packets of up to `mtu` bytes.
     pub(crate) fn start(&mut self, psn: Psn, mtu: usize) {
-        self.expected = psn;
+        self.base = psn;
         self.mtu = mtu;
     }
 
@@ -92,71 +165,199 @@ impl Responder {
         Ok(())
     }
 
+    /// PSN of a number; `START` is a multiple of 2^24.
+    fn psn(&self, seq: u64) -> Psn {
+        self.base.add(seq as u32)
+    }
+
     /// Takes a request.
     pub(crate) fn receive(
         &mut self,
         packet: &RocePacket<'_>,
         env: &mut Env<'_>,
     ) -> Result<Result<(), Discard>, QpFailure> {
-        let distance = packet.headers.bth.psn().distance(self.expected);
+        let distance = packet.headers.bth.psn().distance(self.psn(self.expected));
         if distance < 0 {
-            env.stats.duplicates += 1;
-            self.answer.get_or_insert(Syndrome::ACK);
+            env.counters().duplicate_request += 1;
+            self.receive_again(self.expected.saturating_add_signed(distance.into()), packet, env);
             return Ok(Err(Discard::Duplicate));
         }
         if distance > 0 {
-            env.stats.out_of_sequence += 1;
-            if !self.waiting {
-                self.waiting = true;
-                self.answer = Some(Syndrome::Nak(NakCode::PsnSequenceError));
-            }
-            return Ok(Err(Discard::OutOfSequence));
+            return Ok(self.receive_early(distance as u32, packet, env));
         }
         match self.execute(packet, env) {
-            Ok(()) => {
-                self.expected = self.expected.add(1);
-                self.waiting = false;
-                self.answer = if packet.headers.bth.ack_req() {
-                    Some(Syndrome::ACK)
-                } else {
-                    // An ACK that still waits may speak for this packet too; a NAK has become untrue.
-                    self.answer.filter(|a| *a == Syndrome::ACK)
-                };
-                env.counters.rx_request += 1;
+            Ok(count) => {
+                self.go_on(count, packet);
+                env.counters().rx_request += 1;
                 env.stats.rx_payload += packet.payload.len() as u64;
                 Ok(Ok(()))
             }
             Err(Refusal::Rnr) => {
                 self.waiting = true;
+                self.not_ready = true;
                 self.answer = Some(Syndrome::RnrNak(self.rnr_timer));
                 Ok(Err(Discard::ReceiverNotReady))
             }
             Err(Refusal::Invalid(status)) => {
                 self.answer = Some(Syndrome::Nak(NakCode::InvalidRequest));
-                env.counters.discard_invalid_request += 1;
+                let c = env.counters();
+                let length = status == WcStatus::LocLenErr;
+                *(if length { &mut c.resp_local_length_error } else { &mut c.resp_remote_invalid_requests }) += 1;
                 Err(QpFailure(status))
             }
-            Err(Refusal::Access) => {
+            Err(Refusal::Access(status)) => {
                 self.answer = Some(Syndrome::Nak(NakCode::RemoteAccessError));
-                env.counters.discard_remote_access += 1;
-                Err(QpFailure(WcStatus::LocAccessErr))
+                env.counters().resp_remote_access_errors += 1;
+                Err(QpFailure(status))
             }
         }
     }
 
-    fn execute(&mut self, packet: &RocePacket<'_>, env: &mut Env<'_>) -> Result<(), Refusal> {
+    /// The expected packet has been executed and used `count` numbers: what has been placed behind it counts now.
+    fn go_on(&mut self, count: u64, packet: &RocePacket<'_>) {
+        self.expected += count;
+        self.early = u32::try_from(count).ok().and_then(|n| self.early.checked_shr(n)).unwrap_or(0);
+        let mut closed_gap = false;
+        while self.early & 1 == 1 && self.partial.is_none() {
+            self.early >>= 1;
+            self.expected += 1;
+            self.msn = self.msn.wrapping_add(1);
+            closed_gap = true;
+        }
+        self.not_ready = false;
+        self.waiting = self.early != 0;
+        self.answer = if self.waiting {
+            // There is another gap.
+            self.cause = packet.headers.bth.psn();
+            Some(Syndrome::Nak(NakCode::PsnSequenceError))
+        } else if is_answered(packet.opcode) && !closed_gap {
+            // Its answer says that it arrived, and all before it.
+            None
+        } else if packet.headers.bth.ack_req() || closed_gap {
+            Some(Syndrome::ACK)
+        } else {
+            // An ACK that still waits may speak for this packet too; a NAK has become untrue.
+            self.answer.filter(|a| *a == Syndrome::ACK)
+        };
+    }
+
+    /// Takes a request ahead of the expected one.
+    fn receive_early(&mut self, ahead: u32, packet: &RocePacket<'_>, env: &mut Env<'_>) -> Result<(), Discard> {
+        env.counters().out_of_seq_request += 1;
+        if !env.agreed.selective_repeat {
+            if !self.waiting {
+                self.waiting = true;
+                self.answer = Some(Syndrome::Nak(NakCode::PsnSequenceError));
+            }
+            return Err(Discard::OutOfSequence);
+        }
+        let placed = ahead < SELECTIVE_WINDOW && self.place_early(ahead, packet, env);
+        if !self.not_ready {
+            self.waiting = true;
+            self.cause = packet.headers.bth.psn();
+            self.answer = Some(Syndrome::Nak(NakCode::PsnSequenceError));
+        }
+        if placed { Ok(()) } else { Err(Discard::OutOfSequence) }
+    }
+
+    /// Places an RDMA WRITE Only that is ahead, if it passes every check and is new.
+    fn place_early(&mut self, ahead: u32, packet: &RocePacket<'_>, env: &mut Env<'_>) -> bool {
+        let (Opcode::WriteOnly, Ext::Reth(reth)) = (packet.opcode, &packet.headers.ext) else { return false };
+        let len = packet.payload.len();
+        if self.early >> ahead & 1 == 1 || len > self.mtu || len != reth.dma_len() as usize {
+            return false;
+        }
+        let Ok(place) = open(reth, Access::REMOTE_WRITE, env) else { return false };
+        if let Some(place) = place {
+            match env.regions.slice_mut(place) {
+                Some(bytes) => bytes.copy_from_slice(packet.payload),
+                None => return false,
+            }
+        }
+        self.early |= 1 << ahead;
+        env.stats.rx_payload += len as u64;
+        let c = env.counters();
+        c.placed_early += 1;
+        c.rx_request += 1;
+        c.rx_write_requests += 1;
+        true
+    }
+
+    /// Takes a request that has been executed before (IBTA 9.7.5.1.4): READs are read again, atomics answered again from
+    /// memory, all else acknowledged again.
+    fn receive_again(&mut self, seq: u64, packet: &RocePacket<'_>, env: &mut Env<'_>) {
+        match (packet.opcode, &packet.headers.ext) {
+            (Opcode::ReadRequest, Ext::Reth(reth)) => self.read_again(seq, reth, env),
+            (Opcode::FetchAdd | Opcode::CmpSwap, _) => {
+                let known = self.atomics.iter().find(|(s, _)| *s == seq).map(|(_, original)| *original);
+                if let Some(original) = known
+                    && !self.responses.iter().any(|r| r.seq == seq)
+                {
+                    self.respond_again(seq, Answer::Atomic(original), env);
+                }
+            }
+            _ => {
+                self.answer.get_or_insert(Syndrome::ACK);
+            }
+        }
+    }
+
+    /// Reads again, from wherever the requester lost the answer. What it may not read any more, it gets no answer to.
+    fn read_again(&mut self, seq: u64, reth: &Reth, env: &mut Env<'_>) {
+        let len = reth.dma_len() as usize;
+        let end = seq + psns(len, self.mtu);
+        let Ok(rest) = open(reth, Access::REMOTE_READ, env) else { return };
+        if end > self.expected {
+            return;
+        }
+        let what = Answer::Read { rest, fresh: true };
+        let mtu = self.mtu;
+        let overlaps = |r: &Response| matches!(r.what, Answer::Read { .. }) && r.seq < end && seq < r.end(mtu);
+        // The answer that is under way begins anew from there.
+        let same = self.responses.iter().position(overlaps);
+        match same.and_then(|i| self.responses.get_mut(i)) {
+            Some(response) => {
+                response.seq = seq;
+                response.what = what;
+                env.counters().rx_read_requests += 1;
+            }
+            None => {
+                if self.respond_again(seq, what, env) {
+                    env.counters().rx_read_requests += 1;
+                }
+            }
+        }
+    }
+
+    /// Puts an answer in its place by PSN, if there is room. The requester repeats what gets none.
+    fn respond_again(&mut self, seq: u64, what: Answer, env: &Env<'_>) -> bool {
+        let again = self.responses.iter().filter(|r| r.again).count();
+        let room = again < usize::from(env.agreed.responder_resources);
+        if room {
+            let at = self.responses.partition_point(|r| r.seq < seq);
+            self.responses.insert(at, Response { seq, msn: self.msn, what, again: true });
+        }
+        room
+    }
+
+    /// Executes the expected packet. Returns how many numbers it uses.
+    fn execute(&mut self, packet: &RocePacket<'_>, env: &mut Env<'_>) -> Result<u64, Refusal> {
         use Opcode::*;
         match packet.opcode {
             SendFirst => self.execute_send(packet, Form::First, env),
             SendMiddle => self.execute_send(packet, Form::Middle, env),
-            SendLast | SendLastImm => self.execute_send(packet, Form::Last, env),
-            SendOnly | SendOnlyImm => self.execute_send(packet, Form::Only, env),
+            SendLast | SendLastImm | SendLastInvalidate => self.execute_send(packet, Form::Last, env),
+            SendOnly | SendOnlyImm | SendOnlyInvalidate => self.execute_send(packet, Form::Only, env),
             WriteFirst => self.execute_write(packet, Form::First, env),
             WriteMiddle => self.execute_write(packet, Form::Middle, env),
             WriteLast | WriteLastImm => self.execute_write(packet, Form::Last, env),
+            WriteOnlyImm if env.agreed.selective_repeat => self.execute_write_end(packet, env),
             WriteOnly | WriteOnlyImm => self.execute_write(packet, Form::Only, env),
-            _ => Err(Refusal::Invalid(WcStatus::LocQpOpErr)),
+            ReadRequest => return self.execute_read(packet, env),
+            FetchAdd | CmpSwap => self.execute_atomic(packet, env),
+            _ => Err(INVALID),
         }
+        .map(|()| 1)
     }
 
     /// The length that a packet of this form may have (IBTA 9.7.4.1.6).
@@ -166,14 +367,14 @@ impl Responder {
             Form::Last => len >= 1 && len <= self.mtu,
             Form::Only => len <= self.mtu,
         };
-        if ok { Ok(()) } else { Err(Refusal::Invalid(WcStatus::LocQpOpErr)) }
+        if ok { Ok(()) } else { Err(INVALID) }
     }
 
     fn execute_send(&mut self, packet: &RocePacket<'_>, form: Form, env: &mut Env<'_>) -> Result<(), Refusal> {
         let done = match (form, self.partial) {
             (Form::First | Form::Only, None) => 0,
             (Form::Middle | Form::Last, Some(Partial::Send(done))) => done,
-            _ => return Err(Refusal::Invalid(WcStatus::LocQpOpErr)),
+            _ => return Err(INVALID),
         };
         let payload = packet.payload;
         self.check_length(form, payload.len())?;
@@ -183,82 +384,161 @@ impl Responder {
         let target = if payload.is_empty() {
             None
         } else if end > room {
-            return Err(self.fail_recv(recv, WcStatus::LocLenErr, env));
+            return Err(Refusal::Invalid(self.fail_recv(recv, WcStatus::LocLenErr, env)));
         } else {
-            recv.slice.map(|s| RegionSlice { offset: s.offset + done, len: payload.len(), ..s })
+            recv.slice.map(|s| s.after(done).first(payload.len()))
         };
         if let Some(target) = target {
-            match env.regions.slice_mut(target) {
+            match env.local_mut(target) {
                 Some(bytes) => bytes.copy_from_slice(payload),
-                None => return Err(self.fail_recv(recv, WcStatus::LocProtErr, env)),
+                None => return Err(Refusal::Invalid(self.fail_recv(recv, WcStatus::LocProtErr, env))),
             }
         }
-        if matches!(form, Form::Last | Form::Only) {
-            self.finish(packet, WcOpcode::Recv, end, env);
-            env.counters.rdma_recvs += 1;
-        } else {
+        if !form.ends() {
             self.partial = Some(Partial::Send(end));
+            return Ok(());
         }
+        let mut invalidated = None;
+        if let Ext::Ieth(ieth) = packet.headers.ext {
+            // The message is there, but what it asks for besides cannot be (IBTA 9.9.6.4, class J).
+            if !env.regions.invalidate_key(env.conn, env.domain, ieth.rkey(), Access::REMOTE_INVALIDATE) {
+                return Err(Refusal::Access(self.fail_recv(recv, WcStatus::RemInvReqErr, env)));
+            }
+            invalidated = Some(ieth.rkey());
+            env.counters().rx_invalidations += 1;
+        }
+        env.counters().rdma_recvs += 1;
+        self.finish(packet, WcOpcode::Recv, end, invalidated, env);
         Ok(())
     }
 
     fn execute_write(&mut self, packet: &RocePacket<'_>, form: Form, env: &mut Env<'_>) -> Result<(), Refusal> {
         let payload = packet.payload;
         self.check_length(form, payload.len())?;
-        let invalid = Refusal::Invalid(WcStatus::LocQpOpErr);
         // Where the rest of the message goes; `None` for a message without a byte, whose key and address do not count
         // (IBTA 9.7.4.1.5).
         let (rest, total) = match (form, self.partial, &packet.headers.ext) {
             (Form::First | Form::Only, None, Ext::Reth(reth) | Ext::RethImm(reth, _)) => {
                 let total = reth.dma_len() as usize;
                 let fits = if form == Form::Only { payload.len() == total } else { total > payload.len() };
-                if !fits || total > 1 << 31 {
-                    return Err(invalid);
+                if !fits || total > MAX_MESSAGE {
+                    return Err(INVALID);
                 }
-                (self.open(reth, env)?, total)
+                (open(reth, Access::REMOTE_WRITE, env)?, total)
             }
             (Form::Middle | Form::Last, Some(Partial::Write(rest, total)), _) => {
                 let fits = if form == Form::Last { payload.len() == rest.len } else { payload.len() < rest.len };
                 if !fits {
-                    return Err(invalid);
+                    return Err(INVALID);
                 }
                 (Some(rest), total)
             }
-            _ => return Err(invalid),
+            _ => return Err(INVALID),
         };
-        let with_imm = matches!(packet.opcode, Opcode::WriteLastImm | Opcode::WriteOnlyImm);
-        if with_imm && self.recvs.is_empty() {
+        if is_with_imm(packet.opcode) && self.recvs.is_empty() {
             return Err(Refusal::Rnr);
         }
         if let Some(rest) = rest {
-            let here = RegionSlice { len: payload.len(), ..rest };
-            env.regions.slice_mut(here).ok_or(Refusal::Access)?.copy_from_slice(payload);
-            let left = RegionSlice { offset: rest.offset + payload.len(), len: rest.len - payload.len(), ..rest };
-            self.partial = Some(Partial::Write(left, total));
+            env.regions.slice_mut(rest.first(payload.len())).ok_or(ACCESS)?.copy_from_slice(payload);
+            self.partial = Some(Partial::Write(rest.after(payload.len()), total));
         }
-        if matches!(form, Form::Last | Form::Only) {
-            env.counters.rdma_writes_rcvd += 1;
-            if with_imm {
-                self.finish(packet, WcOpcode::RecvWrite, total, env);
-            } else {
-                self.partial = None;
-                self.msn = self.msn.wrapping_add(1);
-            }
+        if form.ends() {
+            self.finish_write(packet, total, env);
         }
         Ok(())
     }
 
-    fn open(&self, reth: &Reth, env: &Env<'_>) -> Result<Option<RegionSlice>, Refusal> {
-        let len = reth.dma_len() as usize;
-        if len == 0 {
-            return Ok(None);
+    /// The last packet of a WRITE with immediate by selective repeat: its payload is the end of the range that its RETH
+    /// names.
+    fn execute_write_end(&mut self, packet: &RocePacket<'_>, env: &mut Env<'_>) -> Result<(), Refusal> {
+        let payload = packet.payload;
+        self.check_length(Form::Only, payload.len())?;
+        let (None, Ext::RethImm(reth, _)) = (self.partial, &packet.headers.ext) else { return Err(INVALID) };
+        let total = reth.dma_len() as usize;
+        if payload.len() > total || total > MAX_MESSAGE {
+            return Err(INVALID);
         }
-        let place = env.regions.remote(env.conn, reth.rkey(), reth.va(), len, Access::REMOTE_WRITE);
-        place.map(Some).ok_or(Refusal::Access)
+        let place = open(reth, Access::REMOTE_WRITE, env)?;
+        if self.recvs.is_empty() {
+            return Err(Refusal::Rnr);
+        }
+        if let Some(place) = place {
+            let end = place.after(total - payload.len());
+            env.regions.slice_mut(end).ok_or(ACCESS)?.copy_from_slice(payload);
+        }
+        self.finish_write(packet, total, env);
+        Ok(())
+    }
+
+    fn finish_write(&mut self, packet: &RocePacket<'_>, total: usize, env: &mut Env<'_>) {
+        env.counters().rx_write_requests += 1;
+        if is_with_imm(packet.opcode) {
+            self.finish(packet, WcOpcode::RecvWrite, total, None, env);
+        } else {
+            self.partial = None;
+            self.msn = self.msn.wrapping_add(1);
+        }
+    }
+
+    /// Whether another answer with data may wait (IBTA 9.7.4.1.4).
+    fn check_resources(&self, env: &Env<'_>) -> Result<(), Refusal> {
+        let waiting = self.responses.iter().filter(|r| !r.again).count();
+        if waiting < usize::from(env.agreed.responder_resources) { Ok(()) } else { Err(INVALID) }
+    }
+
+    fn execute_read(&mut self, packet: &RocePacket<'_>, env: &mut Env<'_>) -> Result<u64, Refusal> {
+        let (None, Ext::Reth(reth), true) = (self.partial, &packet.headers.ext, packet.payload.is_empty()) else {
+            return Err(INVALID);
+        };
+        let len = reth.dma_len() as usize;
+        if len > MAX_MESSAGE {
+            return Err(INVALID);
+        }
+        self.check_resources(env)?;
+        let rest = open(reth, Access::REMOTE_READ, env)?;
+        self.respond(Answer::Read { rest, fresh: true });
+        env.counters().rx_read_requests += 1;
+        Ok(psns(len, self.mtu))
+    }
+
+    /// The bytes are a number in this machine's byte order, as for any program on it.
+    fn execute_atomic(&mut self, packet: &RocePacket<'_>, env: &mut Env<'_>) -> Result<(), Refusal> {
+        let (None, Ext::Atomic(atomic), true) = (self.partial, &packet.headers.ext, packet.payload.is_empty()) else {
+            return Err(INVALID);
+        };
+        if atomic.va().0 % 8 != 0 {
+            return Err(INVALID);
+        }
+        self.check_resources(env)?;
+        let who = (env.conn, env.domain);
+        let place = env.regions.remote(who, atomic.rkey(), atomic.va(), 8, Access::REMOTE_ATOMIC).ok_or(ACCESS)?;
+        let bytes = env.regions.slice_mut(place).and_then(|b| <&mut [u8; 8]>::try_from(b).ok()).ok_or(ACCESS)?;
+        let original = u64::from_ne_bytes(*bytes);
+        *bytes = new_value(packet.opcode, atomic, original).to_ne_bytes();
+        if self.atomics.len() >= usize::from(env.agreed.responder_resources) {
+            self.atomics.pop_front();
+        }
+        self.atomics.push_back((self.expected, original));
+        self.respond(Answer::Atomic(original));
+        env.counters().rx_atomic_requests += 1;
+        Ok(())
+    }
+
+    /// The expected request gets an answer with data.
+    fn respond(&mut self, what: Answer) {
+        self.msn = self.msn.wrapping_add(1);
+        self.responses.push_back(Response { seq: self.expected, msn: self.msn, what, again: false });
     }
 
     /// A message is complete and uses up a receive.
-    fn finish(&mut self, packet: &RocePacket<'_>, opcode: WcOpcode, byte_len: usize, env: &mut Env<'_>) {
+    fn finish(
+        &mut self,
+        packet: &RocePacket<'_>,
+        opcode: WcOpcode,
+        byte_len: usize,
+        invalidated: Option<nacelle_wire::Rkey>,
+        env: &mut Env<'_>,
+    ) {
         let Some(recv) = self.recvs.pop_front() else { return };
         let imm = match packet.headers.ext {
             Ext::Imm(imm) | Ext::RethImm(_, imm) => Some(imm.get()),
@@ -266,56 +546,42 @@ impl Responder {
         };
         self.partial = None;
         self.msn = self.msn.wrapping_add(1);
-        let conn = env.conn;
-        env.complete(Completion {
-            conn,
-            id: recv.id,
-            opcode,
-            status: WcStatus::Success,
-            byte_len,
-            imm,
-            solicited: packet.headers.bth.solicited(),
-        });
+        let solicited = packet.headers.bth.solicited();
+        let done = Completion::new(env.conn, recv.id, opcode, WcStatus::Success);
+        env.complete(Completion { byte_len, imm, invalidated, solicited, ..done });
     }
 
-    /// The receive at the front cannot take the message.
-    fn fail_recv(&mut self, recv: RecvWr, status: WcStatus, env: &mut Env<'_>) -> Refusal {
+    /// The receive at the front ends with `status`.
+    fn fail_recv(&mut self, recv: RecvWr, status: WcStatus, env: &mut Env<'_>) -> WcStatus {
         self.recvs.pop_front();
-        let conn = env.conn;
-        env.complete(Completion {
-            conn,
-            id: recv.id,
-            opcode: WcOpcode::Recv,
-            status,
-            byte_len: 0,
-            imm: None,
-            solicited: false,
-        });
-        Refusal::Invalid(status)
+        env.complete(Completion::new(env.conn, recv.id, WcOpcode::Recv, status));
+        status
     }
 
     /// All receives end unsuccessfully.
     pub(crate) fn flush(&mut self, env: &mut Env<'_>) {
-        let conn = env.conn;
         for recv in self.recvs.drain(..) {
-            env.events.push_back(crate::Event::Completion(Completion {
-                conn,
-                id: recv.id,
-                opcode: WcOpcode::Recv,
-                status: WcStatus::WrFlushErr,
-                byte_len: 0,
-                imm: None,
-                solicited: false,
-            }));
+            env.complete(Completion::new(env.conn, recv.id, WcOpcode::Recv, WcStatus::WrFlushErr));
         }
         self.partial = None;
     }
 
-    pub(crate) fn wants_to_answer(&self) -> bool {
-        self.answer.is_some()
+    /// Nothing more is said.
+    pub(crate) fn hush(&mut self) {
+        self.responses.clear();
+        self.answer = None;
     }
 
-    /// Builds the answer that waits.
+    /// What waits for transmission.
+    pub(crate) fn next_answer(&self) -> Option<NextAnswer> {
+        match self.responses.front() {
+            Some(Response { what: Answer::Read { .. }, .. }) => Some(NextAnswer::Data),
+            Some(_) => Some(NextAnswer::Short),
+            None => self.answer.map(|_| NextAnswer::Short),
+        }
+    }
+
+    /// Builds the next answer. Fails if what is to be read is gone; then the answer says so.
     pub(crate) fn answer(
         &mut self,
         flow: &Flow,
@@ -323,18 +589,98 @@ impl Responder {
         dest_qp: Qpn,
         env: &mut Env<'_>,
         buf: &mut [u8],
-    ) -> Option<usize> {
+    ) -> Option<(usize, Result<(), QpFailure>)> {
+        let write = |opcode, psn, ext, payload: &[u8], buf: &mut [u8]| {
+            let mut headers = RoceHeaders::new(flow, Bth::new(opcode, dest_qp, psn), ext);
+            headers.ip.identification.set(ip_id);
+            headers.write(payload, buf).expect("the caller's buffer holds the longest frame")
+        };
+        if let Some(&Response { seq, msn, what, again }) = self.responses.front() {
+            let psn = self.psn(seq);
+            let aeth = Aeth::new(Syndrome::ACK, msn);
+            match what {
+                Answer::Atomic(original) => {
+                    self.responses.pop_front();
+                    env.counters().tx_atomic_responses += 1;
+                    let ext = Ext::AethAtomic(aeth, AtomicAckEth::new(original));
+                    return Some((write(Opcode::AtomicAcknowledge, psn, ext, &[], buf), Ok(())));
+                }
+                Answer::Read { rest, fresh } => {
+                    let here = rest.map(|rest| rest.first(rest.len.min(self.mtu)));
+                    let left = rest.map(|rest| rest.after(rest.len.min(self.mtu))).filter(|left| left.len > 0);
+                    let payload = here.map_or(Some(&[][..]), |here| env.regions.slice(here));
+                    let Some(payload) = payload else {
+                        // The region is gone, and with it the connection.
+                        self.hush();
+                        env.counters().tx_nak += 1;
+                        env.counters().resp_remote_access_errors += 1;
+                        let ext = Ext::Aeth(Aeth::new(Syndrome::Nak(NakCode::RemoteAccessError), msn));
+                        let len = write(Opcode::Acknowledge, psn, ext, &[], buf);
+                        return Some((len, Err(QpFailure(WcStatus::LocAccessErr))));
+                    };
+                    let (opcode, ext) = match (fresh, left.is_none()) {
+                        (true, true) => (Opcode::ReadResponseOnly, Ext::Aeth(aeth)),
+                        (true, false) => (Opcode::ReadResponseFirst, Ext::Aeth(aeth)),
+                        (false, false) => (Opcode::ReadResponseMiddle, Ext::None),
+                        (false, true) => (Opcode::ReadResponseLast, Ext::Aeth(aeth)),
+                    };
+                    let sent = payload.len() as u64;
+                    let len = write(opcode, psn, ext, payload, buf);
+                    env.stats.tx_payload += sent;
+                    env.counters().tx_read_responses += 1;
+                    self.responses.pop_front();
+                    if left.is_some() {
+                        let what = Answer::Read { rest: left, fresh: false };
+                        self.responses.push_front(Response { seq: seq + 1, msn, what, again });
+                    }
+                    return Some((len, Ok(())));
+                }
+            }
+        }
         let syndrome = self.answer.take()?;
-        let (psn, counter) = match syndrome {
-            Syndrome::Ack(_) => (self.expected.sub(1), &mut env.counters.tx_ack),
-            Syndrome::RnrNak(_) => (self.expected, &mut env.counters.send_rnr_err),
-            Syndrome::Nak(NakCode::PsnSequenceError) => (self.expected, &mut env.counters.send_seq_err),
-            Syndrome::Nak(_) | Syndrome::Reserved(_) => (self.expected, &mut env.counters.tx_nak),
+        let selective = env.agreed.selective_repeat;
+        let c = env.counters();
+        let (seq, msn, counter) = match syndrome {
+            Syndrome::Ack(_) => (self.expected - 1, self.msn, &mut c.tx_ack),
+            Syndrome::RnrNak(_) => (self.expected, self.msn, &mut c.send_rnr_err),
+            Syndrome::Nak(NakCode::PsnSequenceError) if selective => {
+                (self.expected, self.cause.get(), &mut c.send_seq_err)
+            }
+            Syndrome::Nak(NakCode::PsnSequenceError) => (self.expected, self.msn, &mut c.send_seq_err),
+            Syndrome::Nak(_) | Syndrome::Reserved(_) => (self.expected, self.msn, &mut c.tx_nak),
         };
         *counter += 1;
-        let bth = Bth::new(Opcode::Acknowledge, dest_qp, psn);
-        let mut headers = RoceHeaders::new(flow, bth, Ext::Aeth(Aeth::new(syndrome, self.msn)));
-        headers.ip.identification.set(ip_id);
-        Some(headers.write(&[], buf).expect("the caller's buffer holds the longest frame"))
+        let ext = Ext::Aeth(Aeth::new(syndrome, msn));
+        Some((write(Opcode::Acknowledge, self.psn(seq), ext, &[], buf), Ok(())))
     }
+}
+
+const INVALID: Refusal = Refusal::Invalid(WcStatus::LocQpOpErr);
+const ACCESS: Refusal = Refusal::Access(WcStatus::LocAccessErr);
+
+const fn is_with_imm(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::WriteLastImm | Opcode::WriteOnlyImm)
+}
+
+const fn is_answered(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::ReadRequest | Opcode::FetchAdd | Opcode::CmpSwap)
+}
+
+/// What an atomic leaves behind (IBTA 9.4.5).
+const fn new_value(opcode: Opcode, atomic: &AtomicEth, original: u64) -> u64 {
+    match opcode {
+        Opcode::FetchAdd => original.wrapping_add(atomic.swap_add()),
+        _ if original == atomic.compare() => atomic.swap_add(),
+        _ => original,
+    }
+}
+
+/// Where an access leads; nowhere if it has no byte, and then key and address do not count.
+fn open(reth: &Reth, access: Access, env: &Env<'_>) -> Result<Option<RegionSlice>, Refusal> {
+    let len = reth.dma_len() as usize;
+    if len == 0 {
+        return Ok(None);
+    }
+    let place = env.regions.remote((env.conn, env.domain), reth.rkey(), reth.va(), len, access);
+    place.map(Some).ok_or(ACCESS)
 }

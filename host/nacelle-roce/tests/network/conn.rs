@@ -10,7 +10,7 @@ use nacelle_roce::{
     PostError, RecvWr, SendWr, WcStatus,
     wire::{
         Psn, Qpn, RemoteAddr, Rkey,
-        bth::Opcode,
+        bth::{Deth, Opcode},
         cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Rtu},
         roce::Ext,
     },
@@ -160,10 +160,12 @@ fn an_application_that_never_answers() {
     let mut net = Net::new(7, 2);
     net.ep(1).listen(PORT);
     let now = net.now;
-    net.ep(0).connect(now, ip(1), PORT, ConnectOptions { cm_retries: 15, ..ConnectOptions::default() }).unwrap();
+    net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     assert!(matches!(net.event(1, LONG), Some(Event::ConnectRequest { .. })));
-    assert_eq!(failure(&mut net, 0), ConnectFailure::Timeout);
-    assert!(matches!(failure(&mut net, 1), ConnectFailure::Rejected { .. }));
+    // An MRA keeps the caller patient, so that the other side's end of patience counts.
+    assert!(matches!(failure(&mut net, 0), ConnectFailure::Rejected { reason: RejReason::TIMEOUT, .. }));
+    assert!(net.now - now >= Duration::from_secs(60));
+    assert_eq!(failure(&mut net, 1), ConnectFailure::Timeout);
     assert_quiet(&mut net);
 }
 
@@ -362,7 +364,9 @@ fn a_repeated_request_is_answered_the_same_way() {
     ep.listen(PORT);
     let ask = mad(77, Message::Req(&req(TO_PEER)));
     ep.handle(now, &ask).unwrap();
+    assert!(raw::drain(&mut ep, now).is_empty());
     ep.handle(now, &ask).unwrap();
+    assert_eq!(cm_answers(&raw::drain(&mut ep, now)), ["Mra 77"]);
     let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
     assert_eq!(ep.poll_event(), None);
     ep.accept(now, conn, options()).unwrap();
@@ -426,6 +430,13 @@ fn requests_are_checked() {
     assert_eq!(refused(4, &|r| r.ip_cm = IpCm::new(5, ip(1), ip(2))), ["Rej 12 4"]);
     assert_eq!(refused(5, &|r| r.set_path_mtu(6)), ["Rej 26 5"]);
     assert_eq!(refused(6, &|r| r.set_path_mtu(4)), ["Rej 26 6"]);
+    // An IP CM header for IPv6.
+    let mut bytes = Message::Req(&req(TO_PEER)).to_mad(7);
+    bytes[24 + 140 + 1] = 6 << 4;
+    let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::GSI));
+    let v6 = raw::frame(&raw::headers(Qpn::GSI, Opcode::UdSendOnly, Psn::new(0), ext), &bytes);
+    ep.handle(Instant::ZERO, &v6).unwrap();
+    assert_eq!(cm_answers(&raw::drain(&mut ep, Instant::ZERO)), ["Rej 5 7"]);
     assert_eq!(ep.connections().count(), 0);
 }
 
@@ -440,8 +451,7 @@ fn mra_buys_time_but_not_for_ever() {
     ep.handle(now, &buf).unwrap();
     let sent = raw::drain(&mut ep, now).pop().unwrap();
     let (tid, Message::Req(sent)) = Message::parse(&sent.payload).unwrap() else { panic!() };
-    let mut mra = Mra::new(9, sent.local_comm_id.get());
-    mra.set_service_timeout(31); // more than two hours
+    let mra = Mra::new(9, sent.local_comm_id.get(), 0, 31); // more than two hours
     ep.handle(now, &mad(tid, Message::Mra(&mra))).unwrap();
     now = now + Duration::from_secs(60);
     assert!(raw::drain(&mut ep, now).is_empty());
@@ -477,10 +487,36 @@ fn a_queue_pair_used_anew_ends_its_old_connection() {
     let mut anew = req(Psn::new(1));
     anew.local_comm_id.set(0x5555);
     raw.ep.handle(raw.now, &mad(3, Message::Req(&anew))).unwrap();
-    assert_eq!(cm_answers(&raw.drain()), ["Rej 10 3"]);
+    let answers = raw.drain();
+    assert_eq!(cm_answers(&answers[..1]), ["Rej 10 3"]);
+    assert!(matches!(Message::parse(&answers[1].payload), Ok((_, Message::Dreq(_)))), "{answers:?}");
+    assert_eq!(answers.len(), 2);
     assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
     raw.ep.handle(raw.now, &mad(4, Message::Req(&anew))).unwrap();
     assert!(matches!(raw.ep.poll_event(), Some(Event::ConnectRequest { .. })));
+    // The old connection is gone once nobody answers for it, and nothing more is said of it.
+    for _ in 0..9 {
+        raw.wait(Duration::from_secs(1));
+    }
+    assert_eq!((raw.ep.connection(raw.conn), raw.ep.poll_event()), (None, None));
+}
+
+/// The same, seen from the side that asks.
+#[test]
+fn a_reply_with_a_connected_queue_pair_is_refused() {
+    let mut raw = Raw::active(options());
+    let second = raw.ep.connect(raw.now, ip(1), PORT, options()).unwrap();
+    let sent = raw.drain().pop().unwrap();
+    let (tid, Message::Req(sent)) = Message::parse(&sent.payload).unwrap() else { panic!() };
+    let rep = Rep::new(0x9999, sent.local_comm_id.get(), PEER_QPN, TO_PEER);
+    raw.ep.handle(raw.now, &mad(tid, Message::Rep(&rep))).unwrap();
+    let answers = raw.drain();
+    assert_eq!(cm_answers(&answers[..1]), [format!("Rej 10 {tid}")]);
+    let (_, Message::Dreq(dreq)) = Message::parse(&answers[1].payload).unwrap() else { panic!("{answers:?}") };
+    assert_eq!((dreq.local_comm_id.get(), dreq.remote_qpn()), (raw.comm_id, PEER_QPN));
+    let reason = ConnectFailure::BadReply;
+    assert_eq!(raw.ep.poll_event(), Some(Event::ConnectFailed { conn: second, reason }));
+    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
 }
 
 #[test]
@@ -491,7 +527,7 @@ fn messages_out_of_place_change_nothing() {
         Message::Rej(&Rej::new(0x0bad_cafe, raw.comm_id ^ 1, 2, RejReason::CONSUMER)),
         Message::Rej(&Rej::new(0x0bad_caff, raw.comm_id, 2, RejReason::CONSUMER)),
         Message::Drep(&Drep::new(0x0bad_cafe, raw.comm_id)),
-        Message::Mra(&Mra::new(0x0bad_cafe, raw.comm_id)),
+        Message::Mra(&Mra::new(0x0bad_cafe, raw.comm_id, 1, 20)),
     ] {
         assert_eq!(raw.ep.handle(raw.now, &mad(1, message)), Err(Discard::CmUnexpected), "{message:?}");
     }
@@ -524,4 +560,344 @@ fn a_failed_connection_is_closed_with_the_peer() {
     let drep = Drep::new(0x0bad_cafe, raw.comm_id);
     raw.ep.handle(raw.now, &mad(tid, Message::Drep(&drep))).unwrap();
     assert_eq!((raw.ep.connection(raw.conn), raw.ep.poll_event()), (None, None));
+}
+
+fn hex(c: u8, len: usize) -> Vec<u8> {
+    vec![c; len]
+}
+
+/// Starts with `said`, then zeros.
+fn padded(said: &[u8], len: usize) -> Vec<u8> {
+    let mut bytes = said.to_vec();
+    bytes.resize(len, 0);
+    bytes
+}
+
+#[test]
+fn every_message_carries_private_data() {
+    for (active_closes, selective_repeat) in [(true, true), (false, true), (true, false)] {
+        let mut net = Net::new(20, 2);
+        net.ep(1).listen(PORT);
+        let now = net.now;
+        let ask = ConnectOptions {
+            private_data: hex(1, 48),
+            rtu_data: hex(2, 224),
+            drep_data: hex(3, 224),
+            selective_repeat,
+            ..ConnectOptions::default()
+        };
+        let a = net.ep(0).connect(now, ip(1), PORT, ask).unwrap();
+        let Some(Event::ConnectRequest { conn: b, private_data, .. }) = net.event(1, LONG) else { panic!() };
+        assert_eq!(private_data, padded(&hex(1, 48), 56), "the record is not the application's");
+        let answer = ConnectOptions { private_data: hex(4, 188), drep_data: hex(5, 224), ..ConnectOptions::default() };
+        let now = net.now;
+        net.ep(1).accept(now, b, answer).unwrap();
+        let Some(Event::Connected { private_data, .. }) = net.event(0, LONG) else { panic!() };
+        assert_eq!(private_data, padded(&hex(4, 188), 196));
+        let Some(Event::Connected { private_data, .. }) = net.event(1, LONG) else { panic!() };
+        assert_eq!(private_data, hex(2, 224));
+        for (i, conn) in [(0, a), (1, b)] {
+            assert_eq!(net.ep(i).connection(conn).unwrap().selective_repeat, selective_repeat);
+        }
+
+        let (closer, conn, drep) = if active_closes { (0, a, 5) } else { (1, b, 3) };
+        let now = net.now;
+        assert_eq!(net.ep(closer).disconnect_with(now, conn, &[6; 221]), Err(ConnectError::PrivateData));
+        net.ep(closer).disconnect_with(now, conn, &[6; 220]).unwrap();
+        let Some(Event::Disconnected { private_data, reason, .. }) = net.event(1 - closer, LONG) else { panic!() };
+        assert_eq!((reason, private_data), (DisconnectReason::Remote, hex(6, 220)));
+        let Some(Event::Disconnected { private_data, reason, .. }) = net.event(closer, LONG) else { panic!() };
+        assert_eq!((reason, private_data), (DisconnectReason::Local, hex(drep, 224)));
+        assert_quiet(&mut net);
+    }
+    let mut ep = endpoint(21);
+    for o in [
+        ConnectOptions { rtu_data: hex(0, 225), ..options() },
+        ConnectOptions { drep_data: hex(0, 225), ..options() },
+        ConnectOptions { private_data: hex(0, 57), ..options() },
+    ] {
+        assert_eq!(ep.connect(Instant::ZERO, ip(1), PORT, o), Err(ConnectError::PrivateData));
+    }
+}
+
+/// Extensions need the agreement of both sides and 8 bytes of each message.
+#[test]
+fn selective_repeat_is_agreed() {
+    let with = |selective_repeat, len| ConnectOptions {
+        selective_repeat,
+        private_data: hex(7, len),
+        ..ConnectOptions::default()
+    };
+    for (active, passive, agreed) in [
+        (with(true, 48), with(true, 188), true),
+        (with(true, 49), with(true, 0), false),
+        (with(true, 0), with(true, 189), false),
+        (with(false, 0), with(true, 0), false),
+        (with(true, 0), with(false, 0), false),
+    ] {
+        let mut net = Net::new(22, 2);
+        let (a, b) = net.connect_with(0, 1, &active, &passive, |_, _| {});
+        assert_eq!(net.ep(0).connection(a).unwrap().selective_repeat, agreed);
+        assert_eq!(net.ep(1).connection(b).unwrap().selective_repeat, agreed);
+    }
+    // A peer that takes what nobody offered, or another version, changes nothing.
+    for (offered, change, agreed) in [(true, 0, true), (false, 0, false), (true, 1, false)] {
+        let mut ep = endpoint(23);
+        let o = ConnectOptions { selective_repeat: offered, ..options() };
+        let (conn, tid, sent) = request(&mut ep, o);
+        let mut rep = Rep::new(9, sent.local_comm_id.get(), PEER_QPN, TO_PEER);
+        cm::Extensions::SELECTIVE_REPEAT.put(&mut rep.private_data).unwrap();
+        rep.private_data[192] += change;
+        ep.handle(Instant::ZERO, &mad(tid, Message::Rep(&rep))).unwrap();
+        assert_eq!(ep.connection(conn).unwrap().selective_repeat, agreed);
+    }
+}
+
+/// Connects to the raw peer up to the REQ, which is returned with its transaction.
+fn request(ep: &mut Endpoint, options: ConnectOptions) -> (nacelle_roce::ConnId, u64, Box<cm::Req>) {
+    let now = Instant::ZERO;
+    let conn = ep.connect(now, ip(1), PORT, options).unwrap();
+    raw::drain(ep, now);
+    let mut buf = [0; 60];
+    nacelle_roce::wire::arp::ArpPacket::request(mac(0), ip(0), ip(1)).reply(mac(1)).write(&mut buf).unwrap();
+    ep.handle(now, &buf).unwrap();
+    let sent = raw::drain(ep, now).pop().unwrap();
+    let (tid, Message::Req(sent)) = Message::parse(&sent.payload).unwrap() else { panic!() };
+    (conn, tid, Box::new(*sent))
+}
+
+#[test]
+fn reads_in_flight_are_agreed() {
+    let with = |responder_resources, initiator_depth| ConnectOptions {
+        responder_resources,
+        initiator_depth,
+        ..ConnectOptions::default()
+    };
+    for (active, passive, expected) in [
+        (ConnectOptions::default(), ConnectOptions::default(), [(16, 16), (16, 16)]),
+        (with(4, 200), with(16, 2), [(2, 16), (16, 2)]),
+        (with(0, 1), with(5, 5), [(0, 1), (1, 0)]),
+    ] {
+        let mut net = Net::new(24, 2);
+        let (a, b) = net.connect_with(0, 1, &active, &passive, |_, _| {});
+        let agreed = [(0, a), (1, b)].map(|(i, conn)| {
+            let info = net.ep(i).connection(conn).unwrap();
+            (info.responder_resources, info.initiator_depth)
+        });
+        assert_eq!(agreed, expected);
+    }
+    // A peer that promises more than was asked for.
+    let mut ep = endpoint(25);
+    let (conn, tid, sent) = request(&mut ep, with(2, 3));
+    assert_eq!((sent.responder_resources, sent.initiator_depth), (2, 3));
+    let mut rep = Rep::new(9, sent.local_comm_id.get(), PEER_QPN, TO_PEER);
+    (rep.responder_resources, rep.initiator_depth) = (255, 255);
+    ep.handle(Instant::ZERO, &mad(tid, Message::Rep(&rep))).unwrap();
+    let info = ep.connection(conn).unwrap();
+    assert_eq!((info.responder_resources, info.initiator_depth), (2, 3));
+}
+
+/// The flow label is the one that Linux makes of the ports.
+#[test]
+fn requests_look_like_those_of_linux() {
+    let (_, _, sent) = request(&mut endpoint(26), options());
+    let label = (u32::from(sent.ip_cm.src_port.get()) * 31 + u32::from(PORT)) & 0xf_ffff;
+    assert_eq!(sent.flow_label(), label);
+    assert_eq!(sent.private_data[..48], [0; 48]);
+    assert_eq!(sent.private_data[48..], *b"NACL\x01\x01\0\0");
+    let (_, _, plain) = request(&mut endpoint(26), ConnectOptions { selective_repeat: false, ..options() });
+    assert_eq!(plain.private_data, [0; 56]);
+}
+
+#[test]
+fn every_port_can_be_listened_on() {
+    for port in [1, 4791, 18515, 0xffff] {
+        let mut net = Net::new(27, 2);
+        net.ep(1).listen(port);
+        let now = net.now;
+        net.ep(0).connect(now, ip(1), port, ConnectOptions::default()).unwrap();
+        let Some(Event::ConnectRequest { port: asked, .. }) = net.event(1, LONG) else { panic!() };
+        assert_eq!(asked, port);
+    }
+}
+
+#[test]
+fn every_reject_reason_arrives() {
+    for reason in (1..=33).map(RejReason) {
+        let mut net = Net::new(28, 2);
+        net.ep(1).listen(PORT);
+        let now = net.now;
+        net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+        let Some(Event::ConnectRequest { conn, .. }) = net.event(1, LONG) else { panic!() };
+        assert_eq!(net.ep(1).reject_with(conn, reason, &[1; 149]), Err(ConnectError::PrivateData));
+        net.ep(1).reject_with(conn, reason, &[8; 148]).unwrap();
+        assert_eq!(failure(&mut net, 0), ConnectFailure::Rejected { reason, private_data: hex(8, 148) });
+        assert_ne!(reason.text(), "refused", "{reason:?} has a name");
+        assert_quiet(&mut net);
+    }
+}
+
+/// The passive side's application decides late; the peer, as patient as Linux or less, is asked to wait.
+#[test]
+fn a_slow_application_sends_an_mra_in_time() {
+    for cm_timeout in [Duration::from_millis(10), Duration::from_secs(1), Duration::from_secs(5)] {
+        let mut net = Net::new(29, 2);
+        net.log = Some(Vec::new());
+        net.ep(1).listen(PORT);
+        let now = net.now;
+        let o = ConnectOptions { cm_timeout, cm_retries: 1, ..ConnectOptions::default() };
+        net.ep(0).connect(now, ip(1), PORT, o).unwrap();
+        let Some(Event::ConnectRequest { conn, .. }) = net.event(1, LONG) else { panic!() };
+        net.run(Duration::from_secs(50));
+        let now = net.now;
+        net.ep(1).accept(now, conn, ConnectOptions::default()).unwrap();
+        assert!(matches!(net.event(0, LONG), Some(Event::Connected { .. })));
+        assert!(matches!(net.event(1, LONG), Some(Event::Connected { .. })));
+        let kinds =
+            |node| net.sent(node, |p| Message::parse(p.payload).ok().map(|(_, m)| format!("{m:?}")[..3].to_owned()));
+        assert_eq!(kinds(0), ["Req", "Rtu"]);
+        assert_eq!(kinds(1), ["Mra", "Rep"]);
+    }
+}
+
+#[test]
+fn mras_do_not_buy_time_for_ever() {
+    let mut ep = endpoint(30);
+    let (conn, tid, sent) = request(&mut ep, ConnectOptions { cm_retries: 3, ..options() });
+    let mut now = Instant::ZERO;
+    // One for a REP is out of place; one for the REQ counts as a repetition.
+    let mra = |message| mad(tid, Message::Mra(&Mra::new(9, sent.local_comm_id.get(), message, 18)));
+    assert_eq!(ep.handle(now, &mra(1)), Err(Discard::CmUnexpected));
+    assert_eq!(ep.handle(now, &mra(2)), Err(Discard::CmUnexpected));
+    for _ in 0..100 {
+        ep.handle(now, &mra(0)).unwrap();
+        now = now + Duration::from_secs(1);
+        raw::drain(&mut ep, now);
+        if ep.connection(conn).is_none() {
+            break;
+        }
+    }
+    assert!(matches!(ep.poll_event(), Some(Event::ConnectFailed { reason: ConnectFailure::Timeout, .. })));
+    assert!(now <= Instant::ZERO + Duration::from_secs(10), "{now:?}");
+
+    // The same for a REP.
+    let mut ep = endpoint(31);
+    let now = Instant::ZERO;
+    ep.listen(PORT);
+    ep.handle(now, &mad(1, Message::Req(&req(TO_PEER)))).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+    ep.accept(now, conn, options()).unwrap();
+    let rep = raw::drain(&mut ep, now).pop().unwrap();
+    let (_, Message::Rep(rep)) = Message::parse(&rep.payload).unwrap() else { panic!() };
+    let local = rep.local_comm_id.get();
+    assert_eq!(ep.handle(now, &mad(1, Message::Mra(&Mra::new(9, local, 0, 22)))), Err(Discard::CmUnexpected));
+    ep.handle(now, &mad(1, Message::Mra(&Mra::new(9, local, 1, 22)))).unwrap();
+    assert!(raw::drain(&mut ep, now + Duration::from_secs(17)).is_empty());
+    assert_eq!(cm_answers(&raw::drain(&mut ep, now + Duration::from_secs(19))), ["Rep 1"]);
+}
+
+/// Copies of a request that arrive after its end do not begin a new connection.
+#[test]
+fn a_late_request_is_not_a_new_one() {
+    let ask = mad(1, Message::Req(&req(TO_PEER)));
+    let mut raw = Raw::passive();
+    raw.dreq().unwrap();
+    raw.drain();
+    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { .. })));
+    assert_eq!(raw.ep.handle(raw.now, &ask), Err(Discard::CmUnexpected));
+    assert_eq!((raw.drain().len(), raw.ep.poll_event()), (0, None));
+
+    // After a refusal the peer may have missed it.
+    let mut ep = endpoint(32);
+    let now = Instant::ZERO;
+    ep.listen(PORT);
+    ep.handle(now, &ask).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+    ep.reject(conn, b"no").unwrap();
+    let first = raw::drain(&mut ep, now);
+    assert_eq!(cm_answers(&first), ["Rej 28 1"]);
+    ep.handle(now, &ask).unwrap();
+    assert_eq!(raw::drain(&mut ep, now)[0].payload, first[0].payload);
+    assert_eq!(ep.poll_event(), None);
+
+    // A request of another transaction is another request; while the first is open, its name is taken.
+    ep.handle(now, &mad(2, Message::Req(&req(TO_PEER)))).unwrap();
+    assert!(matches!(ep.poll_event(), Some(Event::ConnectRequest { .. })));
+    ep.handle(now, &mad(3, Message::Req(&req(TO_PEER)))).unwrap();
+    assert_eq!(cm_answers(&raw::drain(&mut ep, now)), ["Rej 30 3"]);
+
+    // What is remembered has a limit.
+    for tid in 10..1000 {
+        let mut other = req(TO_PEER);
+        other.local_comm_id.set(tid as u32);
+        ep.handle(now, &mad(tid, Message::Req(&other))).unwrap();
+        let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+        ep.reject(conn, b"").unwrap();
+        raw::drain(&mut ep, now);
+    }
+    let mut other = req(TO_PEER);
+    other.local_comm_id.set(10);
+    ep.handle(now, &mad(10, Message::Req(&other))).unwrap();
+    assert!(matches!(ep.poll_event(), Some(Event::ConnectRequest { .. })));
+}
+
+/// A REJ for a timeout names this side's adapter: a peer that knows no identifier yet finds the connection by it.
+#[test]
+fn a_timeout_names_the_adapter() {
+    let mut ep = endpoint(33);
+    let (conn, _, sent) = request(&mut ep, options());
+    ep.disconnect(Instant::ZERO, conn);
+    let rej = raw::drain(&mut ep, Instant::ZERO).pop().unwrap();
+    let (_, Message::Rej(rej)) = Message::parse(&rej.payload).unwrap() else { panic!() };
+    assert_eq!((rej.reason(), rej.message_rejected()), (RejReason::TIMEOUT, 2));
+    assert_eq!(rej.information(), sent.local_ca_guid.get().to_be_bytes());
+}
+
+/// Two endpoints ask each other at once: two connections, as with Linux.
+#[test]
+fn crossed_requests() {
+    seeds(0..20, |seed| {
+        let mut net = Net::new(seed, 2);
+        net.impairment =
+            Impairment { loss: (seed % 3) as f64 * 10.0, duplicate: 20.0, reorder: 20.0, ..Impairment::default() };
+        let o = ConnectOptions { cm_timeout: Duration::from_millis(5), cm_retries: 15, ..ConnectOptions::default() };
+        let now = net.now;
+        for i in 0..2 {
+            net.ep(i).listen(PORT);
+            net.ep(i).connect(now, ip(1 - i), PORT, o.clone()).unwrap();
+        }
+        let mut connected = [0; 2];
+        net.run_until(LONG, |net| {
+            for (i, connected) in connected.iter_mut().enumerate() {
+                while let Some(event) = net.nodes[i].events.pop_front() {
+                    match event {
+                        Event::ConnectRequest { conn, .. } => {
+                            let now = net.now;
+                            net.ep(i).accept(now, conn, o.clone()).unwrap();
+                        }
+                        Event::Connected { .. } => *connected += 1,
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+            connected == [2, 2]
+        });
+        assert_eq!(connected, [2, 2]);
+        // Good-byes cross as well, in a network that loses and repeats.
+        let now = net.now;
+        for i in 0..2 {
+            let all: Vec<_> = net.ep(i).connections().map(|(id, _)| id).collect();
+            assert_eq!(all.len(), 2);
+            for id in all {
+                net.ep(i).disconnect(now, id);
+            }
+        }
+        net.run(LONG);
+        for i in 0..2 {
+            let events = std::mem::take(&mut net.nodes[i].events);
+            assert_eq!(events.len(), 2, "{events:?}");
+            assert!(events.iter().all(|e| matches!(e, Event::Disconnected { .. })), "{events:?}");
+        }
+        assert_quiet(&mut net);
+    });
 }

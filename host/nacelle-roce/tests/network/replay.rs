@@ -190,7 +190,7 @@ fn linux_client_session() {
                     }
                     sent(&mut ep);
                 }
-                WcOpcode::Send | WcOpcode::Write => {}
+                _ => {}
             }
         }
     }

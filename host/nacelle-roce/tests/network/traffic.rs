@@ -187,7 +187,7 @@ fn post(net: &mut Net, i: usize, sides: &mut [Side], rng: &mut Rng) {
         (SendOp::Write { addr, rkey: target.rkey, imm }, WcOpcode::Write)
     };
     let side = &mut sides[i];
-    let wr = SendWr { id: side.next_send, op, data, solicited, signaled };
+    let wr = SendWr { id: side.next_send, op, data, solicited, signaled, fence: false };
     net.ep(i).post_send(side.conn, wr).unwrap();
     if signaled {
         side.sends.push_back((side.next_send, opcode, len));
@@ -200,10 +200,10 @@ fn post(net: &mut Net, i: usize, sides: &mut [Side], rng: &mut Rng) {
 
 fn check(net: &mut Net, i: usize, side: &mut Side, c: nacelle_roce::Completion) {
     match c.opcode {
-        WcOpcode::Send | WcOpcode::Write => {
+        opcode if !opcode.is_recv() => {
             assert_eq!(side.sends.pop_front(), Some((c.id, c.opcode, c.byte_len)));
         }
-        WcOpcode::Recv | WcOpcode::RecvWrite => {
+        _ => {
             let (id, region) = side.recvs.pop_front().unwrap();
             assert_eq!(c.id, id);
             let buffer = net.ep(i).deregister(region.id).unwrap();

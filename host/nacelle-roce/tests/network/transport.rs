@@ -190,7 +190,7 @@ fn wrong_key_bounds_rights_and_owner() {
         assert_eq!(raw.ep.region(guard.id).unwrap(), [0; 100]);
         // From now on silence.
         assert_eq!(raw.send(Opcode::SendOnly, psn(1), Ext::None, &[]), Err(Discard::QpError));
-        assert_eq!(raw.ep.counters().discard_remote_access, 1);
+        assert_eq!(raw.ep.counters().resp_remote_access_errors, 1);
     };
     refused(&|raw| {
         let r = target(raw, 100);
@@ -305,12 +305,15 @@ fn invalid_requests() {
     refused(&[], WriteFirst, write(u32::MAX), 256);
     refused(&[(WriteFirst, 256), (WriteMiddle, 256)], WriteLast, None, 256);
     refused(&[(WriteFirst, 256), (WriteMiddle, 256), (WriteMiddle, 256)], WriteMiddle, None, 256);
-    // Operations that are not served.
-    refused(&[], ReadRequest, None, 0);
-    let atomic =
-        nacelle_roce::wire::bth::AtomicEth { va: 0.into(), rkey: 0.into(), swap_add: 0.into(), compare: 0.into() };
+    // READ and atomics inside of another message, with payload, or misaligned.
+    refused(&[], ReadRequest, None, 1);
+    refused(&[], ReadRequest, write(u32::MAX), 0);
+    refused(&[(SendFirst, 256)], ReadRequest, None, 0);
+    let atomic = nacelle_roce::wire::bth::AtomicEth::new(RemoteAddr(4), Rkey(0), 0, 0);
     refused(&[], FetchAdd, Some(Ext::Atomic(atomic)), 0);
     refused(&[], CmpSwap, Some(Ext::Atomic(atomic)), 0);
+    refused(&[], FetchAdd, Some(Ext::Atomic(atomic)), 4);
+    refused(&[(WriteFirst, 256)], CmpSwap, Some(Ext::Atomic(atomic)), 0);
 }
 
 #[test]
@@ -367,7 +370,7 @@ fn numbers(packets: &[crate::raw::Packet]) -> Vec<u32> {
 fn packet_forms_sent() {
     let mut raw = Raw::active(options());
     let forms = |raw: &mut Raw, op, len| {
-        let wr = SendWr { id: 1, op, data: vec![5; len].into(), solicited: true, signaled: false };
+        let wr = SendWr { id: 1, op, data: vec![5; len].into(), solicited: true, signaled: false, fence: false };
         raw.ep.post_send(raw.conn, wr).unwrap();
         let packets = raw.drain();
         let (last, others) = packets.split_last().unwrap();
@@ -506,7 +509,7 @@ fn timeout_backs_off_and_gives_up() {
     let c = completion(&mut raw);
     assert_eq!((c.id, c.status), (1, WcStatus::WrFlushErr));
     assert_failed(&mut raw, WcStatus::RetryExceeded);
-    assert_eq!(raw.ep.counters().ack_timeouts, 4);
+    assert_eq!(raw.ep.counters().local_ack_timeout_err, 4);
     assert_eq!(raw.ep.counters().retry_exceeded_err, 1);
     // The peer is told, as long as it takes, but not for ever.
     let mut dreqs = dreq.len();
@@ -659,8 +662,9 @@ fn stats_tell_what_happened() {
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
     let info = raw.ep.connection(raw.conn).unwrap();
     let stats = info.stats;
-    assert_eq!((stats.tx_packets, stats.retransmitted, stats.naks, stats.rx_packets), (4, 2, 1, 2));
-    assert_eq!((stats.tx_payload, stats.timeouts), (600, 0));
+    assert_eq!((stats.tx_packets, stats.counters.retransmitted, stats.counters.packet_seq_err), (4, 2, 1));
+    assert_eq!(stats.rx_packets, 2);
+    assert_eq!((stats.tx_payload, stats.counters.local_ack_timeout_err), (600, 0));
     assert_eq!(stats.rx_bytes, 124);
     assert!(stats.resolved.is_some() && stats.established.is_some());
     assert_eq!(info.remote_qpn, Some(PEER_QPN));

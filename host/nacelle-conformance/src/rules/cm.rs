@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connection management, as the side that is called (IBTA 12.9, annex A11).
+
+use super::{Rule, standard};
+use crate::{
+    Failure,
+    failure::ensure,
+    peer::{Answer, Peer, Terms},
+};
+use nacelle_wire::{
+    cm::{Dreq, Message, RejReason, Rtu},
+    roce::Ext,
+    {
+        RemoteAddr, Rkey,
+        bth::{Opcode, Reth, Syndrome},
+    },
+};
+
+pub(super) const RULES: &[Rule] = &[
+    standard("cm.connects_and_disconnects", "IBTA 12.9.7", connects),
+    standard("cm.answers_with_the_transaction_of_the_question", "IBTA 12.6", transaction),
+    standard("cm.repeated_req_gets_the_same_answer", "IBTA 12.9.8.3", repeated_req),
+    standard("cm.rep_is_repeated_until_the_rtu", "IBTA 12.9.8.7", repeated_rep),
+    standard("cm.packet_on_the_connection_stands_for_the_rtu", "IBTA 12.9.7.2", no_rtu),
+    standard("cm.port_without_a_service_is_refused", "IBTA 12.6.7.2", no_service),
+    standard("cm.repeated_dreq_is_answered_again", "IBTA 12.9.8.8", repeated_dreq),
+    standard("cm.dreq_of_an_unknown_connection_is_answered", "IBTA 12.9.8.8", unknown_dreq),
+    standard("cm.queue_pair_is_dead_after_the_disconnection", "IBTA 12.9.7", dead),
+    standard("cm.connections_can_be_made_again_and_again", "IBTA 12.9.7", again),
+    standard("cm.several_connections_live_beside_each_other", "IBTA 12.9.7", beside),
+];
+
+fn connects(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = peer.connect(&Terms::default())?;
+    peer.disconnect(&qp)
+}
+
+fn transaction(peer: &mut Peer) -> Result<(), Failure> {
+    let terms = Terms::default();
+    let (tid, req) = peer.req(&terms);
+    peer.send_cm(tid, Message::Req(&req))?;
+    let mad = peer.expect_cm("REP", |_, m| matches!(m, Message::Rep(r) if r.remote_comm_id == req.local_comm_id))?;
+    let (answered, message) = Message::parse(&mad)?;
+    ensure!(answered == tid, "the REP has transaction {answered:#x} instead of {tid:#x}");
+    let Message::Rep(rep) = message else { return Err(Failure::Missing("REP")) };
+    let qp = peer.accepted(tid, &req, Answer::Rep(Box::new(*rep)))?;
+    peer.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
+    peer.disconnect(&qp)
+}
+
+fn repeated_req(peer: &mut Peer) -> Result<(), Failure> {
+    let terms = Terms::default();
+    let (tid, req) = peer.req(&terms);
+    let first = peer.ask(tid, &req)?;
+    let first = peer.accepted(tid, &req, first)?;
+    let second = peer.ask(tid, &req)?;
+    let second = peer.accepted(tid, &req, second)?;
+    ensure!(
+        first.comm_id == second.comm_id && first.qpn == second.qpn && first.next == second.next,
+        "the second REP is about another connection"
+    );
+    peer.send_cm(tid, Message::Rtu(&Rtu::new(first.own_comm_id, first.comm_id)))?;
+    peer.disconnect(&first)
+}
+
+fn repeated_rep(peer: &mut Peer) -> Result<(), Failure> {
+    let (tid, mut req) = peer.req(&Terms::default());
+    req.set_local_cm_timeout(15); // 134 ms
+    req.set_remote_cm_timeout(15);
+    let answer = peer.ask(tid, &req)?;
+    let qp = peer.accepted(tid, &req, answer)?;
+    let patience = peer.station.patience;
+    peer.station.patience = patience * 5; // Linux waits for its own estimate of the time, not for ours
+    let again =
+        peer.expect_cm("second REP", |_, m| matches!(m, Message::Rep(r) if r.local_comm_id.get() == qp.comm_id));
+    peer.station.patience = patience;
+    again?;
+    peer.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
+    peer.disconnect(&qp)
+}
+
+fn no_rtu(peer: &mut Peer) -> Result<(), Failure> {
+    let (tid, req) = peer.req(&Terms::default());
+    let answer = peer.ask(tid, &req)?;
+    let mut qp = peer.accepted(tid, &req, answer)?;
+    peer.set_up_regions(&mut qp, &[64])?;
+    peer.disconnect(&qp)
+}
+
+fn no_service(peer: &mut Peer) -> Result<(), Failure> {
+    let port = peer.port;
+    peer.port = 1;
+    let (tid, req) = peer.req(&Terms::default());
+    peer.port = port;
+    match peer.ask(tid, &req)? {
+        Answer::Rej(rej) => {
+            ensure!(
+                rej.reason() == RejReason::INVALID_SERVICE_ID || rej.reason() == RejReason::CONSUMER,
+                "the reason is {}",
+                rej.reason().0
+            );
+            Ok(())
+        }
+        Answer::Rep(_) => Err(Failure::Content("a port without a service accepted the connection".into())),
+    }
+}
+
+fn repeated_dreq(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = peer.connect(&Terms::default())?;
+    peer.disconnect(&qp)?;
+    peer.disconnect(&qp)
+}
+
+fn unknown_dreq(peer: &mut Peer) -> Result<(), Failure> {
+    let mut qp = peer.connect(&Terms::default())?;
+    peer.disconnect(&qp)?;
+    qp.comm_id ^= 0x5a5a_0000;
+    qp.own_comm_id ^= 0x0001_0000;
+    peer.disconnect(&qp)
+}
+
+fn dead(peer: &mut Peer) -> Result<(), Failure> {
+    let mut witness = peer.connect(&Terms::default())?;
+    let qp = peer.connect(&Terms::default())?;
+    peer.disconnect(&qp)?;
+    peer.send(&qp, Opcode::WriteOnly, qp.next, Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0)), &[])?;
+    peer.expect_silence(&mut witness)?;
+    let own = qp.own_qpn;
+    if let Some(packet) = peer.station.wait(core::time::Duration::ZERO, |p| {
+        p.headers.bth.dest_qp() == own
+            && matches!(p.headers.ext, Ext::Aeth(a) if matches!(a.syndrome(), Syndrome::Ack(_)))
+    })? {
+        return Err(Failure::unexpected("nothing", &packet));
+    }
+    peer.disconnect(&witness)
+}
+
+fn again(peer: &mut Peer) -> Result<(), Failure> {
+    for _ in 0..40 {
+        let qp = peer.connect_with(&Terms::default(), &[64])?;
+        peer.disconnect(&qp)?;
+    }
+    Ok(())
+}
+
+fn beside(peer: &mut Peer) -> Result<(), Failure> {
+    let mut qps = Vec::new();
+    for _ in 0..8 {
+        qps.push(peer.connect_with(&Terms::default(), &[64])?);
+    }
+    for qp in qps.iter_mut().rev() {
+        peer.expect_silence(qp)?;
+    }
+    for qp in &qps {
+        // Both sides know each other by their ids alone.
+        let dreq = Dreq::new(qp.own_comm_id, qp.comm_id, qp.qpn);
+        ensure!(dreq.remote_qpn() == qp.qpn, "a DREQ names another queue pair");
+        peer.disconnect(qp)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What Nacelle devices agree on beyond the standard (docs/reference/extensions.md).
+
+use super::{Rule, nacelle, pattern};
+use crate::{
+    Failure,
+    failure::ensure,
+    peer::{Peer, Qp, Terms},
+};
+use nacelle_wire::{
+    bth::{ImmDt, NakCode, Opcode, Syndrome},
+    cm::Extensions,
+    roce::Ext,
+};
+
+pub(super) const RULES: &[Rule] = &[
+    nacelle("extension.is_agreed_when_it_is_offered", "extensions: agreement", agreed),
+    nacelle("extension.is_not_used_when_it_is_not_offered", "extensions: agreement", not_offered),
+    nacelle("extension.write_ahead_of_its_turn_is_kept", "extensions: selective repeat", kept),
+    nacelle("extension.every_packet_ahead_is_complained_of_by_its_psn", "extensions: selective repeat", complained),
+    nacelle("extension.second_gap_is_told_when_the_first_is_closed", "extensions: selective repeat", second_gap),
+    nacelle("extension.what_is_not_a_write_is_taken_in_order_only", "extensions: selective repeat", in_order),
+    nacelle("extension.immediate_reports_the_whole_write", "extensions: selective repeat", whole),
+];
+
+fn offering(peer: &mut Peer) -> Result<Qp, Failure> {
+    let qp = peer.connect_with(&Terms { extensions: Extensions::SELECTIVE_REPEAT, ..Terms::default() }, &[8192])?;
+    ensure!(qp.extensions.contains(Extensions::SELECTIVE_REPEAT), "the device did not agree to selective repeat");
+    Ok(qp)
+}
+
+fn agreed(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = offering(peer)?;
+    peer.disconnect(&qp)
+}
+
+fn not_offered(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = peer.connect(&Terms::default())?;
+    ensure!(qp.extensions == Extensions::default(), "the device agreed to what nobody offered");
+    peer.disconnect(&qp)
+}
+
+/// Sends the WRITE with this index of a row of 64 bytes each.
+fn send(peer: &mut Peer, qp: &Qp, index: u32) -> Result<(), Failure> {
+    let reth = Ext::Reth(qp.regions[0].reth(64 * u64::from(index), 64));
+    peer.send(qp, Opcode::WriteOnly, qp.next.add(index), reth, &pattern(index as u8, 64))
+}
+
+/// The NAK for the packet expected, caused by the one with this index.
+fn expect_gap(peer: &mut Peer, qp: &Qp, expected: u32, cause: u32) -> Result<(), Failure> {
+    let aeth = peer.expect_ack(qp, qp.next.add(expected), Syndrome::Nak(NakCode::PsnSequenceError))?;
+    let wanted = qp.next.add(cause).get();
+    ensure!(aeth.msn() == wanted, "the NAK names the cause {:#x} instead of {wanted:#x}", aeth.msn());
+    Ok(())
+}
+
+fn finish(peer: &mut Peer, mut qp: Qp, count: u32) -> Result<(), Failure> {
+    qp.next = qp.next.add(count);
+    let region = qp.regions[0];
+    for i in 0..count {
+        peer.expect_bytes(&mut qp, &region, 64 * u64::from(i), &pattern(i as u8, 64))?;
+    }
+    peer.disconnect(&qp)
+}
+
+fn kept(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = offering(peer)?;
+    for i in 1..5 {
+        send(peer, &qp, i)?;
+        expect_gap(peer, &qp, 0, i)?;
+    }
+    send(peer, &qp, 0)?;
+    peer.expect_ack(&qp, qp.next.add(4), Syndrome::ACK)?;
+    finish(peer, qp, 5)
+}
+
+fn complained(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = offering(peer)?;
+    for i in [2, 1, 2, 1] {
+        send(peer, &qp, i)?;
+        expect_gap(peer, &qp, 0, i)?;
+    }
+    send(peer, &qp, 0)?;
+    peer.expect_ack(&qp, qp.next.add(2), Syndrome::ACK)?;
+    finish(peer, qp, 3)
+}
+
+fn second_gap(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = offering(peer)?;
+    for i in [1, 3, 4] {
+        send(peer, &qp, i)?;
+        expect_gap(peer, &qp, 0, i)?;
+    }
+    send(peer, &qp, 0)?;
+    expect_gap(peer, &qp, 2, 0)?;
+    send(peer, &qp, 2)?;
+    peer.expect_ack(&qp, qp.next.add(4), Syndrome::ACK)?;
+    finish(peer, qp, 5)
+}
+
+fn in_order(peer: &mut Peer) -> Result<(), Failure> {
+    let qp = offering(peer)?;
+    let read = Ext::Reth(qp.regions[0].reth(0, 64));
+    peer.send(&qp, Opcode::ReadRequest, qp.next.add(1), read, &[])?;
+    expect_gap(peer, &qp, 0, 1)?;
+    send(peer, &qp, 0)?;
+    peer.expect_ack(&qp, qp.next, Syndrome::ACK)?;
+    finish(peer, qp, 1)
+}
+
+fn whole(peer: &mut Peer) -> Result<(), Failure> {
+    // The second packet of two: the range is that of both, its payload the end of it. The function code is 0: no call.
+    let mut qp = offering(peer)?;
+    let region = qp.regions[0];
+    let part = Ext::Reth(region.reth(0, 64));
+    peer.write(&mut qp, part, Opcode::WriteOnly, &pattern(0, 64))?;
+    let both = Ext::RethImm(region.reth(0, 128), ImmDt::new(0));
+    peer.write(&mut qp, both, Opcode::WriteOnlyImm, &pattern(1, 64))?;
+    peer.expect_bytes(&mut qp, &region, 0, &[pattern(0, 64), pattern(1, 64)].concat())?;
+    peer.disconnect(&qp)
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection of a run: its regions on the device, what must be in them, and what it does next.
+
+use crate::Failure;
+use nacelle_roce::{
+    Completion, ConnId, Endpoint, RecvWr, Region, RegionId, SendWr, WcOpcode, WcStatus,
+    wire::{
+        RemoteAddr, Rkey,
+        mrsp::{self, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
+    },
+};
+use std::collections::HashMap;
+
+/// A region of the device, and what it must contain.
+struct Memory {
+    addr: RemoteAddr,
+    rkey: Rkey,
+    model: Vec<u8>,
+    /// Where the device returns it to after a call.
+    home: Region,
+}
+
+/// What a completion must bring.
+enum Wanted {
+    Nothing,
+    /// These bytes in the buffer.
+    Bytes(RegionId, Vec<u8>),
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    SettingUp,
+    Working,
+    /// Waits for the result of a call.
+    Calling,
+    Over,
+}
+
+/// A caller of the device.
+pub(crate) struct Caller {
+    pub(crate) conn: ConnId,
+    stage: Stage,
+    rng: fastrand::Rng,
+    regions: Vec<Memory>,
+    message: Option<RegionId>,
+    homes: Vec<Region>,
+    pending: HashMap<u64, Wanted>,
+    next_id: u64,
+    left: u32,
+    depth: usize,
+    /// A READ or atomic is outstanding: what changes memory must wait for it.
+    fence: bool,
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Receives posted: one for the answer of the set-up or a result is enough, one more in case.
+const RECEIVES: u64 = 2;
+const RECEIVE_ID: u64 = 1 << 32;
+
+impl Caller {
+    /// A connection that was begun, with `operations` to do.
+    pub(crate) fn new(
+        endpoint: &mut Endpoint,
+        conn: ConnId,
+        mut rng: fastrand::Rng,
+        operations: u32,
+    ) -> Result<Self, Failure> {
+        let sizes: Vec<usize> = (0..rng.usize(1..=3))
+            .map(|_| match rng.u8(..) {
+                0..80 => rng.usize(8..300),
+                80..200 => rng.usize(300..8192),
+                _ => rng.usize(8192..=65536),
+            })
+            .collect();
+        let mut register = |len| {
+            endpoint
+                .register(vec![0; len], nacelle_roce::Access::REMOTE_WRITE, Some(conn))
+                .map_err(|e| Failure::Failed(format!("a buffer cannot be registered: {e}")))
+        };
+        let homes = sizes.into_iter().map(&mut register).collect::<Result<_, _>>()?;
+        let answer = register(mrsp::MAX_MESSAGE)?;
+        for i in 0..RECEIVES {
+            endpoint
+                .post_recv(conn, RecvWr { id: RECEIVE_ID + i, slice: Some(answer.all()) })
+                .map_err(|e| Failure::Failed(format!("a receive cannot be posted: {e}")))?;
+        }
+        let depth = rng.usize(1..=8);
+        Ok(Self {
+            conn,
+            stage: Stage::Connecting,
+            rng,
+            regions: Vec::new(),
+            message: Some(answer.id),
+            homes,
+            pending: HashMap::new(),
+            next_id: 0,
+            left: operations,
+            depth,
+            fence: false,
+            operations: 0,
+            bytes: 0,
+        })
+    }
+
+    /// Everything is done and checked.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// What it is doing, for a report of a run that hangs.
+    pub(crate) fn describe(&self) -> String {
+        format!("{:?}: {:?}, {} operations left, {} outstanding", self.conn, self.stage, self.left, self.pending.len())
+    }
+
+    /// The connection is ready: asks for regions.
+    pub(crate) fn connected(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        let flags = RegionFlags::INPUT | RegionFlags::OUTPUT;
+        let request: Vec<AarRegion> =
+            self.homes.iter().map(|h| AarRegion::parameter(flags, 0, h.addr, h.rkey, h.len as u32)).collect();
+        let mut message = [0; mrsp::MAX_MESSAGE];
+        let len = mrsp::Message::Aar(&request).write(&mut message).expect("few regions fit a message");
+        self.stage = Stage::SettingUp;
+        self.post(endpoint, |id| SendWr::send(id, &message[..len]), Wanted::Nothing)
+    }
+
+    fn post(
+        &mut self,
+        endpoint: &mut Endpoint,
+        make: impl FnOnce(u64) -> SendWr,
+        wanted: Wanted,
+    ) -> Result<(), Failure> {
+        self.next_id += 1;
+        let wr = make(self.next_id);
+        self.bytes += wr.data.len() as u64;
+        self.pending.insert(self.next_id, wanted);
+        endpoint.post_send(self.conn, wr).map_err(|e| Failure::Failed(format!("a request cannot be posted: {e}")))
+    }
+
+    /// Posts what it may, when it may.
+    pub(crate) fn act(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        while self.stage == Stage::Working && self.pending.len() < self.depth {
+            if self.left == 0 {
+                if self.pending.is_empty() {
+                    self.stage = Stage::Over;
+                }
+                return Ok(());
+            }
+            // A call works on everything: nothing else is under way.
+            let calls = self.rng.u8(..) < 12;
+            if calls && !self.pending.is_empty() {
+                return Ok(());
+            }
+            self.left -= 1;
+            self.operations += 1;
+            if calls {
+                return self.call(endpoint);
+            }
+            self.one_sided(endpoint)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        self.stage = Stage::Calling;
+        let imm = CallImm::Start { function: FunctionCode::INCREMENT, user: [0; 3] }.to_u32();
+        self.post(endpoint, |id| SendWr::write_imm(id, Vec::new(), RemoteAddr(0), Rkey(0), imm), Wanted::Nothing)
+    }
+
+    fn one_sided(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        let region = self.rng.usize(..self.regions.len());
+        let size = self.regions[region].model.len();
+        let (addr, rkey) = (self.regions[region].addr, self.regions[region].rkey);
+        let at = |offset: usize| RemoteAddr(addr.0 + offset as u64);
+        let scratch = |endpoint: &mut Endpoint, len: usize, conn| {
+            endpoint
+                .register(vec![0; len], nacelle_roce::Access::LOCAL, Some(conn))
+                .map_err(|e| Failure::Failed(format!("a buffer cannot be registered: {e}")))
+        };
+        match self.rng.u8(..100) {
+            0..45 => {
+                let offset = self.rng.usize(..size);
+                let len = self.rng.usize(..=size - offset);
+                let mut bytes = vec![0; len];
+                self.rng.fill(&mut bytes);
+                self.regions[region].model[offset..offset + len].copy_from_slice(&bytes);
+                let fence = core::mem::take(&mut self.fence);
+                self.post(
+                    endpoint,
+                    |id| SendWr { fence, ..SendWr::write(id, bytes, at(offset), rkey) },
+                    Wanted::Nothing,
+                )
+            }
+            45..80 => {
+                let offset = self.rng.usize(..size);
+                let len = self.rng.usize(..=size - offset);
+                let to = scratch(endpoint, len, self.conn)?;
+                let wanted = Wanted::Bytes(to.id, self.regions[region].model[offset..offset + len].to_vec());
+                self.fence = true;
+                self.post(endpoint, |id| SendWr::read(id, to.all(), at(offset), rkey), wanted)
+            }
+            choice => {
+                // Regions begin at a multiple of 8.
+                let word = self.rng.usize(..size / 8) * 8;
+                let place = &mut self.regions[region].model[word..word + 8];
+                let before = u64::from_le_bytes(place.try_into().expect("eight bytes"));
+                let (value, other) = (self.rng.u64(..), self.rng.u64(..));
+                let compare = if self.rng.bool() { before } else { other };
+                let after = match choice {
+                    80..90 => before.wrapping_add(value),
+                    _ if compare == before => value,
+                    _ => before,
+                };
+                place.copy_from_slice(&after.to_le_bytes());
+                let to = scratch(endpoint, 8, self.conn)?;
+                let wanted = Wanted::Bytes(to.id, before.to_ne_bytes().to_vec());
+                let fence = core::mem::replace(&mut self.fence, true);
+                self.post(
+                    endpoint,
+                    |id| SendWr {
+                        fence,
+                        ..match choice {
+                            80..90 => SendWr::fetch_add(id, to.all(), at(word), rkey, value),
+                            _ => SendWr::cmp_swap(id, to.all(), at(word), rkey, compare, value),
+                        }
+                    },
+                    wanted,
+                )
+            }
+        }
+    }
+
+    /// Takes a completion of this connection.
+    pub(crate) fn completed(&mut self, endpoint: &mut Endpoint, done: &Completion) -> Result<(), Failure> {
+        if done.status != WcStatus::Success {
+            return Err(Failure::Failed(format!("{:?} ended with {}; {}", done.opcode, done.status, self.describe())));
+        }
+        match done.opcode {
+            WcOpcode::Recv => self.set_up(endpoint),
+            WcOpcode::RecvWrite => self.returned(endpoint, done.imm),
+            _ => match self.pending.remove(&done.id) {
+                None => Err(Failure::Failed(format!("request {} completed twice", done.id))),
+                Some(Wanted::Nothing) => Ok(()),
+                Some(Wanted::Bytes(buffer, wanted)) => {
+                    let found = endpoint.deregister(buffer).unwrap_or_default();
+                    compare(&format!("{:?}", done.opcode), &found, &wanted)
+                }
+            },
+        }
+    }
+
+    fn set_up(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        let answer = self.message.take().and_then(|m| endpoint.region(m).map(<[u8]>::to_vec)).unwrap_or_default();
+        let len = 4 + 16 * self.homes.len();
+        match mrsp::Message::parse(answer.get(..len).unwrap_or_default()) {
+            Ok(mrsp::Message::A(given)) if self.stage == Stage::SettingUp => {
+                self.regions = given
+                    .iter()
+                    .zip(&self.homes)
+                    .map(|(r, h)| Memory { addr: r.address(), rkey: r.rkey(), model: vec![0; h.len], home: *h })
+                    .collect();
+            }
+            other => return Err(Failure::Content(format!("the set-up is answered with {other:?}"))),
+        }
+        self.stage = Stage::Working;
+        // What was in the memory before is nobody's business: it is written over.
+        for i in 0..self.regions.len() {
+            let (addr, rkey, zeros) = (self.regions[i].addr, self.regions[i].rkey, self.regions[i].model.clone());
+            self.post(endpoint, |id| SendWr::write(id, zeros, addr, rkey), Wanted::Nothing)?;
+        }
+        Ok(())
+    }
+
+    fn returned(&mut self, endpoint: &mut Endpoint, imm: Option<u32>) -> Result<(), Failure> {
+        let code = imm.map(ReturnCode::from_imm);
+        if self.stage != Stage::Calling || code != Some(ReturnCode::SUCCESS) {
+            return Err(Failure::Failed(format!("a call returned {code:?}; {}", self.describe())));
+        }
+        self.stage = Stage::Working;
+        for memory in &mut self.regions {
+            memory.model.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+            compare("a call", endpoint.region(memory.home.id).unwrap_or_default(), &memory.model)?;
+        }
+        endpoint
+            .post_recv(self.conn, RecvWr { id: RECEIVE_ID + 9, slice: None })
+            .map_err(|e| Failure::Failed(format!("a receive cannot be posted: {e}")))
+    }
+}
+
+fn compare(what: &str, found: &[u8], wanted: &[u8]) -> Result<(), Failure> {
+    if found == wanted {
+        return Ok(());
+    }
+    let at = found.iter().zip(wanted).position(|(a, b)| a != b);
+    Err(Failure::Content(match at {
+        None => format!("{what} brought {} bytes instead of {}", found.len(), wanted.len()),
+        Some(at) => {
+            let wrong = found.iter().zip(wanted).filter(|(a, b)| a != b).count();
+            format!(
+                "{what} brought {wrong} wrong bytes of {}, the first at {at}: {:#04x} instead of {:#04x}",
+                wanted.len(),
+                found[at],
+                wanted[at]
+            )
+        }
+    }))
+}

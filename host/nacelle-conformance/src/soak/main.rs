@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random long runs against a device: many connections at once, every operation mixed, over a wire that loses, repeats, reorders
+//! and spoils frames, with peers that come back without having said goodbye; every byte is compared with what it must be.
+//!
+//! Each seed is a run of its own: it decides the number of connections, their sizes, what they do and what happens to the frames.
+//! A run fails on a wrong byte, a request that fails, or when nothing moves for too long. At the end the device must take as many
+//! connections as at the start, or something leaked.
+
+mod caller;
+mod run;
+
+use clap::Parser;
+use core::{net::Ipv4Addr, time::Duration};
+use nacelle_link::{LinkError, WireDir};
+use run::{Run, Target};
+use std::{path::PathBuf, process::ExitCode, time::Instant};
+
+/// Run random traffic against a device and check every byte.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The device's IPv4 address.
+    device: Ipv4Addr,
+    /// Port of its service.
+    #[arg(long, default_value_t = nacelle_wire::mrsp::DEFAULT_PORT)]
+    port: u16,
+    /// Folder of the virtual wire. Default: that of the nacelle command.
+    #[arg(long)]
+    wire: Option<PathBuf>,
+    /// Runs, with this seed and those after it.
+    #[arg(long, default_value_t = 10)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    first: u64,
+    /// Most connections in a run.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Operations of each connection, at most.
+    #[arg(long, default_value_t = 60)]
+    operations: u32,
+    /// Stop to begin runs after so many minutes.
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// Seconds in which something must move.
+    #[arg(long, default_value_t = 60.0)]
+    patience: f64,
+    /// Peers end without a word and come back.
+    #[arg(long)]
+    restarts: bool,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// The wire is broken.
+    #[error("the wire failed: {0}")]
+    Link(#[from] LinkError),
+    /// Nothing moves any more.
+    #[error("nothing moved for {0:?}: {1}")]
+    Stuck(Duration, String),
+    /// A request failed that should not.
+    #[error("{0}")]
+    Failed(String),
+    /// Wrong bytes.
+    #[error("{0}")]
+    Content(String),
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let begin = Instant::now();
+    let wire = match WireDir::open(args.wire.clone().unwrap_or_else(WireDir::default_path)) {
+        Ok(wire) => wire,
+        Err(error) => {
+            eprintln!("nacelle-soak: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let patience = Duration::from_secs_f64(args.patience.clamp(1.0, 3600.0));
+    let target = Target { wire, device: args.device, port: args.port, patience };
+    let room = match Run::capacity(&target) {
+        Ok(room) => room,
+        Err(failure) => {
+            eprintln!("nacelle-soak: {failure}");
+            return ExitCode::from(2);
+        }
+    };
+    println!("the device takes {room} connections");
+    let mut done = run::Tally::default();
+    for seed in args.first..args.first + args.seeds {
+        if args.minutes.is_some_and(|m| begin.elapsed().as_secs_f64() > m * 60.0) {
+            break;
+        }
+        // Peers that vanish leave connections behind until the device has noticed.
+        let most = args.connections.min(if args.restarts { room / 2 } else { room }).max(1);
+        let run = Run::new(seed, most, args.operations, args.restarts);
+        println!("{run}");
+        match run.execute(&target) {
+            Ok(tally) => done += tally,
+            Err(failure) => {
+                println!("FAILED with seed {seed}: {failure}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    let until = Instant::now() + Duration::from_secs(if args.restarts { 180 } else { 20 });
+    loop {
+        match Run::capacity(&target) {
+            Ok(now) if now >= room => break,
+            Ok(now) if Instant::now() > until => {
+                println!("FAILED: the device takes {now} connections now, {room} at the start: something leaked");
+                return ExitCode::FAILURE;
+            }
+            Ok(_) => std::thread::sleep(Duration::from_secs(2)),
+            Err(failure) => {
+                println!("FAILED: {failure}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    println!("{done} in {:.0} s; nothing leaked", begin.elapsed().as_secs_f64());
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One run: an endpoint with its callers on a wire that is as bad as the seed says.
+
+use crate::{Failure, caller::Caller};
+use core::{fmt, net::Ipv4Addr, ops::AddAssign, time::Duration};
+use nacelle_link::{Impaired, Impairments, Link, MAX_FRAME, VirtualWire, WireDir};
+use nacelle_roce::{
+    ConnId, ConnectFailure, ConnectOptions, Endpoint, EndpointConfig, Event,
+    wire::{MacAddr, cm::PathMtu},
+};
+use std::{collections::HashMap, time::Instant};
+
+/// The device that the runs are against.
+pub(crate) struct Target {
+    pub(crate) wire: WireDir,
+    pub(crate) device: Ipv4Addr,
+    pub(crate) port: u16,
+    /// The time in which something must move.
+    pub(crate) patience: Duration,
+}
+
+/// What a seed decides.
+pub(crate) struct Run {
+    seed: u64,
+    connections: usize,
+    operations: u32,
+    impairments: Impairments,
+    /// Peers that vanish and come back.
+    restarts: u32,
+}
+
+/// What has been done.
+#[derive(Default)]
+pub(crate) struct Tally {
+    runs: u64,
+    connections: u64,
+    operations: u64,
+    bytes: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.connections += other.connections;
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} runs, {} connections, {} operations, {:.1} MB, every byte right",
+            self.runs,
+            self.connections,
+            self.operations,
+            self.bytes as f64 / 1e6
+        )
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let i = &self.impairments;
+        write!(
+            f,
+            "seed {:<6} {:>3} connections, {:>3} operations each; loss {:.2} %, twice {:.2} %, overtaken {:.2} %, spoiled {:.2} %; {} restarts",
+            self.seed,
+            self.connections,
+            self.operations,
+            100.0 * i.loss,
+            100.0 * i.duplicate,
+            100.0 * i.reorder,
+            100.0 * i.corrupt,
+            self.restarts
+        )
+    }
+}
+
+/// An endpoint, its link and its clock.
+struct Place {
+    endpoint: Endpoint,
+    link: Impaired<VirtualWire>,
+    epoch: Instant,
+    frame: Vec<u8>,
+}
+
+impl Place {
+    fn new(target: &Target, rules: Impairments, host: u8) -> Result<Self, Failure> {
+        let [a, b, c, _] = target.device.octets();
+        let ip = Ipv4Addr::new(a, b, c, host);
+        // Not from the seed: keys and identifiers must not come again, whatever is repeated.
+        let mut seed = [0; 32];
+        fastrand::Rng::new().fill(&mut seed);
+        let mut config = EndpointConfig::new(MacAddr([0x02, 0x50, 0xac, b, c, host]), ip, seed);
+        config.ip_mtu = 4200;
+        config.max_connections = 1024;
+        config.arp.tries = 40;
+        config.arp.retry_interval = Duration::from_millis(100);
+        let link = Impaired::new(VirtualWire::join_anonymous(&target.wire)?, rules);
+        Ok(Self { endpoint: Endpoint::new(config), link, epoch: Instant::now(), frame: vec![0; MAX_FRAME] })
+    }
+
+    fn now(&self) -> nacelle_roce::Instant {
+        nacelle_roce::Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// Sends everything that is to be sent, and takes what comes within a moment.
+    fn turn(&mut self) -> Result<(), Failure> {
+        while let Some(len) = self.endpoint.poll_transmit(self.now(), &mut self.frame) {
+            self.link.send(&self.frame[..len])?;
+        }
+        let timer = self.endpoint.next_deadline().map(|t| self.epoch + Duration::from_nanos(t.as_nanos()));
+        let mut until = Instant::now() + Duration::from_millis(20);
+        until = timer.map_or(until, |t| t.min(until));
+        // A few at once, so that answers do not wait behind all that came.
+        for _ in 0..16 {
+            let Some(len) = self.link.recv(&mut self.frame, until)? else { break };
+            let _ = self.endpoint.handle(self.now(), &self.frame[..len]);
+            until = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    /// What this seed decides, within these bounds.
+    pub(crate) fn new(seed: u64, connections: usize, operations: u32, restarts: bool) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut chance = |most: f64| if rng.bool() { most * rng.f64() * rng.f64() } else { 0.0 };
+        let impairments = Impairments {
+            loss: chance(0.05),
+            duplicate: chance(0.05),
+            reorder: chance(0.05),
+            corrupt: chance(0.03),
+            delay: Duration::ZERO,
+            seed,
+        };
+        let connections = match rng.u8(..3) {
+            0 => rng.usize(1..=connections.min(4)),
+            1 => rng.usize(1..=connections.min(16)),
+            _ => rng.usize(1..=connections),
+        };
+        let restarts = if restarts { rng.u32(0..=2) } else { 0 };
+        Self { seed, connections, operations: rng.u32(1..=operations.max(1)), impairments, restarts }
+    }
+
+    fn options(rng: &mut fastrand::Rng) -> ConnectOptions {
+        let mtus = [PathMtu::Mtu256, PathMtu::Mtu512, PathMtu::Mtu1024, PathMtu::Mtu2048, PathMtu::Mtu4096];
+        ConnectOptions {
+            cm_timeout: Duration::from_millis(300),
+            cm_retries: 15,
+            ack_timeout: Duration::from_millis(67),
+            max_ack_timeout: Duration::from_secs(2),
+            retry_count: 7,
+            rnr_retry: 7,
+            path_mtu: Some(*rng.choice(&mtus).expect("there are some")),
+            selective_repeat: rng.bool(),
+            ..ConnectOptions::default()
+        }
+    }
+
+    /// Does it all.
+    pub(crate) fn execute(&self, target: &Target) -> Result<Tally, Failure> {
+        let mut tally = Tally { runs: 1, ..Tally::default() };
+        for life in 0..=u64::from(self.restarts) {
+            // All but the last life end in the middle of their work, without a word.
+            let last = life == u64::from(self.restarts);
+            self.live(target, life, last, &mut tally)?;
+        }
+        Ok(tally)
+    }
+
+    fn live(&self, target: &Target, life: u64, last: bool, tally: &mut Tally) -> Result<(), Failure> {
+        let mut rng = fastrand::Rng::with_seed(self.seed ^ life << 32);
+        let mut place = Place::new(target, self.impairments, 200)?;
+        let mut callers: HashMap<ConnId, Caller> = HashMap::new();
+        for _ in 0..self.connections {
+            let options = Self::options(&mut rng);
+            let now = place.now();
+            let conn = place
+                .endpoint
+                .connect(now, target.device, target.port, options)
+                .map_err(|e| Failure::Failed(format!("no connection can be begun: {e}")))?;
+            callers.insert(conn, Caller::new(&mut place.endpoint, conn, rng.fork(), self.operations)?);
+        }
+        tally.connections += callers.len() as u64;
+        let vanish = (!last).then(|| Instant::now() + Duration::from_millis(rng.u64(5..600)));
+        let mut moved = Instant::now();
+        while !callers.is_empty() {
+            if vanish.is_some_and(|t| Instant::now() > t) {
+                return Ok(());
+            }
+            place.turn()?;
+            while let Some(event) = place.endpoint.poll_event() {
+                moved = Instant::now();
+                match event {
+                    Event::Connected { conn, .. } => {
+                        if let Some(caller) = callers.get_mut(&conn) {
+                            caller.connected(&mut place.endpoint)?;
+                        }
+                    }
+                    Event::Completion(done) => {
+                        if let Some(caller) = callers.get_mut(&done.conn) {
+                            caller.completed(&mut place.endpoint, &done)?;
+                        }
+                    }
+                    // The device still holds what an earlier life left behind; it takes the place back in time.
+                    Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } } if life > 0 => {
+                        let Some(_) = callers.remove(&conn) else { continue };
+                        let options = Self::options(&mut rng);
+                        let now = place.now();
+                        let again = place
+                            .endpoint
+                            .connect(now, target.device, target.port, options)
+                            .map_err(|e| Failure::Failed(format!("refused ({}), and then: {e}", reason.text())))?;
+                        callers.insert(again, Caller::new(&mut place.endpoint, again, rng.fork(), self.operations)?);
+                    }
+                    Event::ConnectFailed { conn, reason } => {
+                        return Err(Failure::Failed(format!("{conn:?} could not connect: {reason:?}")));
+                    }
+                    Event::Disconnected { conn, reason, .. } => {
+                        if let Some(caller) = callers.get(&conn) {
+                            return Err(Failure::Failed(format!("disconnected by {reason:?}; {}", caller.describe())));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            let mut over = Vec::new();
+            for (conn, caller) in &mut callers {
+                caller.act(&mut place.endpoint)?;
+                if caller.is_over() {
+                    over.push(*conn);
+                }
+            }
+            for conn in over {
+                let caller = callers.remove(&conn).expect("it was there");
+                tally.operations += caller.operations;
+                tally.bytes += caller.bytes;
+                let now = place.now();
+                place.endpoint.disconnect(now, conn);
+            }
+            if moved.elapsed() > target.patience {
+                let report: Vec<String> = callers.values().map(Caller::describe).collect();
+                return Err(Failure::Stuck(target.patience, report.join("; ")));
+            }
+        }
+        // Goodbyes are answered, and repeated until they are.
+        while place.endpoint.connections().next().is_some() {
+            place.turn()?;
+            while place.endpoint.poll_event().is_some() {
+                moved = Instant::now();
+            }
+            if moved.elapsed() > target.patience {
+                return Err(Failure::Stuck(target.patience, "connections that are being closed".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many connections the device takes at once: as many as it accepts, up to 1024. All are closed again.
+    pub(crate) fn capacity(target: &Target) -> Result<usize, Failure> {
+        let mut place = Place::new(target, Impairments::default(), 201)?;
+        let mut open = Vec::new();
+        let begin = Instant::now();
+        'more: while open.len() < 1024 {
+            let options = ConnectOptions { cm_timeout: Duration::from_millis(300), ..ConnectOptions::default() };
+            let now = place.now();
+            let conn = place
+                .endpoint
+                .connect(now, target.device, target.port, options)
+                .map_err(|e| Failure::Failed(format!("no connection can be begun: {e}")))?;
+            loop {
+                place.turn()?;
+                match place.endpoint.poll_event() {
+                    Some(Event::Connected { .. }) => break,
+                    Some(Event::ConnectFailed { reason: ConnectFailure::Rejected { .. }, .. }) => break 'more,
+                    Some(Event::ConnectFailed { reason, .. }) => {
+                        return Err(Failure::Failed(format!("the device does not answer: {reason:?}")));
+                    }
+                    _ => {}
+                }
+                if begin.elapsed() > target.patience {
+                    return Err(Failure::Stuck(target.patience, format!("{} connections were made", open.len())));
+                }
+            }
+            open.push(conn);
+        }
+        for &conn in &open {
+            let now = place.now();
+            place.endpoint.disconnect(now, conn);
+        }
+        let begin = Instant::now();
+        while place.endpoint.connections().next().is_some() {
+            place.turn()?;
+            while place.endpoint.poll_event().is_some() {}
+            if begin.elapsed() > target.patience {
+                return Err(Failure::Stuck(target.patience, "connections that are being closed".into()));
+            }
+        }
+        Ok(open.len())
+    }
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The side that is asked: REQ in, MRA, REP or REJ out, RTU in (IBTA 12.9.7.2).
+
+use super::{
+    Beginning, MESSAGE_REQ, Peer,
+    active::{own_extensions, without_extensions},
+    guid, nanos, private_data, private_data_fits, source_port,
+};
+use crate::{
+    ConnId, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint, Event, Instant, Phase,
+    conn::{Connection, Table},
+    qp::Requester,
+};
+use core::{net::Ipv4Addr, time::Duration};
+use nacelle_wire::{
+    cm::{
+        Extensions, MAD_LEN, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data,
+        timeout_code, timeout_nanos,
+    },
+    roce::Flow,
+};
+use std::collections::VecDeque;
+
+/// Time that the application has to answer a connection request.
+const DECISION_TIME: Duration = Duration::from_secs(60);
+
+/// Requests that are over. A copy that arrives late must not look like a new request.
+#[derive(Debug, Default)]
+pub(crate) struct EndedRequests(VecDeque<EndedRequest>);
+
+#[derive(Debug)]
+struct EndedRequest {
+    peer: Ipv4Addr,
+    comm_id: u32,
+    transaction_id: u64,
+    /// The answer, if it was a REJ: the peer may have missed it.
+    rej: Option<Box<[u8; MAD_LEN]>>,
+}
+
+impl EndedRequests {
+    /// How many are remembered, the latest.
+    const LIMIT: usize = 256;
+
+    /// Remembers the request of an accepting side's connection.
+    pub(crate) fn push(&mut self, c: &Connection, rej: Option<[u8; MAD_LEN]>) {
+        if c.active || self.find(c.peer_ip, c.remote_comm_id, c.request_id).is_some() {
+            return;
+        }
+        if self.0.len() == Self::LIMIT {
+            self.0.pop_front();
+        }
+        let (peer, comm_id, transaction_id) = (c.peer_ip, c.remote_comm_id, c.request_id);
+        self.0.push_back(EndedRequest { peer, comm_id, transaction_id, rej: rej.map(Box::new) });
+    }
+
+    /// The same for a connection in the table.
+    pub(crate) fn push_of(&mut self, conns: &Table, id: ConnId) {
+        if let Some(c) = conns.get(id) {
+            self.push(c, None);
+        }
+    }
+
+    fn find(&self, peer: Ipv4Addr, comm_id: u32, transaction_id: u64) -> Option<&EndedRequest> {
+        self.0.iter().find(|e| (e.peer, e.comm_id, e.transaction_id) == (peer, comm_id, transaction_id))
+    }
+}
+
+impl Endpoint {
+    /// Accepts connection requests on a port. They come as [`Event::ConnectRequest`].
+    pub fn listen(&mut self, port: u16) {
+        self.listening.insert(port);
+    }
+
+    /// Refuses connection requests on a port from now on; connections stay.
+    pub fn unlisten(&mut self, port: u16) {
+        self.listening.remove(&port);
+    }
+
+    /// Accepts a connection request. Post receives before: the peer's first SEND may follow within microseconds.
+    pub fn accept(&mut self, now: Instant, id: ConnId, options: ConnectOptions) -> Result<(), ConnectError> {
+        if !private_data_fits(&options, private_data::REP) {
+            return Err(ConnectError::PrivateData);
+        }
+        let own_mac = self.net.mac;
+        let c = self.conns.get_mut(id).filter(|c| c.phase == Phase::ReqReceived).ok_or(ConnectError::NotWaiting)?;
+        c.requester = Requester::new(&options);
+        c.requester.start(c.send_psn, c.path_mtu, c.peer_retry_count, c.peer_rnr_retry);
+        c.responder.configure(&options);
+        c.receive_psn = options.starting_psn.unwrap_or(c.receive_psn);
+        c.responder.start(c.receive_psn, c.path_mtu.bytes());
+        c.responder_resources = c.responder_resources.min(options.responder_resources);
+        c.initiator_depth = c.initiator_depth.min(options.initiator_depth);
+        c.options = options;
+        c.phase = Phase::RepSent;
+        let mut rep = Rep::new(c.local_comm_id, c.remote_comm_id, c.local_qpn, c.receive_psn);
+        rep.responder_resources = c.responder_resources;
+        rep.initiator_depth = c.initiator_depth;
+        rep.local_ca_guid.set(guid(own_mac));
+        rep.set_target_ack_delay(15);
+        rep.set_rnr_retry_count(c.options.rnr_retry.min(7));
+        set_private_data(&mut rep.private_data, &c.options.private_data).expect("checked above");
+        c.selective_repeat &= own_extensions(&c.options, private_data::REP).contains(Extensions::SELECTIVE_REPEAT);
+        if c.selective_repeat {
+            Extensions::SELECTIVE_REPEAT.put(&mut rep.private_data).expect("there is room for it");
+        }
+        self.start_cm(now, id, Message::Rep(&rep));
+        Ok(())
+    }
+
+    /// Refuses a connection request for the application's own reasons, with up to 148 bytes for the peer's.
+    pub fn reject(&mut self, id: ConnId, private_data: &[u8]) -> Result<(), ConnectError> {
+        self.reject_with(id, RejReason::CONSUMER, private_data)
+    }
+
+    /// Refuses a connection request for any reason that the standard has (IBTA 12.6.7.2).
+    pub fn reject_with(&mut self, id: ConnId, reason: RejReason, private_data: &[u8]) -> Result<(), ConnectError> {
+        if private_data.len() > private_data::REJ {
+            return Err(ConnectError::PrivateData);
+        }
+        self.conns.get(id).filter(|c| c.phase == Phase::ReqReceived).ok_or(ConnectError::NotWaiting)?;
+        self.send_rej(id, reason, private_data);
+        self.flush(id);
+        self.conns.remove(id);
+        Ok(())
+    }
+
+    pub(super) fn receive_req(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        transaction_id: u64,
+        req: &Req,
+    ) -> Result<(), Discard> {
+        let remote = req.local_comm_id.get();
+        let known = self.conns.iter().find(|c| !c.active && c.peer_ip == peer.ip && c.remote_comm_id == remote);
+        if let Some(c) = known {
+            return self.receive_known_req(peer, transaction_id, c.id);
+        }
+        if let Some(ended) = self.ended.find(peer.ip, remote, transaction_id) {
+            let rej = *ended.rej.as_deref().ok_or(Discard::CmUnexpected)?;
+            self.send_mad(peer, &rej);
+            return Ok(());
+        }
+        if let Err((reason, info)) = self.check_req(req) {
+            let mut rej = Rej::new(0, remote, MESSAGE_REQ, reason);
+            rej.set_information(&info);
+            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
+            return Ok(());
+        }
+        // The peer uses a queue pair anew that is still connected here: it has restarted. The old connection is dead,
+        // and the peer tries again (IBTA 12.9.8.3.1).
+        if let Some(old) = self.find_remote_qpn(peer, req.local_qpn()) {
+            let rej = Rej::new(0, remote, MESSAGE_REQ, RejReason::STALE_CONNECTION);
+            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
+            self.release_stale(now, old);
+            return Ok(());
+        }
+
+        let port = service_port(req.service_id.get()).unwrap_or(0);
+        let path_mtu = PathMtu::from_code(req.path_mtu()).unwrap_or(PathMtu::Mtu256);
+        let options = ConnectOptions::default();
+        let beginning = Beginning { active: false, peer_ip: peer.ip, next_hop: peer.ip, port, path_mtu, options };
+        let id = self.insert(now, beginning);
+        let (own_mac, own_ip) = (self.net.mac, self.net.ip);
+        let Some(c) = self.conns.get_mut(id) else { return Ok(()) };
+        c.transaction_id = transaction_id;
+        c.request_id = transaction_id;
+        c.remote_comm_id = remote;
+        c.remote_qpn = req.local_qpn();
+        c.send_psn = req.starting_psn();
+        c.peer_retry_count = req.retry_count();
+        c.peer_rnr_retry = req.rnr_retry_count();
+        // What the peer can take; what this side wants comes with accept.
+        c.responder_resources = req.initiator_depth;
+        c.initiator_depth = req.responder_resources;
+        let offered = Extensions::find(&req.private_data);
+        c.selective_repeat = offered.is_some_and(|e| e.contains(Extensions::SELECTIVE_REPEAT));
+        c.peer_mac = Some(peer.mac);
+        c.flow = Some(Flow::new(own_mac, peer.mac, own_ip, peer.ip, source_port(c.local_qpn)));
+        c.stats.resolved = Some(now);
+        // An MRA in time, then the end of the application's patience.
+        let peer_waits = Duration::from_nanos(timeout_nanos(req.remote_cm_timeout()));
+        c.cm_deadline = Some(now + (peer_waits / 2).min(DECISION_TIME));
+        let private_data = without_extensions(&req.private_data);
+        self.core.events.push_back(Event::ConnectRequest { conn: id, port, peer: peer.ip, private_data });
+        self.touch(id);
+        Ok(())
+    }
+
+    /// A request for a connection that exists already.
+    fn receive_known_req(&mut self, peer: Peer, transaction_id: u64, id: ConnId) -> Result<(), Discard> {
+        let Some(c) = self.conns.get(id) else { return Ok(()) };
+        if c.request_id != transaction_id {
+            // Not a copy of the first: the peer has two connections of one name.
+            let rej = Rej::new(0, c.remote_comm_id, MESSAGE_REQ, RejReason::DUPLICATE_COMM_ID);
+            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
+            return Ok(());
+        }
+        match c.phase {
+            Phase::ReqReceived => self.send_mra(id),
+            Phase::RepSent | Phase::Established => self.repeat_cm(id),
+            _ => return Err(Discard::CmUnexpected),
+        }
+        Ok(())
+    }
+
+    /// Whether a request can be offered to the application; if not, why, and additional information.
+    fn check_req(&self, req: &Req) -> Result<(), (RejReason, Vec<u8>)> {
+        let refuse = |reason| Err((reason, Vec::new()));
+        if req.transport() != 0 {
+            return refuse(RejReason::INVALID_TRANSPORT_TYPE);
+        }
+        if !service_port(req.service_id.get()).is_some_and(|port| self.listening.contains(&port)) {
+            return refuse(RejReason::INVALID_SERVICE_ID);
+        }
+        if req.ip_cm.check().is_err() {
+            return refuse(RejReason::UNSUPPORTED_REQUEST);
+        }
+        if req.ip_cm.dst() != self.net.ip {
+            return Err((RejReason::INVALID_GID, self.net.ip.to_ipv6_mapped().octets().to_vec()));
+        }
+        let mtu = PathMtu::from_code(req.path_mtu());
+        if mtu.is_none() || mtu > self.max_mtu {
+            return Err((RejReason::INVALID_PATH_MTU, self.max_mtu.map(PathMtu::code).into_iter().collect()));
+        }
+        if self.conns.is_full() {
+            return refuse(RejReason::NO_RESOURCES);
+        }
+        Ok(())
+    }
+
+    /// The application has not decided yet: first the peer is asked for patience, at last refused.
+    pub(super) fn run_decision_timer(&mut self, now: Instant, id: ConnId) {
+        let Some(c) = self.conns.get_mut(id) else { return };
+        let end = c.stats.started + DECISION_TIME;
+        if now < end {
+            c.cm_deadline = Some(end);
+            self.send_mra(id);
+        } else {
+            self.send_rej(id, RejReason::TIMEOUT, &[]);
+            self.abandon(id, ConnectFailure::Timeout);
+        }
+    }
+
+    fn send_mra(&mut self, id: ConnId) {
+        let Some(c) = self.conns.get(id) else { return };
+        let Some(mac) = c.peer_mac else { return };
+        let mra = Mra::new(c.local_comm_id, c.remote_comm_id, MESSAGE_REQ, timeout_code(nanos(DECISION_TIME)));
+        let (peer, mad) = (Peer { mac, ip: c.peer_ip }, Message::Mra(&mra).to_mad(c.transaction_id));
+        self.send_mad(peer, &mad);
+    }
+
+    pub(super) fn receive_rtu(&mut self, now: Instant, peer: Peer, rtu: &Rtu) -> Result<(), Discard> {
+        let (local, remote) = (rtu.remote_comm_id.get(), rtu.local_comm_id.get());
+        let id = self.find(peer, local, Some(remote), &[Phase::RepSent])?;
+        self.establish(now, id, rtu.private_data.to_vec());
+        Ok(())
+    }
+
+    /// Ends a connection that the peer has forgotten: the peer is told once more, in case it has not.
+    pub(super) fn release_stale(&mut self, now: Instant, id: ConnId) {
+        self.flush(id);
+        self.tell_end(id, DisconnectReason::Remote, &[]);
+        self.send_dreq(now, id, &[]);
+    }
+}
