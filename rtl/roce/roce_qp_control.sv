@@ -127,7 +127,6 @@ module roce_qp_control
   wire short_t at = short_t'(watch);
   assign watch    = sq_index(command_q.qpn);
   assign ready    = step_q != C_CLEAR;
-  assign idle     = step_q == C_IDLE && !failed.valid && events_empty;
 
   assign state_write = step_q inside {C_CLEAR, C_KEEP};
   assign state_at    = ready ? at : clear_q;
@@ -165,6 +164,8 @@ module roce_qp_control
 
   stream_fifo #(.T(qp_event_t), .DEPTH(4)) events (.clk, .rst, .in(kept), .out(qp_event), .empty(kept_empty));
   roce_qp_tx_list #(.QPS(QPS), .N(1)) fails (.clk, .rst, .in(failing), .out(failed), .empty());
+
+  assign idle = step_q == C_IDLE && !failed.valid && events_empty;
 
   // ---- what a command means ----
   always_comb begin

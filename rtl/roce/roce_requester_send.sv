@@ -395,7 +395,7 @@ module roce_requester_send
     reth_t       reth;
     logic [31:0] word;
     logic [63:0] swap_add;
-    logic        bare;        // no RETH: MIDDLE or LAST
+    logic        bare;        // a WRITE without RETH: MIDDLE or LAST
   } made_t;
 
   made_t made, made_q;
@@ -407,7 +407,7 @@ module roce_requester_send
     made.kind            = request_q.kind;
     made.word            = request_q.word;
     made.swap_add        = {request_q.length, request_q.word};
-    made.bare            = !first_q && !piece;
+    made.bare            = !first_q && !piece && is_write(request_q.kind);
     made.reth.rkey       = request_q.rkey;
     made.reth.va         = whole && request_q.kind != SQ_READ ? request_q.remote_addr : va_q;
     made.reth.dmalen     = request_q.kind == SQ_READ ? left_q : whole ? request_q.length : 32'(length);

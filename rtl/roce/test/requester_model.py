@@ -44,7 +44,7 @@ def memory(address: int, length: int) -> bytes:
 
 def remote(va: int, length: int) -> bytes:
     """Content of the far end's memory."""
-    return memory(va * 7 // 5 + 12345, length)
+    return memory(va + 12345, length)
 
 
 @dataclass
@@ -446,8 +446,8 @@ class Bench:
         state: str = "QPS_RTS", expect: int = 1, **more: Any,
     ) -> Peer:  # fmt: skip
         """Sets a QP up, with its far end."""
-        dest = more.pop("dest", 0x10000 + qpn * 3)
-        peer = Peer(self, qpn, dest, psn, 128 << mtu, 0x020000010000 + qpn, 0x0A000100 + qpn, **more)
+        dest = more.pop("dest", (0x10000 + qpn * 3) % PSNS)
+        peer = Peer(self, qpn, dest, psn, 128 << mtu, 0x020000010000 + qpn, 0x0A000100 + qpn % 4096, **more)
         attr = self.attributes(peer, psn, mtu, timeout, retry, rnr, max_rd)
         self.cmd.send(op=op("QP_SETUP"), qpn=qpn, state=op(state), attr=attr)
         assert await self.answer.recv() == expect
