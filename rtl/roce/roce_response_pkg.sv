@@ -82,12 +82,6 @@ package roce_response_pkg;
     rsp_result_t  result;
   } atomic_done_t;
 
-  // The QP cannot go on: memory refused what the request with this PSN needs.
-  typedef struct packed {
-    qp_index_t index;
-    psn_t      psn;
-  } rsp_fault_t;
-
   // The newest acknowledgement of a QP.
   typedef struct packed {
     psn_t  psn;
