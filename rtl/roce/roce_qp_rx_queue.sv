@@ -3,9 +3,10 @@
 // The receives posted to each QP: a ring of RQ_DEPTH in RAM. This module posts; the responder consumes by moving the QP's
 // rq_head (the two pointers have one writer each).
 //
-// One receive a cycle, visible to packets 2 cycles later. A receive that cannot be posted comes back at once on `reject`:
-// WC_GENERAL_ERR if the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV;
-// WC_WR_FLUSH_ERR if the QP is in error. While `reject` stops, posting stops.
+// One receive a cycle, visible to packets 2 cycles later. A receive that cannot be posted comes back at once on `reject`
+// with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A receive for
+// a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush. While
+// `reject` or `kick` stop, posting stops.
 module roce_qp_rx_queue
   import roce_pkg::*;
   import roce_rx_pkg::*;
@@ -17,6 +18,7 @@ module roce_qp_rx_queue
     input  logic        rst,
     stream_if.sink      post,              // rdma_wqe_t
     stream_if.source    reject,            // rdma_cqe_t
+    stream_if.source    kick,              // qpn_t
     output logic        idle,
 
     output qp_slot_t    view_slot,         // the QP's state and head, in the same cycle
@@ -61,21 +63,25 @@ module roce_qp_rx_queue
   assign posted    = tails[slot_t'(slot_q)];
 
   always_comb begin
-    if (!exists_q || wqe_q.opcode != WR_RECV || view.state == RX_RESET) status = WC_GENERAL_ERR;
-    else if (view.state == RX_ERROR) status = WC_WR_FLUSH_ERR;
+    if (!exists_q || wqe_q.opcode != WR_RECV || view.state == QPS_RESET) status = WC_GENERAL_ERR;
     else if (posted - view.rq_head == rq_pointer_t'(RQ_DEPTH)) status = WC_GENERAL_ERR;
     else status = WC_SUCCESS;
   end
 
   stream_if #(.T(rdma_cqe_t)) refused ();
+  stream_if #(.T(qpn_t)) late ();
   stream_slice #(.T(rdma_cqe_t)) slice (.clk, .rst, .in(refused), .out(reject));
+  stream_slice #(.T(qpn_t)) kick_slice (.clk, .rst, .in(late), .out(kick));
 
-  wire accept = valid_q && refused.ready && status == WC_SUCCESS;
+  wire moves  = refused.ready && late.ready;
+  wire accept = valid_q && moves && status == WC_SUCCESS;
 
-  assign refused.valid = valid_q && status != WC_SUCCESS;
+  assign refused.valid = valid_q && late.ready && status != WC_SUCCESS;
   assign refused.data  = '{status: status, opcode: WC_RECV, qpn: wqe_q.qpn, wr_id: wqe_q.wr_id, default: '0};
-  assign post.ready    = refused.ready;
-  assign idle          = !post.valid && !valid_q && !reject.valid;
+  assign late.valid    = accept && view.state == QPS_ERR;
+  assign late.data     = wqe_q.qpn;
+  assign post.ready    = moves;
+  assign idle          = !post.valid && !valid_q && !reject.valid && !kick.valid;
 
   always_ff @(posedge clk) if (accept) begin
     rings[ring_addr_t'({slot_t'(slot_q), place_t'(posted)})] <= {wqe_q.local_addr, wqe_q.length, wqe_q.wr_id};
@@ -83,8 +89,8 @@ module roce_qp_rx_queue
   always_ff @(posedge clk) if (accept) tails[slot_t'(slot_q)] <= posted + 1'b1;
 
   always_ff @(posedge clk) begin
-    if (refused.ready) valid_q <= post.valid;
-    if (refused.ready && post.valid) begin
+    if (moves) valid_q <= post.valid;
+    if (moves && post.valid) begin
       wqe_q    <= offered;
       slot_q   <= qp_slot_t'(offered_index);
       exists_q <= offered_index < qpn_t'(QPS);
