@@ -14,6 +14,8 @@ module nacelle_shell
   import roce_pkg::*;
   import compute_pkg::*;
   import rpc_pkg::*;
+  import roce_requester_pkg::*;
+  import roce_cc_pkg::*;
   import shell_pkg::*;
 #(
     parameter int unsigned DATA_W = 512
@@ -123,7 +125,13 @@ module nacelle_shell
   stream_if #(.T(mr_cmd_t)) mr_cmd ();
   stream_if #(.T(mr_rsp_t)) mr_rsp ();
   stream_if #(.T(conn_event_t)) conn ();
-  stream_if #(.T(logic)) conn_answer ();
+  stream_if #(.T(conn_answer_t)) conn_answer ();
+  stream_if #(.T(connect_t)) connect ();
+  stream_if #(.T(qp_cmd_t)) hand_cmd ();
+  stream_if #(.T(logic)) hand_done ();
+  stream_if #(.T(qp_event_t)) qp_event ();
+  stream_if #(.T(qp_index_t)) rate_view ();
+  stream_if #(.T(cc_view_t)) rate_viewed ();
   stream_if #(.T(qpn_t)) close ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(MASTER_ID_W)) master[MASTERS] ();
 
@@ -134,6 +142,8 @@ module nacelle_shell
       .MRS     (MRS),
       .SQ_DEPTH(SQ_DEPTH),
       .RQ_DEPTH(RQ_DEPTH),
+      .RD_DEPTH(RD_DEPTH),
+      .CLIENTS (1),
       .CLOCK_HZ(CLOCK_HZ)
   ) roce (
       .clk,
@@ -141,6 +151,8 @@ module nacelle_shell
       .now(now_q),
       .local_addr,
       .port(rpc_port),
+      .extensions(1'b1),
+      .congestion('{np_enable: 1'b1, min_time_between_cnps: 16'd50, default: '0}),
       .seed,
       .keepalive_cycles,
       .frame,
@@ -153,16 +165,36 @@ module nacelle_shell
       .cqe,
       .mr_cmd,
       .mr_rsp,
+      .connect,
       .conn,
       .conn_answer,
       .close,
-      .mem_write(master[0]),
-      .mem_read(master[1]),
+      .hand_cmd,
+      .hand_done,
+      .qp_event,
+      .view_qpn('0),
+      .view(),
+      .rate_view,
+      .rate_viewed,
+      .mem(master[0:2]),
       .rx_events(roce_rx_events),
       .tx_events(roce_tx_events),
       .cm_events,
       .idle(roce_idle)
   );
+
+  assign connect.valid = 1'b0;
+  assign hand_cmd.valid = 1'b0;
+  assign hand_done.ready = 1'b1;
+  assign qp_event.ready = 1'b1;
+  assign rate_view.valid = 1'b0;
+  assign rate_viewed.ready = 1'b1;
+  stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
+  stream_if #(.T(rdma_cqe_t)) kernel_cqe[SOCKETS] ();
+  for (genvar i = 0; i < SOCKETS; i++) begin : tied
+    assign kernel_wqe[i].ready = 1'b0;
+    assign kernel_cqe[i].valid = 1'b0;
+  end
 
   // ---- compute ----
 
@@ -186,12 +218,12 @@ module nacelle_shell
       .clk,
       .rst(plane_rst_q),
       .conn_event(conn),
-      .conn_done(conn_answer),
+      .conn_answer,
       .wqe,
       .cqe,
       .mr_cmd,
       .mr_rsp,
-      .mem(master[2]),
+      .mem(master[3]),
       .job,
       .functions,
       .window,
@@ -215,7 +247,9 @@ module nacelle_shell
         .job(job[i]),
         .window(window[i]),
         .done(done[i]),
-        .mem(master[3+i]),
+        .mem(master[4+i]),
+        .wqe(kernel_wqe[i]),
+        .cqe(kernel_cqe[i]),
         .ctrl(socket_bus[i]),
         .functions(functions[i]),
         .idle(socket_idle[i])
