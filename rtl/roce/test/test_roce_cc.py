@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+from types import SimpleNamespace
 
 import cocotb
 import pytest
@@ -106,7 +107,7 @@ class Bench:
     async def send(self, index: int, count: int) -> None:
         await self.pulse("sent", sent_index=index, sent_bytes=count)
 
-    async def look(self, index: int):
+    async def look(self, index: int) -> SimpleNamespace:
         self.view.send(index)
         return await self.viewed.recv(1000)
 
