@@ -156,7 +156,13 @@ class World:
     async def start(self) -> None:
         """Resets the engine and lets the world turn."""
         await start(self.dut)
-        for task in (self._clock(), self._transport(), self._protect(), self._manager(), *(self._socket(i) for i in range(SOCKETS))):
+        for task in (
+            self._clock(),
+            self._transport(),
+            self._protect(),
+            self._manager(),
+            *(self._socket(i) for i in range(SOCKETS)),
+        ):
             cocotb.start_soon(task)
 
     # ---- surroundings ----

@@ -512,8 +512,8 @@ async def closed_while_its_call_runs(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=STALLS)
 async def closings_hold_up_nobody(dut, stall: float) -> None:
-    """Connections close while their calls run and wait; others come, work, and go meanwhile, and take what these had only when it is
-    free. Then the closed ones are answered, in the order in which they could be freed."""
+    """Connections close while their calls run and wait; others come, work, and go meanwhile, and take what these had only when
+    it is free. Then the closed ones are answered, in the order in which they could be freed."""
     world, qps = await begin(dut, stall, callers=QPS - 1)
     wanted = regions(world.rng, 1, 1)
     for qp in qps:
@@ -744,7 +744,8 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
         __file__,
         params={
             "DATA_W": data_w, "QPS": qps, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
-            "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE, "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
+            "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE,
+            "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
         },
         ports={
             "conn_event": Sink("roce_pkg::conn_event_t"), "conn_answer": Source("roce_pkg::conn_answer_t"),
