@@ -191,7 +191,7 @@ module roce_clients
   client_t   cqe_client;
   assign cqe_client = owners[cqe_index];
   assign cqe.ready  = 1'b1;
-  logic [N-1:0] queue_empty, queue_room;
+  logic [N-1:0] queue_quiet, queue_room;
 
   for (genvar i = 0; i < N; i++) begin : g_queue
     localparam int unsigned DEPTH = int'(CQ_DEPTH[i]);
@@ -199,9 +199,11 @@ module roce_clients
       $fatal(1, "roce_clients: CQ_DEPTH is 16 at least");
     end
     stream_if #(.T(rdma_cqe_t)) in ();
+    logic empty;
     assign in.valid = cqe_valid_q ? cqe_client == client_t'(i) : refusing && request.data.client == client_t'(i);
     assign in.data  = cqe_valid_q ? cqe_q : refusal;
-    stream_fifo #(.T(rdma_cqe_t), .DEPTH(DEPTH)) queue (.clk, .rst, .in, .out(client_cqe[i]), .empty(queue_empty[i]));
+    stream_fifo #(.T(rdma_cqe_t), .DEPTH(DEPTH)) queue (.clk, .rst, .in, .out(client_cqe[i]), .empty);
+    assign queue_quiet[i] = empty || (client_cqe[i].valid && !client_cqe[i].ready);  // else waits for its client alone
     assign queue_room[i] = in.ready || !in.valid;
 
     // Room that is spoken for: requests under way, and completions that wait.
@@ -268,6 +270,6 @@ module roce_clients
       .from_server(mr_rsp)
   );
 
-  assign idle = !clearing && !request.valid && !cqe_valid_q && !post_q && !retired_q && gone_q == 0 && &queue_empty
+  assign idle = !clearing && !request.valid && !cqe_valid_q && !post_q && !retired_q && gone_q == 0 && &queue_quiet
       && !connect.valid && !close.valid && !conn_answer.valid && !conn.valid && !mr_cmd.valid;
 endmodule
