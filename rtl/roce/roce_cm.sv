@@ -138,6 +138,8 @@ module roce_cm
   cm_plan_t plan_q, plan_d;
   logic     matched_q;       // the message is about this connection
   logic     called_q;        // or answers its REQ
+  logic     right_qpn_q;     // names its QP
+  logic     acceptable_q;    // is a REQ that the device can take
   logic     expired_q;
   mac_t     mac_q;
   logic [47:0] delay_q;
@@ -321,7 +323,8 @@ module roce_cm
       .op(op_q),
       .msg(msg.data),
       .connect(connect.data),
-      .qpn(qpn_of(idx_q)),
+      .right_qpn(right_qpn_q),
+      .acceptable(acceptable_q),
       .matched(matched_q),
       .called(called_q),
       .duplicate(dup_q),
@@ -462,6 +465,8 @@ module roce_cm
             && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
         called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip
             && found.ids.local_comm_id == msg.data.ids.remote_comm_id;
+        right_qpn_q  <= msg.data.qpn == qpn_of(idx_q);
+        acceptable_q <= msg.data.refusal == REJ_NONE;
         expired_q <= cm_timed(found.state) && now >= found.deadline;
         fsm_q     <= S_DECIDE;
       end

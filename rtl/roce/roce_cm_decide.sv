@@ -19,7 +19,8 @@ module roce_cm_decide
     input  cm_op_e       op,
     input  cm_msg_t      msg,           // OP_MESSAGE
     input  connect_t     connect,       // OP_CONNECT
-    input  qpn_t         qpn,           // of the connection
+    input  logic         right_qpn,     // DREQ: it names this connection's QP
+    input  logic         acceptable,    // REQ: msg.refusal is REJ_NONE
     input  logic         matched,       // the message's ids and address are this connection's
     input  logic         called,        // the message's remote id and address are those of this connection, which waits for its REP
     input  logic         duplicate,     // REQ: this connection was made by the same REQ
@@ -40,6 +41,7 @@ module roce_cm_decide
 );
   wire retry = was.retries != 0;
   wire asked = was.state == CM_REQ_RCVD;   // the owner has yet to answer CONN_OPENED: CONN_CLOSED comes after that
+  wire owned = !asked && was.state != CM_DREQ_SENT;   // the owner has it, and has not been told of its end
 
   // Half of the time.
   function automatic cm_timeout_t half(cm_timeout_t timeout);
@@ -248,7 +250,7 @@ module roce_cm_decide
             becomes.timeout = msg.timeout;
             becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;
             plan.timeout = half(msg.response_timeout);
-            if (msg.refusal != REJ_NONE) plan.reason = msg.refusal;
+            if (!acceptable) plan.reason = msg.refusal;
             else if (stale) begin
               plan.reason = REJ_STALE_CONN;
               makes_stale = 1'b1;
@@ -332,11 +334,12 @@ module roce_cm_decide
           plan.write = counts.rej_received;
           plan.save  = called;
           plan.reset = matched && was.state != CM_DREQ_SENT;
-          plan.tell  = called || plan.reset && !asked;
+          plan.tell  = called || matched && owned;
           plan.kind  = called ? CONN_REFUSED : CONN_CLOSED;
           plan.why   = msg.reason;
           becomes.state = CM_IDLE;
-          if (plan.tell) becomes.owed = called ? OWED_REFUSED : OWED_CLOSED;
+          if (called) becomes.owed = OWED_REFUSED;
+          else if (owned) becomes.owed = OWED_CLOSED;
         end
 
         CM_DREQ: begin
@@ -348,17 +351,19 @@ module roce_cm_decide
             becomes = '0;
             becomes.ip = msg.ip;
             becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
-          end else if (msg.qpn != qpn) begin
+          end else if (!right_qpn) begin
             counts.drop_malformed = 1'b1;
             plan.send = 1'b0;
           end else begin
             plan.write  = 1'b1;
             plan.reset  = was.state != CM_DREQ_SENT;
-            plan.tell   = plan.reset && !asked;
-            becomes.state = CM_IDLE;
-            if (plan.tell) becomes.owed = OWED_CLOSED;
+            plan.tell   = owned;
           end
           becomes.tid = msg.tid;
+          if (matched) begin
+            becomes.state = CM_IDLE;
+            if (owned) becomes.owed = OWED_CLOSED;
+          end
         end
 
         default: begin               // a DREP

@@ -45,7 +45,7 @@ class Caller(cm.Request):
     def req(self) -> bytes:
         return self.frame(REQ, self.data())
 
-    def rep(self, to: Message, **fields) -> bytes:
+    def rep(self, to: Message, **fields: int | bytes) -> bytes:
         return self.frame(REP, cm.rep(self.local_id, to.local_id, self.qpn, self.psn, **fields), to.tid)
 
     def rtu(self, to: Message) -> bytes:

@@ -7,17 +7,36 @@ import os
 import random
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import cocotb
 import pytest
 from cm_messages import (
-    DEVICE_IP, DEVICE_MAC, DREP, DREQ, MRA, PORT, REJ, REP, REQ, RTU, Caller, Message, frame, linux_caller, linux_frames,
+    DEVICE_IP,
+    DEVICE_MAC,
+    DREP,
+    DREQ,
+    MRA,
+    PORT,
+    REJ,
+    REP,
+    REQ,
+    RTU,
+    Caller,
+    Message,
+    frame,
+    linux_caller,
+    linux_frames,
 )  # fmt: skip
+from cm_peer import GONE, OPEN, Lossy, PeerCm
+from cm_peer import REFUSED as REFUSED_BY_PEER
+from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb import cm
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
-from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.bench import Plain, Several, Sink, Source, run
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import IP
@@ -87,7 +106,7 @@ class Device:
         self.owner_cycles = lambda: 0  # thinks so long
         self.wants: dict[int, dict] = {}  # connects without an answer, by tag
 
-    def signal(self, name: str):
+    def signal(self, name: str) -> SimHandleBase:
         return getattr(self.dut, f"{name}{self.index}")
 
     def source(self, name: str, kind: str, stall: float) -> StreamSource:
@@ -1054,7 +1073,10 @@ async def stale_answer(dut) -> None:
     dreq = await dev.sent()
     assert (dreq.attr, dreq.local_id) == (DREQ, old.local_id)
     await dev.settle()
-    assert [(event.kind, event.qpn, event.reason) for event in list(dev.events)[1:]] == [(REFUSED, req.qpn, 10), (CLOSED, old.qpn, 10)]
+    assert [(event.kind, event.qpn, event.reason) for event in list(dev.events)[1:]] == [
+        (REFUSED, req.qpn, 10),
+        (CLOSED, old.qpn, 10),
+    ]
     await establish(dev, forgetful, tag=3)
 
 
@@ -1400,15 +1422,17 @@ async def fuzz(dut, seed: int) -> None:
     dev = await device(dut, 0.1)
     them = callers(12, cm_timeout=8)
     dev.knows(*them[:10])
-    reps: dict[int, Message] = {}
+    last: dict[int, Message] = {}  # the newest REQ or REP to each
 
     def answer(message: Message) -> None:
         caller = next((c for c in them if c.ip == message.dst_ip), None)
         assert caller is not None
-        if message.attr == REP:
-            reps[them.index(caller)] = message
-            if rng.random() < 0.6:
-                dev.receive(caller.rtu(message))
+        if message.attr in (REQ, REP):
+            last[them.index(caller)] = message
+        if message.attr == REQ and rng.random() < 0.6:
+            dev.receive(caller.rep(message))
+        elif message.attr == REP and rng.random() < 0.6:
+            dev.receive(caller.rtu(message))
         elif message.attr == DREQ and rng.random() < 0.5:
             dev.receive(caller.drep(message))
 
@@ -1418,23 +1442,25 @@ async def fuzz(dut, seed: int) -> None:
 
     listener = cocotb.start_soon(listen())
     dev.owner_accepts = lambda qpn: rng.random() < 0.9
-    for _ in range(400):
+    for tag in range(400):
         i = rng.randrange(len(them))
-        caller, rep = them[i], reps.get(i)
+        caller, to = them[i], last.get(i)
         choice = rng.random()
-        if choice < 0.4 or rep is None:
+        if choice < 0.4 or to is None:
             if rng.random() < 0.3:
                 caller.local_id, caller.tid = rng.getrandbits(32), rng.getrandbits(64)
             data = caller.req()
         else:
-            mra = caller.mra(rep, rng.randrange(12))
-            data = rng.choice([caller.dreq(rep), caller.rej(rep), caller.rtu(rep), mra, caller.drep(rep)])
+            mra = caller.mra(to, rng.randrange(12))
+            data = rng.choice([caller.dreq(to), caller.rej(to), caller.rtu(to), mra, caller.drep(to), caller.rep(to)])
         if rng.random() < 0.25:
             changed = bytearray(data)
             for _ in range(rng.randrange(1, 4)):
                 changed[rng.randrange(42, len(changed))] = rng.getrandbits(8)
             data = bytes(changed)
         dev.receive(data)
+        if rng.random() < 0.3:
+            dev.connect(caller.ip, tag)
         if rng.random() < 0.1:
             dev.fail(rng.randrange(QPN_FIRST, QPN_FIRST + QPS), rng.choice([FATAL, COMM_EST, DRAINED]))
         if rng.random() < 0.1:
@@ -1446,16 +1472,212 @@ async def fuzz(dut, seed: int) -> None:
     for qpn in range(QPN_FIRST, QPN_FIRST + QPS):
         dev.closes.send(qpn)
     await dev.settle(20000)
-    for _ in range(MAX_RETRIES + 2):
+    for _ in range(REQ_RETRIES + 3):  # every REQ of the device's has its end
         await dev.pass_time(22)
         await dev.settle(20000)
+    assert not dev.wants
+    for qpn in range(QPN_FIRST, QPN_FIRST + QPS):  # and what these still opened
+        dev.closes.send(qpn)
+    for _ in range(MAX_RETRIES + 2):
+        await dev.settle(20000)
+        await dev.pass_time(22)
     assert not dev.live and not dev.owned
-    assert dev.counts["connection_opened"] == dev.counts["connection_closed"] > 20
+    assert dev.counts["connection_opened"] == dev.counts["connection_closed"] > 10
     listener.cancel()
     dev.owner_accepts = lambda qpn: True
     await dev.settle()
     for caller in callers(QPS):
         await dev.open(caller)
+
+
+@cocotb.test()
+@cocotb.parametrize(seed=[1, 2, 3])
+async def model(dut, seed: int) -> None:
+    """Peers in both roles that keep to the standard, over a network that loses, repeats and reorders, with owners and peers that
+    open and close at any time. When the network is good again, both sides agree on every connection that lives and on all that was
+    negotiated; nothing waits; and when all is closed everything is free."""
+    rng = random.Random(seed)
+    dev = await device(dut, 0.1)
+    dev.dut.extensions.value = 1
+    dev.listen(PORT, PORT + 1)
+    dev.owner_private = rng.randbytes(48)
+    peers = [PeerCm(f"10.99.1.{i}", f"02:00:00:00:01:{i:02x}", 0x100000 * (i + 1), rng) for i in range(3)]
+    dev.knows(*(peer.caller() for peer in peers))
+    dev.owner_accepts = lambda qpn: rng.random() < 0.9
+    dev.owner_cycles = lambda: rng.choice([0, 5, 300, 3000])
+    net = Lossy(dut, rng)
+
+    def to_device(data: bytes) -> None:
+        net.carry(partial(dev.receive, data))
+
+    def to_peer(peer: PeerCm, message: Message) -> None:
+        for data in peer.take(message):
+            to_device(data)
+
+    async def listen() -> None:
+        while True:
+            message = await dev.sent(10**9)
+            peer = next(peer for peer in peers if peer.ip == message.dst_ip)
+            net.carry(partial(to_peer, peer, message))
+
+    listener = cocotb.start_soon(listen())
+    steps = 60 * QPS if QPS <= 8 else 3 * QPS
+    for tag in range(steps):
+        peer = rng.choice(peers)
+        for data in peer.act():
+            to_device(data)
+        if rng.random() < 0.25:
+            fields = dict(responder_resources=rng.randrange(12), initiator_depth=rng.randrange(12), client=rng.randrange(2))
+            dev.connect(peer.ip, tag, peer.words, **fields)
+        if dev.live and rng.random() < (0.15 if QPS <= 8 else 0.02):
+            victim = rng.choice(sorted(dev.live))
+            dev.closes.send(victim) if rng.random() < 0.5 else dev.fail(victim)
+        if rng.random() < 0.1:
+            dev.now += TICK << rng.randrange(6, 11)
+        if rng.random() < 0.01:
+            dev.now += TICK << CM_TIMEOUT
+        await wait_cycles(dut, rng.randrange(2 * (40 + QPS)))
+    net.good = True
+    for _ in range(REQ_RETRIES + 4):
+        for peer in peers:
+            for data in peer.repeat_all():
+                to_device(data)
+        await wait_cycles(dut, 3500)
+        await dev.settle(40 * QPS * (QPS + 100))
+        await dev.pass_time(CM_TIMEOUT)
+    links = [link for peer in peers for link in peer.links.values()]
+    assert not dev.wants, f"seed {seed}: connects without an end"
+    assert {link.state for link in links} <= {OPEN, REFUSED_BY_PEER, GONE}, f"seed {seed}: {Counter(link.state for link in links)}"
+    for qpn, attr in dev.live.items():
+        (link,) = [link for link in links if link.state == OPEN and link.theirs.qpn == qpn and link.caller.qpn == attr.dest_qp_num]
+        theirs = link.theirs  # the device's REQ or REP
+        assert (attr.rq_psn, attr.sq_psn) == (theirs.psn, link.caller.psn)
+        asked, given = ((link.caller.resources, link.caller.depth), (theirs.resources, theirs.depth))
+        if link.active:
+            assert given == (min(asked[1], RD_DEPTH), min(asked[0], RD_DEPTH))
+            assert theirs.private == dev.owner_private
+        limits = (min(given[0], asked[1]), min(given[1], asked[0]))
+        assert (attr.max_dest_rd_atomic, attr.max_rd_atomic) == limits
+        assert attr.selective_repeat == int(link.caller.extensions != b"")
+        event = [event for event in dev.events if event.qpn == qpn and event.kind in (OPENED, ESTABLISHED)][-1]
+        assert event.private_data == int.from_bytes(link.caller.private.ljust(48, b"\0"), "big")
+    opened = dev.counts["connection_opened"]
+    assert dev.live.keys() == dev.owned and opened - dev.counts["connection_closed"] == len(dev.live)
+    assert opened > 20 and sum(event.kind == ESTABLISHED for event in dev.events) > 5
+    for _ in range(MAX_RETRIES + 2):
+        for qpn in list(dev.live):
+            dev.closes.send(qpn)
+        await dev.settle(40 * QPS * (QPS + 100))
+        await wait_cycles(dut, 3500)
+        await dev.pass_time(CM_TIMEOUT)
+    assert not dev.live and not dev.owned
+    listener.cancel()
+    dev.owner_accepts, dev.owner_cycles = (lambda qpn: True), (lambda: 0)
+    dev.headers.received.clear()
+    dev.datagrams.packets.clear()
+    for caller in callers(QPS):
+        await dev.open(caller)
+
+
+async def pair(dut, rng: random.Random, stall: float = 0.0) -> tuple[list[Device], Lossy]:
+    """Two connection managers on one network."""
+    devs = [
+        Device(dut, stall, index="0"),
+        Device(dut, stall, index="1", mac="52:54:00:63:00:02", ip="10.99.0.2"),
+    ]
+    for dev, other in zip(devs, reversed(devs), strict=True):
+        dev.known[number(other.ip)] = other.mac
+        dev.begin()
+    await start(dut)
+    for dev in devs:
+        dev.counts.clear()
+    await wait_cycles(dut, QPS + 4)
+    net = Lossy(dut, rng)
+
+    async def carry(dev: Device, other: Device) -> None:
+        while True:
+            message = await dev.sent(10**9)
+            assert message.dst_ip == other.ip
+            net.carry(partial(other.receive, frame(message.mad, dev.ip, dev.mac)))
+
+    cocotb.start_soon(carry(*devs))
+    cocotb.start_soon(carry(*reversed(devs)))
+    return devs, net
+
+
+async def quiet(devs: list[Device], rounds: int) -> None:
+    """Time passes on both sides."""
+    for _ in range(rounds):
+        for dev in devs:
+            await dev.settle(100_000)
+            dev.now += TICK << CM_TIMEOUT
+        await wait_cycles(devs[0].dut, 3000)
+
+
+@cocotb.test()
+@cocotb.parametrize(seed=[1, 2])
+async def two_of_them(dut, seed: int) -> None:
+    """Each calls the other at any time, over a bad network; owners close, refuse and are slow. Then both hold the same connections,
+    with attributes that fit, and none is left when all are closed."""
+    rng = random.Random(seed)
+    devs, net = await pair(dut, rng, 0.1)
+    for dev, extensions in zip(devs, (1, rng.randrange(2)), strict=True):
+        dev.signal("extensions").value = extensions
+        dev.owner_accepts = lambda qpn: rng.random() < 0.9
+        dev.owner_cycles = lambda: rng.choice([0, 5, 300, 3000])
+    for tag in range(150):
+        dev, other = rng.sample(devs, 2)
+        if rng.random() < 0.5:
+            fields = dict(responder_resources=rng.randrange(12), initiator_depth=rng.randrange(12), rnr_retry=rng.randrange(8))
+            dev.connect(other.ip, tag, path_mtu=rng.randrange(6), retry_cnt=rng.randrange(8), timeout=rng.randrange(32), **fields)
+        if dev.live and rng.random() < 0.3:
+            dev.closes.send(rng.choice(sorted(dev.live)))
+        if rng.random() < 0.1:
+            dev.now += TICK << CM_TIMEOUT
+        await wait_cycles(dut, rng.randrange(1500))
+    net.good = True
+    await quiet(devs, REQ_RETRIES + 4)
+    half_open = 0
+    for dev, other in (devs, devs[::-1]):
+        for qpn, attr in list(dev.live.items()):
+            theirs = other.live.get(attr.dest_qp_num)
+            if theirs is None or theirs.dest_qp_num != qpn or theirs.sq_psn != attr.rq_psn:
+                half_open += 1  # every DREQ was lost: the keep-alive finds it
+                dev.fail(qpn)
+                continue
+            for mine, its in (("sq_psn", "rq_psn"), ("max_rd_atomic", "max_dest_rd_atomic")):
+                assert getattr(attr, mine) == getattr(theirs, its), (mine, seed)
+            for same in ("path_mtu", "timeout", "retry_cnt", "selective_repeat"):
+                assert getattr(attr, same) == getattr(theirs, same), (same, seed)
+    await quiet(devs, 2)
+    assert len(devs[0].live) == len(devs[1].live) > 0 and half_open < 4, f"seed {seed}"
+    for dev in devs:
+        assert not dev.wants and dev.live.keys() == dev.owned
+        assert dev.counts["connection_opened"] > 10 and dev.counts["duplicate_req"] > 0
+    for qpn in list(devs[0].live):
+        devs[0].closes.send(qpn)
+    await quiet(devs, 3)
+    assert not any(dev.live or dev.owned for dev in devs)
+
+
+@cocotb.test()
+async def fill_each_other(dut) -> None:
+    """Both ask for more connections than there are places: all places are used, the rest is refused, nobody is stuck."""
+    rng = random.Random(7)
+    devs, net = await pair(dut, rng)
+    net.good = True
+    for tag in range(QPS):
+        for dev, other in (devs, devs[::-1]):
+            dev.connect(other.ip, tag)
+    await quiet(devs, 3)
+    assert len(devs[0].live) == len(devs[1].live) >= QPS // 2
+    for dev in devs:
+        kinds = Counter(event.kind for event in dev.events)
+        assert kinds[ESTABLISHED] + kinds[REFUSED] == QPS and kinds[ESTABLISHED] + kinds[OPENED] >= len(dev.live)
+        assert all(event.reason == 1 for event in dev.events if event.kind == REFUSED)
+
+
+PAIRED = ["two_of_them", "fill_each_other"]
 
 
 def ports(width: int) -> dict:
@@ -1499,5 +1721,17 @@ BUILDS = {
 @pytest.mark.parametrize(("width", "qps"), BUILDS)
 def test_roce_cm(width: int, qps: int) -> None:
     params = {"DATA_W": width, "QPS": qps, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH}
-    run("roce_cm", __file__, params=params, ports=ports(width),
-        env={"COCOTB_TEST_FILTER": BUILDS[width, qps], "CM_QPS": str(qps)})  # fmt: skip
+    chosen = f"^(?!.*({'|'.join(PAIRED)})).*({BUILDS[width, qps]})"
+    run("roce_cm", __file__, params=params, ports=ports(width), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)})
+
+
+def test_roce_cm_pair() -> None:
+    several, plain = {}, {}
+    for name, port in ports(64).items():
+        if isinstance(port, Plain):
+            plain |= {f"{name}{i}": port for i in range(2)}
+        else:
+            several[name] = Several(port, 2)
+    run("roce_cm_pair", __file__, params={"DATA_W": 64, "QPS": QPS, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH},
+        ports={**plain, **several}, sources=[Path(__file__).parent / "roce_cm_pair.sv"],
+        env={"COCOTB_TEST_FILTER": "|".join(PAIRED), "CM_QPS": str(QPS)})  # fmt: skip
