@@ -10,7 +10,8 @@ module roce_qp_tx_list
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned N = 2,
-    parameter bit BLOCK_RAM = QPS > 64
+    parameter bit BLOCK_RAM = QPS > 64,
+    parameter bit STAGED = 1'b0             // a register behind the choice: one cycle more, for many inputs or QPs
 ) (
     input  logic      clk,
     input  logic      rst,
@@ -21,24 +22,10 @@ module roce_qp_tx_list
   localparam int unsigned INDEX_W = $clog2(QPS);
   typedef logic [INDEX_W-1:0] short_t;
 
-  logic [N-1:0] valid, grant;
-  qp_index_t    data[N];
-  for (genvar i = 0; i < N; i++) begin : g_in
-    assign valid[i]    = in[i].valid;
-    assign data[i]     = in[i].data;
-    assign in[i].ready = grant[i];
-  end
-  assign grant = valid & (~valid + 1'b1);
-
-  short_t named;
-  always_comb begin
-    named = '0;
-    for (int unsigned i = 0; i < N; i++) if (grant[i]) named |= short_t'(data[i]);
-  end
-
-  logic [QPS-1:0] listed_q;
   stream_if #(.T(short_t)) push ();
   stream_if #(.T(short_t)) pop ();
+  logic [QPS-1:0] listed_q;
+  logic           fifo_empty;
   stream_fifo #(
       .T(short_t),
       .DEPTH(QPS),
@@ -48,13 +35,47 @@ module roce_qp_tx_list
       .rst,
       .in (push),
       .out(pop),
-      .empty
+      .empty(fifo_empty)
   );
 
   wire leaves = pop.valid && pop.ready;
 
-  assign push.valid = |valid && (!listed_q[named] || (leaves && pop.data == named));
-  assign push.data  = named;
+  logic [N-1:0] valid, grant;
+  short_t       data[N];
+  for (genvar i = 0; i < N; i++) begin : g_in
+    assign valid[i]    = in[i].valid;
+    assign data[i]     = short_t'(in[i].data);
+    assign in[i].ready = grant[i];
+  end
+  assign grant = valid & (~valid + 1'b1);
+
+  short_t named;
+  always_comb begin
+    named = '0;
+    for (int unsigned i = 0; i < N; i++) if (grant[i]) named |= data[i];
+  end
+
+  if (STAGED) begin : g_staged
+    logic   asks_q;
+    short_t asked_q;
+    always_ff @(posedge clk) begin
+      asks_q  <= |valid && !rst;
+      asked_q <= named;
+    end
+    assign push.valid = asks_q && (!listed_q[asked_q] || (leaves && pop.data == asked_q));
+    assign push.data  = asked_q;
+    assign empty      = fifo_empty && !asks_q;
+  end else begin : g_direct
+    // Whether a name is news is looked up beside the choice, not behind it.
+    logic [N-1:0] news;
+    for (genvar i = 0; i < N; i++) begin : g_news
+      assign news[i] = grant[i] && (!listed_q[data[i]] || (leaves && pop.data == data[i]));
+    end
+    assign push.valid = |news;
+    assign push.data  = named;
+    assign empty      = fifo_empty;
+  end
+
   assign out.valid  = pop.valid;
   assign out.data   = qp_index_t'(pop.data);
   assign pop.ready  = out.ready;
@@ -63,7 +84,7 @@ module roce_qp_tx_list
     if (rst) listed_q <= '0;
     else begin
       if (leaves) listed_q[pop.data] <= 1'b0;
-      if (push.valid) listed_q[named] <= 1'b1;
+      if (push.valid) listed_q[push.data] <= 1'b1;
     end
   end
 

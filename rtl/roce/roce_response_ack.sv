@@ -62,9 +62,13 @@ module roce_response_ack
       .read_index(last_index),
       .read_data(last)
   );
-  wire landed = left && last[0] == left_q;   // the QP's last
+  // The QP's last, and no other is handed over just now.
+  logic      landed_q;
+  qp_index_t landed_index_q;
 
   always_ff @(posedge clk) begin
+    landed_index_q <= left_index;
+    landed_q       <= !rst && left && last[0] == left_q && !(sent && sent_index == left_index);
     if (rst) begin
       sent_q   <= '0;
       left_q   <= '0;
@@ -72,7 +76,7 @@ module roce_response_ack
     end else begin
       sent_q <= sent_q + flight_t'(sent);
       left_q <= left_q + flight_t'(left);
-      if (landed) flying_q[short_t'(left_index)] <= 1'b0;
+      if (landed_q) flying_q[short_t'(landed_index_q)] <= 1'b0;
       if (sent) flying_q[short_t'(sent_index)] <= 1'b1;
     end
   end
@@ -81,8 +85,8 @@ module roce_response_ack
   stream_if #(.T(qp_index_t)) named[3] ();
   stream_if #(.T(qp_index_t)) next ();
   logic list_empty;
-  assign named[0].valid = landed;
-  assign named[0].data  = left_index;
+  assign named[0].valid = landed_q;
+  assign named[0].data  = landed_index_q;
   assign named[1].valid = dropped.valid;
   assign named[1].data  = dropped.data;
   assign dropped.ready  = named[1].ready;
@@ -102,41 +106,57 @@ module roce_response_ack
       .empty(list_empty)
   );
 
-  // ---- send ----
-  logic     valid_q;
-  ack_tx_t  ack_q;
+  // ---- send: look up, then decide ----
+  logic      valid_q;      // looked up, not through
+  logic      first_q;      // this is the cycle after
+  logic      pending_at_q, flying_at_q, renewed_q;
+  qp_index_t index_q;
+  rsp_count_t tail_q, head_q;
+  rsp_ack_t  newest_q;
+  short_t    at_short;
+
+  wire may   = pending_at_q && !flying_at_q && tail_q == head_q;
+  wire clear = first_q && may && !renewed_q;
   assign index      = next.data;
-  assign next.ready = !valid_q || ack.ready;
-  short_t at_short;
-  assign at_short = short_t'(index);
-  wire may = pending_q[at_short] && !flying_q[at_short] && tail.count == head.count;
-  wire go  = next.valid && next.ready && may;
+  assign at_short   = short_t'(index);
+  assign next.ready = !valid_q || !may || ack.ready;
 
   always_ff @(posedge clk) begin
-    if (next.ready) ack_q <= '{qpn: qp_number(index), cnp: 1'b0, psn: newest.psn, aeth: newest.aeth};
+    if (next.ready) begin
+      index_q      <= index;
+      tail_q       <= tail.count;
+      head_q       <= head.count;
+      newest_q     <= newest;
+      pending_at_q <= pending_q[at_short] && !(clear && index_q == index);
+      flying_at_q  <= flying_q[at_short];
+      renewed_q    <= pend && at == index;   // by one that was not looked at
+    end
     if (rst) begin
       valid_q   <= 1'b0;
+      first_q   <= 1'b0;
       pending_q <= '0;
     end else begin
-      if (next.ready) valid_q <= go;
-      if (go) pending_q[at_short] <= 1'b0;
+      if (next.ready) valid_q <= next.valid;
+      first_q <= next.valid && next.ready;
+      if (clear) pending_q[short_t'(index_q)] <= 1'b0;
       if (forget) pending_q[short_t'(forget_index)] <= 1'b0;
       if (unpend) pending_q[short_t'(at)] <= 1'b0;
       if (pend) pending_q[short_t'(at)] <= 1'b1;
     end
   end
 
-  assign ack.valid = valid_q;
-  assign ack.data  = ack_q;
-  assign engaged   = valid_q && ack_q.qpn == qp_number(watch);
-  assign idle      = !valid_q && list_empty && sent_q == left_q;
+  assign ack.valid = valid_q && may;
+  assign ack.data  = ack_tx_t'{qpn: qp_number(index_q), cnp: 1'b0, psn: newest_q.psn, aeth: newest_q.aeth};
+  assign engaged   = valid_q && index_q == watch;
+  assign idle      = !valid_q && list_empty && sent_q == left_q && !landed_q;
 
+  wire goes = ack.valid && ack.ready;
   always_comb begin
     events = '0;
-    unique case (ack_q.aeth.syndrome[6:5])
-      2'b01: events.send_rnr_err = valid_q && ack.ready;
-      2'b11: events.sent_nak = valid_q && ack.ready;
-      default: events.sent_ack = valid_q && ack.ready;
+    unique case (newest_q.aeth.syndrome[6:5])
+      2'b01: events.send_rnr_err = goes;
+      2'b11: events.sent_nak = goes;
+      default: events.sent_ack = goes;
     endcase
   end
 endmodule

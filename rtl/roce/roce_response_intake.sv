@@ -84,13 +84,15 @@ module roce_response_intake
   end
 
   // ---- look ----
-  assign index = sq_index(in_q.qpn);
+  qp_index_t in_index_q;
+  assign index = in_index_q;
   rsp_count_t inside_it;
   assign inside_it = tail.count - head.count;
 
   always_ff @(posedge clk) begin
     if (take) begin
       in_q        <= taken;
+      in_index_q  <= sq_index(taken.qpn);
       in_fault_q  <= any_fault;
       in_exists_q <= qpn_exists(taken.qpn, QPS);
     end

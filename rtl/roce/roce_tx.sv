@@ -66,12 +66,17 @@ module roce_tx
     logic        internal_;
   } queued_t;
 
+  typedef logic [$clog2(AHEAD):0] count_t;
+
   tx_packet_t  came[2];
   logic [1:0]  asks, taken, taken_payload;
+  logic [1:0]  room_q;                   // of its queue, for one more after what comes just now
+  logic        order_room_q;
   logic        pick;                     // the source that asks memory
   logic        turn_q, locked_q, pick_q; // a read that was offered stays
   queued_t     head[2];
   logic [1:0]  head_valid, head_taken;
+  logic        chosen_payload;           // a packet with payload leaves its queue
   stream_if #(.T(logic)) order_in ();    // whose payload comes next
   stream_if #(.T(logic)) order_out ();
 
@@ -80,8 +85,8 @@ module roce_tx
     stream_if #(.T(queued_t)) queue_out ();
 
     assign came[i]          = packet[i].data;
-    assign asks[i]          = packet[i].valid && !came[i].empty && queue_in.ready && order_in.ready;
-    assign packet[i].ready  = queue_in.ready && (came[i].empty || (order_in.ready && read_cmd.ready && pick == i));
+    assign asks[i]          = packet[i].valid && !came[i].empty && room_q[i] && order_room_q;
+    assign packet[i].ready  = room_q[i] && (came[i].empty || (order_room_q && read_cmd.ready && pick == i));
     assign taken[i]         = packet[i].valid && packet[i].ready;
     assign taken_payload[i] = taken[i] && !came[i].empty;
     assign queue_in.valid   = taken[i];
@@ -111,6 +116,18 @@ module roce_tx
     assign head[i]         = queue_out.data;
     assign head_valid[i]   = queue_out.valid;
     assign queue_out.ready = head_taken[i];
+
+    count_t waits_q;
+    always_ff @(posedge clk) begin
+      if (rst) begin
+        waits_q   <= '0;
+        room_q[i] <= 1'b0;
+      end else begin
+        waits_q   <= waits_q + count_t'(taken[i]) - count_t'(head_taken[i]);
+        room_q[i] <= waits_q <= count_t'(AHEAD - 2);
+      end
+    end
+    always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready);
   end
 
   assign pick           = locked_q ? pick_q : &asks ? turn_q : asks[1];
@@ -127,6 +144,18 @@ module roce_tx
       locked_q <= 1'b0;
     end else locked_q <= read_cmd.valid && !read_cmd.ready;
   end
+
+  count_t ordered_q;
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      ordered_q    <= '0;
+      order_room_q <= 1'b0;
+    end else begin
+      ordered_q    <= ordered_q + count_t'(|taken_payload) - count_t'(chosen_payload);
+      order_room_q <= ordered_q <= count_t'(AHEAD - 2);
+    end
+  end
+  always_ff @(posedge clk) if (!rst && order_in.valid) assert (order_in.ready);
 
   stream_fifo #(
       .T(logic),
@@ -226,20 +255,21 @@ module roce_tx
   logic       first_q;     // the source whose turn it is
   logic [1:0] may;         // its packet can go
   logic       source;
+  logic       ahead_room_q;  // one more frame may be chosen ahead of its payload
   for (genvar i = 0; i < 2; i++) begin : g_may
     assign may[i] = head_valid[i] && (head[i].empty
-        || (order_out.valid && order_out.data == i && owner_in.ready && (owner_out.valid || read_data.tvalid)));
-    assign head_taken[i] = step && choose_data && source == i;
+        || (order_out.valid && order_out.data == i && ahead_room_q && (owner_out.valid || read_data.tvalid)));
   end
   assign source = may[first_q] ? first_q : !first_q;
 
   wire choose_ack  = ack_out.valid && !hold_acks;
   wire choose_data = !choose_ack && |may;
+  assign head_taken = {step && choose_data && source, step && choose_data && !source};
   queued_t next_packet;
   assign next_packet   = head[source];
   assign ack_out.ready = step && choose_ack;
 
-  wire chosen_payload = |head_taken && !next_packet.empty;
+  assign chosen_payload = (head_taken[0] && !head[0].empty) || (head_taken[1] && !head[1].empty);
   assign order_out.ready = chosen_payload;
   assign owner_in.valid  = chosen_payload;
   assign owner_in.data   = '{source: source, index: next_packet.index, psn: next_packet.psn};
@@ -271,6 +301,14 @@ module roce_tx
       };
     end
   end
+
+  logic [$clog2(CHOSEN):0] ahead_q;
+  always_ff @(posedge clk) begin
+    ahead_room_q <= ahead_q <= ($clog2(CHOSEN) + 1)'(CHOSEN - 2);  // and one more may be chosen just now
+    if (rst) ahead_q <= '0;
+    else ahead_q <= ahead_q + ($clog2(CHOSEN) + 1)'(chosen_payload) - ($clog2(CHOSEN) + 1)'(payload_end);
+  end
+  always_ff @(posedge clk) if (!rst && owner_in.valid) assert (owner_in.ready);
 
   always_ff @(posedge clk) begin
     left_qpn <= qp_number(head[0].index);
@@ -409,7 +447,7 @@ module roce_tx
 
   logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, was not let go
   for (genvar i = 0; i < 2; i++) begin : g_open
-    wire closed_empty   = head_taken[i] && next_packet.empty;
+    wire closed_empty   = head_taken[i] && head[i].empty;
     wire closed_payload = payload_end && owner_out.data.source == i;
     always_ff @(posedge clk) begin
       if (rst) open_q[i] <= '0;
