@@ -102,6 +102,7 @@ module roce_qp_control
   // Longest way of a hold to where it acts, and of what was begun before it to a place that is watched.
   localparam logic [3:0] SETTLE = 4'd12;
 
+  qp_index_t    watch_q;
   step_e        step_q;
   plan_e        plan_q, plan;
   qp_cmd_t      command_q;
@@ -125,7 +126,7 @@ module roce_qp_control
   end
 
   wire short_t at = short_t'(watch);
-  assign watch    = sq_index(command_q.qpn);
+  assign watch    = watch_q;
   assign ready    = step_q != C_CLEAR;
 
   assign state_write = step_q inside {C_CLEAR, C_KEEP};
@@ -133,33 +134,40 @@ module roce_qp_control
   assign state_next  = !ready || plan_q == PLAN_RESET ? QPS_RESET : command_q.state;
 
   // ---- events ----
-  stream_if #(.T(qp_event_t)) side[2] ();
-  stream_if #(.T(qp_event_t)) merged ();
+  typedef struct packed {
+    short_t    at;
+    qp_event_t event_;
+  } side_event_t;
+
+  stream_if #(.T(side_event_t)) side[2] ();
+  stream_if #(.T(side_event_t)) merged ();
   stream_if #(.T(qp_event_t)) kept ();
   stream_if #(.T(qp_index_t)) failing[1] ();
   stream_if #(.T(qp_index_t)) failed ();
   logic           kept_empty, events_empty;
   logic [QPS-1:0] fatal_q;             // a fatal event is out, or ERR was asked for
-  qp_event_t      event_;
+  side_event_t    told;
+  qp_event_t      came_receive, came_requester;
 
   assign side[0].valid         = receive_event.valid;
-  assign side[0].data          = receive_event.data;
+  assign came_receive          = receive_event.data;
+  assign side[0].data          = '{at: short_t'(sq_index(came_receive.qpn)), event_: came_receive};
   assign receive_event.ready   = side[0].ready;
   assign side[1].valid         = requester_event.valid;
-  assign side[1].data          = requester_event.data;
+  assign came_requester        = requester_event.data;
+  assign side[1].data          = '{at: short_t'(sq_index(came_requester.qpn)), event_: came_requester};
   assign requester_event.ready = side[1].ready;
 
-  stream_arbiter #(.T(qp_event_t), .N(2)) sides (.clk, .rst, .in(side), .last('1), .out(merged));
+  stream_arbiter #(.T(side_event_t), .N(2)) sides (.clk, .rst, .in(side), .last('1), .out(merged));
 
-  assign event_ = merged.data;
-  wire short_t event_at = short_t'(sq_index(event_.qpn));
-  wire         fatal = event_.kind == EVENT_QP_FATAL;
-  wire         news  = !(fatal && fatal_q[event_at]);
+  assign told = merged.data;
+  wire fatal = told.event_.kind == EVENT_QP_FATAL;
+  wire news  = !(fatal && fatal_q[told.at]);
   assign kept.valid       = merged.valid && news;
-  assign kept.data        = event_;
+  assign kept.data        = told.event_;
   assign merged.ready     = kept.ready;
   assign failing[0].valid = kept.valid && kept.ready && fatal;
-  assign failing[0].data  = sq_index(event_.qpn);
+  assign failing[0].data  = qp_index_t'(told.at);
   assign events_empty     = kept_empty && !merged.valid && !receive_event.valid && !requester_event.valid;
 
   stream_fifo #(.T(qp_event_t), .DEPTH(4)) events (.clk, .rst, .in(kept), .out(qp_event), .empty(kept_empty));
@@ -306,6 +314,7 @@ module roce_qp_control
   assign answer.data   = answer_q;
 
   wire settled = wait_q == 0;
+  logic quiet_q;           // what this step waits for is so
   logic finished;          // the step
   logic refused;           // its unit said no
   always_comb begin
@@ -321,8 +330,8 @@ module roce_qp_control
         refused  = !response_answer.data;
       end
       C_CHANGE: finished = asked_q && commanded;
-      C_DATA:   finished = settled && data_idle;
-      C_ACKS:   finished = settled && acks_idle && !engaged && events_empty;
+      C_DATA:   finished = settled && quiet_q;
+      C_ACKS:   finished = settled && quiet_q;
       default:  ;
     endcase
   end
@@ -337,6 +346,7 @@ module roce_qp_control
 
     if (step_q == C_IDLE) begin
       command_q <= came;
+      watch_q   <= failed.valid ? failed.data : sq_index(came.qpn);
       exists_q  <= qpn_exists(came.qpn, QPS);
       ours_q    <= 1'b0;
       if (failed.valid) begin
@@ -347,8 +357,9 @@ module roce_qp_control
         ours_q          <= 1'b1;
       end
     end
-    was_q <= qp_state_e'(states[at]);
-    if (failing[0].valid) fatal_q[event_at] <= 1'b1;
+    was_q   <= qp_state_e'(states[at]);
+    quiet_q <= step_q == C_DATA ? data_idle : acks_idle && !engaged && events_empty;
+    if (failing[0].valid) fatal_q[told.at] <= 1'b1;
     if (rst) begin
       step_q       <= C_CLEAR;
       clear_q      <= '0;

@@ -56,6 +56,8 @@ module roce_requester
 
     stream_if.sink   wqe,                  // rdma_wqe_t
     stream_if.source cqe,                  // rdma_cqe_t
+    output logic      unsignaled,          // pulse: a work request of this QP has succeeded and has no completion
+    output qp_index_t unsignaled_index,
     stream_if.source qp_event,             // qp_event_t
 
     stream_if.source packet,               // tx_packet_t
@@ -368,7 +370,8 @@ module roce_requester
 
   roce_qp_tx_list #(
       .QPS(QPS),
-      .N(5)
+      .N(5),
+      .STAGED(1'b1)
   ) work_list (
       .clk,
       .rst,
@@ -429,7 +432,6 @@ module roce_requester
   // ---- responses and time ----
   stream_if #(.T(sq_event_t)) expired ();
   stream_if #(.T(sq_verdict_t)) verdict ();
-  stream_if #(.T(sq_verdict_t)) said ();
   stream_if #(.T(qp_index_t)) write_fault ();
   roce_tx_events_t ack_events;
 
@@ -465,22 +467,13 @@ module roce_requester
       .idle(ack_idle)
   );
 
-  stream_slice #(
-      .T(sq_verdict_t)
-  ) verdict_slice (
-      .clk,
-      .rst,
-      .in (verdict),
-      .out(said)
-  );
-
   roce_requester_response #(
       .DATA_W(DATA_W),
       .QPS(QPS)
   ) results (
       .clk,
       .rst,
-      .verdict(said),
+      .verdict,
       .payload(response_payload),
       .write,
       .data(write_data),
@@ -530,7 +523,8 @@ module roce_requester
 
   roce_qp_tx_list #(
       .QPS(QPS),
-      .N(2)
+      .N(2),
+      .STAGED(1'b1)
   ) retire_list (
       .clk,
       .rst,
@@ -561,6 +555,8 @@ module roce_requester
       .cqe(completed[0]),
       .qp_event,
       .flushed,
+      .unsignaled,
+      .unsignaled_index,
       .idle(retire_idle)
   );
 

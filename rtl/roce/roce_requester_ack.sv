@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What happens to a QP's transmit side: responses, timeouts, faults, commands. Owns the state of it.
-// One event a cycle, of one QP one every 6 cycles; seen in the table 6 cycles later. An ACK that waits for its QP takes in the next one if
+// One event a cycle, of one QP one every 7 cycles; seen in the table 8 cycles later. An ACK that waits for its QP takes in the next one if
 // that acknowledges more. Events come in this order of urgency: `command`, `write_fault`, `fault`, `timer`, `response`.
 // Stops only when `work` or `verdict` stop.
 //
@@ -91,29 +91,14 @@ module roce_requester_ack
     packet_pkg::ipv4_addr_t src_ip;
   } event_t;
 
-  // ---- choose ----
-  event_t    event_q;
-  logic      event_valid_q;
-  logic      step;         // the pipeline moves
-  logic      take;         // and has room for an event
-  logic      clash;        // its QP is in the pipeline
-  logic      merge;        // an ACK that waits for that takes in the next
-
+  // What was heard, in our terms.
+  stream_if #(.T(event_t)) heard_in ();
+  stream_if #(.T(event_t)) heard ();
   rc_response_t came;
-  sq_event_t    told, timed;
-  tx_fault_t    broken;
-  assign came   = response.data;
-  assign told   = command.data;
-  assign timed  = timer.data;
-  assign broken = fault.data;
-  assign command.ready     = take;
-  assign write_fault.ready = take && !command.valid;
-  assign fault.ready       = take && !command.valid && !write_fault.valid;
-  assign timer.ready       = take && !command.valid && !write_fault.valid && !fault.valid;
-  assign response.ready    = merge || (enable && take && !command.valid && !write_fault.valid && !fault.valid && !timer.valid);
-
-  event_t answer, chosen;
-  assign answer = '{
+  assign came           = response.data;
+  assign heard_in.valid = response.valid && enable;
+  assign response.ready = heard_in.ready && enable;
+  assign heard_in.data  = '{
           kind: SQ_EV_RESPONSE,
           index: sq_index(came.qpn),
           exists: qpn_exists(came.qpn, QPS),
@@ -126,12 +111,40 @@ module roce_requester_ack
           original: came.original,
           src_ip: came.src_ip
       };
+  stream_slice #(.T(event_t)) heard_slice (.clk, .rst, .in(heard_in), .out(heard));
+
+  stream_if #(.T(sq_event_t)) asked ();
+  stream_if #(.T(sq_event_t)) due ();
+  stream_slice #(.T(sq_event_t)) command_slice (.clk, .rst, .in(command), .out(asked));
+  stream_slice #(.T(sq_event_t)) timer_slice (.clk, .rst, .in(timer), .out(due));
+
+  // ---- choose ----
+  event_t    event_q;
+  logic      event_valid_q;
+  logic      step;         // the pipeline moves
+  logic      take;         // and has room for an event
+  logic      clash;        // its QP is in the pipeline
+  logic      merge;        // an ACK that waits for that takes in the next
+
+  sq_event_t told, timed;
+  tx_fault_t broken;
+  event_t    answer, chosen;
+  assign told   = asked.data;
+  assign timed  = due.data;
+  assign broken = fault.data;
+  assign answer = heard.data;
+  assign asked.ready       = take;
+  assign write_fault.ready = take && !asked.valid;
+  assign fault.ready       = take && !asked.valid && !write_fault.valid;
+  assign due.ready         = take && !asked.valid && !write_fault.valid && !fault.valid;
+  assign heard.ready       = merge || (take && !asked.valid && !write_fault.valid && !fault.valid && !due.valid);
+
   always_comb begin
     chosen = answer;
-    if (command.valid) chosen = '{kind: told.kind, index: told.index, psn: told.psn, is: IS_ACK, default: '0};
+    if (asked.valid) chosen = '{kind: told.kind, index: told.index, psn: told.psn, is: IS_ACK, default: '0};
     else if (write_fault.valid) chosen = '{kind: SQ_EV_WRITE_FAULT, index: write_fault.data, is: IS_ACK, default: '0};
     else if (fault.valid) chosen = '{kind: SQ_EV_FAULT, index: sq_index(broken.qpn), psn: broken.psn, is: IS_ACK, default: '0};
-    else if (timer.valid) chosen = '{kind: timed.kind, index: timed.index, psn: timed.psn, is: IS_ACK, default: '0};
+    else if (due.valid) chosen = '{kind: timed.kind, index: timed.index, psn: timed.psn, is: IS_ACK, default: '0};
   end
 
   function automatic logic plain_ack(event_t e);
@@ -140,12 +153,12 @@ module roce_requester_ack
 
   // Both of the same peer, and the later one a little ahead: a stray one far off must not hide a good one.
   wire psn_t further = answer.psn - event_q.psn;
-  assign merge = event_valid_q && clash && response.valid && enable && plain_ack(event_q) && plain_ack(answer)
+  assign merge = event_valid_q && clash && heard.valid && plain_ack(event_q) && plain_ack(answer)
       && event_q.exists && answer.exists && event_q.index == answer.index && event_q.src_ip == answer.src_ip
       && further[23:8] == '0;
 
   // ---- 1: look up; a QP whose word is about to change waits for it ----
-  localparam int unsigned STAGES = 5;
+  localparam int unsigned STAGES = 6;
   logic [STAGES:1] valid_q;
   qp_index_t       index_q[STAGES:1];
   always_comb begin
@@ -163,7 +176,7 @@ module roce_requester_ack
       valid_q       <= '0;
     end else begin
       if (take) begin
-        event_valid_q <= command.valid || write_fault.valid || fault.valid || timer.valid || (response.valid && enable);
+        event_valid_q <= asked.valid || write_fault.valid || fault.valid || due.valid || heard.valid;
       end
       if (step) valid_q <= {valid_q[STAGES-1:1], go};
     end
@@ -213,7 +226,7 @@ module roce_requester_ack
     logic         reads;           // a READ or atomic is not answered
   } placed_t;
 
-  placed_t p2_q, p3_q;
+  placed_t p2_q, p3_q, p4_q;
   always_ff @(posedge clk) begin
     if (step) begin
       p2_q <= '{
@@ -249,7 +262,27 @@ module roce_requester_ack
     end
   end
 
-  // ---- 4: how it and the READ meet ----
+  // ---- 4: what is expected of it ----
+  sq_rd_t      rd4_q;
+  logic        far_q;             // beyond anything that a response can be about
+  psn_t        expected_q;        // distance of the response expected next from una
+  logic [22:0] position_q;        // of it in its READ
+  logic        opens_q;           // it is the first of that
+  logic        outstanding4_q, window_shut4_q;
+  always_ff @(posedge clk) begin
+    if (step) begin
+      p4_q           <= p3_q;
+      rd4_q          <= rd3_q;
+      far_q          <= !p3_q.reads || (!read_gap_q[30] && read_gap_q[29:24] != 0);
+      expected_q     <= read_gap_q[30] ? '0 : read_gap_q[23:0];
+      position_q     <= read_gap_q[30] ? read_done_q[22:0] : '0;
+      opens_q        <= !read_gap_q[30];
+      outstanding4_q <= outstanding_q;
+      window_shut4_q <= window_shut_q;
+    end
+  end
+
+  // ---- 5: how it and the READ meet ----
   typedef struct packed {
     event_t       e;
     sq_progress_t was;
@@ -278,57 +311,51 @@ module roce_requester_ack
     logic [12:0]  length;
   } met_t;
 
-  met_t       met, met_q;
-  psn_t       expected;      // distance of the response expected next from una
-  logic [22:0] position;     // of it in its READ
-  logic       begun, far, is_last, shape;
+  met_t        met, met_q;
+  logic        is_last, shape;
   logic [12:0] expected_length;
   always_comb begin
-    begun    = read_gap_q[30] || read_gap_q == 0;
-    far      = !p3_q.reads || (!read_gap_q[30] && read_gap_q[29:24] != 0);   // beyond anything that a response can be about
-    expected = read_gap_q[30] ? '0 : read_gap_q[23:0];
-    position = begun ? read_done_q[22:0] : '0;
-    is_last  = position == rd3_q.last;
-    expected_length = is_last ? rd3_q.tail : mtu_bytes(p3_q.path.path_mtu);
-    unique case (p3_q.e.is)
-      IS_READ_FIRST:  shape = !rd3_q.atomic && !is_last;
-      IS_READ_MIDDLE: shape = !rd3_q.atomic && !is_last && position != 0;
-      IS_READ_LAST:   shape = !rd3_q.atomic && is_last && position != 0;
-      IS_READ_ONLY:   shape = !rd3_q.atomic && is_last;
-      default:        shape = rd3_q.atomic;
+    is_last         = position_q == rd4_q.last;
+    expected_length = is_last ? rd4_q.tail : mtu_bytes(p4_q.path.path_mtu);
+    unique case (p4_q.e.is)
+      IS_READ_FIRST:  shape = !rd4_q.atomic && !is_last;
+      IS_READ_MIDDLE: shape = !rd4_q.atomic && !is_last && !opens_q;
+      IS_READ_LAST:   shape = !rd4_q.atomic && is_last && !opens_q;
+      IS_READ_ONLY:   shape = !rd4_q.atomic && is_last;
+      default:        shape = rd4_q.atomic;
     endcase
-    if (p3_q.e.is != IS_READ_MIDDLE && p3_q.e.syndrome[7:5] != SYNDROME_ACK[7:5]) shape = 1'b0;
+    if (p4_q.e.is != IS_READ_MIDDLE && p4_q.e.syndrome[7:5] != SYNDROME_ACK[7:5]) shape = 1'b0;
 
-    met.e              = p3_q.e;
-    met.was            = p3_q.was;
-    met.live           = p3_q.was.state inside {SQ_RTS, SQ_SQD};
-    met.heard          = p3_q.heard;
-    met.outstanding    = outstanding_q;
-    met.window_shut    = window_shut_q;
-    met.ahead_some     = p3_q.ahead != 0;
-    met.ahead          = p3_q.ahead;
-    met.in_order       = !far && p3_q.ahead == expected;
-    met.skips          = !far && p3_q.ahead > expected;
+    met.e              = p4_q.e;
+    met.was            = p4_q.was;
+    met.live           = p4_q.was.state inside {SQ_RTS, SQ_SQD};
+    met.heard          = p4_q.heard;
+    met.outstanding    = outstanding4_q;
+    met.window_shut    = window_shut4_q;
+    met.ahead_some     = p4_q.ahead != 0;
+    met.ahead          = p4_q.ahead;
+    met.in_order       = !far_q && p4_q.ahead == expected_q;
+    met.skips          = !far_q && p4_q.ahead > expected_q;
     // An ACK includes its own PSN, a NAK does not; what answers a READ or atomic acknowledges what is before that.
-    met.capped         = plain_ack(p3_q.e) ? !far && p3_q.ahead >= expected : met.skips;
-    met.reached        = p3_q.e.is != IS_ACK || met.capped ? expected : p3_q.ahead + psn_t'(plain_ack(p3_q.e));
-    met.reached_some   = p3_q.e.is != IS_ACK || met.capped ? expected != 0 : plain_ack(p3_q.e) || p3_q.ahead != 0;
-    met.fits           = shape && (rd3_q.atomic ? !p3_q.e.has_payload : p3_q.e.length == expected_length);
+    met.capped         = plain_ack(p4_q.e) ? !far_q && p4_q.ahead >= expected_q : met.skips;
+    met.reached        = p4_q.e.is != IS_ACK || met.capped ? expected_q : p4_q.ahead + psn_t'(plain_ack(p4_q.e));
+    met.reached_some   = p4_q.e.is != IS_ACK || met.capped ? expected_q != 0 : plain_ack(p4_q.e) || p4_q.ahead != 0;
+    met.fits           = shape && (rd4_q.atomic ? !p4_q.e.has_payload : p4_q.e.length == expected_length);
     met.last           = is_last;
-    met.selective      = p3_q.path.selective_repeat;
-    met.beyond_mark    = !p3_q.beyond_mark[23];
-    met.pending        = p3_q.sent_epoch != p3_q.was.epoch;
-    met.sent_epoch     = p3_q.sent_epoch;
-    met.single_pending = p3_q.was.asked && p3_q.sent_single != p3_q.was.single;
-    met.last_retry     = p3_q.last_retry;
-    met.last_rnr_retry = p3_q.last_rnr_retry;
-    met.addr           = rd3_q.addr;
-    met.offset         = addr_t'(position) << (4'd7 + 4'(p3_q.path.path_mtu));
-    met.length         = rd3_q.atomic ? 13'd8 : p3_q.e.length;
+    met.selective      = p4_q.path.selective_repeat;
+    met.beyond_mark    = !p4_q.beyond_mark[23];
+    met.pending        = p4_q.sent_epoch != p4_q.was.epoch;
+    met.sent_epoch     = p4_q.sent_epoch;
+    met.single_pending = p4_q.was.asked && p4_q.sent_single != p4_q.was.single;
+    met.last_retry     = p4_q.last_retry;
+    met.last_rnr_retry = p4_q.last_rnr_retry;
+    met.addr           = rd4_q.addr;
+    met.offset         = addr_t'(position_q) << (4'd7 + 4'(p4_q.path.path_mtu));
+    met.length         = rd4_q.atomic ? 13'd8 : p4_q.e.length;
   end
   always_ff @(posedge clk) if (step) met_q <= met;
 
-  // ---- 5: decide ----
+  // ---- 6: decide ----
   sq_progress_t    next;
   sq_verdict_t     said;
   roce_tx_events_t seen;
@@ -545,7 +572,7 @@ module roce_requester_ack
     end
   end
 
-  // ---- 6: add up, write, and tell ----
+  // ---- 7: add up, write, and tell ----
   typedef struct packed {
     sq_progress_t    next;
     sq_verdict_t     said;
@@ -575,7 +602,7 @@ module roce_requester_ack
       };
       seen_q <= seen;
     end
-    events <= valid_q[5] && step ? seen_q : '0;
+    events <= valid_q[STAGES] && step ? seen_q : '0;
   end
 
   sq_progress_t written;
@@ -592,15 +619,18 @@ module roce_requester_ack
   end
 
   wire wants_verdict = out.confirms || out.payload != PAYLOAD_NONE;
-  assign step = !valid_q[5] || ((verdict.ready || !wants_verdict) && (work.ready || !r_q.send_more));
+  stream_if #(.T(qp_index_t)) listed ();
+  stream_slice #(.T(qp_index_t)) work_slice (.clk, .rst, .in(listed), .out(work));
 
-  assign verdict.valid = valid_q[5] && wants_verdict && (work.ready || !r_q.send_more);
+  assign step = !valid_q[STAGES] || ((verdict.ready || !wants_verdict) && (listed.ready || !r_q.send_more));
+
+  assign verdict.valid = valid_q[STAGES] && wants_verdict && (listed.ready || !r_q.send_more);
   assign verdict.data  = out;
-  assign work.valid    = valid_q[5] && r_q.send_more && (verdict.ready || !wants_verdict);
-  assign work.data     = out.index;
+  assign listed.valid  = valid_q[STAGES] && r_q.send_more && (verdict.ready || !wants_verdict);
+  assign listed.data   = out.index;
 
-  assign progress_write       = valid_q[5] && step && r_q.change;
+  assign progress_write       = valid_q[STAGES] && step && r_q.change;
   assign progress_write_index = out.index;
   assign progress_write_data  = written;
-  assign idle                 = !event_valid_q && valid_q == '0;
+  assign idle                 = !event_valid_q && valid_q == '0 && !heard.valid && !asked.valid && !due.valid && !work.valid;
 endmodule

@@ -60,9 +60,12 @@ module roce_requester_response
   } waiting_t;
 
   stream_if #(.T(dma_cmd_t)) write_in ();
+  stream_if #(.T(dma_cmd_t)) write_queued ();
   stream_if #(.T(steer_t)) steer_in ();
+  stream_if #(.T(steer_t)) steer_queued ();
   stream_if #(.T(steer_t)) steer_out ();
   stream_if #(.T(waiting_t)) waiting_in ();
+  stream_if #(.T(waiting_t)) waiting_queued ();
   stream_if #(.T(waiting_t)) waiting_out ();
   logic write_empty, steer_empty, waiting_empty, faults_empty;
 
@@ -89,10 +92,13 @@ module roce_requester_response
           failed: said.failed
       };
 
-  stream_fifo #(.T(dma_cmd_t), .DEPTH(16)) writes (.clk, .rst, .in(write_in), .out(write), .empty(write_empty));
-  stream_fifo #(.T(steer_t), .DEPTH(16)) steers (.clk, .rst, .in(steer_in), .out(steer_out), .empty(steer_empty));
+  stream_slice #(.T(dma_cmd_t)) write_slice (.clk, .rst, .in(write_in), .out(write_queued));
+  stream_slice #(.T(steer_t)) steer_slice (.clk, .rst, .in(steer_in), .out(steer_queued));
+  stream_slice #(.T(waiting_t)) waiting_slice (.clk, .rst, .in(waiting_in), .out(waiting_queued));
+  stream_fifo #(.T(dma_cmd_t), .DEPTH(16)) writes (.clk, .rst, .in(write_queued), .out(write), .empty(write_empty));
+  stream_fifo #(.T(steer_t), .DEPTH(16)) steers (.clk, .rst, .in(steer_queued), .out(steer_out), .empty(steer_empty));
   stream_fifo #(.T(waiting_t), .DEPTH(PENDING)) waiting (
-      .clk, .rst, .in(waiting_in), .out(waiting_out), .empty(waiting_empty)
+      .clk, .rst, .in(waiting_queued), .out(waiting_out), .empty(waiting_empty)
   );
 
   // ---- payload ----
@@ -164,7 +170,8 @@ module roce_requester_response
       .empty(faults_empty)
   );
 
-  assign idle = !verdict.valid && write_empty && steer_empty && waiting_empty && faults_empty;
+  assign idle = !verdict.valid && !write_queued.valid && !steer_queued.valid && !waiting_queued.valid && write_empty && steer_empty
+      && waiting_empty && faults_empty;
 
   always_ff @(posedge clk) begin
     if (!rst) begin

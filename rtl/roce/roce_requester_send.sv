@@ -89,8 +89,10 @@ module roce_requester_send
     logic [4:0] quantum;
     sq_count_t  count;     // work request to send from
     sq_count_t  left;      // work requests queued from there on
+    logic       more;      // that is 2 or more
     xpsn_t      psn;
-    xpsn_t      gap;       // distance from psn to the first PSN never sent
+    xpsn_t      gap;       // distance from psn to the first PSN never sent ...
+    logic       fresh;     // ... is 0
     xpsn_t      limit;
     // What the table keeps if this visit sends a packet alone, or sends nothing new.
     sq_sent_t   sent;
@@ -201,8 +203,10 @@ module roce_requester_send
     found.quantum = back ? 5'd16 : weight_q.quantum;
     found.count   = back ? weighed_q.retired : weighed_q.sent.count;
     found.left    = weighed_q.tail.count - found.count;
+    found.more    = found.left > 1;
     found.psn     = back ? weighed_q.progress.una : weighed_q.sent.psn;
     found.gap     = back ? weight_q.gap_back : weight_q.gap_on;
+    found.fresh   = found.gap == 0;
     found.limit   = weighed_q.sent.limit;
     found.sent    = weighed_q.sent;
   end
@@ -216,7 +220,7 @@ module roce_requester_send
 
   assign ahead_free = !ahead_valid_q || begin_visit;
   // The ring's output is in use as long as the visit may want more work requests.
-  wire wants_more = begin_visit ? ahead_q.left > 1 : state_q != S_IDLE && state_q != S_AGAIN && visit_q.left > 1;
+  wire wants_more = begin_visit ? ahead_q.more : state_q != S_IDLE && state_q != S_AGAIN && visit_q.more;
   assign weighed_taken = weighed_valid_q && (!may_send || (ahead_free && !wants_more));
   wire advance = weighed_taken && may_send;
 
@@ -246,21 +250,23 @@ module roce_requester_send
   wire [12:0] mtu = mtu_bytes(visit_q.path.path_mtu);
   wire        reads = is_rd(request_q.kind);
   wire [12:0] length = reads ? '0 : last_q ? left_q[12:0] : mtu;
-  wire [4:0]  cost = length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
+  // A READ costs what its answer will: so a long one ends the visit, and the window is looked at again.
+  wire [4:0]  cost = request_q.kind == SQ_READ ? (step_q[23:4] != 0 ? 5'd16 : step_q[4:0])
+      : length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
   wire        spent = quantum_q <= cost;
-  wire        fresh = visit_q.gap == 0;                    // the next packet was never sent
+  wire        fresh = visit_q.fresh;                       // the next packet was never sent
   wire        stop  = state_q == S_SEND && first_q && (barred_q || (visit_q.drain && fresh));
 
   stream_if #(.T(tx_packet_t)) out ();
   logic       made_free;
   wire        emit = made_free && !init && ((state_q == S_SEND && !stop) || state_q == S_KEEPALIVE);
   wire        emit_last = emit && state_q == S_SEND && last_q;      // of a work request
-  wire        finished = emit_last && visit_q.left == 1;          // of all that were queued
-  wire        skip = state_q == S_SKIP && visit_q.left != 1;      // on to the work request behind
+  wire        finished = emit_last && !visit_q.more;              // of all that were queued
+  wire        skip = state_q == S_SKIP && visit_q.more;           // on to the work request behind
 
   assign begin_visit = ahead_valid_q && state_q == S_IDLE;
   assign load_next   = following_q && (emit_last || skip);
-  assign prefetch    = (begin_visit && ahead_q.left > 1) || (load_next && visit_q.left > 2);
+  assign prefetch    = (begin_visit && ahead_q.more) || (load_next && visit_q.left > 2);
 
   logic [35:0] offset_q;      // distance of the visit's PSN from the work request's first, in bytes
   logic        near_q;        // it fits offset_q
@@ -290,13 +296,15 @@ module roce_requester_send
       quantum_q <= ahead_q.quantum;
     end else if (emit) begin
       visit_q.psn <= next_psn;
-      visit_q.gap <= past_limit ? '0 : gap_left;
+      visit_q.gap   <= past_limit ? '0 : gap_left;
+      visit_q.fresh <= past_limit || gap_left == 0;
       if (past_limit) visit_q.limit <= next_psn;
       quantum_q <= quantum_q - cost;
     end
     if (!begin_visit && (emit_last || skip)) begin
       visit_q.count <= visit_q.count + 1'b1;
       visit_q.left  <= visit_q.left - 1'b1;
+      visit_q.more  <= visit_q.left > 2;
     end
 
     offset_q <= 36'(seek_q[23:0]) << (4'd7 + 4'(visit_q.path.path_mtu));

@@ -86,7 +86,13 @@ class Request:
 
     @property
     def wc_opcode(self) -> int:
-        names = {READ: "WC_RDMA_READ", CAS: "WC_COMP_SWAP", FADD: "WC_FETCH_ADD", WRITE: "WC_RDMA_WRITE", WRITE_IMM: "WC_RDMA_WRITE"}
+        names = {
+            READ: "WC_RDMA_READ",
+            CAS: "WC_COMP_SWAP",
+            FADD: "WC_FETCH_ADD",
+            WRITE: "WC_RDMA_WRITE",
+            WRITE_IMM: "WC_RDMA_WRITE",
+        }
         return op(names.get(self.opcode, "WC_SEND"))
 
 
@@ -209,7 +215,7 @@ class Peer:
             return
         if ahead:
             if self.selective:
-                if f.opcode in (op("RC_RDMA_WRITE_ONLY"), ) and ahead < 128:
+                if f.opcode in (op("RC_RDMA_WRITE_ONLY"),) and ahead < 128:
                     self.ahead[f.psn] = f
                 self.answer(NAK_SEQ, self.psn, f.psn)
             elif not self.nak_sent and not self.mute:
@@ -265,7 +271,8 @@ class Peer:
             if request.atomic:
                 assert f.opcode == op(ATOMIC_NAMES[request.opcode])
                 assert f.ext == request.remote_addr.to_bytes(8, "big") + request.rkey.to_bytes(4, "big") + (
-                    request.swap_add.to_bytes(8, "big") + request.compare.to_bytes(8, "big"))
+                    request.swap_add.to_bytes(8, "big") + request.compare.to_bytes(8, "big")
+                )
                 entry.original = self.words.get(request.remote_addr, request.remote_addr % 1000)
                 if request.opcode == FADD:
                     self.words[request.remote_addr] = (entry.original + request.swap_add) % 2**64
@@ -477,7 +484,9 @@ class Bench:
         wr_id = next(self.wr_ids) & 0xFFFF
         # Each READ and atomic has a place of its own, so that what was placed tells whose it is.
         address = rng.randrange(1 << 30) if opcode not in (READ, CAS, FADD) else (1 << 34) + (wr_id << 22) + rng.randrange(64)
-        remote_addr = rng.getrandbits(64) & ~7 if opcode in (READ, WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV) else rng.randrange(8) * 8
+        remote_addr = (
+            rng.getrandbits(64) & ~7 if opcode in (READ, WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV) else rng.randrange(8) * 8
+        )
         request = Request(
             qpn, opcode, length,
             local_addr=more.pop("local_addr", address),

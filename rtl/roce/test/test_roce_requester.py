@@ -19,7 +19,18 @@ from nacelle_tb.roce import op
 from nacelle_tb.sources import module_dirs, packages
 from nacelle_tb.streams import wait_cycles
 from requester_model import (
-    ACK, NAK_SEQ, PSNS, RNR, SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, Bench, Peer, ports,
+    ACK,
+    NAK_SEQ,
+    PSNS,
+    RNR,
+    SEND,
+    SEND_IMM,
+    SEND_INV,
+    WRITE,
+    WRITE_IMM,
+    Bench,
+    Peer,
+    ports,
 )  # fmt: skip
 
 QPS = 16
@@ -113,7 +124,7 @@ async def cumulative_and_ghost_acknowledgements(dut) -> None:
         peer.answer(NAK_SEQ, psn)
         peer.answer(0x62, psn)
     peer.answer(0x7F, PSNS - 3)  # reserved syndrome
-    await wait_cycles(dut, 100)
+    await wait_cycles(dut, 200)
     assert not bench.cqe.received and len(peer.seen) == 12
     assert bench.events["drop_ghost_response"] == 16
     peer.answer(ACK, PSNS - 3)  # first half of the first

@@ -13,7 +13,18 @@ from nacelle_tb.bench import run
 from nacelle_tb.roce import op, reth
 from nacelle_tb.streams import wait_cycles
 from requester_model import (
-    ACK, ALL_VERBS, CAS, FADD, PSNS, READ, SEND, WRITE, WRITE_IMM, Bench, ports, remote,
+    ACK,
+    ALL_VERBS,
+    CAS,
+    FADD,
+    PSNS,
+    READ,
+    SEND,
+    WRITE,
+    WRITE_IMM,
+    Bench,
+    ports,
+    remote,
 )  # fmt: skip
 
 SQ_DEPTH = 16
@@ -582,7 +593,7 @@ async def a_blocked_queue_pair_is_parked_until_it_is_resumed(dut) -> None:
 async def all_verbs_at_random(dut, trouble: float, stall: float, selective: int) -> None:
     bench = Bench(dut, stall, latency=40)
     await bench.start()
-    qpns = list(range(2, 2 + QPS)) if QPS <= 16 else bench.rng.sample(range(2, 2 + QPS), 24) + [2, 1 + QPS]
+    qpns = list(range(2, 2 + QPS)) if QPS <= 16 else [*bench.rng.sample(range(2, 2 + QPS), 24), 2, 1 + QPS]
     qpns = sorted(set(qpns))
     for qpn in qpns:
         await bench.setup(
@@ -653,7 +664,11 @@ async def read_data_passes_at_line_rate(dut) -> None:
 
 @pytest.mark.parametrize(("width", "qps"), [(512, 16), (64, 16), (512, 256)])
 def test_roce_requester_rd(width: int, qps: int) -> None:
-    select = {(512, 16): ".", (64, 16): "reads_of|atomics|stray|at_random.*0.02", (512, 256): "stray|at_random|states|ready_to_send"}
+    select = {
+        (512, 16): ".",
+        (64, 16): "reads_of|atomics|stray|at_random.*0.02",
+        (512, 256): "stray|at_random|states|ready_to_send",
+    }
     run(
         "requester_bench",
         __file__,
