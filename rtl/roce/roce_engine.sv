@@ -48,6 +48,8 @@ module roce_engine
 
     stream_if.sink      wqe,               // rdma_wqe_t
     stream_if.source    cqe,               // rdma_cqe_t
+    output logic        unsignaled,        // pulse: a work request of this QP has succeeded and has no completion
+    output qp_index_t   unsignaled_index,
     stream_if.sink      mr_cmd,            // mr_cmd_t
     stream_if.source    mr_rsp,            // mr_rsp_t
     stream_if.sink      connect,           // connect_t
@@ -60,6 +62,9 @@ module roce_engine
     stream_if.source    qp_event,          // qp_event_t: what the connection manager learns too
     input  qpn_t        view_qpn,
     output qp_view_t    view,              // a cycle later
+    output logic        made,              // pulse: a QP was set up with these attributes,
+    output logic        gone,              // or is in RESET
+    output qp_cmd_t     changed,
     stream_if.sink      rate_view,         // qp_index_t
     stream_if.source    rate_viewed,       // cc_view_t
 
@@ -248,6 +253,8 @@ module roce_engine
       .view_oldest,
       .wqe(work[1]),
       .cqe(completion[1]),
+      .unsignaled,
+      .unsignaled_index,
       .qp_event(requester_event),
       .packet(packet[1]),
       .fault(fault[1]),
@@ -499,6 +506,13 @@ module roce_engine
       .to_server(qp_cmd),
       .from_server(qp_done)
   );
+
+  // One command is under way at a time.
+  always_ff @(posedge clk) begin
+    if (qp_cmd.valid && qp_cmd.ready) changed <= qp_cmd.data;
+    made <= !rst && qp_done.valid && qp_done.ready && qp_done.data && changed.op == QP_SETUP;
+    gone <= !rst && qp_done.valid && qp_done.ready && qp_done.data && changed.op == QP_RESET;
+  end
 
   // ---- work requests and completions ----
 

@@ -480,6 +480,7 @@ package roce_pkg;
     logic keepalive_sent;
     logic drop_ghost_response;     // for what was not sent, or is answered already
     logic drop_response_no_qp;     // no such QP, not its peer, or not in a state for it
+    logic wqe_refused;             // for a QP of another client
     logic rp_cnp_handled;
     logic rp_cnp_ignored;          // of no QP, or congestion control is off
   } roce_tx_events_t;

@@ -34,6 +34,8 @@ module roce_requester_retire
     stream_if.source cqe,             // rdma_cqe_t
     stream_if.source qp_event,        // qp_event_t
     output logic     flushed,         // pulse: completed with WC_WR_FLUSH_ERR
+    output logic     unsignaled,      // pulse: one of this QP has succeeded and has no completion
+    output qp_index_t unsignaled_index,
     output logic     idle
 );
   enum logic [2:0] {
@@ -90,6 +92,9 @@ module roce_requester_retire
   logic last_q;    // nothing was posted behind the oldest
 
   assign ring_read  = state_q inside {R_READ, R_COMPARE};
+  assign unsignaled       = walk && !wants_cqe;
+  assign unsignaled_index = index_q;
+
   assign ring_index = index_q;
   assign ring_count = state_q == R_READ ? retired_q.count : retired_q.count + 1'b1;
 

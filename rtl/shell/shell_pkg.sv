@@ -19,9 +19,18 @@ package shell_pkg;
   localparam int unsigned RD_DEPTH = 8;                   // READs and atomics outstanding a QP, of each side
 
   // Compute: the kernel in each socket (socket_kernel has the names). Functions of two sockets must not overlap.
-  localparam int unsigned SOCKETS = 2;
-  localparam string KERNELS[SOCKETS] = '{"increment", "matmul"};
+  localparam int unsigned SOCKETS = 3;
+  localparam string KERNELS[SOCKETS] = '{"increment", "matmul", "traffic"};
   localparam int unsigned MAX_REGIONS = 32;               // a connection
+
+  // Clients of the transport: the RPC engine, software through the management port, and a socket whose kernel starts RDMA itself
+  localparam int unsigned CLIENTS = 3;
+  localparam logic [CLIENTS-1:0][15:0] CQ_DEPTH = {16'd4096, 16'd256, 16'd8192};  // completions that each can be owed, the last first
+  localparam int unsigned RPC_CLIENT = 0;
+  localparam int unsigned MANAGEMENT_CLIENT = 1;
+  localparam int unsigned TRAFFIC_CLIENT = 2;
+  localparam int unsigned TRAFFIC_SOCKET = 2;
+  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{0, 0, TRAFFIC_CLIENT};  // of each socket; 0: its kernel starts no RDMA
 
   // Memory: messages of the RPC engine first, regions behind
   localparam longint unsigned DRAM_BYTES = 64'd1 << 30;
