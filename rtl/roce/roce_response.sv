@@ -369,10 +369,12 @@ module roce_response
       .idle(control_idle)
   );
 
+  logic both_q;  // two duplicates were forgotten at once: neither happens in two cycles one after the other
   always_ff @(posedge clk) begin
+    both_q                          <= no_room && not_cached && !rst;
     events                          <= ack_events;
     events.atomic_replayed          <= replayed;
-    events.drop_duplicate_forgotten <= no_room || not_cached;
+    events.drop_duplicate_forgotten <= no_room || not_cached || both_q;
   end
 
   assign idle = control_idle && intake_idle && send_idle && ack_idle && work_empty && op_empty && atomic_idle
