@@ -85,7 +85,8 @@ module requester_bench
       .clk, .rst, .now, .keepalive_cycles, .enable(ready), .change, .commanded, .init, .start, .attr_index, .path_write, .path,
       .policy_write, .policy, .peer_write, .peer_index, .peer, .hold_data, .data_idle, .watch, .engaged, .view_index, .view_next,
       .view_oldest, .wqe, .cqe, .qp_event(requester_event), .packet, .fault, .response, .response_payload, .write, .write_data,
-      .write_done, .active, .active_qpn, .blocked, .parked, .resume, .sent, .sent_index, .sent_bytes, .events, .idle(requester_idle)
+      .write_done, .active, .active_qpn, .blocked, .parked, .resume, .sent, .sent_index, .sent_bytes, .events, .idle(requester_idle),
+      .unsignaled(), .unsignaled_index()
   );
   assign idle = control_idle && requester_idle;
 endmodule

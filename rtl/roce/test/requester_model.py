@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is around roce_requester and roce_qp_control in their tests: memory, the wire, the far ends, and the units that take commands.
+"""What is around roce_requester and roce_qp_control in their tests: memory, the wire, the far ends, the units that take commands.
 
-The far end of each QP is a responder as the standard has it (IBTA 9.7.4), in a few lines: it checks every request packet against what
-was posted, executes it, and answers. The wire loses, repeats and reorders, both ways.
+The far end of each QP is a responder as the standard has it (IBTA 9.7.4), in a few lines: it checks every request packet against
+what was posted, executes it, and answers. The wire loses, repeats and reorders, both ways.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ class Peer:
         if rng.random() < self.ack_loss:
             return
         item = (
-            {"qpn": self.qpn, "src_ip": self.ip, "opcode": op(opcode), "psn": psn, "aeth": {"syndrome": syndrome, "msn": msn % PSNS},
-             "payload_length": len(payload), **more}, payload,
+            {"qpn": self.qpn, "src_ip": self.ip, "opcode": op(opcode), "psn": psn, "payload_length": len(payload),
+             "aeth": {"syndrome": syndrome, "msn": msn % PSNS}, **more}, payload,
         )  # fmt: skip
         if self._late_answer is None and rng.random() < self.reorder:
             self._late_answer = item

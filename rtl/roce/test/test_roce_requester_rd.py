@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_requester with roce_qp_control: READ and atomics, fences, selective repeat, the states of a QP, pacing, and all verbs at random."""
+"""roce_requester with roce_qp_control: READ, atomics, fences, selective repeat, states, pacing, and all verbs at random."""
 
 from __future__ import annotations
 
