@@ -7,7 +7,7 @@
 // queue, so a slot comes back as late as possible.
 // Check: one query a cycle, `granted` 3 cycles later: key exact, domain, QP, rights, and [va, va + length) inside the region
 // without overflow (IBTA 10.6.3, 9.7.4.1.5). A region that goes away refuses from the query after the command's answer on.
-// `invalidate` takes a region away at once: refused from the query of the next cycle on. It must name a key that a query
+// `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
 // was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
 // Commands: one at a time, MR_REGISTER, MR_DEREGISTER and MR_QUERY 3 cycles, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 cycles a
 // slot of the table, each regardless of the queries. After reset the table is cleared, MRS cycles; commands wait for that.
@@ -52,11 +52,16 @@ module roce_mr
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[MRS];
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] listed[MRS];
 
-  logic    write;
-  slot_t   write_slot;
-  region_t write_region;
-  always_ff @(posedge clk) if (write) regions[write_slot] <= write_region;
-  always_ff @(posedge clk) if (write) listed[write_slot] <= write_region;
+  logic    write, write_q;                // decided, and done one cycle later
+  slot_t   write_slot, write_slot_q;
+  region_t write_region, write_region_q;
+  always_ff @(posedge clk) begin
+    write_q        <= write;
+    write_slot_q   <= write_slot;
+    write_region_q <= write_region;
+  end
+  always_ff @(posedge clk) if (write_q) regions[write_slot_q] <= write_region_q;
+  always_ff @(posedge clk) if (write_q) listed[write_slot_q] <= write_region_q;
 
   // ---- check ----
   region_t   region;
@@ -110,6 +115,8 @@ module roce_mr
   region_t held_q;                       // what is in slot_q
   logic    taken, match;
 
+  logic  frees;
+  slot_t frees_slot;
   stream_if #(.T(slot_t)) freed ();
   stream_if #(.T(slot_t)) unused ();
   stream_fifo #(.T(slot_t), .DEPTH(MRS)) free (.clk, .rst, .in(freed), .out(unused), .empty());
@@ -144,15 +151,15 @@ module roce_mr
     write        = 1'b0;
     write_slot   = slot_q;
     write_region = '0;
-    freed.valid  = 1'b0;
-    freed.data   = slot_q;
+    frees        = 1'b0;
+    frees_slot   = slot_q;
     unused.ready = 1'b0;
 
     unique case (state_q)
       CLEAR: begin
-        write       = 1'b1;
-        freed.valid = 1'b1;
-        slot_d      = slot_q + 1'b1;
+        write  = 1'b1;
+        frees  = 1'b1;
+        slot_d = slot_q + 1'b1;
         if (&slot_q) state_d = IDLE;
       end
 
@@ -218,7 +225,7 @@ module roce_mr
             // The key stays in the slot, invalid: the next one must differ from it.
             write             = match;
             write_region.rkey = held_q.rkey;
-            freed.valid       = match;
+            frees             = match;
             rsp_d.ok          = match || walks;
             rsp_d.rkey        = command.rkey;
             if (walks && !(&slot_q)) begin
@@ -238,14 +245,16 @@ module roce_mr
       write_slot        = slot_t'(invalid_key);
       write_region      = '0;
       write_region.rkey = invalid_key;
-      freed.valid       = 1'b1;
-      freed.data        = slot_t'(invalid_key);
+      frees             = 1'b1;
+      frees_slot        = slot_t'(invalid_key);
     end
   end
 
   always_ff @(posedge clk) begin
-    slot_q <= slot_d;
-    rsp_q  <= rsp_d;
+    slot_q      <= slot_d;
+    rsp_q       <= rsp_d;
+    freed.valid <= frees && !rst;
+    freed.data  <= frees_slot;
     if (state_q == READ) held_q <= listed[slot_q];
     if (rst) begin
       state_q <= CLEAR;

@@ -38,6 +38,7 @@ module roce_receive
     stream_if.sink          qp_cmd,           // qp_cmd_t
     stream_if.source        qp_answer,        // logic
     stream_if.source        qp_event,         // qp_event_t
+    stream_if.sink          failed,           // qpn_t: memory refused what was to be read for this QP's peer
     stream_if.sink          mr_cmd,           // mr_cmd_t
     stream_if.source        mr_rsp,           // mr_rsp_t
     // what happened, by pulse
@@ -69,7 +70,7 @@ module roce_receive
       .write, .data, .done,
       .query, .granted, .pause, .invalidate, .invalid_key,
       .post, .completion,
-      .cmd(qp_cmd), .answer(qp_answer), .qp_event,
+      .cmd(qp_cmd), .answer(qp_answer), .qp_event, .failed,
       .active, .ecn_marked, .cnp, .active_qpn,
       .events(responder_events), .idle(responder_idle)
   );

@@ -51,6 +51,7 @@ module roce_responder
     stream_if.sink          cmd,              // qp_cmd_t
     stream_if.source        answer,           // logic
     stream_if.source        qp_event,         // qp_event_t: QP_FATAL of the receive side, COMM_EST
+    stream_if.sink          failed,           // qpn_t: memory refused what was to be read for this QP's peer
     // what came, by pulse
     output logic            active,           // a packet of the peer
     output logic            ecn_marked,       // it was marked with congestion
@@ -69,6 +70,7 @@ module roce_responder
     rc_packet_t packet;                       // of the others only the QP number counts
   } rx_operation_t;
 
+  stream_if #(.T(qpn_t)) refusal[2] ();        // memory refused a write, or to be read
   stream_if #(.T(qpn_t)) fault ();
   stream_if #(.T(qpn_t)) flush ();
   stream_if #(.T(qpn_t)) kick ();
@@ -91,10 +93,15 @@ module roce_responder
   wire take_packet = may_enter && !fault.valid && !flush.valid && !cmd_waits && packet.valid;
   wire enter       = take_fault || take_flush || take_cmd || take_packet;
 
+  assign refusal[1].valid = failed.valid;
+  assign refusal[1].data  = failed.data;
+  assign failed.ready     = refusal[1].ready;
+  stream_arbiter #(.T(qpn_t), .N(2)) refusals (.clk, .rst, .in(refusal), .last('1), .out(fault));
+
   assign fault.ready  = may_enter;
   assign flush.ready  = take_flush;
   assign cmd.ready    = take_cmd;
-  assign packet.ready = take_packet;
+  assign packet.ready = may_enter && !fault.valid && !flush.valid && !cmd_waits;
 
   // An operation and what is known of it, by stage. Not held: the pipeline never stops.
   rx_operation_t stage[1:7];
@@ -220,7 +227,7 @@ module roce_responder
   roce_responder_window #(.QPS(QPS)) window (
       .clk, .rst,
       .read_slot(slot[4]),
-      .psn(stage[5].packet.psn), .next(form[5].next),
+      .psn(stage[4].packet.psn), .next(form[4].next),
       .present(present_6), .expected(expected_6), .left(left_6),
       .write(changes_6), .write_slot(slot[6]), .clear(set_up_6), .remember(remember_6), .advance(advance_6)
   );
@@ -290,7 +297,7 @@ module roce_responder
 
   roce_responder_complete #(.QPS(QPS), .RQ_DEPTH(RQ_DEPTH), .PENDING(PENDING)) complete (
       .clk, .rst,
-      .pending, .done, .reject, .respond, .completion, .answer, .fault,
+      .pending, .done, .reject, .respond, .completion, .answer, .fault(refusal[0]),
       .events(complete_events), .idle(complete_idle)
   );
 
@@ -304,8 +311,8 @@ module roce_responder
   end
 
   assign events = pipeline_events | complete_events;
-  assign idle = table_ready && !packet.valid && !cmd.valid && flight_q == '0 && !commanded_q && actions_empty && !flush_busy
-                && queue_idle && dispatch_idle && complete_idle && hold_q == '0 && events == '0;
+  assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && flight_q == '0 && !commanded_q
+                && actions_empty && !flush_busy && queue_idle && dispatch_idle && complete_idle && hold_q == '0 && events == '0;
 
   // Every decision finds room.
   always_ff @(posedge clk) if (!rst && valid[7]) assert (decided.ready);

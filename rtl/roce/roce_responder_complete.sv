@@ -3,9 +3,9 @@
 // Holds responses, completions and command answers back until memory has confirmed all data before them, of any QP, in order.
 //
 // One entry a cycle (two for a READ or atomic that closes a gap of selective repeat). Latency: 1 cycle from `pending` or `done`
-// to `respond`, 2 (3 with more than 64 receives in all) to `completion`, which never comes before the response of the same packet
-// was handed over. While `respond` stops, everything behind waits. There is room for a completion of every receive that can be
-// posted, so the receive side never stops for `completion`; a command's answer waits until the completions before it were taken.
+// to `respond`, 2 more (3 with more than 64 receives in all) to `completion`, which never comes before the response of the same
+// packet was handed over. While `respond` stops, everything behind waits. There is room for a completion of every receive that
+// can be posted, so the receive side never stops for `completion`; a command's answer waits until those before it were taken.
 // Data that memory refuses: the packet is answered with a NAK (remote operational error) and the QP is named once on
 // `fault`, which has room for every QP. From there on nothing of it is answered any more and its completions say
 // WC_LOC_PROT_ERR, until the QP is set up again or reset.
@@ -46,6 +46,7 @@ module roce_responder_complete
     rdma_cqe_t cqe;
   } entry_t;
   typedef struct packed {
+    logic      completes;                   // before it answers, if it does both
     logic      answers;
     logic      answer;
     rdma_cqe_t cqe;
@@ -63,6 +64,7 @@ module roce_responder_complete
   stream_if #(.T(entry_t)) entering ();
   stream_if #(.T(entry_t)) waiting ();
   stream_if #(.T(outcome_t)) outcome ();
+  stream_if #(.T(outcome_t)) kept ();
   stream_if #(.T(outcome_t)) ready_outcome ();
   stream_if #(.T(qpn_t)) refused ();
 
@@ -144,22 +146,27 @@ module roce_responder_complete
   // ---- outcomes; a receive that was rejected takes a free cycle ----
   always_comb begin
     outcome.valid = own ? responded : reject.valid;
-    outcome.data  = '{answers: head.answers, answer: head.answer, cqe: head.cqe};
+    outcome.data  = '{completes: head.completes, answers: head.answers, answer: head.answer, cqe: head.cqe};
     if (silent && head.cqe.status == WC_SUCCESS) outcome.data.cqe.status = WC_LOC_PROT_ERR;
-    if (!own) outcome.data = '{answers: 1'b0, answer: 1'b0, cqe: reject.data};
+    if (!own) outcome.data = '{completes: 1'b1, answers: 1'b0, answer: 1'b0, cqe: reject.data};
   end
   assign reject.ready = outcome.ready && !own;
 
+  stream_slice #(.T(outcome_t)) slice (.clk, .rst, .in(outcome), .out(kept));
   stream_fifo #(.T(outcome_t), .DEPTH(2 ** SLOT_W * RQ_DEPTH)) outcomes (
-      .clk, .rst, .in(outcome), .out(ready_outcome), .empty(outcomes_empty)
+      .clk, .rst, .in(kept), .out(ready_outcome), .empty(outcomes_empty)
   );
 
+  logic completed_q;                          // the completion of the outcome at the end was taken
   assign leaving             = ready_outcome.data;
-  assign completion.valid    = ready_outcome.valid && !leaving.answers;
+  assign completion.valid    = ready_outcome.valid && leaving.completes && !completed_q;
   assign completion.data     = leaving.cqe;
-  assign answer.valid        = ready_outcome.valid && leaving.answers;
+  assign answer.valid        = ready_outcome.valid && leaving.answers && (!leaving.completes || completed_q);
   assign answer.data         = leaving.answer;
-  assign ready_outcome.ready = leaving.answers ? answer.ready : completion.ready;
+  assign ready_outcome.ready = leaving.answers ? answer.valid && answer.ready : completion.ready;
+  always_ff @(posedge clk) begin
+    completed_q <= !rst && leaving.answers && (completed_q || (completion.valid && completion.ready)) && !ready_outcome.ready;
+  end
 
   // ---- what happened ----
   wire acked = respond.valid && respond.ready && !executes;
@@ -174,7 +181,7 @@ module roce_responder_complete
     end
   end
 
-  assign idle = queue_empty && outcomes_empty && faults_empty && !reject.valid && events == '0;
+  assign idle = queue_empty && !kept.valid && outcomes_empty && faults_empty && !reject.valid && events == '0;
 
   always_ff @(posedge clk) if (!rst && refused.valid) assert (refused.ready);
 endmodule

@@ -43,12 +43,6 @@ module roce_responder_decide
     output logic        advance
 );
   // ---- check ----
-  typedef enum logic [1:0] {
-    FROM_STATE,                            // a message in progress
-    FROM_RECEIVE,
-    FROM_RETH
-  } length_from_e;
-
   typedef struct packed {
     logic         live;                    // the QP takes packets
     logic         notice;                  // no request
@@ -61,7 +55,9 @@ module roce_responder_decide
     logic         invalid;                 // opcode unknown, out of sequence, not enabled, or too many READs and atomics
     logic         no_receive;              // needs one, but none is posted
     logic         takes_receive;
-    length_from_e length_from;
+    logic         into_receive;            // begins a message whose length is the receive's
+    logic [31:0]  length;                  // of the message, if it is not
+    logic         wrong_sum;               // against that
     logic [32:0]  offset;                  // of the message after this packet
     logic         allowed;                 // a command: the state has such a transition
   } checks_t;
@@ -99,8 +95,12 @@ module roce_responder_decide
                        || check_state.message != (check_packet.first ? MESSAGE_NONE : check_is_send ? MESSAGE_SEND : MESSAGE_WRITE);
     checks_d.takes_receive = check_is_send ? check_packet.first : check_is_write && check_packet.with_imm;
     checks_d.no_receive    = check_state.rq_head == check_tail;
-    checks_d.length_from   = !check_packet.first ? FROM_STATE : check_is_send ? FROM_RECEIVE : FROM_RETH;
+    checks_d.into_receive  = check_is_send && check_packet.first;
+    checks_d.length        = check_packet.first ? check_packet.reth.dmalen : check_state.length;
     checks_d.offset        = 33'(offset_before) + 33'(check_packet.payload_length);
+    // A WRITE is exactly as long as its RETH says, and its LAST has at least one byte.
+    checks_d.wrong_sum     = (check_is_send || check_is_write) && checks_d.offset > 33'(checks_d.length);
+    if (check_is_write && check_packet.last != (checks_d.offset == 33'(checks_d.length))) checks_d.wrong_sum = 1'b1;
 
     unique case (cmd.op)
       QP_SETUP: checks_d.allowed = check_state.state == QPS_RESET && cmd.state inside {QPS_INIT, QPS_RTR, QPS_RTS};
@@ -125,22 +125,15 @@ module roce_responder_decide
 
   // ---- decide ----
   wire is_send  = packet.kind == RC_SEND;
-  wire is_write = packet.kind == RC_WRITE;
   wire takes_rd = packet.kind inside {RC_READ, RC_ATOMIC};
   wire starved  = checks.takes_receive && checks.no_receive;
   wire denied   = form.checked && !granted;
   logic [31:0] length;
-  logic        beyond, wrong_sum, refused, placed;
+  logic        wrong_sum, refused, placed;
 
   always_comb begin
-    unique case (checks.length_from)
-      FROM_RECEIVE: length = receive.length;
-      FROM_RETH:    length = packet.reth.dmalen;
-      default:      length = old_state.length;
-    endcase
-    beyond    = (is_send || is_write) && checks.offset > 33'(length);
-    // A WRITE is exactly as long as its RETH says, and its LAST has at least one byte.
-    wrong_sum = beyond || (is_write && packet.last != (checks.offset == 33'(length)));
+    length    = checks.into_receive ? receive.length : checks.length;
+    wrong_sum = checks.into_receive ? checks.offset > 33'(receive.length) : checks.wrong_sum;
     // Fatal for the QP.
     refused   = checks.current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum)));
     // Ahead of its turn, but fit to be placed. After an RNR NAK nothing is taken before the packet expected.

@@ -19,7 +19,7 @@ module roce_responder_flush
     stream_if.source flush,         // qpn_t: one receive
     input  logic     flushed,       // what became of it:
     input  logic     flushed_one,   // there was one
-    output logic     busy
+    output logic     busy           // one cycle late
 );
   typedef enum logic [1:0] {
     IDLE,
@@ -39,7 +39,6 @@ module roce_responder_flush
   assign entering.data  = list_qpn;
   assign flush.valid    = state_q == ASK;
   assign flush.data     = qpn_q;
-  assign busy           = !list_empty || state_q != IDLE;
 
   always_comb begin
     state_d      = state_q;
@@ -61,6 +60,7 @@ module roce_responder_flush
   always_ff @(posedge clk) begin
     qpn_q   <= qpn_d;
     state_q <= rst ? IDLE : state_d;
+    busy    <= !rst && (list || !list_empty || state_d != IDLE);
   end
 
   always_ff @(posedge clk) if (!rst && list) assert (entering.ready);

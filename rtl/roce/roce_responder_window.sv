@@ -3,11 +3,11 @@
 // Selective repeat (docs/reference/extensions.md): remembers, for each QP, which of the 127 packets after the expected one were
 // placed ahead of their turn. One bit a packet, at its PSN modulo 128, in block RAM; all bits of a QP without the extension are 0.
 //
-//   cycle 0: read_slot        cycle 1: psn, next        cycle 2: present, expected, left; write
+//   cycle 0: read_slot, psn, next        cycle 1: the run        cycle 2: present, expected, left; write
 //
 // One operation every 2 cycles, also on the same QP, as in roce_qp_rx.
 // The run of remembered packets from `next` on is found by a carry: one added at its beginning runs through its ones and
-// stops at the first zero. The bits are looked at twice over, so that a run may wrap.
+// stops at the first zero. If it runs out at the end, the run goes on at the beginning, where another one is added.
 module roce_responder_window
   import roce_pkg::*;
   import roce_rx_pkg::*;
@@ -16,8 +16,8 @@ module roce_responder_window
 ) (
     input  logic     clk,
     input  logic     rst,
+    // cycle 0
     input  qp_slot_t read_slot,
-    // cycle 1
     input  psn_t     psn,           // of the packet
     input  psn_t     next,          // PSN after it
     // cycle 2
@@ -33,10 +33,9 @@ module roce_responder_window
   localparam int unsigned WINDOW = 128;
   localparam int unsigned SLOT_W = $clog2(QPS);
   localparam int unsigned PLACE_W = $clog2(WINDOW);
-  typedef logic [SLOT_W-1:0]   slot_t;
-  typedef logic [WINDOW-1:0]   window_t;
-  typedef logic [2*WINDOW-1:0] twice_t;
-  typedef logic [PLACE_W-1:0]  place_t;
+  typedef logic [SLOT_W-1:0]  slot_t;
+  typedef logic [WINDOW-1:0]  window_t;
+  typedef logic [PLACE_W-1:0] place_t;
 
   (* ram_style = "block" *) logic [WINDOW-1:0] windows[QPS];
 
@@ -61,10 +60,18 @@ module roce_responder_window
   assign now = forward_q ? held_q : stored_q;
 
   // ---- cycle 1: the carry ----
-  twice_t twice, sum, stop;
-  assign twice = {now, now};
-  assign sum   = twice + (twice_t'(1) << place_t'(next));
-  assign stop  = sum & ~twice;        // one-hot: the first zero
+  psn_t    next_1;
+  window_t psn_bit_1, next_bit_1;
+  always_ff @(posedge clk) begin
+    next_1     <= next;
+    psn_bit_1  <= window_t'(1) << place_t'(psn);
+    next_bit_1 <= window_t'(1) << place_t'(next);
+  end
+
+  logic    wraps;
+  window_t sum, round;                // changed in the run and the zero behind it
+  assign {wraps, sum} = {1'b0, now} + {1'b0, next_bit_1};
+  assign round        = now + 1'b1;
 
   window_t now_q, kept_q, stop_q, psn_bit_q;
   psn_t    next_q;
@@ -73,13 +80,13 @@ module roce_responder_window
 
   always_ff @(posedge clk) begin
     now_q     <= now;
-    kept_q    <= now & sum[WINDOW-1:0] & sum[2*WINDOW-1:WINDOW];
-    stop_q    <= stop[WINDOW-1:0] | stop[2*WINDOW-1:WINDOW];
-    wrapped_q <= sum[WINDOW] != twice[WINDOW];
-    psn_bit_q <= window_t'(1) << place_t'(psn);
-    present_q <= now[place_t'(psn)];
-    next_q    <= next;
-    round_q   <= next[23:PLACE_W] + 1'b1;
+    kept_q    <= now & sum & (wraps ? round : '1);
+    stop_q    <= ~now & (wraps ? round : sum);   // one-hot: the first zero
+    wrapped_q <= wraps;
+    psn_bit_q <= psn_bit_1;
+    present_q <= |(now & psn_bit_1);
+    next_q    <= next_1;
+    round_q   <= next_1[23:PLACE_W] + 1'b1;
   end
 
   // ---- cycle 2 ----

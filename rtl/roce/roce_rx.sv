@@ -7,7 +7,7 @@
 //
 // Checks (IBTA 9.6.1.1): TVer 0, P_Key the default partition's, UD opcodes for QP1 alone, RC opcodes and CNP for the others.
 // A frame that fails is counted (drop_bad_bth), its payload is drained, and it has no other effect.
-// Latency 1 cycle to `packet` and `response`, 0 to `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame.
+// Latency 1 cycle to `packet`, `response` and `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame.
 // Headers run up to PAYLOADS packets ahead of their payload. When an output stops, everything behind stops.
 module roce_rx
   import packet_pkg::*;
@@ -74,48 +74,82 @@ module roce_rx
   bth_t             bth;
   rc_opcode_t       opcode;
 
-  assign head          = frame.data;
+  // ---- checks, before the frame is taken into the register ----
+  typedef struct packed {
+    route_e     route;
+    rc_opcode_t opcode;
+    logic       has_payload;
+    frame_rx_t  head;
+  } judged_t;
+
+  frame_rx_t    offered;
+  window_word_t window;
+  judged_t      judged, in_hand;
+  route_e       route;
+
+  stream_if #(.T(judged_t)) incoming ();
+  stream_if #(.T(judged_t)) held ();
+  stream_slice #(.T(judged_t)) slice (.clk, .rst, .in(incoming), .out(held));
+
+  assign offered        = frame.data;
+  assign window         = offered.hdr;
+  assign incoming.valid = frame.valid;
+  assign incoming.data  = judged;
+  assign frame.ready    = incoming.ready;
+  assign in_hand        = held.data;
+  assign route          = in_hand.route;
+
+  always_comb begin
+    judged.head        = offered;
+    judged.opcode      = rc_opcode(window.roce.bth.opcode);
+    judged.has_payload = offered.payload_length != '0;
+    if (window.roce.bth.tver != '0 || window.roce.bth.pkey[14:0] != PKEY_DEFAULT[14:0]) judged.route = TO_NOBODY;
+    else if (window.roce.bth.destqp == QPN_GSI) begin
+      judged.route = window.roce.bth.opcode[7:5] == SERVICE_UD ? TO_CM : TO_NOBODY;
+    end
+    else if (judged.opcode.kind == RC_RESPONSE) judged.route = TO_REQUESTER;
+    else if (window.roce.bth.opcode[7:5] == SERVICE_RC || judged.opcode.kind == RC_CNP) judged.route = TO_RESPONDER;
+    else judged.route = TO_NOBODY;
+  end
+
+  assign head          = in_hand.head;
   assign with_reth     = head.hdr;
   assign with_word     = head.hdr;
   assign with_atomic   = head.hdr;
   assign with_response = head.hdr;
   assign bth           = with_word.roce.bth;
-  assign opcode        = rc_opcode(bth.opcode);
+  assign opcode        = in_hand.opcode;
 
-  // ---- checks ----
-  route_e route;
-  always_comb begin
-    if (bth.tver != '0 || bth.pkey[14:0] != PKEY_DEFAULT[14:0]) route = TO_NOBODY;
-    else if (bth.destqp == QPN_GSI) route = bth.opcode[7:5] == SERVICE_UD ? TO_CM : TO_NOBODY;
-    else if (opcode.kind == RC_RESPONSE) route = TO_REQUESTER;
-    else route = bth.opcode[7:5] == SERVICE_RC || opcode.kind == RC_CNP ? TO_RESPONDER : TO_NOBODY;
-  end
+  // ---- headers: to one receiver, or to two ----
+  typedef enum int unsigned {
+    PART_CM,
+    PART_RESPONDER,
+    PART_REQUESTER,
+    PARTS
+  } part_e;
 
-  // ---- headers ----
-  stream_if #(.T(rc_packet_t)) decoded ();
-  stream_if #(.T(rc_response_t)) answered ();
+  stream_if #(.T(logic)) whole ();
+  stream_if #(.T(logic)) part[PARTS] ();
   stream_if #(.T(route_e)) routed ();          // one for each packet with payload
   stream_if #(.T(route_e)) steer ();
 
-  wire has_payload = head.payload_length != '0;
+  wire has_payload = in_hand.has_payload;
   wire may_pass    = !has_payload || routed.ready;
   wire marked      = with_word.roce.ipv4.ecn == ECN_CE;
-  logic taken_ready;
+  wire shown       = route == TO_RESPONDER || (route == TO_REQUESTER && marked);
 
-  always_comb begin
-    unique case (route)
-      TO_CM:        taken_ready = cm.ready;
-      TO_RESPONDER: taken_ready = decoded.ready;
-      TO_REQUESTER: taken_ready = answered.ready && (!marked || decoded.ready);
-      default:      taken_ready = 1'b1;
-    endcase
-  end
+  assign whole.valid = held.valid && may_pass;
+  assign whole.data  = 1'b0;
+  assign held.ready  = whole.ready && may_pass;
+  stream_fork #(.T(logic), .N(PARTS)) fork_ (.clk, .rst, .in(whole), .out(part));
 
-  assign frame.ready    = taken_ready && may_pass;
-  assign cm.valid       = frame.valid && may_pass && route == TO_CM;
-  assign cm.data        = head;
-  assign answered.valid = frame.valid && may_pass && route == TO_REQUESTER && taken_ready;
-  assign answered.data  = '{
+  assign cm.valid = part[PART_CM].valid && route == TO_CM;
+  assign cm.data  = head;
+  assign part[PART_CM].ready = cm.ready || route != TO_CM;
+
+  assign response.valid = part[PART_REQUESTER].valid && route == TO_REQUESTER;
+  assign part[PART_REQUESTER].ready = response.ready || route != TO_REQUESTER;
+  assign response.data = '{
       qpn: bth.destqp,
       src_ip: with_word.roce.ipv4.src,
       opcode: bth.opcode,
@@ -124,8 +158,10 @@ module roce_rx
       original: with_response.original,
       payload_length: head.payload_length
   };
-  assign decoded.valid = frame.valid && may_pass && (route == TO_RESPONDER || (route == TO_REQUESTER && marked && taken_ready));
-  assign decoded.data  = '{
+
+  assign packet.valid = part[PART_RESPONDER].valid && shown;
+  assign part[PART_RESPONDER].ready = packet.ready || !shown;
+  assign packet.data = '{
       kind: opcode.kind,
       first: opcode.first,
       last: opcode.last,
@@ -144,11 +180,8 @@ module roce_rx
       swap_add: with_atomic.atomiceth.swap_add,
       compare: with_atomic.atomiceth.compare
   };
-  assign routed.valid = frame.valid && taken_ready && has_payload;
+  assign routed.valid = held.valid && whole.ready && has_payload;
   assign routed.data  = route;
-
-  stream_slice #(.T(rc_packet_t)) slice (.clk, .rst, .in(decoded), .out(packet));
-  stream_slice #(.T(rc_response_t)) response_slice (.clk, .rst, .in(answered), .out(response));
 
   // ---- payload ----
   axis_if #(.DATA_W(DATA_W)) gated ();
@@ -192,11 +225,11 @@ module roce_rx
 
   // ---- what happened ----
   logic bad_q;
-  always_ff @(posedge clk) bad_q <= !rst && frame.valid && frame.ready && route == TO_NOBODY;
+  always_ff @(posedge clk) bad_q <= !rst && held.valid && held.ready && route == TO_NOBODY;
   always_comb begin
     events = '0;
     events.drop_bad_bth = bad_q;
   end
 
-  assign idle = !frame.valid && !payload.tvalid && !packet.valid && !response.valid && routes_empty && !bad_q;
+  assign idle = !frame.valid && !payload.tvalid && !held.valid && routes_empty && !bad_q;
 endmodule

@@ -68,6 +68,7 @@ class Bench:
         self.qp_cmd = StreamSource(dut, "qp_cmd", PKG + "qp_cmd_t", stall)
         self.qp_answer = StreamSink(dut, "qp_answer", "logic", stall)
         self.qp_event = StreamSink(dut, "qp_event", PKG + "qp_event_t", stall)
+        self.failed = StreamSource(dut, "failed", PKG + "qpn_t", stall)
         self.mr_cmd = StreamSource(dut, "mr_cmd", PKG + "mr_cmd_t", stall)
         self.mr_rsp = StreamSink(dut, "mr_rsp", PKG + "mr_rsp_t", stall)
         self.memory: dict[int, int] = {}  # byte address -> byte
@@ -187,7 +188,8 @@ class Bench:
         calm = 0
         for _ in range(timeout):
             await RisingEdge(self.dut.clk)
-            calm = calm + 1 if int(self.dut.idle.value) and not any(d.busy for d in (self.frame, self.payload, self.done)) else 0
+            busy = any(driver.busy for driver in (self.frame, self.payload, self.done, self.failed))
+            calm = calm + 1 if int(self.dut.idle.value) and not busy else 0
             if calm > 8:
                 return
         raise AssertionError("never idle")
@@ -268,7 +270,7 @@ def _message(
         yield Frame(op(f"{name}_{form}"), qpn, psn + i, chunk, ext, ackreq=last, **more)
 
 
-async def one_qp(dut, stall: float = 0.0, psn: int = 100, mtu: int = 1) -> tuple[Bench, int]:
+async def one_qp(dut: SimHandleBase, stall: float = 0.0, psn: int = 100, mtu: int = 1) -> tuple[Bench, int]:
     """A bench with QP 2 up and 64 KiB for it at BASE; the region's key."""
     bench = Bench(dut, stall)
     await bench.start()
@@ -303,6 +305,7 @@ PORTS = {
     "qp_cmd": Sink(PKG + "qp_cmd_t"),
     "qp_answer": Source("logic"),
     "qp_event": Source(PKG + "qp_event_t"),
+    "failed": Sink(PKG + "qpn_t"),
     "mr_cmd": Sink(PKG + "mr_cmd_t"),
     "mr_rsp": Source(PKG + "mr_rsp_t"),
     "active": Plain("output", "logic"),

@@ -5,7 +5,7 @@ receive side is compared with."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nacelle_tb.roce import Frame, op
 
@@ -163,6 +163,17 @@ class Model:
         qp.state = state
         return True
 
+    def fail(self, qpn: int) -> None:
+        """Memory refused what was to be read for the peer: the response unit has said so to it."""
+        qp = self.qps.get(qpn)
+        if qp is None or qp.state not in ("RTR", "RTS", "SQD"):
+            return
+        self.counts["resp_local_protection_errors"] += 1
+        self.events.append((op("EVENT_QP_FATAL"), qpn, op("WC_LOC_PROT_ERR")))
+        if qp.message == "SEND":
+            self._complete(qpn, "WC_LOC_PROT_ERR", "WC_RECV", qp.wr_id)
+        self._flush(qpn, qp)
+
     def post(self, qpn: int, receive: tuple[int, int, int]) -> None:
         """A receive that finds room."""
         qp = self.qps[qpn]
@@ -174,6 +185,7 @@ class Model:
 
     def packet(self, frame: Frame) -> None:
         """One frame."""
+        frame = replace(frame, psn=frame.psn % MAX_PSN)
         cnp = frame.opcode == op("CNP")
         answer = frame.opcode in self.answers
         if frame.tver or frame.pkey & 0x7FFF != 0x7FFF or frame.qpn == 1 or (frame.opcode >> 5 and not cnp):
@@ -205,7 +217,7 @@ class Model:
         region = self.regions.get(rkey)
         if region is None or region.pd != qp.pd or region.qpn not in (0, frame.qpn) or right not in region.rights:
             return False
-        return place is None or region.addr <= place[0] and sum(place) <= region.addr + region.length
+        return place is None or (region.addr <= place[0] and sum(place) <= region.addr + region.length)
 
     def _reth(self, frame: Frame) -> tuple[int, int, int]:
         """Address, key, length."""

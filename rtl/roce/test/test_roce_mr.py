@@ -102,7 +102,7 @@ class Bench:
         return found
 
     async def invalidate(self, rkey: int) -> None:
-        """As the responder does it: the key was granted, `pause` is high from the query on. Refused from the next cycle on."""
+        """As the responder does it: the key was granted, `pause` is high from the query on. Refused from the second cycle on."""
         dut = self.dut
         await FallingEdge(dut.clk)
         dut.pause.value = 1
@@ -111,6 +111,7 @@ class Bench:
         dut.invalidate.value, dut.invalid_key.value = 1, rkey
         await FallingEdge(dut.clk)
         dut.invalidate.value = 0
+        await FallingEdge(dut.clk)
         del self.regions[rkey]
         dut.pause.value = 0
 

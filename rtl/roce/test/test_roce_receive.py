@@ -8,10 +8,11 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.roce import Frame, op, reth
+from nacelle_tb.roce import Frame, atomiceth, op, reth
 from nacelle_tb.streams import wait_cycles
 from receive_bench import BASE, QPS, RQ_DEPTH, Bench, build_and_run, one_qp, refused, respond, send, write
-from receive_model import ALL, acknowledgement
+from receive_model import ALL, RIGHTS, Qp, acknowledgement
+
 
 @cocotb.test()
 @cocotb.parametrize(code=[1, 2, 3, 4, 5])
@@ -400,7 +401,7 @@ async def latency(dut) -> None:
     assert await cycles_until(dut, "write_valid") == 9
     await cycles_until(dut, "done_valid")
     assert int(dut.respond_valid.value)
-    assert await cycles_until(dut, "completion_valid") == 1
+    assert await cycles_until(dut, "completion_valid") == 2
     await bench.compare()
 
 
@@ -429,7 +430,9 @@ def traffic(bench: Bench, keys: dict[int, int]) -> Frame:
     qpn = random.choice(list(model.qps))
     qp = model.qps[qpn]
     area = BASE + qpn * 0x10000
-    kind = qp.message or random.choice(("SEND", "WRITE"))
+    kind = qp.message or random.choice(("SEND", "SEND", "WRITE", "WRITE", "READ", "ATOMIC"))
+    if kind in ("READ", "ATOMIC"):
+        return spoiled(bench, read_or_atomic(qp, qpn, kind, area, keys[qpn]))
     name = "RC_SEND" if kind == "SEND" else "RC_RDMA_WRITE"
     if qp.message is None:
         sizes = (0, 1, random.randrange(64), qp.mtu - 1, qp.mtu, qp.mtu + 1, random.randrange(3 * qp.mtu), 2 * qp.mtu)
@@ -445,27 +448,49 @@ def traffic(bench: Bench, keys: dict[int, int]) -> Frame:
     if imm:
         form += "_WITH_IMM"
         ext += random.randbytes(4)
+    elif last and kind == "SEND" and random.random() < 0.2:
+        form += "_WITH_INVALIDATE"
+        ext = random.choice([*bench.model.regions]).to_bytes(4, "big")
     frame = {
         "opcode": op(f"{name}_{form}"), "qpn": qpn, "psn": qp.epsn, "payload": random.randbytes(min(left, qp.mtu)), "ext": ext,
-        "ackreq": random.random() < 0.5, "solicited": random.random() < 0.3, "src": qp.peer,
+        "ackreq": random.random() < 0.5, "solicited": random.random() < 0.3, "src": qp.peer, "ecn": random.randrange(4),
     }  # fmt: skip
+    return spoiled(bench, frame)
+
+
+def read_or_atomic(qp: Qp, qpn: int, kind: str, area: int, key: int) -> dict[str, object]:
+    """A READ or an atomic."""
+    frame = {"qpn": qpn, "psn": qp.epsn, "payload": b"", "src": qp.peer}
+    va = area + random.randrange(0x1000)
+    if kind == "READ":
+        return {**frame, "opcode": op("RC_RDMA_READ_REQUEST"), "ext": reth(va, key, random.choice((0, 1, 0x1000, 0x3000)))}
+    name = random.choice(("RC_COMPARE_SWAP", "RC_FETCH_ADD"))
+    operands = (random.getrandbits(64), random.getrandbits(64))
+    return {**frame, "opcode": op(name), "ext": atomiceth(va & ~7 if random.random() < 0.95 else va, key, *operands)}
+
+
+def spoiled(bench: Bench, frame: dict[str, object]) -> Frame:
+    """Sometimes the frame is wrong, or another."""
+    psn = frame["psn"]
     roll = random.random()
     if roll < 0.06:
-        frame["psn"] = (qp.epsn - random.randrange(1, 20)) % (1 << 24)
+        frame["psn"] = (psn - random.randrange(1, 20)) % (1 << 24)
     elif roll < 0.12:
-        frame["psn"] = (qp.epsn + random.randrange(1, 20)) % (1 << 24)
+        frame["psn"] = (psn + random.choice((random.randrange(1, 5), random.randrange(1, 200)))) % (1 << 24)
     elif roll < 0.15:
         frame["src"] = "10.9.9.9"
     elif roll < 0.18:
         frame["qpn"] = random.choice((0, 1, 2 + QPS, 0x800002))
-    elif roll < 0.23:
+    elif roll < 0.21:
         frame.update(opcode=op("RC_ACKNOWLEDGE"), ext=random.randbytes(4), payload=b"", psn=random.getrandbits(24))
+    elif roll < 0.23:
+        frame.update(opcode=op("CNP"), ext=bytes(16), payload=b"")
     elif roll < 0.235:
-        frame.update(opcode=random.randrange(256), ext=random.randbytes(20))
+        frame.update(opcode=random.randrange(256), ext=random.randbytes(28))
     elif roll < 0.24:
         frame["payload"] += b"!"
-    elif roll < 0.245 and ext:
-        frame["ext"] = random.randbytes(len(ext))
+    elif roll < 0.245 and frame["ext"]:
+        frame["ext"] = random.randbytes(len(frame["ext"]))
     return Frame(**frame)
 
 
@@ -476,20 +501,40 @@ async def random_traffic(dut, stall: float) -> None:
     bench.memory_delay = -1 if stall else 0
     bench.totals = {}
     await bench.start()
-    keys = {}
-    for qpn in range(2, 8):
-        await bench.setup(qpn, random.getrandbits(24), random.randint(1, 3), f"10.0.0.{qpn}")
-        keys[qpn] = await bench.register(qpn, BASE + qpn * 0x10000, 0x4000)
-    for _ in range(6):
-        for qpn, qp in list(bench.model.qps.items()):
-            if qp.error or random.random() < 0.1:
-                await bench.reset(qpn)
-                psn = random.choice((random.getrandbits(24), 0xFFFFFE))
-                await bench.setup(qpn, psn, random.choice((1, 1, 2, 3, 5)), f"10.0.0.{qpn}", random.getrandbits(5))
+    qpns = random.sample(range(2, 2 + QPS), 6)
+    keys: dict[int, int] = {}
+
+    async def renew(qpn: int) -> None:
+        """The queue pair begins anew, with other attributes."""
+        pd = random.randrange(3)
+        rights = ALL if random.random() < 0.8 else frozenset(random.sample(RIGHTS, 3))
+        await bench.setup(
+            qpn, random.choice((random.getrandbits(24), 0xFFFFFE)), random.choice((1, 1, 2, 3, 5)), f"10.0.0.{qpn % 250}",
+            random.getrandbits(5), random.choice(("INIT", "RTR", "RTS", "RTS", "RTS")), pd, rights,
+            selective=random.random() < 0.5, max_rd=random.choice((1, 4, 8)),
+        )  # fmt: skip
+        owner = random.choice((0, qpn))
+        keys[qpn] = await bench.register(owner, BASE + qpn * 0x10000, 0x4000, ALL - {"remote_invalidate"}, pd)
+        for _ in range(3):
+            await bench.register(owner, BASE, 1, pd=pd)  # to be invalidated
+
+    for qpn in qpns:
+        await renew(qpn)
+    for _ in range(8):
+        for qpn in qpns:
+            qp = bench.model.qps[qpn]
+            if random.random() < (0.7 if qp.error else 0.1):
+                await bench.deregister(keys[qpn])
+                await renew(qpn)
+            elif random.random() < 0.3:
+                await bench.modify(qpn, random.choice(("RTR", "RTS", "RTS", "SQD", "RTS", "ERR")))
+            bench.answer_reads(qpn)
             while len(bench.model.qps[qpn].receives) < random.randrange(RQ_DEPTH + 1):
                 area = BASE + qpn * 0x10000 + 0x8000 + random.randrange(0x1000)
                 await bench.receive(qpn, area, random.choice((100, *[0x3000] * 6)), random.getrandbits(16))
-        for _ in range(60):
+                if bench.model.qps[qpn].error:
+                    break
+        for _ in range(80):
             bench.send(traffic(bench, keys))
         await bench.compare()
 
