@@ -48,7 +48,7 @@ module roce_cc_scale
   cc_scaled_t scaled_q;
 
   always_ff @(posedge clk) begin
-    min_q    <= lower({config_q.rpg_min_rate, 4'd0}, max_q);
+    min_q    <= lower({config_q.rpg_min_rate == 0 ? 20'd1 : config_q.rpg_min_rate, 4'd0}, max_q);  // never 0: it would be for ever
     first_q  <= lower({config_q.rate_to_set_on_first_cnp, 4'd0}, max_q);
     scaled_q <= '{
         rp_enable: config_q.rp_enable,

@@ -12,7 +12,8 @@
 //
 // Connection events, answers to commands and commands pass in order; a client must take its events and answers, always. A close
 // for a QP of another client is dropped, unless it comes from ADMIN. Latency 1 cycle to the engine, 2 cycles (3 with block RAM)
-// back; one work request and one completion a cycle. After reset it clears its tables, QPS cycles, and takes no work request before.
+// back; one work request and one completion a cycle. After reset it clears its tables, QPS cycles, and takes no work request
+// before.
 module roce_clients
   import roce_pkg::*;
   import roce_requester_pkg::*;

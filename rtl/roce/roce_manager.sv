@@ -6,7 +6,8 @@
 //
 // A command ends with an error at once where it would have to wait for somebody else's pleasure: a full queue, an empty one.
 // Commands to the engine's units take as long as these, each of which answers every command. MAN_QP_RESET of a QP that the
-// connection manager made closes its connection. Events are kept by roce_manager_events; completions by roce_clients, whose bound holds for
+// connection manager made closes its connection. Events are kept by roce_manager_events; completions by roce_clients, whose
+// bound holds for
 // work requests here.
 // An access takes 3 cycles; one at a time, writes before reads.
 module roce_manager
@@ -121,7 +122,7 @@ module roce_manager
   man_error_e   error_q;
   logic [15:0]  finished_q, lost_q, refused_q;
 
-  wire       writing = bus_q == B_IDLE && bus.awvalid && bus.wvalid;
+  wire       writing = !rst && bus_q == B_IDLE && bus.awvalid && bus.wvalid;
   wire       whole = &bus.wstrb;                  // part of a register cannot be written
   wire [9:0] write_at = bus.awaddr[11:2];
   wire       in_arguments = write_at >= AT_ARGUMENT && write_at < AT_ARGUMENT + 10'(WORDS);
@@ -134,7 +135,7 @@ module roce_manager
   assign bus.wready  = writing;
   assign bus.bvalid  = bus_q == B_ANSWER_WRITE;
   assign bus.bresp   = resp_q;
-  assign bus.arready = bus_q == B_IDLE && !writing;
+  assign bus.arready = !rst && bus_q == B_IDLE && !writing;  // in reset nothing is taken that would never be answered
   assign bus.rvalid  = bus_q == B_ANSWER_READ;
   assign bus.rresp   = resp_q;
   assign bus.rdata   = rdata_q;

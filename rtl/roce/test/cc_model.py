@@ -61,6 +61,10 @@ class IntegerModel:
         return self.cfg[name] * 16
 
     @property
+    def least(self) -> int:
+        return max(self.mbps("rpg_min_rate"), 16)
+
+    @property
     def most(self) -> int:
         line = LINE_MBPS * 16
         return min(self.mbps("rpg_max_rate"), line) if self.cfg["rpg_max_rate"] else line
@@ -68,7 +72,7 @@ class IntegerModel:
     def _cut(self, rate: int, alpha: int) -> int:
         fmax = ((100 - min(self.cfg["rpg_min_dec_fac"], 100)) * 41943) >> 6
         factor = min((alpha << 10) >> self.cfg["rpg_gd"], fmax)
-        return min(max(rate - ((rate * factor) >> 16), self.mbps("rpg_min_rate")), self.most)
+        return min(max(rate - ((rate * factor) >> 16), self.least), self.most)
 
     def _decay(self, alpha: int) -> int:
         return (alpha * self.cfg["dce_tcp_g"]) >> 10
@@ -103,7 +107,7 @@ class IntegerModel:
             first = min(self.cfg["initial_alpha_value"], 1024) << 6
             if self.cfg["rate_to_set_on_first_cnp"]:
                 wanted = min(self.mbps("rate_to_set_on_first_cnp"), self.most)
-                self.rate = max(wanted, min(self.mbps("rpg_min_rate"), self.most))
+                self.rate = max(wanted, min(self.least, self.most))
             else:
                 self.rate = self._cut(self.most, first)
             self._after_cut(now, first)

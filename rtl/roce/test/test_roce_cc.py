@@ -278,6 +278,17 @@ async def a_jump_is_made_up_for(dut) -> None:
 
 
 @cocotb.test()
+async def a_rate_is_never_zero(dut) -> None:
+    """Not even when the parameters ask for it: such a QP would wait for ever."""
+    bench = Bench(dut, rpg_min_rate=0, rpg_min_dec_fac=0, rpg_gd=10, rate_reduce_monitor_period=0)
+    await bench.start()
+    for _ in range(4):
+        await bench.cnp(1)
+        await wait_cycles(dut, 3 * QPS)
+    assert (await bench.look(1)).rate == 16
+
+
+@cocotb.test()
 async def notifies_peers(dut) -> None:
     """A CNP for the first mark of a QP, then at most one in min_time_between_cnps; against a model that knows the time."""
     rng = random.Random(random.getrandbits(64))

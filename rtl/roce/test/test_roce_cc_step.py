@@ -33,7 +33,7 @@ def scaled(cfg: dict[str, int]) -> dict[str, int]:
     """What roce_cc_scale makes of the parameters."""
     model = IntegerModel(cfg)
     most = model.most
-    low = min(model.mbps("rpg_min_rate"), most)
+    low = min(model.least, most)
     return {
         "rp_enable": cfg["rp_enable"], "np_enable": cfg["np_enable"], "clamp": cfg["clamp_tgt_rate"],
         "clamp_after_time": cfg["clamp_tgt_rate_after_time_inc"], "alpha_timed": int(cfg["dce_tcp_rtt"] != 0),
