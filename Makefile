@@ -6,6 +6,7 @@
 #   make bench    measure and print beside the goals   (AREA=rtl|host|synth for a part)
 #   make report   put the figures of the last bench into the documents
 #   make synth    size and logic depth by open synthesis
+#   make interop  hold the devices against Linux' soft-RoCE in QEMU   (INTEROP_ARGS=--quick for a part)
 #   make docs     build the book into docs/book
 #   make sim-waves, make clean
 
@@ -13,7 +14,7 @@ PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
 
-.PHONY: demo test conformance bench report synth docs sim sim-waves host setup-demo setup-test clean
+.PHONY: demo test conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
 
 demo: sim host
 	@host/target/release/nacelle demo $(DEMO_ARGS)
@@ -37,6 +38,10 @@ synth: setup-test
 docs: setup-test
 	@$(PYTHON) tools/docs.py
 
+interop: setup-interop sim
+	@cd host && $(CARGO) build --release -p nacelle-cli -p nacelle-conformance -p nacelle-interop
+	@$(PYTHON) interop/run.py $(INTEROP_ARGS)
+
 sim: setup-demo
 	@$(PYTHON) sim/build.py
 
@@ -47,7 +52,7 @@ host: setup-demo
 	@printf '==> building the host software\n' >&2
 	@cd host && $(CARGO) build --release -p nacelle-cli
 
-setup-demo setup-test: setup-%:
+setup-demo setup-test setup-interop: setup-%:
 	@sh tools/setup.sh $*
 
 clean:

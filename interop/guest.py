@@ -4,8 +4,10 @@
     with Guest(image, wire, "left", "10.77.1.1/16") as guest:
         print(guest.run("ibv_devinfo").output)
 
-A guest is ready in three to four seconds. It needs no root: its network is the wire's AF_UNIX datagrams. It runs in QEMU's own
-emulation, which works on every machine; NACELLE_ACCEL=kvm takes KVM instead.
+It boots from the moment it is made; `with` waits until it is ready, so several are made first to boot side by side.
+
+A guest is ready in three to four seconds on a machine that is not busy. It needs no root: its network is the wire's AF_UNIX
+datagrams. It runs in QEMU's own emulation, which works on every machine; NACELLE_ACCEL=kvm takes KVM instead.
 """
 
 from __future__ import annotations
@@ -83,16 +85,12 @@ class Job:
 
 
 class Guest:
-    """A running Linux with one soft-RoCE device, rxe0 on eth0.
+    """A Linux with one soft-RoCE device, rxe0 on eth0. `ip` is its address with the length of the prefix."""
 
-    Raises GuestError if it is not ready in time.
-    """
-
-    def __init__(
-        self, image: Image, wire: Path, name: str, ip: str, *, mtu: int = 1500, memory_mib: int = 256, boot_timeout: float = 120
-    ) -> None:
+    def __init__(self, image: Image, wire: Path, name: str, ip: str, *, mtu: int = 1500, memory_mib: int = 256) -> None:
         self.name = name
         self.ip = ip.partition("/")[0]
+        self.mtu = mtu
         self.answers: dict[str, tuple[int, str]] = {}
         self._received = b""
         self._jobs = 0
@@ -119,18 +117,22 @@ class Guest:
                 ],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, stdout=self._console,
             )  # fmt: skip
-        try:
-            if not self._receive("up", boot_timeout):
-                raise GuestError(f"the guest {name} was not ready after {boot_timeout:g} s\n{self.console()}")
-        except GuestError:
-            self.close()
-            raise
 
     def __enter__(self) -> Self:
+        try:
+            self.ready()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def ready(self, timeout: float = 300) -> None:
+        """Waits until the guest has booted. Raises GuestError if it ends or the time runs out before."""
+        if not self._receive("up", timeout):
+            raise GuestError(f"the guest {self.name} was not ready after {timeout:g} s\n{self.console()}")
 
     def start(self, command: str) -> Job:
         """Starts a shell command and does not wait for it."""
@@ -142,6 +144,11 @@ class Guest:
     def run(self, command: str, timeout: float = 60) -> Result:
         """Runs a shell command to its end, or until `timeout` seconds have passed."""
         return self.start(command).wait(timeout)
+
+    @staticmethod
+    def qemu_version() -> str:
+        """What QEMU says of itself."""
+        return subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
 
     def console(self) -> str:
         """The last lines of the console."""

@@ -5,21 +5,23 @@
 #
 #   tools/setup.sh demo    to build and run the simulated device and the host software
 #   tools/setup.sh test    the same, and what tests, proofs, synthesis and documents need
+#   tools/setup.sh interop what demo needs, and what the Linux guest needs
 #
 # Debian packages are installed if this runs as root; otherwise the one command to run is printed. Python packages go into
 # .venv, at the versions of tools/requirements-*.lock; nothing else on the machine changes.
 set -eu
 cd "$(dirname "$0")/.."
-scope=${1:?usage: tools/setup.sh demo|test}
+scope=${1:?usage: tools/setup.sh demo|test|interop}
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 
 # ---- Debian packages ----
 packages="g++ make perl ccache git ca-certificates python3 python3-venv zlib1g-dev liblz4-dev"
 [ "$scope" = test ] && packages="$packages tshark iputils-ping iproute2 libpython3-dev"
+[ "$scope" = interop ] && packages="$packages qemu-system-x86 gcc binutils debian-archive-keyring"
 rust_ok() { command -v cargo >/dev/null && [ "$(cargo --version | awk '{split($2, v, "."); print v[1] * 1000 + v[2]}')" -ge 1095 ]; }
 rust_ok || packages="$packages cargo-web rustc-web"
-[ "$scope" = demo ] || command -v rustfmt >/dev/null || packages="$packages rustfmt-web"
+[ "$scope" != test ] || command -v rustfmt >/dev/null || packages="$packages rustfmt-web"
 
 missing=""
 for package in $packages; do
@@ -45,8 +47,10 @@ rust_ok || {
 }
 
 # ---- Python packages ----
-lock=tools/requirements-$scope.lock
-stamp=.venv/.nacelle-$scope
+environment=demo
+[ "$scope" = test ] && environment=test
+lock=tools/requirements-$environment.lock
+stamp=.venv/.nacelle-$environment
 if [ ! -x .venv/bin/python ]; then
     say "making the Python environment .venv"
     python3 -m venv .venv

@@ -82,7 +82,8 @@ void session_prepare(struct session *s, const struct session_options *options, s
 }
 
 enum rdma_cm_event_type session_connect(struct session *s, int *status) {
-    struct rdma_conn_param wanted = {.responder_resources = 16, .initiator_depth = 16, .retry_count = 7, .rnr_retry_count = 7};
+    // rxe takes 7 retries for any number, as for RNR.
+    struct rdma_conn_param wanted = {.responder_resources = 16, .initiator_depth = 16, .retry_count = 6, .rnr_retry_count = 7};
     check(rdma_connect(s->id, &wanted) == 0, "rdma_connect: %s", strerror(errno));
     enum rdma_cm_event_type type = session_event(s, status);
     if (type == RDMA_CM_EVENT_ESTABLISHED) {

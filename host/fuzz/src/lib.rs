@@ -7,7 +7,7 @@ use nacelle_roce::{
     wire::{
         MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
         arp::ArpPacket,
-        bth::{Aeth, Bth, Deth, ImmDt, Opcode, Reth, Syndrome},
+        bth::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Reth, Syndrome},
         cm::{self, IpCm, Message, Rep, Req},
         icmp::EchoPacket,
         kernel::matmul,
@@ -83,6 +83,11 @@ pub fn endpoint(data: &[u8]) {
     world.settle();
 }
 
+/// Everything that a peer may be allowed.
+fn rights() -> Access {
+    Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC | Access::REMOTE_INVALIDATE
+}
+
 struct World {
     ep: Endpoint,
     now: Instant,
@@ -90,6 +95,8 @@ struct World {
     active: ConnId,
     target: nacelle_roce::Region,
     secret: nacelle_roce::Region,
+    /// Where answers to READs and atomics go.
+    answers: nacelle_roce::Region,
     posted: u64,
     completed: u64,
 }
@@ -119,33 +126,39 @@ impl World {
         let mut ask = Req::new(7, 1, Qpn::new(0x11), PSN, IpCm::new(1, PEER_IP, IP));
         ask.set_path_mtu(1);
         ask.set_retry_count(1);
+        ask.responder_resources = 4;
+        // Selective repeat on this connection, go-back-N on the other.
+        ask.private_data[48..].copy_from_slice(b"NACL\x01\x01\0\0");
+        ask.initiator_depth = 4;
         let mut world = Self {
             passive: ep.connect(now, PEER_IP, 1, options.clone()).expect("a route"),
             active: ep.connect(now, PEER_IP, 2, options.clone()).expect("a route"),
             target: ep.register(vec![0; REGION], Access::LOCAL, None).expect("room"),
-            secret: ep.register(vec![0x5a; REGION], Access::REMOTE_WRITE, None).expect("room"),
+            secret: ep.register(vec![0x5a; REGION], rights(), None).expect("room"),
+            answers: ep.register(vec![0; REGION], Access::LOCAL, None).expect("room"),
             ep,
             now,
             posted: 0,
             completed: 0,
         };
         world.ep.disconnect(now, world.passive);
-        world.mad(&Message::Req(&ask));
+        world.mad(1, &Message::Req(&ask));
         while let Some(event) = world.ep.poll_event() {
             if let Event::ConnectRequest { conn, .. } = event {
                 world.passive = conn;
             }
         }
         world.ep.accept(now, world.passive, options).expect("a request waits");
-        world.target = world.ep.register(vec![0; REGION], Access::REMOTE_WRITE, Some(world.passive)).expect("room");
+        world.target = world.ep.register(vec![0; REGION], rights(), Some(world.passive)).expect("room");
         // The other one is connected by us.
         let mut arp = [0; 60];
         let len = ArpPacket::request(MAC, IP, PEER_IP).reply(PEER_MAC).write(&mut arp).expect("60 bytes");
         let _ = world.ep.handle(now, &arp[..len]);
-        if let Some(id) = world.drain_req() {
+        if let Some((tid, id)) = world.drain_req() {
             let mut rep = Rep::new(8, id, Qpn::new(0x12), PSN);
             rep.set_rnr_retry_count(1);
-            world.mad(&Message::Rep(&rep));
+            rep.responder_resources = 4;
+            world.mad(tid, &Message::Rep(&rep));
         }
         let phase = |conn| world.ep.connection(conn).map(|c| c.phase);
         assert_eq!(phase(world.passive), Some(Phase::RepSent));
@@ -164,14 +177,14 @@ impl World {
         }
     }
 
-    fn mad(&mut self, message: &Message<'_>) {
+    fn mad(&mut self, tid: u64, message: &Message<'_>) {
         let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::GSI));
         let headers = RoceHeaders::new(&Self::flow(), Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)), ext);
-        self.send(&headers, &message.to_mad(1));
+        self.send(&headers, &message.to_mad(tid));
     }
 
-    /// Sends everything; returns the identifier in the last REQ.
-    fn drain_req(&mut self) -> Option<u32> {
+    /// Sends everything; returns the transaction and the identifier of the last REQ.
+    fn drain_req(&mut self) -> Option<(u64, u32)> {
         let mut frame = vec![0; self.ep.frame_len()];
         let mut id = None;
         let mut sent = 0;
@@ -181,9 +194,9 @@ impl World {
             if let Err(e) = RocePacket::parse(&frame[..len]) {
                 assert!(matches!(e, ParseError::EtherType | ParseError::IpProtocol), "it sends nonsense: {e}");
             } else if let Ok(packet) = RocePacket::parse(&frame[..len])
-                && let Ok((_, Message::Req(req))) = Message::parse(packet.payload)
+                && let Ok((tid, Message::Req(req))) = Message::parse(packet.payload)
             {
-                id = Some(req.local_comm_id.get());
+                id = Some((tid, req.local_comm_id.get()));
             }
         }
         while let Some(event) = self.ep.poll_event() {
@@ -215,7 +228,16 @@ impl World {
                     ExtKind::Imm => Ext::Imm(ImmDt::new(1)),
                     ExtKind::Reth => Ext::Reth(reth(input)),
                     ExtKind::RethImm => Ext::RethImm(reth(input), ImmDt::new(1)),
-                    ExtKind::Aeth => Ext::Aeth(Aeth::new(Syndrome::from_u8(number(input) as u8), 0)),
+                    ExtKind::Aeth => {
+                        let said = number(input);
+                        Ext::Aeth(Aeth::new(Syndrome::from_u8(said as u8), PSN.sub(8).get().wrapping_add(said >> 24)))
+                    }
+                    ExtKind::AethAtomic => Ext::AethAtomic(Aeth::new(Syndrome::ACK, 0), AtomicAckEth::new(7)),
+                    ExtKind::Atomic => {
+                        let place = reth(input);
+                        Ext::Atomic(AtomicEth::new(place.va(), place.rkey(), 1, 0))
+                    }
+                    ExtKind::Ieth => Ext::Ieth(Ieth::new(reth(input).rkey())),
                     _ => return,
                 };
                 let mut bth = Bth::new(opcode, qpn, psn);
@@ -239,11 +261,16 @@ impl World {
                 self.send(&RoceHeaders::new(&Self::flow(), bth, ext), &mad);
             }
             8 | 9 => {
-                let slice = self.target.slice(0, usize::from(command));
-                let wr = if command & 16 == 0 {
-                    SendWr::write(self.posted, slice, RemoteAddr(0), Rkey(0))
-                } else {
-                    SendWr::send(self.posted, vec![1; 300])
+                let slice = self.answers.slice(0, usize::from(command));
+                let (addr, rkey) = (RemoteAddr(0), Rkey(0));
+                let wr = match command >> 4 & 7 {
+                    0 | 1 => SendWr::write(self.posted, slice, addr, rkey),
+                    2 => SendWr::read(self.posted, self.answers.slice(0, 500), addr, rkey),
+                    3 => SendWr::fetch_add(self.posted, self.answers.slice(0, 8), addr, rkey, 1),
+                    4 => SendWr::write_imm(self.posted, self.answers.all(), addr, rkey, 1),
+                    5 => SendWr { fence: true, ..SendWr::send_invalidate(self.posted, slice, rkey) },
+                    6 => SendWr::local_invalidate(self.posted, self.secret.rkey),
+                    _ => SendWr::send(self.posted, vec![1; 300]),
                 };
                 self.posted += u64::from(self.ep.post_send(conn, wr).is_ok());
             }

@@ -25,8 +25,11 @@ use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 const MAX_SESSIONS: usize = 64;
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
 const IP_MTU: usize = 4200;
-/// Receives posted for the calls of one connection; a caller has one call running at a time.
-const CALL_RECEIVES: usize = 2;
+/// Receives of one connection: for what is in hand, and for what comes next.
+const RECEIVES: usize = 2;
+/// Numbers of the requests that make an answer: the last one's completion ends it.
+const PART: u64 = 0;
+const LAST: u64 = 1;
 /// The only error code of MRSP.
 const MRSP_ERROR: u8 = 1;
 
@@ -42,11 +45,20 @@ struct Held {
     here: Region,
 }
 
-/// What one connection holds.
+/// What a caller wants, in the order in which it came. The receive is posted again when it is taken up.
+enum Wish {
+    Regions { receive: u64, length: usize },
+    Call { receive: u64, imm: u32 },
+}
+
+/// What one connection holds. It does one thing at a time: until an answer is acknowledged its regions stay as they are, since
+/// they may have to be sent again.
 struct Session {
-    message: Region,
+    messages: Region,
     regions: Vec<Held>,
     bytes: u64,
+    answering: bool,
+    wishes: VecDeque<Wish>,
 }
 
 /// The software device.
@@ -119,12 +131,16 @@ impl SoftEngine {
     fn note(&mut self, event: Event) {
         match event {
             Event::ConnectRequest { conn, .. } => self.admit(conn),
-            Event::Completion(Completion { conn, opcode, status: WcStatus::Success, byte_len, imm, .. }) => {
+            Event::Completion(Completion { conn, id, opcode, status: WcStatus::Success, byte_len, imm, .. }) => {
+                let Some(session) = self.sessions.get_mut(&conn) else { return };
                 match opcode {
-                    WcOpcode::Recv => self.set_up(conn, byte_len),
-                    WcOpcode::RecvWrite => self.call(conn, imm.unwrap_or_default()),
-                    _ => {}
+                    WcOpcode::Recv => session.wishes.push_back(Wish::Regions { receive: id, length: byte_len }),
+                    WcOpcode::RecvWrite => {
+                        session.wishes.push_back(Wish::Call { receive: id, imm: imm.unwrap_or_default() });
+                    }
+                    _ => session.answering &= id != LAST,
                 }
+                self.go_on(conn);
             }
             Event::ConnectFailed { conn, .. } | Event::Disconnected { conn, .. } => self.release(conn),
             // A failed work request ends its connection, which is told by its own event; the rest answers what this
@@ -145,13 +161,18 @@ impl SoftEngine {
         if self.sessions.len() >= MAX_SESSIONS {
             return None;
         }
-        let message = self.endpoint.register(vec![0; MAX_MESSAGE], Access::LOCAL, Some(conn)).ok()?;
-        self.sessions.insert(conn, Session { message, regions: Vec::new(), bytes: 0 });
+        let messages = self.endpoint.register(vec![0; RECEIVES * MAX_MESSAGE], Access::LOCAL, Some(conn)).ok()?;
+        let session = Session {
+            messages,
+            regions: Vec::new(),
+            bytes: 0,
+            answering: false,
+            wishes: VecDeque::with_capacity(RECEIVES),
+        };
+        self.sessions.insert(conn, session);
         // Ready before the answer: the caller's first message may follow it at once.
-        let begun = self
-            .endpoint
-            .post_recv(conn, RecvWr { id: 0, slice: Some(message.all()) })
-            .ok()
+        let begun = (0..RECEIVES as u64)
+            .try_for_each(|receive| self.post_receive(conn, messages, receive))
             .and_then(|()| self.endpoint.accept(self.now(), conn, self.config.connect.clone()).ok());
         if begun.is_none() {
             self.release(conn);
@@ -159,33 +180,76 @@ impl SoftEngine {
         begun
     }
 
+    fn post_receive(&mut self, conn: ConnId, messages: Region, receive: u64) -> Option<()> {
+        let slice = messages.slice(receive as usize * MAX_MESSAGE, MAX_MESSAGE);
+        self.endpoint.post_recv(conn, RecvWr { id: receive, slice: Some(slice) }).ok()
+    }
+
     fn release(&mut self, conn: ConnId) {
+        self.release_regions(conn);
         if let Some(session) = self.sessions.remove(&conn) {
-            self.bytes -= session.bytes;
-            self.endpoint.deregister(session.message.id);
-            for held in session.regions {
-                self.endpoint.deregister(held.here.id);
+            self.endpoint.deregister(session.messages.id);
+        }
+    }
+
+    fn release_regions(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        self.bytes -= std::mem::take(&mut session.bytes);
+        for held in session.regions.drain(..) {
+            self.endpoint.deregister(held.here.id);
+        }
+    }
+
+    /// Does what a caller wants, until an answer is on its way.
+    fn go_on(&mut self, conn: ConnId) {
+        while let Some(session) = self.sessions.get_mut(&conn)
+            && !session.answering
+            && let Some(wish) = session.wishes.pop_front()
+        {
+            let messages = session.messages;
+            let (Wish::Regions { receive, .. } | Wish::Call { receive, .. }) = wish;
+            let asked = match wish {
+                Wish::Regions { length, .. } => {
+                    let offset = receive as usize * MAX_MESSAGE;
+                    let message = self.endpoint.region(messages.id).and_then(|all| all.get(offset..offset + length));
+                    match Message::parse(message.unwrap_or_default()) {
+                        Ok(Message::Aar(asked)) => Some(asked.to_vec()),
+                        _ => None,
+                    }
+                }
+                Wish::Call { .. } => None,
+            };
+            // Before the answer: the caller's next message may follow it at once.
+            let _gone_if_not = self.post_receive(conn, messages, receive);
+            match wish {
+                Wish::Regions { .. } => self.set_up(conn, asked),
+                Wish::Call { imm, .. } => self.call(conn, imm),
             }
         }
     }
 
-    /// Answers a region request.
-    fn set_up(&mut self, conn: ConnId, length: usize) {
-        let Some(session) = self.sessions.get(&conn) else { return };
-        let message = self.endpoint.region(session.message.id).unwrap_or_default();
-        let asked = match Message::parse(message.get(..length).unwrap_or_default()) {
-            Ok(Message::Aar(asked)) if session.regions.is_empty() => asked.to_vec(),
-            _ => Vec::new(),
-        };
+    /// Posts a request of an answer.
+    fn answer(&mut self, conn: ConnId, request: SendWr) {
+        if request.id == LAST
+            && let Some(session) = self.sessions.get_mut(&conn)
+        {
+            session.answering = true;
+        }
+        let _gone_if_not = self.endpoint.post_send(conn, request);
+    }
+
+    /// Answers a region request; `None` is one that could not be read, and changes nothing. Any other takes the place of what
+    /// the caller had, whatever comes of it.
+    fn set_up(&mut self, conn: ConnId, asked: Option<Vec<AarRegion>>) {
+        let given = asked.and_then(|asked| {
+            self.release_regions(conn);
+            self.hold(conn, &asked)
+        });
         let mut answer = [0; MAX_MESSAGE];
-        let given = self.hold(conn, &asked);
         let message = given.as_deref().map_or(Message::Err(MRSP_ERROR), Message::A);
         // An answer has fewer bytes than its request, which fitted.
         let length = message.write(&mut answer).unwrap_or(0);
-        for _ in 0..CALL_RECEIVES {
-            let _gone_if_not = self.endpoint.post_recv(conn, RecvWr { id: 0, slice: None });
-        }
-        let _gone_if_not = self.endpoint.post_send(conn, SendWr::send(0, &answer[..length]));
+        self.answer(conn, SendWr::send(LAST, &answer[..length]));
     }
 
     /// Allocates the regions that are asked for; all or none.
@@ -195,9 +259,10 @@ impl SoftEngine {
         if parameters == 0 || self.bytes + bytes > self.config.memory_bytes {
             return None;
         }
+        let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let mut regions = Vec::new();
         for asked in asked {
-            match self.endpoint.register(vec![0; asked.size() as usize], Access::REMOTE_WRITE, Some(conn)) {
+            match self.endpoint.register(vec![0; asked.size() as usize], rights, Some(conn)) {
                 Ok(here) => regions.push(Held { asked: *asked, here }),
                 Err(_) => {
                     regions.iter().for_each(|held| drop(self.endpoint.deregister(held.here.id)));
@@ -220,7 +285,6 @@ impl SoftEngine {
     /// Runs a kernel and sends its outputs.
     fn call(&mut self, conn: ConnId, imm: u32) {
         let Some(session) = self.sessions.get(&conn) else { return };
-        let _gone_if_not = self.endpoint.post_recv(conn, RecvWr { id: 0, slice: None });
         let function = match CallImm::parse(imm) {
             Ok(CallImm::Start { function, .. }) => function,
             // The caller gave its call up, or nobody can say what it wants: there is nothing to do.
@@ -235,20 +299,22 @@ impl SoftEngine {
             .filter(|held| held.asked.flags().contains(RegionFlags::OUTPUT) && code == ReturnCode::SUCCESS)
             .collect();
         let imm = code.to_imm();
+        let mut requests: Vec<SendWr> = Vec::with_capacity(outputs.len().max(1));
         for (index, held) in outputs.iter().enumerate() {
             let (data, address, rkey) = (held.here.all(), held.asked.address(), held.asked.rkey());
-            let request = if index + 1 == outputs.len() {
-                SendWr::write_imm(0, data, address, rkey, imm)
+            requests.push(if index + 1 == outputs.len() {
+                SendWr::write_imm(LAST, data, address, rkey, imm)
             } else {
-                SendWr::write(0, data, address, rkey)
-            };
-            let _gone_if_not = self.endpoint.post_send(conn, request);
+                SendWr::write(PART, data, address, rkey)
+            });
         }
         if outputs.is_empty()
             && let Some(held) = session.regions.first()
         {
-            let request = SendWr::write_imm(0, Vec::new(), held.asked.address(), held.asked.rkey(), imm);
-            let _gone_if_not = self.endpoint.post_send(conn, request);
+            requests.push(SendWr::write_imm(LAST, Vec::new(), held.asked.address(), held.asked.rkey(), imm));
+        }
+        for request in requests {
+            self.answer(conn, request);
         }
     }
 }

@@ -63,7 +63,9 @@ fn hot_path_allocates_nothing() {
     assert!(matches!(b.poll_event(), Some(Event::Connected { .. })));
 
     let source = a.register(vec![7; 10_000], Access::LOCAL, None).unwrap();
-    let target = b.register(vec![0; 10_000], Access::REMOTE_WRITE, Some(there)).unwrap();
+    let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+    let target = b.register(vec![0; 10_000], rights, Some(there)).unwrap();
+    let answers = a.register(vec![0; 10_000], Access::LOCAL, None).unwrap();
     let recv = b.register(vec![0; 3000], Access::LOCAL, None).unwrap();
     let mut round = |id: u64| {
         b.post_recv(there, RecvWr { id, slice: Some(recv.all()) }).unwrap();
@@ -71,8 +73,10 @@ fn hot_path_allocates_nothing() {
         a.post_send(here, SendWr::send(id, source.slice(0, 3000))).unwrap();
         a.post_send(here, SendWr::write(id, source.all(), target.addr, target.rkey)).unwrap();
         a.post_send(here, SendWr::write_imm(id, source.slice(0, 8), target.addr, target.rkey, 9)).unwrap();
+        a.post_send(here, SendWr::read(id, answers.all(), target.addr, target.rkey)).unwrap();
+        a.post_send(here, SendWr::fetch_add(id, answers.slice(0, 8), target.addr, target.rkey, 1)).unwrap();
         exchange(now, &mut a, &mut b, &mut frame);
-        for opcode in [WcOpcode::Send, WcOpcode::Write, WcOpcode::Write] {
+        for opcode in [WcOpcode::Send, WcOpcode::Write, WcOpcode::Write, WcOpcode::Read, WcOpcode::FetchAdd] {
             let Some(Event::Completion(c)) = a.poll_event() else { panic!() };
             assert_eq!((c.id, c.opcode, c.status), (id, opcode, WcStatus::Success));
         }

@@ -234,6 +234,10 @@ impl Caller {
 
     /// Takes a completion of this connection.
     pub(crate) fn completed(&mut self, endpoint: &mut Endpoint, done: &Completion) -> Result<(), Failure> {
+        // A connection that is refused gives its receives back; that it was refused is told behind.
+        if done.status == WcStatus::WrFlushErr && self.stage == Stage::Connecting {
+            return Ok(());
+        }
         if done.status != WcStatus::Success {
             return Err(Failure::Failed(format!("{:?} ended with {}; {}", done.opcode, done.status, self.describe())));
         }

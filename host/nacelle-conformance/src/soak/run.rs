@@ -27,6 +27,8 @@ pub(crate) struct Run {
     impairments: Impairments,
     /// Peers that vanish and come back.
     restarts: u32,
+    /// Peers of this or an earlier run have vanished: the device may be full of what they left, for a while.
+    crowded: bool,
 }
 
 /// What has been done.
@@ -142,8 +144,8 @@ impl Run {
             1 => rng.usize(1..=connections.min(16)),
             _ => rng.usize(1..=connections),
         };
-        let restarts = if restarts { rng.u32(0..=2) } else { 0 };
-        Self { seed, connections, operations: rng.u32(1..=operations.max(1)), impairments, restarts }
+        let (crowded, restarts) = (restarts, if restarts { rng.u32(0..=2) } else { 0 });
+        Self { seed, connections, operations: rng.u32(1..=operations.max(1)), impairments, restarts, crowded }
     }
 
     fn options(rng: &mut fastrand::Rng) -> ConnectOptions {
@@ -194,7 +196,9 @@ impl Run {
             }
             place.turn()?;
             while let Some(event) = place.endpoint.poll_event() {
-                moved = Instant::now();
+                if !matches!(event, Event::ConnectFailed { .. }) {
+                    moved = Instant::now();
+                }
                 match event {
                     Event::Connected { conn, .. } => {
                         if let Some(caller) = callers.get_mut(&conn) {
@@ -206,8 +210,8 @@ impl Run {
                             caller.completed(&mut place.endpoint, &done)?;
                         }
                     }
-                    // The device still holds what an earlier life left behind; it takes the place back in time.
-                    Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } } if life > 0 => {
+                    // It takes the places back in time.
+                    Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } } if self.crowded => {
                         let Some(_) = callers.remove(&conn) else { continue };
                         let options = Self::options(&mut rng);
                         let now = place.now();

@@ -20,6 +20,9 @@ use std::collections::VecDeque;
 
 /// Most PSNs in flight: half the circle, so that the responder can tell old from new (IBTA 9.7.2).
 const MAX_IN_FLIGHT: u64 = 1 << 23;
+/// Most response packets under way to READs, unless one READ alone has more: they come as fast as the peer can send, and
+/// queues on the way must hold them.
+const MAX_RESPONSES: u64 = 256;
 
 /// A posted work request.
 #[derive(Debug)]
@@ -236,7 +239,8 @@ impl Requester {
             in_flight - self.responses_due < u64::from(self.window)
         };
         let now = if wqe.is_read() { wqe.end() - self.next_send } else { 1 };
-        fits && in_flight + now <= MAX_IN_FLIGHT
+        let floods = wqe.is_read() && self.responses_due > 0 && self.responses_due + now > MAX_RESPONSES;
+        fits && !floods && in_flight + now <= MAX_IN_FLIGHT
     }
 
     /// Whether a WRITE goes where an earlier work request still changes something: placed ahead of it, it would be

@@ -4,9 +4,14 @@
 
 mod congestion;
 mod conn;
+mod goodput;
+mod manual;
 mod netif;
 mod raw;
+mod reads;
 mod replay;
+mod selective;
 mod sim;
+mod soak;
 mod traffic;
 mod transport;

@@ -3,7 +3,7 @@
 
 use crate::sim::{PORT, Rng, ip, mac};
 use nacelle_roce::{
-    ConnId, ConnectOptions, Discard, Endpoint, EndpointConfig, Event, Instant,
+    ConnId, ConnectOptions, Discard, Endpoint, EndpointConfig, Event, Instant, QpModify, Rtr, Rts,
     wire::{
         Psn, Qpn, RoceHeaders, RocePacket,
         bth::{Aeth, Bth, Deth, Opcode, Syndrome},
@@ -95,6 +95,8 @@ pub fn req(starting_psn: Psn) -> Req {
     req.set_path_mtu(1);
     req.set_retry_count(7);
     req.set_rnr_retry_count(7);
+    req.responder_resources = 16;
+    req.initiator_depth = 16;
     req
 }
 
@@ -136,11 +138,38 @@ impl Raw {
         let (tid, Message::Req(req)) = Message::parse(&sent.payload).unwrap() else { panic!() };
         let mut rep = Rep::new(PEER_ID, req.local_comm_id.get(), PEER_QPN, TO_PEER);
         rep.set_rnr_retry_count(7);
+        rep.responder_resources = 16;
+        rep.initiator_depth = 16;
         ep.handle(now, &mad(tid, Message::Rep(&rep))).unwrap();
         assert!(matches!(ep.poll_event(), Some(Event::Connected { .. })));
         let rtu = drain(&mut ep, now);
         assert!(matches!(Message::parse(&rtu[0].payload), Ok((_, Message::Rtu(_)))));
         Self { ep, now, conn, qpn: req.local_qpn(), comm_id: req.local_comm_id.get() }
+    }
+
+    /// A queue pair by hand, connected to the peer; path MTU 256.
+    pub fn manual(options: ConnectOptions, rtr: impl FnOnce(&mut Rtr), rts: impl FnOnce(&mut Rts)) -> Self {
+        let now = Instant::from_nanos(1);
+        let mut ep = endpoint(3);
+        let mut to = Rtr::new(ip(1), PEER_QPN, TO_ENDPOINT, cm::PathMtu::Mtu256);
+        to.peer_mac = Some(mac(1));
+        rtr(&mut to);
+        let mut from = Rts::new(TO_PEER);
+        from.ack_timeout = options.ack_timeout;
+        from.retry_count = options.retry_count;
+        from.rnr_retry = options.rnr_retry;
+        rts(&mut from);
+        let conn = ep.create_qp(now, options).unwrap();
+        for to in [QpModify::Init, QpModify::Rtr(to), QpModify::Rts(from)] {
+            ep.modify_qp(now, conn, to).unwrap();
+        }
+        let qpn = ep.connection(conn).unwrap().local_qpn;
+        Self { ep, now, conn, qpn, comm_id: 0 }
+    }
+
+    /// The same with selective repeat.
+    pub fn selective() -> Self {
+        Self::manual(options(), |rtr| rtr.selective_repeat = true, |_| {})
     }
 
     /// Sends a packet to the endpoint.

@@ -5,10 +5,11 @@
 //! Linux: identifier, queue pair number, region addresses and keys.
 
 use nacelle_roce::{
-    Access, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, RecvWr, Region, SendWr, WcOpcode, WcStatus,
+    Access, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, QpModify, RecvWr, Region, Rtr, SendWr, WcOpcode,
+    WcStatus,
     wire::{
         Qpn, RoceHeaders, RocePacket,
-        bth::{Bth, Opcode, Reth, Syndrome},
+        bth::{AtomicEth, Bth, Opcode, Reth, Syndrome},
         cm::{Message, PathMtu},
         mrsp,
         roce::Ext,
@@ -16,8 +17,8 @@ use nacelle_roce::{
 };
 use std::{fs, path::Path};
 
-fn frames() -> Vec<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nacelle-wire/tests/data/naaice-race.pcap");
+fn frames(name: &str) -> Vec<Vec<u8>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nacelle-wire/tests/data").join(name);
     let bytes = fs::read(path).unwrap();
     let mut rest = &bytes[24..];
     let mut frames = Vec::new();
@@ -43,7 +44,7 @@ fn rewrite(packet: &RocePacket<'_>, qpn: Qpn, ext: Ext) -> Vec<u8> {
 
 #[test]
 fn linux_client_session() {
-    let frames = frames();
+    let frames = frames("naaice-race.pcap");
     let packets: Vec<_> = frames.iter().filter_map(|f| RocePacket::parse(f).ok()).collect();
     let client = packets[0].headers;
     let Message::Rep(linux_rep) = Message::parse(packets[1].payload).unwrap().1 else { panic!() };
@@ -196,4 +197,72 @@ fn linux_client_session() {
     }
     assert!(finished, "the session has an end");
     assert!(!asked.is_empty() && !regions.is_empty());
+}
+
+/// READs and atomics that a Linux asked another Linux, asked here: the answers are laid out like Linux's, PSN by PSN.
+#[test]
+fn linux_reads_and_atomics() {
+    let frames = frames("rxe-selection.pcap");
+    let packets: Vec<_> = frames.iter().filter_map(|f| RocePacket::parse(f).ok()).collect();
+    let now = Instant::from_nanos(1);
+    let (mut reads, mut atomics) = (0, 0);
+    for (i, request) in packets.iter().enumerate() {
+        let h = request.headers;
+        let len = match h.ext {
+            Ext::Reth(reth) if request.opcode == Opcode::ReadRequest => reth.dma_len() as usize,
+            Ext::Atomic(_) => 8,
+            _ => continue,
+        };
+        let mtu = PathMtu::Mtu1024;
+        let count = len.div_ceil(mtu.bytes()).max(1) as u32;
+        // Linux's answer: the packets that follow from the other side with the PSNs of this request.
+        let answers: Vec<_> = packets[i..]
+            .iter()
+            .filter(|p| p.opcode.is_response() && p.opcode != Opcode::Acknowledge && p.headers.ip.src() == h.ip.dst())
+            .filter(|p| p.headers.bth.psn().since(h.bth.psn()) < count)
+            .take(count as usize)
+            .collect();
+        if answers.len() != count as usize {
+            continue; // the selection does not have all of it
+        }
+        let linux: Vec<u8> = answers.iter().flat_map(|p| p.payload.to_vec()).collect();
+        let content = match answers[0].headers.ext {
+            Ext::AethAtomic(_, atomic) => atomic.original().to_ne_bytes().to_vec(),
+            _ => linux.clone(),
+        };
+
+        let mut ep = Endpoint::new(EndpointConfig::new(h.eth.dst, h.ip.dst(), [5; 32]));
+        let conn = ep.create_qp(now, ConnectOptions::default()).unwrap();
+        let to = Rtr::new(h.ip.src(), answers[0].headers.bth.dest_qp(), h.bth.psn(), mtu);
+        let to = Rtr { peer_mac: Some(h.eth.src), ..to };
+        ep.modify_qp(now, conn, QpModify::Init).unwrap();
+        ep.modify_qp(now, conn, QpModify::Rtr(to)).unwrap();
+        let region = ep.register(content, Access::REMOTE_READ | Access::REMOTE_ATOMIC, conn).unwrap();
+        let ext = match h.ext {
+            Ext::Atomic(a) => Ext::Atomic(AtomicEth::new(region.addr, region.rkey, a.swap_add(), a.compare())),
+            _ => Ext::Reth(Reth::new(region.addr, region.rkey, len as u32)),
+        };
+        let qpn = ep.connection(conn).unwrap().local_qpn;
+        ep.handle(now, &rewrite(request, qpn, ext)).unwrap();
+        let mut buf = vec![0; ep.frame_len()];
+        for theirs in answers {
+            let len = ep.poll_transmit(now, &mut buf).expect("as many packets as Linux");
+            let ours = RocePacket::parse(&buf[..len]).unwrap();
+            let shape =
+                |p: &RocePacket<'_>| (p.opcode, p.headers.bth.psn(), p.headers.bth.dest_qp(), p.payload.to_vec());
+            assert_eq!(shape(&ours), shape(theirs));
+            let said = |ext: Ext| match ext {
+                Ext::Aeth(aeth) => (Some(aeth.syndrome()), None),
+                Ext::AethAtomic(aeth, atomic) => (Some(aeth.syndrome()), Some(atomic.original())),
+                _ => (None, None),
+            };
+            assert_eq!(said(ours.headers.ext), said(theirs.headers.ext));
+        }
+        assert_eq!(ep.poll_transmit(now, &mut buf), None, "more packets than Linux");
+        match h.ext {
+            Ext::Atomic(_) => atomics += 1,
+            _ => reads += 1,
+        }
+    }
+    assert!(reads > 0 && atomics > 0, "{reads} READs, {atomics} atomics");
 }

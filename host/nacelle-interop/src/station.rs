@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The station on the wire: an endpoint, its link and its clock. Nothing here waits beyond the end of the run.
+
+use crate::failure::{Failure, Outcome};
+use core::net::Ipv4Addr;
+use nacelle_link::{Link, MAX_FRAME};
+use nacelle_roce::{
+    Access, Completion, ConnId, ConnectFailure, ConnectOptions, DisconnectReason, Endpoint, Event, RecvWr, Region,
+    WcStatus, wire::MacAddr, wire::cm::RejReason,
+};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+/// Where the IPv4 protocol number is in a frame, and that of TCP.
+const PROTOCOL: usize = 23;
+const TCP: u8 = 6;
+
+/// How long a station stays on the wire after its run: to answer what the peer repeats.
+const LAST_WORDS: Duration = Duration::from_millis(150);
+
+pub(crate) struct Station {
+    pub(crate) ep: Endpoint,
+    link: Box<dyn Link>,
+    start: Instant,
+    end: Instant,
+    frame: Vec<u8>,
+    /// Events that somebody else waits for.
+    events: VecDeque<Event>,
+    /// Frames with TCP, for those who want them.
+    pub(crate) segments: VecDeque<Vec<u8>>,
+}
+
+impl Station {
+    pub(crate) fn new(ep: Endpoint, link: Box<dyn Link>, time: Duration) -> Self {
+        let start = Instant::now();
+        Self {
+            ep,
+            link,
+            start,
+            end: start + time,
+            frame: vec![0; MAX_FRAME],
+            events: VecDeque::new(),
+            segments: VecDeque::new(),
+        }
+    }
+
+    /// The endpoint's time.
+    pub(crate) fn now(&self) -> nacelle_roce::Instant {
+        nacelle_roce::Instant::from_nanos(self.start.elapsed().as_nanos() as u64)
+    }
+
+    /// Sends what there is to send and takes at most one frame, waiting for it until `until` or the next deadline.
+    pub(crate) fn step(&mut self, until: Instant) -> Outcome {
+        let now = self.now();
+        while let Some(len) = self.ep.poll_transmit(now, &mut self.frame) {
+            self.link.send(&self.frame[..len])?;
+        }
+        while let Some(event) = self.ep.poll_event() {
+            self.events.push_back(event);
+        }
+        let mut until = until.min(self.end);
+        if !self.events.is_empty() {
+            until = self.start;
+        }
+        if let Some(deadline) = self.ep.next_deadline() {
+            until = until.min(self.start + Duration::from_nanos(deadline.as_nanos()));
+        }
+        if let Some(len) = self.link.recv(&mut self.frame, until)? {
+            if len > PROTOCOL && self.frame[12..14] == [8, 0] && self.frame[PROTOCOL] == TCP {
+                self.segments.push_back(self.frame[..len].to_vec());
+            } else {
+                // The reason of a discard is counted.
+                let _ = self.ep.handle(self.now(), &self.frame[..len]);
+            }
+        }
+        while let Some(event) = self.ep.poll_event() {
+            self.events.push_back(event);
+        }
+        Ok(())
+    }
+
+    /// Sends a frame of another protocol.
+    pub(crate) fn send(&mut self, frame: &[u8]) -> Outcome {
+        Ok(self.link.send(frame)?)
+    }
+
+    /// Steps until `done` gives something; `what` says what for, in case the run's time is over before.
+    pub(crate) fn until<T>(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> Outcome<Option<T>>) -> Outcome<T> {
+        loop {
+            if let Some(result) = done(self)? {
+                return Ok(result);
+            }
+            if Instant::now() >= self.end {
+                return Err(Failure::Timeout(what.to_owned()));
+            }
+            self.step(Instant::now() + Duration::from_millis(100))?;
+        }
+    }
+
+    /// Takes the first event that waits and that `wanted` turns into something.
+    pub(crate) fn take<T>(&mut self, mut wanted: impl FnMut(&Event) -> Option<T>) -> Option<T> {
+        let (at, found) = self.events.iter().enumerate().find_map(|(at, e)| wanted(e).map(|found| (at, found)))?;
+        self.events.remove(at);
+        Some(found)
+    }
+
+    /// Waits for an event that `wanted` turns into something.
+    pub(crate) fn event<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> Outcome<T> {
+        self.until(what, |s| Ok(s.take(&mut wanted)))
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pause(&mut self, time: Duration) -> Outcome {
+        let end = Instant::now() + time;
+        while Instant::now() < end.min(self.end) {
+            self.step(end)?;
+        }
+        Ok(())
+    }
+
+    /// Ends what is still connected, and stays long enough to answer the peer's last words. The run's time may be over.
+    pub(crate) fn leave(&mut self) -> Outcome {
+        let begin = Instant::now();
+        self.end = begin + Duration::from_secs(2);
+        let (now, all) = (self.now(), self.ep.connections().map(|(conn, _)| conn).collect::<Vec<_>>());
+        for conn in all {
+            self.ep.disconnect(now, conn);
+        }
+        self.events.clear();
+        while Instant::now() < self.end && (self.ep.connections().next().is_some() || begin.elapsed() < LAST_WORDS) {
+            self.step(Instant::now() + Duration::from_millis(50))?;
+            self.events.clear();
+        }
+        Ok(())
+    }
+
+    /// The Ethernet address of a neighbour.
+    pub(crate) fn resolve(&mut self, ip: Ipv4Addr) -> Outcome<MacAddr> {
+        let now = self.now();
+        self.ep.resolve(now, ip);
+        let found = self.event("resolving the address", |e| match e {
+            Event::Resolved { mac, .. } => Some(Some(*mac)),
+            Event::Unreachable { .. } => Some(None),
+            _ => None,
+        })?;
+        found.ok_or(Failure::Connect(ConnectFailure::Unreachable))
+    }
+
+    /// Connects, again and again while nobody listens there. `prepare` posts the receives of each attempt.
+    pub(crate) fn connect<T>(
+        &mut self,
+        ip: Ipv4Addr,
+        port: u16,
+        options: &ConnectOptions,
+        mut prepare: impl FnMut(&mut Endpoint, ConnId) -> Outcome<T>,
+    ) -> Outcome<(ConnId, T)> {
+        loop {
+            let now = self.now();
+            let conn = self.ep.connect(now, ip, port, options.clone())?;
+            let prepared = prepare(&mut self.ep, conn)?;
+            match self.connected(conn)? {
+                Ok(_) => return Ok((conn, prepared)),
+                Err(ConnectFailure::Rejected { reason: RejReason::INVALID_SERVICE_ID, .. })
+                    if Instant::now() < self.end =>
+                {
+                    self.forget(conn);
+                    self.pause(Duration::from_millis(200))?;
+                }
+                Err(reason) => return Err(Failure::Connect(reason)),
+            }
+        }
+    }
+
+    /// Waits until a connection is made, and returns the peer's private data, or why it could not be.
+    pub(crate) fn connected(&mut self, conn: ConnId) -> Outcome<Result<Vec<u8>, ConnectFailure>> {
+        self.event("connecting", |e| match e {
+            Event::Connected { conn: c, private_data } if *c == conn => Some(Ok(private_data.clone())),
+            Event::ConnectFailed { conn: c, reason } if *c == conn => Some(Err(reason.clone())),
+            _ => None,
+        })
+    }
+
+    /// Waits for a connection request on a port that is listened on.
+    pub(crate) fn request(&mut self) -> Outcome<(ConnId, Ipv4Addr)> {
+        self.event("waiting for a connection request", |e| match e {
+            Event::ConnectRequest { conn, peer, .. } => Some((*conn, *peer)),
+            _ => None,
+        })
+    }
+
+    /// Accepts a request, and waits until the connection is ready.
+    pub(crate) fn accept(&mut self, conn: ConnId, options: ConnectOptions) -> Outcome {
+        let now = self.now();
+        self.ep.accept(now, conn, options)?;
+        self.connected(conn)?.map(|_| ()).map_err(Failure::Connect)
+    }
+
+    /// Waits for a successful completion of a connection that `wanted` takes; the end of the connection is a failure.
+    pub(crate) fn completion(
+        &mut self,
+        what: &str,
+        conn: ConnId,
+        mut wanted: impl FnMut(&Completion) -> bool,
+    ) -> Outcome<Completion> {
+        self.event(what, |e| match e {
+            Event::Completion(c) if c.conn == conn && c.status != WcStatus::Success => Some(Err(Failure::Work(*c))),
+            Event::Completion(c) if c.conn == conn && wanted(c) => Some(Ok(*c)),
+            Event::Disconnected { conn: c, reason, .. } if *c == conn => Some(Err(Failure::Ended(*reason))),
+            _ => None,
+        })?
+    }
+
+    /// Waits until the work request `id` is done.
+    pub(crate) fn done(&mut self, what: &str, conn: ConnId, id: u64) -> Outcome {
+        self.completion(what, conn, |c| !c.opcode.is_recv() && c.id == id).map(|_| ())
+    }
+
+    /// Ends a connection and waits until it has ended.
+    pub(crate) fn disconnect(&mut self, conn: ConnId) -> Outcome {
+        let now = self.now();
+        self.ep.disconnect(now, conn);
+        self.ended(conn).map(|_| ())
+    }
+
+    /// Waits until a connection has ended. Receives that are flushed by it are forgotten.
+    pub(crate) fn ended(&mut self, conn: ConnId) -> Outcome<DisconnectReason> {
+        let reason = self.event("waiting for the end of the connection", |e| match e {
+            Event::Disconnected { conn: c, reason, .. } if *c == conn => Some(*reason),
+            _ => None,
+        })?;
+        self.forget(conn);
+        Ok(reason)
+    }
+
+    /// Forgets what is left of a connection that has ended.
+    fn forget(&mut self, conn: ConnId) {
+        self.events.retain(|e| !matches!(e, Event::Completion(c) if c.conn == conn));
+    }
+
+    /// Waits until the peer has ended a connection, in order.
+    pub(crate) fn ended_by_peer(&mut self, conn: ConnId) -> Outcome {
+        match self.ended(conn)? {
+            DisconnectReason::Remote | DisconnectReason::Local => Ok(()),
+            reason => Err(Failure::Ended(reason)),
+        }
+    }
+}
+
+/// A receive queue of equal slots in a region.
+pub(crate) struct Inbox {
+    conn: ConnId,
+    region: Region,
+    slot: usize,
+}
+
+impl Inbox {
+    /// Posts `slots` receives of `slot` bytes each.
+    pub(crate) fn post(ep: &mut Endpoint, conn: ConnId, slots: usize, slot: usize) -> Outcome<Self> {
+        let region = ep.register(vec![0; slots * slot.max(1)], Access::LOCAL, None)?;
+        let inbox = Self { conn, region, slot };
+        for i in 0..slots {
+            inbox.post_one(ep, i)?;
+        }
+        Ok(inbox)
+    }
+
+    fn post_one(&self, ep: &mut Endpoint, i: usize) -> Outcome {
+        Ok(ep.post_recv(self.conn, RecvWr { id: i as u64, slice: Some(self.region.slice(i * self.slot, self.slot)) })?)
+    }
+
+    /// The bytes of a received message; its receive is posted again.
+    pub(crate) fn take(&self, station: &mut Station, c: &Completion) -> Outcome<Vec<u8>> {
+        let i = c.id as usize;
+        let bytes = station.ep.region(self.region.id).unwrap_or(&[])[i * self.slot..][..c.byte_len].to_vec();
+        self.post_one(&mut station.ep, i)?;
+        Ok(bytes)
+    }
+
+    /// Waits for a message.
+    pub(crate) fn recv(&self, station: &mut Station, what: &str) -> Outcome<Vec<u8>> {
+        let c = station.completion(what, self.conn, |c| c.opcode.is_recv())?;
+        self.take(station, &c)
+    }
+}

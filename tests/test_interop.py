@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part of `make interop`: Linux' verbs in a QEMU guest against both devices, and the command line against Linux."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "interop"))
+import checks
+import image
+from guest import Guest
+from outcome import Outcome, markdown_failures, markdown_table
+from wire import HOST, Programs, Wire
+
+NEEDED = ("qemu-system-x86_64", "gcc", "readelf", "dpkg-deb", "apt-get")
+CASES = {
+    "soft": ["*"],
+    # Operations that the RTL has.
+    "rtl": ["connect", "connect-refused-port", "disconnect-*", "regions-*", "call-*", "write-[01]", "write-mtu*", "write-imm-mtu*",
+            "write-outstanding", "write-gather", "error-key-write", "error-bounds-write-*"],
+}  # fmt: skip
+CASES_WITH_LOSS = ["connect", "call-increment-64k", "write-64k", "write-outstanding"]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Wire, Guest]]:
+    """A wire with one Linux guest on it."""
+    missing = [tool for tool in NEEDED if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}: run `sh tools/setup.sh interop`")
+    with (
+        Wire(Programs(HOST), tmp_path_factory.mktemp("logs")) as wire,
+        Guest(image.build(), wire.folder, "guest", "10.77.1.1/16") as guest,
+    ):
+        yield wire, guest
+
+
+def all_passed(outcomes: list[Outcome]) -> None:
+    """Fails with every reason."""
+    assert outcomes
+    assert all(outcome.passed for outcome in outcomes), markdown_failures(outcomes)
+
+
+@pytest.mark.parametrize("kind", [checks.SOFT, checks.RTL], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("loss", [0, 1])
+def test_linux_calls(network: tuple[Wire, Guest], kind: checks.Device, loss: float) -> None:
+    wire, guest = network
+    all_passed(list(checks.device(wire, guest, kind, loss, CASES_WITH_LOSS if loss else CASES[kind.name])))
+
+
+def test_linux_is_called(network: tuple[Wire, Guest]) -> None:
+    wire, guest = network
+    all_passed(list(checks.callers(wire, guest, 0, (1, 100_000), conformance=False)))
+
+
+def test_a_command_of_the_guest_ends_in_time(network: tuple[Wire, Guest]) -> None:
+    _, guest = network
+    result = guest.run("echo begun; sleep 100 & sleep 100", timeout=1)
+    assert result.status == 124
+    assert result.output.startswith("begun\n")
+    assert guest.run("ps | grep -c '[s]leep'").output == "0\n"
+    assert guest.run("exit 3").status == 3
+
+
+def test_tables() -> None:
+    outcomes = [Outcome("t", "a", "one", True), Outcome("t", "b", "two", False, "why"), Outcome("t", "b", "one", False, "why")]
+    assert markdown_table(outcomes).splitlines() == [
+        "| | one | two |",
+        "| --- | --- | --- |",
+        "| a | ok |  |",
+        "| b | **FAIL** | **FAIL** |",
+    ]
+    assert markdown_failures(outcomes) == "* why: b (two; one)"
+
+
+def test_image_has_the_projects_programs() -> None:
+    if not image.SYSROOT.exists():
+        pytest.skip("no guest has been built")
+    archive = Path(image.build().initramfs).read_bytes()
+    for name in image.OWN_PROGRAMS:
+        assert f"usr/local/bin/{name}".encode() in archive
+    assert os.path.getsize(image.build().kernel) > 1 << 20
