@@ -8,7 +8,7 @@
 // nothing is outstanding then.
 //
 //   0x100 CONTROL  write 1: start, 2: stop posting    0x104 STATUS  bit 0: running
-//   0x108 OPCODE (ibv_wr_opcode)   0x10c LENGTH   0x110 QPN of the first   0x114 QPS   0x118 DEPTH 1..255   0x11c COUNT
+//   0x108 OPCODE (ibv_wr_opcode, or 15: receive)   0x10c LENGTH   0x110 QPN of the first   0x114 QPS   0x118 DEPTH 1..255   0x11c COUNT
 //   0x120 LOCAL_ADDR lower, 0x124 upper   0x128 REMOTE_ADDR lower, 0x12c upper   0x130 RKEY   0x134 STRIDE, 0x138 WRAP
 //   0x140 POSTED   0x144 COMPLETED   0x148 FAILED   0x14c STATUS of the first that failed
 //   0x150 CYCLES from the start to the last completion   0x154 to the first
@@ -97,7 +97,9 @@ module kernel_traffic
   assign came       = cqe.data;
   assign came_index = index_t'(came.qpn - qpn_t'(set.qpn));
   wire clearing  = state_q == CLEAR;
-  wire completes = cqe.valid && came.opcode != WC_RECV && came.opcode != WC_RECV_RDMA_WITH_IMM;
+  // A run of receives counts what came for them, any other what was sent.
+  wire receives  = set.opcode[3:0] == WR_RECV;
+  wire completes = cqe.valid && (came.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM}) == receives;
   wire free_slot = qp_posted_q - qp_completed_q < set.depth[7:0];
   wire post      = wqe.valid && wqe.ready;
   wire last_qp   = 32'(at_q) + 32'd1 >= set.qps;
