@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every register of the device on one AXI4-Lite bus: its own in page 0 (nacelle.rdl), its kernels' in page 16 and on, one
-// page of 4 KiB a socket. An access takes about 8 cycles; a counter's up to one round of its walker more; an address that
+// Every register of the device on one AXI4-Lite bus: its own in page 0 (nacelle.rdl), the management port in page 1
+// (roce_manager), its kernels' in page 16 and on, one page of 4 KiB a socket. An access takes about 8 cycles; a counter's up to one round of its walker more; an address that
 // nobody owns is answered with DECERR, a socket that does not answer with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;
+  import roce_cc_pkg::*;
   import compute_pkg::*;
   import memory_pkg::*;
 #(
@@ -20,9 +21,13 @@ module control_plane
     input  logic            rst,
     axil_if.slave           bus,                  // 20 bits of address
     axil_if.master          socket[SOCKETS],      // 12 bits of address
+    axil_if.master          management,           // 12 bits of address
 
     output local_addr_t     local_addr,
     output logic [15:0]     rpc_port,
+    output logic [15:0]     listen_port,          // of the management port
+    output logic            extensions,
+    output cc_config_t      congestion,
     output logic [31:0]     seed,
     output logic [47:0]     keepalive_cycles,     // 0: none
     output logic [47:0]     kernel_timeout_cycles,
@@ -36,7 +41,9 @@ module control_plane
     output logic            idle                  // no access under way
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 1;
+  localparam int unsigned SLAVES = SOCKETS + 2;
+  localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
+  localparam logic [7:0] MANAGEMENT_PAGE = 8'h01;
   localparam logic [7:0] SOCKET_PAGE = 8'h10;
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
   localparam logic [31:0] ID = "NACL";
@@ -45,7 +52,8 @@ module control_plane
   function automatic pages_t pages();
     pages_t p;
     p[0] = 8'h00;
-    for (int unsigned i = 1; i < SLAVES; i++) p[i] = SOCKET_PAGE + 8'(i - 1);
+    for (int unsigned i = 1; i <= SOCKETS; i++) p[i] = SOCKET_PAGE + 8'(i - 1);
+    p[MANAGEMENT] = MANAGEMENT_PAGE;
     return p;
   endfunction
 
@@ -75,6 +83,24 @@ module control_plane
     assign slave[i+1].rresp   = socket[i].rresp;
     assign slave[i+1].rvalid  = socket[i].rvalid;
   end
+
+  assign management.awaddr  = slave[MANAGEMENT].awaddr;
+  assign management.awvalid = slave[MANAGEMENT].awvalid;
+  assign management.wdata   = slave[MANAGEMENT].wdata;
+  assign management.wstrb   = slave[MANAGEMENT].wstrb;
+  assign management.wvalid  = slave[MANAGEMENT].wvalid;
+  assign management.bready  = slave[MANAGEMENT].bready;
+  assign management.araddr  = slave[MANAGEMENT].araddr;
+  assign management.arvalid = slave[MANAGEMENT].arvalid;
+  assign management.rready  = slave[MANAGEMENT].rready;
+  assign slave[MANAGEMENT].awready = management.awready;
+  assign slave[MANAGEMENT].wready  = management.wready;
+  assign slave[MANAGEMENT].bresp   = management.bresp;
+  assign slave[MANAGEMENT].bvalid  = management.bvalid;
+  assign slave[MANAGEMENT].arready = management.arready;
+  assign slave[MANAGEMENT].rdata   = management.rdata;
+  assign slave[MANAGEMENT].rresp   = management.rresp;
+  assign slave[MANAGEMENT].rvalid  = management.rvalid;
 
   // ---- the device's own ----
   nacelle_regs_pkg::nacelle_regs__in_t facts;
@@ -149,8 +175,31 @@ module control_plane
       prefix_length: settings.PREFIX_LEN.value.value,
       gateway: settings.GATEWAY.value.value
   };
-  assign rpc_port = settings.RPC_PORT.value.value;
-  assign seed     = settings.RANDOM_SEED.value.value;
+  assign rpc_port    = settings.RPC_PORT.value.value;
+  assign listen_port = settings.LISTEN_PORT.value.value;
+  assign extensions  = settings.EXTENSIONS.value.value;
+  assign seed        = settings.RANDOM_SEED.value.value;
+  assign congestion  = '{
+      rp_enable: settings.RP_ENABLE.value.value,
+      np_enable: settings.NP_ENABLE.value.value,
+      clamp_tgt_rate: settings.CLAMP_TGT_RATE.value.value,
+      clamp_tgt_rate_after_time_inc: settings.CLAMP_TGT_RATE_AFTER_TIME_INC.value.value,
+      dce_tcp_g: settings.DCE_TCP_G.value.value,
+      dce_tcp_rtt: settings.DCE_TCP_RTT.value.value,
+      initial_alpha_value: settings.INITIAL_ALPHA_VALUE.value.value,
+      rate_reduce_monitor_period: settings.RATE_REDUCE_MONITOR_PERIOD.value.value,
+      rate_to_set_on_first_cnp: settings.RATE_TO_SET_ON_FIRST_CNP.value.value,
+      rpg_ai_rate: settings.RPG_AI_RATE.value.value,
+      rpg_hai_rate: settings.RPG_HAI_RATE.value.value,
+      rpg_byte_reset: settings.RPG_BYTE_RESET.value.value,
+      rpg_time_reset: settings.RPG_TIME_RESET.value.value,
+      rpg_gd: settings.RPG_GD.value.value,
+      rpg_min_dec_fac: settings.RPG_MIN_DEC_FAC.value.value,
+      rpg_min_rate: settings.RPG_MIN_RATE.value.value,
+      rpg_max_rate: settings.RPG_MAX_RATE.value.value,
+      rpg_threshold: settings.RPG_THRESHOLD.value.value,
+      min_time_between_cnps: settings.MIN_TIME_BETWEEN_CNPS.value.value
+  };
 
   always_ff @(posedge clk) begin
     keepalive_cycles      <= 48'(settings.KEEPALIVE_MS.value.value) * CYCLES_PER_MS;

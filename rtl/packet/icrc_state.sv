@@ -24,7 +24,7 @@ module icrc_state
     output crc32_t              out_state
 );
   localparam int unsigned BYTES = DATA_W / 8;
-  localparam int unsigned VARIANT_BYTES = 47;  // nothing is replaced behind BTH.resv8a
+  localparam int unsigned VARIANT_BYTES = 47;  // nothing is replaced behind the byte of BTH.fecn, becn and resv6a
   localparam int unsigned VARIANT_BEATS = (VARIANT_BYTES + BYTES - 1) / BYTES;
 
   typedef enum logic [1:0] {

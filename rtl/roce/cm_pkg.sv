@@ -111,6 +111,18 @@ package cm_pkg;
     logic [127:0] dst_addr;
   } cma_hdr_t;
 
+  // Last 8 bytes of the private data of a REQ or REP between endpoints that can do more than the standard says
+  // (docs/reference/extensions.md).
+  typedef struct packed {
+    logic [31:0] magic;
+    logic [7:0]  version;
+    logic [6:0]  unknown;
+    logic        selective_repeat;
+    logic [15:0] reserved;
+  } extensions_t;
+  localparam logic [31:0] EXTENSIONS_MAGIC = 32'h4e41_434c;   // "NACL"
+  localparam logic [7:0]  EXTENSIONS_VERSION = 8'd1;
+
   // REQ (IBTA 12.6.5).
   typedef struct packed {
     comm_id_t       local_comm_id;
@@ -153,7 +165,8 @@ package cm_pkg;
     logic [2:0]     reserved4;
     logic [351:0]   alternate_path;
     cma_hdr_t       cma;
-    logic [447:0]   private_data;
+    private_t       private_data;      // the application's part
+    extensions_t    extensions;
   } cm_req_t;
 
   // What every other message begins with. The names are the sender's view: its own id first.
@@ -162,7 +175,7 @@ package cm_pkg;
     comm_id_t remote_comm_id;
   } cm_ids_t;
 
-  // Beginnings of the other messages; what follows is private data, or zero.
+  // The other messages, as far as they are used; what follows is private data, or zero.
   typedef struct packed {          // IBTA 12.6.6
     cm_ids_t    ids;
     cm_msg_e    message_mraed;
@@ -172,14 +185,15 @@ package cm_pkg;
   } cm_mra_t;
 
   typedef struct packed {          // IBTA 12.6.7
-    cm_ids_t     ids;
-    cm_msg_e     message_rejected;
-    logic [5:0]  reserved0;
-    logic [6:0]  reject_info_length;
-    logic        reserved1;
-    logic [7:0]  reason_high;      // of vendors' own reasons
-    rej_reason_e reason;
-    logic [7:0]  info;             // first byte of the additional information: REJ_INVALID_MTU: the largest path MTU
+    cm_ids_t      ids;
+    cm_msg_e      message_rejected;
+    logic [5:0]   reserved0;
+    logic [6:0]   reject_info_length;
+    logic         reserved1;
+    conn_reason_t reason;            // rej_reason_e, or a vendor's own
+    logic [63:0]  info;              // REJ_INVALID_MTU: the largest path MTU, first byte; REJ_TIMEOUT of a REQ: the sender's GUID
+    logic [511:0] more_info;
+    private_t     private_data;      // its beginning
   } cm_rej_t;
 
   typedef struct packed {          // IBTA 12.6.8
@@ -200,6 +214,9 @@ package cm_pkg;
     logic        srq;
     logic [3:0]  reserved3;
     logic [63:0] local_ca_guid;
+    private_t    private_data;       // the application's part
+    logic [1119:0] reserved4;
+    extensions_t extensions;
   } cm_rep_t;
 
   typedef struct packed {          // IBTA 12.6.10
@@ -213,13 +230,6 @@ package cm_pkg;
     mad_hdr_t                    hdr;
     logic [MAD_DATA_BYTES*8-1:0] data;
   } cm_mad_t;
-
-  // The longest of the messages that we send is a REP, 36 bytes; all after it is zero (no private data).
-  localparam int unsigned TX_DATA_BYTES = $bits(cm_rep_t) / 8;
-  typedef struct packed {
-    mad_hdr_t                   hdr;
-    logic [TX_DATA_BYTES*8-1:0] data;
-  } cm_mad_tx_t;
 
   // Headers of every frame of the general service interface (IBTA 9.2, A17.3).
   typedef struct packed {
@@ -238,76 +248,115 @@ package cm_pkg;
     return (exponent > CM_TIMEOUT_MAX) ? CM_TIMEOUT_MAX : exponent;
   endfunction
 
+  // READs and atomics at once, the device's maximum of 16 included.
+  typedef logic [4:0] rd_count_t;
+
   // A message that is well formed, with what is needed of it. Fields that its kind has not are undefined.
   typedef struct packed {
-    cm_attr_e    attr;
-    ipv4_addr_t  ip;                // where it came from
-    tid_t        tid;
-    cm_ids_t     ids;               // as sent: local is the peer's. A REQ has no remote_comm_id
-    qpn_t        qpn;               // REQ: the peer's; DREQ: ours
-    cm_timeout_t timeout;           // REQ: for the peer's answer to our REP; MRA: how long the peer asks us to wait
+    cm_attr_e     attr;
+    ipv4_addr_t   ip;                // where it came from
+    tid_t         tid;
+    cm_ids_t      ids;               // as sent: local is the peer's. A REQ has no remote_comm_id
+    qpn_t         qpn;               // REQ, REP: the peer's; DREQ: ours
+    cm_timeout_t  timeout;           // REQ: for the peer's answer to our REP; MRA: how long the peer asks us to wait
+    cm_msg_e      about;             // MRA: which of our messages it has received
+    conn_reason_t reason;            // REJ
+    // REQ, and REP as far as it has them
+    psn_t         starting_psn;
+    logic [2:0]   rnr_retry_count;
+    logic [7:0]   responder_resources;
+    logic [7:0]   initiator_depth;
+    logic         selective_repeat;  // offered, or taken
+    private_t     private_data;      // and of a REJ
     // REQ alone
-    rej_reason_e refusal;           // why this device cannot take it whatever its state; REJ_NONE if it can
-    psn_t        starting_psn;
-    mtu_code_t   path_mtu;
-    logic [4:0]  local_ack_timeout;
-    logic [2:0]  retry_count;
-    logic [2:0]  rnr_retry_count;
-    logic [3:0]  max_cm_retries;
-    logic        responder_resources;  // asked for one or more
-    logic        initiator_depth;
+    rej_reason_e  refusal;           // why this device cannot take it whatever its state; REJ_NONE if it can
+    client_t      client;            // who listens on the port
+    cm_timeout_t  response_timeout;  // for our answer
+    mtu_code_t    path_mtu;
+    logic [4:0]   local_ack_timeout;
+    logic [2:0]   retry_count;
+    logic [3:0]   max_cm_retries;
   } cm_msg_t;
 
-  // Where a connection stands (IBTA 12.9.7, passive side; names of Linux enum ib_cm_state).
+  // Where a connection stands (IBTA 12.9.7; names of Linux enum ib_cm_state).
   typedef enum logic [2:0] {
     CM_IDLE,
-    CM_REQ_RCVD,       // the owner is asked
-    CM_REP_SENT,
+    CM_REQ_SENT,       // active side
+    CM_REQ_RCVD,       // passive side: the owner is asked
+    CM_REP_SENT,       // passive side
     CM_ESTABLISHED,
     CM_DREQ_SENT
   } cm_state_e;
 
   // A timer runs in these: the connection does not stay in them for ever.
   function automatic logic cm_timed(cm_state_e state);
-    return state inside {CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
+    return state inside {CM_REQ_SENT, CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
   endfunction
 
-  // All that is kept of a connection: what a repeated message and the disconnection need.
+  // What keeps a connection's place although it is idle.
+  typedef enum logic [1:0] {
+    OWED_NOTHING,
+    OWED_OPENED,       // the owner's answer to CONN_OPENED
+    OWED_CLOSED,       // and to CONN_CLOSED
+    OWED_REFUSED       // CONN_REFUSED has not been told yet
+  } cm_owed_e;
+
+  // All that is kept of a connection: what a repeated message, the queue pair, the owner and the disconnection need. Its
+  // private data lie apart.
   typedef struct packed {
     cm_state_e   state;
-    logic        held;              // its owner has not yet answered CONN_CLOSED: not free
+    cm_owed_e    owed;
+    logic        active;            // we sent the REQ
+    logic [1:0]  mras;              // sent for the REQ
     ipv4_addr_t  ip;
+    logic [15:0] port;              // active: the peer's
     cm_ids_t     ids;               // local is ours
     tid_t        tid;
     qpn_t        remote_qpn;
     psn_t        starting_psn;      // ours: where the peer begins to send
-    logic        responder_resources;
-    logic        initiator_depth;
-    cm_timeout_t timeout;
+    client_t     client;
+    logic [15:0] tag;               // active: the owner's
+    pd_t         pd;
+    access_t     access;
+    mtu_code_t   path_mtu;
+    logic [4:0]  ack_timeout;
+    logic [2:0]  retry_count;
+    logic [2:0]  rnr_retry_count;   // the QP's; in CM_REQ_SENT what the peer is asked to do
+    rd_count_t   responder_resources;  // the peer's READs and atomics at once
+    rd_count_t   initiator_depth;      // ours
+    logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
+    cm_timeout_t timeout;           // for the answer to a REQ, REP or DREQ of ours
     logic [3:0]  retries;           // left
     logic [47:0] deadline;          // in device cycles, in the states of cm_timed
   } cm_conn_t;
 
   // What can happen to a connection.
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     OP_MESSAGE,
-    OP_CLOSE,    // the QP failed, its owner is done, or the peer has forgotten it
-    OP_ANSWER,   // of the owner
-    OP_WALK      // is its time over?
+    OP_CONNECT,      // a client wants one
+    OP_CLOSE,        // the QP failed, or its owner is done
+    OP_STALE,        // the peer has forgotten it
+    OP_USED,         // the QP has received something: the peer has our REP
+    OP_ANSWER,       // of the owner
+    OP_TELL,         // the owner gets an event
+    OP_WALK          // is its time over?
   } cm_op_e;
 
-  // What is then to be done, in this order.
+  // What is then to be done, in this order; with `setup` the queue pair comes before the message.
   typedef struct packed {
-    logic        setup;      // QP_SETUP: if the peer's address is not found, nothing at all is done
-    logic        send;
-    cm_attr_e    attr;
-    cm_msg_e     about;      // REJ
-    rej_reason_e reason;     // REJ
-    logic        reset;      // QP_RESET
-    logic        opened;     // tell the owner
-    logic        closed;
-    logic        write;      // keep the connection
-    cm_timeout_t timeout;    // of the state that it then has
+    logic         load;      // fetch its private data
+    logic         setup;     // QP_SETUP: if the peer's address is not found, nothing at all is done
+    logic         send;
+    cm_attr_e     attr;
+    cm_msg_e      about;     // REJ, MRA
+    rej_reason_e  reason;    // REJ
+    logic         reset;     // QP_RESET
+    logic         save;      // keep the private data that came
+    logic         tell;      // the owner
+    conn_event_e  kind;
+    conn_reason_t why;
+    logic         write;     // keep the connection
+    cm_timeout_t  timeout;   // of the state that it then has
   } cm_plan_t;
 
   // A message to send.
@@ -318,5 +367,6 @@ package cm_pkg;
     rej_reason_e reason;
     qpn_t        qpn;        // ours
     cm_conn_t    conn;
+    private_t    private_data;
   } cm_send_t;
 endpackage

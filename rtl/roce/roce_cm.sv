@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Connection manager, passive side (IBTA 12.9.7; RDMA IP CM service, annex A11): answers callers on QP1, sets queue pairs up
-// and takes them down, and tells their owner.
+// Connection manager, both sides (IBTA 12.9.7; RDMA IP CM service, annex A11): calls peers and answers callers on QP1, sets
+// queue pairs up and takes them down, and tells their owners.
 //
-// One event at a time, each in a bounded number of cycles: a message about a known connection takes about 12 cycles and its
-// answer's beats; a REQ looks through all connections, QPS cycles more. Waits inside for the address resolution, for the
-// answer of the queue pairs and for the frame to leave, never for the peer and never for the owner: those are states of the
-// connection, with a timer each. A message that arrives meanwhile waits in a queue (roce_cm_rx); the stream of frames never stops.
+// One event at a time, each in a bounded number of cycles: a message about a known connection takes about 20 cycles and its
+// answer's beats; a REQ, a REP and a `connect` look through all connections, QPS cycles more. Waits inside for the address
+// resolution, for the answer of the queue pairs and for the frame to leave, never for the peer and never for an owner: those are
+// states of the connection, with a timer each. A message that arrives meanwhile waits in a queue (roce_cm_rx); the stream of
+// frames never stops.
 //
-// The owner is asked one event at a time: `conn` gives an event, `conn_answer` answers it (CONN_OPENED: 1 accept, 0 refuse;
-// CONN_CLOSED: either). A refused connection is at once free again, without CONN_CLOSED. The owner closes one by `close`.
+// An owner gets its events on `conn`, in the order in which they happened, and answers those that want it by `conn_answer`,
+// different connections in any order. A refused CONN_OPENED leaves the connection free at once, without CONN_CLOSED. The owner
+// closes a connection by `close`. While `conn` is not taken, no owner gets events and no `connect` is taken that finds no QP.
 //
 // The random numbers (communication ids, starting PSNs) come from an LFSR: hard to guess for a bystander, not cryptographic.
 module roce_cm
@@ -19,18 +21,27 @@ module roce_cm
 #(
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     QPS = 16,            // connections, a power of two
+    parameter int unsigned     CLIENTS = 2,         // at most 4
+    parameter int unsigned     RD_DEPTH = 8,        // READs and atomics at once, at most 16
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MSG_DEPTH = 32,      // messages that may wait
     parameter logic [3:0]      MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may ask for less
+    parameter logic [3:0]      REQ_RETRIES = 15,    // of a REQ
+    parameter cm_timeout_t     CM_TIMEOUT = 20,     // for the answers to a REQ, and told in it: 4.096 us * 2^20 = 4.3 s
+    parameter cm_timeout_t     MRA_TIMEOUT = 22,    // what an MRA asks for: 17 s, of which half are used
+    parameter logic [1:0]      MRAS = 3,            // at most, for one REQ
     parameter logic [2:0]      RNR_RETRIES = 6,     // asked of the peer in the REP
-    parameter logic [4:0]      TARGET_ACK_DELAY = 15 // told to the peer: 4.096 us * 2^15 = 134 ms
+    parameter logic [4:0]      TARGET_ACK_DELAY = 15, // told to the peer: 4.096 us * 2^15 = 134 ms
+    parameter pd_t [3:0]       PASSIVE_PD = {8'd3, 8'd2, 8'd1, 8'd0},  // of QPs that peers open, by client
+    parameter access_t [3:0]   PASSIVE_ACCESS = '1                     // and what these peers may do
 ) (
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
-    input  logic [15:0] port,            // RDMA IP CM port of the service
+    input  logic [CLIENTS-1:0][15:0] port,  // RDMA IP CM port on which each client listens; 0: it does not
     input  mtu_code_t   max_mtu,         // largest path MTU that the device takes
     input  logic [4:0]  min_rnr_timer,   // for the QPs
+    input  logic        extensions,      // selective repeat is offered and taken
     input  logic [31:0] seed,            // of the random numbers; taken again whenever it changes
     input  logic [47:0] now,             // device cycles; may jump ahead
 
@@ -44,11 +55,12 @@ module roce_cm
 
     stream_if.source    qp_cmd,          // qp_cmd_t
     stream_if.sink      qp_done,         // logic
-    stream_if.sink      qp_event,        // qp_event_t: a QP failed; always taken
+    stream_if.sink      qp_event,        // qp_event_t; always taken
     stream_if.sink      close,           // qpn_t: the owner is done with it
 
+    stream_if.sink      connect,         // connect_t
     stream_if.source    conn,            // conn_event_t
-    stream_if.sink      conn_answer,     // logic
+    stream_if.sink      conn_answer,     // conn_answer_t; to nothing: ignored
 
     output cm_events_t  events,
     output logic        idle
@@ -61,20 +73,30 @@ module roce_cm
   // Cycles of 4.096 us.
   localparam longint unsigned TICK = (CLOCK_HZ * 64'd4096 >= 64'd1_000_000_000) ? CLOCK_HZ * 64'd4096 / 64'd1_000_000_000 : 1;
 
-  if (QPS < 2 || 2 ** IDX_W != QPS) begin : g_check
+  if (QPS < 2 || 2 ** IDX_W != QPS) begin : g_bad_qps
     $fatal(1, "roce_cm: QPS must be a power of two, 2 or more");
   end
+  if (CLIENTS < 1 || CLIENTS > 4 || RD_DEPTH < 1 || RD_DEPTH > 16) begin : g_bad_limits
+    $fatal(1, "roce_cm: CLIENTS must be 1..4, RD_DEPTH 1..16");
+  end
+
+  function automatic qpn_t qpn_of(idx_t idx);
+    return 24'(idx) + QPN_FIRST;
+  endfunction
 
   // ---- messages in and out ----
   stream_if #(.T(cm_msg_t)) msg ();
   stream_if #(.T(cm_send_t)) send ();
   logic rx_idle, drop_malformed, drop_overflow;
 
-  roce_cm_rx #(.DATA_W(DATA_W), .DEPTH(MSG_DEPTH)) receiver (
+  roce_cm_rx #(.DATA_W(DATA_W), .CLIENTS(CLIENTS), .DEPTH(MSG_DEPTH)) receiver (
       .clk, .rst, .local_ip(local_addr.ip), .port, .max_mtu, .frame(rx), .payload(rx_payload), .msg,
       .drop_malformed, .drop_overflow, .idle(rx_idle)
   );
-  roce_cm_tx #(.DATA_W(DATA_W), .RNR_RETRIES(RNR_RETRIES), .TARGET_ACK_DELAY(TARGET_ACK_DELAY)) sender (
+  roce_cm_tx #(
+      .DATA_W(DATA_W), .CM_TIMEOUT(CM_TIMEOUT), .REQ_RETRIES(REQ_RETRIES), .MRA_TIMEOUT(MRA_TIMEOUT),
+      .RNR_RETRIES(RNR_RETRIES), .TARGET_ACK_DELAY(TARGET_ACK_DELAY)
+  ) sender (
       .clk, .rst, .local_addr, .max_mtu, .msg(send), .frame(tx), .payload(tx_payload)
   );
 
@@ -88,20 +110,22 @@ module roce_cm
   end
 
   // ---- what is going on ----
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     S_CLEAR,     // after reset: every connection idle
     S_IDLE,      // picks the next event
-    S_SEARCH,    // REQ: looks for the same connection, one that it makes stale, a free one
+    S_SEARCH,    // the same connection, one that becomes stale, a free one
     S_SEARCHED,
     S_READ,
     S_MATCH,
     S_DECIDE,    // what the event means for this connection
     S_DELAY,
+    S_LOAD,      // its private data, a word a cycle
     S_RESOLVE,   // the peer's MAC address
     S_RESOLVED,
     S_SEND,
     S_QP,        // command to the queue pairs
     S_QP_DONE,
+    S_SAVE,      // its private data
     S_STAMP,
     S_COMMIT
   } fsm_e;
@@ -113,20 +137,23 @@ module roce_cm
   cm_conn_t work_q, work_d;  // as it will be
   cm_plan_t plan_q, plan_d;
   logic     matched_q;       // the message is about this connection
+  logic     called_q;        // or answers its REQ
+  logic     right_qpn_q;     // names its QP
+  logic     acceptable_q;    // is a REQ that the device can take
   logic     expired_q;
-  logic     answer_q;
-  conn_event_e answered_q;
   mac_t     mac_q;
   logic [47:0] delay_q;
   logic     was_timed_q;
+
+  wire picking = fsm_q == S_IDLE;
+  wire clearing = fsm_q == S_CLEAR;
+  wire commit = fsm_q == S_COMMIT;
 
   // ---- connections ----
   (* ram_style = "block" *) logic [$bits(cm_conn_t)-1:0] conns[QPS];
   logic [$bits(cm_conn_t)-1:0] read_q;
   cm_conn_t found;
   idx_t search_q, walk_q;
-  wire  clearing = fsm_q == S_CLEAR;
-  wire  commit = fsm_q == S_COMMIT;
   wire idx_t read_idx = (fsm_q == S_SEARCH) ? search_q : idx_q;
 
   always_ff @(posedge clk) begin
@@ -135,17 +162,36 @@ module roce_cm
   end
   assign found = cm_conn_t'(read_q);
 
-  // ---- search of a REQ, one connection a cycle ----
-  logic seen_valid_q, dup_q, stale_q, free_q;
-  idx_t seen_q, dup_idx_q, stale_idx_q, free_idx_q;
-  wire same_peer = found.state != CM_IDLE && found.ip == msg.data.ip;
-  wire same_id = found.ids.remote_comm_id == msg.data.ids.local_comm_id;
-  wire same_qpn = found.remote_qpn == msg.data.qpn;
+  // ---- their private data, in words: of the REQ, then of the answer ----
+  localparam int unsigned WORDS = 4;
+  localparam int unsigned WORD_BITS = $bits(private_t) / WORDS;
+  typedef logic [WORD_BITS-1:0] word_t;
+
+  (* ram_style = "block" *) word_t privates[QPS*WORDS];
+  word_t private_read_q;
+  word_t [WORDS-1:0] private_q;           // at work; turns a word a cycle
+  logic [$clog2(WORDS+1)-1:0] word_q;
+  wire [$clog2(WORDS)-1:0] word = word_q[$clog2(WORDS)-1:0];
+  wire saving = fsm_q == S_SAVE;
+  wire loading = fsm_q == S_LOAD;
 
   always_ff @(posedge clk) begin
-    seen_valid_q <= fsm_q == S_SEARCH && !(seen_valid_q && seen_q == idx_t'(QPS - 1));
+    if (saving) privates[{idx_q, word}] <= private_q[0];
+    private_read_q <= privates[{idx_q, word}];
+  end
+
+  // ---- search, one connection a cycle; places are given away in turn, so that a QP number comes back as late as can be ----
+  logic seen_valid_q, dup_q, stale_q, free_q;
+  idx_t seen_q, dup_idx_q, stale_idx_q, free_idx_q, turn_q;
+  wire same_peer = found.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED, CM_DREQ_SENT} && found.ip == msg.data.ip;
+  wire same_id = found.ids.remote_comm_id == msg.data.ids.local_comm_id && !found.active;
+  wire same_qpn = found.remote_qpn == msg.data.qpn;
+  wire searched = seen_valid_q && seen_q == idx_t'(turn_q - 1'b1);
+
+  always_ff @(posedge clk) begin
+    seen_valid_q <= fsm_q == S_SEARCH && !searched;
     seen_q       <= search_q;
-    if (fsm_q == S_IDLE) begin
+    if (picking) begin
       dup_q   <= 1'b0;
       stale_q <= 1'b0;
       free_q  <= 1'b0;
@@ -159,43 +205,69 @@ module roce_cm
         stale_q     <= 1'b1;
         stale_idx_q <= seen_q;
       end
-      if (found.state == CM_IDLE && !found.held) begin
+      if (found.state == CM_IDLE && found.owed == OWED_NOTHING && !free_q) begin
         free_q     <= 1'b1;
         free_idx_q <= seen_q;
       end
     end
+    if (rst) turn_q <= '0;
+    else if (fsm_q == S_SEARCHED && free_q) turn_q <= free_idx_q + 1'b1;
   end
-  wire searched = seen_valid_q && seen_q == idx_t'(QPS - 1);
 
-  // ---- the owner: one event at a time. A connection has at most one that is not answered, so there is always place ----
-  stream_if #(.T(conn_event_t)) tell ();
-  stream_if #(.T(conn_event_t)) told ();
-  logic told_empty, asked_q;
-  stream_fifo #(.T(conn_event_t), .DEPTH(QPS)) owner_events (.clk, .rst, .in(tell), .out(told), .empty(told_empty));
+  // ---- the owners. What they are to be told waits here; a connection has two events at most that are not told yet ----
+  typedef struct packed {
+    idx_t         idx;
+    conn_event_e  kind;
+    conn_reason_t why;
+  } tell_t;
 
-  function automatic qpn_t qpn_of(idx_t idx);
-    return 24'(idx) + QPN_FIRST;
-  endfunction
+  stream_if #(.T(tell_t)) tell ();
+  stream_if #(.T(tell_t)) told ();
+  logic told_empty, conn_valid_q;
+  conn_event_t conn_data_q;
+  stream_fifo #(.T(tell_t), .DEPTH(2 * QPS)) owner_events (.clk, .rst, .in(tell), .out(told), .empty(told_empty));
 
-  assign tell.valid = commit && (plan_q.opened || plan_q.closed);
-  assign tell.data  = '{event_: plan_q.opened ? CONN_OPENED : CONN_CLOSED, qpn: qpn_of(idx_q)};
-  assign conn.valid = told.valid && !asked_q;
-  assign conn.data  = told.data;
-  assign told.ready = conn_answer.valid && conn_answer.ready;
+  // A `connect` that found no place is answered at once: it has none to wait in.
+  wire homeless = op_q == OP_CONNECT && !plan_q.write;
+  wire telling = op_q == OP_TELL || homeless;
+  assign tell.valid = commit && plan_q.tell && !homeless;
+  assign tell.data  = '{idx: idx_q, kind: plan_q.kind, why: plan_q.why};
+  assign told.ready = commit && op_q == OP_TELL;
+  assign conn.valid = conn_valid_q;
+  assign conn.data  = conn_data_q;
   always_ff @(posedge clk) begin
-    if (rst || told.ready) asked_q <= 1'b0;
-    else if (conn.valid && conn.ready) asked_q <= 1'b1;
+    if (commit && telling) begin
+      conn_data_q <= '{
+          kind: homeless ? CONN_REFUSED : told.data.kind,
+          client: work_q.client,
+          qpn: homeless ? '0 : qpn_of(idx_q),
+          tag: work_q.tag,
+          reason: homeless ? plan_q.why : told.data.why,
+          ip: work_q.ip,
+          private_data: homeless ? '0 : private_q
+      };
+    end
+    if (rst) conn_valid_q <= 1'b0;
+    else if (commit && telling && (homeless ? plan_q.tell : 1'b1)) conn_valid_q <= 1'b1;
+    else if (conn.ready) conn_valid_q <= 1'b0;
     if (!rst) assert (!tell.valid || tell.ready);
   end
 
-  // ---- failed QPs: taken at any time, for a queue pair's reset may wait for that. Each side of a QP fails once ----
-  stream_if #(.T(idx_t)) fails ();
-  stream_if #(.T(idx_t)) failed ();
-  logic failed_empty;
-  stream_fifo #(.T(idx_t), .DEPTH(2 * QPS)) failures (.clk, .rst, .in(fails), .out(failed), .empty(failed_empty));
-  assign fails.valid    = qp_event.valid && qp_index(qp_event.data.qpn) < qpn_t'(QPS);
-  assign fails.data     = idx_t'(qp_index(qp_event.data.qpn));
-  assign qp_event.ready = fails.ready;
+  // ---- what the queue pairs say: taken at any time, for a queue pair's reset may wait for that. A QP says it is used once, and
+  // that it failed once on each side ----
+  typedef struct packed {
+    idx_t idx;
+    logic failed;
+  } news_t;
+
+  stream_if #(.T(news_t)) news_in ();
+  stream_if #(.T(news_t)) news ();
+  logic news_empty;
+  stream_fifo #(.T(news_t), .DEPTH(4 * QPS)) qp_news (.clk, .rst, .in(news_in), .out(news), .empty(news_empty));
+  assign news_in.valid  = qp_event.valid && qp_index(qp_event.data.qpn) < qpn_t'(QPS)
+      && qp_event.data.kind inside {EVENT_QP_FATAL, EVENT_COMM_EST};
+  assign news_in.data   = '{idx: idx_t'(qp_index(qp_event.data.qpn)), failed: qp_event.data.kind == EVENT_QP_FATAL};
+  assign qp_event.ready = news_in.ready;
 
   // ---- the walker: looks at every timer when ROUND_CYCLES have passed since the last round, and at once after a jump of time ----
   logic [IDX_W:0] timed_q;   // connections with a timer
@@ -205,43 +277,64 @@ module roce_cm
   wire  walk_due = in_round_q || round_due_q;
   always_ff @(posedge clk) round_due_q <= !rst && round_due;
 
-  // ---- the next event: failures first, so that none outlives its connection; the walker and the messages take turns ----
-  logic stale_pending_q;     // OP_CLOSE of stale_close_q
+  // ---- the next event: the queue pairs' first, so that none outlives its connection, then the owners', then in turn the
+  // messages, the walker and the connections that are wanted ----
+  logic stale_pending_q;     // OP_STALE of stale_close_q
   idx_t stale_close_q;
-  logic walk_turn_q;
+  logic [2:0] later_q;       // of walker, messages, connects: those behind the one that was last
 
-  wire picking = fsm_q == S_IDLE;
-  wire pick_failed = picking && failed.valid;
-  wire pick_close = picking && !failed.valid && close.valid;
-  wire pick_stale = picking && !failed.valid && !close.valid && stale_pending_q;
-  wire none_urgent = picking && !failed.valid && !close.valid && !stale_pending_q;
-  wire pick_answer = none_urgent && conn_answer.valid && asked_q;
-  wire none_asked = none_urgent && !(conn_answer.valid && asked_q);
-  wire pick_message = none_asked && msg.valid && !(walk_due && walk_turn_q);
-  wire pick_walk = none_asked && walk_due && (!msg.valid || walk_turn_q);
+  logic pick_news, pick_close, pick_stale, pick_answer, pick_tell, pick_message, pick_walk, pick_connect;
+  wire  conn_free = !conn_valid_q;
+  wire  [2:0] wanted = {walk_due, msg.valid, connect.valid};
+  wire  [2:0] in_line = |(wanted & later_q) ? wanted & later_q : wanted;
+  always_comb begin
+    {pick_news, pick_close, pick_stale, pick_answer, pick_tell, pick_message, pick_walk, pick_connect} = '0;
+    if (picking) begin
+      if (news.valid) pick_news = 1'b1;
+      else if (close.valid) pick_close = 1'b1;
+      else if (stale_pending_q) pick_stale = 1'b1;
+      else if (conn_answer.valid) pick_answer = 1'b1;
+      else if (told.valid && conn_free) pick_tell = 1'b1;
+      else if (in_line[0]) pick_connect = 1'b1;
+      else if (in_line[1]) pick_message = 1'b1;
+      else if (in_line[2]) pick_walk = 1'b1;
+    end
+  end
 
-  assign failed.ready      = picking;
-  assign close.ready       = picking && !failed.valid;
-  assign conn_answer.ready = none_urgent && asked_q;
+  wire answer_ours = qp_index(conn_answer.data.qpn) < qpn_t'(QPS);
+  assign news.ready        = picking;
+  assign close.ready       = picking && !news.valid;
+  assign conn_answer.ready = commit && op_q == OP_ANSWER || pick_answer && !answer_ours;
   assign msg.ready         = commit && op_q == OP_MESSAGE;
+  assign connect.ready     = commit && op_q == OP_CONNECT;
 
   // ---- what it means ----
   wire is_req = msg.data.attr == CM_REQ;
-  wire is_new = op_q == OP_MESSAGE && is_req && !dup_q;
+  wire is_rep = msg.data.attr == CM_REP;
+  // A caller that gives up before it has had our REP names its REQ by its own id (IBTA 12.6.7.2, reason 4).
+  wire names_own = msg.data.attr == CM_REJ && msg.data.ids.remote_comm_id == '0;
   logic makes_stale;
   cm_events_t decided;
 
-  roce_cm_decide #(.MAX_RETRIES(MAX_RETRIES)) decide (
+  roce_cm_decide #(
+      .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .REQ_RETRIES(REQ_RETRIES), .CM_TIMEOUT(CM_TIMEOUT),
+      .MRA_TIMEOUT(MRA_TIMEOUT), .MRAS(MRAS), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS)
+  ) decide (
       .op(op_q),
       .msg(msg.data),
-      .qpn(qpn_of(idx_q)),
+      .connect(connect.data),
+      .right_qpn(right_qpn_q),
+      .acceptable(acceptable_q),
       .matched(matched_q),
+      .called(called_q),
       .duplicate(dup_q),
       .stale(stale_q),
       .free(free_q),
       .expired(expired_q),
-      .answered(answered_q),
-      .accepted(answer_q),
+      .accepted(conn_answer.data.accept),
+      .told(told.data.kind),
+      .max_mtu,
+      .extensions,
       .new_comm_id({1'b1, random_q[62:32+IDX_W], idx_q}),
       .new_psn(random_q[23:0]),
       .was(conn_q),
@@ -253,7 +346,8 @@ module roce_cm
 
   assign send.valid = fsm_q == S_SEND;
   assign send.data = '{
-      mac: mac_q, attr: plan_q.attr, about: plan_q.about, reason: plan_q.reason, qpn: qpn_of(idx_q), conn: work_q
+      mac: mac_q, attr: plan_q.attr, about: plan_q.about, reason: plan_q.reason, qpn: qpn_of(idx_q), conn: work_q,
+      private_data: private_q
   };
 
   // ---- the other units ----
@@ -262,22 +356,34 @@ module roce_cm
   assign arp_answer.ready = fsm_q == S_RESOLVED;
   assign qp_cmd.valid     = fsm_q == S_QP;
   assign qp_done.ready    = fsm_q == S_QP_DONE;
-  always_comb begin
-    qp_cmd.data.op = plan_q.setup ? QP_SETUP : QP_RESET;
-    qp_cmd.data.qpn = qpn_of(idx_q);
-    qp_cmd.data.attr.dst_mac = mac_q;
-    qp_cmd.data.attr.dst_ip = work_q.ip;
-    qp_cmd.data.attr.dest_qp_num = work_q.remote_qpn;
-    qp_cmd.data.attr.rq_psn = work_q.starting_psn;
-    qp_cmd.data.attr.sq_psn = msg.data.starting_psn;
-    qp_cmd.data.attr.path_mtu = msg.data.path_mtu;
-    qp_cmd.data.attr.timeout = msg.data.local_ack_timeout;
-    qp_cmd.data.attr.retry_cnt = msg.data.retry_count;
-    qp_cmd.data.attr.rnr_retry = msg.data.rnr_retry_count;
-    qp_cmd.data.attr.min_rnr_timer = min_rnr_timer;
-  end
+  assign qp_cmd.data = '{
+      op: plan_q.setup ? QP_SETUP : QP_RESET,
+      qpn: qpn_of(idx_q),
+      state: plan_q.setup ? QPS_RTS : QPS_RESET,
+      attr: '{
+          dst_mac: mac_q,
+          dst_ip: work_q.ip,
+          dest_qp_num: work_q.remote_qpn,
+          pd: work_q.pd,
+          client: work_q.client,
+          access: work_q.access,
+          path_mtu: work_q.path_mtu,
+          selective_repeat: work_q.selective_repeat,
+          rq_psn: work_q.starting_psn,
+          min_rnr_timer: min_rnr_timer,
+          max_dest_rd_atomic: 8'(work_q.responder_resources),
+          sq_psn: msg.data.starting_psn,   // setting up is always a message's effect
+          timeout: work_q.ack_timeout,
+          retry_cnt: work_q.retry_count,
+          rnr_retry: work_q.rnr_retry_count,
+          max_rd_atomic: 8'(work_q.initiator_depth)
+      }
+  };
 
   // ---- the course of an event ----
+  wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
+  wire fsm_e begin_ = (plan_q.send || plan_q.setup) ? S_RESOLVE : plan_q.reset ? S_QP : finish;
+
   always_ff @(posedge clk) begin
     events <= '0;
     events.drop_malformed <= drop_malformed;
@@ -290,12 +396,10 @@ module roce_cm
       end
 
       S_IDLE: begin
-        search_q <= '0;
-        answer_q <= conn_answer.data;
-        answered_q <= told.data.event_;
-        if (pick_failed) begin
-          op_q  <= OP_CLOSE;
-          idx_q <= failed.data;
+        search_q <= turn_q;
+        if (pick_news) begin
+          op_q  <= news.data.failed ? OP_CLOSE : OP_USED;
+          idx_q <= news.data.idx;
           fsm_q <= S_READ;
         end
         if (pick_close) begin
@@ -304,30 +408,40 @@ module roce_cm
           if (qp_index(close.data) < qpn_t'(QPS)) fsm_q <= S_READ;
         end
         if (pick_stale) begin
-          op_q  <= OP_CLOSE;
+          op_q  <= OP_STALE;
           idx_q <= stale_close_q;
           stale_pending_q <= 1'b0;
           fsm_q <= S_READ;
         end
         if (pick_answer) begin
           op_q  <= OP_ANSWER;
-          idx_q <= idx_t'(qp_index(told.data.qpn));
+          idx_q <= idx_t'(qp_index(conn_answer.data.qpn));
+          if (answer_ours) fsm_q <= S_READ;
+        end
+        if (pick_tell) begin
+          op_q  <= OP_TELL;
+          idx_q <= told.data.idx;
           fsm_q <= S_READ;
         end
         if (pick_message) begin
           op_q  <= OP_MESSAGE;
           idx_q <= idx_t'(msg.data.ids.remote_comm_id);   // ours holds the index
-          walk_turn_q <= 1'b1;
-          fsm_q <= is_req ? S_SEARCH : S_READ;
+          later_q <= 3'b100;
+          fsm_q <= (is_req || is_rep || names_own) ? S_SEARCH : S_READ;
         end
         if (pick_walk) begin
           op_q   <= OP_WALK;
           idx_q  <= walk_q;
           walk_q <= walk_q + 1'b1;
-          walk_turn_q <= 1'b0;
+          later_q <= '0;
           in_round_q  <= walk_q != idx_t'(QPS - 1);
           if (walk_q == 0) round_q <= now[47:$clog2(ROUND_CYCLES)];
           fsm_q  <= S_READ;
+        end
+        if (pick_connect) begin
+          op_q  <= OP_CONNECT;
+          later_q <= 3'b110;
+          fsm_q <= S_SEARCH;
         end
       end
 
@@ -337,16 +451,22 @@ module roce_cm
       end
 
       S_SEARCHED: begin
-        idx_q <= dup_q ? dup_idx_q : free_idx_q;
-        fsm_q <= S_READ;
+        if (op_q == OP_CONNECT) idx_q <= free_idx_q;
+        else if (!is_rep) idx_q <= dup_q ? dup_idx_q : free_idx_q;
+        // No place, and the answer that says so has none either yet: again later.
+        fsm_q <= (op_q == OP_CONNECT && !free_q && conn_valid_q) ? S_IDLE : S_READ;
       end
 
       S_READ: fsm_q <= S_MATCH;
 
       S_MATCH: begin
         conn_q    <= found;
-        matched_q <= found.state != CM_IDLE && found.ip == msg.data.ip && found.ids.local_comm_id == msg.data.ids.remote_comm_id
+        matched_q <= names_own ? dup_q : same_peer && found.ids.local_comm_id == msg.data.ids.remote_comm_id
             && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
+        called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip
+            && found.ids.local_comm_id == msg.data.ids.remote_comm_id;
+        right_qpn_q  <= msg.data.qpn == qpn_of(idx_q);
+        acceptable_q <= msg.data.refusal == REJ_NONE;
         expired_q <= cm_timed(found.state) && now >= found.deadline;
         fsm_q     <= S_DECIDE;
       end
@@ -357,7 +477,7 @@ module roce_cm
         events.drop_overflow <= drop_overflow;
         work_q <= work_d;
         plan_q <= plan_d;
-        was_timed_q <= !is_new && cm_timed(conn_q.state);
+        was_timed_q <= cm_timed(conn_q.state);
         if (makes_stale) begin
           stale_pending_q <= 1'b1;
           stale_close_q   <= stale_idx_q;
@@ -367,10 +487,10 @@ module roce_cm
 
       S_DELAY: begin
         delay_q <= 48'(TICK) << plan_q.timeout;
-        if (plan_q.send || plan_q.setup) fsm_q <= S_RESOLVE;
-        else if (plan_q.reset) fsm_q <= S_QP;
-        else fsm_q <= S_STAMP;
+        fsm_q   <= plan_q.load ? S_LOAD : begin_;
       end
+
+      S_LOAD: if (word_q == ($clog2(WORDS + 1))'(WORDS)) fsm_q <= begin_;
 
       S_RESOLVE: if (arp_query.ready) fsm_q <= S_RESOLVED;
 
@@ -381,37 +501,57 @@ module roce_cm
           else begin
             events.drop_unresolved <= 1'b1;
             if (plan_q.setup) begin
-              plan_q.write  <= 1'b0;
-              plan_q.opened <= 1'b0;
+              plan_q.write <= 1'b0;
+              plan_q.tell  <= 1'b0;
+              plan_q.save  <= 1'b0;
             end
-            fsm_q <= plan_q.reset ? S_QP : S_STAMP;
+            if (op_q == OP_CONNECT) begin
+              plan_q.tell  <= 1'b1;
+              plan_q.why   <= CONN_UNREACHABLE;
+              work_q.state <= CM_IDLE;
+              work_q.owed  <= OWED_REFUSED;
+            end
+            fsm_q <= plan_q.reset ? S_QP : plan_q.setup ? S_STAMP : finish;
           end
         end
       end
 
       S_SEND:
       if (send.ready) begin
+        events.req_sent  <= plan_q.attr == CM_REQ;
         events.rep_sent  <= plan_q.attr == CM_REP;
+        events.rtu_sent  <= plan_q.attr == CM_RTU;
+        events.mra_sent  <= plan_q.attr == CM_MRA;
         events.rej_sent  <= plan_q.attr == CM_REJ;
         events.dreq_sent <= plan_q.attr == CM_DREQ;
         events.drep_sent <= plan_q.attr == CM_DREP;
-        fsm_q <= plan_q.reset ? S_QP : S_STAMP;
+        fsm_q <= plan_q.reset ? S_QP : finish;
       end
 
       S_QP: if (qp_cmd.ready) fsm_q <= S_QP_DONE;
 
       S_QP_DONE:
       if (qp_done.valid) begin
-        fsm_q <= S_STAMP;
+        fsm_q <= (plan_q.setup && plan_q.send) ? S_SEND : finish;
         if (plan_q.setup && !qp_done.data) begin
-          plan_q <= '0;
+          // A caller is refused, and its REQ forgotten; a peer that we called is refused, and the owner told.
+          plan_q.setup  <= 1'b0;
           plan_q.send   <= 1'b1;
           plan_q.attr   <= CM_REJ;
-          plan_q.about  <= CM_MSG_REQ;
+          plan_q.about  <= work_q.active ? CM_MSG_REP : CM_MSG_REQ;
           plan_q.reason <= REJ_NO_QP;
+          plan_q.save   <= work_q.active;
+          plan_q.tell   <= work_q.active;
+          plan_q.kind   <= CONN_REFUSED;
+          plan_q.why    <= conn_reason_t'(REJ_NO_QP);
+          plan_q.write  <= work_q.active;
+          work_q.state  <= CM_IDLE;
+          work_q.owed   <= OWED_REFUSED;
           fsm_q <= S_SEND;
         end
       end
+
+      S_SAVE: if (word_q == ($clog2(WORDS + 1))'(WORDS - 1)) fsm_q <= S_STAMP;
 
       S_STAMP: begin
         work_q.deadline <= now + delay_q;
@@ -420,8 +560,10 @@ module roce_cm
 
       default: begin   // S_COMMIT
         if (plan_q.write) timed_q <= timed_q + (IDX_W + 1)'(cm_timed(work_q.state)) - (IDX_W + 1)'(was_timed_q);
-        if (plan_q.opened) events.connection_opened <= 1'b1;
-        if (plan_q.closed) events.connection_closed <= 1'b1;
+        if (plan_q.tell) begin
+          events.connection_opened <= plan_q.kind inside {CONN_OPENED, CONN_ESTABLISHED};
+          events.connection_closed <= plan_q.kind == CONN_CLOSED;
+        end
         fsm_q <= S_IDLE;
       end
     endcase
@@ -430,7 +572,7 @@ module roce_cm
       fsm_q           <= S_CLEAR;
       search_q        <= '0;
       walk_q          <= '0;
-      walk_turn_q     <= 1'b0;
+      later_q         <= '0;
       in_round_q      <= 1'b0;
       round_q         <= '0;
       stale_pending_q <= 1'b0;
@@ -439,6 +581,28 @@ module roce_cm
     end
   end
 
-  assign idle = rx_idle && (told_empty || asked_q) && !stale_pending_q && !qp_event.valid && failed_empty && !close.valid
-      && !(conn_answer.valid && asked_q) && picking && !walk_due && !round_due;
+  // ---- the private data at work: what came with the event, until the connection's own take their place ----
+  private_t came;
+  always_comb begin
+    unique case (op_q)
+      OP_MESSAGE: came = msg.data.private_data;
+      OP_ANSWER:  came = conn_answer.data.private_data;
+      OP_CONNECT: came = connect.data.private_data;
+      default:    came = '0;
+    endcase
+  end
+  // A refusal of our own making brings none.
+  wire refused_late = fsm_q == S_QP_DONE && qp_done.valid && !qp_done.data && plan_q.setup
+      || fsm_q == S_RESOLVED && arp_answer.valid && !arp_answer.data.found && op_q == OP_CONNECT;
+
+  always_ff @(posedge clk) begin
+    word_q <= (loading || saving) ? word_q + 1'b1 : '0;
+    if (fsm_q == S_DECIDE) private_q <= came;
+    else if (refused_late) private_q <= '0;
+    else if (saving) private_q <= {private_q[0], private_q[WORDS-1:1]};
+    else if (loading && word_q != 0) private_q <= {private_read_q, private_q[WORDS-1:1]};
+  end
+
+  assign idle = rx_idle && told_empty && !conn_valid_q && !stale_pending_q && !qp_event.valid && news_empty && !close.valid
+      && !conn_answer.valid && !connect.valid && picking && !walk_due && !round_due;
 endmodule

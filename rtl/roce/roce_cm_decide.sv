@@ -1,116 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an event means for a connection: the rules of the connection manager, passive side (IBTA 12.9.7, 12.9.8), and nothing
+// What an event means for a connection: the rules of the connection manager, both sides (IBTA 12.9.7, 12.9.8), and nothing
 // else. Combinational: from the event and the connection as it was to the connection as it will be and what is to be done.
 module roce_cm_decide
   import packet_pkg::*;
   import roce_pkg::*;
   import cm_pkg::*;
 #(
-    parameter logic [3:0] MAX_RETRIES = 3   // of a REP or DREQ; a REQ may ask for less
+    parameter int unsigned  RD_DEPTH = 8,
+    parameter logic [3:0]   MAX_RETRIES = 3,      // of a REP or DREQ; a REQ may ask for less
+    parameter logic [3:0]   REQ_RETRIES = 15,
+    parameter cm_timeout_t  CM_TIMEOUT = 20,      // for the answers to our REQ
+    parameter cm_timeout_t  MRA_TIMEOUT = 22,     // what our MRA asks for; half of it is used
+    parameter logic [1:0]   MRAS = 3,             // at most, for one REQ
+    parameter pd_t [3:0]    PASSIVE_PD = {8'd3, 8'd2, 8'd1, 8'd0},
+    parameter access_t [3:0] PASSIVE_ACCESS = '1
 ) (
-    input  cm_op_e      op,
-    input  cm_msg_t     msg,           // OP_MESSAGE
-    input  qpn_t        qpn,           // of the connection
-    input  logic        matched,       // the message's ids and address are this connection's
-    input  logic        duplicate,     // REQ: this connection was made by the same REQ
-    input  logic        stale,         // REQ: the peer's QP has another connection with us
-    input  logic        free,          // REQ: this connection is free
-    input  logic        expired,       // OP_WALK: its timer has run out
-    input  conn_event_e answered,      // OP_ANSWER: to what
-    input  logic        accepted,      // OP_ANSWER: by CONN_OPENED
-    input  comm_id_t    new_comm_id,   // for a new connection
-    input  psn_t        new_psn,
-    input  cm_conn_t    was,
-    output cm_conn_t    becomes,       // if plan.write
-    output cm_plan_t    plan,
-    output logic        makes_stale,   // REQ: the peer's other connection is to be closed
-    output cm_events_t  counts
+    input  cm_op_e       op,
+    input  cm_msg_t      msg,           // OP_MESSAGE
+    input  connect_t     connect,       // OP_CONNECT
+    input  logic         right_qpn,     // DREQ: it names this connection's QP
+    input  logic         acceptable,    // REQ: msg.refusal is REJ_NONE
+    input  logic         matched,       // the message's ids and address are this connection's
+    input  logic         called,        // the message's remote id and address are those of this connection, which waits for its REP
+    input  logic         duplicate,     // REQ: this connection was made by the same REQ
+    input  logic         stale,         // REQ, REP: the peer's QP has another connection with us
+    input  logic         free,          // REQ, OP_CONNECT: this connection is free
+    input  logic         expired,       // OP_WALK: its timer has run out
+    input  logic         accepted,      // OP_ANSWER: to CONN_OPENED
+    input  conn_event_e  told,          // OP_TELL
+    input  mtu_code_t    max_mtu,
+    input  logic         extensions,    // selective repeat is offered and taken
+    input  comm_id_t     new_comm_id,   // for a new connection
+    input  psn_t         new_psn,
+    input  cm_conn_t     was,
+    output cm_conn_t     becomes,       // if plan.write
+    output cm_plan_t     plan,
+    output logic         makes_stale,   // REQ, REP: the peer's other connection is to be closed
+    output cm_events_t   counts
 );
   wire retry = was.retries != 0;
   wire asked = was.state == CM_REQ_RCVD;   // the owner has yet to answer CONN_OPENED: CONN_CLOSED comes after that
+  wire owned = !asked && was.state != CM_DREQ_SENT;   // the owner has it, and has not been told of its end
+
+  // Half of the time.
+  function automatic cm_timeout_t half(cm_timeout_t timeout);
+    return (timeout == 0) ? '0 : timeout - 1'b1;
+  endfunction
+
+  // No more READs and atomics at once than the device can have.
+  function automatic rd_count_t at_most(logic [7:0] count, rd_count_t limit);
+    return (count > 8'(limit)) ? limit : rd_count_t'(count);
+  endfunction
 
   always_comb begin
     plan  = '0;
     plan.attr = CM_REP;
     plan.about = CM_MSG_OTHER;
     plan.timeout = was.timeout;
+    plan.kind = CONN_CLOSED;
     becomes  = was;
     counts = '0;
     makes_stale = 1'b0;
 
     unique case (op)
+      OP_CONNECT: begin
+        plan.attr = CM_REQ;
+        plan.kind = CONN_REFUSED;
+        plan.why  = conn_reason_t'(REJ_NO_QP);
+        plan.tell = !free;
+        plan.send = free;
+        plan.save = free;
+        plan.write = free;
+        plan.timeout = CM_TIMEOUT;
+        becomes = '0;
+        becomes.state = CM_REQ_SENT;
+        becomes.active = 1'b1;
+        becomes.ip = connect.ip;
+        becomes.port = connect.port;
+        becomes.ids.local_comm_id = new_comm_id;
+        becomes.tid = {8'h0, new_psn, new_comm_id};
+        becomes.starting_psn = new_psn;
+        becomes.client = connect.client;
+        becomes.tag = connect.tag;
+        becomes.pd = connect.pd;
+        becomes.access = connect.access;
+        becomes.path_mtu = (connect.path_mtu == 0 || connect.path_mtu > max_mtu) ? max_mtu : connect.path_mtu;
+        becomes.ack_timeout = connect.timeout;
+        becomes.retry_count = connect.retry_cnt;
+        becomes.rnr_retry_count = connect.rnr_retry;
+        becomes.responder_resources = at_most(connect.responder_resources, rd_count_t'(RD_DEPTH));
+        becomes.initiator_depth = at_most(connect.initiator_depth, rd_count_t'(RD_DEPTH));
+        becomes.selective_repeat = extensions;
+        becomes.timeout = CM_TIMEOUT;
+        becomes.retries = REQ_RETRIES;
+      end
+
       OP_WALK:
-      if (expired)
+      if (expired) begin
+        plan.write = 1'b1;
+        becomes.retries = was.retries - 1'b1;
         unique case (was.state)
+          CM_REQ_SENT: begin         // no REP
+            counts.req_timeout = 1'b1;
+            plan.load = retry;
+            plan.send = 1'b1;
+            plan.attr = retry ? CM_REQ : CM_REJ;
+            plan.reason = REJ_TIMEOUT;
+            plan.save = !retry;
+            plan.tell = !retry;
+            plan.kind = CONN_REFUSED;
+            plan.why  = CONN_UNREACHABLE;
+            if (!retry) begin
+              becomes.state = CM_IDLE;
+              becomes.owed  = OWED_REFUSED;
+            end
+          end
           CM_REQ_RCVD: begin         // the owner has not answered
-            plan.send   = 1'b1;
-            plan.attr   = CM_REJ;
-            plan.about  = CM_MSG_REQ;
-            plan.reason = REJ_NO_RESOURCES;
-            plan.reset  = 1'b1;
-            plan.write  = 1'b1;
-            becomes.state  = CM_IDLE;
+            becomes.retries = was.retries;
+            plan.send  = 1'b1;
+            plan.about = CM_MSG_REQ;
+            if (was.mras != MRAS) begin
+              plan.attr = CM_MRA;
+              plan.timeout = half(MRA_TIMEOUT);
+              becomes.mras = was.mras + 1'b1;
+            end else begin
+              plan.attr   = CM_REJ;
+              plan.reason = REJ_NO_RESOURCES;
+              plan.reset  = 1'b1;
+              becomes.state = CM_IDLE;
+            end
           end
           CM_REP_SENT: begin         // no RTU
             counts.rep_timeout = 1'b1;
+            plan.load   = retry;
             plan.send   = 1'b1;
             plan.attr   = retry ? CM_REP : CM_REJ;
             plan.reason = REJ_TIMEOUT;
             plan.reset  = !retry;
-            plan.closed = !retry;
-            plan.write  = 1'b1;
-            becomes.retries = was.retries - 1'b1;
-            if (!retry) becomes.state = CM_IDLE;
+            plan.tell   = !retry;
+            plan.why    = conn_reason_t'(REJ_TIMEOUT);
+            if (!retry) begin
+              becomes.state = CM_IDLE;
+              becomes.owed  = OWED_CLOSED;
+            end
           end
           default: begin             // CM_DREQ_SENT: no DREP
-            plan.send   = retry;
-            plan.attr   = CM_DREQ;
-            plan.write  = 1'b1;
-            becomes.retries = was.retries - 1'b1;
+            counts.dreq_timeout = 1'b1;
+            plan.send = retry;
+            plan.attr = CM_DREQ;
             if (!retry) becomes.state = CM_IDLE;
           end
         endcase
+      end
 
-      OP_CLOSE:
+      OP_CLOSE, OP_STALE:
       if (was.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED}) begin
         plan.send   = 1'b1;
         plan.reset  = 1'b1;
-        plan.closed = !asked;
+        plan.tell   = !asked;
+        plan.why    = (op == OP_STALE) ? conn_reason_t'(REJ_STALE_CONN) : '0;
         plan.write  = 1'b1;
         if (asked) begin
           plan.attr   = CM_REJ;
           plan.about  = CM_MSG_REQ;
           plan.reason = REJ_CONSUMER_DEFINED;
-          becomes.state  = CM_IDLE;
+          becomes.state = CM_IDLE;
         end else begin
           plan.attr   = CM_DREQ;
-          becomes.state  = CM_DREQ_SENT;
-          becomes.tid    = was.ids;
+          becomes.state = CM_DREQ_SENT;
+          becomes.owed  = OWED_CLOSED;
+          becomes.tid   = was.ids;
           becomes.retries = MAX_RETRIES;
         end
       end
 
-      OP_ANSWER: begin
-        plan.write = 1'b1;
-        if (answered == CONN_CLOSED) becomes.held = 1'b0;
-        else if (!accepted) begin
-          becomes.state = CM_IDLE;
-          becomes.held  = 1'b0;
-          counts.connection_closed = 1'b1;
-          plan.send   = asked;
-          plan.attr   = CM_REJ;
-          plan.about  = CM_MSG_REQ;
-          plan.reason = REJ_CONSUMER_DEFINED;
-          plan.reset  = asked;
-        end else if (asked) begin
-          becomes.state = CM_REP_SENT;
-          plan.send = 1'b1;
-          plan.attr = CM_REP;
-        end else plan.closed = 1'b1;   // it ended meanwhile
+      OP_USED: begin                 // as good as an RTU (IBTA 12.9.7.2, 11.6.3.1)
+        plan.write = was.state == CM_REP_SENT;
+        becomes.state = CM_ESTABLISHED;
       end
 
-      OP_MESSAGE:
+      OP_ANSWER:
+      unique case (was.owed)
+        OWED_CLOSED: begin
+          plan.write = 1'b1;
+          becomes.owed = OWED_NOTHING;
+        end
+        OWED_OPENED: begin
+          plan.write = 1'b1;
+          becomes.owed = OWED_NOTHING;
+          if (!accepted) begin
+            becomes.state = CM_IDLE;
+            counts.connection_closed = 1'b1;
+            plan.send   = asked;
+            plan.attr   = CM_REJ;
+            plan.about  = CM_MSG_REQ;
+            plan.reason = REJ_CONSUMER_DEFINED;
+            plan.reset  = asked;
+          end else if (asked) begin
+            becomes.state = CM_REP_SENT;
+            plan.send = 1'b1;
+            plan.attr = CM_REP;
+            plan.save = 1'b1;
+          end else begin             // it ended meanwhile
+            plan.tell = 1'b1;
+            becomes.owed = OWED_CLOSED;
+          end
+        end
+        default: plan.write = 1'b0;  // to nothing
+      endcase
+
+      OP_TELL: begin
+        plan.load  = told != CONN_CLOSED;
+        plan.write = told == CONN_REFUSED;
+        becomes.owed = OWED_NOTHING;
+      end
+
+      default:                       // OP_MESSAGE
       unique case (msg.attr)
         CM_REQ: begin
           counts.req_received = 1'b1;
@@ -119,14 +225,32 @@ module roce_cm_decide
           plan.attr  = CM_REJ;
           plan.about = CM_MSG_REQ;
           if (duplicate) begin           // answered as before, if it has been
-            plan.send = was.state inside {CM_REP_SENT, CM_ESTABLISHED};
-            plan.attr = CM_REP;
+            plan.load = was.state inside {CM_REP_SENT, CM_ESTABLISHED};
+            plan.send = plan.load || (asked && was.mras != 0);
+            plan.attr = asked ? CM_MRA : CM_REP;
           end else begin
             becomes = '0;
+            becomes.state   = CM_REQ_RCVD;
+            becomes.owed    = OWED_OPENED;
             becomes.ip = msg.ip;
             becomes.tid = msg.tid;
-            becomes.ids.remote_comm_id = msg.ids.local_comm_id;
-            if (msg.refusal != REJ_NONE) plan.reason = msg.refusal;
+            becomes.ids = '{local_comm_id: new_comm_id, remote_comm_id: msg.ids.local_comm_id};
+            becomes.remote_qpn = msg.qpn;
+            becomes.starting_psn = new_psn;
+            becomes.client = msg.client;
+            becomes.pd = PASSIVE_PD[msg.client];
+            becomes.access = PASSIVE_ACCESS[msg.client];
+            becomes.path_mtu = msg.path_mtu;
+            becomes.ack_timeout = msg.local_ack_timeout;
+            becomes.retry_count = msg.retry_count;
+            becomes.rnr_retry_count = msg.rnr_retry_count;
+            becomes.responder_resources = at_most(msg.initiator_depth, rd_count_t'(RD_DEPTH));
+            becomes.initiator_depth = at_most(msg.responder_resources, rd_count_t'(RD_DEPTH));
+            becomes.selective_repeat = extensions && msg.selective_repeat;
+            becomes.timeout = msg.timeout;
+            becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;
+            plan.timeout = half(msg.response_timeout);
+            if (!acceptable) plan.reason = msg.refusal;
             else if (stale) begin
               plan.reason = REJ_STALE_CONN;
               makes_stale = 1'b1;
@@ -135,44 +259,87 @@ module roce_cm_decide
             else begin
               plan.setup   = 1'b1;
               plan.send    = 1'b0;
-              plan.opened  = 1'b1;
+              plan.save    = 1'b1;
+              plan.tell    = 1'b1;
+              plan.kind    = CONN_OPENED;
               plan.write   = 1'b1;
-              plan.timeout = msg.timeout;
-              becomes.state   = CM_REQ_RCVD;
-              becomes.held    = 1'b1;
-              becomes.ids.local_comm_id = new_comm_id;
-              becomes.remote_qpn = msg.qpn;
-              becomes.starting_psn = new_psn;
-              becomes.responder_resources = msg.initiator_depth;
-              becomes.initiator_depth = msg.responder_resources;
-              becomes.timeout = msg.timeout;
-              becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;
             end
+          end
+        end
+
+        CM_REP: begin
+          counts.rep_received = 1'b1;
+          if (called) begin
+            plan.send = 1'b1;
+            plan.tell = 1'b1;
+            plan.save = 1'b1;
+            plan.write = 1'b1;
+            becomes.ids.remote_comm_id = msg.ids.local_comm_id;
+            becomes.remote_qpn = msg.qpn;
+            becomes.rnr_retry_count = msg.rnr_retry_count;
+            becomes.responder_resources = at_most(msg.initiator_depth, was.responder_resources);
+            becomes.initiator_depth = at_most(msg.responder_resources, was.initiator_depth);
+            becomes.selective_repeat = was.selective_repeat && msg.selective_repeat;
+            if (stale) begin         // of its two connections, the peer does not know one (IBTA 12.9.8.3.1)
+              makes_stale = 1'b1;
+              plan.attr   = CM_REJ;
+              plan.about  = CM_MSG_REP;
+              plan.reason = REJ_STALE_CONN;
+              plan.kind   = CONN_REFUSED;
+              plan.why    = conn_reason_t'(REJ_STALE_CONN);
+              becomes.state = CM_IDLE;
+              becomes.owed  = OWED_REFUSED;
+            end else begin
+              plan.setup = 1'b1;
+              plan.attr  = CM_RTU;
+              plan.kind  = CONN_ESTABLISHED;
+              becomes.state = CM_ESTABLISHED;
+            end
+          end else if (matched) begin    // again: it missed the RTU
+            plan.attr = CM_RTU;
+            plan.send = was.active && was.state == CM_ESTABLISHED;
+            counts.drop_no_connection = !plan.send;
+          end else begin                 // we asked nobody (IBTA 12.9.8.4)
+            counts.drop_no_connection = 1'b1;
+            plan.send   = 1'b1;
+            plan.attr   = CM_REJ;
+            plan.about  = CM_MSG_REP;
+            plan.reason = REJ_INVALID_COMM_ID;
+            becomes = '0;
+            becomes.ip  = msg.ip;
+            becomes.tid = msg.tid;
+            becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
           end
         end
 
         CM_RTU: begin
           counts.rtu_received = matched;
-          counts.drop_no_connection = !matched || was.state == CM_DREQ_SENT;
+          counts.drop_no_connection = !matched || was.active || was.state == CM_DREQ_SENT;
           plan.write = matched && was.state == CM_REP_SENT;
           becomes.state = CM_ESTABLISHED;
         end
 
         CM_MRA: begin                // each costs a retry: it cannot go on for ever
-          counts.mra_received = matched;
-          counts.drop_no_connection = !matched || was.state != CM_REP_SENT;
-          plan.write   = matched && was.state == CM_REP_SENT && retry;
+          counts.mra_received = matched || called;
+          plan.write = retry && (called && msg.about == CM_MSG_REQ
+              || matched && was.state == CM_REP_SENT && msg.about == CM_MSG_REP);
+          counts.drop_no_connection = !plan.write;
           plan.timeout = msg.timeout;
           becomes.retries = was.retries - 1'b1;
         end
 
         CM_REJ: begin
-          counts.rej_received = matched;
-          counts.drop_no_connection = !matched;
-          plan.write  = matched;
-          plan.reset  = matched && was.state != CM_DREQ_SENT;
-          plan.closed = plan.reset && !asked;
-          becomes.state  = CM_IDLE;
+          counts.rej_received = matched || called;
+          counts.drop_no_connection = !counts.rej_received;
+          plan.write = counts.rej_received;
+          plan.save  = called;
+          plan.reset = matched && was.state != CM_DREQ_SENT;
+          plan.tell  = called || matched && owned;
+          plan.kind  = called ? CONN_REFUSED : CONN_CLOSED;
+          plan.why   = msg.reason;
+          becomes.state = CM_IDLE;
+          if (called) becomes.owed = OWED_REFUSED;
+          else if (owned) becomes.owed = OWED_CLOSED;
         end
 
         CM_DREQ: begin
@@ -184,34 +351,26 @@ module roce_cm_decide
             becomes = '0;
             becomes.ip = msg.ip;
             becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
-          end else if (msg.qpn != qpn) begin
+          end else if (!right_qpn) begin
             counts.drop_malformed = 1'b1;
             plan.send = 1'b0;
           end else begin
             plan.write  = 1'b1;
             plan.reset  = was.state != CM_DREQ_SENT;
-            plan.closed = plan.reset && !asked;
-            becomes.state  = CM_IDLE;
+            plan.tell   = owned;
           end
           becomes.tid = msg.tid;
+          if (matched) begin
+            becomes.state = CM_IDLE;
+            if (owned) becomes.owed = OWED_CLOSED;
+          end
         end
 
-        CM_DREP: begin
+        default: begin               // a DREP
+          counts.drep_received = matched;
           counts.drop_no_connection = !matched || was.state != CM_DREQ_SENT;
           plan.write = matched && was.state == CM_DREQ_SENT;
           becomes.state = CM_IDLE;
-        end
-
-        default: begin               // a REP: we asked nobody (IBTA 12.9.8.4)
-          counts.drop_no_connection = 1'b1;
-          plan.send   = 1'b1;
-          plan.attr   = CM_REJ;
-          plan.about  = CM_MSG_REP;
-          plan.reason = REJ_INVALID_COMM_ID;
-          becomes = '0;
-          becomes.ip  = msg.ip;
-          becomes.tid = msg.tid;
-          becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
         end
       endcase
     endcase

@@ -13,12 +13,13 @@ module roce_cm_rx
   import cm_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
+    parameter int unsigned CLIENTS = 2,
     parameter int unsigned DEPTH = 32
 ) (
     input  logic        clk,
     input  logic        rst,
     input  ipv4_addr_t  local_ip,
-    input  logic [15:0] port,       // RDMA IP CM port of the service
+    input  logic [CLIENTS-1:0][15:0] port,  // RDMA IP CM port on which each client listens; 0: it does not
     input  mtu_code_t   max_mtu,
     stream_if.sink      frame,      // frame_rx_t
     axis_if.sink        payload,
@@ -55,12 +56,16 @@ module roce_cm_rx
   // ---- what it says ----
   cm_mad_t mad;
   cm_req_t req;
+  cm_rep_t rep;
   cm_mra_t mra;
+  cm_rej_t rej;
   cm_dreq_t dreq;
   for (genvar i = 0; i < MAD_BYTES; i++) begin : g_network_order
     assign mad[(MAD_BYTES-1-i)*8+:8] = words_q[i*8/DATA_W][i*8%DATA_W+:8];
   end
   assign req  = cm_req_t'(mad.data);
+  assign rep  = cm_rep_t'(mad.data);
+  assign rej  = mad.data[$bits(mad.data)-1 -: $bits(cm_rej_t)];
   assign mra  = mad.data[$bits(mad.data)-1 -: $bits(cm_mra_t)];
   assign dreq = mad.data[$bits(mad.data)-1 -: $bits(cm_dreq_t)];
 
@@ -70,18 +75,34 @@ module roce_cm_rx
           {CM_ATTR_PREFIX, CM_REP}, {CM_ATTR_PREFIX, CM_RTU}, {CM_ATTR_PREFIX, CM_DREQ}, {CM_ATTR_PREFIX, CM_DREP}};
   wire cm_attr_e attr = cm_attr_e'(mad.hdr.attr_id[2:0]);
 
-  ip_service_id_t service_id;
-  assign service_id = '{prefix: '0, port_space: RDMA_PS_TCP, port: port};
+  // Who listens on the port: the first, should there be several.
+  client_t client, client_q;
+  logic    heard;
+  always_comb begin
+    client = '0;
+    heard  = 1'b0;
+    for (int unsigned i = CLIENTS; i > 0; i--)
+      if (port[i-1] == req.service_id.port && port[i-1] != '0) begin
+        client = client_t'(i - 1);
+        heard  = 1'b1;
+      end
+  end
 
   rej_reason_e refusal, refusal_q;
   always_comb begin
-    if (req.service_id != service_id) refusal = REJ_INVALID_SERVICE_ID;
+    if (!heard || req.service_id.prefix != '0 || req.service_id.port_space != RDMA_PS_TCP) refusal = REJ_INVALID_SERVICE_ID;
     else if (req.transport_service_type != TRANSPORT_RC) refusal = REJ_INVALID_TRANSPORT_TYPE;
     else if (req.cma.cma_version != 0 || req.cma.ip_version != 4) refusal = REJ_UNSUPPORTED;
     else if (req.cma.dst_addr[31:0] != local_ip) refusal = REJ_INVALID_GID;
     else if (req.path_packet_payload_mtu == 0 || req.path_packet_payload_mtu > 4'(max_mtu)) refusal = REJ_INVALID_MTU;
     else refusal = REJ_NONE;
   end
+
+  // At the same place in a REQ and a REP.
+  extensions_t extensions;
+  logic        known_q;
+  assign extensions = rep.extensions;
+  wire known = extensions.magic == EXTENSIONS_MAGIC && extensions.version == EXTENSIONS_VERSION;
 
   // ---- the course of a datagram ----
   assign frame.ready    = state_q == S_FRAME;
@@ -109,6 +130,8 @@ module roce_cm_rx
       S_CHECK: begin
         good_q    <= good_q && mad_good;
         refusal_q <= refusal;
+        client_q  <= client;
+        known_q   <= known;
         state_q   <= S_DECIDE;
       end
       default: state_q <= S_FRAME;
@@ -117,22 +140,29 @@ module roce_cm_rx
   end
 
   stream_if #(.T(cm_msg_t)) decoded ();
+  wire is_req = attr == CM_REQ;
   always_comb begin
     decoded.data.attr                = attr;
     decoded.data.ip                  = ip_q;
     decoded.data.tid                 = mad.hdr.tid;
     decoded.data.ids                 = dreq.ids;
-    decoded.data.qpn                 = (attr == CM_DREQ) ? dreq.remote_qpn : req.local_qpn;
+    decoded.data.qpn                 = (attr == CM_DREQ) ? dreq.remote_qpn : is_req ? req.local_qpn : rep.local_qpn;
     decoded.data.timeout             = cm_timeout((attr == CM_MRA) ? mra.service_timeout : req.local_cm_response_timeout);
+    decoded.data.about               = mra.message_mraed;
+    decoded.data.reason              = rej.reason;
+    decoded.data.starting_psn        = is_req ? req.starting_psn : rep.starting_psn;
+    decoded.data.rnr_retry_count     = is_req ? req.rnr_retry_count : rep.rnr_retry_count;
+    decoded.data.responder_resources = is_req ? req.responder_resources : rep.responder_resources;
+    decoded.data.initiator_depth     = is_req ? req.initiator_depth : rep.initiator_depth;
+    decoded.data.selective_repeat    = known_q && extensions.selective_repeat;
+    decoded.data.private_data        = is_req ? req.private_data : (attr == CM_REP) ? rep.private_data : rej.private_data;
     decoded.data.refusal             = refusal_q;
-    decoded.data.starting_psn        = req.starting_psn;
+    decoded.data.client              = client_q;
+    decoded.data.response_timeout    = cm_timeout(req.remote_cm_response_timeout);
     decoded.data.path_mtu            = mtu_code_t'(req.path_packet_payload_mtu);
     decoded.data.local_ack_timeout   = req.primary_local_ack_timeout;
     decoded.data.retry_count         = req.retry_count;
-    decoded.data.rnr_retry_count     = req.rnr_retry_count;
     decoded.data.max_cm_retries      = req.max_cm_retries;
-    decoded.data.responder_resources = req.responder_resources != 0;
-    decoded.data.initiator_depth     = req.initiator_depth != 0;
   end
   assign decoded.valid = state_q == S_DECIDE && good_q;
 

@@ -9,6 +9,9 @@ module roce_cm_tx
   import cm_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
+    parameter cm_timeout_t CM_TIMEOUT = 20,
+    parameter logic [3:0]  REQ_RETRIES = 15,
+    parameter logic [4:0]  MRA_TIMEOUT = 22,
     parameter logic [2:0]  RNR_RETRIES = 6,
     parameter logic [4:0]  TARGET_ACK_DELAY = 15
 ) (
@@ -65,11 +68,58 @@ module roce_cm_tx
   assign frame.data.hdr = {hdr, (HDR_BYTES*8 - $bits(gsi_hdr_t))'(0)};
 
   // ---- the datagram ----
-  cm_mad_tx_t mad;
+  // EUI-64 of the MAC address (RFC 4291 appendix A), as RoCE devices have it.
+  wire [63:0] guid = {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
+
+  function automatic logic [127:0] mapped(ipv4_addr_t ip);
+    return {80'h0, 16'hffff, ip};
+  endfunction
+
+  cm_mad_t mad;
+  cm_req_t req;
   cm_rep_t rep;
   cm_rej_t rej;
+  cm_mra_t mra;
   cm_dreq_t dreq;
+  extensions_t extensions;
   always_comb begin
+    extensions = '0;
+    if (conn.selective_repeat) begin
+      extensions.magic = EXTENSIONS_MAGIC;
+      extensions.version = EXTENSIONS_VERSION;
+      extensions.selective_repeat = 1'b1;
+    end
+
+    req = '0;
+    req.local_comm_id = conn.ids.local_comm_id;
+    req.service_id.port_space = RDMA_PS_TCP;
+    req.service_id.port = conn.port;
+    req.local_ca_guid = guid;
+    req.local_qpn = msg.data.qpn;
+    req.responder_resources = 8'(conn.responder_resources);
+    req.initiator_depth = 8'(conn.initiator_depth);
+    req.remote_cm_response_timeout = CM_TIMEOUT;
+    req.transport_service_type = TRANSPORT_RC;
+    req.starting_psn = conn.starting_psn;
+    req.local_cm_response_timeout = CM_TIMEOUT;
+    req.retry_count = conn.retry_count;
+    req.partition_key = PKEY_DEFAULT;
+    req.path_packet_payload_mtu = 4'(conn.path_mtu);
+    req.rnr_retry_count = conn.rnr_retry_count;
+    req.max_cm_retries = REQ_RETRIES;
+    req.primary_local_port_lid = '1;
+    req.primary_remote_port_lid = '1;
+    req.primary_local_port_gid = mapped(local_addr.ip);
+    req.primary_remote_port_gid = mapped(conn.ip);
+    req.primary_hop_limit = 8'd64;
+    req.primary_local_ack_timeout = conn.ack_timeout;
+    req.cma.ip_version = 4'd4;
+    req.cma.port = {2'b11, conn.ids.local_comm_id[13:0]};   // of the dynamic range; each connection its own
+    req.cma.src_addr = 128'(local_addr.ip);
+    req.cma.dst_addr = 128'(conn.ip);
+    req.private_data = msg.data.private_data;
+    req.extensions = extensions;
+
     rep = '0;
     rep.ids = conn.ids;
     rep.local_qpn = msg.data.qpn;
@@ -78,18 +128,30 @@ module roce_cm_tx
     rep.initiator_depth = 8'(conn.initiator_depth);
     rep.target_ack_delay = TARGET_ACK_DELAY;
     rep.rnr_retry_count = RNR_RETRIES;
-    // EUI-64 of the MAC address (RFC 4291 appendix A), as RoCE devices have it.
-    rep.local_ca_guid = {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
+    rep.local_ca_guid = guid;
+    rep.private_data = msg.data.private_data;
+    rep.extensions = extensions;
 
     rej = '0;
     rej.ids = conn.ids;
     rej.message_rejected = msg.data.about;
-    rej.reason = msg.data.reason;
+    rej.reason = conn_reason_t'(msg.data.reason);
     if (msg.data.reason == REJ_INVALID_MTU) begin
       rej.reject_info_length = 7'd1;
-      rej.info = 8'(max_mtu);
+      rej.info[63:56] = 8'(max_mtu);
     end
-    if (msg.data.about == CM_MSG_REQ) rej.ids.local_comm_id = '0;   // the peer has not seen it
+    if (msg.data.reason == REJ_TIMEOUT && conn.active) begin
+      rej.reject_info_length = 7'd8;
+      rej.info = guid;
+    end
+    if (msg.data.reason == REJ_CONSUMER_DEFINED) rej.private_data = msg.data.private_data;
+    // The peer has not seen our id, unless in an MRA.
+    if (msg.data.about == CM_MSG_REQ && conn.mras == '0) rej.ids.local_comm_id = '0;
+
+    mra = '0;
+    mra.ids = conn.ids;
+    mra.message_mraed = msg.data.about;
+    mra.service_timeout = MRA_TIMEOUT;
 
     dreq = '0;
     dreq.ids = conn.ids;
@@ -103,18 +165,18 @@ module roce_cm_tx
     mad.hdr.tid = conn.tid;
     mad.hdr.attr_id = {CM_ATTR_PREFIX, msg.data.attr};
     unique case (msg.data.attr)
+      CM_REQ:  mad.data = req;
       CM_REP:  mad.data = rep;
-      CM_REJ:  mad.data = {rej, (TX_DATA_BYTES*8 - $bits(cm_rej_t))'(0)};
-      default: mad.data = {dreq, (TX_DATA_BYTES*8 - $bits(cm_dreq_t))'(0)};
+      CM_REJ:  mad.data = {rej, (MAD_DATA_BYTES*8 - $bits(cm_rej_t))'(0)};
+      CM_MRA:  mad.data = {mra, (MAD_DATA_BYTES*8 - $bits(cm_mra_t))'(0)};
+      default: mad.data = {dreq, (MAD_DATA_BYTES*8 - $bits(cm_dreq_t))'(0)};
     endcase
   end
 
   // ---- its beats ----
   logic [BEATS-1:0][DATA_W-1:0] words;
   always_comb begin
-    words = '0;
-    for (int unsigned i = 0; i < $bits(cm_mad_tx_t) / 8; i++)
-      words[i*8/DATA_W][i*8%DATA_W+:8] = mad[$bits(cm_mad_tx_t)-8-i*8+:8];
+    for (int unsigned i = 0; i < MAD_BYTES; i++) words[i*8/DATA_W][i*8%DATA_W+:8] = mad[(MAD_BYTES-1-i)*8+:8];
   end
 
   assign payload.tvalid = msg.valid && !payload_done_q;

@@ -1,31 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The RoCEv2 engine: reliable connections between remote peers and device memory, made by the connection manager.
+// The RoCEv2 engine: reliable connections between remote peers and device memory.
 //
-//   frame ─ roce_receive ┬ QP1 ── roce_cm ─────────── tx[0]
-//                        └ acks ─ roce_requester ─── tx[1]
+//   frame ─ roce_receive ┬ QP1 ───────── roce_cm ───────────────────────────────── tx[0]
+//                        ├ requests ──── roce_response ── responses, ACKs ┐
+//                        ├ responses ─── roce_requester ─ requests ───────┴ roce_tx ─ tx[1]
+//                        └ CNPs, marks ─ roce_cc: how fast each QP may send, CNPs to send
 //
-// Its users post work requests on `wqe` (WR_RECV goes to the receive side, the rest to the requester) and take completions from
-// `cqe`; they learn of connections from `conn`, and make memory regions with `mr_cmd`. Both sides of a QP get every command of
-// the connection manager; a command is answered when both have answered. Frames in and out take one beat a cycle.
+// Its clients share it through roce_clients: they post work requests (WR_RECV goes to the receive side, the rest to the requester),
+// take completions, make memory regions, and learn of connections, which they can open and close. Queue pairs are made by the
+// connection manager, or by hand (`hand_cmd`), both through roce_qp_control, which takes the three sides of a QP through every
+// change in order. Frames in and out take one beat a cycle.
 module roce_engine
   import packet_pkg::*;
   import memory_pkg::*;
   import roce_pkg::*;
+  import roce_rx_pkg::*;
+  import roce_requester_pkg::*;
+  import roce_cc_pkg::*;
 #(
     parameter int unsigned     DATA_W   = 512,
     parameter int unsigned     ID_W     = 4,
-    parameter int unsigned     QPS      = 16,
+    parameter int unsigned     QPS      = 256,
     parameter int unsigned     MRS      = 256,
-    parameter int unsigned     SQ_DEPTH = 32,
+    parameter int unsigned     SQ_DEPTH = 16,
     parameter int unsigned     RQ_DEPTH = 4,
+    parameter int unsigned     RD_DEPTH = 8,
+    parameter int unsigned     CLIENTS  = 2,
     parameter longint unsigned CLOCK_HZ = 250_000_000
 ) (
     input  logic        clk,
     input  logic        rst,
     input  logic [47:0] now,               // device cycles; may jump ahead
     input  local_addr_t local_addr,
-    input  logic [15:0] port,              // of the service, in the RDMA IP CM port space TCP
+    input  logic [CLIENTS-1:0][15:0] port, // each client's, in the RDMA IP CM port space TCP; 0: it does not listen
+    input  logic        extensions,        // selective repeat is offered and taken
+    input  cc_config_t  congestion,
     input  logic [31:0] seed,              // of keys and packet sequence numbers; stable from before the end of reset
     input  logic [47:0] keepalive_cycles,  // idle time after which a connection is probed; 0: never
 
@@ -38,14 +48,27 @@ module roce_engine
 
     stream_if.sink      wqe,               // rdma_wqe_t
     stream_if.source    cqe,               // rdma_cqe_t
+    output logic        unsignaled,        // pulse: a work request of this QP has succeeded and has no completion
+    output qp_index_t   unsignaled_index,
     stream_if.sink      mr_cmd,            // mr_cmd_t
     stream_if.source    mr_rsp,            // mr_rsp_t
+    stream_if.sink      connect,           // connect_t
     stream_if.source    conn,              // conn_event_t
-    stream_if.sink      conn_answer,       // logic
+    stream_if.sink      conn_answer,       // conn_answer_t
     stream_if.sink      close,             // qpn_t
 
-    axi_if.master       mem_write,
-    axi_if.master       mem_read,
+    stream_if.sink      hand_cmd,          // qp_cmd_t: queue pairs by hand
+    stream_if.source    hand_done,         // logic
+    stream_if.source    qp_event,          // qp_event_t: what the connection manager learns too
+    input  qpn_t        view_qpn,
+    output qp_view_t    view,              // a cycle later
+    output logic        made,              // pulse: a QP was set up with these attributes,
+    output logic        gone,              // or is in RESET
+    output qp_cmd_t     changed,
+    stream_if.sink      rate_view,         // qp_index_t
+    stream_if.source    rate_viewed,       // cc_view_t
+
+    axi_if.master       mem[3],            // writes of requests; reads, and writes of responses; atomics
 
     output roce_rx_events_t rx_events,
     output roce_tx_events_t tx_events,
@@ -57,26 +80,41 @@ module roce_engine
 
   stream_if #(.T(rdma_wqe_t)) work[2] ();          // receives, sends
   stream_if #(.T(rdma_cqe_t)) completion[2] ();
+  stream_if #(.T(qp_cmd_t)) cmd[2] ();             // of the connection manager, by hand
+  stream_if #(.T(logic)) cmd_done[2] ();
   stream_if #(.T(qp_cmd_t)) qp_cmd ();
   stream_if #(.T(logic)) qp_done ();
-  stream_if #(.T(qp_cmd_t)) side_cmd[2] ();        // both sides: receive, transmit
-  stream_if #(.T(logic)) side_done[2] ();
-  stream_if #(.T(qp_event_t)) qp_event ();
-  stream_if #(.T(qp_event_t)) side_event[2] ();
-  roce_rx_events_t receive_events, requester_rx_events;
-  logic receive_idle, cm_idle, requester_idle, write_idle, read_idle;
+  stream_if #(.T(qp_cmd_t)) receive_cmd ();
+  stream_if #(.T(logic)) receive_answer ();
+  stream_if #(.T(qp_cmd_t)) response_cmd ();
+  stream_if #(.T(logic)) response_answer ();
+  stream_if #(.T(qp_event_t)) side_event[2] ();    // receive, response
+  stream_if #(.T(qp_event_t)) receive_event ();
+  stream_if #(.T(qp_event_t)) requester_event ();
+  stream_if #(.T(qp_event_t)) happened ();
+  stream_if #(.T(qp_event_t)) told[2] ();          // to the connection manager, to whoever works by hand
+
+  roce_rx_events_t receive_events, response_events;
+  roce_tx_events_t requester_events, frame_events;
+  cc_events_t      cc_events;
+  logic receive_idle, response_idle, requester_idle, control_idle, frames_idle, cc_idle, cm_idle;
+  logic write_idle, read_idle, place_idle;
 
   // ---- receive ----
 
   stream_if #(.T(frame_rx_t)) cm_frame ();
   axis_if #(.DATA_W(DATA_W)) cm_payload ();
-  stream_if #(.T(ack_tx_t)) ack_tx ();
-  stream_if #(.T(ack_rx_t)) ack_rx ();
+  stream_if #(.T(respond_t)) respond ();
+  stream_if #(.T(rc_response_t)) response ();
+  axis_if #(.DATA_W(DATA_W)) response_payload ();
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   axis_if #(.DATA_W(DATA_W)) write_data ();
   stream_if #(.T(dma_done_t)) write_done ();
-  logic active;
-  qpn_t active_qpn;
+  stream_if #(.T(qpn_t)) failed ();
+  qp_slot_t   rd_done_slot;
+  logic [7:0] rd_done;
+  logic       active, ecn_marked, cnp;
+  qpn_t       active_qpn;
 
   roce_receive #(
       .DATA_W  (DATA_W),
@@ -91,19 +129,25 @@ module roce_engine
       .payload,
       .cm(cm_frame),
       .cm_payload,
-      .ack_tx,
-      .ack_rx,
+      .response,
+      .response_payload,
+      .respond,
+      .rd_done_slot,
+      .rd_done,
       .write(write_cmd),
       .data(write_data),
       .done(write_done),
       .post(work[0]),
       .completion(completion[0]),
-      .qp_cmd(side_cmd[0]),
-      .qp_answer(side_done[0]),
+      .qp_cmd(receive_cmd),
+      .qp_answer(receive_answer),
       .qp_event(side_event[0]),
+      .failed,
       .mr_cmd,
       .mr_rsp,
       .active,
+      .ecn_marked,
+      .cnp,
       .active_qpn,
       .events(receive_events),
       .idle(receive_idle)
@@ -117,102 +161,161 @@ module roce_engine
       .rst,
       .cmd(write_cmd),
       .data(write_data),
-      .mem(mem_write),
+      .mem(mem[0]),
       .done(write_done),
       .idle(write_idle)
   );
 
-  // ---- transmit ----
+  // ---- answers to requests ----
 
-  stream_if #(.T(dma_cmd_t)) read_cmd ();
-  axis_if #(.DATA_W(DATA_W)) read_data ();
+  stream_if #(.T(tx_packet_t)) packet[2] ();       // responses, requests
+  stream_if #(.T(tx_fault_t)) fault[2] ();
+  stream_if #(.T(ack_tx_t)) ack[2] ();             // acknowledgements, CNPs
+  stream_if #(.T(ack_tx_t)) acks ();
+  logic       left;
+  qpn_t       left_qpn;
+  logic [1:0] data_idle;
+
+  roce_response #(
+      .DATA_W  (DATA_W),
+      .ID_W    (ID_W),
+      .QPS     (QPS),
+      .RD_DEPTH(RD_DEPTH)
+  ) answers (
+      .clk,
+      .rst,
+      .cmd(response_cmd),
+      .answer(response_answer),
+      .respond,
+      .rd_done_slot,
+      .rd_done,
+      .packet(packet[0]),
+      .ack(ack[0]),
+      .fault(fault[0]),
+      .left,
+      .left_qpn,
+      .tx_idle(data_idle[0]),
+      .mem(mem[2]),
+      .qp_event(side_event[1]),
+      .failed,
+      .events(response_events),
+      .idle(response_idle)
+  );
+
+  // ---- requests ----
+
+  stream_if #(.T(sq_event_t)) change ();
+  stream_if #(.T(dma_cmd_t)) place_cmd ();
+  axis_if #(.DATA_W(DATA_W)) place_data ();
+  stream_if #(.T(dma_done_t)) place_done ();
+  stream_if #(.T(qp_index_t)) parked ();
+  stream_if #(.T(qp_index_t)) resume ();
+  logic ready, commanded, init, path_write, policy_write, peer_write, hold_data, hold_acks, acks_idle, engaged, work_idle, sent;
+  sq_init_t    start;
+  qp_index_t   attr_index, peer_index, watch, view_index, sent_index;
+  sq_path_t    path;
+  sq_policy_t  policy;
+  sq_peer_t    peer;
+  psn_t        view_next, view_oldest;
+  logic [12:0] sent_bytes;
+  logic [QPS-1:0] blocked;
 
   roce_requester #(
+      .DATA_W  (DATA_W),
       .QPS     (QPS),
       .SQ_DEPTH(SQ_DEPTH),
+      .RD_DEPTH(RD_DEPTH),
       .CLOCK_HZ(CLOCK_HZ)
   ) requester (
       .clk,
       .rst,
       .now,
-      .local_addr,
       .keepalive_cycles,
+      .enable(ready),
+      .change,
+      .commanded,
+      .init,
+      .start,
+      .attr_index,
+      .path_write,
+      .path,
+      .policy_write,
+      .policy,
+      .peer_write,
+      .peer_index,
+      .peer,
+      .hold_data,
+      .data_idle(work_idle),
+      .watch,
+      .engaged,
+      .view_index,
+      .view_next,
+      .view_oldest,
       .wqe(work[1]),
       .cqe(completion[1]),
-      .ack_tx,
-      .ack_rx,
+      .unsignaled,
+      .unsignaled_index,
+      .qp_event(requester_event),
+      .packet(packet[1]),
+      .fault(fault[1]),
+      .response,
+      .response_payload,
+      .write(place_cmd),
+      .write_data(place_data),
+      .write_done(place_done),
       .active,
       .active_qpn,
-      .cmd(side_cmd[1]),
-      .answer(side_done[1]),
-      .qp_event(side_event[1]),
-      .read(read_cmd),
-      .data(read_data),
-      .tx(tx[1]),
-      .tx_payload(tx_payload[1]),
-      .rx_events(requester_rx_events),
-      .events(tx_events),
+      .blocked,
+      .parked,
+      .resume,
+      .sent,
+      .sent_index,
+      .sent_bytes,
+      .events(requester_events),
       .idle(requester_idle)
   );
 
-  axi_dma_read #(
-      .DATA_W(DATA_W),
-      .ID_W  (ID_W)
-  ) read_dma (
-      .clk,
-      .rst,
-      .cmd(read_cmd),
-      .mem(mem_read),
-      .data(read_data),
-      .idle(read_idle)
-  );
-
-  // ---- connections ----
-
-  roce_cm #(
-      .DATA_W  (DATA_W),
+  roce_qp_control #(
       .QPS     (QPS),
-      .CLOCK_HZ(CLOCK_HZ)
-  ) manager (
+      .RD_DEPTH(RD_DEPTH)
+  ) control (
       .clk,
       .rst,
-      .local_addr,
-      .port,
-      .max_mtu(MAX_MTU),
-      .min_rnr_timer(MIN_RNR_TIMER),
-      .seed,
-      .now,
-      .rx(cm_frame),
-      .rx_payload(cm_payload),
-      .tx(tx[0]),
-      .tx_payload(tx_payload[0]),
-      .arp_query,
-      .arp_answer,
-      .qp_cmd,
-      .qp_done,
-      .qp_event,
-      .close,
-      .conn,
-      .conn_answer,
-      .events(cm_events),
-      .idle(cm_idle)
+      .command(qp_cmd),
+      .answer(qp_done),
+      .ready,
+      .receive_cmd,
+      .receive_answer,
+      .response_cmd,
+      .response_answer,
+      .change,
+      .commanded,
+      .init,
+      .start,
+      .attr_index,
+      .path_write,
+      .path,
+      .policy_write,
+      .policy,
+      .peer_write,
+      .peer_index,
+      .peer,
+      .hold_data,
+      .data_idle(work_idle && data_idle[1]),
+      .hold_acks,
+      .acks_idle,
+      .watch,
+      .engaged,
+      .receive_event,
+      .requester_event,
+      .qp_event(happened),
+      .view_qpn,
+      .view,
+      .view_index,
+      .view_next,
+      .view_oldest,
+      .idle(control_idle)
   );
-
-  stream_fork #(
-      .T(qp_cmd_t),
-      .N(2)
-  ) command_fork (
-      .clk,
-      .rst,
-      .in(qp_cmd),
-      .out(side_cmd)
-  );
-
-  // Done when both sides are.
-  assign qp_done.valid = side_done[0].valid && side_done[1].valid;
-  assign qp_done.data = side_done[0].data && side_done[1].data;
-  assign side_done[0].ready = qp_done.ready && side_done[1].valid;
-  assign side_done[1].ready = qp_done.ready && side_done[0].valid;
 
   stream_arbiter #(
       .T(qp_event_t),
@@ -222,8 +325,194 @@ module roce_engine
       .rst,
       .in(side_event),
       .last('1),
-      .out(qp_event)
+      .out(receive_event)
   );
+
+  stream_fork #(
+      .T(qp_event_t),
+      .N(2)
+  ) event_fork (
+      .clk,
+      .rst,
+      .in(happened),
+      .out(told)
+  );
+  assign qp_event.valid = told[1].valid;
+  assign qp_event.data  = told[1].data;
+  assign told[1].ready  = qp_event.ready;
+
+  // ---- frames ----
+
+  stream_if #(.T(dma_cmd_t)) read_cmd ();
+  axis_if #(.DATA_W(DATA_W)) read_data ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) reader ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) placer ();
+
+  stream_arbiter #(
+      .T(ack_tx_t),
+      .N(2)
+  ) ack_arbiter (
+      .clk,
+      .rst,
+      .in(ack),
+      .last('1),
+      .out(acks)
+  );
+
+  roce_tx #(
+      .QPS(QPS)
+  ) frames (
+      .clk,
+      .rst,
+      .local_addr,
+      .ect(congestion.rp_enable),
+      .packet,
+      .ack(acks),
+      .hold_acks,
+      .peer_write,
+      .peer_write_index(peer_index),
+      .peer_write_data(peer),
+      .read_cmd,
+      .read_data,
+      .frame(tx[1]),
+      .payload(tx_payload[1]),
+      .fault,
+      .left,
+      .left_qpn,
+      .events(frame_events),
+      .data_idle,
+      .acks_idle,
+      .idle(frames_idle)
+  );
+
+  axi_dma_read #(
+      .DATA_W(DATA_W),
+      .ID_W  (ID_W)
+  ) read_dma (
+      .clk,
+      .rst,
+      .cmd(read_cmd),
+      .mem(reader),
+      .data(read_data),
+      .idle(read_idle)
+  );
+
+  axi_dma_write #(
+      .DATA_W(DATA_W),
+      .ID_W  (ID_W)
+  ) place_dma (
+      .clk,
+      .rst,
+      .cmd(place_cmd),
+      .data(place_data),
+      .mem(placer),
+      .done(place_done),
+      .idle(place_idle)
+  );
+
+  axi_join reads_and_responses (
+      .reader,
+      .writer(placer),
+      .out(mem[1])
+  );
+
+  // ---- congestion ----
+
+  stream_if #(.T(qp_index_t)) forget ();
+
+  roce_cc #(
+      .QPS     (QPS),
+      .CLOCK_HZ(CLOCK_HZ)
+  ) rates (
+      .clk,
+      .rst,
+      .now,
+      .cfg(congestion),
+      .cnp,
+      .cnp_qpn(active_qpn),
+      .ecn_marked,
+      .ecn_marked_qpn(active_qpn),
+      .cnp_tx(ack[1]),
+      .sent,
+      .sent_index,
+      .sent_bytes(14'(sent_bytes)),
+      .blocked,
+      .parked,
+      .resume,
+      .forget,
+      .view(rate_view),
+      .viewed(rate_viewed),
+      .events(cc_events),
+      .idle(cc_idle)
+  );
+
+  // A QP begins without a limit, whoever had its number before. Set-ups are many cycles apart.
+  stream_if #(.T(qp_index_t)) begun ();
+  assign begun.valid = init;
+  assign begun.data  = start.index;
+  stream_slice #(.T(qp_index_t)) begun_slice (.clk, .rst, .in(begun), .out(forget));
+
+  // ---- connections ----
+
+  roce_cm #(
+      .DATA_W  (DATA_W),
+      .QPS     (QPS),
+      .CLIENTS (CLIENTS),
+      .RD_DEPTH(RD_DEPTH),
+      .CLOCK_HZ(CLOCK_HZ)
+  ) manager (
+      .clk,
+      .rst,
+      .local_addr,
+      .port,
+      .max_mtu(MAX_MTU),
+      .min_rnr_timer(MIN_RNR_TIMER),
+      .extensions,
+      .seed,
+      .now,
+      .rx(cm_frame),
+      .rx_payload(cm_payload),
+      .tx(tx[0]),
+      .tx_payload(tx_payload[0]),
+      .arp_query,
+      .arp_answer,
+      .qp_cmd(cmd[0]),
+      .qp_done(cmd_done[0]),
+      .qp_event(told[0]),
+      .close,
+      .connect,
+      .conn,
+      .conn_answer,
+      .events(cm_events),
+      .idle(cm_idle)
+  );
+
+  assign cmd[1].valid      = hand_cmd.valid;
+  assign cmd[1].data       = hand_cmd.data;
+  assign hand_cmd.ready    = cmd[1].ready;
+  assign hand_done.valid   = cmd_done[1].valid;
+  assign hand_done.data    = cmd_done[1].data;
+  assign cmd_done[1].ready = hand_done.ready;
+
+  stream_share #(
+      .COMMAND(qp_cmd_t),
+      .ANSWER (logic),
+      .N      (2)
+  ) commands (
+      .clk,
+      .rst,
+      .command(cmd),
+      .answer(cmd_done),
+      .to_server(qp_cmd),
+      .from_server(qp_done)
+  );
+
+  // One command is under way at a time.
+  always_ff @(posedge clk) begin
+    if (qp_cmd.valid && qp_cmd.ready) changed <= qp_cmd.data;
+    made <= !rst && qp_done.valid && qp_done.ready && qp_done.data && changed.op == QP_SETUP;
+    gone <= !rst && qp_done.valid && qp_done.ready && qp_done.data && changed.op == QP_RESET;
+  end
 
   // ---- work requests and completions ----
 
@@ -247,7 +536,17 @@ module roce_engine
       .out(cqe)
   );
 
-  assign rx_events = receive_events | requester_rx_events;
-  assign idle = receive_idle && cm_idle && requester_idle && write_idle && read_idle && !cqe.valid
-      && !wqe.valid && !qp_cmd.valid && !qp_event.valid;
+  // ---- what happened ----
+
+  always_comb begin
+    rx_events = receive_events | response_events;
+    tx_events = requester_events | frame_events;
+    rx_events.np_cnp_sent    = cc_events.np_cnp_sent;
+    tx_events.rp_cnp_handled = cc_events.rp_cnp_handled;
+    tx_events.rp_cnp_ignored = cc_events.rp_cnp_ignored;
+  end
+
+  assign idle = receive_idle && response_idle && requester_idle && control_idle && frames_idle && cc_idle && cm_idle && write_idle
+      && read_idle && place_idle && !cqe.valid && !wqe.valid && !qp_cmd.valid && !happened.valid && !hand_cmd.valid && !acks.valid
+      && !connect.valid && !mr_cmd.valid;
 endmodule

@@ -3,12 +3,14 @@
 // The memory regions that peers may touch: registers them, gives out their keys, and checks every access.
 //
 // A key is 32 bits: the low bits are the region's slot, the others are random and new at each registration of a slot
-// (xorshift64 stepped each cycle, from `seed`). A region belongs to one QP. Freed slots wait in a queue, so a slot comes
-// back as late as possible.
-// Check: one query a cycle, `granted` 3 cycles later: key exact, owner, rights, and [va, va + length) inside the region
+// (xorshift64 stepped each cycle, from `seed`). A region belongs to a domain or, in it, to one QP. Freed slots wait in a
+// queue, so a slot comes back as late as possible.
+// Check: one query a cycle, `granted` 3 cycles later: key exact, domain, QP, rights, and [va, va + length) inside the region
 // without overflow (IBTA 10.6.3, 9.7.4.1.5). A region that goes away refuses from the query after the command's answer on.
-// Commands: one at a time, MR_REGISTER and MR_DEREGISTER 3 cycles, MR_DEREGISTER_QP 2 cycles a slot of the table, each
-// regardless of the queries. After reset the table is cleared, MRS cycles; commands wait for that.
+// `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
+// was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
+// Commands: one at a time, MR_REGISTER, MR_DEREGISTER and MR_QUERY 3 cycles, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 cycles a
+// slot of the table, each regardless of the queries. After reset the table is cleared, MRS cycles; commands wait for that.
 module roce_mr
   import memory_pkg::*;
   import roce_pkg::*;
@@ -23,6 +25,9 @@ module roce_mr
     stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, or a region beyond the address space
     input  mr_query_t   query,
     output logic        granted,
+    input  logic        pause,
+    input  logic        invalidate,
+    input  logic [31:0] invalid_key,
     output logic        idle
 );
   localparam int unsigned SLOT_W = $clog2(MRS);
@@ -33,49 +38,52 @@ module roce_mr
     $fatal(1, "roce_mr: MRS must be a power of two, 4 or more");
   end
 
-  // What a slot holds, split by who reads it: both for the check, the first for the commands too.
   typedef struct packed {
     logic        valid;
     logic [31:0] rkey;
+    pd_t         pd;
     qpn_t        qpn;
-  } owner_t;
-  typedef struct packed {
     addr_t       addr;
     end_t        end_;
     access_t     access;
-  } extent_t;
+  } region_t;
 
-  (* ram_style = "block" *) logic [$bits(owner_t)+$bits(extent_t)-1:0] regions[MRS];
-  (* ram_style = "block" *) logic [$bits(owner_t)-1:0]                 owners[MRS];
+  // One copy for the check, one for the commands.
+  (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[MRS];
+  (* ram_style = "block" *) logic [$bits(region_t)-1:0] listed[MRS];
 
-  logic    write;
-  slot_t   write_slot;
-  owner_t  write_owner;
-  extent_t write_extent;
-  always_ff @(posedge clk) if (write) regions[write_slot] <= {write_owner, write_extent};
-  always_ff @(posedge clk) if (write) owners[write_slot] <= write_owner;
+  logic    write, write_q;                // decided, and done one cycle later
+  slot_t   write_slot, write_slot_q;
+  region_t write_region, write_region_q;
+  always_ff @(posedge clk) begin
+    write_q        <= write;
+    write_slot_q   <= write_slot;
+    write_region_q <= write_region;
+  end
+  always_ff @(posedge clk) if (write_q) regions[write_slot_q] <= write_region_q;
+  always_ff @(posedge clk) if (write_q) listed[write_slot_q] <= write_region_q;
 
   // ---- check ----
-  owner_t    owner;
-  extent_t   extent;
+  region_t   region;
   mr_query_t query_q;
   logic      in_space_q;
   end_t      query_end_q;
-  logic      key_ok_q, owner_ok_q, rights_ok_q, start_ok_q, end_ok_q;
+  logic      key_ok_q, owner_ok_q, rights_ok_q, start_ok_q, end_ok_q, unbounded_q;
 
   always_ff @(posedge clk) begin
-    {owner, extent} <= regions[slot_t'(query.rkey)];
-    query_q         <= query;
-    in_space_q      <= query.va[63:ADDR_W] == '0;
-    query_end_q     <= end_t'(query.va[ADDR_W-1:0]) + end_t'(query.length);
+    region      <= regions[slot_t'(query.rkey)];
+    query_q     <= query;
+    in_space_q  <= query.va[63:ADDR_W] == '0;
+    query_end_q <= end_t'(query.va[ADDR_W-1:0]) + end_t'(query.length);
 
-    key_ok_q    <= owner.valid && owner.rkey == query_q.rkey;
-    owner_ok_q  <= owner.qpn == query_q.qpn;
-    rights_ok_q <= (extent.access & query_q.access) == query_q.access;
-    start_ok_q  <= in_space_q && query_q.va[ADDR_W-1:0] >= extent.addr;
-    end_ok_q    <= query_end_q <= extent.end_;
+    key_ok_q    <= region.valid && region.rkey == query_q.rkey;
+    owner_ok_q  <= region.pd == query_q.pd && (region.qpn == query_q.qpn || region.qpn == '0);
+    rights_ok_q <= (region.access & query_q.access) == query_q.access;
+    start_ok_q  <= in_space_q && query_q.va[ADDR_W-1:0] >= region.addr;
+    end_ok_q    <= query_end_q <= region.end_;
+    unbounded_q <= !query_q.bounded;
 
-    granted <= key_ok_q && owner_ok_q && rights_ok_q && start_ok_q && end_ok_q;
+    granted <= key_ok_q && owner_ok_q && rights_ok_q && (unbounded_q || (start_ok_q && end_ok_q));
   end
 
   // ---- keys ----
@@ -104,15 +112,17 @@ module roce_mr
   mr_rsp_t rsp_q, rsp_d;
   mr_cmd_t command;                      // stands until it is answered
   end_t    command_end;
-  owner_t  held_q;                       // the owner of slot_q
+  region_t held_q;                       // what is in slot_q
   logic    taken, match;
 
+  logic  frees;
+  slot_t frees_slot;
   stream_if #(.T(slot_t)) freed ();
   stream_if #(.T(slot_t)) unused ();
   stream_fifo #(.T(slot_t), .DEPTH(MRS)) free (.clk, .rst, .in(freed), .out(unused), .empty());
 
   assign command     = cmd.data;
-  assign command_end = end_t'(command.addr) + end_t'(command.length);
+  assign command_end = end_t'(command.mr.addr) + end_t'(command.mr.length);
   assign cmd.ready   = taken;
   assign rsp.valid   = state_q == ANSWER;
   assign rsp.data    = rsp_q;
@@ -122,7 +132,16 @@ module roce_mr
   wire [31:0] fresh_key = {random_q[63:32+SLOT_W], slot_q};
   wire [31:0] new_key   = fresh_key == held_q.rkey ? {~fresh_key[31], fresh_key[30:0]} : fresh_key;
 
-  assign match = held_q.valid && (command.op == MR_DEREGISTER ? held_q.rkey == command.rkey : held_q.qpn == command.qpn);
+  always_comb begin
+    unique case (command.op)
+      MR_DEREGISTER:    match = held_q.valid && held_q.rkey == command.rkey;
+      MR_DEREGISTER_QP: match = held_q.valid && held_q.qpn == command.mr.qpn && command.mr.qpn != '0;
+      MR_DEREGISTER_PD: match = held_q.valid && held_q.pd == command.mr.pd;
+      default:          match = 1'b0;
+    endcase
+  end
+
+  wire walks = command.op inside {MR_DEREGISTER_QP, MR_DEREGISTER_PD};  // all slots
 
   always_comb begin
     state_d      = state_q;
@@ -131,17 +150,16 @@ module roce_mr
     taken        = 1'b0;
     write        = 1'b0;
     write_slot   = slot_q;
-    write_owner  = '0;
-    write_extent = '0;
-    freed.valid  = 1'b0;
-    freed.data   = slot_q;
+    write_region = '0;
+    frees        = 1'b0;
+    frees_slot   = slot_q;
     unused.ready = 1'b0;
 
     unique case (state_q)
       CLEAR: begin
-        write       = 1'b1;
-        freed.valid = 1'b1;
-        slot_d      = slot_q + 1'b1;
+        write  = 1'b1;
+        frees  = 1'b1;
+        slot_d = slot_q + 1'b1;
         if (&slot_q) state_d = IDLE;
       end
 
@@ -159,43 +177,85 @@ module roce_mr
             end
           end
           MR_DEREGISTER: slot_d = slot_t'(command.rkey);
-          default:       slot_d = '0;
+          MR_QUERY: begin
+            slot_d = slot_t'(command.rkey);
+            if (command.rkey >= MRS) begin
+              taken   = 1'b1;
+              state_d = ANSWER;
+            end
+          end
+          default: slot_d = '0;
         endcase
       end
 
-      READ: state_d = ACT;
+      READ: if (!pause) state_d = ACT;
 
-      ACT: begin
+      ACT: if (pause) begin
+        state_d = READ;                    // the region may go away meanwhile
+      end else begin
         taken   = 1'b1;
         state_d = ANSWER;
-        if (command.op == MR_REGISTER) begin
-          write        = 1'b1;
-          write_owner  = '{valid: 1'b1, rkey: new_key, qpn: command.qpn};
-          write_extent = '{addr: command.addr, end_: command_end, access: command.access};
-          rsp_d        = '{ok: 1'b1, rkey: new_key};
-        end else begin
-          // The key stays in the slot, invalid: the next one must differ from it.
-          write       = match;
-          write_owner = '{valid: 1'b0, rkey: held_q.rkey, qpn: '0};
-          freed.valid = match;
-          rsp_d.ok    = match || command.op == MR_DEREGISTER_QP;
-          rsp_d.rkey  = command.rkey;
-          if (command.op == MR_DEREGISTER_QP && !(&slot_q)) begin
-            taken   = 1'b0;
-            slot_d  = slot_q + 1'b1;
-            state_d = READ;
+        unique case (command.op)
+          MR_REGISTER: begin
+            write        = 1'b1;
+            write_region = '{
+                valid: 1'b1,
+                rkey: new_key,
+                pd: command.mr.pd,
+                qpn: command.mr.qpn,
+                addr: command.mr.addr,
+                end_: command_end,
+                access: command.mr.access
+            };
+            rsp_d.ok     = 1'b1;
+            rsp_d.rkey   = new_key;
           end
-        end
+          MR_QUERY: if (held_q.valid) begin
+            rsp_d.ok   = 1'b1;
+            rsp_d.rkey = held_q.rkey;
+            rsp_d.mr   = '{
+                pd: held_q.pd,
+                qpn: held_q.qpn,
+                addr: held_q.addr,
+                length: 32'(held_q.end_ - end_t'(held_q.addr)),
+                access: held_q.access
+            };
+          end
+          default: begin
+            // The key stays in the slot, invalid: the next one must differ from it.
+            write             = match;
+            write_region.rkey = held_q.rkey;
+            frees             = match;
+            rsp_d.ok          = match || walks;
+            rsp_d.rkey        = command.rkey;
+            if (walks && !(&slot_q)) begin
+              taken   = 1'b0;
+              slot_d  = slot_q + 1'b1;
+              state_d = READ;
+            end
+          end
+        endcase
       end
 
       default: if (rsp.ready) state_d = IDLE;
     endcase
+
+    if (invalidate) begin
+      write             = 1'b1;
+      write_slot        = slot_t'(invalid_key);
+      write_region      = '0;
+      write_region.rkey = invalid_key;
+      frees             = 1'b1;
+      frees_slot        = slot_t'(invalid_key);
+    end
   end
 
   always_ff @(posedge clk) begin
-    slot_q <= slot_d;
-    rsp_q  <= rsp_d;
-    if (state_q == READ) held_q <= owners[slot_q];
+    slot_q      <= slot_d;
+    rsp_q       <= rsp_d;
+    freed.valid <= frees && !rst;
+    freed.data  <= frees_slot;
+    if (state_q == READ) held_q <= listed[slot_q];
     if (rst) begin
       state_q <= CLEAR;
       slot_q  <= '0;
@@ -203,6 +263,9 @@ module roce_mr
       state_q <= state_d;
     end
   end
+
+  // While the table is cleared there is no key to invalidate, and later commands keep out of the way.
+  always_ff @(posedge clk) if (!rst && invalidate) assert (pause && state_q != CLEAR);
 
   // The queue of free slots has room for all of them.
   always_ff @(posedge clk) if (!rst && freed.valid) assert (freed.ready);

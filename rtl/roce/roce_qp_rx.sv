@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The receive state of every QP: one packed word each in block RAM, read, changed and written back by one pipeline.
+// The receive side of every QP in block RAM: its attributes, written once, and its state, which one pipeline reads, changes
+// and writes back.
 //
 //   cycle 0: read_slot        cycle 1: state (the newest, whoever wrote it)        cycle 2: write, write_slot, write_state
 //
 // One operation every 2 cycles, also on the same QP: what is written in cycle 2 is forwarded to the read of that cycle.
-// `view` answers in the same cycle and lags the pipeline by one write. After reset all QPs are put into RX_RESET, which
-// takes QPS cycles; until then `ready` is low and nothing may be read.
+// `attr` comes one cycle after its slot, and is new from the cycle after `attr_write` on. `view` answers in the same cycle and
+// lags the pipeline by one write. After reset all QPs are put into QPS_RESET, which takes QPS cycles; until then `ready` is
+// low and nothing may be read.
 module roce_qp_rx
   import roce_rx_pkg::*;
 #(
@@ -15,6 +17,12 @@ module roce_qp_rx
     input  logic        clk,
     input  logic        rst,
     output logic        ready,
+
+    input  qp_slot_t    attr_slot,
+    output qp_rx_attr_t attr,
+    input  logic        attr_write,
+    input  qp_slot_t    attr_write_slot,
+    input  qp_rx_attr_t attr_new,
 
     input  qp_slot_t    read_slot,
     output qp_rx_t      state,
@@ -32,6 +40,7 @@ module roce_qp_rx
     $fatal(1, "roce_qp_rx: QPS must be between 2 and 1024");
   end
 
+  (* ram_style = "block" *)       logic [$bits(qp_rx_attr_t)-1:0] attrs[QPS];
   (* ram_style = "block" *)       logic [$bits(qp_rx_t)-1:0]      states[QPS];
   (* ram_style = "distributed" *) logic [$bits(qp_rx_view_t)-1:0] views[QPS];
 
@@ -40,7 +49,7 @@ module roce_qp_rx
   slot_t  held_slot_q;
   qp_rx_t held_q, stored_q;
   logic   ready_q;
-  slot_t  init_q;                      // the next QP to put into RX_RESET
+  slot_t  init_q;                      // the next QP to put into QPS_RESET
 
   assign ready = ready_q;
   assign state = forward_q ? held_q : stored_q;
@@ -49,6 +58,9 @@ module roce_qp_rx
   wire        store      = pending_q || !ready;
   wire slot_t store_slot = ready ? held_slot_q : init_q;
   wire qp_rx_t store_state = ready ? held_q : '0;
+
+  always_ff @(posedge clk) attr <= attrs[slot_t'(attr_slot)];
+  always_ff @(posedge clk) if (attr_write) attrs[slot_t'(attr_write_slot)] <= attr_new;
 
   always_ff @(posedge clk) stored_q <= states[slot_t'(read_slot)];
   always_ff @(posedge clk) if (store) states[store_slot] <= store_state;

@@ -3,9 +3,10 @@
 // The receives posted to each QP: a ring of RQ_DEPTH in RAM. This module posts; the responder consumes by moving the QP's
 // rq_head (the two pointers have one writer each).
 //
-// One receive a cycle, visible to packets 2 cycles later. A receive that cannot be posted comes back at once on `reject`:
-// WC_GENERAL_ERR if the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV;
-// WC_WR_FLUSH_ERR if the QP is in error. While `reject` stops, posting stops.
+// One receive every 2 cycles, visible to packets 3 cycles later. A receive that cannot be posted comes back at once on `reject`
+// with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A receive for
+// a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush. While
+// `reject` or `kick` stop, posting stops.
 module roce_qp_rx_queue
   import roce_pkg::*;
   import roce_rx_pkg::*;
@@ -17,6 +18,7 @@ module roce_qp_rx_queue
     input  logic        rst,
     stream_if.sink      post,              // rdma_wqe_t
     stream_if.source    reject,            // rdma_cqe_t
+    stream_if.source    kick,              // qpn_t
     output logic        idle,
 
     output qp_slot_t    view_slot,         // the QP's state and head, in the same cycle
@@ -45,50 +47,59 @@ module roce_qp_rx_queue
   assign tail = tails[slot_t'(tail_slot)];
   always_ff @(posedge clk) receive <= rings[ring_addr_t'({slot_t'(read_slot), place_t'(read_head)})];
 
-  // ---- post ----
+  // ---- post: look at the QP, then judge ----
   rdma_wqe_t   wqe_q;
-  logic        valid_q, exists_q;
+  logic        looks_q, judges_q, exists_q;
   qp_slot_t    slot_q;
-  rq_pointer_t posted;                     // the QP's tail
+  qp_rx_view_t view_q;
+  rq_pointer_t posted_q;                   // the QP's tail
   wc_status_e  status;
 
   rdma_wqe_t   offered;
   qpn_t        offered_index;
   assign offered       = post.data;
   assign offered_index = qp_index(offered.qpn);
-
-  assign view_slot = slot_q;
-  assign posted    = tails[slot_t'(slot_q)];
+  assign view_slot     = slot_q;
 
   always_comb begin
-    if (!exists_q || wqe_q.opcode != WR_RECV || view.state == RX_RESET) status = WC_GENERAL_ERR;
-    else if (view.state == RX_ERROR) status = WC_WR_FLUSH_ERR;
-    else if (posted - view.rq_head == rq_pointer_t'(RQ_DEPTH)) status = WC_GENERAL_ERR;
+    if (!exists_q || wqe_q.opcode != WR_RECV || view_q.state == QPS_RESET) status = WC_GENERAL_ERR;
+    else if (posted_q - view_q.rq_head == rq_pointer_t'(RQ_DEPTH)) status = WC_GENERAL_ERR;
     else status = WC_SUCCESS;
   end
 
   stream_if #(.T(rdma_cqe_t)) refused ();
+  stream_if #(.T(qpn_t)) late ();
   stream_slice #(.T(rdma_cqe_t)) slice (.clk, .rst, .in(refused), .out(reject));
+  stream_slice #(.T(qpn_t)) kick_slice (.clk, .rst, .in(late), .out(kick));
 
-  wire accept = valid_q && refused.ready && status == WC_SUCCESS;
+  // Looked at only when there is room for what comes of it, so that what was seen is not old when it is judged.
+  wire room   = refused.ready && late.ready;
+  wire accept = judges_q && status == WC_SUCCESS;
 
-  assign refused.valid = valid_q && status != WC_SUCCESS;
+  assign refused.valid = judges_q && status != WC_SUCCESS;
   assign refused.data  = '{status: status, opcode: WC_RECV, qpn: wqe_q.qpn, wr_id: wqe_q.wr_id, default: '0};
-  assign post.ready    = refused.ready;
-  assign idle          = !post.valid && !valid_q && !reject.valid;
+  assign late.valid    = accept && view_q.state == QPS_ERR;
+  assign late.data     = wqe_q.qpn;
+  assign post.ready    = !looks_q;
+  assign idle          = !post.valid && !looks_q && !judges_q && !reject.valid && !kick.valid;
 
   always_ff @(posedge clk) if (accept) begin
-    rings[ring_addr_t'({slot_t'(slot_q), place_t'(posted)})] <= {wqe_q.local_addr, wqe_q.length, wqe_q.wr_id};
+    rings[ring_addr_t'({slot_t'(slot_q), place_t'(posted_q)})] <= {wqe_q.local_addr, wqe_q.length, wqe_q.wr_id};
   end
-  always_ff @(posedge clk) if (accept) tails[slot_t'(slot_q)] <= posted + 1'b1;
+  always_ff @(posedge clk) if (accept) tails[slot_t'(slot_q)] <= posted_q + 1'b1;
 
   always_ff @(posedge clk) begin
-    if (refused.ready) valid_q <= post.valid;
-    if (refused.ready && post.valid) begin
+    view_q   <= view;
+    posted_q <= tails[slot_t'(slot_q)];
+    if (post.ready && post.valid) begin
       wqe_q    <= offered;
       slot_q   <= qp_slot_t'(offered_index);
       exists_q <= offered_index < qpn_t'(QPS);
     end
-    if (rst) valid_q <= 1'b0;
+    if (rst) {looks_q, judges_q} <= '0;
+    else begin
+      looks_q  <= post.ready ? post.valid : !room;
+      judges_q <= looks_q && room;
+    end
   end
 endmodule

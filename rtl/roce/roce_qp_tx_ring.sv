@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rings of all QPs in one block RAM: SQ_DEPTH words a QP, found by QP and count of the work request.
+// Rings of all QPs in one block RAM: DEPTH words a QP, found by QP and count of the work request.
 // One write and one read a cycle; a word read is on `read_data` one cycle after `read`, until the next read.
 module roce_qp_tx_ring
   import roce_requester_pkg::*;
 #(
     parameter type T = logic,
     parameter int unsigned QPS = 16,
-    parameter int unsigned SQ_DEPTH = 32
+    parameter int unsigned DEPTH = 16
 ) (
     input  logic      clk,
     input  logic      write,
@@ -20,9 +20,9 @@ module roce_qp_tx_ring
     output T          read_data
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
-  localparam int unsigned SLOT_W = $clog2(SQ_DEPTH);
+  localparam int unsigned SLOT_W = $clog2(DEPTH);
 
-  (* ram_style = "block" *) logic [$bits(T)-1:0] words[QPS*SQ_DEPTH];
+  (* ram_style = "block" *) logic [$bits(T)-1:0] words[QPS*DEPTH];
   logic [$bits(T)-1:0] read_q;
 
   always_ff @(posedge clk) begin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The receive side of the RoCEv2 plane: roce_rx, roce_responder and roce_mr put together. See each of them; latency from
-// `frame` to `write` 7 cycles, to `cm` none.
+// `frame` to `write` 9 cycles, to `response` 1, to `cm` none.
 module roce_receive
   import roce_pkg::*;
   import roce_rx_pkg::*;
@@ -20,9 +20,13 @@ module roce_receive
     // connection manager
     stream_if.source        cm,               // frame_rx_t
     axis_if.source          cm_payload,
-    // transmit side
-    stream_if.source        ack_tx,           // ack_tx_t
-    stream_if.source        ack_rx,           // ack_rx_t
+    // requester: answers to our requests, from anybody
+    stream_if.source        response,         // rc_response_t
+    axis_if.source          response_payload, // of those with payload_length > 0
+    // response unit: answers to the peers' requests
+    stream_if.source        respond,          // respond_t
+    output qp_slot_t        rd_done_slot,     // READs and atomics of this QP answered so far,
+    input  rd_count_t       rd_done,          // modulo 256, in the same cycle
     // memory
     stream_if.source        write,            // dma_cmd_t
     axis_if.source          data,
@@ -34,10 +38,13 @@ module roce_receive
     stream_if.sink          qp_cmd,           // qp_cmd_t
     stream_if.source        qp_answer,        // logic
     stream_if.source        qp_event,         // qp_event_t
+    stream_if.sink          failed,           // qpn_t: memory refused what was to be read for this QP's peer
     stream_if.sink          mr_cmd,           // mr_cmd_t
     stream_if.source        mr_rsp,           // mr_rsp_t
-    // what happened
-    output logic            active,           // pulse: a packet of the peer came
+    // what happened, by pulse
+    output logic            active,           // a request, CNP or marked response of the peer came
+    output logic            ecn_marked,       // it was marked with congestion
+    output logic            cnp,              // it was a CNP
     output qpn_t            active_qpn,       // on this QP
     output roce_rx_events_t events,
     output logic            idle
@@ -46,27 +53,31 @@ module roce_receive
   axis_if #(.DATA_W(DATA_W)) packet_payload ();
 
   mr_query_t       query;
-  logic            granted;
+  logic            granted, pause, invalidate;
+  logic [31:0]     invalid_key;
   roce_rx_events_t rx_events, responder_events;
   logic            rx_idle, responder_idle, mr_idle;
 
   roce_rx #(.DATA_W(DATA_W)) rx (
-      .clk, .rst, .frame, .payload, .cm, .cm_payload, .packet, .packet_payload, .events(rx_events), .idle(rx_idle)
+      .clk, .rst, .frame, .payload, .cm, .cm_payload, .response, .response_payload, .packet, .packet_payload,
+      .events(rx_events), .idle(rx_idle)
   );
 
   roce_responder #(.DATA_W(DATA_W), .QPS(QPS), .RQ_DEPTH(RQ_DEPTH)) responder (
       .clk, .rst,
       .packet, .payload(packet_payload),
-      .ack_tx, .ack_rx,
+      .respond, .rd_done_slot, .rd_done,
       .write, .data, .done,
-      .query, .granted,
+      .query, .granted, .pause, .invalidate, .invalid_key,
       .post, .completion,
-      .cmd(qp_cmd), .answer(qp_answer), .qp_event,
-      .active, .active_qpn,
+      .cmd(qp_cmd), .answer(qp_answer), .qp_event, .failed,
+      .active, .ecn_marked, .cnp, .active_qpn,
       .events(responder_events), .idle(responder_idle)
   );
 
-  roce_mr #(.MRS(MRS)) mr (.clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query, .granted, .idle(mr_idle));
+  roce_mr #(.MRS(MRS)) mr (
+      .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query, .granted, .pause, .invalidate, .invalid_key, .idle(mr_idle)
+  );
 
   assign events = rx_events | responder_events;
   assign idle   = rx_idle && responder_idle && mr_idle;

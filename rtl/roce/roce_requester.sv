@@ -1,56 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Transmit side of the RoCEv2 engine: reliable connection requester, and the frames of the responder's acknowledgements.
+// Requester of the RoCEv2 engine's reliable connections: work requests in, request packets out, what the peer answers in, results in
+// memory and completions out.
 //
-//   wqe -> queue -> [list] -> send -> roce_tx -> tx, tx_payload      ack_tx -> roce_tx
-//                      ^                 |
-//   ack_rx -> ack -----+----> [list] -> retire -> cqe, qp_event      timer -> ack, queue (keep-alive)
+//   wqe -> queue -> [list] -> send -> packet (to roce_tx)             timer -> ack, queue (keep-alive)
+//                     ^
+//   response -> ack --+--> response -> write, data ... done -> [list] -> retire -> cqe, qp_event
 //
-// Six tables of one word a QP, each written by one unit: tail (queue), sent (send), progress (ack), retired (retire), policy and
-// peers (control). See docs/reference/roce-transmit.md.
+// Tables of one word a QP, each written by one unit: tail (queue), sent (send), progress (ack), confirmed (response), retired (retire);
+// path, policy and peer (roce_qp_control, which also starts and stops QPs here). See docs/reference/roce-transmit.md.
 //
-// Latency: 10 cycles from `wqe` to `read`, 4 from `ack_tx` to `tx`. An acknowledgement that was taken before a work request
-// leaves before that request's packets. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
-// the peer's acknowledgement do not count.
+// Latency: 13 cycles from `wqe` to `packet`. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
+// the peer's answer do not count.
 module roce_requester
   import packet_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import memory_pkg::*;
 #(
+    parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,                   // power of two, 8 to 1024
-    parameter int unsigned SQ_DEPTH = 32,              // send work requests a QP; power of two, 4 to 128
-    parameter int unsigned WINDOW = 8192,              // PSNs outstanding a QP, and up to 16 more
+    parameter int unsigned SQ_DEPTH = 16,              // send work requests a QP; power of two, 4 to 128
+    parameter int unsigned RD_DEPTH = 8,               // READs and atomics among them; power of two, 4 to 16
+    parameter int unsigned WINDOW = 8192,              // PSNs outstanding a QP, and up to 16 more, or a READ
     parameter int unsigned ACK_EVERY = 16,             // packets of a message between AckReq bits; power of two
     parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
-    parameter int unsigned BACKOFF_MAX = 4,            // ACK timeout grows by 2^BACKOFF_MAX at most
-    parameter logic [7:0] TRAFFIC_CLASS = 8'h00        // DSCP and ECN of what is sent
+    parameter int unsigned BACKOFF_MAX = 4             // ACK timeout grows by 2^BACKOFF_MAX at most
 ) (
     input logic        clk,
     input logic        rst,
-    input local_addr_t local_addr,
     input logic [47:0] now,                // cycles; may jump ahead
     input logic [47:0] keepalive_cycles,   // idle time after which a live QP asks its peer; 0: never
 
-    stream_if.sink   cmd,                  // qp_cmd_t
-    stream_if.source answer,               // logic
+    // From roce_qp_control.
+    input logic       enable,              // the tables are in order
+    stream_if.sink    change,              // sq_event_t
+    output logic      commanded,           // pulse: the oldest of them is done
+    input logic       init,
+    input sq_init_t   start,
+    input qp_index_t  attr_index,
+    input logic       path_write,
+    input sq_path_t   path,
+    input logic       policy_write,
+    input sq_policy_t policy,
+    input logic       peer_write,
+    input qp_index_t  peer_index,
+    input sq_peer_t   peer,
+    input logic       hold_data,           // begin no visit
+    output logic      data_idle,           // no visit, no packet on `packet`
+    input qp_index_t  watch,
+    output logic      engaged,             // something of QP `watch` is under way, its packets apart
+    input qp_index_t  view_index,
+    output psn_t      view_next,           // same cycle
+    output psn_t      view_oldest,
 
     stream_if.sink   wqe,                  // rdma_wqe_t
     stream_if.source cqe,                  // rdma_cqe_t
+    output logic      unsignaled,          // pulse: a work request of this QP has succeeded and has no completion
+    output qp_index_t unsignaled_index,
     stream_if.source qp_event,             // qp_event_t
 
-    stream_if.sink   ack_rx,               // ack_rx_t: acknowledgements received
-    stream_if.sink   ack_tx,               // ack_tx_t: acknowledgements to send
+    stream_if.source packet,               // tx_packet_t
+    stream_if.sink   fault,                // tx_fault_t
+
+    stream_if.sink   response,             // rc_response_t
+    axis_if.sink     response_payload,     // of those that have one, in order
+    stream_if.source write,                // dma_cmd_t: READ responses and the results of atomics
+    axis_if.source   write_data,
+    stream_if.sink   write_done,           // dma_done_t
     input logic      active,               // a packet of this QP was received
     input qpn_t      active_qpn,
 
-    stream_if.source read,                 // dma_cmd_t
-    axis_if.sink     data,                 // tuser at the end: memory answered with an error
-    stream_if.source tx,                   // frame_tx_t
-    axis_if.source   tx_payload,
+    // Pacing (roce_cc).
+    input logic [QPS-1:0] blocked,         // may not begin to send now
+    stream_if.source      parked,          // qp_index_t: found blocked, and dropped from the list
+    stream_if.sink        resume,          // qp_index_t: list it again
+    output logic          sent,            // pulse: a data packet of this QP was given away ...
+    output qp_index_t     sent_index,
+    output logic [12:0]   sent_bytes,      // ... which is so long on the wire, preamble and gap included
 
-    output roce_rx_events_t rx_events,     // drop_ghost_ack: acknowledgements of what was not outstanding
-    output roce_tx_events_t events,
+    output roce_tx_events_t events,        // but for what roce_tx counts
     output logic            idle
 );
   if (QPS < 8 || QPS > MAX_QPS || QPS != 2 ** $clog2(QPS)) begin : g_bad_qps
@@ -58,6 +87,9 @@ module roce_requester
   end
   if (SQ_DEPTH < 4 || SQ_DEPTH > 128 || SQ_DEPTH != 2 ** $clog2(SQ_DEPTH)) begin : g_bad_depth
     $fatal(1, "roce_requester: SQ_DEPTH must be a power of two from 4 to 128");
+  end
+  if (RD_DEPTH < 4 || RD_DEPTH > 16 || RD_DEPTH != 2 ** $clog2(RD_DEPTH)) begin : g_bad_rd_depth
+    $fatal(1, "roce_requester: RD_DEPTH must be a power of two from 4 to 16");
   end
   if (WINDOW < 32 || WINDOW > 2 ** 22) begin : g_bad_window
     $fatal(1, "roce_requester: WINDOW must be 32 to 2^22");
@@ -67,43 +99,43 @@ module roce_requester
   end
 
   // ---- tables ----
-  logic tail_write, sent_write, progress_write, retired_write, policy_write, peer_write;
-  qp_index_t tail_at, sent_at, progress_at, retired_at, policy_at, peer_at;
+  logic tail_write, sent_write, progress_write, retired_write, confirmed_write;
+  qp_index_t tail_at, sent_at, progress_at, retired_at;
   sq_tail_t tail_next;
   sq_sent_t sent_next;
   sq_progress_t progress_next;
   sq_retired_t retired_next;
-  sq_policy_t policy_next;
-  sq_peer_t peer_next;
+  sq_confirmed_t confirmed_next;
+  rd_count_t rd_done_next;
 
-  qp_index_t queue_index, queue_policy_index, send_index, ack_index, retire_index, timer_index;
+  qp_index_t queue_index, queue_path_index, send_index, ack_index, confirm_index, retire_index, timer_index;
 
-  sq_tail_t tail[4];
+  sq_tail_t tail[5];
   roce_qp_tx_table #(
       .T(sq_tail_t),
       .QPS(QPS),
-      .READERS(4)
+      .READERS(5)
   ) tail_table (
       .clk,
       .write(tail_write),
       .write_index(tail_at),
       .write_data(tail_next),
-      .read_index('{queue_index, send_index, retire_index, timer_index}),
+      .read_index('{queue_index, send_index, ack_index, retire_index, timer_index}),
       .read_data(tail)
   );
 
-  sq_sent_t sent[3];
+  sq_sent_t sents[4];
   roce_qp_tx_table #(
       .T(sq_sent_t),
       .QPS(QPS),
-      .READERS(3)
+      .READERS(4)
   ) sent_table (
       .clk,
       .write(sent_write),
       .write_index(sent_at),
       .write_data(sent_next),
-      .read_index('{send_index, ack_index, timer_index}),
-      .read_data(sent)
+      .read_index('{send_index, ack_index, timer_index, view_index}),
+      .read_data(sents)
   );
 
   sq_progress_t progress[5];
@@ -116,8 +148,36 @@ module roce_requester
       .write(progress_write),
       .write_index(progress_at),
       .write_data(progress_next),
-      .read_index('{queue_index, send_index, ack_index, retire_index, timer_index}),
+      .read_index('{queue_index, send_index, ack_index, timer_index, view_index}),
       .read_data(progress)
+  );
+
+  sq_confirmed_t confirmed[2];
+  roce_qp_tx_table #(
+      .T(sq_confirmed_t),
+      .QPS(QPS),
+      .READERS(2)
+  ) confirmed_table (
+      .clk,
+      .write(confirmed_write),
+      .write_index(confirm_index),
+      .write_data(confirmed_next),
+      .read_index('{confirm_index, retire_index}),
+      .read_data(confirmed)
+  );
+
+  rd_count_t rd_done[3];
+  roce_qp_tx_table #(
+      .T(rd_count_t),
+      .QPS(QPS),
+      .READERS(3)
+  ) rd_done_table (
+      .clk,
+      .write(confirmed_write),
+      .write_index(confirm_index),
+      .write_data(rd_done_next),
+      .read_index('{queue_index, send_index, confirm_index}),
+      .read_data(rd_done)
   );
 
   sq_retired_t retired[3];
@@ -134,7 +194,21 @@ module roce_requester
       .read_data(retired)
   );
 
-  sq_policy_t policy[4];
+  sq_path_t paths[3];
+  roce_qp_tx_table #(
+      .T(sq_path_t),
+      .QPS(QPS),
+      .READERS(3)
+  ) path_table (
+      .clk,
+      .write(path_write),
+      .write_index(attr_index),
+      .write_data(path),
+      .read_index('{queue_path_index, send_index, ack_index}),
+      .read_data(paths)
+  );
+
+  sq_policy_t policies[4];
   roce_qp_tx_table #(
       .T(sq_policy_t),
       .QPS(QPS),
@@ -142,24 +216,44 @@ module roce_requester
   ) policy_table (
       .clk,
       .write(policy_write),
-      .write_index(policy_at),
-      .write_data(policy_next),
-      .read_index('{queue_policy_index, send_index, ack_index, timer_index}),
-      .read_data(policy)
+      .write_index(attr_index),
+      .write_data(policy),
+      .read_index('{queue_path_index, send_index, ack_index, timer_index}),
+      .read_data(policies)
   );
 
+  ipv4_addr_t peer_ip[1];
+  roce_qp_tx_table #(
+      .T(ipv4_addr_t),
+      .QPS(QPS),
+      .READERS(1)
+  ) ip_table (
+      .clk,
+      .write(peer_write),
+      .write_index(peer_index),
+      .write_data(peer.ip),
+      .read_index('{ack_index}),
+      .read_data(peer_ip)
+  );
+
+  assign view_next   = sents[3].limit[23:0];
+  assign view_oldest = progress[4].una[23:0];
+
   // ---- rings ----
-  logic ring_write, send_read, done_read;
+  logic ring_write, rd_write, send_read, done_read, rd_read, compare_read;
   sq_count_t ring_count;
-  qp_index_t ring_index, send_read_index, done_read_index;
+  rd_count_t ring_rd_count, rd_read_count, compare_count;
+  qp_index_t ring_index, send_read_index, done_read_index, rd_read_index, compare_index;
   sq_count_t send_read_count, done_read_count;
   sq_send_t send_ring_in, send_ring_out;
   sq_done_t done_ring_in, done_ring_out;
+  sq_rd_t rd_ring_in, rd_ring_out;
+  logic [63:0] compare_in, compare_out;
 
   roce_qp_tx_ring #(
       .T(sq_send_t),
       .QPS(QPS),
-      .SQ_DEPTH(SQ_DEPTH)
+      .DEPTH(SQ_DEPTH)
   ) send_ring (
       .clk,
       .write(ring_write),
@@ -174,7 +268,7 @@ module roce_requester
   roce_qp_tx_ring #(
       .T(sq_done_t),
       .QPS(QPS),
-      .SQ_DEPTH(SQ_DEPTH)
+      .DEPTH(SQ_DEPTH)
   ) done_ring (
       .clk,
       .write(ring_write),
@@ -186,67 +280,67 @@ module roce_requester
       .read_count(done_read_count),
       .read_data(done_ring_out)
   );
-
-  // ---- set-up ----
-  logic ready, init, hold_data, hold_acks, data_idle, acks_idle;
-  logic queue_engaged, retire_engaged, cqe_engaged;
-  sq_init_t start;
-  qp_index_t watch;
-  logic control_idle, queue_idle, send_idle, ack_idle, retire_idle, tx_data_idle, tx_idle, settled;
-  stream_if #(.T(sq_event_t)) change ();
-
-  roce_requester_control #(
-      .QPS(QPS)
-  ) control (
+  roce_qp_tx_ring #(
+      .T(sq_rd_t),
+      .QPS(QPS),
+      .DEPTH(RD_DEPTH)
+  ) rd_ring (
       .clk,
-      .rst,
-      .command(cmd),
-      .answer,
-      .ready,
-      .change,
-      .init,
-      .start,
-      .policy_write,
-      .policy_write_index(policy_at),
-      .policy_write_data(policy_next),
-      .peer_write,
-      .peer_write_index(peer_at),
-      .peer_write_data(peer_next),
-      .hold_data,
-      .data_idle,
-      .hold_acks,
-      .acks_idle,
-      .watch,
-      .engaged(queue_engaged || retire_engaged || cqe_engaged),
-      .idle(control_idle)
+      .write(rd_write),
+      .write_index(ring_index),
+      .write_count(sq_count_t'(ring_rd_count)),
+      .write_data(rd_ring_in),
+      .read(rd_read),
+      .read_index(rd_read_index),
+      .read_count(sq_count_t'(rd_read_count)),
+      .read_data(rd_ring_out)
+  );
+  roce_qp_tx_ring #(
+      .T(logic [63:0]),
+      .QPS(QPS),
+      .DEPTH(RD_DEPTH)
+  ) compare_ring (
+      .clk,
+      .write(rd_write),
+      .write_index(ring_index),
+      .write_count(sq_count_t'(ring_rd_count)),
+      .write_data(compare_in),
+      .read(compare_read),
+      .read_index(compare_index),
+      .read_count(sq_count_t'(compare_count)),
+      .read_data(compare_out)
   );
 
   // ---- work requests ----
   stream_if #(.T(qp_index_t)) keepalive ();
-  stream_if #(.T(qp_index_t)) work[3] ();    // again, after an acknowledgement or timer, new
-  stream_if #(.T(qp_index_t)) retire[2] ();  // acknowledged or failed, posted in the error state
+  stream_if #(.T(qp_index_t)) work[5] ();    // again; after a response or timer; a READ completed; unblocked; new
+  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed, posted in the error state
   stream_if #(.T(rdma_cqe_t)) completed[2] ();
-  logic keepalive_sent;
+  logic keepalive_sent, queue_engaged, retire_engaged, cqe_engaged;
+  logic queue_idle, send_idle, ack_idle, response_idle, retire_idle, settled;
 
   roce_requester_queue #(
       .QPS(QPS),
-      .SQ_DEPTH(SQ_DEPTH)
+      .SQ_DEPTH(SQ_DEPTH),
+      .RD_DEPTH(RD_DEPTH)
   ) queue (
       .clk,
       .rst,
-      .enable(ready),
+      .enable,
       .wqe,
       .keepalive,
       .init,
       .start,
       .watch,
       .engaged(queue_engaged),
-      .policy_index(queue_policy_index),
-      .policy(policy[0]),
+      .path_index(queue_path_index),
+      .path(paths[0]),
+      .policy(policies[0]),
       .index(queue_index),
       .tail(tail[0]),
       .progress(progress[0]),
       .retired(retired[0]),
+      .rd_done(rd_done[0]),
       .tail_write,
       .tail_write_index(tail_at),
       .tail_write_data(tail_next),
@@ -255,21 +349,29 @@ module roce_requester
       .ring_count,
       .ring_send(send_ring_in),
       .ring_done(done_ring_in),
-      .work(work[2]),
+      .rd_write,
+      .rd_count(ring_rd_count),
+      .ring_rd(rd_ring_in),
+      .ring_compare(compare_in),
+      .work(work[4]),
       .flush(retire[1]),
       .refused(completed[1]),
       .keepalive_sent,
       .idle(queue_idle)
   );
 
+  assign work[3].valid = resume.valid;
+  assign work[3].data  = resume.data;
+  assign resume.ready  = work[3].ready;
+
   // ---- sending ----
   stream_if #(.T(qp_index_t)) next_work ();
-  stream_if #(.T(sq_packet_t)) packet ();
-  logic work_empty;
+  logic work_empty, selective_retransmit;
 
   roce_qp_tx_list #(
       .QPS(QPS),
-      .N(3)
+      .N(5),
+      .STAGED(1'b1)
   ) work_list (
       .clk,
       .rst,
@@ -279,6 +381,7 @@ module roce_requester
   );
 
   roce_requester_send #(
+      .QPS(QPS),
       .WINDOW(WINDOW),
       .ACK_EVERY(ACK_EVERY)
   ) send (
@@ -286,16 +389,24 @@ module roce_requester
       .rst,
       .hold(hold_data),
       .list(next_work),
+      .blocked,
+      .parked,
       .index(send_index),
       .tail(tail[1]),
-      .sent(sent[0]),
+      .sent(sents[0]),
       .progress(progress[1]),
       .retired(retired[1]),
-      .policy(policy[1]),
+      .rd_done(rd_done[1]),
+      .path(paths[1]),
+      .policy(policies[1]),
       .ring_read(send_read),
       .ring_index(send_read_index),
       .ring_count(send_read_count),
       .ring_data(send_ring_out),
+      .compare_read,
+      .compare_index,
+      .compare_count,
+      .compare_data(compare_out),
       .init,
       .start,
       .sent_write,
@@ -303,40 +414,26 @@ module roce_requester
       .sent_write_data(sent_next),
       .packet,
       .again(work[0]),
+      .selective_retransmit,
       .idle(send_idle)
   );
+  assign data_idle = send_idle;
 
-  stream_if #(.T(sq_event_t)) fault ();
-  roce_tx_events_t tx_events, ack_events;
-  logic ghost;
+  // What a packet has on the wire beside extension headers and payload: preamble, headers, ICRC, FCS and the gap between frames.
+  localparam int unsigned OVERHEAD = 8 + ROCE_HDR_BYTES + ICRC_BYTES + 4 + 12;
+  tx_packet_t given;
+  assign given = packet.data;
+  always_ff @(posedge clk) begin
+    sent       <= packet.valid && packet.ready && !rst;
+    sent_index <= sq_index(given.qpn);
+    sent_bytes <= 13'(OVERHEAD) + 13'(ext_headers(given.opcode).bytes) + {given.length[12:2] + 11'(|given.length[1:0]), 2'b00};
+  end
 
-  roce_tx #(
-      .QPS(QPS),
-      .TRAFFIC_CLASS(TRAFFIC_CLASS)
-  ) frames (
-      .clk,
-      .rst,
-      .local_addr,
-      .packet,
-      .ack(ack_tx),
-      .hold_acks,
-      .peer_write,
-      .peer_write_index(peer_at),
-      .peer_write_data(peer_next),
-      .read_cmd(read),
-      .read_data(data),
-      .frame(tx),
-      .payload(tx_payload),
-      .fault,
-      .events(tx_events),
-      .data_idle(tx_data_idle),
-      .acks_idle,
-      .idle(tx_idle)
-  );
-  assign data_idle = send_idle && tx_data_idle;
-
-  // ---- acknowledgements and time ----
+  // ---- responses and time ----
   stream_if #(.T(sq_event_t)) expired ();
+  stream_if #(.T(sq_verdict_t)) verdict ();
+  stream_if #(.T(qp_index_t)) write_fault ();
+  roce_tx_events_t ack_events;
 
   roce_requester_ack #(
       .QPS(QPS),
@@ -344,27 +441,58 @@ module roce_requester
   ) intake (
       .clk,
       .rst,
-      .enable(ready),
+      .enable,
       .command(change),
+      .write_fault,
       .fault,
       .timer(expired),
-      .ack(ack_rx),
+      .response,
       .index(ack_index),
       .progress(progress[2]),
-      .sent(sent[1]),
-      .policy(policy[2]),
+      .sent(sents[1]),
+      .path(paths[2]),
+      .policy(policies[2]),
+      .rd_posted(tail[2].rd),
+      .peer_ip(peer_ip[0]),
+      .rd_read,
+      .rd_index(rd_read_index),
+      .rd_count(rd_read_count),
+      .rd_data(rd_ring_out),
       .progress_write,
       .progress_write_index(progress_at),
       .progress_write_data(progress_next),
       .work(work[1]),
-      .retire(retire[0]),
+      .verdict,
       .events(ack_events),
-      .ghost,
       .idle(ack_idle)
   );
 
+  roce_requester_response #(
+      .DATA_W(DATA_W),
+      .QPS(QPS)
+  ) results (
+      .clk,
+      .rst,
+      .verdict,
+      .payload(response_payload),
+      .write,
+      .data(write_data),
+      .done(write_done),
+      .index(confirm_index),
+      .confirmed(confirmed[0]),
+      .rd(rd_done[2]),
+      .confirmed_write,
+      .confirmed_write_data(confirmed_next),
+      .rd_write_data(rd_done_next),
+      .retire(retire[0]),
+      .work(work[2]),
+      .fault(write_fault),
+      .commanded,
+      .idle(response_idle)
+  );
+
   logic busy_q;
-  wire busy = !(control_idle && queue_idle && send_idle && ack_idle && work_empty && tx_idle);
+  wire busy = !(enable && queue_idle && send_idle && ack_idle && response_idle && work_empty) || change.valid;
 
   roce_timer #(
       .QPS(QPS),
@@ -373,17 +501,17 @@ module roce_requester
   ) timer (
       .clk,
       .rst,
-      .enable(ready),
+      .enable,
       .now,
       .keepalive_cycles,
       .activity(active && qpn_exists(active_qpn, QPS)),
       .activity_index(sq_index(active_qpn)),
       .busy(busy_q),
       .index(timer_index),
-      .tail(tail[3]),
-      .sent(sent[2]),
-      .progress(progress[4]),
-      .policy(policy[3]),
+      .tail(tail[4]),
+      .sent(sents[2]),
+      .progress(progress[3]),
+      .policy(policies[3]),
       .expired,
       .keepalive,
       .settled
@@ -391,11 +519,12 @@ module roce_requester
 
   // ---- completions ----
   stream_if #(.T(qp_index_t)) next_retire ();
-  logic retire_empty;
+  logic retire_empty, flushed;
 
   roce_qp_tx_list #(
       .QPS(QPS),
-      .N(2)
+      .N(2),
+      .STAGED(1'b1)
   ) retire_list (
       .clk,
       .rst,
@@ -409,8 +538,8 @@ module roce_requester
       .rst,
       .list(next_retire),
       .index(retire_index),
-      .tail(tail[2]),
-      .progress(progress[3]),
+      .tail(tail[3]),
+      .confirmed(confirmed[1]),
       .retired(retired[2]),
       .ring_read(done_read),
       .ring_index(done_read_index),
@@ -425,6 +554,9 @@ module roce_requester
       .retired_write_data(retired_next),
       .cqe(completed[0]),
       .qp_event,
+      .flushed,
+      .unsignaled,
+      .unsignaled_index,
       .idle(retire_idle)
   );
 
@@ -441,14 +573,15 @@ module roce_requester
   rdma_cqe_t cqe_data;
   assign cqe_data    = cqe.data;
   assign cqe_engaged = cqe.valid && cqe_data.qpn == qp_number(watch);
+  assign engaged     = queue_engaged || retire_engaged || cqe_engaged;
 
   always_comb begin
-    rx_events                = '0;
-    rx_events.drop_ghost_ack = ghost;
-    events                   = tx_events | ack_events;
-    events.keepalive_sent    = keepalive_sent;
+    events                      = ack_events;
+    events.keepalive_sent       = keepalive_sent;
+    events.selective_retransmit = selective_retransmit;
+    events.req_cqe_flush_error  = flushed;
   end
 
   always_ff @(posedge clk) busy_q <= busy;
-  assign idle = !busy && !busy_q && retire_empty && retire_idle && !cqe.valid && settled;
+  assign idle = !busy && !busy_q && retire_empty && retire_idle && !cqe.valid && !response.valid && settled;
 endmodule

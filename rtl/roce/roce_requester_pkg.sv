@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types that the transmit side of the RoCEv2 plane shares among its units: what the tables hold, and what passes between
-// the requester and the frame builder.
+// Types that the transmit side of the RoCEv2 plane shares among its units: what the tables hold, and what passes between them.
 package roce_requester_pkg;
   import roce_pkg::*;
   import memory_pkg::*;
@@ -24,36 +23,47 @@ package roce_requester_pkg;
 
   // PSN that does not wrap: the PSN on the wire in its lower 24 bits. A full send queue may span more than 2^24 PSNs (2 GiB
   // at MTU 256 are 2^23), so that 24 bits could not tell its ends apart.
-  typedef logic [31:0] xpsn_t;
+  typedef logic [30:0] xpsn_t;
 
   function automatic logic xpsn_before(xpsn_t a, xpsn_t b);
     xpsn_t d;
     d = a - b;
-    return d[31];
+    return d[30];
   endfunction
 
   // Counts the work requests of a QP; its slot in the ring is the count modulo SQ_DEPTH (at most 128).
   typedef logic [7:0] sq_count_t;
+  // Counts its READs and atomics; the slot is the count modulo RD_DEPTH (at most 16). A difference is -16 to 16.
+  typedef logic [5:0] rd_count_t;
+
+  // Packets that may be outstanding with selective repeat (docs/reference/extensions.md).
+  localparam int unsigned SELECTIVE_WINDOW = 128;
 
   // ---- tables, one word a QP, one writer each ----
 
   // roce_requester_queue: what was posted. A PSN below `next` that no work request covers is a keep-alive.
   typedef struct packed {
     sq_count_t count;   // work requests so far
+    rd_count_t rd;      // READs and atomics among them
+    logic      probe;   // the PSN before `next` is a keep-alive
     xpsn_t     next;    // first PSN not given away
   } sq_tail_t;
 
   // roce_requester_send: what was sent.
   typedef struct packed {
-    logic      epoch;   // progress_t::epoch that this position belongs to
-    sq_count_t count;   // work request to send from
-    xpsn_t     psn;     // next PSN to send
-    xpsn_t     limit;   // first PSN never sent
+    logic       epoch;  // sq_progress_t::epoch that this position belongs to
+    logic [1:0] single; // sq_progress_t::single that was answered
+    logic       open;   // `limit` is inside a work request
+    sq_count_t  count;  // work request to send from
+    xpsn_t      psn;    // next PSN to send
+    xpsn_t      limit;  // first PSN never sent
+    psn_t       mark;   // `limit` when the oldest packet was last sent again alone
   } sq_sent_t;
 
   typedef enum logic [1:0] {
-    SQ_RESET,
+    SQ_RESET,           // of a QP in RESET, INIT or RTR
     SQ_RTS,
+    SQ_SQD,
     SQ_ERR
   } sq_state_e;
 
@@ -61,30 +71,51 @@ package roce_requester_pkg;
   typedef struct packed {
     sq_state_e  state;
     logic       epoch;        // toggles to send again from `una`
+    logic       asked;        // the packet `una` was asked to be sent again alone, since it is the oldest ...
+    logic [1:0] single;       // ... which counts this
+    logic       implied;      // sent again because of a response that was skipped; no progress since
+    logic       drained;      // SQD: told so
     logic       rnr_wait;
     logic [4:0] rnr_code;
     logic [2:0] retries;      // since the last progress
     logic [2:0] rnr_retries;
+    rd_count_t  rd;           // READs and atomics answered
     xpsn_t      una;          // oldest PSN not acknowledged
-    wc_status_e status;       // SQ_ERR: why ...
-    xpsn_t      failed;       // ... and at which PSN
   } sq_progress_t;
+
+  // roce_requester_response: the same, as far as memory has confirmed what responses wrote. This is what the owner may learn.
+  typedef struct packed {
+    sq_state_e  state;
+    logic       bad;          // memory refused something: `una` stays, the QP fails
+    logic       drains;       // toggles when the send queue is drained
+    xpsn_t      una;
+    wc_status_e status;       // SQ_ERR: why; WC_WR_FLUSH_ERR: it was asked for ...
+    xpsn_t      failed;       // ... and at which PSN
+  } sq_confirmed_t;
 
   // roce_requester_retire: what was completed.
   typedef struct packed {
     logic      reported;      // the event of the error state is out
     logic      blamed;        // the work request at fault has completed
+    logic      drains;        // sq_confirmed_t::drains that was told
     sq_count_t count;         // work requests completed
   } sq_retired_t;
 
-  // roce_requester_control: attributes of a QP.
+  // roce_qp_control: attributes of a QP, for its life ...
   typedef struct packed {
     mtu_code_t  path_mtu;
+    logic       selective_repeat;
+  } sq_path_t;
+
+  // ... those of sending ...
+  typedef struct packed {
     logic [4:0] timeout;
     logic [2:0] retry_cnt;
     logic [2:0] rnr_retry;
+    rd_count_t  max_rd_atomic;  // RD_DEPTH at most
   } sq_policy_t;
 
+  // ... and its peer.
   typedef struct packed {
     logic                  valid;
     packet_pkg::mac_t       mac;
@@ -92,26 +123,79 @@ package roce_requester_pkg;
     qpn_t                   qpn;
   } sq_peer_t;
 
-  // ---- rings: what a work request leaves for its sending (as often as needed), and for its completion ----
+  // What a list of QPs shows of one.
   typedef struct packed {
-    logic        write;
-    logic        with_imm;
+    qp_state_e              state;   // QPS_RESET also for a number that does not exist
+    packet_pkg::ipv4_addr_t ip;      // of the peer; this and what follows undefined in RESET
+    qpn_t                   dest_qp_num;
+    psn_t                   next;    // first PSN never sent; this and the next undefined before RTS
+    psn_t                   oldest;  // oldest PSN not acknowledged
+  } qp_view_t;
+
+  // ---- rings: what a work request leaves for its sending (as often as needed), for its completion, and for its responses ----
+  typedef enum logic [2:0] {
+    SQ_SEND,
+    SQ_SEND_IMM,
+    SQ_SEND_INV,
+    SQ_WRITE,
+    SQ_WRITE_IMM,
+    SQ_READ,
+    SQ_CMP_SWAP,
+    SQ_FETCH_ADD
+  } sq_kind_e;
+
+  function automatic logic is_write(sq_kind_e kind);
+    return kind inside {SQ_WRITE, SQ_WRITE_IMM};
+  endfunction
+
+  function automatic logic is_atomic(sq_kind_e kind);
+    return kind inside {SQ_CMP_SWAP, SQ_FETCH_ADD};
+  endfunction
+
+  // Is answered with more than an acknowledgement.
+  function automatic logic is_rd(sq_kind_e kind);
+    return kind inside {SQ_READ, SQ_CMP_SWAP, SQ_FETCH_ADD};
+  endfunction
+
+  // The completion's name of it.
+  function automatic wc_opcode_e completion_of(sq_kind_e kind);
+    unique case (kind)
+      SQ_WRITE, SQ_WRITE_IMM: return WC_RDMA_WRITE;
+      SQ_READ:                return WC_RDMA_READ;
+      SQ_CMP_SWAP:            return WC_COMP_SWAP;
+      SQ_FETCH_ADD:           return WC_FETCH_ADD;
+      default:                return WC_SEND;
+    endcase
+  endfunction
+
+  typedef struct packed {
+    sq_kind_e    kind;
     logic        solicited;
+    logic        fence;
+    logic        gap;         // a keep-alive comes before it
+    rd_count_t   rd;          // READs and atomics before it
     xpsn_t       first;
     addr_t       local_addr;
-    logic [31:0] length;
+    logic [31:0] length;      // atomics: upper half of swap_add
     logic [63:0] remote_addr;
     logic [31:0] rkey;
-    logic [31:0] imm_data;
+    logic [31:0] word;        // ImmDt or IETH; READ: its PSNs - 1; atomics: lower half of swap_add
   } sq_send_t;
 
   typedef struct packed {
-    logic        write;
-    logic        with_imm;
+    sq_kind_e    kind;
     logic        signaled;
     logic [15:0] wr_id;
     xpsn_t       past;        // first PSN after it
   } sq_done_t;
+
+  typedef struct packed {
+    logic        atomic;
+    xpsn_t       first;
+    addr_t       addr;        // where the answer goes
+    logic [22:0] last;        // its PSNs - 1
+    logic [12:0] tail;        // bytes in its last packet
+  } sq_rd_t;
 
   // ---- between the units ----
 
@@ -121,35 +205,48 @@ package roce_requester_pkg;
     psn_t      psn;
   } sq_init_t;
 
-  typedef enum logic [2:0] {
-    SQ_EV_ACK,        // acknowledgement with PSN and syndrome
-    SQ_EV_TIMEOUT,    // no acknowledgement in time; psn: what was oldest then
-    SQ_EV_RNR_DONE,   // the peer's RNR time is over
-    SQ_EV_FAULT,      // payload of the packet with this PSN could not be read
-    SQ_EV_START,      // RESET -> RTS, first PSN
-    SQ_EV_STOP        // any -> RESET
+  typedef enum logic [3:0] {
+    SQ_EV_RESPONSE,     // of the peer
+    SQ_EV_TIMEOUT,      // no acknowledgement in time; psn: what was oldest then
+    SQ_EV_RNR_DONE,     // the peer's RNR time is over
+    SQ_EV_DRAINED,      // SQD: all that was begun is acknowledged
+    SQ_EV_FAULT,        // payload of the packet with this PSN could not be read
+    SQ_EV_WRITE_FAULT,  // what a response brought could not be written
+    SQ_EV_START,        // RESET -> RTS, first PSN
+    SQ_EV_PAUSE,        // RTS -> SQD
+    SQ_EV_RESUME,       // SQD -> RTS
+    SQ_EV_ERROR,        // any but RESET -> ERR, asked for
+    SQ_EV_STOP          // any -> RESET
   } sq_event_e;
 
   typedef struct packed {
     sq_event_e  kind;
     qp_index_t  index;
     psn_t       psn;
-    logic [7:0] syndrome;
   } sq_event_t;
 
-  // One request packet: what its headers say, and where its payload is.
+  // roce_requester_ack -> roce_requester_response: what becomes of a response's payload, and what is then confirmed.
+  typedef enum logic [1:0] {
+    PAYLOAD_NONE,
+    PAYLOAD_DROP,
+    PAYLOAD_PLACE,
+    PAYLOAD_ORIGINAL    // there is none: the 8 bytes of `original` are placed
+  } sq_payload_e;
+
   typedef struct packed {
-    qp_index_t   index;
-    logic [7:0]  opcode;
-    psn_t        psn;
-    logic        se;
-    logic        ackreq;
-    reth_t       reth;        // if the opcode has it
-    immdt_t      imm;
-    addr_t       addr;
-    logic [12:0] length;      // bytes of payload
-    logic        empty;       // length is 0
-    logic        again;       // was sent before
-    logic        keepalive;
-  } sq_packet_t;
+    qp_index_t     index;
+    sq_payload_e   payload;
+    addr_t         addr;
+    logic [12:0]   length;    // of what is placed
+    atomicacketh_t original;
+    logic          confirms;  // else only the payload is dropped
+    logic          command;   // caused by roce_qp_control, which waits for it
+    logic          fresh;     // begins the QP's word
+    logic          answered;  // a READ or atomic is complete
+    logic          drained;
+    sq_state_e     state;
+    xpsn_t         una;
+    wc_status_e    status;
+    xpsn_t         failed;
+  } sq_verdict_t;
 endpackage

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Send queues: takes work requests, gives each its PSNs, writes it to its QP's ring and lists the QP for sending.
-// One work request every 2 cycles; 4 cycles from `wqe` to `work`. What is refused (no such QP or QP not set up: WC_WR_FLUSH_ERR; verb
-// not sent here: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full: WC_GENERAL_ERR) completes at once on `refused` and changes nothing.
+// Send queues: takes work requests, gives each its PSNs, writes it to its QP's rings and lists the QP for sending.
+// One work request every 2 cycles; 6 cycles from `wqe` to `work`. What is refused (no such QP or QP that does not send: WC_WR_FLUSH_ERR;
+// no verb of a send queue, or a READ or atomic where max_rd_atomic is 0: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full:
+// WC_GENERAL_ERR) completes at once on `refused` and changes nothing.
 // In the error state a work request is queued as ever and flushed in its turn: the QP is listed on `flush` then.
-// A keep-alive takes one PSN and no place in the ring, and only if the QP has nothing outstanding; else it is forgotten.
+// A keep-alive takes one PSN and no place in the rings, and only if the QP has nothing outstanding; else it is forgotten.
 // Stops only when `work`, `flush` or `refused` stop.
 module roce_requester_queue
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter int unsigned SQ_DEPTH = 32
+    parameter int unsigned SQ_DEPTH = 16,
+    parameter int unsigned RD_DEPTH = 8
 ) (
     input logic clk,
     input logic rst,
@@ -25,12 +27,14 @@ module roce_requester_queue
     input qp_index_t watch,
     output logic     engaged,     // something of the QP `watch` is under way here
 
-    output qp_index_t    policy_index,
-    input  sq_policy_t   policy,
+    output qp_index_t    path_index,
+    input  sq_path_t     path,
+    input  sq_policy_t   policy,  // of `path_index` too
     output qp_index_t    index,   // whose tables are looked at
     input  sq_tail_t     tail,
     input  sq_progress_t progress,
     input  sq_retired_t  retired,
+    input  rd_count_t    rd_done, // READs and atomics complete
 
     output logic      tail_write,
     output qp_index_t tail_write_index,
@@ -40,6 +44,10 @@ module roce_requester_queue
     output sq_count_t ring_count,
     output sq_send_t  ring_send,
     output sq_done_t  ring_done,
+    output logic      rd_write,   // with ring_write, if it is a READ or atomic
+    output rd_count_t rd_count,
+    output sq_rd_t    ring_rd,
+    output logic [63:0] ring_compare,
 
     stream_if.source work,        // qp_index_t
     stream_if.source flush,       // qp_index_t
@@ -47,93 +55,148 @@ module roce_requester_queue
     output logic     keepalive_sent,
     output logic     idle
 );
-  // ---- accept, and look up the path MTU ----
+  // ---- accept, and look up the path ----
   rdma_wqe_t  in_q;
   qp_index_t  in_index_q;
   logic       in_exists_q, in_keepalive_q;
-  sq_policy_t in_policy_q;
+  sq_path_t   in_path_q;
+  rd_count_t  in_max_rd_q;
   logic       in_valid_q;
-  logic       take;    // the look-up stage is free
+  logic       take;    // the first stage is free
 
   assign keepalive.ready = enable && take;
   assign wqe.ready       = enable && take && !keepalive.valid;
   wire accept = (keepalive.valid && keepalive.ready) || (wqe.valid && wqe.ready);
 
   rdma_wqe_t request;
-  assign request      = wqe.data;
-  assign policy_index = keepalive.valid ? keepalive.data : sq_index(request.qpn);
+  assign request    = wqe.data;
+  assign path_index = keepalive.valid ? keepalive.data : sq_index(request.qpn);
 
-  // ---- count the packets ----
-  rdma_wqe_t   count_q;
-  qp_index_t   count_index_q;
-  logic        count_exists_q, count_keepalive_q;
-  logic [23:0] packets_q;
-  logic        count_valid_q;
-  logic        look;    // the deciding stage takes it, with the words of its QP
-  logic        done;    // the deciding stage is through with its own
+  // ---- what it is, and how many packets; the count in two steps ----
+  typedef struct packed {
+    rdma_wqe_t   request;
+    qp_index_t   index;
+    logic        exists;
+    logic        keepalive;
+    logic        known;         // a verb that may be sent here
+    logic        fits;
+    sq_kind_e    kind;
+    mtu_code_t   mtu;
+    logic [23:0] whole;         // packets that are full
+    logic [12:0] rest;          // bytes in the one behind them
+  } sized_t;
 
-  function automatic logic [23:0] packets(logic [31:0] length, mtu_code_t mtu);
-    logic [32:0] padded;
-    if (length == 0) return 24'd1;
-    padded = 33'(length) + 33'(mtu_bytes(mtu)) - 33'd1;
-    return 24'(padded >> (4'd7 + 4'(mtu)));
+  typedef struct packed {
+    rdma_wqe_t   request;
+    qp_index_t   index;
+    logic        exists;
+    logic        keepalive;
+    logic        known;
+    logic        fits;
+    sq_kind_e    kind;
+    logic [23:0] packets;
+    logic [22:0] last;          // packets - 1
+    logic [12:0] tail;          // bytes in the last
+  } counted_t;
+
+  sized_t   sized_q, sized;
+  counted_t counted_q, counted;
+  logic     sized_valid_q, counted_valid_q;
+  logic     look;    // the deciding stage takes it, with the words of its QP
+  logic     done;    // the deciding stage is through with its own
+
+  wire counted_free = !counted_valid_q || look;
+  wire sized_free   = !sized_valid_q || counted_free;
+  assign take = !in_valid_q || sized_free;
+
+  function automatic sq_kind_e kind_of(wr_opcode_e opcode);
+    unique case (opcode)
+      WR_RDMA_WRITE:           return SQ_WRITE;
+      WR_RDMA_WRITE_WITH_IMM:  return SQ_WRITE_IMM;
+      WR_SEND_WITH_IMM:        return SQ_SEND_IMM;
+      WR_SEND_WITH_INV:        return SQ_SEND_INV;
+      WR_RDMA_READ:            return SQ_READ;
+      WR_ATOMIC_CMP_AND_SWP:   return SQ_CMP_SWAP;
+      WR_ATOMIC_FETCH_AND_ADD: return SQ_FETCH_ADD;
+      default:                 return SQ_SEND;
+    endcase
   endfunction
 
-  wire count_free = !count_valid_q || look;
-  assign take = !in_valid_q || count_free;
+  always_comb begin
+    sized.request   = in_q;
+    sized.index     = in_index_q;
+    sized.exists    = in_exists_q || in_keepalive_q;
+    sized.keepalive = in_keepalive_q;
+    sized.kind      = kind_of(in_q.opcode);
+    sized.known     = in_q.opcode inside {WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND, WR_SEND_WITH_IMM, WR_SEND_WITH_INV}
+        || (is_rd(sized.kind) && in_max_rd_q != 0);
+    sized.fits      = in_q.length <= 32'h8000_0000 || is_atomic(sized.kind);  // IBTA 9.7.7: a message has 2^31 bytes at most
+    sized.mtu       = in_path_q.path_mtu;
+    sized.whole     = 24'(in_q.length >> (4'd7 + 4'(in_path_q.path_mtu)));
+    sized.rest      = in_q.length[12:0] & (mtu_bytes(in_path_q.path_mtu) - 13'd1);
+    if (is_atomic(sized.kind) || in_keepalive_q) begin
+      sized.whole = '0;
+      sized.rest  = 13'd8;
+    end
+  end
+
+  always_comb begin
+    counted.request   = sized_q.request;
+    counted.index     = sized_q.index;
+    counted.exists    = sized_q.exists;
+    counted.keepalive = sized_q.keepalive;
+    counted.known     = sized_q.known;
+    counted.fits      = sized_q.fits;
+    counted.kind      = sized_q.kind;
+    counted.packets   = sized_q.whole + 24'(sized_q.rest != 0 || sized_q.whole == 0);
+    counted.last      = 23'(sized_q.whole) - 23'(sized_q.rest == 0 && sized_q.whole != 0);
+    counted.tail      = sized_q.rest == 0 && sized_q.whole != 0 ? mtu_bytes(sized_q.mtu) : sized_q.rest;
+  end
 
   always_ff @(posedge clk) begin
     if (take) begin
       in_q           <= request;
-      in_index_q     <= policy_index;
+      in_index_q     <= path_index;
       in_exists_q    <= qpn_exists(request.qpn, QPS);
       in_keepalive_q <= keepalive.valid;
-      in_policy_q    <= policy;
+      in_path_q      <= path;
+      in_max_rd_q    <= policy.max_rd_atomic;
     end
-    if (count_free) begin
-      count_q           <= in_q;
-      count_index_q     <= in_index_q;
-      count_exists_q    <= in_exists_q || in_keepalive_q;
-      count_keepalive_q <= in_keepalive_q;
-      packets_q         <= in_keepalive_q ? 24'd1 : packets(in_q.length, in_policy_q.path_mtu);
-    end
+    if (sized_free) sized_q <= sized;
+    if (counted_free) counted_q <= counted;
     if (rst) begin
-      in_valid_q    <= 1'b0;
-      count_valid_q <= 1'b0;
+      in_valid_q      <= 1'b0;
+      sized_valid_q   <= 1'b0;
+      counted_valid_q <= 1'b0;
     end else begin
       if (take) in_valid_q <= accept;
-      if (count_free) count_valid_q <= in_valid_q;
+      if (sized_free) sized_valid_q <= in_valid_q;
+      if (counted_free) counted_valid_q <= sized_valid_q;
     end
   end
 
   // ---- look up; a QP whose word is just being written waits for it ----
-  rdma_wqe_t    post_q;
-  qp_index_t    post_index_q;
-  logic         post_exists_q, post_keepalive_q;
-  logic [23:0]  post_packets_q;
+  counted_t     post_q;
   sq_tail_t     tail_q;
   sq_state_e    state_q;
-  logic         full_q, quiet_q;
+  logic         full_q, rd_full_q, quiet_q;
   logic         post_valid_q;
 
   // What waits here looks up the state again before it goes on: its QP may have failed meanwhile, and its last completion may
   // be out.
   logic recent_q;
   wire  again = post_valid_q && !recent_q;
-  assign index = again ? post_index_q : count_index_q;
+  assign index = again ? post_q.index : counted_q.index;
   wire post_free = !post_valid_q || done;
-  assign look = count_valid_q && post_free && !(post_valid_q && post_index_q == count_index_q) && !init;
+  assign look = counted_valid_q && post_free && !(post_valid_q && post_q.index == counted_q.index) && !init;
 
   always_ff @(posedge clk) begin
     if (look) begin
-      post_q           <= count_q;
-      post_index_q     <= count_index_q;
-      post_exists_q    <= count_exists_q;
-      post_keepalive_q <= count_keepalive_q;
-      post_packets_q   <= packets_q;
-      tail_q           <= tail;
-      full_q           <= sq_count_t'(tail.count - retired.count) == sq_count_t'(SQ_DEPTH);
-      quiet_q          <= tail.next == progress.una && tail.count == retired.count;
+      post_q    <= counted_q;
+      tail_q    <= tail;
+      full_q    <= sq_count_t'(tail.count - retired.count) == sq_count_t'(SQ_DEPTH);
+      rd_full_q <= rd_count_t'(tail.rd - rd_done) == rd_count_t'(RD_DEPTH);
+      quiet_q   <= tail.next == progress.una && tail.count == retired.count;
     end
     if (look || again) state_q <= progress.state;
     recent_q <= look || again;
@@ -153,67 +216,82 @@ module roce_requester_queue
   assign refused.valid = refused_valid_q;
   assign refused.data  = refused_q;
 
-  wire is_write = post_q.opcode inside {WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM};
-  wire is_send  = post_q.opcode inside {WR_SEND, WR_SEND_WITH_IMM};
-  wire with_imm = post_q.opcode inside {WR_RDMA_WRITE_WITH_IMM, WR_SEND_WITH_IMM};
-
-  wire live  = post_exists_q && state_q != SQ_RESET;
-  wire known = is_write || is_send;
-  wire fits  = post_q.length <= 32'h8000_0000;  // IBTA 9.7.7: a message has 2^31 bytes at most
+  wire live  = post_q.exists && state_q != SQ_RESET;
+  wire reads = is_rd(post_q.kind);
+  // After an error nothing is answered any more: READs only wait to be flushed.
+  wire room  = !full_q && !(reads && rd_full_q && state_q != SQ_ERR);
 
   wire out_free = !work_valid_q && !flush_valid_q && !refused_valid_q;
-  wire queue_it = post_keepalive_q ? quiet_q && state_q == SQ_RTS : live && known && fits && !full_q;
-  wire refuse   = !post_keepalive_q && !queue_it;
+  wire queue_it = post_q.keepalive ? quiet_q && state_q == SQ_RTS : live && post_q.known && post_q.fits && room;
+  wire refuse   = !post_q.keepalive && !queue_it;
+  wire counts   = !post_q.keepalive;
 
-  assign done       = post_valid_q && recent_q && out_free && !init;
+  assign done = post_valid_q && recent_q && out_free && !init;
 
-  assign ring_index       = post_index_q;
+  assign ring_index       = post_q.index;
   assign ring_count       = tail_q.count;
-  assign ring_write       = done && queue_it && !post_keepalive_q;
+  assign ring_write       = done && queue_it && counts;
   assign tail_write       = init || (done && queue_it);
-  assign tail_write_index = init ? start.index : post_index_q;
+  assign tail_write_index = init ? start.index : post_q.index;
   always_comb begin
-    if (init) tail_write_data = '{count: '0, next: xpsn_t'(start.psn)};
+    if (init) tail_write_data = '{next: xpsn_t'(start.psn), default: '0};
     else begin
-      tail_write_data.count = tail_q.count + sq_count_t'(!post_keepalive_q);
-      tail_write_data.next  = tail_q.next + 32'(post_packets_q);
+      tail_write_data.count = tail_q.count + sq_count_t'(counts);
+      tail_write_data.rd    = tail_q.rd + rd_count_t'(counts && reads);
+      tail_write_data.probe = post_q.keepalive;
+      tail_write_data.next  = tail_q.next + xpsn_t'(post_q.packets);
     end
   end
 
-  assign ring_send = '{
-          write: is_write,
-          with_imm: with_imm,
-          solicited: post_q.solicited,
-          first: tail_q.next,
-          local_addr: post_q.local_addr,
-          length: post_q.length,
-          remote_addr: post_q.remote_addr,
-          rkey: post_q.rkey,
-          imm_data: post_q.imm_data
-      };
+  always_comb begin
+    ring_send = '{
+        kind: post_q.kind,
+        solicited: post_q.request.solicited,
+        fence: post_q.request.fence,
+        gap: tail_q.probe,
+        rd: tail_q.rd,
+        first: tail_q.next,
+        local_addr: post_q.request.local_addr,
+        length: post_q.request.length,
+        remote_addr: post_q.request.remote_addr,
+        rkey: post_q.request.rkey,
+        word: post_q.request.imm_data
+    };
+    if (post_q.kind == SQ_READ) ring_send.word = 32'(post_q.last);
+    if (is_atomic(post_q.kind)) {ring_send.length, ring_send.word} = post_q.request.swap_add;
+  end
   assign ring_done = '{
-          write: is_write,
-          with_imm: with_imm,
-          signaled: post_q.signaled,
-          wr_id: post_q.wr_id,
+          kind: post_q.kind,
+          signaled: post_q.request.signaled,
+          wr_id: post_q.request.wr_id,
           past: tail_write_data.next
       };
+  assign rd_write = ring_write && reads;
+  assign rd_count = tail_q.rd;
+  assign ring_rd = '{
+          atomic: is_atomic(post_q.kind),
+          first: tail_q.next,
+          addr: post_q.request.local_addr,
+          last: post_q.last,
+          tail: post_q.tail
+      };
+  assign ring_compare = post_q.request.compare;
 
-  assign keepalive_sent = done && queue_it && post_keepalive_q;
-  assign engaged        = (in_valid_q && in_index_q == watch) || (count_valid_q && count_index_q == watch)
-      || (post_valid_q && post_index_q == watch)
+  assign keepalive_sent = done && queue_it && post_q.keepalive;
+  assign engaged        = (in_valid_q && in_index_q == watch) || (sized_valid_q && sized_q.index == watch)
+      || (counted_valid_q && counted_q.index == watch) || (post_valid_q && post_q.index == watch)
       || ((work_valid_q || flush_valid_q || refused_valid_q) && work_q == watch);
-  assign idle           = !in_valid_q && !count_valid_q && !post_valid_q && !work_valid_q && !flush_valid_q && !refused_valid_q;
+  assign idle           = !in_valid_q && !sized_valid_q && !counted_valid_q && !post_valid_q && out_free;
 
   always_ff @(posedge clk) begin
     if (out_free) begin
-      work_q    <= post_index_q;
+      work_q    <= post_q.index;
       refused_q <= '{
-          status: !live ? WC_WR_FLUSH_ERR : !known ? WC_LOC_QP_OP_ERR : !fits ? WC_LOC_LEN_ERR : WC_GENERAL_ERR,
-          opcode: is_write ? WC_RDMA_WRITE : WC_SEND,
-          with_imm: with_imm,
-          qpn: post_q.qpn,
-          wr_id: post_q.wr_id,
+          status: !live ? WC_WR_FLUSH_ERR : !post_q.known ? WC_LOC_QP_OP_ERR : !post_q.fits ? WC_LOC_LEN_ERR : WC_GENERAL_ERR,
+          opcode: completion_of(post_q.kind),
+          with_imm: post_q.kind inside {SQ_SEND_IMM, SQ_WRITE_IMM},
+          qpn: post_q.request.qpn,
+          wr_id: post_q.request.wr_id,
           default: '0
       };
     end
@@ -222,7 +300,7 @@ module roce_requester_queue
       flush_valid_q   <= 1'b0;
       refused_valid_q <= 1'b0;
     end else begin
-      if (out_free || work.ready) work_valid_q <= done && queue_it && state_q == SQ_RTS;
+      if (out_free || work.ready) work_valid_q <= done && queue_it && state_q inside {SQ_RTS, SQ_SQD};
       if (out_free || flush.ready) flush_valid_q <= done && queue_it && state_q == SQ_ERR;
       if (out_free || refused.ready) refused_valid_q <= done && refuse;
     end

@@ -3,36 +3,52 @@
 // Cuts work requests into packets: serves the listed QPs in turn, each from where it stands, for a quantum of 4 KiB or 16
 // packets; a QP that has more is listed again. A QP stands where the tables say: behind what it sent last or, after a rewind
 // (progress.epoch has toggled) or if the peer has overtaken it, at the oldest PSN not acknowledged. So retransmission is the
-// same path as transmission, and starts in the middle of a message where it must.
+// same path as transmission, and starts in the middle of a message where it must: a READ is then asked for from there.
+//
+// A work request that may not begin yet ends the visit without listing the QP again: behind a fence or with max_rd_atomic READs
+// and atomics outstanding (whoever completes one lists it), in SQD (whoever ends that does).
+// A QP that `blocked` names is dropped from the list and named on `parked`; whoever unblocks it lists it.
+//
+// With selective repeat each packet of a WRITE stands alone (docs/reference/extensions.md), and a visit may be for the oldest
+// packet only.
 //
 // One packet a cycle for work requests of one QP that are queued already, one in 3 cycles when each is of another QP;
-// 5 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
+// 8 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
 //
 // Looks ahead by one visit: while one QP sends, the tables and the ring are read for the next. A QP is never in both places.
 module roce_requester_send
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(
-    parameter int unsigned WINDOW = 8192,     // PSNs outstanding a QP (may be passed by one quantum)
+    parameter int unsigned QPS = 16,
+    parameter int unsigned WINDOW = 8192,     // PSNs outstanding a QP (may be passed by one quantum, or by a READ)
     parameter int unsigned ACK_EVERY = 16     // packets of a message between AckReq bits; a power of two
 ) (
     input logic clk,
     input logic rst,
     input logic hold,                // begin no visit
 
-    stream_if.sink list,             // qp_index_t
+    stream_if.sink        list,      // qp_index_t
+    input logic [QPS-1:0] blocked,   // may not begin a visit now
+    stream_if.source      parked,    // qp_index_t
 
     output qp_index_t    index,      // whose tables are looked at
     input  sq_tail_t     tail,
     input  sq_sent_t     sent,
     input  sq_progress_t progress,
     input  sq_retired_t  retired,
+    input  rd_count_t    rd_done,    // READs and atomics complete
+    input  sq_path_t     path,
     input  sq_policy_t   policy,
 
     output logic      ring_read,
     output qp_index_t ring_index,
     output sq_count_t ring_count,
     input  sq_send_t  ring_data,     // a cycle later
+    output logic      compare_read,
+    output qp_index_t compare_index,
+    output rd_count_t compare_count,
+    input  logic [63:0] compare_data,  // a cycle later, until the next read
 
     input logic       init,          // starts a QP's word; takes precedence for a cycle
     input sq_init_t   start,
@@ -40,20 +56,12 @@ module roce_requester_send
     output qp_index_t sent_write_index,
     output sq_sent_t  sent_write_data,
 
-    stream_if.source packet,         // sq_packet_t
+    stream_if.source packet,         // tx_packet_t
     stream_if.source again,          // qp_index_t: to be listed again
+    output logic     selective_retransmit,   // pulse: a packet was sent again alone
     output logic     idle
 );
-  // A visit: the QP and where it stands.
-  typedef struct packed {
-    qp_index_t index;
-    mtu_code_t mtu;
-    logic      epoch;
-    sq_count_t count;    // work request to send from
-    sq_count_t left;     // work requests queued from there on
-    xpsn_t     psn;
-    xpsn_t     limit;
-  } visit_t;
+  localparam int unsigned INDEX_W = $clog2(QPS);
 
   // ---- look up the tables ----
   typedef struct packed {
@@ -62,15 +70,37 @@ module roce_requester_send
     sq_sent_t     sent;
     sq_progress_t progress;
     sq_count_t    retired;
-    mtu_code_t    mtu;
-    // Where it stands: at `una` instead of what was sent last?
-    logic         rewind;
-    logic         may_go_on;    // there is something to send from where it was, and the window is open ...
-    logic         may_go_back;  // ... something from `una` on
+    rd_count_t    rd_done;
+    rd_count_t    max_rd;
+    sq_path_t     path;
+    logic         blocked;
   } look_t;
+
+  // A visit: the QP and where it stands.
+  typedef struct packed {
+    qp_index_t  index;
+    sq_path_t   path;
+    logic       drain;     // SQD: begin nothing
+    logic       alone;     // one packet, sent again
+    logic       epoch;
+    logic [1:0] single;
+    rd_count_t  rd_done;
+    rd_count_t  max_rd;
+    logic [4:0] quantum;
+    sq_count_t  count;     // work request to send from
+    sq_count_t  left;      // work requests queued from there on
+    logic       more;      // that is 2 or more
+    xpsn_t      psn;
+    xpsn_t      gap;       // distance from psn to the first PSN never sent ...
+    logic       fresh;     // ... is 0
+    xpsn_t      limit;
+    // What the table keeps if this visit sends a packet alone, or sends nothing new.
+    sq_sent_t   sent;
+  } visit_t;
 
   look_t  look_q;
   logic   look_valid_q;
+  logic   weighed_valid_q;
   visit_t ahead_q;          // visit whose first work request is on ring_data (none is read if left == 0)
   logic   ahead_valid_q;
   visit_t visit_q;          // visit that sends
@@ -78,52 +108,110 @@ module roce_requester_send
     S_IDLE,
     S_SEEK,                 // find the place in the first work request:
     S_PLACE,                // in the middle of it
+    S_SKIP,                 // behind it
     S_KEEPALIVE,            // send a packet that belongs to none
     S_SEND,
     S_AGAIN                 // list the QP again
   } state_q;
+  logic      write_q;       // the table is being written
+  qp_index_t write_index_q;
 
-  wire look_taken;
+  look_t weighed_q;
+  logic  look_taken, weighed_taken;
   assign index = list.data;
   wire busy_with_it = (look_valid_q && look_q.index == index)
+      || (weighed_valid_q && weighed_q.index == index)
       || (ahead_valid_q && ahead_q.index == index)
-      || (state_q != S_IDLE && visit_q.index == index);
+      || (state_q != S_IDLE && visit_q.index == index)
+      || (write_q && write_index_q == index);
   assign list.ready = (!look_valid_q || look_taken) && !hold && !busy_with_it;
 
-  wire [31:0] outstanding = sent.psn - progress.una;
-  look_t      look;
-  always_comb begin
-    look.index       = index;
-    look.tail        = tail;
-    look.sent        = sent;
-    look.progress    = progress;
-    look.retired     = retired.count;
-    look.mtu         = policy.path_mtu;
-    look.rewind      = progress.epoch != sent.epoch || xpsn_before(sent.psn, progress.una);
-    look.may_go_on   = sent.psn != tail.next && outstanding < WINDOW;
-    look.may_go_back = progress.una != tail.next;
-  end
-
   always_ff @(posedge clk) begin
-    if (list.valid && list.ready) look_q <= look;
+    if (list.valid && list.ready) begin
+      look_q <= '{
+          index: index,
+          tail: tail,
+          sent: sent,
+          progress: progress,
+          retired: retired.count,
+          rd_done: rd_done,
+          max_rd: policy.max_rd_atomic,
+          path: path,
+          blocked: blocked[index[INDEX_W-1:0]]
+      };
+    end
     if (rst) look_valid_q <= 1'b0;
     else if (list.valid && list.ready) look_valid_q <= 1'b1;
     else if (look_taken) look_valid_q <= 1'b0;
   end
 
-  // ---- where does it stand, and may it send? ----
-  visit_t found;
+  // ---- weigh: where does it stand, and may it send? ----
+  typedef struct packed {
+    logic  rewind;         // at `una` instead of where it was
+    logic  alone;
+    logic  may_go_on;      // there is something to send from where it was, and the window is open ...
+    logic  may_go_back;    // ... something from `una` on
+    logic  may_resend;     // ... something at `una`
+    logic [4:0] quantum;
+    xpsn_t gap_on;         // distance of the place to the first PSN never sent, where it was ...
+    xpsn_t gap_back;       // ... and at `una`
+  } weighed_t;
+
+  weighed_t weight, weight_q;
+  xpsn_t    outstanding, room;
+  wire      pass_by = look_q.blocked && look_q.progress.state inside {SQ_RTS, SQ_SQD};
+
+  assign parked.valid = look_valid_q && pass_by;
+  assign parked.data  = look_q.index;
+  assign look_taken   = look_valid_q && (pass_by ? parked.ready : (!weighed_valid_q || weighed_taken));
+
   always_comb begin
-    found.index = look_q.index;
-    found.mtu   = look_q.mtu;
-    found.epoch = look_q.progress.epoch;
-    found.count = look_q.rewind ? look_q.retired : look_q.sent.count;
-    found.left  = look_q.tail.count - found.count;
-    found.psn   = look_q.rewind ? look_q.progress.una : look_q.sent.psn;
-    found.limit = look_q.sent.limit;
+    outstanding        = look_q.sent.psn - look_q.progress.una;
+    room               = xpsn_t'(SELECTIVE_WINDOW) - outstanding;
+    weight.rewind      = look_q.progress.epoch != look_q.sent.epoch || outstanding[30];
+    weight.alone       = look_q.progress.asked && look_q.progress.single != look_q.sent.single;
+    weight.may_go_on   = look_q.sent.psn != look_q.tail.next
+        && (look_q.path.selective_repeat ? outstanding < xpsn_t'(SELECTIVE_WINDOW) : outstanding < xpsn_t'(WINDOW))
+        && !(look_q.progress.state == SQ_SQD && look_q.sent.psn == look_q.sent.limit && !look_q.sent.open);
+    weight.may_go_back = look_q.progress.una != look_q.tail.next;
+    weight.may_resend  = look_q.progress.una != look_q.sent.limit;
+    weight.quantum     = look_q.path.selective_repeat && room[30:4] == '0 ? {1'b0, room[3:0]} : 5'd16;
+    weight.gap_on      = look_q.sent.limit - look_q.sent.psn;
+    weight.gap_back    = look_q.sent.limit - look_q.progress.una;
   end
-  wire may_send = look_q.progress.state == SQ_RTS && !look_q.progress.rnr_wait
-      && (look_q.rewind ? look_q.may_go_back : look_q.may_go_on);
+
+  always_ff @(posedge clk) begin
+    if (!weighed_valid_q || weighed_taken) begin
+      weighed_q <= look_q;
+      weight_q  <= weight;
+    end
+    if (rst) weighed_valid_q <= 1'b0;
+    else if (!weighed_valid_q || weighed_taken) weighed_valid_q <= look_valid_q && !pass_by;
+  end
+
+  visit_t found;
+  wire    back  = weight_q.rewind || weight_q.alone;
+  always_comb begin
+    found.index   = weighed_q.index;
+    found.path    = weighed_q.path;
+    found.drain   = weighed_q.progress.state == SQ_SQD;
+    found.alone   = weight_q.alone && !weight_q.rewind;
+    found.epoch   = weighed_q.progress.epoch;
+    found.single  = weighed_q.progress.single;
+    found.rd_done = weighed_q.rd_done;
+    found.max_rd  = weighed_q.max_rd;
+    found.quantum = back ? 5'd16 : weight_q.quantum;
+    found.count   = back ? weighed_q.retired : weighed_q.sent.count;
+    found.left    = weighed_q.tail.count - found.count;
+    found.more    = found.left > 1;
+    found.psn     = back ? weighed_q.progress.una : weighed_q.sent.psn;
+    found.gap     = back ? weight_q.gap_back : weight_q.gap_on;
+    found.fresh   = found.gap == 0;
+    found.limit   = weighed_q.sent.limit;
+    found.sent    = weighed_q.sent;
+  end
+  wire may_send = weighed_q.progress.state inside {SQ_RTS, SQ_SQD} && !weighed_q.progress.rnr_wait
+      && (weight_q.rewind ? weight_q.may_go_back : weight_q.alone ? weight_q.may_resend : weight_q.may_go_on);
 
   // ---- the sending visit ----
   // The ring's output holds the first work request of the visit ahead, or the next one of the visit that sends.
@@ -132,9 +220,9 @@ module roce_requester_send
 
   assign ahead_free = !ahead_valid_q || begin_visit;
   // The ring's output is in use as long as the visit may want more work requests.
-  wire wants_more = begin_visit ? ahead_q.left > 1 : state_q != S_IDLE && state_q != S_AGAIN && visit_q.left > 1;
-  assign look_taken = look_valid_q && (!may_send || (ahead_free && !wants_more));
-  wire advance = look_taken && may_send;
+  wire wants_more = begin_visit ? ahead_q.more : state_q != S_IDLE && state_q != S_AGAIN && visit_q.more;
+  assign weighed_taken = weighed_valid_q && (!may_send || (ahead_free && !wants_more));
+  wire advance = weighed_taken && may_send;
 
   assign ring_read  = advance || prefetch;
   assign ring_index = prefetch ? (begin_visit ? ahead_q.index : visit_q.index) : found.index;
@@ -149,65 +237,98 @@ module roce_requester_send
 
   // ---- cutting ----
   sq_send_t    request_q;
-  logic [31:0] seek_q;        // distance in PSNs from the work request's first
+  xpsn_t       seek_q;        // distance in PSNs from the work request's first
   logic [31:0] left_q;        // bytes left of it
   memory_pkg::addr_t addr_q;  // of the next one
+  logic [63:0] va_q;          // at the peer
   logic        first_q;       // the next packet is its first
+  logic        last_q;        // the next packet is its last
+  logic        barred_q;      // it may not begin: fence, or too many READs
+  logic [23:0] step_q;        // PSNs of the next packet: a READ request takes those of its responses
   logic [4:0]  quantum_q;     // left of it, in units of 256 bytes
 
-  wire [12:0] mtu = mtu_bytes(visit_q.mtu);
-  logic       last_q;         // it is the last of its work request
-  wire [12:0] length = last_q ? left_q[12:0] : mtu;
-  wire [4:0]  cost = length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
+  wire [12:0] mtu = mtu_bytes(visit_q.path.path_mtu);
+  wire        reads = is_rd(request_q.kind);
+  wire [12:0] length = reads ? '0 : last_q ? left_q[12:0] : mtu;
+  // A READ costs what its answer will: so a long one ends the visit, and the window is looked at again.
+  wire [4:0]  cost = request_q.kind == SQ_READ ? (step_q[23:4] != 0 ? 5'd16 : step_q[4:0])
+      : length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
   wire        spent = quantum_q <= cost;
+  wire        fresh = visit_q.fresh;                       // the next packet was never sent
+  wire        stop  = state_q == S_SEND && first_q && (barred_q || (visit_q.drain && fresh));
 
-  stream_if #(.T(sq_packet_t)) out ();
-  wire        emit = out.ready && !init && (state_q == S_SEND || state_q == S_KEEPALIVE);
+  stream_if #(.T(tx_packet_t)) out ();
+  logic       made_free;
+  wire        emit = made_free && !init && ((state_q == S_SEND && !stop) || state_q == S_KEEPALIVE);
   wire        emit_last = emit && state_q == S_SEND && last_q;      // of a work request
-  wire        finished = emit_last && visit_q.left == 1;          // of all that were queued
+  wire        finished = emit_last && !visit_q.more;              // of all that were queued
+  wire        skip = state_q == S_SKIP && visit_q.more;           // on to the work request behind
 
   assign begin_visit = ahead_valid_q && state_q == S_IDLE;
-  assign load_next   = following_q && emit_last;
-  assign prefetch    = (begin_visit && ahead_q.left > 1) || (load_next && visit_q.left > 2);
+  assign load_next   = following_q && (emit_last || skip);
+  assign prefetch    = (begin_visit && ahead_q.more) || (load_next && visit_q.left > 2);
 
   logic [35:0] offset_q;      // distance of the visit's PSN from the work request's first, in bytes
   logic        near_q;        // it fits offset_q
   wire  [31:0] rest = request_q.length - offset_q[31:0];
-  wire         inside_it = near_q && offset_q < 36'(request_q.length);
+  wire         inside_it = near_q && offset_q < 36'(request_q.length) && !is_atomic(request_q.kind);
 
-  xpsn_t next_psn;
-  assign next_psn = visit_q.psn + 1'b1;
+  wire        keepalive = state_q == S_KEEPALIVE;
+  xpsn_t step, next_psn;
+  assign step     = keepalive ? xpsn_t'(1) : xpsn_t'(step_q);
+  assign next_psn = visit_q.psn + step;
+  wire xpsn_t gap_left = visit_q.gap - step;
+  wire        past_limit = fresh || gap_left[30];          // the packet's PSNs are not all below the limit
+
+  // What the next work request is like, on ring_data.
+  mtu_code_t next_mtu;
+  rd_count_t next_rd_done, next_max_rd, next_ahead;
+  assign next_mtu     = begin_visit ? ahead_q.path.path_mtu : visit_q.path.path_mtu;
+  assign next_rd_done = begin_visit ? ahead_q.rd_done : visit_q.rd_done;
+  assign next_max_rd  = begin_visit ? ahead_q.max_rd : visit_q.max_rd;
+  assign next_ahead   = ring_data.rd - next_rd_done;       // READs and atomics before it that are not complete; negative: none
+  wire next_waits     = !next_ahead[5] && next_ahead != 0;
+  wire next_reads     = is_rd(ring_data.kind);
 
   always_ff @(posedge clk) begin
     if (begin_visit) begin
       visit_q   <= ahead_q;
-      quantum_q <= 5'd16;
+      quantum_q <= ahead_q.quantum;
     end else if (emit) begin
       visit_q.psn <= next_psn;
-      if (!xpsn_before(visit_q.psn, visit_q.limit)) visit_q.limit <= next_psn;
-      if (emit_last) begin
-        visit_q.count <= visit_q.count + 1'b1;
-        visit_q.left  <= visit_q.left - 1'b1;
-      end
+      visit_q.gap   <= past_limit ? '0 : gap_left;
+      visit_q.fresh <= past_limit || gap_left == 0;
+      if (past_limit) visit_q.limit <= next_psn;
       quantum_q <= quantum_q - cost;
     end
+    if (!begin_visit && (emit_last || skip)) begin
+      visit_q.count <= visit_q.count + 1'b1;
+      visit_q.left  <= visit_q.left - 1'b1;
+      visit_q.more  <= visit_q.left > 2;
+    end
 
-    offset_q <= 36'(seek_q[23:0]) << (4'd7 + 4'(visit_q.mtu));
-    near_q   <= seek_q[31:24] == 0;
+    offset_q <= 36'(seek_q[23:0]) << (4'd7 + 4'(visit_q.path.path_mtu));
+    near_q   <= seek_q[30:24] == 0;
     if (begin_visit || load_next) begin
       request_q <= ring_data;
-      seek_q    <= ahead_q.psn - ring_data.first;
+      seek_q    <= (begin_visit ? ahead_q.psn : visit_q.psn) - ring_data.first;
       addr_q    <= ring_data.local_addr;
+      va_q      <= ring_data.remote_addr;
       left_q    <= ring_data.length;
-      last_q    <= ring_data.length <= 32'(mtu_bytes(begin_visit ? ahead_q.mtu : visit_q.mtu));
+      last_q    <= next_reads || ring_data.length <= 32'(mtu_bytes(next_mtu));
       first_q   <= 1'b1;
+      barred_q  <= (ring_data.fence && next_waits) || (next_reads && !next_ahead[5] && next_ahead >= next_max_rd);
+      step_q    <= ring_data.kind == SQ_READ ? 24'(ring_data.word[22:0]) + 24'd1 : 24'd1;
     end else if (state_q == S_PLACE) begin
       addr_q  <= request_q.local_addr + memory_pkg::ADDR_W'(offset_q);
+      va_q    <= request_q.remote_addr + 64'(offset_q);
       left_q  <= rest;
-      last_q  <= rest <= 32'(mtu);
+      last_q  <= reads || rest <= 32'(mtu);
       first_q <= 1'b0;
+      if (reads) step_q <= step_q - seek_q[23:0];
     end else if (emit && state_q == S_SEND) begin
       addr_q  <= addr_q + memory_pkg::ADDR_W'(mtu);
+      va_q    <= va_q + 64'(mtu);
       left_q  <= left_q - 32'(mtu);
       last_q  <= left_q <= 2 * 32'(mtu);
       first_q <= 1'b0;
@@ -218,7 +339,7 @@ module roce_requester_send
       following_q <= 1'b0;
     end else begin
       if (prefetch) following_q <= 1'b1;
-      else if (load_next || state_q == S_AGAIN) following_q <= 1'b0;
+      else if (load_next || state_q inside {S_AGAIN, S_IDLE}) following_q <= 1'b0;
 
       unique case (state_q)
         S_SEEK: begin
@@ -226,13 +347,17 @@ module roce_requester_send
           else if (seek_q == '1) state_q <= S_KEEPALIVE;
           else state_q <= S_PLACE;
         end
-        S_PLACE: state_q <= inside_it ? S_SEND : S_AGAIN;  // AGAIN: the tables moved on since they were read
-        S_KEEPALIVE: if (emit) state_q <= visit_q.left == 0 ? S_IDLE : S_SEND;
+        S_PLACE: state_q <= inside_it ? S_SEND : S_SKIP;
+        // Nothing is behind it: the tables moved on since they were read.
+        S_SKIP: state_q <= skip ? S_SEEK : S_AGAIN;
+        S_KEEPALIVE: if (emit) state_q <= visit_q.alone ? S_AGAIN : visit_q.left == 0 ? S_IDLE : S_SEND;
         S_SEND:
-        if (emit) begin
-          if (finished) state_q <= S_IDLE;
+        if (stop) state_q <= S_IDLE;
+        else if (emit) begin
+          if (visit_q.alone) state_q <= S_AGAIN;
+          else if (finished) state_q <= S_IDLE;
           else if (spent) state_q <= S_AGAIN;
-          else if (last_q && ring_data.first != next_psn) state_q <= S_AGAIN;
+          else if (last_q && ring_data.gap) state_q <= S_AGAIN;
         end
         S_AGAIN: if (again.ready) state_q <= S_IDLE;
         default: state_q <= S_IDLE;
@@ -244,53 +369,111 @@ module roce_requester_send
   assign again.valid = state_q == S_AGAIN;
   assign again.data  = visit_q.index;
 
-  // ---- headers' content ----
-  function automatic opcode_e opcode(logic write, logic with_imm, logic first, logic last_);
-    unique case ({write, first, last_})
-      3'b010: return RC_SEND_FIRST;
-      3'b000: return RC_SEND_MIDDLE;
-      3'b001: return with_imm ? RC_SEND_LAST_WITH_IMM : RC_SEND_LAST;
-      3'b011: return with_imm ? RC_SEND_ONLY_WITH_IMM : RC_SEND_ONLY;
-      3'b110: return RC_RDMA_WRITE_FIRST;
-      3'b100: return RC_RDMA_WRITE_MIDDLE;
-      3'b101: return with_imm ? RC_RDMA_WRITE_LAST_WITH_IMM : RC_RDMA_WRITE_LAST;
-      default: return with_imm ? RC_RDMA_WRITE_ONLY_WITH_IMM : RC_RDMA_WRITE_ONLY;
+  // Each work request but the first of a visit is read while the one before it is sent, so it is always there in time.
+  always_ff @(posedge clk) if (!rst) assert (!((emit_last && !finished && !spent && !visit_q.alone) || skip) || following_q);
+
+  // ---- headers' content, in two steps: which, then where ----
+  function automatic opcode_e opcode(sq_kind_e kind, logic first, logic last_);
+    unique case (kind)
+      SQ_READ:      return RC_RDMA_READ_REQUEST;
+      SQ_CMP_SWAP:  return RC_COMPARE_SWAP;
+      SQ_FETCH_ADD: return RC_FETCH_ADD;
+      SQ_WRITE, SQ_WRITE_IMM:
+      unique case ({first, last_})
+        2'b10:   return RC_RDMA_WRITE_FIRST;
+        2'b00:   return RC_RDMA_WRITE_MIDDLE;
+        2'b01:   return kind == SQ_WRITE_IMM ? RC_RDMA_WRITE_LAST_WITH_IMM : RC_RDMA_WRITE_LAST;
+        default: return kind == SQ_WRITE_IMM ? RC_RDMA_WRITE_ONLY_WITH_IMM : RC_RDMA_WRITE_ONLY;
+      endcase
+      default:
+      unique case ({first, last_})
+        2'b10:   return RC_SEND_FIRST;
+        2'b00:   return RC_SEND_MIDDLE;
+        2'b01:   return kind == SQ_SEND_IMM ? RC_SEND_LAST_WITH_IMM
+            : kind == SQ_SEND_INV ? RC_SEND_LAST_WITH_INVALIDATE : RC_SEND_LAST;
+        default: return kind == SQ_SEND_IMM ? RC_SEND_ONLY_WITH_IMM
+            : kind == SQ_SEND_INV ? RC_SEND_ONLY_WITH_INVALIDATE : RC_SEND_ONLY;
+      endcase
     endcase
   endfunction
 
-  sq_packet_t made;
+  typedef struct packed {
+    tx_packet_t  packet;      // all but `ext`
+    sq_kind_e    kind;
+    reth_t       reth;
+    logic [31:0] word;
+    logic [63:0] swap_add;
+    logic        bare;        // a WRITE without RETH: MIDDLE or LAST
+  } made_t;
+
+  made_t made, made_q;
+  logic  made_valid_q;
+  wire   piece = visit_q.path.selective_repeat && is_write(request_q.kind);    // a packet that stands alone
+  wire   whole = !piece || (last_q && request_q.kind == SQ_WRITE_IMM);         // its RETH is that of the message
+
   always_comb begin
-    made.index = visit_q.index;
-    made.psn   = visit_q.psn[23:0];
-    made.again = xpsn_before(visit_q.psn, visit_q.limit);
-    if (state_q == S_KEEPALIVE) begin
+    made.kind            = request_q.kind;
+    made.word            = request_q.word;
+    made.swap_add        = {request_q.length, request_q.word};
+    made.bare            = !first_q && !piece && is_write(request_q.kind);
+    made.reth.rkey       = request_q.rkey;
+    made.reth.va         = whole && request_q.kind != SQ_READ ? request_q.remote_addr : va_q;
+    made.reth.dmalen     = request_q.kind == SQ_READ ? left_q : whole ? request_q.length : 32'(length);
+    made.packet.qpn      = qp_number(visit_q.index);
+    made.packet.psn      = visit_q.psn[23:0];
+    made.packet.again    = !fresh;
+    made.packet.ext      = '0;
+    made.packet.addr     = addr_q;
+    made.packet.length   = length;
+    made.packet.empty    = reads || left_q == 0;
+    made.packet.se       = request_q.solicited && last_q;
+    made.packet.ackreq   = !reads && (last_q || (visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1));
+    made.packet.opcode   = opcode(request_q.kind, first_q || piece, last_q || piece);
+    if (piece && !last_q) made.packet.opcode = RC_RDMA_WRITE_ONLY;
+    made.packet.internal_ = piece && !last_q;     // no message ends with it
+    if (keepalive) begin
       // A WRITE of nothing touches no memory, needs no key (IBTA 9.7.4.1.1) and is acknowledged.
-      made.opcode    = RC_RDMA_WRITE_ONLY;
-      made.se        = 1'b0;
-      made.ackreq    = 1'b1;
-      made.reth      = '0;
-      made.imm       = '0;
-      made.addr      = '0;
-      made.length    = '0;
-      made.empty     = 1'b1;
-      made.keepalive = 1'b1;
-    end else begin
-      made.opcode    = opcode(request_q.write, request_q.with_imm, first_q, last_q);
-      made.se        = request_q.solicited && last_q;
-      made.ackreq    = last_q || (visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1);
-      made.reth      = '{va: request_q.remote_addr, rkey: request_q.rkey, dmalen: request_q.length};
-      made.imm       = request_q.imm_data;
-      made.addr      = addr_q;
-      made.length    = length;
-      made.empty     = left_q == 0;
-      made.keepalive = 1'b0;
+      made.kind             = SQ_WRITE;
+      made.bare             = 1'b0;
+      made.reth             = '0;
+      made.packet.opcode    = RC_RDMA_WRITE_ONLY;
+      made.packet.se        = 1'b0;
+      made.packet.ackreq    = 1'b1;
+      made.packet.addr      = '0;
+      made.packet.length    = '0;
+      made.packet.empty     = 1'b1;
+      made.packet.internal_ = 1'b1;
     end
   end
 
-  assign out.valid = emit;
-  assign out.data  = made;
+  assign made_free     = !made_valid_q || out.ready;
+  assign compare_read  = emit && is_atomic(request_q.kind) && !keepalive;
+  assign compare_index = visit_q.index;
+  assign compare_count = request_q.rd;
+
+  always_ff @(posedge clk) begin
+    if (made_free) made_q <= made;
+    if (rst) made_valid_q <= 1'b0;
+    else if (made_free) made_valid_q <= emit;
+  end
+
+  tx_packet_t complete;
+  always_comb begin
+    complete = made_q.packet;
+    unique case (made_q.kind)
+      SQ_CMP_SWAP, SQ_FETCH_ADD:
+        complete.ext = atomiceth_t'{va: made_q.reth.va, rkey: made_q.reth.rkey, swap_add: made_q.swap_add, compare: compare_data};
+      SQ_WRITE, SQ_WRITE_IMM, SQ_READ:
+        if (made_q.bare) complete.ext[EXT_BYTES*8-1-:32] = made_q.word;
+        else complete.ext[EXT_BYTES*8-1-:$bits(reth_t)+32] = {made_q.reth, made_q.word};
+      default: complete.ext[EXT_BYTES*8-1-:32] = made_q.word;
+    endcase
+  end
+
+  assign out.valid = made_valid_q;
+  assign out.data  = complete;
   stream_slice #(
-      .T(sq_packet_t)
+      .T(tx_packet_t)
   ) slice (
       .clk,
       .rst,
@@ -298,22 +481,38 @@ module roce_requester_send
       .out(packet)
   );
 
-  // Each work request but the first of a visit is read while the one before it is sent, so it is always there in time.
-  always_ff @(posedge clk) if (!rst) assert (!(emit_last && !finished && !spent) || following_q);
-
   // ---- what was sent ----
-  assign sent_write       = emit || init;
-  assign sent_write_index = init ? start.index : visit_q.index;
-  always_comb begin
+  sq_sent_t write_data_q;
+  assign sent_write       = write_q || init;
+  assign sent_write_index = init ? start.index : write_index_q;
+  assign sent_write_data  = init ? '{psn: xpsn_t'(start.psn), limit: xpsn_t'(start.psn), default: '0} : write_data_q;
+
+  logic write_alone_q;
+  assign selective_retransmit = write_q && !init && write_alone_q;
+  always_ff @(posedge clk) begin
     if (!init) begin
-      sent_write_data.epoch = visit_q.epoch;
-      sent_write_data.count = visit_q.count + sq_count_t'(emit_last);
-      sent_write_data.psn   = next_psn;
-      sent_write_data.limit = made.again ? visit_q.limit : next_psn;
-    end else begin
-      sent_write_data = '{epoch: 1'b0, count: '0, psn: xpsn_t'(start.psn), limit: xpsn_t'(start.psn)};
+      write_index_q <= visit_q.index;
+      write_alone_q <= visit_q.alone;
+      if (visit_q.alone) begin
+        write_data_q        <= visit_q.sent;
+        write_data_q.single <= visit_q.single;
+        write_data_q.mark   <= visit_q.limit[23:0];
+      end else begin
+        write_data_q <= '{
+            epoch: visit_q.epoch,
+            single: visit_q.single,
+            open: past_limit ? !(keepalive || last_q) : visit_q.sent.open,
+            count: visit_q.count + sq_count_t'(emit_last),
+            psn: next_psn,
+            limit: past_limit ? next_psn : visit_q.limit,
+            mark: visit_q.sent.mark
+        };
+      end
     end
+    if (rst) write_q <= 1'b0;
+    else if (!init) write_q <= emit;
   end
 
-  assign idle = !look_valid_q && !ahead_valid_q && state_q == S_IDLE && !packet.valid;
+  assign idle = !look_valid_q && !weighed_valid_q && !ahead_valid_q && state_q == S_IDLE && !write_q && !made_valid_q
+      && !packet.valid;
 endmodule

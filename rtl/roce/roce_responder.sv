@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The responder: takes the RC packets of all QPs, checks each against the receive state of its QP, and acts: writes to memory,
-// acknowledges, completes receives (IBTA 9.7). Acknowledgements from peers pass the same checks and go on to the requester.
+// The responder: takes the requests of all QPs, checks each against the receive state of its QP, and acts: writes to memory,
+// says what to answer, completes receives (IBTA 9.7). CNPs, and responses that came marked with congestion, pass the same checks
+// of QP and peer and are noted.
 //
-// One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a set-up or reset of a QP, or
-// the news that memory refused a write.
+// One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a command, the news that
+// memory refused a write, or the flush of one receive of a QP in error.
 //
-//   0 enter   1 QP number   2 read state   3 check   4 decide   5 act   -> dispatch -> complete
+//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   -> dispatch -> complete
 //
-// Latency from `packet` to `write`: 6 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle.
-// The commands have their answers when everything that the QP had under way has left by `ack_tx`, memory and `completion`.
+// Latency from `packet` to `write`: 8 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
+// a SEND with invalidate, has the pipeline for itself: HOLD cycles.
+// The commands have their answers when everything that the QP had under way has left by `respond`, memory and `completion`.
 // For that `completion` must be taken at all times. When an output stops, up to ACTIONS decided packets wait, then `packet`
-// stops; acknowledgements leave in the order in which the packets came, and each before the completion of its message.
+// stops; responses leave in the order in which the packets came, and each before the completion of its message.
 module roce_responder
   import memory_pkg::*;
   import roce_pkg::*;
@@ -21,16 +23,17 @@ module roce_responder
     parameter int unsigned QPS      = 16,
     parameter int unsigned RQ_DEPTH = 4,
     parameter int unsigned ACTIONS  = 16,     // power of two, 8 or more
-    parameter int unsigned PENDING  = 64      // writes that memory has not confirmed; power of two
+    parameter int unsigned PENDING  = 64      // packets that memory has not confirmed; power of two
 ) (
     input  logic            clk,
     input  logic            rst,
-    // packets of the RC service
+    // requests, CNPs and marked responses
     stream_if.sink          packet,           // rc_packet_t
     axis_if.sink            payload,          // of those with payload_length > 0
-    // acknowledgements
-    stream_if.source        ack_tx,           // ack_tx_t: to send
-    stream_if.source        ack_rx,           // ack_rx_t: came for the requester
+    // what they are answered with
+    stream_if.source        respond,          // respond_t
+    output qp_slot_t        rd_done_slot,     // READs and atomics of this QP answered so far,
+    input  rd_count_t       rd_done,          // modulo 256, in the same cycle
     // memory
     stream_if.source        write,            // dma_cmd_t, length > 0
     axis_if.source          data,
@@ -38,262 +41,279 @@ module roce_responder
     // the access check (roce_mr): granted 3 cycles after query
     output mr_query_t       query,
     input  logic            granted,
+    output logic            pause,            // an invalidation may come
+    output logic            invalidate,
+    output logic [31:0]     invalid_key,
     // receives
     stream_if.sink          post,             // rdma_wqe_t, WR_RECV
     stream_if.source        completion,       // rdma_cqe_t
     // queue pairs
     stream_if.sink          cmd,              // qp_cmd_t
     stream_if.source        answer,           // logic
-    stream_if.source        qp_event,         // qp_event_t: the QP's receive side went to error
-    output logic            active,           // pulse: a packet of the peer came
+    stream_if.source        qp_event,         // qp_event_t: QP_FATAL of the receive side, COMM_EST
+    stream_if.sink          failed,           // qpn_t: memory refused what was to be read for this QP's peer
+    // what came, by pulse
+    output logic            active,           // a packet of the peer
+    output logic            ecn_marked,       // it was marked with congestion
+    output logic            cnp,              // it was a CNP
     output qpn_t            active_qpn,       // on this QP
-    output roce_rx_events_t events,           // all but drop_bad_bth and the requester's drop_ghost_ack
+    output roce_rx_events_t events,           // all but drop_bad_bth and those of the response unit
     output logic            idle
 );
+  localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;
+  localparam logic [3:0]  HOLD = 4'd12;       // from a command, or a SEND with invalidate, to the next operation
+  localparam logic [3:0]  HOLD_FREE = 4'd4;   // of these at the end, what was done is in the tables
+
   // ---- 0: what enters ----
   typedef struct packed {
     rx_op_e     op;
     rc_packet_t packet;                       // of the others only the QP number counts
   } rx_operation_t;
 
-  localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;
-
+  stream_if #(.T(qpn_t)) refusal[2] ();        // memory refused a write, or to be read
   stream_if #(.T(qpn_t)) fault ();
+  stream_if #(.T(qpn_t)) flush ();
+  stream_if #(.T(qpn_t)) kick ();
   stream_if #(.T(action_t)) decided ();
   stream_if #(.T(action_t)) action ();
 
-  logic                table_ready, spaced_q, commanded_q;
+  logic                table_ready, spaced_q, commanded_q, flush_busy, inv_q;
+  logic [3:0]          hold_q;
   logic [FLIGHT_W-1:0] flight_q;              // operations between here and the end of dispatch
   qp_cmd_t             cmd_now, cmd_q;
-  assign cmd_now = cmd.data;
+  rc_packet_t          packet_now;
+  assign cmd_now    = cmd.data;
+  assign packet_now = packet.data;
 
-  wire may_enter   = table_ready && spaced_q && !flight_q[FLIGHT_W-1];
+  wire may_enter   = table_ready && spaced_q && hold_q == '0 && !flight_q[FLIGHT_W-1];
+  wire cmd_waits   = cmd.valid && !commanded_q && !flush_busy;
   wire take_fault  = may_enter && fault.valid;
-  wire take_cmd    = may_enter && !fault.valid && cmd.valid && !commanded_q;
-  wire take_packet = may_enter && !fault.valid && !(cmd.valid && !commanded_q) && packet.valid;
-  wire enter       = take_fault || take_cmd || take_packet;
+  wire take_flush  = may_enter && !fault.valid && flush.valid;
+  wire take_cmd    = may_enter && !fault.valid && !flush.valid && cmd_waits;
+  wire take_packet = may_enter && !fault.valid && !flush.valid && !cmd_waits && packet.valid;
+  wire enter       = take_fault || take_flush || take_cmd || take_packet;
+
+  assign refusal[1].valid = failed.valid;
+  assign refusal[1].data  = failed.data;
+  assign failed.ready     = refusal[1].ready;
+  stream_arbiter #(.T(qpn_t), .N(2)) refusals (.clk, .rst, .in(refusal), .last('1), .out(fault));
 
   assign fault.ready  = may_enter;
+  assign flush.ready  = take_flush;
   assign cmd.ready    = take_cmd;
-  assign packet.ready = take_packet;
+  assign packet.ready = may_enter && !fault.valid && !flush.valid && !cmd_waits;
 
-  logic          valid_1, valid_2, valid_3, valid_4, valid_5;
-  rx_operation_t stage_1, stage_2, stage_3, stage_4, stage_5;
-  logic          exists_2, exists_3, exists_4, exists_5;
-  qp_slot_t      slot_2, slot_3, slot_4;
+  // An operation and what is known of it, by stage. Not held: the pipeline never stops.
+  rx_operation_t stage[1:7];
+  logic [7:1]    valid;
+  logic [6:2]    exists;
+  qp_slot_t      slot[2:6];
+  qp_rx_attr_t   attr[2:7];
+  form_t         form[4:7];
+  rq_pointer_t   tail[4:6];
+  rd_count_t     rd_done_5, rd_done_6;
 
-  // ---- 1: QP number, access check begins ----
-  qpn_t index_1;
-  assign index_1 = qp_index(stage_1.packet.qpn);
-  assign query = '{
-      rkey: stage_1.packet.reth.rkey,
-      qpn: stage_1.packet.qpn,
-      va: stage_1.packet.reth.va,
-      length: stage_1.packet.reth.dmalen,
-      access: '{remote_write: 1'b1, default: 1'b0}
-  };
+  // ---- 1: QP number ----
+  qpn_t     index_1;
+  qp_slot_t slot_1;
+  assign index_1 = qp_index(stage[1].packet.qpn);
+  assign slot_1  = qp_slot_t'(index_1);
 
-  // ---- 2: read   3: check   4: decide ----
-  qp_rx_t      state_3, old_4, new_4;
-  rq_pointer_t tail_2, tail_3, tail_4;
-  receive_t    receive_4;
-  verdict_e    verdict_4;
+  always_ff @(posedge clk) begin
+    stage[1].op     <= take_fault ? OP_FAULT : take_flush ? OP_FLUSH : take_cmd ? OP_COMMAND : OP_PACKET;
+    stage[1].packet <= packet.data;
+    if (take_fault) stage[1].packet.qpn <= fault.data;
+    else if (take_flush) stage[1].packet.qpn <= flush.data;
+    else if (take_cmd) stage[1].packet.qpn <= cmd_now.qpn;
+
+    for (int unsigned i = 2; i <= 7; i++) stage[i] <= stage[i-1];
+    for (int unsigned i = 3; i <= 7; i++) attr[i] <= attr[i-1];
+    for (int unsigned i = 5; i <= 7; i++) form[i] <= form[i-1];
+    for (int unsigned i = 3; i <= 6; i++) slot[i] <= slot[i-1];
+    for (int unsigned i = 5; i <= 6; i++) tail[i] <= tail[i-1];
+    slot[2]   <= slot_1;
+    exists    <= {exists[5:2], index_1 < qpn_t'(QPS)};
+    rd_done_5 <= rd_done;
+    rd_done_6 <= rd_done_5;
+    if (take_cmd) cmd_q <= cmd_now;
+    if (enter) inv_q <= take_packet && packet_now.with_inv;
+
+    if (rst) begin
+      valid       <= '0;
+      spaced_q    <= 1'b1;
+      commanded_q <= 1'b0;
+      hold_q      <= '0;
+      flight_q    <= '0;
+    end else begin
+      valid    <= {valid[6:1], enter};
+      spaced_q <= !enter;
+      if (take_cmd) commanded_q <= 1'b1;
+      else if (answer.valid && answer.ready) commanded_q <= 1'b0;
+      if (take_cmd || (take_packet && packet_now.with_inv)) hold_q <= HOLD - 1'b1;
+      else if (hold_q != '0) hold_q <= hold_q - 1'b1;
+      flight_q <= flight_q + FLIGHT_W'(enter) - FLIGHT_W'(action.valid && action.ready);
+    end
+  end
+
+  // ---- 2, 3: attributes; the access check begins ----
+  roce_responder_form form_ (.clk, .packet(stage[2].packet), .attr(attr[2]), .form(form[4]));
+
+  rc_packet_t packet_3;
+  assign packet_3 = stage[3].packet;
+  always_comb begin
+    query = '{
+        rkey: packet_3.with_inv ? packet_3.word : packet_3.reth.rkey,
+        pd: attr[3].pd,
+        qpn: packet_3.qpn,
+        bounded: !packet_3.with_inv,
+        va: packet_3.reth.va,
+        length: packet_3.kind == RC_ATOMIC ? ATOMIC_BYTES : packet_3.reth.dmalen,
+        access: '0
+    };
+    unique case (packet_3.kind)
+      RC_SEND:   query.access.remote_invalidate = 1'b1;
+      RC_READ:   query.access.remote_read = 1'b1;
+      RC_ATOMIC: query.access.remote_atomic = 1'b1;
+      default:   query.access.remote_write = 1'b1;
+    endcase
+  end
+  assign pause = inv_q && hold_q >= HOLD_FREE;
+
+  // ---- 4: read   5: check   6: decide ----
+  qp_rx_t      state_5, old_6, new_6;
+  qp_rx_attr_t attr_new;
+  receive_t    receive_6;
+  verdict_e    verdict_6;
   qp_rx_view_t view;
   qp_slot_t    view_slot;
-  logic        queue_idle;
+  logic        queue_idle, consumes_6, remember_6, advance_6, present_6, left_6;
+  psn_t        expected_6;
 
   stream_if #(.T(rdma_cqe_t)) reject ();
+
+  assign attr_new = '{
+      dst_ip: cmd_q.attr.dst_ip,
+      pd: cmd_q.attr.pd,
+      access: cmd_q.attr.access,
+      path_mtu: cmd_q.attr.path_mtu,
+      selective_repeat: cmd_q.attr.selective_repeat,
+      min_rnr_timer: cmd_q.attr.min_rnr_timer,
+      max_dest_rd_atomic: cmd_q.attr.max_dest_rd_atomic
+  };
+
+  wire changes_6 = valid[6] && exists[6];
+  wire set_up_6  = changes_6 && stage[6].op == OP_COMMAND && cmd_q.op == QP_SETUP && verdict_6 == VERDICT_DONE;
 
   roce_qp_rx #(.QPS(QPS)) qps (
       .clk, .rst,
       .ready(table_ready),
-      .read_slot(slot_2), .state(state_3),
-      .write(valid_4 && exists_4), .write_slot(slot_4), .write_state(new_4),
+      .attr_slot(slot_1), .attr(attr[2]),
+      .attr_write(set_up_6), .attr_write_slot(slot[6]), .attr_new,
+      .read_slot(slot[4]), .state(state_5),
+      .write(changes_6), .write_slot(slot[6]), .write_state(new_6),
       .view_slot, .view
   );
 
   roce_qp_rx_queue #(.QPS(QPS), .RQ_DEPTH(RQ_DEPTH)) receives (
       .clk, .rst,
-      .post, .reject, .idle(queue_idle),
+      .post, .reject, .kick, .idle(queue_idle),
       .view_slot, .view,
-      .tail_slot(slot_2), .tail(tail_2),
-      .read_slot(slot_3), .read_head(state_3.rq_head), .receive(receive_4)
+      .tail_slot(slot[4]), .tail(tail[4]),
+      .read_slot(slot[5]), .read_head(state_5.rq_head), .receive(receive_6)
+  );
+
+  assign rd_done_slot = slot[4];
+
+  roce_responder_window #(.QPS(QPS)) window (
+      .clk, .rst,
+      .read_slot(slot[4]),
+      .psn(stage[4].packet.psn), .next(form[4].next),
+      .present(present_6), .expected(expected_6), .left(left_6),
+      .write(changes_6), .write_slot(slot[6]), .clear(set_up_6), .remember(remember_6), .advance(advance_6)
   );
 
   roce_responder_decide decide (
       .clk,
-      .check_op(stage_3.op), .check_exists(exists_3), .check_packet(stage_3.packet), .check_state(state_3),
-      .check_tail(tail_3),
-      .op(stage_4.op), .exists(exists_4), .packet(stage_4.packet), .attr(cmd_q.attr), .tail(tail_4),
-      .receive(receive_4), .granted,
-      .old_state(old_4), .new_state(new_4), .verdict(verdict_4)
+      .check_op(stage[5].op), .check_exists(exists[5]), .check_packet(stage[5].packet), .check_attr(attr[5]),
+      .check_form(form[5]), .check_state(state_5), .check_tail(tail[5]), .check_rd_done(rd_done_5), .cmd(cmd_q),
+      .op(stage[6].op), .exists(exists[6]), .packet(stage[6].packet), .form(form[6]),
+      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .granted,
+      .present(present_6), .expected(expected_6),
+      .old_state(old_6), .new_state(new_6), .verdict(verdict_6), .consumes(consumes_6), .remember(remember_6),
+      .advance(advance_6)
   );
 
+  // ---- 7: act ----
+  verdict_e        verdict_7;
+  qp_rx_t          new_7, old_7;
+  logic            consumes_7, left_7, fails_7, from_peer_7;
+  action_t         action_7;
+  roce_rx_events_t events_7;
+
   always_ff @(posedge clk) begin
-    if (enter) begin
-      stage_1.op     <= take_fault ? OP_FAULT : !take_cmd ? OP_PACKET : cmd_now.op == QP_SETUP ? OP_SETUP : OP_RESET;
-      stage_1.packet <= packet.data;
-      if (take_fault) stage_1.packet.qpn <= fault.data;
-      else if (take_cmd) stage_1.packet.qpn <= cmd_now.qpn;
-    end
-    if (valid_1) begin
-      stage_2  <= stage_1;
-      exists_2 <= index_1 < qpn_t'(QPS);
-      slot_2   <= qp_slot_t'(index_1);
-    end
-    if (valid_2) {stage_3, exists_3, slot_3} <= {stage_2, exists_2, slot_2};
-    if (valid_3) {stage_4, exists_4, slot_4} <= {stage_3, exists_3, slot_3};
-    if (valid_4) {stage_5, exists_5} <= {stage_4, exists_4};
-    tail_3 <= tail_2;
-    tail_4 <= tail_3;
-    if (take_cmd) cmd_q <= cmd_now;
-
-    if (rst) begin
-      {valid_1, valid_2, valid_3, valid_4, valid_5} <= '0;
-      spaced_q    <= 1'b1;
-      commanded_q <= 1'b0;
-      flight_q    <= '0;
-    end else begin
-      {valid_1, valid_2, valid_3, valid_4, valid_5} <= {enter, valid_1, valid_2, valid_3, valid_4};
-      spaced_q <= !enter;
-      if (take_cmd) commanded_q <= 1'b1;
-      else if (answer.valid && answer.ready) commanded_q <= 1'b0;
-      flight_q <= flight_q + FLIGHT_W'(enter) - FLIGHT_W'(action.valid && action.ready);
-    end
+    verdict_7  <= verdict_6;
+    new_7      <= new_6;
+    old_7      <= old_6;
+    consumes_7 <= consumes_6;
+    left_7     <= left_6;
   end
 
-  // ---- 5: act ----
-  verdict_e    verdict_5;
-  qp_rx_t      new_5;
-  psn_t        epsn_5;                        // expected by the QP before
-  logic [23:0] msn_5;
-  logic [31:0] offset_5;
-  always_ff @(posedge clk) if (valid_4) begin
-    verdict_5 <= verdict_4;
-    new_5     <= new_4;
-    epsn_5    <= old_4.epsn;
-    msn_5     <= old_4.msn;
-    offset_5  <= stage_4.packet.first ? '0 : old_4.offset;
-  end
+  roce_responder_act act (
+      .op(stage[7].op), .packet(stage[7].packet), .form(form[7]), .attr(attr[7]),
+      .old_state(old_7), .new_state(new_7), .verdict(verdict_7), .consumes(consumes_7), .left(left_7), .cmd(cmd_q),
+      .action(action_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
+  );
 
-  rc_packet_t packet_5;
-  assign packet_5 = stage_5.packet;
-  wire accepted  = verdict_5 == VERDICT_ACCEPT;
-  wire is_send   = packet_5.kind == RC_SEND;
-  wire fatal     = verdict_5 inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG, VERDICT_FAULT};
-  wire rnr       = verdict_5 == VERDICT_NO_RECEIVE;
-  wire nak       = fatal || verdict_5 == VERDICT_AHEAD;
-  wire acks      = verdict_5 == VERDICT_DUPLICATE || (accepted && packet_5.ackreq);
-  wire received  = accepted && packet_5.last && (is_send || packet_5.with_imm);
+  assign invalidate  = valid[7] && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv;
+  assign invalid_key = stage[7].packet.word;
 
-  logic [7:0] syndrome;
-  wc_status_e status;
-  always_comb begin
-    unique case (verdict_5)
-      VERDICT_AHEAD:                     syndrome = SYNDROME_NAK_PSN_SEQ;
-      VERDICT_NO_RECEIVE:                syndrome = SYNDROME_RNR_NAK | 8'(new_5.min_rnr_timer);
-      VERDICT_INVALID, VERDICT_TOO_LONG: syndrome = SYNDROME_NAK_INVALID_REQ;
-      VERDICT_ACCESS:                    syndrome = SYNDROME_NAK_REM_ACCESS;
-      VERDICT_FAULT:                     syndrome = SYNDROME_NAK_REM_OP;
-      default:                           syndrome = SYNDROME_ACK;
-    endcase
-    unique case (verdict_5)
-      VERDICT_INVALID:               status = WC_LOC_QP_OP_ERR;
-      VERDICT_TOO_LONG:              status = WC_LOC_LEN_ERR;
-      VERDICT_ACCESS, VERDICT_FAULT: status = WC_LOC_PROT_ERR;
-      default:                       status = WC_SUCCESS;
-    endcase
-  end
-
-  action_t act;
-  always_comb begin
-    act.ack_tx = acks || nak || rnr;
-    act.ack_rx = verdict_5 == VERDICT_ACK;
-    // A NAK names the PSN expected, a repeated ACK the newest before that.
-    if (verdict_5 == VERDICT_DUPLICATE) act.psn = epsn_5 - 1'b1;
-    else act.psn = act.ack_rx ? packet_5.psn : epsn_5;
-    act.aeth      = act.ack_rx ? packet_5.word : {syndrome, accepted ? new_5.msn : msn_5};
-    act.payload   = stage_5.op == OP_PACKET && packet_5.payload_length != '0;
-    act.write     = accepted && act.payload;
-    act.addr      = new_5.base + addr_t'(offset_5);
-    act.length    = packet_5.payload_length;
-    act.completes = received || verdict_5 == VERDICT_TOO_LONG;
-    act.cqe = '{
-        status: status,
-        opcode: is_send ? WC_RECV : WC_RECV_RDMA_WITH_IMM,
-        with_imm: packet_5.with_imm,
-        solicited: packet_5.se,
-        qpn: packet_5.qpn,
-        wr_id: new_5.wr_id,
-        byte_len: new_5.offset,
-        imm_data: packet_5.word
-    };
-    act.fails   = fatal;
-    act.answers = stage_5.op inside {OP_SETUP, OP_RESET};
-    act.answer  = exists_5;
-  end
-
-  assign decided.valid = valid_5;
-  assign decided.data  = act;
+  assign decided.valid = valid[7];
+  assign decided.data  = action_7;
 
   logic actions_empty;
   stream_fifo #(.T(action_t), .DEPTH(ACTIONS)) actions (
       .clk, .rst, .in(decided), .out(action), .empty(actions_empty)
   );
 
+  // ---- receives of QPs in error ----
+  roce_responder_flush #(.QPS(QPS)) flusher (
+      .clk, .rst,
+      .list(valid[7] && fails_7), .list_qpn(stage[7].packet.qpn),
+      .kick, .kick_allowed(!cmd.valid),
+      .flush, .flushed(valid[7] && stage[7].op == OP_FLUSH), .flushed_one(consumes_7),
+      .busy(flush_busy)
+  );
+
   // ---- dispatch and completion ----
   stream_if #(.T(action_t)) pending ();
-  logic dispatch_idle, complete_idle;
+  logic            dispatch_idle, complete_idle;
+  roce_rx_events_t complete_events, pipeline_events;
 
   roce_responder_dispatch #(.DATA_W(DATA_W)) dispatch (
       .clk, .rst,
-      .action, .ack_tx, .ack_rx, .qp_event, .pending, .payload, .write, .data,
+      .action, .qp_event, .pending, .payload, .write, .data,
       .idle(dispatch_idle)
   );
 
   roce_responder_complete #(.QPS(QPS), .RQ_DEPTH(RQ_DEPTH), .PENDING(PENDING)) complete (
       .clk, .rst,
-      .pending, .done, .reject, .completion, .answer, .fault,
-      .idle(complete_idle)
+      .pending, .done, .reject, .respond, .completion, .answer, .fault(refusal[0]),
+      .events(complete_events), .idle(complete_idle)
   );
 
   // ---- what happened ----
-  roce_rx_events_t events_d;
-  wire from_peer = verdict_5 inside {VERDICT_ACK, VERDICT_GHOST, VERDICT_DUPLICATE, VERDICT_AHEAD, VERDICT_AHEAD_AGAIN,
-                                     VERDICT_INVALID, VERDICT_NO_RECEIVE, VERDICT_ACCESS, VERDICT_TOO_LONG, VERDICT_ACCEPT};
-  aeth_t      came;
-  assign came = packet_5.word;
-
-  always_comb begin
-    events_d = '0;
-    events_d.rx_packet           = from_peer;
-    events_d.duplicate_request   = verdict_5 == VERDICT_DUPLICATE;
-    events_d.out_of_sequence     = verdict_5 inside {VERDICT_AHEAD, VERDICT_AHEAD_AGAIN};
-    events_d.rcv_write           = accepted && packet_5.kind == RC_WRITE && packet_5.last;
-    events_d.rcv_send            = accepted && is_send && packet_5.last;
-    events_d.rcv_ack             = verdict_5 == VERDICT_ACK && came.syndrome[6:5] == SYNDROME_ACK[6:5];
-    events_d.rcv_rnr_nak         = verdict_5 == VERDICT_ACK && came.syndrome[6:5] == SYNDROME_RNR_NAK[6:5];
-    events_d.rcv_nak             = verdict_5 == VERDICT_ACK && came.syndrome[6:5] == SYNDROME_NAK_PSN_SEQ[6:5];
-    events_d.sent_ack            = acks;
-    events_d.sent_nak            = nak;
-    events_d.sent_rnr_nak        = rnr;
-    events_d.rx_write_access_err = verdict_5 == VERDICT_ACCESS;
-    events_d.rx_invalid_request  = verdict_5 inside {VERDICT_INVALID, VERDICT_TOO_LONG};
-    events_d.drop_no_qp          = verdict_5 == VERDICT_NO_QP;
-    events_d.drop_wrong_peer     = verdict_5 == VERDICT_WRONG_PEER;
-    events_d.drop_qp_state       = verdict_5 == VERDICT_QP_STATE;
-    events_d.drop_ghost_ack      = verdict_5 == VERDICT_GHOST;
-  end
-
   always_ff @(posedge clk) begin
-    events     <= valid_5 && !rst ? events_d : '0;
-    active     <= valid_5 && !rst && from_peer;
-    active_qpn <= packet_5.qpn;
+    pipeline_events <= valid[7] && !rst ? events_7 : '0;
+    active     <= valid[7] && !rst && from_peer_7;
+    ecn_marked <= valid[7] && !rst && from_peer_7 && stage[7].packet.ce;
+    cnp        <= valid[7] && !rst && from_peer_7 && stage[7].packet.kind == RC_CNP;
+    active_qpn <= stage[7].packet.qpn;
   end
 
-  assign idle = table_ready && !packet.valid && !cmd.valid && flight_q == '0 && !commanded_q && actions_empty
-                && queue_idle && dispatch_idle && complete_idle && events == '0;
+  assign events = pipeline_events | complete_events;
+  assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && flight_q == '0 && !commanded_q
+                && actions_empty && !flush_busy && queue_idle && dispatch_idle && complete_idle && hold_q == '0 && events == '0;
 
   // Every decision finds room.
-  always_ff @(posedge clk) if (!rst && valid_5) assert (decided.ready);
+  always_ff @(posedge clk) if (!rst && valid[7]) assert (decided.ready);
 endmodule

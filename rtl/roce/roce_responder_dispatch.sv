@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out what was decided, action by action, in order: acknowledgement, memory write and its payload, event; and
-// enters what must wait for memory into `pending`. An action is done when every part of it was taken; so an acknowledgement
-// has always been handed over before the completion of its message can appear.
+// Carries out what was decided, action by action, in order: memory write and its payload, event; and enters what must wait
+// for memory into `pending`. An action is done when every part of it was taken.
 //
 // One action a cycle, latency 0 from `action`. Payload follows one beat a cycle, the payload of refused packets is drained.
 // Any output that stops holds back the actions behind; payload stops with `data` alone.
@@ -17,10 +16,8 @@ module roce_responder_dispatch
     input  logic     clk,
     input  logic     rst,
     stream_if.sink   action,                   // action_t
-    stream_if.source ack_tx,                   // ack_tx_t
-    stream_if.source ack_rx,                   // ack_rx_t
     stream_if.source qp_event,                 // qp_event_t
-    stream_if.source pending,                  // action_t, those that write, complete or answer
+    stream_if.source pending,                  // action_t, those that write, complete, answer or respond
     axis_if.sink     payload,
     stream_if.source write,                    // dma_cmd_t
     axis_if.source   data,
@@ -31,8 +28,6 @@ module roce_responder_dispatch
 
   // ---- the parts of an action, each taken in its own time ----
   typedef enum int unsigned {
-    PART_ACK_TX,
-    PART_ACK_RX,
     PART_EVENT,
     PART_WRITE,
     PART_PAYLOAD,
@@ -45,7 +40,7 @@ module roce_responder_dispatch
   stream_if #(.T(logic)) steer ();
 
   // `pending` is entered when all other parts were taken.
-  wire waits = now.write || now.completes || now.answers;
+  wire waits = now.write || now.completes || now.answers || now.executes || now.acks;
   assign whole.valid   = action.valid && (!waits || pending.ready);
   assign whole.data    = 1'b0;
   assign action.ready  = whole.ready && (!waits || pending.ready);
@@ -54,17 +49,9 @@ module roce_responder_dispatch
 
   stream_fork #(.T(logic), .N(PARTS)) fork_ (.clk, .rst, .in(whole), .out(part));
 
-  assign ack_tx.valid   = part[PART_ACK_TX].valid && now.ack_tx;
-  assign ack_tx.data    = '{qpn: now.cqe.qpn, psn: now.psn, aeth: now.aeth};
-  assign part[PART_ACK_TX].ready = ack_tx.ready || !now.ack_tx;
-
-  assign ack_rx.valid   = part[PART_ACK_RX].valid && now.ack_rx;
-  assign ack_rx.data    = '{qpn: now.cqe.qpn, psn: now.psn, aeth: now.aeth};
-  assign part[PART_ACK_RX].ready = ack_rx.ready || !now.ack_rx;
-
-  assign qp_event.valid = part[PART_EVENT].valid && now.fails;
-  assign qp_event.data  = '{qpn: now.cqe.qpn, status: now.cqe.status};
-  assign part[PART_EVENT].ready = qp_event.ready || !now.fails;
+  assign qp_event.valid = part[PART_EVENT].valid && now.event_;
+  assign qp_event.data  = '{kind: now.event_kind, qpn: now.cqe.qpn, status: now.cqe.status};
+  assign part[PART_EVENT].ready = qp_event.ready || !now.event_;
 
   assign write.valid    = part[PART_WRITE].valid && now.write;
   assign write.data     = '{addr: now.addr, length: 32'(now.length)};

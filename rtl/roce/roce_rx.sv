@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Takes the RoCE frames from the packet plane, checks what needs no knowledge of a QP, takes the headers apart once, and
-// steers: QP1 (general services, UD) to the connection manager as it came, everything else (RC) to the responder.
+// steers: QP1 (general services, UD) to the connection manager as it came, responses (ACKNOWLEDGE, READ responses,
+// ATOMIC ACKNOWLEDGE) to the requester, every other RC packet and CNPs to the responder. A response that came marked with
+// congestion is shown to the responder too, without its payload, because the responder knows peers and notes the marks.
 //
-// Checks (IBTA 9.6.1.1): TVer 0, P_Key the default partition's, UD opcodes for QP1 alone and RC opcodes for the others.
+// Checks (IBTA 9.6.1.1): TVer 0, P_Key the default partition's, UD opcodes for QP1 alone, RC opcodes and CNP for the others.
 // A frame that fails is counted (drop_bad_bth), its payload is drained, and it has no other effect.
-// Latency 1 cycle to `packet`, 0 to `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame.
+// Latency 1 cycle to `packet`, `response` and `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame.
 // Headers run up to PAYLOADS packets ahead of their payload. When an output stops, everything behind stops.
 module roce_rx
   import packet_pkg::*;
@@ -21,6 +23,8 @@ module roce_rx
     axis_if.sink             payload,          // of the frames with payload_length > 0, in order
     stream_if.source         cm,               // frame_rx_t
     axis_if.source           cm_payload,
+    stream_if.source         response,         // rc_response_t
+    axis_if.source           response_payload, // of those with payload_length > 0
     stream_if.source         packet,           // rc_packet_t
     axis_if.source           packet_payload,
     output roce_rx_events_t  events,           // drop_bad_bth
@@ -35,82 +39,153 @@ module roce_rx
   } window_reth_t;
   typedef struct packed {
     roce_hdr_t   roce;
-    logic [31:0] word;                         // ImmDt or AETH
+    logic [31:0] word;                         // ImmDt or IETH
     logic [HDR_BYTES*8-$bits(roce_hdr_t)-32-1:0] rest;
   } window_word_t;
+  typedef struct packed {
+    roce_hdr_t   roce;
+    atomiceth_t  atomiceth;
+    logic [HDR_BYTES*8-$bits(roce_hdr_t)-$bits(atomiceth_t)-1:0] rest;
+  } window_atomic_t;
+  typedef struct packed {
+    roce_hdr_t     roce;
+    aeth_t         aeth;
+    atomicacketh_t original;
+    logic [HDR_BYTES*8-$bits(roce_hdr_t)-$bits(aeth_t)-$bits(atomicacketh_t)-1:0] rest;
+  } window_response_t;
 
   typedef enum logic [1:0] {
     TO_CM,
-    TO_RC,
+    TO_RESPONDER,
+    TO_REQUESTER,
     TO_NOBODY
   } route_e;
+
+  localparam logic [1:0] ECN_CE = 2'b11;       // congestion experienced (RFC 3168, 5)
 
   localparam logic [2:0] SERVICE_RC = 3'b000;  // opcode bits 7..5 (IBTA table 38)
   localparam logic [2:0] SERVICE_UD = 3'b011;
 
-  frame_rx_t    head;
-  window_reth_t with_reth;
-  window_word_t with_word;
-  bth_t         bth;
-  rc_opcode_t   opcode;
+  frame_rx_t        head;
+  window_reth_t     with_reth;
+  window_word_t     with_word;
+  window_atomic_t   with_atomic;
+  window_response_t with_response;
+  bth_t             bth;
+  rc_opcode_t       opcode;
 
-  assign head      = frame.data;
-  assign with_reth = head.hdr;
-  assign with_word = head.hdr;
-  assign bth       = with_word.roce.bth;
-  assign opcode    = rc_opcode(bth.opcode);
+  // ---- checks, before the frame is taken into the register ----
+  typedef struct packed {
+    route_e     route;
+    rc_opcode_t opcode;
+    logic       has_payload;
+    frame_rx_t  head;
+  } judged_t;
 
-  // ---- checks ----
-  route_e route;
+  frame_rx_t    offered;
+  window_word_t window;
+  judged_t      judged, in_hand;
+  route_e       route;
+
+  stream_if #(.T(judged_t)) incoming ();
+  stream_if #(.T(judged_t)) held ();
+  stream_slice #(.T(judged_t)) slice (.clk, .rst, .in(incoming), .out(held));
+
+  assign offered        = frame.data;
+  assign window         = offered.hdr;
+  assign incoming.valid = frame.valid;
+  assign incoming.data  = judged;
+  assign frame.ready    = incoming.ready;
+  assign in_hand        = held.data;
+  assign route          = in_hand.route;
+
   always_comb begin
-    if (bth.tver != '0 || bth.pkey[14:0] != PKEY_DEFAULT[14:0]) route = TO_NOBODY;
-    else if (bth.destqp == QPN_GSI) route = bth.opcode[7:5] == SERVICE_UD ? TO_CM : TO_NOBODY;
-    else route = bth.opcode[7:5] == SERVICE_RC ? TO_RC : TO_NOBODY;
+    judged.head        = offered;
+    judged.opcode      = rc_opcode(window.roce.bth.opcode);
+    judged.has_payload = offered.payload_length != '0;
+    if (window.roce.bth.tver != '0 || window.roce.bth.pkey[14:0] != PKEY_DEFAULT[14:0]) judged.route = TO_NOBODY;
+    else if (window.roce.bth.destqp == QPN_GSI) begin
+      judged.route = window.roce.bth.opcode[7:5] == SERVICE_UD ? TO_CM : TO_NOBODY;
+    end
+    else if (judged.opcode.kind == RC_RESPONSE) judged.route = TO_REQUESTER;
+    else if (window.roce.bth.opcode[7:5] == SERVICE_RC || judged.opcode.kind == RC_CNP) judged.route = TO_RESPONDER;
+    else judged.route = TO_NOBODY;
   end
 
-  // ---- headers ----
-  stream_if #(.T(rc_packet_t)) decoded ();
+  assign head          = in_hand.head;
+  assign with_reth     = head.hdr;
+  assign with_word     = head.hdr;
+  assign with_atomic   = head.hdr;
+  assign with_response = head.hdr;
+  assign bth           = with_word.roce.bth;
+  assign opcode        = in_hand.opcode;
+
+  // ---- headers: to one receiver, or to two ----
+  typedef enum int unsigned {
+    PART_CM,
+    PART_RESPONDER,
+    PART_REQUESTER,
+    PARTS
+  } part_e;
+
+  stream_if #(.T(logic)) whole ();
+  stream_if #(.T(logic)) part[PARTS] ();
   stream_if #(.T(route_e)) routed ();          // one for each packet with payload
   stream_if #(.T(route_e)) steer ();
 
-  wire has_payload = head.payload_length != '0;
+  wire has_payload = in_hand.has_payload;
   wire may_pass    = !has_payload || routed.ready;
-  logic taken_ready;
+  wire marked      = with_word.roce.ipv4.ecn == ECN_CE;
+  wire shown       = route == TO_RESPONDER || (route == TO_REQUESTER && marked);
 
-  always_comb begin
-    unique case (route)
-      TO_CM:   taken_ready = cm.ready;
-      TO_RC:   taken_ready = decoded.ready;
-      default: taken_ready = 1'b1;
-    endcase
-  end
+  assign whole.valid = held.valid && may_pass;
+  assign whole.data  = 1'b0;
+  assign held.ready  = whole.ready && may_pass;
+  stream_fork #(.T(logic), .N(PARTS)) fork_ (.clk, .rst, .in(whole), .out(part));
 
-  assign frame.ready   = taken_ready && may_pass;
-  assign cm.valid      = frame.valid && may_pass && route == TO_CM;
-  assign cm.data       = head;
-  assign decoded.valid = frame.valid && may_pass && route == TO_RC;
-  assign decoded.data  = '{
+  assign cm.valid = part[PART_CM].valid && route == TO_CM;
+  assign cm.data  = head;
+  assign part[PART_CM].ready = cm.ready || route != TO_CM;
+
+  assign response.valid = part[PART_REQUESTER].valid && route == TO_REQUESTER;
+  assign part[PART_REQUESTER].ready = response.ready || route != TO_REQUESTER;
+  assign response.data = '{
+      qpn: bth.destqp,
+      src_ip: with_word.roce.ipv4.src,
+      opcode: bth.opcode,
+      psn: bth.psn,
+      aeth: with_response.aeth,
+      original: with_response.original,
+      payload_length: head.payload_length
+  };
+
+  assign packet.valid = part[PART_RESPONDER].valid && shown;
+  assign part[PART_RESPONDER].ready = packet.ready || !shown;
+  assign packet.data = '{
       kind: opcode.kind,
       first: opcode.first,
       last: opcode.last,
       with_imm: opcode.with_imm,
+      with_inv: opcode.with_inv,
+      compare_swap: bth.opcode == RC_COMPARE_SWAP,
       ackreq: bth.ackreq,
       se: bth.se,
+      ce: marked,
       qpn: bth.destqp,
       psn: bth.psn,
       src_ip: with_word.roce.ipv4.src,
-      payload_length: head.payload_length,
+      payload_length: route == TO_REQUESTER ? '0 : head.payload_length,
       reth: with_reth.reth,
-      word: bth.opcode == RC_RDMA_WRITE_ONLY_WITH_IMM ? with_reth.immdt : with_word.word
+      word: bth.opcode == RC_RDMA_WRITE_ONLY_WITH_IMM ? with_reth.immdt : with_word.word,
+      swap_add: with_atomic.atomiceth.swap_add,
+      compare: with_atomic.atomiceth.compare
   };
-  assign routed.valid = frame.valid && taken_ready && has_payload;
+  assign routed.valid = held.valid && whole.ready && has_payload;
   assign routed.data  = route;
-
-  stream_slice #(.T(rc_packet_t)) slice (.clk, .rst, .in(decoded), .out(packet));
 
   // ---- payload ----
   axis_if #(.DATA_W(DATA_W)) gated ();
-  axis_if #(.DATA_W(DATA_W)) way[3] ();
+  axis_if #(.DATA_W(DATA_W)) way[4] ();
   logic routes_empty;
 
   stream_fifo #(.T(route_e), .DEPTH(PAYLOADS)) routes (.clk, .rst, .in(routed), .out(steer), .empty(routes_empty));
@@ -123,7 +198,7 @@ module roce_rx
   assign payload.tready = steer.valid && gated.tready;
   assign steer.ready    = gated.tvalid && gated.tready && gated.tlast;
 
-  axis_demux #(.DATA_W(DATA_W), .N(3)) demux (.in(gated), .select(steer.data), .out(way));
+  axis_demux #(.DATA_W(DATA_W), .N(4)) demux (.in(gated), .select(steer.data), .out(way));
 
   assign cm_payload.tvalid = way[TO_CM].tvalid;
   assign cm_payload.tdata  = way[TO_CM].tdata;
@@ -132,22 +207,29 @@ module roce_rx
   assign cm_payload.tuser  = way[TO_CM].tuser;
   assign way[TO_CM].tready = cm_payload.tready;
 
-  assign packet_payload.tvalid = way[TO_RC].tvalid;
-  assign packet_payload.tdata  = way[TO_RC].tdata;
-  assign packet_payload.tkeep  = way[TO_RC].tkeep;
-  assign packet_payload.tlast  = way[TO_RC].tlast;
-  assign packet_payload.tuser  = way[TO_RC].tuser;
-  assign way[TO_RC].tready     = packet_payload.tready;
+  assign packet_payload.tvalid = way[TO_RESPONDER].tvalid;
+  assign packet_payload.tdata  = way[TO_RESPONDER].tdata;
+  assign packet_payload.tkeep  = way[TO_RESPONDER].tkeep;
+  assign packet_payload.tlast  = way[TO_RESPONDER].tlast;
+  assign packet_payload.tuser  = way[TO_RESPONDER].tuser;
+  assign way[TO_RESPONDER].tready = packet_payload.tready;
+
+  assign response_payload.tvalid = way[TO_REQUESTER].tvalid;
+  assign response_payload.tdata  = way[TO_REQUESTER].tdata;
+  assign response_payload.tkeep  = way[TO_REQUESTER].tkeep;
+  assign response_payload.tlast  = way[TO_REQUESTER].tlast;
+  assign response_payload.tuser  = way[TO_REQUESTER].tuser;
+  assign way[TO_REQUESTER].tready = response_payload.tready;
 
   assign way[TO_NOBODY].tready = 1'b1;
 
   // ---- what happened ----
   logic bad_q;
-  always_ff @(posedge clk) bad_q <= !rst && frame.valid && frame.ready && route == TO_NOBODY;
+  always_ff @(posedge clk) bad_q <= !rst && held.valid && held.ready && route == TO_NOBODY;
   always_comb begin
     events = '0;
     events.drop_bad_bth = bad_q;
   end
 
-  assign idle = !frame.valid && !payload.tvalid && !packet.valid && routes_empty && !bad_q;
+  assign idle = !frame.valid && !payload.tvalid && !held.valid && routes_empty && !bad_q;
 endmodule

@@ -9,13 +9,18 @@ package roce_rx_pkg;
 
   typedef logic [9:0] qp_slot_t;     // index of a QP in the tables, QPS <= 1024
 
-  // ---- a packet of the RC service ----
+  localparam logic [31:0] MESSAGE_MAX = 32'h8000_0000;  // bytes (IBTA 9.7.7)
+  localparam logic [31:0] ATOMIC_BYTES = 32'd8;
+
+  // ---- a packet for the responder ----
   typedef enum logic [2:0] {
     RC_SEND,
     RC_WRITE,
-    RC_UNSUPPORTED,                   // a request that we do not serve: READ, atomics, SEND with invalidate
-    RC_ACK,
-    RC_RESPONSE                       // to a READ or an atomic
+    RC_READ,
+    RC_ATOMIC,
+    RC_UNSUPPORTED,                   // a request that nobody knows
+    RC_RESPONSE,                      // answers us. The responder sees it only if it came marked with congestion
+    RC_CNP
   } rc_kind_e;
 
   typedef struct packed {
@@ -23,23 +28,33 @@ package roce_rx_pkg;
     logic        first;               // FIRST or ONLY
     logic        last;                // LAST or ONLY
     logic        with_imm;
+    logic        with_inv;
+    logic        compare_swap;        // ATOMIC: else fetch and add
     logic        ackreq;
     logic        se;
+    logic        ce;                  // came with congestion experienced (RFC 3168)
     qpn_t        qpn;
     psn_t        psn;
     ipv4_addr_t  src_ip;
     logic [15:0] payload_length;
-    reth_t       reth;                // if first of a WRITE
-    logic [31:0] word;                // ImmDt of a request with_imm, AETH of an acknowledgement
+    reth_t       reth;                // if first of a WRITE; READ; ATOMIC without dmalen
+    logic [31:0] word;                // ImmDt of a request with_imm, IETH of one with_inv
+    logic [63:0] swap_add;            // ATOMIC
+    logic [63:0] compare;
   } rc_packet_t;
 
-  // ---- the receive side of a QP ----
-  typedef enum logic [1:0] {
-    RX_RESET,
-    RX_READY,                         // RTR or RTS: packets are taken
-    RX_ERROR                          // a fatal NAK was sent: nothing is taken until QP_RESET
-  } rx_state_e;
+  // ---- the receive side of a QP: what QP_SETUP says once for all ----
+  typedef struct packed {
+    ipv4_addr_t  dst_ip;              // the peer
+    pd_t         pd;
+    access_t     access;
+    mtu_code_t   path_mtu;
+    logic        selective_repeat;
+    logic [4:0]  min_rnr_timer;
+    logic [7:0]  max_dest_rd_atomic;
+  } qp_rx_attr_t;
 
+  // ---- and what changes from packet to packet ----
   typedef enum logic [1:0] {
     MESSAGE_NONE,
     MESSAGE_SEND,
@@ -47,26 +62,32 @@ package roce_rx_pkg;
   } rx_message_e;
 
   typedef logic [7:0] rq_pointer_t;   // counts receives, modulo 256; its low bits are the place in the ring
+  typedef logic [7:0] rd_count_t;     // counts READs and atomics, modulo 256
 
   typedef struct packed {
-    rx_state_e   state;
-    ipv4_addr_t  dst_ip;              // the peer
-    mtu_code_t   path_mtu;
-    logic [4:0]  min_rnr_timer;
+    qp_state_e   state;
     psn_t        epsn;                // expected PSN
     logic [23:0] msn;                 // messages completed (IBTA 9.7.5.1.1)
     logic        nak_sent;            // a NAK for epsn is out: later PSNs are dropped in silence until epsn comes
+    logic        established;         // a request was taken since set-up
     rx_message_e message;             // in progress
     addr_t       base;                // where the message goes
     logic [31:0] length;              // of the WRITE, or of the receive buffer
     logic [31:0] offset;              // bytes of the message received
     logic [15:0] wr_id;               // of the receive consumed last
     rq_pointer_t rq_head;             // next receive to consume
+    logic        rd_begun;            // rd_taken counts; before, there was none since set-up
+    rd_count_t   rd_taken;            // READs and atomics taken
   } qp_rx_t;
+
+  // Packets are taken: in SQD and RTS as in RTR.
+  function automatic logic receives_packets(qp_state_e state);
+    return state inside {QPS_RTR, QPS_RTS, QPS_SQD};
+  endfunction
 
   // What the posting of receives needs to know of a QP.
   typedef struct packed {
-    rx_state_e   state;
+    qp_state_e   state;
     rq_pointer_t rq_head;
   } qp_rx_view_t;
 
@@ -80,7 +101,9 @@ package roce_rx_pkg;
   // ---- the access check ----
   typedef struct packed {
     logic [31:0] rkey;
+    pd_t         pd;                  // of the QP
     qpn_t        qpn;
+    logic        bounded;             // an access to [va, va + length); else only the key counts
     logic [63:0] va;
     logic [31:0] length;              // 1 or more
     access_t     access;              // all of these rights are needed
@@ -89,73 +112,100 @@ package roce_rx_pkg;
   // ---- through the pipeline ----
   typedef enum logic [1:0] {
     OP_PACKET,
-    OP_SETUP,
-    OP_RESET,
-    OP_FAULT                          // memory refused data that was accepted before
+    OP_COMMAND,                       // QP_SETUP, QP_MODIFY or QP_RESET
+    OP_FAULT,                         // memory refused data that was accepted before
+    OP_FLUSH                          // one receive of a QP in error
   } rx_op_e;
 
-  typedef enum logic [3:0] {
+  // What of a packet can be judged by the QP's attributes alone.
+  typedef struct packed {
+    logic        peer;                // comes from the QP's peer
+    logic        disabled;            // the QP allows no such request
+    logic        bad_length;          // payload against path MTU and form, message against the standard's limit, alignment
+    logic        checked;             // the access check must allow it
+    logic        placeable;           // a WRITE that may be placed ahead of its turn
+    psn_t        next;                // PSN after this packet and the responses to it
+    logic [31:0] offset;              // of the payload in the message, if it is the first packet
+  } form_t;
+
+  typedef enum logic [4:0] {
     VERDICT_NONE,                     // nothing to do
     VERDICT_NO_QP,
     VERDICT_QP_STATE,
     VERDICT_WRONG_PEER,
-    VERDICT_ACK,                      // an acknowledgement, for the requester
-    VERDICT_GHOST,                    // a response to what was never asked
-    VERDICT_DUPLICATE,
+    VERDICT_NOTICE,                   // no request: only its congestion mark, or that it is a CNP, counts
+    VERDICT_DUPLICATE,                // acknowledged again
+    VERDICT_AGAIN,                    // a READ or atomic, answered again
+    VERDICT_FORGOTTEN,                // a READ that cannot be carried out again
     VERDICT_AHEAD,                    // NAK: PSN sequence error
     VERDICT_AHEAD_AGAIN,              // the NAK is out already
+    VERDICT_PLACED,                   // ahead, but placed and remembered; NAK: PSN sequence error
     VERDICT_INVALID,                  // NAK: invalid request
     VERDICT_NO_RECEIVE,               // RNR NAK
     VERDICT_ACCESS,                   // NAK: remote access error
     VERDICT_TOO_LONG,                 // NAK: invalid request, and the receive ends with WC_LOC_LEN_ERR
-    VERDICT_FAULT,                    // NAK: remote operational error
+    VERDICT_FAULT,                    // NAK: remote operational error, sent by roce_responder_complete
+    VERDICT_FLUSH,                    // a receive completes with WC_WR_FLUSH_ERR
+    VERDICT_DONE,                     // a command
+    VERDICT_REFUSED,                  // a command that the QP's state does not allow
     VERDICT_ACCEPT
   } verdict_e;
 
-  // All that follows from a packet or a command. cqe.qpn is the QP of every part; cqe.status that of completion and event.
+  // All that follows from a packet or a command. respond.qpn is the QP of every part, respond.psn the PSN of the packet.
   typedef struct packed {
-    logic        ack_tx;              // send an acknowledgement
-    logic        ack_rx;              // hand on one that came
-    psn_t        psn;
-    aeth_t       aeth;
+    logic        executes;            // respond is a READ or an atomic
+    logic        acks;                // an acknowledgement or NAK, with respond.aeth; after that READ or atomic
+    logic        gap;                 // it is the NAK of selective repeat
+    psn_t        ack_psn;
+    respond_t    respond;
+    logic        last;                // the packet that completes a message
     logic        payload;             // the packet has payload,
     logic        write;               // which goes to memory:
     addr_t       addr;
     logic [15:0] length;
     logic        completes;
     rdma_cqe_t   cqe;
-    logic        fails;               // the QP went to error
+    logic        event_;              // tell the QP's owner
+    event_e      event_kind;
     logic        answers;             // a command
     logic        answer;
+    logic        renews;              // which forgets all about the QP's past
   } action_t;
 
-  // What an RC opcode means. kind RC_UNSUPPORTED for requests that we do not know.
+  // What an RC opcode means.
   typedef struct packed {
     rc_kind_e kind;
     logic     first;
     logic     last;
     logic     with_imm;
+    logic     with_inv;
   } rc_opcode_t;
 
   function automatic rc_opcode_t rc_opcode(logic [7:0] opcode);
-    unique case (opcode)
-      RC_SEND_FIRST:               return '{RC_SEND, 1'b1, 1'b0, 1'b0};
-      RC_SEND_MIDDLE:              return '{RC_SEND, 1'b0, 1'b0, 1'b0};
-      RC_SEND_LAST:                return '{RC_SEND, 1'b0, 1'b1, 1'b0};
-      RC_SEND_LAST_WITH_IMM:       return '{RC_SEND, 1'b0, 1'b1, 1'b1};
-      RC_SEND_ONLY:                return '{RC_SEND, 1'b1, 1'b1, 1'b0};
-      RC_SEND_ONLY_WITH_IMM:       return '{RC_SEND, 1'b1, 1'b1, 1'b1};
-      RC_RDMA_WRITE_FIRST:         return '{RC_WRITE, 1'b1, 1'b0, 1'b0};
-      RC_RDMA_WRITE_MIDDLE:        return '{RC_WRITE, 1'b0, 1'b0, 1'b0};
-      RC_RDMA_WRITE_LAST:          return '{RC_WRITE, 1'b0, 1'b1, 1'b0};
-      RC_RDMA_WRITE_LAST_WITH_IMM: return '{RC_WRITE, 1'b0, 1'b1, 1'b1};
-      RC_RDMA_WRITE_ONLY:          return '{RC_WRITE, 1'b1, 1'b1, 1'b0};
-      RC_RDMA_WRITE_ONLY_WITH_IMM: return '{RC_WRITE, 1'b1, 1'b1, 1'b1};
-      RC_ACKNOWLEDGE:              return '{RC_ACK, 1'b1, 1'b1, 1'b0};
-      RC_RDMA_READ_RESPONSE_FIRST, RC_RDMA_READ_RESPONSE_MIDDLE, RC_RDMA_READ_RESPONSE_LAST,
-      RC_RDMA_READ_RESPONSE_ONLY, RC_ATOMIC_ACKNOWLEDGE:
-                                   return '{RC_RESPONSE, 1'b1, 1'b1, 1'b0};
-      default:                     return '{RC_UNSUPPORTED, 1'b1, 1'b1, 1'b0};
+    rc_opcode_t o;
+    o = '0;
+    unique case (opcode) inside
+      RC_SEND_FIRST, RC_SEND_MIDDLE, RC_SEND_LAST, RC_SEND_LAST_WITH_IMM, RC_SEND_ONLY, RC_SEND_ONLY_WITH_IMM,
+      RC_SEND_LAST_WITH_INVALIDATE, RC_SEND_ONLY_WITH_INVALIDATE:
+        o.kind = RC_SEND;
+      RC_RDMA_WRITE_FIRST, RC_RDMA_WRITE_MIDDLE, RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_LAST_WITH_IMM, RC_RDMA_WRITE_ONLY,
+      RC_RDMA_WRITE_ONLY_WITH_IMM:
+        o.kind = RC_WRITE;
+      RC_RDMA_READ_REQUEST: o.kind = RC_READ;
+      RC_COMPARE_SWAP, RC_FETCH_ADD: o.kind = RC_ATOMIC;
+      RC_RDMA_READ_RESPONSE_FIRST, RC_RDMA_READ_RESPONSE_MIDDLE, RC_RDMA_READ_RESPONSE_LAST, RC_RDMA_READ_RESPONSE_ONLY,
+      RC_ACKNOWLEDGE, RC_ATOMIC_ACKNOWLEDGE:
+        o.kind = RC_RESPONSE;
+      CNP: o.kind = RC_CNP;
+      default: o.kind = RC_UNSUPPORTED;
     endcase
+    // What is not part of a longer message is both first and last.
+    o.first = !(opcode inside {RC_SEND_MIDDLE, RC_SEND_LAST, RC_SEND_LAST_WITH_IMM, RC_SEND_LAST_WITH_INVALIDATE,
+                               RC_RDMA_WRITE_MIDDLE, RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_LAST_WITH_IMM});
+    o.last = !(opcode inside {RC_SEND_FIRST, RC_SEND_MIDDLE, RC_RDMA_WRITE_FIRST, RC_RDMA_WRITE_MIDDLE});
+    o.with_imm = opcode inside {RC_SEND_LAST_WITH_IMM, RC_SEND_ONLY_WITH_IMM, RC_RDMA_WRITE_LAST_WITH_IMM,
+                                RC_RDMA_WRITE_ONLY_WITH_IMM};
+    o.with_inv = opcode inside {RC_SEND_LAST_WITH_INVALIDATE, RC_SEND_ONLY_WITH_INVALIDATE};
+    return o;
   endfunction
 endpackage

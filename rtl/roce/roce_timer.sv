@@ -5,6 +5,7 @@
 //   an acknowledgement  4.096 us * 2^(timeout + retries so far), the back-off limited to 2^BACKOFF_MAX (IBTA 9.7.6.1.3);
 //                       restarts with each progress and each rewind
 //   the peer            the time of its RNR NAK (IBTA table 45)
+//   its send queue      in SQD: until nothing is outstanding; takes no time
 //   nothing             `keepalive_cycles` since anything was sent, acknowledged or received; 0: no keep-alive
 // and starts the clock when the walker first sees the wait, so a time is never too short. `now` may jump ahead.
 // Stops when `expired` or `keepalive` stop. `settled`: the walker saw every QP since `busy` was high or `now` jumped, and found
@@ -44,11 +45,12 @@ module roce_timer
   localparam longint unsigned ACK_UNIT = (64'(CLOCK_HZ) * 4096 + 999_999_999) / 1_000_000_000;
   localparam longint unsigned RNR_UNIT = (64'(CLOCK_HZ) + 99_999) / 100_000;
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     WAIT_NOTHING,
     WAIT_ACK,
     WAIT_RNR,
-    WAIT_IDLE
+    WAIT_IDLE,
+    WAIT_DRAIN
   } wait_e;
 
   typedef struct packed {
@@ -94,7 +96,7 @@ module roce_timer
   xpsn_t              limit_q, next_q;
   sq_policy_t         policy_q;
   clock_t             clock_q;
-  logic               outstanding_q, kept_q;
+  logic               open_q, outstanding_q, kept_q;
   wait_e              waits_q;
   span_t              span_q;
   logic [47:0]        length_q;
@@ -108,9 +110,10 @@ module roce_timer
   wait_e waits;
   always_comb begin
     waits = WAIT_NOTHING;
-    if (progress_q.state == SQ_RTS) begin
+    if (progress_q.state inside {SQ_RTS, SQ_SQD}) begin
       if (progress_q.rnr_wait) waits = WAIT_RNR;
       else if (outstanding_q) waits = policy_q.timeout != 0 ? WAIT_ACK : WAIT_NOTHING;
+      else if (progress_q.state == SQ_SQD) waits = open_q || progress_q.drained ? WAIT_NOTHING : WAIT_DRAIN;
       else if (kept_q) waits = WAIT_IDLE;
     end
   end
@@ -120,10 +123,9 @@ module roce_timer
 
   assign expired.valid   = state_q == T_DECIDE && due && waits_q != WAIT_IDLE;
   assign expired.data    = sq_event_t'{
-          kind: waits_q == WAIT_RNR ? SQ_EV_RNR_DONE : SQ_EV_TIMEOUT,
+          kind: waits_q == WAIT_RNR ? SQ_EV_RNR_DONE : waits_q == WAIT_DRAIN ? SQ_EV_DRAINED : SQ_EV_TIMEOUT,
           index: qp_index_t'(at_q),
-          psn: progress_q.una[23:0],
-          syndrome: '0
+          psn: progress_q.una[23:0]
       };
   assign keepalive.valid = state_q == T_DECIDE && due && waits_q == WAIT_IDLE;
   assign keepalive.data  = qp_index_t'(at_q);
@@ -146,6 +148,7 @@ module roce_timer
     if (state_q == T_LOOK) begin
       progress_q <= progress;
       limit_q    <= sent.limit;
+      open_q     <= sent.open;
       next_q     <= tail.next;
       policy_q   <= policy;
       clock_q    <= clock_t'(clocks[at_q]);
@@ -160,6 +163,7 @@ module roce_timer
       unique case (waits)
         WAIT_ACK: span_q <= ack_span(policy_q.timeout, progress_q.retries);
         WAIT_RNR: span_q <= rnr_span(progress_q.rnr_code);
+        WAIT_DRAIN: span_q <= '0;
         default:  span_q <= '{base: keepalive_cycles, shift: '0};
       endcase
     end

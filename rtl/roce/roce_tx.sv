@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds the frames of a device's queue pairs: request packets (in order, their payload read from memory) and
-// acknowledgements, which go first at each packet boundary.
+// Builds the frames of a device's queue pairs: packets of two sources, each in its order, their payload read from memory; and
+// what has no payload and no order: acknowledgements and CNPs, which go first at each packet boundary.
 //
-// An acknowledgement is out 4 cycles after `ack`; one frame a cycle. A request's memory read is asked for in the cycle in which
-// it comes, up to 32 packets ahead of the wire, so that the latency of memory costs no throughput. While no payload is on
-// its way out a request waits here until the first beat of its own has come: what is ready is not held up behind it.
+// `ack` to `frame`: 4 cycles; one frame a cycle. Payload is asked for in the cycle in which its packet comes, up to 32 packets
+// ahead of the wire, so that the latency of memory costs no throughput. The sources take turns, packet by packet, both
+// in asking memory and on the wire. What is ready is not held up behind what waits for memory: a packet without payload passes
+// those of the other source, and while no payload is on its way out a packet waits until the first beat of its own has come.
 // When `frame` or `payload` stop everything stops, acknowledgements after 32 of them; nothing is lost.
 //
-// Payload that could not be read ends with tuser, which spoils the frame on its way to the wire, and is told on `fault`.
-// An acknowledgement of a QP that is not set up is dropped.
+// Payload that could not be read ends with tuser, which spoils the frame on its way to the wire, and is told to its source on
+// `fault`; no other payload passes until that is taken. An acknowledgement of a QP that is not set up is dropped.
 module roce_tx
   import packet_pkg::*;
   import roce_pkg::*;
@@ -17,78 +18,154 @@ module roce_tx
   import memory_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter logic [7:0] TRAFFIC_CLASS = 8'h00  // DSCP and ECN of what is sent
+    parameter logic [5:0] DSCP = 6'd0,       // of all but CNPs
+    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6): CNPs should not wait in the queues that they are about
 ) (
-    input logic clk,
-    input logic rst,
+    input logic        clk,
+    input logic        rst,
     input local_addr_t local_addr,
+    input logic        ect,             // mark packets of `packet` ECT(0) (RFC 3168), else not ECT
 
-    stream_if.sink   packet,      // sq_packet_t
-    stream_if.sink   ack,         // ack_tx_t
-    input logic      hold_acks,
+    stream_if.sink     packet[2],       // tx_packet_t: [0] responses, [1] requests
+    stream_if.sink     ack,             // ack_tx_t
+    input logic        hold_acks,       // choose no acknowledgement
 
-    input logic      peer_write,
-    input qp_index_t peer_write_index,
-    input sq_peer_t  peer_write_data,
+    input logic        peer_write,
+    input qp_index_t   peer_write_index,
+    input sq_peer_t    peer_write_data,
 
-    stream_if.source read_cmd,    // dma_cmd_t
-    axis_if.sink     read_data,
-    stream_if.source frame,       // frame_tx_t
-    axis_if.source   payload,
-    stream_if.source fault,       // sq_event_t
+    stream_if.source   read_cmd,        // dma_cmd_t
+    axis_if.sink       read_data,
+    stream_if.source   frame,           // frame_tx_t
+    axis_if.source     payload,
+    stream_if.source   fault[2],        // tx_fault_t, to the source of the packet
 
-    output roce_tx_events_t events,
-    output logic            data_idle,   // no request packet inside
-    output logic            acks_idle,   // no acknowledgement inside but those that wait to be chosen
+    output logic       left,            // a response was chosen, a cycle ago: what is taken on `ack` now leaves behind it
+    output qpn_t       left_qpn,
+
+    output roce_tx_events_t events,     // of packet[1]
+    output logic [1:0]      data_idle,  // no packet of this source inside
+    output logic            acks_idle,  // no acknowledgement inside but those that wait to be chosen
     output logic            idle
 );
-  localparam int unsigned AHEAD = 32;    // request packets whose payload is asked for
+  localparam int unsigned AHEAD = 32;    // packets whose payload is asked for; those of a source that wait
+  localparam int unsigned CHOSEN = 8;    // frames chosen before their payload has passed: acknowledgements wait behind them
   localparam int unsigned INDEX_W = $clog2(QPS);
 
-  // ---- what comes: a request to three places at once ----
-  // Payload on its way: whose it is. Some packets are past the queue of requests, hence the double size.
+  // ---- what comes: into its source's queue, and to memory ----
   typedef struct packed {
-    qp_index_t index;
-    psn_t      psn;
-  } owner_t;
+    qp_index_t   index;
+    logic [7:0]  opcode;
+    psn_t        psn;
+    logic        se;
+    logic        ackreq;
+    logic [EXT_BYTES*8-1:0] ext;
+    logic [12:0] length;
+    logic        empty;
+    logic        again;
+    logic        internal_;
+  } queued_t;
 
-  stream_if #(.T(sq_packet_t)) queue_in ();
-  stream_if #(.T(sq_packet_t)) queue_out ();
-  stream_if #(.T(owner_t)) owner_in ();
-  stream_if #(.T(owner_t)) owner_out ();
-  logic queue_empty, owner_empty;
+  typedef logic [$clog2(AHEAD):0] count_t;
 
-  sq_packet_t came;
-  assign came = packet.data;
-  wire has_payload = !came.empty;
+  tx_packet_t  came[2];
+  logic [1:0]  asks, taken, taken_payload;
+  logic [1:0]  room_q;                   // of its queue, for one more after what comes just now
+  logic        order_room_q;
+  logic        pick;                     // the source that asks memory
+  logic        turn_q, locked_q, pick_q; // a read that was offered stays
+  queued_t     head[2];
+  logic [1:0]  head_valid, head_taken;
+  logic        chosen_payload;           // a packet with payload leaves its queue
+  stream_if #(.T(logic)) order_in ();    // whose payload comes next
+  stream_if #(.T(logic)) order_out ();
 
-  assign packet.ready   = queue_in.ready && (!has_payload || (owner_in.ready && read_cmd.ready));
-  assign queue_in.valid = packet.valid && packet.ready;
-  assign queue_in.data  = came;
-  assign owner_in.valid = packet.valid && has_payload && packet.ready;
-  assign owner_in.data  = '{index: came.index, psn: came.psn};
-  assign read_cmd.valid = packet.valid && has_payload && queue_in.ready && owner_in.ready;
-  assign read_cmd.data  = dma_cmd_t'{addr: came.addr, length: 32'(came.length)};
+  for (genvar i = 0; i < 2; i++) begin : g_source
+    stream_if #(.T(queued_t)) queue_in ();
+    stream_if #(.T(queued_t)) queue_out ();
+
+    assign came[i]          = packet[i].data;
+    assign asks[i]          = packet[i].valid && !came[i].empty && room_q[i] && order_room_q;
+    assign packet[i].ready  = room_q[i] && (came[i].empty || (order_room_q && read_cmd.ready && pick == i));
+    assign taken[i]         = packet[i].valid && packet[i].ready;
+    assign taken_payload[i] = taken[i] && !came[i].empty;
+    assign queue_in.valid   = taken[i];
+    assign queue_in.data    = '{
+            index: sq_index(came[i].qpn),
+            opcode: came[i].opcode,
+            psn: came[i].psn,
+            se: came[i].se,
+            ackreq: came[i].ackreq,
+            ext: came[i].ext,
+            length: came[i].length,
+            empty: came[i].empty,
+            again: came[i].again,
+            internal_: came[i].internal_
+        };
+
+    stream_fifo #(
+        .T(queued_t),
+        .DEPTH(AHEAD)
+    ) queue (
+        .clk,
+        .rst,
+        .in   (queue_in),
+        .out  (queue_out),
+        .empty()
+    );
+    assign head[i]         = queue_out.data;
+    assign head_valid[i]   = queue_out.valid;
+    assign queue_out.ready = head_taken[i];
+
+    count_t waits_q;
+    always_ff @(posedge clk) begin
+      if (rst) begin
+        waits_q   <= '0;
+        room_q[i] <= 1'b0;
+      end else begin
+        waits_q   <= waits_q + count_t'(taken[i]) - count_t'(head_taken[i]);
+        room_q[i] <= waits_q <= count_t'(AHEAD - 2);
+      end
+    end
+    always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready);
+  end
+
+  assign pick           = locked_q ? pick_q : &asks ? turn_q : asks[1];
+  assign read_cmd.valid = |asks;
+  assign read_cmd.data  = dma_cmd_t'{addr: came[pick].addr, length: 32'(came[pick].length)};
+  assign order_in.valid = |taken_payload;
+  assign order_in.data  = pick;
+
+  always_ff @(posedge clk) begin
+    pick_q <= pick;
+    if (|taken_payload) turn_q <= !pick;
+    if (rst) begin
+      turn_q   <= 1'b0;
+      locked_q <= 1'b0;
+    end else locked_q <= read_cmd.valid && !read_cmd.ready;
+  end
+
+  count_t ordered_q;
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      ordered_q    <= '0;
+      order_room_q <= 1'b0;
+    end else begin
+      ordered_q    <= ordered_q + count_t'(|taken_payload) - count_t'(chosen_payload);
+      order_room_q <= ordered_q <= count_t'(AHEAD - 2);
+    end
+  end
+  always_ff @(posedge clk) if (!rst && order_in.valid) assert (order_in.ready);
 
   stream_fifo #(
-      .T(sq_packet_t),
+      .T(logic),
       .DEPTH(AHEAD)
-  ) queue (
+  ) order (
       .clk,
       .rst,
-      .in   (queue_in),
-      .out  (queue_out),
-      .empty(queue_empty)
-  );
-  stream_fifo #(
-      .T(owner_t),
-      .DEPTH(2 * AHEAD)
-  ) owners (
-      .clk,
-      .rst,
-      .in   (owner_in),
-      .out  (owner_out),
-      .empty(owner_empty)
+      .in   (order_in),
+      .out  (order_out),
+      .empty()
   );
 
   stream_if #(.T(ack_tx_t)) ack_out ();
@@ -104,12 +181,32 @@ module roce_tx
       .empty(ack_empty)
   );
 
-  // ---- payload passes through, once its frame is on its way ----
-  logic [6:0] afoot_q;  // frames chosen whose payload has not ended
-  logic       fault_valid_q;
-  owner_t     fault_q;
-  wire        payload_end = payload.tvalid && payload.tready && payload.tlast;
-  wire        pass = afoot_q != 0 && !fault_valid_q;
+  // ---- payload passes through, once its frame was chosen ----
+  typedef struct packed {
+    logic      source;
+    qp_index_t index;
+    psn_t      psn;
+  } owner_t;
+
+  stream_if #(.T(owner_t)) owner_in ();
+  stream_if #(.T(owner_t)) owner_out ();
+  logic   fault_valid_q;
+  owner_t fault_q;
+  logic [1:0] fault_ready;
+  wire    payload_end = payload.tvalid && payload.tready && payload.tlast;
+  wire    pass = owner_out.valid && !fault_valid_q;
+
+  stream_fifo #(
+      .T(owner_t),
+      .DEPTH(CHOSEN)
+  ) owners (
+      .clk,
+      .rst,
+      .in   (owner_in),
+      .out  (owner_out),
+      .empty()
+  );
+  assign owner_out.ready = payload_end;
 
   assign payload.tdata    = read_data.tdata;
   assign payload.tkeep    = read_data.tkeep;
@@ -117,73 +214,111 @@ module roce_tx
   assign payload.tuser    = read_data.tuser;
   assign payload.tvalid   = read_data.tvalid && pass;
   assign read_data.tready = payload.tready && pass;
-  assign owner_out.ready  = payload_end;
 
-  assign fault.valid = fault_valid_q;
-  assign fault.data  = sq_event_t'{kind: SQ_EV_FAULT, index: fault_q.index, psn: fault_q.psn, syndrome: '0};
+  for (genvar i = 0; i < 2; i++) begin : g_fault
+    assign fault[i].valid = fault_valid_q && fault_q.source == i;
+    assign fault[i].data  = tx_fault_t'{qpn: qp_number(fault_q.index), psn: fault_q.psn};
+    assign fault_ready[i] = fault[i].ready;
+  end
   always_ff @(posedge clk) begin
     if (payload_end) fault_q <= owner_out.data;
     if (rst) fault_valid_q <= 1'b0;
     else if (!fault_valid_q) fault_valid_q <= payload_end && payload.tuser;
-    else if (fault.ready) fault_valid_q <= 1'b0;
+    else if (fault_ready[fault_q.source]) fault_valid_q <= 1'b0;
   end
 
   // ---- choose ----
   // What the headers of a frame say, apart from the addresses.
+  typedef enum logic [1:0] {
+    FROM_RESPONSES = 2'd0,
+    FROM_REQUESTS  = 2'd1,
+    FROM_ACKS      = 2'd2
+  } from_e;
+
   typedef struct packed {
+    from_e       from;
     qp_index_t   index;
     logic [7:0]  opcode;
+    logic        becn;
     psn_t        psn;
     logic        se;
     logic        ackreq;
-    reth_t       reth;
-    logic [31:0] word;     // ImmDt or AETH, if the opcode has one
+    logic [EXT_BYTES*8-1:0] ext;
     logic [12:0] length;
     logic [12:0] padded;   // length, up to the next multiple of 4
   } job_t;
 
-  sq_packet_t next_packet;
-  ack_tx_t    next_ack;
-  assign next_packet = queue_out.data;
-  assign next_ack    = ack_out.data;
+  ack_tx_t next_ack;
+  assign next_ack = ack_out.data;
 
-  wire        payload_near = afoot_q != 0 || read_data.tvalid || next_packet.empty;
+  logic       step;        // the pipeline moves
+  logic       first_q;     // the source whose turn it is
+  logic [1:0] may;         // its packet can go
+  logic       source;
+  logic       ahead_room_q;  // one more frame may be chosen ahead of its payload
+  for (genvar i = 0; i < 2; i++) begin : g_may
+    assign may[i] = head_valid[i] && (head[i].empty
+        || (order_out.valid && order_out.data == i && ahead_room_q && (owner_out.valid || read_data.tvalid)));
+  end
+  assign source = may[first_q] ? first_q : !first_q;
 
-  logic step;           // the pipeline moves
-  wire  choose_ack  = ack_out.valid && !hold_acks;
-  wire  choose_data = !choose_ack && queue_out.valid && payload_near;
-  assign ack_out.ready   = step && choose_ack;
-  assign queue_out.ready = step && choose_data;
+  wire choose_ack  = ack_out.valid && !hold_acks;
+  wire choose_data = !choose_ack && |may;
+  assign head_taken = {step && choose_data && source, step && choose_data && !source};
+  queued_t next_packet;
+  assign next_packet   = head[source];
+  assign ack_out.ready = step && choose_ack;
+
+  assign chosen_payload = (head_taken[0] && !head[0].empty) || (head_taken[1] && !head[1].empty);
+  assign order_out.ready = chosen_payload;
+  assign owner_in.valid  = chosen_payload;
+  assign owner_in.data   = '{source: source, index: next_packet.index, psn: next_packet.psn};
 
   job_t chosen;
   always_comb begin
     if (choose_ack) begin
       chosen = '{
+          from: FROM_ACKS,
           index: sq_index(next_ack.qpn),
-          opcode: RC_ACKNOWLEDGE,
-          psn: next_ack.psn,
-          word: next_ack.aeth,
+          opcode: next_ack.cnp ? CNP : RC_ACKNOWLEDGE,
+          becn: next_ack.cnp,
+          psn: next_ack.cnp ? '0 : next_ack.psn,
+          ext: {next_ack.cnp ? '0 : next_ack.aeth, {(EXT_BYTES - AETH_BYTES) * 8{1'b0}}},
           default: '0
       };
     end else begin
       chosen = '{
+          from: source ? FROM_REQUESTS : FROM_RESPONSES,
           index: next_packet.index,
           opcode: next_packet.opcode,
+          becn: 1'b0,
           psn: next_packet.psn,
           se: next_packet.se,
           ackreq: next_packet.ackreq,
-          reth: next_packet.reth,
-          word: next_packet.imm,
+          ext: next_packet.ext,
           length: next_packet.length,
           padded: {next_packet.length[12:2] + 11'(|next_packet.length[1:0]), 2'b00}
       };
     end
   end
 
-  wire chosen_payload = queue_out.ready && !next_packet.empty;
+  logic [$clog2(CHOSEN):0] ahead_q;
   always_ff @(posedge clk) begin
-    if (rst) afoot_q <= '0;
-    else afoot_q <= afoot_q + 7'(chosen_payload) - 7'(payload_end);
+    ahead_room_q <= ahead_q <= ($clog2(CHOSEN) + 1)'(CHOSEN - 2);  // and one more may be chosen just now
+    if (rst) ahead_q <= '0;
+    else ahead_q <= ahead_q + ($clog2(CHOSEN) + 1)'(chosen_payload) - ($clog2(CHOSEN) + 1)'(payload_end);
+  end
+  always_ff @(posedge clk) if (!rst && owner_in.valid) assert (owner_in.ready);
+
+  always_ff @(posedge clk) begin
+    left_qpn <= qp_number(head[0].index);
+    if (rst) begin
+      left    <= 1'b0;
+      first_q <= 1'b0;
+    end else begin
+      left <= head_taken[0];
+      if (|head_taken) first_q <= !source;
+    end
   end
 
   // ---- addresses ----
@@ -193,7 +328,6 @@ module roce_tx
   job_t     job_q;
   logic     job_valid_q;
   assign peer_q = sq_peer_t'(peer_bits_q);
-  wire job_ack = job_q.opcode == RC_ACKNOWLEDGE;
 
   always_ff @(posedge clk) begin
     if (peer_write) peers[peer_write_index[INDEX_W-1:0]] <= peer_write_data;
@@ -204,14 +338,14 @@ module roce_tx
   end
 
   // ---- headers, all but the IPv4 checksum ----
-  localparam int unsigned EXT_BYTES = HDR_BYTES - ROCE_HDR_BYTES;
-  typedef logic [EXT_BYTES*8-1:0] ext_t;
+  localparam int unsigned TAIL_BYTES = HDR_BYTES - ROCE_HDR_BYTES - EXT_BYTES;  // of the window: not used
   typedef struct packed {
+    from_e       from;
     logic [6:0]  hdr_length;
     logic [15:0] payload_length;
     logic [1:0]  pad;
     roce_hdr_t   hdr;
-    ext_t        ext;
+    logic [EXT_BYTES*8-1:0] ext;
   } laid_t;
 
   // Spreads the flows of a device over the paths of a network (IBTA annex A17.4.5): one port a QP, as Linux chooses it.
@@ -221,11 +355,12 @@ module roce_tx
     return 16'hc000 | 16'(qpn[13:0] ^ 14'(qpn[23:14]));
   endfunction
 
-  function automatic laid_t headers(job_t job, sq_peer_t peer, local_addr_t local_, logic [15:0] identification);
+  function automatic laid_t headers(job_t job, sq_peer_t peer, local_addr_t local_, logic ect_, logic [15:0] identification);
     laid_t       r;
     logic [5:0]  ext_bytes;
     logic [15:0] udp_length;
     ext_bytes        = ext_headers(job.opcode).bytes;
+    r.from           = job.from;
     r.pad            = 2'(-job.length[1:0]);
     r.payload_length = 16'(job.length);
     r.hdr_length     = 7'(ROCE_HDR_BYTES) + 7'(ext_bytes);
@@ -235,8 +370,8 @@ module roce_tx
     r.hdr.ipv4 = '{
         version: 4'd4,
         ihl: 4'd5,
-        dscp: TRAFFIC_CLASS[7:2],
-        ecn: TRAFFIC_CLASS[1:0],
+        dscp: job.becn ? CNP_DSCP : DSCP,
+        ecn: {ect_ && job.from != FROM_ACKS, 1'b0},
         total_length: 16'(IPV4_HDR_BYTES) + udp_length,
         identification: identification,
         flag_df: 1'b1,
@@ -251,25 +386,23 @@ module roce_tx
     r.hdr.bth = '{
         opcode: job.opcode,
         se: job.se,
-        migreq: 1'b1,
+        migreq: !job.becn,   // 0 in a CNP (IBTA annex A17.9.3)
         padcnt: r.pad,
         pkey: PKEY_DEFAULT,
+        becn: job.becn,
         destqp: peer.qpn,
         ackreq: job.ackreq,
         psn: job.psn,
         default: '0
     };
-    // RETH and ImmDt, or only one word.
-    r.ext = '0;
-    if (ext_bytes >= 6'(RETH_BYTES)) r.ext[$bits(ext_t)-1-:$bits(reth_t)+32] = {job.reth, job.word};
-    else r.ext[$bits(ext_t)-1-:32] = job.word;
+    r.ext = job.ext;
     return r;
   endfunction
 
   laid_t       laid_q, summed_q;
   logic [15:0] sum_q, identification_q;
   logic        laid_valid_q, summed_valid_q;
-  wire         keep = job_valid_q && (peer_q.valid || !job_ack);
+  wire         keep = job_valid_q && (peer_q.valid || job_q.from != FROM_ACKS);
 
   assign step = !summed_valid_q || frame.ready;
 
@@ -284,12 +417,12 @@ module roce_tx
           payload_length: summed_q.payload_length,
           pad: summed_q.pad,
           icrc: 1'b1,
-          hdr: {hdr, summed_q.ext}
+          hdr: {hdr, summed_q.ext, {TAIL_BYTES * 8{1'b0}}}
       };
 
   always_ff @(posedge clk) begin
     if (step) begin
-      laid_q   <= headers(job_q, peer_q, local_addr, identification_q);
+      laid_q   <= headers(job_q, peer_q, local_addr, ect, identification_q);
       summed_q <= laid_q;
       sum_q    <= ipv4_header_sum(laid_q.hdr.ipv4);
     end
@@ -306,25 +439,40 @@ module roce_tx
     end
   end
 
-  // ---- what happened ----
-  wire laid_ack   = laid_q.hdr.bth.opcode == RC_ACKNOWLEDGE;
-  wire summed_ack = summed_q.hdr.bth.opcode == RC_ACKNOWLEDGE;
-  wire data_inside = (job_valid_q && !job_ack) || (laid_valid_q && !laid_ack) || (summed_valid_q && !summed_ack);
-  wire acks_inside = (job_valid_q && job_ack) || (laid_valid_q && laid_ack) || (summed_valid_q && summed_ack);
+  // ---- what is inside ----
+  function automatic logic inside_(from_e from);
+    return (job_valid_q && job_q.from == from) || (laid_valid_q && laid_q.from == from)
+        || (summed_valid_q && summed_q.from == from);
+  endfunction
 
-  assign data_idle = queue_empty && owner_empty && !data_inside && !fault_valid_q;
-  assign acks_idle = !acks_inside;
-  assign idle      = data_idle && acks_idle && ack_empty;
+  logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, was not let go
+  for (genvar i = 0; i < 2; i++) begin : g_open
+    wire closed_empty   = head_taken[i] && head[i].empty;
+    wire closed_payload = payload_end && owner_out.data.source == i;
+    always_ff @(posedge clk) begin
+      if (rst) open_q[i] <= '0;
+      else open_q[i] <= open_q[i] + 7'(taken[i]) - 7'(closed_empty) - 7'(closed_payload);
+    end
+  end
+
+  assign data_idle[0] = open_q[0] == 0 && !inside_(FROM_RESPONSES) && !(fault_valid_q && !fault_q.source);
+  assign data_idle[1] = open_q[1] == 0 && !inside_(FROM_REQUESTS) && !(fault_valid_q && fault_q.source);
+  assign acks_idle    = !inside_(FROM_ACKS);
+  assign idle         = &data_idle && acks_idle && ack_empty;
 
   // A message counts when its last packet is chosen for the first time.
-  wire message = queue_out.ready && !next_packet.again && !next_packet.keepalive;
+  wire request = head_taken[1];
+  wire message = request && !head[1].again && !head[1].internal_;
   always_ff @(posedge clk) begin
     events                   <= '0;
-    events.sent_packet       <= queue_out.ready;
-    events.packet_retransmit <= queue_out.ready && next_packet.again;
-    events.sent_send <= message && next_packet.opcode inside {
-        RC_SEND_LAST, RC_SEND_LAST_WITH_IMM, RC_SEND_ONLY, RC_SEND_ONLY_WITH_IMM};
-    events.sent_write <= message && next_packet.opcode inside {
+    events.sent_pkts         <= request;
+    events.packet_retransmit <= request && head[1].again;
+    events.sent_sends <= message && head[1].opcode inside {
+        RC_SEND_LAST, RC_SEND_LAST_WITH_IMM, RC_SEND_LAST_WITH_INVALIDATE,
+        RC_SEND_ONLY, RC_SEND_ONLY_WITH_IMM, RC_SEND_ONLY_WITH_INVALIDATE};
+    events.sent_writes <= message && head[1].opcode inside {
         RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_LAST_WITH_IMM, RC_RDMA_WRITE_ONLY, RC_RDMA_WRITE_ONLY_WITH_IMM};
+    events.sent_reads   <= message && head[1].opcode == RC_RDMA_READ_REQUEST;
+    events.sent_atomics <= message && head[1].opcode inside {RC_COMPARE_SWAP, RC_FETCH_ADD};
   end
 endmodule

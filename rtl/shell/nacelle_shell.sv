@@ -2,8 +2,10 @@
 
 // A Nacelle device: the planes, put together. Outside are an Ethernet MAC, a DRAM controller and a register bus.
 //
-//   MAC ── packet ── roce ┬ rpc ── sockets       (frames, work requests, jobs)
-//                         └──┴──────┴── fabric ── DRAM
+//   MAC ── packet ── roce ── clients ┬ rpc ── sockets       (frames, work requests, jobs)
+//                         │          ├ management port
+//                         │          └ sockets whose kernels start RDMA
+//                         └── with rpc and sockets ── fabric ── DRAM
 //   bus ── control: registers and counters; the registers of the sockets
 //
 // Only the control plane lives before the device is enabled: its addresses and its random seed are set first, then the enable bit
@@ -14,6 +16,8 @@ module nacelle_shell
   import roce_pkg::*;
   import compute_pkg::*;
   import rpc_pkg::*;
+  import roce_requester_pkg::*;
+  import roce_cc_pkg::*;
   import shell_pkg::*;
 #(
     parameter int unsigned DATA_W = 512
@@ -41,17 +45,20 @@ module nacelle_shell
   end
 
   local_addr_t local_addr;
-  logic [15:0] rpc_port;
+  logic [15:0] rpc_port, listen_port;
+  logic extensions;
+  cc_config_t congestion;
   logic [31:0] seed;
   logic [47:0] keepalive_cycles, kernel_timeout_cycles;
   packet_events_t packet_events;
   roce_rx_events_t roce_rx_events;
-  roce_tx_events_t roce_tx_events;
+  roce_tx_events_t roce_tx_events, engine_tx_events;
   cm_events_t cm_events;
   rpc_events_t rpc_events;
   logic control_idle;
 
   axil_if #(.ADDR_W(12)) socket_bus[SOCKETS] ();
+  axil_if #(.ADDR_W(12)) management_bus ();
 
   control_plane #(
       .VERSION   (VERSION),
@@ -65,8 +72,12 @@ module nacelle_shell
       .rst,
       .bus,
       .socket(socket_bus),
+      .management(management_bus),
       .local_addr,
       .rpc_port,
+      .listen_port,
+      .extensions,
+      .congestion,
       .seed,
       .keepalive_cycles,
       .kernel_timeout_cycles,
@@ -122,9 +133,22 @@ module nacelle_shell
   stream_if #(.T(rdma_cqe_t)) cqe ();
   stream_if #(.T(mr_cmd_t)) mr_cmd ();
   stream_if #(.T(mr_rsp_t)) mr_rsp ();
+  stream_if #(.T(connect_t)) connect ();
   stream_if #(.T(conn_event_t)) conn ();
-  stream_if #(.T(logic)) conn_answer ();
+  stream_if #(.T(conn_answer_t)) conn_answer ();
   stream_if #(.T(qpn_t)) close ();
+  stream_if #(.T(qp_cmd_t)) hand_cmd ();
+  stream_if #(.T(logic)) hand_done ();
+  stream_if #(.T(qp_event_t)) qp_event ();
+  stream_if #(.T(qp_index_t)) rate_view ();
+  stream_if #(.T(cc_view_t)) rate_viewed ();
+  logic made, gone, unsignaled, refused, clients_idle, management_idle;
+  qp_cmd_t changed;
+  qp_index_t unsignaled_index;
+  qpn_t view_qpn;
+  qp_view_t view;
+  client_t owner;
+  pd_t owner_pd;
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(MASTER_ID_W)) master[MASTERS] ();
 
   roce_engine #(
@@ -134,13 +158,17 @@ module nacelle_shell
       .MRS     (MRS),
       .SQ_DEPTH(SQ_DEPTH),
       .RQ_DEPTH(RQ_DEPTH),
+      .RD_DEPTH(RD_DEPTH),
+      .CLIENTS (CLIENTS),
       .CLOCK_HZ(CLOCK_HZ)
   ) roce (
       .clk,
       .rst(plane_rst_q),
       .now(now_q),
       .local_addr,
-      .port(rpc_port),
+      .port({16'd0, listen_port, rpc_port}),
+      .extensions,
+      .congestion,
       .seed,
       .keepalive_cycles,
       .frame,
@@ -151,18 +179,128 @@ module nacelle_shell
       .arp_answer,
       .wqe,
       .cqe,
+      .unsignaled,
+      .unsignaled_index,
       .mr_cmd,
       .mr_rsp,
+      .connect,
       .conn,
       .conn_answer,
       .close,
-      .mem_write(master[0]),
-      .mem_read(master[1]),
+      .hand_cmd,
+      .hand_done,
+      .qp_event,
+      .view_qpn,
+      .view,
+      .made,
+      .gone,
+      .changed,
+      .rate_view,
+      .rate_viewed,
+      .mem(master[0:2]),
       .rx_events(roce_rx_events),
-      .tx_events(roce_tx_events),
+      .tx_events(engine_tx_events),
       .cm_events,
       .idle(roce_idle)
   );
+
+  // ---- who shares the transport ----
+
+  stream_if #(.T(rdma_wqe_t)) client_wqe[CLIENTS] ();
+  stream_if #(.T(rdma_cqe_t)) client_cqe[CLIENTS] ();
+  stream_if #(.T(connect_t)) client_connect[CLIENTS] ();
+  stream_if #(.T(conn_event_t)) client_conn[CLIENTS] ();
+  stream_if #(.T(conn_answer_t)) client_conn_answer[CLIENTS] ();
+  stream_if #(.T(qpn_t)) client_close[CLIENTS] ();
+  stream_if #(.T(mr_cmd_t)) client_mr_cmd[CLIENTS] ();
+  stream_if #(.T(mr_rsp_t)) client_mr_rsp[CLIENTS] ();
+
+  roce_clients #(
+      .N       (CLIENTS),
+      .QPS     (QPS),
+      .CQ_DEPTH(CQ_DEPTH),
+      .ADMIN   (client_t'(MANAGEMENT_CLIENT))
+  ) clients (
+      .clk,
+      .rst(plane_rst_q),
+      .client_wqe,
+      .client_cqe,
+      .client_connect,
+      .client_conn,
+      .client_conn_answer,
+      .client_close,
+      .client_mr_cmd,
+      .client_mr_rsp,
+      .wqe,
+      .cqe,
+      .connect,
+      .conn,
+      .conn_answer,
+      .close,
+      .mr_cmd,
+      .mr_rsp,
+      .made,
+      .gone,
+      .changed_qpn(changed.qpn),
+      .changed_client(changed.attr.client),
+      .changed_pd(changed.attr.pd),
+      .retired(unsignaled),
+      .retired_index(unsignaled_index),
+      .owner_qpn(view_qpn),
+      .owner,
+      .owner_pd,
+      .refused,
+      .idle(clients_idle)
+  );
+
+  roce_manager #(
+      .QPS(QPS)
+  ) management (
+      .clk,
+      .rst(plane_rst_q),
+      .bus(management_bus),
+      .hand_cmd,
+      .hand_done,
+      .qp_event,
+      .view_qpn,
+      .view,
+      .owner,
+      .owner_pd,
+      .rate_view,
+      .rate_viewed,
+      .wqe(client_wqe[MANAGEMENT_CLIENT]),
+      .cqe(client_cqe[MANAGEMENT_CLIENT]),
+      .mr_cmd(client_mr_cmd[MANAGEMENT_CLIENT]),
+      .mr_rsp(client_mr_rsp[MANAGEMENT_CLIENT]),
+      .connect(client_connect[MANAGEMENT_CLIENT]),
+      .conn(client_conn[MANAGEMENT_CLIENT]),
+      .conn_answer(client_conn_answer[MANAGEMENT_CLIENT]),
+      .close(client_close[MANAGEMENT_CLIENT]),
+      .idle(management_idle)
+  );
+
+  always_comb begin
+    roce_tx_events             = engine_tx_events;
+    roce_tx_events.wqe_refused = refused;
+  end
+
+  // A kernel only posts work requests, on queue pairs that software made for it.
+  for (genvar i = 0; i < CLIENTS; i++) begin : plain_client
+    if (i != RPC_CLIENT && i != MANAGEMENT_CLIENT) begin : kernel
+      assign client_connect[i].valid     = 1'b0;
+      assign client_connect[i].data      = '0;
+      assign client_conn[i].ready        = 1'b1;
+      assign client_conn_answer[i].valid = 1'b0;
+      assign client_conn_answer[i].data  = '0;
+      assign client_close[i].valid       = 1'b0;
+      assign client_close[i].data        = '0;
+      assign client_mr_cmd[i].valid      = 1'b0;
+      assign client_mr_cmd[i].data       = '0;
+      assign client_mr_rsp[i].ready      = 1'b1;
+    end
+  end
+  assign client_connect[RPC_CLIENT].valid = 1'b0;
+  assign client_connect[RPC_CLIENT].data  = '0;
 
   // ---- compute ----
 
@@ -185,22 +323,25 @@ module nacelle_shell
   ) rpc (
       .clk,
       .rst(plane_rst_q),
-      .conn_event(conn),
-      .conn_done(conn_answer),
-      .wqe,
-      .cqe,
-      .mr_cmd,
-      .mr_rsp,
-      .mem(master[2]),
+      .conn_event(client_conn[RPC_CLIENT]),
+      .conn_answer(client_conn_answer[RPC_CLIENT]),
+      .wqe(client_wqe[RPC_CLIENT]),
+      .cqe(client_cqe[RPC_CLIENT]),
+      .mr_cmd(client_mr_cmd[RPC_CLIENT]),
+      .mr_rsp(client_mr_rsp[RPC_CLIENT]),
+      .mem(master[3]),
       .job,
       .functions,
       .window,
       .cancel,
       .done,
-      .close,
+      .close(client_close[RPC_CLIENT]),
       .events(rpc_events),
       .idle(rpc_idle)
   );
+
+  stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
+  stream_if #(.T(rdma_cqe_t)) kernel_cqe[SOCKETS] ();
 
   for (genvar i = 0; i < SOCKETS; i++) begin : sockets
     socket #(
@@ -215,11 +356,26 @@ module nacelle_shell
         .job(job[i]),
         .window(window[i]),
         .done(done[i]),
-        .mem(master[3+i]),
+        .mem(master[4+i]),
+        .wqe(kernel_wqe[i]),
+        .cqe(kernel_cqe[i]),
         .ctrl(socket_bus[i]),
         .functions(functions[i]),
         .idle(socket_idle[i])
     );
+
+    if (RDMA_CLIENT[i] != RPC_CLIENT) begin : rdma
+      assign client_wqe[RDMA_CLIENT[i]].valid = kernel_wqe[i].valid;
+      assign client_wqe[RDMA_CLIENT[i]].data  = kernel_wqe[i].data;
+      assign kernel_wqe[i].ready              = client_wqe[RDMA_CLIENT[i]].ready;
+      assign kernel_cqe[i].valid              = client_cqe[RDMA_CLIENT[i]].valid;
+      assign kernel_cqe[i].data               = client_cqe[RDMA_CLIENT[i]].data;
+      assign client_cqe[RDMA_CLIENT[i]].ready = kernel_cqe[i].ready;
+    end else begin : no_rdma
+      assign kernel_wqe[i].ready = 1'b0;
+      assign kernel_cqe[i].valid = 1'b0;
+      assign kernel_cqe[i].data  = '0;
+    end
   end
 
   // ---- memory ----
@@ -235,5 +391,5 @@ module nacelle_shell
       .out(dram)
   );
 
-  assign idle = control_idle && packet_idle && roce_idle && rpc_idle && (&socket_idle);
+  assign idle = control_idle && packet_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);
 endmodule

@@ -12,15 +12,25 @@ package shell_pkg;
   localparam int unsigned MAX_FRAME = 4096 + 128;         // bytes, without FCS
 
   // Transport
-  localparam int unsigned QPS = 16;                       // connections at once
-  localparam int unsigned MRS = 512;                      // memory regions at once
+  localparam int unsigned QPS = 256;                      // connections at once
+  localparam int unsigned MRS = 1024;                     // memory regions at once
   localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
   localparam int unsigned RQ_DEPTH = 4;                   // receives outstanding a QP
+  localparam int unsigned RD_DEPTH = 8;                   // READs and atomics outstanding a QP, of each side
 
   // Compute: the kernel in each socket (socket_kernel has the names). Functions of two sockets must not overlap.
-  localparam int unsigned SOCKETS = 2;
-  localparam string KERNELS[SOCKETS] = '{"increment", "matmul"};
+  localparam int unsigned SOCKETS = 3;
+  localparam string KERNELS[SOCKETS] = '{"increment", "matmul", "traffic"};
   localparam int unsigned MAX_REGIONS = 32;               // a connection
+
+  // Clients of the transport: the RPC engine, software through the management port, and a socket whose kernel starts RDMA itself
+  localparam int unsigned CLIENTS = 3;
+  localparam logic [CLIENTS-1:0][15:0] CQ_DEPTH = {16'd4096, 16'd256, 16'd8192};  // completions that each can be owed, the last first
+  localparam int unsigned RPC_CLIENT = 0;
+  localparam int unsigned MANAGEMENT_CLIENT = 1;
+  localparam int unsigned TRAFFIC_CLIENT = 2;
+  localparam int unsigned TRAFFIC_SOCKET = 2;
+  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{0, 0, TRAFFIC_CLIENT};  // of each socket; 0: its kernel starts no RDMA
 
   // Memory: messages of the RPC engine first, regions behind
   localparam longint unsigned DRAM_BYTES = 64'd1 << 30;
@@ -28,8 +38,8 @@ package shell_pkg;
   localparam addr_t HEAP_BASE = addr_t'(QPS * CTRL_BYTES);
   localparam addr_t HEAP_SIZE = addr_t'(DRAM_BYTES) - HEAP_BASE;
 
-  // Masters of the fabric: transport writes, transport reads, RPC engine, then the sockets
-  localparam int unsigned MASTERS = 3 + SOCKETS;
+  // Masters of the fabric: the transport's three, the RPC engine, then the sockets
+  localparam int unsigned MASTERS = 4 + SOCKETS;
   localparam int unsigned MASTER_ID_W = 4;
   localparam int unsigned DRAM_ID_W = MASTER_ID_W + axi_mux_index_w(MASTERS);
 endpackage

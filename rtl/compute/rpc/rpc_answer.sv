@@ -5,7 +5,7 @@
 // immediate of length 0 to the first output region, or to region 0.
 //
 // First request 4 cycles after the result if region 0 is the first output, otherwise 6; the others 3 cycles apart at best.
-// A call of a connection that is being closed is answered by nothing.
+// A call of a connection that is closed is answered by nothing.
 module rpc_answer
   import memory_pkg::*;
   import roce_pkg::*;
@@ -14,7 +14,8 @@ module rpc_answer
 (
     input  logic         clk,
     input  logic         rst,
-    input  closing_t     closing,
+    output slot_t        asked,       // is this connection
+    input  logic         gone,        // closed? Same cycle
     stream_if.sink       result,      // result_t
     stream_if.source     view_read,   // region_key_t
     input  logic         view_valid,
@@ -38,7 +39,7 @@ module rpc_answer
   region_index_t index_q;
   logic          outputs_q;        // index_q is the first output or behind it
   region_view_t  view_q;
-  logic          gone_q;           // the connection is being closed
+  logic          gone_q;           // the connection is closed
 
   wire empty = result_q.code != RESULT_SUCCESS || !view_q.grant.has_output;
   wire last = empty || index_q == view_q.grant.last_output;
@@ -71,6 +72,7 @@ module rpc_answer
   assign view_read.valid = look_up;
   assign view_read.data  = '{slot: state_q == IDLE ? result.data.slot : result_q.slot, index: next};
   assign result.ready    = state_q == IDLE;
+  assign asked           = result_q.slot;
 
   always_comb begin
     wqe.data             = '0;
@@ -96,7 +98,7 @@ module rpc_answer
   always_ff @(posedge clk) begin
     if (look_up) index_q <= next;
     if (found) view_q <= view;
-    gone_q <= closing.valid && closing.slot == result_q.slot;
+    gone_q <= gone;
     unique case (state_q)
       IDLE: begin
         result_q  <= result.data;

@@ -7,8 +7,11 @@
 // What arrives meanwhile waits: its receive is posted again only when it is taken up, so at most RECEIVES arrivals wait.
 // Only a start during a call is not kept: it is counted and ignored.
 //
+// A connection that closes is at rest when its set-up or call is over; until then what it holds is kept, and nobody waits for it
+// but its own CONN_CLOSED, which is answered when all of it is freed.
+//
 // One event every 3 cycles; a start leaves on `call` 3 cycles after its completion was taken. Nothing here waits for another
-// unit (the queues behind the outputs have room for every connection), so completions are always taken.
+// unit (the queues behind the outputs have room for every connection), so completions and connection events are always taken.
 module rpc_connections
   import memory_pkg::*;
   import roce_pkg::*;
@@ -21,7 +24,7 @@ module rpc_connections
     input  logic     clk,
     input  logic     rst,
     stream_if.sink   conn_event,  // conn_event_t
-    stream_if.source conn_done,   // logic
+    stream_if.source conn_answer, // qpn_t: its event has been dealt with
     stream_if.sink   cqe,         // rdma_cqe_t
     stream_if.sink   setup_done,  // setup_done_t
     stream_if.sink   answered,    // result_t: the answer of a call was posted, or dropped
@@ -31,7 +34,9 @@ module rpc_connections
     stream_if.source repost,      // receive_t
     stream_if.source close,       // qpn_t: connections that failed
     input  function_range_t [SOCKETS-1:0] functions,  // of each socket
-    output closing_t closing,
+    output closing_t closing,     // one cycle for each; `gone` knows from that cycle on
+    input  slot_t    asked[2],    // connections that others ask for
+    output logic     gone[2],     // same cycle: it is closed
     output logic     started,     // events
     output logic     aborted,
     output logic     ignored,
@@ -85,13 +90,12 @@ module rpc_connections
 
   (* ram_style = "distributed" *) logic [$bits(connection_t)-1:0] states[QPS];
   (* ram_style = "distributed" *) logic [$bits(arrival_t)-1:0] inbox[QPS*RECEIVES];
+  (* ram_style = "distributed" *) logic closed[QPS];
 
   state_e      state_q, state_d;
   event_t      event_q, event_d;
   connection_t connection_q, now;  // as it was, and as the event makes it
   index_t      clear_q;
-  logic        conn_busy_q;      // a connection event waits for its answer
-  logic        conn_done_q;
   closing_t    closing_q;
 
   // ---- which event ----
@@ -101,7 +105,7 @@ module rpc_connections
   assign answered.ready   = picking;
   assign setup_done.ready = picking && !answered.valid;
   assign cqe.ready        = picking && !answered.valid && !setup_done.valid;
-  assign conn_event.ready = picking && !answered.valid && !setup_done.valid && !cqe.valid && !conn_busy_q;
+  assign conn_event.ready = picking && !answered.valid && !setup_done.valid && !cqe.valid;
 
   event_t picked;
   logic   any;
@@ -130,8 +134,8 @@ module rpc_connections
       if (cqe.data.status != WC_SUCCESS) picked.kind = FAILED;
       else if (!(cqe.data.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM})) picked.kind = ACKNOWLEDGED;
     end else begin
-      any         = conn_event.valid && !conn_busy_q;
-      picked.kind = conn_event.data.event_ == CONN_OPENED ? OPENED : CLOSED;
+      any         = conn_event.valid;
+      picked.kind = conn_event.data.kind == CONN_OPENED ? OPENED : CLOSED;
       picked.slot = slot_t'(qp_index(conn_event.data.qpn));
     end
   end
@@ -244,6 +248,10 @@ module rpc_connections
   wire clearing = state_q == CLEAR;
   always_ff @(posedge clk) begin
     if (clearing || applying) states[clearing ? clear_q : index_t'(event_q.slot)] <= clearing ? '0 : now;
+    if (clearing || applying) closed[clearing ? clear_q : index_t'(event_q.slot)] <= clearing || !now.open;
+  end
+  for (genvar i = 0; i < 2; i++) begin : g_gone
+    assign gone[i] = closed[index_t'(asked[i])];
   end
   always_ff @(posedge clk) begin
     if (park) inbox[{index_t'(event_q.slot), connection_q.oldest ^ connection_q.waiting[0]}] <= arrival;
@@ -275,31 +283,15 @@ module rpc_connections
   assign aborted       = no_start && nothing_q;
   assign ignored       = no_start && !nothing_q || out_of_turn;
 
-  assign conn_done.valid = conn_done_q;
-  assign conn_done.data  = 1'b1;
-  assign closing         = closing_q;
-  assign idle            = picking && !any && !conn_done_q;
+  // Every event of the connection manager has its answer; a connection has one at most that waits for it.
+  assign conn_answer.valid = state_q == OPEN_2 || applying && event_q.kind == SET_UP && event_q.setup.close;
+  assign conn_answer.data  = slot_qpn(event_q.slot);
+  assign closing           = closing_q;
+  assign idle              = picking && !any;
 
   wire unused = &{1'b0, cqe.data.with_imm, cqe.data.solicited, answered.data.code};
 
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      conn_busy_q <= 1'b0;
-      conn_done_q <= 1'b0;
-      closing_q   <= '0;
-    end else begin
-      if (conn_event.valid && conn_event.ready) conn_busy_q <= 1'b1;
-      if (applying && event_q.kind == CLOSED) closing_q <= '{valid: 1'b1, slot: event_q.slot};
-      if (state_q == OPEN_2 || applying && event_q.kind == SET_UP && event_q.setup.close) begin
-        conn_done_q     <= 1'b1;
-        closing_q.valid <= 1'b0;
-      end
-      if (conn_done.valid && conn_done.ready) begin
-        conn_done_q <= 1'b0;
-        conn_busy_q <= 1'b0;
-      end
-    end
-  end
+  always_ff @(posedge clk) closing_q <= '{valid: !rst && applying && event_q.kind == CLOSED, slot: event_q.slot};
 
   always_ff @(posedge clk) begin
     if (!rst) begin
@@ -308,6 +300,7 @@ module rpc_connections
       assert (!refusal.valid || refusal.ready);
       assert (!repost.valid || repost.ready);
       assert (!close.valid || close.ready);
+      assert (!conn_answer.valid || conn_answer.ready);
       assert (!park || connection_q.waiting < 2'(RECEIVES));
     end
   end

@@ -6,7 +6,7 @@
 // from before the first beat of the job until its result.
 //
 // First beat of a job 5 cycles after `call`, the others 4 cycles apart; a result leaves 1 cycle after `done`.
-// A call of a connection that is being closed is not started, and one that runs is cancelled: its socket ends it at once.
+// A call of a connection that is closed is not started, and one that runs is cancelled: its socket ends it at once.
 module rpc_dispatch
   import memory_pkg::*;
   import compute_pkg::*;
@@ -18,7 +18,9 @@ module rpc_dispatch
 ) (
     input  logic         clk,
     input  logic         rst,
-    input  closing_t     closing,
+    input  closing_t     closing,          // a connection closes now
+    output slot_t        asked,            // is this connection
+    input  logic         gone,             // closed? Same cycle
     stream_if.sink       call,             // call_t; there is room for one of every connection
     stream_if.sink       refusal,          // result_t: of calls that have no socket; takes its turn among the results
     stream_if.source     view_read,        // region_key_t
@@ -26,7 +28,7 @@ module rpc_dispatch
     input  region_view_t view,
     stream_if.source     job[SOCKETS],     // job_t
     output window_t [SOCKETS-1:0] window,
-    output logic [SOCKETS-1:0] cancel,     // the job that runs is of the connection that is being closed
+    output logic [SOCKETS-1:0] cancel,     // the job that runs is of a connection that is closed
     stream_if.sink       done[SOCKETS],    // done_t; with a tag that is not the job's it is ignored
     stream_if.source     result,           // result_t
     output logic         idle
@@ -64,8 +66,10 @@ module rpc_dispatch
   end
 
   wire picking = state_q == PICK;
-  wire dead = closing.valid && closing.slot == call_q.slot && index_q == '0;  // not begun yet
-  wire beat = state_q == LOOKED_UP && view_valid;
+  logic gone_q;
+  wire found = state_q == LOOKED_UP && view_valid;
+  wire dead = gone_q && index_q == '0;  // not begun yet; one that closes after that finds its socket running
+  wire beat = found && !dead;
   wire job_t job_beat = '{
       tag: tag_q,
       function_code: call_q.function_code,
@@ -78,13 +82,15 @@ module rpc_dispatch
       size: view.region.size
   };
 
-  assign view_read.valid = state_q == LOOK_UP && !dead;
+  assign asked           = call_q.slot;
+  assign view_read.valid = state_q == LOOK_UP;
   assign view_read.data  = '{slot: call_q.slot, index: index_q};
   assign call.ready      = &call_ready;
   // Calls that wait for a running job are at rest.
   assign idle            = picking && &(queues_empty | pending & ~free) && &jobs_empty && !call.valid && !result.valid;
 
   always_ff @(posedge clk) begin
+    gone_q <= gone;
     unique case (state_q)
       PICK: begin
         call_q   <= picked;
@@ -96,13 +102,11 @@ module rpc_dispatch
           state_q <= LOOK_UP;
         end
       end
-      LOOK_UP:
-      if (dead) state_q <= DROP;
-      else if (view_read.ready) state_q <= LOOKED_UP;
+      LOOK_UP: if (view_read.ready) state_q <= LOOKED_UP;
       LOOKED_UP:
-      if (view_valid) begin
+      if (found) begin
         index_q <= index_q + 1'b1;
-        state_q <= job_beat.last ? PICK : LOOK_UP;
+        state_q <= dead ? DROP : job_beat.last ? PICK : LOOK_UP;
       end
       DROP: if (outcome[SOCKETS].ready) state_q <= PICK;
       default: state_q <= PICK;
@@ -118,7 +122,7 @@ module rpc_dispatch
   for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
     stream_if #(.T(call_t)) queued ();
     stream_if #(.T(job_t)) beats ();
-    logic    running_q;
+    logic    running_q, cancel_q;
     slot_t   slot_q;
     tag_t    own_tag_q;
     window_t window_q;
@@ -142,7 +146,7 @@ module rpc_dispatch
     // The job before has been taken as a whole when its result is there.
     assign free[i]   = !running_q;
     assign window[i] = window_q;
-    assign cancel[i] = running_q && closing.valid && closing.slot == slot_q;
+    assign cancel[i] = cancel_q;
     wire ours = running_q && done[i].data.tag == own_tag_q;
     assign outcome[i].valid = done[i].valid && ours;
     assign outcome[i].data  = '{slot: slot_q, code: done[i].data.code};
@@ -154,13 +158,16 @@ module rpc_dispatch
         own_tag_q <= tag_q;
         window_q  <= '{base: page_addr(view.grant.base), size: page_addr(view.grant.pages)};
       end
+      if (running_q && closing.valid && closing.slot == slot_q) cancel_q <= 1'b1;
       if (waiting[i].valid && waiting[i].ready) running_q <= 1'b1;
       else if (outcome[i].valid && outcome[i].ready || state_q == DROP && socket_q[i]) begin
         running_q <= 1'b0;
+        cancel_q  <= 1'b0;
         window_q  <= '0;
       end
       if (rst) begin
         running_q <= 1'b0;
+        cancel_q  <= 1'b0;
         window_q  <= '0;
       end
     end

@@ -24,12 +24,14 @@ module rpc_engine
     parameter int unsigned SQ_DEPTH = 32,                         // sends outstanding on a QP
     parameter addr_t CTRL_BASE = '0,                              // QPS * rpc_pkg::CTRL_BYTES for messages
     parameter addr_t HEAP_BASE = addr_t'(1 << 20),                // regions
-    parameter addr_t HEAP_SIZE = addr_t'(1 << 20)
+    parameter addr_t HEAP_SIZE = addr_t'(1 << 20),
+    parameter pd_t PD = '0,                                       // domain of its connections: its number among the clients
+    parameter bit READ_BACK = 1'b1                                // a caller may also read its regions, and use atomics on them
 ) (
     input  logic        clk,
     input  logic        rst,
-    stream_if.sink      conn_event,       // conn_event_t
-    stream_if.source    conn_done,        // logic: answers, in order
+    stream_if.sink      conn_event,       // conn_event_t: CONN_OPENED and CONN_CLOSED; always taken
+    stream_if.source    conn_answer,      // conn_answer_t: one for each, as soon as it can be
     stream_if.source    wqe,              // rdma_wqe_t: receives (RECEIVES a QP) and sends (MAX_REGIONS a QP at most)
     stream_if.sink      cqe,              // rdma_cqe_t
     stream_if.source    mr_cmd,           // mr_cmd_t
@@ -73,8 +75,10 @@ module rpc_engine
   grant_t             grant;
 
   closing_t closing;
+  slot_t    asked[2];    // by rpc_dispatch, by rpc_answer
+  logic     gone[2];
   logic     connections_idle, setup_idle, dispatch_idle, answer_idle;
-  logic     setup_empty, refusals_empty, reposts_empty, closes_empty;
+  logic     setup_empty, refusals_empty, reposts_empty, closes_empty, answers_empty;
   logic     aborted, ignored, started, finished, failed, granted, refused, malformed;
 
   stream_if #(.T(setup_job_t)) setup_in (), setup_job ();
@@ -83,13 +87,14 @@ module rpc_engine
   stream_if #(.T(result_t)) refusal_in (), refusal (), result (), answered ();
   stream_if #(.T(receive_t)) repost_in (), repost ();
   stream_if #(.T(qpn_t)) close_in ();
+  stream_if #(.T(qpn_t)) answer_in (), answer_out ();
   stream_if #(.T(rdma_wqe_t)) sends[2] ();
   stream_if #(.T(rdma_wqe_t)) send (), request ();
 
   rpc_connections #(.QPS(QPS), .SOCKETS(SOCKETS)) connections_unit (
-      .clk, .rst, .conn_event, .conn_done, .cqe, .setup_done, .answered,
+      .clk, .rst, .conn_event, .conn_answer(answer_in), .cqe, .setup_done, .answered,
       .setup(setup_in), .call, .refusal(refusal_in), .repost(repost_in), .close(close_in),
-      .closing, .functions, .started, .aborted, .ignored, .idle(connections_idle)
+      .closing, .asked, .gone, .functions, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
   // Room for every connection: rpc_connections never waits.
@@ -99,10 +104,16 @@ module rpc_engine
       .clk, .rst, .in(repost_in), .out(repost), .empty(reposts_empty)
   );
   stream_fifo #(.T(qpn_t), .DEPTH(QPS)) closes (.clk, .rst, .in(close_in), .out(close), .empty(closes_empty));
+  stream_fifo #(.T(qpn_t), .DEPTH(QPS)) answers (
+      .clk, .rst, .in(answer_in), .out(answer_out), .empty(answers_empty)
+  );
+  assign conn_answer.valid = answer_out.valid;
+  assign conn_answer.data  = '{qpn: answer_out.data, accept: 1'b1, private_data: '0};
+  assign answer_out.ready  = conn_answer.ready;
 
   rpc_setup #(
       .DATA_W(DATA_W), .QPS(QPS), .MAX_REGIONS(MAX_REGIONS),
-      .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE)
+      .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
       .clk, .rst, .job(setup_job), .done(setup_done), .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
       .region_write, .grant_write, .write_key, .region, .grant,
@@ -115,13 +126,13 @@ module rpc_engine
   );
 
   rpc_dispatch #(.QPS(QPS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
-      .clk, .rst, .closing, .call, .refusal,
+      .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
       .job, .window, .cancel, .done, .result, .idle(dispatch_idle)
   );
 
   rpc_answer answer (
-      .clk, .rst, .closing, .result,
+      .clk, .rst, .asked(asked[1]), .gone(gone[1]), .result,
       .view_read(view_read[ANSWER]), .view_valid(view_valid[ANSWER]), .view,
       .wqe(sends[0]), .answered, .finished, .failed, .idle(answer_idle)
   );
@@ -155,5 +166,5 @@ module rpc_engine
       immediate_ignored: ignored
   };
   assign idle = connections_idle && setup_idle && dispatch_idle && answer_idle && setup_empty && refusals_empty
-             && reposts_empty && closes_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
+             && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
 endmodule

@@ -18,7 +18,7 @@ package rpc_pkg;
     return 24'(slot) + QPN_FIRST;
   endfunction
 
-  // The connection that is being closed: nothing more is posted on its QP.
+  // In this cycle a connection closes.
   typedef struct packed {
     logic  valid;
     slot_t slot;

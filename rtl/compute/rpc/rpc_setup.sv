@@ -21,7 +21,9 @@ module rpc_setup
     parameter int unsigned MAX_REGIONS = 32,
     parameter addr_t CTRL_BASE = '0,
     parameter addr_t HEAP_BASE = '0,
-    parameter addr_t HEAP_SIZE = '0
+    parameter addr_t HEAP_SIZE = '0,
+    parameter pd_t PD = '0,             // domain of the connections
+    parameter bit READ_BACK = 1'b1      // a caller may also read its regions, and use atomics on them
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -175,10 +177,13 @@ module rpc_setup
   always_comb begin
     mr_cmd.data = '{
         op: MR_DEREGISTER_QP,
-        qpn: slot_qpn(job_q.slot),
-        addr: view_q.addr,
-        length: view_q.region.size,
-        access: '{remote_write: 1'b1, default: '0},
+        mr: '{
+            pd: PD,
+            qpn: slot_qpn(job_q.slot),
+            addr: view_q.addr,
+            length: view_q.region.size,
+            access: '{remote_write: 1'b1, remote_read: READ_BACK, remote_atomic: READ_BACK, remote_invalidate: 1'b0}
+        },
         rkey: '0
     };
     if (state_q == REGISTER) mr_cmd.data.op = MR_REGISTER;

@@ -7,7 +7,9 @@
 // kernel says. What the kernel does not take of a job's regions is discarded.
 //
 // Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory is quiet. One job at a time: `job` stops until the
-// answer to the one before is taken. The kernel's network ports are tied off: it receives nothing, and what it sends waits.
+// answer to the one before is taken. The kernel's stream and message ports are tied off: it receives nothing, and what it sends
+// waits. Its work requests leave through a register slice, also those that it offered before it was reset; its completions are taken
+// at all times, and those of a kernel in reset are dropped.
 module socket
   import memory_pkg::*;
   import compute_pkg::*;
@@ -24,6 +26,8 @@ module socket
     stream_if.sink          job,                     // job_t: one packet of regions a job
     input  window_t         window,                  // the job's; stable from its first region to its done
     stream_if.source        done,                    // done_t
+    stream_if.source        wqe,                     // rdma_wqe_t: RDMA that the kernel starts itself
+    stream_if.sink          cqe,                     // rdma_cqe_t
     axi_if.master           mem,
     axil_if.slave           ctrl,                    // see socket_registers
     output function_range_t functions,               // of the kernel; constant
@@ -130,12 +134,12 @@ module socket
   );
 
   assign functions = '{first: identity.function_code[0], last: identity.function_code[3'(identity.functions - 1'b1)]};
-  assign idle      = state_q == IDLE && quiet && registers_idle;
+  assign idle      = state_q == IDLE && quiet && registers_idle && !kernel_wqe.valid && !wqe.valid;
 
   // ---- the kernel ----
   axis_if #(.DATA_W(DATA_W)) rx (), tx (), msg_tx (), msg_rx ();
-  stream_if #(.T(rdma_wqe_t)) wqe ();
-  stream_if #(.T(rdma_cqe_t)) cqe ();
+  stream_if #(.T(rdma_wqe_t)) kernel_wqe ();
+  stream_if #(.T(rdma_cqe_t)) kernel_cqe ();
 
   assign kernel_rst    = rst || state_q == CUT;
   assign rx.tvalid     = 1'b0;
@@ -148,18 +152,20 @@ module socket
   assign msg_rx.tkeep  = '0;
   assign msg_rx.tlast  = 1'b0;
   assign msg_rx.tuser  = 1'b0;
-  assign cqe.valid     = 1'b0;
-  assign cqe.data      = '0;
   assign tx.tready     = 1'b0;
   assign msg_tx.tready = 1'b0;
-  assign wqe.ready     = 1'b0;
+
+  stream_slice #(.T(rdma_wqe_t)) wqe_slice (.clk, .rst, .in(kernel_wqe), .out(wqe));
+  assign kernel_cqe.valid = cqe.valid && state_q != CUT;
+  assign kernel_cqe.data  = cqe.data;
+  assign cqe.ready        = kernel_cqe.ready || state_q == CUT;
 
   socket_kernel #(.KERNEL(KERNEL), .DATA_W(DATA_W), .ID_W(ID_W)) held (
       .clk, .rst(kernel_rst), .identity, .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
-      .rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx
+      .rx, .tx, .wqe(kernel_wqe), .cqe(kernel_cqe), .msg_tx, .msg_rx
   );
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, kernel_done.data.tag, rx.tready, msg_rx.tready, cqe.ready, tx.tdata, tx.tkeep, tx.tlast, tx.tuser,
-                       tx.tvalid, msg_tx.tdata, msg_tx.tkeep, msg_tx.tlast, msg_tx.tuser, msg_tx.tvalid, wqe.valid, wqe.data};
+  assign unused_ok = &{1'b0, kernel_done.data.tag, rx.tready, msg_rx.tready, tx.tdata, tx.tkeep, tx.tlast, tx.tuser,
+                       tx.tvalid, msg_tx.tdata, msg_tx.tkeep, msg_tx.tlast, msg_tx.tuser, msg_tx.tvalid};
 endmodule

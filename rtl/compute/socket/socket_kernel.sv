@@ -26,6 +26,8 @@ module socket_kernel
     kernel_increment #(.DATA_W(DATA_W), .ID_W(ID_W)) kernel (.*);
   end else if (KERNEL == "matmul") begin : g_kernel
     kernel_matmul #(.DATA_W(DATA_W), .ID_W(ID_W)) kernel (.*);
+  end else if (KERNEL == "traffic") begin : g_kernel
+    kernel_traffic #(.DATA_W(DATA_W), .ID_W(ID_W)) kernel (.*);
   end else begin : g_unknown
     $fatal(1, "no kernel of this name");
   end

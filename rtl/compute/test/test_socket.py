@@ -27,6 +27,8 @@ class Bench:
         self.job = StreamSource(dut, "job", "compute_pkg::job_t", stall)
         self.done = StreamSink(dut, "done", "compute_pkg::done_t", stall)
         self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t")
+        StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t")
         self.memory.write(0, random.randbytes(SIZE))
         self.ctrl = AxilDriver(dut, "ctrl")
         dut.kernel_timeout_cycles.value = 0
@@ -185,6 +187,8 @@ def test_socket(width: int) -> None:
             "job": Sink("compute_pkg::job_t"),
             "window": Plain("input", "compute_pkg::window_t"),
             "done": Source("compute_pkg::done_t"),
+            "wqe": Source("roce_pkg::rdma_wqe_t"),
+            "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "mem": AxiMaster(width),
             "ctrl": AxilSlave(),
             "functions": Plain("output", "compute_pkg::function_range_t"),

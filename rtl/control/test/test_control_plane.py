@@ -36,6 +36,11 @@ COUNTERS = json.loads((GENERATED / "counters.json").read_text()) if (GENERATED /
 SETTINGS = {  # address: (writable bits, reset)
     0x20: (0xFFFFFFFF, 0), 0x24: (0xFFFF, 0), 0x28: (0xFFFFFFFF, 0), 0x2C: (0x3F, 0), 0x30: (0xFFFFFFFF, 0),
     0x34: (0xFFFFFFFF, 0), 0x38: (1, 0), 0x3C: (0xFFFF, 12345), 0x40: (0xFFFFFF, 30000), 0x44: (0xFFFFFF, 0),
+    0x48: (0x1, 1), 0x4C: (0xFFFF, 0), 0x80: (0x1, 0), 0x84: (0x1, 0), 0x88: (0x1, 1),
+    0x8C: (0x1, 1), 0x90: (0x3FF, 1019), 0x94: (0xFFFF, 55), 0x98: (0x7FF, 1024), 0x9C: (0xFFFF, 50),
+    0xA0: (0xFFFFF, 0), 0xA4: (0xFFFF, 40), 0xA8: (0xFFFF, 400), 0xAC: (0xFFFFFF, 10000000), 0xB0: (0xFFFF, 55),
+    0xB4: (0xF, 11), 0xB8: (0x7F, 50), 0xBC: (0xFFFFF, 1), 0xC0: (0xFFFFF, 0), 0xC4: (0x1F, 5),
+    0xC8: (0xFFFF, 50),
 }  # fmt: skip
 FACTS = {
     0x00: 0x4E41434C, 0x04: 0x00010002, 0x08: 256, 0x0C: 200_000_000, 0x10: 64, 0x14: SOCKETS, 0x18: 0x40000000, 0x1C: 3,
@@ -49,6 +54,7 @@ class Bus:
         self.dut = dut
         self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "bus"), dut.clk, dut.rst)
         self.rams = [AxiLiteRam(AxiLiteBus.from_prefix(dut, f"socket{i}"), dut.clk, dut.rst, size=4096) for i in range(sockets)]
+        self.management = AxiLiteRam(AxiLiteBus.from_prefix(dut, "management"), dut.clk, dut.rst, size=4096)
         for i in range(sockets, SOCKETS):
             for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
                 getattr(dut, f"socket{i}_{name}").value = 0
@@ -102,6 +108,9 @@ async def settings_reach_the_device(dut) -> None:
     assert (local.mac, local.ip) == (values[0x24] << 32 | values[0x20], values[0x28])
     assert (local.prefix_length, local.gateway) == (values[0x2C], values[0x30])
     assert (int(dut.seed.value), int(dut.rpc_port.value)) == (values[0x34], values[0x3C])
+    assert (int(dut.extensions.value), int(dut.listen_port.value)) == (values[0x48], values[0x4C])
+    congestion = vars(struct("roce_cc_pkg::cc_config_t").unpack(int(dut.congestion.value)))
+    assert list(congestion.values()) == [values[address] for address in range(0x80, 0xCC, 4)]
     assert int(dut.keepalive_cycles.value) == values[0x40] * 200_000
     assert int(dut.kernel_timeout_cycles.value) == values[0x44] * 200_000
 
@@ -121,7 +130,7 @@ async def addresses_that_nobody_owns(dut) -> None:
     """DECERR for reads and writes, and the bus goes on."""
     bus = await begin(dut)
     end = 0x400 + 4 * len(COUNTERS)
-    for address in (0x48, 0x3FC, end, 0xFFC, 0x1000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+    for address in (0x50, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x2000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
         assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
         assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
     assert await bus.get(0) == FACTS[0]
@@ -141,6 +150,8 @@ async def sockets_see_their_own_page(dut, pause: bool) -> None:
             for channel in (ram.write_if.aw_channel, ram.write_if.w_channel, ram.write_if.b_channel,
                             ram.read_if.ar_channel, ram.read_if.r_channel):  # fmt: skip
                 channel.set_pause_generator(coin())
+    await bus.write(0x1104, 0x2468)
+    assert await bus.get(0x1104) == 0x2468 == int.from_bytes(bus.management.read(0x104, 4), "little")
     model: dict[int, int] = {}
     for _ in range(60):
         address = 0x10000 + random.randrange(SOCKETS) * 0x1000 + 4 * random.randrange(1024)
@@ -275,7 +286,11 @@ def test_control_plane() -> None:
             "bus": AxilSlave(20),
             "socket": Several(AxilMaster(12), SOCKETS),
             "local_addr": Plain("output", "packet_pkg::local_addr_t"),
+            "management": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),
+            "listen_port": Plain("output", "logic [15:0]"),
+            "extensions": Plain("output", "logic"),
+            "congestion": Plain("output", "roce_cc_pkg::cc_config_t"),
             "seed": Plain("output", "logic [31:0]"),
             "keepalive_cycles": Plain("output", "logic [47:0]"),
             "kernel_timeout_cycles": Plain("output", "logic [47:0]"),

@@ -3,26 +3,48 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
-from nacelle_tb.roce import Frame, op
+from nacelle_tb.bench import AxisSink as AxisIn
+from nacelle_tb.bench import AxisSource as AxisOut
+from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
-from receive_model import Model, Qp, Region
+from receive_model import ALL, Model, Qp, Region, Respond
 
 PKG = "roce_pkg::"
 PEER = "10.0.0.2"
-QPS = 16
+QPS = int(os.environ.get("NACELLE_QPS", "16"))
 RQ_DEPTH = 4
+BASE = 0x10_0000
 
 
 def ip(text: str) -> int:
     return int.from_bytes(bytes(map(int, text.split("."))), "big")
+
+
+def access(rights: frozenset[str]) -> dict[str, int]:
+    """As access_t."""
+    return dict.fromkeys(rights, 1)
+
+
+def respond(r: SimpleNamespace) -> Respond:
+    """A respond_t as the model writes it: what has a meaning in its kind."""
+    aeth = (r.aeth.syndrome, r.aeth.msn)
+    if r.kind == op("RESPOND_ACK"):
+        return ("ACK", r.qpn, r.psn, *aeth)
+    head = (r.duplicate, r.qpn, r.psn, *aeth, r.addr)
+    if r.kind == op("RESPOND_READ"):
+        return ("READ", *head, 128 << r.path_mtu, r.length)
+    return ("ATOMIC", *head, r.compare_swap, r.swap_add, r.compare)
 
 
 class Bench:
@@ -35,8 +57,9 @@ class Bench:
         self.payload = AxisSource(dut, "payload", stall)
         self.cm = StreamSink(dut, "cm", "packet_pkg::frame_rx_t", stall)
         self.cm_payload = AxisSink(dut, "cm_payload", stall)
-        self.ack_tx = StreamSink(dut, "ack_tx", PKG + "ack_tx_t", stall)
-        self.ack_rx = StreamSink(dut, "ack_rx", PKG + "ack_rx_t", stall)
+        self.response = StreamSink(dut, "response", PKG + "rc_response_t", stall)
+        self.response_payload = AxisSink(dut, "response_payload", stall)
+        self.respond = StreamSink(dut, "respond", PKG + "respond_t", stall)
         self.write = StreamSink(dut, "write", "memory_pkg::dma_cmd_t", stall)
         self.data = AxisSink(dut, "data", stall)
         self.done = StreamSource(dut, "done", "memory_pkg::dma_done_t", stall)
@@ -45,13 +68,16 @@ class Bench:
         self.qp_cmd = StreamSource(dut, "qp_cmd", PKG + "qp_cmd_t", stall)
         self.qp_answer = StreamSink(dut, "qp_answer", "logic", stall)
         self.qp_event = StreamSink(dut, "qp_event", PKG + "qp_event_t", stall)
+        self.failed = StreamSource(dut, "failed", PKG + "qpn_t", stall)
         self.mr_cmd = StreamSource(dut, "mr_cmd", PKG + "mr_cmd_t", stall)
         self.mr_rsp = StreamSink(dut, "mr_rsp", PKG + "mr_rsp_t", stall)
         self.memory: dict[int, int] = {}  # byte address -> byte
         self.refuse: set[int] = set()  # addresses whose write fails
         self.memory_delay = 0  # cycles that a write takes, at most 40 at random if negative
         self.counts: Counter[str] = Counter()
-        self.active = 0
+        self.pulses: Counter[str] = Counter()
+        self.answered: Counter[int] = Counter()  # by QP: READs and atomics that the response unit has answered
+        dut.rd_done.value = 0
         self.model = Model(QPS)
 
     async def start(self) -> None:
@@ -74,34 +100,62 @@ class Bench:
 
     async def _events(self) -> None:
         layout = struct(PKG + "roce_rx_events_t")
+        dut = self.dut
         while True:
-            await FallingEdge(self.dut.clk)
-            word = int(self.dut.events.value)
+            await FallingEdge(dut.clk)
+            dut.rd_done.value = self.answered[int(dut.rd_done_slot.value) + 2] % 256
+            word = int(dut.events.value)
             if word:
                 self.counts += Counter(vars(layout.unpack(word)))
-            if int(self.dut.active.value):
-                assert int(self.dut.active_qpn.value) in self.model.qps
-                self.active += 1
+            if int(dut.active.value):
+                assert int(dut.active_qpn.value) in self.model.qps
+                for name in ("active", "ecn_marked", "cnp"):
+                    self.pulses[name] += int(getattr(dut, name).value)
+            else:
+                assert not int(dut.ecn_marked.value) and not int(dut.cnp.value)
 
-    async def setup(self, qpn: int, psn: int = 0, mtu: int = 3, peer: str = PEER, timer: int = 12) -> None:
-        """QP_SETUP, answered."""
-        attr = {"dst_ip": ip(peer), "dest_qp_num": qpn + 100, "rq_psn": psn, "path_mtu": mtu, "min_rnr_timer": timer}
-        self.qp_cmd.send(op=op("QP_SETUP"), qpn=qpn, attr=attr)
-        assert await self.qp_answer.recv() == 1
-        self.model.qps[qpn] = Qp(psn, 128 << mtu, peer, timer)
+    async def command(self, name: str, qpn: int, state: str = "RESET", **attr: object) -> int:
+        """A QP command's answer."""
+        self.qp_cmd.send(op=op(name), qpn=qpn, state=op(f"QPS_{state}"), attr=attr)
+        return await self.qp_answer.recv(100_000)
+
+    async def setup(
+        self, qpn: int, psn: int = 0, mtu: int = 3, peer: str = PEER, timer: int = 12, state: str = "RTS", pd: int = 1,
+        rights: frozenset[str] = ALL, selective: bool = False, max_rd: int = 8,
+    ) -> None:  # fmt: skip
+        """QP_RESET if needed, QP_SETUP, answered."""
+        if qpn in self.model.qps:
+            await self.reset(qpn)
+        answer = await self.command(
+            "QP_SETUP", qpn, state, dst_ip=ip(peer), dest_qp_num=qpn + 100, rq_psn=psn, path_mtu=mtu, min_rnr_timer=timer, pd=pd,
+            access=access(rights), selective_repeat=int(selective), max_dest_rd_atomic=max_rd,
+        )  # fmt: skip
+        assert answer == 1
+        self.model.qps[qpn] = Qp(psn, 128 << mtu, peer, timer, state, pd, rights, selective, max_rd)
+
+    async def modify(self, qpn: int, state: str) -> None:
+        """QP_MODIFY, answered as the model says."""
+        allowed = self.model.modify(qpn, state)
+        assert await self.command("QP_MODIFY", qpn, state) == allowed
 
     async def reset(self, qpn: int) -> None:
         """QP_RESET, answered."""
-        self.qp_cmd.send(op=op("QP_RESET"), qpn=qpn)
-        assert await self.qp_answer.recv() == 1
+        assert await self.command("QP_RESET", qpn) == 1
         self.model.qps.pop(qpn, None)
 
-    async def register(self, qpn: int, addr: int, length: int, write: bool = True) -> int:
+    def answer_reads(self, qpn: int) -> None:
+        """The response unit has answered all READs and atomics of the QP."""
+        qp = self.model.qps[qpn]
+        self.answered[qpn] += qp.outstanding
+        qp.outstanding = 0
+
+    async def register(self, qpn: int, addr: int, length: int, rights: frozenset[str] = ALL, pd: int = 1) -> int:
         """MR_REGISTER: the key."""
-        self.mr_cmd.send(op=op("MR_REGISTER"), qpn=qpn, addr=addr, length=length, access={"remote_write": int(write)})
+        mr = {"pd": pd, "qpn": qpn, "addr": addr, "length": length, "access": access(rights)}
+        self.mr_cmd.send(op=op("MR_REGISTER"), mr=mr)
         answer = await self.mr_rsp.recv()
         assert answer.ok
-        self.model.regions[answer.rkey] = Region(qpn, addr, length, write)
+        self.model.regions[answer.rkey] = Region(pd, qpn, addr, length, rights)
         return answer.rkey
 
     async def deregister(self, rkey: int) -> None:
@@ -111,11 +165,11 @@ class Bench:
         del self.model.regions[rkey]
 
     async def receive(self, qpn: int, addr: int, length: int, wr_id: int) -> None:
-        """Posts a receive and waits until packets can use it."""
+        """Posts a receive and waits until packets can use it; if the QP is in error, it comes back."""
         self.post.send(opcode=op("WR_RECV"), qpn=qpn, local_addr=addr, length=length, wr_id=wr_id)
         await self.post.drained()
         await wait_cycles(self.dut, 4)
-        self.model.qps[qpn].receives.append((addr, length, wr_id))
+        self.model.post(qpn, (addr, length, wr_id))
 
     def send(self, *frames: Frame) -> None:
         """Frames to the device and to the model."""
@@ -134,7 +188,8 @@ class Bench:
         calm = 0
         for _ in range(timeout):
             await RisingEdge(self.dut.clk)
-            calm = calm + 1 if int(self.dut.idle.value) and not any(d.busy for d in (self.frame, self.payload, self.done)) else 0
+            busy = any(driver.busy for driver in (self.frame, self.payload, self.done, self.failed))
+            calm = calm + 1 if int(self.dut.idle.value) and not busy else 0
             if calm > 8:
                 return
         raise AssertionError("never idle")
@@ -143,17 +198,37 @@ class Bench:
         """Everything that came out since the last call is what the model says, in its order."""
         await self.quiet()
         model = self.model
-        assert _take(self.ack_tx) == model.acks
-        assert _take(self.ack_rx) == model.ack_rx
-        assert [(e.qpn, e.status) for e in _take(self.qp_event)] == model.events
-        got = [_completion(c) for c in _take(self.completion)]
-        assert [g[: len(m)] for g, m in zip(got, model.completions, strict=True)] == model.completions
+        assert [respond(r) for r in _take(self.respond)] == model.responds
+        self._compare_responses()
+        assert [(e.kind, e.qpn, e.status) for e in _take(self.qp_event)] == model.events
+        by_qp: dict[int, list[tuple[int | None, ...]]] = {}
+        for c in _take(self.completion):
+            by_qp.setdefault(c.qpn, []).append(_completion(c))
+        assert by_qp.keys() == {qpn for qpn, log in model.completions.items() if log}
+        for qpn, got in by_qp.items():
+            want = model.completions[qpn]
+            assert [g[: len(w)] for g, w in zip(got, want, strict=True)] == want, f"QP {qpn}: {got} is not {want}"
         assert self.memory == model.memory
         assert +self.counts == +model.counts
-        assert self.active == model.counts["rx_packet"]
+        assert +self.pulses == +model.pulses
         assert not _take(self.cm) and not self.cm_payload.packets
-        for log in (model.acks, model.ack_rx, model.events, model.completions):
+        for log in (model.responds, model.responses, model.events, model.completions):
             log.clear()
+
+    def _compare_responses(self) -> None:
+        """What went to the requester is what came."""
+        got = _take(self.response)
+        assert len(got) == len(self.model.responses)
+        for r, frame in zip(got, self.model.responses, strict=True):
+            assert (r.qpn, r.src_ip, r.opcode, r.psn) == (frame.qpn, ip(frame.src), frame.opcode, frame.psn)
+            assert r.payload_length == len(frame.payload)
+            if frame.opcode != op("RC_RDMA_READ_RESPONSE_MIDDLE"):
+                assert (r.aeth.syndrome, r.aeth.msn) == (frame.ext[0], int.from_bytes(frame.ext[1:4], "big"))
+            if frame.opcode == op("RC_ATOMIC_ACKNOWLEDGE"):
+                assert r.original == int.from_bytes(frame.ext[4:12], "big")
+            if frame.payload:
+                assert self.response_payload.packets.popleft()[0] == frame.payload
+        assert not self.response_payload.packets
 
 
 def _take(sink: StreamSink) -> list[SimpleNamespace]:
@@ -164,4 +239,87 @@ def _take(sink: StreamSink) -> list[SimpleNamespace]:
 
 
 def _completion(c: SimpleNamespace) -> tuple[int | None, ...]:
-    return (c.status, c.opcode, c.qpn, c.wr_id, c.byte_len, c.solicited, c.imm_data if c.with_imm else None)
+    data = c.imm_data if c.with_imm or c.with_inv else None
+    return (c.status, c.opcode, c.qpn, c.wr_id, c.byte_len, c.solicited, c.with_imm, c.with_inv, data)
+
+
+# ---- messages ----
+
+
+def write(qpn: int, psn: int, mtu: int, va: int, rkey: int, data: bytes, imm: int | None = None, **more: object) -> Iterator[Frame]:
+    """The packets of one RDMA WRITE; AckReq in the last."""
+    yield from _message("RC_RDMA_WRITE", qpn, psn, mtu, data, imm, reth(va, rkey, len(data)), **more)
+
+
+def send(qpn: int, psn: int, mtu: int, data: bytes, imm: int | None = None, **more: object) -> Iterator[Frame]:
+    """The packets of one SEND; AckReq in the last."""
+    yield from _message("RC_SEND", qpn, psn, mtu, data, imm, b"", **more)
+
+
+def _message(
+    name: str, qpn: int, psn: int, mtu: int, data: bytes, imm: int | None, first_ext: bytes, **more: object
+) -> Iterator[Frame]:
+    chunks = [data[at : at + mtu] for at in range(0, len(data), mtu)] or [b""]
+    for i, chunk in enumerate(chunks):
+        first, last = i == 0, i == len(chunks) - 1
+        form = "ONLY" if first and last else "FIRST" if first else "LAST" if last else "MIDDLE"
+        ext = first_ext if first else b""
+        if last and imm is not None:
+            form += "_WITH_IMM"
+            ext += imm.to_bytes(4, "big")
+        yield Frame(op(f"{name}_{form}"), qpn, psn + i, chunk, ext, ackreq=last, **more)
+
+
+async def one_qp(dut: SimHandleBase, stall: float = 0.0, psn: int = 100, mtu: int = 1) -> tuple[Bench, int]:
+    """A bench with QP 2 up and 64 KiB for it at BASE; the region's key."""
+    bench = Bench(dut, stall)
+    await bench.start()
+    await bench.setup(2, psn, mtu)
+    return bench, await bench.register(2, BASE, 0x10000)
+
+
+async def refused(bench: Bench, frames: list[Frame], syndrome: str, qpn: int = 2) -> None:
+    """The last frame ends the QP with this NAK; what comes later is dropped. The QP is up again after that."""
+    psn, mtu = bench.model.qps[qpn].epsn, {256: 1, 512: 2, 1024: 3}[bench.model.qps[qpn].mtu]
+    bench.send(*frames)
+    assert bench.model.responds[-1][3] == op(syndrome), hex(bench.model.responds[-1][3])
+    assert bench.model.events[-1][0] == op("EVENT_QP_FATAL")
+    bench.send(Frame(op("RC_RDMA_WRITE_ONLY"), qpn, frames[-1].psn + 1, b"", reth(0, 0, 0), ackreq=True))
+    await bench.compare()
+    await bench.reset(qpn)
+    await bench.setup(qpn, psn, mtu)
+
+
+PORTS = {
+    "seed": Plain("input", "logic [63:0]"),
+    "frame": Sink("packet_pkg::frame_rx_t"),
+    "cm": Source("packet_pkg::frame_rx_t"),
+    "response": Source(PKG + "rc_response_t"),
+    "respond": Source(PKG + "respond_t"),
+    "rd_done_slot": Plain("output", "roce_rx_pkg::qp_slot_t"),
+    "rd_done": Plain("input", "roce_rx_pkg::rd_count_t"),
+    "write": Source("memory_pkg::dma_cmd_t"),
+    "done": Sink("memory_pkg::dma_done_t"),
+    "post": Sink(PKG + "rdma_wqe_t"),
+    "completion": Source(PKG + "rdma_cqe_t"),
+    "qp_cmd": Sink(PKG + "qp_cmd_t"),
+    "qp_answer": Source("logic"),
+    "qp_event": Source(PKG + "qp_event_t"),
+    "failed": Sink(PKG + "qpn_t"),
+    "mr_cmd": Sink(PKG + "mr_cmd_t"),
+    "mr_rsp": Source(PKG + "mr_rsp_t"),
+    "active": Plain("output", "logic"),
+    "ecn_marked": Plain("output", "logic"),
+    "cnp": Plain("output", "logic"),
+    "active_qpn": Plain("output", PKG + "qpn_t"),
+    "events": Plain("output", PKG + "roce_rx_events_t"),
+    "idle": Plain("output", "logic"),
+}
+
+
+def build_and_run(test_file: str, width: int = 64, testcase: str | None = None, qps: int = QPS) -> None:
+    """The cocotb tests of a file, on the receive side of this width and size."""
+    payloads = {"payload": AxisIn(width), "cm_payload": AxisOut(width), "response_payload": AxisOut(width), "data": AxisOut(width)}
+    params = {"DATA_W": width, "QPS": qps, "RQ_DEPTH": RQ_DEPTH}
+    env = {"NACELLE_QPS": str(qps)}
+    run("roce_receive", test_file, params=params, ports={**PORTS, **payloads}, testcase=testcase, env=env)

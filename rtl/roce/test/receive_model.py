@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a responder does with a packet (IBTA 9.6, 9.7), in a few lines: the model that the receive side is compared with."""
+"""What a responder does with a packet (IBTA 9.6, 9.7; selective repeat: docs/reference/extensions.md): the model that the
+receive side is compared with."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from dataclasses import dataclass, field
-from types import SimpleNamespace
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field, replace
 
 from nacelle_tb.roce import Frame, op
 
 MAX_PSN = 1 << 24
+WINDOW = 128
+ECN_CE = 3
+RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate")
+ALL = frozenset(RIGHTS)
+
+Respond = tuple[int | str, ...]
 
 
-def acknowledgement(qpn: int, psn: int, msn: int, syndrome: int | None = None) -> SimpleNamespace:
-    """As ack_tx_t; a positive one if no syndrome is given."""
-    syndrome = op("SYNDROME_ACK") if syndrome is None else syndrome
-    return SimpleNamespace(qpn=qpn, psn=psn % MAX_PSN, aeth=SimpleNamespace(syndrome=syndrome, msn=msn % MAX_PSN))
+def acknowledgement(qpn: int, psn: int, msn: int, syndrome: int | None = None) -> Respond:
+    """A respond_t of kind ACK, as `receive_bench.respond` reads it; a positive one if no syndrome is given."""
+    return ("ACK", qpn, psn % MAX_PSN, op("SYNDROME_ACK") if syndrome is None else syndrome, msn % MAX_PSN)
 
 
 @dataclass
@@ -26,40 +31,82 @@ class Qp:
     mtu: int
     peer: str
     timer: int
+    state: str = "RTS"
+    pd: int = 1
+    access: frozenset[str] = ALL
+    selective: bool = False
+    max_rd: int = 8
     receives: deque[tuple[int, int, int]] = field(default_factory=deque)  # addr, length, wr_id
     msn: int = 0
     nak_sent: bool = False
+    established: bool = False
     message: str | None = None
     base: int = 0
     length: int = 0
     offset: int = 0
     wr_id: int = 0
-    error: bool = False
+    outstanding: int = 0  # READs and atomics that were not answered
+    remembered: set[int] = field(default_factory=set)
+
+    @property
+    def error(self) -> bool:
+        return self.state == "ERR"
 
 
 @dataclass
 class Region:
-    """A registered memory region."""
+    """A registered memory region. qpn 0: of all QPs of the domain."""
 
+    pd: int
     qpn: int
     addr: int
     length: int
-    write: bool = True
+    rights: frozenset[str] = ALL
 
 
-NAMES = {"SEND": "RC_SEND", "WRITE": "RC_RDMA_WRITE"}
+@dataclass(frozen=True)
+class Form:
+    """What a request's opcode says."""
+
+    kind: str
+    first: bool = True
+    last: bool = True
+    imm: bool = False
+    inv: bool = False
+
+    @property
+    def right(self) -> str | None:
+        return {"WRITE": "remote_write", "READ": "remote_read", "ATOMIC": "remote_atomic"}.get(self.kind)
 
 
-def _forms() -> dict[int, tuple[str, bool, bool, bool]]:
-    """Opcode -> (SEND or WRITE, first, last, with immediate)."""
-    forms = {}
-    for kind, name in NAMES.items():
-        forms[op(f"{name}_FIRST")] = (kind, True, False, False)
-        forms[op(f"{name}_MIDDLE")] = (kind, False, False, False)
+def _forms() -> dict[int, Form]:
+    forms = {
+        op("RC_RDMA_READ_REQUEST"): Form("READ"),
+        op("RC_COMPARE_SWAP"): Form("ATOMIC"),
+        op("RC_FETCH_ADD"): Form("ATOMIC"),
+        op("RC_SEND_LAST_WITH_INVALIDATE"): Form("SEND", first=False, inv=True),
+        op("RC_SEND_ONLY_WITH_INVALIDATE"): Form("SEND", inv=True),
+    }
+    for kind, name in {"SEND": "RC_SEND", "WRITE": "RC_RDMA_WRITE"}.items():
+        forms[op(f"{name}_FIRST")] = Form(kind, last=False)
+        forms[op(f"{name}_MIDDLE")] = Form(kind, first=False, last=False)
         for imm, suffix in ((False, ""), (True, "_WITH_IMM")):
-            forms[op(f"{name}_LAST{suffix}")] = (kind, False, True, imm)
-            forms[op(f"{name}_ONLY{suffix}")] = (kind, True, True, imm)
+            forms[op(f"{name}_LAST{suffix}")] = Form(kind, first=False, imm=imm)
+            forms[op(f"{name}_ONLY{suffix}")] = Form(kind, imm=imm)
     return forms
+
+
+class Refused(Exception):
+    """A NAK that ends the QP: counter, syndrome, status of the event and of the receive in hand."""
+
+
+INVALID = ("resp_invalid_request", "SYNDROME_NAK_INVALID_REQ", "WC_LOC_QP_OP_ERR")
+TOO_LONG = ("resp_local_length_error", "SYNDROME_NAK_INVALID_REQ", "WC_LOC_LEN_ERR")
+ACCESS = ("resp_remote_access_errors", "SYNDROME_NAK_REM_ACCESS", "WC_LOC_PROT_ERR")
+
+
+def _word(frame: Frame, at: int, size: int) -> int:
+    return int.from_bytes(frame.ext[at : at + size], "big")
 
 
 class Model:
@@ -68,116 +115,271 @@ class Model:
     def __init__(self, qps: int) -> None:
         self.numbers = range(2, 2 + qps)
         self.forms = _forms()
-        self.responses = {op(f"RC_RDMA_READ_RESPONSE_{form}") for form in ("FIRST", "MIDDLE", "LAST", "ONLY")}
-        self.responses.add(op("RC_ATOMIC_ACKNOWLEDGE"))
+        self.answers = {op(f"RC_RDMA_READ_RESPONSE_{form}") for form in ("FIRST", "MIDDLE", "LAST", "ONLY")}
+        self.answers |= {op("RC_ACKNOWLEDGE"), op("RC_ATOMIC_ACKNOWLEDGE")}
         self.qps: dict[int, Qp] = {}
         self.regions: dict[int, Region] = {}
         self.memory: dict[int, int] = {}
-        self.acks: list[SimpleNamespace] = []
-        self.ack_rx: list[SimpleNamespace] = []
-        self.completions: list[tuple[int, ...]] = []
-        self.events: list[tuple[int, int]] = []
+        self.responds: list[Respond] = []
+        self.responses: list[Frame] = []
+        self.completions: dict[int, list[tuple[int | None, ...]]] = defaultdict(list)  # by QP
+        self.events: list[tuple[int, int, int]] = []
         self.counts: Counter[str] = Counter()
+        self.pulses: Counter[str] = Counter()
 
-    def _nak(self, frame: Frame, qp: Qp, syndrome: str, status: str | None = None) -> None:
-        self.acks.append(acknowledgement(frame.qpn, qp.epsn, qp.msn, op(syndrome)))
-        self.counts["sent_nak"] += 1
-        if status:
-            qp.error = True
-            self.events.append((frame.qpn, op(status)))
+    # ---- what comes out ----
 
-    def _invalid(self, frame: Frame, qp: Qp, status: str = "WC_LOC_QP_OP_ERR") -> None:
-        self.counts["rx_invalid_request"] += 1
-        self._nak(frame, qp, "SYNDROME_NAK_INVALID_REQ", status)
+    def _ack(self, qpn: int, psn: int, msn: int, syndrome: int | None = None) -> None:
+        self.responds.append(acknowledgement(qpn, psn, msn, syndrome))
+        name = ("sent_ack", "send_rnr_err", "", "sent_nak")[self.responds[-1][3] >> 5]
+        self.counts[name] += 1
+
+    def _gap(self, frame: Frame, qp: Qp) -> None:
+        """The NAK of selective repeat."""
+        self._ack(frame.qpn, qp.epsn, frame.psn, op("SYNDROME_NAK_PSN_SEQ"))
+
+    def _complete(self, qpn: int, status: str, opcode: str, wr_id: int, *more: int | None) -> None:
+        self.completions[qpn].append((op(status), op(opcode), qpn, wr_id, *more))
+        if status == "WC_WR_FLUSH_ERR":
+            self.counts["resp_cqe_flush_error"] += 1
+
+    def _flush(self, qpn: int, qp: Qp) -> None:
+        qp.state = "ERR"
+        while qp.receives:
+            self._complete(qpn, "WC_WR_FLUSH_ERR", "WC_RECV", qp.receives.popleft()[2])
+
+    # ---- commands ----
+
+    def modify(self, qpn: int, state: str) -> bool:
+        """QP_MODIFY: whether it is allowed."""
+        qp = self.qps.get(qpn)
+        before = {"RTR": {"INIT"}, "RTS": {"RTR", "SQD"}, "SQD": {"RTS"}, "ERR": {"INIT", "RTR", "RTS", "SQD", "ERR"}}
+        if qp is None or qp.state not in before.get(state, ()):
+            return False
+        if state == "ERR" and not qp.error:
+            if qp.message == "SEND":
+                self._complete(qpn, "WC_WR_FLUSH_ERR", "WC_RECV", qp.wr_id)
+            self._flush(qpn, qp)
+        qp.state = state
+        return True
+
+    def fail(self, qpn: int) -> None:
+        """Memory refused what was to be read for the peer: the response unit has said so to it."""
+        qp = self.qps.get(qpn)
+        if qp is None or qp.state not in ("RTR", "RTS", "SQD"):
+            return
+        self.counts["resp_local_protection_errors"] += 1
+        self.events.append((op("EVENT_QP_FATAL"), qpn, op("WC_LOC_PROT_ERR")))
+        if qp.message == "SEND":
+            self._complete(qpn, "WC_LOC_PROT_ERR", "WC_RECV", qp.wr_id)
+        self._flush(qpn, qp)
+
+    def post(self, qpn: int, receive: tuple[int, int, int]) -> None:
+        """A receive that finds room."""
+        qp = self.qps[qpn]
+        qp.receives.append(receive)
+        if qp.error:
+            self._flush(qpn, qp)
+
+    # ---- packets ----
 
     def packet(self, frame: Frame) -> None:
         """One frame."""
-        if frame.tver or frame.pkey & 0x7FFF != 0x7FFF or frame.qpn == 1 or frame.opcode >> 5:
+        frame = replace(frame, psn=frame.psn % MAX_PSN)
+        cnp = frame.opcode == op("CNP")
+        answer = frame.opcode in self.answers
+        if frame.tver or frame.pkey & 0x7FFF != 0x7FFF or frame.qpn == 1 or (frame.opcode >> 5 and not cnp):
             self.counts["drop_bad_bth"] += 1
             return
+        if answer:
+            self.responses.append(frame)
+            if frame.ecn != ECN_CE:
+                return
         qp = self.qps.get(frame.qpn)
         if frame.qpn not in self.numbers:
-            self.counts["drop_no_qp"] += 1
-        elif qp is None or qp.error:
-            self.counts["drop_qp_state"] += 1
+            reason = "drop_no_qp"
+        elif qp is None or qp.state not in ("RTR", "RTS", "SQD"):
+            reason = "drop_qp_state"
         elif qp.peer != frame.src:
-            self.counts["drop_wrong_peer"] += 1
+            reason = "drop_wrong_peer"
         else:
-            self.counts["rx_packet"] += 1
-            self._from_peer(frame, qp)
+            self.pulses["active"] += 1
+            self.pulses["ecn_marked"] += frame.ecn == ECN_CE
+            self.pulses["cnp"] += cnp
+            self.counts["np_ecn_marked_roce_packets"] += frame.ecn == ECN_CE
+            if not cnp and not answer:
+                self.counts["rcvd_pkts"] += 1
+                self._request(frame, qp)
+            return
+        self.counts[reason] += not answer
 
-    def _from_peer(self, frame: Frame, qp: Qp) -> None:
-        if frame.opcode == op("RC_ACKNOWLEDGE"):
-            syndrome = frame.ext[0]
-            self.ack_rx.append(acknowledgement(frame.qpn, frame.psn, int.from_bytes(frame.ext[1:4], "big"), syndrome))
-            if name := ("rcv_ack", "rcv_rnr_nak", None, "rcv_nak")[syndrome >> 5 & 3]:
-                self.counts[name] += 1
-        elif frame.opcode in self.responses:
-            self.counts["drop_ghost_ack"] += 1
-        elif (distance := (frame.psn - qp.epsn) % MAX_PSN) >= MAX_PSN // 2:
-            self.counts["duplicate_request"] += 1
-            self.counts["sent_ack"] += 1
-            self.acks.append(acknowledgement(frame.qpn, qp.epsn - 1, qp.msn))
-        elif distance:
-            self.counts["out_of_sequence"] += 1
-            if not qp.nak_sent:
-                self._nak(frame, qp, "SYNDROME_NAK_PSN_SEQ")
-            qp.nak_sent = True
+    def _granted(self, frame: Frame, qp: Qp, rkey: int, right: str, place: tuple[int, int] | None = None) -> bool:
+        region = self.regions.get(rkey)
+        if region is None or region.pd != qp.pd or region.qpn not in (0, frame.qpn) or right not in region.rights:
+            return False
+        return place is None or (region.addr <= place[0] and sum(place) <= region.addr + region.length)
+
+    def _reth(self, frame: Frame) -> tuple[int, int, int]:
+        """Address, key, length."""
+        form = self.forms[frame.opcode]
+        return _word(frame, 0, 8), _word(frame, 8, 4), 8 if form.kind == "ATOMIC" else _word(frame, 12, 4)
+
+    def _responses(self, frame: Frame, qp: Qp) -> int:
+        """PSNs that the packet takes."""
+        form = self.forms.get(frame.opcode)
+        return max(1, -(-self._reth(frame)[2] // qp.mtu)) if form and form.kind == "READ" else 1
+
+    def _form_wrong(self, frame: Frame, qp: Qp, form: Form) -> bool:
+        """Lengths and alignment that are wrong whatever the QP's state is."""
+        size = len(frame.payload)
+        if form.kind in ("READ", "ATOMIC"):
+            va, _, length = self._reth(frame)
+            return size > 0 or (va % 8 > 0 if form.kind == "ATOMIC" else length > 1 << 31)
+        if form.kind == "WRITE" and form.first:
+            length = self._reth(frame)[2]
+            if length > 1 << 31 or (qp.selective and form.imm and length and not size):
+                return True
+        return size != qp.mtu if not form.last else not (0 if form.first else 1) <= size <= qp.mtu
+
+    def _disabled(self, qp: Qp, form: Form) -> bool:
+        return form.right is not None and form.right not in qp.access
+
+    def _may_touch(self, frame: Frame, qp: Qp, form: Form) -> bool:
+        va, rkey, length = self._reth(frame)
+        return not length or self._granted(frame, qp, rkey, form.right, (va, length))
+
+    def _execute(self, frame: Frame, qp: Qp, duplicate: bool) -> None:
+        """A READ or atomic goes to the response unit."""
+        va, _, length = self._reth(frame)
+        head = (int(duplicate), frame.qpn, frame.psn, op("SYNDROME_ACK"), qp.msn % MAX_PSN, va % (1 << 40))
+        if self.forms[frame.opcode].kind == "READ":
+            self.responds.append(("READ", *head, qp.mtu, length))
         else:
-            self._expected(frame, qp)
+            swap = int(frame.opcode == op("RC_COMPARE_SWAP"))
+            self.responds.append(("ATOMIC", *head, swap, _word(frame, 12, 8), _word(frame, 20, 8)))
+
+    def _place(self, base: int, frame: Frame) -> None:
+        self.memory.update(zip(range(base, base + len(frame.payload)), frame.payload, strict=True))
+
+    def _request(self, frame: Frame, qp: Qp) -> None:
+        distance = (frame.psn - qp.epsn) % MAX_PSN
+        if distance >= MAX_PSN // 2:
+            self._duplicate(frame, qp)
+        elif distance:
+            self._ahead(frame, qp, distance)
+        else:
+            try:
+                self._expected(frame, qp)
+            except Refused as refusal:
+                counter, syndrome, status = refusal.args[0]
+                self.counts[counter] += 1
+                self._ack(frame.qpn, qp.epsn, qp.msn, op(syndrome))
+                self.events.append((op("EVENT_QP_FATAL"), frame.qpn, op(status)))
+                if hand := refusal.args[1]:
+                    self._complete(frame.qpn, status, *hand)
+                self._flush(frame.qpn, qp)
+
+    def _duplicate(self, frame: Frame, qp: Qp) -> None:
+        self.counts["duplicate_request"] += 1
+        form = self.forms.get(frame.opcode)
+        if form is None or form.kind in ("SEND", "WRITE"):
+            return self._ack(frame.qpn, qp.epsn - 1, qp.msn)
+        past = (qp.epsn - frame.psn - self._responses(frame, qp)) % MAX_PSN < MAX_PSN // 2
+        wrong = self._form_wrong(frame, qp, form) or self._disabled(qp, form)
+        if wrong or not past or (form.kind == "READ" and not self._may_touch(frame, qp, form)):
+            self.counts["drop_duplicate_forgotten"] += 1
+        else:
+            self._execute(frame, qp, True)
+        return None
+
+    def _ahead(self, frame: Frame, qp: Qp, distance: int) -> None:
+        self.counts["out_of_seq_request"] += 1
+        if qp.nak_sent:
+            return
+        if not qp.selective:
+            self._ack(frame.qpn, qp.epsn, qp.msn, op("SYNDROME_NAK_PSN_SEQ"))
+            qp.nak_sent = True
+            return
+        form = self.forms.get(frame.opcode)
+        alone = form == Form("WRITE") and not self._form_wrong(frame, qp, form) and not self._disabled(qp, form)
+        if alone and distance < WINDOW and frame.psn not in qp.remembered:
+            va, _, length = self._reth(frame)
+            if length == len(frame.payload) and self._may_touch(frame, qp, form):
+                self._place(va, frame)
+                qp.remembered.add(frame.psn)
+                qp.msn += 1
+                self.counts["out_of_order_placed"] += 1
+                self.counts["rx_write_requests"] += 1
+        self._gap(frame, qp)
 
     def _expected(self, frame: Frame, qp: Qp) -> None:
-        if frame.opcode not in self.forms:
-            return self._invalid(frame, qp)
-        kind, first, last, imm = self.forms[frame.opcode]
-        if qp.message != (None if first else kind):
-            return self._invalid(frame, qp)
-        takes_receive = first if kind == "SEND" else imm
-        if takes_receive and not qp.receives:
-            self.acks.append(acknowledgement(frame.qpn, qp.epsn, qp.msn, op("SYNDROME_RNR_NAK") + qp.timer))
-            self.counts["sent_rnr_nak"] += 1
+        """The packet that is next in turn."""
+        form = self.forms.get(frame.opcode)
+        hand = ("WC_RECV", qp.wr_id) if qp.message == "SEND" else None
+        if form is None or self._disabled(qp, form) or qp.message != (None if form.first else form.kind):
+            raise Refused(INVALID, hand)
+        if form.kind in ("READ", "ATOMIC") and qp.outstanding >= qp.max_rd:
+            raise Refused(INVALID, hand)
+        takes = form.first if form.kind == "SEND" else form.imm
+        if takes and not qp.receives:
+            self._ack(frame.qpn, qp.epsn, qp.msn, op("SYNDROME_RNR_NAK") + qp.timer)
+            self.counts["out_of_buffer"] += 1
             qp.nak_sent = True
-            return None
-        size = len(frame.payload)
-        if (size != qp.mtu) if not last else not (0 if first else 1) <= size <= qp.mtu:
-            return self._invalid(frame, qp)
-        base, length = qp.base, qp.length
-        if first and kind == "WRITE":
-            base, key, length = (int.from_bytes(frame.ext[a:b], "big") for a, b in ((0, 8), (8, 12), (12, 16)))
-            if length > 1 << 31:
-                return self._invalid(frame, qp)
-            region = self.regions.get(key)
-            if length and not (
-                region and region.write and region.qpn == frame.qpn
-                and region.addr <= base and base + length <= region.addr + region.length
-            ):  # fmt: skip
-                self.counts["rx_write_access_err"] += 1
-                return self._nak(frame, qp, "SYNDROME_NAK_REM_ACCESS", "WC_LOC_PROT_ERR")
-        if takes_receive:
+            return
+        base, length, offset = qp.base, qp.length, 0 if form.first else qp.offset
+        opcode = "WC_RECV" if form.kind == "SEND" else "WC_RECV_RDMA_WITH_IMM"
+        if takes:
             addr, room, qp.wr_id = qp.receives.popleft()
-            if kind == "SEND":
+            hand = (opcode, qp.wr_id)
+            if form.kind == "SEND":
                 base, length = addr, room
-        offset = 0 if first else qp.offset
+        if self._form_wrong(frame, qp, form):
+            raise Refused(INVALID, hand)
+        if form.right and form.first:
+            base, _, length = self._reth(frame)
+            if not self._may_touch(frame, qp, form):
+                raise Refused(ACCESS, hand)
+        if form.inv and not self._granted(frame, qp, _word(frame, 0, 4), "remote_invalidate"):
+            raise Refused(ACCESS, hand)
+        size = len(frame.payload)
+        if qp.selective and form == Form("WRITE", imm=True):
+            offset = length - size  # the end of the whole
         total = offset + size
-        opcode = op("WC_RECV") if kind == "SEND" else op("WC_RECV_RDMA_WITH_IMM")
-        if kind == "SEND" and total > length:
-            self.completions.append((op("WC_LOC_LEN_ERR"), opcode, frame.qpn, qp.wr_id))
-            return self._invalid(frame, qp, "WC_LOC_LEN_ERR")
-        if kind == "WRITE" and not (total == length if last else total < length):
-            return self._invalid(frame, qp)
+        if form.kind == "SEND" and total > length:
+            raise Refused(TOO_LONG, hand)
+        if form.kind == "WRITE" and not (offset >= 0 and (total == length if form.last else total < length)):
+            raise Refused(INVALID, hand)
+        self._accept(frame, qp, form, base, length, offset, opcode)
 
-        self.memory.update(zip(range(base + offset, base + total), frame.payload, strict=True))
-        qp.base, qp.length, qp.offset, qp.message = base, length, total, None if last else kind
-        qp.epsn = (qp.epsn + 1) % MAX_PSN
+    def _accept(self, frame: Frame, qp: Qp, form: Form, base: int, length: int, offset: int, opcode: str) -> None:
+        self._place(base + offset, frame)
+        total = offset + len(frame.payload)
+        qp.base, qp.length, qp.offset, qp.message = base, length, total, None if form.last else form.kind
         qp.nak_sent = False
-        if last:
+        if not qp.established:
+            qp.established = True
+            self.events.append((op("EVENT_COMM_EST"), frame.qpn, 0))
+        if form.last:
             qp.msn += 1
-            self.counts["rcv_send" if kind == "SEND" else "rcv_write"] += 1
-            if kind == "SEND" or imm:
-                at = 16 if kind == "WRITE" and first else 0
-                value = int.from_bytes(frame.ext[at : at + 4], "big") if imm else None
-                self.completions.append((op("WC_SUCCESS"), opcode, frame.qpn, qp.wr_id, total, int(frame.solicited), value))
-        if frame.ackreq:
-            self.acks.append(acknowledgement(frame.qpn, frame.psn, qp.msn))
-            self.counts["sent_ack"] += 1
-        return None
+            self.counts[f"rx_{form.kind.lower()}_requests"] += 1
+        if form.inv:
+            del self.regions[_word(frame, 0, 4)]
+        if form.last and (form.kind == "SEND" or form.imm):
+            value = _word(frame, 16 if form.kind == "WRITE" and form.first else 0, 4) if form.imm or form.inv else None
+            self._complete(
+                frame.qpn, "WC_SUCCESS", opcode, qp.wr_id, total, int(frame.solicited), int(form.imm), int(form.inv), value
+            )
+        executes = form.kind in ("READ", "ATOMIC")
+        if executes:
+            self._execute(frame, qp, False)
+            qp.outstanding += 1
+        qp.epsn = (qp.epsn + self._responses(frame, qp)) % MAX_PSN
+        jumped = False
+        while qp.epsn in qp.remembered:
+            qp.remembered.remove(qp.epsn)
+            qp.epsn = (qp.epsn + 1) % MAX_PSN
+            jumped = True
+        if qp.remembered:
+            self._gap(frame, qp)
+        elif jumped or (frame.ackreq and not executes):
+            self._ack(frame.qpn, qp.epsn - 1, qp.msn)

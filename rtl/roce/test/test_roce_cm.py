@@ -3,28 +3,57 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import cocotb
 import pytest
-from cm_messages import DEVICE_IP, DEVICE_MAC, DREP, DREQ, PORT, REJ, REP, Caller, Message, frame, linux_frames
+from cm_messages import (
+    DEVICE_IP,
+    DEVICE_MAC,
+    DREP,
+    DREQ,
+    MRA,
+    PORT,
+    REJ,
+    REP,
+    REQ,
+    RTU,
+    Caller,
+    Message,
+    frame,
+    linux_caller,
+    linux_frames,
+)  # fmt: skip
+from cm_peer import GONE, OPEN, Lossy, PeerCm
+from cm_peer import REFUSED as REFUSED_BY_PEER
+from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb import cm
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
-from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.bench import Plain, Several, Sink, Source, run
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 
-QPS = 8
+QPS = int(os.environ.get("CM_QPS", "8"))
+CLIENTS = 2
+RD_DEPTH = 8
 TICK = 1024  # cycles of 4.096 us at 250 MHz
 MAX_RETRIES = 3
+REQ_RETRIES, CM_TIMEOUT, MRA_TIMEOUT, MRAS = 15, 20, 22, 3
 QPN_FIRST = 2
-OPENED, CLOSED = 0, 1
-SETUP, RESET = 0, 1
+OPENED, ESTABLISHED, REFUSED, CLOSED = 0, 1, 2, 3
+UNREACHABLE = 0xFFFF
+FATAL, COMM_EST, DRAINED = 1, 4, 5
+SETUP, RESET = 0, 2
+RTS = 3
 HEADERS = 62
 
 
@@ -37,56 +66,101 @@ def mac_number(mac: str) -> int:
 
 
 class Device:
-    """The connection manager with everything around it: address resolution, queue pairs, owner, time."""
+    """The connection manager with everything around it: address resolution, queue pairs, owners, time. In a bench with several
+    `index` says which; `mac` and `ip` are its own."""
 
-    def __init__(self, dut, stall: float = 0.0) -> None:
-        self.dut = dut
-        local = dict(enable=1, mac=mac_number(DEVICE_MAC), ip=number(DEVICE_IP), prefix_length=24, gateway=0)
-        dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(local)
-        dut.port.value = PORT
-        dut.max_mtu.value = 5
-        dut.min_rnr_timer.value = 1
-        dut.seed.value = 0x1234ABCD
-        self.frames = StreamSource(dut, "rx", "packet_pkg::frame_rx_t", stall)
-        self.payloads = AxisSource(dut, "rx_payload", stall)
-        self.headers = StreamSink(dut, "tx", "packet_pkg::frame_tx_t", stall)
-        self.datagrams = AxisSink(dut, "tx_payload", stall)
-        self.queries = StreamSink(dut, "arp_query", "packet_pkg::ipv4_addr_t", stall)
-        self.addresses = StreamSource(dut, "arp_answer", "packet_pkg::arp_answer_t", stall)
-        self.commands = StreamSink(dut, "qp_cmd", "roce_pkg::qp_cmd_t", stall)
-        self.done = StreamSource(dut, "qp_done", "logic", stall)
-        self.failures = StreamSource(dut, "qp_event", "roce_pkg::qp_event_t", stall)
-        self.closes = StreamSource(dut, "close", "roce_pkg::qpn_t", stall)
-        self.conns = StreamSink(dut, "conn", "roce_pkg::conn_event_t", stall)
-        self.answers = StreamSource(dut, "conn_answer", "logic", stall)
+    def __init__(self, dut, stall: float = 0.0, index: str = "", mac: str = DEVICE_MAC, ip: str = DEVICE_IP) -> None:
+        self.dut, self.index, self.mac, self.ip = dut, index, mac, ip
+        local = dict(enable=1, mac=mac_number(mac), ip=number(ip), prefix_length=24, gateway=0)
+        self.signal("local_addr").value = struct("packet_pkg::local_addr_t").pack(local)
+        self.listen(PORT)
+        self.signal("max_mtu").value = 5
+        self.signal("min_rnr_timer").value = 1
+        self.signal("extensions").value = 0
+        self.signal("seed").value = 0x1234ABCD ^ mac_number(mac) & 0xFFFFFFFF
+        self.frames = self.source("rx", "packet_pkg::frame_rx_t", stall)
+        self.payloads = AxisSource(dut, f"rx_payload{index}", stall)
+        self.headers = self.sink("tx", "packet_pkg::frame_tx_t", stall)
+        self.datagrams = AxisSink(dut, f"tx_payload{index}", stall)
+        self.queries = self.sink("arp_query", "packet_pkg::ipv4_addr_t", stall)
+        self.addresses = self.source("arp_answer", "packet_pkg::arp_answer_t", stall)
+        self.commands = self.sink("qp_cmd", "roce_pkg::qp_cmd_t", stall)
+        self.done = self.source("qp_done", "logic", stall)
+        self.qp_events = self.source("qp_event", "roce_pkg::qp_event_t", stall)
+        self.closes = self.source("close", "roce_pkg::qpn_t", stall)
+        self.connects = self.source("connect", "roce_pkg::connect_t", stall)
+        self.conns = self.sink("conn", "roce_pkg::conn_event_t", stall)
+        self.answers = self.source("conn_answer", "roce_pkg::conn_answer_t", stall)
         self.now = 10**6
         self.counts: Counter[str] = Counter()
         self.known: dict[int, str] = {}  # ip -> mac that ARP finds
         self.qp_log: deque = deque()  # commands, as they came
         self.setup_ok = True
         self.live: dict[int, object] = {}  # qpn -> attributes of QPs that are set up
-        self.owner_log: deque = deque()  # (event, qpn)
-        self.owned: set[int] = set()  # between CONN_OPENED and the answer to CONN_CLOSED
+        self.events: deque = deque()  # what the owners were told
+        self.owner_log: deque = deque()  # (kind, qpn) of it
+        self.owned: set[int] = set()  # between CONN_OPENED or CONN_ESTABLISHED and the answer to CONN_CLOSED
         self.owner_accepts: Callable[[int], bool | None] = lambda qpn: True  # None: no answer
         self.owner_frees = True  # answers CONN_CLOSED
-        self.unanswered: deque[int] = deque()
+        self.owner_private = b""  # in its answers
+        self.owner_cycles = lambda: 0  # thinks so long
+        self.wants: dict[int, dict] = {}  # connects without an answer, by tag
+
+    def signal(self, name: str) -> SimHandleBase:
+        return getattr(self.dut, f"{name}{self.index}")
+
+    def source(self, name: str, kind: str, stall: float) -> StreamSource:
+        return StreamSource(self.dut, f"{name}{self.index}", kind, stall)
+
+    def sink(self, name: str, kind: str, stall: float) -> StreamSink:
+        return StreamSink(self.dut, f"{name}{self.index}", kind, stall)
+
+    def listen(self, *ports: int) -> None:
+        """Each client on its port."""
+        self.signal("port").value = sum(port << 16 * i for i, port in enumerate(ports))
+
+    def fail(self, qpn: int, kind: int = FATAL) -> None:
+        """The QP says something."""
+        self.qp_events.send(kind=kind, qpn=qpn, status=constant("roce_pkg::WC_RETRY_EXC_ERR"))
+
+    def answer(self, qpn: int, accept: bool = True, private: bytes | None = None) -> None:
+        """The owner answers an event."""
+        private = self.owner_private if private is None else private
+        self.answers.send(qpn=qpn, accept=int(accept), private_data=int.from_bytes(private.ljust(48, b"\0"), "big"))
+
+    def connect(self, ip: str, tag: int, private: bytes = b"", **fields: int) -> dict:
+        """A client opens a connection."""
+        wanted = dict(
+            client=1, tag=tag, ip=number(ip), port=PORT, pd=7, access=5, path_mtu=3, timeout=14, retry_cnt=7, rnr_retry=6,
+            responder_resources=4, initiator_depth=2, private_data=int.from_bytes(private.ljust(48, b"\0"), "big"),
+        )  # fmt: skip
+        wanted.update(fields)
+        assert tag not in self.wants
+        self.wants[tag] = wanted
+        self.connects.send(**wanted)
+        return wanted
 
     async def start(self) -> None:
-        self.dut.now.value = self.now
+        self.begin()
         await start(self.dut)
+        self.counts.clear()
+        await wait_cycles(self.dut, QPS + 4)
+
+    def begin(self) -> None:
+        """Lets the surroundings turn."""
+        self.signal("now").value = self.now
         for task in (self._time(), self._arp(), self._qps(), self._owner()):
             cocotb.start_soon(task)
-        await wait_cycles(self.dut, QPS + 4)
 
     async def _time(self) -> None:
         layout = struct("roce_pkg::cm_events_t")
         while True:
             await FallingEdge(self.dut.clk)
             self.now += 1
-            self.dut.now.value = self.now
-            pulses = int(self.dut.events.value)
-            if pulses:
-                for name, value in vars(layout.unpack(pulses)).items():
+            self.signal("now").value = self.now
+            pulses = self.signal("events").value
+            if pulses.is_resolvable and int(pulses):
+                for name, value in vars(layout.unpack(int(pulses))).items():
                     self.counts[name] += value
 
     async def _arp(self) -> None:
@@ -102,6 +176,7 @@ class Device:
             self.qp_log.append(command)
             assert QPN_FIRST <= command.qpn < QPN_FIRST + QPS
             if command.op == SETUP and self.setup_ok:
+                assert command.state == RTS
                 assert command.qpn not in self.live, "set up twice"
                 assert command.qpn not in self.owned, "set up before its last owner has let go"
                 self.live[command.qpn] = command.attr
@@ -114,23 +189,37 @@ class Device:
     async def _owner(self) -> None:
         while True:
             event = await self.conns.recv(10**9)
-            self.owner_log.append((event.event_, event.qpn))
-            if event.event_ == OPENED:
-                assert event.qpn not in self.owned
-                self.owned.add(event.qpn)
-                answer = self.owner_accepts(event.qpn)
-                if answer is False:
-                    self.owned.discard(event.qpn)
+            self.events.append(event)
+            self.owner_log.append((event.kind, event.qpn))
+            if event.kind in (ESTABLISHED, REFUSED):
+                wanted = self.wants.pop(event.tag)
+                assert (event.client, event.ip) == (wanted["client"], wanted["ip"])
+                if event.kind == ESTABLISHED:
+                    assert event.qpn not in self.owned
+                    self.owned.add(event.qpn)
+                else:
+                    assert event.reason
             else:
-                assert event.qpn in self.owned
-                assert event.qpn not in self.live, "closed before its reset"
-                answer = True if self.owner_frees else None
-                if answer:
-                    self.owned.discard(event.qpn)
-            if answer is None:
-                self.unanswered.append(event.qpn)
-            else:
-                self.answers.send(int(answer))
+                cocotb.start_soon(self._think(event, self.owner_cycles()))
+
+    async def _think(self, event, cycles: int) -> None:
+        if event.kind == OPENED:
+            assert event.qpn not in self.owned
+            self.owned.add(event.qpn)
+            answer = self.owner_accepts(event.qpn)
+            if answer is False:
+                self.owned.discard(event.qpn)
+        else:
+            assert event.qpn in self.owned
+            assert event.qpn not in self.live, "closed before its reset"
+            assert event.private_data == 0
+            answer = True if self.owner_frees else None
+            if answer:
+                self.owned.discard(event.qpn)
+        if cycles:
+            await wait_cycles(self.dut, cycles)
+        if answer is not None:
+            self.answer(event.qpn, answer)
 
     def knows(self, *callers: Caller) -> None:
         for caller in callers:
@@ -152,9 +241,9 @@ class Device:
         data = head.hdr.to_bytes(88, "big")[:HEADERS]
         assert head.hdr & ((1 << (88 - HEADERS) * 8) - 1) == 0
         packet = Ether(data + datagram + bytes(4))
-        assert packet.src == DEVICE_MAC
+        assert packet.src == self.mac
         ip = packet[IP]
-        assert (ip.src, ip.ttl, ip.len, str(ip.flags)) == (DEVICE_IP, 64, 308, "DF")
+        assert (ip.src, ip.ttl, ip.len, str(ip.flags)) == (self.ip, 64, 308, "DF")
         given = ip.chksum
         del ip.chksum
         assert IP(bytes(ip)).chksum == given
@@ -166,10 +255,11 @@ class Device:
     async def settle(self, limit: int = 5000) -> None:
         """Until nothing is under way."""
         quiet = 0
+        sources = (self.frames, self.payloads, self.answers, self.done, self.addresses, self.connects, self.qp_events, self.closes)
         for _ in range(limit):
             await RisingEdge(self.dut.clk)
-            busy = self.frames._queue or self.payloads._queue or self.answers._queue or self.done._queue or self.addresses._queue
-            quiet = 0 if busy or not int(self.dut.idle.value) else quiet + 1
+            busy = any(source._queue for source in sources) or not int(self.signal("idle").value)
+            quiet = 0 if busy else quiet + 1
             if quiet > 12:
                 return
         raise AssertionError("still busy")
@@ -224,7 +314,7 @@ async def linux_session(dut, stall: float) -> None:
     dev = await device(dut, stall)
     linux = linux_frames()
     dev.knows(Caller())
-    assert Caller().req()[HEADERS:318] == linux["req"][HEADERS:318]  # our own builder speaks as Linux does
+    assert linux_caller().req()[HEADERS:318] == linux["req"][HEADERS:318]  # our own builder speaks as Linux does
 
     dev.receive(linux["req"])
     rep = await dev.sent()
@@ -275,7 +365,7 @@ async def linux_rejects_alike(dut) -> None:
     dev = await device(dut)
     linux = linux_frames()
     dev.knows(Caller())
-    dev.dut.port.value = PORT + 1
+    dev.listen(PORT + 1, PORT + 2)
     dev.receive(linux["unheard_req"])
     assert (await dev.sent()).mad == linux["rej"][HEADERS:318]
 
@@ -306,7 +396,7 @@ async def reasons(dut) -> None:
         dev.knows(caller)
         dev.receive(caller.req())
         rej = await dev.sent()
-        assert (rej.attr, rej.reason, rej.rejected) == (REJ, reason, 0), change
+        assert (rej.attr, rej.reason, rej.about) == (REJ, reason, 0), change
         assert (rej.local_id, rej.remote_id, rej.tid) == (0, caller.local_id, caller.tid)
         assert (rej.at(9, 1), rej.at(12, 1)) == ((1 << 1, 3) if reason == 26 else (0, 0))  # the largest MTU instead
     await dev.settle()
@@ -325,13 +415,15 @@ async def path_mtu_is_the_callers(dut) -> None:
 
 @cocotb.test()
 async def resources_are_the_lesser(dut) -> None:
-    """Of READs and atomics: what the caller asks for, at most one each way."""
+    """Of READs and atomics at once: what the caller asks for, at most the device's, each way; the QP gets the same."""
     dev = await device(dut)
-    cases = [(0, 0, 0, 0), (1, 0, 0, 1), (0, 1, 1, 0), (128, 16, 1, 1)]  # asked resources, depth; given resources, depth
-    for caller, (resources, depth, given_resources, given_depth) in zip(callers(4), cases, strict=True):
+    cases = [(0, 0, 0, 0), (1, 0, 0, 1), (0, 1, 1, 0), (3, 7, 7, 3), (8, 9, 8, 8), (128, 255, 8, 8)]
+    for caller, (resources, depth, given_resources, given_depth) in zip(callers(6), cases, strict=True):
         caller.resources, caller.depth = resources, depth
         rep = await dev.open(caller)
-        assert (rep.at(24, 1), rep.at(25, 1)) == (given_resources, given_depth)
+        assert (rep.resources, rep.depth) == (given_resources, given_depth)
+        attr = dev.qp_log[-1].attr
+        assert (attr.max_dest_rd_atomic, attr.max_rd_atomic) == (given_resources, given_depth)
 
 
 @cocotb.test()
@@ -361,7 +453,7 @@ async def owner_refuses(dut) -> None:
     dev.owner_accepts = lambda qpn: False
     dev.receive(caller.req())
     rej = await dev.sent()
-    assert (rej.attr, rej.reason, rej.rejected, rej.local_id) == (REJ, 28, 0, 0)
+    assert (rej.attr, rej.reason, rej.about, rej.local_id) == (REJ, 28, 0, 0)
     await dev.settle()
     assert not dev.live and list(dev.owner_log) == [(OPENED, dev.qp_log[0].qpn)]
     assert dev.counts["connection_closed"] == 1
@@ -372,38 +464,69 @@ async def owner_refuses(dut) -> None:
 
 @cocotb.test()
 async def owner_is_silent(dut) -> None:
-    """An owner that does not answer in the caller's time: REJ (no resources). Its late answer opens nothing, and the QP is not
-    used again before it has answered CONN_CLOSED too."""
+    """The caller is asked to wait when half of its time is over, and again, a few times; then REJ (no resources). The owner's late
+    answer opens nothing, and the QP is not used again before it has answered CONN_CLOSED too."""
     dev = await device(dut)
-    caller = callers(1)[0]
+    caller = callers(1, response_timeout=12)[0]
     dev.knows(caller)
     dev.owner_accepts = lambda qpn: None
     dev.receive(caller.req())
     await dev.settle()
     dev.receive(caller.req())  # repeated meanwhile: it has no answer yet
-    await dev.settle()
+    await dev.pass_time(10)
     assert dev.silent() and dev.counts["duplicate_req"] == 1
-    await dev.pass_time(20)
+    local_id = 0
+    for _ in range(MRAS):
+        await dev.pass_time(11 if not local_id else MRA_TIMEOUT - 1)
+        for repeated in range(2):
+            mra = await dev.sent()
+            assert (mra.attr, mra.about, mra.service_timeout, mra.tid) == (MRA, 0, MRA_TIMEOUT, caller.tid)
+            assert mra.remote_id == caller.local_id and mra.local_id in (local_id or mra.local_id,)
+            local_id = mra.local_id
+            if not repeated:
+                dev.receive(caller.req())
+        await dev.pass_time(MRA_TIMEOUT - 2)
+        assert dev.silent()
+    await dev.pass_time(MRA_TIMEOUT - 1)
     rej = await dev.sent()
-    assert (rej.attr, rej.reason) == (REJ, 3)
+    assert (rej.attr, rej.reason, rej.about, rej.local_id) == (REJ, 3, 0, local_id)
     await dev.settle()
-    assert not dev.live and len(dev.owner_log) == 1
+    assert not dev.live and len(dev.owner_log) == 1 and dev.counts["mra_sent"] == 2 * MRAS
     dev.owner_frees = False
-    dev.answers.send(1)  # to CONN_OPENED, late
+    dev.answer(dev.qp_log[0].qpn)  # to CONN_OPENED, late
     await dev.settle()
     assert dev.silent() and dev.owner_log[-1] == (CLOSED, dev.qp_log[0].qpn)
     dev.owner_accepts = lambda qpn: True
-    other = callers(2)[1]
-    dev.knows(other)
-    dev.receive(other.req())  # gets another QP; its owner is asked in turn
-    await dev.settle()
-    assert dev.silent() and dev.qp_log[-1].qpn != dev.qp_log[0].qpn
+    others = callers(QPS + 1)[1:]
+    for other in others[:-1]:  # they get other QPs
+        assert (await dev.open(other)).qpn != dev.qp_log[0].qpn
+    dev.knows(others[-1])
+    dev.receive(others[-1].req())
+    assert (await dev.sent()).reason == 1
     dev.owned.discard(dev.qp_log[0].qpn)
-    dev.answers.send(1)  # to CONN_CLOSED
-    assert (await dev.sent()).attr == REP
-    for more in callers(QPS + 1)[2:]:
-        await dev.open(more)
+    dev.answer(dev.qp_log[0].qpn)  # to CONN_CLOSED
+    await dev.settle()
+    assert (await dev.open(others[-1])).qpn == dev.qp_log[0].qpn
     assert len(dev.live) == QPS
+
+
+@cocotb.test()
+async def slow_owner_accepts(dut) -> None:
+    """An MRA, then the REP with the same id."""
+    dev = await device(dut, 0.3)
+    caller = callers(1, response_timeout=9)[0]
+    dev.knows(caller)
+    dev.owner_accepts = lambda qpn: None
+    dev.receive(caller.req())
+    await dev.settle()
+    await dev.pass_time(8)
+    mra = await dev.sent()
+    assert mra.attr == MRA
+    dev.answer(dev.qp_log[0].qpn)
+    rep = await dev.sent()
+    assert (rep.attr, rep.local_id, rep.tid) == (REP, mra.local_id, caller.tid)
+    dev.receive(caller.rtu(rep))
+    await dev.close(caller, rep)
 
 
 @cocotb.test()
@@ -414,7 +537,7 @@ async def queue_pairs_refuse(dut) -> None:
     dev.knows(caller)
     dev.receive(caller.req())
     rej = await dev.sent()
-    assert (rej.attr, rej.reason, rej.rejected) == (REJ, 1, 0)
+    assert (rej.attr, rej.reason, rej.about) == (REJ, 1, 0)
     await dev.settle()
     assert not dev.owner_log
     dev.setup_ok = True
@@ -458,7 +581,7 @@ async def lost_rtu(dut) -> None:
         assert (await dev.sent()).mad == first.mad
     await dev.pass_time(14)
     rej = await dev.sent()
-    assert (rej.attr, rej.reason, rej.rejected, rej.local_id) == (REJ, 4, 2, first.local_id)
+    assert (rej.attr, rej.reason, rej.about, rej.local_id) == (REJ, 4, 2, first.local_id)
     await dev.settle()
     assert not dev.live and not dev.owned
     assert dev.counts["rep_timeout"] == MAX_RETRIES + 1
@@ -569,7 +692,7 @@ async def rep_to_a_device_that_asked_nobody(dut) -> None:
     dev.knows(caller)
     dev.receive(caller.frame(REP, (7).to_bytes(4, "big") + (9).to_bytes(4, "big")))
     rej = await dev.sent()
-    assert (rej.attr, rej.reason, rej.rejected, rej.local_id, rej.remote_id) == (REJ, 6, 1, 9, 7)
+    assert (rej.attr, rej.reason, rej.about, rej.local_id, rej.remote_id) == (REJ, 6, 1, 9, 7)
 
 
 # ---- the device closes ----
@@ -585,7 +708,7 @@ async def device_closes(dut, cause: str, rtu: bool) -> None:
         rep = await dev.open(caller, rtu)
         for _ in range(2):
             if cause == "failure":
-                dev.failures.send(qpn=rep.qpn, status=constant("roce_pkg::WC_RETRY_EXC_ERR"))
+                dev.fail(rep.qpn)
             else:
                 dev.closes.send(rep.qpn)
         dreq = await dev.sent()
@@ -605,7 +728,7 @@ async def device_closes(dut, cause: str, rtu: bool) -> None:
             await dev.settle()
         assert dev.silent()
     assert dev.counts["dreq_sent"] == 2 + 1 + MAX_RETRIES
-    dev.failures.send(qpn=QPN_FIRST + QPS, status=12)  # none of ours
+    dev.fail(QPN_FIRST + QPS)  # none of ours
     dev.closes.send(1)
     await dev.settle()
     assert dev.silent()
@@ -623,8 +746,8 @@ async def failures_are_taken_at_any_time(dut) -> None:
     assert (await dev.sent()).attr == DREP
     for _ in range(2):
         for rep in reps:
-            dev.failures.send(qpn=rep.qpn, status=12)
-    await dev.failures.drained(200)
+            dev.fail(rep.qpn)
+    await dev.qp_events.drained(200)
     dev.done.send = respond
     respond(held[0])
     assert {(await dev.sent()).dst_ip for _ in all_[1:]} == {caller.ip for caller in all_[1:]}
@@ -656,13 +779,539 @@ async def closed_while_the_owner_thinks(dut) -> None:
     dev.receive(caller.req())
     await dev.settle()
     qpn = dev.qp_log[0].qpn
-    dev.failures.send(qpn=qpn, status=12)
+    dev.fail(qpn)
     rej = await dev.sent()
     assert (rej.attr, rej.reason) == (REJ, 28)
-    dev.answers.send(1)
+    dev.answer(qpn)
     await dev.settle()
     assert list(dev.owner_log) == [(OPENED, qpn), (CLOSED, qpn)]
     assert dev.silent() and not dev.live and not dev.owned
+
+
+# ---- the device calls ----
+
+
+async def call(dev: Device, peer: Caller, tag: int = 1, private: bytes = b"", **fields: int) -> Message:
+    """The REQ of a connection that a client wants."""
+    dev.knows(peer)
+    dev.connect(peer.ip, tag, private, **fields)
+    req = await dev.sent()
+    assert req.attr == REQ, str(req)
+    return req
+
+
+async def establish(dev: Device, peer: Caller, tag: int = 1, **fields: int) -> tuple[Message, Message]:
+    """REQ, REP, RTU; returns REQ and RTU."""
+    req = await call(dev, peer, tag, **fields)
+    dev.receive(peer.rep(req))
+    rtu = await dev.sent()
+    assert rtu.attr == RTU, str(rtu)
+    await dev.settle()
+    assert dev.events[-1].kind == ESTABLISHED and dev.events[-1].qpn == req.qpn
+    return req, rtu
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.5])
+async def calls_as_linux_does(dut, stall: float) -> None:
+    """In the place of Linux: its REQ, RTU and DREQ but for the numbers that each side chooses; and what Linux answers is taken."""
+    dev = Device(dut, stall, mac="52:54:00:63:00:02", ip="10.99.0.2")
+    await dev.start()
+    linux = linux_frames()
+    theirs = Message(DEVICE_IP, DEVICE_MAC, linux["req"][HEADERS:318])
+    dev.known[number(DEVICE_IP)] = DEVICE_MAC
+    dev.connect(DEVICE_IP, 77, path_mtu=3, timeout=19, retry_cnt=7, rnr_retry=6, responder_resources=1, initiator_depth=1)
+    req = await dev.sent()
+    assert (req.dst_ip, req.dst_mac) == (theirs.dst_ip, theirs.dst_mac)
+    # Transaction id, our id, QPN, PSN, flow label, source port.
+    chosen = [(8, 16), (24, 28), (56, 59), (68, 71), (112, 115), (166, 168)]
+    mine, other = bytearray(req.mad), bytearray(theirs.mad)
+    for begin, end in chosen:
+        mine[begin:end] = other[begin:end] = bytes(end - begin)
+    assert mine == other
+    assert req.at(142, 2) >= 0xC000 and req.qpn in range(QPN_FIRST, QPN_FIRST + QPS)
+    assert not dev.qp_log, "the QP is set up when the REP is there"
+
+    def ours(data: bytes) -> bytes:
+        changed = bytearray(data)
+        changed[HEADERS + 8 : HEADERS + 16] = req.mad[8:16]
+        changed[HEADERS + 28 : HEADERS + 32] = req.mad[24:28]
+        return bytes(changed)
+
+    dev.receive(ours(linux["rep"]))
+    rep = Message(dev.ip, dev.mac, linux["rep"][HEADERS:318])
+    rtu = await dev.sent()
+    assert rtu.attr == RTU and (rtu.tid, rtu.local_id, rtu.remote_id) == (req.tid, req.local_id, rep.local_id)
+    assert rtu.mad[32:] == linux["rtu"][HEADERS + 32 : 318]
+    await dev.settle()
+    event = dev.events[-1]
+    assert (event.kind, event.client, event.qpn, event.tag, event.reason) == (ESTABLISHED, 1, req.qpn, 77, 0)
+    assert event.private_data == int.from_bytes(rep.private, "big")
+    (command,) = dev.qp_log
+    attr = command.attr
+    assert (command.op, command.qpn, command.state) == (SETUP, req.qpn, RTS)
+    assert (attr.dst_mac, attr.dst_ip, attr.dest_qp_num) == (mac_number(DEVICE_MAC), number(DEVICE_IP), rep.qpn)
+    assert (attr.rq_psn, attr.sq_psn) == (req.psn, rep.psn)
+    assert (attr.path_mtu, attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.min_rnr_timer) == (3, 19, 7, 6, 1)
+    assert (attr.pd, attr.client, attr.max_rd_atomic, attr.max_dest_rd_atomic, attr.selective_repeat) == (7, 1, 1, 1, 0)
+    access = attr.access
+    assert (access.remote_invalidate, access.remote_atomic, access.remote_read, access.remote_write) == (0, 1, 0, 1)
+
+    dev.closes.send(req.qpn)
+    dreq = await dev.sent()
+    assert (dreq.attr, dreq.local_id, dreq.remote_id, dreq.qpn) == (DREQ, req.local_id, rep.local_id, rep.qpn)
+    assert dreq.mad[35:] == linux["dreq"][HEADERS + 35 : 318]
+    peer = Caller(ip=DEVICE_IP, mac=DEVICE_MAC, local_id=rep.local_id)
+    dev.receive(peer.drep(dreq))
+    await dev.settle()
+    assert list(dev.owner_log) == [(ESTABLISHED, req.qpn), (CLOSED, req.qpn)] and not dev.live
+    await dev.pass_time(22)
+    assert dev.silent()
+    assert dev.counts == Counter(req_sent=1, rep_received=1, rtu_sent=1, dreq_sent=1, drep_received=1, connection_opened=1,
+                                 connection_closed=1)  # fmt: skip
+
+
+@cocotb.test()
+async def call_is_refused(dut) -> None:
+    """The peer's reason and private data come to the owner; the QP number is free again."""
+    dev = await device(dut, 0.3)
+    words = bytes(range(100, 148))
+    for i, peer in enumerate(callers(2 * QPS)):
+        req = await call(dev, peer, tag=i)
+        dev.receive(peer.rej(req, 28 if i % 2 else 8, words + b"more"))
+        await dev.settle()
+        event = dev.events[-1]
+        assert (event.kind, event.tag, event.reason, event.qpn) == (REFUSED, i, 28 if i % 2 else 8, req.qpn)
+        assert event.private_data == int.from_bytes(words, "big")
+    assert not dev.qp_log and dev.silent() and dev.counts["rej_received"] == 2 * QPS
+    await dev.pass_time(CM_TIMEOUT)
+    assert dev.silent()
+
+
+@cocotb.test()
+async def nobody_answers(dut) -> None:
+    """The REQ is repeated, the same each time; at last REJ (timeout) with the device's GUID, and the owner is told."""
+    dev = await device(dut)
+    peer = callers(1)[0]
+    req = await call(dev, peer, private=b"anybody there?")
+    assert req.private.rstrip(b"\0") == b"anybody there?"
+    for _ in range(REQ_RETRIES):
+        await dev.pass_time(CM_TIMEOUT - 1)
+        assert dev.silent()
+        await dev.pass_time(CM_TIMEOUT - 1)
+        assert (await dev.sent()).mad == req.mad
+    await dev.pass_time(CM_TIMEOUT)
+    rej = await dev.sent()
+    assert (rej.attr, rej.reason, rej.about, rej.local_id, rej.remote_id) == (REJ, 4, 2, req.local_id, 0)
+    assert rej.at(9, 1) == 8 << 1 and rej.mad[36:44] == cm.guid(DEVICE_MAC)
+    await dev.settle()
+    event = dev.events[-1]
+    assert (event.kind, event.reason, event.private_data) == (REFUSED, UNREACHABLE, 0)
+    assert dev.counts["req_timeout"] == REQ_RETRIES + 1
+    dev.receive(peer.rep(req))  # too late
+    rej = await dev.sent()
+    assert (rej.attr, rej.reason, rej.about, rej.local_id, rej.remote_id) == (REJ, 6, 1, req.local_id, peer.local_id)
+    for i, other in enumerate(callers(QPS)):
+        await establish(dev, other, tag=i)
+
+
+@cocotb.test()
+async def nobody_has_the_address(dut) -> None:
+    dev = await device(dut)
+    peer = callers(1)[0]
+    dev.connect(peer.ip, 3, b"x")
+    await dev.settle()
+    event = dev.events[-1]
+    assert (event.kind, event.tag, event.reason, event.private_data) == (REFUSED, 3, UNREACHABLE, 0)
+    assert dev.silent() and dev.counts == Counter(drop_unresolved=1)
+    # Known when the REQ leaves, gone when the REP comes: the peer repeats that.
+    req = await call(dev, peer)
+    dev.known.clear()
+    dev.receive(peer.rep(req))
+    await dev.settle()
+    assert dev.silent() and not dev.qp_log and len(dev.events) == 1
+    await dev.pass_time(CM_TIMEOUT)  # so is the REQ
+    assert dev.silent()
+    dev.knows(peer)
+    dev.receive(peer.rep(req))
+    assert (await dev.sent()).attr == RTU
+    await dev.settle()
+    assert dev.events[-1].kind == ESTABLISHED
+
+
+@cocotb.test()
+async def no_queue_pair_for_a_call(dut) -> None:
+    """None free: refused at once. The queue pairs refuse: so is the peer."""
+    dev = await device(dut, 0.2)
+    all_ = callers(QPS + 1)
+    for i, peer in enumerate(all_[:QPS]):
+        if i % 2:
+            await dev.open(peer)
+        else:
+            await establish(dev, peer, tag=i)
+    for tag in (100, 101):
+        dev.connect(all_[QPS].ip, tag)
+        await dev.settle()
+        event = dev.events[-1]
+        assert (event.kind, event.tag, event.reason, event.client) == (REFUSED, tag, 1, 1)
+    assert dev.silent()
+    dev.closes.send(QPN_FIRST)
+    assert (await dev.sent()).attr == DREQ
+    await dev.settle()
+    await dev.pass_time(22)
+    for _ in range(MAX_RETRIES):
+        assert (await dev.sent()).attr == DREQ
+        await dev.pass_time(22)
+    dev.setup_ok = False
+    peer = all_[QPS]
+    req = await call(dev, peer, tag=102)
+    dev.receive(peer.rep(req, private=b"welcome"))
+    rej = await dev.sent()
+    assert (rej.attr, rej.reason, rej.about, rej.remote_id) == (REJ, 1, 1, peer.local_id)
+    await dev.settle()
+    event = dev.events[-1]
+    assert (event.kind, event.tag, event.reason, event.private_data) == (REFUSED, 102, 1, 0)
+    dev.setup_ok = True
+    await establish(dev, peer, tag=103)
+
+
+@cocotb.test()
+async def rep_again_and_of_others(dut) -> None:
+    """A repeated REP gets the RTU again; a REP of another host, for another id or from another id is refused, and harms nobody."""
+    dev = await device(dut, 0.2)
+    peer, stranger = callers(2)
+    dev.knows(stranger)
+    req = await call(dev, peer)
+    dev.receive(stranger.rep(req))
+    rej = await dev.sent()
+    assert (rej.attr, rej.reason, rej.about, rej.remote_id) == (REJ, 6, 1, stranger.local_id)
+    dev.receive(peer.rep(Message(dev.ip, dev.mac, cm.mad(REQ, 1, cm.Request(local_id=req.local_id ^ 0x100).data()))))
+    assert (await dev.sent()).reason == 6
+    assert not dev.qp_log
+    dev.receive(peer.rep(req))
+    rtu = await dev.sent()
+    for _ in range(3):
+        dev.receive(peer.rep(req))
+        assert (await dev.sent()).mad == rtu.mad
+    twin = Caller(**{**vars(peer), "local_id": peer.local_id + 1})
+    dev.receive(twin.rep(req))
+    assert (await dev.sent()).reason == 6
+    await dev.settle()
+    assert len(dev.qp_log) == 1 and [event.kind for event in dev.events] == [ESTABLISHED]
+    # A late refusal without the device's peer's id is nothing; one from the peer closes.
+    dev.receive(peer.rej(req, 8))
+    await dev.settle()
+    assert dev.live
+    dev.receive(peer.frame(REJ, cm.rej(peer.local_id, req.local_id, cm.ABOUT_OTHER, 28)))
+    await dev.settle()
+    assert dev.events[-1].kind == CLOSED and dev.events[-1].reason == 28 and not dev.live and dev.silent()
+
+
+@cocotb.test()
+async def peer_asks_for_time(dut) -> None:
+    """MRA for our REQ: wait that long, then ask again; not for ever. One about another message is none."""
+    dev = await device(dut)
+    peer = callers(1)[0]
+    req = await call(dev, peer)
+    dev.receive(peer.frame(MRA, cm.mra(peer.local_id, req.local_id, cm.ABOUT_REP, 10)))
+    await dev.settle()
+    assert dev.counts["drop_no_connection"] == 1
+    for _ in range(REQ_RETRIES):
+        dev.receive(peer.mra(req, 22))
+        await dev.settle()
+        await dev.pass_time(21)
+        assert dev.silent()
+    await dev.pass_time(21)
+    assert (await dev.sent()).reason == 4
+    await dev.settle()
+    assert dev.events[-1].reason == UNREACHABLE
+    req = await call(dev, peer)
+    dev.receive(peer.mra(req, 22))
+    await dev.settle()
+    await dev.pass_time(22)
+    assert (await dev.sent()).mad == req.mad
+    dev.receive(peer.rep(req))
+    assert (await dev.sent()).attr == RTU
+
+
+@cocotb.test()
+async def attributes_are_negotiated(dut) -> None:
+    """What the REQ asks for, at most the device's; what the QP gets, at most the REP's."""
+    dev = await device(dut)
+    dev.dut.max_mtu.value = 4
+    cases = [  # wanted resources, depth; REQ's; REP's; the QP's max_dest_rd_atomic, max_rd_atomic
+        ((0, 0), (0, 0), (9, 9), (0, 0)),
+        ((8, 8), (8, 8), (3, 5), (5, 3)),
+        ((255, 16), (8, 8), (16, 16), (8, 8)),
+        ((2, 4), (2, 4), (1, 0), (0, 1)),
+    ]
+    mtus = [(0, 4), (2, 2), (5, 4), (4, 4)]
+    for peer, (wanted, asked, answered, got), (mtu, sent) in zip(callers(4), cases, mtus, strict=True):
+        fields = dict(responder_resources=wanted[0], initiator_depth=wanted[1], path_mtu=mtu, timeout=9, retry_cnt=2, rnr_retry=5)
+        req = await call(dev, peer, **fields)
+        assert (req.resources, req.depth) == asked
+        assert (req.at(50, 1), req.at(95, 1), req.at(47, 1)) == (sent << 4 | 5, 9 << 3, CM_TIMEOUT << 3 | 2)
+        dev.receive(peer.rep(req, resources=answered[0], depth=answered[1], rnr_retry=3))
+        assert (await dev.sent()).attr == RTU
+        attr = dev.qp_log[-1].attr
+        assert (attr.max_dest_rd_atomic, attr.max_rd_atomic) == got
+        assert (attr.path_mtu, attr.timeout, attr.retry_cnt, attr.rnr_retry) == (sent, 9, 2, 3)
+        await dev.settle()
+
+
+@cocotb.test()
+async def stale_answer(dut) -> None:
+    """A REP that names the QP of another connection: the peer has forgotten that one. Both end, the owners are told why."""
+    dev = await device(dut)
+    peer = callers(1)[0]
+    old, _ = await establish(dev, peer)
+    forgetful = Caller(**{**vars(peer), "local_id": 0xABCD, "tid": 0xABCD})
+    req = await call(dev, forgetful, tag=2)
+    dev.receive(forgetful.rep(req))
+    rej = await dev.sent()
+    assert (rej.attr, rej.reason, rej.about, rej.remote_id) == (REJ, 10, 1, 0xABCD)
+    dreq = await dev.sent()
+    assert (dreq.attr, dreq.local_id) == (DREQ, old.local_id)
+    await dev.settle()
+    assert [(event.kind, event.qpn, event.reason) for event in list(dev.events)[1:]] == [
+        (REFUSED, req.qpn, 10),
+        (CLOSED, old.qpn, 10),
+    ]
+    await establish(dev, forgetful, tag=3)
+
+
+@cocotb.test()
+@cocotb.parametrize(mine=[0, 1], passive=[False, True])
+async def selective_repeat_is_agreed(dut, mine: int, passive: bool) -> None:
+    """Only if both sides say so, by a record of a version that both know; a repeated REP says the same."""
+    dev = await device(dut)
+    dev.dut.extensions.value = mine
+    records = [(b"", 0), (cm.extensions(1), 1), (cm.extensions(0xFF), 1), (cm.extensions(0), 0), (cm.extensions(2), 0),
+               (cm.extensions(1, version=2), 0), (cm.extensions(1, magic=b"NACM"), 0)]  # fmt: skip
+    for peer, (record, theirs) in zip(callers(7), records, strict=True):
+        agreed = mine & theirs
+        if passive:
+            peer.extensions = record
+            rep = await dev.open(peer, rtu=False)
+            assert rep.extensions == (cm.extensions(1) if agreed else bytes(8))
+            dev.dut.extensions.value = 0
+            dev.receive(peer.req())
+            assert (await dev.sent()).mad == rep.mad
+            dev.dut.extensions.value = mine
+        else:
+            req = await call(dev, peer)
+            assert req.extensions == (cm.extensions(1) if mine else bytes(8))
+            dev.receive(peer.rep(req, extensions=record))
+            assert (await dev.sent()).attr == RTU
+            await dev.settle()
+        assert dev.qp_log[-1].attr.selective_repeat == agreed
+
+
+@cocotb.test()
+async def both_call_each_other(dut) -> None:
+    """Two connections, each with its own QPs."""
+    dev = await device(dut, 0.3)
+    peer = callers(1)[0]
+    other = Caller(**{**vars(peer), "local_id": 0x2222, "tid": 0x2222, "qpn": 0x300})
+    dev.knows(peer)
+    dev.connect(peer.ip, 1)
+    dev.receive(other.req())
+    messages = [await dev.sent(), await dev.sent()]
+    req = next(m for m in messages if m.attr == REQ)
+    rep = next(m for m in messages if m.attr == REP)
+    dev.receive(peer.rep(req))
+    dev.receive(other.rtu(rep))
+    assert (await dev.sent()).attr == RTU
+    await dev.settle()
+    assert dev.live.keys() == {req.qpn, rep.qpn} and req.qpn != rep.qpn
+    dev.receive(peer.dreq(req))
+    assert (await dev.sent()).attr == DREP
+    await dev.settle()
+    assert dev.live.keys() == {rep.qpn}
+    await dev.close(other, rep)
+
+
+@cocotb.test()
+async def active_dreqs(dut) -> None:
+    """Either side ends a connection that the device opened; both at once is one end."""
+    dev = await device(dut)
+    for tag, peer in enumerate(callers(3)):
+        req, _ = await establish(dev, peer, tag=tag)
+        if tag == 0:
+            dev.receive(peer.dreq(req))
+            assert (await dev.sent()).attr == DREP
+        else:
+            dev.fail(req.qpn) if tag == 1 else dev.closes.send(req.qpn)
+            dreq = await dev.sent()
+            assert dreq.attr == DREQ
+            if tag == 1:
+                dev.receive(peer.drep(dreq))
+            else:
+                dev.receive(peer.dreq(req))
+                assert (await dev.sent()).attr == DREP
+        await dev.settle()
+        assert dev.events[-1].kind == CLOSED and not dev.live
+    await dev.pass_time(22)
+    assert dev.silent()
+
+
+# ---- owners ----
+
+
+@cocotb.test()
+async def private_data_passes(dut) -> None:
+    """Of the REQ to the owner, of its answer into REP or REJ; a repeated REP has it too."""
+    dev = await device(dut, 0.3)
+    for i, peer in enumerate(callers(6)):
+        peer.private = random.randbytes(48)
+        dev.owner_private = random.randbytes(48)
+        dev.owner_accepts = lambda qpn, i=i: i % 3 != 2
+        dev.knows(peer)
+        dev.receive(peer.req())
+        answer = await dev.sent()
+        assert dev.events[-1].private_data == int.from_bytes(peer.private, "big") and dev.events[-1].ip == number(peer.ip)
+        assert answer.attr == (REJ if i % 3 == 2 else REP) and answer.private == dev.owner_private
+        if answer.attr == REP:
+            dev.receive(peer.req())
+            assert (await dev.sent()).mad == answer.mad
+            await dev.pass_time(20)
+            assert (await dev.sent()).mad == answer.mad
+            dev.receive(peer.rtu(answer))
+    await dev.settle()
+    assert len(dev.live) == 4
+    req = await call(dev, callers(7)[6], private=b"q" * 48)
+    assert req.private == b"q" * 48
+    dev.receive(callers(7)[6].rep(req, private=b"p" * 48))
+    assert (await dev.sent()).attr == RTU
+    await dev.settle()
+    assert dev.events[-1].private_data == int.from_bytes(b"p" * 48, "big")
+
+
+@cocotb.test()
+async def a_port_each(dut) -> None:
+    """Each client hears its own port; port 0 is nobody's."""
+    dev = await device(dut)
+    dev.listen(PORT, PORT + 9)
+    a, b, c = callers(3)
+    b.port = PORT + 9
+    for client, caller in enumerate((a, b)):
+        await dev.open(caller)
+        attr = dev.qp_log[-1].attr
+        assert (dev.events[-1].client, attr.client, attr.pd) == (client, client, client)
+        access = attr.access
+        assert all((access.remote_write, access.remote_read, access.remote_atomic, access.remote_invalidate))
+    dev.listen(0, PORT + 9)
+    for port in (0, PORT):
+        c.port, c.local_id = port, c.local_id + 1
+        dev.knows(c)
+        dev.receive(c.req())
+        assert (await dev.sent()).reason == 8
+
+
+@cocotb.test()
+async def answers_in_any_order(dut) -> None:
+    """An owner that is slow with one connection holds up no other; answers to nothing are nothing."""
+    dev = await device(dut)
+    all_ = callers(QPS)
+    dev.knows(*all_)
+    dev.owner_accepts = lambda qpn: None
+    for caller in all_:
+        dev.receive(caller.req())
+    await dev.settle()
+    assert len(dev.events) == QPS
+    order = [event.qpn for event in dev.events]
+    random.shuffle(order)
+    reps = {}
+    for i, qpn in enumerate(order):
+        dev.answer(qpn, i % 4 != 0, bytes([i] * 48))
+        message = await dev.sent()
+        assert message.attr == (REP if i % 4 else REJ) and message.private == bytes([i] * 48)
+        if i % 4:
+            reps[qpn] = (message, next(c for c in all_ if c.ip == message.dst_ip))
+        else:
+            dev.owned.discard(qpn)
+    for qpn in (*order, 0, 1, QPN_FIRST + QPS, 0xFFFFFF):
+        dev.answer(qpn)
+    await dev.settle()
+    assert dev.silent() and len(dev.live) == len(reps)
+    # Closed in any order, too.
+    dev.owner_frees = False
+    for rep, caller in reps.values():
+        dev.receive(caller.dreq(rep))
+        assert (await dev.sent()).attr == DREP
+    await dev.settle()
+    assert sum(event.kind == CLOSED for event in dev.events) == len(reps)
+    for qpn in random.sample(sorted(reps), len(reps)):
+        dev.owned.discard(qpn)
+        dev.answer(qpn)
+    await dev.settle()
+    dev.owner_accepts, dev.owner_frees = (lambda qpn: True), True
+    for caller in all_:
+        await dev.open(caller)
+
+
+@cocotb.test()
+async def events_wait_for_their_owner(dut) -> None:
+    """Nobody takes events: connections come, are established and end meanwhile; then all is told, in order."""
+    dev = await device(dut)
+    peers = callers(QPS)
+    dev.conns.stall = 1.0
+    reqs = []
+    for tag, peer in enumerate(peers):
+        req = await call(dev, peer, tag=tag)
+        reqs.append(req)
+        dev.receive(peer.rep(req, private=bytes([tag] * 48)))
+        assert (await dev.sent()).attr == RTU
+        dev.receive(peer.dreq(req))
+        assert (await dev.sent()).attr == DREP
+    assert not dev.events
+    dev.conns.stall = 0.0
+    await dev.settle()
+    for tag, req in enumerate(reqs):
+        mine = [event for event in dev.events if event.qpn == req.qpn]
+        assert [event.kind for event in mine] == [ESTABLISHED, CLOSED]
+        assert mine[0].tag == tag and mine[0].private_data == int.from_bytes(bytes([tag] * 48), "big")
+
+
+@cocotb.test()
+async def used_is_ready_to_use(dut) -> None:
+    """The RTU is lost, but the peer's first request comes: no REP is repeated. Other news of a QP changes nothing."""
+    dev = await device(dut)
+    caller = callers(1)[0]
+    rep = await dev.open(caller, rtu=False)
+    dev.fail(rep.qpn, DRAINED)
+    dev.fail(rep.qpn, COMM_EST)
+    await dev.settle()
+    for _ in range(3):
+        await dev.pass_time(20)
+        assert dev.silent()
+    dev.fail(rep.qpn, COMM_EST)
+    await dev.close(caller, rep)
+    for qpn in range(QPN_FIRST, QPN_FIRST + QPS):
+        dev.fail(qpn, COMM_EST)
+    await dev.settle()
+    assert dev.silent() and not dev.live
+
+
+@cocotb.test()
+async def caller_gives_up(dut) -> None:
+    """A REJ (timeout) of a caller that has had no answer: it names its own id alone."""
+    dev = await device(dut)
+    a, b = callers(2)
+    dev.knows(a, b)
+    dev.owner_accepts = lambda qpn: None
+    dev.receive(a.req())
+    await dev.settle()
+    give_up = cm.rej(a.local_id, 0, cm.ABOUT_OTHER, 4, a.guid)
+    dev.receive(b.frame(REJ, give_up))  # somebody else's
+    await dev.settle()
+    assert len(dev.live) == 1 and dev.counts["drop_no_connection"] == 1
+    dev.receive(a.frame(REJ, give_up))
+    await dev.settle()
+    assert dev.silent() and not dev.live
+    dev.answer(dev.qp_log[0].qpn)
+    await dev.settle()
+    assert [event.kind for event in dev.events] == [OPENED, CLOSED] and not dev.owned
 
 
 # ---- nonsense and pressure ----
@@ -773,15 +1422,17 @@ async def fuzz(dut, seed: int) -> None:
     dev = await device(dut, 0.1)
     them = callers(12, cm_timeout=8)
     dev.knows(*them[:10])
-    reps: dict[int, Message] = {}
+    last: dict[int, Message] = {}  # the newest REQ or REP to each
 
     def answer(message: Message) -> None:
         caller = next((c for c in them if c.ip == message.dst_ip), None)
         assert caller is not None
-        if message.attr == REP:
-            reps[them.index(caller)] = message
-            if rng.random() < 0.6:
-                dev.receive(caller.rtu(message))
+        if message.attr in (REQ, REP):
+            last[them.index(caller)] = message
+        if message.attr == REQ and rng.random() < 0.6:
+            dev.receive(caller.rep(message))
+        elif message.attr == REP and rng.random() < 0.6:
+            dev.receive(caller.rtu(message))
         elif message.attr == DREQ and rng.random() < 0.5:
             dev.receive(caller.drep(message))
 
@@ -791,25 +1442,27 @@ async def fuzz(dut, seed: int) -> None:
 
     listener = cocotb.start_soon(listen())
     dev.owner_accepts = lambda qpn: rng.random() < 0.9
-    for _ in range(400):
+    for tag in range(400):
         i = rng.randrange(len(them))
-        caller, rep = them[i], reps.get(i)
+        caller, to = them[i], last.get(i)
         choice = rng.random()
-        if choice < 0.4 or rep is None:
+        if choice < 0.4 or to is None:
             if rng.random() < 0.3:
                 caller.local_id, caller.tid = rng.getrandbits(32), rng.getrandbits(64)
             data = caller.req()
         else:
-            mra = caller.mra(rep, rng.randrange(12))
-            data = rng.choice([caller.dreq(rep), caller.rej(rep), caller.rtu(rep), mra, caller.drep(rep)])
+            mra = caller.mra(to, rng.randrange(12))
+            data = rng.choice([caller.dreq(to), caller.rej(to), caller.rtu(to), mra, caller.drep(to), caller.rep(to)])
         if rng.random() < 0.25:
             changed = bytearray(data)
             for _ in range(rng.randrange(1, 4)):
                 changed[rng.randrange(42, len(changed))] = rng.getrandbits(8)
             data = bytes(changed)
         dev.receive(data)
+        if rng.random() < 0.3:
+            dev.connect(caller.ip, tag)
         if rng.random() < 0.1:
-            dev.failures.send(qpn=rng.randrange(QPN_FIRST, QPN_FIRST + QPS), status=12)
+            dev.fail(rng.randrange(QPN_FIRST, QPN_FIRST + QPS), rng.choice([FATAL, COMM_EST, DRAINED]))
         if rng.random() < 0.1:
             dev.closes.send(rng.randrange(QPN_FIRST, QPN_FIRST + QPS))
         if rng.random() < 0.1:
@@ -819,11 +1472,17 @@ async def fuzz(dut, seed: int) -> None:
     for qpn in range(QPN_FIRST, QPN_FIRST + QPS):
         dev.closes.send(qpn)
     await dev.settle(20000)
-    for _ in range(MAX_RETRIES + 2):
+    for _ in range(REQ_RETRIES + 3):  # every REQ of the device's has its end
         await dev.pass_time(22)
         await dev.settle(20000)
+    assert not dev.wants
+    for qpn in range(QPN_FIRST, QPN_FIRST + QPS):  # and what these still opened
+        dev.closes.send(qpn)
+    for _ in range(MAX_RETRIES + 2):
+        await dev.settle(20000)
+        await dev.pass_time(22)
     assert not dev.live and not dev.owned
-    assert dev.counts["connection_opened"] == dev.counts["connection_closed"] > 20
+    assert dev.counts["connection_opened"] == dev.counts["connection_closed"] > 10
     listener.cancel()
     dev.owner_accepts = lambda qpn: True
     await dev.settle()
@@ -831,12 +1490,204 @@ async def fuzz(dut, seed: int) -> None:
         await dev.open(caller)
 
 
-PORTS_AT = {
-    width: {
+@cocotb.test()
+@cocotb.parametrize(seed=[1, 2, 3])
+async def model(dut, seed: int) -> None:
+    """Peers in both roles that keep to the standard, over a network that loses, repeats and reorders, with owners and peers that
+    open and close at any time. When the network is good again, both sides agree on every connection that lives and on all that was
+    negotiated; nothing waits; and when all is closed everything is free."""
+    rng = random.Random(seed)
+    dev = await device(dut, 0.1)
+    dev.dut.extensions.value = 1
+    dev.listen(PORT, PORT + 1)
+    dev.owner_private = rng.randbytes(48)
+    peers = [PeerCm(f"10.99.1.{i}", f"02:00:00:00:01:{i:02x}", 0x100000 * (i + 1), rng) for i in range(3)]
+    dev.knows(*(peer.caller() for peer in peers))
+    dev.owner_accepts = lambda qpn: rng.random() < 0.9
+    dev.owner_cycles = lambda: rng.choice([0, 5, 300, 3000])
+    net = Lossy(dut, rng)
+
+    def to_device(data: bytes) -> None:
+        net.carry(partial(dev.receive, data))
+
+    def to_peer(peer: PeerCm, message: Message) -> None:
+        for data in peer.take(message):
+            to_device(data)
+
+    async def listen() -> None:
+        while True:
+            message = await dev.sent(10**9)
+            peer = next(peer for peer in peers if peer.ip == message.dst_ip)
+            net.carry(partial(to_peer, peer, message))
+
+    listener = cocotb.start_soon(listen())
+    steps = 60 * QPS if QPS <= 8 else 3 * QPS
+    for tag in range(steps):
+        peer = rng.choice(peers)
+        for data in peer.act():
+            to_device(data)
+        if rng.random() < 0.25:
+            fields = dict(responder_resources=rng.randrange(12), initiator_depth=rng.randrange(12), client=rng.randrange(2))
+            dev.connect(peer.ip, tag, peer.words, **fields)
+        if dev.live and rng.random() < (0.15 if QPS <= 8 else 0.02):
+            victim = rng.choice(sorted(dev.live))
+            dev.closes.send(victim) if rng.random() < 0.5 else dev.fail(victim)
+        if rng.random() < 0.1:
+            dev.now += TICK << rng.randrange(6, 11)
+        if rng.random() < 0.01:
+            dev.now += TICK << CM_TIMEOUT
+        await wait_cycles(dut, rng.randrange(2 * (40 + QPS)))
+    net.good = True
+    for _ in range(REQ_RETRIES + 4):
+        for peer in peers:
+            for data in peer.repeat_all():
+                to_device(data)
+        await wait_cycles(dut, 3500)
+        await dev.settle(40 * QPS * (QPS + 100))
+        await dev.pass_time(CM_TIMEOUT)
+    links = [link for peer in peers for link in peer.links.values()]
+    assert not dev.wants, f"seed {seed}: connects without an end"
+    assert {link.state for link in links} <= {OPEN, REFUSED_BY_PEER, GONE}, f"seed {seed}: {Counter(link.state for link in links)}"
+    for qpn, attr in dev.live.items():
+        (link,) = [link for link in links if link.state == OPEN and link.theirs.qpn == qpn and link.caller.qpn == attr.dest_qp_num]
+        theirs = link.theirs  # the device's REQ or REP
+        assert (attr.rq_psn, attr.sq_psn) == (theirs.psn, link.caller.psn)
+        asked, given = ((link.caller.resources, link.caller.depth), (theirs.resources, theirs.depth))
+        if link.active:
+            assert given == (min(asked[1], RD_DEPTH), min(asked[0], RD_DEPTH))
+            assert theirs.private == dev.owner_private
+        limits = (min(given[0], asked[1]), min(given[1], asked[0]))
+        assert (attr.max_dest_rd_atomic, attr.max_rd_atomic) == limits
+        assert attr.selective_repeat == int(link.caller.extensions != b"")
+        event = [event for event in dev.events if event.qpn == qpn and event.kind in (OPENED, ESTABLISHED)][-1]
+        assert event.private_data == int.from_bytes(link.caller.private.ljust(48, b"\0"), "big")
+    opened = dev.counts["connection_opened"]
+    assert dev.live.keys() == dev.owned and opened - dev.counts["connection_closed"] == len(dev.live)
+    assert opened > 20 and sum(event.kind == ESTABLISHED for event in dev.events) > 5
+    for _ in range(MAX_RETRIES + 2):
+        for qpn in list(dev.live):
+            dev.closes.send(qpn)
+        await dev.settle(40 * QPS * (QPS + 100))
+        await wait_cycles(dut, 3500)
+        await dev.pass_time(CM_TIMEOUT)
+    assert not dev.live and not dev.owned
+    listener.cancel()
+    dev.owner_accepts, dev.owner_cycles = (lambda qpn: True), (lambda: 0)
+    dev.headers.received.clear()
+    dev.datagrams.packets.clear()
+    for caller in callers(QPS):
+        await dev.open(caller)
+
+
+async def pair(dut, rng: random.Random, stall: float = 0.0) -> tuple[list[Device], Lossy]:
+    """Two connection managers on one network."""
+    devs = [
+        Device(dut, stall, index="0"),
+        Device(dut, stall, index="1", mac="52:54:00:63:00:02", ip="10.99.0.2"),
+    ]
+    for dev, other in zip(devs, reversed(devs), strict=True):
+        dev.known[number(other.ip)] = other.mac
+        dev.begin()
+    await start(dut)
+    for dev in devs:
+        dev.counts.clear()
+    await wait_cycles(dut, QPS + 4)
+    net = Lossy(dut, rng)
+
+    async def carry(dev: Device, other: Device) -> None:
+        while True:
+            message = await dev.sent(10**9)
+            assert message.dst_ip == other.ip
+            net.carry(partial(other.receive, frame(message.mad, dev.ip, dev.mac)))
+
+    cocotb.start_soon(carry(*devs))
+    cocotb.start_soon(carry(*reversed(devs)))
+    return devs, net
+
+
+async def quiet(devs: list[Device], rounds: int) -> None:
+    """Time passes on both sides."""
+    for _ in range(rounds):
+        for dev in devs:
+            await dev.settle(100_000)
+            dev.now += TICK << CM_TIMEOUT
+        await wait_cycles(devs[0].dut, 3000)
+
+
+@cocotb.test()
+@cocotb.parametrize(seed=[1, 2])
+async def two_of_them(dut, seed: int) -> None:
+    """Each calls the other at any time, over a bad network; owners close, refuse and are slow. Then both hold the same connections,
+    with attributes that fit, and none is left when all are closed."""
+    rng = random.Random(seed)
+    devs, net = await pair(dut, rng, 0.1)
+    for dev, extensions in zip(devs, (1, rng.randrange(2)), strict=True):
+        dev.signal("extensions").value = extensions
+        dev.owner_accepts = lambda qpn: rng.random() < 0.9
+        dev.owner_cycles = lambda: rng.choice([0, 5, 300, 3000])
+    for tag in range(150):
+        dev, other = rng.sample(devs, 2)
+        if rng.random() < 0.5:
+            fields = dict(responder_resources=rng.randrange(12), initiator_depth=rng.randrange(12), rnr_retry=rng.randrange(8))
+            dev.connect(other.ip, tag, path_mtu=rng.randrange(6), retry_cnt=rng.randrange(8), timeout=rng.randrange(32), **fields)
+        if dev.live and rng.random() < 0.3:
+            dev.closes.send(rng.choice(sorted(dev.live)))
+        if rng.random() < 0.1:
+            dev.now += TICK << CM_TIMEOUT
+        await wait_cycles(dut, rng.randrange(1500))
+    net.good = True
+    await quiet(devs, REQ_RETRIES + 4)
+    half_open = 0
+    for dev, other in (devs, devs[::-1]):
+        for qpn, attr in list(dev.live.items()):
+            theirs = other.live.get(attr.dest_qp_num)
+            if theirs is None or theirs.dest_qp_num != qpn or theirs.sq_psn != attr.rq_psn:
+                half_open += 1  # every DREQ was lost: the keep-alive finds it
+                dev.fail(qpn)
+                continue
+            for mine, its in (("sq_psn", "rq_psn"), ("max_rd_atomic", "max_dest_rd_atomic")):
+                assert getattr(attr, mine) == getattr(theirs, its), (mine, seed)
+            for same in ("path_mtu", "timeout", "retry_cnt", "selective_repeat"):
+                assert getattr(attr, same) == getattr(theirs, same), (same, seed)
+    await quiet(devs, 2)
+    assert len(devs[0].live) == len(devs[1].live) > 0 and half_open < 4, f"seed {seed}"
+    for dev in devs:
+        assert not dev.wants and dev.live.keys() == dev.owned
+        assert dev.counts["connection_opened"] > 10 and dev.counts["duplicate_req"] > 0
+    for qpn in list(devs[0].live):
+        devs[0].closes.send(qpn)
+    await quiet(devs, 3)
+    assert not any(dev.live or dev.owned for dev in devs)
+
+
+@cocotb.test()
+async def fill_each_other(dut) -> None:
+    """Both ask for more connections than there are places: all places are used, the rest is refused, nobody is stuck."""
+    rng = random.Random(7)
+    devs, net = await pair(dut, rng)
+    net.good = True
+    for tag in range(QPS):
+        for dev, other in (devs, devs[::-1]):
+            dev.connect(other.ip, tag)
+    await quiet(devs, 3)
+    assert len(devs[0].live) == len(devs[1].live) >= QPS // 2
+    for dev in devs:
+        kinds = Counter(event.kind for event in dev.events)
+        assert kinds[ESTABLISHED] + kinds[REFUSED] == QPS and kinds[ESTABLISHED] + kinds[OPENED] >= len(dev.live)
+        assert all(event.reason == 1 for event in dev.events if event.kind == REFUSED)
+
+
+PAIRED = ["two_of_them", "fill_each_other"]
+
+
+def ports(width: int) -> dict:
+    """Of one connection manager."""
+    return {
         "local_addr": Plain("input", "packet_pkg::local_addr_t"),
-        "port": Plain("input", "logic [15:0]"),
+        "port": Plain("input", f"logic [{16 * CLIENTS - 1}:0]"),
         "max_mtu": Plain("input", "roce_pkg::mtu_code_t"),
         "min_rnr_timer": Plain("input", "logic [4:0]"),
+        "extensions": Plain("input", "logic"),
         "seed": Plain("input", "logic [31:0]"),
         "now": Plain("input", "logic [47:0]"),
         "rx": Sink("packet_pkg::frame_rx_t"),
@@ -849,16 +1700,38 @@ PORTS_AT = {
         "qp_done": Sink("logic"),
         "qp_event": Sink("roce_pkg::qp_event_t"),
         "close": Sink("roce_pkg::qpn_t"),
+        "connect": Sink("roce_pkg::connect_t"),
         "conn": Source("roce_pkg::conn_event_t"),
-        "conn_answer": Sink("logic"),
+        "conn_answer": Sink("roce_pkg::conn_answer_t"),
         "events": Plain("output", "roce_pkg::cm_events_t"),
         "idle": Plain("output", "logic"),
     }
-    for width in (64, 128, 256, 512)
+
+
+# All tests at two widths; and those about many connections with many.
+BUILDS = {
+    (64, 8): ".",
+    (128, 8): "linux_session",
+    (256, 8): "linux_session",
+    (512, 8): ".",
+    (512, 256): "linux_session|full_table|fuzz|model",
 }
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
-def test_roce_cm(width: int) -> None:
-    run("roce_cm", __file__, params={"DATA_W": width, "QPS": QPS}, ports=PORTS_AT[width],
-        testcase=None if width in (64, 512) else "linux_session/stall=0.5")  # fmt: skip
+@pytest.mark.parametrize(("width", "qps"), BUILDS)
+def test_roce_cm(width: int, qps: int) -> None:
+    params = {"DATA_W": width, "QPS": qps, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH}
+    chosen = f"^(?!.*({'|'.join(PAIRED)})).*({BUILDS[width, qps]})"
+    run("roce_cm", __file__, params=params, ports=ports(width), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)})
+
+
+def test_roce_cm_pair() -> None:
+    several, plain = {}, {}
+    for name, port in ports(64).items():
+        if isinstance(port, Plain):
+            plain |= {f"{name}{i}": port for i in range(2)}
+        else:
+            several[name] = Several(port, 2)
+    run("roce_cm_pair", __file__, params={"DATA_W": 64, "QPS": QPS, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH},
+        ports={**plain, **several}, sources=[Path(__file__).parent / "roce_cm_pair.sv"],
+        env={"COCOTB_TEST_FILTER": "|".join(PAIRED), "CM_QPS": str(QPS)})  # fmt: skip

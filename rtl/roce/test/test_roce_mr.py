@@ -16,7 +16,8 @@ from nacelle_tb.svtypes import struct
 CMD, RSP, QUERY = "roce_pkg::mr_cmd_t", "roce_pkg::mr_rsp_t", "roce_rx_pkg::mr_query_t"
 MRS = 32
 TOP = 1 << 40
-RIGHTS = ("remote_write", "remote_read", "remote_atomic")
+RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate")
+PD = 5
 
 
 class Bench:
@@ -26,10 +27,11 @@ class Bench:
         self.dut = dut
         dut.seed.value = random.getrandbits(64)
         dut.query.value = 0
+        dut.pause.value = dut.invalidate.value = dut.invalid_key.value = 0
         self.cmd = StreamSource(dut, "cmd", CMD, stall)
         self.rsp = StreamSink(dut, "rsp", RSP, stall)
         self.queries: deque[tuple[int, bool]] = deque()
-        self.regions: dict[int, tuple[int, int, int, frozenset[str]]] = {}  # key -> qpn, addr, length, rights
+        self.regions: dict[int, tuple[int, int, int, frozenset[str], int]] = {}  # key -> qpn, addr, length, rights, domain
         self.checked = 0
         self._query_stalls = stalls(stall)
 
@@ -55,13 +57,17 @@ class Bench:
                 pipe.append(None)
 
     # A query asks for one byte or more: the responder does not ask about an access of no bytes.
-    def ask(self, rkey: int, qpn: int, va: int, length: int, rights: frozenset[str] = frozenset({"remote_write"})) -> None:
+    def ask(
+        self, rkey: int, qpn: int, va: int, length: int, rights: frozenset[str] = frozenset({"remote_write"}), pd: int = PD,
+        bounded: bool = True,
+    ) -> None:  # fmt: skip
         region = self.regions.get(rkey)
-        verdict = bool(
-            region and region[0] == qpn and rights <= region[3] and region[1] <= va and va + length <= region[1] + region[2]
-        )
+        verdict = bool(region and region[0] in (0, qpn) and region[4] == pd and rights <= region[3])
+        if verdict and bounded:
+            verdict = region[1] <= va and va + length <= region[1] + region[2]
         access = dict.fromkeys(rights, 1)
-        self.queries.append((struct(QUERY).pack(rkey=rkey, qpn=qpn, va=va, length=length, access=access), verdict))
+        fields = {"rkey": rkey, "pd": pd, "qpn": qpn, "bounded": int(bounded), "va": va, "length": length, "access": access}
+        self.queries.append((struct(QUERY).pack(**fields), verdict))
 
     async def answered(self) -> None:
         while self.queries:
@@ -69,26 +75,59 @@ class Bench:
         for _ in range(5):
             await RisingEdge(self.dut.clk)
 
-    async def register(self, qpn: int, addr: int, length: int, rights: frozenset[str] = frozenset(RIGHTS)) -> int | None:
-        self.cmd.send(op=op("MR_REGISTER"), qpn=qpn, addr=addr, length=length, access=dict.fromkeys(rights, 1))
-        rsp = await self.rsp.recv()
+    async def command(self, name: str, rkey: int = 0, **mr: object) -> object:
+        self.cmd.send(op=op(name), mr=mr, rkey=rkey)
+        return await self.rsp.recv()
+
+    async def register(
+        self, qpn: int, addr: int, length: int, rights: frozenset[str] = frozenset(RIGHTS), pd: int = PD
+    ) -> int | None:
+        rsp = await self.command("MR_REGISTER", pd=pd, qpn=qpn, addr=addr, length=length, access=dict.fromkeys(rights, 1))
         if not rsp.ok:
             return None
         assert rsp.rkey not in self.regions
-        self.regions[rsp.rkey] = (qpn, addr, length, rights)
+        self.regions[rsp.rkey] = (qpn, addr, length, rights, pd)
         return rsp.rkey
 
+    async def listed(self) -> dict[int, tuple[int, int, int, frozenset[str], int]]:
+        """All regions, by MR_QUERY of every slot."""
+        found = {}
+        for slot in range(MRS + 1):
+            rsp = await self.command("MR_QUERY", rkey=slot)
+            if rsp.ok:
+                assert rsp.rkey % MRS == slot
+                mr = rsp.mr
+                rights = frozenset(name for name in RIGHTS if getattr(mr.access, name))
+                found[rsp.rkey] = (mr.qpn, mr.addr, mr.length, rights, mr.pd)
+        return found
+
+    async def invalidate(self, rkey: int) -> None:
+        """As the responder does it: the key was granted, `pause` is high from the query on. Refused from the second cycle on."""
+        dut = self.dut
+        await FallingEdge(dut.clk)
+        dut.pause.value = 1
+        for _ in range(random.randrange(1, 6)):
+            await FallingEdge(dut.clk)
+        dut.invalidate.value, dut.invalid_key.value = 1, rkey
+        await FallingEdge(dut.clk)
+        dut.invalidate.value = 0
+        await FallingEdge(dut.clk)
+        del self.regions[rkey]
+        dut.pause.value = 0
+
     async def deregister(self, rkey: int) -> bool:
-        self.cmd.send(op=op("MR_DEREGISTER"), rkey=rkey)
-        ok = bool((await self.rsp.recv()).ok)
+        ok = bool((await self.command("MR_DEREGISTER", rkey=rkey)).ok)
         assert ok == (rkey in self.regions)
         self.regions.pop(rkey, None)
         return ok
 
     async def deregister_qp(self, qpn: int) -> None:
-        self.cmd.send(op=op("MR_DEREGISTER_QP"), qpn=qpn)
-        assert (await self.rsp.recv()).ok
-        self.regions = {key: region for key, region in self.regions.items() if region[0] != qpn}
+        assert (await self.command("MR_DEREGISTER_QP", qpn=qpn)).ok
+        self.regions = {key: region for key, region in self.regions.items() if region[0] != qpn or not qpn}
+
+    async def deregister_pd(self, pd: int) -> None:
+        assert (await self.command("MR_DEREGISTER_PD", pd=pd)).ok
+        self.regions = {key: region for key, region in self.regions.items() if region[4] != pd}
 
 
 @cocotb.test()
@@ -106,11 +145,69 @@ async def bounds_owner_rights_and_key(dut) -> None:
             bench.ask(key ^ (1 << bit), 7, addr, 1)
         bench.ask(key, 6, addr, 1)
         bench.ask(key, 7 | 1 << 23, addr, 1)
+        bench.ask(key, 0, addr, 1)
+        for bit in range(8):
+            bench.ask(key, 7, addr, 1, pd=PD ^ 1 << bit)
         for right in RIGHTS:
             bench.ask(key, 7, addr, 1, frozenset({right}))
             bench.ask(key, 7, addr, 1, frozenset({right, "remote_write"}))
     await bench.answered()
     assert bench.checked > 300
+
+
+@cocotb.test()
+async def a_region_of_a_domain_serves_all_its_qps(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    key = await bench.register(0, 0x1000, 64, frozenset({"remote_invalidate"}))
+    for qpn in (2, 3, 0xFFFFFF):
+        for pd in (PD, PD + 1):
+            for right in RIGHTS:
+                bench.ask(key, qpn, 0, 1, frozenset({right}), pd, bounded=False)
+            bench.ask(key, qpn, 0x1000, 64, frozenset({"remote_invalidate"}), pd)
+    await bench.answered()
+    await bench.deregister_qp(0)  # names no QP: nothing goes
+    assert await bench.listed() == bench.regions != {}
+    others = [await bench.register(qpn, 0, 1, pd=pd) for qpn in (0, 2) for pd in (PD, PD + 1)]
+    await bench.deregister_pd(PD)
+    assert await bench.listed() == bench.regions and len(bench.regions) == 2
+    for other in (key, *others):
+        bench.ask(other, 2, 0, 1)
+        bench.ask(other, 2, 0, 1, pd=PD + 1)
+    await bench.answered()
+
+
+@cocotb.test()
+async def an_invalidated_region_is_gone_at_once(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    for _ in range(60):
+        keys = [await bench.register(2, 0x1000, 64) for _ in range(3)]
+        name = random.choice(("MR_REGISTER", "MR_DEREGISTER", "MR_DEREGISTER_QP", "MR_QUERY", None))
+        task = None
+        if name == "MR_REGISTER":
+            task = cocotb.start_soon(bench.command(name, pd=PD, qpn=2, addr=0, length=1))
+        elif name:
+            task = cocotb.start_soon(bench.command(name, rkey=keys[1] % MRS if name == "MR_QUERY" else keys[1], qpn=9))
+        for _ in range(random.randrange(5)):
+            await FallingEdge(dut.clk)
+        await bench.invalidate(keys[0])
+        bench.ask(keys[0], 2, 0x1000, 1)
+        bench.ask(keys[2], 2, 0x1000, 1)
+        await bench.answered()
+        if task:
+            rsp = await task
+            assert rsp.ok
+            if name == "MR_REGISTER":
+                bench.regions[rsp.rkey] = (2, 0, 1, frozenset(), PD)
+            elif name == "MR_DEREGISTER":
+                del bench.regions[keys[1]]
+        assert await bench.listed() == bench.regions
+        await bench.deregister_pd(PD)
+    # No slot was lost or freed twice.
+    assert None not in [await bench.register(2, 0, 1) for _ in range(MRS)]
+    assert await bench.register(2, 0, 1) is None
+    assert len(await bench.listed()) == MRS
 
 
 @cocotb.test()
@@ -166,19 +263,24 @@ async def random_use(dut, stall: float) -> None:
         if roll < 0.55:
             rights = frozenset(random.sample(RIGHTS, random.randrange(4)))
             full = len(bench.regions) == MRS
-            key = await bench.register(random.randrange(2, 6), random.getrandbits(20), random.getrandbits(12), rights)
+            qpn = random.choice((0, 2, 3, 4, 5))
+            key = await bench.register(qpn, random.getrandbits(20), random.getrandbits(12), rights, random.choice((PD, PD, 6)))
             assert (key is None) == full
         elif roll < 0.9 and bench.regions:
             await bench.deregister(random.choice([*bench.regions, *stale[-3:]]))
         elif roll < 0.95:
             await bench.deregister_qp(random.randrange(2, 6))
+        elif roll < 0.97:
+            await bench.deregister_pd(random.choice((PD, 6, 7)))
         stale += before - set(bench.regions)
         for _ in range(10):
             key = random.choice([*bench.regions, *stale[-10:], random.getrandbits(32)])
-            qpn, addr, length, rights = bench.regions.get(key, (2, 0, 1, frozenset()))
+            qpn, addr, length, rights, pd = bench.regions.get(key, (2, 0, 1, frozenset(), PD))
             va = max(0, addr + random.choice((-1, 0, 0, 0, 1, length, random.randrange(length + 1))))
             asked = frozenset(random.sample(sorted(rights), random.randrange(len(rights) + 1)))
-            bench.ask(key, random.choice((qpn, qpn, qpn, 3)), va, random.choice((1, 2, length or 1, length // 2 + 1)), asked)
+            size = random.choice((1, 2, length or 1, length // 2 + 1))
+            bounded = random.random() < 0.9
+            bench.ask(key, random.choice((qpn or 4, qpn or 5, 3)), va, size, asked, random.choice((pd, pd, pd, PD)), bounded)
         await bench.answered()
 
 
@@ -200,9 +302,11 @@ async def commands_take_the_cycles_they_say(dut) -> None:
         await bench.rsp.recv()
         return count
 
-    assert await cycles(op=op("MR_REGISTER"), qpn=2, addr=0, length=1) <= 4
-    assert await cycles(op=op("MR_DEREGISTER"), qpn=2, rkey=0) <= 4
-    assert await cycles(op=op("MR_DEREGISTER_QP"), qpn=2) <= 2 * MRS + 2
+    assert await cycles(op=op("MR_REGISTER"), mr={"qpn": 2, "addr": 0, "length": 1}) <= 4
+    assert await cycles(op=op("MR_DEREGISTER"), rkey=0) <= 4
+    assert await cycles(op=op("MR_QUERY"), rkey=0) <= 4
+    assert await cycles(op=op("MR_DEREGISTER_QP"), mr={"qpn": 2}) <= 2 * MRS + 2
+    assert await cycles(op=op("MR_DEREGISTER_PD"), mr={"pd": 2}) <= 2 * MRS + 2
 
 
 def test_roce_mr() -> None:
@@ -212,6 +316,7 @@ def test_roce_mr() -> None:
         params={"MRS": MRS},
         ports={
             "seed": Plain("input", "logic [63:0]"), "cmd": Sink(CMD), "rsp": Source(RSP), "query": Plain("input", QUERY),
-            "granted": Plain("output", "logic"), "idle": Plain("output", "logic"),
+            "granted": Plain("output", "logic"), "pause": Plain("input", "logic"), "invalidate": Plain("input", "logic"),
+            "invalid_key": Plain("input", "logic [31:0]"), "idle": Plain("output", "logic"),
         },
     )  # fmt: skip

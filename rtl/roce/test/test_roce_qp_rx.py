@@ -15,6 +15,7 @@ from nacelle_tb.svtypes import struct
 
 STATE = "roce_rx_pkg::qp_rx_t"
 VIEW = "roce_rx_pkg::qp_rx_view_t"
+ATTR = "roce_rx_pkg::qp_rx_attr_t"
 SLOT = "roce_rx_pkg::qp_slot_t"
 
 
@@ -23,6 +24,8 @@ async def ready(dut) -> int:
     dut.write.value = 0
     dut.read_slot.value = 0
     dut.view_slot.value = 0
+    dut.attr_slot.value = 0
+    dut.attr_write.value = 0
     await start(dut)
     cycles = 0
     while not int(dut.ready.value):
@@ -74,6 +77,28 @@ async def the_view_follows(dut) -> None:
         assert (view.state, view.rq_head) == (state.state, state.rq_head)
 
 
+@cocotb.test()
+async def attributes_stay_until_they_are_written_again(dut) -> None:
+    qps = int(os.environ["NACELLE_QPS"])
+    await ready(dut)
+    table: dict[int, int] = {}
+    asked = None
+    for _ in range(500):
+        await FallingEdge(dut.clk)
+        if asked is not None:
+            assert int(dut.attr.value) == table[asked]
+        writes = random.random() < 0.3
+        dut.attr_write.value = int(writes)
+        slot, value = random.randrange(qps), random.getrandbits(struct(ATTR).width)
+        dut.attr_write_slot.value, dut.attr_new.value = slot, value
+        asked = random.choice(list(table)) if table else None
+        if writes:
+            asked = None if asked == slot else asked  # the cycle of the write itself promises nothing
+            table[slot] = value
+        if asked is not None:
+            dut.attr_slot.value = asked
+
+
 @pytest.mark.parametrize("qps", [2, 16])
 def test_roce_qp_rx(qps: int) -> None:
     run(
@@ -84,6 +109,8 @@ def test_roce_qp_rx(qps: int) -> None:
             "ready": Plain("output", "logic"), "read_slot": Plain("input", SLOT), "state": Plain("output", STATE),
             "write": Plain("input", "logic"), "write_slot": Plain("input", SLOT), "write_state": Plain("input", STATE),
             "view_slot": Plain("input", SLOT), "view": Plain("output", VIEW),
+            "attr_slot": Plain("input", SLOT), "attr": Plain("output", ATTR), "attr_write": Plain("input", "logic"),
+            "attr_write_slot": Plain("input", SLOT), "attr_new": Plain("input", ATTR),
         },
         env={"NACELLE_QPS": str(qps)},
     )  # fmt: skip

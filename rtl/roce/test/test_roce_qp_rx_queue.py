@@ -11,7 +11,7 @@ from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.roce import op
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.svtypes import struct
 
 WQE, CQE = "roce_pkg::rdma_wqe_t", "roce_pkg::rdma_cqe_t"
 VIEW, SLOT, POINTER, RECEIVE = (f"roce_rx_pkg::{name}" for name in ("qp_rx_view_t", "qp_slot_t", "rq_pointer_t", "receive_t"))
@@ -23,8 +23,9 @@ QPS, DEPTH = 8, 4
 async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> None:
     post = StreamSource(dut, "post", WQE, stall)
     reject = StreamSink(dut, "reject", CQE, stall)
+    kick = StreamSink(dut, "kick", "roce_pkg::qpn_t", stall)
     heads = [0] * QPS
-    states = [constant(f"roce_rx_pkg::RX_{name}") for name in ("READY",) * 6 + ("RESET", "ERROR")]
+    states = [op(f"QPS_{name}") for name in ("INIT", "RTR", "RTS", "RTS", "SQD", "RTS", "ERR", "RESET")]
     for name in ("tail_slot", "read_slot", "read_head"):
         getattr(dut, name).value = 0
 
@@ -46,19 +47,20 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
     rings: list[deque[int]] = [deque() for _ in range(QPS)]
     for slot in range(QPS):  # rings begin where their tail stands, as QP_SETUP has it
         heads[slot] = (await peek(slot))[0]
-    refused = deque()
+    refused, kicked = deque(), deque()
     for _ in range(400):
         slot, opcode = random.randrange(QPS + 1), op(random.choice(("WR_RECV",) * 9 + ("WR_SEND",)))
         fields = {"addr": random.getrandbits(40), "length": random.getrandbits(32), "wr_id": random.getrandbits(16)}
         post.send(opcode=opcode, qpn=slot + 2, local_addr=fields["addr"], length=fields["length"], wr_id=fields["wr_id"])
         await post.drained()
         await wait_cycles(dut, 3)
-        if slot < QPS - 2 and opcode == op("WR_RECV") and len(rings[slot]) < DEPTH:
+        if slot < QPS - 1 and opcode == op("WR_RECV") and len(rings[slot]) < DEPTH:
             rings[slot].append(struct(RECEIVE).pack(**fields))
+            if states[slot] == op("QPS_ERR"):
+                kicked.append(slot + 2)
         else:
-            flushed = slot == QPS - 1 and opcode == op("WR_RECV")
-            refused.append((slot + 2, fields["wr_id"], op("WC_WR_FLUSH_ERR" if flushed else "WC_GENERAL_ERR")))
-        slot = random.randrange(QPS - 2)
+            refused.append((slot + 2, fields["wr_id"], op("WC_GENERAL_ERR")))
+        slot = random.randrange(QPS - 1)
         tail, receive = await peek(slot)
         assert (tail - heads[slot]) % 256 == len(rings[slot])
         if rings[slot]:
@@ -67,7 +69,9 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
         while refused:
             got = await reject.recv()
             assert (got.qpn, got.wr_id, got.status) == refused.popleft()
-    assert not reject.received
+        while kicked:
+            assert await kick.recv() == kicked.popleft()
+    assert not reject.received and not kick.received
 
 
 def test_roce_qp_rx_queue() -> None:
@@ -76,7 +80,7 @@ def test_roce_qp_rx_queue() -> None:
         __file__,
         params={"QPS": QPS, "RQ_DEPTH": DEPTH},
         ports={
-            "post": Sink(WQE), "reject": Source(CQE), "idle": Plain("output", "logic"),
+            "post": Sink(WQE), "reject": Source(CQE), "kick": Source("roce_pkg::qpn_t"), "idle": Plain("output", "logic"),
             "view_slot": Plain("output", SLOT), "view": Plain("input", VIEW),
             "tail_slot": Plain("input", SLOT), "tail": Plain("output", POINTER),
             "read_slot": Plain("input", SLOT), "read_head": Plain("input", POINTER), "receive": Plain("output", RECEIVE),

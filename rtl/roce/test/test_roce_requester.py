@@ -1,33 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_requester: every frame is checked against scapy, its payload against memory, its sequence by a model of the peer."""
+"""roce_requester with roce_qp_control: SEND and RDMA WRITE, acknowledgements, retries, timers.
+
+Every packet is checked by a model of the peer, its payload against memory. What concerns READ, atomics, selective repeat, states
+and pacing is in test_roce_requester_rd.py.
+"""
 
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 import tempfile
-from collections import deque
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
-from nacelle_tb.bench import AxisSink as AxisIn
-from nacelle_tb.bench import AxisSource as AxisOut
-from nacelle_tb.bench import Plain, Sink, Source, run, wrapper
-from nacelle_tb.roce import op, reth
+from nacelle_tb.bench import run, wrapper
+from nacelle_tb.roce import op
 from nacelle_tb.sources import module_dirs, packages
-from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import struct
-from scapy.contrib.roce import BTH
-from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Ether
+from nacelle_tb.streams import wait_cycles
+from requester_model import (
+    ACK,
+    NAK_SEQ,
+    PSNS,
+    RNR,
+    SEND,
+    SEND_IMM,
+    SEND_INV,
+    WRITE,
+    WRITE_IMM,
+    Bench,
+    Peer,
+    ports,
+)  # fmt: skip
 
 QPS = 16
 SQ_DEPTH = 32
@@ -35,313 +42,11 @@ WINDOW = 64
 CLOCK_HZ = 2_000_000  # slow, so that the times of the standard pass quickly
 ACK_UNIT = 9  # 4.096 us, rounded up
 RNR_UNIT = 20  # 10 us
-PSNS = 1 << 24
-MEMORY = random.Random(7).randbytes(1 << 20)
-LOCAL = {"enable": 1, "mac": 0x020000000001, "ip": 0x0A000001, "prefix_length": 24, "gateway": 0}
-
-WRITE, WRITE_IMM, SEND, SEND_IMM = (op(f"WR_{n}") for n in ("RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM"))
-ACK, RNR, NAK_SEQ = 0x1F, 0x20, 0x60
-
-
-def memory(address: int, length: int) -> bytes:
-    """Content of device memory, which repeats every MiB."""
-    out = bytearray()
-    while len(out) < length:
-        offset = (address + len(out)) % len(MEMORY)
-        out += MEMORY[offset : offset + length - len(out)]
-    return bytes(out)
-
-
-@dataclass
-class Request:
-    """A work request, as posted."""
-
-    qpn: int
-    opcode: int
-    length: int
-    local_addr: int
-    remote_addr: int
-    rkey: int
-    imm_data: int
-    solicited: bool
-    signaled: bool
-    wr_id: int
-
-    @property
-    def write(self) -> bool:
-        return self.opcode in (WRITE, WRITE_IMM)
-
-    @property
-    def with_imm(self) -> bool:
-        return self.opcode in (WRITE_IMM, SEND_IMM)
-
-    def packets(self, mtu: int) -> int:
-        return max(1, -(-self.length // mtu))
-
-
-@dataclass
-class Sent:
-    """A frame that left, taken apart."""
-
-    opcode: int
-    psn: int
-    dqpn: int
-    se: bool
-    ackreq: bool
-    ext: bytes
-    payload: bytes
-    cycle: int
-
-
-@dataclass
-class Peer:
-    """The far end of a QP: takes packets in order, as the standard's responder does, and acknowledges."""
-
-    bench: Bench
-    qpn: int
-    dest: int
-    psn: int
-    mtu: int
-    mac: int
-    ip: int
-    loss: float = 0.0
-    ack_loss: float = 0.0
-    not_ready: float = 0.0  # how often it has no receive posted for a SEND
-    deaf: bool = False  # takes nothing
-    mute: bool = False  # acknowledges nothing by itself
-    drop: set[int] = field(default_factory=set)  # PSNs to lose once
-    expected: deque[Request] = field(default_factory=deque)
-    offset: int = 0  # in the message that is coming
-    nak_sent: bool = False
-    msn: int = 0
-    seen: list[Sent] = field(default_factory=list)
-    keepalives: int = 0
-
-    def answer(self, syndrome: int, psn: int) -> None:
-        if self.bench.rng.random() >= self.ack_loss:
-            self.bench.ack_rx.send(qpn=self.qpn, psn=psn % PSNS, aeth={"syndrome": syndrome, "msn": self.msn})
-
-    def take(self, f: Sent) -> None:
-        self.seen.append(f)
-        if self.deaf or self.bench.rng.random() < self.loss:
-            return
-        if f.psn in self.drop:
-            self.drop.remove(f.psn)
-            return
-        ahead = (f.psn - self.psn) % PSNS
-        if ahead >= PSNS // 2:
-            if not self.mute:
-                self.answer(ACK, self.psn - 1)
-            return
-        if ahead:
-            if not self.nak_sent and not self.mute:
-                self.answer(NAK_SEQ, self.psn)
-            self.nak_sent = True
-            return
-        if f.opcode < 6 and self.bench.rng.random() < self.not_ready:
-            self.answer(RNR | 1, self.psn)
-            self.nak_sent = True
-            return
-        self.execute(f)
-        self.nak_sent = False
-        self.psn = (self.psn + 1) % PSNS
-        if f.ackreq and not self.mute:
-            self.answer(ACK, f.psn)
-
-    def execute(self, f: Sent) -> None:
-        if not self.expected or (self.offset == 0 and f.ext == bytes(16)):
-            assert f.opcode == op("RC_RDMA_WRITE_ONLY") and f.ext == bytes(16) and not f.payload and f.ackreq
-            self.keepalives += 1
-            return
-        request = self.expected[0]
-        first = self.offset == 0
-        length = min(self.mtu, request.length - self.offset)
-        last = self.offset + length == request.length
-        name = "RC_RDMA_WRITE_" if request.write else "RC_SEND_"
-        name += "ONLY" if first and last else "FIRST" if first else "LAST" if last else "MIDDLE"
-        name += "_WITH_IMM" if last and request.with_imm else ""
-        assert f.opcode == op(name), f"opcode {f.opcode:#x}, not {name}"
-        ext = reth(request.remote_addr, request.rkey, request.length) if first and request.write else b""
-        ext += request.imm_data.to_bytes(4, "big") if last and request.with_imm else b""
-        assert f.ext == ext
-        assert f.payload == memory(request.local_addr + self.offset, length)
-        assert f.se == (last and request.solicited)
-        assert f.ackreq or not last
-        self.offset += length
-        if last:
-            self.expected.popleft()
-            self.offset = 0
-            self.msn = (self.msn + 1) % PSNS
-
-
-class Bench:
-    """Everything around the module: its memory, the far ends, and the clock."""
-
-    def __init__(self, dut, stall: float = 0.0, latency: int = 20) -> None:
-        self.dut = dut
-        self.rng = random.Random(random.getrandbits(64))
-        self.latency = latency
-        self.now = 0
-        self.cycle = 0
-        self.bad_from: int | None = None  # reads from this address on fail
-        self.peers: dict[int, Peer] = {}  # by our QP number
-        self.by_dest: dict[int, Peer] = {}
-        self.acks: list[Sent] = []
-        self.spoiled: list[Sent] = []
-        self.order: list[Sent] = []
-        self.wr_ids = iter(range(1 << 30))
-        self.posted: dict[int, deque[Request]] = {}
-        self.events: dict[str, int] = {}
-        self.identification = 0
-
-        def source(name: str, kind: str) -> StreamSource:
-            return StreamSource(dut, name, f"roce_pkg::{kind}", stall)
-
-        self.cmd, self.wqe = source("cmd", "qp_cmd_t"), source("wqe", "rdma_wqe_t")
-        self.ack_rx, self.ack_tx = source("ack_rx", "ack_rx_t"), source("ack_tx", "ack_tx_t")
-        self.answer = StreamSink(dut, "answer", "logic", stall)
-        self.cqe = StreamSink(dut, "cqe", "roce_pkg::rdma_cqe_t", stall)
-        self.qp_event = StreamSink(dut, "qp_event", "roce_pkg::qp_event_t", stall)
-        self.read = StreamSink(dut, "read", "memory_pkg::dma_cmd_t", stall)
-        self.tx = StreamSink(dut, "tx", "packet_pkg::frame_tx_t", stall)
-        self.tx_payload = AxisSink(dut, "tx_payload", stall)
-        self.data = AxisSource(dut, "data", stall)
-        self._events = struct("roce_pkg::roce_tx_events_t"), struct("roce_pkg::roce_rx_events_t")
-        self._bth = struct("roce_pkg::bth_t")
-        dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
-        dut.now.value = 0
-        dut.keepalive_cycles.value = 0
-        dut.active.value = 0
-        dut.active_qpn.value = 0
-        self._heads: deque[tuple[SimpleNamespace, int]] = deque()
-        self._reads: deque[tuple[int, int, int]] = deque()
-
-    async def start(self) -> None:
-        await start(self.dut)
-        cocotb.start_soon(self._tick())
-
-    async def _tick(self) -> None:
-        while True:
-            await FallingEdge(self.dut.clk)
-            self.now += 1
-            self.cycle += 1
-            self.dut.now.value = self.now
-            while self.read.received:
-                command = self.read.received.popleft()
-                self.read.cycles.popleft()
-                assert command.length > 0
-                self._reads.append((self.cycle + self.latency, command.addr, command.length))
-            while self._reads and self._reads[0][0] <= self.cycle:
-                _, address, length = self._reads.popleft()
-                bad = self.bad_from is not None and address + length > self.bad_from
-                self.data.send(memory(address, length), bad)
-            for kind, value in zip(self._events, (self.dut.events.value, self.dut.rx_events.value), strict=True):
-                if int(value):
-                    for name, bit in vars(kind.unpack(int(value))).items():
-                        if bit:
-                            self.events[name] = self.events.get(name, 0) + 1
-            while self.tx.received:
-                self._heads.append((self.tx.received.popleft(), self.tx.cycles.popleft()))
-            while self._heads and (not self._heads[0][0].payload_length or self.tx_payload.packets):
-                head, cycle = self._heads.popleft()
-                payload, bad = self.tx_payload.packets.popleft() if head.payload_length else (b"", 0)
-                if head.payload_length:
-                    self.tx_payload.spans.popleft()
-                self._frame(head, payload, bad, cycle)
-
-    def _frame(self, head: SimpleNamespace, payload: bytes, bad: int, cycle: int) -> None:
-        assert len(payload) == head.payload_length
-        assert head.pad == -len(payload) % 4
-        assert head.icrc
-        headers = head.hdr.to_bytes(88, "big")[: head.hdr_length]
-        ext = headers[54:]
-        bth = self._bth.unpack(int.from_bytes(headers[42:54], "big"))
-        peer = self.by_dest[bth.destqp]
-        qpn = peer.qpn
-        expected = Ether(src="02:00:00:00:00:01", dst=peer.mac.to_bytes(6, "big").hex(":"))
-        expected /= IP(src="10.0.0.1", dst=".".join(map(str, peer.ip.to_bytes(4, "big"))), flags="DF", id=self.identification)
-        expected /= UDP(sport=0xC000 | ((qpn & 0x3FFF) ^ (qpn >> 14)), dport=4791, chksum=0)
-        expected /= BTH(
-            opcode=bth.opcode, solicited=bth.se, migreq=1, padcount=head.pad, dqpn=peer.dest,
-            ackreq=bth.ackreq, psn=bth.psn,
-        )  # fmt: skip
-        expected /= ext + payload + bytes(head.pad)
-        assert bytes(expected)[:-4] == headers + payload + bytes(head.pad)
-        self.identification = (self.identification + 1) % (1 << 16)
-        sent = Sent(bth.opcode, bth.psn, bth.destqp, bool(bth.se), bool(bth.ackreq), ext, payload, cycle)
-        self.order.append(sent)
-        if bth.opcode == op("RC_ACKNOWLEDGE"):
-            self.acks.append(sent)
-        elif bad:
-            self.spoiled.append(sent)
-        else:
-            peer.take(sent)
-
-    async def setup(
-        self, qpn: int, psn: int = 0, mtu: int = 3, timeout: int = 0, retry: int = 7, rnr: int = 7, **more: Any
-    ) -> Peer:
-        """Sets a QP up, with its far end."""
-        dest = more.pop("dest", 0x10000 + qpn * 3)
-        peer = Peer(self, qpn, dest, psn, 128 << mtu, 0x020000010000 + qpn, 0x0A000100 + qpn, **more)
-        self.cmd.send(
-            op=op("QP_SETUP"), qpn=qpn,
-            attr={
-                "dst_mac": peer.mac, "dst_ip": peer.ip, "dest_qp_num": dest, "sq_psn": psn, "path_mtu": mtu,
-                "timeout": timeout, "retry_cnt": retry, "rnr_retry": rnr,
-            },
-        )  # fmt: skip
-        assert await self.answer.recv() == 1
-        self.peers[qpn] = self.by_dest[dest] = peer
-        self.posted[qpn] = deque()
-        return peer
-
-    async def reset(self, qpn: int, answer: int = 1) -> None:
-        self.cmd.send(op=op("QP_RESET"), qpn=qpn)
-        assert await self.answer.recv() == answer
-
-    def post(self, qpn: int, opcode: int = WRITE, length: int = 64, *, known: bool = True, **more: Any) -> Request:
-        """Posts a work request with random content; the far end expects it."""
-        request = Request(
-            qpn, opcode, length,
-            local_addr=more.pop("local_addr", self.rng.randrange(1 << 30)),
-            remote_addr=self.rng.getrandbits(64), rkey=self.rng.getrandbits(32), imm_data=self.rng.getrandbits(32),
-            solicited=more.pop("solicited", self.rng.random() < 0.5), signaled=more.pop("signaled", True),
-            wr_id=next(self.wr_ids) & 0xFFFF,
-        )  # fmt: skip
-        assert not more
-        self.wqe.send(**vars(request))
-        if known:
-            self.peers[qpn].expected.append(request)
-            self.posted[qpn].append(request)
-        return request
-
-    async def complete(self, count: int, status: str = "WC_SUCCESS", timeout: int = 50_000) -> list[SimpleNamespace]:
-        """Takes `count` completions, which must come in the order posted on each QP."""
-        got = []
-        for _ in range(count):
-            cqe = await self.cqe.recv(timeout)
-            while not self.posted[cqe.qpn][0].signaled and cqe.wr_id != self.posted[cqe.qpn][0].wr_id:
-                self.posted[cqe.qpn].popleft()
-            request = self.posted[cqe.qpn].popleft()
-            assert (cqe.wr_id, cqe.status) == (request.wr_id, op(status)), f"{cqe}, expected {request}"
-            assert cqe.opcode == (op("WC_RDMA_WRITE") if request.write else op("WC_SEND"))
-            assert cqe.with_imm == request.with_imm
-            got.append(cqe)
-        return got
-
-    async def quiet(self, timeout: int = 20_000) -> None:
-        """Waits until the module says that it is idle."""
-        calm = 0
-        for _ in range(timeout):
-            await FallingEdge(self.dut.clk)
-            calm = calm + 1 if int(self.dut.idle.value) and not self._reads else 0
-            if calm == 3:
-                return
-        raise AssertionError("not idle")
+BENCH = Path(__file__).parent / "requester_bench.sv"
 
 
 @cocotb.test()
-@cocotb.parametrize(opcode=[WRITE, WRITE_IMM, SEND, SEND_IMM])
+@cocotb.parametrize(opcode=[WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV])
 async def one_packet_and_its_completion(dut, opcode: int) -> None:
     bench = Bench(dut)
     await bench.start()
@@ -364,7 +69,7 @@ async def every_length_around_a_packet(dut, mtu: int, stall: float) -> None:
     peer = await bench.setup(2, psn=PSNS - 7, mtu=mtu)
     size = 128 << mtu
     lengths = [0, 1, 2, 3, 4, 63, 64, 65, size - 1, size, size + 1, 2 * size - 3, 2 * size, 2 * size + 1, 5 * size - 2]
-    for opcode in (WRITE, WRITE_IMM, SEND, SEND_IMM):
+    for opcode in (WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV):
         for length in lengths if opcode in (WRITE, SEND_IMM) else [0, size, 3 * size + 1]:
             bench.post(2, opcode, length, signaled=bench.rng.random() < 0.7)
             if len(bench.posted[2]) == SQ_DEPTH - 1:
@@ -376,8 +81,6 @@ async def every_length_around_a_packet(dut, mtu: int, stall: float) -> None:
     psns = [f.psn for f in peer.seen]
     assert psns == [(PSNS - 7 + i) % PSNS for i in range(len(psns))], "each PSN once, in order"
     await bench.quiet()
-    assert bench.events["sent_packet"] == len(psns)
-    assert bench.events["sent_write"] + bench.events["sent_send"] == next(bench.wr_ids)
 
 
 @cocotb.test()
@@ -407,7 +110,7 @@ async def a_nak_at_every_position(dut, lost: int) -> None:
     await bench.complete(5)
     assert not peer.expected
     await bench.quiet()
-    assert bench.events["packet_seq_err"] == 1 and bench.events["packet_retransmit"] >= 1
+    assert bench.events["packet_seq_err"] == 1
 
 
 @cocotb.test()
@@ -424,9 +127,9 @@ async def cumulative_and_ghost_acknowledgements(dut) -> None:
         peer.answer(NAK_SEQ, psn)
         peer.answer(0x62, psn)
     peer.answer(0x7F, PSNS - 3)  # reserved syndrome
-    await wait_cycles(dut, 100)
+    await wait_cycles(dut, 200)
     assert not bench.cqe.received and len(peer.seen) == 12
-    assert bench.events["drop_ghost_ack"] == 16
+    assert bench.events["drop_ghost_response"] == 16
     peer.answer(ACK, PSNS - 3)  # first half of the first
     await wait_cycles(dut, 100)
     assert not bench.cqe.received
@@ -488,7 +191,7 @@ async def acknowledgements_are_taken_one_a_cycle(dut) -> None:
     for i in range(30 * QPS):
         peers[i % QPS].answer(ACK, i // QPS)
     begin = bench.cycle
-    while bench.ack_rx.sent < 30 * QPS:
+    while bench.response.sent < 30 * QPS:
         await FallingEdge(dut.clk)
     assert bench.cycle - begin <= 30 * QPS + 8
     await bench.complete(QPS)
@@ -547,7 +250,7 @@ async def rnr_nak_waits_its_time(dut, code: int) -> None:
     await bench.complete(1, "WC_WR_FLUSH_ERR")
     assert (await bench.qp_event.recv()).status == op("WC_RNR_RETRY_EXC_ERR")
     await bench.quiet()
-    assert bench.events["rnr_nak_retry"] == 2 and bench.events["rnr_retry_exceeded"] == 1
+    assert bench.events["rnr_nak_retry_err"] == 3 and bench.events["retry_rnr_exceeded_err"] == 1
 
 
 @cocotb.test()
@@ -582,20 +285,20 @@ async def timeouts_back_off_and_give_up(dut, timeout: int, retry: int) -> None:
         time = ACK_UNIT << (timeout + min(attempt, 4))
         assert time <= b - a <= time + 2 * 5 * QPS + 60, (attempt, b - a)
     await bench.quiet()
-    assert bench.events["local_ack_timeout"] == 1 + retry and bench.events["retry_exceeded"] == 1
+    assert bench.events["local_ack_timeout_err"] == 1 + retry and bench.events["retry_exceeded_err"] == 1
 
 
 @cocotb.test()
 async def progress_restores_the_retries(dut) -> None:
     bench = Bench(dut)
     await bench.start()
-    peer = await bench.setup(10, timeout=2, retry=2, mtu=1, mute=True)
+    peer = await bench.setup(10, timeout=4, retry=2, mtu=1, mute=True)
     bench.post(10, WRITE, 256 * 4)
     for psn in range(4):  # two timeouts at each packet
-        timeouts = bench.events.get("local_ack_timeout", 0)
-        while bench.events.get("local_ack_timeout", 0) < timeouts + 2:
+        timeouts = bench.events.get("local_ack_timeout_err", 0)
+        while bench.events.get("local_ack_timeout_err", 0) < timeouts + 2:
             await wait_cycles(dut, 1)
-        await wait_cycles(dut, 30)
+        await wait_cycles(dut, 60)
         assert peer.seen[-4 + psn].psn == psn, "begins again with the oldest that is not acknowledged"
         assert [f.opcode for f in peer.seen if f.psn == 1][-1] == op("RC_RDMA_WRITE_MIDDLE")
         peer.answer(ACK, psn)
@@ -670,8 +373,7 @@ async def refused_work_requests_change_nothing(dut) -> None:
 
     for qpn in (0, 1, 3, QPS + 1, QPS + 2, 0xFFFFFF):
         await refused("WC_WR_FLUSH_ERR", qpn)
-    for name in ("RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "RECV"):
-        await refused("WC_LOC_QP_OP_ERR", 2, op(f"WR_{name}"))
+    await refused("WC_LOC_QP_OP_ERR", 2, op("WR_RECV"))
     await refused("WC_LOC_LEN_ERR", 2, WRITE, (1 << 31) + 1)
     for _ in range(SQ_DEPTH):
         bench.post(2)
@@ -729,14 +431,12 @@ async def reset_in_the_middle_leaves_nothing(dut, stall: float) -> None:
             await wait_cycles(dut, 1)
         await bench.wqe.drained()
         await bench.reset(14)
-        seen, reads = len(peer.seen), bench.cycle
+        seen = len(peer.seen)
         mine = [c for c in bench.cqe.received if c.qpn == 14]
         peer.answer(ACK, peer.psn)
-        bench.ack_tx.send(qpn=14, psn=0, aeth={"syndrome": ACK})
         await wait_cycles(dut, 600)
-        assert len(peer.seen) - seen <= 1, reads  # a frame that the bench had not joined to its payload yet
+        assert len(peer.seen) == seen
         assert [c for c in bench.cqe.received if c.qpn == 14] == mine
-        assert not bench.acks, "no acknowledgement of a QP that is gone"
         done = [c for c in bench.cqe.received if c.qpn == 15]
         while other.expected or len(done) < 5 * (round_ + 1):
             await wait_cycles(dut, 10)
@@ -748,35 +448,6 @@ async def reset_in_the_middle_leaves_nothing(dut, stall: float) -> None:
     bench.post(14, known=False)
     assert (await bench.cqe.recv()).status == op("WC_WR_FLUSH_ERR")
     await bench.quiet()
-
-
-@cocotb.test()
-async def acknowledgements_leave_before_later_requests(dut) -> None:
-    bench = Bench(dut, latency=5)
-    await bench.start()
-    for qpn in (2, 3, 4):
-        await bench.setup(qpn, mtu=5, mute=True)
-    for round_ in range(12):
-        syndrome = (ACK, RNR | 4, NAK_SEQ, 0x62)[round_ % 4]
-        bench.tx.stall = bench.tx_payload.stall = 0.9 if round_ % 3 else 0.0
-        for _ in range(round_ % 4):
-            bench.post(3, WRITE, 4096 if round_ % 2 else 64)
-        await wait_cycles(dut, bench.rng.randrange(30))
-        for i in range(round_ + 1):
-            bench.ack_tx.send(qpn=2 + i % 2, psn=round_ * 100 + i, aeth={"syndrome": syndrome, "msn": round_})
-        await bench.ack_tx.drained()
-        bench.post(4, SEND, 100 * (round_ % 2))
-        while not any(f.dqpn == bench.peers[4].dest and f.psn == round_ for f in bench.order):
-            await wait_cycles(dut, 5)
-        before = next(f for f in bench.order if f.dqpn == bench.peers[4].dest and f.psn == round_)
-        acks = [f for f in bench.order[: bench.order.index(before)] if f.opcode == op("RC_ACKNOWLEDGE")]
-        expected = [
-            (bench.peers[2 + i % 2].dest, r * 100 + i, bytes([(ACK, RNR | 4, NAK_SEQ, 0x62)[r % 4]]) + r.to_bytes(3, "big"))
-            for r in range(round_ + 1)
-            for i in range(r + 1)
-        ]
-        assert [(f.dqpn, f.psn, f.ext) for f in acks] == expected
-        assert not any(f.payload or f.se or f.ackreq for f in acks)
 
 
 @cocotb.test()
@@ -822,7 +493,7 @@ async def no_queue_pair_starves(dut) -> None:
         await wait_cycles(dut, 10)
     for peer in peers[:4]:
         # Between two services of a long message the other three long ones have one quantum each, and so have the short ones.
-        mine = [i for i, f in enumerate(bench.order) if f.dqpn == peer.dest]
+        mine = [i for i, f in enumerate(bench.order) if f.qpn == peer.qpn]
         assert max(b - a for a, b in pairwise(mine)) <= 3 * 2 + 4 * 16 + 1
     for peer in peers[4:]:
         assert len(peer.seen) == 20
@@ -842,10 +513,9 @@ async def rate(bench: Bench, count: int) -> float:
 @cocotb.test()
 @cocotb.parametrize(opcode=[WRITE, SEND])
 async def one_queue_pair_sends_small_messages_at_full_rate(dut, opcode: int) -> None:
-    bench = Bench(dut, latency=70)
+    bench = Bench(dut, latency=30)
     await bench.start()
     await bench.setup(2)
-    bench.peers[2].mute = False
     posted = 0
     while len(bench.order) < 300:
         while posted < 300 and len(bench.posted[2]) < SQ_DEPTH:
@@ -854,8 +524,7 @@ async def one_queue_pair_sends_small_messages_at_full_rate(dut, opcode: int) -> 
         await FallingEdge(dut.clk)
         while bench.cqe.received:
             await bench.complete(1)
-    beats = -(-64 // bench.data.bytes_per_beat)
-    assert await rate(bench, 300) <= max(3, beats + 1)
+    assert await rate(bench, 300) <= 3
 
 
 @cocotb.test()
@@ -866,22 +535,19 @@ async def queue_pairs_in_turn_send_small_messages_at_full_rate(dut) -> None:
         await bench.setup(qpn)
     for i in range(QPS * 20):
         bench.post(2 + i % QPS, WRITE, 64)
-    beats = -(-64 // bench.data.bytes_per_beat)
-    assert await rate(bench, QPS * 20) <= max(4, beats + 1)
+    assert await rate(bench, QPS * 20) <= 4
 
 
 @cocotb.test()
 @cocotb.parametrize(qps=[1, 4])
-async def large_messages_take_every_beat(dut, qps: int) -> None:
+async def large_messages_take_less_time_than_their_beats(dut, qps: int) -> None:
     bench = Bench(dut, latency=70)
     await bench.start()
     for qpn in range(2, 2 + qps):
         await bench.setup(qpn, mtu=5)
         bench.post(qpn, WRITE, 4096 * 40 // qps)
     await rate(bench, 40)
-    first, last = bench.order[20].cycle, bench.order[39].cycle
-    beats = 4096 // bench.data.bytes_per_beat
-    assert (last - first) / 19 <= beats * 1.01
+    assert (bench.order[39].cycle - bench.order[20].cycle) / 19 <= 4096 // 64, "a packet of 4096 bytes has 64 beats of 512 bits"
 
 
 @cocotb.test()
@@ -897,76 +563,48 @@ async def latency(dut) -> None:
         await FallingEdge(dut.clk)
         if begin is None and bench.wqe.sent:
             begin = cycle
-        if int(dut.read_valid.value):
+        if int(dut.packet_valid.value):
             break
-    assert cycle - begin <= 12
-    dut._log.info("wqe to read: %d cycles", cycle - begin)
+    assert cycle - begin <= 14
+    dut._log.info("wqe to packet: %d cycles", cycle - begin)
 
 
 # ---- building ----
 
 
-def _ports(width: int) -> dict:
-    return {
-        "local_addr": Plain("input", "packet_pkg::local_addr_t"),
-        "now": Plain("input", "logic [47:0]"),
-        "keepalive_cycles": Plain("input", "logic [47:0]"),
-        "cmd": Sink("roce_pkg::qp_cmd_t"),
-        "answer": Source("logic"),
-        "wqe": Sink("roce_pkg::rdma_wqe_t"),
-        "cqe": Source("roce_pkg::rdma_cqe_t"),
-        "qp_event": Source("roce_pkg::qp_event_t"),
-        "ack_rx": Sink("roce_pkg::ack_rx_t"),
-        "ack_tx": Sink("roce_pkg::ack_tx_t"),
-        "active": Plain("input", "logic"),
-        "active_qpn": Plain("input", "roce_pkg::qpn_t"),
-        "read": Source("memory_pkg::dma_cmd_t"),
-        "data": AxisIn(width),
-        "tx": Source("packet_pkg::frame_tx_t"),
-        "tx_payload": AxisOut(width),
-        "rx_events": Plain("output", "roce_pkg::roce_rx_events_t"),
-        "events": Plain("output", "roce_pkg::roce_tx_events_t"),
-        "idle": Plain("output", "logic"),
-    }
-
-
 def _elaborate(**params: int) -> subprocess.CompletedProcess:
-    """Verilator's verdict on the module with these parameters."""
+    """Verilator's verdict on the modules with these parameters."""
     with tempfile.TemporaryDirectory() as folder:
         top = Path(folder) / "tb.sv"
-        top.write_text(wrapper("roce_requester", params, _ports(512)))
+        top.write_text(wrapper("requester_bench", params, ports(512, params.get("QPS", 16))))
         search = [arg for path in module_dirs() for arg in ("-y", str(path))]
         verilator = Path(sys.executable).parent / "verilator"
         return subprocess.run(
-            [verilator, "--lint-only", "-Wno-lint", "-Wno-style", "--top-module", "tb_roce_requester", *search, *packages(), top],
+            [verilator, "--lint-only", "-Wno-lint", "-Wno-style", "--top-module", "tb_requester_bench", *search, *packages(),
+             BENCH, top],
             capture_output=True, text=True, env={**os.environ, "PATH": f"{verilator.parent}:{os.environ['PATH']}"},
         )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "params", [{"QPS": 8}, {"QPS": 256}, {"QPS": 1024, "SQ_DEPTH": 128}, {"SQ_DEPTH": 4, "WINDOW": 32}], ids=str
+    "params", [{"QPS": 8}, {"QPS": 256}, {"QPS": 1024, "SQ_DEPTH": 128, "RD_DEPTH": 16}, {"SQ_DEPTH": 4, "WINDOW": 32}], ids=str
 )
 def test_sizes_elaborate(params: dict[str, int]) -> None:
     result = _elaborate(**params)
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("params", [{"QPS": 12}, {"QPS": 2048}, {"SQ_DEPTH": 2}, {"WINDOW": 16}, {"ACK_EVERY": 3}], ids=str)
+@pytest.mark.parametrize("params", [{"QPS": 12}, {"QPS": 2048}, {"SQ_DEPTH": 2}, {"RD_DEPTH": 32}, {"WINDOW": 16}], ids=str)
 def test_bad_sizes_stop_elaboration(params: dict[str, int]) -> None:
     result = _elaborate(**params)
     assert result.returncode and f"roce_requester: {next(iter(params))} must be" in result.stderr
 
 
-# Nothing but payload passing through depends on the width.
-_BY_WIDTH = {64: "every_length.*mtu=[13]|cannot_be_read|reset|at_random/loss=0.02|full_rate|every_beat", 512: "."}
-
-
-@pytest.mark.parametrize("width", _BY_WIDTH)
-def test_roce_requester(width: int) -> None:
+def test_roce_requester() -> None:
     run(
-        "roce_requester",
+        "requester_bench",
         __file__,
         params={"QPS": QPS, "SQ_DEPTH": SQ_DEPTH, "CLOCK_HZ": CLOCK_HZ, "WINDOW": WINDOW},
-        ports=_ports(width),
-        env={"COCOTB_TEST_FILTER": _BY_WIDTH[width]},
+        ports=ports(512, QPS),
+        sources=[BENCH],
     )

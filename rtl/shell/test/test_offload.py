@@ -8,9 +8,9 @@ import struct
 
 import numpy as np
 import pytest
+from nacelle_tb import cm
 from nacelle_tb.peer import (
     ACKNOWLEDGE,
-    CM_REJ,
     INPUT,
     INTERNAL,
     OUTPUT,
@@ -258,7 +258,7 @@ def test_one_caller_too_many(device512: SimDevice) -> None:
         net.connect(peer)
     net.send([peers[-1].req()])
     packet, _ = net.wait(peers[-1], lambda p: p.opcode == UD_SEND_ONLY, "REJ")
-    assert int.from_bytes(packet.payload[16:18], "big") == CM_REJ
+    assert int.from_bytes(packet.payload[16:18], "big") == cm.REJ
     assert int.from_bytes(packet.payload[24 + 10 : 24 + 12], "big") == 1, "no QP available"
     net.disconnect(peers[0])
     device512.step(500)  # the DREP leaves before everything is freed
@@ -281,7 +281,7 @@ def test_the_wrong_port_is_rejected(device: SimDevice) -> None:
     net = Network(device, [peer])
     net.send([peer.req()])
     packet, _ = net.wait(peer, lambda p: p.opcode == UD_SEND_ONLY, "REJ")
-    assert int.from_bytes(packet.payload[16:18], "big") == CM_REJ
+    assert int.from_bytes(packet.payload[16:18], "big") == cm.REJ
     assert int.from_bytes(packet.payload[34:36], "big") == 8, "invalid service ID"
 
 

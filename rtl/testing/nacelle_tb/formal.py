@@ -30,6 +30,7 @@ _STEPS = (
     "opt -full",
     "techmap",
     "dffunmap",
+    "setundef -anyseq",
     "aigmap",
     "opt_clean",
 )

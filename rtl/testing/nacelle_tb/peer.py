@@ -12,11 +12,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from . import cm
+
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
 ACKNOWLEDGE = 0x11
 UD_SEND_ONLY = 0x64
-CM_REQ, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP = 0x10, 0x12, 0x13, 0x14, 0x15, 0x16
 INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8
 NAAICE_PORT = 12345
 
@@ -203,48 +204,32 @@ class Peer:
         )
         return self.ethernet(0x0806, body).ljust(60, b"\0")
 
-    def mad(self, attribute: int, body: bytes) -> bytes:
+    def mad(self, attribute: int, data: bytes) -> bytes:
         """A CM message to QP1."""
-        head = struct.pack("!BBBBHHQHHI", 1, 7, 2, 3, 0, 0, self.tid, attribute, 0, 0)
-        return self.roce(UD_SEND_ONLY, 1, 0, struct.pack("!II", 0x80010000, 1), (head + body).ljust(256, b"\0"), ack=True)
+        return self.roce(UD_SEND_ONLY, 1, 0, struct.pack("!II", 0x80010000, 1), cm.mad(attribute, self.tid, data), ack=True)
 
     def req(self) -> bytes:
         """Connection request, as Linux rdma_cm sends it."""
-        mtu_code = self.mtu.bit_length() - 8
-        body = bytearray(232)
-        struct.pack_into("!I", body, 0, self.comm_id)
-        struct.pack_into("!Q", body, 8, 0x01060000 | self.port)
-        struct.pack_into("!I", body, 32, self.qpn << 8 | 1)
-        struct.pack_into("!I", body, 36, 1)
-        body[43] = 0xA0
-        struct.pack_into("!I", body, 44, self.recv_psn << 8 | 0xA7)
-        struct.pack_into("!H", body, 48, 0xFFFF)
-        body[50], body[51] = mtu_code << 4 | 6, 0xF0
-        body[52:56] = b"\xff" * 4
-        body[56:72] = bytes(10) + b"\xff\xff" + ip_bytes(self.ip)
-        body[72:88] = bytes(10) + b"\xff\xff" + ip_bytes(self.device_ip)
-        body[93], body[95] = 0x40, 0x98
-        body[141] = 0x40
-        struct.pack_into("!H", body, 142, 0x8000)
-        body[156:160], body[172:176] = ip_bytes(self.ip), ip_bytes(self.device_ip)
-        return self.mad(CM_REQ, bytes(body))
+        request = cm.Request(
+            local_id=self.comm_id, qpn=self.qpn, psn=self.recv_psn, ip=self.ip, called=self.device_ip, port=self.port,
+            mtu=self.mtu.bit_length() - 8, guid=cm.guid(self.mac),
+        )  # fmt: skip
+        return self.mad(cm.REQ, request.data())
 
     def take_rep(self, packet: Packet) -> None:
         """Learns the device's side from its REP."""
-        assert struct.unpack("!H", packet.payload[16:18])[0] == CM_REP, f"not a REP: {packet.payload[:64].hex()}"
-        body = packet.payload[24:]
-        assert struct.unpack("!I", body[4:8])[0] == self.comm_id
-        self.device_comm_id = struct.unpack("!I", body[:4])[0]
-        self.device_qpn = int.from_bytes(body[12:15], "big")
-        self.send_psn = int.from_bytes(body[20:23], "big")
+        rep = cm.Message(self.ip, self.mac, packet.payload)
+        assert rep.attr == cm.REP, f"not a REP: {packet.payload[:64].hex()}"
+        assert rep.remote_id == self.comm_id
+        self.device_comm_id, self.device_qpn, self.send_psn = rep.local_id, rep.qpn, rep.psn
 
     def rtu(self) -> bytes:
         """Ready to use."""
-        return self.mad(CM_RTU, struct.pack("!II", self.comm_id, self.device_comm_id))
+        return self.mad(cm.RTU, cm.ids(self.comm_id, self.device_comm_id))
 
     def dreq(self) -> bytes:
         """Disconnect."""
-        return self.mad(CM_DREQ, struct.pack("!III", self.comm_id, self.device_comm_id, self.device_qpn << 8))
+        return self.mad(cm.DREQ, cm.dreq(self.comm_id, self.device_comm_id, self.device_qpn))
 
     def ack(self, psn: int, syndrome: int = 0x1F, msn: int = 0) -> bytes:
         """Acknowledges the device's packets up to psn."""

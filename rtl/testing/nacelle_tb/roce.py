@@ -31,6 +31,11 @@ def reth(va: int, rkey: int, dmalen: int) -> bytes:
     return struct.pack("!QII", va, rkey, dmalen)
 
 
+def atomiceth(va: int, rkey: int, swap_add: int, compare: int) -> bytes:
+    """Atomic extended transport header (IBTA 9.2.6)."""
+    return struct.pack("!QIQQ", va, rkey, swap_add, compare)
+
+
 @dataclass(frozen=True)
 class Frame:
     """A received RoCE frame: extension headers in `ext`."""
@@ -46,10 +51,11 @@ class Frame:
     src: str = "10.0.0.2"
     pkey: int = 0xFFFF
     tver: int = 0
+    ecn: int = 0
 
     def window(self) -> int:
         """The header window: bytes beyond the headers are anything."""
-        frame = Ether(src="02:00:00:00:00:02", dst="02:00:00:00:00:01") / IP(src=self.src, dst=DEVICE_IP, flags="DF")
+        frame = Ether(src="02:00:00:00:00:02", dst="02:00:00:00:00:01") / IP(src=self.src, dst=DEVICE_IP, flags="DF", tos=self.ecn)
         frame /= UDP(sport=49152, dport=4791) / BTH(
             opcode=self.opcode, solicited=self.solicited, migreq=self.migreq, padcount=-len(self.payload) % 4,
             version=self.tver, pkey=self.pkey, dqpn=self.qpn, ackreq=self.ackreq, psn=self.psn & 0xFFFFFF,

@@ -8,11 +8,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from . import cm
 from .peer import (
     ACKNOWLEDGE,
-    CM_DREP,
-    CM_REJ,
-    CM_REP,
     OUTPUT,
     SEND_FIRST,
     SEND_LAST,
@@ -159,7 +157,7 @@ class Network:
     def connect(self, peer: Peer) -> None:
         """REQ, REP, RTU."""
         self.send([peer.req()])
-        packet, _ = self.wait(peer, _cm(CM_REP, CM_REJ), "REP")
+        packet, _ = self.wait(peer, _cm(cm.REP, cm.REJ), "REP")
         peer.take_rep(packet)
         self.send([peer.rtu()])
 
@@ -196,7 +194,7 @@ class Network:
     def disconnect(self, peer: Peer) -> None:
         """DREQ, DREP."""
         self.send([peer.dreq()])
-        self.wait(peer, _cm(CM_DREP), "DREP")
+        self.wait(peer, _cm(cm.DREP), "DREP")
 
 
 def _cm(*attributes: int) -> Callable[[Packet], bool]:

@@ -23,6 +23,8 @@ from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant, struct
 
 QPS = int(os.environ.get("RPC_QPS", "8"))
+READ_BACK = os.environ.get("RPC_READ_BACK", "1") == "1"
+PD = int(os.environ.get("RPC_PD", "0"))
 SOCKETS = 2
 MAX_REGIONS = 32
 SQ_DEPTH = 32
@@ -132,7 +134,8 @@ class World:
         self.heap = self.memory.read(HEAP_BASE, HEAP_SIZE)  # the engine never writes there
         dut.functions.value = sum((first << 7 | last) << 14 * i for i, (first, last) in enumerate(FUNCTIONS))
         self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall)
-        self.conn_done = StreamSink(dut, "conn_done", "logic", stall)
+        self.conn_answer = StreamSink(dut, "conn_answer", "roce_pkg::conn_answer_t", stall)
+        self.unanswered: set[int] = set()  # QPs with a connection event
         self.wqe = StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t", stall)
         self.cqe = StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t", stall)
         self.mr_cmd = StreamSink(dut, "mr_cmd", "roce_pkg::mr_cmd_t", stall)
@@ -153,14 +156,20 @@ class World:
     async def start(self) -> None:
         """Resets the engine and lets the world turn."""
         await start(self.dut)
-        for task in (self._clock(), self._transport(), self._protect(), *(self._socket(i) for i in range(SOCKETS))):
+        for task in (
+            self._clock(),
+            self._transport(),
+            self._protect(),
+            self._manager(),
+            *(self._socket(i) for i in range(SOCKETS)),
+        ):
             cocotb.start_soon(task)
 
     # ---- surroundings ----
 
     async def _clock(self) -> None:
         kind = struct("compute_pkg::rpc_events_t")
-        names = ["conn_done", "wqe", "mr_cmd", "close", *(f"job{i}" for i in range(SOCKETS))]
+        names = ["conn_answer", "wqe", "mr_cmd", "close", *(f"job{i}" for i in range(SOCKETS))]
         offers = [getattr(self.dut, f"{name}_valid") for name in names] + [self.dut.mem_arvalid, self.dut.mem_awvalid]
         while True:
             await RisingEdge(self.dut.clk)
@@ -264,10 +273,17 @@ class World:
                 qpn=qp.qpn, wr_id=wqe.wr_id, byte_len=length, imm_data=imm,
             )  # fmt: skip
 
+    async def _manager(self) -> None:
+        while True:
+            answer = await self.conn_answer.recv(timeout_cycles=1 << 30)
+            assert answer.accept and not answer.private_data
+            self.unanswered.remove(answer.qpn)  # each event is answered once
+
     async def _protect(self) -> None:
         while True:
             command = await self.mr_cmd.recv(timeout_cycles=1 << 30)
-            keys = self.qps[command.qpn].keys
+            mr = command.mr
+            keys = self.qps[mr.qpn].keys
             await self.later((1, 6))
             if command.op == MR["MR_DEREGISTER_QP"]:
                 self.free_keys += len(keys)
@@ -275,19 +291,21 @@ class World:
                 self.mr_rsp.send(ok=1)
                 continue
             assert command.op == MR["MR_REGISTER"]
-            access = command.access
-            assert (access.remote_write, access.remote_read, access.remote_atomic) == (1, 0, 0)
+            access = mr.access
+            assert mr.pd == PD
+            back = int(READ_BACK)
+            assert (access.remote_write, access.remote_read, access.remote_atomic, access.remote_invalidate) == (1, back, back, 0)
             if not self.free_keys:
                 self.mr_rsp.send(ok=0)
                 continue
             self.free_keys -= 1
-            end = command.addr + command.length
-            assert HEAP_BASE <= command.addr and end <= HEAP_BASE + HEAP_SIZE, "outside of the heap"
+            end = mr.addr + mr.length
+            assert HEAP_BASE <= mr.addr and end <= HEAP_BASE + HEAP_SIZE, "outside of the heap"
             for qp in self.qps.values():
                 for addr, length in qp.keys.values():
-                    assert end <= addr or addr + length <= command.addr, "regions overlap"
+                    assert end <= addr or addr + length <= mr.addr, "regions overlap"
             rkey = self.rng.getrandbits(32)
-            keys[rkey] = (command.addr, command.length)
+            keys[rkey] = (mr.addr, mr.length)
             self.mr_rsp.send(ok=1, rkey=rkey)
 
     def window(self, socket: int) -> tuple[int, int]:
@@ -323,8 +341,7 @@ class World:
         qp = self.qps[qpn]
         assert not qp.keys
         self.qps[qpn] = qp = Qp(qpn, open=True)
-        self.conn_event.send(event_=CONN["CONN_OPENED"], qpn=qpn)
-        assert await self.conn_done.recv() == 1
+        await self._told("CONN_OPENED", qpn, 2000)
         await self.until(lambda: len(qp.receives) == 2, 200)
         return qp
 
@@ -332,9 +349,15 @@ class World:
         """The caller is gone: the CM has reset the QP."""
         qp.open = False
         qp.waiting.clear()
-        self.conn_event.send(event_=CONN["CONN_CLOSED"], qpn=qp.qpn)
-        assert await self.conn_done.recv(timeout) == 1
+        await self._told("CONN_CLOSED", qp.qpn, timeout)
         assert not qp.keys, "keys of a closed connection"
+
+    async def _told(self, kind: str, qpn: int, timeout: int) -> None:
+        """A connection event, until it is answered."""
+        assert qpn not in self.unanswered
+        self.unanswered.add(qpn)
+        self.conn_event.send(kind=CONN[kind], qpn=qpn)
+        await self.until(lambda: qpn not in self.unanswered, timeout)
 
     def send(self, qp: Qp, what: bytes | int) -> None:
         """The caller SENDs a message, or WRITEs with an immediate."""

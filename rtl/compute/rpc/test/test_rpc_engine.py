@@ -5,7 +5,7 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import Lock, RisingEdge
+from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.svtypes import struct
 from rpc_world import (
@@ -511,12 +511,52 @@ async def closed_while_its_call_runs(dut) -> None:
 
 @cocotb.test()
 @cocotb.parametrize(stall=STALLS)
+async def closings_hold_up_nobody(dut, stall: float) -> None:
+    """Connections close while their calls run and wait; others come, work, and go meanwhile, and take what these had only when
+    it is free. Then the closed ones are answered, in the order in which they could be freed."""
+    world, qps = await begin(dut, stall, callers=QPS - 1)
+    wanted = regions(world.rng, 1, 1)
+    for qp in qps:
+        await world.set_up(qp, wanted)
+    await world.settle()
+    waiting = qps[:-1]
+    for qp in waiting:  # the first runs, the others wait for its socket
+        world.send(qp, START | 1)
+        await world.settle()
+    job = world.jobs.popleft()
+    closings = [cocotb.start_soon(world.close_(qp)) for qp in waiting]
+    await world.settle()
+    assert not any(closing.done() for closing in closings) and int(dut.cancel.value) == 1
+    await call(world, qps[-1], wanted, function=3)
+    await world.close_(qps[-1])  # behind all of them
+    for _ in range(2):
+        other = await world.open(1 + QPS)
+        await world.set_up(other, wanted)
+        await call(world, other, wanted, function=3)
+        await world.close_(other)
+    assert not any(closing.done() for closing in closings)
+    world.finish(job)
+    for closing in closings:
+        await closing
+    assert not world.jobs and not any(qp.sent for qp in qps) and not int(dut.cancel.value)
+    assert world.events["call_started"] == len(waiting) + 3 and world.events["call_failed"] == len(waiting)
+    for qp in waiting:
+        qp = await world.open(qp.qpn)
+        await world.set_up(qp, wanted)
+        await call(world, qp, wanted)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
 async def closed_at_any_time(dut, stall: float) -> None:
     """The caller vanishes at a random moment of set-up, call or answer: everything is freed every time."""
     world, (watch,) = await begin(dut, stall)
     world.kernel = lambda job: 0
+    closings: list = []
     for moment in range(60):
-        qp = await world.open(3 + moment % (QPS - 1))
+        qpn = 3 + moment % (QPS - 1)
+        await world.until(lambda: qpn not in world.unanswered)  # noqa: B023
+        qp = await world.open(qpn)
         qp.impatient = True
         world.send(qp, aar(regions(world.rng, 1, 2)))
         world.send(qp, START | world.rng.choice([1, 3, 127]))
@@ -526,9 +566,16 @@ async def closed_at_any_time(dut, stall: float) -> None:
         if world.rng.random() < 0.3:
             world.break_(qp)
             await world.later((0, 30))
-        await world.close_(qp)
+        closing = cocotb.start_soon(world.close_(qp))
+        if world.rng.random() < 0.7:
+            await closing
+        else:
+            await world.later((0, 10))  # the next one comes meanwhile
+        closings.append(closing)
         while world.close.received:
             await world.close.recv()
+    for closing in closings:
+        await closing
     everything = [Region(INPUT, HEAP_SIZE, 1, 2)]
     await world.set_up(watch, everything)
     assert watch.granted[0][0] == HEAP_BASE
@@ -591,7 +638,6 @@ async def many_callers(dut, stall: float) -> None:
     """Callers that come, set up, call, misbehave and go, all at once."""
     world = World(dut, stall)
     await world.start()
-    door = Lock()  # the CM has one event out at a time
     expected: dict[int, int] = {}  # address of the first region -> code
 
     def kernel(job) -> int:
@@ -602,8 +648,7 @@ async def many_callers(dut, stall: float) -> None:
     async def caller(qpn: int) -> None:
         rng = random.Random(random.getrandbits(64))
         for _ in range(2):
-            async with door:
-                qp = await world.open(qpn)
+            qp = await world.open(qpn)
             for _ in range(2):
                 wanted = regions(rng, rng.randint(0, 3), rng.randint(1, 5), rng.randint(0, 2), size=6000)
                 await world.set_up(qp, wanted)
@@ -621,8 +666,7 @@ async def many_callers(dut, stall: float) -> None:
                         expected[qp.granted[0][0]] = code
                         world.send(qp, rng.getrandbits(24) << 8 | START | rng.randint(1, 9))
                         await world.result(qp, wanted, qp.granted, code)
-            async with door:
-                await world.close_(qp)
+            await world.close_(qp)
 
     tasks = [cocotb.start_soon(caller(2 + i)) for i in range(QPS)]
     for task in tasks:
@@ -683,24 +727,28 @@ async def latency(dut) -> None:
 # With many connections the queues between the parts are in block RAM.
 BUILDS = {
     (64, 8): "golden|malformed|every_number|memory_fails|latency",
-    (128, 128): "golden|malformed|calls_queue|closed_while",
+    (128, 128): "golden|malformed|calls_queue|closed_while|closings",
     (256, 8): "golden|every_number",
     (512, 8): ".",
 }
+# Domain of the connections, and whether callers may read their regions.
+POLICIES = {(64, 8): (5, False)}
 
 
 @pytest.mark.parametrize(("data_w", "qps"), BUILDS)
 def test_rpc_engine(data_w: int, qps: int) -> None:
     window = struct("compute_pkg::window_t").width
+    pd, read_back = POLICIES.get((data_w, qps), (0, True))
     run(
         "rpc_engine",
         __file__,
         params={
             "DATA_W": data_w, "QPS": qps, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
-            "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE, "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
+            "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE,
+            "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
         },
         ports={
-            "conn_event": Sink("roce_pkg::conn_event_t"), "conn_done": Source("logic"),
+            "conn_event": Sink("roce_pkg::conn_event_t"), "conn_answer": Source("roce_pkg::conn_answer_t"),
             "wqe": Source("roce_pkg::rdma_wqe_t"), "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "mr_cmd": Source("roce_pkg::mr_cmd_t"), "mr_rsp": Sink("roce_pkg::mr_rsp_t"),
             "mem": AxiMaster(data_w),
@@ -711,5 +759,6 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
             "close": Source("roce_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
-        env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps], "RPC_QPS": str(qps)},
+        env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps], "RPC_QPS": str(qps),
+             "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back))},
     )  # fmt: skip

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two simulated devices on a line, with queue pairs between them, each driven by its traffic kernel: perftest in gateware."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+from nacelle_sim import NO_RATE_LIMIT, Line, SimDevice
+from nacelle_tb.manager import Manager, QpAttributes
+from nacelle_tb.peer import ip_bytes, mac_bytes
+from nacelle_tb.session import configure
+from nacelle_tb.svtypes import constant
+
+CLOCK_HZ = 250_000_000
+LINE_RATE_MBPS = 100_000
+IP = ("10.77.0.2", "10.77.0.3")
+MAC = ("02:4e:41:43:4c:02", "02:4e:41:43:4c:03")
+MTU_CODE = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
+FIRST_QPN = 2
+FIRST_PSN = 0xFFFF00  # so that every longer run passes the wrap
+
+TRAFFIC_SOCKET = constant("shell_pkg::TRAFFIC_SOCKET")
+TRAFFIC_CLIENT = constant("shell_pkg::TRAFFIC_CLIENT")
+RQ_DEPTH = constant("shell_pkg::RQ_DEPTH")
+TRAFFIC_REGISTERS = 0x10000 + 0x1000 * TRAFFIC_SOCKET + 0x100
+SETTINGS = ("opcode length qpn qps depth count local_lo local_hi remote_lo remote_hi rkey stride wrap").split()
+RESULTS = ("posted completed failed status cycles first").split()
+
+LOCAL, REMOTE, REGION_BYTES = 0x1000_0000, 0x2000_0000, 0x1000_0000
+
+
+def cycles(seconds: float) -> int:
+    """Of the device's clock."""
+    return math.ceil(seconds * CLOCK_HZ)
+
+
+@dataclass
+class Traffic:
+    """What a traffic kernel is to do."""
+
+    opcode: str
+    """WR_... of roce_pkg"""
+    length: int
+    count: int = 1
+    qps: int = 1
+    depth: int = 16
+
+
+@dataclass
+class Outcome:
+    """What a traffic kernel counted."""
+
+    traffic: Traffic
+    counted: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def cycles_each(self) -> float:
+        """Cycles between completions."""
+        return (self.counted["cycles"] - self.counted["first"]) / max(self.traffic.count - 1, 1)
+
+
+class Pair:
+    """Two devices with `qps` queue pairs between them, in RTS on both sides. Keywords of `line` as in nacelle_sim_line_config."""
+
+    def __init__(
+        self,
+        qps: int = 1,
+        mtu: int = 4096,
+        *,
+        unlimited: bool = False,
+        selective_repeat: bool = False,
+        timeout: int = 8,
+        **line: int,
+    ) -> None:
+        rate = NO_RATE_LIMIT if unlimited else LINE_RATE_MBPS
+        self.devices = [SimDevice(512, line_rate_mbps=rate) for _ in range(2)]
+        for device, ip, mac in zip(self.devices, IP, MAC, strict=True):
+            configure(device, ip=ip, mac=mac)
+        self.line = Line(*self.devices, **line)
+        self.line.step(1000)
+        self.managers = [Manager(device) for device in self.devices]
+        self.keys = []
+        for me, manager in enumerate(self.managers):
+            self.keys.append(manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT))
+            for i in range(qps):
+                attributes = QpAttributes(
+                    dst_mac=int.from_bytes(mac_bytes(MAC[1 - me]), "big"),
+                    dst_ip=int.from_bytes(ip_bytes(IP[1 - me]), "big"),
+                    dest_qp_num=FIRST_QPN + i,
+                    pd=TRAFFIC_CLIENT,
+                    client=TRAFFIC_CLIENT,
+                    path_mtu=MTU_CODE[mtu],
+                    selective_repeat=selective_repeat,
+                    rq_psn=FIRST_PSN,
+                    sq_psn=FIRST_PSN,
+                    timeout=timeout,
+                )
+                manager.set_up(FIRST_QPN + i, attributes)
+
+    def __enter__(self) -> Pair:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.line.close()
+        for device in self.devices:
+            device.close()
+
+    def start(self, me: int, traffic: Traffic) -> None:
+        """Lets one device begin."""
+        wrap = max(1, min(1 << 16, REGION_BYTES // max(traffic.length, 1)))
+        values = {
+            "opcode": constant(f"roce_pkg::{traffic.opcode}"),
+            "length": traffic.length,
+            "qpn": FIRST_QPN,
+            "qps": traffic.qps,
+            "depth": traffic.depth,
+            "count": traffic.count,
+            "local_lo": LOCAL,
+            "local_hi": 0,
+            "remote_lo": REMOTE,
+            "remote_hi": 0,
+            "rkey": self.keys[1 - me],
+            "stride": max(traffic.length, 64),
+            "wrap": wrap if traffic.length <= REGION_BYTES else 1,
+        }
+        for name, value in values.items():
+            self.devices[me].write(TRAFFIC_REGISTERS + 8 + 4 * SETTINGS.index(name), value)
+        self.devices[me].write(TRAFFIC_REGISTERS, 1)
+
+    def finish(self, me: int, traffic: Traffic, limit: int = 200_000_000) -> Outcome:
+        """Runs until one device is done and returns what it counted. Raises TimeoutError if that takes too long."""
+        begin = self.devices[me].stats.cycles
+        while self.devices[me].read(TRAFFIC_REGISTERS + 4) & 1:
+            self.line.step(500)
+            if self.devices[me].stats.cycles - begin > limit:
+                raise TimeoutError(f"{traffic} is not done after {limit} cycles")
+        base = TRAFFIC_REGISTERS + 0x40
+        outcome = Outcome(traffic, {name: self.devices[me].read(base + 4 * i) for i, name in enumerate(RESULTS)})
+        if outcome.counted["failed"] or outcome.counted["completed"] != traffic.count:
+            raise RuntimeError(f"{traffic} failed: {outcome.counted}")
+        return outcome
+
+    def run(self, traffic: Traffic, both: bool = False) -> Outcome:
+        """One device works, or both; the slower one's outcome."""
+        for me in range(1 + both):
+            self.start(me, traffic)
+        return max((self.finish(me, traffic) for me in range(1 + both)), key=lambda o: o.cycles_each)
+
+    def gbps(self, traffic: Traffic, both: bool = False, settle: int = 30_000, window: int = 60_000) -> float:
+        """Payload that arrives in memory once the run is steady, in Gb/s of each direction; the run does not end."""
+        endless = replace(traffic, count=0xFFFF_FFFF)
+        if traffic.opcode == "WR_SEND":
+            for me in range(1 + both):
+                self.start(1 - me, replace(endless, opcode="WR_RECV", depth=RQ_DEPTH))
+        for me in range(1 + both):
+            self.start(me, endless)
+        self.line.step(settle)
+        before = self._arrived()
+        self.line.step(window)
+        return (self._arrived() - before) * 8 / window * CLOCK_HZ / 1e9 / (1 + both)
+
+    def _arrived(self) -> int:
+        return sum(device.stats.dram_write_bytes for device in self.devices)

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs about the RoCE plane, for all time and all inputs: see nacelle_tb.formal."""
+
+from pathlib import Path
+
+import pytest
+from nacelle_tb.formal import prove
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("what", ["psn", "roce_requester_retire"])
+def test_proof(what: str) -> None:
+    prove(HERE / f"{what}_formal.sv")

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Makes queue pairs, moves them from state to state and takes them down: one command at a time, run over the units that know of the
+// QP in an order in which no packet meets a half-made one, and answered when all have done it.
+//
+//   SETUP to RTS   addresses and attributes, requester, response, receive: it takes packets last of all
+//   to RTR         response, receive
+//   RTR to RTS     attributes of sending, requester, response, receive
+//   to SQD         no visit begins until those begun have ended, then the requester pauses
+//   to ERR         receive, response, requester
+//   RESET          receive, response, requester; then what is on its way leaves (`hold_data`: requests that were cut into packets;
+//                  `hold_acks`), the peer's addresses are forgotten, the last completion and event are taken
+//
+// Answered with 0, and nothing changed: no such QP, no such transition (IBTA 10.3.1, roce_pkg::qp_op_e). What a unit answers only counts
+// in a SETUP: a 0 there undoes it.
+// Events of both sides leave in one stream. The first fatal one of a QP takes all its units to ERR; others, and those of a QP whose
+// ERR was asked for, are dropped. `qp_event` and completions must be taken whatever command is under way.
+// A few tens of cycles a command when the device is quiet; under load the time to send what is queued for the wire (32 packets at most)
+// and to confirm what responses wrote. After reset it clears all QPs first, one a cycle, and holds `ready` low meanwhile.
+module roce_qp_control
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter int unsigned RD_DEPTH = 8
+) (
+    input logic clk,
+    input logic rst,
+
+    stream_if.sink   command,           // qp_cmd_t
+    stream_if.source answer,            // logic
+    output logic     ready,             // the tables are in order
+
+    stream_if.source receive_cmd,       // qp_cmd_t
+    stream_if.sink   receive_answer,    // logic
+    stream_if.source response_cmd,      // qp_cmd_t
+    stream_if.sink   response_answer,   // logic
+
+    stream_if.source change,            // sq_event_t, to the requester
+    input  logic     commanded,         // pulse: the oldest of them is done
+    output logic     init,              // starts a QP's word in the requester's tables
+    output sq_init_t start,
+
+    output qp_index_t  attr_index,
+    output logic       path_write,
+    output sq_path_t   path,
+    output logic       policy_write,
+    output sq_policy_t policy,
+    output logic       peer_write,      // to the requester and roce_tx
+    output qp_index_t  peer_index,
+    output sq_peer_t   peer,
+
+    output logic      hold_data,
+    input  logic      data_idle,        // no visit, no request packet on its way
+    output logic      hold_acks,
+    input  logic      acks_idle,        // no acknowledgement between its choice and the wire
+    output qp_index_t watch,
+    input  logic      engaged,          // something else of QP `watch` is under way in the requester
+
+    stream_if.sink   receive_event,     // qp_event_t
+    stream_if.sink   requester_event,   // qp_event_t
+    stream_if.source qp_event,          // qp_event_t
+
+    input  qpn_t      view_qpn,
+    output qp_view_t  view,             // a cycle later
+    output qp_index_t view_index,
+    input  psn_t      view_next,        // of `view_index`, same cycle
+    input  psn_t      view_oldest,
+
+    output logic idle
+);
+  localparam int unsigned INDEX_W = $clog2(QPS);
+  typedef logic [INDEX_W-1:0] short_t;
+
+  typedef enum logic [2:0] {
+    PLAN_NONE,         // nothing to do, or not allowed
+    PLAN_SETUP,
+    PLAN_READY,        // INIT -> RTR
+    PLAN_START,        // RTR -> RTS
+    PLAN_PAUSE,
+    PLAN_RESUME,
+    PLAN_FAIL,
+    PLAN_RESET
+  } plan_e;
+
+  typedef enum logic [3:0] {
+    C_CLEAR,
+    C_IDLE,
+    C_LOOK,
+    C_PLAN,
+    C_WRITE,           // attributes and addresses
+    C_CHANGE,          // the requester
+    C_RESPONSE,
+    C_RECEIVE,
+    C_DATA,            // request packets leave
+    C_FORGET,
+    C_ACKS,            // acknowledgements, completions and events leave
+    C_KEEP,            // the new state
+    C_ANSWER
+  } step_e;
+
+  // Longest way of a hold to where it acts, and of what was begun before it to a place that is watched.
+  localparam logic [3:0] SETTLE = 4'd12;
+
+  qp_index_t    watch_q;
+  step_e        step_q;
+  plan_e        plan_q, plan;
+  qp_cmd_t      command_q;
+  qp_state_e    was_q;
+  logic         exists_q, ours_q;      // ours: nobody asked, a QP failed
+  logic         answer_q;
+  logic         asked_q;               // the unit of this step has its command
+  logic [3:0]   wait_q;
+  short_t       clear_q;
+  logic [INDEX_W:0] cleared_q;
+
+  // ---- states ----
+  (* ram_style = "distributed" *) logic [2:0] states[QPS];
+  (* ram_style = "distributed" *) logic [2:0] states_view[QPS];
+  logic      state_write;
+  short_t    state_at;
+  qp_state_e state_next;
+  always_ff @(posedge clk) begin
+    if (state_write) states[state_at] <= state_next;
+    if (state_write) states_view[state_at] <= state_next;
+  end
+
+  wire short_t at = short_t'(watch);
+  assign watch    = watch_q;
+  assign ready    = step_q != C_CLEAR;
+
+  assign state_write = step_q inside {C_CLEAR, C_KEEP};
+  assign state_at    = ready ? at : clear_q;
+  assign state_next  = !ready || plan_q == PLAN_RESET ? QPS_RESET : command_q.state;
+
+  // ---- events ----
+  typedef struct packed {
+    short_t    at;
+    qp_event_t event_;
+  } side_event_t;
+
+  stream_if #(.T(side_event_t)) side[2] ();
+  stream_if #(.T(side_event_t)) merged ();
+  stream_if #(.T(qp_event_t)) kept ();
+  stream_if #(.T(qp_index_t)) failing[1] ();
+  stream_if #(.T(qp_index_t)) failed ();
+  logic           kept_empty, events_empty;
+  logic [QPS-1:0] fatal_q;             // a fatal event is out, or ERR was asked for
+  side_event_t    told;
+  qp_event_t      came_receive, came_requester;
+
+  assign side[0].valid         = receive_event.valid;
+  assign came_receive          = receive_event.data;
+  assign side[0].data          = '{at: short_t'(sq_index(came_receive.qpn)), event_: came_receive};
+  assign receive_event.ready   = side[0].ready;
+  assign side[1].valid         = requester_event.valid;
+  assign came_requester        = requester_event.data;
+  assign side[1].data          = '{at: short_t'(sq_index(came_requester.qpn)), event_: came_requester};
+  assign requester_event.ready = side[1].ready;
+
+  stream_arbiter #(.T(side_event_t), .N(2)) sides (.clk, .rst, .in(side), .last('1), .out(merged));
+
+  assign told = merged.data;
+  wire fatal = told.event_.kind == EVENT_QP_FATAL;
+  wire news  = !(fatal && fatal_q[told.at]);
+  assign kept.valid       = merged.valid && news;
+  assign kept.data        = told.event_;
+  assign merged.ready     = kept.ready;
+  assign failing[0].valid = kept.valid && kept.ready && fatal;
+  assign failing[0].data  = qp_index_t'(told.at);
+  assign events_empty     = kept_empty && !merged.valid && !receive_event.valid && !requester_event.valid;
+
+  stream_fifo #(.T(qp_event_t), .DEPTH(4)) events (.clk, .rst, .in(kept), .out(qp_event), .empty(kept_empty));
+  roce_qp_tx_list #(.QPS(QPS), .N(1)) fails (.clk, .rst, .in(failing), .out(failed), .empty());
+
+  assign idle = step_q == C_IDLE && !failed.valid && events_empty;
+
+  // ---- what a command means ----
+  always_comb begin
+    plan = PLAN_NONE;
+    unique case (command_q.op)
+      QP_SETUP: if (was_q == QPS_RESET && command_q.state inside {QPS_INIT, QPS_RTR, QPS_RTS}) plan = PLAN_SETUP;
+      QP_RESET: if (was_q != QPS_RESET) plan = PLAN_RESET;
+      QP_MODIFY:
+      unique case (command_q.state)
+        QPS_RTR: if (was_q == QPS_INIT) plan = PLAN_READY;
+        QPS_RTS:
+        if (was_q == QPS_RTR) plan = PLAN_START;
+        else if (was_q == QPS_SQD) plan = PLAN_RESUME;
+        QPS_SQD: if (was_q == QPS_RTS) plan = PLAN_PAUSE;
+        QPS_ERR: if (!(was_q inside {QPS_RESET, QPS_ERR})) plan = PLAN_FAIL;
+        default: ;
+      endcase
+      default: ;
+    endcase
+    if (!exists_q) plan = PLAN_NONE;
+  end
+  // There is nothing to do, and that is right.
+  wire already = exists_q && ((command_q.op == QP_RESET && was_q == QPS_RESET)
+      || (command_q.op == QP_MODIFY && command_q.state == QPS_ERR && was_q == QPS_ERR));
+
+  // The order of the steps; a plan begins behind C_PLAN.
+  function automatic step_e after(plan_e p, step_e s, logic sends);
+    unique case (p)
+      PLAN_SETUP, PLAN_START:
+      unique case (s)
+        C_PLAN:     return C_WRITE;
+        C_WRITE:    return sends ? C_CHANGE : C_RESPONSE;
+        C_CHANGE:   return C_RESPONSE;
+        C_RESPONSE: return C_RECEIVE;
+        default:    return C_KEEP;
+      endcase
+      PLAN_READY:
+      unique case (s)
+        C_PLAN:     return C_RESPONSE;
+        C_RESPONSE: return C_RECEIVE;
+        default:    return C_KEEP;
+      endcase
+      PLAN_PAUSE:
+      unique case (s)
+        C_PLAN:  return C_DATA;
+        C_DATA:  return C_CHANGE;
+        default: return C_KEEP;
+      endcase
+      PLAN_RESUME: return s == C_PLAN ? C_CHANGE : C_KEEP;
+      PLAN_FAIL:
+      unique case (s)
+        C_PLAN:     return C_RECEIVE;
+        C_RECEIVE:  return C_RESPONSE;
+        C_RESPONSE: return C_CHANGE;
+        default:    return C_KEEP;
+      endcase
+      PLAN_RESET:
+      unique case (s)
+        C_PLAN:     return C_RECEIVE;
+        C_RECEIVE:  return C_RESPONSE;
+        C_RESPONSE: return C_CHANGE;
+        C_CHANGE:   return C_DATA;
+        C_DATA:     return C_FORGET;
+        C_FORGET:   return C_ACKS;
+        default:    return C_KEEP;
+      endcase
+      default: return C_ANSWER;
+    endcase
+  endfunction
+
+  wire   sends = command_q.state == QPS_RTS;
+  step_e next_step;
+  assign next_step = after(plan_q, step_q, sends);
+
+  // ---- the units ----
+  qp_cmd_t passed;
+  always_comb begin
+    passed = command_q;
+    if (plan_q == PLAN_RESET) passed.op = QP_RESET;
+  end
+  assign receive_cmd.valid     = step_q == C_RECEIVE && !asked_q;
+  assign receive_cmd.data      = passed;
+  assign receive_answer.ready  = step_q == C_RECEIVE && asked_q;
+  assign response_cmd.valid    = step_q == C_RESPONSE && !asked_q;
+  assign response_cmd.data     = passed;
+  assign response_answer.ready = step_q == C_RESPONSE && asked_q;
+
+  sq_event_e change_kind;
+  always_comb begin
+    unique case (plan_q)
+      PLAN_SETUP, PLAN_START: change_kind = SQ_EV_START;
+      PLAN_PAUSE:             change_kind = SQ_EV_PAUSE;
+      PLAN_RESUME:            change_kind = SQ_EV_RESUME;
+      PLAN_FAIL:              change_kind = SQ_EV_ERROR;
+      default:                change_kind = SQ_EV_STOP;
+    endcase
+  end
+  logic clear_done_q;
+  assign change.valid = (step_q == C_CLEAR && !clear_done_q) || (step_q == C_CHANGE && !asked_q);
+  assign change.data  = '{
+          kind: ready ? change_kind : SQ_EV_STOP,
+          index: ready ? watch : qp_index_t'(clear_q),
+          psn: command_q.attr.sq_psn
+      };
+
+  wire setup = plan_q == PLAN_SETUP;
+  assign attr_index   = watch;
+  assign path_write   = step_q == C_WRITE && setup;
+  assign path         = '{path_mtu: command_q.attr.path_mtu, selective_repeat: command_q.attr.selective_repeat};
+  assign policy_write = step_q == C_WRITE && sends;
+  assign policy = '{
+          timeout: command_q.attr.timeout,
+          retry_cnt: command_q.attr.retry_cnt,
+          rnr_retry: command_q.attr.rnr_retry,
+          max_rd_atomic: command_q.attr.max_rd_atomic > 8'(RD_DEPTH) ? rd_count_t'(RD_DEPTH) : rd_count_t'(command_q.attr.max_rd_atomic)
+      };
+  assign init       = policy_write;
+  assign start      = '{index: watch, psn: command_q.attr.sq_psn};
+  assign peer_write = path_write || step_q inside {C_CLEAR, C_FORGET};
+  assign peer_index = ready ? watch : qp_index_t'(clear_q);
+  assign peer = '{
+          valid: path_write,
+          mac: command_q.attr.dst_mac,
+          ip: command_q.attr.dst_ip,
+          qpn: command_q.attr.dest_qp_num
+      };
+
+  logic hold_data_q, hold_acks_q;
+  assign hold_data = hold_data_q;
+  assign hold_acks = hold_acks_q;
+
+  // ---- steps ----
+  qp_cmd_t came;
+  assign came          = command.data;
+  assign failed.ready  = step_q == C_IDLE;
+  assign command.ready = step_q == C_IDLE && !failed.valid;
+  assign answer.valid  = step_q == C_ANSWER && !ours_q;
+  assign answer.data   = answer_q;
+
+  wire settled = wait_q == 0;
+  logic quiet_q;           // what this step waits for is so
+  logic finished;          // the step
+  logic refused;           // its unit said no
+  always_comb begin
+    finished = 1'b1;
+    refused  = 1'b0;
+    unique case (step_q)
+      C_RECEIVE: begin
+        finished = asked_q && receive_answer.valid;
+        refused  = !receive_answer.data;
+      end
+      C_RESPONSE: begin
+        finished = asked_q && response_answer.valid;
+        refused  = !response_answer.data;
+      end
+      C_CHANGE: finished = asked_q && commanded;
+      C_DATA:   finished = settled && quiet_q;
+      C_ACKS:   finished = settled && quiet_q;
+      default:  ;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    hold_data_q <= step_q inside {C_DATA, C_FORGET, C_ACKS} || (step_q == C_CHANGE && plan_q == PLAN_PAUSE);
+    hold_acks_q <= step_q == C_ACKS;
+    if (!(step_q inside {C_DATA, C_ACKS}) || finished) wait_q <= SETTLE;
+    else if (!settled) wait_q <= wait_q - 1'b1;
+    if (finished) asked_q <= 1'b0;
+    else if (step_q == C_RECEIVE ? receive_cmd.ready : step_q == C_RESPONSE ? response_cmd.ready : change.ready) asked_q <= 1'b1;
+
+    if (step_q == C_IDLE) begin
+      command_q <= came;
+      watch_q   <= failed.valid ? failed.data : sq_index(came.qpn);
+      exists_q  <= qpn_exists(came.qpn, QPS);
+      ours_q    <= 1'b0;
+      if (failed.valid) begin
+        command_q.op    <= QP_MODIFY;
+        command_q.qpn   <= qp_number(failed.data);
+        command_q.state <= QPS_ERR;
+        exists_q        <= 1'b1;
+        ours_q          <= 1'b1;
+      end
+    end
+    was_q   <= qp_state_e'(states[at]);
+    quiet_q <= step_q == C_DATA ? data_idle : acks_idle && !engaged && events_empty;
+    if (failing[0].valid) fatal_q[told.at] <= 1'b1;
+    if (rst) begin
+      step_q       <= C_CLEAR;
+      clear_q      <= '0;
+      clear_done_q <= 1'b0;
+      cleared_q    <= '0;
+      fatal_q      <= '0;
+      asked_q      <= 1'b0;
+    end else begin
+      unique case (step_q)
+        C_CLEAR: begin
+          if (change.valid && change.ready) begin
+            clear_q <= clear_q + 1'b1;
+            if (clear_q == short_t'(QPS - 1)) clear_done_q <= 1'b1;
+          end
+          if (commanded) cleared_q <= cleared_q + 1'b1;
+          if (cleared_q[INDEX_W]) step_q <= C_IDLE;
+          asked_q <= 1'b0;
+        end
+        C_IDLE: if (command.valid || failed.valid) step_q <= C_LOOK;
+        C_LOOK: step_q <= C_PLAN;
+        C_PLAN: begin
+          plan_q   <= plan;
+          answer_q <= plan != PLAN_NONE || already;
+          step_q   <= after(plan, C_PLAN, sends);
+          if (plan == PLAN_FAIL) fatal_q[at] <= 1'b1;
+        end
+        C_ANSWER: if (answer.ready || ours_q) step_q <= C_IDLE;
+        C_KEEP: begin
+          step_q <= C_ANSWER;
+          if (plan_q == PLAN_RESET) fatal_q[at] <= 1'b0;
+        end
+        default:
+        if (finished) begin
+          step_q <= next_step;
+          if (refused && plan_q == PLAN_SETUP) begin
+            answer_q <= 1'b0;
+            plan_q   <= PLAN_RESET;
+            step_q   <= C_RECEIVE;
+          end
+        end
+      endcase
+    end
+  end
+
+  // ---- view ----
+  (* ram_style = "block" *) logic [$bits(packet_pkg::ipv4_addr_t)+$bits(qpn_t)-1:0] peers[QPS];
+  logic [$bits(packet_pkg::ipv4_addr_t)+$bits(qpn_t)-1:0] view_peer_q;
+  qp_state_e view_state_q;
+  psn_t      view_next_q, view_oldest_q;
+  assign view_index = sq_index(view_qpn);
+  always_ff @(posedge clk) begin
+    if (path_write) peers[at] <= {command_q.attr.dst_ip, command_q.attr.dest_qp_num};
+    view_peer_q   <= peers[short_t'(view_index)];
+    view_state_q  <= qpn_exists(view_qpn, QPS) ? qp_state_e'(states_view[short_t'(view_index)]) : QPS_RESET;
+    view_next_q   <= view_next;
+    view_oldest_q <= view_oldest;
+  end
+  assign view = '{
+          state: view_state_q,
+          ip: view_peer_q[24+:32],
+          dest_qp_num: view_peer_q[23:0],
+          next: view_next_q,
+          oldest: view_oldest_q
+      };
+
+  always_ff @(posedge clk) if (!rst) assert (!failing[0].valid || failing[0].ready);
+endmodule

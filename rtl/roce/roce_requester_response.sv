@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Places what responses bring, and tells what the owner of a QP may learn only when memory has confirmed everything before it.
+//
+//   verdict ─┬─ write, data       the payload of a READ response goes to memory, or is dropped; an atomic's original value is made
+//            └─ waiting ── done ── confirmed table ── retire, work, fault
+//
+// One verdict a cycle; 3 cycles from `verdict` to the table without a write, 2 from `done` with one. Payload passes at one beat a cycle.
+// All QPs are confirmed in one order, so a completion waits at most for the writes of memory that were begun before it.
+// What memory refuses stops its QP: `una` of the table stays, and the QP is named once on `fault`, which has room for every QP.
+// Stops when memory, `retire` or `work` stop.
+module roce_requester_response
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+  import memory_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned QPS = 16,
+    parameter int unsigned PENDING = 64      // verdicts that wait for memory; a power of two
+) (
+    input logic clk,
+    input logic rst,
+
+    stream_if.sink   verdict,       // sq_verdict_t
+    axis_if.sink     payload,       // of the responses that have one, in order
+
+    stream_if.source write,         // dma_cmd_t
+    axis_if.source   data,
+    stream_if.sink   done,          // dma_done_t
+
+    output qp_index_t     index,    // whose words are looked at
+    input  sq_confirmed_t confirmed,
+    input  rd_count_t     rd,       // READs and atomics complete
+    output logic          confirmed_write,
+    output sq_confirmed_t confirmed_write_data,
+    output rd_count_t     rd_write_data,
+
+    stream_if.source retire,        // qp_index_t: look for completions
+    stream_if.source work,          // qp_index_t: may send again what waited for a READ or atomic
+    stream_if.source fault,         // qp_index_t
+    output logic     commanded,     // pulse: what roce_qp_control asked for is in the table
+    output logic     idle
+);
+  typedef struct packed {
+    sq_payload_e   payload;
+    atomicacketh_t original;
+  } steer_t;
+
+  typedef struct packed {
+    qp_index_t  index;
+    logic       writes;
+    logic       command;
+    logic       fresh;
+    logic       answered;
+    logic       drained;
+    sq_state_e  state;
+    xpsn_t      una;
+    wc_status_e status;
+    xpsn_t      failed;
+  } waiting_t;
+
+  stream_if #(.T(dma_cmd_t)) write_in ();
+  stream_if #(.T(dma_cmd_t)) write_queued ();
+  stream_if #(.T(steer_t)) steer_in ();
+  stream_if #(.T(steer_t)) steer_queued ();
+  stream_if #(.T(steer_t)) steer_out ();
+  stream_if #(.T(waiting_t)) waiting_in ();
+  stream_if #(.T(waiting_t)) waiting_queued ();
+  stream_if #(.T(waiting_t)) waiting_out ();
+  logic write_empty, steer_empty, waiting_empty, faults_empty;
+
+  sq_verdict_t said;
+  assign said = verdict.data;
+  wire places = said.payload inside {PAYLOAD_PLACE, PAYLOAD_ORIGINAL};
+
+  assign verdict.ready    = write_in.ready && steer_in.ready && waiting_in.ready;
+  assign write_in.valid   = verdict.valid && verdict.ready && places;
+  assign write_in.data    = '{addr: said.addr, length: 32'(said.length)};
+  assign steer_in.valid   = verdict.valid && verdict.ready && said.payload != PAYLOAD_NONE;
+  assign steer_in.data    = '{payload: said.payload, original: said.original};
+  assign waiting_in.valid = verdict.valid && verdict.ready && said.confirms;
+  assign waiting_in.data  = '{
+          index: said.index,
+          writes: places,
+          command: said.command,
+          fresh: said.fresh,
+          answered: said.answered,
+          drained: said.drained,
+          state: said.state,
+          una: said.una,
+          status: said.status,
+          failed: said.failed
+      };
+
+  stream_slice #(.T(dma_cmd_t)) write_slice (.clk, .rst, .in(write_in), .out(write_queued));
+  stream_slice #(.T(steer_t)) steer_slice (.clk, .rst, .in(steer_in), .out(steer_queued));
+  stream_slice #(.T(waiting_t)) waiting_slice (.clk, .rst, .in(waiting_in), .out(waiting_queued));
+  stream_fifo #(.T(dma_cmd_t), .DEPTH(16)) writes (.clk, .rst, .in(write_queued), .out(write), .empty(write_empty));
+  stream_fifo #(.T(steer_t), .DEPTH(16)) steers (.clk, .rst, .in(steer_queued), .out(steer_out), .empty(steer_empty));
+  stream_fifo #(.T(waiting_t), .DEPTH(PENDING)) waiting (
+      .clk, .rst, .in(waiting_queued), .out(waiting_out), .empty(waiting_empty)
+  );
+
+  // ---- payload ----
+  steer_t steer;
+  assign steer = steer_out.data;
+  wire made = steer.payload == PAYLOAD_ORIGINAL;
+  wire drop = steer.payload == PAYLOAD_DROP;
+
+  // The original value is big-endian on the wire and little-endian in device memory.
+  assign data.tvalid     = steer_out.valid && (made || (!drop && payload.tvalid));
+  assign data.tdata      = made ? DATA_W'(steer.original) : payload.tdata;
+  assign data.tkeep      = made ? (DATA_W / 8)'(8'hff) : payload.tkeep;
+  assign data.tlast      = made || payload.tlast;
+  assign data.tuser      = 1'b0;
+  assign payload.tready  = steer_out.valid && !made && (drop || data.tready);
+  assign steer_out.ready = made ? data.tready : payload.tvalid && payload.tlast && (drop || data.tready);
+
+  // ---- confirmation ----
+  waiting_t  head;
+  dma_done_t result;
+  assign head   = waiting_out.data;
+  assign result = done.data;
+  assign index  = head.index;
+
+  wire confirms = waiting_out.valid && (!head.writes || done.valid);
+  wire act      = confirms && (!head.answered || work.ready);
+  wire refused  = head.writes && result.error;
+
+  assign waiting_out.ready = act;
+  assign done.ready        = waiting_out.valid && head.writes && (!head.answered || work.ready);
+  assign work.valid        = confirms && head.answered;
+  assign work.data         = head.index;
+  assign retire.valid      = act;
+  assign retire.data       = head.index;
+  assign commanded         = act && head.command;
+
+  always_comb begin
+    confirmed_write_data = confirmed;
+    rd_write_data        = rd;
+    if (head.fresh) begin
+      confirmed_write_data = '{state: head.state, una: head.una, status: WC_SUCCESS, default: '0};
+      rd_write_data        = '0;
+    end else begin
+      confirmed_write_data.bad    = confirmed.bad || refused;
+      confirmed_write_data.drains = confirmed.drains ^ head.drained;
+      if (confirmed.state != SQ_ERR || head.state == SQ_RESET) begin
+        confirmed_write_data.state = head.state;
+        if (!confirmed.bad && !refused) confirmed_write_data.una = head.una;
+        // What memory refused is at fault, whatever came later.
+        confirmed_write_data.status = confirmed.bad ? WC_LOC_PROT_ERR : head.status;
+        confirmed_write_data.failed = confirmed.bad ? confirmed.una : head.failed;
+      end
+      if (head.answered && !confirmed.bad && !refused) rd_write_data = rd + 1'b1;
+    end
+  end
+  assign confirmed_write = act;
+
+  stream_if #(.T(qp_index_t)) refusal[1] ();
+  assign refusal[0].valid = act && refused && !confirmed.bad && !head.fresh;
+  assign refusal[0].data  = head.index;
+  roce_qp_tx_list #(
+      .QPS(QPS),
+      .N(1)
+  ) faults (
+      .clk,
+      .rst,
+      .in(refusal),
+      .out(fault),
+      .empty(faults_empty)
+  );
+
+  assign idle = !verdict.valid && !write_queued.valid && !steer_queued.valid && !waiting_queued.valid && write_empty && steer_empty
+      && waiting_empty && faults_empty;
+
+  always_ff @(posedge clk) begin
+    if (!rst) begin
+      assert (!refusal[0].valid || refusal[0].ready);
+      assert (!retire.valid || retire.ready);
+    end
+  end
+endmodule

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Answers the requests of the peers: READ responses cut into packets, atomics carried out and remembered, acknowledgements coalesced.
+//
+//   respond -> intake -> [work list] -> send -> packet            tables, one word a QP:  tail (intake), head (send),
+//                |  \--> [atomics] -> roce_atomic -> cache, work list                     executed (atomics), newest (intake)
+//                \-----> [acknowledgement list] -> ack
+//
+// The order of each QP is kept: an acknowledgement leaves when all READs and atomics before it were chosen for the wire. QPs take
+// turns of 4 KiB. See docs/reference/roce-response.md.
+//
+// Latency: `respond` to `packet` 6 cycles, to `ack` 4 if nothing of the QP is before it. Throughput: one `respond` every 2 cycles, one
+// packet a cycle of one READ. When `packet` stops READs and atomics wait in their queues and acknowledgements behind them, those
+// of other QPs leave; when `ack` stops they coalesce. `respond` stops when 16 atomics wait to be carried out, or when
+// `qp_event` or `failed` stop.
+module roce_response
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+  import roce_response_pkg::*;
+#(
+    parameter int unsigned DATA_W   = 512,
+    parameter int unsigned ID_W     = 4,
+    parameter int unsigned QPS      = 16,     // power of two, 8 to 1024
+    parameter int unsigned RD_DEPTH = 8       // READs and atomics of a peer at once; power of two, 4 to 16
+) (
+    input logic      clk,
+    input logic      rst,
+
+    stream_if.sink   cmd,                     // qp_cmd_t
+    stream_if.source answer,                  // logic
+
+    stream_if.sink   respond,                 // respond_t
+    input qp_index_t rd_done_slot,
+    output logic [7:0] rd_done,               // READs and atomics of this QP answered since its QP_SETUP, modulo 256; same cycle
+
+    stream_if.source packet,                  // tx_packet_t
+    stream_if.source ack,                     // ack_tx_t
+    stream_if.sink   fault,                   // tx_fault_t: payload that memory refused
+    input logic      left,                    // roce_tx has chosen a response ...
+    input qpn_t      left_qpn,                // ... of this QP
+    input logic      tx_idle,                 // roce_tx has no response inside
+
+    axi_if.master    mem,                     // for atomics
+    stream_if.source qp_event,                // qp_event_t
+    stream_if.source failed,                  // qpn_t: this QP may take no more requests
+    output roce_rx_events_t events,
+    output logic     idle
+);
+  localparam int unsigned INDEX_W = $clog2(QPS);
+  localparam int unsigned ENTRY_W = $clog2(2 * RD_DEPTH);
+  localparam int unsigned PLACE_W = $clog2(RD_DEPTH);
+  localparam int unsigned ATOMICS = 16;       // that wait to be carried out, of all QPs
+
+  if (QPS < 8 || QPS > MAX_QPS || QPS != 2 ** $clog2(QPS)) begin : g_bad_qps
+    $fatal(1, "roce_response: QPS must be a power of two from 8 to 1024");
+  end
+  if (RD_DEPTH < 4 || RD_DEPTH > RD_DEPTH_MAX || RD_DEPTH != 2 ** PLACE_W) begin : g_bad_depth
+    $fatal(1, "roce_response: RD_DEPTH must be a power of two from 4 to 16");
+  end
+
+  logic [QPS-1:0] live;
+  logic init, forget, fail, hold_intake, hold_send, intake_idle, send_idle, ack_idle, control_idle, engaged, marked;
+  qp_index_t watch;
+
+  // ---- tables ----
+  logic tail_write, head_write, newest_write;
+  qp_index_t intake_at, send_at, intake_index, send_index, ack_index;
+  rsp_tail_t tail_data;
+  rsp_head_t head_data;
+  rsp_ack_t newest_data;
+
+  rsp_tail_t tail[3];
+  roce_qp_tx_table #(
+      .T(rsp_tail_t),
+      .QPS(QPS),
+      .READERS(3)
+  ) tail_table (
+      .clk,
+      .write(init || tail_write),
+      .write_index(init ? watch : intake_at),
+      .write_data(init ? '0 : tail_data),
+      .read_index('{intake_index, send_index, ack_index}),
+      .read_data(tail)
+  );
+
+  rsp_head_t head[4];
+  roce_qp_tx_table #(
+      .T(rsp_head_t),
+      .QPS(QPS),
+      .READERS(4)
+  ) head_table (
+      .clk,
+      .write(init || head_write),
+      .write_index(init ? watch : send_at),
+      .write_data(init ? '0 : head_data),
+      .read_index('{intake_index, send_index, ack_index, rd_done_slot}),
+      .read_data(head)
+  );
+  assign rd_done = head[3].done;
+
+  logic executed_write;
+  atomic_done_t atomic_done;
+  rsp_atomic_t executed[1];
+  roce_qp_tx_table #(
+      .T(rsp_atomic_t),
+      .QPS(QPS)
+  ) executed_table (
+      .clk,
+      .write(init || executed_write),
+      .write_index(init ? watch : atomic_done.index),
+      .write_data(init ? '0 : atomic_done.atomics + 1'b1),
+      .read_index('{send_index}),
+      .read_data(executed)
+  );
+
+  rsp_ack_t newest[2];
+  roce_qp_tx_table #(
+      .T(rsp_ack_t),
+      .QPS(QPS),
+      .READERS(2)
+  ) newest_table (
+      .clk,
+      .write(newest_write),
+      .write_index(intake_at),
+      .write_data(newest_data),
+      .read_index('{intake_index, ack_index}),
+      .read_data(newest)
+  );
+
+  // ---- rings ----
+  logic look, fetch, progress_write;
+  rsp_count_t entry_count;
+  rsp_entry_t entry_data, entry;
+  rsp_progress_t progress_data, progress;
+  rsp_result_t result;
+  qp_index_t fetch_index;
+  rsp_atomic_t fetch_place;
+
+  roce_response_ram #(
+      .T(rsp_entry_t),
+      .WORDS(QPS * 2 * RD_DEPTH)
+  ) queue (
+      .clk,
+      .write(tail_write),
+      .write_at({intake_at[INDEX_W-1:0], entry_count[ENTRY_W-1:0]}),
+      .write_data(entry_data),
+      .read(look),
+      .read_at({send_index[INDEX_W-1:0], head[1].count[ENTRY_W-1:0]}),
+      .read_data(entry)
+  );
+  roce_response_ram #(
+      .T(rsp_progress_t),
+      .WORDS(QPS)
+  ) unfinished (
+      .clk,
+      .write(progress_write),
+      .write_at(send_at[INDEX_W-1:0]),
+      .write_data(progress_data),
+      .read(look),
+      .read_at(send_index[INDEX_W-1:0]),
+      .read_data(progress)
+  );
+  roce_response_ram #(
+      .T(rsp_result_t),
+      .WORDS(QPS * RD_DEPTH)
+  ) cache (
+      .clk,
+      .write(executed_write),
+      .write_at({atomic_done.index[INDEX_W-1:0], atomic_done.atomics[PLACE_W-1:0]}),
+      .write_data(atomic_done.result),
+      .read(fetch),
+      .read_at({fetch_index[INDEX_W-1:0], fetch_place[PLACE_W-1:0]}),
+      .read_data(result)
+  );
+
+  // ---- what comes ----
+  stream_if #(.T(tx_fault_t)) faults[2] ();   // payload, atomics
+  stream_if #(.T(qp_index_t)) work[3] ();     // again, carried out, new
+  stream_if #(.T(qp_index_t)) name ();
+  stream_if #(.T(qp_index_t)) dropped ();
+  stream_if #(.T(atomic_op_t)) atomic ();
+  logic pend, unpend, no_room;
+
+  assign faults[0].valid = fault.valid;
+  assign faults[0].data  = fault.data;
+  assign fault.ready     = faults[0].ready;
+
+  roce_response_intake #(
+      .QPS(QPS),
+      .RD_DEPTH(RD_DEPTH)
+  ) intake (
+      .clk,
+      .rst,
+      .hold(hold_intake),
+      .respond,
+      .fault(faults),
+      .index(intake_index),
+      .tail(tail[0]),
+      .head(head[0]),
+      .newest(newest[0]),
+      .live,
+      .fail,
+      .tail_write,
+      .at(intake_at),
+      .tail_data,
+      .entry_count,
+      .entry(entry_data),
+      .newest_write,
+      .newest_data,
+      .pend,
+      .unpend,
+      .work(work[2]),
+      .name,
+      .atomic,
+      .qp_event,
+      .failed,
+      .forgotten(no_room),
+      .idle(intake_idle)
+  );
+
+  // ---- atomics ----
+  stream_if #(.T(logic)) mark ();
+  stream_if #(.T(atomic_op_t)) op_in ();
+  stream_if #(.T(atomic_op_t)) op ();
+  stream_if #(.T(atomic_done_t)) done ();
+  logic op_empty, atomic_idle;
+  atomic_op_t marker;
+
+  // The control marks only while the intake is held.
+  always_comb begin
+    marker      = '0;
+    marker.mark = 1'b1;
+  end
+  assign op_in.valid  = atomic.valid || mark.valid;
+  assign op_in.data   = mark.valid ? marker : atomic.data;
+  assign atomic.ready = op_in.ready;
+  assign mark.ready   = op_in.ready;
+
+  stream_fifo #(
+      .T(atomic_op_t),
+      .DEPTH(ATOMICS)
+  ) atomics (
+      .clk,
+      .rst,
+      .in   (op_in),
+      .out  (op),
+      .empty(op_empty)
+  );
+  roce_atomic #(
+      .DATA_W(DATA_W),
+      .ID_W(ID_W)
+  ) executor (
+      .clk,
+      .rst,
+      .op,
+      .done,
+      .mem,
+      .idle(atomic_idle)
+  );
+
+  assign atomic_done    = done.data;
+  assign done.ready     = atomic_done.mark || (work[1].ready && !init);
+  assign work[1].valid  = done.valid && !atomic_done.mark && !init;
+  assign work[1].data   = atomic_done.index;
+  assign executed_write = work[1].valid && work[1].ready;
+  assign marked         = done.valid && atomic_done.mark;
+
+  // ---- what is answered ----
+  stream_if #(.T(qp_index_t)) next_work ();
+  logic work_empty, sent, replayed, not_cached;
+
+  roce_qp_tx_list #(
+      .QPS(QPS),
+      .N(3),
+      .BLOCK_RAM(1'b0)
+  ) work_list (
+      .clk,
+      .rst,
+      .in(work),
+      .out(next_work),
+      .empty(work_empty)
+  );
+
+  roce_response_send #(
+      .QPS(QPS),
+      .RD_DEPTH(RD_DEPTH)
+  ) send (
+      .clk,
+      .rst,
+      .hold(hold_send),
+      .list(next_work),
+      .index(send_index),
+      .tail(tail[1]),
+      .head(head[1]),
+      .executed(executed[0]),
+      .live,
+      .look,
+      .entry,
+      .progress,
+      .fetch,
+      .fetch_index,
+      .fetch_place,
+      .result,
+      .head_write,
+      .at(send_at),
+      .head_data,
+      .progress_write,
+      .progress_data,
+      .sent,
+      .packet,
+      .again(work[0]),
+      .dropped,
+      .fault(faults[1]),
+      .replayed,
+      .forgotten(not_cached),
+      .idle(send_idle)
+  );
+
+  // ---- acknowledgements ----
+  roce_rx_events_t ack_events;
+  roce_response_ack #(
+      .QPS(QPS)
+  ) acknowledge (
+      .clk,
+      .rst,
+      .pend,
+      .unpend,
+      .at(intake_at),
+      .forget,
+      .forget_index(watch),
+      .name,
+      .dropped,
+      .sent,
+      .sent_index(send_at),
+      .left,
+      .left_index(sq_index(left_qpn)),
+      .index(ack_index),
+      .tail(tail[2]),
+      .head(head[2]),
+      .newest(newest[1]),
+      .ack,
+      .watch,
+      .engaged,
+      .events(ack_events),
+      .idle(ack_idle)
+  );
+
+  roce_response_control #(
+      .QPS(QPS)
+  ) control (
+      .clk,
+      .rst,
+      .cmd,
+      .answer,
+      .live,
+      .fail,
+      .fail_index(intake_at),
+      .forget,
+      .init,
+      .watch,
+      .hold_intake,
+      .intake_idle,
+      .hold_send,
+      .send_idle,
+      .tx_idle,
+      .mark,
+      .marked,
+      .engaged,
+      .idle(control_idle)
+  );
+
+  logic both_q;  // two duplicates were forgotten at once: neither happens in two cycles one after the other
+  always_ff @(posedge clk) begin
+    both_q                          <= no_room && not_cached && !rst;
+    events                          <= ack_events;
+    events.atomic_replayed          <= replayed;
+    events.drop_duplicate_forgotten <= no_room || not_cached || both_q;
+  end
+
+  assign idle = control_idle && intake_idle && send_idle && ack_idle && work_empty && op_empty && atomic_idle
+      && !qp_event.valid && !failed.valid;
+endmodule

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Takes QPs into and out of service, one command at a time, answered in order (0: no such QP). QP_SETUP and QP_RESET first
+// forget all of the QP: nothing of it is taken any more, no visit begins until every response on its way has left with its payload
+// (responses of other QPs wait for that, acknowledgements do not), and its atomics are done; then its tables start anew.
+// QP_MODIFY to QPS_ERR puts the QP out of service; acknowledgements that are due still leave. To any other state: nothing to do.
+//
+// A few tens of cycles when the device is quiet; under load the time to send what is queued for the wire and to carry out the atomics
+// that are queued. After reset it clears the tables of all QPs, one a cycle, and nothing is taken meanwhile.
+module roce_response_control
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+#(
+    parameter int unsigned QPS = 16
+) (
+    input logic clk,
+    input logic rst,
+
+    stream_if.sink   cmd,            // qp_cmd_t
+    stream_if.source answer,         // logic
+
+    output logic [QPS-1:0] live,     // in service
+    input  logic      fail,          // this one not any more
+    input  qp_index_t fail_index,
+
+    output logic      forget,        // acknowledgements of QP `watch`
+    output logic      init,          // starts its tables
+    output qp_index_t watch,
+    output logic      hold_intake,
+    input  logic      intake_idle,
+    output logic      hold_send,
+    input  logic      send_idle,
+    input  logic      tx_idle,       // no response on its way
+    stream_if.source  mark,          // logic: into the queue of atomics ...
+    input  logic      marked,        // ... and out of it
+    input  logic      engaged,       // an acknowledgement of `watch` is on its way
+
+    output logic idle
+);
+  localparam int unsigned INDEX_W = $clog2(QPS);
+
+  typedef enum logic [3:0] {
+    C_CLEAR,
+    C_IDLE,
+    C_KILL,
+    C_PAUSE,     // what was taken before goes its way
+    C_MARK,
+    C_ATOMICS,
+    C_RESPONSES,
+    C_CLOSE,     // as C_PAUSE, for the tables' sake
+    C_INIT,
+    C_ANSWER
+  } state_e;
+
+  state_e             state_q;
+  logic [INDEX_W-1:0] clear_q;
+  qp_cmd_t            came, cmd_q;
+  logic               exists_q;
+  assign came = cmd.data;
+  wire [INDEX_W-1:0] at = INDEX_W'(sq_index(cmd_q.qpn));
+  wire stops = cmd_q.op != QP_MODIFY;
+
+  assign watch        = state_q == C_CLEAR ? qp_index_t'(clear_q) : sq_index(cmd_q.qpn);
+  assign cmd.ready    = state_q == C_IDLE;
+  assign answer.valid = state_q == C_ANSWER;
+  assign answer.data  = exists_q;
+  assign forget       = (state_q == C_KILL && stops) || state_q == C_INIT;
+  assign init         = state_q inside {C_CLEAR, C_INIT};
+  assign hold_intake  = state_q inside {C_CLEAR, C_PAUSE, C_MARK, C_CLOSE, C_INIT};
+  assign hold_send    = state_q inside {C_CLEAR, C_RESPONSES, C_CLOSE, C_INIT};
+  assign mark.valid   = state_q == C_MARK;
+  assign mark.data    = 1'b1;
+  assign idle         = state_q == C_IDLE;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      state_q <= C_CLEAR;
+      clear_q <= '0;
+      live    <= '0;
+    end else begin
+      if (fail) live[INDEX_W'(fail_index)] <= 1'b0;
+      unique case (state_q)
+        C_CLEAR: begin
+          clear_q <= clear_q + 1'b1;
+          if (clear_q == INDEX_W'(QPS - 1)) state_q <= C_IDLE;
+        end
+        C_IDLE:
+        if (cmd.valid) begin
+          cmd_q    <= came;
+          exists_q <= qpn_exists(came.qpn, QPS);
+          state_q  <= qpn_exists(came.qpn, QPS) && (came.op != QP_MODIFY || came.state == QPS_ERR) ? C_KILL : C_ANSWER;
+        end
+        C_KILL: begin
+          live[at] <= 1'b0;
+          state_q  <= stops ? C_PAUSE : C_ANSWER;
+        end
+        C_PAUSE: if (intake_idle) state_q <= C_MARK;
+        C_MARK: if (mark.ready) state_q <= C_ATOMICS;
+        C_ATOMICS: if (marked) state_q <= C_RESPONSES;
+        C_RESPONSES: if (send_idle && tx_idle && !engaged) state_q <= C_CLOSE;
+        C_CLOSE: if (intake_idle) state_q <= C_INIT;
+        C_INIT: begin
+          live[at] <= cmd_q.op == QP_SETUP;
+          state_q  <= C_ANSWER;
+        end
+        C_ANSWER: if (answer.ready) state_q <= C_IDLE;
+        default: state_q <= C_IDLE;
+      endcase
+    end
+  end
+endmodule

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Takes what requests are answered with: puts READs and atomics into their QP's queue, atomics also into the queue of those to be carried
+// out, and keeps the newest acknowledgement of each QP. Faults put the QP out of service: they leave a NAK "remote
+// operational error" as its newest acknowledgement, and tell the device.
+//
+// One every 2 cycles, also all of one QP; `respond` to `work` or `name` 2 cycles. A READ or atomic makes older acknowledgements superfluous.
+// A duplicate that finds RD_DEPTH entries in the queue is forgotten: the peer will ask again. What is for a QP out of
+// service is dropped. Stops when `atomic`, `qp_event` or `failed` stop.
+module roce_response_intake
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+  import roce_response_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter int unsigned RD_DEPTH = 8
+) (
+    input logic clk,
+    input logic rst,
+    input logic hold,                // take nothing
+
+    stream_if.sink respond,          // respond_t
+    stream_if.sink fault[2],         // tx_fault_t
+
+    output qp_index_t  index,        // whose tables are looked at
+    input  rsp_tail_t  tail,
+    input  rsp_head_t  head,
+    input  rsp_ack_t   newest,
+    input  logic [QPS-1:0] live,
+
+    output logic       fail,         // puts this QP out of service
+    output logic       tail_write,   // into the queue; this and the rest: of QP `at`
+    output qp_index_t  at,
+    output rsp_tail_t  tail_data,
+    output rsp_count_t entry_count,
+    output rsp_entry_t entry,
+    output logic       newest_write,
+    output rsp_ack_t   newest_data,
+    output logic       pend,         // it is to be sent ...
+    output logic       unpend,       // ... nothing is to be sent
+
+    stream_if.source work,           // qp_index_t: is to be visited
+    stream_if.source name,           // qp_index_t: has an acknowledgement
+    stream_if.source atomic,         // atomic_op_t
+    stream_if.source qp_event,       // qp_event_t
+    stream_if.source failed,         // qpn_t
+    output logic     forgotten,      // a duplicate had no room
+    output logic     idle
+);
+  enum logic [1:0] {
+    I_EMPTY,
+    I_LOOK,
+    I_DECIDE
+  } state_q;
+
+  respond_t  came, in_q;
+  tx_fault_t broken[2];
+  logic      in_fault_q, in_exists_q;
+  rsp_tail_t tail_q;
+  logic      live_q, room_q, space_q;
+  logic [23:0] msn_q;
+  logic      event_valid_q, failed_valid_q;
+  qpn_t      failed_q;
+  logic      done;
+
+  // ---- take ----
+  wire free = (state_q == I_EMPTY || done) && !hold;
+  wire any_fault = fault[0].valid || fault[1].valid;
+  wire take = free && (any_fault || respond.valid);
+  assign came           = respond.data;
+  assign broken[0]      = fault[0].data;
+  assign broken[1]      = fault[1].data;
+  assign fault[0].ready = free;
+  assign fault[1].ready = free && !fault[0].valid;
+  assign respond.ready  = free && !any_fault;
+
+  respond_t taken;
+  always_comb begin
+    taken = came;
+    if (any_fault) begin
+      taken.qpn = fault[0].valid ? broken[0].qpn : broken[1].qpn;
+      taken.psn = fault[0].valid ? broken[0].psn : broken[1].psn;
+    end
+  end
+
+  // ---- look ----
+  qp_index_t in_index_q;
+  assign index = in_index_q;
+  rsp_count_t inside_it;
+  assign inside_it = tail.count - head.count;
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      in_q        <= taken;
+      in_index_q  <= sq_index(taken.qpn);
+      in_fault_q  <= any_fault;
+      in_exists_q <= qpn_exists(taken.qpn, QPS);
+    end
+    if (state_q == I_LOOK) begin
+      tail_q  <= tail;
+      live_q  <= in_exists_q && live[index[$clog2(QPS)-1:0]];
+      room_q  <= inside_it < rsp_count_t'(RD_DEPTH);
+      space_q <= inside_it < rsp_count_t'(2 * RD_DEPTH);
+      msn_q   <= newest.aeth.msn;
+    end
+    if (rst) state_q <= I_EMPTY;
+    else begin
+      unique case (state_q)
+        I_EMPTY: if (take) state_q <= I_LOOK;
+        I_LOOK: state_q <= I_DECIDE;
+        default: if (done) state_q <= take ? I_LOOK : I_EMPTY;
+      endcase
+    end
+  end
+
+  // ---- decide ----
+  wire decide = state_q == I_DECIDE && !(in_fault_q && (event_valid_q || failed_valid_q));
+  wire for_ack = !in_fault_q && in_q.kind == RESPOND_ACK;
+  wire for_atomic = in_q.kind == RESPOND_ATOMIC;
+  wire queues = !in_fault_q && !for_ack && live_q && (in_q.duplicate ? room_q : space_q);
+  wire executes = queues && for_atomic && !in_q.duplicate;
+  wire breaks = live_q && in_fault_q;
+  wire acknowledges = live_q && for_ack;
+  wire visit = queues || breaks;    // a QP out of service loses its queue when it is visited, and can then send the NAK
+
+  assign work.valid   = decide && visit && (!executes || atomic.ready);
+  assign work.data    = index;
+  assign atomic.valid = decide && executes && work.ready;
+  assign atomic.data  = atomic_op_t'{
+          mark: 1'b0,
+          index: index,
+          atomics: tail_q.atomics,
+          psn: in_q.psn,
+          addr: in_q.addr,
+          compare_swap: in_q.compare_swap,
+          swap_add: in_q.swap_add,
+          compare: in_q.compare
+      };
+  assign name.valid   = decide && acknowledges;
+  assign name.data    = index;
+  assign done         = decide && (!visit || (work.ready && (!executes || atomic.ready))) && (!acknowledges || name.ready);
+
+  assign at          = index;
+  assign fail        = done && breaks;
+  assign tail_write  = done && queues;
+  assign entry_count = tail_q.count;
+  always_comb begin
+    tail_data.count   = tail_q.count + 1'b1;
+    tail_data.atomics = tail_q.atomics + rsp_atomic_t'(executes);
+    tail_data.full    = tail_q.full || (executes && tail_q.atomics == rsp_atomic_t'(RD_DEPTH - 1));
+  end
+
+  rsp_place_t place;
+  assign place = '{atomics: tail_q.atomics, full: tail_q.full};
+  assign entry = '{
+          atomic: for_atomic,
+          duplicate: in_q.duplicate,
+          psn: in_q.psn,
+          msn: in_q.aeth.msn,
+          path_mtu: in_q.path_mtu,
+          addr: in_q.addr,
+          length: for_atomic ? 32'(place) : in_q.length
+      };
+
+  assign pend         = done && (acknowledges || breaks);
+  assign unpend       = done && queues && !in_q.duplicate;
+  assign newest_write = pend || unpend;
+  assign newest_data  = '{
+          psn: in_q.psn,
+          aeth: in_fault_q ? {SYNDROME_NAK_REM_OP, msn_q} : in_q.aeth
+      };
+  assign forgotten    = done && live_q && !in_fault_q && !for_ack && !queues;
+  assign idle         = state_q == I_EMPTY;
+
+  // ---- tell the device ----
+  assign qp_event.valid = event_valid_q;
+  assign qp_event.data  = qp_event_t'{kind: EVENT_QP_FATAL, qpn: failed_q, status: WC_LOC_PROT_ERR};
+  assign failed.valid   = failed_valid_q;
+  assign failed.data    = failed_q;
+  always_ff @(posedge clk) begin
+    if (fail) failed_q <= in_q.qpn;
+    if (rst) begin
+      event_valid_q  <= 1'b0;
+      failed_valid_q <= 1'b0;
+    end else begin
+      event_valid_q  <= fail || (event_valid_q && !qp_event.ready);
+      failed_valid_q <= fail || (failed_valid_q && !failed.ready);
+    end
+  end
+
+  // The responder takes no more than RD_DEPTH requests that are not duplicates.
+  always_ff @(posedge clk) if (!rst) assert (!forgotten || in_q.duplicate);
+endmodule

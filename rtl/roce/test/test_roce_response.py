@@ -1,0 +1,698 @@
+# SPDX-License-Identifier: Apache-2.0
+"""roce_response with roce_tx and a memory: every frame is checked against scapy, its payload against memory, its place against a model."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import cocotb
+import pytest
+from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.bench import AxisSource as AxisOut
+from nacelle_tb.bench import AxiMaster, Plain, Port, Sink, Source, run
+from nacelle_tb.memory import AxiMemory
+from nacelle_tb.roce import op
+from nacelle_tb.streams import AxisSink, StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.svtypes import struct
+from scapy.contrib.roce import AETH, BTH
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+PSNS = 1 << 24
+MASK = (1 << 64) - 1
+SIZE = 1 << 18
+WORDS = 4096  # bytes for atomics at the beginning of memory
+BAD = (SIZE - 8192, SIZE - 1)  # memory that answers with errors
+RD_DEPTH = 8
+ACK, RNR, NAK_SEQ, NAK_REM_OP = 0x1F, 0x21, 0x60, 0x63
+LOCAL = {"enable": 1, "mac": 0x020000000001, "ip": 0x0A000001, "prefix_length": 24, "gateway": 0}
+
+
+def psn(value: int) -> int:
+    return value % PSNS
+
+
+@dataclass
+class Packet:
+    """A response packet that must come."""
+
+    opcode: str
+    psn: int
+    ext: bytes
+    payload: bytes
+    bad: bool = False  # memory refuses its payload
+
+
+@dataclass
+class Item:
+    """A READ or atomic and what is left of its answer; `optional` (a duplicate): it may be forgotten as a whole."""
+
+    packets: deque[Packet]
+    optional: bool
+    number: int
+    begun: bool = False
+
+
+@dataclass
+class Peer:
+    """What the far end of a QP has to expect."""
+
+    qpn: int
+    mtu: int
+    items: deque[Item] = field(default_factory=deque)
+    acks: deque[tuple[int, int, int, int]] = field(default_factory=deque)  # number, psn, syndrome, msn
+    due: int = -1  # number of an acknowledgement that must come: no READ or atomic is behind it
+    number: int = 0  # responds so far
+    issued: int = 0  # READs and atomics that are no duplicates
+    next_psn: int = 0
+    msn: int = 0
+    atomics: deque[tuple[int, bytes]] = field(default_factory=deque)  # the last ones: PSN and AtomicAckETH
+    spoilt: int | None = None  # PSN of the first packet that memory refused
+    doomed: bool = False  # something given to it will fail
+    dead: bool = False
+    seen: list[Any] = field(default_factory=list)
+
+
+class Bench:
+    """Everything around the two modules."""
+
+    def __init__(self, dut: Any, stall: float = 0.0, latency: int | tuple[int, int] = 20) -> None:
+        self.dut = dut
+        self.rng = random.Random(random.getrandbits(64))
+        self.qps = int(os.environ["QPS"])
+        self.cmd = StreamSource(dut, "cmd", "roce_pkg::qp_cmd_t")
+        self.answer = StreamSink(dut, "answer", "logic", stall)
+        self.respond = StreamSource(dut, "respond", "roce_pkg::respond_t", stall)
+        self.request = StreamSource(dut, "request", "roce_pkg::tx_packet_t", stall)
+        self.request_fault = StreamSink(dut, "request_fault", "roce_pkg::tx_fault_t", stall)
+        self.frame = StreamSink(dut, "frame", "packet_pkg::frame_tx_t", stall)
+        self.payload = AxisSink(dut, "payload", stall)
+        self.qp_event = StreamSink(dut, "qp_event", "roce_pkg::qp_event_t", stall)
+        self.failed = StreamSink(dut, "failed", "roce_pkg::qpn_t", stall)
+        self.memory = AxiMemory(dut, "reads", SIZE, latency=latency, stall=stall)
+        self.atomics = AxiMemory(dut, "atomics", SIZE, latency=latency, stall=stall)
+        self.memory.write(0, self.rng.randbytes(SIZE))
+        self.atomics.content = self.memory.content
+        self.memory.errors = self.atomics.errors = [BAD]
+        self.words = bytearray(self.memory.read(0, WORDS))  # as the model sees them
+        self.peers: dict[int, Peer] = {}  # by our QP number
+        self.by_dest: dict[int, Peer] = {}
+        self.events: dict[str, int] = {}
+        self.skipped = 0
+        self.requests = 0
+        self.cycle = 0
+        self.asked: list[int] = []  # cycles
+        self.seen: list[tuple[int, int, int]] = []  # cycle, QP number, opcode
+        self._heads: deque[tuple[SimpleNamespace, int]] = deque()
+        self._events = struct("roce_pkg::roce_rx_events_t")
+        self._bth = struct("roce_pkg::bth_t")
+        dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
+        for name in ("rd_done_slot", "peer_write", "peer_write_index", "peer_write_data"):
+            getattr(dut, name).value = 0
+
+    async def start(self) -> None:
+        await start(self.dut)
+        cocotb.start_soon(self._tick())
+
+    # ---- queue pairs ----
+
+    async def _peer(self, peer: Peer, valid: int) -> None:
+        await FallingEdge(self.dut.clk)
+        self.dut.peer_write.value = 1
+        self.dut.peer_write_index.value = peer.qpn - 2
+        self.dut.peer_write_data.value = struct("roce_requester_pkg::sq_peer_t").pack(
+            valid=valid, mac=0x020000010000 + peer.qpn, ip=0x0A000000 + peer.qpn, qpn=0x10000 + 3 * peer.qpn
+        )
+        await FallingEdge(self.dut.clk)
+        self.dut.peer_write.value = 0
+
+    async def setup(self, qpn: int, mtu: int = 3, first: int | None = None) -> Peer:
+        """Takes a QP into service."""
+        peer = Peer(qpn, mtu, next_psn=self.rng.randrange(PSNS) if first is None else first)
+        await self._peer(peer, 1)
+        self.cmd.send(op=op("QP_SETUP"), qpn=qpn, state=op("QPS_RTS"))
+        assert await self.answer.recv(100_000) == 1
+        self.peers[qpn] = self.by_dest[0x10000 + 3 * qpn] = peer
+        return peer
+
+    async def reset(self, peer: Peer) -> None:
+        """Takes it out of service: nothing of it may come after the answer."""
+        await self.respond.drained()
+        self.cmd.send(op=op("QP_RESET"), qpn=peer.qpn)
+        assert await self.answer.recv(100_000) == 1
+        await self._peer(peer, 0)
+        await wait_cycles(self.dut, 60)  # for acknowledgements that roce_tx has chosen
+        self.skipped += sum(item.optional for item in peer.items)
+        peer.dead = True
+
+    async def done(self, peer: Peer) -> int:
+        """READs and atomics of it that were answered."""
+        await FallingEdge(self.dut.clk)
+        self.dut.rd_done_slot.value = peer.qpn - 2
+        await RisingEdge(self.dut.clk)
+        return int(self.dut.rd_done.value)
+
+    # ---- what is answered ----
+
+    def _item(self, peer: Peer, packets: list[Packet], duplicate: bool) -> None:
+        peer.items.append(Item(deque(packets), duplicate, peer.number))
+        peer.number += 1
+        if not duplicate:
+            peer.issued += 1
+            peer.due = -1
+
+    def acknowledge(self, peer: Peer, syndrome: int = ACK, value: int | None = None) -> None:
+        """An acknowledgement, or NAK."""
+        peer.msn = psn(peer.msn + 1)
+        value = self.rng.randrange(PSNS) if value is None else value
+        peer.acks.append((peer.number, value, syndrome, peer.msn))
+        peer.due = peer.number
+        peer.number += 1
+        self.respond.send(
+            kind=op("RESPOND_ACK"), qpn=peer.qpn, psn=value, aeth={"syndrome": syndrome, "msn": peer.msn}, path_mtu=peer.mtu
+        )
+
+    def read(self, peer: Peer, addr: int, length: int, duplicate: bool = False) -> None:
+        """A READ, or its duplicate under an older PSN."""
+        mtu = 128 << peer.mtu
+        count = max(1, -(-length // mtu))
+        first = psn(peer.next_psn - self.rng.randrange(1, 1 << 20)) if duplicate else peer.next_psn
+        if not duplicate:
+            peer.next_psn = psn(first + count)
+            peer.msn = psn(peer.msn + 1)
+        packets = []
+        for i in range(count):
+            kind = "ONLY" if count == 1 else "FIRST" if i == 0 else "LAST" if i == count - 1 else "MIDDLE"
+            begin, end = addr + i * mtu, min(addr + length, addr + (i + 1) * mtu)
+            ext = b"" if kind == "MIDDLE" else bytes(AETH(syndrome=ACK, msn=peer.msn))[:4]
+            bad = end > begin and end > BAD[0]
+            packets.append(Packet(f"RC_RDMA_READ_RESPONSE_{kind}", psn(first + i), ext, self.memory.read(begin, end - begin), bad))
+        peer.doomed |= any(p.bad for p in packets)
+        self._item(peer, packets, duplicate)
+        self.respond.send(
+            kind=op("RESPOND_READ"), duplicate=duplicate, qpn=peer.qpn, psn=first, aeth={"syndrome": ACK, "msn": peer.msn},
+            path_mtu=peer.mtu, addr=addr, length=length,
+        )  # fmt: skip
+
+    def atomic(self, peer: Peer, addr: int, compare_swap: bool, swap_add: int, compare: int = 0) -> None:
+        """An atomic: the model does it now, the device in the same order."""
+        value = peer.next_psn
+        peer.next_psn = psn(value + 1)
+        peer.msn = psn(peer.msn + 1)
+        bad = addr >= WORDS
+        before = 0 if bad else int.from_bytes(self.words[addr : addr + 8], "little")
+        if not bad and (not compare_swap or before == compare):
+            self.words[addr : addr + 8] = (swap_add if compare_swap else before + swap_add & MASK).to_bytes(8, "little")
+        original = before.to_bytes(8, "big")  # as on the wire (IBTA 9.2.7)
+        ext = bytes(AETH(syndrome=ACK, msn=peer.msn))[:4] + original
+        peer.atomics.append((value, original))
+        peer.doomed |= bad
+        self._item(peer, [Packet("RC_ATOMIC_ACKNOWLEDGE", value, ext, b"", bad)], False)
+        self.respond.send(
+            kind=op("RESPOND_ATOMIC"), qpn=peer.qpn, psn=value, aeth={"syndrome": ACK, "msn": peer.msn}, path_mtu=peer.mtu,
+            addr=addr, compare_swap=compare_swap, swap_add=swap_add, compare=compare,
+        )  # fmt: skip
+
+    def replay(self, peer: Peer, value: int, original: bytes, optional: bool = True) -> None:
+        """A duplicate of an atomic."""
+        ext = bytes(AETH(syndrome=ACK, msn=peer.msn))[:4] + original
+        self._item(peer, [Packet("RC_ATOMIC_ACKNOWLEDGE", value, ext, b"")], True)
+        peer.items[-1].optional = optional
+        self.respond.send(
+            kind=op("RESPOND_ATOMIC"), duplicate=1, qpn=peer.qpn, psn=value, aeth={"syndrome": ACK, "msn": peer.msn},
+            path_mtu=peer.mtu, addr=0, swap_add=self.rng.getrandbits(64),
+        )  # fmt: skip
+
+    # ---- what leaves ----
+
+    async def _tick(self) -> None:
+        while True:
+            await FallingEdge(self.dut.clk)
+            self.cycle += 1
+            if word := int(self.dut.events.value):
+                for name, bit in vars(self._events.unpack(word)).items():
+                    if bit:
+                        self.events[name] = self.events.get(name, 0) + 1
+            if int(self.dut.asked.value):
+                self.asked.append(self.cycle)
+            while self.frame.received:
+                self._heads.append((self.frame.received.popleft(), self.frame.cycles.popleft()))
+            while self._heads and (not self._heads[0][0].payload_length or self.payload.packets):
+                head, cycle = self._heads.popleft()
+                body, bad = self.payload.packets.popleft() if head.payload_length else (b"", 0)
+                if head.payload_length:
+                    self.payload.spans.popleft()
+                self._frame(head, body, bool(bad), cycle)
+
+    def _frame(self, head: SimpleNamespace, body: bytes, bad: bool, cycle: int) -> None:
+        """Rebuilds the frame with scapy, and gives it to its peer."""
+        headers = head.hdr.to_bytes(88, "big")[: head.hdr_length]
+        bth = self._bth.unpack(int.from_bytes(headers[42:54], "big"))
+        peer = self.by_dest[bth.destqp]
+        expected = Ether(src="02:00:00:00:00:01", dst=(0x020000010000 + peer.qpn).to_bytes(6, "big").hex(":"))
+        expected /= IP(
+            src="10.0.0.1", dst=".".join(map(str, (0x0A000000 + peer.qpn).to_bytes(4, "big"))), flags="DF",
+            id=int.from_bytes(headers[18:20], "big"),
+        )  # fmt: skip
+        expected /= UDP(sport=0xC000 | peer.qpn, dport=4791, chksum=0)
+        expected /= BTH(opcode=bth.opcode, migreq=1, padcount=head.pad, dqpn=bth.destqp, psn=bth.psn)
+        expected /= headers[54:] + body + bytes(-len(body) % 4)
+        assert bytes(expected)[:-4] == headers + body + bytes(-len(body) % 4)
+        self.seen.append((cycle, peer.qpn, bth.opcode))
+        if bth.opcode == op("RC_SEND_ONLY"):
+            self.requests += 1
+            return
+        assert not peer.dead, f"QP {peer.qpn}: {bth} after it was reset"
+        if bth.opcode == op("RC_ACKNOWLEDGE"):
+            self._acknowledged(peer, bth.psn, headers[54], int.from_bytes(headers[55:58], "big"))
+        else:
+            self._response(peer, bth, headers[54:], body, bad)
+
+    def _acknowledged(self, peer: Peer, value: int, syndrome: int, msn: int) -> None:
+        peer.seen.append((value, syndrome, msn))
+        if peer.spoilt is None and syndrome == NAK_REM_OP:  # an atomic: everything before it must be answered
+            while peer.items[0].optional and not peer.items[0].begun:
+                peer.items.popleft()
+                self.skipped += 1
+            assert peer.items[0].packets[0].bad and not peer.items[0].packets[0].payload
+            peer.spoilt = peer.items[0].packets[0].psn
+        if peer.spoilt is not None:
+            assert (value, syndrome, msn) == (peer.spoilt, NAK_REM_OP, peer.msn)
+            peer.dead = True
+            return
+        while peer.acks and peer.acks[0][1:] != (value, syndrome, msn):
+            peer.acks.popleft()
+        assert peer.acks, f"QP {peer.qpn}: acknowledgement of {value:#x} was not given, or is older than one before"
+        number = peer.acks.popleft()[0]
+        if number == peer.due:
+            peer.due = -1
+        while peer.items and peer.items[0].number < number and peer.items[0].optional and not peer.items[0].begun:
+            peer.items.popleft()
+            self.skipped += 1
+        assert not peer.items or peer.items[0].number > number, f"QP {peer.qpn}: acknowledgement {number} passes a response"
+
+    def _response(self, peer: Peer, bth: SimpleNamespace, ext: bytes, body: bytes, bad: bool) -> None:
+        def fits(item: Item) -> bool:
+            packet = item.packets[0]
+            return (op(packet.opcode), packet.psn, packet.ext) == (bth.opcode, bth.psn, ext)
+
+        while peer.items and peer.items[0].optional and not peer.items[0].begun and not fits(peer.items[0]):
+            peer.items.popleft()
+            self.skipped += 1
+        while peer.items and peer.doomed and not fits(peer.items[0]):  # out of service: the rest of its READ does not come
+            assert peer.spoilt is not None or peer.items[0].packets[0].opcode == "RC_ATOMIC_ACKNOWLEDGE"
+            peer.items.popleft()
+        assert peer.items, f"QP {peer.qpn}: unexpected {bth}"
+        item = peer.items[0]
+        packet = item.packets.popleft()
+        assert (op(packet.opcode), packet.psn, packet.ext) == (bth.opcode, bth.psn, ext), f"QP {peer.qpn}: {bth}, not {packet}"
+        assert bad == packet.bad
+        assert bad or body == packet.payload
+        item.begun = True
+        if bad and peer.spoilt is None:
+            peer.spoilt = packet.psn
+        while peer.acks and peer.acks[0][0] < item.number and not item.optional:
+            peer.acks.popleft()  # superfluous now
+        if not item.packets:
+            peer.items.popleft()
+
+    async def quiet(self, timeout: int = 200_000) -> None:
+        """Waits until the modules are idle; then everything that must come has come."""
+        calm = 0
+        for _ in range(timeout):
+            await FallingEdge(self.dut.clk)
+            calm = calm + 1 if int(self.dut.idle.value) and not self.respond.busy and not self._heads else 0
+            if calm == 20:
+                break
+        else:
+            raise AssertionError("not idle")
+        for peer in self.peers.values():
+            if peer.dead or peer.doomed:
+                continue
+            left = [item for item in peer.items if not item.optional]
+            assert not left, f"QP {peer.qpn}: never answered: {left[0]}"
+            self.skipped += len(peer.items)
+            peer.items.clear()
+            assert peer.due == -1, f"QP {peer.qpn}: the last acknowledgement never came"
+            assert await self.done(peer) == peer.issued % 256
+        assert self.memory.read(0, WORDS) == self.words
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3], seed=[1, 2, 3])
+async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
+    """READs, atomics, acknowledgements, duplicates, refused memory and resets of many QPs at once."""
+    del seed  # another run
+    bench = Bench(dut, stall, latency=random.choice([5, (10, 80)]))
+    rng = bench.rng
+    await bench.start()
+    qpns = rng.sample(range(2, 2 + bench.qps), 8)
+    for qpn in qpns:
+        await bench.setup(qpn, rng.randrange(1, 6))
+    failures, acks = 0, 0
+    for step in range(700):
+        peer = bench.peers[rng.choice(qpns)]
+        kind = rng.randrange(100)
+        if peer.dead or peer.doomed:
+            if kind < 20:
+                if peer.doomed:
+                    await bench.quiet()
+                    assert peer.seen and peer.seen[-1][1] == NAK_REM_OP and peer.dead
+                    failures += 1
+                    await bench.reset(peer)
+                await bench.setup(peer.qpn, rng.randrange(1, 6))
+            continue
+        if kind < 35:
+            acks += 1
+            bench.acknowledge(peer, rng.choice([ACK, ACK, ACK, RNR, NAK_SEQ]))
+        elif kind < 40:
+            for _ in range(rng.randrange(20)):
+                acks += 1
+                bench.acknowledge(peer)
+        elif kind < 45 and peer.atomics:
+            value, original = rng.choice(list(peer.atomics)[-RD_DEPTH:])
+            bench.replay(peer, value, original)
+        elif kind < 47:
+            bench.replay(peer, rng.randrange(PSNS), bytes(8))
+            peer.items[-1].packets[0].psn = -1  # cannot come
+        elif kind < 55:
+            bench.read(peer, rng.randrange(WORDS, BAD[0] - 20_000), rng.choice([0, 100, rng.randrange(20_000)]), duplicate=True)
+        elif kind == 55 and step < 600:
+            await bench.reset(peer)
+        elif kind < 58:
+            bench.request.send(qpn=peer.qpn, opcode=op("RC_SEND_ONLY"), addr=rng.randrange(SIZE // 2), length=200)
+        elif kind < 60:
+            await wait_cycles(dut, rng.randrange(2000))
+        else:
+            while (peer.issued - await bench.done(peer)) % 256 >= RD_DEPTH:
+                await wait_cycles(dut, 20)
+            if kind < 80:
+                addr, there = 8 * rng.randrange(16), rng.random() < 0.03
+                here = int.from_bytes(bench.words[addr : addr + 8], "little")
+                bench.atomic(
+                    peer, BAD[0] if there else addr, rng.random() < 0.5, rng.getrandbits(64), rng.choice([here, rng.getrandbits(64)])
+                )
+            else:
+                length = rng.choice([0, 1, rng.randrange(300), 4096, rng.randrange(30_000)])
+                addr = rng.randrange(WORDS, BAD[0] - length)
+                if rng.random() < 0.03:
+                    length = rng.randrange(1, 12_000)
+                    addr = BAD[0] - rng.randrange(length)
+                bench.read(peer, addr, length)
+    await bench.quiet()
+    assert not failures or len(bench.qp_event.received) >= failures
+    for event in bench.qp_event.received:
+        assert (event.kind, event.status) == (op("EVENT_QP_FATAL"), op("WC_LOC_PROT_ERR"))
+    assert [e.qpn for e in bench.qp_event.received] == list(bench.failed.received)
+    total = sum(bench.events.get(name, 0) for name in ("sent_ack", "sent_nak", "send_rnr_err"))
+    assert total == sum(opcode == op("RC_ACKNOWLEDGE") for *_, opcode in bench.seen)
+    assert 0 < total <= acks + len(bench.failed.received)
+
+
+@cocotb.test()
+async def duplicates_are_answered_or_counted(dut: Any) -> None:
+    bench = Bench(dut, 0.1)
+    await bench.start()
+    peers = [await bench.setup(2 + i, mtu=1) for i in range(4)]
+    for _ in range(60):
+        peer = bench.rng.choice(peers)
+        bench.read(peer, WORDS, bench.rng.randrange(4000), duplicate=True)
+        if bench.rng.random() < 0.3:
+            bench.replay(peer, 5, bytes(8))
+            peer.items[-1].packets[0].psn = -1
+    await bench.quiet()
+    assert bench.events["drop_duplicate_forgotten"] == bench.skipped > 0
+
+
+@cocotb.test()
+async def the_last_atomics_of_a_queue_pair_are_replayed(dut: Any) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer, other = await bench.setup(3), await bench.setup(4)
+    for count in (1, 3, RD_DEPTH, RD_DEPTH + 3):
+        for i in range(count):
+            bench.atomic(peer, 8 * (i % 4), False, i + 1)
+            await bench.quiet()
+        bench.atomic(other, 0, True, 7, 8)
+        known = list(peer.atomics)[-RD_DEPTH:]
+        forgotten = list(peer.atomics)[:-RD_DEPTH]
+        for value, original in random.sample(known, len(known)):
+            bench.replay(peer, value, original, optional=False)
+            await bench.quiet()
+        before = bench.events.get("drop_duplicate_forgotten", 0)
+        for value, original in forgotten:
+            bench.replay(peer, value, original)
+            await bench.quiet()
+        assert bench.events.get("drop_duplicate_forgotten", 0) - before == len(forgotten)
+    assert bench.events["atomic_replayed"] == 1 + 4 + RD_DEPTH + RD_DEPTH
+
+
+@cocotb.test()
+async def a_new_connection_knows_nothing_of_the_old_ones_atomics(dut: Any) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(3, first=100)
+    for i in range(RD_DEPTH):
+        bench.atomic(peer, 8 * i, False, 1)
+    await bench.quiet()
+    old = list(peer.atomics)
+    await bench.reset(peer)
+    peer = await bench.setup(3, first=200)
+    for value, original in old:
+        bench.replay(peer, value, original)
+        peer.items[-1].packets[0].psn = -1
+        await bench.quiet()
+    bench.atomic(peer, 8, False, 1)
+    await bench.quiet()
+    for value, original in old:
+        bench.replay(peer, value, original)
+        peer.items[-1].packets[0].psn = -1
+        await bench.quiet()
+    assert bench.events["drop_duplicate_forgotten"] == 2 * RD_DEPTH
+
+
+@cocotb.test()
+async def a_read_sees_the_atomic_before_it(dut: Any) -> None:
+    bench = Bench(dut, latency=40)
+    await bench.start()
+    peer = await bench.setup(3)
+    for i in range(20):
+        while (peer.issued - await bench.done(peer)) % 256 >= RD_DEPTH - 1:
+            await wait_cycles(dut, 20)
+        bench.atomic(peer, 8 * i, False, 0x1234567 + i)
+        bench.read(peer, 8 * i, 8)
+        peer.items[-1].packets[0].payload = bytes(bench.words[8 * i : 8 * i + 8])
+    await bench.quiet()
+
+
+@cocotb.test()
+async def acknowledgements_coalesce_behind_a_read(dut: Any) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer, other = await bench.setup(3), await bench.setup(5)
+    bench.read(peer, WORDS, 60_000)
+    for i in range(50):
+        bench.acknowledge(peer, value=i)
+        bench.acknowledge(other, value=i)
+    bench.acknowledge(peer, NAK_SEQ, 50)
+    await bench.quiet()
+    assert [s[:2] for s in peer.seen] == [(50, NAK_SEQ)], "one, the newest, after the READ"
+    assert len(other.seen) == 50, "nothing is before them"
+    bench.read(peer, WORDS, 60_000)
+    bench.acknowledge(peer, value=60)
+    bench.read(peer, WORDS, 100)
+    await bench.quiet()
+    assert len(peer.seen) == 1, "the second READ says it all"
+
+
+@cocotb.test()
+@cocotb.parametrize(qps=[1, 16])
+async def acknowledgements_are_taken_one_every_two_cycles(dut: Any, qps: int) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peers = [await bench.setup(2 + i) for i in range(qps)]
+    for i in range(200):
+        bench.acknowledge(peers[i % qps], value=i)
+    begin = bench.cycle
+    await bench.respond.drained()
+    assert bench.cycle - begin <= 200 * 2 + 4
+    await bench.quiet()
+    assert bench.events["sent_ack"] == 200, "the wire was free"
+
+
+@cocotb.test()
+async def queue_pairs_share_the_wire(dut: Any) -> None:
+    """A short READ is not behind the long ones of others."""
+    bench = Bench(dut)
+    await bench.start()
+    peers = [await bench.setup(2 + i, mtu=1 + i % 5) for i in range(8)]
+    for peer in peers[:-1]:
+        bench.read(peer, WORDS, 40_000)
+    await wait_cycles(dut, 300)
+    before = len(bench.seen)
+    short = peers[-1]
+    bench.read(short, WORDS, 100)
+    while not any(qpn == short.qpn for _, qpn, _ in bench.seen):
+        await wait_cycles(dut, 5)
+    sizes = {p.qpn: 128 << p.mtu for p in peers}
+    waited = sum(sizes[qpn] for _, qpn, _ in bench.seen[before:])
+    assert waited <= 7 * 4096 + 45 * 2048, f"{waited} bytes of others before it"
+    while sum(bool(p.items) for p in peers[:-1]) == 7:
+        await wait_cycles(dut, 50)
+    rest = [sum(len(p.payload) for item in peer.items for p in item.packets) for peer in peers[:-1]]
+    assert max(rest) <= 5 * 4096 + 45 * 4096, f"left when the first was done: {rest}"
+    await bench.quiet()
+
+
+@cocotb.test()
+async def latency(dut: Any) -> None:
+    """`respond` to the read of memory 8 cycles at most, to the acknowledgement's frame too."""
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(4)
+    await bench.setup(5)
+
+    async def taken() -> int:
+        count = bench.respond.sent
+        while bench.respond.sent == count:
+            await RisingEdge(dut.clk)
+        return bench.frame.cycle
+
+    for _ in range(3):
+        await FallingEdge(dut.clk)
+        before = len(bench.seen)
+        bench.acknowledge(peer)
+        begin = await taken()
+        await bench.quiet()
+        assert bench.seen[before][0] - begin <= 8
+        await FallingEdge(dut.clk)
+        bench.read(peer, WORDS, 64)
+        count, offset = len(bench.asked), bench.frame.cycle - bench.cycle
+        begin = await taken()
+        await bench.quiet()
+        dut._log.info(f"acknowledgement {bench.seen[before][0]}, read {bench.asked[count] + offset - begin}")
+        assert bench.asked[count] + offset - begin <= 8
+
+
+@cocotb.test()
+@cocotb.parametrize(qps=[1, 8], size=[512, 4096, 20_000])
+async def a_beat_a_cycle(dut: Any, qps: int, size: int) -> None:
+    bench = Bench(dut, latency=30)
+    await bench.start()
+    beat = len(dut.payload_tdata) // 8
+    peers = [await bench.setup(2 + i, mtu=3) for i in range(qps)]
+    rounds = (RD_DEPTH if qps == 1 else 2) if size < 20_000 else 1
+    for _ in range(rounds):
+        for peer in peers:
+            bench.read(peer, WORDS, size)
+    while bench.payload.beats == 0:
+        await wait_cycles(dut, 1)
+    expected = rounds * qps * -(-size // 1024 * 1024 // beat) if size % 1024 == 0 else rounds * qps * -(-size // beat)
+    begin = bench.frame.cycle
+    while bench.payload.beats < expected:
+        await wait_cycles(dut, 1)
+    spent = bench.frame.cycle - begin
+    assert spent <= expected * 1.02 + 10, f"{spent} cycles for {expected} beats"
+    await bench.quiet()
+
+
+@cocotb.test()
+async def the_longest_read_goes_on_until_memory_refuses(dut: Any) -> None:
+    bench = Bench(dut, latency=10)
+    await bench.start()
+    peer, other = await bench.setup(2, mtu=5, first=PSNS - 20), await bench.setup(3)
+    bench.read(peer, WORDS, 1 << 31)
+    bench.acknowledge(peer)
+    while peer.spoilt is None:
+        bench.read(other, WORDS, 1000)
+        bench.acknowledge(other)
+        await wait_cycles(dut, 1000)
+    await bench.quiet()
+    assert peer.spoilt == psn(PSNS - 20 + (BAD[0] - WORDS) // 4096)
+    assert [s[:2] for s in peer.seen] == [(peer.spoilt, NAK_REM_OP)]
+    assert [e.qpn for e in bench.qp_event.received] == [2] == list(bench.failed.received)
+    count = len(bench.seen)
+    bench.respond.send(kind=op("RESPOND_READ"), qpn=2, addr=WORDS, length=64, path_mtu=3)
+    bench.respond.send(kind=op("RESPOND_ACK"), qpn=2)
+    await bench.quiet()
+    assert len(bench.seen) == count
+    await bench.reset(peer)
+    peer = await bench.setup(2)
+    bench.read(peer, WORDS, 1000)
+    await bench.quiet()
+
+
+@cocotb.test()
+async def commands_for_what_is_not_there(dut: Any) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    for kind in ("QP_SETUP", "QP_MODIFY", "QP_RESET"):
+        for qpn in (0, 1, 2 + bench.qps, PSNS - 1):
+            bench.cmd.send(op=op(kind), qpn=qpn, state=op("QPS_ERR"))
+            assert await bench.answer.recv() == 0
+    peer = await bench.setup(7)
+    for state in ("QPS_RTR", "QPS_RTS", "QPS_SQD"):
+        bench.cmd.send(op=op("QP_MODIFY"), qpn=7, state=op(state))
+        assert await bench.answer.recv() == 1
+    bench.acknowledge(peer)
+    bench.read(peer, WORDS, 100)
+    await bench.quiet()
+    # In the error state nothing more is answered; what is for a QP that was never set up, or does not exist, is dropped.
+    bench.cmd.send(op=op("QP_MODIFY"), qpn=7, state=op("QPS_ERR"))
+    assert await bench.answer.recv() == 1
+    count = len(bench.seen)
+    for qpn in (7, 8, 0, 2 + bench.qps):
+        for kind in ("RESPOND_ACK", "RESPOND_READ", "RESPOND_ATOMIC"):
+            bench.respond.send(kind=op(kind), qpn=qpn, addr=64, length=64, path_mtu=3)
+    await bench.respond.drained()
+    await bench.quiet()
+    assert len(bench.seen) == count
+    await bench.setup(7)
+    bench.acknowledge(bench.peers[7])
+    await bench.quiet()
+
+
+def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
+    """Parameters and ports of the builds under test."""
+    return [
+        (
+            {"DATA_W": width, "QPS": qps, "RD_DEPTH": RD_DEPTH},
+            {
+                "local_addr": Plain("input", "packet_pkg::local_addr_t"),
+                "cmd": Sink("roce_pkg::qp_cmd_t"),
+                "answer": Source("logic"),
+                "respond": Sink("roce_pkg::respond_t"),
+                "rd_done_slot": Plain("input", "roce_requester_pkg::qp_index_t"),
+                "rd_done": Plain("output", "logic [7:0]"),
+                "request": Sink("roce_pkg::tx_packet_t"),
+                "request_fault": Source("roce_pkg::tx_fault_t"),
+                "peer_write": Plain("input", "logic"),
+                "peer_write_index": Plain("input", "roce_requester_pkg::qp_index_t"),
+                "peer_write_data": Plain("input", "roce_requester_pkg::sq_peer_t"),
+                "reads": AxiMaster(width),
+                "atomics": AxiMaster(width),
+                "frame": Source("packet_pkg::frame_tx_t"),
+                "payload": AxisOut(width),
+                "qp_event": Source("roce_pkg::qp_event_t"),
+                "failed": Source("roce_pkg::qpn_t"),
+                "asked": Plain("output", "logic"),
+                "events": Plain("output", "roce_pkg::roce_rx_events_t"),
+                "idle": Plain("output", "logic"),
+            },
+        )
+        for qps, width in ((16, 64), (256, 512))
+    ]
+
+
+@pytest.mark.parametrize(("params", "ports"), builds(), ids=["64 bits", "512 bits"])
+def test_roce_response(params: dict[str, Any], ports: dict[str, Port]) -> None:
+    run(
+        "response_and_tx", __file__, params=params, ports=ports, env={"QPS": str(params["QPS"])},
+        sources=[Path(__file__).parent / "response_and_tx.sv"],
+    )  # fmt: skip
