@@ -4,7 +4,7 @@
     with Guest(image, wire, "left", "10.77.1.1/16") as guest:
         print(guest.run("ibv_devinfo").output)
 
-It boots from the moment it is made; `with` waits until it is ready, so several are made first to boot side by side.
+It boots from the moment it is made, and the first command waits until it is ready: several boot side by side.
 
 A guest is ready in three to four seconds on a machine that is not busy. It needs no root: its network is the wire's AF_UNIX
 datagrams. It runs in QEMU's own emulation, which works on every machine; NACELLE_ACCEL=kvm takes KVM instead.
@@ -126,11 +126,6 @@ class Guest:
             )  # fmt: skip
 
     def __enter__(self) -> Self:
-        try:
-            self.ready()
-        except BaseException:
-            self.close()
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -142,7 +137,8 @@ class Guest:
             raise GuestError(f"the guest {self.name} was not ready after {timeout:g} s\n{self.console()}")
 
     def start(self, command: str) -> Job:
-        """Starts a shell command and does not wait for it."""
+        """Starts a shell command and does not wait for it. Raises GuestError if the guest does not boot."""
+        self.ready()
         self._jobs += 1
         key = str(self._jobs)
         self._control.sendall(f"{key} {base64.b64encode(command.encode()).decode()}\n".encode())

@@ -107,16 +107,17 @@ def main() -> None:
     results: dict[str, dict[str, Any]] = {}
     try:
         image = build()
-        with Wire(Programs(arguments.programs), BUILD / "logs") as wire:
-            small = Guest(image, wire.folder, "small", "10.77.1.1/16", mtu=1500)
-            large = Guest(image, wire.folder, "large", "10.77.1.2/16", mtu=4200)
-            with small, large:
-                steps = dict(plan(wire, small, large, arguments.quick))
-                facts = {"date": str(datetime.date.today()), "made_with": versions(image, small)}
-                for name in (name for name in steps if arguments.only in name):
-                    results[name] = {**facts, "outcomes": [asdict(outcome) for outcome in run(name, steps[name])]}
-                    if not arguments.quick:
-                        record(list(steps), results)
+        with (
+            Wire(Programs(arguments.programs), BUILD / "logs") as wire,
+            Guest(image, wire.folder, "small", "10.77.1.1/16", mtu=1500) as small,
+            Guest(image, wire.folder, "large", "10.77.1.2/16", mtu=4200) as large,
+        ):
+            steps = dict(plan(wire, small, large, arguments.quick))
+            facts = {"date": str(datetime.date.today()), "made_with": versions(image, small)}
+            for name in (name for name in steps if arguments.only in name):
+                results[name] = {**facts, "outcomes": [asdict(outcome) for outcome in run(name, steps[name])]}
+                if not arguments.quick:
+                    record(list(steps), results)
     except (ImageError, GuestError, WireError) as error:
         print(f"interop: {error}", file=sys.stderr)
         sys.exit(2)
