@@ -287,7 +287,6 @@ module roce_responder
   // ---- dispatch and completion ----
   stream_if #(.T(action_t)) pending ();
   logic            dispatch_idle, complete_idle;
-  roce_rx_events_t complete_events, pipeline_events;
 
   roce_responder_dispatch #(.DATA_W(DATA_W)) dispatch (
       .clk, .rst,
@@ -298,19 +297,18 @@ module roce_responder
   roce_responder_complete #(.QPS(QPS), .RQ_DEPTH(RQ_DEPTH), .PENDING(PENDING)) complete (
       .clk, .rst,
       .pending, .done, .reject, .respond, .completion, .answer, .fault(refusal[0]),
-      .events(complete_events), .idle(complete_idle)
+      .idle(complete_idle)
   );
 
   // ---- what happened ----
   always_ff @(posedge clk) begin
-    pipeline_events <= valid[7] && !rst ? events_7 : '0;
+    events <= valid[7] && !rst ? events_7 : '0;
     active     <= valid[7] && !rst && from_peer_7;
     ecn_marked <= valid[7] && !rst && from_peer_7 && stage[7].packet.ce;
     cnp        <= valid[7] && !rst && from_peer_7 && stage[7].packet.kind == RC_CNP;
     active_qpn <= stage[7].packet.qpn;
   end
 
-  assign events = pipeline_events | complete_events;
   assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && flight_q == '0 && !commanded_q
                 && actions_empty && !flush_busy && queue_idle && dispatch_idle && complete_idle && hold_q == '0 && events == '0;
 

@@ -27,7 +27,6 @@ module roce_responder_complete
     stream_if.source        completion,     // rdma_cqe_t
     stream_if.source        answer,         // logic
     stream_if.source        fault,          // qpn_t
-    output roce_rx_events_t events,         // sent_ack, sent_nak, send_rnr_err
     output logic            idle
 );
   // What of an action waits.
@@ -168,20 +167,7 @@ module roce_responder_complete
     completed_q <= !rst && leaving.answers && (completed_q || (completion.valid && completion.ready)) && !ready_outcome.ready;
   end
 
-  // ---- what happened ----
-  wire acked = respond.valid && respond.ready && !executes;
-  always_ff @(posedge clk) begin
-    events <= '0;
-    if (!rst && acked) begin
-      unique case (reply.aeth.syndrome[6:5])
-        SYNDROME_ACK[6:5]:     events.sent_ack <= 1'b1;
-        SYNDROME_RNR_NAK[6:5]: events.send_rnr_err <= 1'b1;
-        default:               events.sent_nak <= 1'b1;
-      endcase
-    end
-  end
-
-  assign idle = queue_empty && !kept.valid && outcomes_empty && faults_empty && !reject.valid && events == '0;
+  assign idle = queue_empty && !kept.valid && outcomes_empty && faults_empty && !reject.valid;
 
   always_ff @(posedge clk) if (!rst && refused.valid) assert (refused.ready);
 endmodule

@@ -131,8 +131,6 @@ class Model:
 
     def _ack(self, qpn: int, psn: int, msn: int, syndrome: int | None = None) -> None:
         self.responds.append(acknowledgement(qpn, psn, msn, syndrome))
-        name = ("sent_ack", "send_rnr_err", "", "sent_nak")[self.responds[-1][3] >> 5]
-        self.counts[name] += 1
 
     def _gap(self, frame: Frame, qp: Qp) -> None:
         """The NAK of selective repeat."""

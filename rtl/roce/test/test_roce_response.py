@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_response with roce_tx and a memory: every frame is checked against scapy, its payload against memory, its place against a model."""
+"""roce_response with roce_tx and a memory: frames against scapy, their payload against memory, their order against a model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
-from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import AxiMaster, Plain, Port, Sink, Source, run
+from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.roce import op
 from nacelle_tb.streams import AxisSink, StreamSink, StreamSource, start, wait_cycles
@@ -396,7 +396,11 @@ async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
                 addr, there = 8 * rng.randrange(16), rng.random() < 0.03
                 here = int.from_bytes(bench.words[addr : addr + 8], "little")
                 bench.atomic(
-                    peer, BAD[0] if there else addr, rng.random() < 0.5, rng.getrandbits(64), rng.choice([here, rng.getrandbits(64)])
+                    peer,
+                    BAD[0] if there else addr,
+                    rng.random() < 0.5,
+                    rng.getrandbits(64),
+                    rng.choice([here, rng.getrandbits(64)]),
                 )
             else:
                 length = rng.choice([0, 1, rng.randrange(300), 4096, rng.randrange(30_000)])

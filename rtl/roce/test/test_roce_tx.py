@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_tx: every frame is checked against scapy and its payload against memory; order, fairness and counts against the packets given."""
+"""roce_tx: headers against scapy, payload against memory; order, fairness and counts against the packets given."""
 
 from __future__ import annotations
 
@@ -213,7 +213,9 @@ class Bench:
         """Waits until everything given has left and the module says that it is idle."""
         for _ in range(timeout):
             await FallingEdge(self.dut.clk)
-            if not (any(self.given) or self.acks or self.ack.busy or any(s.busy for s in self.sources)) and int(self.dut.idle.value):
+            if not (any(self.given) or self.acks or self.ack.busy or any(s.busy for s in self.sources)) and int(
+                self.dut.idle.value
+            ):
                 break
         else:
             raise AssertionError(f"not idle: {[len(g) for g in self.given]} packets and {len(self.acks)} acknowledgements left")
