@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pair import CLOCK_HZ, LINE_RATE_MBPS, Pair, Traffic, cycles
+from nacelle_tb.pair import CLOCK_HZ, LINE_RATE_MBPS, Pair, Traffic, cycles
 from result import Result
 
 HOW = "make bench AREA=rtl"

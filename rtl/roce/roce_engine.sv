@@ -18,6 +18,7 @@ module roce_engine
   import roce_rx_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
+  import roce_counters_pkg::*;
 #(
     parameter int unsigned     DATA_W   = 512,
     parameter int unsigned     ID_W     = 4,
@@ -67,6 +68,8 @@ module roce_engine
     output qp_cmd_t     changed,
     stream_if.sink      rate_view,         // qp_index_t
     stream_if.source    rate_viewed,       // cc_view_t
+    stream_if.sink      counters_view,     // qp_index_t
+    stream_if.source    counters_viewed,   // qp_counters_t
 
     axi_if.master       mem[3],            // writes of requests; reads, and writes of responses; atomics
 
@@ -115,6 +118,7 @@ module roce_engine
   logic [7:0] rd_done;
   logic       active, ecn_marked, cnp;
   qpn_t       active_qpn;
+  qp_bytes_t  active_bytes;
 
   roce_receive #(
       .DATA_W  (DATA_W),
@@ -149,6 +153,7 @@ module roce_engine
       .ecn_marked,
       .cnp,
       .active_qpn,
+      .active_bytes,
       .events(receive_events),
       .idle(receive_idle)
   );
@@ -212,7 +217,7 @@ module roce_engine
   stream_if #(.T(qp_index_t)) resume ();
   logic ready, commanded, init, path_write, policy_write, peer_write, hold_data, hold_acks, acks_idle, engaged, work_idle, sent;
   sq_init_t    start;
-  qp_index_t   attr_index, peer_index, watch, view_index, sent_index;
+  qp_index_t   attr_index, peer_index, watch, view_index, sent_index, retried_index;
   sq_path_t    path;
   sq_policy_t  policy;
   sq_peer_t    peer;
@@ -272,6 +277,7 @@ module roce_engine
       .sent_index,
       .sent_bytes,
       .events(requester_events),
+      .events_index(retried_index),
       .idle(requester_idle)
   );
 
@@ -347,6 +353,7 @@ module roce_engine
   axis_if #(.DATA_W(DATA_W)) read_data ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) reader ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) placer ();
+  qp_sent_t went;
 
   stream_arbiter #(
       .T(ack_tx_t),
@@ -379,6 +386,7 @@ module roce_engine
       .fault,
       .left,
       .left_qpn,
+      .went,
       .events(frame_events),
       .data_idle,
       .acks_idle,
@@ -534,6 +542,56 @@ module roce_engine
       .in(completion),
       .last('1),
       .out(cqe)
+  );
+
+  // ---- what happened to each QP ----
+
+  qp_requested_t requested_q;
+  qp_responded_t responded_q;
+  qp_retried_t   retried;
+  rc_response_t  response_came;
+  assign response_came = response.data;
+  assign retried = '{
+          index: retried_index,
+          local_ack_timeout_err: requester_events.local_ack_timeout_err,
+          rnr_nak_retry_err: requester_events.rnr_nak_retry_err,
+          packet_seq_err: requester_events.packet_seq_err
+      };
+
+  qp_requested_t requested;
+  always_comb begin
+    requested                = requested_q;
+    requested.rp_cnp_handled = cc_events.rp_cnp_handled;   // a cycle behind `cnp`
+  end
+  always_ff @(posedge clk) begin
+    requested_q <= rst ? '0 : '{
+        index: sq_index(active_qpn),
+        pkts: receive_events.rcvd_pkts,
+        bytes: active_bytes,
+        duplicate_request: receive_events.duplicate_request,
+        out_of_seq_request: receive_events.out_of_seq_request,
+        rp_cnp_handled: 1'b0
+    };
+    responded_q <= '{
+        index: sq_index(response_came.qpn),
+        responses: !rst && response.valid && response.ready && qpn_exists(response_came.qpn, QPS),
+        bytes: response_came.payload_length
+    };
+  end
+
+  roce_qp_counters #(
+      .QPS(QPS)
+  ) qp_counters (
+      .clk,
+      .rst,
+      .clear(path_write),          // before the QP takes or sends anything
+      .clear_index(attr_index),
+      .sent(went),
+      .requested,
+      .responded(responded_q),
+      .retried,
+      .view(counters_view),
+      .viewed(counters_viewed)
   );
 
   // ---- what happened ----

@@ -15,6 +15,7 @@ module roce_manager
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
+  import roce_counters_pkg::*;
   import roce_manager_pkg::*;
 #(
     parameter int unsigned QPS = 256
@@ -32,6 +33,8 @@ module roce_manager
     input  pd_t      owner_pd,
     stream_if.source rate_view,     // qp_index_t
     stream_if.sink   rate_viewed,   // cc_view_t
+    stream_if.source counters_view, // qp_index_t
+    stream_if.sink   counters_viewed, // qp_counters_t
 
     // as a client of the engine
     stream_if.source wqe,           // rdma_wqe_t
@@ -170,6 +173,8 @@ module roce_manager
     M_RATE,
     M_RATED,
     M_SHOW,
+    M_COUNTERS,    // of a QP
+    M_COUNTED,
     M_RESET,       // one of one or all QPs
     M_NEXT,
     M_FINISH
@@ -209,6 +214,9 @@ module roce_manager
   assign rate_view.valid     = state_q == M_RATE;
   assign rate_view.data      = qp_index_t'(qp_index(qpn_q));
   assign rate_viewed.ready   = state_q == M_RATED;
+  assign counters_view.valid   = state_q == M_COUNTERS;
+  assign counters_view.data    = qp_index_t'(qp_index(qpn_q));
+  assign counters_viewed.ready = state_q == M_COUNTED;
   assign post.data           = wqe_of(argument_q);
   assign open.data           = connect_of(argument_q);
   assign answer[0].data      = '{qpn: argument_q[0][23:0], accept: argument_q[1][0], private_data: private_of(argument_q)};
@@ -261,6 +269,7 @@ module roce_manager
             state_d = M_VIEW;
           end
           MAN_QP_QUERY: state_d = M_VIEW;
+          MAN_QP_COUNTERS: state_d = M_COUNTERS;
           MAN_MR_REGISTER, MAN_MR_DEREGISTER, MAN_MR_DEREGISTER_QP, MAN_MR_DEREGISTER_PD, MAN_MR_QUERY: state_d = M_MR;
           MAN_CONNECT: begin
             open.valid = may_connect;
@@ -290,8 +299,8 @@ module roce_manager
           end
           default: error_d = MAN_UNKNOWN;
         endcase
-        if (!exists && command_q inside {MAN_QP_SETUP, MAN_QP_MODIFY, MAN_QP_RESET, MAN_QP_QUERY, MAN_CONN_ANSWER, MAN_CLOSE})
-        begin
+        if (!exists && command_q inside {
+            MAN_QP_SETUP, MAN_QP_MODIFY, MAN_QP_RESET, MAN_QP_QUERY, MAN_QP_COUNTERS, MAN_CONN_ANSWER, MAN_CLOSE}) begin
           error_d = MAN_BAD_QPN;
           state_d = M_FINISH;
         end
@@ -320,6 +329,13 @@ module roce_manager
       M_SHOW: begin
         state_d  = M_FINISH;
         result_d = of_view(view, owner, owner_pd, by_hand, rate_q);
+      end
+
+      M_COUNTERS: if (counters_view.ready) state_d = M_COUNTED;
+      M_COUNTED:
+      if (counters_viewed.valid) begin
+        state_d  = M_FINISH;
+        result_d = words_t'(qp_counters_t'(counters_viewed.data));
       end
 
       M_RESET: begin

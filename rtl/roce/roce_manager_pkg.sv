@@ -7,6 +7,7 @@ package roce_manager_pkg;
   import memory_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
+  import roce_counters_pkg::*;
 
   localparam int unsigned WORDS = 20;            // argument registers, and result registers
   localparam int unsigned PRIVATE_AT = 8;        // first of the 12 words of private data
@@ -29,7 +30,8 @@ package roce_manager_pkg;
     MAN_CLOSE         = 8'd18,
     MAN_POST          = 8'd24,
     MAN_POLL_CQ       = 8'd25,
-    MAN_POLL_EVENT    = 8'd26
+    MAN_POLL_EVENT    = 8'd26,
+    MAN_QP_COUNTERS   = 8'd27
   } man_command_e;
 
   typedef enum logic [7:0] {

@@ -46,7 +46,8 @@ module roce_receive
     output logic            ecn_marked,       // it was marked with congestion
     output logic            cnp,              // it was a CNP
     output qpn_t            active_qpn,       // on this QP
-    output roce_rx_events_t events,
+    output logic [15:0]     active_bytes,     // with so much payload
+    output roce_rx_events_t events,           // rcvd_pkts, duplicate_request, out_of_seq_request: of active_qpn
     output logic            idle
 );
   stream_if #(.T(rc_packet_t)) packet ();
@@ -71,7 +72,7 @@ module roce_receive
       .query, .granted, .pause, .invalidate, .invalid_key,
       .post, .completion,
       .cmd(qp_cmd), .answer(qp_answer), .qp_event, .failed,
-      .active, .ecn_marked, .cnp, .active_qpn,
+      .active, .ecn_marked, .cnp, .active_qpn, .active_bytes,
       .events(responder_events), .idle(responder_idle)
   );
 

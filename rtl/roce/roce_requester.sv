@@ -23,7 +23,7 @@ module roce_requester
     parameter int unsigned SQ_DEPTH = 16,              // send work requests a QP; power of two, 4 to 128
     parameter int unsigned RD_DEPTH = 8,               // READs and atomics among them; power of two, 4 to 16
     parameter int unsigned WINDOW = 8192,              // PSNs outstanding a QP, and up to 16 more, or a READ
-    parameter int unsigned ACK_EVERY = 16,             // packets of a message between AckReq bits; power of two
+    parameter int unsigned ACK_EVERY = 128,           // packets of a message between AckReq bits; power of two
     parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
     parameter int unsigned BACKOFF_MAX = 4             // ACK timeout grows by 2^BACKOFF_MAX at most
 ) (
@@ -80,6 +80,7 @@ module roce_requester
     output logic [12:0]   sent_bytes,      // ... which is so long on the wire, preamble and gap included
 
     output roce_tx_events_t events,        // but for what roce_tx counts
+    output qp_index_t       events_index,  // of the QP that timed out or was answered
     output logic            idle
 );
   if (QPS < 8 || QPS > MAX_QPS || QPS != 2 ** $clog2(QPS)) begin : g_bad_qps
@@ -464,6 +465,7 @@ module roce_requester
       .work(work[1]),
       .verdict,
       .events(ack_events),
+      .events_index,
       .idle(ack_idle)
   );
 

@@ -57,6 +57,7 @@ module roce_responder
     output logic            ecn_marked,       // it was marked with congestion
     output logic            cnp,              // it was a CNP
     output qpn_t            active_qpn,       // on this QP
+    output logic [15:0]     active_bytes,     // with so much payload
     output roce_rx_events_t events,           // all but drop_bad_bth and those of the response unit
     output logic            idle
 );
@@ -307,6 +308,7 @@ module roce_responder
     ecn_marked <= valid[7] && !rst && from_peer_7 && stage[7].packet.ce;
     cnp        <= valid[7] && !rst && from_peer_7 && stage[7].packet.kind == RC_CNP;
     active_qpn <= stage[7].packet.qpn;
+    active_bytes <= stage[7].packet.payload_length;
   end
 
   assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && flight_q == '0 && !commanded_q

@@ -15,6 +15,7 @@ module roce_tx
   import packet_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
+  import roce_counters_pkg::*;
   import memory_pkg::*;
 #(
     parameter int unsigned QPS = 16,
@@ -43,6 +44,7 @@ module roce_tx
     output logic       left,            // a response was chosen, a cycle ago: what is taken on `ack` now leaves behind it
     output qpn_t       left_qpn,
 
+    output qp_sent_t        went,       // of the QP of this frame
     output roce_tx_events_t events,     // of packet[1]
     output logic [1:0]      data_idle,  // no packet of this source inside
     output logic            acks_idle,  // no acknowledgement inside but those that wait to be chosen
@@ -246,6 +248,7 @@ module roce_tx
     logic [EXT_BYTES*8-1:0] ext;
     logic [12:0] length;
     logic [12:0] padded;   // length, up to the next multiple of 4
+    logic        again;
   } job_t;
 
   ack_tx_t next_ack;
@@ -297,7 +300,8 @@ module roce_tx
           ackreq: next_packet.ackreq,
           ext: next_packet.ext,
           length: next_packet.length,
-          padded: {next_packet.length[12:2] + 11'(|next_packet.length[1:0]), 2'b00}
+          padded: {next_packet.length[12:2] + 11'(|next_packet.length[1:0]), 2'b00},
+          again: next_packet.again
       };
     end
   end
@@ -459,6 +463,26 @@ module roce_tx
   assign data_idle[1] = open_q[1] == 0 && !inside_(FROM_REQUESTS) && !(fault_valid_q && fault_q.source);
   assign acks_idle    = !inside_(FROM_ACKS);
   assign idle         = &data_idle && acks_idle && ack_empty;
+
+  // ---- what happened ----
+  aeth_t aeth;
+  assign aeth = job_q.ext[EXT_BYTES*8-1-:AETH_BYTES*8];
+  wire answers = job_q.from == FROM_ACKS && !job_q.becn;
+  always_ff @(posedge clk) begin
+    went <= '0;
+    if (!rst && keep && step) begin
+      went <= '{
+          index: job_q.index,
+          pkts: job_q.from == FROM_REQUESTS,
+          responses: job_q.from == FROM_RESPONSES || answers,
+          bytes: qp_bytes_t'(job_q.length),
+          packet_retransmit: job_q.from == FROM_REQUESTS && job_q.again,
+          sent_nak: answers && aeth.syndrome[6:5] == SYNDROME_NAK_PSN_SEQ[6:5],
+          send_rnr_err: answers && aeth.syndrome[6:5] == SYNDROME_RNR_NAK[6:5],
+          np_cnp_sent: job_q.becn
+      };
+    end
+  end
 
   // A message counts when its last packet is chosen for the first time.
   wire request = head_taken[1];

@@ -18,6 +18,7 @@ module nacelle_shell
   import rpc_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
+  import roce_counters_pkg::*;
   import shell_pkg::*;
 #(
     parameter int unsigned DATA_W = 512
@@ -142,6 +143,8 @@ module nacelle_shell
   stream_if #(.T(qp_event_t)) qp_event ();
   stream_if #(.T(qp_index_t)) rate_view ();
   stream_if #(.T(cc_view_t)) rate_viewed ();
+  stream_if #(.T(qp_index_t)) counters_view ();
+  stream_if #(.T(qp_counters_t)) counters_viewed ();
   logic made, gone, unsignaled, refused, clients_idle, management_idle;
   qp_cmd_t changed;
   qp_index_t unsignaled_index;
@@ -197,6 +200,8 @@ module nacelle_shell
       .changed,
       .rate_view,
       .rate_viewed,
+      .counters_view,
+      .counters_viewed,
       .mem(master[0:2]),
       .rx_events(roce_rx_events),
       .tx_events(engine_tx_events),
@@ -268,6 +273,8 @@ module nacelle_shell
       .owner_pd,
       .rate_view,
       .rate_viewed,
+      .counters_view,
+      .counters_viewed,
       .wqe(client_wqe[MANAGEMENT_CLIENT]),
       .cqe(client_cqe[MANAGEMENT_CLIENT]),
       .mr_cmd(client_mr_cmd[MANAGEMENT_CLIENT]),

@@ -312,6 +312,7 @@ PORTS = {
     "ecn_marked": Plain("output", "logic"),
     "cnp": Plain("output", "logic"),
     "active_qpn": Plain("output", PKG + "qpn_t"),
+    "active_bytes": Plain("output", "logic [15:0]"),
     "events": Plain("output", PKG + "roce_rx_events_t"),
     "idle": Plain("output", "logic"),
 }

@@ -12,6 +12,7 @@ module requester_bench
     parameter int unsigned SQ_DEPTH = 16,
     parameter int unsigned RD_DEPTH = 8,
     parameter int unsigned WINDOW = 8192,
+    parameter int unsigned ACK_EVERY = 128,
     parameter longint unsigned CLOCK_HZ = 250_000_000
 ) (
     input logic        clk,
@@ -80,13 +81,14 @@ module requester_bench
       .SQ_DEPTH(SQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
       .WINDOW(WINDOW),
+      .ACK_EVERY(ACK_EVERY),
       .CLOCK_HZ(CLOCK_HZ)
   ) requester (
       .clk, .rst, .now, .keepalive_cycles, .enable(ready), .change, .commanded, .init, .start, .attr_index, .path_write, .path,
       .policy_write, .policy, .peer_write, .peer_index, .peer, .hold_data, .data_idle, .watch, .engaged, .view_index, .view_next,
       .view_oldest, .wqe, .cqe, .qp_event(requester_event), .packet, .fault, .response, .response_payload, .write, .write_data,
       .write_done, .active, .active_qpn, .blocked, .parked, .resume, .sent, .sent_index, .sent_bytes, .events, .idle(requester_idle),
-      .unsignaled(), .unsignaled_index()
+      .unsignaled(), .unsignaled_index(), .events_index()
   );
   assign idle = control_idle && requester_idle;
 endmodule

@@ -60,7 +60,7 @@ module response_and_tx
 
   roce_tx #(.QPS(QPS)) tx (
       .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .hold_acks(1'b0), .peer_write, .peer_write_index, .peer_write_data,
-      .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .events(), .data_idle, .acks_idle(), .idle(tx_idle)
+      .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .went(), .events(), .data_idle, .acks_idle(), .idle(tx_idle)
   );
 
   axi_dma_read #(.DATA_W(DATA_W)) reader (.clk, .rst, .cmd(read_cmd), .mem(reads), .data(read_data), .idle());

@@ -28,6 +28,8 @@ PORTS = {
     "owner_pd": Plain("input", P + "pd_t"),
     "rate_view": Source("roce_requester_pkg::qp_index_t"),
     "rate_viewed": Sink("roce_cc_pkg::cc_view_t"),
+    "counters_view": Source("roce_requester_pkg::qp_index_t"),
+    "counters_viewed": Sink("roce_counters_pkg::qp_counters_t"),
     "wqe": Source(P + "rdma_wqe_t"),
     "cqe": Sink(P + "rdma_cqe_t"),
     "mr_cmd": Source(P + "mr_cmd_t"),
@@ -41,7 +43,7 @@ PORTS = {
 COMMAND, STATUS, LOST, ARGUMENT, RESULT = 0x000, 0x004, 0x008, 0x100, 0x200
 SETUP, MODIFY, RESET, RESET_ALL, QUERY = 1, 2, 3, 4, 5
 MR_REGISTER, MR_DEREGISTER, MR_DEREGISTER_QP, MR_DEREGISTER_PD, MR_QUERY = 8, 9, 10, 11, 12
-CONNECT, ANSWER, CLOSE, POST, POLL_CQ, POLL_EVENT = 16, 17, 18, 24, 25, 26
+CONNECT, ANSWER, CLOSE, POST, POLL_CQ, POLL_EVENT, COUNTERS = 16, 17, 18, 24, 25, 26, 27
 OK, UNKNOWN, BAD_QPN, REFUSED, EMPTY, FULL = range(6)
 EVENT_DEPTH = 32
 
@@ -160,6 +162,11 @@ async def queue_pairs_by_hand(dut) -> None:
         777,
         888,
     ]
+
+    bench.counters_viewed.send(sum((1000 + i) << 32 * i for i in range(18)))
+    assert await bench.do(COUNTERS, qpn) == OK
+    assert await bench.counters_view.recv() == qpn - 2
+    assert await bench.result(20) == [*range(1000, 1018), 0, 0]
 
     # One that the connection manager made is closed, not reset; one in RESET is left.
     bench.states[9] = 3
@@ -343,11 +350,11 @@ async def bad_commands_and_addresses(dut) -> None:
     await bench.start()
     for command in (0, 6, 7, 13, 200, 255):
         assert await bench.do(command) == UNKNOWN
-    for command in (SETUP, MODIFY, RESET, QUERY, ANSWER, CLOSE):
+    for command in (SETUP, MODIFY, RESET, QUERY, COUNTERS, ANSWER, CLOSE):
         for qpn in (0, 1, QPS + 2, 0xFFFFFF):
             assert await bench.do(command, qpn) == BAD_QPN
     finished = (await bench.read(STATUS)) >> 16
-    assert finished == 6 + 24
+    assert finished == 6 + 28
     for address in (0x00C, 0x0FC, ARGUMENT + 80, RESULT + 80, 0x300, 0xFFC):
         answer = await bench.master.read(address, 4)
         assert answer.resp == AxiResp.DECERR

@@ -388,6 +388,7 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "fault": Several(Source("roce_pkg::tx_fault_t"), 2),
                 "left": Plain("output", "logic"),
                 "left_qpn": Plain("output", "roce_pkg::qpn_t"),
+                "went": Plain("output", "roce_counters_pkg::qp_sent_t"),
                 "events": Plain("output", "roce_pkg::roce_tx_events_t"),
                 "data_idle": Plain("output", "logic [1:0]"),
                 "acks_idle": Plain("output", "logic"),

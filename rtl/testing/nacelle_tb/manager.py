@@ -37,6 +37,14 @@ class State(IntEnum):
     ERR = 6
 
 
+# What is counted for each queue pair: names of qp_counter_e, in the order of the result registers.
+QP_COUNTERS = (
+    "sent_pkts sent_bytes sent_responses sent_response_bytes rcvd_pkts rcvd_bytes rcvd_responses rcvd_response_bytes "
+    "packet_retransmit local_ack_timeout_err rnr_nak_retry_err packet_seq_err duplicate_request out_of_seq_request sent_nak "
+    "send_rnr_err np_cnp_sent rp_cnp_handled"
+).split()
+
+
 class ManagerError(Exception):
     """A command was refused."""
 
@@ -109,6 +117,10 @@ class Manager:
     def reset(self, qpn: int) -> None:
         """Any state -> RESET."""
         self.run("QP_RESET", {0: qpn})
+
+    def counters(self, qpn: int) -> dict[str, int]:
+        """What a queue pair counted since it was set up, by the names in QP_COUNTERS; each modulo 2^32."""
+        return dict(zip(QP_COUNTERS, self.run("QP_COUNTERS", {0: qpn}, results=len(QP_COUNTERS)), strict=True))
 
     def register(self, addr: int, length: int, *, pd: int = 1, access: int = 0xF, qpn: int = 0) -> int:
         """Registers a region and returns its key."""

@@ -21,6 +21,7 @@ _PACKAGES = [
     "roce/roce_requester_pkg.sv",
     "roce/roce_response_pkg.sv",
     "roce/roce_cc_pkg.sv",
+    "roce/roce_counters_pkg.sv",
     "roce/roce_manager_pkg.sv",
     "compute/compute_pkg.sv",
     "compute/kernels/matmul_pkg.sv",
