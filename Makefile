@@ -19,7 +19,7 @@ AREA   ?= rtl host synth
 demo: sim host
 	@host/target/release/nacelle demo $(DEMO_ARGS)
 
-test: setup-test
+test: setup-test setup-interop
 	@$(PYTHON) tools/test.py
 
 conformance: setup-test sim host

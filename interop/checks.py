@@ -52,6 +52,11 @@ SOFT = Device("soft", "10.77.0.2", ("--soft",))
 RTL = Device("rtl", "10.77.0.3", ())
 
 
+# Not tried with loss: when its acknowledgement is lost, Linux' own requester may wait behind a fence for ever. Its tasks share the
+# flag of that wait without a lock (linux-rdma list, 2023-06-15, "tighten the screws in the rxe driver").
+LINUX_STALLS_WITH_LOSS = ("read-fence",)
+
+
 def percent(loss: float) -> str:
     """A share of lost frames for people."""
     return f"{loss:g} % loss" if loss else "no loss"
@@ -75,7 +80,7 @@ def case_names(guest: Guest, patterns: Sequence[str]) -> list[str]:
 
 def verbs(guest: Guest, address: str, column: str, loss: float, patterns: Sequence[str]) -> Iterator[Outcome]:
     """Runs the cases of nacelle_verbs_client against what is at an address."""
-    names = case_names(guest, patterns)
+    names = [name for name in case_names(guest, patterns) if not loss or name not in LINUX_STALLS_WITH_LOSS]
     patience = PATIENCE_WITH_LOSS if loss else PATIENCE
     options = f"-t {patience * 1000}" + (f" -x -a {ACK_TIMEOUT_WITH_LOSS}" if loss else "")
     command = f"nacelle_verbs_client {options} {address} {PORT} {' '.join(names)}"

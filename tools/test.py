@@ -129,7 +129,7 @@ def conformance() -> Outcome:
 
 
 WIDTHS = (64, 128, 256, 512)
-RELEASED = ("-p", "nacelle-cli", "-p", "nacelle-conformance")
+RELEASED = ("-p", "nacelle-cli", "-p", "nacelle-conformance", "-p", "nacelle-interop")
 
 STEPS: dict[str, Callable[[], Outcome]] = {
     "registers": command("registers::generate", PYTHON, "rtl/control/generate.py"),
