@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "rtl" / "testing"), str(ROOT / "bench"), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("rtl/testing", "bench", "tools", "sim")]
 
 import synthesis  # noqa: E402
 from result import Result  # noqa: E402

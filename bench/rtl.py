@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the simulated device at 512 bits: exact, in device cycles; and how fast the simulation runs."""
+"""Figures of the simulated device at 512 bits: exact, in device cycles; and how fast the simulation runs.
+
+Here: one device and callers that cost no time. Between two devices: transport.py.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
+import transport
 from nacelle_tb.peer import ACKNOWLEDGE, INPUT, OUTPUT, Peer, Region
 from nacelle_tb.session import Network, SimDevice, configure
 from result import Result
@@ -120,4 +124,5 @@ def measure() -> Iterator[Result]:
         yield Result(f"rtl.receive.{size}B.stalled_beats", receive_stalls(size), "beats", 0, "lower", "goals 1", HOW)
     for size in SIZES:
         yield Result(f"rtl.transmit.{size}B.bubbles", transmit_bubbles(size), "% of cycles", 0, "lower", "goals 1", HOW)
+    yield from transport.measure()
     yield Result("rtl.simulation.busy", simulation_speed(), "cycles/s", 100_000, "higher", "goals 3", HOW)
