@@ -52,6 +52,14 @@ pub(crate) enum Command {
         /// The device's name or address
         device: String,
     },
+    /// List and reset the queue pairs of a device
+    #[command(subcommand)]
+    Qp(QpCommand),
+    /// List the memory regions of a device
+    #[command(subcommand)]
+    Region(RegionCommand),
+    /// Let a device open a connection to a listener, send, show what comes back, and close
+    Connect(ConnectArgs),
     /// Start a simulated device and multiply two matrices on it, with a report
     Demo(DemoArgs),
 }
@@ -252,6 +260,66 @@ pub(crate) struct CaptureArgs {
     pub(crate) seconds: Option<Duration>,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum QpCommand {
+    /// Show those in use: state, peer, owner, domain, PSNs, and the limit that congestion control sets
+    List {
+        /// The device's name or address
+        device: String,
+    },
+    /// Reset one or all; connections are closed, and their peers told
+    Reset {
+        /// The device's name or address
+        device: String,
+        /// The queue pair's number
+        #[arg(required_unless_present = "all")]
+        qpn: Option<u32>,
+        /// All of them, the service's callers included
+        #[arg(long, conflicts_with = "qpn")]
+        all: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RegionCommand {
+    /// Show key, rights, for whom, address and length of each
+    List {
+        /// The device's name or address
+        device: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectArgs {
+    /// The device's name or address
+    pub(crate) device: String,
+    /// The listener's address
+    pub(crate) address: Ipv4Addr,
+    /// The listener's port, in the TCP port space of the RDMA connection manager
+    pub(crate) port: u16,
+    /// What to tell the listener with the request, up to 48 bytes
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) private: Option<String>,
+    /// Send a message and wait for one back; can be given more than once
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) send: Vec<String>,
+    /// Write a file into a region of the listener
+    #[arg(long, value_name = "FILE", requires = "to", requires = "rkey", conflicts_with = "send")]
+    pub(crate) write: Option<PathBuf>,
+    /// Address in the region, decimal or 0x…
+    #[arg(long, value_name = "ADDRESS", requires = "write", value_parser = parse_number)]
+    pub(crate) to: Option<u64>,
+    /// Key of the region, decimal or 0x…
+    #[arg(long, value_name = "KEY", requires = "write", value_parser = parse_key)]
+    pub(crate) rkey: Option<u32>,
+    /// Wait until the listener closes the connection, instead of closing it
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// Give up when a step takes longer
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Your own matrices instead of random ones: A and B, NumPy files
@@ -315,6 +383,16 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn parse_number(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
+    number.map_err(|_| format!("{text:?} is no number of 64 bits, as in 4096 or 0x1000"))
+}
+
+fn parse_key(text: &str) -> Result<u32, String> {
+    let key = parse_number(text).ok().and_then(|key| key.try_into().ok());
+    key.ok_or_else(|| format!("{text:?} is no key of 32 bits, as in 0x1234abcd"))
 }
 
 fn parse_line_rate(text: &str) -> Result<u32, String> {

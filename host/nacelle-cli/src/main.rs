@@ -8,10 +8,12 @@
 
 mod args;
 mod capture;
+mod connect;
 mod demo;
 mod device;
 mod failure;
 mod list;
+mod manage;
 mod npy;
 mod output;
 mod ping;
@@ -49,6 +51,9 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Capture(args) => capture::capture(cli, args),
         Command::Stats { device } => list::stats(cli, device),
         Command::Stop { device } => list::stop(cli, device),
+        Command::Qp(command) => manage::qp(cli, command),
+        Command::Region(command) => manage::region(cli, command),
+        Command::Connect(args) => connect::connect(cli, args),
         Command::Demo(args) => demo::demo(cli, args),
     }
 }

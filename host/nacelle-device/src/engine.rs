@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use nacelle::management::Manage;
 use nacelle::{DeviceKind, FunctionInfo};
 use nacelle_wire::MacAddr;
 
@@ -37,7 +38,7 @@ pub struct Identity {
 }
 
 /// A device without a network: frames go in and come out, and time passes when it is told to.
-pub trait Engine {
+pub trait Engine: Manage {
     /// What it is.
     fn facts(&self) -> Facts;
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nacelle::control::{Done, Reply, Request, Stats};
 use nacelle::discover::{self, DESCRIPTOR_SUFFIX};
+use nacelle::management::Refusal;
 use nacelle::{Descriptor, DeviceKind};
 use nacelle_link::{Direction, Link, LinkError, MAX_FRAME, PcapngWriter, Recorder, WireDir, wait_readable};
 use serde::Serialize;
@@ -169,11 +170,12 @@ impl<E: Engine> Host<E> {
             self.engine.run();
             self.carry_out(&mut frame)?;
             let idle = self.engine.idle() && self.waiting.is_none();
-            if idle || managed.elapsed() > MANAGE_EVERY {
+            // What was asked may have given the device something to do, or to send.
+            let asked = (idle || managed.elapsed() > MANAGE_EVERY) && {
                 managed = Instant::now();
-                self.manage();
-            }
-            if idle {
+                self.manage()
+            };
+            if idle && !asked {
                 self.idle_since = Some(Instant::now());
                 self.sleep()?;
             }
@@ -232,38 +234,60 @@ impl<E: Engine> Host<E> {
             .map_err(|source| LinkError::Io { what: "wait for frames".into(), source })
     }
 
-    fn manage(&mut self) {
+    /// Answers what was asked; whether anything was.
+    fn manage(&mut self) -> bool {
         let Self { engine, link, management, descriptor, trace, recorder, shutdown, .. } = self;
-        management.turn(|request| match request {
-            Request::Info {} => reply(&descriptor.descriptor),
-            Request::Stats {} => match engine.counters() {
-                Ok(mut counters) => {
-                    let link = link.stats();
-                    counters.insert("link.tx_dropped".into(), link.tx_dropped);
-                    counters.insert("link.tx_no_carrier".into(), link.tx_no_carrier);
-                    reply(&Stats { cycles: engine.cycles(), counters })
-                }
-                Err(error) => Reply::Error(error.to_string()),
-            },
-            Request::Trace { since } => reply(&trace.since(since)),
-            Request::CaptureStart { path } if path.is_absolute() => match descriptor.capture(&path) {
-                Ok(writer) => {
-                    recorder.start(writer);
+        let mut asked = false;
+        management.turn(|request| {
+            asked = true;
+            match request {
+                Request::Info {} => reply(&descriptor.descriptor),
+                Request::Stats {} => match engine.counters() {
+                    Ok(mut counters) => {
+                        let link = link.stats();
+                        counters.insert("link.tx_dropped".into(), link.tx_dropped);
+                        counters.insert("link.tx_no_carrier".into(), link.tx_no_carrier);
+                        reply(&Stats { cycles: engine.cycles(), counters })
+                    }
+                    Err(error) => Reply::Error(error.to_string()),
+                },
+                Request::Trace { since } => reply(&trace.since(since)),
+                Request::CaptureStart { path } if path.is_absolute() => match descriptor.capture(&path) {
+                    Ok(writer) => {
+                        recorder.start(writer);
+                        reply(&Done {})
+                    }
+                    Err(error) => Reply::Error(error.to_string()),
+                },
+                Request::CaptureStart { path } => Reply::Error(format!("{} is no absolute path", path.display())),
+                Request::CaptureStop {} => match recorder.stop() {
+                    Ok(true) => reply(&Done {}),
+                    Ok(false) => Reply::Error("no capture runs".into()),
+                    Err(error) => Reply::Error(format!("the capture had ended before: {error}")),
+                },
+                Request::Shutdown {} => {
+                    *shutdown = true;
                     reply(&Done {})
                 }
-                Err(error) => Reply::Error(error.to_string()),
-            },
-            Request::CaptureStart { path } => Reply::Error(format!("{} is no absolute path", path.display())),
-            Request::CaptureStop {} => match recorder.stop() {
-                Ok(true) => reply(&Done {}),
-                Ok(false) => Reply::Error("no capture runs".into()),
-                Err(error) => Reply::Error(format!("the capture had ended before: {error}")),
-            },
-            Request::Shutdown {} => {
-                *shutdown = true;
-                reply(&Done {})
+                Request::QueuePairs {} => answer(engine.queue_pairs()),
+                Request::ResetQueuePairs { qpn } => answer(engine.reset(qpn)),
+                Request::Regions {} => answer(engine.regions()),
+                Request::Domains {} => answer(engine.domains()),
+                Request::Registers { accesses } => answer(engine.registers(&accesses)),
+                Request::Connect { peer, port, private } => answer(engine.connect(peer, port, &private.0)),
+                Request::Post { connection, work } => answer(engine.post(connection, work).map(|()| Done {})),
+                Request::Poll { connection } => answer(engine.poll(connection)),
+                Request::Close { connection } => answer(engine.close(connection).map(|()| Done {})),
             }
         });
+        asked
+    }
+}
+
+fn answer(outcome: Result<impl Serialize, Refusal>) -> Reply<serde_json::Value> {
+    match outcome {
+        Ok(answer) => reply(&answer),
+        Err(refusal) => Reply::Error(refusal.to_string()),
     }
 }
 

@@ -10,6 +10,10 @@ use serde::Deserialize;
 
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
 
+mod managed;
+
+use managed::ManagedTable;
+
 /// The data path's width if none is asked for, in bits.
 const DEFAULT_DATA_W: u32 = 512;
 /// Cycles simulated in one go: 2.5 ms at 100 000 cycles a second.
@@ -80,6 +84,7 @@ pub struct RtlEngine {
     sim: Sim,
     facts: Facts,
     counters: Vec<CounterRegister>,
+    managed: ManagedTable,
 }
 
 impl RtlEngine {
@@ -97,7 +102,7 @@ impl RtlEngine {
         };
         let mut sim = library.create(config)?;
         expect(&mut sim, reg::ID, reg::ID_VALUE)?;
-        Ok(Self { sim, facts, counters: read_counter_registers(library.path()) })
+        Ok(Self { sim, facts, counters: read_counter_registers(library.path()), managed: ManagedTable::default() })
     }
 
     /// The device itself, for tools that look deeper.

@@ -21,6 +21,10 @@ use nacelle_wire::mrsp::{
 
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 
+mod managed;
+
+use managed::ManagedTable;
+
 /// Connections at a time.
 const MAX_SESSIONS: usize = 64;
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
@@ -71,6 +75,7 @@ pub struct SoftEngine {
     calls: u64,
     frame_len: usize,
     config: SoftConfig,
+    managed: ManagedTable,
 }
 
 /// What a software device is made with.
@@ -117,6 +122,7 @@ impl SoftEngine {
             calls: 0,
             frame_len,
             config,
+            managed: ManagedTable::default(),
         }
     }
 
@@ -131,6 +137,7 @@ impl SoftEngine {
     fn note(&mut self, event: Event) {
         match event {
             Event::ConnectRequest { conn, .. } => self.admit(conn),
+            Event::Completion(completion) if self.is_managed(completion.conn) => self.managed_completed(&completion),
             Event::Completion(Completion { conn, id, opcode, status: WcStatus::Success, byte_len, imm, .. }) => {
                 let Some(session) = self.sessions.get_mut(&conn) else { return };
                 match opcode {
@@ -142,6 +149,9 @@ impl SoftEngine {
                 }
                 self.go_on(conn);
             }
+            Event::Connected { conn, private_data } => self.managed_established(conn, &private_data),
+            Event::ConnectFailed { conn, reason } if self.is_managed(conn) => self.managed_failed(conn, reason),
+            Event::Disconnected { conn, .. } if self.is_managed(conn) => self.managed_closed(conn),
             Event::ConnectFailed { conn, .. } | Event::Disconnected { conn, .. } => self.release(conn),
             // A failed work request ends its connection, which is told by its own event; the rest answers what this
             // device never asks.

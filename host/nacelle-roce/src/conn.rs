@@ -134,6 +134,8 @@ impl Connection {
             responder_resources: self.responder_resources,
             initiator_depth: self.initiator_depth,
             selective_repeat: self.selective_repeat,
+            next_psn: self.requester.next_psn(),
+            oldest_psn: self.requester.oldest_psn(),
             sends: self.requester.len(),
             recvs: self.responder.len(),
             rate_limit: self.pace.rate(),

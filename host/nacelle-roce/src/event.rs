@@ -4,7 +4,7 @@
 use crate::{ConnId, Instant, ProtectionDomain, QpCounters, QpState};
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{
-    MacAddr, Qpn, Rkey,
+    MacAddr, Psn, Qpn, Rkey,
     cm::{PathMtu, RejReason},
 };
 
@@ -283,6 +283,10 @@ pub struct ConnInfo {
     pub initiator_depth: u8,
     /// Whether only lost packets are sent again; agreed once established.
     pub selective_repeat: bool,
+    /// PSN of the next new request packet.
+    pub next_psn: Psn,
+    /// PSN of the oldest request packet that is not acknowledged; `next_psn` if all are.
+    pub oldest_psn: Psn,
     /// Work requests in the send queue.
     pub sends: usize,
     /// Receives posted.

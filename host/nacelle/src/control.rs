@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use nacelle_link::WireDir;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::management::{Access, Bytes, MemoryRegion, QueuePair, Reset, Work};
 use crate::{Descriptor, Error, FrameKind};
 
 /// Longest request, in bytes, its newline included.
@@ -44,6 +46,50 @@ pub enum Request {
     CaptureStop {},
     /// End the device: answered by [`Done`] before it ends.
     Shutdown {},
+    /// Its queue pairs: answered by a list of [`QueuePair`].
+    QueuePairs {},
+    /// Reset a queue pair, or all without a number: answered by [`Reset`].
+    ResetQueuePairs {
+        /// Its number.
+        #[serde(default)]
+        qpn: Option<u32>,
+    },
+    /// Its memory regions: answered by a list of [`MemoryRegion`].
+    Regions {},
+    /// The numbers of its protection domains: answered by a list of `u32`.
+    Domains {},
+    /// Read and write registers, with nothing of other clients between: answered by a list of what the reads gave.
+    Registers {
+        /// In this order.
+        accesses: Vec<Access>,
+    },
+    /// Open a connection from the device: answered by its number, a `u16`.
+    Connect {
+        /// The peer.
+        peer: Ipv4Addr,
+        /// Its port, in the TCP port space of the RDMA connection manager.
+        port: u16,
+        /// For the peer's application, up to [`MAX_PRIVATE`](crate::management::MAX_PRIVATE) bytes.
+        #[serde(default)]
+        private: Bytes,
+    },
+    /// Give such a connection something to do: answered by [`Done`].
+    Post {
+        /// Its number.
+        connection: u16,
+        /// What to do.
+        work: Work,
+    },
+    /// What has happened to it: answered by [`Progress`](crate::management::Progress).
+    Poll {
+        /// Its number.
+        connection: u16,
+    },
+    /// Close it: answered by [`Done`].
+    Close {
+        /// Its number.
+        connection: u16,
+    },
 }
 
 /// The answer to one request.
@@ -140,6 +186,38 @@ impl Control {
     /// As [`Control::info`].
     pub fn trace(&mut self, since: u64) -> Result<Trace, Error> {
         self.ask(&Request::Trace { since })
+    }
+
+    /// The device's queue pairs.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Error> {
+        self.ask(&Request::QueuePairs {})
+    }
+
+    /// Resets queue pair `qpn`, or all.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn reset(&mut self, qpn: Option<u32>) -> Result<Reset, Error> {
+        self.ask(&Request::ResetQueuePairs { qpn })
+    }
+
+    /// The device's memory regions.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn regions(&mut self) -> Result<Vec<MemoryRegion>, Error> {
+        self.ask(&Request::Regions {})
+    }
+
+    /// Does `accesses` to the device's registers in one go, and returns what the reads gave.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn registers(&mut self, accesses: Vec<Access>) -> Result<Vec<u32>, Error> {
+        self.ask(&Request::Registers { accesses })
     }
 
     /// Sends `request` and reads its answer.

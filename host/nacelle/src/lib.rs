@@ -26,6 +26,7 @@ pub mod discover;
 mod engine;
 mod error;
 mod frame;
+pub mod management;
 mod matmul;
 mod port;
 mod region;

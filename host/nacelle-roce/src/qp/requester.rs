@@ -190,6 +190,16 @@ impl Requester {
         self.base.add(seq as u32)
     }
 
+    /// PSN of the next new packet.
+    pub(crate) fn next_psn(&self) -> Psn {
+        self.psn(self.max_sent)
+    }
+
+    /// PSN of the oldest packet that is not acknowledged.
+    pub(crate) fn oldest_psn(&self) -> Psn {
+        self.psn(self.unacked)
+    }
+
     /// Takes a work request. Call only once started.
     pub(crate) fn post(&mut self, wr: SendWr, internal: bool) -> Result<(), PostError> {
         let len = wr.data.len();

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `nacelle qp` and `nacelle region`: what a device holds, and its reset.
+
+use nacelle::Error;
+use nacelle::control::Control;
+use nacelle::management::{MemoryRegion, QueuePair};
+
+use crate::args::{Cli, QpCommand, RegionCommand};
+use crate::failure::Failure;
+use crate::list::find;
+use crate::output::{print, print_json, table};
+
+/// The management socket of the device that is called so.
+pub(crate) fn control(cli: &Cli, device: &str) -> Result<Control, Failure> {
+    let wire = cli.wire()?;
+    Ok(Control::open(&wire, &find(&wire, device)?.name)?)
+}
+
+pub(crate) fn qp(cli: &Cli, command: &QpCommand) -> Result<(), Failure> {
+    match command {
+        QpCommand::List { device } => {
+            let pairs = control(cli, device)?.queue_pairs()?;
+            if cli.json {
+                return print_json(&pairs);
+            }
+            if pairs.is_empty() {
+                eprintln!("{device} has no queue pair in use");
+                return Ok(());
+            }
+            let heads = ["QP", "STATE", "PEER", "PEER QP", "OWNER", "DOMAIN", "NEXT PSN", "OLDEST PSN", "RATE LIMIT"];
+            let mut rows = vec![heads.map(str::to_owned).to_vec()];
+            rows.extend(pairs.iter().map(row));
+            print(&table(&rows, 5))
+        }
+        QpCommand::Reset { device, qpn, .. } => {
+            let reset = control(cli, device)?.reset(*qpn).map_err(unknown(device))?;
+            if cli.json {
+                return print_json(&reset);
+            }
+            let what = qpn.map_or("all queue pairs".into(), |qpn| format!("queue pair {qpn}"));
+            let how = if reset.closing { "connections are being closed" } else { "nothing of it is in use" };
+            eprintln!("{what} of {device}: {how}");
+            Ok(())
+        }
+    }
+}
+
+/// A device that refuses a queue pair knows better ones.
+fn unknown(device: &str) -> impl FnOnce(Error) -> Failure + '_ {
+    move |error| match error {
+        Error::Management { .. } => {
+            Failure::usage(error.to_string(), format!("list those that are in use with 'nacelle qp list {device}'"))
+        }
+        error => error.into(),
+    }
+}
+
+fn row(pair: &QueuePair) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    vec![
+        pair.qpn.to_string(),
+        pair.state.to_string(),
+        or_dash(pair.peer.map(|ip| ip.to_string())),
+        or_dash(pair.peer_qpn.map(|qpn| qpn.to_string())),
+        format!("{}{}", pair.owner, if pair.by_hand { ", by hand" } else { "" }),
+        pair.domain.to_string(),
+        pair.next_psn.to_string(),
+        pair.oldest_psn.to_string(),
+        or_dash(pair.rate_limit.map(|rate| format!("{rate:.1} Mb/s"))),
+    ]
+}
+
+pub(crate) fn region(cli: &Cli, command: &RegionCommand) -> Result<(), Failure> {
+    let RegionCommand::List { device } = command;
+    let regions = control(cli, device)?.regions()?;
+    if cli.json {
+        return print_json(&regions);
+    }
+    if regions.is_empty() {
+        eprintln!("{device} has no region");
+        return Ok(());
+    }
+    let mut rows = vec![["KEY", "ACCESS", "FOR", "DOMAIN", "ADDRESS", "BYTES"].map(str::to_owned).to_vec()];
+    rows.extend(regions.iter().map(region_row));
+    print(&table(&rows, 4))
+}
+
+fn region_row(region: &MemoryRegion) -> Vec<String> {
+    let whose = match (region.qpn, region.domain) {
+        (Some(qpn), _) => format!("queue pair {qpn}"),
+        (None, Some(_)) => "its domain".into(),
+        (None, None) => "the device".into(),
+    };
+    vec![
+        format!("{:#010x}", region.key),
+        if region.access.is_empty() { "local".into() } else { region.access.join(",") },
+        whose,
+        region.domain.map_or_else(|| "-".into(), |domain| domain.to_string()),
+        format!("{:#x}", region.address),
+        region.length.to_string(),
+    ]
+}

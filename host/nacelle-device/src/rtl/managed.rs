@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Management of the simulated RTL, through its management port: what the port says in words is made into what people ask for.
+//!
+//! The connections that it opens are those of client 1. Each has the control memory of its queue pair, which the RPC engine uses
+//! for its own queue pairs only: a message to receive in the first half, one to send in the second.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+
+use nacelle::management::{
+    Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
+    MAX_PRIVATE, Manage, MemoryRegion, Owner, Port, Progress, QpState, QueryWords, QueuePair, Refusal, RegionWords,
+    Registers, Reset, Work, access, access_names, private_args,
+};
+use nacelle_roce::WcStatus;
+use nacelle_wire::cm::{PathMtu, RejReason};
+
+use super::RtlEngine;
+use crate::{DeviceError, Sim};
+
+/// Register: how many queue pairs there are.
+const QPS: u32 = 0x10;
+/// Number of the first.
+const FIRST_QPN: u32 = 2;
+/// Places for regions (`MRS` of `shell_pkg`). The port refuses those that are not there.
+const REGION_SLOTS: u32 = 1024;
+/// Control memory of a queue pair, in bytes (`CTRL_BYTES` of `rpc_pkg`), the first's at address 0.
+const CONTROL_MEMORY: u64 = 4096;
+/// Connections that management has at a time.
+const MAX_MANAGED: usize = 16;
+/// How they are opened: an ACK is waited for 4.096 µs * 2^16 = 0.27 s; up to 7 and 6 tries again.
+const TIMEOUT: u32 = 16;
+const RETRY_COUNT: u32 = 7;
+const RNR_RETRY: u32 = 6;
+const MTU: PathMtu = PathMtu::Mtu1024;
+/// Verbs (`ibv_wr_opcode`; 15 is a receive), and the bit that asks for a completion.
+const WRITE: u32 = 0;
+const SEND: u32 = 2;
+const RECEIVE: u32 = 15;
+const SIGNALED: u32 = 1 << 4;
+const SOLICITED: u32 = 1 << 5;
+
+/// One connection that management opened.
+struct Managed {
+    /// Its queue pair, once there is one.
+    qpn: u32,
+    state: ConnectionState,
+    receiving: bool,
+    sending: bool,
+    completions: Vec<Completion>,
+}
+
+/// The connections that management opened, by their tags.
+#[derive(Default)]
+pub(super) struct ManagedTable {
+    connections: HashMap<u16, Managed>,
+    next: u16,
+}
+
+impl ManagedTable {
+    fn get(&mut self, number: u16) -> Result<&mut Managed, Refusal> {
+        self.connections.get_mut(&number).ok_or_else(|| Refusal::no_connection(number))
+    }
+
+    /// The live one with this queue pair.
+    fn with_qpn(&mut self, qpn: u32) -> Option<&mut Managed> {
+        let live = |managed: &&mut Managed| matches!(managed.state, ConnectionState::Established { qpn: own, .. } if own == qpn);
+        self.connections.values_mut().find(live)
+    }
+}
+
+impl Registers for Sim {
+    type Error = DeviceError;
+
+    fn read(&mut self, address: u32) -> Result<u32, DeviceError> {
+        self.reg_read(address)
+    }
+
+    fn write(&mut self, address: u32, value: u32) -> Result<(), DeviceError> {
+        self.reg_write(address, value)
+    }
+}
+
+impl From<DeviceError> for Refusal {
+    fn from(error: DeviceError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn refused(error: CommandError) -> Refusal {
+    Refusal(error.to_string())
+}
+
+impl RtlEngine {
+    fn port(&mut self) -> Port<'_, Sim> {
+        Port::new(&mut self.sim)
+    }
+
+    /// Takes every completion and event that waits, and gives it to its connection.
+    fn catch_up(&mut self) -> Result<(), Refusal> {
+        loop {
+            let waits = self.port().attention()?;
+            if waits.event {
+                let event = self.port().event()?.map_err(refused)?;
+                // A connection's end comes behind its completions, which are in another queue.
+                self.take_completions()?;
+                self.note(event)?;
+            } else if waits.completion {
+                self.take_completions()?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn take_completions(&mut self) -> Result<(), Refusal> {
+        while self.port().attention()?.completion {
+            let completion = self.port().completion()?.map_err(refused)?;
+            self.complete(completion)?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: EventWords) -> Result<(), Refusal> {
+        if event.asynchronous {
+            return Ok(()); // of a queue pair made by hand, which shows its state
+        }
+        let text = |reason: u32| RejReason(reason as u16).text().to_owned();
+        let private = Bytes::trimmed(&event.private);
+        match event.kind {
+            // Nobody here waits for callers.
+            EventWords::OPENED => {
+                self.port().command(Command::ConnAnswer, &[(0, event.qpn), (1, 0)])?.map_err(refused)?;
+            }
+            EventWords::ESTABLISHED => match self.managed.connections.get_mut(&(event.tag as u16)) {
+                Some(managed) if !managed.state.is_over() => {
+                    managed.qpn = event.qpn;
+                    managed.state = ConnectionState::Established { qpn: event.qpn, private };
+                }
+                // Who asked for it has gone, or has given it up.
+                _ => self.port().command(Command::Close, &[(0, event.qpn)])?.map_err(refused)?,
+            },
+            EventWords::REFUSED => {
+                if let Some(managed) = self.managed.connections.get_mut(&(event.tag as u16)) {
+                    managed.state = match event.reason {
+                        EventWords::UNREACHABLE => ConnectionState::Unreachable,
+                        reason => ConnectionState::Refused { reason: reason as u16, text: text(reason), private },
+                    };
+                }
+            }
+            _ => {
+                if let Some(managed) = self.managed.with_qpn(event.qpn) {
+                    managed.state = ConnectionState::Closed;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, completion: CompletionWords) -> Result<(), Refusal> {
+        let receive = completion.opcode & 8 != 0;
+        let ok = completion.status == 0;
+        let Some(managed) = self.managed.with_qpn(completion.qpn) else { return Ok(()) };
+        let mut data = Vec::new();
+        if ok && completion.opcode == 8 {
+            data = vec![0; (completion.length as usize).min(MAX_MESSAGE)];
+            self.sim.dram_read(control_memory(completion.qpn), &mut data)?;
+        }
+        let busy = if receive { &mut managed.receiving } else { &mut managed.sending };
+        *busy = false;
+        managed.completions.push(Completion {
+            receive,
+            ok,
+            status: status_text(completion.status),
+            data: Bytes(data),
+            immediate: completion.immediate,
+        });
+        Ok(())
+    }
+}
+
+/// Address of a queue pair's control memory.
+fn control_memory(qpn: u32) -> u64 {
+    u64::from(qpn - FIRST_QPN) * CONTROL_MEMORY
+}
+
+/// `ibv_wc_status` in words.
+fn status_text(code: u32) -> String {
+    let status = match code {
+        0 => WcStatus::Success,
+        1 => WcStatus::LocLenErr,
+        4 => WcStatus::LocProtErr,
+        5 => WcStatus::WrFlushErr,
+        7 => WcStatus::BadRespErr,
+        9 => WcStatus::RemInvReqErr,
+        10 => WcStatus::RemAccessErr,
+        11 => WcStatus::RemOpErr,
+        12 => WcStatus::RetryExceeded,
+        13 => WcStatus::RnrRetryExceeded,
+        2 => return "local QP operation error".into(),
+        _ => return "general error".into(),
+    };
+    status.to_string()
+}
+
+fn queue_pair(qpn: u32, QueryWords(words): QueryWords) -> Option<QueuePair> {
+    let state = QpState::from_code(words[0]).filter(|state| *state != QpState::Reset)?;
+    let owner = match words[1] >> 8 & 3 {
+        0 => Owner::Service,
+        1 => Owner::Management,
+        _ => Owner::Kernel,
+    };
+    Some(QueuePair {
+        qpn,
+        state,
+        peer: (words[2] != 0).then(|| Ipv4Addr::from_bits(words[2])),
+        peer_qpn: (words[3] != 0).then_some(words[3]),
+        owner,
+        by_hand: words[1] >> 16 & 1 == 1,
+        domain: words[1] & 0xff,
+        next_psn: words[4],
+        oldest_psn: words[5],
+        rate_limit: (words[6] >> 31 == 1).then(|| f64::from(words[7]) / 16.0),
+    })
+}
+
+fn region(RegionWords(words): RegionWords) -> MemoryRegion {
+    MemoryRegion {
+        key: words[0],
+        address: u64::from(words[4]) << 32 | u64::from(words[3]),
+        length: words[5].into(),
+        access: access_names(words[1] >> 8 & 0xf),
+        qpn: (words[2] != 0).then_some(words[2]),
+        domain: Some(words[1] & 0xff),
+    }
+}
+
+impl Manage for RtlEngine {
+    fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal> {
+        let count = self.sim.reg_read(QPS)?;
+        let mut pairs = Vec::new();
+        for qpn in FIRST_QPN..FIRST_QPN + count {
+            pairs.extend(queue_pair(qpn, self.port().query(qpn)?.map_err(refused)?));
+        }
+        Ok(pairs)
+    }
+
+    fn reset(&mut self, qpn: Option<u32>) -> Result<Reset, Refusal> {
+        let mut port = self.port();
+        let outcome = match qpn {
+            Some(qpn) => port.command(Command::QpReset, &[(0, qpn)])?,
+            None => port.command(Command::QpResetAll, &[])?,
+        };
+        match (outcome, qpn) {
+            (Err(CommandError::BadQpn), Some(qpn)) => return Err(Refusal::no_queue_pair(qpn)),
+            (outcome, _) => outcome.map_err(refused)?,
+        }
+        let [closing] = port.results()?;
+        Ok(Reset { closing: closing != 0 })
+    }
+
+    fn regions(&mut self) -> Result<Vec<MemoryRegion>, Refusal> {
+        let mut regions = Vec::new();
+        for slot in 0..REGION_SLOTS {
+            match self.port().region(slot)? {
+                Ok(words) => regions.push(region(words)),
+                Err(CommandError::Refused) => {}
+                Err(error) => return Err(refused(error)),
+            }
+        }
+        Ok(regions)
+    }
+
+    fn domains(&mut self) -> Result<Vec<u32>, Refusal> {
+        let pairs = self.queue_pairs()?.into_iter().map(|pair| pair.domain);
+        let regions = self.regions()?.into_iter().filter_map(|region| region.domain);
+        Ok(pairs.chain(regions).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    fn connect(&mut self, peer: Ipv4Addr, port: u16, private: &[u8]) -> Result<u16, Refusal> {
+        if private.len() > MAX_PRIVATE {
+            return Err(Refusal(format!("private data have at most {MAX_PRIVATE} bytes")));
+        }
+        self.catch_up()?;
+        // A client that has gone away has not asked what became of its connection.
+        if self.managed.connections.len() >= MAX_MANAGED {
+            self.managed.connections.retain(|_, managed| !managed.state.is_over());
+        }
+        if self.managed.connections.len() >= MAX_MANAGED {
+            return Err(Refusal(format!("it has {MAX_MANAGED} connections of its own already")));
+        }
+        while self.managed.connections.contains_key(&self.managed.next) {
+            self.managed.next = self.managed.next.wrapping_add(1);
+        }
+        let tag = self.managed.next;
+        self.managed.next = tag.wrapping_add(1);
+        let mut args = vec![
+            (0, tag.into()),
+            (1, peer.to_bits()),
+            (2, port.into()),
+            (3, u32::from(MTU.code()) << 12),
+            (4, RNR_RETRY << 12 | RETRY_COUNT << 8 | TIMEOUT),
+            (5, 0),
+        ];
+        args.extend(private_args(private));
+        self.port().command(Command::Connect, &args)?.map_err(refused)?;
+        let state = ConnectionState::Connecting;
+        self.managed
+            .connections
+            .insert(tag, Managed { qpn: 0, state, receiving: false, sending: false, completions: Vec::new() });
+        Ok(tag)
+    }
+
+    fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal> {
+        self.catch_up()?;
+        let managed = self.managed.get(connection)?;
+        if !matches!(managed.state, ConnectionState::Established { .. }) {
+            return Err(Refusal("the connection is not established".into()));
+        }
+        let busy = if matches!(work, Work::Receive {}) { &mut managed.receiving } else { &mut managed.sending };
+        if *busy {
+            return Err(Refusal("the last work of this kind has not completed".into()));
+        }
+        let qpn = managed.qpn;
+        let memory = control_memory(qpn);
+        let (opcode, place, length, address, rkey) = match work {
+            Work::Receive {} => (RECEIVE, memory, MAX_MESSAGE, 0, 0),
+            Work::Send { data } | Work::Write { data, .. } if data.0.len() > MAX_MESSAGE => {
+                return Err(Refusal(format!("a message has {} bytes, at most {MAX_MESSAGE}", data.0.len())));
+            }
+            Work::Send { data } => {
+                self.sim.dram_write(memory + MAX_MESSAGE as u64, &data.0)?;
+                (SEND | SIGNALED | SOLICITED, memory + MAX_MESSAGE as u64, data.0.len(), 0, 0)
+            }
+            Work::Write { data, address, rkey } => {
+                self.sim.dram_write(memory + MAX_MESSAGE as u64, &data.0)?;
+                (WRITE | SIGNALED, memory + MAX_MESSAGE as u64, data.0.len(), address, rkey)
+            }
+        };
+        let args = [
+            (0, qpn),
+            (1, opcode),
+            (2, 0),
+            (3, place as u32),
+            (4, (place >> 32) as u32),
+            (5, length as u32),
+            (6, address as u32),
+            (7, (address >> 32) as u32),
+            (8, rkey),
+        ];
+        Port::new(&mut self.sim).command(Command::Post, &args)?.map_err(refused)?;
+        *busy = true;
+        Ok(())
+    }
+
+    fn poll(&mut self, connection: u16) -> Result<Progress, Refusal> {
+        self.catch_up()?;
+        let managed = self.managed.get(connection)?;
+        let progress = Progress { state: managed.state.clone(), completions: std::mem::take(&mut managed.completions) };
+        if progress.state.is_over() {
+            self.managed.connections.remove(&connection);
+        }
+        Ok(progress)
+    }
+
+    fn close(&mut self, connection: u16) -> Result<(), Refusal> {
+        self.catch_up()?;
+        let managed = self.managed.get(connection)?;
+        match managed.state {
+            // The port can close only what has a queue pair. Its answer is closed when it comes.
+            ConnectionState::Connecting => managed.state = ConnectionState::Closed,
+            ConnectionState::Established { qpn, .. } => {
+                self.port().command(Command::Close, &[(0, qpn)])?.map_err(refused)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn registers(&mut self, accesses: &[Access]) -> Result<Vec<u32>, Refusal> {
+        Ok(access(&mut self.sim, accesses)?)
+    }
+}

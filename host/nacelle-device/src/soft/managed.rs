@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Management of the software device, and the connections that it opens for it.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use nacelle::management::{
+    Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, MAX_MESSAGE, MAX_PRIVATE, Manage,
+    MemoryRegion, Owner, Progress, QpState, QueuePair, Refusal, Reset, Work, access_names,
+};
+use nacelle_roce::{
+    Access, Completion, ConnId, ConnectFailure, ConnectOptions, RecvWr, Region, Scope, SendWr, WcOpcode, WcStatus,
+};
+use nacelle_wire::{RemoteAddr, Rkey};
+
+use super::SoftEngine;
+
+/// Connections that management has at a time.
+const MAX_MANAGED: usize = 16;
+/// Numbers of its work requests.
+const RECEIVE: u64 = 0;
+const SEND: u64 = 1;
+
+/// One connection that management opened.
+struct Managed {
+    conn: ConnId,
+    /// Where it receives. Gone with the connection.
+    buffer: Option<Region>,
+    state: ConnectionState,
+    receiving: bool,
+    sending: bool,
+    completions: Vec<Done>,
+}
+
+/// The connections that management opened, by their numbers.
+#[derive(Default)]
+pub(super) struct ManagedTable {
+    connections: HashMap<u16, Managed>,
+    next: u16,
+}
+
+impl ManagedTable {
+    fn find(&self, conn: ConnId) -> Option<u16> {
+        let live = |managed: &Managed| managed.conn == conn && !managed.state.is_over();
+        self.connections.iter().find(|(_, managed)| live(managed)).map(|(number, _)| *number)
+    }
+
+    fn get(&mut self, number: u16) -> Result<&mut Managed, Refusal> {
+        self.connections.get_mut(&number).ok_or_else(|| Refusal::no_connection(number))
+    }
+}
+
+impl SoftEngine {
+    /// Whether this connection is management's.
+    pub(super) fn is_managed(&self, conn: ConnId) -> bool {
+        self.managed.find(conn).is_some()
+    }
+
+    /// One is established.
+    pub(super) fn managed_established(&mut self, conn: ConnId, private: &[u8]) {
+        let qpn = self.endpoint.connection(conn).map_or(0, |info| info.local_qpn.get());
+        let private = Bytes::trimmed(&private[..private.len().min(MAX_PRIVATE)]);
+        self.change(conn, ConnectionState::Established { qpn, private });
+    }
+
+    /// One was not made.
+    pub(super) fn managed_failed(&mut self, conn: ConnId, reason: ConnectFailure) {
+        let state = match reason {
+            ConnectFailure::Unreachable | ConnectFailure::Timeout => ConnectionState::Unreachable,
+            ConnectFailure::Rejected { reason, private_data } => ConnectionState::Refused {
+                reason: reason.0,
+                text: reason.text().into(),
+                private: Bytes::trimmed(&private_data[..private_data.len().min(MAX_PRIVATE)]),
+            },
+            ConnectFailure::BadReply => {
+                let text = "the peer's answer makes no sense".into();
+                ConnectionState::Refused { reason: 0, text, private: Bytes::default() }
+            }
+            ConnectFailure::Aborted => ConnectionState::Closed,
+        };
+        self.change(conn, state);
+    }
+
+    /// One has ended.
+    pub(super) fn managed_closed(&mut self, conn: ConnId) {
+        self.change(conn, ConnectionState::Closed);
+    }
+
+    fn change(&mut self, conn: ConnId, state: ConnectionState) {
+        let Some(managed) = self.managed.find(conn).and_then(|number| self.managed.connections.get_mut(&number)) else {
+            return;
+        };
+        if state.is_over()
+            && let Some(buffer) = managed.buffer.take()
+        {
+            self.endpoint.deregister(buffer.id);
+        }
+        managed.state = state;
+    }
+
+    /// A work request of one has ended.
+    pub(super) fn managed_completed(&mut self, completion: &Completion) {
+        let number = self.managed.find(completion.conn);
+        let Some(managed) = number.and_then(|number| self.managed.connections.get_mut(&number)) else { return };
+        let received = match (completion.opcode, managed.buffer) {
+            (WcOpcode::Recv, Some(buffer)) => {
+                self.endpoint.region(buffer.id).and_then(|all| all.get(..completion.byte_len))
+            }
+            _ => None,
+        };
+        let receive = completion.opcode.is_recv();
+        let busy = if receive { &mut managed.receiving } else { &mut managed.sending };
+        *busy = false;
+        managed.completions.push(Done {
+            receive,
+            ok: completion.status == WcStatus::Success,
+            status: completion.status.to_string(),
+            data: Bytes(received.unwrap_or_default().to_vec()),
+            immediate: completion.imm,
+        });
+    }
+}
+
+impl Manage for SoftEngine {
+    fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal> {
+        let state = |code| QpState::from_code(code).unwrap_or(QpState::Err);
+        let pairs = self.endpoint.connections().map(|(conn, info)| QueuePair {
+            qpn: info.local_qpn.get(),
+            state: state(info.phase.qp_state() as u32),
+            peer: Some(info.peer_ip),
+            peer_qpn: info.remote_qpn.map(|qpn| qpn.get()),
+            owner: if self.is_managed(conn) { Owner::Management } else { Owner::Service },
+            by_hand: matches!(info.phase, nacelle_roce::Phase::Manual(_)),
+            domain: info.domain.number(),
+            next_psn: info.next_psn.get(),
+            oldest_psn: info.oldest_psn.get(),
+            rate_limit: info.rate_limit,
+        });
+        Ok(pairs.collect())
+    }
+
+    fn reset(&mut self, qpn: Option<u32>) -> Result<Reset, Refusal> {
+        let wanted = |number: u32| qpn.is_none_or(|qpn| qpn == number);
+        let conns: Vec<ConnId> = self
+            .endpoint
+            .connections()
+            .filter(|(_, info)| wanted(info.local_qpn.get()))
+            .map(|(conn, _)| conn)
+            .collect();
+        if let Some(qpn) = qpn
+            && conns.is_empty()
+        {
+            return Err(Refusal::no_queue_pair(qpn));
+        }
+        let now = self.now();
+        conns.iter().for_each(|conn| self.endpoint.disconnect(now, *conn));
+        Ok(Reset { closing: !conns.is_empty() })
+    }
+
+    fn regions(&mut self) -> Result<Vec<MemoryRegion>, Refusal> {
+        let rights = [Access::REMOTE_WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC, Access::REMOTE_INVALIDATE];
+        let valid = self.endpoint.regions().filter(|info| info.valid);
+        let regions = valid.map(|info| {
+            let bits = rights.iter().enumerate().map(|(bit, right)| u32::from(info.access.contains(*right)) << bit);
+            let (qpn, domain) = match info.scope {
+                Scope::Local => (None, None),
+                Scope::Domain(domain) => (None, Some(domain.number())),
+                Scope::Connection(conn) => {
+                    let owner = self.endpoint.connection(conn);
+                    (owner.map(|owner| owner.local_qpn.get()), owner.map(|owner| owner.domain.number()))
+                }
+            };
+            MemoryRegion {
+                key: info.region.rkey.0,
+                address: info.region.addr.0,
+                length: info.region.len as u64,
+                access: access_names(bits.sum()),
+                qpn,
+                domain,
+            }
+        });
+        Ok(regions.collect())
+    }
+
+    fn domains(&mut self) -> Result<Vec<u32>, Refusal> {
+        Ok(self.endpoint.domains().map(|domain| domain.number()).collect())
+    }
+
+    fn connect(&mut self, peer: Ipv4Addr, port: u16, private: &[u8]) -> Result<u16, Refusal> {
+        if private.len() > MAX_PRIVATE {
+            return Err(Refusal(format!("private data have at most {MAX_PRIVATE} bytes")));
+        }
+        // A client that has gone away has not asked what became of its connection.
+        if self.managed.connections.len() >= MAX_MANAGED {
+            self.managed.connections.retain(|_, managed| !managed.state.is_over());
+        }
+        if self.managed.connections.len() >= MAX_MANAGED {
+            return Err(Refusal(format!("it has {MAX_MANAGED} connections of its own already")));
+        }
+        let options = ConnectOptions { private_data: private.to_vec(), ..self.config.connect.clone() };
+        let conn =
+            self.endpoint.connect(self.now(), peer, port, options).map_err(|error| Refusal(error.to_string()))?;
+        let Ok(buffer) = self.endpoint.register(vec![0; MAX_MESSAGE], Access::LOCAL, Some(conn)) else {
+            self.endpoint.disconnect(self.now(), conn);
+            return Err(Refusal("it has no region left".into()));
+        };
+        while self.managed.connections.contains_key(&self.managed.next) {
+            self.managed.next = self.managed.next.wrapping_add(1);
+        }
+        let number = self.managed.next;
+        self.managed.next = number.wrapping_add(1);
+        let state = ConnectionState::Connecting;
+        let managed =
+            Managed { conn, buffer: Some(buffer), state, receiving: false, sending: false, completions: Vec::new() };
+        self.managed.connections.insert(number, managed);
+        Ok(number)
+    }
+
+    fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal> {
+        let managed = self.managed.get(connection)?;
+        let conn = managed.conn;
+        let Some(buffer) = managed.buffer else { return Err(Refusal("the connection has ended".into())) };
+        let busy = if matches!(work, Work::Receive {}) { &mut managed.receiving } else { &mut managed.sending };
+        if *busy {
+            return Err(Refusal("the last work of this kind has not completed".into()));
+        }
+        if let Work::Send { data } | Work::Write { data, .. } = &work
+            && data.0.len() > MAX_MESSAGE
+        {
+            return Err(Refusal(format!("a message has at most {MAX_MESSAGE} bytes")));
+        }
+        match work {
+            Work::Receive {} => self.endpoint.post_recv(conn, RecvWr { id: RECEIVE, slice: Some(buffer.all()) }),
+            Work::Send { data } => self.endpoint.post_send(conn, SendWr::send(SEND, data.0)),
+            Work::Write { data, address, rkey } => {
+                self.endpoint.post_send(conn, SendWr::write(SEND, data.0, RemoteAddr(address), Rkey(rkey)))
+            }
+        }
+        .map_err(|error| Refusal(error.to_string()))?;
+        *busy = true;
+        Ok(())
+    }
+
+    fn poll(&mut self, connection: u16) -> Result<Progress, Refusal> {
+        let managed = self.managed.get(connection)?;
+        let progress = Progress { state: managed.state.clone(), completions: std::mem::take(&mut managed.completions) };
+        if progress.state.is_over() {
+            self.managed.connections.remove(&connection);
+        }
+        Ok(progress)
+    }
+
+    fn close(&mut self, connection: u16) -> Result<(), Refusal> {
+        let conn = self.managed.get(connection)?.conn;
+        self.endpoint.disconnect(self.now(), conn);
+        Ok(())
+    }
+
+    fn registers(&mut self, _accesses: &[RegisterAccess]) -> Result<Vec<u32>, Refusal> {
+        Err(Refusal("a software device has no registers".into()))
+    }
+}

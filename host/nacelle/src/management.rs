@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Management of a device: its queue pairs, regions and domains, and connections that it opens itself.
+//!
+//! [`Manage`] is what every device can be asked. [`Port`] is the command mailbox of the RTL's management port
+//! (docs/reference/management.md) over any way to its registers.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+mod port;
+
+pub use port::{
+    Args, Attention, Command, CommandError, CompletionWords, EventWords, Port, QueryWords, RegionWords, Registers,
+    private_args,
+};
+
+/// Longest message of a connection that is opened by management, in bytes.
+pub const MAX_MESSAGE: usize = 2048;
+/// Most private data with its request and its answer, in bytes.
+pub const MAX_PRIVATE: usize = 48;
+
+/// Why a device did not do what it was asked, in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    /// There is no such queue pair.
+    #[must_use]
+    pub fn no_queue_pair(qpn: u32) -> Self {
+        Self(format!("it has no queue pair {qpn}"))
+    }
+
+    /// There is no such connection.
+    #[must_use]
+    pub fn no_connection(connection: u16) -> Self {
+        Self(format!("it has no connection {connection} of its own"))
+    }
+}
+
+/// What a device can be asked.
+pub trait Manage {
+    /// All queue pairs that are not in RESET.
+    ///
+    /// # Errors
+    /// If the device does not say.
+    fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal>;
+
+    /// Resets one queue pair, or all. One that has a connection is closed: its peer is told.
+    ///
+    /// # Errors
+    /// If there is no such queue pair.
+    fn reset(&mut self, qpn: Option<u32>) -> Result<Reset, Refusal>;
+
+    /// All memory regions that have a key.
+    ///
+    /// # Errors
+    /// If the device does not say.
+    fn regions(&mut self) -> Result<Vec<MemoryRegion>, Refusal>;
+
+    /// The numbers of all protection domains that are in use.
+    ///
+    /// # Errors
+    /// If the device does not say.
+    fn domains(&mut self) -> Result<Vec<u32>, Refusal>;
+
+    /// Begins to open a connection. [`Manage::poll`] tells what became of it. Returns its number.
+    ///
+    /// # Errors
+    /// If there is no room, or no way to the address.
+    fn connect(&mut self, peer: Ipv4Addr, port: u16, private: &[u8]) -> Result<u16, Refusal>;
+
+    /// Gives a connection something to do: one receive, and one SEND or WRITE, at a time.
+    ///
+    /// # Errors
+    /// If it is not established, or has as much to do.
+    fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal>;
+
+    /// What has happened to a connection since it was last asked for. One that is over is forgotten with this answer.
+    ///
+    /// # Errors
+    /// If there is no such connection.
+    fn poll(&mut self, connection: u16) -> Result<Progress, Refusal>;
+
+    /// Begins to close a connection.
+    ///
+    /// # Errors
+    /// If there is no such connection.
+    fn close(&mut self, connection: u16) -> Result<(), Refusal>;
+
+    /// Reads and writes registers, one after the other and with nothing of other clients between. Returns what the reads gave.
+    ///
+    /// # Errors
+    /// If the device has no registers, or answers one with an error: those before it have been done.
+    fn registers(&mut self, accesses: &[Access]) -> Result<Vec<u32>, Refusal>;
+}
+
+/// State of a queue pair (IBTA 10.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs)] // the names are the standard's
+pub enum QpState {
+    Reset,
+    Init,
+    Rtr,
+    Rts,
+    Sqd,
+    Sqe,
+    Err,
+}
+
+impl QpState {
+    /// By its number in registers.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Option<Self> {
+        Some(match code {
+            0 => Self::Reset,
+            1 => Self::Init,
+            2 => Self::Rtr,
+            3 => Self::Rts,
+            4 => Self::Sqd,
+            5 => Self::Sqe,
+            6 => Self::Err,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for QpState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reset => "RESET",
+            Self::Init => "INIT",
+            Self::Rtr => "RTR",
+            Self::Rts => "RTS",
+            Self::Sqd => "SQD",
+            Self::Sqe => "SQE",
+            Self::Err => "ERR",
+        })
+    }
+}
+
+/// Whose a queue pair is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Owner {
+    /// The device's service: a caller's.
+    Service,
+    /// Software's, by management.
+    Management,
+    /// A kernel's.
+    Kernel,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Service => "service",
+            Self::Management => "management",
+            Self::Kernel => "kernel",
+        })
+    }
+}
+
+/// A queue pair at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueuePair {
+    /// Its number.
+    pub qpn: u32,
+    /// Its state.
+    pub state: QpState,
+    /// The peer's address, once known.
+    pub peer: Option<Ipv4Addr>,
+    /// The peer's queue pair, once known.
+    pub peer_qpn: Option<u32>,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Whether it was made by hand, without connection management.
+    pub by_hand: bool,
+    /// Number of its protection domain.
+    pub domain: u32,
+    /// PSN of the next new request packet.
+    pub next_psn: u32,
+    /// PSN of the oldest request packet that is not acknowledged; the same as `next_psn` if all are.
+    pub oldest_psn: u32,
+    /// What congestion control limits its sending to, in Mb/s.
+    pub rate_limit: Option<f64>,
+}
+
+/// What a reset did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reset {
+    /// Connections are being closed: their peers are told first. Without, everything is in RESET.
+    pub closing: bool,
+}
+
+/// A memory region at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryRegion {
+    /// Its key.
+    pub key: u32,
+    /// Address of its first byte.
+    pub address: u64,
+    /// Length in bytes.
+    pub length: u64,
+    /// What a peer may do: some of `write`, `read`, `atomic`, `invalidate`.
+    pub access: Vec<String>,
+    /// The only queue pair whose peer may; else all of its domain, if it has one.
+    pub qpn: Option<u32>,
+    /// Number of its protection domain.
+    pub domain: Option<u32>,
+}
+
+/// The rights in a register's access bits.
+#[must_use]
+pub fn access_names(bits: u32) -> Vec<String> {
+    let names = ["write", "read", "atomic", "invalidate"];
+    let granted = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+    granted.map(|(_, name)| (*name).to_owned()).collect()
+}
+
+/// Something to do for a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Work {
+    /// Receive a message of up to [`MAX_MESSAGE`] bytes.
+    Receive {},
+    /// Send a message of up to [`MAX_MESSAGE`] bytes.
+    Send {
+        /// The message.
+        data: Bytes,
+    },
+    /// Write up to [`MAX_MESSAGE`] bytes into a region of the peer.
+    Write {
+        /// What.
+        data: Bytes,
+        /// Where.
+        address: u64,
+        /// Key of the region.
+        rkey: u32,
+    },
+}
+
+/// What has happened to a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Where it is.
+    pub state: ConnectionState,
+    /// What has completed, in order.
+    pub completions: Vec<Completion>,
+}
+
+/// Where a connection is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum ConnectionState {
+    /// The peer has not answered.
+    Connecting,
+    /// It is there.
+    Established {
+        /// The device's queue pair.
+        qpn: u32,
+        /// What the peer's application said, without the zeros at its end.
+        private: Bytes,
+    },
+    /// Nobody has the address, or nobody answers there.
+    Unreachable,
+    /// The peer refused it.
+    Refused {
+        /// Number of the reason (IBTA 12.6.7.2).
+        reason: u16,
+        /// The reason in words.
+        text: String,
+        /// What the peer's application said, without the zeros at its end.
+        private: Bytes,
+    },
+    /// It has ended.
+    Closed,
+}
+
+impl ConnectionState {
+    /// Whether nothing more can happen to it.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self, Self::Unreachable | Self::Refused { .. } | Self::Closed)
+    }
+}
+
+/// One piece of work that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completion {
+    /// Whether it was a receive.
+    pub receive: bool,
+    /// Whether it succeeded.
+    pub ok: bool,
+    /// How it ended, in the words of verbs.
+    pub status: String,
+    /// What was received; nothing of a WRITE with immediate.
+    pub data: Bytes,
+    /// Immediate data received.
+    pub immediate: Option<u32>,
+}
+
+/// One access to a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Access {
+    /// Reads one.
+    Read {
+        /// Its address.
+        address: u32,
+    },
+    /// Writes one.
+    Write {
+        /// Its address.
+        address: u32,
+        /// What is written.
+        value: u32,
+    },
+    /// Reads one until `mask` of it is `value`, 10 000 times at most. Gives what was read last.
+    Until {
+        /// Its address.
+        address: u32,
+        /// The bits that are looked at.
+        mask: u32,
+        /// What they shall be.
+        value: u32,
+    },
+}
+
+/// Does `accesses` one after the other: [`Manage::registers`] for a device that has some.
+///
+/// # Errors
+/// The first error of `registers`.
+pub fn access<R: Registers>(registers: &mut R, accesses: &[Access]) -> Result<Vec<u32>, R::Error> {
+    let mut values = Vec::new();
+    for access in accesses {
+        match *access {
+            Access::Read { address } => values.push(registers.read(address)?),
+            Access::Write { address, value } => registers.write(address, value)?,
+            Access::Until { address, mask, value } => {
+                let mut found = registers.read(address)?;
+                let mut again = port::PATIENCE;
+                while found & mask != value && again > 0 {
+                    found = registers.read(address)?;
+                    again -= 1;
+                }
+                values.push(found);
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// Bytes; hexadecimal digits in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    /// Without the zeros at the end: private data has a fixed length.
+    #[must_use]
+    pub fn trimmed(bytes: &[u8]) -> Self {
+        let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        Self(bytes[..length].to_vec())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        serializer.serialize_str(&digits)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = || serde::de::Error::custom("not pairs of hexadecimal digits");
+        let digits: Vec<u32> = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>().ok_or_else(wrong)?;
+        if digits.len() % 2 != 0 {
+            return Err(wrong());
+        }
+        Ok(Self(digits.chunks_exact(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Bytes come out as they went in; what is no hexadecimal text is refused.
+        #[test]
+        fn bytes_survive_json(data in prop::collection::vec(any::<u8>(), 0..100), junk in "[0-9a-z\u{e9}]{0,9}") {
+            let text = serde_json::to_string(&Bytes(data.clone())).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Bytes>(&text).unwrap().0, data);
+            let good = junk.chars().all(|c| c.is_ascii_hexdigit()) && junk.len() % 2 == 0;
+            prop_assert_eq!(serde_json::from_str::<Bytes>(&format!("\"{junk}\"")).is_ok(), good);
+        }
+    }
+
+    #[test]
+    fn rights_are_named_by_their_bits() {
+        assert_eq!(access_names(0b1011), ["write", "read", "invalidate"]);
+        assert!(access_names(0).is_empty());
+        assert_eq!(Bytes::trimmed(b"a\0b\0\0").0, b"a\0b");
+        assert!(Bytes::trimmed(&[0; 4]).0.is_empty());
+    }
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Management of a device from the host, of both kinds: what it holds, its reset, and connections that it opens itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from typing import Any
+
+import pytest
+from conftest import ADDRESS, Wire
+
+KINDS = {"rtl": (), "soft": ("--soft",)}
+PEER = "10.77.0.9"
+PORT = "12345"
+# A device's service answers what is no region request with an MRSP error.
+SERVICE_SAYS = "00010000"
+
+
+@pytest.fixture(params=list(KINDS))
+def device(request: pytest.FixtureRequest, wire: Wire) -> str:
+    """A device of each kind, and a software device beside it to connect to. Its name."""
+    wire.device("--name", "own", *KINDS[request.param])
+    wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")
+    until(lambda: any(entry["name"] == "peer" and entry["alive"] for entry in wire.json("ls")))
+    return "own"
+
+
+def until(done: Any) -> None:
+    """Waits, for a while."""
+    for _ in range(300):
+        if done():
+            return
+        time.sleep(0.1)
+    pytest.fail("it never came")
+
+
+def failure(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The error that a command told as JSON."""
+    return json.loads(result.stderr.splitlines()[-1])["error"]
+
+
+def stay(wire: Wire) -> subprocess.Popen[str]:
+    """A connection of the device that stays, and is seen at both ends."""
+    child = wire.start("--json", "connect", "own", PEER, PORT, "--stay")
+    until(lambda: [pair["state"] for pair in wire.json("qp", "list", "own") + wire.json("qp", "list", "peer")] == ["RTS", "RTS"])
+    return child
+
+
+def result_of(child: subprocess.Popen[str]) -> dict[str, Any]:
+    """What a command in the background printed, behind what it said to people."""
+    text = child.communicate(timeout=60)[0]
+    assert child.returncode == 0, text
+    start, end = text.index("{"), text.rindex("}")
+    return json.loads("".join(line for line in text[start : end + 1].splitlines() if line.startswith(("{", "}", " "))))
+
+
+def test_a_device_sends_and_receives_on_its_own_connection(wire: Wire, device: str) -> None:
+    result = wire.json("connect", device, PEER, PORT, "--private", "good day", "--send", "hello", "--send", "x" * 500)
+    assert [message["bytes"] for message in result["received"]] == [SERVICE_SAYS] * 2
+    assert result["closed_by"] == "device"
+    until(lambda: not wire.json("qp", "list", device) and not wire.json("qp", "list", "peer"))
+    assert wire.json("region", "list", "peer") == []
+
+
+def test_queue_pairs_are_listed_and_reset(wire: Wire, device: str) -> None:
+    child = stay(wire)
+    [own], [peer] = wire.json("qp", "list", device), wire.json("qp", "list", "peer")
+    assert (own["peer"], own["peer_qpn"], own["owner"], own["by_hand"]) == (PEER, peer["qpn"], "management", False)
+    assert (peer["peer"], peer["peer_qpn"], peer["owner"], peer["by_hand"]) == (ADDRESS, own["qpn"], "service", False)
+    assert own["next_psn"] == own["oldest_psn"], "nothing is under way"
+    shown = wire.run("qp", "list", device).stdout.splitlines()
+    assert shown[0].split()[:3] == ["QP", "STATE", "PEER"] and shown[1].split()[:3] == [str(own["qpn"]), "RTS", PEER]
+    assert wire.json("qp", "reset", device, str(own["qpn"])) == {"closing": True}
+    assert result_of(child)["closed_by"] == "peer", "it was not the command that closed it"
+    until(lambda: not wire.json("qp", "list", "peer"))
+
+    child = stay(wire)
+    assert wire.json("qp", "reset", device, "--all") == {"closing": True}
+    result_of(child)
+    until(lambda: not wire.json("qp", "list", device) and not wire.json("qp", "list", "peer"))
+    assert wire.json("qp", "reset", device, "--all") == {"closing": False}
+    # The device goes on.
+    wire.json("connect", device, PEER, PORT, "--send", "again")
+
+
+def test_the_peer_may_close(wire: Wire, device: str) -> None:
+    child = stay(wire)
+    wire.json("qp", "reset", "peer", "--all")
+    assert result_of(child)["closed_by"] == "peer"
+    until(lambda: not wire.json("qp", "list", device))
+
+
+def test_a_connection_that_cannot_be_is_told(wire: Wire, device: str) -> None:
+    refused = wire.run("--json", "connect", device, PEER, "9")
+    assert refused.returncode == 4 and "refused" in failure(refused)["message"]
+    unreachable = wire.run("--json", "connect", device, "10.77.200.7", PORT)
+    assert unreachable.returncode == 3 and failure(unreachable)["code"] == "unreachable"
+    assert wire.json("qp", "list", device) == []
+
+
+def test_a_write_that_the_peer_does_not_allow_is_told(wire: Wire, device: str) -> None:
+    (wire.folder / "data").write_bytes(bytes(5000))
+    result = wire.run("--json", "connect", device, PEER, PORT, "--write", "data", "--to", "0x1000", "--rkey", "0x1234")
+    assert result.returncode == 6 and "access" in failure(result)["message"]
+    until(lambda: not wire.json("qp", "list", device) and not wire.json("qp", "list", "peer"))
+
+
+def test_a_callers_queue_pair_and_regions_are_listed(wire: Wire, device: str) -> None:
+    (wire.folder / "in").write_bytes(bytes(3_000_000))
+    child = wire.start("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--delay", "50")
+    until(lambda: child.poll() is not None or wire.json("region", "list", device))
+    [pair], regions = wire.json("qp", "list", device), wire.json("region", "list", device)
+    assert pair["owner"] == "service" and pair["state"] == "RTS"
+    [region] = [region for region in regions if region["length"] == 3_000_000]
+    assert region["qpn"] == pair["qpn"] and "write" in region["access"]
+    wire.json("qp", "reset", device, "--all")
+    assert child.wait(60) == 3, "the caller is told that it lost the device"
+
+
+def test_bad_arguments_are_told(wire: Wire, device: str) -> None:
+    for arguments, said in [
+        (("qp", "reset", device, "99999"), "99999"),
+        (("qp", "reset", device), "QPN"),
+        (("qp", "reset", device, "2", "--all"), "--all"),
+        (("connect", device, "nowhere", PORT), "nowhere"),
+        (("connect", device, PEER, PORT, "--send", "x" * 2049), "2049"),
+        (("connect", device, PEER, PORT, "--write", "data"), "--to"),
+        (("connect", device, PEER, PORT, "--write", "none", "--to", "0", "--rkey", "1"), "none"),
+        (("connect", device, PEER, PORT, "--write", "none", "--to", "0x", "--rkey", "1"), "0x"),
+    ]:
+        result = wire.run("--json", *arguments)
+        assert result.returncode == 2 and said in failure(result)["message"], result.stderr
+    private = wire.run("--json", "connect", device, PEER, PORT, "--private", "x" * 49)
+    assert private.returncode == 6 and "48 bytes" in failure(private)["message"]
+    for arguments in [("qp", "list", "nobody"), ("region", "list", "nobody"), ("connect", "nobody", PEER, PORT)]:
+        assert wire.run(*arguments).returncode == 3
