@@ -23,7 +23,7 @@ module roce_requester
     parameter int unsigned SQ_DEPTH = 16,              // send work requests a QP; power of two, 4 to 128
     parameter int unsigned RD_DEPTH = 8,               // READs and atomics among them; power of two, 4 to 16
     parameter int unsigned WINDOW = 8192,              // PSNs outstanding a QP, and up to 16 more, or a READ
-    parameter int unsigned ACK_EVERY = 16,             // packets of a message between AckReq bits; power of two
+    parameter int unsigned ACK_EVERY = 128,           // packets of a message between AckReq bits; power of two
     parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
     parameter int unsigned BACKOFF_MAX = 4             // ACK timeout grows by 2^BACKOFF_MAX at most
 ) (

@@ -238,7 +238,7 @@ module roce_requester_ack
           ahead: e1_q.psn - was1_q.una[23:0],
           span: sent1_q.limit - was1_q.una,
           spread: sent1_q.psn - was1_q.una,
-          beyond_mark: e1_q.cause - sent1_q.mark,
+          beyond_mark: e1_q.cause - sent1_q.mark[23:0],
           sent_epoch: sent1_q.epoch,
           sent_single: sent1_q.single,
           last_retry: was1_q.retries == policy1_q.retry_cnt,
@@ -259,7 +259,7 @@ module roce_requester_ack
       read_gap_q    <= rd_data.first - p2_q.was.una;
       read_done_q   <= p2_q.was.una - rd_data.first;
       outstanding_q <= p2_q.span[30:24] != 0 || p2_q.ahead < p2_q.span[23:0];
-      window_shut_q <= p2_q.spread >= (p2_q.path.selective_repeat ? xpsn_t'(SELECTIVE_WINDOW - 16) : xpsn_t'(WINDOW - 16));
+      window_shut_q <= p2_q.path.selective_repeat || p2_q.spread >= xpsn_t'(WINDOW - 16);
     end
   end
 
@@ -569,6 +569,7 @@ module roce_requester_ack
       change      = 1'b1;
       send_more   = 1'b1;
       next.asked  = 1'b1;
+      next.later  = met_q.beyond_mark;
       next.single = met_q.was.single + 1'b1;
     end
   end

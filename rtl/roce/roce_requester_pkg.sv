@@ -38,6 +38,8 @@ package roce_requester_pkg;
 
   // Packets that may be outstanding with selective repeat (docs/reference/extensions.md).
   localparam int unsigned SELECTIVE_WINDOW = 128;
+  // And how far the AckReq bits of a message are apart then, so that the window opens in time; a power of two.
+  localparam int unsigned SELECTIVE_ACK_EVERY = 16;
 
   // ---- tables, one word a QP, one writer each ----
 
@@ -57,7 +59,10 @@ package roce_requester_pkg;
     sq_count_t  count;  // work request to send from
     xpsn_t      psn;    // next PSN to send
     xpsn_t      limit;  // first PSN never sent
-    psn_t       mark;   // `limit` when the oldest packet was last sent again alone
+    // Selective repeat; one that is passed (not ahead of `una`) says nothing:
+    logic       hull;   // WRITEs or atomics are outstanding, and roce_requester_hull knows where
+    xpsn_t      strict; // first PSN behind all that was sent and that the peer takes in order only
+    xpsn_t      mark;   // `limit` when the oldest packet was last sent again
   } sq_sent_t;
 
   typedef enum logic [1:0] {
@@ -71,8 +76,9 @@ package roce_requester_pkg;
   typedef struct packed {
     sq_state_e  state;
     logic       epoch;        // toggles to send again from `una`
-    logic       asked;        // the packet `una` was asked to be sent again alone, since it is the oldest ...
-    logic [1:0] single;       // ... which counts this
+    logic       asked;        // selective repeat: the packet `una` was asked to be sent again, since it is the oldest ...
+    logic       later;        // ... caused by a packet that was sent after the last repetition
+    logic [1:0] single;       // counts when it is to be sent again
     logic       implied;      // sent again because of a response that was skipped; no progress since
     logic       drained;      // SQD: told so
     logic       rnr_wait;

@@ -9,11 +9,13 @@
 // and atomics outstanding (whoever completes one lists it), in SQD (whoever ends that does).
 // A QP that `blocked` names is dropped from the list and named on `parked`; whoever unblocks it lists it.
 //
-// With selective repeat each packet of a WRITE stands alone (docs/reference/extensions.md), and a visit may be for the oldest
-// packet only.
+// With selective repeat (docs/reference/extensions.md) each packet of a WRITE stands alone, and a visit may be a *repair*: it sends
+// the oldest packet again and, of what was sent behind it, what the peer takes in order only; it passes the others by, one a cycle.
+// A WRITE that changes bytes which an outstanding WRITE or atomic may change ends the visit (roce_requester_hull); the next
+// acknowledgement lists the QP.
 //
-// One packet a cycle for work requests of one QP that are queued already, one in 3 cycles when each is of another QP;
-// 8 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
+// One packet a cycle for work requests of one QP that are queued already, one in 3 cycles when each is of another QP or repeats
+// selectively; 8 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
 //
 // Looks ahead by one visit: while one QP sends, the tables and the ring are read for the next. A QP is never in both places.
 module roce_requester_send
@@ -22,7 +24,7 @@ module roce_requester_send
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned WINDOW = 8192,     // PSNs outstanding a QP (may be passed by one quantum, or by a READ)
-    parameter int unsigned ACK_EVERY = 16     // packets of a message between AckReq bits; a power of two
+    parameter int unsigned ACK_EVERY = 128    // packets of a message between AckReq bits; a power of two
 ) (
     input logic clk,
     input logic rst,
@@ -58,7 +60,7 @@ module roce_requester_send
 
     stream_if.source packet,         // tx_packet_t
     stream_if.source again,          // qp_index_t: to be listed again
-    output logic     selective_retransmit,   // pulse: a packet was sent again alone
+    output logic     selective_retransmit,   // pulse: a packet was sent again by a repair
     output logic     idle
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
@@ -81,7 +83,9 @@ module roce_requester_send
     qp_index_t  index;
     sq_path_t   path;
     logic       drain;     // SQD: begin nothing
-    logic       alone;     // one packet, sent again
+    logic       repair;    // what the peer misses is sent again
+    logic       strict;    // ... which is more than the oldest packet
+    logic       covered;   // ... and is on its way, if the oldest packet is one that the peer takes in order only
     logic       epoch;
     logic [1:0] single;
     rd_count_t  rd_done;
@@ -94,7 +98,7 @@ module roce_requester_send
     xpsn_t      gap;       // distance from psn to the first PSN never sent ...
     logic       fresh;     // ... is 0
     xpsn_t      limit;
-    // What the table keeps if this visit sends a packet alone, or sends nothing new.
+    // What the table keeps if this visit is a repair, or sends nothing new.
     sq_sent_t   sent;
   } visit_t;
 
@@ -104,12 +108,14 @@ module roce_requester_send
   visit_t ahead_q;          // visit whose first work request is on ring_data (none is read if left == 0)
   logic   ahead_valid_q;
   visit_t visit_q;          // visit that sends
-  enum logic [2:0] {
+  enum logic [3:0] {
     S_IDLE,
     S_SEEK,                 // find the place in the first work request:
     S_PLACE,                // in the middle of it
     S_SKIP,                 // behind it
     S_KEEPALIVE,            // send a packet that belongs to none
+    S_RANGE,                // selective repeat: what does the work request change ...
+    S_MEET,                 // ... and may something that is outstanding change that?
     S_SEND,
     S_AGAIN                 // list the QP again
   } state_q;
@@ -148,7 +154,9 @@ module roce_requester_send
   // ---- weigh: where does it stand, and may it send? ----
   typedef struct packed {
     logic  rewind;         // at `una` instead of where it was
-    logic  alone;
+    logic  repair;
+    logic  strict;         // the PSN is ahead of `una`
+    logic  mark;           // ... this one too
     logic  may_go_on;      // there is something to send from where it was, and the window is open ...
     logic  may_go_back;    // ... something from `una` on
     logic  may_resend;     // ... something at `una`
@@ -158,7 +166,7 @@ module roce_requester_send
   } weighed_t;
 
   weighed_t weight, weight_q;
-  xpsn_t    outstanding, room;
+  xpsn_t    outstanding, room, strict_ahead, mark_ahead;
   wire      pass_by = look_q.blocked && look_q.progress.state inside {SQ_RTS, SQ_SQD};
 
   assign parked.valid = look_valid_q && pass_by;
@@ -169,7 +177,11 @@ module roce_requester_send
     outstanding        = look_q.sent.psn - look_q.progress.una;
     room               = xpsn_t'(SELECTIVE_WINDOW) - outstanding;
     weight.rewind      = look_q.progress.epoch != look_q.sent.epoch || outstanding[30];
-    weight.alone       = look_q.progress.asked && look_q.progress.single != look_q.sent.single;
+    strict_ahead       = look_q.sent.strict - look_q.progress.una;
+    mark_ahead         = look_q.sent.mark - look_q.progress.una;
+    weight.strict      = !strict_ahead[30] && strict_ahead != 0;
+    weight.mark        = !mark_ahead[30] && mark_ahead != 0;
+    weight.repair      = look_q.progress.asked && look_q.progress.single != look_q.sent.single;
     weight.may_go_on   = look_q.sent.psn != look_q.tail.next
         && (look_q.path.selective_repeat ? outstanding < xpsn_t'(SELECTIVE_WINDOW) : outstanding < xpsn_t'(WINDOW))
         && !(look_q.progress.state == SQ_SQD && look_q.sent.psn == look_q.sent.limit && !look_q.sent.open);
@@ -190,12 +202,14 @@ module roce_requester_send
   end
 
   visit_t found;
-  wire    back  = weight_q.rewind || weight_q.alone;
+  wire    back  = weight_q.rewind || weight_q.repair;
   always_comb begin
     found.index   = weighed_q.index;
     found.path    = weighed_q.path;
     found.drain   = weighed_q.progress.state == SQ_SQD;
-    found.alone   = weight_q.alone && !weight_q.rewind;
+    found.repair  = weight_q.repair && !weight_q.rewind;
+    found.strict  = weight_q.strict;
+    found.covered = weight_q.mark && !weighed_q.progress.later;
     found.epoch   = weighed_q.progress.epoch;
     found.single  = weighed_q.progress.single;
     found.rd_done = weighed_q.rd_done;
@@ -209,9 +223,12 @@ module roce_requester_send
     found.fresh   = found.gap == 0;
     found.limit   = weighed_q.sent.limit;
     found.sent    = weighed_q.sent;
+    if (weight_q.gap_back == 0) found.sent.hull = 1'b0;
+    if (!weight_q.strict) found.sent.strict = weighed_q.progress.una;
+    if (!weight_q.mark || weight_q.rewind) found.sent.mark = weighed_q.progress.una;
   end
   wire may_send = weighed_q.progress.state inside {SQ_RTS, SQ_SQD} && !weighed_q.progress.rnr_wait
-      && (weight_q.rewind ? weight_q.may_go_back : weight_q.alone ? weight_q.may_resend : weight_q.may_go_on);
+      && (weight_q.rewind ? weight_q.may_go_back : weight_q.repair ? weight_q.may_resend : weight_q.may_go_on);
 
   // ---- the sending visit ----
   // The ring's output holds the first work request of the visit ahead, or the next one of the visit that sends.
@@ -255,13 +272,21 @@ module roce_requester_send
       : length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
   wire        spent = quantum_q <= cost;
   wire        fresh = visit_q.fresh;                       // the next packet was never sent
-  wire        stop  = state_q == S_SEND && first_q && (barred_q || (visit_q.drain && fresh));
+  wire        early = visit_q.drain || (meets && is_write(request_q.kind));
+  wire        stop  = state_q == S_SEND && first_q && (barred_q || (fresh && early));
+  wire        keepalive = state_q == S_KEEPALIVE;
+  wire        piece = visit_q.path.selective_repeat && is_write(request_q.kind);           // a packet that stands alone
+  wire        strict = !keepalive && !(piece && !(last_q && request_q.kind == SQ_WRITE_IMM));  // the peer takes it in order only
+  logic       begun_q;                                     // the visit has sent something, or passed it by
+  wire        covered = visit_q.repair && visit_q.covered && strict && !begun_q;
+  wire        mute  = visit_q.repair && (begun_q ? !strict : covered);
 
   stream_if #(.T(tx_packet_t)) out ();
   logic       made_free;
   wire        emit = made_free && !init && ((state_q == S_SEND && !stop) || state_q == S_KEEPALIVE);
   wire        emit_last = emit && state_q == S_SEND && last_q;      // of a work request
   wire        finished = emit_last && !visit_q.more;              // of all that were queued
+  wire        spans = visit_q.path.selective_repeat && !visit_q.repair;
   wire        skip = state_q == S_SKIP && visit_q.more;           // on to the work request behind
 
   assign begin_visit = ahead_valid_q && state_q == S_IDLE;
@@ -273,12 +298,13 @@ module roce_requester_send
   wire  [31:0] rest = request_q.length - offset_q[31:0];
   wire         inside_it = near_q && offset_q < 36'(request_q.length) && !is_atomic(request_q.kind);
 
-  wire        keepalive = state_q == S_KEEPALIVE;
   xpsn_t step, next_psn;
   assign step     = keepalive ? xpsn_t'(1) : xpsn_t'(step_q);
   assign next_psn = visit_q.psn + step;
   wire xpsn_t gap_left = visit_q.gap - step;
   wire        past_limit = fresh || gap_left[30];          // the packet's PSNs are not all below the limit
+  // The last packet of a repair.
+  wire        repaired = covered || !visit_q.strict || next_psn == visit_q.sent.strict || past_limit || gap_left == 0 || finished;
 
   // What the next work request is like, on ring_data.
   mtu_code_t next_mtu;
@@ -294,12 +320,18 @@ module roce_requester_send
     if (begin_visit) begin
       visit_q   <= ahead_q;
       quantum_q <= ahead_q.quantum;
+      begun_q   <= 1'b0;
     end else if (emit) begin
       visit_q.psn <= next_psn;
       visit_q.gap   <= past_limit ? '0 : gap_left;
       visit_q.fresh <= past_limit || gap_left == 0;
-      if (past_limit) visit_q.limit <= next_psn;
+      if (past_limit) begin
+        visit_q.limit <= next_psn;
+        if (strict) visit_q.sent.strict <= next_psn;
+        if (extend) visit_q.sent.hull <= 1'b1;
+      end
       quantum_q <= quantum_q - cost;
+      begun_q   <= 1'b1;
     end
     if (!begin_visit && (emit_last || skip)) begin
       visit_q.count <= visit_q.count + 1'b1;
@@ -343,21 +375,28 @@ module roce_requester_send
 
       unique case (state_q)
         S_SEEK: begin
-          if (seek_q == 0) state_q <= S_SEND;
+          if (seek_q == 0) state_q <= spans ? S_RANGE : S_SEND;
           else if (seek_q == '1) state_q <= S_KEEPALIVE;
           else state_q <= S_PLACE;
         end
         S_PLACE: state_q <= inside_it ? S_SEND : S_SKIP;
         // Nothing is behind it: the tables moved on since they were read.
         S_SKIP: state_q <= skip ? S_SEEK : S_AGAIN;
-        S_KEEPALIVE: if (emit) state_q <= visit_q.alone ? S_AGAIN : visit_q.left == 0 ? S_IDLE : S_SEND;
+        S_KEEPALIVE: if (emit) begin
+          if (visit_q.repair && (repaired || visit_q.left == 0)) state_q <= S_AGAIN;
+          else if (visit_q.left == 0) state_q <= S_IDLE;
+          else state_q <= spans ? S_RANGE : S_SEND;
+        end
+        S_RANGE: state_q <= S_MEET;
+        S_MEET:  state_q <= S_SEND;
         S_SEND:
         if (stop) state_q <= S_IDLE;
         else if (emit) begin
-          if (visit_q.alone) state_q <= S_AGAIN;
+          if (visit_q.repair) state_q <= repaired ? S_AGAIN : S_SEND;
           else if (finished) state_q <= S_IDLE;
           else if (spent) state_q <= S_AGAIN;
           else if (last_q && ring_data.gap) state_q <= S_AGAIN;
+          else if (last_q && spans) state_q <= S_RANGE;
         end
         S_AGAIN: if (again.ready) state_q <= S_IDLE;
         default: state_q <= S_IDLE;
@@ -370,7 +409,28 @@ module roce_requester_send
   assign again.data  = visit_q.index;
 
   // Each work request but the first of a visit is read while the one before it is sent, so it is always there in time.
-  always_ff @(posedge clk) if (!rst) assert (!((emit_last && !finished && !spent && !visit_q.alone) || skip) || following_q);
+  wire over = visit_q.repair ? repaired : finished || spent;
+  always_ff @(posedge clk) if (!rst) assert (!((emit_last && !over) || skip) || following_q);
+
+  // ---- what is being changed at the peer ----
+  logic meets;
+  wire  extend = emit && !keepalive && first_q && fresh && visit_q.path.selective_repeat
+      && (is_atomic(request_q.kind) || (is_write(request_q.kind) && request_q.length != 0));
+  roce_requester_hull #(
+      .QPS(QPS)
+  ) hull (
+      .clk,
+      .read(advance),
+      .read_index(found.index),
+      .load(begin_visit),
+      .range(state_q == S_RANGE),
+      .va(request_q.remote_addr),
+      .length(is_atomic(request_q.kind) ? 32'd8 : request_q.length),
+      .some(visit_q.sent.hull),
+      .meets,
+      .extend,
+      .index(visit_q.index)
+  );
 
   // ---- headers' content, in two steps: which, then where ----
   function automatic opcode_e opcode(sq_kind_e kind, logic first, logic last_);
@@ -408,8 +468,10 @@ module roce_requester_send
 
   made_t made, made_q;
   logic  made_valid_q;
-  wire   piece = visit_q.path.selective_repeat && is_write(request_q.kind);    // a packet that stands alone
   wire   whole = !piece || (last_q && request_q.kind == SQ_WRITE_IMM);         // its RETH is that of the message
+
+  wire   asks  = visit_q.path.selective_repeat ? visit_q.psn[$clog2(SELECTIVE_ACK_EVERY)-1:0] == '1
+      : visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1;
 
   always_comb begin
     made.kind            = request_q.kind;
@@ -427,7 +489,7 @@ module roce_requester_send
     made.packet.length   = length;
     made.packet.empty    = reads || left_q == 0;
     made.packet.se       = request_q.solicited && last_q;
-    made.packet.ackreq   = !reads && (last_q || (visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1));
+    made.packet.ackreq   = !reads && (last_q || asks);
     made.packet.opcode   = opcode(request_q.kind, first_q || piece, last_q || piece);
     if (piece && !last_q) made.packet.opcode = RC_RDMA_WRITE_ONLY;
     made.packet.internal_ = piece && !last_q;     // no message ends with it
@@ -454,7 +516,7 @@ module roce_requester_send
   always_ff @(posedge clk) begin
     if (made_free) made_q <= made;
     if (rst) made_valid_q <= 1'b0;
-    else if (made_free) made_valid_q <= emit;
+    else if (made_free) made_valid_q <= emit && !mute;
   end
 
   tx_packet_t complete;
@@ -487,16 +549,16 @@ module roce_requester_send
   assign sent_write_index = init ? start.index : write_index_q;
   assign sent_write_data  = init ? '{psn: xpsn_t'(start.psn), limit: xpsn_t'(start.psn), default: '0} : write_data_q;
 
-  logic write_alone_q;
-  assign selective_retransmit = write_q && !init && write_alone_q;
+  logic write_repair_q;
+  assign selective_retransmit = write_q && !init && write_repair_q;
   always_ff @(posedge clk) begin
     if (!init) begin
       write_index_q <= visit_q.index;
-      write_alone_q <= visit_q.alone;
-      if (visit_q.alone) begin
+      write_repair_q <= visit_q.repair && !mute;
+      if (visit_q.repair) begin
         write_data_q        <= visit_q.sent;
         write_data_q.single <= visit_q.single;
-        write_data_q.mark   <= visit_q.limit[23:0];
+        if (!covered) write_data_q.mark <= visit_q.limit;
       end else begin
         write_data_q <= '{
             epoch: visit_q.epoch,
@@ -505,6 +567,8 @@ module roce_requester_send
             count: visit_q.count + sq_count_t'(emit_last),
             psn: next_psn,
             limit: past_limit ? next_psn : visit_q.limit,
+            hull: visit_q.sent.hull || extend,
+            strict: past_limit && strict ? next_psn : visit_q.sent.strict,
             mark: visit_q.sent.mark
         };
       end

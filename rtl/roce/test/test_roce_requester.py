@@ -587,14 +587,18 @@ def _elaborate(**params: int) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize(
-    "params", [{"QPS": 8}, {"QPS": 256}, {"QPS": 1024, "SQ_DEPTH": 128, "RD_DEPTH": 16}, {"SQ_DEPTH": 4, "WINDOW": 32}], ids=str
+    "params",
+    [{"QPS": 8}, {"QPS": 256}, {"QPS": 1024, "SQ_DEPTH": 128, "RD_DEPTH": 16}, {"SQ_DEPTH": 4, "WINDOW": 32, "ACK_EVERY": 16}],
+    ids=str,
 )
 def test_sizes_elaborate(params: dict[str, int]) -> None:
     result = _elaborate(**params)
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("params", [{"QPS": 12}, {"QPS": 2048}, {"SQ_DEPTH": 2}, {"RD_DEPTH": 32}, {"WINDOW": 16}], ids=str)
+@pytest.mark.parametrize(
+    "params", [{"QPS": 12}, {"QPS": 2048}, {"SQ_DEPTH": 2}, {"RD_DEPTH": 32}, {"WINDOW": 16}, {"ACK_EVERY": 48}], ids=str
+)
 def test_bad_sizes_stop_elaboration(params: dict[str, int]) -> None:
     result = _elaborate(**params)
     assert result.returncode and f"roce_requester: {next(iter(params))} must be" in result.stderr
@@ -604,7 +608,7 @@ def test_roce_requester() -> None:
     run(
         "requester_bench",
         __file__,
-        params={"QPS": QPS, "SQ_DEPTH": SQ_DEPTH, "CLOCK_HZ": CLOCK_HZ, "WINDOW": WINDOW},
+        params={"QPS": QPS, "SQ_DEPTH": SQ_DEPTH, "CLOCK_HZ": CLOCK_HZ, "WINDOW": WINDOW, "ACK_EVERY": 16},
         ports=ports(512, QPS),
         sources=[BENCH],
     )

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import cocotb
@@ -321,6 +323,18 @@ async def a_read_of_2_gib_takes_its_psns(dut) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize((("selective", "every"), [(False, 128), (True, 16)]))
+async def how_often_an_acknowledgement_is_asked_for(dut, selective: bool, every: int) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(3, psn=PSNS - 100, mtu=1, selective=selective)
+    bench.post(3, WRITE, 256 * 700)
+    await bench.complete(1)
+    asked = [(f.psn + 1) % PSNS for f in peer.seen if f.ackreq]
+    assert asked[-1] == 600 and all((b - a) % PSNS == every for a, b in pairwise(asked[:-1]))
+
+
+@cocotb.test()
 @cocotb.parametrize(lost=[0, 1, 7, 8, 20, 39], opcode=[WRITE, WRITE_IMM])
 async def only_the_lost_packet_is_sent_again(dut, lost: int, opcode: int) -> None:
     bench = Bench(dut, latency=60)
@@ -385,6 +399,86 @@ async def a_selective_queue_pair_goes_back_after_a_timeout(dut) -> None:
     assert [f.psn for f in peer.seen] == [0, 1, 2, 3, 4] * 2
     assert all(f.opcode == op("RC_RDMA_WRITE_ONLY") for f in peer.seen)
     await bench.complete(1, "WC_RETRY_EXC_ERR")
+
+
+@cocotb.test()
+@cocotb.parametrize(kinds=[[WRITE_IMM], [SEND, WRITE], [WRITE, FADD, WRITE, READ, WRITE_IMM]], between=[0, 2], stall=[0.0, 0.3])
+async def what_follows_a_lost_packet_and_was_dropped_is_sent_again(dut, kinds: list[int], between: int, stall: float) -> None:
+    """A lost packet costs a round trip, whatever was close behind it."""
+    bench = Bench(dut, stall, latency=60)
+    await bench.start()
+    peer = await bench.setup(2, psn=PSNS - 8, mtu=1, selective=True, timeout=10)
+    peer.drop = {PSNS - 6, *({PSNS - 6 + between} if between else {})}
+    place = 0
+    bench.post(2, WRITE, 256 * 6, remote_addr=place)
+    count = 1
+    for opcode in (kinds * 3)[:6]:
+        place += 4096
+        bench.post(2, opcode, 500, remote_addr=place)
+        count += 1
+    await bench.complete(count)
+    await bench.quiet()
+    assert not bench.events.get("local_ack_timeout_err")
+    # What was dropped is sent again once for each gap before it; what was placed is not.
+    lost = {PSNS - 6, PSNS - 6 + between}
+    for psn, again in Counter(f.psn for f in peer.seen if f.again).items():
+        plain = all(f.opcode == op("RC_RDMA_WRITE_ONLY") for f in peer.seen if f.psn == psn)
+        assert again == 1 if psn in lost else not plain and again <= len(lost)
+
+
+@cocotb.test()
+async def what_is_sent_again_with_a_lost_packet_may_be_lost_as_well(dut) -> None:
+    bench = Bench(dut, latency=60)
+    bench.packet.stall = 0.8  # so that the window does not close
+    await bench.start()
+    peer = await bench.setup(2, mtu=1, selective=True, timeout=13)
+    peer.drop = {5}
+    bench.post(2, WRITE_IMM, 256 * 10, remote_addr=0)  # PSN 9 has the immediate
+    bench.post(2, WRITE, 256 * 300, remote_addr=1 << 20)
+    await until(bench, lambda: any(f.psn == 5 and f.again for f in peer.seen))
+    peer.drop = {9}
+    await bench.complete(2)
+    assert [f.psn for f in peer.seen].count(5) == 2 and [f.psn for f in peer.seen].count(9) == 3
+    assert len(peer.seen) == 313 and not bench.events.get("local_ack_timeout_err")
+
+
+@cocotb.test()
+@cocotb.parametrize(first=[WRITE, WRITE_IMM, FADD], shift=[-300, -299, 0, 299, 300])
+async def a_write_waits_for_what_changes_the_same_bytes(dut, first: int, shift: int) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(2, mtu=1, selective=True, mute=True)
+    size = 8 if first == FADD else 300
+    meets = -300 < shift < size
+    bench.post(2, first, 300, remote_addr=1 << 20)
+    bench.post(2, WRITE, 0, remote_addr=(1 << 20) + 3)  # changes nothing
+    bench.post(2, READ, 100, remote_addr=1 << 20)
+    bench.post(2, WRITE, 300, remote_addr=(1 << 20) + shift)
+    await bench.quiet()
+    before = (1 if first == FADD else 2) + 2
+    assert len(peer.seen) == before + (0 if meets else 2)
+    peer.mute = False
+    if first == FADD:
+        peer.respond("RC_ATOMIC_ACKNOWLEDGE", 0, original=peer.answered[0].original)
+    peer.answer(ACK, before - 2)
+    peer.read_responses(bench.posted[2][2], before - 1, 1 << 20, 100)
+    await bench.complete(3)
+    if not meets:
+        peer.answer(ACK, before + 1)
+    await bench.complete(1)
+
+
+@cocotb.test()
+@cocotb.parametrize(selective=[0, 1])
+async def a_stream_of_writes_does_not_wait(dut, selective: int) -> None:
+    bench = Bench(dut, latency=100)
+    await bench.start()
+    await bench.setup(2, mtu=4, selective=bool(selective))
+    for i in range(SQ_DEPTH):
+        bench.post(2, WRITE, 4096, remote_addr=2**64 - 4096 * (SQ_DEPTH - i))
+    begin = bench.cycle
+    await bench.complete(SQ_DEPTH)
+    assert bench.cycle - begin <= 300, "one round trip and less than the beats of the payload"
 
 
 # ---- states ----
@@ -615,7 +709,12 @@ async def all_verbs_at_random(dut, trouble: float, stall: float, selective: int)
                         continue
                     reads[qpn] += 1
                 length = bench.rng.choice([0, 1, 64, 255, 256, 257, bench.rng.randrange(5000)])
-                request = bench.post(qpn, opcode, length, fence=bench.rng.random() < 0.1, solicited=bench.rng.random() < 0.5)
+                where = {}
+                if selective and opcode in (WRITE, WRITE_IMM):  # some change the same bytes, also those of atomics
+                    where["remote_addr"] = bench.rng.randrange(1 << 14)
+                request = bench.post(
+                    qpn, opcode, length, fence=bench.rng.random() < 0.1, solicited=bench.rng.random() < 0.5, **where
+                )
                 kinds[request.wr_id] = request.reads
                 outstanding[qpn] += 1
                 left -= 1
