@@ -13,6 +13,10 @@
 // different connections in any order. A refused CONN_OPENED leaves the connection free at once, without CONN_CLOSED. The owner
 // closes a connection by `close`. While `conn` is not taken, no owner gets events and no `connect` is taken that finds no QP.
 //
+// Queue pairs are made by hand too (roce_qp_hand). A number is the connection manager's (`mine`) from before its first use until its
+// last owner has let go, or it is `by_hand`; never both. If the queue pairs refuse a number all the same, a caller gets another, until
+// all have been tried.
+//
 // The random numbers (communication ids, starting PSNs) come from an LFSR: hard to guess for a bystander, not cryptographic.
 module roce_cm
   import packet_pkg::*;
@@ -57,6 +61,8 @@ module roce_cm
     stream_if.sink      qp_done,         // logic
     stream_if.sink      qp_event,        // qp_event_t; always taken
     stream_if.sink      close,           // qpn_t: the owner is done with it
+    input  logic [QPS-1:0] by_hand,      // numbers of QPs that are made by hand
+    output logic [QPS-1:0] mine,         // numbers that are taken here
 
     stream_if.sink      connect,         // connect_t
     stream_if.source    conn,            // conn_event_t
@@ -149,6 +155,11 @@ module roce_cm
   wire clearing = fsm_q == S_CLEAR;
   wire commit = fsm_q == S_COMMIT;
 
+  // Takes up the place.
+  function automatic logic occupied(cm_conn_t place);
+    return place.state != CM_IDLE || place.owed != OWED_NOTHING;
+  endfunction
+
   // ---- connections ----
   (* ram_style = "block" *) logic [$bits(cm_conn_t)-1:0] conns[QPS];
   logic [$bits(cm_conn_t)-1:0] read_q;
@@ -205,7 +216,7 @@ module roce_cm
         stale_q     <= 1'b1;
         stale_idx_q <= seen_q;
       end
-      if (found.state == CM_IDLE && found.owed == OWED_NOTHING && !free_q) begin
+      if (!occupied(found) && !by_hand[seen_q] && !free_q) begin
         free_q     <= 1'b1;
         free_idx_q <= seen_q;
       end
@@ -380,6 +391,28 @@ module roce_cm
       }
   };
 
+  // ---- whose numbers: a place is taken as soon as it is found, and left to whoever took it by hand in the same cycle ----
+  logic [IDX_W:0] tries_q;   // numbers that were refused for the message at hand
+  logic taken_q;             // this place was free
+  wire takes = fsm_q == S_SEARCHED && free_q && (op_q == OP_CONNECT || (is_req && !dup_q));
+  wire gives_way = fsm_q == S_READ && taken_q && by_hand[idx_q];
+  wire qp_refused = fsm_q == S_QP_DONE && qp_done.valid && !qp_done.data && plan_q.setup;
+  wire again = qp_refused && !work_q.active && tries_q != (IDX_W + 1)'(QPS - 1);
+
+  always_ff @(posedge clk) begin
+    taken_q <= takes;
+    if (takes) mine[free_idx_q] <= 1'b1;
+    if (gives_way || again) mine[idx_q] <= 1'b0;
+    if (commit) mine[idx_q] <= occupied(plan_q.write ? work_q : conn_q);
+    if (again) tries_q <= tries_q + 1'b1;
+    else if (commit && op_q == OP_MESSAGE) tries_q <= '0;
+    if (rst) begin
+      mine    <= '0;
+      taken_q <= 1'b0;
+      tries_q <= '0;
+    end else assert (fsm_q inside {S_SEARCHED, S_READ} || (mine & by_hand) == '0);
+  end
+
   // ---- the course of an event ----
   wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
   wire fsm_e begin_ = (plan_q.send || plan_q.setup) ? S_RESOLVE : plan_q.reset ? S_QP : finish;
@@ -457,7 +490,7 @@ module roce_cm
         fsm_q <= (op_q == OP_CONNECT && !free_q && conn_valid_q) ? S_IDLE : S_READ;
       end
 
-      S_READ: fsm_q <= S_MATCH;
+      S_READ: fsm_q <= gives_way ? S_IDLE : S_MATCH;
 
       S_MATCH: begin
         conn_q    <= found;
@@ -472,7 +505,7 @@ module roce_cm
       end
 
       S_DECIDE: begin
-        events <= decided;
+        if (op_q != OP_MESSAGE || tries_q == '0) events <= decided;
         events.drop_malformed <= drop_malformed || decided.drop_malformed;
         events.drop_overflow <= drop_overflow;
         work_q <= work_d;
@@ -533,7 +566,8 @@ module roce_cm
       S_QP_DONE:
       if (qp_done.valid) begin
         fsm_q <= (plan_q.setup && plan_q.send) ? S_SEND : finish;
-        if (plan_q.setup && !qp_done.data) begin
+        if (again) fsm_q <= S_IDLE;
+        else if (qp_refused) begin
           // A caller is refused, and its REQ forgotten; a peer that we called is refused, and the owner told.
           plan_q.setup  <= 1'b0;
           plan_q.send   <= 1'b1;
@@ -592,8 +626,7 @@ module roce_cm
     endcase
   end
   // A refusal of our own making brings none.
-  wire refused_late = fsm_q == S_QP_DONE && qp_done.valid && !qp_done.data && plan_q.setup
-      || fsm_q == S_RESOLVED && arp_answer.valid && !arp_answer.data.found && op_q == OP_CONNECT;
+  wire refused_late = qp_refused || fsm_q == S_RESOLVED && arp_answer.valid && !arp_answer.data.found && op_q == OP_CONNECT;
 
   always_ff @(posedge clk) begin
     word_q <= (loading || saving) ? word_q + 1'b1 : '0;

@@ -336,7 +336,8 @@ module roce_cm_decide
           plan.reset = matched && was.state != CM_DREQ_SENT;
           plan.tell  = called || matched && owned;
           plan.kind  = called ? CONN_REFUSED : CONN_CLOSED;
-          plan.why   = msg.reason;
+          // A refusal has a reason, also where the peer names none.
+          plan.why   = msg.reason == '0 ? conn_reason_t'(REJ_CONSUMER_DEFINED) : msg.reason;
           becomes.state = CM_IDLE;
           if (called) becomes.owed = OWED_REFUSED;
           else if (owned) becomes.owed = OWED_CLOSED;

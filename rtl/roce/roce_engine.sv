@@ -100,7 +100,7 @@ module roce_engine
   roce_rx_events_t receive_events, response_events;
   roce_tx_events_t requester_events, frame_events;
   cc_events_t      cc_events;
-  logic receive_idle, response_idle, requester_idle, control_idle, frames_idle, cc_idle, cm_idle;
+  logic receive_idle, response_idle, requester_idle, control_idle, frames_idle, cc_idle, cm_idle, hand_idle;
   logic write_idle, read_idle, place_idle;
 
   // ---- receive ----
@@ -460,8 +460,9 @@ module roce_engine
   assign begun.data  = start.index;
   stream_slice #(.T(qp_index_t)) begun_slice (.clk, .rst, .in(begun), .out(forget));
 
-  // ---- connections ----
+  // ---- connections, and queue pairs by hand ----
 
+  logic [QPS-1:0] connected, by_hand;   // whose number it is
   roce_cm #(
       .DATA_W  (DATA_W),
       .QPS     (QPS),
@@ -488,6 +489,8 @@ module roce_engine
       .qp_done(cmd_done[0]),
       .qp_event(told[0]),
       .close,
+      .by_hand,
+      .mine(connected),
       .connect,
       .conn,
       .conn_answer,
@@ -495,12 +498,19 @@ module roce_engine
       .idle(cm_idle)
   );
 
-  assign cmd[1].valid      = hand_cmd.valid;
-  assign cmd[1].data       = hand_cmd.data;
-  assign hand_cmd.ready    = cmd[1].ready;
-  assign hand_done.valid   = cmd_done[1].valid;
-  assign hand_done.data    = cmd_done[1].data;
-  assign cmd_done[1].ready = hand_done.ready;
+  roce_qp_hand #(
+      .QPS(QPS)
+  ) hand (
+      .clk,
+      .rst,
+      .command(hand_cmd),
+      .answer(hand_done),
+      .taken(connected),
+      .by_hand,
+      .passed(cmd[1]),
+      .done(cmd_done[1]),
+      .idle(hand_idle)
+  );
 
   stream_share #(
       .COMMAND(qp_cmd_t),
@@ -604,7 +614,7 @@ module roce_engine
     tx_events.rp_cnp_ignored = cc_events.rp_cnp_ignored;
   end
 
-  assign idle = receive_idle && response_idle && requester_idle && control_idle && frames_idle && cc_idle && cm_idle && write_idle
-      && read_idle && place_idle && !cqe.valid && !wqe.valid && !qp_cmd.valid && !happened.valid && !hand_cmd.valid && !acks.valid
+  assign idle = receive_idle && response_idle && requester_idle && control_idle && frames_idle && cc_idle && cm_idle && hand_idle
+      && write_idle && read_idle && place_idle && !cqe.valid && !wqe.valid && !qp_cmd.valid && !happened.valid && !hand_cmd.valid && !acks.valid
       && !connect.valid && !mr_cmd.valid;
 endmodule

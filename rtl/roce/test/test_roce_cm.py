@@ -77,6 +77,7 @@ class Device:
         self.signal("max_mtu").value = 5
         self.signal("min_rnr_timer").value = 1
         self.signal("extensions").value = 0
+        self.signal("by_hand").value = 0
         self.signal("seed").value = 0x1234ABCD ^ mac_number(mac) & 0xFFFFFFFF
         self.frames = self.source("rx", "packet_pkg::frame_rx_t", stall)
         self.payloads = AxisSource(dut, f"rx_payload{index}", stall)
@@ -96,6 +97,8 @@ class Device:
         self.known: dict[int, str] = {}  # ip -> mac that ARP finds
         self.qp_log: deque = deque()  # commands, as they came
         self.setup_ok = True
+        self.refused: set[int] = set()  # numbers that the queue pairs refuse
+        self.by_hand = 0  # numbers made by hand, a bit each
         self.live: dict[int, object] = {}  # qpn -> attributes of QPs that are set up
         self.events: deque = deque()  # what the owners were told
         self.owner_log: deque = deque()  # (kind, qpn) of it
@@ -175,7 +178,9 @@ class Device:
             command = await self.commands.recv(10**9)
             self.qp_log.append(command)
             assert QPN_FIRST <= command.qpn < QPN_FIRST + QPS
-            if command.op == SETUP and self.setup_ok:
+            ok = self.setup_ok and command.qpn not in self.refused
+            if command.op == SETUP and ok:
+                assert not self.by_hand >> command.qpn - QPN_FIRST & 1, "it is made by hand"
                 assert command.state == RTS
                 assert command.qpn not in self.live, "set up twice"
                 assert command.qpn not in self.owned, "set up before its last owner has let go"
@@ -184,7 +189,7 @@ class Device:
                 assert command.qpn in self.live, "reset of a QP that is not set up"
                 del self.live[command.qpn]
             await wait_cycles(self.dut, random.randrange(6))
-            self.done.send(int(command.op == RESET or self.setup_ok))
+            self.done.send(int(command.op == RESET or ok))
 
     async def _owner(self) -> None:
         while True:
@@ -252,7 +257,7 @@ class Device:
         assert data[54:62] == bytes.fromhex("8001000000000001")
         return Message(ip.dst, packet.dst, datagram)
 
-    async def settle(self, limit: int = 5000) -> None:
+    async def settle(self, limit: int = 5000 * QPS // 8) -> None:
         """Until nothing is under way."""
         quiet = 0
         sources = (self.frames, self.payloads, self.answers, self.done, self.addresses, self.connects, self.qp_events, self.closes)
@@ -292,7 +297,7 @@ class Device:
 
 def callers(count: int, **same: int) -> list[Caller]:
     return [
-        Caller(ip=f"10.99.0.{10 + i}", mac=f"02:00:00:00:00:{i:02x}", local_id=0x1000 + i, tid=0x77000 + i, qpn=0x100 + i,
+        Caller(ip=f"10.99.{10 + i >> 8}.{10 + i & 255}", mac=f"02:00:00:00:{i >> 8:02x}:{i & 255:02x}", local_id=0x1000 + i, tid=0x77000 + i, qpn=0x100 + i,
                psn=0x4000 + i, **same)
         for i in range(count)
     ]  # fmt: skip
@@ -539,9 +544,98 @@ async def queue_pairs_refuse(dut) -> None:
     rej = await dev.sent()
     assert (rej.attr, rej.reason, rej.about) == (REJ, 1, 0)
     await dev.settle()
-    assert not dev.owner_log
+    assert not dev.owner_log and not int(dut.mine.value)
+    assert len({command.qpn for command in dev.qp_log}) == len(dev.qp_log) == QPS, "each number is tried once"
+    assert dev.counts["req_received"] == dev.counts["rej_sent"] == 1
     dev.setup_ok = True
     await dev.open(caller)
+
+
+@cocotb.test()
+async def another_number_is_tried(dut) -> None:
+    """When the queue pairs refuse some."""
+    dev = await device(dut, 0.2)
+    all_ = callers(3)
+    free = random.sample(range(QPN_FIRST, QPN_FIRST + QPS), 2)
+    dev.refused = set(range(QPN_FIRST, QPN_FIRST + QPS)) - set(free)
+    reps = [await dev.open(caller) for caller in all_[:2]]
+    assert {rep.qpn for rep in reps} == set(free) == set(dev.live)
+    assert dev.counts["req_received"] == dev.counts["rep_sent"] == 2
+    dev.knows(all_[2])
+    dev.receive(all_[2].req())
+    rej = await dev.sent()
+    assert (rej.attr, rej.reason) == (REJ, 1)
+    for caller, rep in zip(all_, reps, strict=False):
+        await dev.close(caller, rep)
+    await dev.open(all_[2])
+
+
+@cocotb.test()
+async def numbers_made_by_hand_stay_out(dut) -> None:
+    """Callers and calls get the others, and none when there are none."""
+    dev = await device(dut, 0.2)
+    all_ = callers(4)
+    free = random.sample(range(QPN_FIRST, QPN_FIRST + QPS), 2)
+    dev.by_hand = sum(1 << i for i in range(QPS) if i + QPN_FIRST not in free)
+    dut.by_hand.value = dev.by_hand
+    rep = await dev.open(all_[0])
+    req, _ = await establish(dev, all_[1], tag=1)
+    await dev.settle()
+    assert {rep.qpn, req.qpn} == set(free) == set(dev.live)
+    assert int(dut.mine.value) == ~dev.by_hand & (1 << QPS) - 1
+    dev.knows(*all_)
+    dev.receive(all_[2].req())
+    rej = await dev.sent()
+    assert (rej.attr, rej.reason) == (REJ, 1)
+    dev.connect(all_[3].ip, 2)
+    await dev.settle()
+    assert (dev.events[-1].kind, dev.events[-1].tag, dev.events[-1].reason) == (REFUSED, 2, 1)
+    assert len(dev.qp_log) == 2, "no other was tried"
+    await dev.close(all_[0], rep)
+    assert int(dut.mine.value) == 1 << req.qpn - QPN_FIRST
+
+
+@cocotb.test()
+async def hands_at_any_moment(dut) -> None:
+    """Numbers are taken and let go by hand in any cycle, by the rule of roce_qp_hand; nobody ever has what is another's."""
+    dev = await device(dut)
+    all_ = callers(60)
+    dev.knows(*all_)
+
+    async def hands() -> None:
+        while True:
+            await FallingEdge(dut.clk)
+            bit = 1 << random.randrange(QPS)
+            if dev.by_hand & bit:
+                dev.by_hand ^= bit
+            elif not int(dut.mine.value) & bit and dev.by_hand.bit_count() < 2:
+                dev.by_hand |= bit
+            await RisingEdge(dut.clk)  # registered
+            dut.by_hand.value = dev.by_hand
+
+    task = cocotb.start_soon(hands())
+    refused = 0
+    for i, peer in enumerate(all_):
+        if i % 2:
+            dev.receive(peer.req())
+            rep = await dev.sent()
+            refused += rep.attr == REJ
+            if rep.attr == REP:
+                dev.receive(peer.rtu(rep))
+                await dev.settle()
+                await dev.close(peer, rep)
+        else:
+            _, rep = await establish(dev, peer, tag=i)
+            await dev.settle()
+            assert len(dev.live) == 1
+            dev.closes.send(*dev.live)
+            dreq = await dev.sent()
+            assert dreq.attr == DREQ
+            dev.receive(peer.drep(dreq))
+            await dev.settle()
+        assert not dev.live
+    task.cancel()
+    assert not refused
 
 
 # ---- repeated, late, crossed ----
@@ -1680,7 +1774,7 @@ async def fill_each_other(dut) -> None:
 PAIRED = ["two_of_them", "fill_each_other"]
 
 
-def ports(width: int) -> dict:
+def ports(width: int, qps: int) -> dict:
     """Of one connection manager."""
     return {
         "local_addr": Plain("input", "packet_pkg::local_addr_t"),
@@ -1700,6 +1794,8 @@ def ports(width: int) -> dict:
         "qp_done": Sink("logic"),
         "qp_event": Sink("roce_pkg::qp_event_t"),
         "close": Sink("roce_pkg::qpn_t"),
+        "by_hand": Plain("input", f"logic [{qps - 1}:0]"),
+        "mine": Plain("output", f"logic [{qps - 1}:0]"),
         "connect": Sink("roce_pkg::connect_t"),
         "conn": Source("roce_pkg::conn_event_t"),
         "conn_answer": Sink("roce_pkg::conn_answer_t"),
@@ -1722,12 +1818,12 @@ BUILDS = {
 def test_roce_cm(width: int, qps: int) -> None:
     params = {"DATA_W": width, "QPS": qps, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH}
     chosen = f"^(?!.*({'|'.join(PAIRED)})).*({BUILDS[width, qps]})"
-    run("roce_cm", __file__, params=params, ports=ports(width), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)})
+    run("roce_cm", __file__, params=params, ports=ports(width, qps), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)})
 
 
 def test_roce_cm_pair() -> None:
     several, plain = {}, {}
-    for name, port in ports(64).items():
+    for name, port in ports(64, QPS).items():
         if isinstance(port, Plain):
             plain |= {f"{name}{i}": port for i in range(2)}
         else:
