@@ -636,6 +636,8 @@ module roce_cm
     else if (loading && word_q != 0) private_q <= {private_read_q, private_q[WORDS-1:1]};
   end
 
-  assign idle = rx_idle && told_empty && !conn_valid_q && !stale_pending_q && !qp_event.valid && news_empty && !close.valid
-      && !conn_answer.valid && !connect.valid && picking && !walk_due && !round_due;
+  // While a neighbour's address is asked for nothing else is taken up: all waits for the answer, a matter of timers.
+  wire asking = fsm_q == S_RESOLVED && !arp_answer.valid;
+  assign idle = rx_idle && told_empty && !conn_valid_q && (asking || !stale_pending_q && !qp_event.valid && news_empty
+      && !close.valid && !conn_answer.valid && !connect.valid && picking && !walk_due && !round_due);
 endmodule
