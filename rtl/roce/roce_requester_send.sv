@@ -84,7 +84,8 @@ module roce_requester_send
     sq_path_t   path;
     logic       drain;     // SQD: begin nothing
     logic       repair;    // what the peer misses is sent again
-    logic       strict;    // ... which is more than the oldest packet
+    logic       strict;    // ... which is more than the oldest packet ...
+    xpsn_t      strict_gap;  // ... and ends at this distance from psn
     logic       covered;   // ... and is on its way, if the oldest packet is one that the peer takes in order only
     logic       epoch;
     logic [1:0] single;
@@ -155,7 +156,8 @@ module roce_requester_send
   typedef struct packed {
     logic  rewind;         // at `una` instead of where it was
     logic  repair;
-    logic  strict;         // the PSN is ahead of `una`
+    logic  strict;         // the PSN is ahead of `una` ...
+    xpsn_t strict_gap;     // ... by this
     logic  mark;           // ... this one too
     logic  may_go_on;      // there is something to send from where it was, and the window is open ...
     logic  may_go_back;    // ... something from `una` on
@@ -180,6 +182,7 @@ module roce_requester_send
     strict_ahead       = look_q.sent.strict - look_q.progress.una;
     mark_ahead         = look_q.sent.mark - look_q.progress.una;
     weight.strict      = !strict_ahead[30] && strict_ahead != 0;
+    weight.strict_gap  = strict_ahead;
     weight.mark        = !mark_ahead[30] && mark_ahead != 0;
     weight.repair      = look_q.progress.asked && look_q.progress.single != look_q.sent.single;
     weight.may_go_on   = look_q.sent.psn != look_q.tail.next
@@ -209,6 +212,7 @@ module roce_requester_send
     found.drain   = weighed_q.progress.state == SQ_SQD;
     found.repair  = weight_q.repair && !weight_q.rewind;
     found.strict  = weight_q.strict;
+    found.strict_gap = weight_q.strict_gap;
     found.covered = weight_q.mark && !weighed_q.progress.later;
     found.epoch   = weighed_q.progress.epoch;
     found.single  = weighed_q.progress.single;
@@ -304,7 +308,7 @@ module roce_requester_send
   wire xpsn_t gap_left = visit_q.gap - step;
   wire        past_limit = fresh || gap_left[30];          // the packet's PSNs are not all below the limit
   // The last packet of a repair.
-  wire        repaired = covered || !visit_q.strict || next_psn == visit_q.sent.strict || past_limit || gap_left == 0 || finished;
+  wire        repaired = covered || !visit_q.strict || visit_q.strict_gap == step || past_limit || gap_left == 0 || finished;
 
   // What the next work request is like, on ring_data.
   mtu_code_t next_mtu;
@@ -324,6 +328,7 @@ module roce_requester_send
     end else if (emit) begin
       visit_q.psn <= next_psn;
       visit_q.gap   <= past_limit ? '0 : gap_left;
+      visit_q.strict_gap <= visit_q.strict_gap - step;
       visit_q.fresh <= past_limit || gap_left == 0;
       if (past_limit) begin
         visit_q.limit <= next_psn;
