@@ -110,7 +110,7 @@ def test_a_write_that_the_peer_does_not_allow_is_told(wire: Wire, device: str) -
 def test_a_callers_queue_pair_and_regions_are_listed(wire: Wire, device: str) -> None:
     (wire.folder / "in").write_bytes(bytes(3_000_000))
     child = wire.start("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--delay", "50")
-    until(lambda: child.poll() is not None or wire.json("region", "list", device))
+    until(lambda: any(region["length"] == 3_000_000 for region in wire.json("region", "list", device)))
     [pair], regions = wire.json("qp", "list", device), wire.json("region", "list", device)
     assert pair["owner"] == "service" and pair["state"] == "RTS"
     [region] = [region for region in regions if region["length"] == 3_000_000]
