@@ -90,7 +90,10 @@ impl Connection {
     fn wait(&mut self, step: Step, done: impl Fn(&Self) -> bool) -> Result<(), Failure> {
         let deadline = Instant::now() + self.timeout;
         loop {
-            self.look()?;
+            // One that is over is forgotten: there is nothing more to ask.
+            if !self.state.is_over() {
+                self.look()?;
+            }
             if done(self) || self.state.is_over() {
                 return Ok(());
             }

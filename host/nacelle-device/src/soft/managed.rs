@@ -11,12 +11,15 @@ use nacelle::management::{
 use nacelle_roce::{
     Access, Completion, ConnId, ConnectFailure, ConnectOptions, RecvWr, Region, Scope, SendWr, WcOpcode, WcStatus,
 };
+use nacelle_wire::cm::PathMtu;
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::SoftEngine;
 
 /// Connections that management has at a time.
 const MAX_MANAGED: usize = 16;
+/// Fits every link; nobody tells how long the packets may be that the peer takes.
+const MTU: PathMtu = PathMtu::Mtu1024;
 /// Numbers of its work requests.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
@@ -197,7 +200,8 @@ impl Manage for SoftEngine {
         if self.managed.connections.len() >= MAX_MANAGED {
             return Err(Refusal(format!("it has {MAX_MANAGED} connections of its own already")));
         }
-        let options = ConnectOptions { private_data: private.to_vec(), ..self.config.connect.clone() };
+        let options =
+            ConnectOptions { private_data: private.to_vec(), path_mtu: Some(MTU), ..self.config.connect.clone() };
         let conn =
             self.endpoint.connect(self.now(), peer, port, options).map_err(|error| Refusal(error.to_string()))?;
         let Ok(buffer) = self.endpoint.register(vec![0; MAX_MESSAGE], Access::LOCAL, Some(conn)) else {
