@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import active
 import checks
 from guest import Guest, GuestError
 from image import BUILD, ROOT, Image, ImageError, build
@@ -46,6 +47,8 @@ def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[
                 # Loss costs seconds of waiting for each frame; a few cases show what the others would.
                 chosen = QUICK_WITH_LOSS if quick and loss else patterns
                 yield f"{kind.name}-mtu{guest.mtu}-loss{loss:g}", checks.device(wire, guest, kind, loss, chosen)
+        for loss in (0,) if quick else (0, LOSS):
+            yield f"active-{kind.name}-loss{loss:g}", active.active(wire, small, kind, loss)
     if not quick:
         yield "linux", checks.linux(small, large, patterns)
     for loss in (0, LOSS):
@@ -79,7 +82,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         f" {'; '.join(unique(result['made_with'] for result in results.values()))}.",
         "With loss, each frame is lost with the given probability in each direction at Nacelle's end of the wire.",
     ]
-    for table, about in checks.TABLES.items():
+    for table, about in (checks.TABLES | {active.TABLE: active.ABOUT}).items():
         own = [outcome for outcome in outcomes if outcome.table == table]
         if own:
             parts += [f"## {table}", about, markdown_table(own)]
