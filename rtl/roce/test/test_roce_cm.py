@@ -297,8 +297,8 @@ class Device:
 
 def callers(count: int, **same: int) -> list[Caller]:
     return [
-        Caller(ip=f"10.99.{10 + i >> 8}.{10 + i & 255}", mac=f"02:00:00:00:{i >> 8:02x}:{i & 255:02x}", local_id=0x1000 + i, tid=0x77000 + i, qpn=0x100 + i,
-               psn=0x4000 + i, **same)
+        Caller(ip=f"10.99.{10 + i >> 8}.{10 + i & 255}", mac=f"02:00:00:00:{i >> 8:02x}:{i & 255:02x}", local_id=0x1000 + i,
+               tid=0x77000 + i, qpn=0x100 + i, psn=0x4000 + i, **same)
         for i in range(count)
     ]  # fmt: skip
 

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
+from .manager import Manager, QpAttributes
+from .peer import ip_bytes, mac_bytes
+from .session import configure
+from .sources import ROOT
+from .svtypes import constant
+
+sys.path.insert(0, str(ROOT / "sim"))
 from nacelle_sim import NO_RATE_LIMIT, Line, SimDevice
-from nacelle_tb.manager import Manager, QpAttributes
-from nacelle_tb.peer import ip_bytes, mac_bytes
-from nacelle_tb.session import configure
-from nacelle_tb.svtypes import constant
 
 CLOCK_HZ = 250_000_000
 LINE_RATE_MBPS = 100_000
@@ -81,23 +85,18 @@ class Pair:
         self.line = Line(*self.devices, **line)
         self.line.step(1000)
         self.managers = [Manager(device) for device in self.devices]
-        self.keys = []
-        for me, manager in enumerate(self.managers):
-            self.keys.append(manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT))
-            for i in range(qps):
-                attributes = QpAttributes(
-                    dst_mac=int.from_bytes(mac_bytes(MAC[1 - me]), "big"),
-                    dst_ip=int.from_bytes(ip_bytes(IP[1 - me]), "big"),
-                    dest_qp_num=FIRST_QPN + i,
-                    pd=TRAFFIC_CLIENT,
-                    client=TRAFFIC_CLIENT,
-                    path_mtu=MTU_CODE[mtu],
-                    selective_repeat=selective_repeat,
-                    rq_psn=FIRST_PSN,
-                    sq_psn=FIRST_PSN,
-                    timeout=timeout,
-                )
-                manager.set_up(FIRST_QPN + i, attributes)
+        self.keys = [manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT) for manager in self.managers]
+        self._attributes = {
+            "pd": TRAFFIC_CLIENT,
+            "client": TRAFFIC_CLIENT,
+            "path_mtu": MTU_CODE[mtu],
+            "selective_repeat": selective_repeat,
+            "rq_psn": FIRST_PSN,
+            "sq_psn": FIRST_PSN,
+            "timeout": timeout,
+        }
+        for i in range(qps):
+            self.make(FIRST_QPN + i)
 
     def __enter__(self) -> Pair:
         return self
@@ -106,6 +105,17 @@ class Pair:
         self.line.close()
         for device in self.devices:
             device.close()
+
+    def make(self, qpn: int) -> None:
+        """Sets up a queue pair at both devices, with the same number. Raises ManagerError if a device has it already."""
+        for me, manager in enumerate(self.managers):
+            attributes = QpAttributes(
+                dst_mac=int.from_bytes(mac_bytes(MAC[1 - me]), "big"),
+                dst_ip=int.from_bytes(ip_bytes(IP[1 - me]), "big"),
+                dest_qp_num=qpn,
+                **self._attributes,
+            )
+            manager.set_up(qpn, attributes)
 
     def start(self, me: int, traffic: Traffic) -> None:
         """Lets one device begin."""
