@@ -104,6 +104,8 @@ fn endpoint(mac: MacAddr, ip: Ipv4Addr, prefix_len: u8, gateway: Option<Ipv4Addr
     config.gateway = gateway;
     config.ip_mtu = IP_MTU;
     config.max_connections = MAX_SESSIONS + 1; // room to refuse one more
+    config.congestion.rp_enable = true;
+    config.congestion.np_enable = true;
     Endpoint::new(config)
 }
 

@@ -40,8 +40,8 @@ def callers(count: int, **fields: int) -> list[Peer]:
     """Peers with addresses, QP numbers and MTUs of their own."""
     return [
         Peer(
-            ip=f"10.77.0.{20 + i}",
-            mac=f"02:00:00:00:01:{i:02x}",
+            ip=f"10.77.{i // 200}.{20 + i % 200}",
+            mac=f"02:00:00:00:{1 + i // 256:02x}:{i % 256:02x}",
             qpn=0x700 + i,
             comm_id=0x5000 + i,
             tid=0x9900 + i,
