@@ -8,7 +8,7 @@
 //   its send queue      in SQD: until nothing is outstanding; takes no time
 //   nothing             `keepalive_cycles` since anything was sent, acknowledged or received; 0: no keep-alive
 // and starts the clock when the walker first sees the wait, so a time is never too short. `now` may jump ahead.
-// Stops when `expired` or `keepalive` stop. `settled`: the walker saw every QP since `busy` was high or `now` jumped, and found
+// Stops when `expired` or `keepalive` stop. `settled`: the walker saw every QP since `busy` was high or a clock ended, and found
 // no clock to start and none that is due: nothing happens before more time passes.
 module roce_timer
   import roce_pkg::*;
@@ -139,10 +139,12 @@ module roce_timer
     next.deadline = fresh_q ? now + length_q : clock_q.deadline;
   end
 
+  // A jump of time matters to nobody as long as it stays before every clock's end.
   logic [INDEX_W:0] calm_q;   // QPs in a row that had no news
-  logic [47:0]      now_q;
-  logic             jump_q;
-  assign settled = calm_q[INDEX_W];
+  logic [47:0]      first_q;  // the earliest end of their clocks
+  wire              late = now >= first_q;
+  wire [47:0]       first_before = calm_q == '0 ? '1 : first_q;
+  assign settled = calm_q[INDEX_W] && !late;
 
   always_ff @(posedge clk) begin
     if (state_q == T_LOOK) begin
@@ -174,8 +176,7 @@ module roce_timer
           || (waits_q == WAIT_IDLE && heard_q);
     end
     if (decided) clocks[at_q] <= next;
-    now_q  <= now;
-    jump_q <= now - now_q > 48'd1;
+    first_q <= decided && next.waits != WAIT_NOTHING && next.deadline < first_before ? next.deadline : first_before;
 
     if (rst) begin
       state_q  <= T_LOOK;
@@ -197,7 +198,7 @@ module roce_timer
       endcase
       if (state_q == T_LOOK && enable) active_q[at_q] <= 1'b0;
       if (activity) active_q[activity_index[INDEX_W-1:0]] <= 1'b1;
-      if (busy || jump_q || activity || (decided && (due || (fresh_q && waits_q != WAIT_NOTHING)))) calm_q <= '0;
+      if (busy || late || activity || (decided && (due || (fresh_q && waits_q != WAIT_NOTHING)))) calm_q <= '0;
       else if (decided && !settled) calm_q <= calm_q + 1'b1;
     end
   end
