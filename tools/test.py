@@ -142,7 +142,7 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),
     "host-release": command("host::release", *CARGO, "build", "--locked", "--release", *RELEASED, cwd=ROOT / "host"),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
-    "formal": pytest("formal", "rtl/stream/formal", workers=2),
+    "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", workers=2),
     "shell": pytest("shell", "rtl/shell"),
     "conformance": conformance,
     "end-to-end": pytest("end-to-end", "tests", workers=1),
