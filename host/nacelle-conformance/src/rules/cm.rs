@@ -8,7 +8,7 @@ use crate::{
     peer::{Answer, Peer, Terms},
 };
 use nacelle_wire::{
-    cm::{Dreq, Message, RejReason, Rtu},
+    cm::{Message, RejReason, Rtu},
     roce::Ext,
     {
         RemoteAddr, Rkey,
@@ -157,9 +157,6 @@ fn beside(peer: &mut Peer) -> Result<(), Failure> {
         peer.expect_silence(qp)?;
     }
     for qp in &qps {
-        // Both sides know each other by their ids alone.
-        let dreq = Dreq::new(qp.own_comm_id, qp.comm_id, qp.qpn);
-        ensure!(dreq.remote_qpn() == qp.qpn, "a DREQ names another queue pair");
         peer.disconnect(qp)?;
     }
     Ok(())

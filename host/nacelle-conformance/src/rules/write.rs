@@ -65,7 +65,7 @@ fn nothing(peer: &mut Peer) -> Result<(), Failure> {
 }
 
 fn send_in_packets(peer: &mut Peer) -> Result<(), Failure> {
-    // A request for 20 regions has 484 bytes: two packets of 256.
+    // A request for 15 regions has 364 bytes: two packets, of 256 at most.
     let qp = peer.connect_with(&Terms::default(), &[64; 15])?;
     peer.disconnect(&qp)
 }
