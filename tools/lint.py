@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints the whole RTL with Verilator -Wall, at every DATA_W. Waivers with their reasons are in rtl/lint.vlt."""
+"""Lints the whole RTL at every DATA_W: with Verilator -Wall (waivers with their reasons are in rtl/lint.vlt), and with slang, which
+reads it for synthesis and takes the standard more strictly. Only its errors count."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
+from synth import elaborate  # noqa: E402
 
 
 def lint(data_w: int) -> int:
@@ -26,5 +28,15 @@ def lint(data_w: int) -> int:
     ).returncode  # fmt: skip
 
 
+def read_for_synthesis(data_w: int) -> int:
+    """1 if slang finds an error, 0 otherwise."""
+    import pyslang
+
+    compilation = elaborate(data_w)
+    errors = [diagnostic for diagnostic in compilation.getAllDiagnostics() if diagnostic.isError()]
+    print(pyslang.DiagnosticEngine.reportAll(compilation.sourceManager, errors), end="")
+    return int(bool(errors))
+
+
 if __name__ == "__main__":
-    sys.exit(max(lint(data_w) for data_w in (64, 128, 256, 512)))
+    sys.exit(max(check(data_w) for check in (lint, read_for_synthesis) for data_w in (64, 128, 256, 512)))

@@ -276,6 +276,7 @@ module roce_requester_send
       : length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
   wire        spent = quantum_q <= cost;
   wire        fresh = visit_q.fresh;                       // the next packet was never sent
+  logic       meets;                                       // the next work request writes where one before it does
   wire        early = visit_q.drain || (meets && is_write(request_q.kind));
   wire        stop  = state_q == S_SEND && first_q && (barred_q || (fresh && early));
   wire        keepalive = state_q == S_KEEPALIVE;
@@ -292,6 +293,9 @@ module roce_requester_send
   wire        finished = emit_last && !visit_q.more;              // of all that were queued
   wire        spans = visit_q.path.selective_repeat && !visit_q.repair;
   wire        skip = state_q == S_SKIP && visit_q.more;           // on to the work request behind
+
+  wire  extend = emit && !keepalive && first_q && fresh && visit_q.path.selective_repeat
+      && (is_atomic(request_q.kind) || (is_write(request_q.kind) && request_q.length != 0));
 
   assign begin_visit = ahead_valid_q && state_q == S_IDLE;
   assign load_next   = following_q && (emit_last || skip);
@@ -418,9 +422,6 @@ module roce_requester_send
   always_ff @(posedge clk) if (!rst) assert (!((emit_last && !over) || skip) || following_q);
 
   // ---- what is being changed at the peer ----
-  logic meets;
-  wire  extend = emit && !keepalive && first_q && fresh && visit_q.path.selective_repeat
-      && (is_atomic(request_q.kind) || (is_write(request_q.kind) && request_q.length != 0));
   roce_requester_hull #(
       .QPS(QPS)
   ) hull (
