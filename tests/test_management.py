@@ -85,6 +85,43 @@ def test_queue_pairs_are_listed_and_reset(wire: Wire, device: str) -> None:
     wire.json("connect", device, PEER, PORT, "--send", "again")
 
 
+def test_both_ends_of_a_connection_count_the_same(wire: Wire, device: str) -> None:
+    messages = ["hello", "x" * 700, "y" * 500]
+    sends = [word for message in messages for word in ("--send", message)]
+    child = wire.start("--json", "connect", "own", PEER, PORT, "--stay", *sends)
+
+    def counted(name: str) -> dict[str, int]:
+        found = wire.json("qp", "counters", name)
+        return found[0]["counters"] if found else {}
+
+    def agree() -> bool:
+        # What has been sent may still be on its way, and who is silent for long is asked whether he lives: without a byte.
+        one, other = counted("own"), counted("peer")
+        return one.get("rcvd_bytes") == len(messages) * len(bytes.fromhex(SERVICE_SAYS)) and all(
+            sender[f"sent_{what}"] == receiver[f"rcvd_{what}"] > 0
+            for sender, receiver in ((one, other), (other, one))
+            for what in ("pkts", "bytes", "responses")
+        )
+
+    until(agree)
+    own, peer = counted("own"), counted("peer")
+    assert own["sent_pkts"] >= 3 and peer["sent_pkts"] >= 3
+    assert own["sent_bytes"] == sum(map(len, messages))
+    for name in ("packet_retransmit", "local_ack_timeout_err", "packet_seq_err", "sent_nak", "send_rnr_err", "rp_cnp_handled"):
+        assert own[name] == peer[name] == 0
+
+    [pair] = wire.json("qp", "list", device)
+    [of_one] = wire.json("qp", "counters", device, str(pair["qpn"]))
+    assert of_one["qpn"] == pair["qpn"] and of_one["counters"]["sent_bytes"] == own["sent_bytes"]
+    head, *rows = (line.split() for line in wire.run("qp", "counters", device, str(pair["qpn"])).stdout.splitlines())
+    assert head == ["QP", "COUNTER", "VALUE"]
+    assert [row[1] for row in rows[:3]] == ["sent_pkts", "sent_bytes", "sent_responses"], "in the order of the book"
+    assert rows[1] == [str(pair["qpn"]), "sent_bytes", str(own["sent_bytes"])]
+    assert "0" not in [row[2] for row in rows], "what is 0 is left out"
+    wire.json("qp", "reset", device, "--all")
+    result_of(child)
+
+
 def test_the_peer_may_close(wire: Wire, device: str) -> None:
     child = stay(wire)
     wire.json("qp", "reset", "peer", "--all")
@@ -128,6 +165,7 @@ def test_a_callers_queue_pair_and_regions_are_listed(wire: Wire, device: str) ->
 def test_bad_arguments_are_told(wire: Wire, device: str) -> None:
     for arguments, said in [
         (("qp", "reset", device, "99999"), "99999"),
+        (("qp", "counters", device, "99999"), "99999"),
         (("qp", "reset", device), "QPN"),
         (("qp", "reset", device, "2", "--all"), "--all"),
         (("connect", device, "nowhere", PORT), "nowhere"),
@@ -140,5 +178,6 @@ def test_bad_arguments_are_told(wire: Wire, device: str) -> None:
         assert result.returncode == 2 and said in failure(result)["message"], result.stderr
     private = wire.run("--json", "connect", device, PEER, PORT, "--private", "x" * 49)
     assert private.returncode == 6 and "48 bytes" in failure(private)["message"]
-    for arguments in [("qp", "list", "nobody"), ("region", "list", "nobody"), ("connect", "nobody", PEER, PORT)]:
-        assert wire.run(*arguments).returncode == 3
+    assert wire.json("qp", "counters", device) == []
+    for before, after in [(("qp", "list"), ()), (("qp", "counters"), ()), (("region", "list"), ()), (("connect",), (PEER, PORT))]:
+        assert wire.run(*before, "nobody", *after).returncode == 3

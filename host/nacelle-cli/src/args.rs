@@ -267,6 +267,13 @@ pub(crate) enum QpCommand {
         /// The device's name or address
         device: String,
     },
+    /// Show what one has counted since it was set up, or each in use
+    Counters {
+        /// The device's name or address
+        device: String,
+        /// The queue pair's number
+        qpn: Option<u32>,
+    },
     /// Reset one or all; connections are closed, and their peers told
     Reset {
         /// The device's name or address

@@ -3,7 +3,7 @@
 
 use nacelle::Error;
 use nacelle::control::Control;
-use nacelle::management::{MemoryRegion, QueuePair};
+use nacelle::management::{MemoryRegion, QP_COUNTERS, QueuePair, QueuePairCounters};
 
 use crate::args::{Cli, QpCommand, RegionCommand};
 use crate::failure::Failure;
@@ -32,6 +32,22 @@ pub(crate) fn qp(cli: &Cli, command: &QpCommand) -> Result<(), Failure> {
             rows.extend(pairs.iter().map(row));
             print(&table(&rows, 5))
         }
+        QpCommand::Counters { device, qpn } => {
+            let pairs = control(cli, device)?.queue_pair_counters(*qpn).map_err(unknown(device))?;
+            if cli.json {
+                return print_json(&pairs);
+            }
+            let mut rows = vec![["QP", "COUNTER", "VALUE"].map(str::to_owned).to_vec()];
+            rows.extend(pairs.iter().flat_map(counter_rows));
+            if rows.len() == 1 {
+                eprintln!(
+                    "{device} has counted nothing for {}",
+                    qpn.map_or("its queue pairs".into(), |qpn| format!("queue pair {qpn}"))
+                );
+                return Ok(());
+            }
+            print(&table(&rows, 2))
+        }
         QpCommand::Reset { device, qpn, .. } => {
             let reset = control(cli, device)?.reset(*qpn).map_err(unknown(device))?;
             if cli.json {
@@ -43,6 +59,13 @@ pub(crate) fn qp(cli: &Cli, command: &QpCommand) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// A row for each counter that is not 0, in the order of the RTL's.
+fn counter_rows(pair: &QueuePairCounters) -> impl Iterator<Item = Vec<String>> {
+    let counted =
+        QP_COUNTERS.iter().filter_map(|name| pair.counters.get_key_value(*name).filter(|(_, value)| **value > 0));
+    counted.map(|(name, value)| vec![pair.qpn.to_string(), name.clone(), value.to_string()])
 }
 
 /// A device that refuses a queue pair knows better ones.

@@ -270,6 +270,7 @@ impl<E: Engine> Host<E> {
                     reply(&Done {})
                 }
                 Request::QueuePairs {} => answer(engine.queue_pairs()),
+                Request::QueuePairCounters { qpn } => answer(engine.queue_pair_counters(qpn)),
                 Request::ResetQueuePairs { qpn } => answer(engine.reset(qpn)),
                 Request::Regions {} => answer(engine.regions()),
                 Request::Domains {} => answer(engine.domains()),

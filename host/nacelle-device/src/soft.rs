@@ -26,7 +26,7 @@ mod managed;
 use managed::ManagedTable;
 
 /// Connections at a time.
-const MAX_SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 256;
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
 const IP_MTU: usize = 4200;
 /// Receives of one connection: for what is in hand, and for what comes next.

@@ -313,6 +313,27 @@ fn a_device_that_vanishes_is_noticed_in_the_step_where_it_does() {
 }
 
 #[test]
+fn two_hundred_and_fifty_six_callers_are_served_and_one_more_is_refused() {
+    let bench = Bench::new();
+    // One caller's endpoint has as many connections as a device; one more needs an endpoint of its own.
+    let (device, late) = (bench.connect(), bench.connect());
+    let mut calls: Vec<_> = (0..256u64)
+        .map(|seed| device.create(FunctionCode::INCREMENT, vec![Region::inout(pattern(100, seed))]).unwrap())
+        .collect();
+    assert_eq!(bench.counter("rpc.callers"), 256);
+    let refused = late.create(FunctionCode::INCREMENT, vec![Region::inout(vec![0])]).err().unwrap();
+    assert_eq!(refused.code(), ErrorCode::Refused, "{refused}");
+    calls.iter_mut().for_each(|call| call.invoke().unwrap());
+    for (seed, mut call) in calls.drain(1..).enumerate() {
+        call.wait().unwrap();
+        let expected: Vec<u8> = pattern(100, seed as u64 + 1).iter().map(|byte| byte.wrapping_add(1)).collect();
+        assert_eq!(call.close().unwrap(), [expected]);
+    }
+    bench.wait_for_counter("rpc.callers", 1);
+    late.create(FunctionCode::INCREMENT, vec![Region::inout(vec![0])]).unwrap();
+}
+
+#[test]
 fn a_caller_that_vanishes_leaves_nothing_behind() {
     let bench = Bench::new();
     let lost = bench.connect();

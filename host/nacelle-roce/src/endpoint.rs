@@ -153,6 +153,9 @@ impl Endpoint {
             conn.stats.counters.np_ecn_marked_roce_packets += 1;
             conn.pace.marked(&self.congestion, now);
         }
+        let traffic =
+            if packet.opcode.is_response() { &mut conn.stats.rx_responses } else { &mut conn.stats.rx_requests };
+        traffic.add(packet.payload.len());
         let (requester, responder, mut env) = conn.split(&mut self.core);
         let outcome = match packet.opcode {
             opcode if opcode.is_response() => requester.receive(now, packet, &mut env).map_err(|f| (f, Duration::ZERO)),

@@ -231,6 +231,23 @@ pub enum WcStatus {
     LocAccessErr,
 }
 
+/// Packets of one kind in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many.
+    pub packets: u64,
+    /// Bytes of their payload, without padding.
+    pub payload: u64,
+}
+
+impl Traffic {
+    /// Counts a packet.
+    pub(crate) const fn add(&mut self, payload: usize) {
+        self.packets += 1;
+        self.payload += payload as u64;
+    }
+}
+
 /// Figures of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnStats {
@@ -250,10 +267,16 @@ pub struct ConnStats {
     pub rx_packets: u64,
     /// Bytes of their frames.
     pub rx_bytes: u64,
-    /// Bytes of payload sent, retransmissions included.
-    pub tx_payload: u64,
     /// Bytes of payload accepted.
     pub rx_payload: u64,
+    /// Request packets sent, retransmissions included.
+    pub tx_requests: Traffic,
+    /// Response packets sent: acknowledgements, NAKs, READ responses, atomic acknowledgements.
+    pub tx_responses: Traffic,
+    /// Request packets received in a state that takes them, duplicates and those out of sequence included.
+    pub rx_requests: Traffic,
+    /// Response packets received in such a state.
+    pub rx_responses: Traffic,
     /// What its queue pair counted.
     pub counters: QpCounters,
 }

@@ -79,7 +79,9 @@ pub use conn::ConnId;
 pub use counters::{Counters, QpCounters};
 pub use endpoint::Endpoint;
 pub use error::{ConnectError, Discard, DomainError, PostError, RegisterError};
-pub use event::{Completion, ConnInfo, ConnStats, ConnectFailure, DisconnectReason, Event, Phase, WcOpcode, WcStatus};
+pub use event::{
+    Completion, ConnInfo, ConnStats, ConnectFailure, DisconnectReason, Event, Phase, Traffic, WcOpcode, WcStatus,
+};
 pub use qp::{Data, QpError, QpModify, QpState, RecvWr, Rtr, Rts, SendOp, SendWr};
 pub use region::{Access, ProtectionDomain, Region, RegionId, RegionInfo, RegionSlice, Scope};
 pub use time::Instant;

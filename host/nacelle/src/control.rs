@@ -15,7 +15,7 @@ use nacelle_link::WireDir;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::management::{Access, Bytes, MemoryRegion, QueuePair, Reset, Work};
+use crate::management::{Access, Bytes, MemoryRegion, QueuePair, QueuePairCounters, Reset, Work};
 use crate::{Descriptor, Error, FrameKind};
 
 /// Longest request, in bytes, its newline included.
@@ -48,6 +48,12 @@ pub enum Request {
     Shutdown {},
     /// Its queue pairs: answered by a list of [`QueuePair`].
     QueuePairs {},
+    /// What a queue pair counted, or without a number each that is not in RESET: answered by a list of [`QueuePairCounters`].
+    QueuePairCounters {
+        /// Its number.
+        #[serde(default)]
+        qpn: Option<u32>,
+    },
     /// Reset a queue pair, or all without a number: answered by [`Reset`].
     ResetQueuePairs {
         /// Its number.
@@ -194,6 +200,14 @@ impl Control {
     /// As [`Control::info`].
     pub fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Error> {
         self.ask(&Request::QueuePairs {})
+    }
+
+    /// What queue pair `qpn` counted, or each in use.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn queue_pair_counters(&mut self, qpn: Option<u32>) -> Result<Vec<QueuePairCounters>, Error> {
+        self.ask(&Request::QueuePairCounters { qpn })
     }
 
     /// Resets queue pair `qpn`, or all.

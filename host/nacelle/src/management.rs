@@ -4,6 +4,7 @@
 //! [`Manage`] is what every device can be asked. [`Port`] is the command mailbox of the RTL's management port
 //! (docs/reference/management.md) over any way to its registers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -18,6 +19,27 @@ pub use port::{
 
 /// Longest message of a connection that is opened by management, in bytes.
 pub const MAX_MESSAGE: usize = 2048;
+/// What each queue pair counts, in the order of the results of the management port's QP_COUNTERS.
+pub const QP_COUNTERS: [&str; 18] = [
+    "sent_pkts",
+    "sent_bytes",
+    "sent_responses",
+    "sent_response_bytes",
+    "rcvd_pkts",
+    "rcvd_bytes",
+    "rcvd_responses",
+    "rcvd_response_bytes",
+    "packet_retransmit",
+    "local_ack_timeout_err",
+    "rnr_nak_retry_err",
+    "packet_seq_err",
+    "duplicate_request",
+    "out_of_seq_request",
+    "sent_nak",
+    "send_rnr_err",
+    "np_cnp_sent",
+    "rp_cnp_handled",
+];
 /// Most private data with its request and its answer, in bytes.
 pub const MAX_PRIVATE: usize = 48;
 
@@ -47,6 +69,12 @@ pub trait Manage {
     /// # Errors
     /// If the device does not say.
     fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal>;
+
+    /// What one queue pair has counted, or each that is not in RESET.
+    ///
+    /// # Errors
+    /// If there is no such queue pair.
+    fn queue_pair_counters(&mut self, qpn: Option<u32>) -> Result<Vec<QueuePairCounters>, Refusal>;
 
     /// Resets one queue pair, or all. One that has a connection is closed: its peer is told.
     ///
@@ -187,6 +215,23 @@ pub struct QueuePair {
     pub oldest_psn: u32,
     /// What congestion control limits its sending to, in Mb/s.
     pub rate_limit: Option<f64>,
+}
+
+/// What a queue pair has counted since it was set up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePairCounters {
+    /// Its number.
+    pub qpn: u32,
+    /// By the names of [`QP_COUNTERS`].
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl QueuePairCounters {
+    /// From values in the order of [`QP_COUNTERS`].
+    #[must_use]
+    pub fn new(qpn: u32, values: [u64; QP_COUNTERS.len()]) -> Self {
+        Self { qpn, counters: QP_COUNTERS.map(str::to_owned).into_iter().zip(values).collect() }
+    }
 }
 
 /// What a reset did.

@@ -9,8 +9,8 @@ use std::net::Ipv4Addr;
 
 use nacelle::management::{
     Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
-    MAX_PRIVATE, Manage, MemoryRegion, Owner, Port, Progress, QpState, QueryWords, QueuePair, Refusal, RegionWords,
-    Registers, Reset, Work, access, access_names, private_args,
+    MAX_PRIVATE, Manage, MemoryRegion, Owner, Port, Progress, QpState, QueryWords, QueuePair, QueuePairCounters,
+    Refusal, RegionWords, Registers, Reset, Work, access, access_names, private_args,
 };
 use nacelle_roce::WcStatus;
 use nacelle_wire::cm::{PathMtu, RejReason};
@@ -243,6 +243,22 @@ impl Manage for RtlEngine {
             pairs.extend(queue_pair(qpn, self.port().query(qpn)?.map_err(refused)?));
         }
         Ok(pairs)
+    }
+
+    fn queue_pair_counters(&mut self, qpn: Option<u32>) -> Result<Vec<QueuePairCounters>, Refusal> {
+        let qpns = match qpn {
+            Some(qpn) => vec![qpn],
+            None => self.queue_pairs()?.into_iter().map(|pair| pair.qpn).collect(),
+        };
+        let mut all = Vec::new();
+        for qpn in qpns {
+            match self.port().counters(qpn)? {
+                Ok(words) => all.push(QueuePairCounters::new(qpn, words.map(u64::from))),
+                Err(CommandError::BadQpn) => return Err(Refusal::no_queue_pair(qpn)),
+                Err(error) => return Err(refused(error)),
+            }
+        }
+        Ok(all)
     }
 
     fn reset(&mut self, qpn: Option<u32>) -> Result<Reset, Refusal> {

@@ -6,10 +6,11 @@ use std::net::Ipv4Addr;
 
 use nacelle::management::{
     Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, MAX_MESSAGE, MAX_PRIVATE, Manage,
-    MemoryRegion, Owner, Progress, QpState, QueuePair, Refusal, Reset, Work, access_names,
+    MemoryRegion, Owner, Progress, QpState, QueuePair, QueuePairCounters, Refusal, Reset, Work, access_names,
 };
 use nacelle_roce::{
-    Access, Completion, ConnId, ConnectFailure, ConnectOptions, RecvWr, Region, Scope, SendWr, WcOpcode, WcStatus,
+    Access, Completion, ConnId, ConnInfo, ConnStats, ConnectFailure, ConnectOptions, RecvWr, Region, Scope, SendWr,
+    WcOpcode, WcStatus,
 };
 use nacelle_wire::cm::PathMtu;
 use nacelle_wire::{RemoteAddr, Rkey};
@@ -124,6 +125,32 @@ impl SoftEngine {
     }
 }
 
+/// What a connection has counted, in the order of the RTL.
+fn counters(info: &ConnInfo) -> QueuePairCounters {
+    let ConnStats { tx_requests, tx_responses, rx_requests, rx_responses, counters: c, .. } = info.stats;
+    let values = [
+        tx_requests.packets,
+        tx_requests.payload,
+        tx_responses.packets,
+        tx_responses.payload,
+        rx_requests.packets,
+        rx_requests.payload,
+        rx_responses.packets,
+        rx_responses.payload,
+        c.retransmitted,
+        c.local_ack_timeout_err,
+        c.rnr_nak_retry_err,
+        c.packet_seq_err,
+        c.duplicate_request,
+        c.out_of_seq_request,
+        c.tx_nak + c.send_seq_err,
+        c.send_rnr_err,
+        c.np_cnp_sent,
+        c.rp_cnp_handled,
+    ];
+    QueuePairCounters::new(info.local_qpn.get(), values)
+}
+
 impl Manage for SoftEngine {
     fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal> {
         let state = |code| QpState::from_code(code).unwrap_or(QpState::Err);
@@ -140,6 +167,16 @@ impl Manage for SoftEngine {
             rate_limit: info.rate_limit,
         });
         Ok(pairs.collect())
+    }
+
+    fn queue_pair_counters(&mut self, qpn: Option<u32>) -> Result<Vec<QueuePairCounters>, Refusal> {
+        let wanted = |info: &ConnInfo| qpn.is_none_or(|qpn| qpn == info.local_qpn.get());
+        let infos = self.endpoint.connections().map(|(_, info)| info).filter(wanted);
+        let all: Vec<QueuePairCounters> = infos.map(|info| counters(&info)).collect();
+        match qpn {
+            Some(qpn) if all.is_empty() => Err(Refusal::no_queue_pair(qpn)),
+            _ => Ok(all),
+        }
     }
 
     fn reset(&mut self, qpn: Option<u32>) -> Result<Reset, Refusal> {

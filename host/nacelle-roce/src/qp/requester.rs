@@ -330,7 +330,7 @@ impl Requester {
         let Some(payload) = payload else {
             return Err(self.fail(index, WcStatus::LocProtErr, env));
         };
-        let sent = payload.len() as u64;
+        let sent = payload.len();
 
         let place = Place { offset, here, total, first: seq == wqe.first, last };
         let (opcode, ext) = packet_form(wqe.wr.op, &place, env.agreed.selective_repeat);
@@ -349,7 +349,7 @@ impl Requester {
         headers.ip.identification.set(ip_id);
         let len = headers.write(payload, buf).expect("the caller's buffer holds the longest frame");
 
-        env.stats.tx_payload += sent;
+        env.stats.tx_requests.add(sent);
         env.counters().tx_request += 1;
         let again = seq < self.max_sent;
         if again {

@@ -601,6 +601,7 @@ impl Responder {
             match what {
                 Answer::Atomic(original) => {
                     self.responses.pop_front();
+                    env.stats.tx_responses.add(0);
                     env.counters().tx_atomic_responses += 1;
                     let ext = Ext::AethAtomic(aeth, AtomicAckEth::new(original));
                     return Some((write(Opcode::AtomicAcknowledge, psn, ext, &[], buf), Ok(())));
@@ -612,6 +613,7 @@ impl Responder {
                     let Some(payload) = payload else {
                         // The region is gone, and with it the connection.
                         self.hush();
+                        env.stats.tx_responses.add(0);
                         env.counters().tx_nak += 1;
                         env.counters().resp_remote_access_errors += 1;
                         let ext = Ext::Aeth(Aeth::new(Syndrome::Nak(NakCode::RemoteAccessError), msn));
@@ -624,9 +626,9 @@ impl Responder {
                         (false, false) => (Opcode::ReadResponseMiddle, Ext::None),
                         (false, true) => (Opcode::ReadResponseLast, Ext::Aeth(aeth)),
                     };
-                    let sent = payload.len() as u64;
+                    let sent = payload.len();
                     let len = write(opcode, psn, ext, payload, buf);
-                    env.stats.tx_payload += sent;
+                    env.stats.tx_responses.add(sent);
                     env.counters().tx_read_responses += 1;
                     self.responses.pop_front();
                     if left.is_some() {
@@ -638,6 +640,7 @@ impl Responder {
             }
         }
         let syndrome = self.answer.take()?;
+        env.stats.tx_responses.add(0);
         let selective = env.agreed.selective_repeat;
         let c = env.counters();
         let (seq, msn, counter) = match syndrome {

@@ -664,7 +664,11 @@ fn stats_tell_what_happened() {
     let stats = info.stats;
     assert_eq!((stats.tx_packets, stats.counters.retransmitted, stats.counters.packet_seq_err), (4, 2, 1));
     assert_eq!(stats.rx_packets, 2);
-    assert_eq!((stats.tx_payload, stats.counters.local_ack_timeout_err), (600, 0));
+    assert_eq!(
+        (stats.tx_requests.packets, stats.tx_requests.payload, stats.counters.local_ack_timeout_err),
+        (4, 600, 0)
+    );
+    assert_eq!((stats.rx_responses.packets, stats.rx_requests.packets, stats.tx_responses.packets), (2, 0, 0));
     assert_eq!(stats.rx_bytes, 124);
     assert!(stats.resolved.is_some() && stats.established.is_some());
     assert_eq!(info.remote_qpn, Some(PEER_QPN));

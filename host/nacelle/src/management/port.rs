@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::MAX_PRIVATE;
+use super::{MAX_PRIVATE, QP_COUNTERS};
 
 /// How often STATUS is read before a command counts as lost. A command takes some hundred cycles, a read a few.
 pub(super) const PATIENCE: u32 = 10_000;
@@ -54,6 +54,7 @@ pub enum Command {
     Post = 24,
     PollCq = 25,
     PollEvent = 26,
+    QpCounters = 27,
 }
 
 /// Why a command was not done.
@@ -219,6 +220,17 @@ impl<'a, R: Registers> Port<'a, R> {
         Ok(Ok(QueryWords(if state == 0 { [0; 9] } else { self.results()? })))
     }
 
+    /// What a queue pair has counted, in the order of [`QP_COUNTERS`].
+    ///
+    /// # Errors
+    /// As [`Port::command`].
+    pub fn counters(&mut self, qpn: u32) -> Outcome<[u32; QP_COUNTERS.len()], R> {
+        match self.command(Command::QpCounters, &[(0, qpn)])? {
+            Ok(()) => Ok(Ok(self.results()?)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
     /// Looks at a place for a region: [`CommandError::Refused`] if none is there.
     ///
     /// # Errors
@@ -333,6 +345,7 @@ mod tests {
         for (code, error) in [(2, CommandError::BadQpn), (3, CommandError::Refused), (5, CommandError::Full)] {
             let mut mailbox = Mailbox { error: code, ..Mailbox::default() };
             assert_eq!(Port::new(&mut mailbox).query(2), Ok(Err(error)));
+            assert_eq!(Port::new(&mut mailbox).counters(2), Ok(Err(error)));
         }
     }
 
