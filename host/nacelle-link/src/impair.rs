@@ -2,6 +2,7 @@
 //! A link that loses, doubles, reorders, damages and delays frames, by a seed.
 
 use std::collections::VecDeque;
+use std::ops::AddAssign;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -42,10 +43,36 @@ impl Impairments {
     }
 }
 
+/// What happened to frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fates {
+    /// Frames that were to pass.
+    pub frames: u64,
+    /// Those lost.
+    pub lost: u64,
+    /// Those that came twice.
+    pub duplicated: u64,
+    /// Those held back for the next one to overtake them.
+    pub overtaken: u64,
+    /// Those with an inverted bit.
+    pub damaged: u64,
+}
+
+impl AddAssign for Fates {
+    fn add_assign(&mut self, other: Self) {
+        self.frames += other.frames;
+        self.lost += other.lost;
+        self.duplicated += other.duplicated;
+        self.overtaken += other.overtaken;
+        self.damaged += other.damaged;
+    }
+}
+
 /// One direction.
 #[derive(Debug)]
 struct Lane {
     rules: Impairments,
+    fates: Fates,
     random: fastrand::Rng,
     delayed: VecDeque<(Instant, Vec<u8>)>,
     held: Option<(Instant, Vec<u8>)>,
@@ -54,7 +81,7 @@ struct Lane {
 impl Lane {
     fn new(rules: Impairments, lane: u64) -> Self {
         let random = fastrand::Rng::with_seed(rules.seed.wrapping_mul(2).wrapping_add(lane));
-        Self { rules, random, delayed: VecDeque::new(), held: None }
+        Self { rules, fates: Fates::default(), random, delayed: VecDeque::new(), held: None }
     }
 
     fn happens(&mut self, chance: f64) -> bool {
@@ -66,7 +93,9 @@ impl Lane {
         let [lost, twice, overtaken, damaged] =
             [self.rules.loss, self.rules.duplicate, self.rules.reorder, self.rules.corrupt].map(|c| self.happens(c));
         let spot = self.random.f64();
+        self.fates.frames += 1;
         if lost || self.delayed.len() + 2 > MAX_DELAYED {
+            self.fates.lost += 1;
             return;
         }
         let mut frame = frame.to_vec();
@@ -75,14 +104,17 @@ impl Lane {
             let bit = ((spot * bits as f64) as usize).min(bits.saturating_sub(1));
             if let Some(byte) = frame.get_mut(ETHERNET_HEADER + bit / 8) {
                 *byte ^= 1 << (bit % 8);
+                self.fates.damaged += 1;
             }
         }
         let due = now + self.rules.delay;
         if overtaken && self.held.is_none() {
+            self.fates.overtaken += 1;
             self.held = Some((due + OVERTAKE_WITHIN, frame));
             return;
         }
         if twice {
+            self.fates.duplicated += 1;
             self.delayed.push_back((due, frame.clone()));
         }
         self.delayed.push_back((due, frame));
@@ -120,6 +152,14 @@ impl<L: Link> Impaired<L> {
     /// Wraps `link`.
     pub fn new(link: L, rules: Impairments) -> Self {
         Self { link, tx: Lane::new(rules, 0), rx: Lane::new(rules, 1) }
+    }
+
+    /// What has happened to frames so far, in both directions together.
+    #[must_use]
+    pub fn fates(&self) -> Fates {
+        let mut both = self.tx.fates;
+        both += self.rx.fates;
+        both
     }
 
     fn send_due(&mut self) -> Result<(), LinkError> {

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 pub use bridge::bridge;
-pub use impair::{Impaired, Impairments};
+pub use impair::{Fates, Impaired, Impairments};
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;

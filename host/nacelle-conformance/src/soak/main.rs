@@ -4,7 +4,8 @@
 //!
 //! Each seed is a run of its own: it decides the number of connections, their sizes, what they do and what happens to the frames.
 //! A run fails on a wrong byte, a request that fails, or when nothing moves for too long. At the end the device must take as many
-//! connections as at the start, or something leaked.
+//! connections as at the start, or something leaked. The first failure ends it, with the command that runs its seed again; a summary of
+//! all that was done comes last, whatever happened.
 
 mod caller;
 mod run;
@@ -12,8 +13,11 @@ mod run;
 use clap::Parser;
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_link::{LinkError, WireDir};
-use run::{Run, Target};
+use run::{Run, Tally, Target};
 use std::{path::PathBuf, process::ExitCode, time::Instant};
+
+/// Runs, if nothing is said of them.
+const DEFAULT_SEEDS: u64 = 10;
 
 /// Run random traffic against a device and check every byte.
 #[derive(Parser)]
@@ -27,9 +31,9 @@ struct Args {
     /// Folder of the virtual wire. Default: that of the nacelle command.
     #[arg(long)]
     wire: Option<PathBuf>,
-    /// Runs, with this seed and those after it.
-    #[arg(long, default_value_t = 10)]
-    seeds: u64,
+    /// Runs, each with a seed of its own [default: 10, or with --minutes as many as there is time for]
+    #[arg(long)]
+    seeds: Option<u64>,
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     first: u64,
@@ -67,6 +71,17 @@ enum Failure {
     Content(String),
 }
 
+impl Failure {
+    /// Counts it under what it is.
+    fn count(&self, tally: &mut Tally) {
+        *match self {
+            Self::Stuck(..) => &mut tally.hangs,
+            Self::Content(_) => &mut tally.wrong,
+            Self::Link(_) | Self::Failed(_) => &mut tally.failed,
+        } += 1;
+    }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let begin = Instant::now();
@@ -87,38 +102,55 @@ fn main() -> ExitCode {
         }
     };
     println!("the device takes {room} connections");
-    let mut done = run::Tally::default();
-    for seed in args.first..args.first + args.seeds {
+    let mut tally = Tally::default();
+    let outcome = all_seeds(&args, &target, room, begin, &mut tally).and_then(|()| {
+        nothing_leaked(&args, &target, room, &mut tally).map_err(|why| format!("FAILED at the end: {why}"))
+    });
+    if let Err(why) = &outcome {
+        println!("{why}");
+    }
+    println!("{tally}\n{:.0} s", begin.elapsed().as_secs_f64());
+    if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs the seeds until one fails, all are done or the time is over. Fails with what to tell, and how to run the seed again.
+fn all_seeds(args: &Args, target: &Target, room: usize, begin: Instant, tally: &mut Tally) -> Result<(), String> {
+    // Peers that vanish leave connections behind until the device has noticed.
+    let most = args.connections.min(if args.restarts { room / 2 } else { room }).max(1);
+    let seeds = args.seeds.unwrap_or(if args.minutes.is_some() { u64::MAX } else { DEFAULT_SEEDS });
+    for seed in args.first..args.first.saturating_add(seeds) {
         if args.minutes.is_some_and(|m| begin.elapsed().as_secs_f64() > m * 60.0) {
             break;
         }
-        // Peers that vanish leave connections behind until the device has noticed.
-        let most = args.connections.min(if args.restarts { room / 2 } else { room }).max(1);
         let run = Run::new(seed, most, args.operations, args.restarts);
         println!("{run}");
-        match run.execute(&target) {
-            Ok(tally) => done += tally,
-            Err(failure) => {
-                println!("FAILED with seed {seed}: {failure}");
-                return ExitCode::FAILURE;
-            }
+        if let Err(failure) = run.execute(target, tally) {
+            failure.count(tally);
+            let restarts = if args.restarts { " --restarts" } else { "" };
+            return Err(format!(
+                "FAILED with seed {seed}: {failure}\nagain: nacelle-soak {} --first {seed} --seeds 1 --connections {most} --operations {}{restarts}",
+                args.device, args.operations
+            ));
         }
     }
+    Ok(())
+}
+
+/// Waits until the device takes as many connections as at the start. What vanished peers left behind it takes back in time.
+fn nothing_leaked(args: &Args, target: &Target, room: usize, tally: &mut Tally) -> Result<(), String> {
     let until = Instant::now() + Duration::from_secs(if args.restarts { 180 } else { 20 });
     loop {
-        match Run::capacity(&target) {
-            Ok(now) if now >= room => break,
+        match Run::capacity(target) {
+            Ok(now) if now >= room => return Ok(()),
             Ok(now) if Instant::now() > until => {
-                println!("FAILED: the device takes {now} connections now, {room} at the start: something leaked");
-                return ExitCode::FAILURE;
+                tally.leaked = room - now;
+                return Err(format!("the device takes {now} connections now, {room} at the start: something leaked"));
             }
             Ok(_) => std::thread::sleep(Duration::from_secs(2)),
             Err(failure) => {
-                println!("FAILED: {failure}");
-                return ExitCode::FAILURE;
+                failure.count(tally);
+                return Err(failure.to_string());
             }
         }
     }
-    println!("{done} in {:.0} s; nothing leaked", begin.elapsed().as_secs_f64());
-    ExitCode::SUCCESS
 }

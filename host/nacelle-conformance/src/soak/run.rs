@@ -2,8 +2,8 @@
 //! One run: an endpoint with its callers on a wire that is as bad as the seed says.
 
 use crate::{Failure, caller::Caller};
-use core::{fmt, net::Ipv4Addr, ops::AddAssign, time::Duration};
-use nacelle_link::{Impaired, Impairments, Link, MAX_FRAME, VirtualWire, WireDir};
+use core::{fmt, net::Ipv4Addr, time::Duration};
+use nacelle_link::{Fates, Impaired, Impairments, Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_roce::{
     ConnId, ConnectFailure, ConnectOptions, Endpoint, EndpointConfig, Event,
     wire::{MacAddr, cm::PathMtu},
@@ -38,26 +38,39 @@ pub(crate) struct Tally {
     connections: u64,
     operations: u64,
     bytes: u64,
+    restarts: u64,
+    frames: Fates,
+    /// Runs in which nothing moved any more.
+    pub(crate) hangs: u64,
+    /// Runs with wrong bytes.
+    pub(crate) wrong: u64,
+    /// Runs with a request or connection that failed.
+    pub(crate) failed: u64,
+    /// Connections that the device does not take any more.
+    pub(crate) leaked: usize,
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.runs += other.runs;
-        self.connections += other.connections;
-        self.operations += other.operations;
-        self.bytes += other.bytes;
+impl Tally {
+    fn add(&mut self, caller: &Caller) {
+        self.operations += caller.operations;
+        self.bytes += caller.bytes;
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fates { frames, lost, duplicated, overtaken, damaged } = self.frames;
+        let megabytes = self.bytes as f64 / 1e6;
+        writeln!(
+            f,
+            "seeds {}, connections {}, operations {}, {megabytes:.1} MB",
+            self.runs, self.connections, self.operations
+        )?;
+        writeln!(f, "frames {frames}: lost {lost}, twice {duplicated}, overtaken {overtaken}, spoiled {damaged}")?;
         write!(
             f,
-            "{} runs, {} connections, {} operations, {:.1} MB, every byte right",
-            self.runs,
-            self.connections,
-            self.operations,
-            self.bytes as f64 / 1e6
+            "restarts {}, hangs {}, wrong bytes {}, failed requests {}, leaked connections {}",
+            self.restarts, self.hangs, self.wrong, self.failed, self.leaked
         )
     }
 }
@@ -163,21 +176,34 @@ impl Run {
         }
     }
 
-    /// Does it all.
-    pub(crate) fn execute(&self, target: &Target) -> Result<Tally, Failure> {
-        let mut tally = Tally { runs: 1, ..Tally::default() };
+    /// Does it all, and adds it to the tally, whether it succeeds or not.
+    pub(crate) fn execute(&self, target: &Target, tally: &mut Tally) -> Result<(), Failure> {
+        tally.runs += 1;
         for life in 0..=u64::from(self.restarts) {
             // All but the last life end in the middle of their work, without a word.
             let last = life == u64::from(self.restarts);
-            self.live(target, life, last, &mut tally)?;
+            tally.restarts += u64::from(life > 0);
+            let mut place = Place::new(target, self.impairments, 200)?;
+            let mut callers = HashMap::new();
+            let outcome = self.live(target, life, last, &mut place, &mut callers, tally);
+            // Those that are over have been counted.
+            callers.values().for_each(|caller| tally.add(caller));
+            tally.frames += place.link.fates();
+            outcome?;
         }
-        Ok(tally)
+        Ok(())
     }
 
-    fn live(&self, target: &Target, life: u64, last: bool, tally: &mut Tally) -> Result<(), Failure> {
+    fn live(
+        &self,
+        target: &Target,
+        life: u64,
+        last: bool,
+        place: &mut Place,
+        callers: &mut HashMap<ConnId, Caller>,
+        tally: &mut Tally,
+    ) -> Result<(), Failure> {
         let mut rng = fastrand::Rng::with_seed(self.seed ^ life << 32);
-        let mut place = Place::new(target, self.impairments, 200)?;
-        let mut callers: HashMap<ConnId, Caller> = HashMap::new();
         for _ in 0..self.connections {
             let options = Self::options(&mut rng);
             let now = place.now();
@@ -233,7 +259,7 @@ impl Run {
                 }
             }
             let mut over = Vec::new();
-            for (conn, caller) in &mut callers {
+            for (conn, caller) in &mut *callers {
                 caller.act(&mut place.endpoint)?;
                 if caller.is_over() {
                     over.push(*conn);
@@ -241,8 +267,7 @@ impl Run {
             }
             for conn in over {
                 let caller = callers.remove(&conn).expect("it was there");
-                tally.operations += caller.operations;
-                tally.bytes += caller.bytes;
+                tally.add(&caller);
                 let now = place.now();
                 place.endpoint.disconnect(now, conn);
             }
