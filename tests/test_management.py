@@ -135,9 +135,7 @@ def test_a_connection_that_cannot_be_is_told(wire: Wire, device: str) -> None:
     assert wire.json("qp", "list", device) == []
 
 
-def test_an_address_that_nobody_has_is_told(request: pytest.FixtureRequest, wire: Wire, device: str) -> None:
-    if "rtl" in request.node.name:
-        request.applymarker(pytest.mark.xfail(reason="the RTL is not idle while it asks: simulated, its time all but stops"))
+def test_an_address_that_nobody_has_is_told(wire: Wire, device: str) -> None:
     unreachable = wire.run("--json", "connect", device, "10.77.200.7", PORT, "--timeout", "20")
     assert unreachable.returncode == 3 and failure(unreachable)["code"] == "unreachable"
     assert wire.json("qp", "list", device) == []

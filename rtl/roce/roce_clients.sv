@@ -272,5 +272,5 @@ module roce_clients
   );
 
   assign idle = !clearing && !request.valid && !cqe_valid_q && !post_q && !retired_q && gone_q == 0 && &queue_quiet
-      && !connect.valid && !close.valid && !conn_answer.valid && !conn.valid && !mr_cmd.valid;
+      && !close.valid && !conn_answer.valid && !conn.valid && !mr_cmd.valid;  // a request to connect: roce_cm's idle
 endmodule

@@ -614,7 +614,8 @@ module roce_engine
     tx_events.rp_cnp_ignored = cc_events.rp_cnp_ignored;
   end
 
+  // A request to connect stands until the connection manager knows the peer's address: it tells whether that is work.
   assign idle = receive_idle && response_idle && requester_idle && control_idle && frames_idle && cc_idle && cm_idle && hand_idle
       && write_idle && read_idle && place_idle && !cqe.valid && !wqe.valid && !qp_cmd.valid && !happened.valid && !hand_cmd.valid && !acks.valid
-      && !connect.valid && !mr_cmd.valid;
+      && !mr_cmd.valid;
 endmodule
