@@ -47,8 +47,9 @@ def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[
                 # Loss costs seconds of waiting for each frame; a few cases show what the others would.
                 chosen = QUICK_WITH_LOSS if quick and loss else patterns
                 yield f"{kind.name}-mtu{guest.mtu}-loss{loss:g}", checks.device(wire, guest, kind, loss, chosen)
-        for loss in (0,) if quick else (0, LOSS):
-            yield f"active-{kind.name}-loss{loss:g}", active.active(wire, small, kind, loss)
+        for guest in guests:
+            for loss in (0,) if quick else (0, LOSS):
+                yield f"active-{kind.name}-mtu{guest.mtu}-loss{loss:g}", active.active(wire, guest, kind, loss)
     if not quick:
         yield "linux", checks.linux(small, large, patterns)
     for loss in (0, LOSS):

@@ -13,6 +13,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "interop"))
+import active
 import checks
 import image
 from guest import Guest
@@ -48,6 +49,12 @@ def all_passed(outcomes: list[Outcome]) -> None:
 def test_linux_calls(network: tuple[Wire, Guest], kind: checks.Device, loss: float) -> None:
     wire, guest = network
     all_passed(list(checks.device(wire, guest, kind, loss, CASES_WITH_LOSS if loss else ["*"])))
+
+
+@pytest.mark.parametrize("kind", [checks.SOFT, checks.RTL], ids=lambda kind: kind.name)
+def test_devices_call_linux(network: tuple[Wire, Guest], kind: checks.Device) -> None:
+    wire, guest = network
+    all_passed(list(active.active(wire, guest, kind, 0)))
 
 
 def test_linux_is_called(network: tuple[Wire, Guest]) -> None:
