@@ -13,14 +13,18 @@ and the drivers in `streams` find it by its name.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import cocotb_tools.config
+from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
 from .sources import GENERATED, ROOT, module_dirs, packages
@@ -226,6 +230,26 @@ def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[
     )  # fmt: skip
 
 
+def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool) -> None:
+    """Makes the simulator `build`/`top`; does next to nothing if it is newer than its sources.
+
+    Only the wrapper's ports can be seen from outside: signals that must stay visible cost time in the compiler and in each cycle.
+    The model is one C++ file, since parsing Verilator's headers takes longer than compiling most models.
+    """
+    libraries = cocotb_tools.config.libs_dir
+    search = [path for path in [*module_dirs(), GENERATED] if path.exists()]
+    verilator = [
+        "verilator", "--cc", "--exe", "--Mdir", build, "--top-module", top, "--prefix", "Vtop", "-o", top, "--vpi",
+        "--public-depth", "1", "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "--timescale", "1ns/1ps",
+        "--output-split", "0", "-CFLAGS", "-O1", "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
+        *(["--trace-fst", "--trace-structs"] if waves else []), *[arg for path in search for arg in ("-y", path)],
+        cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", *packages(), *sources, wrapper_file,
+    ]  # fmt: skip
+    make = ["make", "-C", build, "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"]
+    for command in (verilator, make):
+        subprocess.run([str(argument) for argument in command], cwd=build, check=True)
+
+
 def run(
     module: str,
     test_file: str,
@@ -259,22 +283,14 @@ def run(
     test_folder = str(Path(test_file).resolve().parent)
     if test_folder not in sys.path:  # the runner hands sys.path on to the simulator's Python
         sys.path.insert(0, test_folder)
+    # Tests of one module and one set of parameters share a simulator; it is built once.
+    with (build / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _compile(top, wrapper_file, sources, build, waves)
     runner = get_runner("verilator")
-    search = [str(path) for path in [*module_dirs(), GENERATED] if path.exists()]
-    runner.build(
-        sources=[*packages(), *sources, wrapper_file],
-        hdl_toplevel=top,
-        build_dir=build,
-        build_args=[
-            "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "-CFLAGS", "-O1", "--output-groups", "2", "--timescale", "1ns/1ps",
-            *[arg for path in search for arg in ("-y", path)],
-            *(["--trace-fst", "--trace-structs"] if waves else []),
-        ],
-        waves=waves,
-        always=True,
-    )  # fmt: skip
     result = runner.test(
         hdl_toplevel=top,
+        hdl_toplevel_lang="verilog",
         test_module=Path(test_file).stem,
         test_dir=build,
         build_dir=build,
@@ -284,8 +300,6 @@ def run(
         extra_env=dict(env or {}),
         results_xml=str(build / f"results_{os.getpid()}.xml"),
     )
-    from cocotb_tools.check_results import get_results
-
     total, failed = get_results(Path(result))
     assert total > 0, f"no cocotb test ran in {test_file}"
     assert failed == 0, f"{failed} of {total} cocotb tests failed in {test_file}"
