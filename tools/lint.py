@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,5 +39,12 @@ def read_for_synthesis(data_w: int) -> int:
     return int(bool(errors))
 
 
+def main() -> int:
+    """Every check at every width, on all cores."""
+    with ProcessPoolExecutor() as pool:
+        running = [pool.submit(check, data_w) for data_w in (512, 256, 128, 64) for check in (read_for_synthesis, lint)]
+        return max(job.result() for job in running)
+
+
 if __name__ == "__main__":
-    sys.exit(max(check(data_w) for check in (lint, read_for_synthesis) for data_w in (64, 128, 256, 512)))
+    sys.exit(main())

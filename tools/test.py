@@ -18,6 +18,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,14 +59,29 @@ def command(name: str, *arguments: str, cwd: Path = ROOT) -> Callable[[], Outcom
     return run
 
 
-def pytest(name: str, *paths: str, workers: int = 2) -> Callable[[], Outcome]:
-    """Python tests, counted from their JUnit report. Cocotb tests appear under the pytest function that runs them."""
+def simulators() -> Outcome:
+    """Builds every simulated device. Verilator and the linker use one core: as many builds at a time as there are cores."""
+    names = {f"sim::build_{w}": ("--data-w", str(w)) for w in WIDTHS}
+    names = {"sim::build_waves": ("--data-w", "64", "--waves")} | names  # takes the longest
+
+    def build(arguments: tuple[str, ...]) -> int:
+        return subprocess.run([PYTHON, "sim/build.py", *arguments], cwd=ROOT, env={**os.environ, "NACELLE_JOBS": "1"}).returncode
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        codes = dict(zip(names, pool.map(build, names.values()), strict=True))
+    return Outcome([name for name, code in codes.items() if code == 0], [name for name, code in codes.items() if code != 0])
+
+
+def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Callable[[], Outcome]:
+    """Python tests, counted from their JUnit report. Cocotb tests appear under the pytest function that runs them. `distribute`:
+    how they are shared between the cores (pytest-xdist's --dist)."""
+    workers = max(2, os.cpu_count() or 1)
 
     def run() -> Outcome:
         report = BUILD / "reports" / f"{name}.xml"
         report.unlink(missing_ok=True)
         code, _ = execute(
-            [PYTHON, "-m", "pytest", "-q", "-n", str(workers), "--junitxml", str(report), *paths],
+            [PYTHON, "-m", "pytest", "-q", "-n", str(workers), "--dist", distribute, "--junitxml", str(report), *paths],
         )
         outcome = Outcome()
         if report.exists():
@@ -135,17 +151,16 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "registers": command("registers::generate", PYTHON, "rtl/control/generate.py"),
     "python-style": command("python::ruff", PYTHON, "-m", "ruff", "check", "--quiet", "."),
     "lint": command("rtl::lint", PYTHON, "tools/lint.py"),
-    **{f"sim-{w}": command(f"sim::build_{w}", PYTHON, "sim/build.py", "--data-w", str(w)) for w in WIDTHS},
-    "sim-waves": command("sim::build_waves", PYTHON, "sim/build.py", "--data-w", "64", "--waves"),
+    "simulators": simulators,
     "host-style": host_style,
     "host": cargo_test("host", "--workspace"),
     "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),
     "host-release": command("host::release", *CARGO, "build", "--locked", "--release", *RELEASED, cwd=ROOT / "host"),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
-    "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", workers=2),
+    "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal"),
     "shell": pytest("shell", "rtl/shell"),
     "conformance": conformance,
-    "end-to-end": pytest("end-to-end", "tests", workers=1),
+    "end-to-end": pytest("end-to-end", "tests", distribute="loadfile"),  # mostly waiting; a file shares a guest
     "docs": command("docs::build", PYTHON, "tools/docs.py"),
 }
 
@@ -184,7 +199,9 @@ def main() -> None:
     failed = [test for result in results.values() for test in result["failed"]]
     for test in failed:
         print(f"FAILED {test}")
-    print(f"\n{sum(len(r['passed']) for r in results.values())} passed, {len(failed)} failed")
+    print("\nSeconds: " + ", ".join(f"{name} {result['seconds']:.0f}" for name, result in results.items()), end="")
+    print(f"; together {sum(result['seconds'] for result in results.values()):.0f}")
+    print(f"{sum(len(r['passed']) for r in results.values())} passed, {len(failed)} failed")
     sys.exit(1 if failed else 0)
 
 
