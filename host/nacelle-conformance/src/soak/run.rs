@@ -161,14 +161,14 @@ impl Run {
         Self { seed, connections, operations: rng.u32(1..=operations.max(1)), impairments, restarts, crowded }
     }
 
-    /// How a connection is to behave. A simulated device may be slow, but not silent for longer than the target's patience: with
-    /// the time doubled from try to try, 8 tries take a quarter of a minute.
-    fn options(rng: &mut fastrand::Rng, target: &Target) -> ConnectOptions {
+    /// How a connection is to behave. The more of them, the longer each waits its turn, and a simulated device is slow: what is
+    /// sent again too soon only makes it slower.
+    fn options(&self, rng: &mut fastrand::Rng, target: &Target) -> ConnectOptions {
         let mtus = [PathMtu::Mtu256, PathMtu::Mtu512, PathMtu::Mtu1024, PathMtu::Mtu2048, PathMtu::Mtu4096];
         ConnectOptions {
             cm_timeout: Duration::from_millis(300),
             cm_retries: 15,
-            ack_timeout: Duration::from_millis(67),
+            ack_timeout: Duration::from_millis(67 * (1 + self.connections as u64 / 4)),
             max_ack_timeout: target.patience / 4,
             retry_count: 7,
             rnr_retry: 7,
@@ -207,7 +207,7 @@ impl Run {
     ) -> Result<(), Failure> {
         let mut rng = fastrand::Rng::with_seed(self.seed ^ life << 32);
         for _ in 0..self.connections {
-            let options = Self::options(&mut rng, target);
+            let options = self.options(&mut rng, target);
             let now = place.now();
             let conn = place
                 .endpoint
@@ -241,7 +241,7 @@ impl Run {
                     // It takes the places back in time.
                     Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } } if self.crowded => {
                         let Some(_) = callers.remove(&conn) else { continue };
-                        let options = Self::options(&mut rng, target);
+                        let options = self.options(&mut rng, target);
                         let now = place.now();
                         let again = place
                             .endpoint
