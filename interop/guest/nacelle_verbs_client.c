@@ -31,6 +31,40 @@ struct size {
     int bytes;
 };
 
+// A connection, a region of the device with known contents, and these: what nearly every case begins with.
+struct scene {
+    struct session s;
+    struct region *region;
+    uint8_t *background;
+    uint32_t length;  // the case's size in bytes
+    const struct test *test;
+};
+
+// A request that the device must refuse.
+struct wrong {
+    enum ibv_wr_opcode opcode;
+    uint32_t length;
+    int64_t offset;             // from the region's begin
+    bool from_end;              // no, from its end
+    uint64_t address;           // if not 0: there, wherever the region is
+    uint32_t key;               // bits of the key that are changed
+    enum ibv_wc_status status;  // how it completes; IBV_WC_SUCCESS: IBV_WC_REM_ACCESS_ERR
+};
+
+// A case of the table.
+struct test {
+    const char *name;
+    // Runs in a scene, which is made before it and closed behind it: with a region of `size` times `pieces`, or with none.
+    void (*run)(struct scene *scene);
+    struct size size;
+    uint32_t pieces;  // 0: one
+    bool no_region;
+    struct wrong wrong;  // what refuse() does
+    // Or makes its connections itself; `number` of whatever it is about.
+    void (*alone)(int number);
+    int number;
+};
+
 // Where in a region the sizes are tried: neither at its begin nor at a multiple of anything.
 enum { OFFSET = 5, MARGIN = 64 };
 enum { SMALL = 1 << 16, MAX_SIZE = 1 << 20, MEMORY = 5 * MAX_SIZE };
@@ -44,7 +78,7 @@ static bool frames_get_lost;
 
 static uint32_t in_bytes(const struct session *s, struct size size) { return (uint32_t)(size.mtus * (int)s->mtu + size.bytes); }
 
-// Connects and asks for one region of `size` bytes at least, filled with a background that is also returned.
+// Asks for one region of `size` bytes at least, filled with a background that is also returned.
 static struct region *begin(struct session *s, uint32_t size, uint8_t **background) {
     struct region *region = session_region(s, size + MARGIN);
     *background = session_take(s, region->size);
@@ -86,7 +120,7 @@ static void expect_refusal(struct session *s, uint64_t id, enum ibv_wc_status st
 
 // ---- connections ----
 
-static void connect_disconnect(struct size unused) {
+static void connect_disconnect(int unused) {
     (void)unused;
     for (int i = 0; i < 3; i++) {
         struct session s;
@@ -96,7 +130,7 @@ static void connect_disconnect(struct size unused) {
     }
 }
 
-static void reject_port(struct size unused) {
+static void reject_port(int unused) {
     (void)unused;
     struct session_options wrong = options;
     wrong.port = "4444";
@@ -111,10 +145,10 @@ static void reject_port(struct size unused) {
     session_close(&s);
 }
 
-static void connect_many(struct size count) {
+static void connect_many(int count) {
     struct session sessions[128];
     int open = 0;
-    for (int i = 0; i < count.bytes; i++) {
+    for (int i = 0; i < count; i++) {
         session_prepare(&sessions[i], &options, 0);
         int status;
         enum rdma_cm_event_type type = session_connect(&sessions[i], &status);
@@ -138,7 +172,7 @@ static void connect_many(struct size count) {
     session_close(&s);
 }
 
-static void calls_side_by_side(struct size unused) {
+static void calls_side_by_side(int unused) {
     (void)unused;
     enum { CALLERS = 4 };
     struct session sessions[CALLERS];
@@ -159,7 +193,7 @@ static void calls_side_by_side(struct size unused) {
     }
 }
 
-static void disconnect_during_call(struct size unused) {
+static void disconnect_during_call(int unused) {
     (void)unused;
     struct session s;
     session_open(&s, &options, MEMORY);
@@ -178,7 +212,7 @@ static void disconnect_during_call(struct size unused) {
     session_close(&s);
 }
 
-static void after_disconnect(struct size unused) {
+static void after_disconnect(int unused) {
     (void)unused;
     struct session s;
     uint8_t *background;
@@ -195,7 +229,7 @@ static void after_disconnect(struct size unused) {
 }
 
 // The device must not write where it has no right to, and tells so by ending the connection.
-static void disconnected_by_device(struct size unused) {
+static void disconnected_by_device(int unused) {
     (void)unused;
     struct session s;
     session_open(&s, &options, SMALL);
@@ -221,60 +255,55 @@ static void disconnected_by_device(struct size unused) {
 
 // ---- region set-up ----
 
-static void set_up(struct size count) {
+static void set_up(int count) {
     struct session s;
     session_open(&s, &options, MEMORY);
     uint8_t flags[MRSP_MAX_REGIONS], *wanted[MRSP_MAX_REGIONS];
     uint32_t sizes[MRSP_MAX_REGIONS];
-    for (int i = 0; i < count.bytes; i++) {
+    for (int i = 0; i < count; i++) {
         flags[i] = MRSP_INPUT | MRSP_OUTPUT;
         sizes[i] = 1 + 37 * (uint32_t)i;
     }
-    session_regions(&s, (unsigned)count.bytes, flags, sizes);
-    for (int i = 0; i < count.bytes; i++) {
+    session_regions(&s, (unsigned)count, flags, sizes);
+    for (int i = 0; i < count; i++) {
         wanted[i] = session_take(&s, sizes[i]);
         fill(wanted[i], sizes[i], (uint64_t)i);
         session_do(&s, to_region(IBV_WR_RDMA_WRITE, (uint64_t)i, &s.regions[i], 0, wanted[i], sizes[i]));
     }
     check(session_call(&s, MRSP_EMPTY) == 0, "the call failed");
-    for (int i = 0; i < count.bytes; i++) {
+    for (int i = 0; i < count; i++) {
         same(s.regions[i].here, wanted[i], sizes[i], "a region");
     }
     session_close(&s);
 }
 
-static void set_up_internal(struct size unused) {
-    (void)unused;
-    struct session s;
-    session_open(&s, &options, MEMORY);
-    session_regions(&s, 3, (uint8_t[]){MRSP_INPUT, MRSP_OUTPUT, MRSP_INTERNAL}, (uint32_t[]){100, 200, 4096});
-    check(s.count == 2, "%u regions instead of 2", s.count);
-    check(session_call(&s, MRSP_EMPTY) == 0, "the call failed");
-    session_close(&s);
+static void set_up_internal(struct scene *scene) {
+    struct session *s = &scene->s;
+    session_regions(s, 3, (uint8_t[]){MRSP_INPUT, MRSP_OUTPUT, MRSP_INTERNAL}, (uint32_t[]){100, 200, 4096});
+    check(s->count == 2, "%u regions instead of 2", s->count);
+    check(session_call(s, MRSP_EMPTY) == 0, "the call failed");
 }
 
 // What is refused leaves the connection as it was.
-static void set_up_refused(struct size unused) {
-    (void)unused;
-    struct session s;
+static void set_up_refused(struct scene *scene) {
+    struct session *s = &scene->s;
     uint8_t message[MRSP_MAX_MESSAGE] = {7, 1, 0, 0}, answer[MRSP_MAX_MESSAGE];
-    session_open(&s, &options, MEMORY);
-    size_t length = session_ask(&s, message, MRSP_HEAD, answer);
+    size_t length = session_ask(s, message, MRSP_HEAD, answer);
     check(length == MRSP_HEAD && answer[0] == MRSP_ERR && answer[1] == MRSP_MALFORMED, "type 7 is answered by %02x %02x, %zu bytes",
           answer[0], answer[1], length);
     struct mrsp_aar_region asked[8];
     for (int i = 0; i < 8; i++) {
         asked[i] = (struct mrsp_aar_region){MRSP_INPUT, 0, 0, 0xffffffff};
     }
-    length = session_ask(&s, message, mrsp_write_aar(message, asked, 8), answer);
-    check(length == MRSP_HEAD && answer[0] == MRSP_ERR, "32 GiB are answered by %02x %02x, %zu bytes", answer[0], answer[1], length);
+    length = session_ask(s, message, mrsp_write_aar(message, asked, 8), answer);
+    check(length == MRSP_HEAD && answer[0] == MRSP_ERR, "32 GiB are answered by %02x %02x, %zu bytes", answer[0], answer[1],
+          length);
     uint8_t *background;
-    struct region *region = begin(&s, 100, &background);
-    contents(&s, region, background);
-    session_close(&s);
+    struct region *region = begin(s, 100, &background);
+    contents(s, region, background);
 }
 
-static void set_up_again(struct size unused) {
+static void set_up_again(int unused) {
     (void)unused;
     struct session s;
     uint8_t *background;
@@ -288,154 +317,128 @@ static void set_up_again(struct size unused) {
 
 // ---- calls ----
 
-static void call_empty(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 1000, &background);
+static void call_empty(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
     for (int i = 0; i < 20; i++) {
-        contents(&s, region, background);
+        contents(s, region, background);
     }
-    session_close(&s);
 }
 
-static void call_increment(struct size size) {
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    struct region *region = begin(&s, in_bytes(&s, size), &background);
+static void call_increment(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
     for (int i = 0; i < 3; i++) {
-        uint32_t result = session_call(&s, MRSP_INCREMENT);
+        uint32_t result = session_call(s, MRSP_INCREMENT);
         check(result == 0, "the call returned %u", result);
         for (uint32_t at = 0; at < region->size; at++) {
             background[at]++;
         }
         same(region->here, background, region->size, "the region");
     }
-    session_close(&s);
 }
 
-static void call_without_output(struct size unused) {
-    (void)unused;
-    struct session s;
-    session_open(&s, &options, SMALL);
-    session_regions(&s, 1, (uint8_t[]){MRSP_INPUT}, (uint32_t[]){100});
-    memset(s.regions[0].here, 0xee, 100);
-    uint32_t result = session_call(&s, MRSP_INCREMENT);
+static void call_without_output(struct scene *scene) {
+    struct session *s = &scene->s;
+    session_regions(s, 1, (uint8_t[]){MRSP_INPUT}, (uint32_t[]){100});
+    memset(s->regions[0].here, 0xee, 100);
+    uint32_t result = session_call(s, MRSP_INCREMENT);
     check(result == 0, "the call returned %u", result);
-    check(s.regions[0].here[0] == 0xee, "a region that is no output was written");
-    session_close(&s);
+    check(s->regions[0].here[0] == 0xee, "a region that is no output was written");
 }
 
-static void call_unknown(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 100, &background);
-    uint32_t result = session_call(&s, 99);
+static void call_unknown(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint32_t result = session_call(s, 99);
     check(result == MRSP_NO_SUCH_FUNCTION, "function 99 returned %u", result);
-    contents(&s, region, background);
-    session_close(&s);
+    contents(s, region, background);
 }
 
 // Neither an immediate of 0 nor one without the start bit is a call; the connection goes on.
-static void call_not_started(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 100, &background);
+static void call_not_started(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
     for (uint32_t imm = 0; imm < 2; imm++) {
         struct request request = to_region(IBV_WR_RDMA_WRITE_WITH_IMM, imm, region, 0, NULL, 0);
         request.imm = imm;
-        session_do(&s, request);
+        session_do(s, request);
     }
-    contents(&s, region, background);
-    session_close(&s);
+    contents(s, region, background);
 }
 
 // The device's answer finds no receive for a while.
-static void answer_waits_for_receive(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 1000, &background);
+static void answer_waits_for_receive(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
     memset(region->here, 0xee, region->size);
-    session_do(&s, (struct request){.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-                                    .remote = region->address,
-                                    .rkey = region->rkey,
-                                    .imm = MRSP_START | MRSP_EMPTY});
+    session_do(s, (struct request){.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+                                   .remote = region->address,
+                                   .rkey = region->rkey,
+                                   .imm = MRSP_START | MRSP_EMPTY});
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-    session_post_receive(&s, NULL, 0);
-    check(session_answer(&s) == 0, "the call failed");
+    session_post_receive(s, NULL, 0);
+    check(session_answer(s) == 0, "the call failed");
     same(region->here, background, region->size, "the region");
-    session_close(&s);
 }
 
 // ---- RDMA WRITE ----
 
-static void write_size(struct size size) {
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    uint32_t length = in_bytes(&s, size);
-    struct region *region = begin(&s, length, &background);
+static void write_size(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint32_t length = scene->length;
     fill(background + OFFSET, length, 2);
-    session_do(&s, to_region(IBV_WR_RDMA_WRITE, 1, region, OFFSET, background + OFFSET, length));
-    contents(&s, region, background);
-    session_close(&s);
+    session_do(s, to_region(IBV_WR_RDMA_WRITE, 1, region, OFFSET, background + OFFSET, length));
+    contents(s, region, background);
 }
 
-static void write_imm_size(struct size size) {
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    uint32_t length = in_bytes(&s, size);
-    struct region *region = begin(&s, length, &background);
+static void write_imm_size(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint32_t length = scene->length;
     fill(background + OFFSET, length, 3);
     memset(region->here, 0xee, region->size);
-    session_post_receive(&s, NULL, 0);
+    session_post_receive(s, NULL, 0);
     struct request request = to_region(IBV_WR_RDMA_WRITE_WITH_IMM, 1, region, OFFSET, background + OFFSET, length);
     request.imm = MRSP_START | MRSP_EMPTY;
     request.flags |= IBV_SEND_SOLICITED;
-    session_do(&s, request);
-    check(session_answer(&s) == 0, "the call failed");
+    session_do(s, request);
+    check(session_answer(s) == 0, "the call failed");
     same(region->here, background, region->size, "the region");
-    session_close(&s);
 }
 
 // Only one completion in sixteen is asked for; none of the others may come.
-static void write_outstanding(struct size piece) {
-    enum { PIECES = 96 };
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    uint32_t length = in_bytes(&s, piece);
-    struct region *region = begin(&s, PIECES * length, &background);
-    fill(background, PIECES * length, 4);
-    for (uint32_t i = 0; i < PIECES; i++) {
+static void write_outstanding(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint32_t length = scene->length, pieces = scene->test->pieces;
+    fill(background, pieces * length, 4);
+    for (uint32_t i = 0; i < pieces; i++) {
         struct request request = to_region(IBV_WR_RDMA_WRITE, i, region, i * length, background + i * length, length);
         request.flags = i % 16 == 15 ? IBV_SEND_SIGNALED : 0;
-        session_post(&s, request);
+        session_post(s, request);
     }
-    for (uint64_t i = 15; i < PIECES; i += 16) {
-        session_expect(&s, i, IBV_WC_SUCCESS);
+    for (uint64_t i = 15; i < pieces; i += 16) {
+        session_expect(s, i, IBV_WC_SUCCESS);
     }
-    contents(&s, region, background);
+    contents(s, region, background);
     struct ibv_wc wc;
-    check(ibv_poll_cq(s.sends, 1, &wc) == 0, "request %lu completed, which was not asked for", (unsigned long)wc.wr_id);
-    session_close(&s);
+    check(ibv_poll_cq(s->sends, 1, &wc) == 0, "request %lu completed, which was not asked for", (unsigned long)wc.wr_id);
 }
 
-static void write_inline(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 4096, &background);
+static void write_inline(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
     uint32_t at = 0;
     for (uint32_t length = 1; length <= SESSION_INLINE; length += 3) {
         uint8_t bytes[SESSION_INLINE];
@@ -443,29 +446,26 @@ static void write_inline(struct size unused) {
         memcpy(background + at, bytes, length);
         struct request request = to_region(IBV_WR_RDMA_WRITE, length, region, at, bytes, length);
         request.flags |= IBV_SEND_INLINE;
-        session_post(&s, request);
+        session_post(s, request);
         memset(bytes, 0xdd, sizeof(bytes));  // they have been taken
-        session_expect(&s, length, IBV_WC_SUCCESS);
+        session_expect(s, length, IBV_WC_SUCCESS);
         at += length;
     }
-    contents(&s, region, background);
-    session_close(&s);
+    contents(s, region, background);
 }
 
-static void write_gather(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 4096, &background);
-    uint8_t *pieces = session_take(&s, 4096);
+static void write_gather(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint8_t *pieces = session_take(s, 4096);
     const uint32_t lengths[SESSION_GATHER] = {1, 1025, 3, 700};
     struct ibv_sge list[SESSION_GATHER];
     fill(pieces, 4096, 5);
     uint8_t *to = background + OFFSET;
     for (int i = 0; i < SESSION_GATHER; i++) {
         const uint8_t *from = pieces + 1000 * i + i;
-        list[i] = (struct ibv_sge){.addr = (uintptr_t)from, .length = lengths[i], .lkey = s.memory->lkey};
+        list[i] = (struct ibv_sge){.addr = (uintptr_t)from, .length = lengths[i], .lkey = s->memory->lkey};
         memcpy(to, from, lengths[i]);
         to += lengths[i];
     }
@@ -475,84 +475,71 @@ static void write_gather(struct size unused) {
                                    .sg_list = list,
                                    .num_sge = SESSION_GATHER,
                                    .wr.rdma = {.remote_addr = region->address + OFFSET, .rkey = region->rkey}};
-    check(ibv_post_send(s.id->qp, &wr, &bad) == 0, "ibv_post_send failed");
-    session_expect(&s, 1, IBV_WC_SUCCESS);
-    contents(&s, region, background);
-    session_close(&s);
+    check(ibv_post_send(s->id->qp, &wr, &bad) == 0, "ibv_post_send failed");
+    session_expect(s, 1, IBV_WC_SUCCESS);
+    contents(s, region, background);
 }
 
 // ---- RDMA READ ----
 
-static void read_size(struct size size) {
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    uint32_t length = in_bytes(&s, size);
-    struct region *region = begin(&s, length, &background);
-    uint8_t *got = session_take(&s, length + 2 * MARGIN), *wanted = session_take(&s, length + 2 * MARGIN);
+static void read_size(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint32_t length = scene->length;
+    uint8_t *got = session_take(s, length + 2 * MARGIN), *wanted = session_take(s, length + 2 * MARGIN);
     memset(got, 0xcc, length + 2 * MARGIN);
     memset(wanted, 0xcc, length + 2 * MARGIN);
     memcpy(wanted + MARGIN, background + OFFSET, length);
-    session_do(&s, to_region(IBV_WR_RDMA_READ, 1, region, OFFSET, got + MARGIN, length));
+    session_do(s, to_region(IBV_WR_RDMA_READ, 1, region, OFFSET, got + MARGIN, length));
     same(got, wanted, length + 2 * MARGIN, "what was read, with 64 bytes around it");
-    session_close(&s);
 }
 
-static void read_outstanding(struct size piece) {
-    enum { PIECES = 64 };
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    uint32_t length = in_bytes(&s, piece);
-    struct region *region = begin(&s, PIECES * length, &background);
-    uint8_t *got = session_take(&s, PIECES * length);
-    for (uint32_t i = 0; i < PIECES; i++) {
-        session_post(&s, to_region(IBV_WR_RDMA_READ, i, region, i * length, got + i * length, length));
+static void read_outstanding(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint32_t length = scene->length, pieces = scene->test->pieces;
+    uint8_t *got = session_take(s, pieces * length);
+    for (uint32_t i = 0; i < pieces; i++) {
+        session_post(s, to_region(IBV_WR_RDMA_READ, i, region, i * length, got + i * length, length));
     }
-    for (uint32_t i = 0; i < PIECES; i++) {
-        session_expect(&s, i, IBV_WC_SUCCESS);
+    for (uint32_t i = 0; i < pieces; i++) {
+        session_expect(s, i, IBV_WC_SUCCESS);
     }
-    same(got, background, PIECES * length, "what was read");
-    session_close(&s);
+    same(got, background, pieces * length, "what was read");
 }
 
 // Each READ sees the WRITE before it, and not the one behind it, which is fenced.
-static void read_between_writes(struct size unused) {
-    (void)unused;
+static void read_between_writes(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
     enum { ROUNDS = 16, LENGTH = 1500 };
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    struct region *region = begin(&s, LENGTH, &background);
-    uint8_t *sent = session_take(&s, ROUNDS * LENGTH), *got = session_take(&s, ROUNDS * LENGTH);
+    uint8_t *sent = session_take(s, ROUNDS * LENGTH), *got = session_take(s, ROUNDS * LENGTH);
     fill(sent, ROUNDS * LENGTH, 6);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct request request = to_region(IBV_WR_RDMA_WRITE, 2 * i, region, 0, sent + i * LENGTH, LENGTH);
         request.flags = IBV_SEND_FENCE;
-        session_post(&s, request);
-        session_post(&s, to_region(IBV_WR_RDMA_READ, 2 * i + 1, region, 0, got + i * LENGTH, LENGTH));
+        session_post(s, request);
+        session_post(s, to_region(IBV_WR_RDMA_READ, 2 * i + 1, region, 0, got + i * LENGTH, LENGTH));
     }
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        session_expect(&s, 2 * i + 1, IBV_WC_SUCCESS);
+        session_expect(s, 2 * i + 1, IBV_WC_SUCCESS);
     }
     same(got, sent, ROUNDS * LENGTH, "what was read");
-    session_close(&s);
 }
 
-static void read_result(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 1000, &background);
-    check(session_call(&s, MRSP_INCREMENT) == 0, "the call failed");
-    uint8_t *got = session_take(&s, region->size);
-    session_do(&s, to_region(IBV_WR_RDMA_READ, 1, region, 0, got, region->size));
+static void read_result(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    check(session_call(s, MRSP_INCREMENT) == 0, "the call failed");
+    uint8_t *got = session_take(s, region->size);
+    session_do(s, to_region(IBV_WR_RDMA_READ, 1, region, 0, got, region->size));
     for (uint32_t at = 0; at < region->size; at++) {
         background[at]++;
     }
     same(got, background, region->size, "what was read");
-    session_close(&s);
 }
 
 // ---- atomics ----
@@ -565,71 +552,63 @@ static struct request atomic(enum ibv_wr_opcode opcode, uint64_t id, const struc
     return request;
 }
 
-static void fetch_add(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 1000, &background);
-    uint64_t *old = (uint64_t *)(void *)session_take(&s, 64), value;
+static void fetch_add(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint64_t *old = (uint64_t *)(void *)session_take(s, 64), value;
     memcpy(&value, background + 64, sizeof(value));
     const uint64_t added[] = {1, 0, 0xffffffff, 0x123456789abcdef0, UINT64_MAX};
     for (int i = 0; i < 5; i++) {
-        session_do(&s, atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, (uint64_t)i, region, 64, old, added[i], 0));
+        session_do(s, atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, (uint64_t)i, region, 64, old, added[i], 0));
         check(*old == value, "the old value is %016lx instead of %016lx", (unsigned long)*old, (unsigned long)value);
         value += added[i];
     }
     memcpy(background + 64, &value, sizeof(value));
-    contents(&s, region, background);
-    session_close(&s);
+    contents(s, region, background);
 }
 
-static void compare_swap(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 1000, &background);
-    uint64_t *old = (uint64_t *)(void *)session_take(&s, 64), value;
+static void compare_swap(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    uint64_t *old = (uint64_t *)(void *)session_take(s, 64), value;
     memcpy(&value, background + 8, sizeof(value));
     for (int i = 0; i < 6; i++) {
         uint64_t compare = i % 2 ? value ^ 0x100 : value, swap = 0x1122334455667700 + (uint64_t)i;
-        session_do(&s, atomic(IBV_WR_ATOMIC_CMP_AND_SWP, (uint64_t)i, region, 8, old, compare, swap));
+        session_do(s, atomic(IBV_WR_ATOMIC_CMP_AND_SWP, (uint64_t)i, region, 8, old, compare, swap));
         check(*old == value, "the old value is %016lx instead of %016lx", (unsigned long)*old, (unsigned long)value);
         value = compare == value ? swap : value;
     }
     memcpy(background + 8, &value, sizeof(value));
-    contents(&s, region, background);
-    session_close(&s);
+    contents(s, region, background);
 }
 
 // Each is done once, in order, whatever is lost.
-static void atomics_outstanding(struct size unused) {
-    (void)unused;
+static void atomics_outstanding(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
     enum { COUNT = 100 };
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, SMALL);
-    struct region *region = begin(&s, 1000, &background);
-    uint64_t *old = (uint64_t *)(void *)session_take(&s, COUNT * sizeof(uint64_t)), value;
+    uint64_t *old = (uint64_t *)(void *)session_take(s, COUNT * sizeof(uint64_t)), value;
     memcpy(&value, background, sizeof(value));
     for (uint64_t i = 0; i < COUNT; i++) {
-        session_post(&s, atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, region, 0, old + i, 1, 0));
+        session_post(s, atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, region, 0, old + i, 1, 0));
     }
     for (uint64_t i = 0; i < COUNT; i++) {
-        session_expect(&s, i, IBV_WC_SUCCESS);
+        session_expect(s, i, IBV_WC_SUCCESS);
         check(old[i] == value + i, "addition %lu found %016lx instead of %016lx", (unsigned long)i, (unsigned long)old[i],
               (unsigned long)(value + i));
     }
     value += COUNT;
     memcpy(background, &value, sizeof(value));
-    contents(&s, region, background);
-    session_close(&s);
+    contents(s, region, background);
 }
 
 // ---- what is wrong ----
 
-// Posts a request that the device must refuse, and checks what becomes of it and of those behind it.
+// Posts a request that the device must refuse, and checks what becomes of it and of those behind it. The connection that is there
+// afterwards is another one.
 static void refused(struct session *s, struct request wrong, enum ibv_wc_status status) {
     if (status == IBV_WC_REM_INV_REQ_ERR) {
         session_post_unchecked_atomic(s, wrong);
@@ -644,35 +623,22 @@ static void refused(struct session *s, struct request wrong, enum ibv_wc_status 
     session_open(s, &options, MEMORY);
     struct region *region = begin(s, 100, &background);
     contents(s, region, background);
-    session_close(s);
 }
 
-static void wrong_key(enum ibv_wr_opcode opcode) {
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    struct region *region = begin(&s, 4096, &background);
-    struct request request = to_region(opcode, 9, region, 0, background, 8);
-    request.rkey ^= 0x00410000;
-    refused(&s, request, IBV_WC_REM_ACCESS_ERR);
+static void refuse(struct scene *scene) {
+    const struct wrong *wrong = &scene->test->wrong;
+    uint64_t base = wrong->from_end ? scene->region->size : 0;
+    struct request request =
+        to_region(wrong->opcode, 9, scene->region, base + (uint64_t)wrong->offset, scene->background, wrong->length);
+    request.compare_add = request.swap = 1;
+    request.rkey ^= wrong->key;
+    if (wrong->address) {
+        request.remote = wrong->address;
+    }
+    refused(&scene->s, request, wrong->status == IBV_WC_SUCCESS ? IBV_WC_REM_ACCESS_ERR : wrong->status);
 }
 
-static void wrong_key_write(struct size unused) {
-    (void)unused;
-    wrong_key(IBV_WR_RDMA_WRITE);
-}
-
-static void wrong_key_read(struct size unused) {
-    (void)unused;
-    wrong_key(IBV_WR_RDMA_READ);
-}
-
-static void wrong_key_atomic(struct size unused) {
-    (void)unused;
-    wrong_key(IBV_WR_ATOMIC_FETCH_AND_ADD);
-}
-
-static void key_of_another(struct size unused) {
+static void key_of_another(int unused) {
     (void)unused;
     struct session owner, s;
     uint8_t *background;
@@ -680,140 +646,100 @@ static void key_of_another(struct size unused) {
     struct region region = *begin(&owner, 4096, &background);
     session_open(&s, &options, MEMORY);
     refused(&s, to_region(IBV_WR_RDMA_WRITE, 9, &region, 0, s.memory->addr, 8), IBV_WC_REM_ACCESS_ERR);
+    session_close(&s);
     contents(&owner, &region, background);
     session_close(&owner);
 }
 
-static void any_key_for_nothing(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    struct region *region = begin(&s, 100, &background);
-    session_do(&s, (struct request){.opcode = IBV_WR_RDMA_WRITE, .id = 9, .remote = 0x1234, .rkey = 0xabcdef});
-    contents(&s, region, background);
-    session_close(&s);
-}
-
-// From `offset` bytes behind the region's begin, or -- if negative -- before its end.
-static void out_of_bounds(enum ibv_wr_opcode opcode, int64_t offset, bool from_end, uint32_t length) {
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    struct region *region = begin(&s, 8192, &background);
-    uint64_t base = from_end ? region->size : 0;
-    refused(&s, to_region(opcode, 9, region, base + (uint64_t)offset, background, length), IBV_WC_REM_ACCESS_ERR);
-}
-
-static void bounds_write_end(struct size size) { out_of_bounds(IBV_WR_RDMA_WRITE, -1, true, (uint32_t)size.bytes); }
-static void bounds_write_begin(struct size size) { out_of_bounds(IBV_WR_RDMA_WRITE, -1, false, (uint32_t)size.bytes); }
-static void bounds_read_end(struct size size) { out_of_bounds(IBV_WR_RDMA_READ, -1, true, (uint32_t)size.bytes); }
-static void bounds_atomic_end(struct size size) { out_of_bounds(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, true, (uint32_t)size.bytes); }
-
-// The sum of address and length is beyond 2^64.
-static void bounds_wrap(struct size unused) {
-    (void)unused;
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    struct region *region = begin(&s, 4096, &background);
-    struct request request = to_region(IBV_WR_RDMA_WRITE, 9, region, 0, background, 64);
-    request.remote = UINT64_MAX - 15;
-    refused(&s, request, IBV_WC_REM_ACCESS_ERR);
-}
-
-static void unaligned(enum ibv_wr_opcode opcode) {
-    struct session s;
-    uint8_t *background;
-    session_open(&s, &options, MEMORY);
-    struct region *region = begin(&s, 4096, &background);
-    uint64_t *old = (uint64_t *)(void *)session_take(&s, 64);
-    refused(&s, atomic(opcode, 9, region, 4, old, 1, 1), IBV_WC_REM_INV_REQ_ERR);
-}
-
-static void unaligned_fetch_add(struct size unused) {
-    (void)unused;
-    unaligned(IBV_WR_ATOMIC_FETCH_AND_ADD);
-}
-
-static void unaligned_compare_swap(struct size unused) {
-    (void)unused;
-    unaligned(IBV_WR_ATOMIC_CMP_AND_SWP);
+static void any_key_for_nothing(struct scene *scene) {
+    struct session *s = &scene->s;
+    struct region *region = scene->region;
+    uint8_t *background = scene->background;
+    session_do(s, (struct request){.opcode = IBV_WR_RDMA_WRITE, .id = 9, .remote = 0x1234, .rkey = 0xabcdef});
+    contents(s, region, background);
 }
 
 // ---- the table ----
 
-static const struct test {
-    const char *name;
-    void (*run)(struct size);
-    struct size size;
-} tests[] = {
-    {"connect", connect_disconnect, {0}},
-    {"connect-refused-port", reject_port, {0}},
-    {"connect-5", connect_many, {0, 5}},
-    {"connect-80", connect_many, {0, 80}},
-    {"calls-side-by-side", calls_side_by_side, {0}},
-    {"disconnect-during-call", disconnect_during_call, {0}},
-    {"disconnect-then-post", after_disconnect, {0}},
-    {"disconnect-by-device", disconnected_by_device, {0}},
-    {"regions-1", set_up, {0, 1}},
-    {"regions-31", set_up, {0, MRSP_MAX_REGIONS}},
-    {"regions-internal", set_up_internal, {0}},
-    {"regions-refused", set_up_refused, {0}},
-    {"regions-again", set_up_again, {0}},
-    {"call-empty", call_empty, {0}},
-    {"call-increment", call_increment, {0, 1000}},
-    {"call-increment-64k", call_increment, {0, 65536}},
-    {"call-without-output", call_without_output, {0}},
-    {"call-unknown", call_unknown, {0}},
-    {"call-not-started", call_not_started, {0}},
-    {"call-answer-rnr", answer_waits_for_receive, {0}},
-    {"write-0", write_size, {0, 0}},
-    {"write-1", write_size, {0, 1}},
-    {"write-mtu-1", write_size, {1, -1}},
-    {"write-mtu", write_size, {1, 0}},
-    {"write-mtu+1", write_size, {1, 1}},
-    {"write-64k", write_size, {0, 65536}},
-    {"write-1m", write_size, {0, MAX_SIZE}},
-    {"write-imm-0", write_imm_size, {0, 0}},
-    {"write-imm-1", write_imm_size, {0, 1}},
-    {"write-imm-mtu-1", write_imm_size, {1, -1}},
-    {"write-imm-mtu", write_imm_size, {1, 0}},
-    {"write-imm-mtu+1", write_imm_size, {1, 1}},
-    {"write-imm-64k", write_imm_size, {0, 65536}},
-    {"write-imm-1m", write_imm_size, {0, MAX_SIZE}},
-    {"write-outstanding", write_outstanding, {0, 1000}},
-    {"write-outstanding-mtu+1", write_outstanding, {1, 1}},
-    {"write-inline", write_inline, {0}},
-    {"write-gather", write_gather, {0}},
-    {"read-0", read_size, {0, 0}},
-    {"read-1", read_size, {0, 1}},
-    {"read-mtu-1", read_size, {1, -1}},
-    {"read-mtu", read_size, {1, 0}},
-    {"read-mtu+1", read_size, {1, 1}},
-    {"read-64k", read_size, {0, 65536}},
-    {"read-1m", read_size, {0, MAX_SIZE}},
-    {"read-outstanding", read_outstanding, {0, 1000}},
-    {"read-outstanding-mtu+1", read_outstanding, {1, 1}},
-    {"read-fence", read_between_writes, {0}},
-    {"read-result", read_result, {0}},
-    {"fetch-add", fetch_add, {0}},
-    {"compare-swap", compare_swap, {0}},
-    {"atomics-outstanding", atomics_outstanding, {0}},
-    {"error-key-write", wrong_key_write, {0}},
-    {"error-key-read", wrong_key_read, {0}},
-    {"error-key-atomic", wrong_key_atomic, {0}},
-    {"error-key-of-another", key_of_another, {0}},
-    {"error-no-key-for-nothing", any_key_for_nothing, {0}},
-    {"error-bounds-write-end", bounds_write_end, {0, 2}},
-    {"error-bounds-write-begin", bounds_write_begin, {0, 2}},
-    {"error-bounds-write-long", bounds_write_end, {0, 3000}},
-    {"error-bounds-read-end", bounds_read_end, {0, 2}},
-    {"error-bounds-read-long", bounds_read_end, {0, 3000}},
-    {"error-bounds-atomic", bounds_atomic_end, {0, 8}},
-    {"error-bounds-wrap", bounds_wrap, {0}},
-    {"error-unaligned-fetch-add", unaligned_fetch_add, {0}},
-    {"error-unaligned-compare-swap", unaligned_compare_swap, {0}},
+static const struct test tests[] = {
+    {"connect", .alone = connect_disconnect},
+    {"connect-refused-port", .alone = reject_port},
+    {"connect-5", .alone = connect_many, .number = 5},
+    {"connect-80", .alone = connect_many, .number = 80},
+    {"calls-side-by-side", .alone = calls_side_by_side},
+    {"disconnect-during-call", .alone = disconnect_during_call},
+    {"disconnect-then-post", .alone = after_disconnect},
+    {"disconnect-by-device", .alone = disconnected_by_device},
+    {"regions-1", .alone = set_up, .number = 1},
+    {"regions-31", .alone = set_up, .number = MRSP_MAX_REGIONS},
+    {"regions-internal", set_up_internal, .no_region = true},
+    {"regions-refused", set_up_refused, .no_region = true},
+    {"regions-again", .alone = set_up_again},
+    {"call-empty", call_empty, .size = {0, 1000}},
+    {"call-increment", call_increment, .size = {0, 1000}},
+    {"call-increment-64k", call_increment, .size = {0, 65536}},
+    {"call-without-output", call_without_output, .no_region = true},
+    {"call-unknown", call_unknown, .size = {0, 100}},
+    {"call-not-started", call_not_started, .size = {0, 100}},
+    {"call-answer-rnr", answer_waits_for_receive, .size = {0, 1000}},
+    {"write-0", write_size, .size = {0, 0}},
+    {"write-1", write_size, .size = {0, 1}},
+    {"write-mtu-1", write_size, .size = {1, -1}},
+    {"write-mtu", write_size, .size = {1, 0}},
+    {"write-mtu+1", write_size, .size = {1, 1}},
+    {"write-64k", write_size, .size = {0, 65536}},
+    {"write-1m", write_size, .size = {0, MAX_SIZE}},
+    {"write-imm-0", write_imm_size, .size = {0, 0}},
+    {"write-imm-1", write_imm_size, .size = {0, 1}},
+    {"write-imm-mtu-1", write_imm_size, .size = {1, -1}},
+    {"write-imm-mtu", write_imm_size, .size = {1, 0}},
+    {"write-imm-mtu+1", write_imm_size, .size = {1, 1}},
+    {"write-imm-64k", write_imm_size, .size = {0, 65536}},
+    {"write-imm-1m", write_imm_size, .size = {0, MAX_SIZE}},
+    {"write-outstanding", write_outstanding, .size = {0, 1000}, .pieces = 96},
+    {"write-outstanding-mtu+1", write_outstanding, .size = {1, 1}, .pieces = 96},
+    {"write-inline", write_inline, .size = {0, 4096}},
+    {"write-gather", write_gather, .size = {0, 4096}},
+    {"read-0", read_size, .size = {0, 0}},
+    {"read-1", read_size, .size = {0, 1}},
+    {"read-mtu-1", read_size, .size = {1, -1}},
+    {"read-mtu", read_size, .size = {1, 0}},
+    {"read-mtu+1", read_size, .size = {1, 1}},
+    {"read-64k", read_size, .size = {0, 65536}},
+    {"read-1m", read_size, .size = {0, MAX_SIZE}},
+    {"read-outstanding", read_outstanding, .size = {0, 1000}, .pieces = 64},
+    {"read-outstanding-mtu+1", read_outstanding, .size = {1, 1}, .pieces = 64},
+    {"read-fence", read_between_writes, .size = {0, 1500}},
+    {"read-result", read_result, .size = {0, 1000}},
+    {"fetch-add", fetch_add, .size = {0, 1000}},
+    {"compare-swap", compare_swap, .size = {0, 1000}},
+    {"atomics-outstanding", atomics_outstanding, .size = {0, 1000}},
+    {"error-key-write", refuse, .size = {0, 4096},
+     .wrong = {IBV_WR_RDMA_WRITE, .length = 8, .key = 0x00410000}},
+    {"error-key-read", refuse, .size = {0, 4096},
+     .wrong = {IBV_WR_RDMA_READ, .length = 8, .key = 0x00410000}},
+    {"error-key-atomic", refuse, .size = {0, 4096},
+     .wrong = {IBV_WR_ATOMIC_FETCH_AND_ADD, .length = 8, .key = 0x00410000}},
+    {"error-key-of-another", .alone = key_of_another},
+    {"error-no-key-for-nothing", any_key_for_nothing, .size = {0, 100}},
+    {"error-bounds-write-end", refuse, .size = {0, 8192},
+     .wrong = {IBV_WR_RDMA_WRITE, .length = 2, .offset = -1, .from_end = true}},
+    {"error-bounds-write-begin", refuse, .size = {0, 8192},
+     .wrong = {IBV_WR_RDMA_WRITE, .length = 2, .offset = -1}},
+    {"error-bounds-write-long", refuse, .size = {0, 8192},
+     .wrong = {IBV_WR_RDMA_WRITE, .length = 3000, .offset = -1, .from_end = true}},
+    {"error-bounds-read-end", refuse, .size = {0, 8192},
+     .wrong = {IBV_WR_RDMA_READ, .length = 2, .offset = -1, .from_end = true}},
+    {"error-bounds-read-long", refuse, .size = {0, 8192},
+     .wrong = {IBV_WR_RDMA_READ, .length = 3000, .offset = -1, .from_end = true}},
+    {"error-bounds-atomic", refuse, .size = {0, 8192},
+     .wrong = {IBV_WR_ATOMIC_FETCH_AND_ADD, .length = 8, .offset = 8, .from_end = true}},
+    {"error-bounds-wrap", refuse, .size = {0, 4096},
+     .wrong = {IBV_WR_RDMA_WRITE, .length = 64, .address = UINT64_MAX - 15}},
+    {"error-unaligned-fetch-add", refuse, .size = {0, 4096},
+     .wrong = {IBV_WR_ATOMIC_FETCH_AND_ADD, .length = 8, .offset = 4, .status = IBV_WC_REM_INV_REQ_ERR}},
+    {"error-unaligned-compare-swap", refuse, .size = {0, 4096},
+     .wrong = {IBV_WR_ATOMIC_CMP_AND_SWP, .length = 8, .offset = 4, .status = IBV_WC_REM_INV_REQ_ERR}},
 };
 enum { TESTS = sizeof(tests) / sizeof(tests[0]) };
 
@@ -829,7 +755,18 @@ __attribute__((noreturn)) static void run_here(const struct test *test, int out)
     dup2(out, STDOUT_FILENO);
     signal(SIGALRM, out_of_time);
     alarm((unsigned)(CASE_WAITS * options.timeout_ms / 1000));
-    test->run(test->size);
+    if (test->alone) {
+        test->alone(test->number);
+        exit(0);
+    }
+    struct scene scene = {.test = test};
+    session_open(&scene.s, &options, MEMORY);
+    if (!test->no_region) {
+        scene.length = in_bytes(&scene.s, test->size);
+        scene.region = begin(&scene.s, scene.length * (test->pieces ? test->pieces : 1), &scene.background);
+    }
+    test->run(&scene);
+    session_close(&scene.s);
     exit(0);
 }
 
