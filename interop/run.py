@@ -31,6 +31,12 @@ from wire import HOST, Programs, Wire, WireError
 RESULTS = BUILD / "results.json"
 PAGE = ROOT / "docs" / "reference" / "interoperability.md"
 LOSS = 1.0
+CONGESTION = """## Congestion notification
+
+Soft-RoCE takes no part in it. What it sends is not ECN-capable (its IP packets have a type of service of 0), so no switch marks
+it, and a device never has a reason to send it a congestion notification packet (CNP). It sends no CNP when a marked packet comes.
+A CNP that is sent to it all the same does no harm: `nacelle-conformance --target linux` sees that neither its answers nor its own
+requests change (`congestion.cnp_for_a_connection_disturbs_nothing`, `requester.takes_no_cnp_for_an_acknowledgement`)."""
 QUICK = ["connect", "connect-refused-port", "disconnect-*", "regions-*", "call-*", "write-[01]", "write-mtu*", "write-imm-mtu*",
          "write-outstanding", "read-[01]", "read-mtu*", "read-outstanding", "read-fence", "fetch-add", "compare-swap",
          "atomics-outstanding", "error-*"]  # fmt: skip
@@ -89,7 +95,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
             parts += [f"## {table}", about, markdown_table(own)]
             if failures := markdown_failures(own):
                 parts += ["What failed:", failures]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, CONGESTION]) + "\n"
 
 
 def record(order: list[str], new: dict[str, dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ use crate::{
 };
 use core::time::Duration;
 use nacelle_wire::{
-    Psn,
+    Psn, RoceHeaders,
     bth::{NakCode, Opcode, RnrTimer, Syndrome},
     cm::Message,
     mrsp::{self, AarRegion, RegionFlags},
@@ -32,6 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         "it takes a PSN ahead for an acknowledgement of all that waits",
         ghost,
     ),
+    standard("requester.takes_no_cnp_for_an_acknowledgement", "IBTA A17.9.4", no_cnp),
     standard("requester.is_told_once_of_a_repeated_acknowledgement", "IBTA 9.7.5.1.3", twice),
     standard("requester.gives_up_after_its_retries", "IBTA 9.9.2.1.1", gives_up),
     standard("requester.gives_up_after_its_rnr_retries", "IBTA 9.9.2.1.2", gives_up_rnr),
@@ -105,6 +106,19 @@ fn repeats(peer: &mut Peer) -> Result<(), Failure> {
         ensure!(a.payload == b.payload, "a repeated packet has another content");
     }
     finish(peer, &qp)
+}
+
+fn no_cnp(peer: &mut Peer) -> Result<(), Failure> {
+    // The PSN of a CNP is 0 and says nothing, wherever the device's own are.
+    for device_psn in [0xff_fffe, 0xff_ffff, 0x00_0001] {
+        let qp = provoked(peer, &Terms { device_psn: Psn::new(device_psn), ..Terms::default() })?;
+        both(peer, &qp)?;
+        let cnp = RoceHeaders::cnp(&peer.station.flow(), qp.qpn);
+        peer.station.send(&cnp, &[])?;
+        both(peer, &qp)?;
+        finish(peer, &qp)?;
+    }
+    Ok(())
 }
 
 fn goes_back(peer: &mut Peer) -> Result<(), Failure> {
