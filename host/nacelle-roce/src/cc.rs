@@ -196,8 +196,11 @@ impl ReactionPoint {
 
     /// One step of the reference page for a limited queue pair.
     fn step(&mut self, p: &Congestion, now: Instant, sent: u32) {
-        if self.limit.as_mut().is_some_and(|limit| limit.step(p, now, sent)) {
-            self.limit = None;
+        if let Some(limit) = &mut self.limit
+            && limit.step(p, now, sent)
+        {
+            // A CNP that waited for its time is the first one again.
+            self.limit = limit.cnp.then(|| Limit::first(p, now));
         }
     }
 

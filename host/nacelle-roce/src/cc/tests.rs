@@ -206,6 +206,56 @@ fn numbers_are_exact() {
     assert_eq!(rate(&rp), Some((787_845, 800_665, 63_950)));
 }
 
+/// A parameter by its name in the courses.
+fn set(p: &mut Congestion, name: &str, value: u32) {
+    let small = value as u16;
+    match name {
+        "clamp_tgt_rate" => p.clamp_tgt_rate = value != 0,
+        "clamp_tgt_rate_after_time_inc" => p.clamp_tgt_rate_after_time_inc = value != 0,
+        "dce_tcp_g" => p.dce_tcp_g = small,
+        "dce_tcp_rtt" => p.dce_tcp_rtt = small,
+        "initial_alpha_value" => p.initial_alpha_value = small,
+        "rate_reduce_monitor_period" => p.rate_reduce_monitor_period = small,
+        "rate_to_set_on_first_cnp" => p.rate_to_set_on_first_cnp = value,
+        "rpg_ai_rate" => p.rpg_ai_rate = small,
+        "rpg_hai_rate" => p.rpg_hai_rate = small,
+        "rpg_byte_reset" => p.rpg_byte_reset = value,
+        "rpg_time_reset" => p.rpg_time_reset = small,
+        "rpg_gd" => p.rpg_gd = value as u8,
+        "rpg_min_dec_fac" => p.rpg_min_dec_fac = value as u8,
+        "rpg_min_rate" => p.rpg_min_rate = value,
+        "rpg_max_rate" => p.rpg_max_rate = value,
+        "rpg_threshold" => p.rpg_threshold = value as u8,
+        _ => panic!("no parameter is called {name}"),
+    }
+}
+
+/// The same courses as the RTL, bit by bit.
+#[test]
+fn courses_are_those_of_the_rtl() {
+    let (mut p, mut rp, mut begun, mut events) = (on(), ReactionPoint::default(), 0, 0);
+    let courses = include_str!("../../../../rtl/roce/test/data/cc_courses.txt");
+    for (number, line) in courses.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        if let Some(parameters) = line.strip_prefix("course") {
+            (p, rp, begun) = (on(), ReactionPoint::default(), begun + 1);
+            for (name, value) in parameters.split_whitespace().filter_map(|word| word.split_once('=')) {
+                set(&mut p, name, value.parse().unwrap());
+            }
+            continue;
+        }
+        let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        let &[time, bytes, rate, target, alpha] = &words[..] else { panic!("line {}: {line}", number + 1) };
+        match bytes {
+            0 => rp.notified(&p, at(time)),
+            bytes => rp.sent(&p, at(time), bytes as usize),
+        }
+        let own = rp.limit.map_or((0, 0, 0), |limit| (limit.rate, limit.target, limit.alpha));
+        assert_eq!(own, (rate as u32, target as u32, alpha as u32), "line {}: {line}", number + 1);
+        events += 1;
+    }
+    assert!((begun, events) >= (40, 2_000), "{begun} courses, {events} events");
+}
+
 #[test]
 fn hyper_increase_needs_time_and_bytes() {
     let p = Congestion { rpg_byte_reset: 1000, rpg_threshold: 1, ..on() };
