@@ -166,7 +166,7 @@ impl Run {
     fn options(&self, rng: &mut fastrand::Rng, target: &Target) -> ConnectOptions {
         let mtus = [PathMtu::Mtu256, PathMtu::Mtu512, PathMtu::Mtu1024, PathMtu::Mtu2048, PathMtu::Mtu4096];
         ConnectOptions {
-            cm_timeout: Duration::from_millis(300),
+            cm_timeout: Duration::from_millis(300 * (1 + self.connections as u64 / 8)),
             cm_retries: 15,
             ack_timeout: Duration::from_millis(67 * (1 + self.connections as u64 / 4)),
             max_ack_timeout: target.patience / 4,
