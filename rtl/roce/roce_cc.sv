@@ -7,10 +7,12 @@
 // `blocked`: the requester lets go of it (`parked`) and gets it back (`resume`) when there is credit. A QP that never got a CNP, or
 // has grown back to the line rate, is not limited and never blocked; neither is any while rp_enable is 0.
 //
-// One walker steps through the QPs, one that is not limited in a cycle; limited ones at most 4 * QPS cycles apart, and soon after
-// each packet sent. What was sent shows in `blocked` about 20 cycles later; a QP below 1/QPS of the highest rate is blocked at
-// once, so that it does not begin twice on the same credit. `resume` comes at most one round after the credit. `now` may jump:
-// what fell due meanwhile is made up for event by event. `idle`: nothing happens before more time passes.
+// QPs are stepped one after the other (roce_cc_step) by a walker, which passes a QP that needs no step in a cycle; requests come
+// between two of its looks, and so does the next step of a QP with a CNP or with more that is due. A limited QP is stepped every
+// 22 * QPS cycles at least. A step says how far the QP may send until the next one; `blocked` shows 3 cycles after `sent` that it
+// is there. `resume` comes at most one round after the credit. `now` may jump: what fell due meanwhile is made up for event by
+// event. `idle`: nothing happens before more time passes. After reset it clears its tables, QPS cycles; CNPs that come before
+// count for nothing.
 module roce_cc
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -54,7 +56,7 @@ module roce_cc
   end
 
   cc_scaled_t scaled;
-  roce_cc_scale #(.CLOCK_HZ(CLOCK_HZ), .LINE_MBPS(LINE_MBPS)) scale (.clk, .in(cfg), .out(scaled));
+  roce_cc_scale #(.CLOCK_HZ(CLOCK_HZ), .LINE_MBPS(LINE_MBPS)) scale (.clk, .rst, .in(cfg), .out(scaled));
 
   // ---- notification point ----
   logic notify_idle;
@@ -72,25 +74,72 @@ module roce_cc
       .idle(notify_idle)
   );
 
-  // ---- what each QP has sent, counted for all ----
+  logic [INDEX_W:0] cleared_q;        // this many entries; all when its top bit is set
+  wire              clearing = !cleared_q[INDEX_W];
+  wire index_t      clear_index = cleared_q[INDEX_W-1:0];
+
+  // ---- what each QP has sent, counted for all, and how far limited ones may go: one look a cycle, for a packet sent, for a
+  // result, which is written thereby, or for a step that begins ----
+  typedef struct packed {
+    logic      limited;
+    cc_bytes_t reach;
+  } reach_t;
+
   (* ram_style = "distributed" *) cc_bytes_t sent_total[QPS];
-  logic        sent_q;
-  index_t      sent_index_q;
+  (* ram_style = "distributed" *) reach_t    reaches[QPS];
+  logic        sent_q, write_q;
+  index_t      sent_index_q, write_index_q;
   logic [13:0] sent_bytes_q;
+  reach_t      write_reach_q, reach;
   qp_index_t   count_index;
+  cc_bytes_t   so_far, total;
+  index_t      at;
+  logic        looked_q, looked_result_q, over_q, limited_sent_q;
+  index_t      looked_index_q;
+
+  always_comb begin
+    at = index_t'(count_index);
+    if (write_q) at = write_index_q;
+    if (sent_q) at = sent_index_q;
+    so_far = sent_total[at];
+    total  = so_far + (sent_q ? cc_bytes_t'(sent_bytes_q) : '0);
+    reach  = sent_q ? reaches[at] : write_reach_q;
+  end
 
   always_ff @(posedge clk) begin
     sent_q       <= sent && !rst;
     sent_index_q <= index_t'(sent_index);
     sent_bytes_q <= sent_bytes;
-    if (sent_q) sent_total[sent_index_q] <= sent_total[sent_index_q] + cc_bytes_t'(sent_bytes_q);
+    if (sent_q) sent_total[at] <= total;
+    if (write_q && !sent_q) reaches[at] <= write_reach_q;
+
+    looked_q        <= (sent_q || write_q) && !rst;
+    looked_result_q <= !sent_q;
+    looked_index_q  <= at;
+    limited_sent_q  <= sent_q && reach.limited && !rst;
+    over_q          <= reach.limited && $signed(reach.reach - total) < 0;
   end
 
-  // ---- a bit or two of each QP ----
-  logic [QPS-1:0] limited_q, slow_q, blocked_q, cnp_q, parked_q, under_way_q;
+  // ---- a bit of each QP ----
+  logic [QPS-1:0] blocked_q;
   assign blocked = blocked_q;
 
-  // ---- whose step is next: every third cycle a request, if there is one, else the walker ----
+  (* ram_style = "distributed" *) logic limits[QPS];
+  logic       cnp_flag, parked_flag;
+  index_t     next_q;
+  logic       cnp_clear_q, parked_clear_q;      // of write_index_q
+  wire        on = scaled.rp_enable;
+
+  roce_cc_flags #(.QPS(QPS)) cnps (
+      .clk, .set(cnp && on), .set_index(index_t'(qp_index(cnp_qpn))), .clear(cnp_clear_q), .clear_index(write_index_q),
+      .index(next_q), .flag(cnp_flag)
+  );
+  roce_cc_flags #(.QPS(QPS)) parks (
+      .clk, .set(parked.valid), .set_index(index_t'(parked.data)), .clear(parked_clear_q), .clear_index(write_index_q),
+      .index(next_q), .flag(parked_flag)
+  );
+
+  // ---- whose step is next: requests and the walker in turn ----
   stream_if #(.T(qp_index_t)) hint ();          // step soon
   stream_if #(.T(qp_index_t)) hinted ();
   logic hints_empty;
@@ -104,22 +153,19 @@ module roce_cc
   } purpose_e;
 
   purpose_e purpose_d, purpose_q;
-  index_t   next_d, next_q, walk_q;
-  logic     next_valid_q;             // not in reset
-  logic     step_valid_q, result_valid;
-  cc_step_t step, step_q;
+  index_t   next_d, walk_q;
+  logic     next_valid_q;
+  logic     step_ready, result_valid;
+  index_t   result_index;
+  cc_step_t step;
   cc_result_t result;
   cc_view_t result_view;
-  index_t   result_index;
   logic     viewing_q;                // a view is asked for and not taken
 
-  // A request is looked at in one cycle and taken in the next; only then comes another one.
-  purpose_e taken_q;
-  wire request_looked = purpose_q != FOR_WALK || taken_q != FOR_WALK;
   always_comb begin
     purpose_d = FOR_WALK;
     next_d    = walk_q;
-    if (!request_looked) begin
+    if (!next_valid_q || purpose_q == FOR_WALK) begin
       if (forget.valid) begin
         purpose_d = FOR_FORGET;
         next_d    = index_t'(forget.data);
@@ -133,37 +179,42 @@ module roce_cc
     end
   end
 
-  // A QP under way waits for its result: the walker passes it by, a request is tried again.
-  wire free = next_valid_q && !under_way_q[next_q] && !(step_valid_q && index_t'(step_q.index) == next_q);
-  wire wanted = limited_q[next_q] || cnp_q[next_q] || parked_q[next_q];
-  wire issue = free && (wanted || purpose_q inside {FOR_FORGET, FOR_VIEW});
+  // A result is written in the cycles behind it; until then the same QP waits, and a request to forget one, which writes too.
+  wire free = next_valid_q && step_ready && !(result_valid && (purpose_q == FOR_FORGET || next_q == result_index))
+      && !(write_q && next_q == write_index_q);
+  wire wanted = limits[next_q] || cnp_flag || parked_flag || purpose_q inside {FOR_FORGET, FOR_VIEW};
+  wire issue = free && wanted;
+  wire load = !clearing && (!next_valid_q || free);
   always_comb begin
     step = '{
         index: qp_index_t'(next_q),
-        limited: limited_q[next_q],
-        cnp: cnp_q[next_q],
+        limited: limits[next_q],
+        cnp: cnp_flag,
         forget: purpose_q == FOR_FORGET,
         view: purpose_q == FOR_VIEW
     };
   end
-  assign forget.ready = taken_q == FOR_FORGET;
-  assign view.ready   = taken_q == FOR_VIEW;
-  assign hinted.ready = taken_q == FOR_HINT;
+  wire   forgets = issue && purpose_q == FOR_FORGET;   // taken then, so that a CNP that comes later counts
+  assign forget.ready = forgets;
+  assign view.ready   = load && purpose_d == FOR_VIEW;
+  assign hinted.ready = load && purpose_d == FOR_HINT;
 
   roce_cc_step #(
       .QPS       (QPS),
       .CLOCK_HZ  (CLOCK_HZ),
       .BURST     (BURST),
-      .ROUND_LOG2(INDEX_W + 2)
+      .ROUND_LOG2(INDEX_W + 4)
   ) stepper (
       .clk,
       .rst,
       .now,
       .cfg(scaled),
-      .step_valid(step_valid_q),
-      .step(step_q),
+      .step_valid(issue),
+      .ready(step_ready),
+      .step,
       .sent_index(count_index),
-      .sent(sent_total[index_t'(count_index)]),
+      .sent_valid(!sent_q && !write_q),
+      .sent(so_far),
       .result_valid,
       .result,
       .view(result_view)
@@ -172,100 +223,90 @@ module roce_cc
 
   // ---- the result ----
   stream_if #(.T(qp_index_t)) list ();
-  logic resume_empty;
-  wire  release_ = result_valid && !result.blocked && parked_q[result_index];
+  logic resume_empty, parked_q;
+  wire  release_ = result_valid && !result.blocked && parked_q && !result.step.forget;
   assign list.valid = release_;
   assign list.data  = result.step.index;
-  stream_fifo #(.T(qp_index_t), .DEPTH(QPS)) resumed (.clk, .rst, .in(list), .out(resume), .empty(resume_empty));
+  stream_fifo #(.T(qp_index_t), .DEPTH(16)) resumed (.clk, .rst, .in(list), .out(resume), .empty(resume_empty));
 
-  // Before all others comes what was sent: it may be too much.
-  wire sent_limited = sent_q && limited_q[sent_index_q];
-  wire again = result_valid && result.busy;
-  assign hint.valid = sent_limited || again;
-  assign hint.data  = sent_limited ? qp_index_t'(sent_index_q) : result.step.index;
+  // Without room in the queue the QP stays parked, and is resumed a round later.
+  always_ff @(posedge clk) begin
+    write_q <= clearing || result_valid || (write_q && sent_q && !rst);
+    if (clearing) write_reach_q <= '0;
+    else if (result_valid) write_reach_q <= '{limited: result.limited, reach: result.reach};
+    if (!write_q || !sent_q) write_index_q <= clearing ? clear_index : result_valid ? result_index : next_q;
+    parked_clear_q <= clearing || forgets || (release_ && list.ready);
+    cnp_clear_q    <= clearing || forgets || (result_valid && (result.cnp_done || !on));
+    if (write_q && !sent_q) limits[write_index_q] <= write_reach_q.limited;
+  end
+
+  // A CNP waits for room.
+  logic   cnp_q;
+  index_t cnp_index_q;
+  wire    again = result_valid && result.busy;
+  assign hint.valid = again || cnp_q;
+  assign hint.data  = again ? result.step.index : qp_index_t'(cnp_index_q);
 
   logic     view_valid_q;
   cc_view_t view_q;
+  logic [INDEX_W:0] limited_q;        // QPs
   assign viewed.valid = view_valid_q;
   assign viewed.data  = view_q;
   assign parked.ready = 1'b1;
 
-  wire index_t cnp_index = index_t'(qp_index(cnp_qpn));
-  wire on = scaled.rp_enable;
-
   always_ff @(posedge clk) begin
-    next_q    <= next_d;
-    purpose_q <= purpose_d;
-    step_q    <= step;
-    taken_q   <= free ? purpose_q : FOR_WALK;
-    if (purpose_d == FOR_WALK) walk_q <= walk_q + 1'b1;
+    if (load) begin
+      next_q    <= next_d;
+      purpose_q <= purpose_d;
+      if (purpose_d == FOR_WALK) walk_q <= walk_q + 1'b1;
+    end
+    if (issue) parked_q <= parked_flag;
+    if (cnp) cnp_index_q <= index_t'(qp_index(cnp_qpn));
+    cnp_q <= !rst && ((cnp && on) || (cnp_q && (again || !hint.ready)));
 
     if (result_valid) begin
-      limited_q[result_index]   <= result.limited;
-      slow_q[result_index]      <= result.slow;
-      blocked_q[result_index]   <= result.blocked;
-      under_way_q[result_index] <= 1'b0;
-      if (release_ && list.ready) parked_q[result_index] <= 1'b0;
-      if (result.cnp_done) cnp_q[result_index] <= 1'b0;
+      limited_q <= limited_q + (INDEX_W + 1)'(result.limited) - (INDEX_W + 1)'(result.step.limited);
       if (result.step.view) view_q <= result_view;
     end
-    if (step_valid_q) under_way_q[index_t'(step_q.index)] <= 1'b1;
-    if (step_valid_q && step_q.forget) begin
-      parked_q[index_t'(step_q.index)] <= 1'b0;
-      cnp_q[index_t'(step_q.index)]    <= 1'b0;
-    end
-    if (sent && slow_q[index_t'(sent_index)]) blocked_q[index_t'(sent_index)] <= 1'b1;
-    if (cnp) cnp_q[cnp_index] <= 1'b1;
-    if (parked.valid) parked_q[index_t'(parked.data)] <= 1'b1;
+    if (looked_q && (looked_result_q || over_q)) blocked_q[looked_index_q] <= over_q;
 
     if (viewed.ready && view_valid_q) begin
       view_valid_q <= 1'b0;
       viewing_q    <= 1'b0;
     end
-    if (issue && purpose_q == FOR_VIEW) viewing_q <= 1'b1;
+    if (view.valid && view.ready) viewing_q <= 1'b1;
     if (result_valid && result.step.view) view_valid_q <= 1'b1;
 
-    step_valid_q <= issue;
-    next_valid_q <= 1'b1;
-    if (!on) begin
-      limited_q <= '0;
-      slow_q    <= '0;
-      blocked_q <= '0;
-      cnp_q     <= '0;
-    end
+    next_valid_q <= load || (next_valid_q && !free);
+    if (clearing) cleared_q <= cleared_q + 1'b1;
+    if (!on) blocked_q <= '0;
     if (rst) begin
-      limited_q    <= '0;
-      slow_q       <= '0;
+      cleared_q    <= '0;
       blocked_q    <= '0;
-      cnp_q        <= '0;
-      parked_q     <= '0;
-      under_way_q  <= '0;
-      step_valid_q <= 1'b0;
+      limited_q    <= '0;
       next_valid_q <= 1'b0;
       view_valid_q <= 1'b0;
       viewing_q    <= 1'b0;
-      purpose_q    <= FOR_WALK;
-      taken_q      <= FOR_WALK;
       walk_q       <= '0;
     end
   end
 
-  // ---- quiet: two rounds of the walker without news, or nothing to walk for ----
-  logic [INDEX_W+1:0] calm_q;
+  // ---- quiet: the walker has gone round twice without news ----
+  logic [INDEX_W+1:0] calm_q;         // QPs that it has passed
   logic [47:0]        now_q;
-  logic               any_q, jump_q;
-  wire                news = jump_q || cnp || sent_limited || parked.valid || again || release_;
+  logic               jump_q, news_q;
 
   always_ff @(posedge clk) begin
     now_q  <= now;
-    jump_q <= now - now_q > 48'd1;
-    any_q  <= |limited_q || |cnp_q || |parked_q || |under_way_q;
-    if (rst || news) calm_q <= '0;
-    else if (!calm_q[INDEX_W+1]) calm_q <= calm_q + 1'b1;
+    jump_q <= now - now_q > 48'd1 && limited_q != '0;
+    news_q <= jump_q || cnp || limited_sent_q || cnp_q || parked.valid || again || release_;
+    if (rst) calm_q <= {1'b1, (INDEX_W + 1)'(0)};   // no QP is limited
+    else if (news_q) calm_q <= '0;
+    else if (load && purpose_d == FOR_WALK && !calm_q[INDEX_W+1]) calm_q <= calm_q + 1'b1;
   end
 
-  assign idle = notify_idle && !ecn_marked && !cnp && !sent && !sent_q && !parked.valid && !forget.valid && !view.valid
-      && !viewing_q && hints_empty && resume_empty && (!any_q || calm_q[INDEX_W+1]);
+  assign idle = notify_idle && !clearing && !ecn_marked && !cnp && !sent && !sent_q && !limited_sent_q && !parked.valid && !forget.valid && !view.valid
+      && !viewing_q && hints_empty && resume_empty && calm_q[INDEX_W+1] && !news_q && !jump_q;
 
   // ---- events ----
   always_ff @(posedge clk) begin

@@ -36,14 +36,18 @@ module roce_cc_notify
   qpn_t        look_qpn_q, due_qpn_q;
   logic [47:0] found_q, next_q;
 
-  stream_if #(.T(ack_tx_t)) ready_cnp ();
+  stream_if #(.T(qpn_t)) ready_cnp ();
+  stream_if #(.T(qpn_t)) queued ();
 
   wire send = due_q && ready_cnp.ready;
   assign ready_cnp.valid = due_q;
-  assign ready_cnp.data  = '{qpn: due_qpn_q, cnp: 1'b1, default: '0};
+  assign ready_cnp.data  = due_qpn_q;
 
   logic queue_empty;
-  stream_fifo #(.T(ack_tx_t), .DEPTH(DEPTH)) queue (.clk, .rst, .in(ready_cnp), .out(cnp), .empty(queue_empty));
+  stream_fifo #(.T(qpn_t), .DEPTH(DEPTH)) queue (.clk, .rst, .in(ready_cnp), .out(queued), .empty(queue_empty));
+  assign cnp.valid    = queued.valid;
+  assign cnp.data     = '{qpn: queued.data, cnp: 1'b1, default: '0};
+  assign queued.ready = cnp.ready;
 
   // The mark behind one that is being decided, of the same QP, is passed over: it comes at the same time.
   wire again = due_q && due_index_q == look_index_q;

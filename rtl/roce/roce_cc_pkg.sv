@@ -64,21 +64,34 @@ package roce_cc_pkg;
     cc_ticks_t   cnp_ticks;
   } cc_scaled_t;
 
-  // What the reaction point knows of a QP that is limited.
+  // What the reaction point knows of a QP that is limited: eight words, so that a narrow memory holds them.
+  typedef enum logic [2:0] {
+    CC_SEEN,        // time of the last step
+    CC_FLOW,
+    CC_CREDIT,
+    CC_RATES,
+    CC_ALPHA,
+    CC_ALPHA_AT,
+    CC_TIME_AT,
+    CC_CUT_AT
+  } cc_word_e;
+  typedef logic [47:0] cc_word_t;
+
+  typedef struct packed {
+    cc_bytes_t   sent;            // counted until the last step
+    logic [24:0] bytes;           // sent since the byte counter's last event
+  } cc_flow_t;
+
   typedef struct packed {
     cc_rate_t    rate;
     cc_rate_t    target;
+  } cc_rates_t;
+
+  typedef struct packed {
     cc_alpha_t   alpha;
     logic [7:0]  time_stage;
     logic [7:0]  byte_stage;
-    logic [24:0] bytes;           // sent since the byte counter's last event
-    logic [47:0] time_at;
-    logic [47:0] alpha_at;
-    logic [47:0] cut_at;
-    logic [47:0] seen;            // time of the last step
-    cc_credit_t  credit;
-    cc_bytes_t   sent;            // counted until the last step
-  } cc_state_t;
+  } cc_stages_t;
 
   // What to do with a QP.
   typedef struct packed {
@@ -94,7 +107,7 @@ package roce_cc_pkg;
     cc_step_t    step;
     logic        limited;
     logic        blocked;         // credit is used up
-    logic        slow;            // a packet for each round of the walker is more than its rate
+    cc_bytes_t   reach;           // when it has sent more than this, the credit may be used up
     logic        cnp_done;        // the CNP has lowered the rate
     logic        busy;            // something was due: step again, more may be
   } cc_result_t;

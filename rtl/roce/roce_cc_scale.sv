@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The parameters of congestion control in the units of its arithmetic: rates in 1/16 Mb/s and not above the line rate, times in
-// cycles. A change arrives 4 cycles later.
+// cycles. They change rarely: one multiplier works them out in turn. A change arrives 8 cycles later, switches at once.
 module roce_cc_scale
   import roce_cc_pkg::*;
 #(
@@ -9,7 +9,8 @@ module roce_cc_scale
     parameter int unsigned     LINE_MBPS = 100_000
 ) (
     input  logic       clk,
-    input  cc_config_t in,
+    input  logic       rst,
+    input  cc_config_t in,      // registers
     output cc_scaled_t out
 );
   localparam logic [19:0] TICKS_1024 = 20'(CLOCK_HZ * 1024 / 1_000_000);  // in 1024 us
@@ -19,65 +20,85 @@ module roce_cc_scale
     $fatal(1, "roce_cc_scale: the clock is between 1 and 500 MHz, the line at most 2^20 - 1 Mb/s");
   end
 
-  cc_config_t   in_q, config_q;
-  logic [35:0]  ticks_q[4];
-  logic [22:0]  factor_q;
-  cc_rate_t     max_q;
-  logic [10:0]  alpha_q;
-
   function automatic cc_rate_t lower(cc_rate_t a, cc_rate_t b);
     return a < b ? a : b;
   endfunction
 
-  wire [6:0] cut_percent = in_q.rpg_min_dec_fac > 7'd100 ? '0 : 7'd100 - in_q.rpg_min_dec_fac;
+  // ---- products: four times and the least that a cut leaves, two cycles from their operands ----
+  typedef enum logic [2:0] {
+    W_ALPHA,
+    W_TIME,
+    W_MONITOR,
+    W_CNP,
+    W_FACTOR
+  } what_e;
+
+  wire [6:0]   cut_percent = in.rpg_min_dec_fac > 7'd100 ? '0 : 7'd100 - in.rpg_min_dec_fac;
+  what_e       what_q, what_2q, what_3q;
+  logic [15:0] x_q;
+  logic [19:0] y_q;
+  logic [35:0] product_q;
+  cc_ticks_t   alpha_ticks_q, time_ticks_q, monitor_ticks_q, cnp_ticks_q;
+  logic [15:0] max_factor_q;
 
   always_ff @(posedge clk) begin
-    in_q <= in;
+    what_q <= rst || what_q == W_FACTOR ? W_ALPHA : what_e'(what_q + 1'b1);
 
-    config_q   <= in_q;
-    ticks_q[0] <= in_q.dce_tcp_rtt * TICKS_1024;
-    ticks_q[1] <= in_q.rpg_time_reset * TICKS_1024;
-    ticks_q[2] <= in_q.rate_reduce_monitor_period * TICKS_1024;
-    ticks_q[3] <= in_q.min_time_between_cnps * TICKS_1024;
-    factor_q   <= 23'(cut_percent) * 23'd41943;
-    max_q      <= in_q.rpg_max_rate == 0 ? LINE_RATE : lower({in_q.rpg_max_rate, 4'd0}, LINE_RATE);
-    alpha_q    <= in_q.initial_alpha_value > 11'd1024 ? 11'd1024 : in_q.initial_alpha_value;
+    what_2q <= what_q;
+    y_q     <= what_q == W_FACTOR ? 20'd41943 : TICKS_1024;
+    unique case (what_q)
+      W_ALPHA:   x_q <= in.dce_tcp_rtt;
+      W_TIME:    x_q <= in.rpg_time_reset;
+      W_MONITOR: x_q <= in.rate_reduce_monitor_period;
+      W_CNP:     x_q <= in.min_time_between_cnps;
+      default:   x_q <= 16'(cut_percent);
+    endcase
+
+    what_3q   <= what_2q;
+    product_q <= x_q * y_q;
+
+    unique case (what_3q)
+      W_ALPHA:   alpha_ticks_q   <= cc_ticks_t'(product_q >> 10);
+      W_TIME:    time_ticks_q    <= cc_ticks_t'(product_q >> 10);
+      W_MONITOR: monitor_ticks_q <= cc_ticks_t'(product_q >> 10);
+      W_CNP:     cnp_ticks_q     <= cc_ticks_t'(product_q >> 10);
+      default:   max_factor_q    <= 16'(product_q >> 6);
+    endcase
   end
 
-  cc_rate_t   min_q, first_q;
-  cc_scaled_t scaled_q;
-
+  // ---- rates ----
+  cc_rate_t max_q, min_q, first_q, first_rate_q;
   always_ff @(posedge clk) begin
-    min_q    <= lower({config_q.rpg_min_rate == 0 ? 20'd1 : config_q.rpg_min_rate, 4'd0}, max_q);  // never 0: it would be for ever
-    first_q  <= lower({config_q.rate_to_set_on_first_cnp, 4'd0}, max_q);
-    scaled_q <= '{
-        rp_enable: config_q.rp_enable,
-        np_enable: config_q.np_enable,
-        clamp: config_q.clamp_tgt_rate,
-        clamp_after_time: config_q.clamp_tgt_rate_after_time_inc,
-        alpha_timed: config_q.dce_tcp_rtt != 0,
-        time_counted: config_q.rpg_time_reset != 0,
-        byte_counted: config_q.rpg_byte_reset != 0,
-        first_fixed: config_q.rate_to_set_on_first_cnp != 0,
-        gd: config_q.rpg_gd,
-        threshold: config_q.rpg_threshold,
-        keep: config_q.dce_tcp_g,
-        gain: {11'd1024 - 11'(config_q.dce_tcp_g), 6'd0},
-        first_alpha: {alpha_q, 6'd0},
-        max_factor: 16'(factor_q >> 6),
-        max_rate: max_q,
-        min_rate: '0,
-        first_rate: '0,
-        ai_rate: {config_q.rpg_ai_rate, 4'd0},
-        hai_rate: {config_q.rpg_hai_rate, 4'd0},
-        byte_reset: config_q.rpg_byte_reset,
-        alpha_ticks: cc_ticks_t'(ticks_q[0] >> 10),
-        time_ticks: cc_ticks_t'(ticks_q[1] >> 10),
-        monitor_ticks: cc_ticks_t'(ticks_q[2] >> 10),
-        cnp_ticks: cc_ticks_t'(ticks_q[3] >> 10)
-    };
-    out            <= scaled_q;
-    out.min_rate   <= min_q;
-    out.first_rate <= first_q > min_q ? first_q : min_q;
+    max_q        <= in.rpg_max_rate == 0 ? LINE_RATE : lower({in.rpg_max_rate, 4'd0}, LINE_RATE);
+    min_q        <= lower({in.rpg_min_rate == 0 ? 20'd1 : in.rpg_min_rate, 4'd0}, max_q);  // never 0: it would be for ever
+    first_q      <= lower({in.rate_to_set_on_first_cnp, 4'd0}, max_q);
+    first_rate_q <= first_q > min_q ? first_q : min_q;
   end
+
+  assign out = '{
+      rp_enable: in.rp_enable,
+      np_enable: in.np_enable,
+      clamp: in.clamp_tgt_rate,
+      clamp_after_time: in.clamp_tgt_rate_after_time_inc,
+      alpha_timed: in.dce_tcp_rtt != 0,
+      time_counted: in.rpg_time_reset != 0,
+      byte_counted: in.rpg_byte_reset != 0,
+      first_fixed: in.rate_to_set_on_first_cnp != 0,
+      gd: in.rpg_gd,
+      threshold: in.rpg_threshold,
+      keep: in.dce_tcp_g,
+      gain: {11'd1024 - 11'(in.dce_tcp_g), 6'd0},
+      first_alpha: {in.initial_alpha_value > 11'd1024 ? 11'd1024 : in.initial_alpha_value, 6'd0},
+      max_factor: max_factor_q,
+      max_rate: max_q,
+      min_rate: min_q,
+      first_rate: first_rate_q,
+      ai_rate: {in.rpg_ai_rate, 4'd0},
+      hai_rate: {in.rpg_hai_rate, 4'd0},
+      byte_reset: in.rpg_byte_reset,
+      alpha_ticks: alpha_ticks_q,
+      time_ticks: time_ticks_q,
+      monitor_ticks: monitor_ticks_q,
+      cnp_ticks: cnp_ticks_q
+  };
 endmodule

@@ -3,8 +3,10 @@
 // The arithmetic of the reaction point: one step of one QP (docs/reference/congestion.md, "Arithmetic"; DCQCN, Zhu et al.,
 // SIGCOMM 2015, section 5 and figure 7). Only this unit writes the QPs' states.
 //
-// A step a cycle, result 14 cycles later, never stops. The same QP must not come again before its result. `now` of a step is that
-// of the cycle after it.
+// One step at a time, with one multiplier: the state comes from memory a word a cycle, is worked on as it comes, and goes back a
+// word a cycle. A step is taken when `ready`; result 2 cycles later if the QP is without a limit and stays so, else 11, and 21 if
+// anything was due. `now` of a step is that of the cycle after it
+// (or of the first one then in which `sent_valid`, and all later).
 module roce_cc_step
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
@@ -12,28 +14,30 @@ module roce_cc_step
     parameter int unsigned     QPS = 256,
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     BURST = 4096,      // bytes that a QP may be behind its rate
-    parameter int unsigned     ROUND_LOG2 = 10    // of the cycles by which two steps of a QP are apart, at most
+    parameter int unsigned     ROUND_LOG2 = 12    // of the cycles by which two steps of a QP are apart, at most
 ) (
     input  logic        clk,
     input  logic        rst,
     input  logic [47:0] now,
     input  cc_scaled_t  cfg,
     input  logic        step_valid,
+    output logic        ready,
     input  cc_step_t    step,
     output qp_index_t   sent_index,    // one cycle after the step
+    input  logic        sent_valid,    // it is known: the step waits for that
     input  cc_bytes_t   sent,          // bytes that this QP sent so far, in the same cycle
-    output logic        result_valid,
-    output cc_result_t  result,
-    output cc_view_t    view           // with the result
+    output logic        result_valid,  // pulse
+    output cc_result_t  result,        // until the next step is taken; likewise the view
+    output cc_view_t    view
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
-  localparam int unsigned LAST = 12;
   localparam logic [16:0] COST = 17'(8 * CLOCK_HZ / 64'(RATE_UNIT));   // of a byte
   localparam cc_credit_t BURST_CREDIT = cc_credit_t'(64'(BURST) * 64'(COST));
+  localparam int unsigned COST_LOG2 = $clog2(COST);                    // rounded up
   localparam logic signed [52:0] CREDIT_MIN = -(53'sd1 <<< 38);
 
-  if (ROUND_LOG2 > 13) begin : g_bad
-    $fatal(1, "roce_cc_step: ROUND_LOG2 is 13 at most");
+  if (ROUND_LOG2 > 15) begin : g_bad
+    $fatal(1, "roce_cc_step: ROUND_LOG2 is 15 at most");
   end
 
   typedef enum logic [2:0] {
@@ -44,198 +48,307 @@ module roce_cc_step
     DO_BYTE_INCREASE
   } do_e;
 
-  // A step on its way: the state, and what the stages find out one after the other.
-  typedef struct packed {
-    cc_step_t           step;
-    cc_state_t          s;
-    logic [47:0]        now;
-    cc_bytes_t          sent;          // since the last step
-    logic [47:0]        elapsed;
-    logic [25:0]        span;          // elapsed, at most 2^26 - 1
-    logic               alpha_due, time_due, byte_due, cut_due;
-    logic [26:0]        shifted;
-    logic [15:0]        factor;
-    do_e                act;
-    logic [26:0]        kept;          // alpha * keep
-    logic [39:0]        lowered;       // rate * factor
-    logic [49:0]        gain;          // rate * span
-    logic [37:0]        cost;          // sent * COST
-    cc_credit_t         cap;
-    logic signed [52:0] credit;
-    logic [7:0]         lo, hi, ahead;
-    logic               fast, hyper;
-    logic [27:0]        hyper_rate;    // ahead * hai_rate
-    logic [28:0]        target;
-    cc_rate_t           cut_rate;
-    logic [24:0]        sum;
-    logic               slow;
-    logic [47:0]        next_alpha_at, next_time_at, next_cut_at;
-  } job_t;
+  // The cycles of a step, by what happens in them.
+  typedef enum logic [4:0] {
+    P_WAIT,
+    P_BEGIN,
+    P_SEEN,          // the words of the state arrive, one a cycle
+    P_FLOW,
+    P_CREDIT,
+    P_RATES,
+    P_ALPHA,
+    P_ALPHA_AT,
+    P_TIME_AT,
+    P_CUT_AT,
+    P_CHOOSE,        // what is due
+    P_ACT,
+    P_STAGES,        // the deadlines arrive once more and are moved
+    P_AHEAD,
+    P_MOVE,
+    P_TARGET,
+    P_TARGET_MAX,
+    P_SUM,
+    P_SUM_MAX,
+    P_RATE,
+    P_KEEP
+  } phase_e;
 
-  logic          step_valid_q;
-  logic [LAST:0] valid_q;
-  job_t          q[LAST + 1];
-  job_t          d[LAST + 1];
-  cc_step_t      step_q;
-  cc_state_t     word_q;
+  phase_e     phase_q;
+  cc_step_t   step_q;
+  logic       limited_q;                          // from now on
+  do_e        act_q;
+  logic       alpha_due_q, time_due_q, byte_due_q, cut_due_q;
+  logic [47:0] now_q, elapsed_q, deadline_q;
+  logic [25:0] span_q;                            // elapsed, at most 2^26 - 1
+  cc_bytes_t   sent_q, more_q;                    // so far, since the last step
+  logic [24:0] bytes_q;
+  logic signed [52:0] credit_q;
+  cc_credit_t  cap_q;
+  cc_rates_t   rates_q;
+  cc_stages_t  stages_q;
+  cc_alpha_t   kept_q;                            // alpha * keep
+  logic        alpha_was_0_q, fast_q, hyper_q;
+  logic [26:0] shifted_q;
+  logic [15:0] factor_q;
+  cc_rate_t    cut_rate_q;
+  logic [7:0]  lo_q, hi_q;
+  logic [28:0] target_q;
+  logic [24:0] sum_q;
 
-  (* ram_style = "block" *) logic [$bits(cc_state_t)-1:0] states[QPS];
+  // What the credit allows to be sent: what each byte costs is rounded up to a power of two.
+  cc_bytes_t   reach_q;
+  wire [52-COST_LOG2:0] allowed = credit_q[52:COST_LOG2];
+  wire cc_bytes_t allowance = |allowed[52-COST_LOG2:$bits(cc_bytes_t)-2] ? cc_bytes_t'(1) << ($bits(cc_bytes_t) - 2)
+      : cc_bytes_t'(allowed);
 
-  function automatic cc_alpha_t next_alpha(job_t j, cc_alpha_t added);
-    return cc_alpha_t'(j.kept >> 10) + added;
-  endfunction
+  wire fresh = !step_q.limited;                   // was not limited: starts from the maximum
+  wire stays = step_q.forget || !cfg.rp_enable || (fresh && !step_q.cnp);
+  wire cutting = act_q inside {DO_FIRST_CUT, DO_CUT};
+  wire increasing = act_q inside {DO_TIME_INCREASE, DO_BYTE_INCREASE};
+  wire due = act_q != DO_NOTHING || alpha_due_q;
+
+  // ---- the multiplier: two cycles from its operands ----
+  logic [25:0] x_q;
+  logic [23:0] y_q;
+  logic [49:0] product_q;
+  always_ff @(posedge clk) product_q <= x_q * y_q;
+
+  // ---- the states ----
+  (* ram_style = "block" *) cc_word_t words[QPS*8];
+  cc_word_t word_q, keep_word;
+  cc_word_e read_at, keep_at;
+  logic     keep;
+  wire [INDEX_W-1:0] index = step_q.index[INDEX_W-1:0];
+
+  always_comb begin
+    unique case (phase_q)
+      P_SEEN:   read_at = CC_FLOW;
+      P_FLOW:   read_at = CC_CREDIT;
+      P_CREDIT: read_at = CC_RATES;
+      P_RATES:  read_at = CC_ALPHA;
+      P_ALPHA, P_ACT: read_at = CC_ALPHA_AT;
+      P_ALPHA_AT, P_STAGES: read_at = CC_TIME_AT;
+      P_TIME_AT: read_at = CC_CUT_AT;
+      default:  read_at = CC_SEEN;
+    endcase
+
+    keep      = 1'b1;
+    keep_at   = CC_SEEN;
+    keep_word = now_q;
+    unique case (phase_q)
+      P_CUT_AT: keep_at = CC_SEEN;
+      P_CHOOSE: begin
+        keep_at   = CC_CREDIT;
+        keep_word = cc_word_t'(credit_q);
+      end
+      P_TIME_AT, P_STAGES: begin                  // the second time as the action has left it
+        keep_at   = CC_FLOW;
+        keep_word = cc_word_t'({sent_q, bytes_q});
+      end
+      P_AHEAD: begin
+        keep      = cutting || alpha_due_q;
+        keep_at   = CC_ALPHA_AT;
+        keep_word = deadline_q;
+      end
+      P_MOVE: begin
+        keep      = cutting || act_q == DO_TIME_INCREASE;
+        keep_at   = CC_TIME_AT;
+        keep_word = deadline_q;
+      end
+      P_TARGET: begin
+        keep      = cutting;
+        keep_at   = CC_CUT_AT;
+        keep_word = deadline_q;
+      end
+      P_RATE: begin
+        keep_at   = CC_ALPHA;
+        keep_word = cc_word_t'(stages_q);
+      end
+      P_KEEP: begin
+        keep_at   = CC_RATES;
+        keep_word = rates_q;
+      end
+      default: keep = 1'b0;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    word_q <= words[{index, read_at}];
+    if (keep) words[{index, keep_at}] <= keep_word;
+  end
+
+  cc_flow_t flow;
+  assign flow = cc_flow_t'(word_q[$bits(cc_flow_t)-1:0]);
 
   function automatic logic [7:0] counted(logic [7:0] stage);
     return &stage ? stage : stage + 1'b1;
   endfunction
 
+  // ---- a step ----
+  wire [25:0] bytes_sum = 26'(bytes_q) + 26'(more_q);
+  wire by_time = !cfg.byte_counted || (cfg.time_counted && stages_q.time_stage < stages_q.byte_stage);  // the lower stage
+  wire of_time = !cfg.byte_counted || (cfg.time_counted && stages_q.time_stage > stages_q.byte_stage);  // the higher stage
+
+  assign ready      = phase_q == P_WAIT;
   assign sent_index = step_q.index;
 
-  always_comb begin
-    logic cutting, increasing;
-    d[0] = '0;
-    for (int unsigned i = 1; i <= LAST; i++) d[i] = q[i-1];
+  always_ff @(posedge clk) begin
+    result_valid <= 1'b0;
+    phase_q      <= phase_e'(phase_q + 1'b1);
 
-    // 0: the state arrives; a QP that was not limited starts from the maximum.
-    d[0].step    = step_q;
-    d[0].s       = word_q;
-    d[0].now     = now;
-    d[0].sent    = sent - word_q.sent;
-    d[0].s.sent  = sent;
-    d[0].elapsed = now - word_q.seen;
-    d[0].s.seen  = now;
-    d[0].alpha_due = cfg.alpha_timed && now >= word_q.alpha_at;
-    d[0].time_due  = cfg.time_counted && now >= word_q.time_at;
-    d[0].cut_due   = now >= word_q.cut_at;
+    unique case (phase_q)
+      P_WAIT: begin
+        step_q <= step;
+        if (!step_valid) phase_q <= P_WAIT;
+      end
 
-    // 1
-    d[1].span = |q[0].elapsed[47:26] ? '1 : q[0].elapsed[25:0];
-    d[1].s.bytes = q[0].s.bytes + 25'(q[0].sent);
-    if (d[1].s.bytes < q[0].s.bytes) d[1].s.bytes = '1;
-    if (!q[0].step.limited) begin
-      d[1].s.rate       = cfg.max_rate;
-      d[1].s.target     = cfg.max_rate;
-      d[1].s.alpha      = cfg.first_alpha;
-      d[1].s.time_stage = '0;
-      d[1].s.byte_stage = '0;
-      d[1].s.bytes      = '0;
-      d[1].s.credit     = '0;
-      d[1].sent         = '0;
-      d[1].span         = '0;
-      d[1].alpha_due    = 1'b0;
-      d[1].time_due     = 1'b0;
-      d[1].cut_due      = 1'b1;
+      P_BEGIN: begin
+        now_q       <= now;
+        sent_q      <= sent;
+        act_q       <= DO_NOTHING;
+        alpha_due_q <= 1'b0;
+        limited_q   <= !stays;
+        if (stays) begin
+          result_valid <= sent_valid;
+          phase_q      <= P_WAIT;
+        end
+        if (!sent_valid) phase_q <= P_BEGIN;
+      end
+
+      P_SEEN: elapsed_q <= now_q - word_q;
+
+      P_FLOW: begin
+        span_q  <= fresh ? '0 : |elapsed_q[47:26] ? '1 : elapsed_q[25:0];
+        more_q  <= fresh ? '0 : sent_q - flow.sent;
+        bytes_q <= fresh ? '0 : flow.bytes;
+      end
+
+      P_CREDIT: begin
+        credit_q <= fresh ? '0 : 53'($signed(word_q[$bits(cc_credit_t)-1:0]));
+        bytes_q  <= bytes_sum[25] ? '1 : bytes_sum[24:0];
+        x_q      <= 26'(more_q);
+        y_q      <= 24'(COST);
+      end
+
+      P_RATES: begin
+        rates_q <= cc_rates_t'(fresh ? {cfg.max_rate, cfg.max_rate} : word_q);
+        x_q     <= span_q;
+        y_q     <= word_q[47:24];
+      end
+
+      P_ALPHA: begin
+        stages_q   <= cc_stages_t'(fresh ? {cfg.first_alpha, 16'd0} : word_q[$bits(cc_stages_t)-1:0]);
+        credit_q   <= credit_q - $signed(53'(product_q));
+        byte_due_q <= !fresh && cfg.byte_counted && bytes_q >= 25'(cfg.byte_reset);
+        x_q        <= 26'(fresh ? cfg.first_alpha : word_q[$bits(cc_stages_t)-1-:$bits(cc_alpha_t)]);
+        y_q        <= 24'(cfg.keep);
+      end
+
+      P_ALPHA_AT: begin
+        alpha_due_q <= !fresh && cfg.alpha_timed && now_q >= word_q;
+        credit_q    <= credit_q + $signed(53'(product_q));
+        shifted_q   <= 27'({stages_q.alpha, 10'd0} >> cfg.gd);
+      end
+
+      P_TIME_AT: begin
+        time_due_q <= !fresh && cfg.time_counted && now_q >= word_q;
+        kept_q     <= cc_alpha_t'(product_q >> 10);
+        factor_q   <= shifted_q > 27'(cfg.max_factor) ? cfg.max_factor : shifted_q[15:0];
+        cap_q      <= BURST_CREDIT + (cc_credit_t'(rates_q.rate) <<< ROUND_LOG2);
+      end
+
+      P_CUT_AT: begin
+        cut_due_q <= fresh || now_q >= word_q;
+        if (credit_q > 53'(cap_q)) credit_q <= 53'(cap_q);
+        else if (credit_q < CREDIT_MIN) credit_q <= CREDIT_MIN;
+        x_q    <= 26'(factor_q);
+        y_q    <= rates_q.rate;
+      end
+
+      P_CHOOSE: begin
+        reach_q <= sent_q + (credit_q < 0 ? '1 : allowance);
+        if (!(time_due_q || byte_due_q || alpha_due_q || (step_q.cnp && cut_due_q))) begin
+          result_valid <= 1'b1;
+          phase_q      <= P_WAIT;
+        end
+        if (time_due_q) act_q <= DO_TIME_INCREASE;
+        else if (byte_due_q) act_q <= DO_BYTE_INCREASE;
+        else if (step_q.cnp && cut_due_q && !alpha_due_q) act_q <= fresh ? DO_FIRST_CUT : DO_CUT;
+      end
+
+      P_ACT: begin
+        cut_rate_q    <= rates_q.rate - product_q[39:16];
+        alpha_was_0_q <= stages_q.alpha == '0;
+        if (act_q == DO_TIME_INCREASE) stages_q.time_stage <= counted(stages_q.time_stage);
+        if (act_q == DO_BYTE_INCREASE) begin
+          stages_q.byte_stage <= counted(stages_q.byte_stage);
+          bytes_q             <= bytes_q - 25'(cfg.byte_reset);
+        end
+        if (cutting) begin
+          if (cfg.clamp || stages_q.byte_stage != 0 || (cfg.clamp_after_time && stages_q.time_stage != 0)) begin
+            rates_q.target <= rates_q.rate;
+          end
+          stages_q.time_stage <= '0;
+          stages_q.byte_stage <= '0;
+          bytes_q             <= '0;
+        end
+        if (cutting || alpha_due_q) stages_q.alpha <= kept_q + (cutting ? cfg.gain : '0);
+      end
+
+      P_STAGES: begin
+        deadline_q <= (cutting || alpha_was_0_q ? now_q : word_q) + 48'(cfg.alpha_ticks);
+        lo_q       <= by_time ? stages_q.time_stage : stages_q.byte_stage;
+        hi_q       <= of_time ? stages_q.time_stage : stages_q.byte_stage;
+        if (cut_rate_q < cfg.min_rate) cut_rate_q <= cfg.min_rate;
+      end
+
+      P_AHEAD: begin
+        deadline_q <= (cutting ? now_q : word_q) + 48'(cfg.time_ticks);
+        fast_q     <= hi_q < 8'(cfg.threshold);
+        hyper_q    <= lo_q > 8'(cfg.threshold);
+        x_q        <= 26'(8'(lo_q - 8'(cfg.threshold)));
+        y_q        <= 24'(cfg.hai_rate);
+        if (act_q == DO_FIRST_CUT && cfg.first_fixed) cut_rate_q <= cfg.first_rate;
+        else if (cut_rate_q > cfg.max_rate) cut_rate_q <= cfg.max_rate;
+      end
+
+      P_MOVE: deadline_q <= now_q + 48'(cfg.monitor_ticks);
+
+      P_TARGET: target_q <= 29'(rates_q.target) + (fast_q ? '0 : hyper_q ? 29'(product_q) : 29'(cfg.ai_rate));
+      P_TARGET_MAX: if (target_q > 29'(cfg.max_rate)) target_q <= 29'(cfg.max_rate);
+      P_SUM: sum_q <= 25'(target_q[23:0]) + 25'(rates_q.rate) + 25'd1;
+      P_SUM_MAX: sum_q <= 25'(sum_q[24:1] > cfg.max_rate ? cfg.max_rate : sum_q[24:1]);
+
+      P_RATE: begin
+        if (increasing) begin
+          rates_q <= '{rate: sum_q[23:0], target: target_q[23:0]};
+          if (sum_q[23:0] == cfg.max_rate) limited_q <= 1'b0;
+        end else if (cutting) begin
+          rates_q.rate <= cut_rate_q;
+        end
+      end
+
+      default: begin               // P_KEEP
+        result_valid <= 1'b1;
+        phase_q      <= P_WAIT;
+      end
+    endcase
+
+    if (rst) begin
+      phase_q      <= P_WAIT;
+      result_valid <= 1'b0;
     end
-
-    // 2
-    d[2].shifted  = 27'(({q[1].s.alpha, 10'd0}) >> cfg.gd);
-    d[2].byte_due = q[1].step.limited && cfg.byte_counted && q[1].s.bytes >= 25'(cfg.byte_reset);
-    d[2].gain     = q[1].s.rate * q[1].span;
-    d[2].cost     = q[1].sent * COST;
-    d[2].kept     = q[1].s.alpha * cfg.keep;
-    d[2].cap      = BURST_CREDIT + (cc_credit_t'(q[1].s.rate) <<< ROUND_LOG2);
-
-    // 3
-    d[3].factor = q[2].shifted > 27'(cfg.max_factor) ? cfg.max_factor : q[2].shifted[15:0];
-    d[3].credit = 53'(q[2].s.credit) - $signed(53'(q[2].cost));
-    d[3].act    = DO_NOTHING;
-    if (q[2].time_due) d[3].act = DO_TIME_INCREASE;
-    else if (q[2].byte_due) d[3].act = DO_BYTE_INCREASE;
-    else if (q[2].step.cnp && q[2].cut_due && !q[2].alpha_due) d[3].act = q[2].step.limited ? DO_CUT : DO_FIRST_CUT;
-
-    // 4: what a cut, an increase and alpha do to the counters and clocks
-    cutting = q[3].act inside {DO_FIRST_CUT, DO_CUT};
-    d[4].lowered = q[3].s.rate * q[3].factor;
-    d[4].credit  = q[3].credit + $signed(53'(q[3].gain));
-    d[4].next_alpha_at = (cutting || q[3].s.alpha == 0 ? q[3].now : q[3].s.alpha_at) + 48'(cfg.alpha_ticks);
-    d[4].next_time_at  = (cutting ? q[3].now : q[3].s.time_at) + 48'(cfg.time_ticks);
-    d[4].next_cut_at   = q[3].now + 48'(cfg.monitor_ticks);
-    if (q[3].act == DO_TIME_INCREASE) d[4].s.time_stage = counted(q[3].s.time_stage);
-    if (q[3].act == DO_BYTE_INCREASE) begin
-      d[4].s.byte_stage = counted(q[3].s.byte_stage);
-      d[4].s.bytes      = q[3].s.bytes - 25'(cfg.byte_reset);
-    end
-    if (cutting) begin
-      if (cfg.clamp || q[3].s.byte_stage != 0 || (cfg.clamp_after_time && q[3].s.time_stage != 0)) d[4].s.target = q[3].s.rate;
-      d[4].s.time_stage = '0;
-      d[4].s.byte_stage = '0;
-      d[4].s.bytes      = '0;
-    end
-
-    // 5
-    if (q[4].alpha_due) d[5].s.alpha = next_alpha(q[4], '0);
-    if (q[4].act inside {DO_FIRST_CUT, DO_CUT}) d[5].s.alpha = next_alpha(q[4], cfg.gain);
-    if (q[4].act inside {DO_FIRST_CUT, DO_CUT} || q[4].alpha_due) d[5].s.alpha_at = q[4].next_alpha_at;
-    if (q[4].act inside {DO_FIRST_CUT, DO_CUT, DO_TIME_INCREASE}) d[5].s.time_at = q[4].next_time_at;
-    if (q[4].act inside {DO_FIRST_CUT, DO_CUT}) d[5].s.cut_at = q[4].next_cut_at;
-    if (q[4].credit > 53'(q[4].cap)) d[5].credit = 53'(q[4].cap);
-    else if (q[4].credit < CREDIT_MIN) d[5].credit = CREDIT_MIN;
-    d[5].cut_rate = q[4].s.rate - q[4].lowered[39:16];
-    if (!cfg.byte_counted || (cfg.time_counted && q[4].s.time_stage < q[4].s.byte_stage)) d[5].lo = q[4].s.time_stage;
-    else d[5].lo = q[4].s.byte_stage;
-    if (!cfg.byte_counted || (cfg.time_counted && q[4].s.time_stage > q[4].s.byte_stage)) d[5].hi = q[4].s.time_stage;
-    else d[5].hi = q[4].s.byte_stage;
-
-    // 6
-    d[6].s.credit = cc_credit_t'(q[5].credit);
-    d[6].fast     = q[5].hi < 8'(cfg.threshold);
-    d[6].hyper    = q[5].lo > 8'(cfg.threshold);
-    d[6].ahead    = q[5].lo - 8'(cfg.threshold);
-    if (q[5].cut_rate < cfg.min_rate) d[6].cut_rate = cfg.min_rate;
-
-    // 7
-    d[7].hyper_rate = q[6].ahead * cfg.hai_rate;
-    if (q[6].cut_rate > cfg.max_rate) d[7].cut_rate = cfg.max_rate;
-    if (q[6].act == DO_FIRST_CUT && cfg.first_fixed) d[7].cut_rate = cfg.first_rate;
-
-    // 8
-    d[8].target = 29'(q[7].s.target);
-    if (!q[7].fast) d[8].target = 29'(q[7].s.target) + (q[7].hyper ? 29'(q[7].hyper_rate) : 29'(cfg.ai_rate));
-
-    // 9
-    if (q[8].target > 29'(cfg.max_rate)) d[9].target = 29'(cfg.max_rate);
-
-    // 10
-    d[10].sum = 25'(q[9].target[23:0]) + 25'(q[9].s.rate) + 25'd1;
-
-    // 11
-    d[11].sum = 25'(q[10].sum[24:1] > cfg.max_rate ? cfg.max_rate : q[10].sum[24:1]);
-
-    // 12: the new rate, and a QP without a limit again
-    increasing = q[11].act inside {DO_TIME_INCREASE, DO_BYTE_INCREASE};
-    if (increasing) begin
-      d[12].s.rate   = q[11].sum[23:0];
-      d[12].s.target = q[11].target[23:0];
-    end else if (q[11].act != DO_NOTHING) begin
-      d[12].s.rate   = q[11].cut_rate;
-    end
-    d[12].slow = q[11].s.rate < cfg.max_rate >> INDEX_W;  // before the step will do
-    d[12].step.limited = q[11].step.limited || q[11].act == DO_FIRST_CUT;
-    if (increasing && q[11].sum[23:0] == cfg.max_rate) d[12].step.limited = 1'b0;
-    if (q[11].step.forget || !cfg.rp_enable) d[12].step.limited = 1'b0;
   end
 
   // ---- the result ----
-  job_t last;
-  assign last = q[LAST];
-  assign result_valid = valid_q[LAST];
   always_comb begin
-    result.step     = last.step;
-    result.limited  = last.step.limited;
-    result.blocked  = last.step.limited && last.s.credit < 0;
-    result.slow     = last.step.limited && last.slow;
-    result.cnp_done = last.act inside {DO_FIRST_CUT, DO_CUT};
-    result.busy     = last.act != DO_NOTHING || last.alpha_due;
+    result.step     = step_q;
+    result.limited  = limited_q;
+    result.blocked  = limited_q && credit_q < 0;
+    result.reach    = reach_q;
+    result.cnp_done = cutting;
+    result.busy     = due;
     view = '0;
-    if (last.step.limited) view = '{limited: 1'b1, rate: last.s.rate, target: last.s.target, alpha: last.s.alpha};
-  end
-
-  always_ff @(posedge clk) begin
-    word_q <= states[step.index[INDEX_W-1:0]];
-    if (result_valid) states[last.step.index[INDEX_W-1:0]] <= last.s;
-    step_q <= step;
-    for (int unsigned i = 0; i <= LAST; i++) q[i] <= d[i];
-    step_valid_q <= step_valid && !rst;
-    valid_q      <= rst ? '0 : {valid_q[LAST-1:0], step_valid_q};
+    if (limited_q) view = '{limited: 1'b1, rate: rates_q.rate, target: rates_q.target, alpha: stages_q.alpha};
   end
 endmodule

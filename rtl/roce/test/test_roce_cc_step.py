@@ -9,10 +9,12 @@ import cocotb
 from cc_model import DEFAULTS, IntegerModel
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, run
-from nacelle_tb.streams import start
+from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import struct
 
-QPS, ROUND_LOG2, LATENCY = 16, 6, 14
+QPS, ROUND_LOG2 = 16, 6
+SHORT, PLAIN, LONG = 2, 11, 21  # cycles to the result: no limit, nothing due, something due
+COST_LOG2 = 15  # 2^15: what a byte costs, rounded up
 SCALED, STEP = "roce_cc_pkg::cc_scaled_t", "roce_cc_pkg::cc_step_t"
 RESULT, VIEW = "roce_cc_pkg::cc_result_t", "roce_cc_pkg::cc_view_t"
 PARAMS = {"QPS": QPS, "ROUND_LOG2": ROUND_LOG2}
@@ -20,8 +22,10 @@ PORTS = {
     "now": Plain("input", "logic [47:0]"),
     "cfg": Plain("input", SCALED),
     "step_valid": Plain("input", "logic"),
+    "ready": Plain("output", "logic"),
     "step": Plain("input", STEP),
     "sent_index": Plain("output", "roce_requester_pkg::qp_index_t"),
+    "sent_valid": Plain("input", "logic"),
     "sent": Plain("input", "roce_cc_pkg::cc_bytes_t"),
     "result_valid": Plain("output", "logic"),
     "result": Plain("output", RESULT),
@@ -70,10 +74,11 @@ def any_config(rng: random.Random) -> dict[str, int]:
 
 @cocotb.test()
 async def follows_the_model(dut) -> None:
-    """Steps of random QPs, one a cycle where hazards allow: every field of each result as the model has it."""
+    """Steps of random QPs, one after the other with and without a pause: every field of each result as the model has it, and
+    the number of cycles that it takes."""
     rng = random.Random(random.getrandbits(64))
     step, result, view = struct(STEP), struct(RESULT), struct(VIEW)
-    for signal in ("now", "cfg", "step_valid", "step", "sent"):
+    for signal in ("now", "cfg", "step_valid", "step", "sent", "sent_valid"):
         getattr(dut, signal).value = 0
     await start(dut)
     now = rng.getrandbits(40)
@@ -84,65 +89,59 @@ async def follows_the_model(dut) -> None:
         models = [IntegerModel(cfg, round_log2=ROUND_LOG2) for _ in range(QPS)]
         totals = [rng.getrandbits(21) for _ in range(QPS)]
         counted = list(totals)
-        ready_at = [0] * QPS
-        expected: dict[int, tuple] = {}
-        chosen: int | None = None
         scale = rng.choice((1, 50, 1_000, 20_000, 1_000_000))
-        for cycle in range(400 + LATENCY):
+        for _ in range(360):
+            for _ in range(rng.choice((0, 0, 1, 3))):
+                await FallingEdge(dut.clk)
+            index = rng.randrange(QPS)
+            model = models[index]
+            model.cnp = model.cnp or rng.random() < 0.2
+            assert int(dut.ready.value)
+            dut.step.value = step.pack(index=index, limited=int(model.limited), cnp=int(model.cnp), view=1)
+            dut.step_valid.value = 1
             await FallingEdge(dut.clk)
-            # The result of a step is seen in the cycle LATENCY after it.
-            if cycle in expected:
-                assert int(dut.result_valid.value)
-                want_result, want_view = expected.pop(cycle)
-                got = vars(result.unpack(int(dut.result.value)))
-                got.pop("step")
-                assert got == want_result, f"{cfg} {got} {want_result}"
-                assert vars(view.unpack(int(dut.view.value))) == want_view, f"{cfg}"
-            else:
-                assert not int(dut.result_valid.value)
-            now += 1 if rng.random() < 0.7 else rng.randrange(scale)
+            dut.step_valid.value = 0
+            if rng.random() < 0.1:
+                dut.sent_valid.value = 0
+                await wait_cycles(dut, rng.randrange(1, 4))
+                await FallingEdge(dut.clk)
+            dut.sent_valid.value = 1
+            # The step happens now.
+            now += 1 if rng.random() < 0.7 else rng.randrange(20 * scale)
             dut.now.value = now
-            # The step given in the cycle before happens now.
-            if chosen is not None:
-                index = chosen
-                model = models[index]
-                totals[index] += rng.choice((0, 0, rng.randrange(2000), rng.randrange(1 << 21)))
-                dut.sent.value = totals[index] % (1 << 21)
-                sent = (totals[index] - counted[index]) % (1 << 21)
+            totals[index] += rng.choice((0, 0, rng.randrange(2000), rng.randrange(1 << 21)))
+            dut.sent.value = totals[index] % (1 << 21)
+            sent = (totals[index] - counted[index]) % (1 << 21)
+            before = (model.limited, model.cnp, model.rate)
+            if before[0] or before[1]:
                 counted[index] = totals[index]
-                before = (model.limited, model.cnp, model.rate)
-                busy = model.step(now, sent)
-                cuts += before[1] and not model.cnp
-                increases += model.limited and before[0] and model.rate > before[2]
-                released += before[0] and not model.limited
-                blocked += model.limited and model.credit < 0
-                shown = (
-                    {"limited": 1, "rate": model.rate, "target": model.target, "alpha": model.alpha}
-                    if model.limited
-                    else dict.fromkeys(("limited", "rate", "target", "alpha"), 0)
-                )
-                expected[cycle + LATENCY - 1] = (
-                    {
-                        "limited": int(model.limited),
-                        "blocked": int(model.limited and model.credit < 0),
-                        "slow": int(model.limited and (before[2] if before[0] else model.most) < model.most // QPS),
-                        "cnp_done": int(before[1] and not model.cnp),
-                        "busy": int(busy),
-                    },
-                    shown,
-                )
-            free = [i for i in range(QPS) if ready_at[i] <= cycle]
-            chosen = None
-            if cycle < 400 and free and rng.random() < 0.9:
-                index = rng.choice(free)
-                model = models[index]
-                model.cnp = model.cnp or rng.random() < 0.2
-                fields = {"index": index, "limited": int(model.limited), "cnp": int(model.cnp), "view": 1}
-                ready_at[index] = cycle + LATENCY + 1
-                dut.step.value = step.pack(**fields)
-                chosen = index
-            dut.step_valid.value = int(chosen is not None)
-        assert not expected
+            busy = model.step(now, sent)
+            cuts += before[1] and not model.cnp
+            increases += model.limited and before[0] and model.rate > before[2]
+            released += before[0] and not model.limited
+            blocked += model.limited and model.credit < 0
+            cycles = 1
+            while not int(dut.result_valid.value):
+                assert cycles < LONG, "no result"
+                await FallingEdge(dut.clk)
+                cycles += 1
+            assert cycles == (LONG if busy else PLAIN if before[0] or before[1] else SHORT)
+            got = vars(result.unpack(int(dut.result.value)))
+            got.pop("step")
+            reach = got.pop("reach")
+            assert got == {
+                "limited": int(model.limited),
+                "blocked": int(model.limited and model.credit < 0),
+                "cnp_done": int(before[1] and not model.cnp),
+                "busy": int(busy),
+            }, f"{cfg}"
+            if model.limited:
+                allowed = -1 if model.credit < 0 else min(model.credit >> COST_LOG2, 1 << 19)
+                assert reach == (totals[index] + allowed) % (1 << 21), f"{cfg}"
+            shown = {"limited": 1, "rate": model.rate, "target": model.target, "alpha": model.alpha}
+            if not model.limited:
+                shown = dict.fromkeys(shown, 0)
+            assert vars(view.unpack(int(dut.view.value))) == shown, f"{cfg}"
     assert cuts > 500 and increases > 500 and blocked > 200 and released > 50, (cuts, increases, blocked, released)
     await RisingEdge(dut.clk)
 
