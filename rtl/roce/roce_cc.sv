@@ -130,11 +130,11 @@ module roce_cc
   logic       cnp_clear_q, parked_clear_q;      // of write_index_q
   wire        on = scaled.rp_enable;
 
-  roce_cc_flags #(.QPS(QPS)) cnps (
+  roce_qp_flags #(.QPS(QPS)) cnps (
       .clk, .set(cnp && on), .set_index(index_t'(qp_index(cnp_qpn))), .clear(cnp_clear_q), .clear_index(write_index_q),
       .index(next_q), .flag(cnp_flag)
   );
-  roce_cc_flags #(.QPS(QPS)) parks (
+  roce_qp_flags #(.QPS(QPS)) parks (
       .clk, .set(parked.valid), .set_index(index_t'(parked.data)), .clear(parked_clear_q), .clear_index(write_index_q),
       .index(next_q), .flag(parked_flag)
   );

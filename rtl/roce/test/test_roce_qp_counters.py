@@ -110,6 +110,7 @@ async def every_cycle_counts(dut, choose: str) -> None:
     """An event of every unit in every cycle: of one queue pair, of two in turn, of any."""
     bench = Bench(dut, 1)
     await start(dut)
+    await wait_cycles(dut, QPS + 2)  # clears itself
     for i in range(1000):
         await bench.cycle({"one": 5, "two": 5 + i % 2, "all": bench.rng.randrange(QPS)}[choose])
     for index in range(QPS):
@@ -121,6 +122,7 @@ async def every_cycle_counts(dut, choose: str) -> None:
 async def gaps_of_any_length(dut) -> None:
     bench = Bench(dut, 2)
     await start(dut)
+    await wait_cycles(dut, QPS + 2)  # clears itself
     for _ in range(3000):
         await bench.cycle(bench.rng.choice((None, None, 1, 2, 3)))
     for index in range(4):
@@ -132,6 +134,7 @@ async def set_up_clears_one(dut) -> None:
     """While others count in every cycle; its own events begin two cycles later at the earliest, and end four before."""
     bench = Bench(dut, 3)
     await start(dut)
+    await wait_cycles(dut, QPS + 2)  # clears itself
     for _ in range(60):
         index = bench.rng.randrange(QPS)
         others = [i for i in range(QPS) if i != index]
@@ -150,6 +153,7 @@ async def looked_at_while_it_counts(dut) -> None:
     """A view waits for a cycle without events of each unit and no longer, and is what was counted at some cycle in between."""
     bench = Bench(dut, 4)
     await start(dut)
+    await wait_cycles(dut, QPS + 2)  # clears itself
     for _ in range(100):
         first = dict(bench.expected[7])
         bench.view.send(7)
@@ -170,6 +174,7 @@ async def looked_at_while_it_counts(dut) -> None:
 async def they_wrap(dut) -> None:
     bench = Bench(dut, 5)
     await start(dut)
+    await wait_cycles(dut, QPS + 2)  # clears itself
     for _ in range(66_000):
         await FallingEdge(dut.clk)
         dut.responded.value = bench.layouts["responded"].pack(index=0, responses=1, bytes=65_535)
@@ -181,6 +186,7 @@ async def they_wrap(dut) -> None:
 @cocotb.test()
 async def software_reads_them_in_this_order(dut) -> None:
     await start(dut)
+    await wait_cycles(dut, QPS + 2)  # clears itself
     assert [constant(f"{PKG}QPC_{name.upper()}") for name in QP_COUNTERS] == list(range(constant(PKG + "QP_COUNTERS")))
 
 

@@ -2,7 +2,7 @@
 
 // A flag of each QP in distributed RAM, set at one place and cleared at another: it is set where the two tables, each with one
 // writer, differ. Both in a cycle for the same QP: it is set. Effect in the next cycle. Not reset: clear every QP first.
-module roce_cc_flags #(
+module roce_qp_flags #(
     parameter int unsigned QPS = 256
 ) (
     input  logic                   clk,
