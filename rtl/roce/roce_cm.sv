@@ -139,8 +139,8 @@ module roce_cm
   fsm_e     fsm_q;
   cm_op_e   op_q;
   idx_t     idx_q;
-  cm_conn_t conn_q;          // as it was
-  cm_conn_t work_q, work_d;  // as it will be
+  cm_conn_t work_q, work_d;  // the connection: as it was until S_DECIDE, then as it will be
+  logic     was_occupied_q;
   cm_plan_t plan_q, plan_d;
   logic     matched_q;       // the message is about this connection
   logic     called_q;        // or answers its REQ
@@ -348,7 +348,7 @@ module roce_cm
       .extensions,
       .new_comm_id({1'b1, random_q[62:32+IDX_W], idx_q}),
       .new_psn(random_q[23:0]),
-      .was(conn_q),
+      .was(work_q),
       .becomes(work_d),
       .plan(plan_d),
       .makes_stale,
@@ -403,7 +403,7 @@ module roce_cm
     taken_q <= takes;
     if (takes) mine[free_idx_q] <= 1'b1;
     if (gives_way || again) mine[idx_q] <= 1'b0;
-    if (commit) mine[idx_q] <= occupied(plan_q.write ? work_q : conn_q);
+    if (commit) mine[idx_q] <= plan_q.write ? occupied(work_q) : was_occupied_q;
     if (again) tries_q <= tries_q + 1'b1;
     else if (commit && op_q == OP_MESSAGE) tries_q <= '0;
     if (rst) begin
@@ -493,7 +493,7 @@ module roce_cm
       S_READ: fsm_q <= gives_way ? S_IDLE : S_MATCH;
 
       S_MATCH: begin
-        conn_q    <= found;
+        work_q    <= found;
         matched_q <= names_own ? dup_q : same_peer && found.ids.local_comm_id == msg.data.ids.remote_comm_id
             && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
         called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip
@@ -510,7 +510,8 @@ module roce_cm
         events.drop_overflow <= drop_overflow;
         work_q <= work_d;
         plan_q <= plan_d;
-        was_timed_q <= cm_timed(conn_q.state);
+        was_timed_q <= cm_timed(work_q.state);
+        was_occupied_q <= occupied(work_q);
         if (makes_stale) begin
           stale_pending_q <= 1'b1;
           stale_close_q   <= stale_idx_q;
@@ -638,6 +639,6 @@ module roce_cm
 
   // While a neighbour's address is asked for nothing else is taken up: all waits for the answer, a matter of timers.
   wire asking = fsm_q == S_RESOLVED && !arp_answer.valid;
-  assign idle = rx_idle && told_empty && !conn_valid_q && (asking || !stale_pending_q && !qp_event.valid && news_empty
+  assign idle = rx_idle && told_empty && !conn_valid_q && (asking || !msg.valid && !stale_pending_q && !qp_event.valid && news_empty
       && !close.valid && !conn_answer.valid && !connect.valid && picking && !walk_due && !round_due);
 endmodule

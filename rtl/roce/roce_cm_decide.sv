@@ -155,7 +155,18 @@ module roce_cm_decide
       end
 
       OP_CLOSE, OP_STALE:
-      if (was.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED}) begin
+      if (was.state == CM_REQ_SENT) begin   // given up, as Linux does it (cm_destroy_id)
+        plan.send   = 1'b1;
+        plan.attr   = CM_REJ;
+        plan.reason = REJ_TIMEOUT;
+        plan.save   = 1'b1;
+        plan.tell   = 1'b1;
+        plan.kind   = CONN_REFUSED;
+        plan.why    = conn_reason_t'(REJ_CONSUMER_DEFINED);
+        plan.write  = 1'b1;
+        becomes.state = CM_IDLE;
+        becomes.owed  = OWED_REFUSED;
+      end else if (was.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED}) begin
         plan.send   = 1'b1;
         plan.reset  = 1'b1;
         plan.tell   = !asked;

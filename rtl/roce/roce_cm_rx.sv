@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Takes the datagrams that came for QP1, checks them, and keeps what the connection manager needs of each.
-// One beat a cycle and two free cycles between datagrams; a message is at `msg` 4 cycles after its last beat.
-// Never stops the stream for the connection manager's sake: with DEPTH messages waiting, the next one is dropped (the peer
+// One beat a cycle and 12 free cycles between datagrams; a message is at `msg` about 25 cycles after its last beat.
+// Never stops the stream longer for the connection manager's sake: with DEPTH messages waiting, the next one is dropped (the peer
 // repeats it) and counted.
 //
 // A datagram is good if it is a UD SEND_ONLY with the key and partition of the general service interface, from a QP1, of 256
@@ -26,11 +26,14 @@ module roce_cm_rx
     stream_if.source    msg,        // cm_msg_t
     output logic        drop_malformed,
     output logic        drop_overflow,
-    output logic        idle
+    output logic        idle        // nothing moves; messages may wait at `msg`
 );
   localparam int unsigned BEATS = MAD_BYTES * 8 / DATA_W;
   localparam int unsigned BEAT_W = $clog2(BEATS);
   localparam logic [6:0] PKEY_MEMBER_BIT = 7'd15;
+
+  stream_if #(.T(cm_msg_t)) decoded ();
+  logic full, store_idle;
 
   // ---- the frame's headers, then its beats ----
   gsi_hdr_t hdr;
@@ -44,7 +47,7 @@ module roce_cm_rx
     S_FRAME,    // waits for the headers
     S_PAYLOAD,  // takes the beats
     S_CHECK,    // the datagram is complete
-    S_DECIDE
+    S_KEEP      // or not
   } state_e;
 
   state_e            state_q;
@@ -132,14 +135,13 @@ module roce_cm_rx
         refusal_q <= refusal;
         client_q  <= client;
         known_q   <= known;
-        state_q   <= S_DECIDE;
+        state_q   <= S_KEEP;
       end
-      default: state_q <= S_FRAME;
+      default: if (!good_q || full || decoded.ready) state_q <= S_FRAME;
     endcase
     if (rst) state_q <= S_FRAME;
   end
 
-  stream_if #(.T(cm_msg_t)) decoded ();
   wire is_req = attr == CM_REQ;
   always_comb begin
     decoded.data.attr                = attr;
@@ -164,15 +166,14 @@ module roce_cm_rx
     decoded.data.retry_count         = req.retry_count;
     decoded.data.max_cm_retries      = req.max_cm_retries;
   end
-  assign decoded.valid = state_q == S_DECIDE && good_q;
+  assign decoded.valid = state_q == S_KEEP && good_q;
 
-  logic empty;
-  stream_fifo #(.T(cm_msg_t), .DEPTH(DEPTH)) fifo (.clk, .rst, .in(decoded), .out(msg), .empty);
+  roce_cm_store #(.T(cm_msg_t), .DEPTH(DEPTH)) store (.clk, .rst, .in(decoded), .out(msg), .full, .idle(store_idle));
 
   always_ff @(posedge clk) begin
-    drop_malformed <= !rst && state_q == S_DECIDE && !decoded.valid;
-    drop_overflow  <= !rst && decoded.valid && !decoded.ready;
+    drop_malformed <= !rst && state_q == S_KEEP && !good_q;
+    drop_overflow  <= !rst && decoded.valid && full;
   end
 
-  assign idle = empty && state_q == S_FRAME && !frame.valid;
+  assign idle = store_idle && state_q == S_FRAME && !frame.valid;
 endmodule

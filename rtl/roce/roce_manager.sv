@@ -6,7 +6,7 @@
 //
 // A command ends with an error at once where it would have to wait for somebody else's pleasure: a full queue, an empty one.
 // Commands to the engine's units take as long as these, each of which answers every command. MAN_QP_RESET of a QP that the
-// connection manager made closes its connection. Events are kept by roce_manager_events; completions by roce_clients, whose
+// connection manager made closes its connection, or gives up the call that has its number. Events are kept by roce_manager_events; completions by roce_clients, whose
 // bound holds for
 // work requests here.
 // An access takes 3 cycles; one at a time, writes before reads.
@@ -342,9 +342,9 @@ module roce_manager
         op_d    = QP_RESET;
         state_d = M_NEXT;
         if (by_hand) state_d = M_QP;
-        else if (view.state != QPS_RESET) begin
+        else begin                    // a call that is not answered yet has its number, but no QP to be seen
           close_request.valid = 1'b1;
-          closing_d = 1'b1;
+          closing_d = closing_q || view.state != QPS_RESET;
           if (!close_request.ready) state_d = M_RESET;
         end
       end

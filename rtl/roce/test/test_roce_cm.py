@@ -1249,6 +1249,27 @@ async def active_dreqs(dut) -> None:
     assert dev.silent()
 
 
+@cocotb.test()
+async def a_call_is_given_up(dut) -> None:
+    """`close` ends a call that is not answered yet: the owner and the peer are told, and an answer that comes late is refused."""
+    dev = await device(dut, 0.2)
+    peer = callers(1)[0]
+    for tag in range(QPS + 2):
+        req = await call(dev, peer, tag=tag, private=b"hello")
+        dev.closes.send(req.qpn)
+        rej = await dev.sent()
+        assert (rej.attr, rej.reason, rej.local_id, rej.remote_id) == (REJ, 4, req.local_id, 0)
+        await dev.settle()
+        event = dev.events[-1]
+        assert (event.kind, event.tag, event.reason, event.private_data) == (REFUSED, tag, 28, 0)
+    dev.receive(peer.rep(req))
+    late = await dev.sent()
+    assert (late.attr, late.reason, late.about) == (REJ, 6, 1)
+    await dev.pass_time(22)
+    assert dev.silent() and not dev.live and not dev.qp_log
+    await establish(dev, peer, tag=QPS + 2)
+
+
 # ---- owners ----
 
 
