@@ -139,7 +139,7 @@ fn all_seeds(args: &Args, target: &Target, room: usize, begin: Instant, tally: &
 /// Waits until the device takes as many connections as at the start. What vanished peers left behind it takes back in its time,
 /// which stands still for a simulated device that is kept busy: it is left alone for longer and longer.
 fn nothing_leaked(args: &Args, target: &Target, room: usize, tally: &mut Tally) -> Result<(), String> {
-    let rests: &[u64] = if args.restarts { &[2, 4, 8, 16, 32, 64] } else { &[2, 4, 8] };
+    let rests: &[u64] = if args.restarts { &[2, 4, 8, 16, 32, 64, 128] } else { &[2, 4, 8] };
     let mut rests = rests.iter();
     loop {
         let now = Run::capacity(target).map_err(|failure| {
