@@ -2,7 +2,7 @@
 
 // Computes the ICRC of frames (IBTA annex A17.3.3) and puts it in its place, where the frame has zeros so far.
 // One beat a cycle, no bubble. Every beat leaves LATENCY cycles after it came at the earliest, so that no frame is torn
-// apart by the wait for its ICRC. Holds 33 beats when `out` stops, then stops `in`.
+// apart by the wait for its ICRC. Holds 33 beats when `out` stops, then stops `in`. `out` comes from registers.
 // A beat with tuser keeps it, and its part of the ICRC is inverted: the frame is bad for whoever looks at either.
 module icrc_insert
   import crc32_pkg::*;
@@ -19,15 +19,16 @@ module icrc_insert
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned LANE_W = $clog2(BYTES);
   localparam int unsigned GROUPS = BYTES / 4;
+  localparam int unsigned GROUP_W = LANE_W - 2;
   localparam int unsigned DEPTH = 32;
-  localparam int unsigned STATE_CYCLES = 3;                  // icrc_state
-  localparam int unsigned UNWIND_CYCLES = (LANE_W + 1) / 2;  // crc32_unwind
-  localparam int unsigned LATENCY = STATE_CYCLES + UNWIND_CYCLES + 1;
+  localparam int unsigned PTR_W = $clog2(DEPTH);
+  localparam int unsigned STATE_CYCLES = 2;                    // icrc_state
+  localparam int unsigned UNWIND_STAGES = (GROUP_W + 1) / 2;   // crc32_unwind
+  localparam int unsigned LATENCY = STATE_CYCLES + UNWIND_STAGES + 1;
 
-  typedef logic [LANE_W-1:0] lane_t;
-  typedef logic [LANE_W-3:0] group_t;
+  typedef logic [GROUP_W-1:0] group_t;
+  typedef logic [PTR_W:0] ptr_t;
 
-  // ---- frames wait ----
   typedef struct packed {
     logic              icrc_here;
     group_t            group;  // the ICRC begins at byte 4 * group + 2
@@ -37,102 +38,120 @@ module icrc_insert
     logic [DATA_W-1:0] data;
   } beat_t;
 
-  stream_if #(.T(beat_t)) beat_in ();
-  stream_if #(.T(beat_t)) beat_out ();
-  logic beats_empty;
+  // ---- frames wait ----
+  (* ram_style = "distributed" *) logic [$bits(beat_t)-1:0] beats[DEPTH];
+  (* ram_style = "distributed" *) logic [31:0] icrcs[DEPTH];
 
-  assign beat_in.valid = in.tvalid;
-  assign beat_in.data  = '{icrc_here: icrc_here, group: icrc_lane[LANE_W-1:2], last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
-  assign in.tready     = beat_in.ready;
+  ptr_t  write_q, read_q;
+  beat_t came, beat;
+  group_t group;
+  wire   take = in.tvalid && in.tready;
+  logic  fire;  // a beat goes on to the output register
 
-  stream_fifo #(.T(beat_t), .DEPTH(DEPTH)) beats (.clk, .rst, .in(beat_in), .out(beat_out), .empty(beats_empty));
+  assign group = icrc_lane[LANE_W-1:2];
+  assign came  = '{icrc_here: icrc_here, group: group, last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
+  assign in.tready = write_q != {~read_q[PTR_W], read_q[PTR_W-1:0]};
+
+  always_ff @(posedge clk) if (take) beats[write_q[PTR_W-1:0]] <= came;
+  assign beat = beat_t'(beats[read_q[PTR_W-1:0]]);
 
   // ---- while their ICRC is computed, up to the end of the beat, then back to the byte where it begins ----
-  logic   take, first_q;
-  assign  take = in.tvalid && in.tready;
+  logic first_q;
   always_ff @(posedge clk) begin
     if (rst) first_q <= 1'b1;
     else if (take) first_q <= in.tlast;
   end
 
   logic   state_valid, icrc_valid;
-  crc32_t state, icrc_state_value;
-  lane_t  zeros_q[STATE_CYCLES];
+  crc32_t state, unwound;
+  group_t behind_q[STATE_CYCLES];  // groups of four bytes behind the ICRC's
   always_ff @(posedge clk) begin
-    zeros_q[0] <= -icrc_lane;
-    for (int unsigned i = 1; i < STATE_CYCLES; i++) zeros_q[i] <= zeros_q[i-1];
+    behind_q[0] <= ~group;
+    for (int unsigned i = 1; i < STATE_CYCLES; i++) behind_q[i] <= behind_q[i-1];
   end
 
-  icrc_state #(.DATA_W(DATA_W)) crc (
+  // Two bytes more are always behind the ICRC's beginning.
+  icrc_state #(.DATA_W(DATA_W), .BACK(2)) crc (
       .clk, .rst,
-      .in_valid(take), .in_first(first_q), .in_last(icrc_here), .in_data(in.tdata), .in_keep('1),
+      .in_valid(take), .in_first(first_q), .in_last(icrc_here), .in_data(in.tdata),
       .out_valid(state_valid), .out_state(state)
   );
-  crc32_unwind #(.COUNT_W(LANE_W)) unwind (
+  crc32_unwind #(.COUNT_W(GROUP_W), .STEP(4)) unwind (
       .clk, .rst,
-      .in_valid(state_valid), .in_state(state), .in_zeros(zeros_q[STATE_CYCLES-1]),
-      .out_valid(icrc_valid), .out_state(icrc_state_value)
+      .in_valid(state_valid), .in_state(state), .in_count(behind_q[STATE_CYCLES-1]),
+      .out_valid(icrc_valid), .out_state(unwound)
   );
 
-  stream_if #(.T(crc32_t)) icrc_in ();
-  stream_if #(.T(crc32_t)) icrc_out ();
-  logic icrcs_empty;
-
-  assign icrc_in.valid = icrc_valid;
-  assign icrc_in.data  = ~icrc_state_value;
-
-  stream_fifo #(.T(crc32_t), .DEPTH(DEPTH)) icrcs (.clk, .rst, .in(icrc_in), .out(icrc_out), .empty(icrcs_empty));
+  // Never more ICRCs than beats.
+  ptr_t icrc_write_q, icrc_read_q;
+  logic icrc_used;
+  always_ff @(posedge clk) if (icrc_valid) icrcs[icrc_write_q[PTR_W-1:0]] <= ~unwound;
 
   // ---- release: one token a beat, as late as its ICRC ----
-  logic [LATENCY-2:0]       token_q;
-  logic [$clog2(DEPTH)+1:0] tokens_q;
-  wire fire = out.tvalid && out.tready;
+  logic [LATENCY-3:0] token_q;
+  ptr_t               tokens_q;
 
   always_ff @(posedge clk) begin
+    token_q[0] <= take && !rst;
+    for (int unsigned i = 1; i < LATENCY - 2; i++) token_q[i] <= token_q[i-1] && !rst;
     if (rst) begin
-      token_q  <= '0;
-      tokens_q <= '0;
+      write_q      <= '0;
+      read_q       <= '0;
+      tokens_q     <= '0;
+      icrc_write_q <= '0;
+      icrc_read_q  <= '0;
     end else begin
-      token_q  <= {token_q[LATENCY-3:0], take};
-      tokens_q <= tokens_q + $bits(tokens_q)'(token_q[LATENCY-2]) - $bits(tokens_q)'(fire);
+      write_q      <= write_q + ptr_t'(take);
+      read_q       <= read_q + ptr_t'(fire);
+      tokens_q     <= tokens_q + ptr_t'(token_q[LATENCY-3]) - ptr_t'(fire);
+      icrc_write_q <= icrc_write_q + ptr_t'(icrc_valid);
+      icrc_read_q  <= icrc_read_q + ptr_t'(icrc_used);
     end
   end
 
   // ---- insert: little-endian, each byte of the ICRC has its place in every group of four bytes ----
-  beat_t  beat;
+  beat_t  out_q;
   crc32_t icrc;
+  logic   out_valid_q;
   logic   rest_q;  // the ICRC's upper half is still to come, at byte 0
-  assign beat = beat_out.data;
-  assign icrc = icrc_out.data ^ {32{beat.bad}};
+  logic [DATA_W-1:0] inserted;
+  assign icrc = icrcs[icrc_read_q[PTR_W-1:0]] ^ {32{beat.bad}};
 
   wire splits = beat.icrc_here && beat.group == group_t'(GROUPS - 1);
 
   for (genvar g = 0; g < GROUPS; g++) begin : g_insert
     wire low = beat.icrc_here && beat.group == group_t'(g);
     wire high = g == 0 ? rest_q : beat.icrc_here && beat.group == group_t'(g - 1);
-    assign out.tdata[g*32+:32] = beat.data[g*32+:32]
-                                 | {icrc[15:0] & {16{low}}, icrc[31:16] & {16{high}}};
+    assign inserted[g*32+:32] = beat.data[g*32+:32] | {icrc[15:0] & {16{low}}, icrc[31:16] & {16{high}}};
   end
 
-  assign out.tvalid = beat_out.valid && tokens_q != '0;
-  assign out.tkeep  = beat.keep;
-  assign out.tlast  = beat.last;
-  assign out.tuser  = beat.bad;
-
-  assign beat_out.ready = fire;
-  assign icrc_out.ready = fire && (rest_q || (beat.icrc_here && !splits));
+  assign fire      = tokens_q != '0 && (!out_valid_q || out.tready);
+  assign icrc_used = fire && (rest_q || (beat.icrc_here && !splits));
 
   always_ff @(posedge clk) begin
-    if (rst) rest_q <= 1'b0;
-    else if (fire) rest_q <= splits;
+    if (fire) begin
+      out_q <= beat;
+      out_q.data <= inserted;
+    end
+    if (rst) begin
+      out_valid_q <= 1'b0;
+      rest_q      <= 1'b0;
+    end else begin
+      if (!out_valid_q || out.tready) out_valid_q <= fire;
+      if (fire) rest_q <= splits;
+    end
   end
+
+  assign out.tvalid = out_valid_q;
+  assign out.tdata  = out_q.data;
+  assign out.tkeep  = out_q.keep;
+  assign out.tlast  = out_q.last;
+  assign out.tuser  = out_q.bad;
 
   always_ff @(posedge clk)
     if (!rst) begin
-      assert (!icrc_in.valid || icrc_in.ready);
       if (take && icrc_here) assert (icrc_lane[1:0] == 2'd2);
-      if (out.tvalid) assert (!beat.icrc_here || icrc_out.valid);
-      if (tokens_q != '0) assert (!beats_empty);
-      if (rest_q) assert (!icrcs_empty);
+      if (fire && (beat.icrc_here || rest_q)) assert (icrc_read_q != icrc_write_q);
+      assert (tokens_q <= ptr_t'(write_q - read_q));
     end
 endmodule

@@ -7,21 +7,22 @@
 // are replaced by ten zeros and four bytes of ones and the state starts at zero: the same as eight bytes of ones after a start
 // of all ones. Nothing has to be realigned, at any width.
 //
-// One beat a cycle, never stops. Bytes without `keep` count as zeros. `out_state` follows the beat marked last by 3 cycles.
+// One beat a cycle, never stops. Bytes behind the frame's end come as zeros. `out_state` follows the beat marked last by 2 cycles;
+// BACK of the bytes behind the end are taken back out (see crc32_stream).
 module icrc_state
   import crc32_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned BACK = 0
 ) (
-    input  logic                clk,
-    input  logic                rst,
-    input  logic                in_valid,
-    input  logic                in_first,
-    input  logic                in_last,
-    input  logic [DATA_W-1:0]   in_data,
-    input  logic [DATA_W/8-1:0] in_keep,
-    output logic                out_valid,
-    output crc32_t              out_state
+    input  logic              clk,
+    input  logic              rst,
+    input  logic              in_valid,
+    input  logic              in_first,
+    input  logic              in_last,
+    input  logic [DATA_W-1:0] in_data,
+    output logic              out_valid,
+    output crc32_t            out_state
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned VARIANT_BYTES = 47;  // nothing is replaced behind the byte of BTH.fecn, becn and resv6a
@@ -53,30 +54,18 @@ module icrc_state
   logic [DATA_W-1:0] seen;
   always_comb begin
     for (int unsigned lane = 0; lane < BYTES; lane++) begin
-      seen[lane*8+:8] = in_data[lane*8+:8] & {8{in_keep[lane]}};
+      seen[lane*8+:8] = in_data[lane*8+:8];
       for (int unsigned beat = 0; beat < VARIANT_BEATS; beat++)
         if (view(beat * BYTES + lane) != TAKEN && (beat == 0 ? in_first : !in_first && index_q == beat[$bits(index_q)-1:0]))
           seen[lane*8+:8] = {8{view(beat * BYTES + lane) == ONES}};
     end
   end
 
-  logic              valid_q, first_q, last_q;
-  logic [DATA_W-1:0] seen_q;
-
-  always_ff @(posedge clk) begin
-    valid_q <= in_valid && !rst;
+  always_ff @(posedge clk)
     if (in_valid) begin
-      first_q <= in_first;
-      last_q  <= in_last;
-      seen_q  <= seen;
       if (in_first) index_q <= 1;
       else if (index_q != VARIANT_BEATS[$bits(index_q)-1:0]) index_q <= index_q + 1'b1;
     end
-  end
 
-  crc32_stream #(.DATA_W(DATA_W)) crc (
-      .clk, .rst,
-      .in_valid(valid_q), .in_first(first_q), .in_last(last_q), .in_data(seen_q),
-      .out_valid, .out_state
-  );
+  crc32_stream #(.DATA_W(DATA_W), .BACK(BACK)) crc (.clk, .rst, .in_valid, .in_first, .in_last, .in_data(seen), .out_valid, .out_state);
 endmodule

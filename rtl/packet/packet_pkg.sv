@@ -98,6 +98,29 @@ package packet_pkg;
   localparam int unsigned HDR_BYTES = 88;
   typedef logic [HDR_BYTES*8-1:0] hdr_window_t;
 
+  // Where a payload begins in its frame: behind UDP or the ICMP echo header, or behind a BTH with extension headers. Few places,
+  // so that shifters stay small.
+  localparam int unsigned PLACES = 8;
+  typedef enum logic [2:0] {
+    PLACE_42,
+    PLACE_54,
+    PLACE_58,
+    PLACE_62,
+    PLACE_66,
+    PLACE_70,
+    PLACE_74,
+    PLACE_82
+  } place_e;
+  localparam logic [PLACES-1:0][7:0] PLACE_BYTES = {8'd82, 8'd74, 8'd70, 8'd66, 8'd62, 8'd58, 8'd54, 8'd42};
+
+  // The place behind a header of so many bytes, which must be one of these.
+  function automatic place_e place_of_length(logic [6:0] hdr_length);
+    logic [2:0] place;
+    place = '0;
+    for (int unsigned p = 0; p < PLACES; p++) if (8'(hdr_length) == PLACE_BYTES[p]) place |= 3'(p);
+    return place_e'(place);
+  endfunction
+
   // Who takes a frame.
   typedef enum logic [1:0] {
     CLASS_ARP,

@@ -93,7 +93,7 @@ module packet_plane
   assign turn_in.valid   = rx_frame.valid && routed_in.ready && has_payload;
   assign turn_in.data    = route;
 
-  stream_slice #(.T(routed_t)) routed_slice (.clk, .rst, .in(routed_in), .out(routed));
+  stream_slice #(.T(routed_t), .SKID(1'b0)) routed_slice (.clk, .rst, .in(routed_in), .out(routed));
   stream_fifo #(.T(route_e), .DEPTH(8)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
 
   routed_t routed_head;
@@ -123,7 +123,7 @@ module packet_plane
   assign frame.data  = roce_frame.frame;
   assign taker[TO_ROCE].ready = frame.ready;
 
-  axis_slice #(.DATA_W(DATA_W)) payload_slice (.clk, .rst, .in(payload_taker[TO_ROCE]), .out(payload));
+  axis_slice #(.DATA_W(DATA_W), .SKID(1'b0)) payload_slice (.clk, .rst, .in(payload_taker[TO_ROCE]), .out(payload));
 
   // Nobody: away with it.
   routed_t dropped;

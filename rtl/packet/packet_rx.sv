@@ -105,7 +105,7 @@ module packet_rx
   wire top_index_t payload_last = parsed.payload_top[16:LANE_W];
   wire top_index_t payload_first = top_index_t'(PLACE_BYTES[parsed.place]) >> LANE_W;
 
-  data_t    s4_data_q;
+  data_t    s4_data_q;  // bytes that do not count are zero
   keep_t    s4_keep_q, s4_counts_q, s4_payload_keep_q;
   logic     s4_first_q, s4_counts_valid_q, s4_counts_last_q, s4_payload_valid_q, s4_payload_last_q;
   lane_t    s4_top_q;
@@ -122,13 +122,16 @@ module packet_rx
     else if (!parsed.headers_fit || index < ip_last) early = DROP_RUNT;
   end
 
+  keep_t counts;
+  assign counts = !decided || index < ip_last ? '1 : index == ip_last ? up_to(parsed.ip_top[LANE_W-1:0]) : '0;
+
   always_ff @(posedge clk) begin
-    s4_data_q <= s3_q.data;
+    for (int unsigned i = 0; i < BYTES; i++) s4_data_q[i*8+:8] <= counts[i] ? s3_q.data[i*8+:8] : '0;
     s4_keep_q <= s3_q.keep;
     s4_first_q <= s3_q.index == '0;
     s4_counts_valid_q <= s3_q.valid && (!decided || index <= ip_last) && !rst;
     s4_counts_last_q <= s3_q.last || (decided && index == ip_last);
-    s4_counts_q <= !decided || index < ip_last ? '1 : index == ip_last ? up_to(parsed.ip_top[LANE_W-1:0]) : '0;
+    s4_counts_q <= counts;
     s4_top_q <= parsed.ip_top[LANE_W-1:0];
     s4_payload_valid_q <= s3_q.valid && decided && parsed.drop == DROP_NONE && parsed.headers_fit
                           && parsed.payload_length != '0 && s3_q.index != index_t'(MAX_BEATS)
@@ -148,7 +151,6 @@ module packet_rx
   icrc_state #(.DATA_W(DATA_W)) icrc (
       .clk, .rst,
       .in_valid(s4_counts_valid_q), .in_first(s4_first_q), .in_last(s4_counts_last_q), .in_data(s4_data_q),
-      .in_keep(s4_counts_q),
       .out_valid(crc_valid), .out_state(crc_state)
   );
 
@@ -164,7 +166,7 @@ module packet_rx
   internet_checksum #(.DATA_W(DATA_W)) checksum (
       .clk, .rst,
       .in_valid(s4_counts_valid_q && !s4_sum_before_q), .in_first(s4_sum_first_q), .in_last(s4_counts_last_q),
-      .in_data(s4_data_q), .in_keep(s4_sum_first_q ? s4_counts_q & ('1 << SUM_LANE) : s4_counts_q),
+      .in_data(s4_data_q), .in_keep(s4_sum_first_q ? '1 << SUM_LANE : '1),
       .out_valid(sum_valid), .out_sum(sum)
   );
 
@@ -178,19 +180,19 @@ module packet_rx
   endfunction
   localparam residues_t RESIDUES = residues();
 
-  lane_t       s5_top_q, s6_top_q;
-  crc32_t      s7_residue_q, s8_difference_q;
+  lane_t       s5_top_q;
+  crc32_t      s6_residue_q, s7_difference_q;
   logic [18:0] s5_pseudo_q, s6_pseudo_q, s7_pseudo_q;
   logic [19:0] s8_sum_q;
-  logic        s8_crc_valid_q, s8_sum_valid_q, s9_crc_ok_q, s9_sum_ok_q;
+  logic        s7_crc_valid_q, s8_crc_ok_q, s8_sum_valid_q, s9_crc_ok_q, s9_sum_ok_q;
 
   always_ff @(posedge clk) begin
     s5_top_q <= s4_top_q;
-    s6_top_q <= s5_top_q;
-    s7_residue_q <= RESIDUES[s6_top_q];
-    s8_difference_q <= crc_state ^ s7_residue_q;
-    s8_crc_valid_q <= crc_valid;
-    if (s8_crc_valid_q) s9_crc_ok_q <= s8_difference_q == '0;
+    s6_residue_q <= RESIDUES[s5_top_q];
+    s7_difference_q <= crc_state ^ s6_residue_q;
+    s7_crc_valid_q <= crc_valid;
+    if (s7_crc_valid_q) s8_crc_ok_q <= s7_difference_q == '0;
+    s9_crc_ok_q <= s8_crc_ok_q;
 
     s5_pseudo_q <= checks.pseudo_sum;
     s6_pseudo_q <= s5_pseudo_q;
@@ -289,34 +291,40 @@ module packet_rx
     logic [15:0]  payload_length;
   } record_t;
 
-  stream_if #(.T(hdr_window_t)) window_in ();
-  stream_if #(.T(hdr_window_t)) window_out ();
+  // A frame's headers are kept long before its outcome is there; there are never more of them than frames taken.
+  (* ram_style = "distributed" *) hdr_window_t windows[RECORDS];
+  logic [$clog2(RECORDS)-1:0] window_write_q, window_read_q;
+
   stream_if #(.T(record_t)) record_in ();
   stream_if #(.T(record_t)) record_out ();
-  logic windows_empty, records_empty;
+  logic records_empty;
 
-  assign window_in.valid = s1_q.valid && s1_q.last;
-  assign window_in.data  = window;
   assign record_in.valid = settled;
   assign record_in.data  = '{good: good, cls: s10_q.cls, payload_length: s10_q.payload_length};
 
-  stream_fifo #(.T(hdr_window_t), .DEPTH(RECORDS)) windows (
-      .clk, .rst, .in(window_in), .out(window_out), .empty(windows_empty)
-  );
   stream_fifo #(.T(record_t), .DEPTH(RECORDS)) records (
       .clk, .rst, .in(record_in), .out(record_out), .empty(records_empty)
   );
 
-  record_t     head;
-  hdr_window_t head_window;
+  record_t head;
   assign head = record_out.data;
-  assign head_window = window_out.data;
 
   wire pop = record_out.valid && (frame.ready || !head.good);
   assign record_out.ready = pop;
-  assign window_out.ready = pop;
   assign frame.valid = record_out.valid && head.good;
-  assign frame.data  = frame_rx_t'{cls: head.cls, payload_length: head.payload_length, hdr: head_window};
+  assign frame.data  = frame_rx_t'{cls: head.cls, payload_length: head.payload_length, hdr: windows[window_read_q]};
+
+  wire window_in = s1_q.valid && s1_q.last;
+  always_ff @(posedge clk) if (window_in) windows[window_write_q] <= window;
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      window_write_q <= '0;
+      window_read_q  <= '0;
+    end else begin
+      window_write_q <= window_write_q + $bits(window_write_q)'(window_in);
+      window_read_q  <= window_read_q + $bits(window_read_q)'(pop);
+    end
+  end
 
   // ---- admission: a beat is taken only if there is room for all that is on the way and for it ----
   logic [$clog2(RECORDS):0] frames_q;  // taken and not yet handed on or dropped
@@ -368,10 +376,8 @@ module packet_rx
 
   always_ff @(posedge clk)
     if (!rst) begin
-      assert (!window_in.valid || window_in.ready);
       assert (!record_in.valid || record_in.ready);
       assert (!aligned.tvalid || aligned.tready);
-      assert (!record_out.valid || window_out.valid);
-      assert (records_empty || !windows_empty);
+      assert (records_empty || frames_q != '0);
     end
 endmodule

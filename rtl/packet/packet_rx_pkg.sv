@@ -26,20 +26,7 @@ package packet_rx_pkg;
     DROP_ROCE_OPCODE
   } drop_e;
 
-  // Where a payload begins in its frame: behind UDP or the ICMP echo header, or behind a BTH with extension headers.
-  localparam int unsigned PLACES = 8;
-  typedef enum logic [2:0] {
-    PLACE_42,
-    PLACE_54,
-    PLACE_58,
-    PLACE_62,
-    PLACE_66,
-    PLACE_70,
-    PLACE_74,
-    PLACE_82
-  } place_e;
-  localparam logic [PLACES-1:0][7:0] PLACE_BYTES = {8'd82, 8'd74, 8'd70, 8'd66, 8'd62, 8'd58, 8'd54, 8'd42};
-
+  // Where the payload of a RoCE frame begins whose extension headers have so many bytes.
   function automatic place_e place_of_ext(logic [5:0] ext_bytes);
     unique case (ext_bytes)
       6'd4:    return PLACE_58;

@@ -2,7 +2,8 @@
 
 // Register slice for packets: see stream_slice. Latency 1 cycle, one beat a cycle.
 module axis_slice #(
-    parameter int unsigned DATA_W = 512
+    parameter int unsigned DATA_W = 512,
+    parameter bit SKID = 1'b1
 ) (
     input logic    clk,
     input logic    rst,
@@ -23,7 +24,7 @@ module axis_slice #(
   assign in_beat.data  = {in.tuser, in.tlast, in.tkeep, in.tdata};
   assign in.tready     = in_beat.ready;
 
-  stream_slice #(.T(beat_t)) slice (.clk, .rst, .in(in_beat), .out(out_beat));
+  stream_slice #(.T(beat_t), .SKID(SKID)) slice (.clk, .rst, .in(in_beat), .out(out_beat));
 
   assign {out.tuser, out.tlast, out.tkeep, out.tdata} = out_beat.data;
   assign out.tvalid = out_beat.valid;

@@ -34,10 +34,20 @@ module stream_arbiter #(
   wire [N-1:0] in_line = valid & later_q;
   assign grant = |held_q ? held_q & valid : |in_line ? first(in_line) : first(valid);
 
+  // One of few by AND and OR, one of more by number: whichever takes one LUT a bit.
   logic [$bits(T)-1:0] selected;
-  always_comb begin
-    selected = '0;
-    for (int unsigned i = 0; i < N; i++) if (grant[i]) selected |= data[i];
+  if (N < 4) begin : g_select
+    always_comb begin
+      selected = '0;
+      for (int unsigned i = 0; i < N; i++) if (grant[i]) selected |= data[i];
+    end
+  end else begin : g_select
+    logic [$clog2(N)-1:0] number;
+    always_comb begin
+      number = '0;
+      for (int unsigned i = 0; i < N; i++) if (grant[i]) number |= $clog2(N)'(i);
+    end
+    assign selected = data[number];
   end
 
   assign out.valid = out_valid_q;

@@ -219,7 +219,7 @@ async def latency_is_as_documented(dut) -> None:
         await wait_cycles(dut, 1)
         cycles += 1
         assert cycles < 40
-    assert cycles == (10 if WIDTH >= 256 else 9)
+    assert cycles == (7 if WIDTH >= 256 else 6)
 
 
 @pytest.mark.parametrize("width", [64, 128, 256, 512])

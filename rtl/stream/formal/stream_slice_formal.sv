@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stream_slice: order kept, never more than two inside, full throughput.
+// stream_slice: order kept, never more than two inside (one without SKID), full throughput.
 module stream_slice_formal #(
-    parameter bit REACH = 1'b0
+    parameter bit REACH = 1'b0,
+    parameter bit SKID = 1'b1
 ) (
     input logic clk,
     input logic rst,
@@ -16,11 +17,11 @@ module stream_slice_formal #(
   assign in.data   = in_data;
   assign out.ready = out_ready;
 
-  stream_slice #(.T(logic)) dut (.clk, .rst, .in, .out);
+  stream_slice #(.T(logic), .SKID(SKID)) dut (.clk, .rst, .in, .out);
 
   polite_source #(.ASSUME(1'b1)) source (.clk, .rst, .valid(in.valid), .ready(in.ready), .data(in.data));
   polite_source sink (.clk, .rst, .valid(out.valid), .ready(out.ready), .data(out.data));
-  one_in_line #(.CAPACITY(2)) line (
+  one_in_line #(.CAPACITY(SKID ? 2 : 1)) line (
       .clk, .rst, .push(in.valid && in.ready), .in_colour(in.data), .pop(out.valid && out.ready), .out_colour(out.data)
   );
 

@@ -35,6 +35,6 @@ async def one_value_a_cycle(dut) -> None:
     assert sink.cycles[-1] - sink.cycles[0] == 99
 
 
-@pytest.mark.parametrize("kind", [WORD])
-def test_stream_slice(kind: str) -> None:
-    run("stream_slice", __file__, params={"T": Type(kind)}, ports={"in": Sink(kind), "out": Source(kind)})
+@pytest.mark.parametrize("skid", [0, 1])
+def test_stream_slice(skid: int) -> None:
+    run("stream_slice", __file__, params={"T": Type(WORD), "SKID": skid}, ports={"in": Sink(WORD), "out": Source(WORD)})
