@@ -110,10 +110,18 @@ module arp
     };
   endfunction
 
-  wire for_us = rx_q.arp.tpa == local_addr.ip;
-  wire teaches = rx_q.arp.spa != '0 && rx_q.arp.spa != local_addr.ip && (found_q || for_us);
-  wire replies = for_us && rx_q.arp.oper == ARP_REQUEST;
-  wire resolves = teaches && question_q == Q_ASKED && rx_q.arp.spa == target_q;
+  // About the received frame, known long before its scan ends.
+  logic for_us_q, of_host_q, asks_q, of_target_q;
+  always_ff @(posedge clk) begin
+    for_us_q    <= rx_q.arp.tpa == local_addr.ip;
+    of_host_q   <= rx_q.arp.spa != '0 && rx_q.arp.spa != local_addr.ip;
+    asks_q      <= rx_q.arp.oper == ARP_REQUEST;
+    of_target_q <= rx_q.arp.spa == target_q;
+  end
+
+  wire teaches = of_host_q && (found_q || for_us_q);
+  wire replies = for_us_q && asks_q;
+  wire resolves = teaches && question_q == Q_ASKED && of_target_q;
   wire overdue = question_q == Q_ASKED && reached(deadline_q);
   slot_t learn_slot;
   assign learn_slot = found_q ? found_slot_q : free_q ? free_slot_q : turn_q;

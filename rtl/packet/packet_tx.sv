@@ -25,10 +25,23 @@ module packet_tx
   typedef logic [(N > 1 ? $clog2(N) : 1)-1:0] source_t;
 
   // ---- one frame after the other, round robin: the frame to the builder, its turn to the payload selector ----
+  // Where its payload begins (packet_pkg::PLACE_BYTES) in two steps, so that each takes few inputs: 42, 54 or 70 bytes, and none to three
+  // times four more.
+  localparam logic [2:0][7:0] COARSE_BYTES = {8'd70, 8'd54, 8'd42};
   typedef struct packed {
-    source_t source;
-    place_e  place;
+    source_t    source;
+    logic [1:0] coarse;
+    logic [1:0] fine;
   } turn_t;
+
+  function automatic turn_t turn_of(source_t source, place_e place);
+    turn_t t;
+    t = '{source: source, coarse: place == PLACE_42 ? 2'd0 : place <= PLACE_66 ? 2'd1 : 2'd2, fine: '0};
+    for (int unsigned p = 0; p < PLACES; p++)
+      for (int unsigned c = 0; c < 3; c++)
+        if (place == place_e'(p) && t.coarse == 2'(c)) t.fine = 2'((PLACE_BYTES[p] - COARSE_BYTES[c]) / 8'd4);
+    return t;
+  endfunction
 
   stream_if #(.T(frame_tx_t)) request[N] ();
   stream_if #(.T(frame_tx_t)) job ();
@@ -46,7 +59,7 @@ module packet_tx
     assign frame[i].ready   = request[i].ready && turn_in.ready;
     assign taken[i]         = frame[i].valid && frame[i].ready;
     assign taken_payload[i] = taken[i] && offered.payload_length != '0;
-    assign asked[i]         = '{source: source_t'(i), place: place_of_length(offered.hdr_length)};
+    assign asked[i]         = turn_of(source_t'(i), place_of_length(offered.hdr_length));
   end
 
   stream_arbiter #(.T(frame_tx_t), .N(N)) arbiter (.clk, .rst, .in(request), .last('1), .out(job));
@@ -84,20 +97,33 @@ module packet_tx
   assign chosen_data = payload_data[now.source];
   assign chosen_keep = payload_keep[now.source];
 
-  logic [PLACES-1:0][DATA_W-1:0] data_by_place;
-  logic [PLACES-1:0][BYTES-1:0]  keep_by_place;
-  logic [BYTES-1:0][7:0]         rotated_data;
-  logic [BYTES-1:0]              rotated_keep;
-  for (genvar p = 0; p < PLACES; p++) begin : g_place
-    localparam int unsigned LANE = 32'(PLACE_BYTES[p]) % BYTES;  // never 0
-    assign data_by_place[p] = {chosen_data[BYTES-1-LANE:0], chosen_data[BYTES-1:BYTES-LANE]};
-    assign keep_by_place[p] = {chosen_keep[BYTES-1-LANE:0], chosen_keep[BYTES-1:BYTES-LANE]};
+  typedef struct packed {
+    logic       keep;
+    logic [7:0] data;
+  } byte_t;
+  typedef byte_t [BYTES-1:0] lanes_t;
+
+  function automatic lanes_t rotate(lanes_t from, int unsigned lanes);
+    lanes_t to;
+    for (int unsigned i = 0; i < BYTES; i++) to[(i+lanes)%BYTES] = from[i];
+    return to;
+  endfunction
+
+  lanes_t chosen, turned, placed;
+  always_comb begin
+    for (int unsigned i = 0; i < BYTES; i++) chosen[i] = '{keep: chosen_keep[i], data: chosen_data[i]};
+    turned = now.coarse[1] ? rotate(chosen, 32'(COARSE_BYTES[2]))
+           : now.coarse[0] ? rotate(chosen, 32'(COARSE_BYTES[1])) : rotate(chosen, 32'(COARSE_BYTES[0]));
+    unique case (now.fine)
+      2'd0: placed = turned;
+      2'd1: placed = rotate(turned, 4);
+      2'd2: placed = rotate(turned, 8);
+      2'd3: placed = rotate(turned, 12);
+    endcase
   end
-  assign rotated_data = data_by_place[now.place];
-  assign rotated_keep = keep_by_place[now.place];
 
   always_ff @(posedge clk)
-    for (int unsigned i = 0; i < BYTES; i++) if (take) rotated_q[i] <= rotated_keep[i] ? rotated_data[i] : '0;
+    for (int unsigned i = 0; i < BYTES; i++) if (take) rotated_q[i] <= placed[i].keep ? placed[i].data : '0;
 
   always_ff @(posedge clk) begin
     if (take) begin
