@@ -32,11 +32,11 @@ from cm_messages import (
 from cm_peer import GONE, OPEN, Lossy, PeerCm
 from cm_peer import REFUSED as REFUSED_BY_PEER
 from cocotb.handle import SimHandleBase
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import Event, FallingEdge, RisingEdge, ValueChange
 from nacelle_tb import cm
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
-from nacelle_tb.bench import Plain, Several, Sink, Source, run
+from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, run
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import IP
@@ -92,7 +92,8 @@ class Device:
         self.connects = self.source("connect", "roce_pkg::connect_t", stall)
         self.conns = self.sink("conn", "roce_pkg::conn_event_t", stall)
         self.answers = self.source("conn_answer", "roce_pkg::conn_answer_t", stall)
-        self.now = 10**6
+        self._now = 10**6
+        self._jump = Event()
         self.counts: Counter[str] = Counter()
         self.known: dict[int, str] = {}  # ip -> mac that ARP finds
         self.qp_log: deque = deque()  # commands, as they came
@@ -152,18 +153,35 @@ class Device:
     def begin(self) -> None:
         """Lets the surroundings turn."""
         self.signal("now").value = self.now
-        for task in (self._time(), self._arp(), self._qps(), self._owner()):
+        for task in (self._time(), self._count(), self._arp(), self._qps(), self._owner()):
             cocotb.start_soon(task)
 
+    @property
+    def now(self) -> int:
+        """The time without the cycles that passed: what is added is a jump, at the next falling edge."""
+        return self._now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self._now = now
+        self._jump.set()
+
     async def _time(self) -> None:
-        layout = struct("roce_pkg::cm_events_t")
         while True:
+            await self._jump.wait()
+            self._jump.clear()
             await FallingEdge(self.dut.clk)
-            self.now += 1
-            self.signal("now").value = self.now
-            pulses = self.signal("events").value
-            if pulses.is_resolvable and int(pulses):
-                for name, value in vars(layout.unpack(int(pulses))).items():
+            self.signal("now").value = self._now
+
+    async def _count(self) -> None:
+        layout = struct("roce_pkg::cm_events_t")
+        events = self.signal("events")
+        while True:
+            if not int(events.value):
+                await ValueChange(events)
+            await FallingEdge(self.dut.clk)
+            if pulses := int(events.value):
+                for name, value in vars(layout.unpack(pulses)).items():
                     self.counts[name] += value
 
     async def _arp(self) -> None:
@@ -1804,7 +1822,7 @@ def ports(width: int, qps: int) -> dict:
         "min_rnr_timer": Plain("input", "logic [4:0]"),
         "extensions": Plain("input", "logic"),
         "seed": Plain("input", "logic [31:0]"),
-        "now": Plain("input", "logic [47:0]"),
+        "now": Clock(),
         "rx": Sink("packet_pkg::frame_rx_t"),
         "rx_payload": AxisSinkPort(width),
         "tx": Source("packet_pkg::frame_tx_t"),

@@ -696,7 +696,10 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
 
 @pytest.mark.parametrize(("params", "ports"), builds(), ids=["64 bits", "512 bits"])
 def test_roce_response(params: dict[str, Any], ports: dict[str, Port]) -> None:
+    # Eight times as many beats: one run of the model is enough there.
+    chosen = "^(?!.*a_model_agrees.*seed=[23])" if params["DATA_W"] == 64 else "."
     run(
-        "response_and_tx", __file__, params=params, ports=ports, env={"QPS": str(params["QPS"])},
+        "response_and_tx", __file__, params=params, ports=ports,
+        env={"QPS": str(params["QPS"]), "COCOTB_TEST_FILTER": chosen},
         sources=[Path(__file__).parent / "response_and_tx.sv"],
     )  # fmt: skip

@@ -52,6 +52,19 @@ class Plain:
 
 
 @dataclass(frozen=True)
+class Clock(Plain):
+    """An input of the module that counts cycles on its own; what is put to the wrapper's port is added. No test need wake each
+    cycle to advance it."""
+
+    direction: str = "input"
+    type: str = "logic [47:0]"
+
+    def connect(self, name: str) -> tuple[str, str]:
+        lines = f"  {self.type} {name}_cycles = '0;\n  always_ff @(posedge clk) {name}_cycles <= {name}_cycles + 1'b1;"
+        return lines, f"{name} + {name}_cycles"
+
+
+@dataclass(frozen=True)
 class _Interface:
     """An interface port, spread over one plain port a signal: `<name>_<signal>`."""
 

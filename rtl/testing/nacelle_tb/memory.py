@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import cocotb
 from cocotb.handle import SimHandleBase
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import FallingEdge, First, RisingEdge
 
-from .streams import _Driver, _Monitor
+from .streams import QUIET, Cycles, _Driver, _Monitor
 
 OKAY, SLVERR, DECERR = 0, 2, 3
 
@@ -74,7 +74,7 @@ class AxiMemory:
         self.stall = stall
         self.reorder = reorder
         self.stats = MemoryStats()
-        self.cycle = 0
+        self._cycles = Cycles()
         for channel, signals in {
             "aw": ("awaddr", "awid", "awlen", "awvalid", "awready"),
             "w": ("wdata", "wstrb", "wlast", "wvalid", "wready"),
@@ -92,6 +92,11 @@ class AxiMemory:
         for signal in (self._aw[-1], self._w[-1], self._b[-2], self._ar[-1], self._r[-2]):
             signal.value = 0
         cocotb.start_soon(self._run())
+
+    @property
+    def cycle(self) -> int:
+        """Rising edges since the clock began."""
+        return self._cycles.now
 
     def read(self, addr: int, length: int) -> bytes:
         """`length` bytes at `addr`."""
@@ -179,24 +184,36 @@ class AxiMemory:
         rng = random.Random(random.getrandbits(64))
         ack: Burst | None = None
         beat: Burst | None = None
+        quiet = 0
+        asking = self._aw[3], self._w[3], self._ar[3]
+        controls = self._aw[-1], self._w[-1], self._ar[-1], self._b[2], self._r[4]
+        shown = [0] * len(controls)
         while True:
             await FallingEdge(self.clk)
             reset = int(self._rst.value)
             ready = [0, 0, 0] if reset else [int(rng.random() >= self.stall) for _ in range(3)]
-            for signals, value in zip((self._aw, self._w, self._ar), ready, strict=True):
-                signals[-1].value = value
             if ack is None and (self.stall == 0 or rng.random() >= self.stall) and (ack := self._next(self._acks)):
                 self._b[0].value, self._b[1].value = ack.ident, ack.error
-            self._b[2].value = int(ack is not None)
             if beat is None and (self.stall == 0 or rng.random() >= self.stall):
                 beat = self._next(self._reads)
                 if beat is not None:
                     for signal, value in zip(self._r[:4], self._load(beat), strict=True):
                         signal.value = value
-            self._r[4].value = int(beat is not None)
+            values = [*ready, int(ack is not None), int(beat is not None)]
+            for signal, value, before in zip(controls, values, shown, strict=True):
+                if value != before:
+                    signal.value = value
+            shown = values
+            if quiet > QUIET and not any(int(valid.value) for valid in asking):
+                await First(*(RisingEdge(valid) for valid in asking))
+                quiet = 0
+                if int(self.clk.value):  # asked with the clock: there is a new choice before it can be taken
+                    continue
 
             await RisingEdge(self.clk)
-            self.cycle += 1
+            self._cycles.begin()
+            busy = self.outstanding() or self._early or any(int(valid.value) for valid in asking)
+            quiet = 0 if busy else quiet + 1
             if reset:
                 continue
             self._rise(ready)

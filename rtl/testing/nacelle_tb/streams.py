@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drivers and monitors for the streams of a module under test, with random stalls from the simulator's seed.
 
-A driver handles whole integers a cycle (fast enough at 512 bits) and owns no simulated time beyond its clock.
+A driver handles whole integers a cycle (fast enough at 512 bits) and owns no simulated time beyond its clock. Python costs more
+than the simulated module: a driver sleeps while it has nothing to send, a monitor when nothing came for QUIET cycles.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any
 import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import SimHandleBase
-from cocotb.triggers import Event, FallingEdge, RisingEdge, with_timeout
+from cocotb.simtime import get_sim_time
+from cocotb.triggers import Event, FallingEdge, RisingEdge, Timer, with_timeout
 
 from .svtypes import Struct, struct
 
 CLOCK_NS = 4
+QUIET = 16
 
 
 async def start(dut: SimHandleBase, cycles: int = 3) -> None:
@@ -33,6 +36,10 @@ async def start(dut: SimHandleBase, cycles: int = 3) -> None:
 
 async def wait_cycles(dut: SimHandleBase, cycles: int) -> None:
     """Lets `cycles` rising edges pass."""
+    if cycles > 2:
+        await RisingEdge(dut.clk)
+        await Timer((cycles - 2) * CLOCK_NS + CLOCK_NS // 2, "ns")
+        cycles = 1
     for _ in range(cycles):
         await RisingEdge(dut.clk)
 
@@ -55,6 +62,7 @@ class _Driver:
         self._valid.value = 0
         self.stall = stall
         self._queue: deque[Any] = deque()
+        self._work = Event()
         self._idle = Event()
         self._idle.set()
         self.sent = 0
@@ -65,26 +73,31 @@ class _Driver:
 
     async def _run(self) -> None:
         rng = random.Random(random.getrandbits(64))
-        pending = False
         while True:
             await FallingEdge(self.clk)
-            if not pending and self._queue and not int(self._rst.value) and rng.random() >= self.stall:
-                self._present(self._queue[0])
-                self._valid.value = 1
-                pending = True
-            elif not pending:
+            if not self._queue:
                 self._valid.value = 0
+                self._work.clear()
+                await self._work.wait()
+                continue
+            if int(self._rst.value) or rng.random() < self.stall:
+                self._valid.value = 0
+                continue
+            self._present(self._queue[0])
+            self._valid.value = 1
             await RisingEdge(self.clk)
-            if pending and int(self._ready.value):
-                self._queue.popleft()
-                self.sent += 1
-                pending = False
-                if not self._queue:
-                    self._idle.set()
+            while not int(self._ready.value):
+                await RisingEdge(self._ready)
+                await RisingEdge(self.clk)
+            self._queue.popleft()
+            self.sent += 1
+            if not self._queue:
+                self._idle.set()
 
     def _enqueue(self, item: Any) -> None:
         self._queue.append(item)
         self._idle.clear()
+        self._work.set()
 
     @property
     def busy(self) -> bool:
@@ -97,6 +110,23 @@ class _Driver:
             await with_timeout(self._idle.wait(), timeout_cycles * CLOCK_NS, "ns")
 
 
+class Cycles:
+    """Counts rising edges by the time that has passed, so that a sleeper counts too. `begin` belongs after the first edge."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None  # ns
+
+    def begin(self) -> None:
+        """This edge is number 1, unless an earlier one was."""
+        if self._first is None:
+            self._first = round(get_sim_time("ns"))
+
+    @property
+    def now(self) -> int:
+        """Edges so far."""
+        return 0 if self._first is None else (round(get_sim_time("ns")) - self._first) // CLOCK_NS + 1
+
+
 class _Monitor:
     """Takes items with random back-pressure."""
 
@@ -106,27 +136,60 @@ class _Monitor:
         self._valid = getattr(dut, valid)
         self._ready = getattr(dut, ready)
         self._ready.value = 0
-        self.stall = stall
-        self.cycle = 0
+        self._stall = stall
+        self._rng = random.Random(random.getrandbits(64))
+        self._cycles = Cycles()
+        self._asleep = False
         self._arrived = Event()
-        cocotb.start_soon(self._run())
+        self._task = cocotb.start_soon(self._run())
+
+    @property
+    def stall(self) -> float:
+        """Probability of back-pressure in a cycle; takes effect from the next cycle on."""
+        return self._stall
+
+    @stall.setter
+    def stall(self, probability: float) -> None:
+        self._stall = probability
+        if self._asleep:
+            self._task.cancel()
+            self._task = cocotb.start_soon(self._run())
+
+    @property
+    def cycle(self) -> int:
+        """Rising edges since the clock began."""
+        return self._cycles.now
 
     def _take(self) -> None:
         raise NotImplementedError
 
     async def _run(self) -> None:
-        rng = random.Random(random.getrandbits(64))
+        quiet, shown = 0, None
         while True:
+            self._asleep = False
             await FallingEdge(self.clk)
-            ready = not int(self._rst.value) and rng.random() >= self.stall
-            self._ready.value = int(ready)
+            ready = not int(self._rst.value) and self._rng.random() >= self._stall
+            if ready != shown:
+                self._ready.value = int(ready)
+                shown = ready
+            if quiet > QUIET and not int(self._valid.value):
+                self._asleep = True
+                await RisingEdge(self._valid)
+                quiet = 0
+                if int(self.clk.value):  # it rose with the clock: there is a new choice before it can be taken
+                    continue
             await RisingEdge(self.clk)
-            self.cycle += 1
-            if ready and int(self._valid.value):
+            self._cycles.begin()
+            valid = int(self._valid.value)
+            quiet = 0 if valid else quiet + 1
+            if ready and valid:
                 self._take()
                 self._arrived.set()
 
     async def _wait(self, satisfied: Callable[[], bool], timeout_cycles: int) -> None:
+        if satisfied():
+            return
+
         async def poll() -> None:
             while not satisfied():
                 self._arrived.clear()
