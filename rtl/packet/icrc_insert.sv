@@ -2,7 +2,8 @@
 
 // Computes the ICRC of frames (IBTA annex A17.3.3) and puts it in its place, where the frame has zeros so far.
 // One beat a cycle, no bubble. Every beat leaves LATENCY cycles after it came at the earliest, so that no frame is torn
-// apart by the wait for its ICRC. Holds 33 beats when `out` stops, then stops `in`. `out` comes from registers.
+// apart by the wait for its ICRC. Holds 32 beats or one more when `out` stops, then stops `in`. `out` and
+// `in.tready` come from registers.
 // A beat with tuser keeps it, and its part of the ICRC is inverted: the frame is bad for whoever looks at either.
 module icrc_insert
   import crc32_pkg::*;
@@ -50,7 +51,11 @@ module icrc_insert
 
   assign group = icrc_lane[LANE_W-1:2];
   assign came  = '{icrc_here: icrc_here, group: group, last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
-  assign in.tready = write_q != {~read_q[PTR_W], read_q[PTR_W-1:0]};
+
+  // Room for one beat after the one that may come just now.
+  logic  room_q;
+  assign in.tready = room_q;
+  always_ff @(posedge clk) room_q <= !rst && ptr_t'(write_q - read_q) <= ptr_t'(DEPTH - 2);
 
   always_ff @(posedge clk) if (take) beats[write_q[PTR_W-1:0]] <= came;
   assign beat = beat_t'(beats[read_q[PTR_W-1:0]]);
@@ -153,5 +158,6 @@ module icrc_insert
       if (take && icrc_here) assert (icrc_lane[1:0] == 2'd2);
       if (fire && (beat.icrc_here || rest_q)) assert (icrc_read_q != icrc_write_q);
       assert (tokens_q <= ptr_t'(write_q - read_q));
+      assert (ptr_t'(write_q - read_q) <= ptr_t'(DEPTH));
     end
 endmodule
