@@ -10,7 +10,7 @@
 // `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
 // was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
 // Commands: one at a time, MR_REGISTER, MR_DEREGISTER and MR_QUERY 3 cycles, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 cycles a
-// slot of the table, each regardless of the queries. After reset the table is cleared, MRS cycles; commands wait for that.
+// slot of the table and 1 more for each region that goes, each regardless of the queries. After reset the table is cleared, MRS cycles; commands wait for that.
 module roce_mr
   import memory_pkg::*;
   import roce_pkg::*;
@@ -31,8 +31,9 @@ module roce_mr
     output logic        idle
 );
   localparam int unsigned SLOT_W = $clog2(MRS);
-  typedef logic [SLOT_W-1:0] slot_t;
-  typedef logic [ADDR_W:0]   end_t;     // first byte after a region: may be 2^ADDR_W
+  typedef logic [SLOT_W-1:0]  slot_t;
+  typedef logic [31-SLOT_W:0] secret_t; // the random bits of a key, above its slot
+  typedef logic [ADDR_W:0]    end_t;    // first byte after a region: may be 2^ADDR_W
 
   if (MRS < 4 || 2 ** SLOT_W != MRS) begin : g_bad
     $fatal(1, "roce_mr: MRS must be a power of two, 4 or more");
@@ -40,17 +41,16 @@ module roce_mr
 
   typedef struct packed {
     logic        valid;
-    logic [31:0] rkey;
+    secret_t     secret;
     pd_t         pd;
     qpn_t        qpn;
     addr_t       addr;
-    end_t        end_;
+    logic [31:0] length;
     access_t     access;
   } region_t;
 
-  // One copy for the check, one for the commands.
+  // One port for the check, one for the commands.
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[MRS];
-  (* ram_style = "block" *) logic [$bits(region_t)-1:0] listed[MRS];
 
   logic    write, write_q;                // decided, and done one cycle later
   slot_t   write_slot, write_slot_q;
@@ -60,30 +60,35 @@ module roce_mr
     write_slot_q   <= write_slot;
     write_region_q <= write_region;
   end
-  always_ff @(posedge clk) if (write_q) regions[write_slot_q] <= write_region_q;
-  always_ff @(posedge clk) if (write_q) listed[write_slot_q] <= write_region_q;
+  slot_t   command_slot;                  // what the commands' port is at
+  region_t held_q;                        // what is there; valid in the cycle after
+  always_ff @(posedge clk) begin
+    held_q <= regions[command_slot];
+    if (write_q) regions[command_slot] <= write_region_q;
+  end
 
   // ---- check ----
   region_t   region;
   mr_query_t query_q;
-  logic      in_space_q;
-  end_t      query_end_q;
-  logic      key_ok_q, owner_ok_q, rights_ok_q, start_ok_q, end_ok_q, unbounded_q;
+  logic      key_ok_q, owner_ok_q, rights_ok_q, unbounded_q;
+  logic      in_space_q, before_q, longer_q;
+  addr_t     offset_q;                    // of the access in the region
+  logic [31:0] room_q;                    // where it may begin at the latest
 
   always_ff @(posedge clk) begin
     region      <= regions[slot_t'(query.rkey)];
     query_q     <= query;
-    in_space_q  <= query.va[63:ADDR_W] == '0;
-    query_end_q <= end_t'(query.va[ADDR_W-1:0]) + end_t'(query.length);
 
-    key_ok_q    <= region.valid && region.rkey == query_q.rkey;
+    key_ok_q    <= region.valid && region.secret == secret_t'(query_q.rkey >> SLOT_W);
     owner_ok_q  <= region.pd == query_q.pd && (region.qpn == query_q.qpn || region.qpn == '0);
     rights_ok_q <= (region.access & query_q.access) == query_q.access;
-    start_ok_q  <= in_space_q && query_q.va[ADDR_W-1:0] >= region.addr;
-    end_ok_q    <= query_end_q <= region.end_;
+    in_space_q  <= query_q.va[63:ADDR_W] == '0;
     unbounded_q <= !query_q.bounded;
+    {before_q, offset_q} <= end_t'(query_q.va[ADDR_W-1:0]) - end_t'(region.addr);
+    {longer_q, room_q}   <= 33'(region.length) - 33'(query_q.length);
 
-    granted <= key_ok_q && owner_ok_q && rights_ok_q && (unbounded_q || (start_ok_q && end_ok_q));
+    granted <= key_ok_q && owner_ok_q && rights_ok_q
+               && (unbounded_q || (in_space_q && !before_q && !longer_q && offset_q <= addr_t'(room_q)));
   end
 
   // ---- keys ----
@@ -112,7 +117,6 @@ module roce_mr
   mr_rsp_t rsp_q, rsp_d;
   mr_cmd_t command;                      // stands until it is answered
   end_t    command_end;
-  region_t held_q;                       // what is in slot_q
   logic    taken, match;
 
   logic  frees;
@@ -128,13 +132,16 @@ module roce_mr
   assign rsp.data    = rsp_q;
   assign idle        = state_q == IDLE && !cmd.valid;
 
+  assign command_slot = write_q ? write_slot_q : slot_q;
+
   // The random bits of a new key, never those that the slot had last.
-  wire [31:0] fresh_key = {random_q[63:32+SLOT_W], slot_q};
-  wire [31:0] new_key   = fresh_key == held_q.rkey ? {~fresh_key[31], fresh_key[30:0]} : fresh_key;
+  secret_t fresh, new_secret;
+  assign fresh      = random_q[63:32+SLOT_W];
+  assign new_secret = fresh == held_q.secret ? {~fresh[31-SLOT_W], fresh[30-SLOT_W:0]} : fresh;
 
   always_comb begin
     unique case (command.op)
-      MR_DEREGISTER:    match = held_q.valid && held_q.rkey == command.rkey;
+      MR_DEREGISTER:    match = held_q.valid && {held_q.secret, slot_q} == command.rkey;
       MR_DEREGISTER_QP: match = held_q.valid && held_q.qpn == command.mr.qpn && command.mr.qpn != '0;
       MR_DEREGISTER_PD: match = held_q.valid && held_q.pd == command.mr.pd;
       default:          match = 1'b0;
@@ -188,7 +195,7 @@ module roce_mr
         endcase
       end
 
-      READ: if (!pause) state_d = ACT;
+      READ: if (!pause && !write_q) state_d = ACT;
 
       ACT: if (pause) begin
         state_d = READ;                    // the region may go away meanwhile
@@ -200,34 +207,34 @@ module roce_mr
             write        = 1'b1;
             write_region = '{
                 valid: 1'b1,
-                rkey: new_key,
+                secret: new_secret,
                 pd: command.mr.pd,
                 qpn: command.mr.qpn,
                 addr: command.mr.addr,
-                end_: command_end,
+                length: command.mr.length,
                 access: command.mr.access
             };
             rsp_d.ok     = 1'b1;
-            rsp_d.rkey   = new_key;
+            rsp_d.rkey   = {new_secret, slot_q};
           end
           MR_QUERY: if (held_q.valid) begin
             rsp_d.ok   = 1'b1;
-            rsp_d.rkey = held_q.rkey;
+            rsp_d.rkey = {held_q.secret, slot_q};
             rsp_d.mr   = '{
                 pd: held_q.pd,
                 qpn: held_q.qpn,
                 addr: held_q.addr,
-                length: 32'(held_q.end_ - end_t'(held_q.addr)),
+                length: held_q.length,
                 access: held_q.access
             };
           end
           default: begin
             // The key stays in the slot, invalid: the next one must differ from it.
-            write             = match;
-            write_region.rkey = held_q.rkey;
-            frees             = match;
-            rsp_d.ok          = match || walks;
-            rsp_d.rkey        = command.rkey;
+            write               = match;
+            write_region.secret = held_q.secret;
+            frees               = match;
+            rsp_d.ok            = match || walks;
+            rsp_d.rkey          = command.rkey;
             if (walks && !(&slot_q)) begin
               taken   = 1'b0;
               slot_d  = slot_q + 1'b1;
@@ -241,12 +248,12 @@ module roce_mr
     endcase
 
     if (invalidate) begin
-      write             = 1'b1;
-      write_slot        = slot_t'(invalid_key);
-      write_region      = '0;
-      write_region.rkey = invalid_key;
-      frees             = 1'b1;
-      frees_slot        = slot_t'(invalid_key);
+      write               = 1'b1;
+      write_slot          = slot_t'(invalid_key);
+      write_region        = '0;
+      write_region.secret = secret_t'(invalid_key >> SLOT_W);
+      frees               = 1'b1;
+      frees_slot          = slot_t'(invalid_key);
     end
   end
 
@@ -255,7 +262,6 @@ module roce_mr
     rsp_q       <= rsp_d;
     freed.valid <= frees && !rst;
     freed.data  <= frees_slot;
-    if (state_q == READ) held_q <= listed[slot_q];
     if (rst) begin
       state_q <= CLEAR;
       slot_q  <= '0;

@@ -4,7 +4,7 @@
 // rq_head (the two pointers have one writer each).
 //
 // One receive every 2 cycles, visible to packets 3 cycles later. A receive that cannot be posted comes back at once on `reject`
-// with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A receive for
+// to complete with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A receive for
 // a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush. While
 // `reject` or `kick` stop, posting stops.
 module roce_qp_rx_queue
@@ -17,7 +17,7 @@ module roce_qp_rx_queue
     input  logic        clk,
     input  logic        rst,
     stream_if.sink      post,              // rdma_wqe_t
-    stream_if.source    reject,            // rdma_cqe_t
+    stream_if.source    reject,            // rx_reject_t
     stream_if.source    kick,              // qpn_t
     output logic        idle,
 
@@ -67,9 +67,9 @@ module roce_qp_rx_queue
     else status = WC_SUCCESS;
   end
 
-  stream_if #(.T(rdma_cqe_t)) refused ();
+  stream_if #(.T(rx_reject_t)) refused ();
   stream_if #(.T(qpn_t)) late ();
-  stream_slice #(.T(rdma_cqe_t)) slice (.clk, .rst, .in(refused), .out(reject));
+  stream_slice #(.T(rx_reject_t)) slice (.clk, .rst, .in(refused), .out(reject));
   stream_slice #(.T(qpn_t)) kick_slice (.clk, .rst, .in(late), .out(kick));
 
   // Looked at only when there is room for what comes of it, so that what was seen is not old when it is judged.
@@ -77,7 +77,7 @@ module roce_qp_rx_queue
   wire accept = judges_q && status == WC_SUCCESS;
 
   assign refused.valid = judges_q && status != WC_SUCCESS;
-  assign refused.data  = '{status: status, opcode: WC_RECV, qpn: wqe_q.qpn, wr_id: wqe_q.wr_id, default: '0};
+  assign refused.data  = '{qpn: wqe_q.qpn, wr_id: wqe_q.wr_id};
   assign late.valid    = accept && view_q.state == QPS_ERR;
   assign late.data     = wqe_q.qpn;
   assign post.ready    = !looks_q;

@@ -62,6 +62,7 @@ module roce_responder
     output logic            idle
 );
   localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;
+  localparam int unsigned PENDING_W = $clog2(PENDING) + 1;
   localparam logic [3:0]  HOLD = 4'd12;       // from a command, or a SEND with invalidate, to the next operation
   localparam logic [3:0]  HOLD_FREE = 4'd4;   // of these at the end, what was done is in the tables
 
@@ -77,16 +78,20 @@ module roce_responder
   stream_if #(.T(qpn_t)) kick ();
   stream_if #(.T(action_t)) decided ();
   stream_if #(.T(action_t)) action ();
+  stream_if #(.T(outcome_t)) outcome ();
+  action_t  action_7;
+  outcome_t outcome_7;
 
-  logic                table_ready, spaced_q, commanded_q, flush_busy, inv_q;
+  logic                table_ready, may_enter, commanded_q, flush_busy, inv_q;
   logic [3:0]          hold_q;
-  logic [FLIGHT_W-1:0] flight_q;              // operations between here and the end of dispatch
+  logic [FLIGHT_W-1:0] flight_q, flight_d;    // operations between here and the end of dispatch
+  logic [PENDING_W-1:0] pending_q, pending_d; // operations between here and the end of their outcome, if they have one
+  logic                outcome_left;
   qp_cmd_t             cmd_now, cmd_q;
   rc_packet_t          packet_now;
   assign cmd_now    = cmd.data;
   assign packet_now = packet.data;
 
-  wire may_enter   = table_ready && spaced_q && hold_q == '0 && !flight_q[FLIGHT_W-1];
   wire cmd_waits   = cmd.valid && !commanded_q && !flush_busy;
   wire take_fault  = may_enter && fault.valid;
   wire take_flush  = may_enter && !fault.valid && flush.valid;
@@ -141,20 +146,32 @@ module roce_responder
 
     if (rst) begin
       valid       <= '0;
-      spaced_q    <= 1'b1;
+      may_enter   <= 1'b0;
       commanded_q <= 1'b0;
       hold_q      <= '0;
       flight_q    <= '0;
+      pending_q   <= '0;
     end else begin
-      valid    <= {valid[6:1], enter};
-      spaced_q <= !enter;
+      valid     <= {valid[6:1], enter};
+      flight_q  <= flight_d;
+      pending_q <= pending_d;
+      may_enter <= table_ready && !enter && hold_q <= 4'd1 && !flight_d[FLIGHT_W-1] && !pending_d[PENDING_W-1];
       if (take_cmd) commanded_q <= 1'b1;
       else if (answer.valid && answer.ready) commanded_q <= 1'b0;
       if (take_cmd || (take_packet && packet_now.with_inv)) hold_q <= HOLD - 1'b1;
       else if (hold_q != '0) hold_q <= hold_q - 1'b1;
-      flight_q <= flight_q + FLIGHT_W'(enter) - FLIGHT_W'(action.valid && action.ready);
     end
   end
+
+  // What leaves is counted one cycle late.
+  logic dispatched_q, ended_q, left_q;
+  always_ff @(posedge clk) begin
+    dispatched_q <= !rst && action.valid && action.ready;
+    ended_q      <= !rst && valid[7] && !action_7.waits;
+    left_q       <= !rst && outcome_left;
+  end
+  assign flight_d  = flight_q + FLIGHT_W'(enter) - FLIGHT_W'(dispatched_q);
+  assign pending_d = pending_q + PENDING_W'(enter) - PENDING_W'(ended_q) - PENDING_W'(left_q);
 
   // ---- 2, 3: attributes; the access check begins ----
   roce_responder_form form_ (.clk, .packet(stage[2].packet), .attr(attr[2]), .form(form[4]));
@@ -190,7 +207,7 @@ module roce_responder
   logic        queue_idle, consumes_6, remember_6, advance_6, present_6, left_6;
   psn_t        expected_6;
 
-  stream_if #(.T(rdma_cqe_t)) reject ();
+  stream_if #(.T(rx_reject_t)) reject ();
 
   assign attr_new = '{
       dst_ip: cmd_q.attr.dst_ip,
@@ -248,7 +265,6 @@ module roce_responder
   verdict_e        verdict_7;
   qp_rx_t          new_7, old_7;
   logic            consumes_7, left_7, fails_7, from_peer_7;
-  action_t         action_7;
   roce_rx_events_t events_7;
 
   always_ff @(posedge clk) begin
@@ -262,7 +278,7 @@ module roce_responder
   roce_responder_act act (
       .op(stage[7].op), .packet(stage[7].packet), .form(form[7]), .attr(attr[7]),
       .old_state(old_7), .new_state(new_7), .verdict(verdict_7), .consumes(consumes_7), .left(left_7), .cmd(cmd_q),
-      .action(action_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
+      .action(action_7), .outcome(outcome_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
   );
 
   assign invalidate  = valid[7] && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv;
@@ -286,19 +302,21 @@ module roce_responder
   );
 
   // ---- dispatch and completion ----
-  stream_if #(.T(action_t)) pending ();
-  logic            dispatch_idle, complete_idle;
+  logic dispatched, dispatch_idle, complete_idle;
+
+  assign outcome.valid = valid[7] && action_7.waits;
+  assign outcome.data  = outcome_7;
 
   roce_responder_dispatch #(.DATA_W(DATA_W)) dispatch (
       .clk, .rst,
-      .action, .qp_event, .pending, .payload, .write, .data,
+      .action, .qp_event, .dispatched, .payload, .write, .data,
       .idle(dispatch_idle)
   );
 
-  roce_responder_complete #(.QPS(QPS), .RQ_DEPTH(RQ_DEPTH), .PENDING(PENDING)) complete (
+  roce_responder_complete #(.QPS(QPS), .PENDING(PENDING)) complete (
       .clk, .rst,
-      .pending, .done, .reject, .respond, .completion, .answer, .fault(refusal[0]),
-      .idle(complete_idle)
+      .outcome, .dispatched, .done, .reject, .respond, .completion, .answer, .fault(refusal[0]),
+      .left(outcome_left), .idle(complete_idle)
   );
 
   // ---- what happened ----

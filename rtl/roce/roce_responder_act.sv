@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All that follows from a verdict: the action for the units behind the pipeline, and the pulses of what happened.
+// All that follows from a verdict: what is done at once, what waits for memory, and the pulses of what happened.
 // Combinational; the inputs stand in registers.
 module roce_responder_act
   import memory_pkg::*;
@@ -18,6 +18,7 @@ module roce_responder_act
     input  logic            left,          // packets behind the next gap are remembered
     input  qp_cmd_t         cmd,           // of OP_COMMAND
     output action_t         action,
+    output outcome_t        outcome,       // if action.waits
     output logic            fails,         // the QP went to error
     output logic            from_peer,     // the peer of a live QP sent the packet
     output roce_rx_events_t events
@@ -37,6 +38,8 @@ module roce_responder_act
   wire jumped = accepted && new_state.epsn != form.next;
   wire gap    = attr.selective_repeat && (ahead || (accepted && left));
   wire runs   = (accepted && (is_read || is_atomic)) || again;
+  wire has_payload = op == OP_PACKET && packet.payload_length != '0;
+  wire writes      = (accepted || placed) && has_payload;
 
   // A receive whose message is broken off ends with it; those that were not touched yet are flushed later.
   wire holds    = old_state.message == MESSAGE_SEND || consumes;
@@ -67,48 +70,61 @@ module roce_responder_act
   assign offset = packet.first ? form.offset : old_state.offset;
 
   always_comb begin
-    action.executes = runs;
-    action.gap      = gap;
-    action.acks     = gap || ahead || rnr || (fatal && verdict != VERDICT_FAULT) || verdict == VERDICT_DUPLICATE
-                      || (accepted && (jumped || (packet.ackreq && !runs)));
-    // A NAK names the PSN expected, an ACK the newest before that.
-    if (accepted || verdict == VERDICT_DUPLICATE) action.ack_psn = gap ? new_state.epsn : new_state.epsn - 1'b1;
-    else action.ack_psn = old_state.epsn;
-    action.respond = '{
-        kind: is_read ? RESPOND_READ : RESPOND_ATOMIC,
-        duplicate: again,
-        qpn: packet.qpn,
-        psn: packet.psn,
-        aeth: {syndrome, accepted || placed ? new_state.msn : old_state.msn},
-        path_mtu: attr.path_mtu,
-        addr: addr_t'(packet.reth.va),
-        length: packet.reth.dmalen,
-        compare_swap: packet.compare_swap,
-        swap_add: packet.swap_add,
-        compare: packet.compare
-    };
-    action.last      = (accepted && packet.last) || placed;
-    action.payload   = op == OP_PACKET && packet.payload_length != '0;
-    action.write     = (accepted || placed) && action.payload;
-    action.addr      = base + addr_t'(offset);
-    action.length    = packet.payload_length;
-    action.completes = received || verdict == VERDICT_FLUSH || ((fatal || stopped) && holds);
-    action.cqe = '{
+    action.payload = has_payload;
+    action.write   = writes;
+    action.addr    = base + addr_t'(offset);
+    action.length  = packet.payload_length;
+    action.event_  = fatal || (accepted && !old_state.established);
+    action.fatal   = fatal;
+    action.status  = status;
+    action.qpn     = packet.qpn;
+    action.waits   = writes || outcome.executes || outcome.acks || outcome.completes || outcome.answers;
+  end
+
+  report_t    report;
+  execution_t execution;
+  always_comb begin
+    report = '{
+        none: '0,
         status: status,
-        opcode: packet.kind == RC_WRITE && consumes && op == OP_PACKET ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+        of_write: packet.kind == RC_WRITE && consumes && op == OP_PACKET,
         with_imm: received && packet.with_imm,
         with_inv: received && packet.with_inv,
         solicited: received && packet.se,
-        qpn: packet.qpn,
         wr_id: new_state.wr_id,
         byte_len: received ? new_state.offset : '0,
         imm_data: packet.word
     };
-    action.event_     = fatal || (accepted && !old_state.established);
-    action.event_kind = fatal ? EVENT_QP_FATAL : EVENT_COMM_EST;
-    action.answers    = op == OP_COMMAND;
-    action.answer     = verdict == VERDICT_DONE;
-    action.renews     = verdict == VERDICT_DONE && cmd.op != QP_MODIFY;
+    execution.atomic    = is_atomic;
+    execution.duplicate = again;
+    execution.path_mtu  = attr.path_mtu;
+    execution.addr      = addr_t'(packet.reth.va);
+    if (is_atomic) begin
+      execution.of.operands = '{compare_swap: packet.compare_swap, swap_add: packet.swap_add, compare: packet.compare};
+    end else begin
+      execution.of.read = '{none: '0, length: packet.reth.dmalen};
+    end
+  end
+
+  always_comb begin
+    outcome.write    = writes;
+    outcome.last     = (accepted && packet.last) || placed;
+    outcome.executes = runs;
+    outcome.gap      = gap;
+    outcome.acks     = gap || ahead || rnr || (fatal && verdict != VERDICT_FAULT) || verdict == VERDICT_DUPLICATE
+                       || (accepted && (jumped || (packet.ackreq && !runs)));
+    // A NAK names the PSN expected, an ACK the newest before that.
+    if (accepted || verdict == VERDICT_DUPLICATE) outcome.ack_psn = gap ? new_state.epsn : new_state.epsn - 1'b1;
+    else outcome.ack_psn = old_state.epsn;
+    outcome.qpn       = packet.qpn;
+    outcome.psn       = packet.psn;
+    outcome.aeth      = {syndrome, accepted || placed ? new_state.msn : old_state.msn};
+    outcome.completes = received || verdict == VERDICT_FLUSH || ((fatal || stopped) && holds);
+    outcome.answers   = op == OP_COMMAND;
+    outcome.answer    = verdict == VERDICT_DONE;
+    outcome.renews    = verdict == VERDICT_DONE && cmd.op != QP_MODIFY;
+    if (runs) outcome.body.execution = execution;
+    else outcome.body.report = report;
   end
 
   assign fails     = fatal || stopped;
@@ -128,7 +144,7 @@ module roce_responder_act
     events.resp_invalid_request = verdict == VERDICT_INVALID;
     events.resp_local_length_error = verdict == VERDICT_TOO_LONG;
     events.resp_local_protection_errors = verdict == VERDICT_FAULT;
-    events.resp_cqe_flush_error = action.completes && status == WC_WR_FLUSH_ERR;
+    events.resp_cqe_flush_error = outcome.completes && status == WC_WR_FLUSH_ERR;
     events.out_of_order_placed  = placed;
     events.drop_duplicate_forgotten = verdict == VERDICT_FORGOTTEN;
     // A response is the requester's to count.

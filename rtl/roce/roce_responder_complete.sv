@@ -2,10 +2,10 @@
 
 // Holds responses, completions and command answers back until memory has confirmed all data before them, of any QP, in order.
 //
-// One entry a cycle (two for a READ or atomic that closes a gap of selective repeat). Latency: 1 cycle from `pending` or `done`
-// to `respond`, 2 more (3 with more than 64 receives in all) to `completion`, which never comes before the response of the same
-// packet was handed over. While `respond` stops, everything behind waits. There is room for a completion of every receive that
-// can be posted, so the receive side never stops for `completion`; a command's answer waits until those before it were taken.
+// One outcome a cycle (two for a READ or atomic that closes a gap of selective repeat). Latency: 2 cycles from `outcome`, 1 from
+// `done` or `dispatched`, to `respond`, 1 more to `completion`, which never comes before the response of the same packet was
+// handed over. While `respond`, `completion` or `answer` stop, everything behind waits; whoever hands over outcomes sees to it
+// that there are PENDING here at most.
 // Data that memory refuses: the packet is answered with a NAK (remote operational error) and the QP is named once on
 // `fault`, which has room for every QP. From there on nothing of it is answered any more and its completions say
 // WC_LOC_PROT_ERR, until the QP is set up again or reset.
@@ -14,91 +14,66 @@ module roce_responder_complete
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(
-    parameter int unsigned QPS      = 16,
-    parameter int unsigned RQ_DEPTH = 4,
-    parameter int unsigned PENDING  = 64    // power of two: packets between decision and memory's confirmation
+    parameter int unsigned QPS     = 16,
+    parameter int unsigned PENDING = 64     // power of two: packets between decision and memory's confirmation
 ) (
     input  logic            clk,
     input  logic            rst,
-    stream_if.sink          pending,        // action_t
-    stream_if.sink          done,           // dma_done_t, one for each pending action that writes
-    stream_if.sink          reject,         // rdma_cqe_t of a receive that could not be posted
+    stream_if.sink          outcome,        // outcome_t
+    input  logic            dispatched,     // pulse, one for each outcome: what its action does at once is under way
+    stream_if.sink          done,           // dma_done_t, one for each outcome that writes
+    stream_if.sink          reject,         // rx_reject_t: a receive that could not be posted
     stream_if.source        respond,        // respond_t
     stream_if.source        completion,     // rdma_cqe_t
     stream_if.source        answer,         // logic
     stream_if.source        fault,          // qpn_t
+    output logic            left,           // pulse: an outcome is done
     output logic            idle
 );
-  // What of an action waits.
+  typedef logic [$clog2(PENDING):0] pending_t;
+
+  // What is told: a completion, an answer, or first the one and then the other.
   typedef struct packed {
-    logic      write;
-    logic      last;
-    logic      executes;
-    logic      acks;
-    logic      gap;
-    psn_t      ack_psn;
-    respond_t  respond;
     logic      completes;
     logic      answers;
     logic      answer;
-    logic      renews;
     rdma_cqe_t cqe;
-  } entry_t;
-  typedef struct packed {
-    logic      completes;                   // before it answers, if it does both
-    logic      answers;
-    logic      answer;
-    rdma_cqe_t cqe;
-  } outcome_t;
+  } told_t;
 
   localparam int unsigned SLOT_W = $clog2(QPS);
   typedef logic [SLOT_W-1:0] slot_t;
 
-  action_t   incoming;
-  entry_t    head;
-  outcome_t  leaving;
-  dma_done_t result;
-  logic      queue_empty, outcomes_empty, faults_empty;
+  outcome_t   head;
+  execution_t execution;
+  report_t    report;
+  rx_reject_t rejected;
+  told_t      telling, leaving;
+  dma_done_t  result;
+  logic       queue_empty, faults_empty;
 
-  stream_if #(.T(entry_t)) entering ();
-  stream_if #(.T(entry_t)) waiting ();
-  stream_if #(.T(outcome_t)) outcome ();
-  stream_if #(.T(outcome_t)) kept ();
-  stream_if #(.T(outcome_t)) ready_outcome ();
+  stream_if #(.T(outcome_t)) waiting ();
+  stream_if #(.T(told_t)) told ();
+  stream_if #(.T(told_t)) kept ();
   stream_if #(.T(qpn_t)) refused ();
 
-  assign incoming       = pending.data;
-  assign entering.valid = pending.valid;
-  assign entering.data  = '{
-      write: incoming.write,
-      last: incoming.last,
-      executes: incoming.executes,
-      acks: incoming.acks,
-      gap: incoming.gap,
-      ack_psn: incoming.ack_psn,
-      respond: incoming.respond,
-      completes: incoming.completes,
-      answers: incoming.answers,
-      answer: incoming.answer,
-      renews: incoming.renews,
-      cqe: incoming.cqe
-  };
-  assign pending.ready = entering.ready;
-
-  stream_fifo #(.T(entry_t), .DEPTH(PENDING), .BLOCK_RAM(1'b0)) queue (
-      .clk, .rst, .in(entering), .out(waiting), .empty(queue_empty)
+  stream_fifo #(.T(outcome_t), .DEPTH(PENDING), .BLOCK_RAM(1'b1)) queue (
+      .clk, .rst, .in(outcome), .out(waiting), .empty(queue_empty)
   );
 
   // ---- the oldest ----
   (* ram_style = "distributed" *) logic [0:0] failed[QPS];
 
-  assign head   = waiting.data;
-  assign result = done.data;
+  assign head      = waiting.data;
+  assign execution = head.body.execution;
+  assign report    = head.body.report;
+  assign rejected  = reject.data;
+  assign result    = done.data;
 
+  pending_t   dispatched_q;                   // outcomes here that are
   logic       executed_q;                   // the READ or atomic of the oldest was handed over
-  wire slot_t slot          = slot_t'(qp_index(head.cqe.qpn));
+  wire slot_t slot          = slot_t'(qp_index(head.qpn));
   wire        reports       = head.completes || head.answers;
-  wire        confirmed     = waiting.valid && (!head.write || done.valid);
+  wire        confirmed     = waiting.valid && dispatched_q != '0 && (!head.write || done.valid);
   wire        own           = confirmed && reports;
   wire        refused_now   = head.write && result.error;
   wire        failed_before = failed[slot];
@@ -107,67 +82,107 @@ module roce_responder_complete
   wire        executes      = head.executes && !silent && !executed_q;
   wire        acks          = blames || (head.acks && !silent);
   wire        responded     = !executes && (!acks || respond.ready);
-  wire        may_report    = !reports || outcome.ready;
+  wire        may_report    = !reports || told.ready;
   wire        leaves        = confirmed && may_report && responded;
 
   assign waiting.ready = leaves;
+  assign left          = leaves;
   assign done.ready    = leaves && head.write;
 
   always_ff @(posedge clk) begin
     if (leaves && (head.renews || blames)) failed[slot] <= blames;
-    executed_q <= !rst && !leaves && (executed_q || (respond.valid && respond.ready && executes));
+    executed_q   <= !rst && !leaves && (executed_q || (respond.valid && respond.ready && executes));
+    dispatched_q <= rst ? '0 : dispatched_q + pending_t'(dispatched) - pending_t'(leaves);
   end
 
   assign refused.valid = leaves && blames;
-  assign refused.data  = head.cqe.qpn;
+  assign refused.data  = head.qpn;
 
   stream_fifo #(.T(qpn_t), .DEPTH(2 ** SLOT_W)) faults (.clk, .rst, .in(refused), .out(fault), .empty(faults_empty));
 
   // ---- what the peer is answered ----
   respond_t reply;
   always_comb begin
-    reply = head.respond;
-    if (blames) begin
-      reply.kind = RESPOND_ACK;
-      reply.aeth = {SYNDROME_NAK_REM_OP, head.respond.aeth.msn - 24'(head.last)};
-    end else if (!executes) begin
-      reply.kind = RESPOND_ACK;
-      reply.psn  = head.ack_psn;
-      if (head.gap) reply.aeth = {SYNDROME_NAK_PSN_SEQ, head.respond.psn};
+    reply = '{
+        kind: execution.atomic ? RESPOND_ATOMIC : RESPOND_READ,
+        duplicate: execution.duplicate,
+        qpn: head.qpn,
+        psn: head.psn,
+        aeth: head.aeth,
+        path_mtu: execution.path_mtu,
+        addr: execution.addr,
+        length: execution.of.read.length,
+        compare_swap: execution.of.operands.compare_swap,
+        swap_add: execution.of.operands.swap_add,
+        compare: execution.of.operands.compare
+    };
+    if (!executes) begin
+      reply.kind      = RESPOND_ACK;
+      reply.duplicate = 1'b0;
+      if (blames) begin
+        reply.aeth = {SYNDROME_NAK_REM_OP, head.aeth.msn - 24'(head.last)};
+      end else begin
+        reply.psn = head.ack_psn;
+        if (head.gap) reply.aeth = {SYNDROME_NAK_PSN_SEQ, head.psn};
+      end
     end
-    // Of no meaning in an acknowledgement.
-    if (reply.kind == RESPOND_ACK) reply.duplicate = 1'b0;
   end
 
   assign respond.valid = confirmed && may_report && (executes || acks);
   assign respond.data  = reply;
 
-  // ---- outcomes; a receive that was rejected takes a free cycle ----
+  // ---- what is told; a receive that was rejected takes a free cycle ----
   always_comb begin
-    outcome.valid = own ? responded : reject.valid;
-    outcome.data  = '{completes: head.completes, answers: head.answers, answer: head.answer, cqe: head.cqe};
-    if (silent && head.cqe.status == WC_SUCCESS) outcome.data.cqe.status = WC_LOC_PROT_ERR;
-    if (!own) outcome.data = '{completes: 1'b1, answers: 1'b0, answer: 1'b0, cqe: reject.data};
+    telling = '{
+        completes: head.completes,
+        answers: head.answers,
+        answer: head.answer,
+        cqe: '{
+            status: silent && report.status == WC_SUCCESS ? WC_LOC_PROT_ERR : report.status,
+            opcode: report.of_write ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+            with_imm: report.with_imm,
+            with_inv: report.with_inv,
+            solicited: report.solicited,
+            qpn: head.qpn,
+            wr_id: report.wr_id,
+            byte_len: report.byte_len,
+            imm_data: report.imm_data
+        }
+    };
+    if (!own) begin
+      telling.completes     = 1'b1;
+      telling.answers       = 1'b0;
+      telling.cqe.status    = WC_GENERAL_ERR;
+      telling.cqe.opcode    = WC_RECV;
+      telling.cqe.with_imm  = 1'b0;
+      telling.cqe.with_inv  = 1'b0;
+      telling.cqe.solicited = 1'b0;
+      telling.cqe.qpn       = rejected.qpn;
+      telling.cqe.wr_id     = rejected.wr_id;
+      telling.cqe.byte_len  = '0;
+    end
   end
-  assign reject.ready = outcome.ready && !own;
+  assign told.valid   = own ? responded : reject.valid;
+  assign told.data    = telling;
+  assign reject.ready = told.ready && !own;
 
-  stream_slice #(.T(outcome_t)) slice (.clk, .rst, .in(outcome), .out(kept));
-  stream_fifo #(.T(outcome_t), .DEPTH(2 ** SLOT_W * RQ_DEPTH)) outcomes (
-      .clk, .rst, .in(kept), .out(ready_outcome), .empty(outcomes_empty)
-  );
+  stream_slice #(.T(told_t)) slice (.clk, .rst, .in(told), .out(kept));
 
-  logic completed_q;                          // the completion of the outcome at the end was taken
-  assign leaving             = ready_outcome.data;
-  assign completion.valid    = ready_outcome.valid && leaving.completes && !completed_q;
-  assign completion.data     = leaving.cqe;
-  assign answer.valid        = ready_outcome.valid && leaving.answers && (!leaving.completes || completed_q);
-  assign answer.data         = leaving.answer;
-  assign ready_outcome.ready = leaving.answers ? answer.valid && answer.ready : completion.ready;
+  logic completed_q;                          // the completion of what is told was taken
+  assign leaving          = kept.data;
+  assign completion.valid = kept.valid && leaving.completes && !completed_q;
+  assign completion.data  = leaving.cqe;
+  assign answer.valid     = kept.valid && leaving.answers && (!leaving.completes || completed_q);
+  assign answer.data      = leaving.answer;
+  assign kept.ready       = leaving.answers ? answer.valid && answer.ready : completion.ready;
   always_ff @(posedge clk) begin
-    completed_q <= !rst && leaving.answers && (completed_q || (completion.valid && completion.ready)) && !ready_outcome.ready;
+    completed_q <= !rst && leaving.answers && (completed_q || (completion.valid && completion.ready)) && !kept.ready;
   end
 
-  assign idle = queue_empty && !kept.valid && outcomes_empty && faults_empty && !reject.valid;
+  assign idle = queue_empty && !kept.valid && faults_empty && !reject.valid;
 
-  always_ff @(posedge clk) if (!rst && refused.valid) assert (refused.ready);
+  always_ff @(posedge clk) begin
+    if (!rst && refused.valid) assert (refused.ready);
+    if (!rst && outcome.valid) assert (outcome.ready);
+  end
 endmodule

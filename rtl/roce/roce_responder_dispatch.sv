@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out what was decided, action by action, in order: memory write and its payload, event; and enters what must wait
-// for memory into `pending`. An action is done when every part of it was taken.
+// Carries out what was decided, action by action, in order: memory write and its payload, event. An action is done when every
+// part of it was taken; `dispatched` says so of those that have an outcome.
 //
 // One action a cycle, latency 0 from `action`. Payload follows one beat a cycle, the payload of refused packets is drained.
 // Any output that stops holds back the actions behind; payload stops with `data` alone.
@@ -17,7 +17,7 @@ module roce_responder_dispatch
     input  logic     rst,
     stream_if.sink   action,                   // action_t
     stream_if.source qp_event,                 // qp_event_t
-    stream_if.source pending,                  // action_t, those that write, complete, answer or respond
+    output logic     dispatched,               // pulse
     axis_if.sink     payload,
     stream_if.source write,                    // dma_cmd_t
     axis_if.source   data,
@@ -39,18 +39,15 @@ module roce_responder_dispatch
   stream_if #(.T(logic)) verdict ();           // 1: to memory, 0: to nobody. One for each packet with payload
   stream_if #(.T(logic)) steer ();
 
-  // `pending` is entered when all other parts were taken.
-  wire waits = now.write || now.completes || now.answers || now.executes || now.acks;
-  assign whole.valid   = action.valid && (!waits || pending.ready);
-  assign whole.data    = 1'b0;
-  assign action.ready  = whole.ready && (!waits || pending.ready);
-  assign pending.valid = action.valid && waits && whole.ready;
-  assign pending.data  = now;
+  assign whole.valid  = action.valid;
+  assign whole.data   = 1'b0;
+  assign action.ready = whole.ready;
+  assign dispatched   = action.valid && whole.ready && now.waits;
 
   stream_fork #(.T(logic), .N(PARTS)) fork_ (.clk, .rst, .in(whole), .out(part));
 
   assign qp_event.valid = part[PART_EVENT].valid && now.event_;
-  assign qp_event.data  = '{kind: now.event_kind, qpn: now.cqe.qpn, status: now.cqe.status};
+  assign qp_event.data  = '{kind: now.fatal ? EVENT_QP_FATAL : EVENT_COMM_EST, qpn: now.qpn, status: now.status};
   assign part[PART_EVENT].ready = qp_event.ready || !now.event_;
 
   assign write.valid    = part[PART_WRITE].valid && now.write;

@@ -87,17 +87,18 @@ module roce_rx
   judged_t      judged, in_hand;
   route_e       route;
 
-  stream_if #(.T(judged_t)) incoming ();
-  stream_if #(.T(judged_t)) held ();
-  stream_slice #(.T(judged_t)) slice (.clk, .rst, .in(incoming), .out(held));
+  logic held_q, held_leaves;
 
-  assign offered        = frame.data;
-  assign window         = offered.hdr;
-  assign incoming.valid = frame.valid;
-  assign incoming.data  = judged;
-  assign frame.ready    = incoming.ready;
-  assign in_hand        = held.data;
-  assign route          = in_hand.route;
+  assign offered     = frame.data;
+  assign window      = offered.hdr;
+  assign frame.ready = !held_q || held_leaves;
+  assign route       = in_hand.route;
+
+  always_ff @(posedge clk) begin
+    if (frame.ready) in_hand <= judged;
+    if (rst) held_q <= 1'b0;
+    else if (frame.ready) held_q <= frame.valid;
+  end
 
   always_comb begin
     judged.head        = offered;
@@ -138,9 +139,9 @@ module roce_rx
   wire marked      = with_word.roce.ipv4.ecn == ECN_CE;
   wire shown       = route == TO_RESPONDER || (route == TO_REQUESTER && marked);
 
-  assign whole.valid = held.valid && may_pass;
+  assign whole.valid = held_q && may_pass;
   assign whole.data  = 1'b0;
-  assign held.ready  = whole.ready && may_pass;
+  assign held_leaves = whole.ready && may_pass;
   stream_fork #(.T(logic), .N(PARTS)) fork_ (.clk, .rst, .in(whole), .out(part));
 
   assign cm.valid = part[PART_CM].valid && route == TO_CM;
@@ -180,7 +181,7 @@ module roce_rx
       swap_add: with_atomic.atomiceth.swap_add,
       compare: with_atomic.atomiceth.compare
   };
-  assign routed.valid = held.valid && whole.ready && has_payload;
+  assign routed.valid = held_q && whole.ready && has_payload;
   assign routed.data  = route;
 
   // ---- payload ----
@@ -225,11 +226,11 @@ module roce_rx
 
   // ---- what happened ----
   logic bad_q;
-  always_ff @(posedge clk) bad_q <= !rst && held.valid && held.ready && route == TO_NOBODY;
+  always_ff @(posedge clk) bad_q <= !rst && held_q && held_leaves && route == TO_NOBODY;
   always_comb begin
     events = '0;
     events.drop_bad_bth = bad_q;
   end
 
-  assign idle = !frame.valid && !payload.tvalid && !held.valid && routes_empty && !bad_q;
+  assign idle = !frame.valid && !payload.tvalid && !held_q && routes_empty && !bad_q;
 endmodule

@@ -98,6 +98,12 @@ package roce_rx_pkg;
     logic [15:0] wr_id;
   } receive_t;
 
+  // A receive that could not be posted.
+  typedef struct packed {
+    qpn_t        qpn;
+    logic [15:0] wr_id;
+  } rx_reject_t;
+
   // ---- the access check ----
   typedef struct packed {
     logic [31:0] rkey;
@@ -151,26 +157,72 @@ package roce_rx_pkg;
     VERDICT_ACCEPT
   } verdict_e;
 
-  // All that follows from a packet or a command. respond.qpn is the QP of every part, respond.psn the PSN of the packet.
+  // What follows from a packet or a command at once.
   typedef struct packed {
-    logic        executes;            // respond is a READ or an atomic
-    logic        acks;                // an acknowledgement or NAK, with respond.aeth; after that READ or atomic
-    logic        gap;                 // it is the NAK of selective repeat
-    psn_t        ack_psn;
-    respond_t    respond;
-    logic        last;                // the packet that completes a message
     logic        payload;             // the packet has payload,
     logic        write;               // which goes to memory:
     addr_t       addr;
     logic [15:0] length;
-    logic        completes;
-    rdma_cqe_t   cqe;
     logic        event_;              // tell the QP's owner
-    event_e      event_kind;
+    logic        fatal;               // QP_FATAL, else COMM_EST
+    wc_status_e  status;
+    qpn_t        qpn;
+    logic        waits;               // there is an outcome too
+  } action_t;
+
+  // What follows from it when memory has confirmed everything before it: an answer to the peer, a completion, an answer to
+  // the command. What a READ or atomic needs and what a completion needs are never needed at once.
+  typedef struct packed {
+    logic        compare_swap;        // else fetch and add
+    logic [63:0] swap_add;
+    logic [63:0] compare;
+  } operands_t;
+
+  typedef struct packed {
+    logic                      atomic;
+    logic                      duplicate;
+    mtu_code_t                 path_mtu;
+    addr_t                     addr;
+    union packed {
+      operands_t               operands;   // atomic
+      struct packed {
+        logic [$bits(operands_t)-33:0] none;
+        logic [31:0]           length;     // READ
+      } read;
+    } of;
+  } execution_t;
+
+  typedef struct packed {
+    logic [$bits(execution_t)-90:0] none;
+    wc_status_e  status;
+    logic        of_write;            // WC_RECV_RDMA_WITH_IMM
+    logic        with_imm;
+    logic        with_inv;
+    logic        solicited;
+    logic [15:0] wr_id;
+    logic [31:0] byte_len;
+    logic [31:0] imm_data;
+  } report_t;
+
+  typedef struct packed {
+    logic        write;               // waits for memory to confirm this packet's own payload
+    logic        last;                // the packet that completes a message
+    logic        executes;            // a READ or atomic
+    logic        acks;                // an acknowledgement or NAK, with syndrome and msn; after that READ or atomic
+    logic        gap;                 // it is the NAK of selective repeat
+    logic        completes;
     logic        answers;             // a command
     logic        answer;
     logic        renews;              // which forgets all about the QP's past
-  } action_t;
+    qpn_t        qpn;
+    psn_t        psn;                 // of the packet
+    psn_t        ack_psn;
+    aeth_t       aeth;
+    union packed {
+      execution_t execution;
+      report_t    report;
+    } body;
+  } outcome_t;
 
   // What an RC opcode means.
   typedef struct packed {

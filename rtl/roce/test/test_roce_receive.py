@@ -401,12 +401,12 @@ async def latency(dut) -> None:
     assert await cycles_until(dut, "write_valid") == 9
     await cycles_until(dut, "done_valid")
     assert int(dut.respond_valid.value)
-    assert await cycles_until(dut, "completion_valid") == 2
+    assert await cycles_until(dut, "completion_valid") == 1
     await bench.compare()
 
 
 @cocotb.test()
-async def completions_that_nobody_takes_stop_nobody_else(dut) -> None:
+async def completions_that_nobody_takes_are_kept(dut) -> None:
     bench = Bench(dut)
     await bench.start()
     bench.completion.stall = 1.0
@@ -414,14 +414,15 @@ async def completions_that_nobody_takes_stop_nobody_else(dut) -> None:
         await bench.setup(qpn, 0, 1)
         for i in range(RQ_DEPTH):
             await bench.receive(qpn, BASE + 0x1000 * qpn + 64 * i, 64, i)
-    bench.send(*(next(send(2 + i % QPS, i // QPS, 256, b"full")) for i in range(QPS * RQ_DEPTH)))
     rkey = await bench.register(3, BASE, 64)
+    bench.send(*(next(send(2 + i % QPS, i // QPS, 256, b"full")) for i in range(QPS * RQ_DEPTH)))
     bench.send(*write(3, RQ_DEPTH, 256, BASE, rkey, b"still here"))
-    await wait_cycles(dut, 600)
-    assert len(bench.respond.received) == QPS * RQ_DEPTH + 1
-    assert bench.content(BASE, 10) == b"still here"
+    await wait_cycles(dut, 1000)
+    # No answer passes a completion before it; none is lost, and all follow when completions are taken again.
+    assert 0 < len(bench.respond.received) < QPS * RQ_DEPTH and not bench.completion.received
     bench.completion.stall = 0.0
     await bench.compare()
+    assert bench.content(BASE, 10) == b"still here"
 
 
 def traffic(bench: Bench, keys: dict[int, int]) -> Frame:
