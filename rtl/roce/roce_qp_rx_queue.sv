@@ -40,12 +40,10 @@ module roce_qp_rx_queue
     $fatal(1, "roce_qp_rx_queue: RQ_DEPTH must be a power of two between 2 and 128");
   end
 
-  (* ram_style = "block" *)       logic [$bits(receive_t)-1:0]    rings[2 ** (SLOT_W + PLACE_W)];
   (* ram_style = "distributed" *) logic [$bits(rq_pointer_t)-1:0] tails[QPS];
 
   // ---- consume ----
   assign tail = tails[slot_t'(tail_slot)];
-  always_ff @(posedge clk) receive <= rings[ring_addr_t'({slot_t'(read_slot), place_t'(read_head)})];
 
   // ---- post: look at the QP, then judge ----
   rdma_wqe_t   wqe_q;
@@ -83,9 +81,15 @@ module roce_qp_rx_queue
   assign post.ready    = !looks_q;
   assign idle          = !post.valid && !looks_q && !judges_q && !reject.valid && !kick.valid;
 
-  always_ff @(posedge clk) if (accept) begin
-    rings[ring_addr_t'({slot_t'(slot_q), place_t'(posted_q)})] <= {wqe_q.local_addr, wqe_q.length, wqe_q.wr_id};
-  end
+  roce_qp_ram #(.T(receive_t), .WORDS(2 ** (SLOT_W + PLACE_W))) rings (
+      .clk,
+      .write(accept),
+      .write_at(ring_addr_t'({slot_t'(slot_q), place_t'(posted_q)})),
+      .write_data('{addr: wqe_q.local_addr, length: wqe_q.length, wr_id: wqe_q.wr_id}),
+      .read(1'b1),
+      .read_at(ring_addr_t'({slot_t'(read_slot), place_t'(read_head)})),
+      .read_data(receive)
+  );
   always_ff @(posedge clk) if (accept) tails[slot_t'(slot_q)] <= posted_q + 1'b1;
 
   always_ff @(posedge clk) begin

@@ -58,7 +58,7 @@ module roce_response
     $fatal(1, "roce_response: RD_DEPTH must be a power of two from 4 to 16");
   end
 
-  logic [QPS-1:0] live;
+  logic [1:0] live;                           // intake, send
   logic init, forget, fail, hold_intake, hold_send, intake_idle, send_idle, ack_idle, control_idle, engaged, marked;
   qp_index_t watch;
 
@@ -113,18 +113,32 @@ module roce_response
       .read_data(executed)
   );
 
-  rsp_ack_t newest[2];
-  roce_qp_tx_table #(
+  logic intake_look, ack_look;
+  logic [23:0] newest_msn;
+  rsp_ack_t newest;
+  roce_qp_ram #(
       .T(rsp_ack_t),
-      .QPS(QPS),
-      .READERS(2)
+      .WORDS(QPS)
   ) newest_table (
       .clk,
       .write(newest_write),
-      .write_index(intake_at),
+      .write_at(intake_at[INDEX_W-1:0]),
       .write_data(newest_data),
-      .read_index('{intake_index, ack_index}),
+      .read(ack_look),
+      .read_at(ack_index[INDEX_W-1:0]),
       .read_data(newest)
+  );
+  roce_qp_ram #(
+      .T(logic [23:0]),
+      .WORDS(QPS)
+  ) newest_msns (
+      .clk,
+      .write(newest_write),
+      .write_at(intake_at[INDEX_W-1:0]),
+      .write_data(newest_data.aeth.msn),
+      .read(intake_look),
+      .read_at(intake_index[INDEX_W-1:0]),
+      .read_data(newest_msn)
   );
 
   // ---- rings ----
@@ -136,7 +150,7 @@ module roce_response
   qp_index_t fetch_index;
   rsp_atomic_t fetch_place;
 
-  roce_response_ram #(
+  roce_qp_ram #(
       .T(rsp_entry_t),
       .WORDS(QPS * 2 * RD_DEPTH)
   ) queue (
@@ -148,7 +162,7 @@ module roce_response
       .read_at({send_index[INDEX_W-1:0], head[1].count[ENTRY_W-1:0]}),
       .read_data(entry)
   );
-  roce_response_ram #(
+  roce_qp_ram #(
       .T(rsp_progress_t),
       .WORDS(QPS)
   ) unfinished (
@@ -160,7 +174,7 @@ module roce_response
       .read_at(send_index[INDEX_W-1:0]),
       .read_data(progress)
   );
-  roce_response_ram #(
+  roce_qp_ram #(
       .T(rsp_result_t),
       .WORDS(QPS * RD_DEPTH)
   ) cache (
@@ -197,8 +211,9 @@ module roce_response
       .index(intake_index),
       .tail(tail[0]),
       .head(head[0]),
-      .newest(newest[0]),
-      .live,
+      .live(live[0]),
+      .look(intake_look),
+      .msn(newest_msn),
       .fail,
       .tail_write,
       .at(intake_at),
@@ -282,7 +297,6 @@ module roce_response
   );
 
   roce_response_send #(
-      .QPS(QPS),
       .RD_DEPTH(RD_DEPTH)
   ) send (
       .clk,
@@ -293,7 +307,7 @@ module roce_response
       .tail(tail[1]),
       .head(head[1]),
       .executed(executed[0]),
-      .live,
+      .live(live[1]),
       .look,
       .entry,
       .progress,
@@ -327,7 +341,6 @@ module roce_response
       .unpend,
       .at(intake_at),
       .forget,
-      .forget_index(watch),
       .name,
       .dropped,
       .sent,
@@ -337,7 +350,8 @@ module roce_response
       .index(ack_index),
       .tail(tail[2]),
       .head(head[2]),
-      .newest(newest[1]),
+      .look(ack_look),
+      .newest,
       .ack,
       .watch,
       .engaged,
@@ -352,6 +366,7 @@ module roce_response
       .rst,
       .cmd,
       .answer,
+      .at({send_index, intake_index}),
       .live,
       .fail,
       .fail_index(intake_at),

@@ -19,8 +19,8 @@ module roce_response_ack
     input logic      pend,           // QP `at` has an acknowledgement to send ...
     input logic      unpend,         // ... has none
     input qp_index_t at,
-    input logic      forget,         // has none
-    input qp_index_t forget_index,
+    input qp_index_t watch,
+    input logic      forget,         // QP `watch` has none; not beside these
     stream_if.sink   name,           // qp_index_t: may send now
     stream_if.sink   dropped,        // qp_index_t: something left the queue of this QP unanswered
 
@@ -32,19 +32,16 @@ module roce_response_ack
     output qp_index_t index,         // whose tables are looked at
     input  rsp_tail_t tail,
     input  rsp_head_t head,
-    input  rsp_ack_t  newest,
+    output logic      look,          // now:
+    input  rsp_ack_t  newest,        // a cycle later, until the next
 
     stream_if.source ack,            // ack_tx_t
-    input qp_index_t watch,
     output logic     engaged,        // an acknowledgement of `watch` waits for `ack`
     output roce_rx_events_t events,  // sent_ack, sent_nak, send_rnr_err
     output logic     idle
 );
-  localparam int unsigned INDEX_W = $clog2(QPS);
-  typedef logic [INDEX_W-1:0] short_t;
   typedef logic [6:0] flight_t;      // counts responses; fewer than half of its range are on their way
 
-  logic [QPS-1:0] pending_q, flying_q;
   flight_t sent_q, left_q;
 
   // ---- on their way ----
@@ -70,16 +67,26 @@ module roce_response_ack
     landed_index_q <= left_index;
     landed_q       <= !rst && left && last[0] == left_q && !(sent && sent_index == left_index);
     if (rst) begin
-      sent_q   <= '0;
-      left_q   <= '0;
-      flying_q <= '0;
+      sent_q <= '0;
+      left_q <= '0;
     end else begin
       sent_q <= sent_q + flight_t'(sent);
       left_q <= left_q + flight_t'(left);
-      if (landed_q) flying_q[short_t'(landed_index_q)] <= 1'b0;
-      if (sent) flying_q[short_t'(sent_index)] <= 1'b1;
     end
   end
+
+  logic flying;
+  roce_response_flags #(
+      .QPS(QPS)
+  ) flying_flags (
+      .clk,
+      .rst,
+      .write({landed_q, sent}),
+      .write_index({landed_index_q, sent_index}),
+      .write_data(2'b01),
+      .read_index(index),
+      .read_data(flying)
+  );
 
   // ---- who may send ----
   stream_if #(.T(qp_index_t)) named[3] ();
@@ -109,51 +116,54 @@ module roce_response_ack
   // ---- send: look up, then decide ----
   logic      valid_q;      // looked up, not through
   logic      first_q;      // this is the cycle after
-  logic      pending_at_q, flying_at_q, renewed_q;
+  logic      pending, pending_at_q, flying_at_q, renewed_q, empty_q;
   qp_index_t index_q;
-  rsp_count_t tail_q, head_q;
-  rsp_ack_t  newest_q;
-  short_t    at_short;
 
-  wire may   = pending_at_q && !flying_at_q && tail_q == head_q;
+  wire may   = pending_at_q && !flying_at_q && empty_q;
   wire clear = first_q && may && !renewed_q;
   assign index      = next.data;
-  assign at_short   = short_t'(index);
   assign next.ready = !valid_q || !may || ack.ready;
+  assign look       = next.ready;
+
+  // Of an acknowledgement that is renewed while it is sent the newer one stays.
+  roce_response_flags #(
+      .QPS(QPS)
+  ) pending_flags (
+      .clk,
+      .rst,
+      .write({clear, pend || unpend || forget}),
+      .write_index({index_q, forget ? watch : at}),
+      .write_data({1'b0, pend}),
+      .read_index(index),
+      .read_data(pending)
+  );
 
   always_ff @(posedge clk) begin
     if (next.ready) begin
       index_q      <= index;
-      tail_q       <= tail.count;
-      head_q       <= head.count;
-      newest_q     <= newest;
-      pending_at_q <= pending_q[at_short] && !(clear && index_q == index);
-      flying_at_q  <= flying_q[at_short];
+      empty_q      <= tail.count == head.count;
+      pending_at_q <= pending && !(clear && index_q == index);
+      flying_at_q  <= flying;
       renewed_q    <= pend && at == index;   // by one that was not looked at
     end
     if (rst) begin
-      valid_q   <= 1'b0;
-      first_q   <= 1'b0;
-      pending_q <= '0;
+      valid_q <= 1'b0;
+      first_q <= 1'b0;
     end else begin
       if (next.ready) valid_q <= next.valid;
       first_q <= next.valid && next.ready;
-      if (clear) pending_q[short_t'(index_q)] <= 1'b0;
-      if (forget) pending_q[short_t'(forget_index)] <= 1'b0;
-      if (unpend) pending_q[short_t'(at)] <= 1'b0;
-      if (pend) pending_q[short_t'(at)] <= 1'b1;
     end
   end
 
   assign ack.valid = valid_q && may;
-  assign ack.data  = ack_tx_t'{qpn: qp_number(index_q), cnp: 1'b0, psn: newest_q.psn, aeth: newest_q.aeth};
+  assign ack.data  = ack_tx_t'{qpn: qp_number(index_q), cnp: 1'b0, psn: newest.psn, aeth: newest.aeth};
   assign engaged   = valid_q && index_q == watch;
   assign idle      = !valid_q && list_empty && sent_q == left_q && !landed_q;
 
   wire goes = ack.valid && ack.ready;
   always_comb begin
     events = '0;
-    unique case (newest_q.aeth.syndrome[6:5])
+    unique case (newest.aeth.syndrome[6:5])
       2'b01: events.send_rnr_err = goes;
       2'b11: events.sent_nak = goes;
       default: events.sent_ack = goes;

@@ -19,11 +19,12 @@ module roce_response_control
     stream_if.sink   cmd,            // qp_cmd_t
     stream_if.source answer,         // logic
 
-    output logic [QPS-1:0] live,     // in service
+    input  qp_index_t [1:0] at,
+    output logic [1:0] live,         // this QP is in service
     input  logic      fail,          // this one not any more
     input  qp_index_t fail_index,
 
-    output logic      forget,        // acknowledgements of QP `watch`
+    output logic      forget,        // acknowledgements of QP `watch`; the intake is idle
     output logic      init,          // starts its tables
     output qp_index_t watch,
     output logic      hold_intake,
@@ -57,14 +58,26 @@ module roce_response_control
   qp_cmd_t            came, cmd_q;
   logic               exists_q;
   assign came = cmd.data;
-  wire [INDEX_W-1:0] at = INDEX_W'(sq_index(cmd_q.qpn));
   wire stops = cmd_q.op != QP_MODIFY;
+
+  roce_response_flags #(
+      .QPS(QPS),
+      .READERS(2)
+  ) live_flags (
+      .clk,
+      .rst,
+      .write({fail, state_q inside {C_KILL, C_INIT}}),
+      .write_index({fail_index, sq_index(cmd_q.qpn)}),
+      .write_data({1'b0, state_q == C_INIT && cmd_q.op == QP_SETUP}),
+      .read_index(at),
+      .read_data(live)
+  );
 
   assign watch        = state_q == C_CLEAR ? qp_index_t'(clear_q) : sq_index(cmd_q.qpn);
   assign cmd.ready    = state_q == C_IDLE;
   assign answer.valid = state_q == C_ANSWER;
   assign answer.data  = exists_q;
-  assign forget       = (state_q == C_KILL && stops) || state_q == C_INIT;
+  assign forget       = state_q inside {C_MARK, C_INIT};
   assign init         = state_q inside {C_CLEAR, C_INIT};
   assign hold_intake  = state_q inside {C_CLEAR, C_PAUSE, C_MARK, C_CLOSE, C_INIT};
   assign hold_send    = state_q inside {C_CLEAR, C_RESPONSES, C_CLOSE, C_INIT};
@@ -76,9 +89,7 @@ module roce_response_control
     if (rst) begin
       state_q <= C_CLEAR;
       clear_q <= '0;
-      live    <= '0;
     end else begin
-      if (fail) live[INDEX_W'(fail_index)] <= 1'b0;
       unique case (state_q)
         C_CLEAR: begin
           clear_q <= clear_q + 1'b1;
@@ -90,19 +101,13 @@ module roce_response_control
           exists_q <= qpn_exists(came.qpn, QPS);
           state_q  <= qpn_exists(came.qpn, QPS) && (came.op != QP_MODIFY || came.state == QPS_ERR) ? C_KILL : C_ANSWER;
         end
-        C_KILL: begin
-          live[at] <= 1'b0;
-          state_q  <= stops ? C_PAUSE : C_ANSWER;
-        end
+        C_KILL: state_q <= stops ? C_PAUSE : C_ANSWER;
         C_PAUSE: if (intake_idle) state_q <= C_MARK;
         C_MARK: if (mark.ready) state_q <= C_ATOMICS;
         C_ATOMICS: if (marked) state_q <= C_RESPONSES;
         C_RESPONSES: if (send_idle && tx_idle && !engaged) state_q <= C_CLOSE;
         C_CLOSE: if (intake_idle) state_q <= C_INIT;
-        C_INIT: begin
-          live[at] <= cmd_q.op == QP_SETUP;
-          state_q  <= C_ANSWER;
-        end
+        C_INIT: state_q <= C_ANSWER;
         C_ANSWER: if (answer.ready) state_q <= C_IDLE;
         default: state_q <= C_IDLE;
       endcase

@@ -25,8 +25,9 @@ module roce_response_intake
     output qp_index_t  index,        // whose tables are looked at
     input  rsp_tail_t  tail,
     input  rsp_head_t  head,
-    input  rsp_ack_t   newest,
-    input  logic [QPS-1:0] live,
+    input  logic       live,         // in service
+    output logic       look,         // now:
+    input  logic [23:0] msn,         // of its newest acknowledgement, a cycle later, until the next
 
     output logic       fail,         // puts this QP out of service
     output logic       tail_write,   // into the queue; this and the rest: of QP `at`
@@ -58,7 +59,6 @@ module roce_response_intake
   logic      in_fault_q, in_exists_q;
   rsp_tail_t tail_q;
   logic      live_q, room_q, space_q;
-  logic [23:0] msn_q;
   logic      event_valid_q, failed_valid_q;
   qpn_t      failed_q;
   logic      done;
@@ -86,6 +86,7 @@ module roce_response_intake
   // ---- look ----
   qp_index_t in_index_q;
   assign index = in_index_q;
+  assign look  = state_q == I_LOOK;
   rsp_count_t inside_it;
   assign inside_it = tail.count - head.count;
 
@@ -98,10 +99,9 @@ module roce_response_intake
     end
     if (state_q == I_LOOK) begin
       tail_q  <= tail;
-      live_q  <= in_exists_q && live[index[$clog2(QPS)-1:0]];
+      live_q  <= in_exists_q && live;
       room_q  <= inside_it < rsp_count_t'(RD_DEPTH);
       space_q <= inside_it < rsp_count_t'(2 * RD_DEPTH);
-      msn_q   <= newest.aeth.msn;
     end
     if (rst) state_q <= I_EMPTY;
     else begin
@@ -167,7 +167,7 @@ module roce_response_intake
   assign newest_write = pend || unpend;
   assign newest_data  = '{
           psn: in_q.psn,
-          aeth: in_fault_q ? {SYNDROME_NAK_REM_OP, msn_q} : in_q.aeth
+          aeth: in_fault_q ? {SYNDROME_NAK_REM_OP, msn} : in_q.aeth
       };
   assign forgotten    = done && live_q && !in_fault_q && !for_ack && !queues;
   assign idle         = state_q == I_EMPTY;

@@ -14,7 +14,6 @@ module roce_response_send
   import roce_requester_pkg::*;
   import roce_response_pkg::*;
 #(
-    parameter int unsigned QPS = 16,
     parameter int unsigned RD_DEPTH = 8
 ) (
     input logic clk,
@@ -27,7 +26,7 @@ module roce_response_send
     input  rsp_tail_t   tail,
     input  rsp_head_t   head,
     input  rsp_atomic_t executed,    // atomics carried out
-    input  logic [QPS-1:0] live,
+    input  logic        live,        // in service
 
     output logic        look,        // read the oldest entry (`head.count`) and the progress of `index`
     input  rsp_entry_t  entry,       // a cycle later, until the next
@@ -54,8 +53,6 @@ module roce_response_send
     output logic forgotten,          // or was not there
     output logic idle
 );
-  localparam int unsigned INDEX_W = $clog2(QPS);
-
   // ---- look ahead ----
   typedef struct packed {
     qp_index_t   index;
@@ -110,7 +107,7 @@ module roce_response_send
           tail: tail.count,
           head: head,
           executed: executed,
-          live: live[index[INDEX_W-1:0]]
+          live: live
       };
     if (rst) look_valid_q <= 1'b0;
     else if (look) look_valid_q <= 1'b1;
@@ -251,14 +248,12 @@ module roce_response_send
       };
   assign sent = emit;
 
-  stream_slice #(
-      .T(tx_packet_t)
-  ) slice (
-      .clk,
-      .rst,
-      .in (out),
-      .out(packet)
-  );
+  assign out.ready = !packet.valid || packet.ready;
+  always_ff @(posedge clk) begin
+    if (out.ready) packet.data <= out.data;
+    if (rst) packet.valid <= 1'b0;
+    else if (out.ready) packet.valid <= out.valid;
+  end
 
   assign idle = !look_valid_q && state_q == V_IDLE && !packet.valid;
 
