@@ -10,7 +10,8 @@
 // `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
 // was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
 // Commands: one at a time, MR_REGISTER, MR_DEREGISTER and MR_QUERY 3 cycles, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 cycles a
-// slot of the table and 1 more for each region that goes, each regardless of the queries. After reset the table is cleared, MRS cycles; commands wait for that.
+// slot of the table and 1 more for each region that goes, each regardless of the queries. After reset the table is cleared, MRS
+// cycles; commands wait for that.
 module roce_mr
   import memory_pkg::*;
   import roce_pkg::*;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Block RAM of WORDS words, UltraRAM from 4096 words on: one write and one read a cycle. A word read is on `read_data` one cycle after `read`, until the next read;
-// one that is written in the cycle in which it is read comes as it was before. Not reset.
+// RAM of WORDS words, block RAM below 4096 words and UltraRAM from there on: one write and one read a cycle. A word read is on
+// `read_data` one cycle after `read`, until the next read; one that is written in the cycle in which it is read comes as it was
+// before. Not reset.
 module roce_qp_ram #(
     parameter type T = logic,
     parameter int unsigned WORDS = 256

@@ -3,10 +3,10 @@
 // The receives posted to each QP: a ring of RQ_DEPTH in RAM. This module posts; the responder consumes by moving the QP's
 // rq_head (the two pointers have one writer each).
 //
-// One receive every 2 cycles, visible to packets 3 cycles later. A receive that cannot be posted comes back at once on `reject`
-// to complete with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A receive for
-// a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush. While
-// `reject` or `kick` stop, posting stops.
+// One receive every 2 cycles, visible to packets 3 cycles later. A receive that cannot be posted comes back at once on `reject`,
+// to complete with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A
+// receive for a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush.
+// While `reject` or `kick` stop, posting stops.
 module roce_qp_rx_queue
   import roce_pkg::*;
   import roce_rx_pkg::*;

@@ -163,15 +163,15 @@ module roce_responder
     end
   end
 
-  // What leaves is counted one cycle late.
+  // What enters and what leaves is counted one cycle late; nothing enters in the cycle after another.
   logic dispatched_q, ended_q, left_q;
   always_ff @(posedge clk) begin
     dispatched_q <= !rst && action.valid && action.ready;
     ended_q      <= !rst && valid[7] && !action_7.waits;
     left_q       <= !rst && outcome_left;
   end
-  assign flight_d  = flight_q + FLIGHT_W'(enter) - FLIGHT_W'(dispatched_q);
-  assign pending_d = pending_q + PENDING_W'(enter) - PENDING_W'(ended_q) - PENDING_W'(left_q);
+  assign flight_d  = flight_q + FLIGHT_W'(valid[1]) - FLIGHT_W'(dispatched_q);
+  assign pending_d = pending_q + PENDING_W'(valid[1]) - PENDING_W'(ended_q) - PENDING_W'(left_q);
 
   // ---- 2, 3: attributes; the access check begins ----
   roce_responder_form form_ (.clk, .packet(stage[2].packet), .attr(attr[2]), .form(form[4]));
@@ -329,7 +329,7 @@ module roce_responder
     active_bytes <= stage[7].packet.payload_length;
   end
 
-  assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && flight_q == '0 && !commanded_q
+  assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && !valid[1] && flight_q == '0 && !commanded_q
                 && actions_empty && !flush_busy && queue_idle && dispatch_idle && complete_idle && hold_q == '0 && events == '0;
 
   // Every decision finds room.

@@ -38,8 +38,6 @@ module roce_response_control
 
     output logic idle
 );
-  localparam int unsigned INDEX_W = $clog2(QPS);
-
   typedef enum logic [3:0] {
     C_CLEAR,
     C_IDLE,
@@ -54,7 +52,6 @@ module roce_response_control
   } state_e;
 
   state_e             state_q;
-  logic [INDEX_W-1:0] clear_q;
   qp_cmd_t            came, cmd_q;
   logic               exists_q;
   assign came = cmd.data;
@@ -67,13 +64,12 @@ module roce_response_control
       .clk,
       .rst,
       .write({fail, state_q inside {C_KILL, C_INIT}}),
-      .write_index({fail_index, sq_index(cmd_q.qpn)}),
+      .write_index({fail_index, watch}),
       .write_data({1'b0, state_q == C_INIT && cmd_q.op == QP_SETUP}),
       .read_index(at),
       .read_data(live)
   );
 
-  assign watch        = state_q == C_CLEAR ? qp_index_t'(clear_q) : sq_index(cmd_q.qpn);
   assign cmd.ready    = state_q == C_IDLE;
   assign answer.valid = state_q == C_ANSWER;
   assign answer.data  = exists_q;
@@ -88,16 +84,17 @@ module roce_response_control
   always_ff @(posedge clk) begin
     if (rst) begin
       state_q <= C_CLEAR;
-      clear_q <= '0;
+      watch   <= '0;
     end else begin
       unique case (state_q)
         C_CLEAR: begin
-          clear_q <= clear_q + 1'b1;
-          if (clear_q == INDEX_W'(QPS - 1)) state_q <= C_IDLE;
+          watch <= watch + 1'b1;
+          if (watch == qp_index_t'(QPS - 1)) state_q <= C_IDLE;
         end
         C_IDLE:
         if (cmd.valid) begin
           cmd_q    <= came;
+          watch    <= sq_index(came.qpn);
           exists_q <= qpn_exists(came.qpn, QPS);
           state_q  <= qpn_exists(came.qpn, QPS) && (came.op != QP_MODIFY || came.state == QPS_ERR) ? C_KILL : C_ANSWER;
         end
