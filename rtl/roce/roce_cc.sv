@@ -130,13 +130,14 @@ module roce_cc
   logic       cnp_clear_q, parked_clear_q;      // of write_index_q
   wire        on = scaled.rp_enable;
 
+  // Of a mark and its end in one cycle the mark counts.
   roce_qp_flags #(.QPS(QPS)) cnps (
-      .clk, .set(cnp && on), .set_index(index_t'(qp_index(cnp_qpn))), .clear(cnp_clear_q), .clear_index(write_index_q),
-      .index(next_q), .flag(cnp_flag)
+      .clk, .rst, .write({cnp_clear_q, cnp && on}), .write_index({qp_index_t'(write_index_q), qp_index_t'(qp_index(cnp_qpn))}),
+      .write_data(2'b01), .read_index(qp_index_t'(next_q)), .read_data(cnp_flag)
   );
   roce_qp_flags #(.QPS(QPS)) parks (
-      .clk, .set(parked.valid), .set_index(index_t'(parked.data)), .clear(parked_clear_q), .clear_index(write_index_q),
-      .index(next_q), .flag(parked_flag)
+      .clk, .rst, .write({parked_clear_q, parked.valid}), .write_index({qp_index_t'(write_index_q), parked.data}),
+      .write_data(2'b01), .read_index(qp_index_t'(next_q)), .read_data(parked_flag)
   );
 
   // ---- whose step is next: requests and the walker in turn ----
@@ -305,8 +306,8 @@ module roce_cc
     else if (load && purpose_d == FOR_WALK && !calm_q[INDEX_W+1]) calm_q <= calm_q + 1'b1;
   end
 
-  assign idle = notify_idle && !clearing && !ecn_marked && !cnp && !sent && !sent_q && !limited_sent_q && !parked.valid && !forget.valid && !view.valid
-      && !viewing_q && hints_empty && resume_empty && calm_q[INDEX_W+1] && !news_q && !jump_q;
+  assign idle = notify_idle && !clearing && !ecn_marked && !cnp && !sent && !sent_q && !limited_sent_q && !parked.valid
+      && !forget.valid && !view.valid && !viewing_q && hints_empty && resume_empty && calm_q[INDEX_W+1] && !news_q && !jump_q;
 
   // ---- events ----
   always_ff @(posedge clk) begin

@@ -3,7 +3,8 @@
 // The counters of every QP that one unit tells of: a row of COUNTERS a QP in block RAM, all of a row counted at once.
 //
 // Takes an event every cycle, also of one QP, and never loses one. An event is in its row 3 cycles later. A QP is cleared at
-// once, by a mark beside the RAM: what is in its row does not count any more; in the QPS cycles after reset all are marked so.
+// once, by a mark beside the RAM: what is in its row does not count any more. In the QPS cycles after reset all are cleared, and
+// an event is lost.
 // A look takes the RAM's read port, so it waits for a cycle in which nothing is counted, and then takes 3 cycles.
 module roce_qp_counter_bank
   import roce_requester_pkg::*;
@@ -35,14 +36,11 @@ module roce_qp_counter_bank
   logic [COUNTERS-1:0][ADD_W-1:0] add_1;
   wire short_t at_1 = count_1 ? index_1 : short_t'(look_index);
 
-  // ---- the mark: the row holds what does not count ----
-  logic [$clog2(QPS):0] swept_q;     // this many are marked after reset; all when its top bit is set
-  wire  sweeping = !swept_q[$clog2(QPS)];
-  wire short_t mark_at = sweeping ? swept_q[$clog2(QPS)-1:0] : short_t'(clear_index);
-  logic marked;
+  // ---- whether what is in the row counts: not after a clear, from the next event on ----
+  logic counts;
   roce_qp_flags #(.QPS(QPS)) marks (
-      .clk, .set(clear || sweeping), .set_index(mark_at), .clear(count_1 && !sweeping), .clear_index(index_1),
-      .index(at_1), .flag(marked)
+      .clk, .rst, .write({count_1, clear}), .write_index({qp_index_t'(index_1), clear_index}), .write_data(2'b10),
+      .read_index(qp_index_t'(at_1)), .read_data(counts)
   );
 
   // ---- 2: add, write ----
@@ -62,20 +60,18 @@ module roce_qp_counter_bank
     at_2      <= at_1;
     add_2     <= add_1;
     read_2    <= rows[at_1];
-    cleared_2 <= marked || sweeping;
+    cleared_2 <= !counts;
     again_2   <= count_2 && at_2 == at_1;
     if (count_2) rows[at_2] <= sum;
     last_q <= sum;
     if (look_2) row <= was;
 
     if (rst) begin
-      swept_q   <= '0;
       count_1   <= 1'b0;
       count_2   <= 1'b0;
       look_2    <= 1'b0;
       looked    <= 1'b0;
     end else begin
-      if (sweeping) swept_q <= swept_q + 1'b1;
       count_1 <= count;
       count_2 <= count_1;
       look_2  <= look && !count_1 && !look_2 && !looked;

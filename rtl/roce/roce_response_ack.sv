@@ -76,7 +76,7 @@ module roce_response_ack
   end
 
   logic flying;
-  roce_response_flags #(
+  roce_qp_flags #(
       .QPS(QPS)
   ) flying_flags (
       .clk,
@@ -126,7 +126,7 @@ module roce_response_ack
   assign look       = next.ready;
 
   // Of an acknowledgement that is renewed while it is sent the newer one stays.
-  roce_response_flags #(
+  roce_qp_flags #(
       .QPS(QPS)
   ) pending_flags (
       .clk,

@@ -57,7 +57,7 @@ module roce_response_control
   assign came = cmd.data;
   wire stops = cmd_q.op != QP_MODIFY;
 
-  roce_response_flags #(
+  roce_qp_flags #(
       .QPS(QPS),
       .READERS(2)
   ) live_flags (

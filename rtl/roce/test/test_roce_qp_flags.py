@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_response_flags: one bit a QP, two writers that meet at every QP again and again. Against a list."""
+"""roce_qp_flags: one bit a QP, two writers that meet at every QP again and again. Against a list."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ async def the_first_writer_counts_and_the_others_are_seen_at_once(dut) -> None:
         assert int(dut.read_data.value) == sum(bits[index] << i for i, index in enumerate(read))
 
 
-def test_roce_response_flags() -> None:
+def test_roce_qp_flags() -> None:
     index = "roce_requester_pkg::qp_index_t"
     run(
-        "roce_response_flags",
+        "roce_qp_flags",
         __file__,
         params={"QPS": QPS, "READERS": READERS},
         ports={
