@@ -64,7 +64,7 @@ module roce_qp_control
     input  qpn_t      view_qpn,
     output qp_view_t  view,             // a cycle later
     output qp_index_t view_index,
-    input  psn_t      view_next,        // of `view_index`, same cycle
+    input  psn_t      view_next,        // of `view_index`, a cycle later
     input  psn_t      view_oldest,
 
     output logic idle
@@ -408,21 +408,18 @@ module roce_qp_control
   (* ram_style = "block" *) logic [$bits(packet_pkg::ipv4_addr_t)+$bits(qpn_t)-1:0] peers[QPS];
   logic [$bits(packet_pkg::ipv4_addr_t)+$bits(qpn_t)-1:0] view_peer_q;
   qp_state_e view_state_q;
-  psn_t      view_next_q, view_oldest_q;
   assign view_index = sq_index(view_qpn);
   always_ff @(posedge clk) begin
     if (path_write) peers[at] <= {command_q.attr.dst_ip, command_q.attr.dest_qp_num};
-    view_peer_q   <= peers[short_t'(view_index)];
-    view_state_q  <= qpn_exists(view_qpn, QPS) ? qp_state_e'(states_view[short_t'(view_index)]) : QPS_RESET;
-    view_next_q   <= view_next;
-    view_oldest_q <= view_oldest;
+    view_peer_q  <= peers[short_t'(view_index)];
+    view_state_q <= qpn_exists(view_qpn, QPS) ? qp_state_e'(states_view[short_t'(view_index)]) : QPS_RESET;
   end
   assign view = '{
           state: view_state_q,
           ip: view_peer_q[24+:32],
           dest_qp_num: view_peer_q[23:0],
-          next: view_next_q,
-          oldest: view_oldest_q
+          next: view_next,
+          oldest: view_oldest
       };
 
   always_ff @(posedge clk) if (!rst) assert (!failing[0].valid || failing[0].ready);

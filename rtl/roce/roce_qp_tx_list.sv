@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // QPs that wait for service, each listed once, in the order in which they were named: a round robin without a scan.
-// Naming a QP that is listed already has no effect. A QP is off the list from the cycle in which it is taken, so news that
-// come while it is served list it again and are not lost.
+// Naming a QP that is listed already has no effect. A QP is off the list as soon as it is on `out`, taken or not, so news that
+// come from then on list it again and are not lost, even those that come in the cycle in which what they are about is written.
 // N streams name QPs, lower ones first; one is taken a cycle. Latency 1 cycle with distributed RAM, 2 cycles with block RAM.
-// Never full: it has room for every QP.
+// Never full: it has room for every QP. After reset it clears itself, QPS cycles, and forgets whom it is named meanwhile.
 module roce_qp_tx_list
   import roce_requester_pkg::*;
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned N = 2,
-    parameter bit BLOCK_RAM = QPS > 64,
-    parameter bit STAGED = 1'b0             // a register behind the choice: one cycle more, for many inputs or QPs
+    parameter bit BLOCK_RAM = QPS > 256
 ) (
     input  logic      clk,
     input  logic      rst,
@@ -24,8 +23,6 @@ module roce_qp_tx_list
 
   stream_if #(.T(short_t)) push ();
   stream_if #(.T(short_t)) pop ();
-  logic [QPS-1:0] listed_q;
-  logic           fifo_empty;
   stream_fifo #(
       .T(short_t),
       .DEPTH(QPS),
@@ -33,19 +30,28 @@ module roce_qp_tx_list
   ) fifo (
       .clk,
       .rst,
-      .in (push),
+      .in(push),
       .out(pop),
-      .empty(fifo_empty)
+      .empty
   );
 
-  wire leaves = pop.valid && pop.ready;
+  // A QP is listed while its two bits differ: one toggles when it is queued, the other when it comes out. So each has one writer.
+  (* ram_style = "distributed" *) logic queued[QPS];
+  (* ram_style = "distributed" *) logic passed[QPS];
+  logic [INDEX_W:0] cleared_q;
+  logic             held_q;
+  wire              clearing = !cleared_q[INDEX_W];
+  wire              arrives = pop.valid && !held_q;
 
-  logic [N-1:0] valid, grant;
+  // Whether a name is news is looked up beside the choice, not behind it.
+  logic [N-1:0] valid, grant, news, was_queued;
   short_t       data[N];
   for (genvar i = 0; i < N; i++) begin : g_in
-    assign valid[i]    = in[i].valid;
-    assign data[i]     = short_t'(in[i].data);
-    assign in[i].ready = grant[i];
+    assign valid[i]      = in[i].valid;
+    assign data[i]       = short_t'(in[i].data);
+    assign in[i].ready   = grant[i];
+    assign was_queued[i] = queued[data[i]];
+    assign news[i]       = was_queued[i] == passed[data[i]] || (arrives && pop.data == data[i]);
   end
   assign grant = valid & (~valid + 1'b1);
 
@@ -54,37 +60,24 @@ module roce_qp_tx_list
     named = '0;
     for (int unsigned i = 0; i < N; i++) if (grant[i]) named |= data[i];
   end
+  assign push.valid = |(grant & news) && !clearing;
+  assign push.data  = named;
 
-  if (STAGED) begin : g_staged
-    logic   asks_q;
-    short_t asked_q;
-    always_ff @(posedge clk) begin
-      asks_q  <= |valid && !rst;
-      asked_q <= named;
-    end
-    assign push.valid = asks_q && (!listed_q[asked_q] || (leaves && pop.data == asked_q));
-    assign push.data  = asked_q;
-    assign empty      = fifo_empty && !asks_q;
-  end else begin : g_direct
-    // Whether a name is news is looked up beside the choice, not behind it.
-    logic [N-1:0] news;
-    for (genvar i = 0; i < N; i++) begin : g_news
-      assign news[i] = grant[i] && (!listed_q[data[i]] || (leaves && pop.data == data[i]));
-    end
-    assign push.valid = |news;
-    assign push.data  = named;
-    assign empty      = fifo_empty;
-  end
-
-  assign out.valid  = pop.valid;
-  assign out.data   = qp_index_t'(pop.data);
-  assign pop.ready  = out.ready;
+  assign out.valid = pop.valid;
+  assign out.data  = qp_index_t'(pop.data);
+  assign pop.ready = out.ready;
 
   always_ff @(posedge clk) begin
-    if (rst) listed_q <= '0;
-    else begin
-      if (leaves) listed_q[pop.data] <= 1'b0;
-      if (push.valid) listed_q[push.data] <= 1'b1;
+    if (clearing) queued[cleared_q[INDEX_W-1:0]] <= 1'b0;
+    else if (push.valid) queued[named] <= |(grant & ~was_queued);
+    if (clearing) passed[cleared_q[INDEX_W-1:0]] <= 1'b0;
+    else if (arrives) passed[pop.data] <= !passed[pop.data];
+    if (rst) begin
+      cleared_q <= '0;
+      held_q    <= 1'b0;
+    end else begin
+      if (clearing) cleared_q <= cleared_q + 1'b1;
+      held_q <= pop.valid && !pop.ready;
     end
   end
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rings of all QPs in one block RAM: DEPTH words a QP, found by QP and count of the work request.
+// Rings of all QPs in one memory: DEPTH words a QP, found by QP and count of the work request. Block RAM; a large one is UltraRAM,
+// which has 4096 words of 72 bits.
 // One write and one read a cycle; a word read is on `read_data` one cycle after `read`, until the next read.
 module roce_qp_tx_ring
   import roce_requester_pkg::*;
@@ -22,12 +23,21 @@ module roce_qp_tx_ring
   localparam int unsigned INDEX_W = $clog2(QPS);
   localparam int unsigned SLOT_W = $clog2(DEPTH);
 
-  (* ram_style = "block" *) logic [$bits(T)-1:0] words[QPS*DEPTH];
-  logic [$bits(T)-1:0] read_q;
+  localparam bit LARGE = QPS * DEPTH >= 4096;
 
-  always_ff @(posedge clk) begin
-    if (write) words[{write_index[INDEX_W-1:0], write_count[SLOT_W-1:0]}] <= write_data;
-    if (read) read_q <= words[{read_index[INDEX_W-1:0], read_count[SLOT_W-1:0]}];
+  logic [$bits(T)-1:0] read_q;
+  if (LARGE) begin : g_memory
+    (* ram_style = "ultra" *) logic [$bits(T)-1:0] words[QPS*DEPTH];
+    always_ff @(posedge clk) begin
+      if (write) words[{write_index[INDEX_W-1:0], write_count[SLOT_W-1:0]}] <= write_data;
+      if (read) read_q <= words[{read_index[INDEX_W-1:0], read_count[SLOT_W-1:0]}];
+    end
+  end else begin : g_memory
+    (* ram_style = "block" *) logic [$bits(T)-1:0] words[QPS*DEPTH];
+    always_ff @(posedge clk) begin
+      if (write) words[{write_index[INDEX_W-1:0], write_count[SLOT_W-1:0]}] <= write_data;
+      if (read) read_q <= words[{read_index[INDEX_W-1:0], read_count[SLOT_W-1:0]}];
+    end
   end
   assign read_data = T'(read_q);
 endmodule

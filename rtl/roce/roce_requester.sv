@@ -10,7 +10,7 @@
 // Tables of one word a QP, each written by one unit: tail (queue), sent (send), progress (ack), confirmed (response), retired (retire);
 // path, policy and peer (roce_qp_control, which also starts and stops QPs here). See docs/reference/roce-transmit.md.
 //
-// Latency: 13 cycles from `wqe` to `packet`. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
+// Latency: 10 cycles from `wqe` to `packet`. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
 // the peer's answer do not count.
 module roce_requester
   import packet_pkg::*;
@@ -51,7 +51,7 @@ module roce_requester
     input qp_index_t  watch,
     output logic      engaged,             // something of QP `watch` is under way, its packets apart
     input qp_index_t  view_index,
-    output psn_t      view_next,           // same cycle
+    output psn_t      view_next,           // a cycle later
     output psn_t      view_oldest,
 
     stream_if.sink   wqe,                  // rdma_wqe_t
@@ -110,135 +110,423 @@ module roce_requester
   rd_count_t rd_done_next;
 
   qp_index_t queue_index, queue_path_index, send_index, ack_index, confirm_index, retire_index, timer_index;
+  logic send_look, ack_look, retire_look, timer_look;
 
-  sq_tail_t tail[5];
+  // Readers that need a word in the cycle in which they name its QP.
+  sq_tail_t tail[1];
   roce_qp_tx_table #(
       .T(sq_tail_t),
       .QPS(QPS),
-      .READERS(5)
+      .READERS(1)
   ) tail_table (
       .clk,
       .write(tail_write),
       .write_index(tail_at),
       .write_data(tail_next),
-      .read_index('{queue_index, send_index, ack_index, retire_index, timer_index}),
+      .read_index('{queue_index}),
       .read_data(tail)
   );
 
-  sq_sent_t sents[4];
+  queue_progress_t progress[1];
   roce_qp_tx_table #(
-      .T(sq_sent_t),
+      .T(queue_progress_t),
       .QPS(QPS),
-      .READERS(4)
-  ) sent_table (
-      .clk,
-      .write(sent_write),
-      .write_index(sent_at),
-      .write_data(sent_next),
-      .read_index('{send_index, ack_index, timer_index, view_index}),
-      .read_data(sents)
-  );
-
-  sq_progress_t progress[5];
-  roce_qp_tx_table #(
-      .T(sq_progress_t),
-      .QPS(QPS),
-      .READERS(5)
+      .READERS(1)
   ) progress_table (
       .clk,
       .write(progress_write),
       .write_index(progress_at),
-      .write_data(progress_next),
-      .read_index('{queue_index, send_index, ack_index, timer_index, view_index}),
+      .write_data('{state: progress_next.state, una: progress_next.una}),
+      .read_index('{queue_index}),
       .read_data(progress)
   );
 
-  sq_confirmed_t confirmed[2];
+  sq_confirmed_t confirmed[1];
   roce_qp_tx_table #(
       .T(sq_confirmed_t),
       .QPS(QPS),
-      .READERS(2)
+      .READERS(1)
   ) confirmed_table (
       .clk,
       .write(confirmed_write),
       .write_index(confirm_index),
       .write_data(confirmed_next),
-      .read_index('{confirm_index, retire_index}),
+      .read_index('{confirm_index}),
       .read_data(confirmed)
   );
 
-  rd_count_t rd_done[3];
+  rd_count_t rd_done[2];
   roce_qp_tx_table #(
       .T(rd_count_t),
       .QPS(QPS),
-      .READERS(3)
+      .READERS(2)
   ) rd_done_table (
       .clk,
       .write(confirmed_write),
       .write_index(confirm_index),
       .write_data(rd_done_next),
-      .read_index('{queue_index, send_index, confirm_index}),
+      .read_index('{queue_index, confirm_index}),
       .read_data(rd_done)
   );
 
-  sq_retired_t retired[3];
+  sq_count_t retired[1];
   roce_qp_tx_table #(
-      .T(sq_retired_t),
+      .T(sq_count_t),
       .QPS(QPS),
-      .READERS(3)
+      .READERS(1)
   ) retired_table (
       .clk,
       .write(retired_write),
       .write_index(retired_at),
-      .write_data(retired_next),
-      .read_index('{queue_index, send_index, retire_index}),
+      .write_data(retired_next.count),
+      .read_index('{queue_index}),
       .read_data(retired)
   );
 
-  sq_path_t paths[3];
+  sq_path_t queue_path[1];
   roce_qp_tx_table #(
       .T(sq_path_t),
       .QPS(QPS),
-      .READERS(3)
+      .READERS(1)
   ) path_table (
       .clk,
       .write(path_write),
       .write_index(attr_index),
       .write_data(path),
-      .read_index('{queue_path_index, send_index, ack_index}),
-      .read_data(paths)
+      .read_index('{queue_path_index}),
+      .read_data(queue_path)
   );
 
-  sq_policy_t policies[4];
+  rd_count_t queue_max_rd[1];
   roce_qp_tx_table #(
-      .T(sq_policy_t),
+      .T(rd_count_t),
       .QPS(QPS),
-      .READERS(4)
+      .READERS(1)
   ) policy_table (
       .clk,
       .write(policy_write),
       .write_index(attr_index),
-      .write_data(policy),
-      .read_index('{queue_path_index, send_index, ack_index, timer_index}),
-      .read_data(policies)
+      .write_data(policy.max_rd_atomic),
+      .read_index('{queue_path_index}),
+      .read_data(queue_max_rd)
   );
 
-  ipv4_addr_t peer_ip[1];
-  roce_qp_tx_table #(
+  // The others have it a cycle later: of each table the part that they want.
+  send_tail_t     send_tail;
+  sq_sent_t       send_sent;
+  send_progress_t send_progress;
+  sq_count_t      send_retired;
+  rd_count_t      send_rd_done, send_max_rd;
+  sq_path_t       send_path;
+  roce_qp_tx_copy #(
+      .T(send_tail_t),
+      .QPS(QPS)
+  ) send_tail_copy (
+      .clk,
+      .write(tail_write),
+      .write_index(tail_at),
+      .write_data('{count: tail_next.count, next: tail_next.next}),
+      .read(send_look),
+      .read_index(send_index),
+      .read_data(send_tail)
+  );
+  roce_qp_tx_copy #(
+      .T(sq_sent_t),
+      .QPS(QPS)
+  ) send_sent_copy (
+      .clk,
+      .write(sent_write),
+      .write_index(sent_at),
+      .write_data(sent_next),
+      .read(send_look),
+      .read_index(send_index),
+      .read_data(send_sent)
+  );
+  roce_qp_tx_copy #(
+      .T(send_progress_t),
+      .QPS(QPS)
+  ) send_progress_copy (
+      .clk,
+      .write(progress_write),
+      .write_index(progress_at),
+      .write_data('{
+          state: progress_next.state,
+          epoch: progress_next.epoch,
+          asked: progress_next.asked,
+          later: progress_next.later,
+          single: progress_next.single,
+          rnr_wait: progress_next.rnr_wait,
+          una: progress_next.una
+      }),
+      .read(send_look),
+      .read_index(send_index),
+      .read_data(send_progress)
+  );
+  roce_qp_tx_copy #(
+      .T(sq_count_t),
+      .QPS(QPS)
+  ) send_retired_copy (
+      .clk,
+      .write(retired_write),
+      .write_index(retired_at),
+      .write_data(retired_next.count),
+      .read(send_look),
+      .read_index(send_index),
+      .read_data(send_retired)
+  );
+  roce_qp_tx_copy #(
+      .T(rd_count_t),
+      .QPS(QPS)
+  ) send_rd_done_copy (
+      .clk,
+      .write(confirmed_write),
+      .write_index(confirm_index),
+      .write_data(rd_done_next),
+      .read(send_look),
+      .read_index(send_index),
+      .read_data(send_rd_done)
+  );
+  roce_qp_tx_copy #(
+      .T(sq_path_t),
+      .QPS(QPS)
+  ) send_path_copy (
+      .clk,
+      .write(path_write),
+      .write_index(attr_index),
+      .write_data(path),
+      .read(send_look),
+      .read_index(send_index),
+      .read_data(send_path)
+  );
+  roce_qp_tx_copy #(
+      .T(rd_count_t),
+      .QPS(QPS)
+  ) send_max_rd_copy (
+      .clk,
+      .write(policy_write),
+      .write_index(attr_index),
+      .write_data(policy.max_rd_atomic),
+      .read(send_look),
+      .read_index(send_index),
+      .read_data(send_max_rd)
+  );
+
+  sq_progress_t ack_progress;
+  ack_sent_t    ack_sent;
+  sq_path_t     ack_path;
+  ack_policy_t  ack_policy;
+  rd_count_t    ack_rd_posted;
+  ipv4_addr_t   ack_peer_ip;
+  roce_qp_tx_copy #(
+      .T(sq_progress_t),
+      .QPS(QPS)
+  ) ack_progress_copy (
+      .clk,
+      .write(progress_write),
+      .write_index(progress_at),
+      .write_data(progress_next),
+      .read(ack_look),
+      .read_index(ack_index),
+      .read_data(ack_progress)
+  );
+  roce_qp_tx_copy #(
+      .T(ack_sent_t),
+      .QPS(QPS)
+  ) ack_sent_copy (
+      .clk,
+      .write(sent_write),
+      .write_index(sent_at),
+      .write_data('{
+          epoch: sent_next.epoch,
+          single: sent_next.single,
+          psn: sent_next.psn,
+          limit: sent_next.limit,
+          mark: sent_next.mark[23: 0]
+      }),
+      .read(ack_look),
+      .read_index(ack_index),
+      .read_data(ack_sent)
+  );
+  roce_qp_tx_copy #(
+      .T(sq_path_t),
+      .QPS(QPS)
+  ) ack_path_copy (
+      .clk,
+      .write(path_write),
+      .write_index(attr_index),
+      .write_data(path),
+      .read(ack_look),
+      .read_index(ack_index),
+      .read_data(ack_path)
+  );
+  roce_qp_tx_copy #(
+      .T(ack_policy_t),
+      .QPS(QPS)
+  ) ack_policy_copy (
+      .clk,
+      .write(policy_write),
+      .write_index(attr_index),
+      .write_data('{
+          retry_cnt: policy.retry_cnt,
+          rnr_retry: policy.rnr_retry
+      }),
+      .read(ack_look),
+      .read_index(ack_index),
+      .read_data(ack_policy)
+  );
+  roce_qp_tx_copy #(
+      .T(rd_count_t),
+      .QPS(QPS)
+  ) ack_rd_posted_copy (
+      .clk,
+      .write(tail_write),
+      .write_index(tail_at),
+      .write_data(tail_next.rd),
+      .read(ack_look),
+      .read_index(ack_index),
+      .read_data(ack_rd_posted)
+  );
+  roce_qp_tx_copy #(
       .T(ipv4_addr_t),
-      .QPS(QPS),
-      .READERS(1)
-  ) ip_table (
+      .QPS(QPS)
+  ) ack_peer_copy (
       .clk,
       .write(peer_write),
       .write_index(peer_index),
       .write_data(peer.ip),
-      .read_index('{ack_index}),
-      .read_data(peer_ip)
+      .read(ack_look),
+      .read_index(ack_index),
+      .read_data(ack_peer_ip)
   );
 
-  assign view_next   = sents[3].limit[23:0];
-  assign view_oldest = progress[4].una[23:0];
+  sq_count_t     retire_posted;
+  sq_confirmed_t retire_confirmed;
+  sq_retired_t   retire_retired;
+  roce_qp_tx_copy #(
+      .T(sq_count_t),
+      .QPS(QPS)
+  ) retire_posted_copy (
+      .clk,
+      .write(tail_write),
+      .write_index(tail_at),
+      .write_data(tail_next.count),
+      .read(retire_look),
+      .read_index(retire_index),
+      .read_data(retire_posted)
+  );
+  roce_qp_tx_copy #(
+      .T(sq_confirmed_t),
+      .QPS(QPS)
+  ) retire_confirmed_copy (
+      .clk,
+      .write(confirmed_write),
+      .write_index(confirm_index),
+      .write_data(confirmed_next),
+      .read(retire_look),
+      .read_index(retire_index),
+      .read_data(retire_confirmed)
+  );
+  roce_qp_tx_copy #(
+      .T(sq_retired_t),
+      .QPS(QPS)
+  ) retire_retired_copy (
+      .clk,
+      .write(retired_write),
+      .write_index(retired_at),
+      .write_data(retired_next),
+      .read(retire_look),
+      .read_index(retire_index),
+      .read_data(retire_retired)
+  );
+
+  xpsn_t           timer_next;
+  timer_sent_t     timer_sent;
+  timer_progress_t timer_progress;
+  logic [4:0]      timer_timeout;
+  roce_qp_tx_copy #(
+      .T(xpsn_t),
+      .QPS(QPS)
+  ) timer_next_copy (
+      .clk,
+      .write(tail_write),
+      .write_index(tail_at),
+      .write_data(tail_next.next),
+      .read(timer_look),
+      .read_index(timer_index),
+      .read_data(timer_next)
+  );
+  roce_qp_tx_copy #(
+      .T(timer_sent_t),
+      .QPS(QPS)
+  ) timer_sent_copy (
+      .clk,
+      .write(sent_write),
+      .write_index(sent_at),
+      .write_data('{
+          open: sent_next.open,
+          limit: sent_next.limit
+      }),
+      .read(timer_look),
+      .read_index(timer_index),
+      .read_data(timer_sent)
+  );
+  roce_qp_tx_copy #(
+      .T(timer_progress_t),
+      .QPS(QPS)
+  ) timer_progress_copy (
+      .clk,
+      .write(progress_write),
+      .write_index(progress_at),
+      .write_data('{
+          state: progress_next.state,
+          epoch: progress_next.epoch,
+          drained: progress_next.drained,
+          rnr_wait: progress_next.rnr_wait,
+          rnr_code: progress_next.rnr_code,
+          retries: progress_next.retries,
+          una: progress_next.una
+      }),
+      .read(timer_look),
+      .read_index(timer_index),
+      .read_data(timer_progress)
+  );
+  roce_qp_tx_copy #(
+      .T(logic [4:0]),
+      .QPS(QPS)
+  ) timer_timeout_copy (
+      .clk,
+      .write(policy_write),
+      .write_index(attr_index),
+      .write_data(policy.timeout),
+      .read(timer_look),
+      .read_index(timer_index),
+      .read_data(timer_timeout)
+  );
+
+  roce_qp_tx_copy #(
+      .T(psn_t),
+      .QPS(QPS)
+  ) view_next_copy (
+      .clk,
+      .write(sent_write),
+      .write_index(sent_at),
+      .write_data(sent_next.limit[23:0]),
+      .read(1'b1),
+      .read_index(view_index),
+      .read_data(view_next)
+  );
+  roce_qp_tx_copy #(
+      .T(psn_t),
+      .QPS(QPS)
+  ) view_oldest_copy (
+      .clk,
+      .write(progress_write),
+      .write_index(progress_at),
+      .write_data(progress_next.una[23:0]),
+      .read(1'b1),
+      .read_index(view_index),
+      .read_data(view_oldest)
+  );
 
   // ---- rings ----
   logic ring_write, rd_write, send_read, done_read, rd_read, compare_read;
@@ -335,8 +623,8 @@ module roce_requester
       .watch,
       .engaged(queue_engaged),
       .path_index(queue_path_index),
-      .path(paths[0]),
-      .policy(policies[0]),
+      .path(queue_path[0]),
+      .max_rd_atomic(queue_max_rd[0]),
       .index(queue_index),
       .tail(tail[0]),
       .progress(progress[0]),
@@ -371,8 +659,7 @@ module roce_requester
 
   roce_qp_tx_list #(
       .QPS(QPS),
-      .N(5),
-      .STAGED(1'b1)
+      .N(5)
   ) work_list (
       .clk,
       .rst,
@@ -392,14 +679,15 @@ module roce_requester
       .list(next_work),
       .blocked,
       .parked,
+      .look(send_look),
       .index(send_index),
-      .tail(tail[1]),
-      .sent(sents[0]),
-      .progress(progress[1]),
-      .retired(retired[1]),
-      .rd_done(rd_done[1]),
-      .path(paths[1]),
-      .policy(policies[1]),
+      .tail(send_tail),
+      .sent(send_sent),
+      .progress(send_progress),
+      .retired(send_retired),
+      .rd_done(send_rd_done),
+      .path(send_path),
+      .max_rd_atomic(send_max_rd),
       .ring_read(send_read),
       .ring_index(send_read_index),
       .ring_count(send_read_count),
@@ -448,13 +736,14 @@ module roce_requester
       .fault,
       .timer(expired),
       .response,
+      .look(ack_look),
       .index(ack_index),
-      .progress(progress[2]),
-      .sent(sents[1]),
-      .path(paths[2]),
-      .policy(policies[2]),
-      .rd_posted(tail[2].rd),
-      .peer_ip(peer_ip[0]),
+      .progress(ack_progress),
+      .sent(ack_sent),
+      .path(ack_path),
+      .policy(ack_policy),
+      .rd_posted(ack_rd_posted),
+      .peer_ip(ack_peer_ip),
       .rd_read,
       .rd_index(rd_read_index),
       .rd_count(rd_read_count),
@@ -482,7 +771,7 @@ module roce_requester
       .done(write_done),
       .index(confirm_index),
       .confirmed(confirmed[0]),
-      .rd(rd_done[2]),
+      .rd(rd_done[1]),
       .confirmed_write,
       .confirmed_write_data(confirmed_next),
       .rd_write_data(rd_done_next),
@@ -509,11 +798,12 @@ module roce_requester
       .activity(active && qpn_exists(active_qpn, QPS)),
       .activity_index(sq_index(active_qpn)),
       .busy(busy_q),
+      .look(timer_look),
       .index(timer_index),
-      .tail(tail[4]),
-      .sent(sents[2]),
-      .progress(progress[3]),
-      .policy(policies[3]),
+      .posted(timer_next),
+      .sent(timer_sent),
+      .progress(timer_progress),
+      .timeout(timer_timeout),
       .expired,
       .keepalive,
       .settled
@@ -525,8 +815,7 @@ module roce_requester
 
   roce_qp_tx_list #(
       .QPS(QPS),
-      .N(2),
-      .STAGED(1'b1)
+      .N(2)
   ) retire_list (
       .clk,
       .rst,
@@ -539,10 +828,11 @@ module roce_requester
       .clk,
       .rst,
       .list(next_retire),
+      .look(retire_look),
       .index(retire_index),
-      .tail(tail[3]),
-      .confirmed(confirmed[1]),
-      .retired(retired[2]),
+      .posted(retire_posted),
+      .confirmed(retire_confirmed),
+      .retired(retire_retired),
       .ring_read(done_read),
       .ring_index(done_read_index),
       .ring_count(done_read_count),

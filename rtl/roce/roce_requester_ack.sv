@@ -34,11 +34,12 @@ module roce_requester_ack
     stream_if.sink timer,          // sq_event_t
     stream_if.sink response,       // rc_response_t
 
-    output qp_index_t    index,    // whose tables are looked at
+    output logic         look,     // read the words of this QP; they are there a cycle later, until the next look
+    output qp_index_t    index,
     input  sq_progress_t progress,
-    input  sq_sent_t     sent,
+    input  ack_sent_t    sent,
     input  sq_path_t     path,
-    input  sq_policy_t   policy,
+    input  ack_policy_t  policy,
     input  rd_count_t    rd_posted,
     input  packet_pkg::ipv4_addr_t peer_ip,
 
@@ -187,29 +188,14 @@ module roce_requester_ack
     end
   end
 
-  event_t       e1_q;
-  sq_progress_t was1_q;
-  sq_sent_t     sent1_q;
-  sq_path_t     path1_q;
-  sq_policy_t   policy1_q;
-  rd_count_t    rd_posted1_q;
-  packet_pkg::ipv4_addr_t ip1_q;
-  always_ff @(posedge clk) begin
-    if (step) begin
-      e1_q         <= event_q;
-      was1_q       <= progress;
-      sent1_q      <= sent;
-      path1_q      <= path;
-      policy1_q    <= policy;
-      rd_posted1_q <= rd_posted;
-      ip1_q        <= peer_ip;
-    end
-  end
+  event_t e1_q;
+  assign look = step;
+  always_ff @(posedge clk) if (step) e1_q <= event_q;
 
   // ---- 2: where it is in the window; the oldest READ or atomic is read ----
   assign rd_read  = step && valid_q[1];
   assign rd_index = e1_q.index;
-  assign rd_count = was1_q.rd;
+  assign rd_count = progress.rd;
 
   typedef struct packed {
     event_t       e;
@@ -232,18 +218,18 @@ module roce_requester_ack
     if (step) begin
       p2_q <= '{
           e: e1_q,
-          was: was1_q,
-          path: path1_q,
-          heard: e1_q.exists && ip1_q == e1_q.src_ip,
-          ahead: e1_q.psn - was1_q.una[23:0],
-          span: sent1_q.limit - was1_q.una,
-          spread: sent1_q.psn - was1_q.una,
-          beyond_mark: e1_q.cause - sent1_q.mark[23:0],
-          sent_epoch: sent1_q.epoch,
-          sent_single: sent1_q.single,
-          last_retry: was1_q.retries == policy1_q.retry_cnt,
-          last_rnr_retry: was1_q.rnr_retries == policy1_q.rnr_retry && policy1_q.rnr_retry != 3'd7,
-          reads: rd_posted1_q != was1_q.rd
+          was: progress,
+          path: path,
+          heard: e1_q.exists && peer_ip == e1_q.src_ip,
+          ahead: e1_q.psn - progress.una[23:0],
+          span: sent.limit - progress.una,
+          spread: sent.psn - progress.una,
+          beyond_mark: e1_q.cause - sent.mark,
+          sent_epoch: sent.epoch,
+          sent_single: sent.single,
+          last_retry: progress.retries == policy.retry_cnt,
+          last_rnr_retry: progress.rnr_retries == policy.rnr_retry && policy.rnr_retry != 3'd7,
+          reads: rd_posted != progress.rd
       };
     end
   end

@@ -129,6 +129,60 @@ package roce_requester_pkg;
     qpn_t                   qpn;
   } sq_peer_t;
 
+  // ---- parts of these words that single readers have copies of ----
+  typedef struct packed {
+    sq_count_t count;
+    xpsn_t     next;
+  } send_tail_t;
+
+  typedef struct packed {
+    sq_state_e  state;
+    logic       epoch;
+    logic       asked;
+    logic       later;
+    logic [1:0] single;
+    logic       rnr_wait;
+    xpsn_t      una;
+  } send_progress_t;
+
+  typedef struct packed {
+    sq_path_t  path;
+    rd_count_t max_rd_atomic;
+  } send_attributes_t;
+
+  typedef struct packed {
+    logic       epoch;
+    logic [1:0] single;
+    xpsn_t      psn;
+    xpsn_t      limit;
+    psn_t       mark;
+  } ack_sent_t;
+
+  typedef struct packed {
+    logic [2:0] retry_cnt;
+    logic [2:0] rnr_retry;
+  } ack_policy_t;
+
+  typedef struct packed {
+    logic  open;
+    xpsn_t limit;
+  } timer_sent_t;
+
+  typedef struct packed {
+    sq_state_e  state;
+    logic       epoch;
+    logic       drained;
+    logic       rnr_wait;
+    logic [4:0] rnr_code;
+    logic [2:0] retries;
+    xpsn_t      una;
+  } timer_progress_t;
+
+  typedef struct packed {
+    sq_state_e state;
+    xpsn_t     una;
+  } queue_progress_t;
+
   // What a list of QPs shows of one.
   typedef struct packed {
     qp_state_e              state;   // QPS_RESET also for a number that does not exist

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Send queues: takes work requests, gives each its PSNs, writes it to its QP's rings and lists the QP for sending.
-// One work request every 2 cycles; 6 cycles from `wqe` to `work`. What is refused (no such QP or QP that does not send: WC_WR_FLUSH_ERR;
+// One work request every 2 cycles; 3 cycles from `wqe` to `work`. What is refused (no such QP or QP that does not send: WC_WR_FLUSH_ERR;
 // no verb of a send queue, or a READ or atomic where max_rd_atomic is 0: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full:
 // WC_GENERAL_ERR) completes at once on `refused` and changes nothing.
 // In the error state a work request is queued as ever and flushed in its turn: the QP is listed on `flush` then.
@@ -29,11 +29,11 @@ module roce_requester_queue
 
     output qp_index_t    path_index,
     input  sq_path_t     path,
-    input  sq_policy_t   policy,  // of `path_index` too
+    input  rd_count_t    max_rd_atomic,  // of `path_index` too
     output qp_index_t    index,   // whose tables are looked at
     input  sq_tail_t     tail,
-    input  sq_progress_t progress,
-    input  sq_retired_t  retired,
+    input  queue_progress_t progress,
+    input  sq_count_t    retired, // work requests completed
     input  rd_count_t    rd_done, // READs and atomics complete
 
     output logic      tail_write,
@@ -72,7 +72,7 @@ module roce_requester_queue
   assign request    = wqe.data;
   assign path_index = keepalive.valid ? keepalive.data : sq_index(request.qpn);
 
-  // ---- what it is, and how many packets; the count in two steps ----
+  // ---- what it is, and how many packets ----
   typedef struct packed {
     rdma_wqe_t   request;
     qp_index_t   index;
@@ -81,33 +81,18 @@ module roce_requester_queue
     logic        known;         // a verb that may be sent here
     logic        fits;
     sq_kind_e    kind;
-    mtu_code_t   mtu;
-    logic [23:0] whole;         // packets that are full
-    logic [12:0] rest;          // bytes in the one behind them
-  } sized_t;
-
-  typedef struct packed {
-    rdma_wqe_t   request;
-    qp_index_t   index;
-    logic        exists;
-    logic        keepalive;
-    logic        known;
-    logic        fits;
-    sq_kind_e    kind;
     logic [23:0] packets;
     logic [22:0] last;          // packets - 1
     logic [12:0] tail;          // bytes in the last
   } counted_t;
 
-  sized_t   sized_q, sized;
   counted_t counted_q, counted;
-  logic     sized_valid_q, counted_valid_q;
+  logic     counted_valid_q;
   logic     look;    // the deciding stage takes it, with the words of its QP
   logic     done;    // the deciding stage is through with its own
 
   wire counted_free = !counted_valid_q || look;
-  wire sized_free   = !sized_valid_q || counted_free;
-  assign take = !in_valid_q || sized_free;
+  assign take = !in_valid_q || counted_free;
 
   function automatic sq_kind_e kind_of(wr_opcode_e opcode);
     unique case (opcode)
@@ -122,35 +107,25 @@ module roce_requester_queue
     endcase
   endfunction
 
+  logic [23:0] whole;         // packets that are full
+  logic [12:0] rest;          // bytes in the one behind them
+  wire         alone = is_atomic(counted.kind) || in_keepalive_q;
+  wire         even  = !alone && rest == 0 && in_q.length != 0;   // nothing is behind them
   always_comb begin
-    sized.request   = in_q;
-    sized.index     = in_index_q;
-    sized.exists    = in_exists_q || in_keepalive_q;
-    sized.keepalive = in_keepalive_q;
-    sized.kind      = kind_of(in_q.opcode);
-    sized.known     = in_q.opcode inside {WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND, WR_SEND_WITH_IMM, WR_SEND_WITH_INV}
-        || (is_rd(sized.kind) && in_max_rd_q != 0);
-    sized.fits      = in_q.length <= 32'h8000_0000 || is_atomic(sized.kind);  // IBTA 9.7.7: a message has 2^31 bytes at most
-    sized.mtu       = in_path_q.path_mtu;
-    sized.whole     = 24'(in_q.length >> (4'd7 + 4'(in_path_q.path_mtu)));
-    sized.rest      = in_q.length[12:0] & (mtu_bytes(in_path_q.path_mtu) - 13'd1);
-    if (is_atomic(sized.kind) || in_keepalive_q) begin
-      sized.whole = '0;
-      sized.rest  = 13'd8;
-    end
-  end
+    whole = alone ? '0 : 24'(in_q.length >> (4'd7 + 4'(in_path_q.path_mtu)));
+    rest  = in_q.length[12:0] & (mtu_bytes(in_path_q.path_mtu) - 13'd1);
 
-  always_comb begin
-    counted.request   = sized_q.request;
-    counted.index     = sized_q.index;
-    counted.exists    = sized_q.exists;
-    counted.keepalive = sized_q.keepalive;
-    counted.known     = sized_q.known;
-    counted.fits      = sized_q.fits;
-    counted.kind      = sized_q.kind;
-    counted.packets   = sized_q.whole + 24'(sized_q.rest != 0 || sized_q.whole == 0);
-    counted.last      = 23'(sized_q.whole) - 23'(sized_q.rest == 0 && sized_q.whole != 0);
-    counted.tail      = sized_q.rest == 0 && sized_q.whole != 0 ? mtu_bytes(sized_q.mtu) : sized_q.rest;
+    counted.request   = in_q;
+    counted.index     = in_index_q;
+    counted.exists    = in_exists_q || in_keepalive_q;
+    counted.keepalive = in_keepalive_q;
+    counted.kind      = kind_of(in_q.opcode);
+    counted.known     = in_q.opcode inside {WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND, WR_SEND_WITH_IMM, WR_SEND_WITH_INV}
+        || (is_rd(counted.kind) && in_max_rd_q != 0);
+    counted.fits      = in_q.length <= 32'h8000_0000 || is_atomic(counted.kind);  // IBTA 9.7.7: a message has 2^31 bytes at most
+    counted.packets   = whole + 24'(!even);
+    counted.last      = 23'(whole) - 23'(even);
+    counted.tail      = alone ? 13'd8 : even ? mtu_bytes(in_path_q.path_mtu) : rest;
   end
 
   always_ff @(posedge clk) begin
@@ -160,18 +135,15 @@ module roce_requester_queue
       in_exists_q    <= qpn_exists(request.qpn, QPS);
       in_keepalive_q <= keepalive.valid;
       in_path_q      <= path;
-      in_max_rd_q    <= policy.max_rd_atomic;
+      in_max_rd_q    <= max_rd_atomic;
     end
-    if (sized_free) sized_q <= sized;
     if (counted_free) counted_q <= counted;
     if (rst) begin
       in_valid_q      <= 1'b0;
-      sized_valid_q   <= 1'b0;
       counted_valid_q <= 1'b0;
     end else begin
       if (take) in_valid_q <= accept;
-      if (sized_free) sized_valid_q <= in_valid_q;
-      if (counted_free) counted_valid_q <= sized_valid_q;
+      if (counted_free) counted_valid_q <= in_valid_q;
     end
   end
 
@@ -194,9 +166,9 @@ module roce_requester_queue
     if (look) begin
       post_q    <= counted_q;
       tail_q    <= tail;
-      full_q    <= sq_count_t'(tail.count - retired.count) == sq_count_t'(SQ_DEPTH);
+      full_q    <= sq_count_t'(tail.count - retired) == sq_count_t'(SQ_DEPTH);
       rd_full_q <= rd_count_t'(tail.rd - rd_done) == rd_count_t'(RD_DEPTH);
-      quiet_q   <= tail.next == progress.una && tail.count == retired.count;
+      quiet_q   <= tail.next == progress.una && tail.count == retired;
     end
     if (look || again) state_q <= progress.state;
     recent_q <= look || again;
@@ -209,8 +181,6 @@ module roce_requester_queue
   qp_index_t work_q;
   rdma_cqe_t refused_q;
 
-  assign work.valid    = work_valid_q;
-  assign work.data     = work_q;
   assign flush.valid   = flush_valid_q;
   assign flush.data    = work_q;
   assign refused.valid = refused_valid_q;
@@ -227,6 +197,11 @@ module roce_requester_queue
   wire counts   = !post_q.keepalive;
 
   assign done = post_valid_q && recent_q && out_free && !init;
+
+  // Named in the cycle in which the tables are written; what is not taken then waits.
+  wire lists = done && queue_it && state_q inside {SQ_RTS, SQ_SQD};
+  assign work.valid    = work_valid_q || lists;
+  assign work.data     = work_valid_q ? work_q : post_q.index;
 
   assign ring_index       = post_q.index;
   assign ring_count       = tail_q.count;
@@ -278,10 +253,9 @@ module roce_requester_queue
   assign ring_compare = post_q.request.compare;
 
   assign keepalive_sent = done && queue_it && post_q.keepalive;
-  assign engaged        = (in_valid_q && in_index_q == watch) || (sized_valid_q && sized_q.index == watch)
-      || (counted_valid_q && counted_q.index == watch) || (post_valid_q && post_q.index == watch)
+  assign engaged        = (in_valid_q && in_index_q == watch) || (counted_valid_q && counted_q.index == watch) || (post_valid_q && post_q.index == watch)
       || ((work_valid_q || flush_valid_q || refused_valid_q) && work_q == watch);
-  assign idle           = !in_valid_q && !sized_valid_q && !counted_valid_q && !post_valid_q && out_free;
+  assign idle           = !in_valid_q && !counted_valid_q && !post_valid_q && out_free;
 
   always_ff @(posedge clk) begin
     if (out_free) begin
@@ -300,7 +274,7 @@ module roce_requester_queue
       flush_valid_q   <= 1'b0;
       refused_valid_q <= 1'b0;
     end else begin
-      if (out_free || work.ready) work_valid_q <= done && queue_it && state_q inside {SQ_RTS, SQ_SQD};
+      work_valid_q <= work.valid && !work.ready;
       if (out_free || flush.ready) flush_valid_q <= done && queue_it && state_q == SQ_ERR;
       if (out_free || refused.ready) refused_valid_q <= done && refuse;
     end

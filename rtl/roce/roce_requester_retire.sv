@@ -3,7 +3,7 @@
 // Completes work requests: for each listed QP, in the order posted, those that are acknowledged and confirmed by memory; in the error
 // state also all others, after the QP's event is out (none if the state was asked for): the one at fault with its status, the rest
 // with WC_WR_FLUSH_ERR. Tells when a send queue is drained, after the completions before that.
-// One work request every 2 cycles within a QP, 6 cycles a QP that completes one. Stops when `cqe` or `qp_event` stop.
+// One work request every 2 cycles within a QP, 5 cycles a QP that completes one. Stops when `cqe` or `qp_event` stop.
 module roce_requester_retire
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -13,8 +13,9 @@ module roce_requester_retire
 
     stream_if.sink list,              // qp_index_t
 
-    output qp_index_t     index,      // whose tables are looked at
-    input  sq_tail_t      tail,
+    output logic          look,       // read the words of this QP; they are there a cycle later, until the next look
+    output qp_index_t     index,
+    input  sq_count_t     posted,     // work requests so far
     input  sq_confirmed_t confirmed,
     input  sq_retired_t   retired,
 
@@ -49,8 +50,6 @@ module roce_requester_retire
   } state_q;
 
   qp_index_t     index_q;
-  sq_count_t     posted_q;
-  sq_confirmed_t confirmed_q;
   sq_retired_t   retired_q;
 
   logic      cqe_valid_q, event_valid_q;
@@ -67,6 +66,7 @@ module roce_requester_retire
   wire cqe_free   = !cqe_valid_q || cqe.ready;
   wire event_free = !event_valid_q || qp_event.ready;
 
+  assign look       = list.valid && list.ready;
   assign index      = list.data;
   assign list.ready = state_q == R_IDLE;
 
@@ -74,14 +74,14 @@ module roce_requester_retire
   sq_done_t oldest_q;
   logic     acknowledged_q, reached_fault_q;
 
-  wire failing   = confirmed_q.state == SQ_ERR;
+  wire failing   = confirmed.state == SQ_ERR;
   // What comes behind the one at fault had no effect that anybody may count on.
   wire good      = acknowledged_q && !(failing && retired_q.blamed);
   wire at_fault  = failing && !acknowledged_q && !retired_q.blamed && reached_fault_q;
   wire completes = good || failing;
   wire wants_cqe = oldest_q.signaled || !good;
   wire walk      = state_q == R_WALK && !init && completes && (!wants_cqe || cqe_free);
-  wire drain     = confirmed_q.drains != retired_q.drains;
+  wire drain     = confirmed.drains != retired_q.drains;
 
   sq_retired_t walked;
   always_comb begin
@@ -91,14 +91,14 @@ module roce_requester_retire
   end
   logic last_q;    // nothing was posted behind the oldest
 
-  assign ring_read  = state_q inside {R_READ, R_COMPARE};
+  assign ring_read  = state_q inside {R_LOOK, R_READ, R_COMPARE};
   assign unsignaled       = walk && !wants_cqe;
   assign unsignaled_index = index_q;
 
   assign ring_index = index_q;
-  assign ring_count = state_q == R_READ ? retired_q.count : retired_q.count + 1'b1;
+  assign ring_count = state_q == R_LOOK ? retired.count : state_q == R_READ ? retired_q.count : retired_q.count + 1'b1;
 
-  wire asked_for = confirmed_q.status == WC_WR_FLUSH_ERR;
+  wire asked_for = confirmed.status == WC_WR_FLUSH_ERR;
   wire report    = state_q == R_EVENT && !init && (event_free || asked_for);
   wire tell      = state_q == R_DRAINED && !init && event_free;
   sq_retired_t reported, told;
@@ -106,9 +106,9 @@ module roce_requester_retire
     reported          = retired_q;
     reported.reported = 1'b1;
     // Nothing was posted that could be at fault (a keep-alive was): what comes later is only flushed.
-    if (posted_q == retired_q.count) reported.blamed = 1'b1;
+    if (posted == retired_q.count) reported.blamed = 1'b1;
     told        = retired_q;
-    told.drains = confirmed_q.drains;
+    told.drains = confirmed.drains;
   end
 
   assign retired_write       = walk || report || tell || init;
@@ -116,11 +116,9 @@ module roce_requester_retire
   assign retired_write_data  = init ? '0 : walk ? walked : report ? reported : told;
 
   always_ff @(posedge clk) begin
-    if (list.valid && list.ready) begin
-      index_q     <= index;
-      posted_q    <= tail.count;
-      confirmed_q <= confirmed;
-      retired_q   <= retired;
+    if (look) index_q <= index;
+    if (state_q == R_LOOK) begin
+      retired_q <= retired;
     end else if (walk) begin
       retired_q <= walked;
     end else if (report) begin
@@ -131,14 +129,14 @@ module roce_requester_retire
 
     if (state_q == R_COMPARE) begin
       oldest_q        <= ring_data;
-      acknowledged_q  <= !xpsn_before(confirmed_q.una, ring_data.past);
-      reached_fault_q <= xpsn_before(confirmed_q.failed, ring_data.past);
-      last_q          <= retired_q.count + 1'b1 == posted_q;
+      acknowledged_q  <= !xpsn_before(confirmed.una, ring_data.past);
+      reached_fault_q <= xpsn_before(confirmed.failed, ring_data.past);
+      last_q          <= retired_q.count + 1'b1 == posted;
     end
 
     if (cqe_free) begin
       cqe_q <= '{
-          status: good ? WC_SUCCESS : at_fault ? confirmed_q.status : WC_WR_FLUSH_ERR,
+          status: good ? WC_SUCCESS : at_fault ? confirmed.status : WC_WR_FLUSH_ERR,
           opcode: completion_of(oldest_q.kind),
           with_imm: oldest_q.kind inside {SQ_SEND_IMM, SQ_WRITE_IMM},
           qpn: qp_number(index_q),
@@ -149,7 +147,7 @@ module roce_requester_retire
     flushed <= walk && !good && !at_fault;
     if (event_free) begin
       event_q <= tell ? '{kind: EVENT_SQ_DRAINED, qpn: qp_number(index_q), status: WC_SUCCESS}
-          : '{kind: EVENT_QP_FATAL, qpn: qp_number(index_q), status: confirmed_q.status};
+          : '{kind: EVENT_QP_FATAL, qpn: qp_number(index_q), status: confirmed.status};
     end
 
     if (rst) begin
@@ -162,12 +160,12 @@ module roce_requester_retire
       unique case (state_q)
         R_IDLE: if (list.valid) state_q <= R_LOOK;
         R_LOOK: begin
-          if (confirmed_q.state == SQ_RESET) state_q <= R_IDLE;
-          else if (failing && !retired_q.reported) state_q <= R_EVENT;
-          else if (posted_q != retired_q.count) state_q <= R_READ;
-          else state_q <= drain ? R_DRAINED : R_IDLE;
+          if (confirmed.state == SQ_RESET) state_q <= R_IDLE;
+          else if (failing && !retired.reported) state_q <= R_EVENT;
+          else if (posted != retired.count) state_q <= R_COMPARE;
+          else state_q <= confirmed.drains != retired.drains ? R_DRAINED : R_IDLE;
         end
-        R_EVENT:   if (report) state_q <= posted_q != retired_q.count ? R_READ : R_IDLE;
+        R_EVENT:   if (report) state_q <= posted != retired_q.count ? R_READ : R_IDLE;
         R_READ:    state_q <= R_COMPARE;
         R_COMPARE: state_q <= R_WALK;
         R_WALK: begin

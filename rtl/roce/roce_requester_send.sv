@@ -14,8 +14,8 @@
 // A WRITE that changes bytes which an outstanding WRITE or atomic may change ends the visit (roce_requester_hull); the next
 // acknowledgement lists the QP.
 //
-// One packet a cycle for work requests of one QP that are queued already, one in 3 cycles when each is of another QP or repeats
-// selectively; 8 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
+// One packet a cycle for work requests of one QP that are queued already, one in 2 cycles when each is of another QP, 3 when it
+// repeats selectively; 6 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
 //
 // Looks ahead by one visit: while one QP sends, the tables and the ring are read for the next. A QP is never in both places.
 module roce_requester_send
@@ -34,14 +34,15 @@ module roce_requester_send
     input logic [QPS-1:0] blocked,   // may not begin a visit now
     stream_if.source      parked,    // qp_index_t
 
-    output qp_index_t    index,      // whose tables are looked at
-    input  sq_tail_t     tail,
-    input  sq_sent_t     sent,
-    input  sq_progress_t progress,
-    input  sq_retired_t  retired,
-    input  rd_count_t    rd_done,    // READs and atomics complete
-    input  sq_path_t     path,
-    input  sq_policy_t   policy,
+    output logic           look,     // read the words of this QP; they are there a cycle later, until the next look
+    output qp_index_t      index,
+    input  send_tail_t     tail,
+    input  sq_sent_t       sent,
+    input  send_progress_t progress,
+    input  sq_count_t      retired,  // work requests completed
+    input  rd_count_t      rd_done,  // READs and atomics complete
+    input  sq_path_t       path,     // of the QP's life
+    input  rd_count_t      max_rd_atomic,
 
     output logic      ring_read,
     output qp_index_t ring_index,
@@ -67,15 +68,14 @@ module roce_requester_send
 
   // ---- look up the tables ----
   typedef struct packed {
-    qp_index_t    index;
-    sq_tail_t     tail;
-    sq_sent_t     sent;
-    sq_progress_t progress;
-    sq_count_t    retired;
-    rd_count_t    rd_done;
-    rd_count_t    max_rd;
-    sq_path_t     path;
-    logic         blocked;
+    qp_index_t      index;
+    send_tail_t     tail;
+    sq_sent_t       sent;
+    send_progress_t progress;
+    sq_count_t      retired;
+    rd_count_t      rd_done;
+    rd_count_t      max_rd;
+    sq_path_t       path;
   } look_t;
 
   // A visit: the QP and where it stands.
@@ -98,13 +98,15 @@ module roce_requester_send
     xpsn_t      psn;
     xpsn_t      gap;       // distance from psn to the first PSN never sent ...
     logic       fresh;     // ... is 0
+    logic       opens;     // psn is the first of a work request, or that of a keep-alive before it
     xpsn_t      limit;
     // What the table keeps if this visit is a repair, or sends nothing new.
     sq_sent_t   sent;
   } visit_t;
 
-  look_t  look_q;
-  logic   look_valid_q;
+  look_t  looked;
+  logic   look_valid_q, blocked_q;
+  qp_index_t look_index_q;
   logic   weighed_valid_q;
   visit_t ahead_q;          // visit whose first work request is on ring_data (none is read if left == 0)
   logic   ahead_valid_q;
@@ -126,29 +128,32 @@ module roce_requester_send
   look_t weighed_q;
   logic  look_taken, weighed_taken;
   assign index = list.data;
-  wire busy_with_it = (look_valid_q && look_q.index == index)
+  wire busy_with_it = (look_valid_q && look_index_q == index)
       || (weighed_valid_q && weighed_q.index == index)
       || (ahead_valid_q && ahead_q.index == index)
       || (state_q != S_IDLE && visit_q.index == index)
       || (write_q && write_index_q == index);
   assign list.ready = (!look_valid_q || look_taken) && !hold && !busy_with_it;
 
-  always_ff @(posedge clk) begin
-    if (list.valid && list.ready) begin
-      look_q <= '{
-          index: index,
+  assign look = list.valid && list.ready;
+  assign looked = '{
+          index: look_index_q,
           tail: tail,
           sent: sent,
           progress: progress,
-          retired: retired.count,
+          retired: retired,
           rd_done: rd_done,
-          max_rd: policy.max_rd_atomic,
-          path: path,
-          blocked: blocked[index[INDEX_W-1:0]]
+          max_rd: max_rd_atomic,
+          path: path
       };
+
+  always_ff @(posedge clk) begin
+    if (look) begin
+      look_index_q <= index;
+      blocked_q    <= blocked[index[INDEX_W-1:0]];
     end
     if (rst) look_valid_q <= 1'b0;
-    else if (list.valid && list.ready) look_valid_q <= 1'b1;
+    else if (look) look_valid_q <= 1'b1;
     else if (look_taken) look_valid_q <= 1'b0;
   end
 
@@ -169,35 +174,35 @@ module roce_requester_send
 
   weighed_t weight, weight_q;
   xpsn_t    outstanding, room, strict_ahead, mark_ahead;
-  wire      pass_by = look_q.blocked && look_q.progress.state inside {SQ_RTS, SQ_SQD};
+  wire      pass_by = blocked_q && looked.progress.state inside {SQ_RTS, SQ_SQD};
 
   assign parked.valid = look_valid_q && pass_by;
-  assign parked.data  = look_q.index;
+  assign parked.data  = look_index_q;
   assign look_taken   = look_valid_q && (pass_by ? parked.ready : (!weighed_valid_q || weighed_taken));
 
   always_comb begin
-    outstanding        = look_q.sent.psn - look_q.progress.una;
+    outstanding        = looked.sent.psn - looked.progress.una;
     room               = xpsn_t'(SELECTIVE_WINDOW) - outstanding;
-    weight.rewind      = look_q.progress.epoch != look_q.sent.epoch || outstanding[30];
-    strict_ahead       = look_q.sent.strict - look_q.progress.una;
-    mark_ahead         = look_q.sent.mark - look_q.progress.una;
+    weight.rewind      = looked.progress.epoch != looked.sent.epoch || outstanding[30];
+    strict_ahead       = looked.sent.strict - looked.progress.una;
+    mark_ahead         = looked.sent.mark - looked.progress.una;
     weight.strict      = !strict_ahead[30] && strict_ahead != 0;
     weight.strict_gap  = strict_ahead;
     weight.mark        = !mark_ahead[30] && mark_ahead != 0;
-    weight.repair      = look_q.progress.asked && look_q.progress.single != look_q.sent.single;
-    weight.may_go_on   = look_q.sent.psn != look_q.tail.next
-        && (look_q.path.selective_repeat ? outstanding < xpsn_t'(SELECTIVE_WINDOW) : outstanding < xpsn_t'(WINDOW))
-        && !(look_q.progress.state == SQ_SQD && look_q.sent.psn == look_q.sent.limit && !look_q.sent.open);
-    weight.may_go_back = look_q.progress.una != look_q.tail.next;
-    weight.may_resend  = look_q.progress.una != look_q.sent.limit;
-    weight.quantum     = look_q.path.selective_repeat && room[30:4] == '0 ? {1'b0, room[3:0]} : 5'd16;
-    weight.gap_on      = look_q.sent.limit - look_q.sent.psn;
-    weight.gap_back    = look_q.sent.limit - look_q.progress.una;
+    weight.repair      = looked.progress.asked && looked.progress.single != looked.sent.single;
+    weight.may_go_on   = looked.sent.psn != looked.tail.next
+        && (looked.path.selective_repeat ? outstanding < xpsn_t'(SELECTIVE_WINDOW) : outstanding < xpsn_t'(WINDOW))
+        && !(looked.progress.state == SQ_SQD && looked.sent.psn == looked.sent.limit && !looked.sent.open);
+    weight.may_go_back = looked.progress.una != looked.tail.next;
+    weight.may_resend  = looked.progress.una != looked.sent.limit;
+    weight.quantum     = looked.path.selective_repeat && room[30:4] == '0 ? {1'b0, room[3:0]} : 5'd16;
+    weight.gap_on      = looked.sent.limit - looked.sent.psn;
+    weight.gap_back    = looked.sent.limit - looked.progress.una;
   end
 
   always_ff @(posedge clk) begin
     if (!weighed_valid_q || weighed_taken) begin
-      weighed_q <= look_q;
+      weighed_q <= looked;
       weight_q  <= weight;
     end
     if (rst) weighed_valid_q <= 1'b0;
@@ -225,6 +230,7 @@ module roce_requester_send
     found.psn     = back ? weighed_q.progress.una : weighed_q.sent.psn;
     found.gap     = back ? weight_q.gap_back : weight_q.gap_on;
     found.fresh   = found.gap == 0;
+    found.opens   = !back && found.fresh && !weighed_q.sent.open;
     found.limit   = weighed_q.sent.limit;
     found.sent    = weighed_q.sent;
     if (weight_q.gap_back == 0) found.sent.hull = 1'b0;
@@ -286,7 +292,6 @@ module roce_requester_send
   wire        covered = visit_q.repair && visit_q.covered && strict && !begun_q;
   wire        mute  = visit_q.repair && (begun_q ? !strict : covered);
 
-  stream_if #(.T(tx_packet_t)) out ();
   logic       made_free;
   wire        emit = made_free && !init && ((state_q == S_SEND && !stop) || state_q == S_KEEPALIVE);
   wire        emit_last = emit && state_q == S_SEND && last_q;      // of a work request
@@ -410,7 +415,11 @@ module roce_requester_send
         S_AGAIN: if (again.ready) state_q <= S_IDLE;
         default: state_q <= S_IDLE;
       endcase
-      if (begin_visit) state_q <= ahead_q.left == 0 ? S_KEEPALIVE : S_SEEK;
+      if (begin_visit) begin
+        if (ahead_q.left == 0) state_q <= S_KEEPALIVE;
+        else if (!ahead_q.opens || ring_data.gap) state_q <= S_SEEK;
+        else state_q <= ahead_q.path.selective_repeat ? S_RANGE : S_SEND;
+      end
     end
   end
 
@@ -514,7 +523,7 @@ module roce_requester_send
     end
   end
 
-  assign made_free     = !made_valid_q || out.ready;
+  assign made_free     = !made_valid_q || packet.ready;
   assign compare_read  = emit && is_atomic(request_q.kind) && !keepalive;
   assign compare_index = visit_q.index;
   assign compare_count = request_q.rd;
@@ -538,16 +547,8 @@ module roce_requester_send
     endcase
   end
 
-  assign out.valid = made_valid_q;
-  assign out.data  = complete;
-  stream_slice #(
-      .T(tx_packet_t)
-  ) slice (
-      .clk,
-      .rst,
-      .in (out),
-      .out(packet)
-  );
+  assign packet.valid = made_valid_q;
+  assign packet.data  = complete;
 
   // ---- what was sent ----
   sq_sent_t write_data_q;
@@ -583,6 +584,5 @@ module roce_requester_send
     else if (!init) write_q <= emit;
   end
 
-  assign idle = !look_valid_q && !weighed_valid_q && !ahead_valid_q && state_q == S_IDLE && !write_q && !made_valid_q
-      && !packet.valid;
+  assign idle = !look_valid_q && !weighed_valid_q && !ahead_valid_q && state_q == S_IDLE && !write_q && !made_valid_q;
 endmodule

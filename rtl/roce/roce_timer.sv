@@ -27,11 +27,12 @@ module roce_timer
     input qp_index_t   activity_index,
     input logic        busy,
 
-    output qp_index_t    index,           // whose tables are looked at
-    input  sq_tail_t     tail,
-    input  sq_sent_t     sent,
-    input  sq_progress_t progress,
-    input  sq_policy_t   policy,
+    output logic            look,         // read the words of this QP; they are there a cycle later, until the next look
+    output qp_index_t       index,
+    input  xpsn_t           posted,       // first PSN not given away
+    input  timer_sent_t     sent,
+    input  timer_progress_t progress,
+    input  logic [4:0]      timeout,
 
     stream_if.source expired,             // sq_event_t
     stream_if.source keepalive,           // qp_index_t
@@ -66,10 +67,10 @@ module roce_timer
     logic [5:0]  shift;
   } span_t;
 
-  function automatic span_t ack_span(logic [4:0] timeout, logic [2:0] retries);
+  function automatic span_t ack_span(logic [4:0] code, logic [2:0] retries);
     logic [2:0] backoff;
     backoff = retries < 3'(BACKOFF_MAX) ? retries : 3'(BACKOFF_MAX);
-    return '{base: 48'(ACK_UNIT), shift: 6'(timeout) + 6'(backoff)};
+    return '{base: 48'(ACK_UNIT), shift: 6'(code) + 6'(backoff)};
   endfunction
 
   // Codes in units of 10 us: 65536, 1, 2, 3, 4, 6, 8, 12, ... (IBTA table 45): from 2 on 2 or 3 times a power of two, and code
@@ -92,28 +93,24 @@ module roce_timer
 
   localparam int unsigned INDEX_W = $clog2(QPS);
   logic [INDEX_W-1:0] at_q;
-  sq_progress_t       progress_q;
-  xpsn_t              limit_q, next_q;
-  sq_policy_t         policy_q;
-  clock_t             clock_q;
-  logic               open_q, outstanding_q, kept_q;
+  clock_t             clock;
+  logic               outstanding_q, kept_q;
   wait_e              waits_q;
   span_t              span_q;
   logic [47:0]        length_q;
   logic [QPS-1:0]     active_q;       // heard of since the walker came by
   logic               heard_q;
 
-  // Not reset: whatever a word holds, it is overwritten when the walker finds its QP waiting for something else.
-  (* ram_style = "distributed" *) logic [$bits(clock_t)-1:0] clocks[QPS];
+  assign look  = state_q == T_LOOK;
   assign index = qp_index_t'(at_q);
 
   wait_e waits;
   always_comb begin
     waits = WAIT_NOTHING;
-    if (progress_q.state inside {SQ_RTS, SQ_SQD}) begin
-      if (progress_q.rnr_wait) waits = WAIT_RNR;
-      else if (outstanding_q) waits = policy_q.timeout != 0 ? WAIT_ACK : WAIT_NOTHING;
-      else if (progress_q.state == SQ_SQD) waits = open_q || progress_q.drained ? WAIT_NOTHING : WAIT_DRAIN;
+    if (progress.state inside {SQ_RTS, SQ_SQD}) begin
+      if (progress.rnr_wait) waits = WAIT_RNR;
+      else if (outstanding_q) waits = timeout != 0 ? WAIT_ACK : WAIT_NOTHING;
+      else if (progress.state == SQ_SQD) waits = sent.open || progress.drained ? WAIT_NOTHING : WAIT_DRAIN;
       else if (kept_q) waits = WAIT_IDLE;
     end
   end
@@ -125,7 +122,7 @@ module roce_timer
   assign expired.data    = sq_event_t'{
           kind: waits_q == WAIT_RNR ? SQ_EV_RNR_DONE : waits_q == WAIT_DRAIN ? SQ_EV_DRAINED : SQ_EV_TIMEOUT,
           index: qp_index_t'(at_q),
-          psn: progress_q.una[23:0]
+          psn: progress.una[23:0]
       };
   assign keepalive.valid = state_q == T_DECIDE && due && waits_q == WAIT_IDLE;
   assign keepalive.data  = qp_index_t'(at_q);
@@ -134,10 +131,24 @@ module roce_timer
   clock_t next;
   always_comb begin
     next.waits    = due ? WAIT_NOTHING : waits_q;  // what is still waited for then begins anew
-    next.epoch    = progress_q.epoch;
-    next.una      = progress_q.una;
-    next.deadline = fresh_q ? now + length_q : clock_q.deadline;
+    next.epoch    = progress.epoch;
+    next.una      = progress.una;
+    next.deadline = fresh_q ? now + length_q : clock.deadline;
   end
+
+  // Whatever a word holds at first, it is overwritten when the walker finds its QP waiting for something else.
+  roce_qp_tx_copy #(
+      .T(clock_t),
+      .QPS(QPS)
+  ) clocks (
+      .clk,
+      .write(decided),
+      .write_index(index),
+      .write_data(next),
+      .read(look),
+      .read_index(index),
+      .read_data(clock)
+  );
 
   // A jump of time matters to nobody as long as it stays before every clock's end.
   logic [INDEX_W:0] calm_q;   // QPs in a row that had no news
@@ -147,35 +158,26 @@ module roce_timer
   assign settled = calm_q[INDEX_W] && !late;
 
   always_ff @(posedge clk) begin
-    if (state_q == T_LOOK) begin
-      progress_q <= progress;
-      limit_q    <= sent.limit;
-      open_q     <= sent.open;
-      next_q     <= tail.next;
-      policy_q   <= policy;
-      clock_q    <= clock_t'(clocks[at_q]);
-      heard_q    <= active_q[at_q];
-    end
+    if (look) heard_q <= active_q[at_q];
     if (state_q == T_COMPARE) begin
-      outstanding_q <= progress_q.una != limit_q;
-      kept_q        <= progress_q.una == next_q && keepalive_cycles != 0;
+      outstanding_q <= progress.una != sent.limit;
+      kept_q        <= progress.una == posted && keepalive_cycles != 0;
     end
     if (state_q == T_MEASURE) begin
       waits_q <= waits;
       unique case (waits)
-        WAIT_ACK: span_q <= ack_span(policy_q.timeout, progress_q.retries);
-        WAIT_RNR: span_q <= rnr_span(progress_q.rnr_code);
+        WAIT_ACK: span_q <= ack_span(timeout, progress.retries);
+        WAIT_RNR: span_q <= rnr_span(progress.rnr_code);
         WAIT_DRAIN: span_q <= '0;
         default:  span_q <= '{base: keepalive_cycles, shift: '0};
       endcase
     end
     if (state_q == T_COMPUTE) begin
       length_q <= span_q.base << span_q.shift;
-      over_q   <= now >= clock_q.deadline;
-      fresh_q  <= waits_q != clock_q.waits || progress_q.una != clock_q.una || progress_q.epoch != clock_q.epoch
+      over_q   <= now >= clock.deadline;
+      fresh_q  <= waits_q != clock.waits || progress.una != clock.una || progress.epoch != clock.epoch
           || (waits_q == WAIT_IDLE && heard_q);
     end
-    if (decided) clocks[at_q] <= next;
     first_q <= decided && next.waits != WAIT_NOTHING && next.deadline < first_before ? next.deadline : first_before;
 
     if (rst) begin
@@ -196,7 +198,7 @@ module roce_timer
         end
         default:   state_q <= T_LOOK;
       endcase
-      if (state_q == T_LOOK && enable) active_q[at_q] <= 1'b0;
+      if (look && enable) active_q[at_q] <= 1'b0;
       if (activity) active_q[activity_index[INDEX_W-1:0]] <= 1'b1;
       if (busy || late || activity || (decided && (due || (fresh_q && waits_q != WAIT_NOTHING)))) calm_q <= '0;
       else if (decided && !settled) calm_q <= calm_q + 1'b1;

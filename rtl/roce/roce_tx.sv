@@ -3,7 +3,7 @@
 // Builds the frames of a device's queue pairs: packets of two sources, each in its order, their payload read from memory; and
 // what has no payload and no order: acknowledgements and CNPs, which go first at each packet boundary.
 //
-// `ack` to `frame`: 4 cycles; one frame a cycle. Payload is asked for in the cycle in which its packet comes, up to 32 packets
+// `ack` to `frame`: 4 cycles; one frame a cycle. Payload is asked for in the cycle after its packet has come, up to 32 packets
 // ahead of the wire, so that the latency of memory costs no throughput. The sources take turns, packet by packet, both
 // in asking memory and on the wire. What is ready is not held up behind what waits for memory: a packet without payload passes
 // those of the other source, and while no payload is on its way out a packet waits until the first beat of its own has come.
@@ -70,8 +70,14 @@ module roce_tx
 
   typedef logic [$clog2(AHEAD):0] count_t;
 
+  typedef struct packed {
+    addr_t       addr;
+    logic [12:0] length;
+  } read_t;
+
   tx_packet_t  came[2];
-  logic [1:0]  asks, taken, taken_payload;
+  read_t       read[2];
+  logic [1:0]  asks, taken;
   logic [1:0]  room_q;                   // of its queue, for one more after what comes just now
   logic        order_room_q;
   logic        pick;                     // the source that asks memory
@@ -82,15 +88,23 @@ module roce_tx
   stream_if #(.T(logic)) order_in ();    // whose payload comes next
   stream_if #(.T(logic)) order_out ();
 
+  wire         ask = read_cmd.valid && read_cmd.ready;
+
   for (genvar i = 0; i < 2; i++) begin : g_source
     stream_if #(.T(queued_t)) queue_in ();
     stream_if #(.T(queued_t)) queue_out ();
 
+    stream_if #(.T(read_t)) read_in ();
+    stream_if #(.T(read_t)) read_out ();
+
     assign came[i]          = packet[i].data;
-    assign asks[i]          = packet[i].valid && !came[i].empty && room_q[i] && order_room_q;
-    assign packet[i].ready  = room_q[i] && (came[i].empty || (order_room_q && read_cmd.ready && pick == i));
-    assign taken[i]         = packet[i].valid && packet[i].ready;
-    assign taken_payload[i] = taken[i] && !came[i].empty;
+    assign packet[i].ready  = room_q[i];
+    assign taken[i]         = packet[i].valid && room_q[i];
+    assign read_in.valid    = taken[i] && !came[i].empty;
+    assign read_in.data     = '{addr: came[i].addr, length: came[i].length};
+    assign read[i]          = read_out.data;
+    assign asks[i]          = read_out.valid && order_room_q;
+    assign read_out.ready   = ask && pick == i;
     assign queue_in.valid   = taken[i];
     assign queue_in.data    = '{
             index: sq_index(came[i].qpn),
@@ -115,6 +129,16 @@ module roce_tx
         .out  (queue_out),
         .empty()
     );
+    stream_fifo #(
+        .T(read_t),
+        .DEPTH(AHEAD)
+    ) reads (
+        .clk,
+        .rst,
+        .in   (read_in),
+        .out  (read_out),
+        .empty()
+    );
     assign head[i]         = queue_out.data;
     assign head_valid[i]   = queue_out.valid;
     assign queue_out.ready = head_taken[i];
@@ -129,18 +153,18 @@ module roce_tx
         room_q[i] <= waits_q <= count_t'(AHEAD - 2);
       end
     end
-    always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready);
+    always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready && read_in.ready);
   end
 
   assign pick           = locked_q ? pick_q : &asks ? turn_q : asks[1];
   assign read_cmd.valid = |asks;
-  assign read_cmd.data  = dma_cmd_t'{addr: came[pick].addr, length: 32'(came[pick].length)};
-  assign order_in.valid = |taken_payload;
+  assign read_cmd.data  = dma_cmd_t'{addr: read[pick].addr, length: 32'(read[pick].length)};
+  assign order_in.valid = ask;
   assign order_in.data  = pick;
 
   always_ff @(posedge clk) begin
     pick_q <= pick;
-    if (|taken_payload) turn_q <= !pick;
+    if (ask) turn_q <= !pick;
     if (rst) begin
       turn_q   <= 1'b0;
       locked_q <= 1'b0;
@@ -153,7 +177,7 @@ module roce_tx
       ordered_q    <= '0;
       order_room_q <= 1'b0;
     end else begin
-      ordered_q    <= ordered_q + count_t'(|taken_payload) - count_t'(chosen_payload);
+      ordered_q    <= ordered_q + count_t'(ask) - count_t'(chosen_payload);
       order_room_q <= ordered_q <= count_t'(AHEAD - 2);
     end
   end

@@ -37,11 +37,11 @@ module roce_requester_retire_formal
 
   wire in_ring = ring_count < sq_count_t'(posted_q);
   wire short_t slot = in_ring ? short_t'(ring_count) : noise;
-  sq_tail_t      tail;
-  sq_confirmed_t confirmed;
+  sq_confirmed_t confirmed, confirmed_seen_q;
+  sq_count_t     posted_seen_q;
+  sq_retired_t   retired_seen_q;
+  logic          look;
   always_comb begin
-    tail             = '0;
-    tail.count       = sq_count_t'(posted_q);
     confirmed        = '{state: err_q ? SQ_ERR : SQ_RTS, status: WC_REM_OP_ERR, default: '0};
     confirmed.una    = xpsn_t'(una_q);
     confirmed.drains = drains_q;
@@ -49,8 +49,8 @@ module roce_requester_retire_formal
   end
 
   roce_requester_retire dut (
-      .clk, .rst, .list, .index(), .tail, .confirmed, .retired(retired_q), .ring_read, .ring_index(), .ring_count,
-      .ring_data(ring_q), .init(1'b0), .start('0), .watch('0), .engaged(), .retired_write, .retired_write_index(),
+      .clk, .rst, .list, .look, .index(), .posted(posted_seen_q), .confirmed(confirmed_seen_q), .retired(retired_seen_q), .ring_read,
+      .ring_index(), .ring_count, .ring_data(ring_q), .init(1'b0), .start('0), .watch('0), .engaged(), .retired_write, .retired_write_index(),
       .retired_write_data(retired_next), .cqe, .qp_event, .flushed(), .idle()
   );
   assign list.valid     = listed;
@@ -59,6 +59,11 @@ module roce_requester_retire_formal
   assign qp_event.ready = event_ready;
 
   always_ff @(posedge clk) begin
+    if (look) begin
+      posted_seen_q    <= sq_count_t'(posted_q);
+      confirmed_seen_q <= confirmed;
+      retired_seen_q   <= retired_q;
+    end
     if (ring_read) ring_q <= '{kind: SQ_WRITE, signaled: 1'b1, wr_id: 16'(slot), past: xpsn_t'(slot) + 1'b1};
     if (rst) begin
       posted_q  <= '0;
