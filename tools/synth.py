@@ -142,7 +142,7 @@ def synthesise(plane: str, data_w: int) -> dict[str, Any]:
         os.dup2(file.fileno(), 1)  # yosys says a lot
     for step in (
         f"read_slang --no-implicit-memories --ignore-assertions -Y .sv {search} --top {top} {files}".replace(" -Y .sv", ""),
-        f"synth_xilinx -family xcup -flatten -noclkbuf -noiopad -top {top}",
+        f"synth_xilinx -family xcup -uram -flatten -noclkbuf -noiopad -top {top}",
         f"write_json {netlist}",
     ):
         ys.run_pass(step, design)

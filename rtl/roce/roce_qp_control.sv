@@ -145,7 +145,6 @@ module roce_qp_control
   stream_if #(.T(qp_index_t)) failing[1] ();
   stream_if #(.T(qp_index_t)) failed ();
   logic           kept_empty, events_empty;
-  logic [QPS-1:0] fatal_q;             // a fatal event is out, or ERR was asked for
   side_event_t    told;
   qp_event_t      came_receive, came_requester;
 
@@ -160,12 +159,22 @@ module roce_qp_control
 
   stream_arbiter #(.T(side_event_t), .N(2)) sides (.clk, .rst, .in(side), .last('1), .out(merged));
 
+  // A fatal event of this QP is out, or ERR was asked for. Written for the commands, which have precedence, and for events.
+  (* ram_style = "distributed" *) logic fatals[QPS];
+  wire asks_err = step_q == C_PLAN && plan == PLAN_FAIL;
+  wire forgets  = step_q == C_CLEAR || (step_q == C_KEEP && plan_q == PLAN_RESET);
+
   assign told = merged.data;
-  wire fatal = told.event_.kind == EVENT_QP_FATAL;
-  wire news  = !(fatal && fatal_q[told.at]);
-  assign kept.valid       = merged.valid && news;
+  wire fatal  = told.event_.kind == EVENT_QP_FATAL;
+  wire news   = !(fatal && fatals[told.at]);
+  wire passes = !asks_err && !forgets;
+  assign kept.valid       = merged.valid && news && passes;
   assign kept.data        = told.event_;
-  assign merged.ready     = kept.ready;
+  assign merged.ready     = kept.ready && passes;
+  always_ff @(posedge clk) begin
+    if (!passes) fatals[state_at] <= asks_err;
+    else if (failing[0].valid) fatals[told.at] <= 1'b1;
+  end
   assign failing[0].valid = kept.valid && kept.ready && fatal;
   assign failing[0].data  = qp_index_t'(told.at);
   assign events_empty     = kept_empty && !merged.valid && !receive_event.valid && !requester_event.valid;
@@ -359,13 +368,11 @@ module roce_qp_control
     end
     was_q   <= qp_state_e'(states[at]);
     quiet_q <= step_q == C_DATA ? data_idle : acks_idle && !engaged && events_empty;
-    if (failing[0].valid) fatal_q[told.at] <= 1'b1;
     if (rst) begin
       step_q       <= C_CLEAR;
       clear_q      <= '0;
       clear_done_q <= 1'b0;
       cleared_q    <= '0;
-      fatal_q      <= '0;
       asked_q      <= 1'b0;
     end else begin
       unique case (step_q)
@@ -384,13 +391,9 @@ module roce_qp_control
           plan_q   <= plan;
           answer_q <= plan != PLAN_NONE || already;
           step_q   <= after(plan, C_PLAN, sends);
-          if (plan == PLAN_FAIL) fatal_q[at] <= 1'b1;
         end
         C_ANSWER: if (answer.ready || ours_q) step_q <= C_IDLE;
-        C_KEEP: begin
-          step_q <= C_ANSWER;
-          if (plan_q == PLAN_RESET) fatal_q[at] <= 1'b0;
-        end
+        C_KEEP: step_q <= C_ANSWER;
         default:
         if (finished) begin
           step_q <= next_step;

@@ -5,7 +5,7 @@
 //   verdict ─┬─ write, data       the payload of a READ response goes to memory, or is dropped; an atomic's original value is made
 //            └─ waiting ── done ── confirmed table ── retire, work, fault
 //
-// One verdict a cycle; 3 cycles from `verdict` to the table without a write, 2 from `done` with one. Payload passes at one beat a cycle.
+// One verdict a cycle; 2 cycles from `verdict` to the table without a write, 1 from `done` with one. Payload passes at one beat a cycle.
 // All QPs are confirmed in one order, so a completion waits at most for the writes of memory that were begun before it.
 // What memory refuses stops its QP: `una` of the table stays, and the QP is named once on `fault`, which has room for every QP.
 // Stops when memory, `retire` or `work` stop.
@@ -59,26 +59,28 @@ module roce_requester_response
     xpsn_t      failed;
   } waiting_t;
 
+  localparam int unsigned PLACING = 16;    // payloads that wait for their turn
+  typedef logic [$clog2(PENDING):0] count_t;
+
   stream_if #(.T(dma_cmd_t)) write_in ();
-  stream_if #(.T(dma_cmd_t)) write_queued ();
   stream_if #(.T(steer_t)) steer_in ();
-  stream_if #(.T(steer_t)) steer_queued ();
   stream_if #(.T(steer_t)) steer_out ();
   stream_if #(.T(waiting_t)) waiting_in ();
-  stream_if #(.T(waiting_t)) waiting_queued ();
   stream_if #(.T(waiting_t)) waiting_out ();
-  logic write_empty, steer_empty, waiting_empty, faults_empty;
+  logic   write_empty, steer_empty, waiting_empty, faults_empty;
+  count_t writes_q, steers_q, waits_q;     // in each queue
+  logic   room_q;                          // in all of them, for one more after what comes just now
 
   sq_verdict_t said;
   assign said = verdict.data;
   wire places = said.payload inside {PAYLOAD_PLACE, PAYLOAD_ORIGINAL};
 
-  assign verdict.ready    = write_in.ready && steer_in.ready && waiting_in.ready;
-  assign write_in.valid   = verdict.valid && verdict.ready && places;
+  assign verdict.ready    = room_q;
+  assign write_in.valid   = verdict.valid && room_q && places;
   assign write_in.data    = '{addr: said.addr, length: 32'(said.length)};
-  assign steer_in.valid   = verdict.valid && verdict.ready && said.payload != PAYLOAD_NONE;
+  assign steer_in.valid   = verdict.valid && room_q && said.payload != PAYLOAD_NONE;
   assign steer_in.data    = '{payload: said.payload, original: said.original};
-  assign waiting_in.valid = verdict.valid && verdict.ready && said.confirms;
+  assign waiting_in.valid = verdict.valid && room_q && said.confirms;
   assign waiting_in.data  = '{
           index: said.index,
           writes: places,
@@ -92,14 +94,23 @@ module roce_requester_response
           failed: said.failed
       };
 
-  stream_slice #(.T(dma_cmd_t)) write_slice (.clk, .rst, .in(write_in), .out(write_queued));
-  stream_slice #(.T(steer_t)) steer_slice (.clk, .rst, .in(steer_in), .out(steer_queued));
-  stream_slice #(.T(waiting_t)) waiting_slice (.clk, .rst, .in(waiting_in), .out(waiting_queued));
-  stream_fifo #(.T(dma_cmd_t), .DEPTH(16)) writes (.clk, .rst, .in(write_queued), .out(write), .empty(write_empty));
-  stream_fifo #(.T(steer_t), .DEPTH(16)) steers (.clk, .rst, .in(steer_queued), .out(steer_out), .empty(steer_empty));
-  stream_fifo #(.T(waiting_t), .DEPTH(PENDING)) waiting (
-      .clk, .rst, .in(waiting_queued), .out(waiting_out), .empty(waiting_empty)
-  );
+  stream_fifo #(.T(dma_cmd_t), .DEPTH(PLACING)) writes (.clk, .rst, .in(write_in), .out(write), .empty(write_empty));
+  stream_fifo #(.T(steer_t), .DEPTH(PLACING)) steers (.clk, .rst, .in(steer_in), .out(steer_out), .empty(steer_empty));
+  stream_fifo #(.T(waiting_t), .DEPTH(PENDING)) waiting (.clk, .rst, .in(waiting_in), .out(waiting_out), .empty(waiting_empty));
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      writes_q <= '0;
+      steers_q <= '0;
+      waits_q  <= '0;
+      room_q   <= 1'b0;
+    end else begin
+      writes_q <= writes_q + count_t'(write_in.valid) - count_t'(write.valid && write.ready);
+      steers_q <= steers_q + count_t'(steer_in.valid) - count_t'(steer_out.valid && steer_out.ready);
+      waits_q  <= waits_q + count_t'(waiting_in.valid) - count_t'(waiting_out.valid && waiting_out.ready);
+      room_q   <= writes_q <= count_t'(PLACING - 2) && steers_q <= count_t'(PLACING - 2) && waits_q <= count_t'(PENDING - 2);
+    end
+  end
 
   // ---- payload ----
   steer_t steer;
@@ -109,7 +120,10 @@ module roce_requester_response
 
   // The original value is big-endian on the wire and little-endian in device memory.
   assign data.tvalid     = steer_out.valid && (made || (!drop && payload.tvalid));
-  assign data.tdata      = made ? DATA_W'(steer.original) : payload.tdata;
+  always_comb begin
+    data.tdata = payload.tdata;
+    if (made) data.tdata[63:0] = steer.original;   // tkeep says that the rest means nothing
+  end
   assign data.tkeep      = made ? (DATA_W / 8)'(8'hff) : payload.tkeep;
   assign data.tlast      = made || payload.tlast;
   assign data.tuser      = 1'b0;
@@ -170,13 +184,15 @@ module roce_requester_response
       .empty(faults_empty)
   );
 
-  assign idle = !verdict.valid && !write_queued.valid && !steer_queued.valid && !waiting_queued.valid && write_empty && steer_empty
-      && waiting_empty && faults_empty;
+  assign idle = !verdict.valid && write_empty && steer_empty && waiting_empty && faults_empty;
 
   always_ff @(posedge clk) begin
     if (!rst) begin
       assert (!refusal[0].valid || refusal[0].ready);
       assert (!retire.valid || retire.ready);
+      assert (!write_in.valid || write_in.ready);
+      assert (!steer_in.valid || steer_in.ready);
+      assert (!waiting_in.valid || waiting_in.ready);
     end
   end
 endmodule

@@ -98,8 +98,12 @@ module roce_timer
   wait_e              waits_q;
   span_t              span_q;
   logic [47:0]        length_q;
-  logic [QPS-1:0]     active_q;       // heard of since the walker came by
-  logic               heard_q;
+  logic               heard_q;        // of this QP since the walker came by
+
+  // News of a QP makes its two bits differ, and the walker makes them equal. What they hold at first matters to nobody.
+  (* ram_style = "distributed" *) logic news[QPS];
+  (* ram_style = "distributed" *) logic noted[QPS];
+  wire [INDEX_W-1:0] active_at = activity_index[INDEX_W-1:0];
 
   assign look  = state_q == T_LOOK;
   assign index = qp_index_t'(at_q);
@@ -158,7 +162,11 @@ module roce_timer
   assign settled = calm_q[INDEX_W] && !late;
 
   always_ff @(posedge clk) begin
-    if (look) heard_q <= active_q[at_q];
+    if (activity) news[active_at] <= !noted[active_at];
+    if (look) begin
+      heard_q     <= news[at_q] != noted[at_q];
+      noted[at_q] <= news[at_q];
+    end
     if (state_q == T_COMPARE) begin
       outstanding_q <= progress.una != sent.limit;
       kept_q        <= progress.una == posted && keepalive_cycles != 0;
@@ -181,10 +189,9 @@ module roce_timer
     first_q <= decided && next.waits != WAIT_NOTHING && next.deadline < first_before ? next.deadline : first_before;
 
     if (rst) begin
-      state_q  <= T_LOOK;
-      at_q     <= '0;
-      active_q <= '0;
-      calm_q   <= '0;
+      state_q <= T_LOOK;
+      at_q    <= '0;
+      calm_q  <= '0;
     end else begin
       unique case (state_q)
         T_LOOK:    if (enable) state_q <= T_COMPARE;
@@ -198,8 +205,6 @@ module roce_timer
         end
         default:   state_q <= T_LOOK;
       endcase
-      if (look && enable) active_q[at_q] <= 1'b0;
-      if (activity) active_q[activity_index[INDEX_W-1:0]] <= 1'b1;
       if (busy || late || activity || (decided && (due || (fresh_q && waits_q != WAIT_NOTHING)))) calm_q <= '0;
       else if (decided && !settled) calm_q <= calm_q + 1'b1;
     end

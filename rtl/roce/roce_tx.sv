@@ -271,7 +271,6 @@ module roce_tx
     logic        ackreq;
     logic [EXT_BYTES*8-1:0] ext;
     logic [12:0] length;
-    logic [12:0] padded;   // length, up to the next multiple of 4
     logic        again;
   } job_t;
 
@@ -324,7 +323,6 @@ module roce_tx
           ackreq: next_packet.ackreq,
           ext: next_packet.ext,
           length: next_packet.length,
-          padded: {next_packet.length[12:2] + 11'(|next_packet.length[1:0]), 2'b00},
           again: next_packet.again
       };
     end
@@ -386,13 +384,15 @@ module roce_tx
   function automatic laid_t headers(job_t job, sq_peer_t peer, local_addr_t local_, logic ect_, logic [15:0] identification);
     laid_t       r;
     logic [5:0]  ext_bytes;
+    logic [10:0] words;      // of payload
     logic [15:0] udp_length;
+    words            = job.length[12:2] + 11'(|job.length[1:0]);
     ext_bytes        = ext_headers(job.opcode).bytes;
     r.from           = job.from;
     r.pad            = 2'(-job.length[1:0]);
     r.payload_length = 16'(job.length);
     r.hdr_length     = 7'(ROCE_HDR_BYTES) + 7'(ext_bytes);
-    udp_length       = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(ext_bytes) + 16'(job.padded);
+    udp_length       = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(ext_bytes) + {3'b0, words, 2'b00};
 
     r.hdr.eth  = '{dst: peer.mac, src: local_.mac, ethertype: ETHERTYPE_IPV4};
     r.hdr.ipv4 = '{
