@@ -15,7 +15,8 @@ from typing import Any
 _SEQUENTIAL = re.compile(r"^(FD[A-Z]+|RAMB\w+|URAM\w+|DSP48\w+|SRL\w+)$")
 _LUT_RAM = re.compile(r"^RAM(32|64|128|256|512)\w+$")
 _CLOCK = re.compile(r"^(C|CLK|WCLK|CLKARDCLK|CLKBWRCLK)$")
-_LUT_RAM_ADDRESS = re.compile(r"^(A\d*|ADDR[A-H]\w*|DPRA\d*)$")
+# Read ports of a LUT RAM: the address that each output depends on.
+_LUT_RAM_READ = (("DPO", "DPRA"), ("SPO", "A"), ("O", "A"), *((f"DO{port}", f"ADDR{port}") for port in "ABCDEFGH"))
 
 
 def _levels(cell_type: str) -> float:
@@ -70,7 +71,12 @@ def depth(module: dict[str, Any]) -> Depth:
             through = {bit for port, bits in inputs.items() for bit in bits}
             if _LUT_RAM.match(kind):
                 ends += [(bit, f"{cell_name}.{port}") for port, bits in inputs.items() for bit in bits]
-                through = {b for port, bits in inputs.items() if _LUT_RAM_ADDRESS.match(port) for b in bits}
+                for output, address in _LUT_RAM_READ:
+                    read = [bit for bit in cell["connections"].get(output, []) if not isinstance(bit, str)]
+                    named = {b for port, bits in inputs.items() if re.sub(r"\d+$", "", port) == address for b in bits}
+                    if read:
+                        logic[f"{cell_name}.{output}"] = (kind, named, read)
+                continue
             logic[cell_name] = (kind, through, outputs)
     for port in module["ports"].values():
         for bit in port["bits"]:

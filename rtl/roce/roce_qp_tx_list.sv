@@ -60,6 +60,8 @@ module roce_qp_tx_list
     named = '0;
     for (int unsigned i = 0; i < N; i++) if (grant[i]) named |= data[i];
   end
+  wire short_t queued_at = clearing ? cleared_q[INDEX_W-1:0] : named;
+  wire short_t passed_at = clearing ? cleared_q[INDEX_W-1:0] : pop.data;
   assign push.valid = |(grant & news) && !clearing;
   assign push.data  = named;
 
@@ -68,10 +70,8 @@ module roce_qp_tx_list
   assign pop.ready = out.ready;
 
   always_ff @(posedge clk) begin
-    if (clearing) queued[cleared_q[INDEX_W-1:0]] <= 1'b0;
-    else if (push.valid) queued[named] <= |(grant & ~was_queued);
-    if (clearing) passed[cleared_q[INDEX_W-1:0]] <= 1'b0;
-    else if (arrives) passed[pop.data] <= !passed[pop.data];
+    if (clearing || push.valid) queued[queued_at] <= !clearing && |(grant & ~was_queued);
+    if (clearing || arrives) passed[passed_at] <= !clearing && !passed[pop.data];
     if (rst) begin
       cleared_q <= '0;
       held_q    <= 1'b0;

@@ -163,16 +163,23 @@ module roce_requester_ack
   localparam int unsigned STAGES = 6;
   logic [STAGES:1] valid_q;
   qp_index_t       index_q[STAGES:1];
+  // Compared before it is taken, so that whether it must wait is known at once.
+  logic [STAGES:1] same_q, same;
   always_comb begin
-    clash = 1'b0;
-    for (int unsigned i = 1; i <= STAGES; i++) if (valid_q[i] && index_q[i] == event_q.index) clash = 1'b1;
+    for (int unsigned i = 1; i <= STAGES; i++) begin
+      if (take) same[i] = chosen.index == (i == 1 ? event_q.index : index_q[i-1]);
+      else if (step) same[i] = i == 1 ? 1'b0 : same_q[i-1];
+      else same[i] = same_q[i];
+    end
   end
+  assign clash = |(valid_q & same_q);
   assign index = event_q.index;
   wire go = event_valid_q && !clash;
   assign take = step && (go || !event_valid_q);
 
   always_ff @(posedge clk) begin
     if (take || merge) event_q <= merge ? answer : chosen;
+    same_q <= same;
     if (rst) begin
       event_valid_q <= 1'b0;
       valid_q       <= '0;
@@ -275,7 +282,12 @@ module roce_requester_ack
     sq_progress_t was;
     logic         live;            // the QP sends, or waits in SQD
     logic         heard;
-    logic         outstanding;
+    logic         counts;          // heard, live, and about a PSN that is outstanding
+    logic         is_ack;
+    logic         acknowledges;    // an ACK ...
+    logic         fatal;           // ... or one of the NAKs; the last two if they free nothing that was not answered
+    logic         sequence_error;
+    logic         not_ready;
     logic         window_shut;
     logic         ahead_some;      // it is not about `una` itself
     psn_t         ahead;
@@ -317,12 +329,17 @@ module roce_requester_ack
     met.was            = p4_q.was;
     met.live           = p4_q.was.state inside {SQ_RTS, SQ_SQD};
     met.heard          = p4_q.heard;
-    met.outstanding    = outstanding4_q;
     met.window_shut    = window_shut4_q;
     met.ahead_some     = p4_q.ahead != 0;
     met.ahead          = p4_q.ahead;
     met.in_order       = !far_q && p4_q.ahead == expected_q;
     met.skips          = !far_q && p4_q.ahead > expected_q;
+    met.counts         = met.heard && met.live && outstanding4_q;
+    met.is_ack         = p4_q.e.is == IS_ACK;
+    met.acknowledges   = met.is_ack && p4_q.e.syndrome[7:5] == SYNDROME_ACK[7:5];
+    met.fatal          = met.is_ack && p4_q.e.syndrome inside {SYNDROME_NAK_INVALID_REQ, SYNDROME_NAK_REM_ACCESS, SYNDROME_NAK_REM_OP};
+    met.sequence_error = met.is_ack && p4_q.e.syndrome == SYNDROME_NAK_PSN_SEQ && !met.skips;
+    met.not_ready      = met.is_ack && p4_q.e.syndrome[7:5] == SYNDROME_RNR_NAK[7:5] && !met.skips;
     // An ACK includes its own PSN, a NAK does not; what answers a READ or atomic acknowledges what is before that.
     met.capped         = plain_ack(p4_q.e) ? !far_q && p4_q.ahead >= expected_q : met.skips;
     met.reached        = p4_q.e.is != IS_ACK || met.capped ? expected_q : p4_q.ahead + psn_t'(plain_ack(p4_q.e));
@@ -350,8 +367,6 @@ module roce_requester_ack
   wc_status_e      fail_status;
   psn_t            advance, fail_at;  // from una
 
-  wire is_ack  = met_q.e.is == IS_ACK;
-  wire counts  = met_q.heard && met_q.live && met_q.outstanding;
   wire moves   = met_q.reached_some;                             // something is newly acknowledged
 
   always_comb begin
@@ -434,7 +449,7 @@ module roce_requester_ack
       end
       default: begin  // SQ_EV_RESPONSE
         seen.drop_response_no_qp = !(met_q.heard && met_q.live);
-        if (counts) begin
+        if (met_q.counts) begin
           advance = met_q.reached;
           if (moves) begin
             next.retries     = '0;
@@ -445,14 +460,14 @@ module roce_requester_ack
           change    = moves;
           send_more = moves && met_q.window_shut;
 
-          if (!is_ack && !met_q.in_order && !met_q.skips) begin
+          if (!met_q.is_ack && !met_q.in_order && !met_q.skips) begin
             // Answers what is answered, or was never asked.
             advance                  = '0;
             next                     = met_q.was;
             change                   = 1'b0;
             send_more                = 1'b0;
             seen.drop_ghost_response = 1'b1;
-          end else if (!is_ack && met_q.in_order) begin
+          end else if (!met_q.is_ack && met_q.in_order) begin
             if (!met_q.fits) begin
               fail                  = 1'b1;
               fail_status           = WC_BAD_RESP_ERR;
@@ -473,7 +488,7 @@ module roce_requester_ack
               seen.rcvd_atomic_responses = met_q.e.is == IS_ATOMIC;
               seen.rcvd_read_responses   = met_q.e.is != IS_ATOMIC;
             end
-          end else if (is_ack && met_q.e.syndrome inside {SYNDROME_NAK_INVALID_REQ, SYNDROME_NAK_REM_ACCESS, SYNDROME_NAK_REM_OP}) begin
+          end else if (met_q.fatal) begin
             fail    = 1'b1;
             fail_at = met_q.ahead;
             unique case (met_q.e.syndrome)
@@ -490,7 +505,7 @@ module roce_requester_ack
                 seen.req_remote_operational_errors = 1'b1;
               end
             endcase
-          end else if (is_ack && met_q.e.syndrome[7:5] == SYNDROME_RNR_NAK[7:5] && !met_q.capped) begin
+          end else if (met_q.not_ready) begin
             change        = 1'b1;
             next.rnr_code = met_q.e.syndrome[4:0];
             next.rnr_wait = 1'b1;
@@ -503,7 +518,7 @@ module roce_requester_ack
               end else if (moves) next.rnr_retries = 3'd1;
               else if (met_q.was.rnr_retries != 3'd7) next.rnr_retries = met_q.was.rnr_retries + 1'b1;
             end
-          end else if (is_ack && met_q.e.syndrome == SYNDROME_NAK_PSN_SEQ && !met_q.capped) begin
+          end else if (met_q.sequence_error) begin
             // The time of an RNR NAK is kept, whatever follows it; a rewind that has not begun covers this one.
             if (met_q.was.rnr_wait || met_q.pending) ;
             else if (!met_q.selective) begin
@@ -528,7 +543,7 @@ module roce_requester_ack
               next.implied             = 1'b1;
               if (!moves) next.retries = met_q.was.retries + 1'b1;
             end
-          end else if (!(is_ack && met_q.e.syndrome[7:5] == SYNDROME_ACK[7:5])) begin
+          end else if (!met_q.acknowledges) begin
             // A reserved syndrome: nobody may send it.
             advance                  = '0;
             next                     = met_q.was;
@@ -536,7 +551,7 @@ module roce_requester_ack
             send_more                = 1'b0;
             seen.drop_ghost_response = 1'b1;
           end
-          seen.rcvd_acks = is_ack && !seen.drop_ghost_response;
+          seen.rcvd_acks = met_q.is_ack && !seen.drop_ghost_response;
         end else seen.drop_ghost_response = met_q.heard && met_q.live;
       end
     endcase

@@ -239,7 +239,7 @@ package roce_requester_pkg;
     logic [31:0] length;      // atomics: upper half of swap_add
     logic [63:0] remote_addr;
     logic [31:0] rkey;
-    logic [31:0] word;        // ImmDt or IETH; READ: its PSNs - 1; atomics: lower half of swap_add
+    logic [31:0] word;        // ImmDt or IETH; READ: its PSNs; atomics: lower half of swap_add
   } sq_send_t;
 
   typedef struct packed {

@@ -64,13 +64,16 @@ module roce_requester_queue
   logic       in_valid_q;
   logic       take;    // the first stage is free
 
-  assign keepalive.ready = enable && take;
-  assign wqe.ready       = enable && take && !keepalive.valid;
-  wire accept = (keepalive.valid && keepalive.ready) || (wqe.valid && wqe.ready);
+  stream_if #(.T(qp_index_t)) probe ();
+  stream_slice #(.T(qp_index_t)) probe_slice (.clk, .rst, .in(keepalive), .out(probe));
+
+  assign probe.ready = enable && take;
+  assign wqe.ready   = enable && take && !probe.valid;
+  wire accept = (probe.valid && probe.ready) || (wqe.valid && wqe.ready);
 
   rdma_wqe_t request;
   assign request    = wqe.data;
-  assign path_index = keepalive.valid ? keepalive.data : sq_index(request.qpn);
+  assign path_index = probe.valid ? probe.data : sq_index(request.qpn);
 
   // ---- what it is, and how many packets ----
   typedef struct packed {
@@ -80,6 +83,7 @@ module roce_requester_queue
     logic        keepalive;
     logic        known;         // a verb that may be sent here
     logic        fits;
+    logic        sound;         // all three
     sq_kind_e    kind;
     logic [23:0] packets;
     logic [22:0] last;          // packets - 1
@@ -109,20 +113,23 @@ module roce_requester_queue
 
   logic [23:0] whole;         // packets that are full
   logic [12:0] rest;          // bytes in the one behind them
-  wire         alone = is_atomic(counted.kind) || in_keepalive_q;
+  sq_kind_e    in_kind;
+  assign in_kind = kind_of(in_q.opcode);
+  wire         alone = is_atomic(in_kind) || in_keepalive_q;
   wire         even  = !alone && rest == 0 && in_q.length != 0;   // nothing is behind them
-  always_comb begin
-    whole = alone ? '0 : 24'(in_q.length >> (4'd7 + 4'(in_path_q.path_mtu)));
-    rest  = in_q.length[12:0] & (mtu_bytes(in_path_q.path_mtu) - 13'd1);
+  assign whole = alone ? '0 : 24'(in_q.length >> (4'd7 + 4'(in_path_q.path_mtu)));
+  assign rest  = in_q.length[12:0] & (mtu_bytes(in_path_q.path_mtu) - 13'd1);
 
+  always_comb begin
     counted.request   = in_q;
     counted.index     = in_index_q;
     counted.exists    = in_exists_q || in_keepalive_q;
     counted.keepalive = in_keepalive_q;
-    counted.kind      = kind_of(in_q.opcode);
+    counted.kind      = in_kind;
     counted.known     = in_q.opcode inside {WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND, WR_SEND_WITH_IMM, WR_SEND_WITH_INV}
-        || (is_rd(counted.kind) && in_max_rd_q != 0);
-    counted.fits      = in_q.length <= 32'h8000_0000 || is_atomic(counted.kind);  // IBTA 9.7.7: a message has 2^31 bytes at most
+        || (is_rd(in_kind) && in_max_rd_q != 0);
+    counted.fits      = in_q.length <= 32'h8000_0000 || is_atomic(in_kind);  // IBTA 9.7.7: a message has 2^31 bytes at most
+    counted.sound     = counted.exists && counted.known && counted.fits;
     counted.packets   = whole + 24'(!even);
     counted.last      = 23'(whole) - 23'(even);
     counted.tail      = alone ? 13'd8 : even ? mtu_bytes(in_path_q.path_mtu) : rest;
@@ -133,7 +140,7 @@ module roce_requester_queue
       in_q           <= request;
       in_index_q     <= path_index;
       in_exists_q    <= qpn_exists(request.qpn, QPS);
-      in_keepalive_q <= keepalive.valid;
+      in_keepalive_q <= probe.valid;
       in_path_q      <= path;
       in_max_rd_q    <= max_rd_atomic;
     end
@@ -151,7 +158,7 @@ module roce_requester_queue
   counted_t     post_q;
   sq_tail_t     tail_q;
   sq_state_e    state_q;
-  logic         full_q, rd_full_q, quiet_q;
+  logic         full_q, shut_q, quiet_q;
   logic         post_valid_q;
 
   // What waits here looks up the state again before it goes on: its QP may have failed meanwhile, and its last completion may
@@ -167,7 +174,7 @@ module roce_requester_queue
       post_q    <= counted_q;
       tail_q    <= tail;
       full_q    <= sq_count_t'(tail.count - retired) == sq_count_t'(SQ_DEPTH);
-      rd_full_q <= rd_count_t'(tail.rd - rd_done) == rd_count_t'(RD_DEPTH);
+      shut_q    <= is_rd(counted_q.kind) && rd_count_t'(tail.rd - rd_done) == rd_count_t'(RD_DEPTH);
       quiet_q   <= tail.next == progress.una && tail.count == retired;
     end
     if (look || again) state_q <= progress.state;
@@ -189,10 +196,10 @@ module roce_requester_queue
   wire live  = post_q.exists && state_q != SQ_RESET;
   wire reads = is_rd(post_q.kind);
   // After an error nothing is answered any more: READs only wait to be flushed.
-  wire room  = !full_q && !(reads && rd_full_q && state_q != SQ_ERR);
+  wire room  = !full_q && !(shut_q && state_q != SQ_ERR);
 
   wire out_free = !work_valid_q && !flush_valid_q && !refused_valid_q;
-  wire queue_it = post_q.keepalive ? quiet_q && state_q == SQ_RTS : live && post_q.known && post_q.fits && room;
+  wire queue_it = post_q.keepalive ? quiet_q && state_q == SQ_RTS : post_q.sound && state_q != SQ_RESET && room;
   wire refuse   = !post_q.keepalive && !queue_it;
   wire counts   = !post_q.keepalive;
 
@@ -232,7 +239,7 @@ module roce_requester_queue
         rkey: post_q.request.rkey,
         word: post_q.request.imm_data
     };
-    if (post_q.kind == SQ_READ) ring_send.word = 32'(post_q.last);
+    if (post_q.kind == SQ_READ) ring_send.word = 32'(post_q.packets);
     if (is_atomic(post_q.kind)) {ring_send.length, ring_send.word} = post_q.request.swap_add;
   end
   assign ring_done = '{
@@ -255,7 +262,7 @@ module roce_requester_queue
   assign keepalive_sent = done && queue_it && post_q.keepalive;
   assign engaged        = (in_valid_q && in_index_q == watch) || (counted_valid_q && counted_q.index == watch) || (post_valid_q && post_q.index == watch)
       || ((work_valid_q || flush_valid_q || refused_valid_q) && work_q == watch);
-  assign idle           = !in_valid_q && !counted_valid_q && !post_valid_q && out_free;
+  assign idle           = !probe.valid && !in_valid_q && !counted_valid_q && !post_valid_q && out_free;
 
   always_ff @(posedge clk) begin
     if (out_free) begin

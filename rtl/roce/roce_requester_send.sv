@@ -133,7 +133,7 @@ module roce_requester_send
       || (ahead_valid_q && ahead_q.index == index)
       || (state_q != S_IDLE && visit_q.index == index)
       || (write_q && write_index_q == index);
-  assign list.ready = (!look_valid_q || look_taken) && !hold && !busy_with_it;
+  assign list.ready = !look_valid_q && !hold && !busy_with_it;
 
   assign look = list.valid && list.ready;
   assign looked = '{
@@ -164,6 +164,7 @@ module roce_requester_send
     logic  strict;         // the PSN is ahead of `una` ...
     xpsn_t strict_gap;     // ... by this
     logic  mark;           // ... this one too
+    logic  sends;          // it may send at all
     logic  may_go_on;      // there is something to send from where it was, and the window is open ...
     logic  may_go_back;    // ... something from `una` on
     logic  may_resend;     // ... something at `una`
@@ -186,13 +187,14 @@ module roce_requester_send
     weight.rewind      = looked.progress.epoch != looked.sent.epoch || outstanding[30];
     strict_ahead       = looked.sent.strict - looked.progress.una;
     mark_ahead         = looked.sent.mark - looked.progress.una;
-    weight.strict      = !strict_ahead[30] && strict_ahead != 0;
+    weight.strict      = !strict_ahead[30] && looked.sent.strict != looked.progress.una;
     weight.strict_gap  = strict_ahead;
-    weight.mark        = !mark_ahead[30] && mark_ahead != 0;
+    weight.mark        = !mark_ahead[30] && looked.sent.mark != looked.progress.una;
     weight.repair      = looked.progress.asked && looked.progress.single != looked.sent.single;
     weight.may_go_on   = looked.sent.psn != looked.tail.next
         && (looked.path.selective_repeat ? outstanding < xpsn_t'(SELECTIVE_WINDOW) : outstanding < xpsn_t'(WINDOW))
         && !(looked.progress.state == SQ_SQD && looked.sent.psn == looked.sent.limit && !looked.sent.open);
+    weight.sends       = looked.progress.state inside {SQ_RTS, SQ_SQD} && !looked.progress.rnr_wait;
     weight.may_go_back = looked.progress.una != looked.tail.next;
     weight.may_resend  = looked.progress.una != looked.sent.limit;
     weight.quantum     = looked.path.selective_repeat && room[30:4] == '0 ? {1'b0, room[3:0]} : 5'd16;
@@ -237,7 +239,7 @@ module roce_requester_send
     if (!weight_q.strict) found.sent.strict = weighed_q.progress.una;
     if (!weight_q.mark || weight_q.rewind) found.sent.mark = weighed_q.progress.una;
   end
-  wire may_send = weighed_q.progress.state inside {SQ_RTS, SQ_SQD} && !weighed_q.progress.rnr_wait
+  wire may_send = weight_q.sends
       && (weight_q.rewind ? weight_q.may_go_back : weight_q.repair ? weight_q.may_resend : weight_q.may_go_on);
 
   // ---- the sending visit ----
@@ -364,7 +366,7 @@ module roce_requester_send
       last_q    <= next_reads || ring_data.length <= 32'(mtu_bytes(next_mtu));
       first_q   <= 1'b1;
       barred_q  <= (ring_data.fence && next_waits) || (next_reads && !next_ahead[5] && next_ahead >= next_max_rd);
-      step_q    <= ring_data.kind == SQ_READ ? 24'(ring_data.word[22:0]) + 24'd1 : 24'd1;
+      step_q    <= ring_data.kind == SQ_READ ? ring_data.word[23:0] : 24'd1;
     end else if (state_q == S_PLACE) begin
       addr_q  <= request_q.local_addr + memory_pkg::ADDR_W'(offset_q);
       va_q    <= request_q.remote_addr + 64'(offset_q);
