@@ -10,7 +10,7 @@
 // Tables of one word a QP, each written by one unit: tail (queue), sent (send), progress (ack), confirmed (response), retired (retire);
 // path, policy and peer (roce_qp_control, which also starts and stops QPs here). See docs/reference/roce-transmit.md.
 //
-// Latency: 10 cycles from `wqe` to `packet`. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
+// Latency: 9 cycles from `wqe` to `packet`. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
 // the peer's answer do not count.
 module roce_requester
   import packet_pkg::*;

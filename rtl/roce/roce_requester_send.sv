@@ -15,7 +15,7 @@
 // acknowledgement lists the QP.
 //
 // One packet a cycle for work requests of one QP that are queued already, one in 2 cycles when each is of another QP, 3 when it
-// repeats selectively; 6 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
+// repeats selectively; 5 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
 //
 // Looks ahead by one visit: while one QP sends, the tables and the ring are read for the next. A QP is never in both places.
 module roce_requester_send
