@@ -337,7 +337,8 @@ module roce_requester_ack
     met.counts         = met.heard && met.live && outstanding4_q;
     met.is_ack         = p4_q.e.is == IS_ACK;
     met.acknowledges   = met.is_ack && p4_q.e.syndrome[7:5] == SYNDROME_ACK[7:5];
-    met.fatal          = met.is_ack && p4_q.e.syndrome inside {SYNDROME_NAK_INVALID_REQ, SYNDROME_NAK_REM_ACCESS, SYNDROME_NAK_REM_OP};
+    met.fatal          = met.is_ack && p4_q.e.syndrome inside {
+        SYNDROME_NAK_INVALID_REQ, SYNDROME_NAK_REM_ACCESS, SYNDROME_NAK_REM_OP};
     met.sequence_error = met.is_ack && p4_q.e.syndrome == SYNDROME_NAK_PSN_SEQ && !met.skips;
     met.not_ready      = met.is_ack && p4_q.e.syndrome[7:5] == SYNDROME_RNR_NAK[7:5] && !met.skips;
     // An ACK includes its own PSN, a NAK does not; what answers a READ or atomic acknowledges what is before that.

@@ -260,7 +260,8 @@ module roce_requester_queue
   assign ring_compare = post_q.request.compare;
 
   assign keepalive_sent = done && queue_it && post_q.keepalive;
-  assign engaged        = (in_valid_q && in_index_q == watch) || (counted_valid_q && counted_q.index == watch) || (post_valid_q && post_q.index == watch)
+  assign engaged        = (in_valid_q && in_index_q == watch) || (counted_valid_q && counted_q.index == watch)
+      || (post_valid_q && post_q.index == watch)
       || ((work_valid_q || flush_valid_q || refused_valid_q) && work_q == watch);
   assign idle           = !probe.valid && !in_valid_q && !counted_valid_q && !post_valid_q && out_free;
 

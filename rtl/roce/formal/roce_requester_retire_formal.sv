@@ -49,9 +49,9 @@ module roce_requester_retire_formal
   end
 
   roce_requester_retire dut (
-      .clk, .rst, .list, .look, .index(), .posted(posted_seen_q), .confirmed(confirmed_seen_q), .retired(retired_seen_q), .ring_read,
-      .ring_index(), .ring_count, .ring_data(ring_q), .init(1'b0), .start('0), .watch('0), .engaged(), .retired_write, .retired_write_index(),
-      .retired_write_data(retired_next), .cqe, .qp_event, .flushed(), .idle()
+      .clk, .rst, .list, .look, .index(), .posted(posted_seen_q), .confirmed(confirmed_seen_q), .retired(retired_seen_q),
+      .ring_read, .ring_index(), .ring_count, .ring_data(ring_q), .init(1'b0), .start('0), .watch('0), .engaged(), .retired_write,
+      .retired_write_index(), .retired_write_data(retired_next), .cqe, .qp_event, .flushed(), .idle()
   );
   assign list.valid     = listed;
   assign list.data      = '0;
