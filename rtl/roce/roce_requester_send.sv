@@ -285,10 +285,10 @@ module roce_requester_send
   wire        spent = quantum_q <= cost;
   wire        fresh = visit_q.fresh;                       // the next packet was never sent
   logic       meets;                                       // the next work request writes where one before it does
-  wire        early = visit_q.drain || (meets && is_write(request_q.kind));
+  wire        piece = visit_q.path.selective_repeat && is_write(request_q.kind);           // a packet that stands alone
+  wire        early = visit_q.drain || (meets && piece);
   wire        stop  = state_q == S_SEND && first_q && (barred_q || (fresh && early));
   wire        keepalive = state_q == S_KEEPALIVE;
-  wire        piece = visit_q.path.selective_repeat && is_write(request_q.kind);           // a packet that stands alone
   wire        strict = !keepalive && !(piece && !(last_q && request_q.kind == SQ_WRITE_IMM));  // the peer takes it in order only
   logic       begun_q;                                     // the visit has sent something, or passed it by
   wire        covered = visit_q.repair && visit_q.covered && strict && !begun_q;
