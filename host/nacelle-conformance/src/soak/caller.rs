@@ -232,6 +232,13 @@ impl Caller {
         }
     }
 
+    /// Gives its buffers back when its connection was refused.
+    pub(crate) fn give_back(self, endpoint: &mut Endpoint) {
+        for buffer in self.homes.iter().map(|home| home.id).chain(self.message) {
+            let _ = endpoint.deregister(buffer);
+        }
+    }
+
     /// Takes a completion of this connection.
     pub(crate) fn completed(&mut self, endpoint: &mut Endpoint, done: &Completion) -> Result<(), Failure> {
         // A connection that is refused gives its receives back; that it was refused is told behind.

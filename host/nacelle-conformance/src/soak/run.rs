@@ -10,6 +10,9 @@ use nacelle_roce::{
 };
 use std::{collections::HashMap, time::Instant};
 
+/// Before a device that had no place for a connection is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// The device that the runs are against.
 pub(crate) struct Target {
     pub(crate) wire: WireDir,
@@ -196,6 +199,17 @@ impl Run {
         Ok(())
     }
 
+    /// Begins a connection.
+    fn begin(&self, target: &Target, rng: &mut fastrand::Rng, place: &mut Place) -> Result<(ConnId, Caller), Failure> {
+        let options = self.options(rng, target);
+        let now = place.now();
+        let conn = place
+            .endpoint
+            .connect(now, target.device, target.port, options)
+            .map_err(|e| Failure::Failed(format!("no connection can be begun: {e}")))?;
+        Ok((conn, Caller::new(&mut place.endpoint, conn, rng.fork(), self.operations)?))
+    }
+
     fn live(
         &self,
         target: &Target,
@@ -207,18 +221,14 @@ impl Run {
     ) -> Result<(), Failure> {
         let mut rng = fastrand::Rng::with_seed(self.seed ^ life << 32);
         for _ in 0..self.connections {
-            let options = self.options(&mut rng, target);
-            let now = place.now();
-            let conn = place
-                .endpoint
-                .connect(now, target.device, target.port, options)
-                .map_err(|e| Failure::Failed(format!("no connection can be begun: {e}")))?;
-            callers.insert(conn, Caller::new(&mut place.endpoint, conn, rng.fork(), self.operations)?);
+            let (conn, caller) = self.begin(target, &mut rng, place)?;
+            callers.insert(conn, caller);
         }
         tally.connections += callers.len() as u64;
         let vanish = (!last).then(|| Instant::now() + Duration::from_millis(rng.u64(5..600)));
         let mut moved = Instant::now();
-        while !callers.is_empty() {
+        let (mut refused, mut again) = (0, Instant::now());
+        while !callers.is_empty() || refused > 0 {
             if vanish.is_some_and(|t| Instant::now() > t) {
                 return Ok(());
             }
@@ -238,16 +248,12 @@ impl Run {
                             caller.completed(&mut place.endpoint, &done)?;
                         }
                     }
-                    // It takes the places back in time.
-                    Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } } if self.crowded => {
-                        let Some(_) = callers.remove(&conn) else { continue };
-                        let options = self.options(&mut rng, target);
-                        let now = place.now();
-                        let again = place
-                            .endpoint
-                            .connect(now, target.device, target.port, options)
-                            .map_err(|e| Failure::Failed(format!("refused ({}), and then: {e}", reason.text())))?;
-                        callers.insert(again, Caller::new(&mut place.endpoint, again, rng.fork(), self.operations)?);
+                    // It takes the places back in time, if it is left some.
+                    Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { .. } } if self.crowded => {
+                        let Some(caller) = callers.remove(&conn) else { continue };
+                        caller.give_back(&mut place.endpoint);
+                        refused += 1;
+                        again = Instant::now() + PAUSE;
                     }
                     Event::ConnectFailed { conn, reason } => {
                         return Err(Failure::Failed(format!("{conn:?} could not connect: {reason:?}")));
@@ -258,6 +264,12 @@ impl Run {
                         }
                     }
                     _ => {}
+                }
+            }
+            if Instant::now() > again {
+                for _ in 0..core::mem::take(&mut refused) {
+                    let (conn, caller) = self.begin(target, &mut rng, place)?;
+                    callers.insert(conn, caller);
                 }
             }
             let mut over = Vec::new();
