@@ -6,8 +6,8 @@
 // Throughput: one beat a cycle, also across transfers of one beat each. An unaligned transfer that touches one beat more of
 // memory than its packet has takes one cycle more. Latency: 2 cycles from `cmd` to AW, 4 to W, 1 from `data` to W.
 // Addresses run ahead of data by up to LEAD bursts, and memory keeps others waiting for data that was announced: give a
-// command when its data is at hand. Up to OUTSTANDING bursts wait for their response; then, or while `done` or memory stops,
-// `data` stops.
+// command when its data is at hand. Up to OUTSTANDING bursts wait for their response or for their transfer's `done` to be taken;
+// then, or while memory stops, `data` stops. Write responses are always taken: `done` never holds up the memory's other masters.
 // tuser of `data` is not looked at: whoever must discard bad packets does so before.
 module axi_dma_write
   import memory_pkg::*;
@@ -57,6 +57,7 @@ module axi_dma_write
   // A packet's last bytes may need a beat of memory more than the packet has: the flush, from what is held.
   logic [7:0]        beat_q;                 // in the burst
   logic [SLOT_W:0]   outstanding_q;          // bursts and empty transfers without an outcome yet
+  logic [SLOT_W:0]   kept_q;                 // and those whose outcome was not taken yet
   logic              slot_free, w_free, opens, closes, flush, has_beat, step;
   lane_t             shift, end_lane;
   logic [DATA_W-1:0] rotated, held_q, merged;
@@ -70,7 +71,7 @@ module axi_dma_write
   assign flush    = burst.data.last && closes && end_lane < shift;
   assign has_beat = flush || data.tvalid;
 
-  assign slot_free = !opens || !outstanding_q[SLOT_W];
+  assign slot_free = !opens || !kept_q[SLOT_W];
   assign w_free    = !mem.wvalid || mem.wready;
   assign step      = burst.valid && slot_free && (burst.data.none || (has_beat && w_free));
 
@@ -102,7 +103,8 @@ module axi_dma_write
   end
 
   // ---- outcomes ----
-  // Bursts and empty transfers in order; each burst is retired by its response.
+  // Bursts and empty transfers in order; each burst is retired by its response. A place is kept for each until its transfer's
+  // `done` is taken, so that there is always room for it.
   typedef struct packed {
     logic last;    // of its transfer
     logic none;
@@ -111,36 +113,40 @@ module axi_dma_write
   slot_t [OUTSTANDING-1:0] slots_q;
   logic [SLOT_W-1:0]       head_q, tail_q;
   slot_t                   head;
-  logic                    opened, retire, done_free, error_q, b_error;
+  logic                    opened, retire, error_q, b_error, none_told;
+  stream_if #(.T(dma_done_t)) outcome ();
 
-  assign opened     = step && opens;
-  assign head       = slots_q[head_q];
-  assign done_free  = !done.valid || done.ready;
-  assign mem.bready = outstanding_q != '0 && !head.none && (!head.last || done_free);
-  assign b_error    = mem.bresp[1];
-  assign retire     = head.none && outstanding_q != '0 ? done_free : mem.bvalid && mem.bready;
+  assign opened        = step && opens;
+  assign head          = slots_q[head_q];
+  assign mem.bready    = outstanding_q != '0 && !head.none;
+  assign b_error       = mem.bresp[1];
+  assign retire        = outstanding_q != '0 && (head.none || mem.bvalid);
+  assign outcome.valid = retire && head.last;
+  assign outcome.data  = '{error: !head.none && (error_q || b_error)};
+  stream_fifo #(.T(dma_done_t), .DEPTH(OUTSTANDING)) outcomes (.clk, .rst, .in(outcome), .out(done), .empty(none_told));
 
   always_ff @(posedge clk) begin
     if (opened) slots_q[tail_q] <= '{last: burst.data.last, none: burst.data.none};
-    if (retire && head.last) done.data <= '{error: !head.none && (error_q || b_error)};
     if (rst) begin
       outstanding_q <= '0;
+      kept_q        <= '0;
       head_q        <= '0;
       tail_q        <= '0;
       error_q       <= 1'b0;
-      done.valid    <= 1'b0;
     end else begin
       outstanding_q <= outstanding_q + (SLOT_W + 1)'(opened) - (SLOT_W + 1)'(retire);
+      kept_q        <= kept_q + (SLOT_W + 1)'(opened) - (SLOT_W + 1)'(retire && !head.last) - (SLOT_W + 1)'(done.valid && done.ready);
       if (opened) tail_q <= tail_q + 1'b1;
       if (retire) begin
         head_q  <= head_q + 1'b1;
         error_q <= !head.last && (error_q || b_error);
       end
-      if (done_free) done.valid <= retire && head.last;
     end
   end
 
-  assign idle = walker_idle && none_ahead && outstanding_q == '0 && !done.valid;
+  always_ff @(posedge clk) if (!rst) assert (!outcome.valid || outcome.ready);
+
+  assign idle = walker_idle && none_ahead && outstanding_q == '0 && none_told;
 
   assign mem.arvalid = 1'b0;
   assign mem.araddr  = '0;
