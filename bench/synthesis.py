@@ -12,13 +12,13 @@ HOW = "make bench AREA=synth"
 
 
 def measure() -> Iterator[Result]:
-    """LUT, FF, BRAM36 and levels of every plane, and of the engine as a whole."""
+    """LUT, FF, BRAM36, UltraRAM and levels of every plane, and of the engine as a whole."""
     rows = {}
     for plane in synth.PLANES:
         row = rows[plane] = synth.synthesise_apart(plane, 512)
         goal = synth.PLANES[plane][1]
-        for key in ("lut", "ff", "bram36", "levels"):
-            yield Result(f"synth.{plane}.{key}", row[key], key, getattr(goal, key), "lower", "goals 2", HOW)
-    for key in ("lut", "ff", "bram36"):
+        for key in ("lut", "ff", "bram36", "uram", "levels"):
+            yield Result(f"synth.{plane}.{key}", row[key], key, getattr(goal, key, None), "lower", "goals 2", HOW)
+    for key in ("lut", "ff", "bram36", "uram"):
         total = sum(rows[plane][key] for plane in synth.ENGINE)
-        yield Result(f"synth.engine.{key}", total, key, getattr(synth.ENGINE_GOAL, key), "lower", "goals 2", HOW)
+        yield Result(f"synth.engine.{key}", total, key, getattr(synth.ENGINE_GOAL, key, None), "lower", "goals 2", HOW)
