@@ -12,3 +12,7 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize("what", ["psn", "roce_requester_retire"])
 def test_proof(what: str) -> None:
     prove(HERE / f"{what}_formal.sv")
+
+
+def test_step_of_congestion_control() -> None:
+    prove(HERE / "roce_cc_step_formal.sv", cut="t:$mul t:$mem_v2")
