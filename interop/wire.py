@@ -17,7 +17,7 @@ from typing import IO, Self
 
 ROOT = Path(__file__).resolve().parents[1]
 # Where cargo leaves the host software.
-HOST = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "host" / "target")) / "release"
+HOST = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "release"))
 
 
 class WireError(Exception):

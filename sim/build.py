@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the simulated device: the shell under Verilator, as build/sim/libnacelle_sim_<DATA_W>.so.
 
-    python sim/build.py [--data-w 64|128|256|512] [--waves]
+    python sim/build.py [--data-w 64|128|256|512] [--qps N] [--waves]
 
-Does nothing if the library is newer than every source. With --waves the library is libnacelle_sim_<DATA_W>_waves.so: it can
-write FST waveforms, and is slower.
+Does nothing if the library is newer than every source. With --qps the device takes N connections at once, a power of two from 8
+to 1024, and the library is libnacelle_sim_<DATA_W>_qps<N>.so. With --waves it is libnacelle_sim_<DATA_W>_waves.so: it can write
+FST waveforms, and is slower.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 CLOCK_HZ = 250_000_000
 MAX_FRAME = 4096 + 128
 DRAM_MIB = 1024
+REFERENCE_W = 512  # is built to run fast; the others, mostly for tests, are built fast
 # The compiler takes most of its time to read headers: it gets few files, and still one for each core more than once.
 OUTPUT_GROUPS = 6
 WARNINGS = ["-Wno-fatal", "-Wno-DECLFILENAME"]
@@ -47,16 +49,17 @@ def sources() -> list[Path]:
     return [*rtl, *(ROOT / "sim").glob("*.*"), ROOT / "rtl" / "control" / "nacelle.rdl"]
 
 
-def build(data_w: int, waves: bool) -> Path:
+def build(data_w: int, qps: int | None, waves: bool) -> Path:
     """Builds one library and returns its path."""
-    name = f"nacelle_sim_{data_w}{'_waves' if waves else ''}"
+    name = f"nacelle_sim_{data_w}{f'_qps{qps}' if qps else ''}{'_waves' if waves else ''}"
     out = ROOT / "build" / "sim"
     library = out / f"lib{name}.so"
     subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
     if library.exists() and all(library.stat().st_mtime > path.stat().st_mtime for path in sources()):
         return library
 
-    say(f"building the simulated device, {data_w} bits{', with waveforms' if waves else ''} (a minute or two)")
+    kind = f"{data_w} bits{f', {qps} queue pairs' if qps else ''}{', with waveforms' if waves else ''}"
+    say(f"building the simulated device, {kind} (a minute or two)")
     begin = time.monotonic()
     work = out / f"obj_{name}"
     work.mkdir(parents=True, exist_ok=True)
@@ -66,8 +69,9 @@ def build(data_w: int, waves: bool) -> Path:
     run(
         [
             "verilator", "--cc", "--prefix", "Vnacelle", "--Mdir", str(work), "--top-module", "nacelle_sim_top",
-            f"-GDATA_W={data_w}", "-O3", "--x-assign", "fast", "--x-initial", "unique", "--no-assert", *WARNINGS,
-            "--timescale", "1ns/1ps", "--output-split", "20000", "--output-groups", str(OUTPUT_GROUPS), "-CFLAGS", "-O2 -fPIC",
+            f"-GDATA_W={data_w}", *([f"-GQPS={qps}"] if qps else []), "-O3",
+            "--x-assign", "fast", "--x-initial", "unique", "--no-assert", *WARNINGS,
+            "--timescale", "1ns/1ps", "--output-split", "20000", "--output-groups", str(OUTPUT_GROUPS), "-CFLAGS", "-fPIC",
             *(["--trace-fst", "--trace-structs"] if waves else []),
             *[arg for path in [*module_dirs(), GENERATED] if path.exists() for arg in ("-y", str(path))],
             *map(str, packages()), str(ROOT / "sim" / "nacelle_sim_top.sv"),
@@ -76,8 +80,8 @@ def build(data_w: int, waves: bool) -> Path:
     )  # fmt: skip
     jobs = os.environ.get("NACELLE_JOBS", str(os.cpu_count() or 1))
     run(
-        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{jobs}", "OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2",
-         *cache, "libVnacelle.a", "libverilated.a"],
+        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{jobs}", f"OPT_FAST={'-O2' if data_w == REFERENCE_W else '-O1'}",
+         "OPT_SLOW=-O0", "OPT_GLOBAL=-O1", *cache, "libVnacelle.a", "libverilated.a"],
         "The C++ compiler",
     )  # fmt: skip
     include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
@@ -101,9 +105,10 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-w", type=int, choices=(64, 128, 256, 512), default=512)
+    parser.add_argument("--qps", type=int, choices=[2**n for n in range(3, 11)], help="connections at once [256]")
     parser.add_argument("--waves", action="store_true", help="can write waveforms")
     arguments = parser.parse_args()
-    build(arguments.data_w, arguments.waves)
+    build(arguments.data_w, arguments.qps, arguments.waves)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ module nacelle_sim_top
   import shell_pkg::*;
   import memory_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned QPS = DEFAULT_QPS
 ) (
     input logic clk,
     input logic rst,
@@ -134,7 +135,8 @@ module nacelle_sim_top
   assign dram_rready = dram.rready;
 
   nacelle_shell #(
-      .DATA_W(DATA_W)
+      .DATA_W(DATA_W),
+      .QPS(QPS)
   ) shell (
       .clk,
       .rst,

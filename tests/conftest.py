@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-NACELLE = ROOT / "host" / "target" / "release" / "nacelle"
+NACELLE = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "release")) / "nacelle"
 ADDRESS = "10.77.0.2"
 
 
@@ -50,6 +50,13 @@ class Wire:
             text=True,
             timeout=timeout,
         )
+
+    def tool(self, name: str, *arguments: str, timeout: float = 240) -> str:
+        """What another program beside `nacelle` prints; it must succeed."""
+        command = [str(NACELLE.with_name(name)), *arguments]
+        result = subprocess.run(command, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=timeout)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     def json(self, *arguments: str) -> Any:
         """What a command prints with --json."""

@@ -183,6 +183,13 @@ def test_an_idle_device_costs_next_to_nothing(wire: Wire) -> None:
     assert used < 0.3, "an idle device uses the processor"
 
 
+def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
+    """It takes 1024 connections and takes them again, and its timers are as quick as those of a smaller one."""
+    wire.device("--library", str(ROOT / "build/sim/libnacelle_sim_64_qps1024_waves.so"))
+    wire.tool("nacelle-conformance", ADDRESS, "--only", "cm.")
+    assert "the device takes 1024 connections" in wire.tool("nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8")
+
+
 def test_demo_ends_with_a_command_that_works(wire: Wire) -> None:
     result = wire.run("demo", "--dir", str(wire.folder / "demo"), "--library", str(ROOT / "build/sim/libnacelle_sim_512.so"))
     assert result.returncode == 0, result.stderr

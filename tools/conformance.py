@@ -4,8 +4,8 @@
 
     python tools/conformance.py [rtl] [soft]          (default: both)
 
-Writes build/conformance.json: device -> rule -> {outcome, detail, ...}. Needs the release build of nacelle and nacelle-conformance,
-and for `rtl` the simulated device (make host sim).
+Writes build/conformance.json: device -> rule -> {outcome, detail, ...}. Needs nacelle and nacelle-conformance in
+host/target/release, or in $NACELLE_PROGRAMS, and for `rtl` the simulated device (make host sim).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RELEASE = ROOT / "host" / "target" / "release"
+PROGRAMS = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "release"))
 RESULTS = ROOT / "build" / "conformance.json"
 ADDRESS = "10.77.0.2"
 DEVICES = {"rtl": [], "soft": ["--soft"]}
@@ -35,7 +35,7 @@ def judge(device: str) -> list[dict[str, Any]]:
         log = Path(folder) / "device.log"
         with log.open("w") as output:
             process = subprocess.Popen(
-                [RELEASE / "nacelle", "device", "--ip", f"{ADDRESS}/16", *DEVICES[device]],
+                [PROGRAMS / "nacelle", "device", "--ip", f"{ADDRESS}/16", *DEVICES[device]],
                 cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
         try:
@@ -45,7 +45,7 @@ def judge(device: str) -> list[dict[str, Any]]:
                     sys.exit(f"the {device} device does not start:\n{log.read_text()}")
                 time.sleep(0.1)
             suite = subprocess.run(
-                [RELEASE / "nacelle-conformance", ADDRESS, "--wire", folder, "--json"],
+                [PROGRAMS / "nacelle-conformance", ADDRESS, "--wire", folder, "--json"],
                 stdout=subprocess.PIPE, text=True, timeout=SUITE_S,
             )  # fmt: skip
             if suite.returncode not in (0, 1):

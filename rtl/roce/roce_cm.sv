@@ -74,8 +74,6 @@ module roce_cm
   localparam int unsigned IDX_W = $clog2(QPS);
   typedef logic [IDX_W-1:0] idx_t;
 
-  localparam int unsigned ROUND_CYCLES = 4096;
-
   // Cycles of 4.096 us.
   localparam longint unsigned TICK = (CLOCK_HZ * 64'd4096 >= 64'd1_000_000_000) ? CLOCK_HZ * 64'd4096 / 64'd1_000_000_000 : 1;
 
@@ -149,7 +147,6 @@ module roce_cm
   logic     expired_q;
   mac_t     mac_q;
   logic [47:0] delay_q;
-  logic     was_timed_q;
 
   wire picking = fsm_q == S_IDLE;
   wire clearing = fsm_q == S_CLEAR;
@@ -280,12 +277,13 @@ module roce_cm
   assign news_in.data   = '{idx: idx_t'(qp_index(qp_event.data.qpn)), failed: qp_event.data.kind == EVENT_QP_FATAL};
   assign qp_event.ready = news_in.ready;
 
-  // ---- the walker: looks at every timer when ROUND_CYCLES have passed since the last round, and at once after a jump of time ----
-  logic [IDX_W:0] timed_q;   // connections with a timer
-  logic [47:$clog2(ROUND_CYCLES)] round_q;
+  // ---- the walker: looks at every timer, about 4 cycles each, when the first may have ended ----
+  logic [47:0] first_q;      // no timer ends before
   logic in_round_q, round_due_q;
-  wire  round_due = timed_q != 0 && round_q != now[47:$clog2(ROUND_CYCLES)];
+  wire  round_due = now >= first_q;
   wire  walk_due = in_round_q || round_due_q;
+  // A connection at work whose timer runs: set just now, or found in this round.
+  wire  timed = cm_timed(work_q.state) && (commit ? plan_q.write : fsm_q == S_DECIDE && op_q == OP_WALK && !expired_q);
   always_ff @(posedge clk) round_due_q <= !rst && round_due;
 
   // ---- the next event: the queue pairs' first, so that none outlives its connection, then the owners', then in turn the
@@ -422,6 +420,8 @@ module roce_cm
     events.drop_malformed <= drop_malformed;
     events.drop_overflow <= drop_overflow;
 
+    if (timed && work_q.deadline < first_q) first_q <= work_q.deadline;
+
     unique case (fsm_q)
       S_CLEAR: begin
         search_q <= search_q + 1'b1;
@@ -468,7 +468,7 @@ module roce_cm
           walk_q <= walk_q + 1'b1;
           later_q <= '0;
           in_round_q  <= walk_q != idx_t'(QPS - 1);
-          if (walk_q == 0) round_q <= now[47:$clog2(ROUND_CYCLES)];
+          if (!in_round_q) first_q <= '1;
           fsm_q  <= S_READ;
         end
         if (pick_connect) begin
@@ -510,7 +510,6 @@ module roce_cm
         events.drop_overflow <= drop_overflow;
         work_q <= work_d;
         plan_q <= plan_d;
-        was_timed_q <= cm_timed(work_q.state);
         was_occupied_q <= occupied(work_q);
         if (makes_stale) begin
           stale_pending_q <= 1'b1;
@@ -594,7 +593,6 @@ module roce_cm
       end
 
       default: begin   // S_COMMIT
-        if (plan_q.write) timed_q <= timed_q + (IDX_W + 1)'(cm_timed(work_q.state)) - (IDX_W + 1)'(was_timed_q);
         if (plan_q.tell) begin
           events.connection_opened <= plan_q.kind inside {CONN_OPENED, CONN_ESTABLISHED};
           events.connection_closed <= plan_q.kind == CONN_CLOSED;
@@ -609,9 +607,8 @@ module roce_cm
       walk_q          <= '0;
       later_q         <= '0;
       in_round_q      <= 1'b0;
-      round_q         <= '0;
+      first_q         <= '1;
       stale_pending_q <= 1'b0;
-      timed_q         <= '0;
       events          <= '0;
     end
   end

@@ -21,7 +21,8 @@ module nacelle_shell
   import roce_counters_pkg::*;
   import shell_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned QPS = DEFAULT_QPS  // connections at once: a power of two, 8 to 1024
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -318,6 +319,8 @@ module nacelle_shell
   function_range_t [SOCKETS-1:0] functions;
   logic [SOCKETS-1:0] socket_idle;
 
+  localparam addr_t HEAP_BASE = CTRL_BASE + addr_t'(QPS * CTRL_BYTES);
+
   rpc_engine #(
       .DATA_W     (DATA_W),
       .QPS        (QPS),
@@ -326,7 +329,7 @@ module nacelle_shell
       .SQ_DEPTH   (SQ_DEPTH),
       .CTRL_BASE  (CTRL_BASE),
       .HEAP_BASE  (HEAP_BASE),
-      .HEAP_SIZE  (HEAP_SIZE)
+      .HEAP_SIZE  (addr_t'(DRAM_BYTES) - HEAP_BASE)
   ) rpc (
       .clk,
       .rst(plane_rst_q),

@@ -12,7 +12,7 @@ package shell_pkg;
   localparam int unsigned MAX_FRAME = 4096 + 128;         // bytes, without FCS
 
   // Transport
-  localparam int unsigned QPS = 256;                      // connections at once
+  localparam int unsigned DEFAULT_QPS = 256;              // connections at once, if the shell is not asked for another number
   localparam int unsigned MRS = 1024;                     // memory regions at once
   localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
   localparam int unsigned RQ_DEPTH = 4;                   // receives outstanding a QP
@@ -35,8 +35,6 @@ package shell_pkg;
   // Memory: messages of the RPC engine first, regions behind
   localparam longint unsigned DRAM_BYTES = 64'd1 << 30;
   localparam addr_t CTRL_BASE = '0;
-  localparam addr_t HEAP_BASE = addr_t'(QPS * CTRL_BYTES);
-  localparam addr_t HEAP_SIZE = addr_t'(DRAM_BYTES) - HEAP_BASE;
 
   // Masters of the fabric: the transport's three, the RPC engine, then the sockets
   localparam int unsigned MASTERS = 4 + SOCKETS;

@@ -705,6 +705,23 @@ async def lost_rtu(dut) -> None:
 
 
 @cocotb.test()
+async def a_timer_is_no_work(dut) -> None:
+    """A device that only waits for a peer is idle until the time is over, to the cycle."""
+    dev = await device(dut)
+    await dev.open(callers(1, cm_timeout=10)[0], rtu=False)
+    await dev.settle()
+    idle = 0
+    while int(dev.signal("idle").value):
+        await RisingEdge(dut.clk)
+        idle += 1
+        if idle == 10_000:
+            dev.now += (TICK << 10) - 12_000  # the REP left less than 2000 cycles ago
+        assert idle < 12_000
+    assert idle > 10_000
+    assert (await dev.sent()).attr == REP
+
+
+@cocotb.test()
 async def rtu_ends_the_timer(dut) -> None:
     dev = await device(dut)
     await dev.open(callers(1, cm_timeout=10)[0])

@@ -9,7 +9,7 @@ from nacelle_tb.pair import FIRST_QPN, MTU_CODE, Pair, Traffic
 from nacelle_tb.svtypes import constant
 from pytest import mark, raises
 
-QPS, RD_DEPTH = constant("shell_pkg::QPS"), constant("shell_pkg::RD_DEPTH")
+QPS, RD_DEPTH = constant("shell_pkg::DEFAULT_QPS"), constant("shell_pkg::RD_DEPTH")
 RP_ENABLE, NP_ENABLE = 0x80, 0x84
 NO_TROUBLE = (
     "packet_retransmit local_ack_timeout_err rnr_nak_retry_err packet_seq_err duplicate_request out_of_seq_request sent_nak "

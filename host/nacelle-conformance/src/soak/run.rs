@@ -12,6 +12,8 @@ use std::{collections::HashMap, time::Instant};
 
 /// Before a device that had no place for a connection is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Connections that are ended at once. A device drops the goodbyes that it has no room for, and a peer repeats its own so often only.
+const PARTING: usize = 16;
 
 /// The device that the runs are against.
 pub(crate) struct Target {
@@ -139,6 +141,29 @@ impl Place {
             until = Instant::now();
         }
         Ok(())
+    }
+
+    /// Says goodbye to these peers, and waits until no connection is left: goodbyes are answered, and repeated until they are.
+    fn part(&mut self, mut open: Vec<ConnId>, patience: Duration) -> Result<(), Failure> {
+        let mut moved = Instant::now();
+        loop {
+            let left = self.endpoint.connections().count();
+            if left == 0 {
+                return Ok(());
+            }
+            let parting = left.saturating_sub(open.len());
+            let now = self.now();
+            for conn in open.drain(..open.len().min(PARTING.saturating_sub(parting))) {
+                self.endpoint.disconnect(now, conn);
+            }
+            self.turn()?;
+            while self.endpoint.poll_event().is_some() {
+                moved = Instant::now();
+            }
+            if moved.elapsed() > patience {
+                return Err(Failure::Stuck(patience, "connections that are being closed".into()));
+            }
+        }
     }
 }
 
@@ -290,17 +315,7 @@ impl Run {
                 return Err(Failure::Stuck(target.patience, report.join("; ")));
             }
         }
-        // Goodbyes are answered, and repeated until they are.
-        while place.endpoint.connections().next().is_some() {
-            place.turn()?;
-            while place.endpoint.poll_event().is_some() {
-                moved = Instant::now();
-            }
-            if moved.elapsed() > target.patience {
-                return Err(Failure::Stuck(target.patience, "connections that are being closed".into()));
-            }
-        }
-        Ok(())
+        place.part(Vec::new(), target.patience)
     }
 
     /// How many connections the device takes at once: as many as it accepts, up to 1024. All are closed again.
@@ -331,18 +346,8 @@ impl Run {
             }
             open.push(conn);
         }
-        for &conn in &open {
-            let now = place.now();
-            place.endpoint.disconnect(now, conn);
-        }
-        let begin = Instant::now();
-        while place.endpoint.connections().next().is_some() {
-            place.turn()?;
-            while place.endpoint.poll_event().is_some() {}
-            if begin.elapsed() > target.patience {
-                return Err(Failure::Stuck(target.patience, "connections that are being closed".into()));
-            }
-        }
-        Ok(open.len())
+        let room = open.len();
+        place.part(open, target.patience)?;
+        Ok(room)
     }
 }
