@@ -33,8 +33,11 @@ impl Device {
         let (ready, started) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             // Peers that vanished are noticed soon.
-            let connect =
-                ConnectOptions { keepalive: Some(Duration::from_millis(300)), ..SoftConfig::default().connect };
+            let connect = ConnectOptions {
+                keepalive: Some(Duration::from_millis(300)),
+                max_ack_timeout: Duration::from_millis(500),
+                ..SoftConfig::default().connect
+            };
             let engine = SoftEngine::new(SoftConfig { connect, ..SoftConfig::default() });
             let link = Box::new(VirtualWire::join(&there.wire, &there.name).unwrap());
             let mut host = Host::new(engine, &there, link, 1).unwrap();

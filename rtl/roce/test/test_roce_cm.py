@@ -1866,7 +1866,7 @@ BUILDS = {
     (128, 8): "linux_session",
     (256, 8): "linux_session",
     (512, 8): ".",
-    (512, 256): "linux_session|full_table|hands_at|fuzz|model",
+    (512, 256): "linux_session|full_table|hands_at|fuzz/seed=1|model/seed=1",
 }
 
 
