@@ -4,7 +4,8 @@
 // what has no payload and no order: acknowledgements and CNPs, which go first at each packet boundary.
 //
 // `ack` to `frame`: 4 cycles; one frame a cycle. Payload is asked for in the cycle after its packet has come, up to 32 packets
-// ahead of the wire, so that the latency of memory costs no throughput. The sources take turns, packet by packet, both
+// or 16 KiB of each source ahead of the wire, so that the latency of memory costs no throughput; no more, because what is sent again
+// leaves behind that. The sources take turns, packet by packet, both
 // in asking memory and on the wire. What is ready is not held up behind what waits for memory: a packet without payload passes
 // those of the other source, and while no payload is on its way out a packet waits until the first beat of its own has come.
 // When `frame` or `payload` stop everything stops, acknowledgements after 32 of them; nothing is lost.
@@ -51,6 +52,8 @@ module roce_tx
     output logic            idle
 );
   localparam int unsigned AHEAD = 32;    // packets whose payload is asked for; those of a source that wait
+  localparam int unsigned AHEAD_UNITS = 64;  // payload of a source inside, 256 bytes each: covers the latency of memory
+  localparam int unsigned PACKET_UNITS = 16;
   localparam int unsigned CHOSEN = 8;    // frames chosen before their payload has passed: acknowledgements wait behind them
   localparam int unsigned INDEX_W = $clog2(QPS);
 
@@ -69,6 +72,11 @@ module roce_tx
   } queued_t;
 
   typedef logic [$clog2(AHEAD):0] count_t;
+  typedef logic [4:0] units_t;           // of a packet: PACKET_UNITS at most
+
+  function automatic units_t units_of(logic empty, logic [12:0] length);
+    return empty ? '0 : units_t'(length[12:8]) + units_t'(|length[7:0]);
+  endfunction
 
   typedef struct packed {
     addr_t       addr;
@@ -78,7 +86,9 @@ module roce_tx
   tx_packet_t  came[2];
   read_t       read[2];
   logic [1:0]  asks, taken;
-  logic [1:0]  room_q;                   // of its queue, for one more after what comes just now
+  logic [1:0]  room_q;                   // for one more after what comes just now
+  logic [1:0]  passed_q;                 // payload of this source has passed: so much
+  units_t      passed_units_q;
   logic        order_room_q;
   logic        pick;                     // the source that asks memory
   logic        turn_q, locked_q, pick_q; // a read that was offered stays
@@ -143,14 +153,19 @@ module roce_tx
     assign head_valid[i]   = queue_out.valid;
     assign queue_out.ready = head_taken[i];
 
-    count_t waits_q;
+    count_t     waits_q;
+    logic [6:0] inside_q, inside_d;      // units of payload; there is room as long as those of the largest packet fit
+    assign inside_d = inside_q + (taken[i] ? 7'(units_of(came[i].empty, came[i].length)) : '0)
+        - (passed_q[i] ? 7'(passed_units_q) : '0);
     always_ff @(posedge clk) begin
       if (rst) begin
         waits_q   <= '0;
+        inside_q  <= '0;
         room_q[i] <= 1'b0;
       end else begin
         waits_q   <= waits_q + count_t'(taken[i]) - count_t'(head_taken[i]);
-        room_q[i] <= waits_q <= count_t'(AHEAD - 2);
+        inside_q  <= inside_d;
+        room_q[i] <= waits_q <= count_t'(AHEAD - 2) && inside_d <= 7'(AHEAD_UNITS - PACKET_UNITS);
       end
     end
     always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready && read_in.ready);
@@ -210,6 +225,7 @@ module roce_tx
   // ---- payload passes through, once its frame was chosen ----
   typedef struct packed {
     logic      source;
+    units_t    units;
     qp_index_t index;
     psn_t      psn;
   } owner_t;
@@ -247,6 +263,8 @@ module roce_tx
     assign fault_ready[i] = fault[i].ready;
   end
   always_ff @(posedge clk) begin
+    passed_q       <= !rst && payload_end ? {owner_out.data.source, !owner_out.data.source} : '0;
+    passed_units_q <= owner_out.data.units;
     if (payload_end) fault_q <= owner_out.data;
     if (rst) fault_valid_q <= 1'b0;
     else if (!fault_valid_q) fault_valid_q <= payload_end && payload.tuser;
@@ -298,7 +316,9 @@ module roce_tx
   assign chosen_payload = (head_taken[0] && !head[0].empty) || (head_taken[1] && !head[1].empty);
   assign order_out.ready = chosen_payload;
   assign owner_in.valid  = chosen_payload;
-  assign owner_in.data   = '{source: source, index: next_packet.index, psn: next_packet.psn};
+  assign owner_in.data   = '{
+          source: source, units: units_of(1'b0, next_packet.length), index: next_packet.index, psn: next_packet.psn
+      };
 
   job_t chosen;
   always_comb begin

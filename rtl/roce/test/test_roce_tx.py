@@ -309,6 +309,23 @@ async def both_sources_have_an_equal_share(dut: Any) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize(size=[64, 256, 1000, 1024, 4096])
+async def so_much_waits_for_the_wire(dut: Any, size: int) -> None:
+    """32 packets, or as many as leave no room for 4 KiB in 16 KiB, of each source; and not less."""
+    bench = Bench(dut, latency=2000)
+    await bench.start()
+    for _ in range(40):
+        bench.give(0, "RC_RDMA_READ_RESPONSE_MIDDLE", size)
+        bench.give(1, "RC_RDMA_WRITE_MIDDLE", size)
+    for _ in range(2):
+        await wait_cycles(dut, 1000)
+        for source in bench.sources:
+            assert source.sent in ((30, 31, 32) if size <= 256 else (1 + 12 * 1024 // (-(-size // 256) * 256),))
+    await bench.quiet(60_000)
+    assert len(bench.wire) == 80
+
+
+@cocotb.test()
 async def throughput(dut: Any) -> None:
     """Without payload a frame a cycle; with it a beat a cycle, from both sources."""
     bench = Bench(dut, latency=40)

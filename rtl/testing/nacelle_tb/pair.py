@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import TracebackType
+from typing import Any
 
 from .manager import Manager, QpAttributes
 from .peer import ip_bytes, mac_bytes
@@ -66,7 +68,10 @@ class Outcome:
 
 
 class Pair:
-    """Two devices with `qps` queue pairs between them, in RTS on both sides. Keywords of `line` as in nacelle_sim_line_config."""
+    """Two devices with `qps` queue pairs between them, in RTS on both sides. Keywords of `line` as in nacelle_sim_line_config.
+
+    `make_line` is Line, or what stands in for it.
+    """
 
     def __init__(
         self,
@@ -76,13 +81,14 @@ class Pair:
         unlimited: bool = False,
         selective_repeat: bool = False,
         timeout: int = 8,
+        make_line: Callable[..., Any] = Line,
         **line: int,
     ) -> None:
         rate = NO_RATE_LIMIT if unlimited else LINE_RATE_MBPS
         self.devices = [SimDevice(512, line_rate_mbps=rate) for _ in range(2)]
         for device, ip, mac in zip(self.devices, IP, MAC, strict=True):
             configure(device, ip=ip, mac=mac)
-        self.line = Line(*self.devices, **line)
+        self.line = make_line(*self.devices, **line)
         self.line.step(1000)
         self.managers = [Manager(device) for device in self.devices]
         self.keys = [manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT) for manager in self.managers]
