@@ -15,7 +15,7 @@ package shell_pkg;
   localparam int unsigned DEFAULT_QPS = 256;              // connections at once, if the shell is not asked for another number
   localparam int unsigned MRS = 1024;                     // memory regions at once
   localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
-  localparam int unsigned RQ_DEPTH = 4;                   // receives outstanding a QP
+  localparam int unsigned RQ_DEPTH = 16;                  // receives outstanding a QP
   localparam int unsigned RD_DEPTH = 8;                   // READs and atomics outstanding a QP, of each side
 
   // Compute: the kernel in each socket (socket_kernel has the names). Functions of two sockets must not overlap.
