@@ -25,9 +25,9 @@ from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 CLOCK_HZ = 250_000_000
 MAX_FRAME = 4096 + 128
 DRAM_MIB = 1024
-REFERENCE_W = 512  # is built to run fast; the others, mostly for tests, are built fast
-# The compiler takes most of its time to read headers: it gets few files, and still one for each core more than once.
-OUTPUT_GROUPS = 6
+# The reference width is built to run fast, in a file for each core more than once; the others, mostly for tests, to be built fast:
+# the compiler takes longer to read Verilator's headers than to compile a file.
+REFERENCE_W = 512
 WARNINGS = ["-Wno-fatal", "-Wno-DECLFILENAME"]
 
 
@@ -65,13 +65,14 @@ def build(data_w: int, qps: int | None, waves: bool) -> Path:
     work.mkdir(parents=True, exist_ok=True)
     tools = Path(sys.executable).parent
     os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    optimise, files = ("-O2", 6) if data_w == REFERENCE_W else ("-O1", 1)
     cache = ["OBJCACHE=ccache"] if shutil.which("ccache") else []
     run(
         [
             "verilator", "--cc", "--prefix", "Vnacelle", "--Mdir", str(work), "--top-module", "nacelle_sim_top",
             f"-GDATA_W={data_w}", *([f"-GQPS={qps}"] if qps else []), "-O3",
             "--x-assign", "fast", "--x-initial", "unique", "--no-assert", *WARNINGS,
-            "--timescale", "1ns/1ps", "--output-split", "20000", "--output-groups", str(OUTPUT_GROUPS), "-CFLAGS", "-fPIC",
+            "--timescale", "1ns/1ps", "--output-split", "20000", "--output-groups", str(files), "-CFLAGS", "-fPIC",
             *(["--trace-fst", "--trace-structs"] if waves else []),
             *[arg for path in [*module_dirs(), GENERATED] if path.exists() for arg in ("-y", str(path))],
             *map(str, packages()), str(ROOT / "sim" / "nacelle_sim_top.sv"),
@@ -80,8 +81,8 @@ def build(data_w: int, qps: int | None, waves: bool) -> Path:
     )  # fmt: skip
     jobs = os.environ.get("NACELLE_JOBS", str(os.cpu_count() or 1))
     run(
-        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{jobs}", f"OPT_FAST={'-O2' if data_w == REFERENCE_W else '-O1'}",
-         "OPT_SLOW=-O0", "OPT_GLOBAL=-O1", *cache, "libVnacelle.a", "libverilated.a"],
+        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{jobs}", f"OPT_FAST={optimise}", "OPT_SLOW=-O0",
+         "OPT_GLOBAL=-O1", *cache, "libVnacelle.a", "libverilated.a"],
         "The C++ compiler",
     )  # fmt: skip
     include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
