@@ -2,6 +2,7 @@
 """rpc_engine: region set-up and calls, byte for byte as NAAICE has them, and every way in which a caller can misbehave."""
 
 import random
+from itertools import pairwise
 
 import cocotb
 import pytest
@@ -715,11 +716,14 @@ async def latency(dut) -> None:
         assert passed["job0"] - passed["cqe"] <= 7
         await world.settle()
         passed.clear()
+        world.wqe_cycles.clear()
         world.finish(world.jobs.popleft())
         await world.until(lambda: "wqe" in passed)
         dut._log.info(f"result -> first WRITE: {passed['wqe'] - passed['done0']} cycles")
         assert passed["wqe"] - passed["done0"] <= most
         await world.settle()
+        outputs = sum(bool(region.flags & OUTPUT) for region in wanted)
+        assert [b - a for a, b in pairwise(world.wqe_cycles)] == [2] * (outputs - 1), "WRITEs of an answer, 2 cycles apart"
         qp.sent.clear()
 
 
