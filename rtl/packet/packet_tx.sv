@@ -54,16 +54,17 @@ module packet_tx
   for (genvar i = 0; i < N; i++) begin : g_request
     frame_tx_t offered;
     assign offered          = frame[i].data;
-    assign request[i].valid = frame[i].valid && turn_in.ready;
+    assign request[i].valid = frame[i].valid;
     assign request[i].data  = offered;
-    assign frame[i].ready   = request[i].ready && turn_in.ready;
+    assign frame[i].ready   = request[i].ready;
     assign taken[i]         = frame[i].valid && frame[i].ready;
     assign taken_payload[i] = taken[i] && offered.payload_length != '0;
     assign asked[i]         = turn_of(source_t'(i), place_of_length(offered.hdr_length));
   end
 
   stream_arbiter #(.T(frame_tx_t), .N(N)) arbiter (.clk, .rst, .in(request), .last('1), .out(job));
-  stream_fifo #(.T(turn_t), .DEPTH(4)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
+  // Always has room: no more than two frames, in the arbiter and in the builder, can have payload that is still to be taken.
+  stream_fifo #(.T(turn_t), .DEPTH(2)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
 
   assign turn_in.valid = |taken_payload;
   always_comb begin
@@ -159,5 +160,9 @@ module packet_tx
   end
   assign idle = frames_q == '0;
 
-  always_ff @(posedge clk) if (!rst && idle) assert (turns_empty);
+  always_ff @(posedge clk)
+    if (!rst) begin
+      if (idle) assert (turns_empty);
+      if (turn_in.valid) assert (turn_in.ready);
+    end
 endmodule
