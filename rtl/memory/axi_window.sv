@@ -58,15 +58,15 @@ module axi_window
 
   // ---- read ----
   request_t   ar_q, ar_d;
-  logic       ar_valid_q, ar_load, ar_done, ar_refusing, reads_full;
-  count_t     reads_q;
+  logic       ar_valid_q, ar_load, ar_passes, ar_done, ar_refusing, reads_full, reads_none_q;
+  count_t     reads_q, reads_d;
   logic [7:0] refused_beat_q;
 
   assign reads_full  = reads_q[COUNT_W-1];
-  assign ar_refusing = ar_valid_q && !ar_q.inside_ && reads_q == '0;
-  assign ar_done     = ar_q.inside_ ? mem.arvalid && mem.arready
-                                    : ar_refusing && (decouple || (socket.rready && socket.rlast));
-  assign socket.arready = !decouple && (!ar_valid_q || ar_done);
+  assign ar_refusing = ar_valid_q && !ar_q.inside_ && reads_none_q;
+  assign ar_passes   = mem.arvalid && mem.arready;
+  assign ar_done     = ar_passes || (ar_refusing && (decouple || (socket.rready && socket.rlast)));
+  assign socket.arready = !decouple && (!ar_valid_q || ar_passes);
   assign ar_load        = socket.arvalid && socket.arready;
 
   assign mem.arvalid = ar_valid_q && ar_q.inside_ && !reads_full;
@@ -86,15 +86,19 @@ module axi_window
       id: socket.arid, addr: socket.araddr, len: socket.arlen
   };
 
+  assign reads_d = reads_q + count_t'(mem.arvalid && mem.arready) - count_t'(mem.rvalid && mem.rready && mem.rlast);
+
   always_ff @(posedge clk) begin
     if (ar_load) ar_q <= ar_d;
     if (rst) begin
       ar_valid_q     <= 1'b0;
       reads_q        <= '0;
+      reads_none_q   <= 1'b1;
       refused_beat_q <= '0;
     end else begin
       if (ar_load || ar_done) ar_valid_q <= ar_load;
-      reads_q <= reads_q + count_t'(mem.arvalid && mem.arready) - count_t'(mem.rvalid && mem.rready && mem.rlast);
+      reads_q      <= reads_d;
+      reads_none_q <= reads_d == '0;
       if (ar_done) refused_beat_q <= '0;
       else if (ar_refusing && socket.rready) refused_beat_q <= refused_beat_q + 1'b1;
     end
@@ -103,8 +107,8 @@ module axi_window
   // ---- write ----
   // A burst counts from the moment it is taken; its data may go as soon as its address is shown.
   request_t   aw_q, aw_d;
-  logic       aw_valid_q, aw_load, aw_done, aw_refusing, drained_q, writes_full;
-  count_t     writes_q;
+  logic       aw_valid_q, aw_load, aw_passes, aw_done, aw_refusing, drained_q, writes_full, writes_none_q;
+  count_t     writes_q, writes_d;
   logic [7:0] w_beat_q;
   logic       w_free, w_move, w_last;
 
@@ -118,9 +122,10 @@ module axi_window
   };
 
   assign writes_full = writes_q[COUNT_W-1];
-  assign aw_refusing = aw_valid_q && !aw_q.inside_ && writes_q == '0;
-  assign aw_done     = aw_q.inside_ ? mem.awvalid && mem.awready : aw_refusing && (decouple || (drained_q && socket.bready));
-  assign socket.awready = !decouple && (!aw_valid_q || aw_done) && !writes_full;
+  assign aw_refusing = aw_valid_q && !aw_q.inside_ && writes_none_q;
+  assign aw_passes   = mem.awvalid && mem.awready;
+  assign aw_done     = aw_passes || (aw_refusing && (decouple || (drained_q && socket.bready)));
+  assign socket.awready = !decouple && (!aw_valid_q || aw_passes) && !writes_full;
   assign aw_load        = socket.awvalid && socket.awready;
   assign owed_in.valid  = aw_load && aw_d.inside_;
   assign owed_in.data   = socket.awlen;
@@ -141,6 +146,8 @@ module axi_window
   assign socket.bresp  = aw_refusing ? AXI_SLVERR : mem.bresp;
   assign mem.bready    = decouple || socket.bready;
 
+  assign writes_d = writes_q + count_t'(aw_load && aw_d.inside_) - count_t'(mem.bvalid && mem.bready);
+
   always_ff @(posedge clk) begin
     if (aw_load) aw_q <= aw_d;
     if (w_move) begin
@@ -149,14 +156,16 @@ module axi_window
       mem.wlast <= w_last;
     end
     if (rst) begin
-      aw_valid_q <= 1'b0;
-      writes_q   <= '0;
-      drained_q  <= 1'b0;
-      w_beat_q   <= '0;
-      mem.wvalid <= 1'b0;
+      aw_valid_q    <= 1'b0;
+      writes_q      <= '0;
+      writes_none_q <= 1'b1;
+      drained_q     <= 1'b0;
+      w_beat_q      <= '0;
+      mem.wvalid    <= 1'b0;
     end else begin
       if (aw_load || aw_done) aw_valid_q <= aw_load;
-      writes_q <= writes_q + count_t'(aw_load && aw_d.inside_) - count_t'(mem.bvalid && mem.bready);
+      writes_q      <= writes_d;
+      writes_none_q <= writes_d == '0;
       if (aw_done) drained_q <= 1'b0;
       else if (aw_refusing && socket.wvalid && socket.wlast) drained_q <= 1'b1;
       if (w_move) w_beat_q <= w_last ? '0 : w_beat_q + 1'b1;
@@ -169,7 +178,7 @@ module axi_window
     write_violation <= !rst && aw_load && !aw_d.inside_;
   end
 
-  assign idle = !ar_valid_q && reads_q == '0 && !aw_valid_q && writes_q == '0;
+  assign idle = !ar_valid_q && reads_none_q && !aw_valid_q && writes_none_q;
 
   always_ff @(posedge clk) begin
     if (!rst) begin
