@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // a + b in IEEE 754-2019 binary32, rounded to nearest, ties to even. Subnormals, infinities and signed zeros as the standard
-// has them; every NaN that comes out is 0x7fc00000. Latency 6 cycles (`result` with `result_valid`), one sum a cycle.
+// has them; every NaN that comes out is 0x7fc00000. Latency 7 cycles (`result` with `result_valid`), one sum a cycle.
 // Never stops; without `valid` nothing moves.
 module fp32_add (
     input  logic        clk,
@@ -12,7 +12,7 @@ module fp32_add (
     output logic        result_valid,
     output logic [31:0] result
 );
-  localparam int unsigned STAGES = 6;
+  localparam int unsigned STAGES = 7;
 
   typedef enum logic [1:0] {
     FINITE,
@@ -59,10 +59,8 @@ module fp32_add (
   function automatic value_t down(value_t v);
     value_t r;
     r = v;
-    if (v.sum[27]) begin
-      r.sum           = {1'b0, v.sum[27:2], v.sum[1] || v.sum[0]};
-      r.head.exponent = v.head.exponent + 1'b1;
-    end
+    r.sum           = {1'b0, v.sum[27:2], v.sum[1] || v.sum[0]};
+    r.head.exponent = v.head.exponent + 1'b1;
     return r;
   endfunction
 
@@ -85,7 +83,7 @@ module fp32_add (
   head_t             ordered_q, aligned_q;
   logic [4:0]        distance_q;
   significand_t      large_q, small_q, aligned_large_q, aligned_small_q;
-  value_t            sum_q, coarse_q, fine_q;
+  value_t            sum_q, coarse_q, middle_q, fine_q;
   logic [31:0]       magnitude;
 
   assign magnitude = {1'b0, fine_q.sum[26] ? 8'(fine_q.head.exponent) : 8'd0, fine_q.sum[25:3]}
@@ -113,9 +111,10 @@ module fp32_add (
       sum_q.head <= aligned_q;
       sum_q.sum  <= aligned_q.subtract ? aligned_large_q - aligned_small_q : aligned_large_q + aligned_small_q;
     end
-    if (valid_q[2]) coarse_q <= up(up(down(sum_q), 16), 8);
-    if (valid_q[3]) fine_q <= up(up(up(coarse_q, 4), 2), 1);
-    if (valid_q[4]) begin
+    if (valid_q[2]) coarse_q <= sum_q.sum[27] ? down(sum_q) : up(sum_q, 16);
+    if (valid_q[3]) middle_q <= up(up(coarse_q, 8), 4);
+    if (valid_q[4]) fine_q <= up(up(middle_q, 2), 1);
+    if (valid_q[5]) begin
       if (fine_q.head.kind == NAN) result <= 32'h7fc0_0000;
       else if (fine_q.head.kind == INFINITE || (fine_q.sum[26] && fine_q.head.exponent > 9'd254))
         result <= {fine_q.head.sign, 8'hff, 23'd0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // a * b in IEEE 754-2019 binary32, rounded to nearest, ties to even. Subnormals, infinities and signed zeros as the standard
-// has them; every NaN that comes out is 0x7fc00000. Latency 6 cycles (`result` with `result_valid`), one product a cycle.
+// has them; every NaN that comes out is 0x7fc00000. Latency 7 cycles (`result` with `result_valid`), one product a cycle.
 // Never stops; without `valid` nothing moves.
 module fp32_mul (
     input  logic        clk,
@@ -12,7 +12,7 @@ module fp32_mul (
     output logic        result_valid,
     output logic [31:0] result
 );
-  localparam int unsigned STAGES = 6;
+  localparam int unsigned STAGES = 7;
 
   typedef struct packed {
     logic        sign;
@@ -72,8 +72,8 @@ module fp32_mul (
   logic signed [9:0] exponent_q;
   logic              sign_q;
   kind_e             kind_q;
-  head_t             product_head_q, ready_head_q, coarse_head_q, fine_head_q;
-  value_t            product_q, ready_q, coarse_q, fine_q;
+  head_t             product_head_q, ready_head_q, coarse_head_q, middle_head_q, fine_head_q;
+  value_t            product_q, ready_q, coarse_q, middle_q, fine_q;
   logic [31:0]       magnitude;
 
   // The exponent that is stored, and the rounding, in one sum: a carry moves into the exponent as it must.
@@ -105,13 +105,17 @@ module fp32_mul (
     end
     if (valid_q[2]) begin
       coarse_head_q <= ready_head_q;
-      coarse_q      <= shift(shift(ready_q, ready_head_q, 16), ready_head_q, 8);
+      coarse_q      <= shift(ready_q, ready_head_q, 16);
     end
     if (valid_q[3]) begin
-      fine_head_q <= coarse_head_q;
-      fine_q      <= shift(shift(shift(coarse_q, coarse_head_q, 4), coarse_head_q, 2), coarse_head_q, 1);
+      middle_head_q <= coarse_head_q;
+      middle_q      <= shift(shift(coarse_q, coarse_head_q, 8), coarse_head_q, 4);
     end
     if (valid_q[4]) begin
+      fine_head_q <= middle_head_q;
+      fine_q      <= shift(shift(middle_q, middle_head_q, 2), middle_head_q, 1);
+    end
+    if (valid_q[5]) begin
       if (fine_head_q.kind == NAN) result <= 32'h7fc0_0000;
       else if (fine_head_q.kind == INFINITE || (fine_q.significand[47] && fine_q.exponent > 10'sd254))
         result <= {fine_head_q.sign, 8'hff, 23'd0};

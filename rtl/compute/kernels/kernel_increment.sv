@@ -34,10 +34,11 @@ module kernel_increment
       function_code: {{(KERNEL_FUNCTIONS_MAX - 2) {7'd0}}, EMPTY, INCREMENT}
   };
 
-  axis_if #(.DATA_W(DATA_W)) from (), to ();
+  axis_if #(.DATA_W(DATA_W)) from (), sum (), to ();
 
   // ---- regions: read and written by the same command ----
   stream_if #(.T(dma_cmd_t)) regions ();
+  stream_if #(.T(dma_cmd_t)) region ();
   stream_if #(.T(dma_cmd_t)) cmd[2] ();
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   stream_if #(.T(dma_done_t)) written ();
@@ -50,7 +51,8 @@ module kernel_increment
   assign regions.data  = '{addr: job.data.addr, length: job.data.size};
   assign job.ready     = !last_q && (!works || (regions.ready && open_q != '1));
   assign taken         = job.valid && job.ready;
-  stream_fork #(.T(dma_cmd_t), .N(2)) both (.clk, .rst, .in(regions), .out(cmd));
+  stream_slice #(.T(dma_cmd_t)) regions_slice (.clk, .rst, .in(regions), .out(region));
+  stream_fork #(.T(dma_cmd_t), .N(2)) both (.clk, .rst, .in(region), .out(cmd));
 
   // A write is announced to memory when bytes have begun to come.
   assign write_cmd.valid = cmd[1].valid && (from.tvalid || cmd[1].data.length == '0);
@@ -89,17 +91,14 @@ module kernel_increment
     for (int unsigned i = 0; i < DATA_W / 8; i++) plus_one[i*8+:8] = bytes[i*8+:8] + 8'd1;
   endfunction
 
-  assign from.tready = !to.tvalid || to.tready;
-  always_ff @(posedge clk) begin
-    if (from.tvalid && from.tready) begin
-      to.tdata <= plus_one(from.tdata);
-      to.tkeep <= from.tkeep;
-      to.tlast <= from.tlast;
-      to.tuser <= from.tuser;
-    end
-    if (rst) to.tvalid <= 1'b0;
-    else if (from.tready) to.tvalid <= from.tvalid;
-  end
+  // With room of its own, so that what stops the writer does not stop the reader in the same cycle.
+  assign sum.tvalid  = from.tvalid;
+  assign sum.tdata   = plus_one(from.tdata);
+  assign sum.tkeep   = from.tkeep;
+  assign sum.tlast   = from.tlast;
+  assign sum.tuser   = from.tuser;
+  assign from.tready = sum.tready;
+  axis_slice #(.DATA_W(DATA_W)) sums_slice (.clk, .rst, .in(sum), .out(to));
 
   kernel_no_registers no_registers (.clk, .rst, .ctrl);
   kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx);

@@ -68,7 +68,7 @@ module kernel_matmul
   logic [7:0]                  count_q;          // parameters of the job
   tag_t                        tag_q;
   logic [6:0]                  code_q;
-  logic                        start_q, error_q, stored;
+  logic                        start_q, error_q, float32_q, stored;
   logic [511:0]                args_bits;
   args_t                       args;
   shape_t                      shape;
@@ -80,7 +80,7 @@ module kernel_matmul
   assign done.data  = '{tag: tag_q, code: code_q};
 
   always_comb begin
-    shape.float32 = args.dtype == DTYPE_FLOAT32;
+    shape.float32 = float32_q;
     shape.a       = regions_q[1].addr;
     shape.b       = regions_q[2].addr;
     shape.c       = regions_q[3].addr;
@@ -124,11 +124,12 @@ module kernel_matmul
         end
         READ: if (args_loaded) state_q <= CHECK;
         CHECK: begin
-          matrix_q <= 2'd1;
-          phase_q  <= '0;
-          x_q      <= args.m;
-          y_q      <= args.k;
-          code_q   <= error_q ? RESULT_MEMORY_ERROR : RESULT_BAD_ARGUMENTS;
+          matrix_q  <= 2'd1;
+          float32_q <= args.dtype == DTYPE_FLOAT32;
+          phase_q   <= '0;
+          x_q       <= args.m;
+          y_q       <= args.k;
+          code_q    <= error_q ? RESULT_MEMORY_ERROR : RESULT_BAD_ARGUMENTS;
           if (error_q || args.magic != ARGS_MAGIC || args.dtype > DTYPE_FLOAT32 || args.flags != '0 || args.reserved != '0
               || args.m == '0 || args.n == '0 || args.k == '0) state_q <= ANSWER;
           else state_q <= SIZES;
@@ -229,7 +230,7 @@ module kernel_matmul
   // ---- accumulators to memory ----
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   stream_if #(.T(dma_done_t)) written ();
-  axis_if #(.DATA_W(32 * COLS)) results ();
+  axis_if #(.DATA_W(32 * COLS)) results (), rows ();
   axis_if #(.DATA_W(DATA_W)) stores ();
   logic store_active, writer_idle;
 
@@ -237,7 +238,8 @@ module kernel_matmul
       .clk, .rst, .start(start_q), .shape, .complete, .bank_freed, .drain, .drain_bank, .drain_row, .drain_slot, .drained,
       .cmd(write_cmd), .data(results), .active(store_active)
   );
-  axis_resize #(.IN_W(32 * COLS), .OUT_W(DATA_W)) resize (.clk, .rst, .in(results), .out(stores));
+  axis_slice #(.DATA_W(32 * COLS)) slice (.clk, .rst, .in(results), .out(rows));
+  axis_resize #(.IN_W(32 * COLS), .OUT_W(DATA_W)) resize (.clk, .rst, .in(rows), .out(stores));
   axi_dma_write #(.DATA_W(DATA_W), .ID_W(ID_W)) writer (
       .clk, .rst, .cmd(write_cmd), .data(stores), .mem(write_mem), .done(written), .idle(writer_idle)
   );

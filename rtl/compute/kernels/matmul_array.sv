@@ -22,13 +22,13 @@ module matmul_array
     input  slot_t                   drain_slot,
     output logic [COLS-1:0][31:0]   drained
 );
-  localparam int unsigned MUL_LATENCY = 6;
-  localparam int unsigned ADD_LATENCY = 6;
+  localparam int unsigned MUL_LATENCY = 7;
+  localparam int unsigned ADD_LATENCY = 7;
   localparam int unsigned LATENCY = MUL_LATENCY + ADD_LATENCY;
   localparam int unsigned STEPS = ROWS + COLS - 1 + LATENCY;
 
-  if (ADD_LATENCY > SLOTS) begin : g_bad_slots
-    $fatal(1, "SLOTS must cover the latency of the adder");
+  if (ADD_LATENCY >= SLOTS) begin : g_bad_slots
+    $fatal(1, "SLOTS must cover the latency of the adder and the cycle in which the sum is kept");
   end
 
   // ---- control: one line of it, the cells of a diagonal do the same ----

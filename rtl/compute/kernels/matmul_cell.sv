@@ -7,8 +7,8 @@
 module matmul_cell
   import matmul_pkg::*;
 #(
-    parameter int unsigned MUL_LATENCY = 6,
-    parameter int unsigned ADD_LATENCY = 6,
+    parameter int unsigned MUL_LATENCY = 7,
+    parameter int unsigned ADD_LATENCY = 7,
     parameter int unsigned INT_LATENCY = 2
 ) (
     input  logic        clk,

@@ -14,7 +14,7 @@ from nacelle_tb.bench import Plain, run
 from nacelle_tb.streams import start
 
 COUNT = int(os.environ.get("NACELLE_FP32_COUNT", "20000"))
-LATENCY = 6
+LATENCY = 7
 QUIET_NAN = 0x7FC00000
 SPECIAL = [
     0x00000000, 0x00000001, 0x00000002, 0x007FFFFE, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x33800000,
