@@ -42,7 +42,7 @@ module socket
   } state_e;
 
   state_e      state_q;
-  logic        known, start, job_taken, all_taken, quiet, expired, given_up, last_seen_q;
+  logic        known, start, job_taken, quiet, expired, given_up, last_seen_q;
   tag_t        tag_q;
   logic [6:0]  code_q;
   logic [47:0] cycles_q;
@@ -64,7 +64,6 @@ module socket
   assign kernel_job.data  = job.data;
   assign job.ready = !last_seen_q && (state_q == FINISH || state_q == CUT || (state_q == RUN && kernel_job.ready));
   assign job_taken = job.valid && job.ready;
-  assign all_taken = last_seen_q || (job_taken && job.data.last);
 
   assign kernel_done.ready = 1'b1;
   assign expired           = kernel_timeout_cycles != '0 && cycles_q >= kernel_timeout_cycles;
@@ -84,7 +83,7 @@ module socket
       timeouts_q    <= '0;
       refused_q     <= '0;
     end else begin
-      last_seen_q <= state_q != ANSWER && all_taken;
+      last_seen_q <= state_q != ANSWER && (last_seen_q || (job_taken && job.data.last));
       cycles_q    <= state_q == IDLE ? '0 : cycles_q + 1'b1;
       refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation);
       unique case (state_q)
@@ -101,11 +100,11 @@ module socket
           state_q <= CUT;
         end
         FINISH:
-        if (all_taken && quiet) state_q <= ANSWER;
+        if (last_seen_q && quiet) state_q <= ANSWER;
         else if (given_up) state_q <= CUT;
         CUT: begin
           code_q <= RESULT_KERNEL_TIMEOUT;
-          if (all_taken && quiet) begin
+          if (last_seen_q && quiet) begin
             state_q    <= ANSWER;
             timeouts_q <= timeouts_q + 32'(expired);
           end
