@@ -141,8 +141,12 @@ def synthesise(plane: str, data_w: int) -> dict[str, Any]:
     with log.open("w") as file:
         os.dup2(file.fileno(), 1)  # yosys says a lot
     for step in (
-        f"read_slang --no-implicit-memories --ignore-assertions -Y .sv {search} --top {top} {files}".replace(" -Y .sv", ""),
+        f"read_slang --no-implicit-memories --ignore-assertions --best-effort-hierarchy {search} --top {top} {files}",
         f"synth_xilinx -family xcup -uram -flatten -noclkbuf -noiopad -top {top}",
+        # What the source keeps apart in mapping counts like the rest.
+        "setattr -mod -unset keep_hierarchy *",
+        "flatten",
+        "opt_clean",
         f"write_json {netlist}",
     ):
         ys.run_pass(step, design)

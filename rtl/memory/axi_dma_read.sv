@@ -4,7 +4,7 @@
 // length 0). tuser with the last beat: memory answered some beat of it with an error.
 //
 // Throughput: one beat a cycle, also across transfers of one beat each (an unaligned transfer needs as many cycles as it
-// touches beats of memory). Latency: 2 cycles from `cmd` to AR, 3 from R to `data` (from the second beat if unaligned).
+// touches beats of memory). Latency: 2 cycles from `cmd` to AR, 4 from R to `data`, 3 from the second beat if unaligned.
 // BUFFER_BEATS beats are under way at most: at one beat a cycle it must cover the latency of memory. Room is reserved before
 // a burst is asked for, so R never stops, however slow `data` is: others on the same memory do not feel it.
 module axi_dma_read
@@ -42,6 +42,7 @@ module axi_dma_read
   typedef struct packed {
     logic  first;
     logic  last;
+    logic  wraps;
     lane_t shift;
     lane_t tail;
   } note_t;
@@ -67,7 +68,11 @@ module axi_dma_read
   stream_if #(.T(note_t)) note ();
   assign note_in.valid = asked;
   assign note_in.data  = '{
-      first: burst.data.first, last: burst.data.last, shift: lane_t'(burst.data.shift), tail: lane_t'(burst.data.tail)
+      first: burst.data.first,
+      last: burst.data.last,
+      wraps: burst.data.wraps,
+      shift: lane_t'(burst.data.shift),
+      tail: lane_t'(burst.data.tail)
   };
   // Never full: each burst has room for a beat or more.
   stream_fifo #(.T(note_t), .DEPTH(BUFFER_BEATS)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
@@ -87,58 +92,57 @@ module axi_dma_read
   stream_fifo #(.T(beat_t), .DEPTH(BUFFER_BEATS)) beats_back (.clk, .rst, .in(beat_in), .out(beat), .empty());
 
   // ---- packets ----
-  // `held_q` has the beat before, rotated: a packet's beat is its upper lanes followed by the lower ones of the next beat.
-  // The last bytes of a transfer may stay in it: they leave alone, while the next transfer's first beat may take its place.
-  logic              opens_q;                       // next beat is the first of its burst
-  logic              first, last, whole, prime, flush, flush_q, held_error_q, error, out_free, emit;
-  lane_t             amount, flush_tail_q;
-  logic [DATA_W-1:0] rotated, held_q, merged;
-  logic [BYTES-1:0]  from_held, keep;
+  // Each beat of memory is held until the packet's beat that begins in it is complete: with the next one's lower lanes, or by itself
+  // if aligned or the last. The last beat of a transfer that wraps has nothing beyond what completes the one before: it is not held.
+  logic              opens_q;                       // the next beat is the first of its burst
+  logic              held_q;
+  logic              alone_q;                       // what is held makes a beat by itself
+  logic              end_q;                         // and is its transfer's last
+  logic              error_q;                       // of what is held or was before it in its transfer
+  lane_t             shift_q, tail_q;
+  logic [DATA_W-1:0] held_data_q, merged;
+  logic              here, last, spent, error, emit, ends;
 
-  assign first  = note.data.first && opens_q;
-  assign last   = note.data.last && beat.data.last;
-  assign amount = -note.data.shift;
-  assign whole  = note.data.shift == '0 || (first && last);        // this beat alone makes one of the packet
-  assign prime  = first && !whole;                                 // this beat makes none yet
-  assign flush  = last && !whole && note.data.tail < amount;       // after this beat some bytes are still held
-  assign error  = beat.data.error || (!first && held_error_q);
+  assign here  = beat.valid && note.valid;
+  assign last  = note.data.last && beat.data.last;
+  assign spent = last && note.data.wraps;
+  assign error = beat.data.error || (error_q && !(note.data.first && opens_q));
 
-  assign out_free   = !data.tvalid || data.tready;
-  assign pop        = beat.valid && note.valid && (prime ? !flush_q || out_free : !flush_q && out_free);
-  assign emit       = out_free && (flush_q || (pop && !prime));
+  assign emit       = held_q && (alone_q || here) && (!data.tvalid || data.tready);
+  assign ends       = alone_q ? end_q : spent;
+  assign pop        = here && (!held_q || emit);
   assign beat.ready = pop;
   assign note.ready = pop && beat.data.last;
 
-  byte_rotate #(.DATA_W(DATA_W)) rotate (.in(beat.data.data), .amount(amount), .out(rotated));
-
-  assign from_held = flush_q ? '1 : whole ? '0 : ~({BYTES{1'b1}} << amount);
-  assign keep      = {BYTES{1'b1}} >> (lane_t'(BYTES - 1) - (flush_q ? flush_tail_q : note.data.tail));
-  for (genvar i = 0; i < BYTES; i++) begin : g_merge
-    assign merged[i*8+:8] = from_held[i] ? held_q[i*8+:8] : rotated[i*8+:8];
-  end
+  byte_funnel #(.DATA_W(DATA_W)) funnel (.low(held_data_q), .high(beat.data.data), .amount(shift_q), .out(merged));
 
   always_ff @(posedge clk) begin
-    if (pop) held_error_q <= error;
-    if (pop && !whole) held_q <= rotated;
-    if (pop && last) flush_tail_q <= note.data.tail;
+    if (pop) begin
+      held_data_q <= beat.data.data;
+      alone_q     <= last || note.data.shift == '0;
+      end_q       <= last;
+      error_q     <= error;
+      shift_q     <= note.data.shift;
+      tail_q      <= note.data.tail;
+    end
     if (emit) begin
       data.tdata <= merged;
-      data.tlast <= flush_q || (last && !flush);
-      data.tkeep <= flush_q || (last && !flush) ? keep : '1;
-      data.tuser <= flush_q ? held_error_q : last && !flush && error;
+      data.tlast <= ends;
+      data.tkeep <= ends ? {BYTES{1'b1}} >> ~tail_q : '1;
+      data.tuser <= ends && (error_q || (!alone_q && beat.data.error));
     end
     if (rst) begin
       opens_q     <= 1'b1;
-      flush_q     <= 1'b0;
+      held_q      <= 1'b0;
       data.tvalid <= 1'b0;
     end else begin
       if (pop) opens_q <= beat.data.last;
-      if (flush_q ? out_free : pop) flush_q <= !flush_q && flush;
-      if (out_free) data.tvalid <= emit;
+      if (pop || emit) held_q <= pop && !spent;
+      if (!data.tvalid || data.tready) data.tvalid <= emit;
     end
   end
 
-  assign idle = walker_idle && free_q == beats_t'(BUFFER_BEATS) && !flush_q && !data.tvalid;
+  assign idle = walker_idle && free_q == beats_t'(BUFFER_BEATS) && !held_q && !data.tvalid;
 
   assign mem.awvalid = 1'b0;
   assign mem.awaddr  = '0;

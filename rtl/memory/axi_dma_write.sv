@@ -39,14 +39,23 @@ module axi_dma_write
   // ---- bursts: the address goes out, the rest waits for its data ----
   localparam int unsigned LEAD = 4;
 
+  typedef struct packed {
+    dma_burst_t burst;
+    logic       single;   // of one beat, or none
+  } ahead_t;
+
   stream_if #(.T(dma_burst_t)) cut ();
   stream_if #(.T(dma_burst_t)) cut_fork[2] ();
-  stream_if #(.T(dma_burst_t)) burst ();
+  stream_if #(.T(ahead_t)) ahead_in ();
+  stream_if #(.T(ahead_t)) ahead_out ();
   logic walker_idle, none_ahead;
   dma_burst_walker #(.DATA_W(DATA_W), .BURST_BYTES(BURST_BYTES)) walker (.clk, .rst, .cmd, .burst(cut), .idle(walker_idle));
   stream_fork #(.T(dma_burst_t), .N(2)) both (.clk, .rst, .in(cut), .out(cut_fork));
-  stream_fifo #(.T(dma_burst_t), .DEPTH(LEAD)) ahead (.clk, .rst, .in(cut_fork[1]), .out(burst), .empty(none_ahead));
+  stream_fifo #(.T(ahead_t), .DEPTH(LEAD)) ahead (.clk, .rst, .in(ahead_in), .out(ahead_out), .empty(none_ahead));
 
+  assign ahead_in.valid    = cut_fork[1].valid;
+  assign ahead_in.data     = '{burst: cut_fork[1].data, single: cut_fork[1].data.len == '0 || cut_fork[1].data.none};
+  assign cut_fork[1].ready = ahead_in.ready;
   assign mem.awvalid       = cut_fork[0].valid && !cut_fork[0].data.none;
   assign mem.awaddr        = cut_fork[0].data.addr;
   assign mem.awlen         = cut_fork[0].data.len;
@@ -55,50 +64,56 @@ module axi_dma_write
 
   // ---- one beat of memory a step ----
   // A packet's last bytes may need a beat of memory more than the packet has: the flush, from what is held.
-  logic [7:0]        beat_q;                 // in the burst
+  ahead_t            now;
+  dma_burst_t        burst;
+  logic              opens_q;                // the beat is the first of its burst,
+  logic              last_q;                 // or, if not, its last one
+  logic [7:0]        next_q;                 // number of the beat behind it
   logic [SLOT_W:0]   outstanding_q;          // bursts and empty transfers without an outcome yet
   logic [SLOT_W:0]   kept_q;                 // and those whose outcome was not taken yet
-  logic              slot_free, w_free, opens, closes, flush, has_beat, step;
-  lane_t             shift, end_lane;
-  logic [DATA_W-1:0] rotated, held_q, merged;
+  logic              slot_free, w_free, closes, flush, has_beat, step;
+  lane_t             shift;
+  logic [DATA_W-1:0] held_q, merged;
   strb_t             from_held, upto_end;
 
-  assign shift    = lane_t'(burst.data.shift);
-  assign end_lane = lane_t'(burst.data.tail) + shift;     // lane of the last byte, modulo a beat
-  assign opens    = beat_q == '0;
-  assign closes   = beat_q == burst.data.len;
-  // Shifted, the packet's last bytes wrapped into one more beat.
-  assign flush    = burst.data.last && closes && end_lane < shift;
+  assign now      = ahead_out.data;
+  assign burst    = now.burst;
+  assign shift    = lane_t'(burst.shift);
+  assign closes   = opens_q ? now.single : last_q;
+  assign flush    = burst.last && burst.wraps && closes;
   assign has_beat = flush || data.tvalid;
 
-  assign slot_free = !opens || !kept_q[SLOT_W];
+  assign slot_free = !opens_q || !kept_q[SLOT_W];
   assign w_free    = !mem.wvalid || mem.wready;
-  assign step      = burst.valid && slot_free && (burst.data.none || (has_beat && w_free));
+  assign step      = ahead_out.valid && slot_free && (burst.none || (has_beat && w_free));
 
-  assign burst.ready = step && closes;
-  assign data.tready = burst.valid && slot_free && !burst.data.none && !flush && w_free;
+  assign ahead_out.ready = step && closes;
+  assign data.tready = ahead_out.valid && slot_free && !burst.none && !flush && w_free;
 
-  byte_rotate #(.DATA_W(DATA_W)) rotate (.in(data.tdata), .amount(shift), .out(rotated));
+  // Lane i has byte i - shift of the packet's beat, the lanes below have the end of the one before.
+  byte_funnel #(.DATA_W(DATA_W)) funnel (
+      .low({data.tdata[7:0], held_q[DATA_W-1:8]}), .high({8'b0, data.tdata[DATA_W-1:8]}), .amount(~shift), .out(merged)
+  );
 
   assign from_held = ~(strb_t'('1) << shift);
-  assign upto_end  = strb_t'('1) >> (lane_t'(BYTES - 1) - end_lane);
-  for (genvar i = 0; i < BYTES; i++) begin : g_merge
-    assign merged[i*8+:8] = from_held[i] ? held_q[i*8+:8] : rotated[i*8+:8];
-  end
+  assign upto_end  = strb_t'('1) >> ~lane_t'(burst.lane);
 
   always_ff @(posedge clk) begin
-    if (step && !burst.data.none) begin
+    if (step && !burst.none) begin
       mem.wdata <= merged;
-      mem.wstrb <= (burst.data.first && opens ? ~from_held : '1) & (burst.data.last && closes ? upto_end : '1);
+      mem.wstrb <= (burst.first && opens_q ? ~from_held : '1) & (burst.last && closes ? upto_end : '1);
       mem.wlast <= closes;
-      held_q <= rotated;
+      held_q <= data.tdata;
     end
+    if (step) last_q <= next_q == burst.len;
     if (rst) begin
-      beat_q     <= '0;
+      opens_q    <= 1'b1;
+      next_q     <= 8'd1;
       mem.wvalid <= 1'b0;
     end else begin
-      if (step) beat_q <= closes ? '0 : beat_q + 1'b1;
-      if (!mem.wvalid || mem.wready) mem.wvalid <= step && !burst.data.none;
+      if (step) opens_q <= closes;
+      if (step) next_q <= closes ? 8'd1 : next_q + 1'b1;
+      if (!mem.wvalid || mem.wready) mem.wvalid <= step && !burst.none;
     end
   end
 
@@ -110,14 +125,14 @@ module axi_dma_write
     logic none;
   } slot_t;
 
-  slot_t [OUTSTANDING-1:0] slots_q;
-  logic [SLOT_W-1:0]       head_q, tail_q;
-  slot_t                   head;
-  logic                    opened, retire, error_q, b_error, none_told;
+  (* ram_style = "distributed" *) logic [$bits(slot_t)-1:0] slots[OUTSTANDING];
+  logic [SLOT_W-1:0] head_q, tail_q;
+  slot_t             head;
+  logic              opened, retire, error_q, b_error, none_told;
   stream_if #(.T(dma_done_t)) outcome ();
 
-  assign opened        = step && opens;
-  assign head          = slots_q[head_q];
+  assign opened        = step && opens_q;
+  assign head          = slot_t'(slots[head_q]);
   assign mem.bready    = outstanding_q != '0 && !head.none;
   assign b_error       = mem.bresp[1];
   assign retire        = outstanding_q != '0 && (head.none || mem.bvalid);
@@ -126,7 +141,7 @@ module axi_dma_write
   stream_fifo #(.T(dma_done_t), .DEPTH(OUTSTANDING)) outcomes (.clk, .rst, .in(outcome), .out(done), .empty(none_told));
 
   always_ff @(posedge clk) begin
-    if (opened) slots_q[tail_q] <= '{last: burst.data.last, none: burst.data.none};
+    if (opened) slots[tail_q] <= {burst.last, burst.none};
     if (rst) begin
       outstanding_q <= '0;
       kept_q        <= '0;
@@ -157,15 +172,15 @@ module axi_dma_write
   // The packet ends where its transfer says.
   logic ended_q;
   always_ff @(posedge clk) begin
-    if (step && !burst.data.none) begin
+    if (step && !burst.none) begin
       assert (flush || !ended_q) else $error("packet shorter than its transfer");
-      if (burst.data.last && closes) assert (flush ? ended_q : data.tlast) else $error("packet longer than its transfer");
-      ended_q <= !(burst.data.last && closes) && (flush ? ended_q : data.tlast);
+      if (burst.last && closes) assert (flush ? ended_q : data.tlast) else $error("packet longer than its transfer");
+      ended_q <= !(burst.last && closes) && (flush ? ended_q : data.tlast);
     end
     if (rst) ended_q <= 1'b0;
   end
 
   logic unused_ok;
   assign unused_ok = &{1'b0, data.tkeep, data.tlast, data.tuser, mem.bid, mem.bresp[0], mem.arready, mem.rid, mem.rdata,
-                       mem.rresp, mem.rlast, mem.rvalid, burst.data.addr};
+                       mem.rresp, mem.rlast, mem.rvalid, burst.addr, burst.tail};
 endmodule

@@ -37,11 +37,13 @@ module dma_burst_walker
   dma_burst_t burst_d, burst_q;
   logic       burst_valid_q, step, last;
   span_t      room, span, end_lane;
+  logic [LANE_W:0] end_of_all;
 
   assign room     = span_t'(BLOCK_BYTES) - span_t'(addr_q[BLOCK_W-1:0]);
   assign last     = remaining_q <= 32'(room);
   assign span     = last ? span_t'(remaining_q) : room;
   assign end_lane = span_t'(addr_q[LANE_W-1:0]) + span - 1'b1;
+  assign end_of_all = (LANE_W + 1)'(shift_q) + (LANE_W + 1)'(tail_q);
 
   always_comb begin
     burst_d       = '0;
@@ -52,6 +54,8 @@ module dma_burst_walker
     burst_d.none  = remaining_q == '0;
     burst_d.shift = 7'(shift_q);
     burst_d.tail  = 7'(tail_q);
+    burst_d.lane  = 7'(end_of_all[LANE_W-1:0]);
+    burst_d.wraps = end_of_all[LANE_W];
   end
 
   assign step        = active_q && (!burst_valid_q || burst.ready);

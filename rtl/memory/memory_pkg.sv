@@ -33,6 +33,8 @@ package memory_pkg;
     logic        none;    // the transfer has length 0: no burst at all
     logic [6:0]  shift;   // byte lane of the transfer's first byte
     logic [6:0]  tail;    // bytes - 1 in the last beat of the transfer's byte-0 aligned packet
+    logic [6:0]  lane;    // byte lane of the transfer's last byte
+    logic        wraps;   // that last beat lies in two beats of memory
   } dma_burst_t;
 
   // Bits by which axi_mux extends the IDs of its N masters.
