@@ -103,13 +103,19 @@ module roce_qp_control
   localparam logic [3:0] SETTLE = 4'd12;
 
   qp_index_t    watch_q;
-  step_e        step_q;
+  step_e        step_q, step_d;
   plan_e        plan_q, plan;
   qp_cmd_t      command_q;
   qp_state_e    was_q;
   logic         exists_q, ours_q;      // ours: nobody asked, a QP failed
   logic         answer_q;
-  logic         asked_q;               // the unit of this step has its command
+  // Each of these in a register of its own, not behind the step: all units wait for them.
+  logic         ready_q, idle_q, answers_q;
+  logic         offers_receive_q, offers_response_q, offers_change_q;  // the command of this step was not taken yet
+  logic         blocks_q;              // no event passes: `fatals` is written, with
+  logic         asks_err_q;            // this
+  logic         path_write_q, policy_write_q, peer_write_q;
+  qp_index_t    peer_index_q;
   logic [3:0]   wait_q;
   short_t       clear_q;
   logic [INDEX_W:0] cleared_q;
@@ -127,7 +133,7 @@ module roce_qp_control
 
   wire short_t at = short_t'(watch);
   assign watch    = watch_q;
-  assign ready    = step_q != C_CLEAR;
+  assign ready    = ready_q;
 
   assign state_write = step_q inside {C_CLEAR, C_KEEP};
   assign state_at    = ready ? at : clear_q;
@@ -161,18 +167,16 @@ module roce_qp_control
 
   // A fatal event of this QP is out, or ERR was asked for. Written for the commands, which have precedence, and for events.
   (* ram_style = "distributed" *) logic fatals[QPS];
-  wire asks_err = step_q == C_PLAN && plan == PLAN_FAIL;
-  wire forgets  = step_q == C_CLEAR || (step_q == C_KEEP && plan_q == PLAN_RESET);
 
   assign told = merged.data;
   wire fatal  = told.event_.kind == EVENT_QP_FATAL;
   wire news   = !(fatal && fatals[told.at]);
-  wire passes = !asks_err && !forgets;
+  wire passes = ready_q && !blocks_q;
   assign kept.valid       = merged.valid && news && passes;
   assign kept.data        = told.event_;
   assign merged.ready     = kept.ready && passes;
   always_ff @(posedge clk) begin
-    if (!passes) fatals[state_at] <= asks_err;
+    if (!passes) fatals[state_at] <= ready_q && asks_err_q;
     else if (failing[0].valid) fatals[told.at] <= 1'b1;
   end
   assign failing[0].valid = kept.valid && kept.ready && fatal;
@@ -182,7 +186,7 @@ module roce_qp_control
   stream_fifo #(.T(qp_event_t), .DEPTH(4)) events (.clk, .rst, .in(kept), .out(qp_event), .empty(kept_empty));
   roce_qp_tx_list #(.QPS(QPS), .N(1)) fails (.clk, .rst, .in(failing), .out(failed), .empty());
 
-  assign idle = step_q == C_IDLE && !failed.valid && events_empty;
+  assign idle = idle_q && !failed.valid && events_empty;
 
   // ---- what a command means ----
   always_comb begin
@@ -263,12 +267,12 @@ module roce_qp_control
     passed = command_q;
     if (plan_q == PLAN_RESET) passed.op = QP_RESET;
   end
-  assign receive_cmd.valid     = step_q == C_RECEIVE && !asked_q;
+  assign receive_cmd.valid     = offers_receive_q;
   assign receive_cmd.data      = passed;
-  assign receive_answer.ready  = step_q == C_RECEIVE && asked_q;
-  assign response_cmd.valid    = step_q == C_RESPONSE && !asked_q;
+  assign receive_answer.ready  = step_q == C_RECEIVE && !offers_receive_q;
+  assign response_cmd.valid    = offers_response_q;
   assign response_cmd.data     = passed;
-  assign response_answer.ready = step_q == C_RESPONSE && asked_q;
+  assign response_answer.ready = step_q == C_RESPONSE && !offers_response_q;
 
   sq_event_e change_kind;
   always_comb begin
@@ -280,19 +284,17 @@ module roce_qp_control
       default:                change_kind = SQ_EV_STOP;
     endcase
   end
-  logic clear_done_q;
-  assign change.valid = (step_q == C_CLEAR && !clear_done_q) || (step_q == C_CHANGE && !asked_q);
+  assign change.valid = offers_change_q;
   assign change.data  = '{
           kind: ready ? change_kind : SQ_EV_STOP,
           index: ready ? watch : qp_index_t'(clear_q),
           psn: command_q.attr.sq_psn
       };
 
-  wire setup = plan_q == PLAN_SETUP;
   assign attr_index   = watch;
-  assign path_write   = step_q == C_WRITE && setup;
+  assign path_write   = path_write_q;
   assign path         = '{path_mtu: command_q.attr.path_mtu, selective_repeat: command_q.attr.selective_repeat};
-  assign policy_write = step_q == C_WRITE && sends;
+  assign policy_write = policy_write_q;
   assign policy = '{
           timeout: command_q.attr.timeout,
           retry_cnt: command_q.attr.retry_cnt,
@@ -301,8 +303,8 @@ module roce_qp_control
       };
   assign init       = policy_write;
   assign start      = '{index: watch, psn: command_q.attr.sq_psn};
-  assign peer_write = path_write || step_q inside {C_CLEAR, C_FORGET};
-  assign peer_index = ready ? watch : qp_index_t'(clear_q);
+  assign peer_write = peer_write_q;
+  assign peer_index = peer_index_q;
   assign peer = '{
           valid: path_write,
           mac: command_q.attr.dst_mac,
@@ -317,9 +319,9 @@ module roce_qp_control
   // ---- steps ----
   qp_cmd_t came;
   assign came          = command.data;
-  assign failed.ready  = step_q == C_IDLE;
-  assign command.ready = step_q == C_IDLE && !failed.valid;
-  assign answer.valid  = step_q == C_ANSWER && !ours_q;
+  assign failed.ready  = idle_q;
+  assign command.ready = idle_q && !failed.valid;
+  assign answer.valid  = answers_q;
   assign answer.data   = answer_q;
 
   wire settled = wait_q == 0;
@@ -331,17 +333,34 @@ module roce_qp_control
     refused  = 1'b0;
     unique case (step_q)
       C_RECEIVE: begin
-        finished = asked_q && receive_answer.valid;
+        finished = !offers_receive_q && receive_answer.valid;
         refused  = !receive_answer.data;
       end
       C_RESPONSE: begin
-        finished = asked_q && response_answer.valid;
+        finished = !offers_response_q && response_answer.valid;
         refused  = !response_answer.data;
       end
-      C_CHANGE: finished = asked_q && commanded;
+      C_CHANGE: finished = !offers_change_q && commanded;
       C_DATA:   finished = settled && quiet_q;
       C_ACKS:   finished = settled && quiet_q;
       default:  ;
+    endcase
+  end
+
+  wire undoes    = finished && refused && plan_q == PLAN_SETUP;
+  wire fails_now = step_q == C_PLAN && plan == PLAN_FAIL;
+  wire setup_now = step_q == C_PLAN && plan == PLAN_SETUP;
+  wire moves     = step_q inside {C_RECEIVE, C_RESPONSE, C_CHANGE} ? finished : step_d != step_q;   // a step begins
+  always_comb begin
+    step_d = step_q;
+    unique case (step_q)
+      C_CLEAR:  if (cleared_q[INDEX_W]) step_d = C_IDLE;
+      C_IDLE:   if (command.valid || failed.valid) step_d = C_LOOK;
+      C_LOOK:   step_d = C_PLAN;
+      C_PLAN:   step_d = after(plan, C_PLAN, sends);
+      C_ANSWER: if (answer.ready || ours_q) step_d = C_IDLE;
+      C_KEEP:   step_d = C_ANSWER;
+      default:  if (finished) step_d = undoes ? C_RECEIVE : next_step;
     endcase
   end
 
@@ -350,8 +369,13 @@ module roce_qp_control
     hold_acks_q <= step_q == C_ACKS;
     if (!(step_q inside {C_DATA, C_ACKS}) || finished) wait_q <= SETTLE;
     else if (!settled) wait_q <= wait_q - 1'b1;
-    if (finished) asked_q <= 1'b0;
-    else if (step_q == C_RECEIVE ? receive_cmd.ready : step_q == C_RESPONSE ? response_cmd.ready : change.ready) asked_q <= 1'b1;
+
+    blocks_q       <= fails_now || (step_q == C_KEEP && plan_q == PLAN_RESET);
+    asks_err_q     <= fails_now;
+    path_write_q   <= setup_now;
+    policy_write_q <= (setup_now || (step_q == C_PLAN && plan == PLAN_START)) && sends;
+    peer_write_q   <= setup_now || step_q inside {C_CLEAR, C_FORGET};
+    peer_index_q   <= ready_q ? watch : qp_index_t'(clear_q);
 
     if (step_q == C_IDLE) begin
       command_q <= came;
@@ -369,41 +393,36 @@ module roce_qp_control
     was_q   <= qp_state_e'(states[at]);
     quiet_q <= step_q == C_DATA ? data_idle : acks_idle && !engaged && events_empty;
     if (rst) begin
-      step_q       <= C_CLEAR;
-      clear_q      <= '0;
-      clear_done_q <= 1'b0;
-      cleared_q    <= '0;
-      asked_q      <= 1'b0;
+      step_q            <= C_CLEAR;
+      ready_q           <= 1'b0;
+      idle_q            <= 1'b0;
+      answers_q         <= 1'b0;
+      offers_receive_q  <= 1'b0;
+      offers_response_q <= 1'b0;
+      offers_change_q   <= 1'b1;
+      clear_q           <= '0;
+      cleared_q         <= '0;
     end else begin
-      unique case (step_q)
-        C_CLEAR: begin
-          if (change.valid && change.ready) begin
-            clear_q <= clear_q + 1'b1;
-            if (clear_q == short_t'(QPS - 1)) clear_done_q <= 1'b1;
-          end
-          if (commanded) cleared_q <= cleared_q + 1'b1;
-          if (cleared_q[INDEX_W]) step_q <= C_IDLE;
-          asked_q <= 1'b0;
+      step_q            <= step_d;
+      ready_q           <= step_d != C_CLEAR;
+      idle_q            <= step_d == C_IDLE;
+      answers_q         <= step_d == C_ANSWER && !ours_q;
+      offers_receive_q  <= step_d == C_RECEIVE && (moves || (offers_receive_q && !receive_cmd.ready));
+      offers_response_q <= step_d == C_RESPONSE && (moves || (offers_response_q && !response_cmd.ready));
+      if (step_q == C_CLEAR) begin
+        if (change.valid && change.ready) begin
+          clear_q <= clear_q + 1'b1;
+          if (clear_q == short_t'(QPS - 1)) offers_change_q <= 1'b0;
         end
-        C_IDLE: if (command.valid || failed.valid) step_q <= C_LOOK;
-        C_LOOK: step_q <= C_PLAN;
-        C_PLAN: begin
-          plan_q   <= plan;
-          answer_q <= plan != PLAN_NONE || already;
-          step_q   <= after(plan, C_PLAN, sends);
-        end
-        C_ANSWER: if (answer.ready || ours_q) step_q <= C_IDLE;
-        C_KEEP: step_q <= C_ANSWER;
-        default:
-        if (finished) begin
-          step_q <= next_step;
-          if (refused && plan_q == PLAN_SETUP) begin
-            answer_q <= 1'b0;
-            plan_q   <= PLAN_RESET;
-            step_q   <= C_RECEIVE;
-          end
-        end
-      endcase
+        if (commanded) cleared_q <= cleared_q + 1'b1;
+      end else offers_change_q <= step_d == C_CHANGE && (moves || (offers_change_q && !change.ready));
+    end
+    if (step_q == C_PLAN) begin
+      plan_q   <= plan;
+      answer_q <= plan != PLAN_NONE || already;
+    end else if (undoes) begin
+      plan_q   <= PLAN_RESET;
+      answer_q <= 1'b0;
     end
   end
 

@@ -9,7 +9,7 @@
 // The order of each QP is kept: an acknowledgement leaves when all READs and atomics before it were chosen for the wire. QPs take
 // turns of 4 KiB. See docs/reference/roce-response.md.
 //
-// Latency: `respond` to `packet` 6 cycles, to `ack` 4 if nothing of the QP is before it. Throughput: one `respond` every 2 cycles, one
+// Latency: `respond` to `packet` 7 cycles, to `ack` 4 if nothing of the QP is before it. Throughput: one `respond` every 2 cycles, one
 // packet a cycle of one READ. When `packet` stops READs and atomics wait in their queues and acknowledgements behind them, those
 // of other QPs leave; when `ack` stops they coalesce. `respond` stops when 16 atomics wait to be carried out, or when
 // `qp_event` or `failed` stop.
@@ -190,10 +190,11 @@ module roce_response
   // ---- what comes ----
   stream_if #(.T(tx_fault_t)) faults[2] ();   // payload, atomics
   stream_if #(.T(qp_index_t)) work[3] ();     // again, carried out, new
+  stream_if #(.T(qp_index_t)) new_work ();
   stream_if #(.T(qp_index_t)) name ();
   stream_if #(.T(qp_index_t)) dropped ();
   stream_if #(.T(atomic_op_t)) atomic ();
-  logic pend, unpend, no_room;
+  logic pend, no_room;
 
   assign faults[0].valid = fault.valid;
   assign faults[0].data  = fault.data;
@@ -223,8 +224,7 @@ module roce_response
       .newest_write,
       .newest_data,
       .pend,
-      .unpend,
-      .work(work[2]),
+      .work(new_work),
       .name,
       .atomic,
       .qp_event,
@@ -232,6 +232,9 @@ module roce_response
       .forgotten(no_room),
       .idle(intake_idle)
   );
+
+  // Who takes in does not wait for the others that name QPs.
+  stream_slice #(.T(qp_index_t)) new_slice (.clk, .rst, .in(new_work), .out(work[2]));
 
   // ---- atomics ----
   stream_if #(.T(logic)) mark ();
@@ -337,8 +340,8 @@ module roce_response
   ) acknowledge (
       .clk,
       .rst,
+      .renew(newest_write),
       .pend,
-      .unpend,
       .at(intake_at),
       .forget,
       .name,
@@ -393,5 +396,5 @@ module roce_response
   end
 
   assign idle = control_idle && intake_idle && send_idle && ack_idle && work_empty && op_empty && atomic_idle
-      && !qp_event.valid && !failed.valid;
+      && !work[2].valid && !qp_event.valid && !failed.valid;
 endmodule

@@ -16,8 +16,8 @@ module roce_response_ack
     input logic clk,
     input logic rst,
 
-    input logic      pend,           // QP `at` has an acknowledgement to send ...
-    input logic      unpend,         // ... has none
+    input logic      renew,          // QP `at` has
+    input logic      pend,           // an acknowledgement to send, else none
     input qp_index_t at,
     input qp_index_t watch,
     input logic      forget,         // QP `watch` has none; not beside these
@@ -131,9 +131,9 @@ module roce_response_ack
   ) pending_flags (
       .clk,
       .rst,
-      .write({clear, pend || unpend || forget}),
+      .write({clear, renew || forget}),
       .write_index({index_q, forget ? watch : at}),
-      .write_data({1'b0, pend}),
+      .write_data({1'b0, pend && !forget}),
       .read_index(index),
       .read_data(pending)
   );
@@ -144,7 +144,7 @@ module roce_response_ack
       empty_q      <= tail.count == head.count;
       pending_at_q <= pending && !(clear && index_q == index);
       flying_at_q  <= flying;
-      renewed_q    <= pend && at == index;   // by one that was not looked at
+      renewed_q    <= renew && pend && at == index;   // by one that was not looked at
     end
     if (rst) begin
       valid_q <= 1'b0;

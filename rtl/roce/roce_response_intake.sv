@@ -37,8 +37,7 @@ module roce_response_intake
     output rsp_entry_t entry,
     output logic       newest_write,
     output rsp_ack_t   newest_data,
-    output logic       pend,         // it is to be sent ...
-    output logic       unpend,       // ... nothing is to be sent
+    output logic       pend,         // with newest_write: it is to be sent, else nothing is
 
     stream_if.source work,           // qp_index_t: is to be visited
     stream_if.source name,           // qp_index_t: has an acknowledgement
@@ -58,7 +57,7 @@ module roce_response_intake
   tx_fault_t broken[2];
   logic      in_fault_q, in_exists_q;
   rsp_tail_t tail_q;
-  logic      live_q, room_q, space_q;
+  logic      queues_q, forgets_q, executes_q, breaks_q, acknowledges_q, renews_q, pend_q;   // what I_DECIDE does
   logic      event_valid_q, failed_valid_q;
   qpn_t      failed_q;
   logic      done;
@@ -89,6 +88,10 @@ module roce_response_intake
   assign look  = state_q == I_LOOK;
   rsp_count_t inside_it;
   assign inside_it = tail.count - head.count;
+  wire serves     = in_exists_q && live;
+  wire room       = inside_it < (in_q.duplicate ? rsp_count_t'(RD_DEPTH) : rsp_count_t'(2 * RD_DEPTH));
+  wire for_queue  = !in_fault_q && in_q.kind != RESPOND_ACK;
+  wire for_atomic = in_q.kind == RESPOND_ATOMIC;
 
   always_ff @(posedge clk) begin
     if (take) begin
@@ -98,10 +101,14 @@ module roce_response_intake
       in_exists_q <= qpn_exists(taken.qpn, QPS);
     end
     if (state_q == I_LOOK) begin
-      tail_q  <= tail;
-      live_q  <= in_exists_q && live;
-      room_q  <= inside_it < rsp_count_t'(RD_DEPTH);
-      space_q <= inside_it < rsp_count_t'(2 * RD_DEPTH);
+      tail_q         <= tail;
+      queues_q       <= serves && for_queue && room;
+      forgets_q      <= serves && for_queue && !room;
+      executes_q     <= serves && for_queue && room && for_atomic && !in_q.duplicate;
+      breaks_q       <= serves && in_fault_q;
+      acknowledges_q <= serves && !in_fault_q && !for_queue;
+      renews_q       <= serves && (!for_queue || (room && !in_q.duplicate));
+      pend_q         <= !for_queue;
     end
     if (rst) state_q <= I_EMPTY;
     else begin
@@ -115,17 +122,11 @@ module roce_response_intake
 
   // ---- decide ----
   wire decide = state_q == I_DECIDE && !(in_fault_q && (event_valid_q || failed_valid_q));
-  wire for_ack = !in_fault_q && in_q.kind == RESPOND_ACK;
-  wire for_atomic = in_q.kind == RESPOND_ATOMIC;
-  wire queues = !in_fault_q && !for_ack && live_q && (in_q.duplicate ? room_q : space_q);
-  wire executes = queues && for_atomic && !in_q.duplicate;
-  wire breaks = live_q && in_fault_q;
-  wire acknowledges = live_q && for_ack;
-  wire visit = queues || breaks;    // a QP out of service loses its queue when it is visited, and can then send the NAK
+  wire visit = queues_q || breaks_q;    // a QP out of service loses its queue when it is visited, and can then send the NAK
 
-  assign work.valid   = decide && visit && (!executes || atomic.ready);
+  assign work.valid   = decide && visit && (!executes_q || atomic.ready);
   assign work.data    = index;
-  assign atomic.valid = decide && executes && work.ready;
+  assign atomic.valid = decide && executes_q && work.ready;
   assign atomic.data  = atomic_op_t'{
           mark: 1'b0,
           index: index,
@@ -136,18 +137,18 @@ module roce_response_intake
           swap_add: in_q.swap_add,
           compare: in_q.compare
       };
-  assign name.valid   = decide && acknowledges;
+  assign name.valid   = decide && acknowledges_q;
   assign name.data    = index;
-  assign done         = decide && (!visit || (work.ready && (!executes || atomic.ready))) && (!acknowledges || name.ready);
+  assign done         = decide && (!visit || (work.ready && (!executes_q || atomic.ready))) && (!acknowledges_q || name.ready);
 
   assign at          = index;
-  assign fail        = done && breaks;
-  assign tail_write  = done && queues;
+  assign fail        = done && breaks_q;
+  assign tail_write  = done && queues_q;
   assign entry_count = tail_q.count;
   always_comb begin
     tail_data.count   = tail_q.count + 1'b1;
-    tail_data.atomics = tail_q.atomics + rsp_atomic_t'(executes);
-    tail_data.full    = tail_q.full || (executes && tail_q.atomics == rsp_atomic_t'(RD_DEPTH - 1));
+    tail_data.atomics = tail_q.atomics + rsp_atomic_t'(executes_q);
+    tail_data.full    = tail_q.full || (executes_q && tail_q.atomics == rsp_atomic_t'(RD_DEPTH - 1));
   end
 
   rsp_place_t place;
@@ -162,14 +163,13 @@ module roce_response_intake
           length: for_atomic ? 32'(place) : in_q.length
       };
 
-  assign pend         = done && (acknowledges || breaks);
-  assign unpend       = done && queues && !in_q.duplicate;
-  assign newest_write = pend || unpend;
+  assign pend         = pend_q;
+  assign newest_write = done && renews_q;
   assign newest_data  = '{
           psn: in_q.psn,
           aeth: in_fault_q ? {SYNDROME_NAK_REM_OP, msn} : in_q.aeth
       };
-  assign forgotten    = done && live_q && !in_fault_q && !for_ack && !queues;
+  assign forgotten    = done && forgets_q;
   assign idle         = state_q == I_EMPTY;
 
   // ---- tell the device ----

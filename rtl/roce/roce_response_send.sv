@@ -66,6 +66,7 @@ module roce_response_send
     qp_index_t   index;
     rsp_count_t  tail;
     rsp_head_t   head;
+    logic        more;       // entries behind this one
     logic        duplicate;
     psn_t        psn;
     logic [23:0] msn;
@@ -75,6 +76,7 @@ module roce_response_send
     logic        first;      // its first packet comes next
     logic        last;       // its last one
     logic [4:0]  packets;    // left of the quantum
+    logic        stops;      // which ends with the next one, in the middle of the READ
     rsp_atomic_t place;      // in the cache
     rsp_atomic_t places;     // to look at after this one
   } visit_t;
@@ -128,6 +130,7 @@ module roce_response_send
     begin_visit.index     = look_q.index;
     begin_visit.tail      = look_q.tail;
     begin_visit.head      = look_q.head;
+    begin_visit.more      = look_q.head.count + 1'b1 != look_q.tail;
     begin_visit.duplicate = entry.duplicate;
     begin_visit.psn       = look_q.head.resumes ? progress.psn : entry.psn;
     begin_visit.msn       = entry.msn;
@@ -137,6 +140,7 @@ module roce_response_send
     begin_visit.first     = !look_q.head.resumes;
     begin_visit.last      = begin_left <= 32'(mtu_bytes(entry.path_mtu));
     begin_visit.packets   = 5'(6'd32 >> entry.path_mtu);
+    begin_visit.stops     = begin_visit.packets == 5'd1 && !begin_visit.last;
     begin_visit.place     = entry.duplicate ? place.atomics - 1'b1 : place.atomics;
     begin_visit.places    = place.full ? rsp_atomic_t'(RD_DEPTH - 1) : place.atomics - 1'b1;
   end
@@ -144,10 +148,11 @@ module roce_response_send
   // ---- visit ----
   stream_if #(.T(tx_packet_t)) out ();
   wire [12:0] mtu = mtu_bytes(visit_q.mtu);
+  wire last_next = visit_q.left <= 2 * 32'(mtu);
   wire reads    = state_q == V_READ;
   wire answers  = state_q == V_ATOMIC;
   wire emit     = (reads || answers) && out.ready;
-  wire stops    = reads && visit_q.packets == 5'd1 && !visit_q.last;    // in the middle of a READ
+  wire stops    = reads && visit_q.stops;
   wire found    = !visit_q.duplicate || result.psn == visit_q.psn;
   wire discards = (state_q == V_DROP || state_q == V_FLUSH) && dropped.ready;
   wire ends     = discards || (emit && (stops || answers || visit_q.last));
@@ -160,7 +165,8 @@ module roce_response_send
       visit_q.addr    <= visit_q.addr + ADDR_W'(mtu);
       visit_q.left    <= visit_q.left - 32'(mtu);
       visit_q.first   <= 1'b0;
-      visit_q.last    <= visit_q.left <= 2 * 32'(mtu);
+      visit_q.last    <= last_next;
+      visit_q.stops   <= visit_q.packets == 5'd2 && !last_next;
       visit_q.packets <= visit_q.packets - 1'b1;
     end else if (state_q == V_CHECK) begin
       visit_q.place  <= visit_q.place - 1'b1;
@@ -207,9 +213,7 @@ module roce_response_send
           left: visit_q.left - 32'(mtu)
       };
 
-  rsp_count_t behind;
-  assign behind        = visit_q.head.count + 1'b1;
-  assign again.valid   = ends && state_q != V_FLUSH && (stops || behind != visit_q.tail);
+  assign again.valid   = ends && state_q != V_FLUSH && (stops || visit_q.more);
   assign again.data    = visit_q.index;
   assign dropped.valid = state_q == V_DROP || state_q == V_FLUSH;
   assign dropped.data  = visit_q.index;
