@@ -124,7 +124,7 @@ module roce_mr
   slot_t frees_slot;
   stream_if #(.T(slot_t)) freed ();
   stream_if #(.T(slot_t)) unused ();
-  stream_fifo #(.T(slot_t), .DEPTH(MRS)) free (.clk, .rst, .in(freed), .out(unused), .empty());
+  stream_fifo #(.T(slot_t), .DEPTH(MRS), .BLOCK_RAM(MRS > 256)) free (.clk, .rst, .in(freed), .out(unused), .empty());
 
   assign command     = cmd.data;
   assign command_end = end_t'(command.mr.addr) + end_t'(command.mr.length);

@@ -54,7 +54,8 @@ module roce_responder_complete
   stream_if #(.T(outcome_t)) waiting ();
   stream_if #(.T(told_t)) told ();
   stream_if #(.T(told_t)) kept ();
-  stream_if #(.T(qpn_t)) refused ();
+  stream_if #(.T(slot_t)) refused ();
+  stream_if #(.T(slot_t)) blamed ();
 
   stream_fifo #(.T(outcome_t), .DEPTH(PENDING), .BLOCK_RAM(1'b1)) queue (
       .clk, .rst, .in(outcome), .out(waiting), .empty(queue_empty)
@@ -96,9 +97,14 @@ module roce_responder_complete
   end
 
   assign refused.valid = leaves && blames;
-  assign refused.data  = head.qpn;
+  assign refused.data  = slot;
 
-  stream_fifo #(.T(qpn_t), .DEPTH(2 ** SLOT_W)) faults (.clk, .rst, .in(refused), .out(fault), .empty(faults_empty));
+  stream_fifo #(.T(slot_t), .DEPTH(2 ** SLOT_W), .BLOCK_RAM(QPS > 256)) faults (
+      .clk, .rst, .in(refused), .out(blamed), .empty(faults_empty)
+  );
+  assign fault.valid  = blamed.valid;
+  assign fault.data   = qpn_t'(blamed.data) + QPN_FIRST;
+  assign blamed.ready = fault.ready;
 
   // ---- what the peer is answered ----
   respond_t reply;

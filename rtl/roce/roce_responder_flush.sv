@@ -31,12 +31,17 @@ module roce_responder_flush
   qpn_t   qpn_q, qpn_d;
   logic   list_empty;
 
-  stream_if #(.T(qpn_t)) entering ();
-  stream_if #(.T(qpn_t)) listed ();
-  stream_fifo #(.T(qpn_t), .DEPTH(2 ** $clog2(QPS))) queue (.clk, .rst, .in(entering), .out(listed), .empty(list_empty));
+  localparam int unsigned SLOT_W = $clog2(QPS);
+  typedef logic [SLOT_W-1:0] slot_t;
+
+  stream_if #(.T(slot_t)) entering ();
+  stream_if #(.T(slot_t)) listed ();
+  stream_fifo #(.T(slot_t), .DEPTH(2 ** SLOT_W), .BLOCK_RAM(QPS > 256)) queue (
+      .clk, .rst, .in(entering), .out(listed), .empty(list_empty)
+  );
 
   assign entering.valid = list;
-  assign entering.data  = list_qpn;
+  assign entering.data  = slot_t'(qp_index(list_qpn));
   assign flush.valid    = state_q == ASK;
   assign flush.data     = qpn_q;
 
@@ -49,7 +54,7 @@ module roce_responder_flush
       IDLE: begin
         listed.ready = 1'b1;
         kick.ready   = kick_allowed && !listed.valid;
-        qpn_d        = listed.valid ? listed.data : kick.data;
+        qpn_d        = listed.valid ? qpn_t'(listed.data) + QPN_FIRST : kick.data;
         if (listed.valid || (kick.valid && kick_allowed)) state_d = ASK;
       end
       ASK: if (flush.ready) state_d = WAIT;
