@@ -145,6 +145,7 @@ module roce_qp_control
     qp_event_t event_;
   } side_event_t;
 
+  stream_if #(.T(qp_event_t)) received ();
   stream_if #(.T(side_event_t)) side[2] ();
   stream_if #(.T(side_event_t)) merged ();
   stream_if #(.T(qp_event_t)) kept ();
@@ -154,10 +155,13 @@ module roce_qp_control
   side_event_t    told;
   qp_event_t      came_receive, came_requester;
 
-  assign side[0].valid         = receive_event.valid;
-  assign came_receive          = receive_event.data;
+  // The receive side does not wait for what this one is in the middle of.
+  stream_slice #(.T(qp_event_t)) receive_slice (.clk, .rst, .in(receive_event), .out(received));
+
+  assign side[0].valid         = received.valid;
+  assign came_receive          = received.data;
   assign side[0].data          = '{at: short_t'(sq_index(came_receive.qpn)), event_: came_receive};
-  assign receive_event.ready   = side[0].ready;
+  assign received.ready        = side[0].ready;
   assign side[1].valid         = requester_event.valid;
   assign came_requester        = requester_event.data;
   assign side[1].data          = '{at: short_t'(sq_index(came_requester.qpn)), event_: came_requester};
@@ -181,7 +185,7 @@ module roce_qp_control
   end
   assign failing[0].valid = kept.valid && kept.ready && fatal;
   assign failing[0].data  = qp_index_t'(told.at);
-  assign events_empty     = kept_empty && !merged.valid && !receive_event.valid && !requester_event.valid;
+  assign events_empty     = kept_empty && !merged.valid && !received.valid && !receive_event.valid && !requester_event.valid;
 
   stream_fifo #(.T(qp_event_t), .DEPTH(4)) events (.clk, .rst, .in(kept), .out(qp_event), .empty(kept_empty));
   roce_qp_tx_list #(.QPS(QPS), .N(1)) fails (.clk, .rst, .in(failing), .out(failed), .empty());

@@ -241,7 +241,8 @@ module roce_response
   stream_if #(.T(atomic_op_t)) op_in ();
   stream_if #(.T(atomic_op_t)) op ();
   stream_if #(.T(atomic_done_t)) done ();
-  logic op_empty, atomic_idle;
+  logic op_empty, op_room_q, atomic_idle;
+  logic [$clog2(ATOMICS):0] ops_q;            // in the queue
   atomic_op_t marker;
 
   // The control marks only while the intake is held.
@@ -249,10 +250,22 @@ module roce_response
     marker      = '0;
     marker.mark = 1'b1;
   end
-  assign op_in.valid  = atomic.valid || mark.valid;
+  assign op_in.valid  = op_room_q && (atomic.valid || mark.valid);
   assign op_in.data   = mark.valid ? marker : atomic.data;
-  assign atomic.ready = op_in.ready;
-  assign mark.ready   = op_in.ready;
+  assign atomic.ready = op_room_q;
+  assign mark.ready   = op_room_q;
+
+  // Room for one more after what comes just now.
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      ops_q     <= '0;
+      op_room_q <= 1'b0;
+    end else begin
+      ops_q     <= ops_q + ($clog2(ATOMICS) + 1)'(op_in.valid) - ($clog2(ATOMICS) + 1)'(op.valid && op.ready);
+      op_room_q <= ops_q <= ($clog2(ATOMICS) + 1)'(ATOMICS - 2);
+    end
+  end
+  always_ff @(posedge clk) if (!rst && op_in.valid) assert (op_in.ready);
 
   stream_fifo #(
       .T(atomic_op_t),
