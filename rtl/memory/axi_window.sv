@@ -5,7 +5,8 @@
 // read gets SLVERR beats of ones. The refusal waits until earlier bursts of its direction are answered, so that responses
 // keep their order.
 //
-// Latency: AW, AR and W 1 cycle (W after its AW), R and B none; one beat a cycle. When memory stops, the socket stops.
+// Latency: AW, AR and W 1 cycle (W after its AW), R and B none; one beat a cycle. A burst every 2 cycles in each direction: so the
+// kernel does not hear of memory's `ready` in the same cycle. When memory stops, the socket stops.
 //
 // `decouple` cuts the socket off at any moment, in the middle of a burst too: nothing new is taken, write data that is
 // still owed goes out with no byte enabled, responses are swallowed. When `idle` is high again nothing of the past is under
@@ -58,15 +59,14 @@ module axi_window
 
   // ---- read ----
   request_t   ar_q, ar_d;
-  logic       ar_valid_q, ar_load, ar_passes, ar_done, ar_refusing, reads_full, reads_none_q;
+  logic       ar_valid_q, ar_load, ar_done, ar_refusing, reads_full, reads_none_q;
   count_t     reads_q, reads_d;
   logic [7:0] refused_beat_q;
 
   assign reads_full  = reads_q[COUNT_W-1];
   assign ar_refusing = ar_valid_q && !ar_q.inside_ && reads_none_q;
-  assign ar_passes   = mem.arvalid && mem.arready;
-  assign ar_done     = ar_passes || (ar_refusing && (decouple || (socket.rready && socket.rlast)));
-  assign socket.arready = !decouple && (!ar_valid_q || ar_passes);
+  assign ar_done     = (mem.arvalid && mem.arready) || (ar_refusing && (decouple || (socket.rready && socket.rlast)));
+  assign socket.arready = !decouple && !ar_valid_q;
   assign ar_load        = socket.arvalid && socket.arready;
 
   assign mem.arvalid = ar_valid_q && ar_q.inside_ && !reads_full;
@@ -107,7 +107,7 @@ module axi_window
   // ---- write ----
   // A burst counts from the moment it is taken; its data may go as soon as its address is shown.
   request_t   aw_q, aw_d;
-  logic       aw_valid_q, aw_load, aw_passes, aw_done, aw_refusing, drained_q, writes_full, writes_none_q;
+  logic       aw_valid_q, aw_load, aw_done, aw_refusing, drained_q, writes_full, writes_none_q;
   count_t     writes_q, writes_d;
   logic [7:0] w_beat_q;
   logic       w_free, w_move, w_last;
@@ -123,9 +123,8 @@ module axi_window
 
   assign writes_full = writes_q[COUNT_W-1];
   assign aw_refusing = aw_valid_q && !aw_q.inside_ && writes_none_q;
-  assign aw_passes   = mem.awvalid && mem.awready;
-  assign aw_done     = aw_passes || (aw_refusing && (decouple || (drained_q && socket.bready)));
-  assign socket.awready = !decouple && (!aw_valid_q || aw_passes) && !writes_full;
+  assign aw_done     = (mem.awvalid && mem.awready) || (aw_refusing && (decouple || (drained_q && socket.bready)));
+  assign socket.awready = !decouple && !aw_valid_q && !writes_full;
   assign aw_load        = socket.awvalid && socket.awready;
   assign owed_in.valid  = aw_load && aw_d.inside_;
   assign owed_in.data   = socket.awlen;

@@ -37,9 +37,16 @@ module kernel_increment
   axis_if #(.DATA_W(DATA_W)) from (), sum (), to ();
 
   // ---- regions: read and written by the same command ----
-  stream_if #(.T(dma_cmd_t)) regions ();
-  stream_if #(.T(dma_cmd_t)) region ();
-  stream_if #(.T(dma_cmd_t)) cmd[2] ();
+  typedef struct packed {
+    dma_cmd_t bytes;
+    logic     empty;
+  } region_t;
+
+  stream_if #(.T(region_t)) regions ();
+  stream_if #(.T(region_t)) work[2] ();   // to read, to write
+  stream_if #(.T(region_t)) to_read ();
+  stream_if #(.T(region_t)) to_write ();
+  stream_if #(.T(dma_cmd_t)) read_cmd ();
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   stream_if #(.T(dma_done_t)) written ();
   logic                 works, taken, last_q, error_q;
@@ -48,16 +55,20 @@ module kernel_increment
 
   assign works         = job.data.function_code == INCREMENT;
   assign regions.valid = job.valid && works && !last_q && open_q != '1;
-  assign regions.data  = '{addr: job.data.addr, length: job.data.size};
+  assign regions.data  = '{bytes: '{addr: job.data.addr, length: job.data.size}, empty: job.data.size == '0};
   assign job.ready     = !last_q && (!works || (regions.ready && open_q != '1));
   assign taken         = job.valid && job.ready;
-  stream_slice #(.T(dma_cmd_t)) regions_slice (.clk, .rst, .in(regions), .out(region));
-  stream_fork #(.T(dma_cmd_t), .N(2)) both (.clk, .rst, .in(region), .out(cmd));
+  stream_fork #(.T(region_t), .N(2)) both (.clk, .rst, .in(regions), .out(work));
+  stream_slice #(.T(region_t)) read_slice (.clk, .rst, .in(work[0]), .out(to_read));
+  stream_slice #(.T(region_t)) write_slice (.clk, .rst, .in(work[1]), .out(to_write));
 
+  assign read_cmd.valid = to_read.valid;
+  assign read_cmd.data  = to_read.data.bytes;
+  assign to_read.ready  = read_cmd.ready;
   // A write is announced to memory when bytes have begun to come.
-  assign write_cmd.valid = cmd[1].valid && (from.tvalid || cmd[1].data.length == '0);
-  assign write_cmd.data  = cmd[1].data;
-  assign cmd[1].ready    = write_cmd.ready && (from.tvalid || cmd[1].data.length == '0);
+  assign write_cmd.valid = to_write.valid && (from.tvalid || to_write.data.empty);
+  assign write_cmd.data  = to_write.data.bytes;
+  assign to_write.ready  = write_cmd.ready && (from.tvalid || to_write.data.empty);
 
   assign written.ready = 1'b1;
   assign done.valid    = last_q && open_q == '0;
@@ -81,7 +92,7 @@ module kernel_increment
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) read_mem (), write_mem ();
   logic read_idle, write_idle;
 
-  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W)) reader (.clk, .rst, .cmd(cmd[0]), .mem(read_mem), .data(from), .idle(read_idle));
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W)) reader (.clk, .rst, .cmd(read_cmd), .mem(read_mem), .data(from), .idle(read_idle));
   axi_dma_write #(.DATA_W(DATA_W), .ID_W(ID_W)) writer (
       .clk, .rst, .cmd(write_cmd), .data(to), .mem(write_mem), .done(written), .idle(write_idle)
   );

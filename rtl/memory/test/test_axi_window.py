@@ -105,11 +105,11 @@ async def one_beat_a_cycle(dut) -> None:
     bench = Bench(dut, latency=20)
     await start(dut)
     step = bench.memory.bytes_per_beat
-    for i in range(40):
-        bench.socket.write(BASE + i * step, bytes(step))
-        bench.socket.read(BASE + i * step, 1)
+    for i in range(0, 40, 2):
+        bench.socket.write(BASE + i * step, bytes(2 * step))
+        bench.socket.read(BASE + i * step, 2)
     await bench.socket.writes_answered()
-    for _ in range(40):
+    for _ in range(20):
         await bench.socket.read_result()
     for cycles in (bench.memory.stats.write_beat_cycles, bench.memory.stats.read_beat_cycles):
         assert cycles[-1] - cycles[0] == len(cycles) - 1 == 39
