@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import IO, Self
 
 ROOT = Path(__file__).resolve().parents[1]
-# Where cargo leaves the host software.
-HOST = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "release"))
+# Where cargo leaves the host software, unless its place is named.
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "host" / "target")) / "release"
+HOST = Path(os.environ.get("NACELLE_PROGRAMS", RELEASE))
 
 
 class WireError(Exception):
