@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import time
 from typing import Any
@@ -83,6 +84,27 @@ def test_queue_pairs_are_listed_and_reset(wire: Wire, device: str) -> None:
     assert wire.json("qp", "reset", device, "--all") == {"closing": False}
     # The device goes on.
     wire.json("connect", device, PEER, PORT, "--send", "again")
+
+
+def test_an_end_hides_no_beginning(wire: Wire, device: str) -> None:
+    """Who asks for the first time when the connection has ended is told that it was there."""
+    with socket.socket(socket.AF_UNIX) as control:
+        control.settimeout(60)
+        control.connect(str(wire.folder / "wire" / f"{device}.ctl"))
+        lines = control.makefile("rw")
+
+        def ask(command: str, **fields: Any) -> Any:
+            lines.write(json.dumps({"command": command, **fields}) + "\n")
+            lines.flush()
+            return json.loads(lines.readline())["ok"]
+
+        number = ask("connect", peer=PEER, port=int(PORT))
+        until(lambda: [pair["state"] for pair in wire.json("qp", "list", "peer")] == ["RTS"])
+        [pair] = wire.json("qp", "list", device)
+        wire.json("qp", "reset", device, "--all")
+        until(lambda: not wire.json("qp", "list", device))
+        progress = ask("poll", connection=number)
+        assert (progress["state"], progress["opened"]["qpn"]) == ("closed", pair["qpn"])
 
 
 def test_both_ends_of_a_connection_count_the_same(wire: Wire, device: str) -> None:

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use nacelle::control::{Control, Done, Request};
-use nacelle::management::{Bytes, ConnectionState, MAX_MESSAGE, Progress, Work};
+use nacelle::management::{Bytes, ConnectionState, MAX_MESSAGE, Opened, Progress, Work};
 use nacelle::{Error, Step};
 use serde::Serialize;
 
@@ -62,6 +62,7 @@ struct Connection {
     peer: Ipv4Addr,
     timeout: Duration,
     state: ConnectionState,
+    opened: Option<Opened>,
     received: Vec<Message>,
     sends_due: u32,
     receives_due: u32,
@@ -70,8 +71,9 @@ struct Connection {
 impl Connection {
     /// Asks what has happened.
     fn look(&mut self) -> Result<(), Failure> {
-        let Progress { state, completions } = self.control.ask(&Request::Poll { connection: self.number })?;
+        let Progress { state, opened, completions } = self.control.ask(&Request::Poll { connection: self.number })?;
         self.state = state;
+        self.opened = opened;
         for completion in completions {
             let due = if completion.receive { &mut self.receives_due } else { &mut self.sends_due };
             *due = due.saturating_sub(1);
@@ -117,15 +119,22 @@ impl Connection {
 
     /// Does work and waits until all of it has completed.
     fn work(&mut self, work: impl IntoIterator<Item = Work>) -> Result<(), Failure> {
+        if self.state.is_over() {
+            return Err(self.lost());
+        }
         for one in work {
             self.post(one)?;
         }
         self.wait(Step::Inputs, |own| own.sends_due == 0 && own.receives_due == 0)?;
         if self.sends_due > 0 || self.receives_due > 0 {
-            let detail = "it closed the connection before everything had completed".into();
-            return Err(Error::Lost { ip: self.peer, step: Step::Inputs, detail }.into());
+            return Err(self.lost());
         }
         Ok(())
+    }
+
+    fn lost(&self) -> Failure {
+        let detail = "it closed the connection before everything had completed".into();
+        Error::Lost { ip: self.peer, step: Step::Inputs, detail }.into()
     }
 
     fn close(&mut self) -> Result<(), Failure> {
@@ -155,6 +164,7 @@ pub(crate) fn connect(cli: &Cli, args: &ConnectArgs) -> Result<(), Failure> {
         peer: args.address,
         timeout: args.timeout,
         state: ConnectionState::Connecting,
+        opened: None,
         received: Vec::new(),
         sends_due: 0,
         receives_due: 0,
@@ -177,19 +187,19 @@ pub(crate) fn connect(cli: &Cli, args: &ConnectArgs) -> Result<(), Failure> {
 fn run(connection: &mut Connection, args: &ConnectArgs, data: &[u8]) -> Result<Outcome, Failure> {
     connection.wait(Step::Connect, |own| own.state != ConnectionState::Connecting)?;
     let ip = args.address;
-    let (qpn, private) = match connection.state.clone() {
-        ConnectionState::Established { qpn, private } => (qpn, Message::from(private)),
-        ConnectionState::Refused { reason, text, private } => {
-            let said = Message::from(private).shown();
-            let text = if said.is_empty() { text } else { format!("{text}, saying: {said}") };
-            return Err(Error::Refused { ip, reason, text }.into());
+    let Some(Opened { qpn, private }) = connection.opened.clone() else {
+        return Err(match connection.state.clone() {
+            ConnectionState::Refused { reason, text, private } => {
+                let said = Message::from(private).shown();
+                let text = if said.is_empty() { text } else { format!("{text}, saying: {said}") };
+                Error::Refused { ip, reason, text }
+            }
+            ConnectionState::Unreachable => Error::Unreachable { ip, waited: connection.timeout },
+            _ => Error::Lost { ip, step: Step::Connect, detail: "the connection was given up".into() },
         }
-        ConnectionState::Unreachable => return Err(Error::Unreachable { ip, waited: connection.timeout }.into()),
-        _ => {
-            let detail = "it closed the connection at once".into();
-            return Err(Error::Lost { ip, step: Step::Connect, detail }.into());
-        }
+        .into());
     };
+    let private = Message::from(private);
     eprintln!("{} is connected to {ip} port {} by queue pair {qpn}", args.device, args.port);
     if !private.bytes.0.is_empty() {
         eprintln!("the peer says: {}", private.shown());

@@ -293,8 +293,19 @@ pub enum Work {
 pub struct Progress {
     /// Where it is.
     pub state: ConnectionState,
+    /// How it was established, if it ever was: a connection that ended before anybody asked was there all the same.
+    pub opened: Option<Opened>,
     /// What has completed, in order.
     pub completions: Vec<Completion>,
+}
+
+/// How a connection was established.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The device's queue pair.
+    pub qpn: u32,
+    /// What the peer's application said, without the zeros at its end.
+    pub private: Bytes,
 }
 
 /// Where a connection is.
@@ -304,12 +315,7 @@ pub enum ConnectionState {
     /// The peer has not answered.
     Connecting,
     /// It is there.
-    Established {
-        /// The device's queue pair.
-        qpn: u32,
-        /// What the peer's application said, without the zeros at its end.
-        private: Bytes,
-    },
+    Established,
     /// Nobody has the address, or nobody answers there.
     Unreachable,
     /// The peer refused it.

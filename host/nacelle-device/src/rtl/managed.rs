@@ -9,8 +9,8 @@ use std::net::Ipv4Addr;
 
 use nacelle::management::{
     Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
-    MAX_PRIVATE, Manage, MemoryRegion, Owner, Port, Progress, QpState, QueryWords, QueuePair, QueuePairCounters,
-    Refusal, RegionWords, Registers, Reset, Work, access, access_names, private_args,
+    MAX_PRIVATE, Manage, MemoryRegion, Opened, Owner, Port, Progress, QpState, QueryWords, QueuePair,
+    QueuePairCounters, Refusal, RegionWords, Registers, Reset, Work, access, access_names, private_args,
 };
 use nacelle_roce::WcStatus;
 use nacelle_wire::cm::{PathMtu, RejReason};
@@ -42,9 +42,8 @@ const SOLICITED: u32 = 1 << 5;
 
 /// One connection that management opened.
 struct Managed {
-    /// Its queue pair, once there is one.
-    qpn: u32,
     state: ConnectionState,
+    opened: Option<Opened>,
     receiving: bool,
     sending: bool,
     completions: Vec<Completion>,
@@ -57,6 +56,14 @@ pub(super) struct ManagedTable {
     next: u16,
 }
 
+impl Managed {
+    /// Its queue pair, while it is established.
+    fn qpn(&self) -> Option<u32> {
+        let live = self.state == ConnectionState::Established;
+        self.opened.as_ref().filter(|_| live).map(|opened| opened.qpn)
+    }
+}
+
 impl ManagedTable {
     fn get(&mut self, number: u16) -> Result<&mut Managed, Refusal> {
         self.connections.get_mut(&number).ok_or_else(|| Refusal::no_connection(number))
@@ -64,8 +71,7 @@ impl ManagedTable {
 
     /// The live one with this queue pair.
     fn with_qpn(&mut self, qpn: u32) -> Option<&mut Managed> {
-        let live = |managed: &&mut Managed| matches!(managed.state, ConnectionState::Established { qpn: own, .. } if own == qpn);
-        self.connections.values_mut().find(live)
+        self.connections.values_mut().find(|managed| managed.qpn() == Some(qpn))
     }
 }
 
@@ -134,8 +140,8 @@ impl RtlEngine {
             }
             EventWords::ESTABLISHED => match self.managed.connections.get_mut(&(event.tag as u16)) {
                 Some(managed) if !managed.state.is_over() => {
-                    managed.qpn = event.qpn;
-                    managed.state = ConnectionState::Established { qpn: event.qpn, private };
+                    managed.state = ConnectionState::Established;
+                    managed.opened = Some(Opened { qpn: event.qpn, private });
                 }
                 // Who asked for it has gone, or has given it up.
                 _ => self.port().command(Command::Close, &[(0, event.qpn)])?.map_err(refused)?,
@@ -320,24 +326,25 @@ impl Manage for RtlEngine {
         ];
         args.extend(private_args(private));
         self.port().command(Command::Connect, &args)?.map_err(refused)?;
-        let state = ConnectionState::Connecting;
-        self.managed
-            .connections
-            .insert(tag, Managed { qpn: 0, state, receiving: false, sending: false, completions: Vec::new() });
+        let managed = Managed {
+            state: ConnectionState::Connecting,
+            opened: None,
+            receiving: false,
+            sending: false,
+            completions: Vec::new(),
+        };
+        self.managed.connections.insert(tag, managed);
         Ok(tag)
     }
 
     fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal> {
         self.catch_up()?;
         let managed = self.managed.get(connection)?;
-        if !matches!(managed.state, ConnectionState::Established { .. }) {
-            return Err(Refusal("the connection is not established".into()));
-        }
+        let Some(qpn) = managed.qpn() else { return Err(Refusal("the connection is not established".into())) };
         let busy = if matches!(work, Work::Receive {}) { &mut managed.receiving } else { &mut managed.sending };
         if *busy {
             return Err(Refusal("the last work of this kind has not completed".into()));
         }
-        let qpn = managed.qpn;
         let memory = control_memory(qpn);
         let (opcode, place, length, address, rkey) = match work {
             Work::Receive {} => (RECEIVE, memory, MAX_MESSAGE, 0, 0),
@@ -372,7 +379,8 @@ impl Manage for RtlEngine {
     fn poll(&mut self, connection: u16) -> Result<Progress, Refusal> {
         self.catch_up()?;
         let managed = self.managed.get(connection)?;
-        let progress = Progress { state: managed.state.clone(), completions: std::mem::take(&mut managed.completions) };
+        let completions = std::mem::take(&mut managed.completions);
+        let progress = Progress { state: managed.state.clone(), opened: managed.opened.clone(), completions };
         if progress.state.is_over() {
             self.managed.connections.remove(&connection);
         }
@@ -382,13 +390,11 @@ impl Manage for RtlEngine {
     fn close(&mut self, connection: u16) -> Result<(), Refusal> {
         self.catch_up()?;
         let managed = self.managed.get(connection)?;
-        match managed.state {
+        if let Some(qpn) = managed.qpn() {
+            self.port().command(Command::Close, &[(0, qpn)])?.map_err(refused)?;
+        } else if managed.state == ConnectionState::Connecting {
             // The port can close only what has a queue pair. Its answer is closed when it comes.
-            ConnectionState::Connecting => managed.state = ConnectionState::Closed,
-            ConnectionState::Established { qpn, .. } => {
-                self.port().command(Command::Close, &[(0, qpn)])?.map_err(refused)?;
-            }
-            _ => {}
+            managed.state = ConnectionState::Closed;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use nacelle::management::{
     Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, MAX_MESSAGE, MAX_PRIVATE, Manage,
-    MemoryRegion, Owner, Progress, QpState, QueuePair, QueuePairCounters, Refusal, Reset, Work, access_names,
+    MemoryRegion, Opened, Owner, Progress, QpState, QueuePair, QueuePairCounters, Refusal, Reset, Work, access_names,
 };
 use nacelle_roce::{
     Access, Completion, ConnId, ConnInfo, ConnStats, ConnectFailure, ConnectOptions, RecvWr, Region, Scope, SendWr,
@@ -31,6 +31,7 @@ struct Managed {
     /// Where it receives. Gone with the connection.
     buffer: Option<Region>,
     state: ConnectionState,
+    opened: Option<Opened>,
     receiving: bool,
     sending: bool,
     completions: Vec<Done>,
@@ -64,7 +65,10 @@ impl SoftEngine {
     pub(super) fn managed_established(&mut self, conn: ConnId, private: &[u8]) {
         let qpn = self.endpoint.connection(conn).map_or(0, |info| info.local_qpn.get());
         let private = Bytes::trimmed(&private[..private.len().min(MAX_PRIVATE)]);
-        self.change(conn, ConnectionState::Established { qpn, private });
+        if let Some(managed) = self.managed.find(conn).and_then(|number| self.managed.connections.get_mut(&number)) {
+            managed.state = ConnectionState::Established;
+            managed.opened = Some(Opened { qpn, private });
+        }
     }
 
     /// One was not made.
@@ -82,21 +86,19 @@ impl SoftEngine {
             }
             ConnectFailure::Aborted => ConnectionState::Closed,
         };
-        self.change(conn, state);
+        self.end(conn, state);
     }
 
     /// One has ended.
     pub(super) fn managed_closed(&mut self, conn: ConnId) {
-        self.change(conn, ConnectionState::Closed);
+        self.end(conn, ConnectionState::Closed);
     }
 
-    fn change(&mut self, conn: ConnId, state: ConnectionState) {
+    fn end(&mut self, conn: ConnId, state: ConnectionState) {
         let Some(managed) = self.managed.find(conn).and_then(|number| self.managed.connections.get_mut(&number)) else {
             return;
         };
-        if state.is_over()
-            && let Some(buffer) = managed.buffer.take()
-        {
+        if let Some(buffer) = managed.buffer.take() {
             self.endpoint.deregister(buffer.id);
         }
         managed.state = state;
@@ -250,9 +252,15 @@ impl Manage for SoftEngine {
         }
         let number = self.managed.next;
         self.managed.next = number.wrapping_add(1);
-        let state = ConnectionState::Connecting;
-        let managed =
-            Managed { conn, buffer: Some(buffer), state, receiving: false, sending: false, completions: Vec::new() };
+        let managed = Managed {
+            conn,
+            buffer: Some(buffer),
+            state: ConnectionState::Connecting,
+            opened: None,
+            receiving: false,
+            sending: false,
+            completions: Vec::new(),
+        };
         self.managed.connections.insert(number, managed);
         Ok(number)
     }
@@ -284,7 +292,8 @@ impl Manage for SoftEngine {
 
     fn poll(&mut self, connection: u16) -> Result<Progress, Refusal> {
         let managed = self.managed.get(connection)?;
-        let progress = Progress { state: managed.state.clone(), completions: std::mem::take(&mut managed.completions) };
+        let completions = std::mem::take(&mut managed.completions);
+        let progress = Progress { state: managed.state.clone(), opened: managed.opened.clone(), completions };
         if progress.state.is_over() {
             self.managed.connections.remove(&connection);
         }
