@@ -14,6 +14,9 @@ PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
 
+# Everything here looks for the host software in host/target, also where the user has cargo build elsewhere.
+unexport CARGO_TARGET_DIR
+
 .PHONY: demo test conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
 
 demo: sim host

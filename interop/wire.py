@@ -16,9 +16,7 @@ from types import TracebackType
 from typing import IO, Self
 
 ROOT = Path(__file__).resolve().parents[1]
-# Where cargo leaves the host software, unless its place is named.
-RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "host" / "target")) / "release"
-HOST = Path(os.environ.get("NACELLE_PROGRAMS", RELEASE))
+HOST = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "release"))
 
 
 class WireError(Exception):

@@ -15,7 +15,6 @@
 // count for nothing.
 module roce_cc
   import roce_pkg::*;
-  import roce_requester_pkg::*;
   import roce_cc_pkg::*;
 #(
     parameter int unsigned     QPS = 256,            // a power of two, 16 to 1024

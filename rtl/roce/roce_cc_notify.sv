@@ -7,7 +7,6 @@
 // one of that QP asks again. After reset the table is cleared, QPS cycles; marks wait for nothing but get no CNP before.
 module roce_cc_notify
   import roce_pkg::*;
-  import roce_requester_pkg::*;
 #(
     parameter int unsigned QPS = 256,
     parameter int unsigned DEPTH = 16

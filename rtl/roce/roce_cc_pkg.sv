@@ -2,7 +2,7 @@
 
 // Types of congestion control (docs/reference/congestion.md): its parameters, and what it knows of a QP.
 package roce_cc_pkg;
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 
   // As in the registers; names, units and meaning as Linux has them for mlx5 in ecn/roce_rp and ecn/roce_np.
   typedef struct packed {

@@ -8,7 +8,7 @@
 // anything was due. `now` of a step is that of the cycle after it
 // (or of the first one then in which `sent_valid`, and all later).
 module roce_cc_step
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
   import roce_cc_pkg::*;
 #(
     parameter int unsigned     QPS = 256,

@@ -84,10 +84,6 @@ module roce_cm
     $fatal(1, "roce_cm: CLIENTS must be 1..4, RD_DEPTH 1..16");
   end
 
-  function automatic qpn_t qpn_of(idx_t idx);
-    return 24'(idx) + QPN_FIRST;
-  endfunction
-
   // ---- messages in and out ----
   stream_if #(.T(cm_msg_t)) msg ();
   stream_if #(.T(cm_send_t)) send ();
@@ -248,7 +244,7 @@ module roce_cm
       conn_data_q <= '{
           kind: homeless ? CONN_REFUSED : told.data.kind,
           client: work_q.client,
-          qpn: homeless ? '0 : qpn_of(idx_q),
+          qpn: homeless ? '0 : qp_number(qp_index_t'(idx_q)),
           tag: work_q.tag,
           reason: homeless ? plan_q.why : told.data.why,
           ip: work_q.ip,
@@ -355,7 +351,7 @@ module roce_cm
 
   assign send.valid = fsm_q == S_SEND;
   assign send.data = '{
-      mac: mac_q, attr: plan_q.attr, about: plan_q.about, reason: plan_q.reason, qpn: qpn_of(idx_q), conn: work_q,
+      mac: mac_q, attr: plan_q.attr, about: plan_q.about, reason: plan_q.reason, qpn: qp_number(qp_index_t'(idx_q)), conn: work_q,
       private_data: private_q
   };
 
@@ -367,7 +363,7 @@ module roce_cm
   assign qp_done.ready    = fsm_q == S_QP_DONE;
   assign qp_cmd.data = '{
       op: plan_q.setup ? QP_SETUP : QP_RESET,
-      qpn: qpn_of(idx_q),
+      qpn: qp_number(qp_index_t'(idx_q)),
       state: plan_q.setup ? QPS_RTS : QPS_RESET,
       attr: '{
           dst_mac: mac_q,
@@ -498,7 +494,7 @@ module roce_cm
             && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
         called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip
             && found.ids.local_comm_id == msg.data.ids.remote_comm_id;
-        right_qpn_q  <= msg.data.qpn == qpn_of(idx_q);
+        right_qpn_q  <= msg.data.qpn == qp_number(qp_index_t'(idx_q));
         acceptable_q <= msg.data.refusal == REJ_NONE;
         expired_q <= cm_timed(found.state) && now >= found.deadline;
         fsm_q     <= S_DECIDE;

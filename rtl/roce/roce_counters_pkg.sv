@@ -3,7 +3,7 @@
 // What is counted for each queue pair: the counters in the order in which software sees them, and the events that they count.
 // Names are those of the device's counters (roce_pkg), which are those of Linux hw_counters where there is one.
 package roce_counters_pkg;
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 
   typedef enum logic [4:0] {
     QPC_SENT_PKTS,             // request packets, repetitions included

@@ -122,9 +122,18 @@ package roce_pkg;
     return 13'd128 << code;
   endfunction
 
+  // Largest number of queue pairs; a build has QPS <= MAX_QPS of them, indices 0..QPS-1, QP numbers 2..QPS+1.
+  localparam int unsigned MAX_QPS = 1024;
+  typedef logic [$clog2(MAX_QPS)-1:0] qp_index_t;
+
   // A QP's place in the tables: QPN_FIRST is the first. A number that is not ours gives a value of QPS or more.
   function automatic qpn_t qp_index(qpn_t qpn);
     return qpn - QPN_FIRST;
+  endfunction
+
+  // The number of the QP at that place.
+  function automatic qpn_t qp_number(qp_index_t index);
+    return qpn_t'(index) + QPN_FIRST;
   endfunction
 
   // a comes before b, modulo 2^24 (IBTA 9.7.2: half of the space is the past).

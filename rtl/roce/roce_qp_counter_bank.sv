@@ -7,7 +7,7 @@
 // an event is lost.
 // A look takes the RAM's read port, so it waits for a cycle in which nothing is counted, and then takes 3 cycles.
 module roce_qp_counter_bank
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned COUNTERS = 2,

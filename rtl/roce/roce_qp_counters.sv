@@ -7,7 +7,7 @@
 // frames has one in any two frames, for a frame takes longer on a line than a cycle (84 bytes, a beat is 64 at most).
 // Latency: an event is counted after 3 cycles; a view takes 6, one at a time.
 module roce_qp_counters
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
   import roce_counters_pkg::*;
 #(
     parameter int unsigned QPS = 16

@@ -5,7 +5,7 @@
 // Readers see the bit in the same cycle, a write from the next cycle on. After reset it clears itself, QPS cycles: a write in
 // them is lost.
 module roce_qp_flags
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned READERS = 1

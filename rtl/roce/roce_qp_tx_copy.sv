@@ -4,7 +4,7 @@
 // The word is on `read_data` a cycle after `read`, until the next read; one that is written in the cycle of `read` is seen at the
 // next read. Wide words in block RAM, others in distributed RAM. Not reset: its writer sets a word before anybody looks at it.
 module roce_qp_tx_copy
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 #(
     parameter type T = logic,
     parameter int unsigned QPS = 16,

@@ -6,7 +6,7 @@
 // N streams name QPs, lower ones first; one is taken a cycle. Latency 1 cycle with distributed RAM, 2 cycles with block RAM.
 // Never full: it has room for every QP. After reset it clears itself, QPS cycles, and forgets whom it is named meanwhile.
 module roce_qp_tx_list
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned N = 2,

@@ -4,6 +4,7 @@
 // which has 4096 words of 72 bits.
 // One write and one read a cycle; a word read is on `read_data` one cycle after `read`, until the next read.
 module roce_qp_tx_ring
+  import roce_pkg::*;
   import roce_requester_pkg::*;
 #(
     parameter type T = logic,

@@ -3,7 +3,7 @@
 // Table of one word a QP: one writer, READERS readers that see the word in the same cycle (distributed RAM, one copy a
 // reader). A write is seen from the next cycle on. Not reset: its writer sets a word before anybody looks at it.
 module roce_qp_tx_table
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 #(
     parameter type T = logic,
     parameter int unsigned QPS = 16,

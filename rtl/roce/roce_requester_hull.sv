@@ -8,7 +8,7 @@
 // `meets` comes 2 cycles after `range`; `extend`, later, adds that range. A QP's hull is read with `read`, and in use from
 // `load` on.
 module roce_requester_hull
-  import roce_requester_pkg::*;
+  import roce_pkg::*;
 #(
     parameter int unsigned QPS = 16
 ) (

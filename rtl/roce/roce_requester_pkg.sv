@@ -5,16 +5,8 @@ package roce_requester_pkg;
   import roce_pkg::*;
   import memory_pkg::*;
 
-  // Largest number of queue pairs; a build has QPS <= MAX_QPS of them, indices 0..QPS-1, QP numbers 2..QPS+1.
-  localparam int unsigned MAX_QPS = 1024;
-  typedef logic [$clog2(MAX_QPS)-1:0] qp_index_t;
-
   function automatic qp_index_t sq_index(qpn_t qpn);
     return qp_index_t'(qp_index(qpn));
-  endfunction
-
-  function automatic qpn_t qp_number(qp_index_t index);
-    return qpn_t'(index) + QPN_FIRST;
   endfunction
 
   function automatic logic qpn_exists(qpn_t qpn, int unsigned qps);

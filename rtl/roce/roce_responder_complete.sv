@@ -103,7 +103,7 @@ module roce_responder_complete
       .clk, .rst, .in(refused), .out(blamed), .empty(faults_empty)
   );
   assign fault.valid  = blamed.valid;
-  assign fault.data   = qpn_t'(blamed.data) + QPN_FIRST;
+  assign fault.data   = qp_number(qp_index_t'(blamed.data));
   assign blamed.ready = fault.ready;
 
   // ---- what the peer is answered ----

@@ -54,7 +54,7 @@ module roce_responder_flush
       IDLE: begin
         listed.ready = 1'b1;
         kick.ready   = kick_allowed && !listed.valid;
-        qpn_d        = listed.valid ? qpn_t'(listed.data) + QPN_FIRST : kick.data;
+        qpn_d        = listed.valid ? qp_number(qp_index_t'(listed.data)) : kick.data;
         if (listed.valid || (kick.valid && kick_allowed)) state_d = ASK;
       end
       ASK: if (flush.ready) state_d = WAIT;

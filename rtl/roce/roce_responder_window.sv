@@ -17,7 +17,7 @@ module roce_responder_window
     input  logic     clk,
     input  logic     rst,
     // cycle 0
-    input  qp_slot_t read_slot,
+    input  qp_index_t read_slot,
     input  psn_t     psn,           // of the packet
     input  psn_t     next,          // PSN after it
     // cycle 2
@@ -25,7 +25,7 @@ module roce_responder_window
     output psn_t     expected,      // the first from `next` on that is not
     output logic     left,          // some are remembered behind that one
     input  logic     write,         // with one of these, or none of them
-    input  qp_slot_t write_slot,
+    input  qp_index_t write_slot,
     input  logic     clear,         // remember nothing
     input  logic     remember,      // psn, in addition
     input  logic     advance        // forget those before `expected`

@@ -8,7 +8,6 @@
 // One a cycle; `name` to `ack` 2 cycles. When `ack` stops acknowledgements are coalesced; nothing else stops.
 module roce_response_ack
   import roce_pkg::*;
-  import roce_requester_pkg::*;
   import roce_response_pkg::*;
 #(
     parameter int unsigned QPS = 16

@@ -4,7 +4,6 @@
 package roce_response_pkg;
   import memory_pkg::*;
   import roce_pkg::*;
-  import roce_requester_pkg::*;
 
   // Largest RD_DEPTH: READs and atomics of a peer at once. A QP's queue has twice the room, for as many duplicates.
   localparam int unsigned RD_DEPTH_MAX = 16;

@@ -11,7 +11,6 @@
 module roce_response_send
   import memory_pkg::*;
   import roce_pkg::*;
-  import roce_requester_pkg::*;
   import roce_response_pkg::*;
 #(
     parameter int unsigned RD_DEPTH = 8

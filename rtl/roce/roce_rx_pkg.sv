@@ -7,8 +7,6 @@ package roce_rx_pkg;
   import packet_pkg::*;
   import roce_pkg::*;
 
-  typedef logic [9:0] qp_slot_t;     // index of a QP in the tables, QPS <= 1024
-
   localparam logic [31:0] MESSAGE_MAX = 32'h8000_0000;  // bytes (IBTA 9.7.7)
   localparam logic [31:0] ATOMIC_BYTES = 32'd8;
 

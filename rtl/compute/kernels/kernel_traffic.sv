@@ -37,7 +37,6 @@ module kernel_traffic
     axis_if.sink             msg_rx
 );
   localparam function_code_t TRAFFIC = 7'd2;
-  localparam int unsigned MAX_QPS = 1024;
   localparam int unsigned INDEX_W = $clog2(MAX_QPS);
   typedef logic [INDEX_W-1:0] index_t;
 

@@ -85,7 +85,7 @@ module rpc_answer
     wqe.data.opcode      = last_q ? WR_RDMA_WRITE_WITH_IMM : WR_RDMA_WRITE;
     wqe.data.signaled    = last_q;
     wqe.data.solicited   = last_q;
-    wqe.data.qpn         = slot_qpn(result_q.slot);
+    wqe.data.qpn         = qp_number(result_q.slot);
     wqe.data.local_addr  = view_q.addr;
     wqe.data.length      = empty_q ? '0 : view_q.region.size;
     wqe.data.remote_addr = view_q.region.host_addr;

@@ -278,14 +278,14 @@ module rpc_connections
   assign repost.valid  = no_start || out_of_turn || take_start || applying && event_q.kind == OPENED || state_q == OPEN_2;
   assign repost.data   = '{slot: event_q.slot, buffer: event_q.kind == OPENED ? state_q == OPEN_2 : arrival.buffer};
   assign close.valid   = fail;
-  assign close.data    = slot_qpn(event_q.slot);
+  assign close.data    = qp_number(event_q.slot);
   assign started       = call.valid;
   assign aborted       = no_start && nothing_q;
   assign ignored       = no_start && !nothing_q || out_of_turn;
 
   // Every event of the connection manager has its answer; a connection has one at most that waits for it.
   assign conn_answer.valid = state_q == OPEN_2 || applying && event_q.kind == SET_UP && event_q.setup.close;
-  assign conn_answer.data  = slot_qpn(event_q.slot);
+  assign conn_answer.data  = qp_number(event_q.slot);
   assign closing           = closing_q;
   assign idle              = picking && !any;
 

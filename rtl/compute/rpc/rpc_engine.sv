@@ -145,7 +145,7 @@ module rpc_engine
     if (repost.valid) begin
       request.data            = '0;
       request.data.opcode     = WR_RECV;
-      request.data.qpn        = slot_qpn(repost.data.slot);
+      request.data.qpn        = qp_number(repost.data.slot);
       request.data.wr_id      = 16'(repost.data.buffer);
       request.data.local_addr = receive_addr(CTRL_BASE, repost.data);
       request.data.length     = 32'(MESSAGE_BYTES);

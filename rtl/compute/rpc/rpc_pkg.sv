@@ -12,11 +12,7 @@ package rpc_pkg;
   localparam int unsigned CTRL_BYTES = 4096;          // control memory of a connection: its receive buffers, then its answer
 
   // ---- connections ----
-  typedef logic [9:0] slot_t;                         // a connection: qp_index of its QP
-
-  function automatic qpn_t slot_qpn(slot_t slot);
-    return 24'(slot) + QPN_FIRST;
-  endfunction
+  typedef qp_index_t slot_t;                          // a connection: qp_index of its QP
 
   // In this cycle a connection closes.
   typedef struct packed {

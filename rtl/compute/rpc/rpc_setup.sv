@@ -179,7 +179,7 @@ module rpc_setup
         op: MR_DEREGISTER_QP,
         mr: '{
             pd: PD,
-            qpn: slot_qpn(job_q.slot),
+            qpn: qp_number(job_q.slot),
             addr: view_q.addr,
             length: view_q.region.size,
             access: '{remote_write: 1'b1, remote_read: READ_BACK, remote_atomic: READ_BACK, remote_invalidate: 1'b0}
@@ -194,7 +194,7 @@ module rpc_setup
   always_comb begin
     wqe.data            = '0;
     wqe.data.opcode     = WR_RECV;
-    wqe.data.qpn        = slot_qpn(job_q.slot);
+    wqe.data.qpn        = qp_number(job_q.slot);
     wqe.data.wr_id      = 16'(job_q.buffer);
     wqe.data.local_addr = receive_at;
     wqe.data.length     = 32'(MESSAGE_BYTES);

@@ -296,7 +296,7 @@ PORTS = {
     "cm": Source("packet_pkg::frame_rx_t"),
     "response": Source(PKG + "rc_response_t"),
     "respond": Source(PKG + "respond_t"),
-    "rd_done_slot": Plain("output", "roce_rx_pkg::qp_slot_t"),
+    "rd_done_slot": Plain("output", "roce_pkg::qp_index_t"),
     "rd_done": Plain("input", "roce_rx_pkg::rd_count_t"),
     "write": Source("memory_pkg::dma_cmd_t"),
     "done": Sink("memory_pkg::dma_done_t"),

@@ -362,7 +362,7 @@ class Bench:
         self.response_payload = AxisSource(dut, "response_payload", stall)
         self.fault = source("fault", "roce_pkg::tx_fault_t")
         self.receive_event = source("receive_event", "roce_pkg::qp_event_t")
-        self.resume = source("resume", "roce_requester_pkg::qp_index_t")
+        self.resume = source("resume", "roce_pkg::qp_index_t")
         self.write_done = source("write_done", "memory_pkg::dma_done_t")
         self.unit_answer = {n: StreamSource(dut, f"{n}_answer", "logic", stall) for n in ("receive", "response")}
         self.unit_cmd = {n: StreamSink(dut, f"{n}_cmd", "roce_pkg::qp_cmd_t", stall) for n in ("receive", "response")}
@@ -372,7 +372,7 @@ class Bench:
         self.packet = StreamSink(dut, "packet", "roce_pkg::tx_packet_t", stall)
         self.write = StreamSink(dut, "write", "memory_pkg::dma_cmd_t", stall)
         self.write_data = AxisSink(dut, "write_data", stall)
-        self.parking = StreamSink(dut, "parked", "roce_requester_pkg::qp_index_t", stall)
+        self.parking = StreamSink(dut, "parked", "roce_pkg::qp_index_t", stall)
         self._events = struct("roce_pkg::roce_tx_events_t")
         self._view = struct("roce_requester_pkg::qp_view_t")
         for name in ("now", "keepalive_cycles", "active", "active_qpn", "blocked", "view_qpn"):
@@ -572,7 +572,7 @@ def ports(width: int, qps: int) -> dict[str, Port]:
         "view_qpn": Plain("input", "roce_pkg::qpn_t"),
         "view": Plain("output", "roce_requester_pkg::qp_view_t"),
         "peer_write": Plain("output", "logic"),
-        "peer_index": Plain("output", "roce_requester_pkg::qp_index_t"),
+        "peer_index": Plain("output", "roce_pkg::qp_index_t"),
         "peer": Plain("output", "roce_requester_pkg::sq_peer_t"),
         "hold_data": Plain("output", "logic"),
         "hold_acks": Plain("output", "logic"),
@@ -590,10 +590,10 @@ def ports(width: int, qps: int) -> dict[str, Port]:
         "active": Plain("input", "logic"),
         "active_qpn": Plain("input", "roce_pkg::qpn_t"),
         "blocked": Plain("input", f"logic [{qps - 1}:0]"),
-        "parked": Source("roce_requester_pkg::qp_index_t"),
-        "resume": Sink("roce_requester_pkg::qp_index_t"),
+        "parked": Source("roce_pkg::qp_index_t"),
+        "resume": Sink("roce_pkg::qp_index_t"),
         "sent": Plain("output", "logic"),
-        "sent_index": Plain("output", "roce_requester_pkg::qp_index_t"),
+        "sent_index": Plain("output", "roce_pkg::qp_index_t"),
         "sent_bytes": Plain("output", "logic [12:0]"),
         "events": Plain("output", "roce_pkg::roce_tx_events_t"),
         "idle": Plain("output", "logic"),

@@ -20,7 +20,7 @@ from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
 QPS = int(os.environ.get("QPS", 16))
-INDEX, CONFIG, VIEW = "roce_requester_pkg::qp_index_t", "roce_cc_pkg::cc_config_t", "roce_cc_pkg::cc_view_t"
+INDEX, CONFIG, VIEW = "roce_pkg::qp_index_t", "roce_cc_pkg::cc_config_t", "roce_cc_pkg::cc_view_t"
 FIRST_QPN = 2
 
 

@@ -17,7 +17,7 @@ from nacelle_tb.svtypes import struct
 
 BENCH = Path(__file__).parent / "cc_bench.sv"
 QPS = int(os.environ.get("QPS", 16))
-INDEX, CONFIG = "roce_requester_pkg::qp_index_t", "roce_cc_pkg::cc_config_t"
+INDEX, CONFIG = "roce_pkg::qp_index_t", "roce_cc_pkg::cc_config_t"
 FIXED = {**DEFAULTS, "rpg_time_reset": 0, "rpg_byte_reset": 0, "dce_tcp_rtt": 0}  # nothing raises a rate
 WARM_UP_US, MEASURED_US = 400, 1000 if QPS <= 16 else 2000  # at first every QP catches up what it may be behind
 

@@ -24,7 +24,7 @@ PORTS = {
     "step_valid": Plain("input", "logic"),
     "ready": Plain("output", "logic"),
     "step": Plain("input", STEP),
-    "sent_index": Plain("output", "roce_requester_pkg::qp_index_t"),
+    "sent_index": Plain("output", "roce_pkg::qp_index_t"),
     "sent_valid": Plain("input", "logic"),
     "sent": Plain("input", "roce_cc_pkg::cc_bytes_t"),
     "result_valid": Plain("output", "logic"),

@@ -17,7 +17,7 @@ WQE, CQE, CONNECT, CONN, ANSWER, QPN = (
     P + t for t in ("rdma_wqe_t", "rdma_cqe_t", "connect_t", "conn_event_t", "conn_answer_t", "qpn_t")
 )
 MR_CMD, MR_RSP = P + "mr_cmd_t", P + "mr_rsp_t"
-INDEX = "roce_requester_pkg::qp_index_t"
+INDEX = "roce_pkg::qp_index_t"
 N, QPS, DEPTH, MARGIN = 3, 16, 32, 12
 PARAMS = {"N": N, "QPS": QPS, "CQ_DEPTH": Type(f"{{{N}{{16'd{DEPTH}}}}}")}
 PORTS = {

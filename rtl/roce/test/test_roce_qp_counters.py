@@ -17,7 +17,7 @@ from nacelle_tb.svtypes import constant, struct
 
 QPS = int(os.environ.get("QPS", 16))
 PKG = "roce_counters_pkg::"
-INDEX = "roce_requester_pkg::qp_index_t"
+INDEX = "roce_pkg::qp_index_t"
 PORTS = {
     "clear": Plain("input", "logic"),
     "clear_index": Plain("input", INDEX),

@@ -39,7 +39,7 @@ async def the_first_writer_counts_and_the_others_are_seen_at_once(dut) -> None:
 
 
 def test_roce_qp_flags() -> None:
-    index = "roce_requester_pkg::qp_index_t"
+    index = "roce_pkg::qp_index_t"
     run(
         "roce_qp_flags",
         __file__,

@@ -16,7 +16,7 @@ from nacelle_tb.svtypes import struct
 STATE = "roce_rx_pkg::qp_rx_t"
 VIEW = "roce_rx_pkg::qp_rx_view_t"
 ATTR = "roce_rx_pkg::qp_rx_attr_t"
-SLOT = "roce_rx_pkg::qp_slot_t"
+SLOT = "roce_pkg::qp_index_t"
 
 
 async def ready(dut) -> int:

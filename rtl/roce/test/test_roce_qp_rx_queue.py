@@ -14,7 +14,8 @@ from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
 WQE, REJECT = "roce_pkg::rdma_wqe_t", "roce_rx_pkg::rx_reject_t"
-VIEW, SLOT, POINTER, RECEIVE = (f"roce_rx_pkg::{name}" for name in ("qp_rx_view_t", "qp_slot_t", "rq_pointer_t", "receive_t"))
+VIEW, POINTER, RECEIVE = (f"roce_rx_pkg::{name}" for name in ("qp_rx_view_t", "rq_pointer_t", "receive_t"))
+SLOT = "roce_pkg::qp_index_t"
 QPS, DEPTH = 8, 4
 
 

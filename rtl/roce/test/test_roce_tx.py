@@ -396,7 +396,7 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "ack": Sink("roce_pkg::ack_tx_t"),
                 "hold_acks": Plain("input", "logic"),
                 "peer_write": Plain("input", "logic"),
-                "peer_write_index": Plain("input", "roce_requester_pkg::qp_index_t"),
+                "peer_write_index": Plain("input", "roce_pkg::qp_index_t"),
                 "peer_write_data": Plain("input", "roce_requester_pkg::sq_peer_t"),
                 "read_cmd": Source("memory_pkg::dma_cmd_t"),
                 "read_data": AxisIn(width),
