@@ -70,7 +70,7 @@ def main() -> None:
     headlines = [row(words, results[name]) for name, words in HEADLINES.items() if name in results]
     replace(ROOT / "README.md", "\n".join([*head, *headlines, "", when]))
     areas = []
-    for area in dict.fromkeys(result["area"] for result in results.values()):
+    for area in sorted({result["area"] for result in results.values()}):
         lines = [row(f"`{name}`", result) for name, result in results.items() if result["area"] == area]
         areas += [f"## {area}", "", *head, *lines, ""]
     pictures = [f"![{Path(file).stem}](plots/{file})\n" for file in draw(results, PLOTS)]

@@ -84,7 +84,7 @@ def latency() -> Iterator[Result]:
 
 
 def rates() -> Iterator[Result]:
-    """64-byte WRITEs over many queue pairs: cycles a message of each direction once the run is steady, acknowledgements included."""
+    """64-byte WRITEs over many queue pairs: cycles a message each way once the run is steady, acknowledgements included."""
     for name, both in (("", False), (".both_directions", True)):
         with Pair(64, unlimited=True) as pair:
             gbps = pair.gbps(Traffic("WR_RDMA_WRITE", 64, qps=64), both=both)
