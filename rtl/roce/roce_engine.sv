@@ -114,7 +114,7 @@ module roce_engine
   axis_if #(.DATA_W(DATA_W)) write_data ();
   stream_if #(.T(dma_done_t)) write_done ();
   stream_if #(.T(qpn_t)) failed ();
-  qp_index_t   rd_done_slot;
+  qp_index_t  rd_done_slot;
   logic [7:0] rd_done;
   logic       active, ecn_marked, cnp;
   qpn_t       active_qpn;

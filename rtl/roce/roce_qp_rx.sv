@@ -19,19 +19,19 @@ module roce_qp_rx
     input  logic        rst,
     output logic        ready,
 
-    input  qp_index_t    attr_slot,
+    input  qp_index_t   attr_slot,
     output qp_rx_attr_t attr,
     input  logic        attr_write,
-    input  qp_index_t    attr_write_slot,
+    input  qp_index_t   attr_write_slot,
     input  qp_rx_attr_t attr_new,
 
-    input  qp_index_t    read_slot,
+    input  qp_index_t   read_slot,
     output qp_rx_t      state,
     input  logic        write,
-    input  qp_index_t    write_slot,
+    input  qp_index_t   write_slot,
     input  qp_rx_t      write_state,
 
-    input  qp_index_t    view_slot,
+    input  qp_index_t   view_slot,
     output qp_rx_view_t view
 );
   localparam int unsigned SLOT_W = $clog2(QPS);

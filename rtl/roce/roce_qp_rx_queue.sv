@@ -21,12 +21,12 @@ module roce_qp_rx_queue
     stream_if.source    kick,              // qpn_t
     output logic        idle,
 
-    output qp_index_t    view_slot,         // the QP's state and head, in the same cycle
+    output qp_index_t   view_slot,         // the QP's state and head, in the same cycle
     input  qp_rx_view_t view,
 
-    input  qp_index_t    tail_slot,         // the QP's tail, in the same cycle
+    input  qp_index_t   tail_slot,         // the QP's tail, in the same cycle
     output rq_pointer_t tail,
-    input  qp_index_t    read_slot,         // the receive at `read_head`, one cycle later
+    input  qp_index_t   read_slot,         // the receive at `read_head`, one cycle later
     input  rq_pointer_t read_head,
     output receive_t    receive
 );
@@ -48,7 +48,7 @@ module roce_qp_rx_queue
   // ---- post: look at the QP, then judge ----
   rdma_wqe_t   wqe_q;
   logic        looks_q, judges_q, exists_q;
-  qp_index_t    slot_q;
+  qp_index_t   slot_q;
   qp_rx_view_t view_q;
   rq_pointer_t posted_q;                   // the QP's tail
   wc_status_e  status;

@@ -25,7 +25,7 @@ module roce_receive
     axis_if.source          response_payload, // of those with payload_length > 0
     // response unit: answers to the peers' requests
     stream_if.source        respond,          // respond_t
-    output qp_index_t        rd_done_slot,     // READs and atomics of this QP answered so far,
+    output qp_index_t       rd_done_slot,     // READs and atomics of this QP answered so far,
     input  rd_count_t       rd_done,          // modulo 256, in the same cycle
     // memory
     stream_if.source        write,            // dma_cmd_t

@@ -32,7 +32,7 @@ module roce_responder
     axis_if.sink            payload,          // of those with payload_length > 0
     // what they are answered with
     stream_if.source        respond,          // respond_t
-    output qp_index_t        rd_done_slot,     // READs and atomics of this QP answered so far,
+    output qp_index_t       rd_done_slot,     // READs and atomics of this QP answered so far,
     input  rd_count_t       rd_done,          // modulo 256, in the same cycle
     // memory
     stream_if.source        write,            // dma_cmd_t, length > 0
@@ -113,14 +113,14 @@ module roce_responder
   rx_operation_t stage[1:7];
   logic [7:1]    valid;
   logic [6:2]    exists;
-  qp_index_t      slot[2:6];
+  qp_index_t     slot[2:6];
   qp_rx_attr_t   attr[2:7];
   form_t         form[4:7];
   rq_pointer_t   tail[4:6];
   rd_count_t     rd_done_5, rd_done_6;
 
   // ---- 1: QP number ----
-  qpn_t     index_1;
+  qpn_t      index_1;
   qp_index_t slot_1;
   assign index_1 = qp_index(stage[1].packet.qpn);
   assign slot_1  = qp_index_t'(index_1);
@@ -203,7 +203,7 @@ module roce_responder
   receive_t    receive_6;
   verdict_e    verdict_6;
   qp_rx_view_t view;
-  qp_index_t    view_slot;
+  qp_index_t   view_slot;
   logic        queue_idle, consumes_6, remember_6, advance_6, present_6, left_6;
   psn_t        expected_6;
 

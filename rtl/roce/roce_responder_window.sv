@@ -14,21 +14,21 @@ module roce_responder_window
 #(
     parameter int unsigned QPS = 16
 ) (
-    input  logic     clk,
-    input  logic     rst,
+    input  logic      clk,
+    input  logic      rst,
     // cycle 0
     input  qp_index_t read_slot,
-    input  psn_t     psn,           // of the packet
-    input  psn_t     next,          // PSN after it
+    input  psn_t      psn,           // of the packet
+    input  psn_t      next,          // PSN after it
     // cycle 2
-    output logic     present,       // psn is remembered
-    output psn_t     expected,      // the first from `next` on that is not
-    output logic     left,          // some are remembered behind that one
-    input  logic     write,         // with one of these, or none of them
+    output logic      present,       // psn is remembered
+    output psn_t      expected,      // the first from `next` on that is not
+    output logic      left,          // some are remembered behind that one
+    input  logic      write,         // with one of these, or none of them
     input  qp_index_t write_slot,
-    input  logic     clear,         // remember nothing
-    input  logic     remember,      // psn, in addition
-    input  logic     advance        // forget those before `expected`
+    input  logic      clear,         // remember nothing
+    input  logic      remember,      // psn, in addition
+    input  logic      advance        // forget those before `expected`
 );
   localparam int unsigned WINDOW = 128;
   localparam int unsigned SLOT_W = $clog2(QPS);

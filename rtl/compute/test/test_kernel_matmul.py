@@ -65,7 +65,7 @@ class Bench:
         self.memory.write(0, content)
         began = self.done.cycle
         self.call(regions)
-        assert await self.result() == SUCCESS
+        assert await self.result(max(400_000, m * k * n // 8)) == SUCCESS
         cycles = self.done.cycle - began
         addr, size = regions[3]
         c = np.frombuffer(self.memory.read(addr, size), dtype=a.dtype).reshape(m, n)

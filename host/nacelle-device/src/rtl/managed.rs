@@ -49,19 +49,19 @@ struct Managed {
     completions: Vec<Completion>,
 }
 
-/// The connections that management opened, by their tags.
-#[derive(Default)]
-pub(super) struct ManagedTable {
-    connections: HashMap<u16, Managed>,
-    next: u16,
-}
-
 impl Managed {
     /// Its queue pair, while it is established.
     fn qpn(&self) -> Option<u32> {
         let live = self.state == ConnectionState::Established;
         self.opened.as_ref().filter(|_| live).map(|opened| opened.qpn)
     }
+}
+
+/// The connections that management opened, by their tags.
+#[derive(Default)]
+pub(super) struct ManagedTable {
+    connections: HashMap<u16, Managed>,
+    next: u16,
 }
 
 impl ManagedTable {

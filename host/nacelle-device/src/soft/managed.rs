@@ -37,6 +37,12 @@ struct Managed {
     completions: Vec<Done>,
 }
 
+impl Managed {
+    fn lives_on(&self, conn: ConnId) -> bool {
+        self.conn == conn && !self.state.is_over()
+    }
+}
+
 /// The connections that management opened, by their numbers.
 #[derive(Default)]
 pub(super) struct ManagedTable {
@@ -45,9 +51,9 @@ pub(super) struct ManagedTable {
 }
 
 impl ManagedTable {
-    fn find(&self, conn: ConnId) -> Option<u16> {
-        let live = |managed: &Managed| managed.conn == conn && !managed.state.is_over();
-        self.connections.iter().find(|(_, managed)| live(managed)).map(|(number, _)| *number)
+    /// The live one with this connection of the endpoint.
+    fn with_conn(&mut self, conn: ConnId) -> Option<&mut Managed> {
+        self.connections.values_mut().find(|managed| managed.lives_on(conn))
     }
 
     fn get(&mut self, number: u16) -> Result<&mut Managed, Refusal> {
@@ -58,14 +64,14 @@ impl ManagedTable {
 impl SoftEngine {
     /// Whether this connection is management's.
     pub(super) fn is_managed(&self, conn: ConnId) -> bool {
-        self.managed.find(conn).is_some()
+        self.managed.connections.values().any(|managed| managed.lives_on(conn))
     }
 
     /// One is established.
     pub(super) fn managed_established(&mut self, conn: ConnId, private: &[u8]) {
         let qpn = self.endpoint.connection(conn).map_or(0, |info| info.local_qpn.get());
         let private = Bytes::trimmed(&private[..private.len().min(MAX_PRIVATE)]);
-        if let Some(managed) = self.managed.find(conn).and_then(|number| self.managed.connections.get_mut(&number)) {
+        if let Some(managed) = self.managed.with_conn(conn) {
             managed.state = ConnectionState::Established;
             managed.opened = Some(Opened { qpn, private });
         }
@@ -95,9 +101,7 @@ impl SoftEngine {
     }
 
     fn end(&mut self, conn: ConnId, state: ConnectionState) {
-        let Some(managed) = self.managed.find(conn).and_then(|number| self.managed.connections.get_mut(&number)) else {
-            return;
-        };
+        let Some(managed) = self.managed.with_conn(conn) else { return };
         if let Some(buffer) = managed.buffer.take() {
             self.endpoint.deregister(buffer.id);
         }
@@ -106,8 +110,7 @@ impl SoftEngine {
 
     /// A work request of one has ended.
     pub(super) fn managed_completed(&mut self, completion: &Completion) {
-        let number = self.managed.find(completion.conn);
-        let Some(managed) = number.and_then(|number| self.managed.connections.get_mut(&number)) else { return };
+        let Some(managed) = self.managed.with_conn(completion.conn) else { return };
         let received = match (completion.opcode, managed.buffer) {
             (WcOpcode::Recv, Some(buffer)) => {
                 self.endpoint.region(buffer.id).and_then(|all| all.get(..completion.byte_len))
