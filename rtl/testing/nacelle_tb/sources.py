@@ -12,6 +12,7 @@ GENERATED = ROOT / "build" / "generated"
 # Packages in the order in which they depend on each other.
 _PACKAGES = [
     "stream/crc32_pkg.sv",
+    "stream/time_pkg.sv",
     "memory/memory_pkg.sv",
     "packet/packet_pkg.sv",
     "packet/packet_rx_pkg.sv",
