@@ -171,6 +171,7 @@ package packet_pkg;
     logic rx_udp;
     logic tx_frame;
     logic tx_roce;
+    logic drop_overflow;          // came when the receive stores had no room for it
     logic drop_fcs;               // tuser from the MAC
     logic drop_runt;              // shorter than its headers say
     logic drop_oversize;          // longer than the frame store takes

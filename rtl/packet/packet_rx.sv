@@ -5,7 +5,8 @@
 //
 // One beat a cycle with no stall for every frame size, single-beat frames back to back included. Fixed latency: `frame` is
 // there 11 cycles after the frame's last beat was taken, the first beat of `payload` 12. Received frames wait in stores for
-// RECORDS frames and for twice MAX_FRAME of payload or more; when `frame` or `payload` stops for longer, `rx` stops.
+// RECORDS frames and for twice MAX_FRAME of payload or more. A MAC cannot wait: `rx.tready` is always high, and a frame that begins
+// when there is no room for one of MAX_FRAME is dropped whole and counted.
 // Bytes behind the end that the IPv4 header tells (Ethernet padding, junk) are ignored.
 module packet_rx
   import packet_pkg::*;
@@ -51,6 +52,22 @@ module packet_rx
     return k;
   endfunction
 
+  // ---- admission, by whole frames ----
+  logic room_q;               // for a frame of MAX_FRAME, beside all that is on the way
+  logic in_frame_q = 1'b0;    // kept in reset too: the rest of a frame that began then is not taken for a frame
+  logic refused_q;            // this frame
+  wire  refused = in_frame_q ? refused_q : !room_q;
+  wire  take = rx.tvalid && !refused;
+
+  assign rx.tready = 1'b1;
+
+  always_ff @(posedge clk) begin
+    if (rx.tvalid) begin
+      in_frame_q <= !rx.tlast;
+      refused_q  <= refused;
+    end
+  end
+
   // ---- beats come in: stages 1 to 3, in step with the parser ----
   // What is taken in always runs through: room for it was kept before.
   typedef struct packed {
@@ -62,12 +79,8 @@ module packet_rx
     data_t  data;
   } beat_t;
 
-  logic   ready_q;
   index_t index_q;
   beat_t  s1_q, s2_q, s3_q;
-  wire    take = rx.tvalid && ready_q;
-
-  assign rx.tready = ready_q;
 
   always_ff @(posedge clk) begin
     s1_q <= '{valid: take && !rst, last: rx.tlast, bad: rx.tuser, index: index_q, keep: rx.tkeep, data: rx.tdata};
@@ -326,24 +339,28 @@ module packet_rx
     end
   end
 
-  // ---- admission: a beat is taken only if there is room for all that is on the way and for it ----
+  // ---- room ----
   logic [$clog2(RECORDS):0] frames_q;  // taken and not yet handed on or dropped
 
   always_ff @(posedge clk) begin
     if (rst) begin
       frames_q <= '0;
-      ready_q  <= 1'b0;
+      room_q   <= 1'b0;
     end else begin
       frames_q <= frames_q + $bits(frames_q)'(take && rx.tlast) - $bits(frames_q)'(pop);
-      ready_q  <= room >= $bits(room)'(IN_FLIGHT) && frames_q < $bits(frames_q)'(RECORDS - 2);
+      room_q   <= room >= $bits(room)'(MAX_BEATS + IN_FLIGHT) && frames_q < $bits(frames_q)'(RECORDS - 2);
     end
   end
 
   assign idle = frames_q == '0 && index_q == '0 && store_empty;
 
   // ---- events ----
+  logic overflow_q;
+  always_ff @(posedge clk) overflow_q <= rx.tvalid && rx.tlast && refused && !rst;
+
   always_comb begin
     events = '0;
+    events.drop_overflow = overflow_q;
     if (settled) begin
       unique case (s10_q.drop)
         DROP_NONE: begin
