@@ -56,7 +56,7 @@ class FrameSource {
         std::memcpy(to, frames_.front().data() + offset_, size());
     }
 
-    // The device took the beat that was offered.
+    // The beat that was offered is gone, taken or not.
     void taken(uint64_t cycle) {
         if (offset_ == 0) first_beat_ = cycle;
         rate_.spend(size(), last());

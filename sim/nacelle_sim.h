@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NACELLE_SIM_ABI 2u
+#define NACELLE_SIM_ABI 3u
 
 typedef struct nacelle_sim nacelle_sim;
 
@@ -48,7 +48,6 @@ typedef struct {
     uint64_t cycles_simulated;
     uint64_t rx_frames, rx_bytes;   /* into the device */
     uint64_t tx_frames, tx_bytes;   /* out of the device */
-    uint64_t rx_stall_beats;    /* cycles in which the device refused a beat that was offered */
     uint64_t tx_idle_beats;     /* cycles between first and last beat of a sent frame without a beat */
     uint64_t dram_reads, dram_read_bytes, dram_writes, dram_write_bytes;
     uint64_t dram_last_read, dram_last_write;  /* cycle of the newest read command and of the newest beat written */

@@ -9,12 +9,13 @@ with SimDevice(512) as device:
 from __future__ import annotations
 
 import ctypes as c
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 ROOT = Path(__file__).resolve().parents[1]
-ABI = 2
+ABI = 3
 NO_RATE_LIMIT = 0xFFFF_FFFF
 
 
@@ -53,7 +54,7 @@ class Stats(c.Structure):
     _fields_ = [
         (name, c.c_uint64)
         for name in (
-            "cycles cycles_simulated rx_frames rx_bytes tx_frames tx_bytes rx_stall_beats tx_idle_beats "
+            "cycles cycles_simulated rx_frames rx_bytes tx_frames tx_bytes tx_idle_beats "
             "dram_reads dram_read_bytes dram_writes dram_write_bytes dram_last_read dram_last_write"
         ).split()
     ]
@@ -114,6 +115,7 @@ class SimDevice:
             raise RuntimeError(error.value.decode())
         self._sim = c.c_void_p(handle)
         self._buffer = c.create_string_buffer(self.info.max_frame)
+        self._counters: dict[str, int] = {}
 
     def __enter__(self) -> SimDevice:
         return self
@@ -170,6 +172,13 @@ class SimDevice:
         if self._lib.nacelle_sim_reg_read(self._sim, c.c_uint32(address), c.byref(value)):
             raise OSError(f"register {address:#x}: error response")
         return value.value
+
+    def counter(self, name: str) -> int:
+        """A counter of the device, by its name in docs/reference/registers.md."""
+        if not self._counters:
+            listed = json.loads((ROOT / "build" / "generated" / "counters.json").read_text())
+            self._counters = {entry["name"]: entry["address"] for entry in listed}
+        return self.read(self._counters[name])
 
     def write(self, address: int, value: int) -> None:
         """A register."""

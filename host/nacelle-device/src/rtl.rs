@@ -217,7 +217,6 @@ impl Engine for RtlEngine {
             ("sim.rx_bytes", stats.rx_bytes),
             ("sim.tx_frames", stats.tx_frames),
             ("sim.tx_bytes", stats.tx_bytes),
-            ("sim.rx_stall_beats", stats.rx_stall_beats),
             ("sim.tx_idle_beats", stats.tx_idle_beats),
             ("sim.dram_reads", stats.dram_reads),
             ("sim.dram_read_bytes", stats.dram_read_bytes),

@@ -17,7 +17,7 @@ use libloading::Library;
 use crate::DeviceError;
 
 /// The ABI that this wrapper speaks (`NACELLE_SIM_ABI`).
-const ABI: u32 = 2;
+const ABI: u32 = 3;
 /// Room for the sentence that says why a device could not be made, in bytes.
 const ERROR_SIZE: usize = 512;
 
@@ -78,8 +78,6 @@ pub struct SimStats {
     pub tx_frames: u64,
     /// Bytes of those.
     pub tx_bytes: u64,
-    /// Cycles in which the device refused a beat.
-    pub rx_stall_beats: u64,
     /// Cycles between the first and last beat of a sent frame without a beat.
     pub tx_idle_beats: u64,
     /// DRAM read commands.

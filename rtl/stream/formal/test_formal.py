@@ -23,3 +23,11 @@ def test_cell(cell: str) -> None:
 @pytest.mark.parametrize("skid", [0, 1])
 def test_stream_slice(skid: int) -> None:
     prove(HERE / "stream_slice_formal.sv", {"SKID": skid})
+
+
+def test_cdc_fifo() -> None:
+    prove(HERE / "cdc_fifo_formal.sv", clocks=2)
+
+
+def test_cdc_reset() -> None:
+    prove(HERE / "cdc_reset_formal.sv", clocks=2)

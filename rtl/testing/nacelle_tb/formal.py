@@ -22,7 +22,7 @@ _ABC = Path(pyosys.__file__).parent / "yosys-abc"
 _RUN = "import sys; from pyosys import libyosys as ys; d = ys.Design(); [ys.run_pass(c, d) for c in sys.argv[1:]]"
 _STEPS = (
     "prep -flatten",
-    "async2sync",
+    "async2sync",  # or, of several clocks, clk2fflogic
     "chformal -lower",
     "delete -output",
     "memory_map -formal",
@@ -36,14 +36,14 @@ _STEPS = (
 )
 
 
-def _decide(harness: Path, params: Mapping[str, int], cut: str, how: str) -> bool:
+def _decide(harness: Path, params: Mapping[str, int], cut: str, clocks: int, how: str) -> bool:
     """True: no assertion of `harness` can fail, as ABC finds by the command `how`. False: one can."""
     build = ROOT / "build" / "formal"
     build.mkdir(parents=True, exist_ok=True)
     circuit = build / ("_".join([harness.stem, *(f"{name}{value}" for name, value in params.items())]) + ".aig")
     read = ["read_slang", "--top", harness.stem, *(f"-G {name}={value}" for name, value in params.items())]
     read += [f"-y {path}" for path in [harness.parent, *module_dirs()]] + [str(harness)]
-    prepare, *steps = _STEPS
+    prepare, *steps = ("clk2fflogic" if clocks > 1 and step == "async2sync" else step for step in _STEPS)
     commands = [" ".join(read), prepare, *([f"cutpoint {cut}"] if cut else []), *steps, f"write_aiger -zinit {circuit}"]
     yosys = subprocess.run([sys.executable, "-c", _RUN, *commands], capture_output=True, text=True, check=False)
     assert yosys.returncode == 0, yosys.stdout[-3000:] + yosys.stderr[-3000:]
@@ -55,12 +55,13 @@ def _decide(harness: Path, params: Mapping[str, int], cut: str, how: str) -> boo
     return False
 
 
-def prove(harness: Path, params: Mapping[str, int] | None = None, cut: str = "", seconds: int = 300) -> None:
+def prove(harness: Path, params: Mapping[str, int] | None = None, cut: str = "", clocks: int = 1, seconds: int = 300) -> None:
     """Fails if an assertion of the module in `harness` can fail, or if what REACH names cannot be reached.
 
-    `cut` is a selection of yosys: these cells may give anything. What is proved then holds all the more.
+    `cut` is a selection of yosys: these cells may give anything. What is proved then holds all the more. With several `clocks` each
+    is an input that rises at any time.
     """
     params = dict(params or {})
-    can_be_reached = not _decide(harness, {**params, "REACH": 1}, cut, f"bmc3 -T {seconds}")
+    can_be_reached = not _decide(harness, {**params, "REACH": 1}, cut, clocks, f"bmc3 -T {seconds}")
     assert can_be_reached, f"{harness.stem}: what REACH names cannot happen"
-    assert _decide(harness, {**params, "REACH": 0}, cut, f"pdr -T {seconds}"), f"{harness.stem}: an assertion can fail"
+    assert _decide(harness, {**params, "REACH": 0}, cut, clocks, f"pdr -T {seconds}"), f"{harness.stem}: an assertion can fail"
