@@ -34,6 +34,7 @@ class Outcome:
 
     passed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
 
 
 def execute(command: list[str], cwd: Path = ROOT, capture: bool = False) -> tuple[int, str]:
@@ -74,23 +75,37 @@ def simulators() -> Outcome:
     return Outcome([name for name, code in codes.items() if code == 0], [name for name, code in codes.items() if code != 0])
 
 
+def cocotb_tests(since: float) -> dict[str, dict[str, str]]:
+    """The verdicts of the cocotb tests that ran since then, by the pytest test that ran them, as its JUnit report names it."""
+    reports = [path for path in (BUILD / "reports" / "cocotb").glob("*.json") if path.stat().st_mtime >= since]
+    found = (json.loads(path.read_text()) for path in reports)
+    return {report["test"].replace(".py::", "::").replace("/", "."): report["verdicts"] for report in found}
+
+
 def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Callable[[], Outcome]:
-    """Python tests, counted from their JUnit report. Cocotb tests appear under the pytest function that runs them. `distribute`:
-    how they are shared between the cores (pytest-xdist's --dist)."""
+    """Python tests, counted from their JUnit report; the cocotb tests that one of them runs take its place. `distribute`: how they
+    are shared between the cores (pytest-xdist's --dist)."""
     workers = max(2, os.cpu_count() or 1)
 
     def run() -> Outcome:
         report = BUILD / "reports" / f"{name}.xml"
         report.unlink(missing_ok=True)
+        begin = time.time()
         code, _ = execute(
             [PYTHON, "-m", "pytest", "-q", "-n", str(workers), "--dist", distribute, "--junitxml", str(report), *paths],
         )
         outcome = Outcome()
+        parts = cocotb_tests(begin)
         if report.exists():
             for case in ElementTree.parse(report).getroot().iter("testcase"):
+                test = f"{case.get('classname')}::{case.get('name')}"
                 bad = case.find("failure") is not None or case.find("error") is not None
-                if case.find("skipped") is None:
-                    (outcome.failed if bad else outcome.passed).append(f"{case.get('classname')}::{case.get('name')}")
+                if case.find("skipped") is not None:
+                    outcome.skipped.append(test)
+                elif bad or test not in parts:
+                    (outcome.failed if bad else outcome.passed).append(test)
+                else:
+                    outcome.passed += [f"{test}::{part}" for part in parts[test]]
         if code != 0 and not outcome.failed:
             outcome.failed.append(f"{name}: pytest returned {code}")
         return outcome
@@ -104,8 +119,9 @@ def cargo_test(prefix: str, *arguments: str) -> Callable[[], Outcome]:
     def run() -> Outcome:
         code, text = execute([*CARGO, "test", "--locked", "--no-fail-fast", *arguments], ROOT / "host", capture=True)
         outcome = Outcome()
-        for name, verdict in re.findall(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED)", text, re.MULTILINE):
-            (outcome.passed if verdict == "ok" else outcome.failed).append(f"{prefix}::{name}")
+        lists = {"ok": outcome.passed, "FAILED": outcome.failed, "ignored": outcome.skipped}
+        for name, verdict in re.findall(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", text, re.MULTILINE):
+            lists[verdict].append(f"{prefix}::{name}")
         if code != 0 and not outcome.failed:
             outcome.failed.append(f"{prefix}: cargo test returned {code}")
         return outcome
@@ -124,7 +140,8 @@ def host_style() -> Outcome:
     }.items():
         # Debian's packages of Rust have no clippy.
         if arguments[0] == "clippy" and subprocess.run([*CARGO, "clippy", "--version"], capture_output=True).returncode != 0:
-            print("host::clippy left out: cargo has no clippy here")
+            print("host::clippy skipped: cargo has no clippy here")
+            outcome.skipped.append(name)
             continue
         code, _ = execute([*CARGO, *arguments], ROOT / "host")
         (outcome.failed if code else outcome.passed).append(name)
@@ -138,9 +155,9 @@ def conformance() -> Outcome:
     code, _ = execute([PYTHON, "tools/conformance.py"])
     outcome = Outcome()
     for device, rules in json.loads(file.read_text()).items() if file.exists() else ():
+        lists = {"ok": outcome.passed, "skip": outcome.skipped}
         for rule, verdict in rules.items():
-            if verdict["outcome"] != "skip":
-                (outcome.passed if verdict["outcome"] == "ok" else outcome.failed).append(f"conformance::{device}::{rule}")
+            lists.get(verdict["outcome"], outcome.failed).append(f"conformance::{device}::{rule}")
     if code != 0 and not outcome.failed:
         outcome.failed.append(f"conformance: returned {code}")
     return outcome
@@ -192,18 +209,20 @@ def main() -> None:
         if not outcome.passed and not outcome.failed:
             outcome.failed.append(f"{name}: no test ran")
         seconds = time.monotonic() - begin
-        results[name] = {"passed": outcome.passed, "failed": outcome.failed, "seconds": round(seconds, 1)}
-        print(f"    {name}: {len(outcome.passed)} passed, {len(outcome.failed)} failed in {seconds:.0f} s", flush=True)
+        results[name] = {**vars(outcome), "seconds": round(seconds, 1)}
+        counts = ", ".join(f"{len(tests)} {kind}" for kind, tests in vars(outcome).items())
+        print(f"    {name}: {counts} in {seconds:.0f} s", flush=True)
 
     file.write_text(json.dumps({**earlier, **results}, indent=1))
     if not arguments.steps and execute([PYTHON, "tools/status.py", "--check"])[0] != 0:
-        results["status"] = {"passed": [], "failed": ["docs::status"], "seconds": 0}
+        results["status"] = {**vars(Outcome(failed=["docs::status"])), "seconds": 0}
     failed = [test for result in results.values() for test in result["failed"]]
     for test in failed:
         print(f"FAILED {test}")
     print("\nSeconds: " + ", ".join(f"{name} {result['seconds']:.0f}" for name, result in results.items()), end="")
     print(f"; together {sum(result['seconds'] for result in results.values()):.0f}")
-    print(f"{sum(len(r['passed']) for r in results.values())} passed, {len(failed)} failed")
+    passed, skipped = (sum(len(result[kind]) for result in results.values()) for kind in ("passed", "skipped"))
+    print(f"{passed} passed, {len(failed)} failed, {skipped} skipped")
     sys.exit(1 if failed else 0)
 
 

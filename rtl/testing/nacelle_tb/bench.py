@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +30,7 @@ import cocotb_tools.config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
-from .sources import GENERATED, ROOT, module_dirs, packages
+from .sources import GENERATED, ROOT, module_dirs, overlay, packages
 
 
 @dataclass(frozen=True)
@@ -236,6 +239,8 @@ def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[
         if lines:
             body.append(lines)
         connections.append(f".{name}({actual})")
+    if changed := overlay():
+        body.append(f"  initial if (!$value$plusargs(\"mutant=%d\", mutation_pkg::id)) mutation_pkg::id = 0;  // {changed}")
     values = ", ".join(f".{name}({value.sv if isinstance(value, Type) else value})" for name, value in params.items())
     return (
         f"module tb_{module} (\n  " + ",\n  ".join(declared) + "\n);\n" + "\n".join(body)
@@ -261,6 +266,19 @@ def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path,
     make = ["make", "-C", build, "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"]
     for command in (verilator, make):
         subprocess.run([str(argument) for argument in command], cwd=build, check=True)
+
+
+def _record(build: Path, results: Path, seconds: float) -> None:
+    """Leaves the verdicts of the single cocotb tests, for tools/test.py and, beside the simulator that ran them, for tools/mutate.py."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
+    verdicts = {
+        case.get("name", ""): "fail" if case.find("failure") is not None or case.find("error") is not None else "pass"
+        for case in ElementTree.parse(results).getroot().iter("testcase")
+    }
+    report = json.dumps({"test": test, "seconds": seconds, "verdicts": verdicts})
+    for folder in (build / "used_by", ROOT / "build" / "reports" / "cocotb"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{hashlib.sha256(test.encode()).hexdigest()[:16]}.json").write_text(report)
 
 
 def run(
@@ -300,8 +318,11 @@ def run(
     with (build / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _compile(top, wrapper_file, sources, build, waves)
+    begin = time.monotonic()
     runner = get_runner("verilator")
+    mutant = os.environ.get("NACELLE_MUTANT")
     result = runner.test(
+        plusargs=[f"+mutant={mutant}"] if mutant else [],
         hdl_toplevel=top,
         hdl_toplevel_lang="verilog",
         test_module=Path(test_file).stem,
@@ -313,6 +334,8 @@ def run(
         extra_env=dict(env or {}),
         results_xml=str(build / f"results_{os.getpid()}.xml"),
     )
+    if not mutant:
+        _record(build, Path(result), time.monotonic() - begin)
     total, failed = get_results(Path(result))
     assert total > 0, f"no cocotb test ran in {test_file}"
     assert failed == 0, f"{failed} of {total} cocotb tests failed in {test_file}"

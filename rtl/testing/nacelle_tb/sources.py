@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 RTL = Path(__file__).resolve().parents[2]
@@ -33,15 +34,23 @@ _PACKAGES = [
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]
 
 
+def overlay() -> Path | None:
+    """A folder whose files take the place of those of the same name: how tools/mutate.py tests changed modules."""
+    return Path(os.environ["NACELLE_OVERLAY"]) if "NACELLE_OVERLAY" in os.environ else None
+
+
 def packages() -> list[Path]:
     """All packages that exist, in dependency order."""
     named = [RTL / name for name in _PACKAGES] + [GENERATED / name for name in _GENERATED_PACKAGES]
+    if changed := overlay():
+        named = [changed / "mutation_pkg.sv"] + [changed / path.name if (changed / path.name).exists() else path for path in named]
     return [path for path in named if path.exists()]
 
 
 def module_dirs() -> list[Path]:
-    """Folders to search for `<module>.sv`."""
-    return [
+    """Folders to search for `<module>.sv`, in order."""
+    changed = overlay()
+    return [changed] * (changed is not None) + [
         path
         for path in sorted(RTL.rglob("*"))
         if path.is_dir() and path.name not in ("test", "formal", "testing", "sim_build", "__pycache__") and any(path.glob("*.sv"))
