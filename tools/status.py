@@ -4,8 +4,9 @@
     python tools/status.py           write it into README.md and docs/status.md
     python tools/status.py --check   fail if what stands there is not what the tests say
 
-docs/features.toml names the claims and, for each, the tests that show it. A claim holds ("works") if there are tests and all passed; how
-many there are, and how many of them were skipped, stands beside it. Claims without tests are of what does not exist yet.
+docs/features.toml names the claims and, for each, the tests that show it. A claim holds ("works") if there are tests and all
+passed; how many there are, and how many of them were skipped, stands beside it. Claims without tests are of what does not exist
+yet.
 """
 
 from __future__ import annotations

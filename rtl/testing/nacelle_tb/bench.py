@@ -269,7 +269,7 @@ def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path,
 
 
 def _record(build: Path, results: Path, seconds: float) -> None:
-    """Leaves the verdicts of the single cocotb tests, for tools/test.py and, beside the simulator that ran them, for tools/mutate.py."""
+    """Leaves the verdicts of the single cocotb tests: for tools/test.py, and beside the simulator for tools/mutate.py."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
     verdicts = {
         case.get("name", ""): "fail" if case.find("failure") is not None or case.find("error") is not None else "pass"
