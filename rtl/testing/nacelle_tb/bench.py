@@ -248,6 +248,11 @@ def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[
     )  # fmt: skip
 
 
+def coverage() -> Path | None:
+    """The folder into which each test leaves what it has covered, for tools/coverage.py."""
+    return Path(os.environ["NACELLE_COVERAGE"]) if "NACELLE_COVERAGE" in os.environ else None
+
+
 def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool) -> None:
     """Makes the simulator `build`/`top`; does next to nothing if it is newer than its sources.
 
@@ -260,7 +265,8 @@ def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path,
         "verilator", "--cc", "--exe", "--Mdir", build, "--top-module", top, "--prefix", "Vtop", "-o", top, "--vpi",
         "--public-depth", "1", "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "--timescale", "1ns/1ps",
         "--output-split", "0", "-CFLAGS", "-O1", "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
-        *(["--trace-fst", "--trace-structs"] if waves else []), *[arg for path in search for arg in ("-y", path)],
+        *(["--trace-fst", "--trace-structs"] if waves else []),
+        *(["--coverage-line", "--coverage-toggle"] if coverage() else []), *[arg for path in search for arg in ("-y", path)],
         cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", *packages(), *sources, wrapper_file,
     ]  # fmt: skip
     make = ["make", "-C", build, "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"]
@@ -276,9 +282,12 @@ def _record(build: Path, results: Path, seconds: float) -> None:
         for case in ElementTree.parse(results).getroot().iter("testcase")
     }
     report = json.dumps({"test": test, "seconds": seconds, "verdicts": verdicts})
+    name = hashlib.sha256(test.encode()).hexdigest()[:16]
+    if folder := coverage():
+        (build / "coverage.dat").rename(folder / f"{name}.dat")
     for folder in (build / "used_by", ROOT / "build" / "reports" / "cocotb"):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{hashlib.sha256(test.encode()).hexdigest()[:16]}.json").write_text(report)
+        (folder / f"{name}.json").write_text(report)
 
 
 def run(
@@ -300,7 +309,8 @@ def run(
     params = dict(params or {})
     top = f"tb_{module}"
     source = wrapper(module, params, ports)
-    build = ROOT / "build" / "cocotb" / module / hashlib.sha256(source.encode()).hexdigest()[:12]
+    folder = ROOT / "build" / ("cocotb_coverage" if coverage() else "cocotb")
+    build = folder / module / hashlib.sha256(source.encode()).hexdigest()[:12]
     build.mkdir(parents=True, exist_ok=True)
     wrapper_file = build / f"{top}.sv"
     if not wrapper_file.exists() or wrapper_file.read_text() != source:
