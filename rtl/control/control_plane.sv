@@ -27,6 +27,7 @@ module control_plane
     output logic [15:0]     rpc_port,
     output logic [15:0]     listen_port,          // of the management port
     output logic            extensions,
+    output cm_limits_t      connection_limits,    // of what peers open
     output cc_config_t      congestion,
     output logic [31:0]     seed,
     output logic [47:0]     keepalive_cycles,     // 0: none
@@ -47,6 +48,10 @@ module control_plane
   localparam logic [7:0] SOCKET_PAGE = 8'h10;
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
   localparam logic [31:0] ID = "NACL";
+
+  // Until they are set: a quarter of the connections for one peer, half of them half open.
+  localparam logic [15:0] PER_PEER = 16'((QPS + 3) / 4);
+  localparam logic [15:0] HALF_OPEN = 16'((QPS + 1) / 2);
 
   typedef logic [SLAVES-1:0][7:0] pages_t;
   function automatic pages_t pages();
@@ -153,7 +158,15 @@ module control_plane
   );
   always_ff @(posedge clk) counter_written_q <= !rst && counter_access && settings.COUNTERS.req_is_wr;
 
+  // Reset values that depend on parameters.
+  logic defaults_q;
+  always_ff @(posedge clk) defaults_q <= rst;
+
   always_comb begin
+    facts.MAX_CONNECTIONS_PER_PEER.value.next = PER_PEER;
+    facts.MAX_CONNECTIONS_PER_PEER.value.we   = defaults_q;
+    facts.MAX_HALF_OPEN.value.next            = HALF_OPEN;
+    facts.MAX_HALF_OPEN.value.we              = defaults_q;
     facts.ID.value.next            = ID;
     facts.VERSION.value.next       = VERSION;
     facts.DATA_W.value.next        = DATA_W;
@@ -179,6 +192,11 @@ module control_plane
   assign listen_port = settings.LISTEN_PORT.value.value;
   assign extensions  = settings.EXTENSIONS.value.value;
   assign seed        = settings.RANDOM_SEED.value.value;
+  assign connection_limits = '{
+      per_peer: settings.MAX_CONNECTIONS_PER_PEER.value.value,
+      half_open: settings.MAX_HALF_OPEN.value.value,
+      half_open_per_peer: settings.MAX_HALF_OPEN_PER_PEER.value.value
+  };
   assign congestion  = '{
       rp_enable: settings.RP_ENABLE.value.value,
       np_enable: settings.NP_ENABLE.value.value,

@@ -3,40 +3,62 @@
 // Address resolution (RFC 826) for one IPv4 address on Ethernet: answers who asks for us, finds others for the device, and
 // announces the device when it gets its address.
 //
-// One thing at a time: a received frame or a question is dealt with within ENTRIES + 4 cycles, as long as `tx` takes what it
-// causes. Answers come in the order of the questions. A question that the cache cannot answer is asked on the network up to
-// TRIES times, TRY_CYCLES apart, and then answered "not found": every question is answered. Received frames are dealt with
-// meanwhile. A host outside of the prefix is reached by the gateway; without one it is not found.
+// A question is answered from the cache, found or not, within 4 * ENTRIES + 10 cycles as long as `tx` takes what is sent: nothing
+// waits for the network. Answers come in the order of the questions. One that is not found makes a request on the network, unless its
+// target was requested less than REQUEST_CYCLES ago; who needs the address asks again later. A host outside of the prefix is
+// reached by the gateway; without one it is not found.
 //
-// The cache learns as RFC 826 says: from frames for us, and newer addresses of whom it knows from any frame. An entry serves
-// for EXPIRY_CYCLES after the host was last heard. When all entries are taken the next in turn makes room.
+// Received frames wait in a queue of QUEUE; one that finds it full is dropped and counted, so that `rx` never stops.
+//
+// The cache has two parts of ENTRIES hosts each, so that neither can crowd out the other: those that the device asked for, and
+// those that were heard of otherwise. It learns as RFC 826 says: from frames for us, and newer addresses of whom it knows from any
+// frame. An entry serves for EXPIRY_CYCLES after the host was last heard, and is then dropped. When all entries of a part are taken the
+// next in turn makes room.
 module arp
   import packet_pkg::*;
+  import time_pkg::*;
 #(
-    parameter int unsigned ENTRIES = 16,
-    parameter int unsigned TRIES = 3,
-    parameter longint unsigned TRY_CYCLES = 25_000_000,
+    parameter int unsigned ENTRIES = 16,              // of each part, a power of two
+    parameter int unsigned QUEUE = 16,
+    parameter longint unsigned REQUEST_CYCLES = 12_500_000,
     parameter longint unsigned EXPIRY_CYCLES = 75_000_000_000
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic [47:0] now,
+    input  time_t       now,
     input  local_addr_t local_addr,
-    stream_if.sink      rx,      // frame_rx_t of CLASS_ARP
+    stream_if.sink      rx,      // frame_rx_t of CLASS_ARP; always taken
     stream_if.source    tx,      // frame_tx_t
     stream_if.sink      query,   // ipv4_addr_t
     stream_if.source    answer,  // arp_answer_t
-    output logic        idle     // an unanswered question on the network is a timer, not work
+    output logic        drop_overflow,  // pulse: a received frame found no room
+    output logic        idle
 );
-  localparam int unsigned SLOT_W = $clog2(ENTRIES);
+  localparam int unsigned SLOTS = 2 * ENTRIES;       // first those that were heard of, then those asked for
+  localparam int unsigned SLOT_W = $clog2(SLOTS);
+  localparam int unsigned EXPIRY_BITS = $clog2(EXPIRY_CYCLES + 1);
 
-  typedef logic [47:0] time_t;
+  if (ENTRIES < 2 || 2 ** SLOT_W != SLOTS || REQUEST_CYCLES > EXPIRY_CYCLES) begin : g_bad
+    $fatal(1, "arp: ENTRIES must be a power of two, 2 or more, and REQUEST_CYCLES at most EXPIRY_CYCLES");
+  end
+
   typedef logic [SLOT_W-1:0] slot_t;
+  typedef logic [SLOT_W-2:0] turn_t;   // within a part
+  localparam bit HEARD = 1'b0;
+  localparam bit ASKED = 1'b1;
 
   typedef struct packed {
     eth_hdr_t eth;
     arp_hdr_t arp;
   } arp_frame_t;
+
+  // What a received frame says.
+  typedef struct packed {
+    logic       for_us;
+    logic       asks;
+    mac_t       sha;
+    ipv4_addr_t spa;
+  } heard_t;
 
   typedef struct packed {
     ipv4_addr_t ip;
@@ -49,53 +71,56 @@ module arp
     S_SCAN,    // look for the address, one entry a cycle
     S_LEARN,   // what a received frame says
     S_LOOKUP,  // what the cache says to a question
-    S_SEND,
-    S_ANSWER
+    S_ANSWER,
+    S_SEND
   } state_e;
 
-  typedef enum logic [1:0] {
-    Q_NONE,
-    Q_NEW,     // came in, cache not yet asked
-    Q_ASKED    // on the network
-  } question_e;
-
-  // `t` is not in the future, modulo 2^48.
-  function automatic logic reached(time_t t);
-    time_t d;
-    d = now - t;
-    return !d[47];
-  endfunction
-
-  // ---- the cache ----
-  (* ram_style = "distributed" *) logic [$bits(entry_t)-1:0] entries[ENTRIES];
-  logic [ENTRIES-1:0] used_q;
-  slot_t  slot_q, found_slot_q, free_slot_q, turn_q;
-  logic   found_q, free_q;
-  entry_t read;
-  assign read = entry_t'(entries[slot_q]);
-
-  // ---- what is being dealt with ----
-  state_e      state_q;
-  question_e   question_q;
-  logic        receiving_q;   // the scan is for a received frame, else for the question
-  ipv4_addr_t  key_q;         // address that the scan looks for
-  ipv4_addr_t  target_q;      // address that the question is about: the host's or the gateway's
-  logic        reachable_q;
-  mac_t        found_mac_q;
-  arp_answer_t answer_q;
-  logic        announced_q;
-  time_t       deadline_q;
-  logic [$clog2(TRIES+1)-1:0] tries_q;
-  arp_frame_t  rx_q;          // received frame
-  arp_frame_t  tx_q;
-
-  wire alive = used_q[slot_q] && !reached(read.expiry);
-  wire hit = alive && read.ip == key_q;
-
+  // ---- received frames ----
+  stream_if #(.T(heard_t)) arrived ();
+  stream_if #(.T(heard_t)) heard ();
+  logic       queue_empty;
   frame_rx_t  rx_frame;
   arp_frame_t rx_arp;
   assign rx_frame = rx.data;
   assign rx_arp   = rx_frame.hdr[HDR_BYTES*8-1-:$bits(arp_frame_t)];
+
+  stream_fifo #(.T(heard_t), .DEPTH(QUEUE)) queue (.clk, .rst, .in(arrived), .out(heard), .empty(queue_empty));
+  assign arrived.valid = rx.valid;
+  assign arrived.data  = '{
+      for_us: rx_arp.arp.tpa == local_addr.ip,
+      asks: rx_arp.arp.oper == ARP_REQUEST,
+      sha: rx_arp.arp.sha,
+      spa: rx_arp.arp.spa
+  };
+  assign rx.ready = 1'b1;
+  always_ff @(posedge clk) drop_overflow <= !rst && rx.valid && !arrived.ready;
+
+  // ---- the cache: each cycle one entry is read, and dropped if it has expired ----
+  (* ram_style = "distributed" *) logic [$bits(entry_t)-1:0] entries[SLOTS];
+  logic [SLOTS-1:0] used_q, known_q;   // an entry that is used but not known: its host was asked for
+  slot_t  slot_q, found_slot_q;
+  logic   found_q, found_known_q;
+  logic [1:0] free_q;                  // of each part
+  turn_t [1:0] free_turn_q, turn_q;
+  entry_t read;
+  assign read = entry_t'(entries[slot_q]);
+
+  wire part = slot_q[SLOT_W-1];
+  wire alive = used_q[slot_q] && time_ahead(now, read.expiry, EXPIRY_BITS);
+
+  // ---- what is being dealt with ----
+  state_e      state_q;
+  slot_t       left_q;        // entries that the scan has yet to look at
+  logic        receiving_q;   // the scan is for a received frame, else for a question
+  heard_t      heard_q;
+  ipv4_addr_t  key_q;         // address that the scan looks for: the sender's, the host's or the gateway's
+  logic        of_host_q;     // the frame was sent by another host
+  logic        reachable_q;
+  logic        request_q;     // after the answer
+  mac_t        found_mac_q;
+  arp_answer_t answer_q;
+  logic        announced_q;
+  arp_frame_t  tx_q;
 
   ipv4_addr_t asked;
   assign asked = query.data;
@@ -110,24 +135,18 @@ module arp
     };
   endfunction
 
-  // About the received frame, known long before its scan ends.
-  logic for_us_q, of_host_q, asks_q, of_target_q;
-  always_ff @(posedge clk) begin
-    for_us_q    <= rx_q.arp.tpa == local_addr.ip;
-    of_host_q   <= rx_q.arp.spa != '0 && rx_q.arp.spa != local_addr.ip;
-    asks_q      <= rx_q.arp.oper == ARP_REQUEST;
-    of_target_q <= rx_q.arp.spa == target_q;
-  end
+  wire teaches = state_q == S_LEARN && of_host_q && (found_q || heard_q.for_us);
+  wire requests = state_q == S_LOOKUP && reachable_q && !found_q;
+  wire half = requests ? ASKED : HEARD;
+  slot_t write_slot;
+  assign write_slot = found_q ? found_slot_q : {half, free_q[half] ? free_turn_q[half] : turn_q[half]};
 
-  wire teaches = of_host_q && (found_q || for_us_q);
-  wire replies = for_us_q && asks_q;
-  wire resolves = teaches && question_q == Q_ASKED && of_target_q;
-  wire overdue = question_q == Q_ASKED && reached(deadline_q);
-  slot_t learn_slot;
-  assign learn_slot = found_q ? found_slot_q : free_q ? free_slot_q : turn_q;
+  always_ff @(posedge clk) if (teaches || requests)
+    entries[write_slot] <= {key_q, heard_q.sha, now + (requests ? time_t'(REQUEST_CYCLES) : time_t'(EXPIRY_CYCLES))};
 
-  assign rx.ready     = state_q == S_IDLE && announced_q;
-  assign query.ready  = state_q == S_IDLE && announced_q && !rx.valid && question_q == Q_NONE;
+  // A question goes first: whoever asks has other things to do between two.
+  assign query.ready  = state_q == S_IDLE && announced_q;
+  assign heard.ready  = state_q == S_IDLE && announced_q && !query.valid;
   assign tx.valid     = state_q == S_SEND;
   assign answer.valid = state_q == S_ANSWER;
   assign answer.data  = answer_q;
@@ -138,17 +157,19 @@ module arp
     tx.data.hdr[HDR_BYTES*8-1-:$bits(arp_frame_t)] = tx_q;
   end
 
-  assign idle = state_q == S_IDLE && announced_q && question_q != Q_NEW && !overdue;
-
-  always_ff @(posedge clk) if (state_q == S_LEARN && teaches)
-    entries[learn_slot] <= {rx_q.arp.spa, rx_q.arp.sha, now + time_t'(EXPIRY_CYCLES)};
+  assign idle = state_q == S_IDLE && announced_q && queue_empty;
 
   always_ff @(posedge clk) begin
+    slot_q    <= slot_q + 1'b1;
+    of_host_q <= heard_q.spa != '0 && heard_q.spa != local_addr.ip;   // known long before the scan ends
+    if (!alive) used_q[slot_q] <= 1'b0;
+
     unique case (state_q)
       S_IDLE: begin
-        slot_q  <= '0;
-        found_q <= 1'b0;
-        free_q  <= 1'b0;
+        left_q    <= slot_t'(SLOTS - 1);
+        found_q   <= 1'b0;
+        free_q    <= '0;
+        request_q <= 1'b0;
         if (!announced_q) begin
           if (local_addr.enable) begin
             announced_q <= 1'b1;
@@ -157,81 +178,61 @@ module arp
           end
         end else if (!local_addr.enable) begin
           announced_q <= 1'b0;
-        end else if (rx.valid) begin
-          rx_q <= rx_arp;
-          key_q <= rx_arp.arp.spa;
-          receiving_q <= 1'b1;
-          state_q <= S_SCAN;
-        end else if (question_q == Q_NEW) begin
-          key_q <= target_q;
+        end else if (query.valid) begin
+          key_q <= on_link ? asked : local_addr.gateway;
+          reachable_q <= on_link || local_addr.gateway != '0;
           receiving_q <= 1'b0;
           state_q <= S_SCAN;
-        end else if (overdue) begin
-          tries_q <= tries_q + 1'b1;
-          deadline_q <= now + time_t'(TRY_CYCLES);
-          if (tries_q == $bits(tries_q)'(TRIES)) begin
-            answer_q <= '0;
-            question_q <= Q_NONE;
-            state_q <= S_ANSWER;
-          end else begin
-            tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, target_q);
-            state_q <= S_SEND;
-          end
-        end else if (query.valid && query.ready) begin
-          target_q <= on_link ? asked : local_addr.gateway;
-          reachable_q <= on_link || local_addr.gateway != '0;
-          question_q <= Q_NEW;
+        end else if (heard.valid) begin
+          heard_q <= heard.data;
+          key_q <= heard.data.spa;
+          receiving_q <= 1'b1;
+          state_q <= S_SCAN;
         end
       end
 
       S_SCAN: begin
-        slot_q <= slot_q + 1'b1;
-        if (hit) begin
+        left_q <= left_q - 1'b1;
+        if (alive && read.ip == key_q) begin
           found_q <= 1'b1;
+          found_known_q <= known_q[slot_q];
           found_slot_q <= slot_q;
           found_mac_q <= read.mac;
         end
         if (!alive) begin
-          free_q <= 1'b1;
-          free_slot_q <= slot_q;
+          free_q[part] <= 1'b1;
+          free_turn_q[part] <= turn_t'(slot_q);
         end
-        if (slot_q == slot_t'(ENTRIES - 1)) state_q <= receiving_q ? S_LEARN : S_LOOKUP;
+        if (left_q == '0) state_q <= receiving_q ? S_LEARN : S_LOOKUP;
       end
 
       S_LEARN: begin
-        if (teaches) begin
-          used_q[learn_slot] <= 1'b1;
-          if (!found_q && !free_q) turn_q <= turn_q + 1'b1;
-        end
-        tx_q <= make(ARP_REPLY, rx_q.arp.sha, rx_q.arp.sha, rx_q.arp.spa);
-        state_q <= replies ? S_SEND : S_IDLE;
-        // What resolves the question is in the cache now: look it up again.
-        if (resolves) question_q <= Q_NEW;
+        tx_q <= make(ARP_REPLY, heard_q.sha, heard_q.sha, heard_q.spa);
+        state_q <= (heard_q.for_us && heard_q.asks) ? S_SEND : S_IDLE;
       end
 
       S_LOOKUP: begin
-        answer_q <= '{found: reachable_q && found_q, mac: found_mac_q};
-        tries_q <= $bits(tries_q)'(1);
-        deadline_q <= now + time_t'(TRY_CYCLES);
-        tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, target_q);
-        if (found_q || !reachable_q) begin
-          question_q <= Q_NONE;
-          state_q <= S_ANSWER;
-        end else begin
-          question_q <= Q_ASKED;
-          state_q <= S_SEND;
-        end
+        answer_q <= '{found: reachable_q && found_q && found_known_q, mac: found_mac_q};
+        request_q <= requests;
+        tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, key_q);
+        state_q <= S_ANSWER;
       end
+
+      S_ANSWER: if (answer.ready) state_q <= request_q ? S_SEND : S_IDLE;
 
       S_SEND: if (tx.ready) state_q <= S_IDLE;
 
-      S_ANSWER: if (answer.ready) state_q <= S_IDLE;
-
       default: state_q <= S_IDLE;
     endcase
+
+    if (teaches || requests) begin
+      used_q[write_slot]  <= 1'b1;
+      known_q[write_slot] <= teaches;
+      if (!found_q && !free_q[half]) turn_q[half] <= turn_q[half] + 1'b1;
+    end
     if (rst) begin
       state_q     <= S_IDLE;
-      question_q  <= Q_NONE;
+      slot_q      <= '0;
       used_q      <= '0;
       turn_q      <= '0;
       announced_q <= 1'b0;

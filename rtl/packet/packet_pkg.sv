@@ -156,7 +156,7 @@ package packet_pkg;
     ipv4_addr_t  gateway;         // 0: none
   } local_addr_t;
 
-  // Address resolution: who has `ip`? The answer comes within a bounded time.
+  // Address resolution: who has `ip`? The answer comes at once. Not found: the host is being asked for, the answer may be another soon.
   typedef struct packed {
     logic found;
     mac_t mac;                    // of the host, or of the gateway for a host outside of the prefix
@@ -185,9 +185,15 @@ package packet_pkg;
     logic drop_udp_port;          // nobody listens
     logic drop_icmp;              // checksum, or a type that is not handled
     logic drop_arp;               // malformed
+    logic drop_arp_overflow;      // came faster than ARP frames can be dealt with
     logic drop_icrc;
     logic drop_roce_opcode;       // opcode unknown: length of headers not known
   } packet_events_t;
+
+  // The frame was sent by a single host: answers may go there (RFC 1122, 3.2.1.3).
+  function automatic logic one_host(mac_t mac, ipv4_addr_t ip);
+    return !mac[MAC_GROUP_BIT] && ip[31:29] != 3'b111 && ip != '0;
+  endfunction
 
   // One's complement sum of the ten 16-bit words of an IPv4 header; 16'hffff if its checksum is right (RFC 1071).
   function automatic logic [15:0] ipv4_header_sum(ipv4_hdr_t h);

@@ -4,7 +4,8 @@
 // ARP and echo requests are answered here; any other UDP is dropped and counted, since nobody listens.
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle behind those of packet_rx. When `frame` or `payload`
-// stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well.
+// stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well. ARP
+// frames never hold up others: they have a queue of their own, and are dropped when it is full.
 module packet_plane
   import packet_pkg::*;
 #(
@@ -24,7 +25,7 @@ module packet_plane
     stream_if.sink         user_tx[USERS],           // frame_tx_t
     axis_if.sink           user_tx_payload[USERS],
     stream_if.sink         arp_query,                // ipv4_addr_t
-    stream_if.source       arp_answer,               // arp_answer_t, within 3/10 of a second
+    stream_if.source       arp_answer,               // arp_answer_t, at once
     output packet_events_t events,
     output logic           idle
 );
@@ -41,6 +42,7 @@ module packet_plane
   stream_if #(.T(frame_rx_t)) rx_frame ();
   axis_if #(.DATA_W(DATA_W)) rx_payload ();
   packet_events_t rx_events, tx_events, route_events;
+  logic arp_overflow;
   logic rx_idle, tx_idle, arp_idle, echo_idle, route_idle;
 
   packet_rx #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME)) receive (
@@ -59,13 +61,10 @@ module packet_plane
   assign head = rx_frame.data;
   assign head_ipv4 = head.hdr[HDR_BYTES*8-1-:$bits(ipv4_frame_t)];
 
-  // An echo request is answered only to a single host (RFC 1122, 3.2.1.3).
-  wire one_host = !head_ipv4.eth.src[MAC_GROUP_BIT] && head_ipv4.ipv4.src[31:29] != 3'b111 && head_ipv4.ipv4.src != '0;
-
   always_comb begin
     unique case (head.cls)
       CLASS_ROCE: route = TO_ROCE;
-      CLASS_ICMP: route = one_host ? TO_ECHO : TO_NOBODY;
+      CLASS_ICMP: route = one_host(head_ipv4.eth.src, head_ipv4.ipv4.src) ? TO_ECHO : TO_NOBODY;
       CLASS_ARP:  route = TO_ARP;
       CLASS_UDP:  route = TO_NOBODY;
     endcase
@@ -136,6 +135,7 @@ module packet_plane
     route_events = '0;
     route_events.drop_udp_port = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_UDP;
     route_events.drop_icmp = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_ICMP;
+    route_events.drop_arp_overflow = arp_overflow;
   end
 
   // ---- answer ----
@@ -159,10 +159,11 @@ module packet_plane
   assign taker[TO_ECHO].ready = echo_rx.ready;
 
   arp #(
-      .TRY_CYCLES(longint'(CLOCK_HZ) / 10),
+      .REQUEST_CYCLES(longint'(CLOCK_HZ) / 20),
       .EXPIRY_CYCLES(longint'(CLOCK_HZ) * 300)
   ) resolver (
-      .clk, .rst, .now, .local_addr, .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer), .idle(arp_idle)
+      .clk, .rst, .now, .local_addr, .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer),
+      .drop_overflow(arp_overflow), .idle(arp_idle)
   );
 
   assign send_payload[ARP].tvalid = 1'b0;

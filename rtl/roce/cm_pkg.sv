@@ -244,6 +244,11 @@ package cm_pkg;
   typedef logic [4:0] cm_timeout_t;
   localparam cm_timeout_t CM_TIMEOUT_MAX = 5'd22;
 
+  // The address of a peer that is called is looked up again after the first of these times, then after twice that, and so on up to
+  // the last: 0.27 s in all, with three requests on the network (see arp).
+  localparam cm_timeout_t RESOLVE_FIRST = 5'd2;
+  localparam cm_timeout_t RESOLVE_LAST = 5'd15;
+
   function automatic cm_timeout_t cm_timeout(logic [4:0] exponent);
     return (exponent > CM_TIMEOUT_MAX) ? CM_TIMEOUT_MAX : exponent;
   endfunction
@@ -254,7 +259,8 @@ package cm_pkg;
   // A message that is well formed, with what is needed of it. Fields that its kind has not are undefined.
   typedef struct packed {
     cm_attr_e     attr;
-    ipv4_addr_t   ip;                // where it came from
+    mac_t         mac;               // where it came from
+    ipv4_addr_t   ip;
     tid_t         tid;
     cm_ids_t      ids;               // as sent: local is the peer's. A REQ has no remote_comm_id
     qpn_t         qpn;               // REQ, REP: the peer's; DREQ: ours
@@ -281,6 +287,7 @@ package cm_pkg;
   // Where a connection stands (IBTA 12.9.7; names of Linux enum ib_cm_state).
   typedef enum logic [2:0] {
     CM_IDLE,
+    CM_RESOLVING,      // active side: the peer's MAC address is not known yet
     CM_REQ_SENT,       // active side
     CM_REQ_RCVD,       // passive side: the owner is asked
     CM_REP_SENT,       // passive side
@@ -290,7 +297,12 @@ package cm_pkg;
 
   // A timer runs in these: the connection does not stay in them for ever.
   function automatic logic cm_timed(cm_state_e state);
-    return state inside {CM_REQ_SENT, CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
+    return state inside {CM_RESOLVING, CM_REQ_SENT, CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
+  endfunction
+
+  // Nobody knows yet whether there is a peer.
+  function automatic logic cm_half_open(cm_state_e state);
+    return state inside {CM_REQ_RCVD, CM_REP_SENT};
   endfunction
 
   // What keeps a connection's place although it is idle.
@@ -308,6 +320,7 @@ package cm_pkg;
     cm_owed_e    owed;
     logic        active;            // we sent the REQ
     logic [1:0]  mras;              // sent for the REQ
+    mac_t        mac;               // the peer's, or its router's
     ipv4_addr_t  ip;
     logic [15:0] port;              // active: the peer's
     cm_ids_t     ids;               // local is ours
@@ -325,7 +338,7 @@ package cm_pkg;
     rd_count_t   responder_resources;  // the peer's READs and atomics at once
     rd_count_t   initiator_depth;      // ours
     logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
-    cm_timeout_t timeout;           // for the answer to a REQ, REP or DREQ of ours
+    cm_timeout_t timeout;           // for the answer to a REQ, REP or DREQ of ours; to the next look-up
     logic [3:0]  retries;           // left
     logic [47:0] deadline;          // in device cycles, in the states of cm_timed
   } cm_conn_t;
@@ -345,7 +358,7 @@ package cm_pkg;
   // What is then to be done, in this order; with `setup` the queue pair comes before the message.
   typedef struct packed {
     logic         load;      // fetch its private data
-    logic         setup;     // QP_SETUP: if the peer's address is not found, nothing at all is done
+    logic         setup;     // QP_SETUP
     logic         send;
     cm_attr_e     attr;
     cm_msg_e      about;     // REJ, MRA
@@ -361,7 +374,6 @@ package cm_pkg;
 
   // A message to send.
   typedef struct packed {
-    mac_t        mac;
     cm_attr_e    attr;
     cm_msg_e     about;
     rej_reason_e reason;

@@ -4,10 +4,15 @@
 // queue pairs up and takes them down, and tells their owners.
 //
 // One event at a time, each in a bounded number of cycles: a message about a known connection takes about 20 cycles and its
-// answer's beats; a REQ, a REP and a `connect` look through all connections, QPS cycles more. Waits inside for the address
-// resolution, for the answer of the queue pairs and for the frame to leave, never for the peer and never for an owner: those are
-// states of the connection, with a timer each. A message that arrives meanwhile waits in a queue (roce_cm_rx); the stream of
-// frames never stops.
+// answer's beats; a REQ, a REP and a `connect` look through all connections, QPS cycles more. Waits inside for the answer of the
+// queue pairs and for the frame to leave, never for the peer, for its address or for an owner: those are states of the
+// connection, with a timer each. A message that arrives meanwhile waits in a queue (roce_cm_rx); the stream of frames never stops.
+//
+// A message to a peer goes to the MAC address from which its REQ or REP came, an answer about no connection to where the message
+// came from. Only a peer that a client calls is looked up; if nobody knows its address yet, it is looked up again by the timer.
+//
+// No peer can take all that there is, whatever addresses it pretends to have: `limits` bounds the connections with one address, and
+// those that are half open; a REQ beyond is refused. Messages that name a connection have a queue apart from all others.
 //
 // An owner gets its events on `conn`, in the order in which they happened, and answers those that want it by `conn_answer`,
 // different connections in any order. A refused CONN_OPENED leaves the connection free at once, without CONN_CLOSED. The owner
@@ -22,13 +27,14 @@ module roce_cm
   import packet_pkg::*;
   import roce_pkg::*;
   import cm_pkg::*;
+  import time_pkg::*;
 #(
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     QPS = 16,            // connections, a power of two
     parameter int unsigned     CLIENTS = 2,         // at most 4
     parameter int unsigned     RD_DEPTH = 8,        // READs and atomics at once, at most 16
     parameter longint unsigned CLOCK_HZ = 250_000_000,
-    parameter int unsigned     MSG_DEPTH = 32,      // messages that may wait
+    parameter int unsigned     MSG_DEPTH = 32,      // messages that may wait, of each of two kinds
     parameter logic [3:0]      MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may ask for less
     parameter logic [3:0]      REQ_RETRIES = 15,    // of a REQ
     parameter cm_timeout_t     CM_TIMEOUT = 20,     // for the answers to a REQ, and told in it: 4.096 us * 2^20 = 4.3 s
@@ -47,7 +53,8 @@ module roce_cm
     input  logic [4:0]  min_rnr_timer,   // for the QPs
     input  logic        extensions,      // selective repeat is offered and taken
     input  logic [31:0] seed,            // of the random numbers; taken again whenever it changes
-    input  logic [47:0] now,             // device cycles; may jump ahead
+    input  time_t       now,             // device cycles; may jump ahead
+    input  cm_limits_t  limits,          // of what peers open
 
     stream_if.sink      rx,              // frame_rx_t, of QP1
     axis_if.sink        rx_payload,
@@ -77,6 +84,9 @@ module roce_cm
   // Cycles of 4.096 us.
   localparam longint unsigned TICK = (CLOCK_HZ * 64'd4096 >= 64'd1_000_000_000) ? CLOCK_HZ * 64'd4096 / 64'd1_000_000_000 : 1;
 
+  // No timer runs longer.
+  localparam int unsigned DELAY_BITS = $clog2((TICK << CM_TIMEOUT_MAX) + 1);
+
   if (QPS < 2 || 2 ** IDX_W != QPS) begin : g_bad_qps
     $fatal(1, "roce_cm: QPS must be a power of two, 2 or more");
   end
@@ -87,10 +97,13 @@ module roce_cm
   // ---- messages in and out ----
   stream_if #(.T(cm_msg_t)) msg ();
   stream_if #(.T(cm_send_t)) send ();
-  logic rx_idle, drop_malformed, drop_overflow;
+  logic rx_idle, drop_malformed, drop_overflow, named;
+  comm_id_t   names_id;
+  ipv4_addr_t names_ip;
 
   roce_cm_rx #(.DATA_W(DATA_W), .CLIENTS(CLIENTS), .DEPTH(MSG_DEPTH)) receiver (
-      .clk, .rst, .local_ip(local_addr.ip), .port, .max_mtu, .frame(rx), .payload(rx_payload), .msg,
+      .clk, .rst, .local_ip(local_addr.ip), .port, .max_mtu, .frame(rx), .payload(rx_payload),
+      .names_id, .names_ip, .named, .msg,
       .drop_malformed, .drop_overflow, .idle(rx_idle)
   );
   roce_cm_tx #(
@@ -117,11 +130,11 @@ module roce_cm
     S_SEARCHED,
     S_READ,
     S_MATCH,
+    S_RESOLVE,   // the MAC address of a peer that is called
+    S_RESOLVED,
     S_DECIDE,    // what the event means for this connection
     S_DELAY,
     S_LOAD,      // its private data, a word a cycle
-    S_RESOLVE,   // the peer's MAC address
-    S_RESOLVED,
     S_SEND,
     S_QP,        // command to the queue pairs
     S_QP_DONE,
@@ -141,8 +154,8 @@ module roce_cm
   logic     right_qpn_q;     // names its QP
   logic     acceptable_q;    // is a REQ that the device can take
   logic     expired_q;
-  mac_t     mac_q;
-  logic [47:0] delay_q;
+  arp_answer_t resolved_q;
+  time_t    delay_q;
 
   wire picking = fsm_q == S_IDLE;
   wire clearing = fsm_q == S_CLEAR;
@@ -166,6 +179,22 @@ module roce_cm
   end
   assign found = cm_conn_t'(read_q);
 
+  // What names each connection in a message, beside: whether one that arrives names any. Our ids have their first bit set.
+  typedef struct packed {
+    logic       live;
+    comm_id_t   id;
+    ipv4_addr_t ip;
+  } name_t;
+  (* ram_style = "block" *) logic [$bits(name_t)-1:0] names[QPS];
+  logic [$bits(name_t)-1:0] name_q;
+  name_t name;
+  assign name = '{live: work_q.state != CM_IDLE, id: work_q.ids.local_comm_id, ip: work_q.ip};
+  always_ff @(posedge clk) begin
+    if (clearing || (commit && plan_q.write)) names[clearing ? search_q : idx_q] <= clearing ? '0 : name;
+    name_q <= names[idx_t'(names_id)];
+  end
+  assign named = name_q == {1'b1, names_id, names_ip};
+
   // ---- their private data, in words: of the REQ, then of the answer ----
   localparam int unsigned WORDS = 4;
   localparam int unsigned WORD_BITS = $bits(private_t) / WORDS;
@@ -187,10 +216,35 @@ module roce_cm
   // ---- search, one connection a cycle; places are given away in turn, so that a QP number comes back as late as can be ----
   logic seen_valid_q, dup_q, stale_q, free_q;
   idx_t seen_q, dup_idx_q, stale_idx_q, free_idx_q, turn_q;
-  wire same_peer = found.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED, CM_DREQ_SENT} && found.ip == msg.data.ip;
+  wire same_ip = found.ip == msg.data.ip;
+  wire same_peer = found.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED, CM_DREQ_SENT} && same_ip;
   wire same_id = found.ids.remote_comm_id == msg.data.ids.local_comm_id && !found.active;
   wire same_qpn = found.remote_qpn == msg.data.qpn;
   wire searched = seen_valid_q && seen_q == idx_t'(turn_q - 1'b1);
+
+  // How many peers have opened: with this address, half open, both.
+  typedef logic [IDX_W:0] count_t;
+  count_t with_peer_q, half_open_q, half_open_with_peer_q;
+  logic   per_peer_q, half_open_limit_q, half_open_per_peer_q;
+
+  function automatic logic reached(count_t count, logic [15:0] limit);
+    return limit != '0 && 16'(count) >= limit;
+  endfunction
+
+  always_ff @(posedge clk) begin
+    if (picking) begin
+      with_peer_q           <= '0;
+      half_open_q           <= '0;
+      half_open_with_peer_q <= '0;
+    end else if (seen_valid_q && !found.active) begin
+      if (occupied(found) && same_ip)               with_peer_q           <= with_peer_q + 1'b1;
+      if (cm_half_open(found.state))                half_open_q           <= half_open_q + 1'b1;
+      if (cm_half_open(found.state) && same_ip)     half_open_with_peer_q <= half_open_with_peer_q + 1'b1;
+    end
+    per_peer_q           <= reached(with_peer_q, limits.per_peer);
+    half_open_limit_q    <= reached(half_open_q, limits.half_open);
+    half_open_per_peer_q <= reached(half_open_with_peer_q, limits.half_open_per_peer);
+  end
 
   always_ff @(posedge clk) begin
     seen_valid_q <= fsm_q == S_SEARCH && !searched;
@@ -274,9 +328,10 @@ module roce_cm
   assign qp_event.ready = news_in.ready;
 
   // ---- the walker: looks at every timer, about 4 cycles each, when the first may have ended ----
-  logic [47:0] first_q;      // no timer ends before
-  logic in_round_q, round_due_q;
-  wire  round_due = now >= first_q;
+  time_t first_q;            // no timer ends before,
+  logic  first_valid_q;      // if any runs
+  logic  in_round_q, round_due_q;
+  wire   round_due = first_valid_q && !time_ahead(now, first_q, DELAY_BITS);
   wire  walk_due = in_round_q || round_due_q;
   // A connection at work whose timer runs: set just now, or found in this round.
   wire  timed = cm_timed(work_q.state) && (commit ? plan_q.write : fsm_q == S_DECIDE && op_q == OP_WALK && !expired_q);
@@ -334,8 +389,13 @@ module roce_cm
       .called(called_q),
       .duplicate(dup_q),
       .stale(stale_q),
+      .per_peer(per_peer_q),
+      .half_open(half_open_limit_q),
+      .half_open_per_peer(half_open_per_peer_q),
       .free(free_q),
       .expired(expired_q),
+      .resolved(resolved_q.found),
+      .mac(resolved_q.mac),
       .accepted(conn_answer.data.accept),
       .told(told.data.kind),
       .max_mtu,
@@ -351,13 +411,14 @@ module roce_cm
 
   assign send.valid = fsm_q == S_SEND;
   assign send.data = '{
-      mac: mac_q, attr: plan_q.attr, about: plan_q.about, reason: plan_q.reason, qpn: qp_number(qp_index_t'(idx_q)), conn: work_q,
+      attr: plan_q.attr, about: plan_q.about, reason: plan_q.reason, qpn: qp_number(qp_index_t'(idx_q)), conn: work_q,
       private_data: private_q
   };
 
   // ---- the other units ----
-  assign arp_query.valid  = fsm_q == S_RESOLVE;
-  assign arp_query.data   = work_q.ip;
+  wire resolves = op_q == OP_CONNECT || expired_q;
+  assign arp_query.valid  = fsm_q == S_RESOLVE && resolves;
+  assign arp_query.data   = (op_q == OP_CONNECT) ? connect.data.ip : work_q.ip;
   assign arp_answer.ready = fsm_q == S_RESOLVED;
   assign qp_cmd.valid     = fsm_q == S_QP;
   assign qp_done.ready    = fsm_q == S_QP_DONE;
@@ -366,7 +427,7 @@ module roce_cm
       qpn: qp_number(qp_index_t'(idx_q)),
       state: plan_q.setup ? QPS_RTS : QPS_RESET,
       attr: '{
-          dst_mac: mac_q,
+          dst_mac: work_q.mac,
           dst_ip: work_q.ip,
           dest_qp_num: work_q.remote_qpn,
           pd: work_q.pd,
@@ -409,14 +470,17 @@ module roce_cm
 
   // ---- the course of an event ----
   wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
-  wire fsm_e begin_ = (plan_q.send || plan_q.setup) ? S_RESOLVE : plan_q.reset ? S_QP : finish;
+  wire fsm_e begin_ = plan_q.setup ? S_QP : plan_q.send ? S_SEND : plan_q.reset ? S_QP : finish;
 
   always_ff @(posedge clk) begin
     events <= '0;
     events.drop_malformed <= drop_malformed;
     events.drop_overflow <= drop_overflow;
 
-    if (timed && work_q.deadline < first_q) first_q <= work_q.deadline;
+    if (timed && (!first_valid_q || time_before(work_q.deadline, first_q))) begin
+      first_valid_q <= 1'b1;
+      first_q       <= work_q.deadline;
+    end
 
     unique case (fsm_q)
       S_CLEAR: begin
@@ -464,7 +528,7 @@ module roce_cm
           walk_q <= walk_q + 1'b1;
           later_q <= '0;
           in_round_q  <= walk_q != idx_t'(QPS - 1);
-          if (!in_round_q) first_q <= '1;
+          if (!in_round_q) first_valid_q <= 1'b0;
           fsm_q  <= S_READ;
         end
         if (pick_connect) begin
@@ -496,8 +560,16 @@ module roce_cm
             && found.ids.local_comm_id == msg.data.ids.remote_comm_id;
         right_qpn_q  <= msg.data.qpn == qp_number(qp_index_t'(idx_q));
         acceptable_q <= msg.data.refusal == REJ_NONE;
-        expired_q <= cm_timed(found.state) && now >= found.deadline;
-        fsm_q     <= S_DECIDE;
+        expired_q <= cm_timed(found.state) && !time_ahead(now, found.deadline, DELAY_BITS);
+        fsm_q     <= (op_q == OP_CONNECT && free_q || op_q == OP_WALK && found.state == CM_RESOLVING) ? S_RESOLVE : S_DECIDE;
+      end
+
+      S_RESOLVE: if (!resolves) fsm_q <= S_DECIDE;
+      else if (arp_query.ready) fsm_q <= S_RESOLVED;
+
+      S_RESOLVED: begin
+        resolved_q <= arp_answer.data;
+        if (arp_answer.valid) fsm_q <= S_DECIDE;
       end
 
       S_DECIDE: begin
@@ -515,35 +587,11 @@ module roce_cm
       end
 
       S_DELAY: begin
-        delay_q <= 48'(TICK) << plan_q.timeout;
+        delay_q <= time_t'(TICK) << plan_q.timeout;
         fsm_q   <= plan_q.load ? S_LOAD : begin_;
       end
 
       S_LOAD: if (word_q == ($clog2(WORDS + 1))'(WORDS)) fsm_q <= begin_;
-
-      S_RESOLVE: if (arp_query.ready) fsm_q <= S_RESOLVED;
-
-      S_RESOLVED: begin
-        mac_q <= arp_answer.data.mac;
-        if (arp_answer.valid) begin
-          if (arp_answer.data.found) fsm_q <= plan_q.setup ? S_QP : S_SEND;
-          else begin
-            events.drop_unresolved <= 1'b1;
-            if (plan_q.setup) begin
-              plan_q.write <= 1'b0;
-              plan_q.tell  <= 1'b0;
-              plan_q.save  <= 1'b0;
-            end
-            if (op_q == OP_CONNECT) begin
-              plan_q.tell  <= 1'b1;
-              plan_q.why   <= CONN_UNREACHABLE;
-              work_q.state <= CM_IDLE;
-              work_q.owed  <= OWED_REFUSED;
-            end
-            fsm_q <= plan_q.reset ? S_QP : plan_q.setup ? S_STAMP : finish;
-          end
-        end
-      end
 
       S_SEND:
       if (send.ready) begin
@@ -603,7 +651,7 @@ module roce_cm
       walk_q          <= '0;
       later_q         <= '0;
       in_round_q      <= 1'b0;
-      first_q         <= '1;
+      first_valid_q   <= 1'b0;
       stale_pending_q <= 1'b0;
       events          <= '0;
     end
@@ -619,19 +667,14 @@ module roce_cm
       default:    came = '0;
     endcase
   end
-  // A refusal of our own making brings none.
-  wire refused_late = qp_refused || fsm_q == S_RESOLVED && arp_answer.valid && !arp_answer.data.found && op_q == OP_CONNECT;
-
   always_ff @(posedge clk) begin
     word_q <= (loading || saving) ? word_q + 1'b1 : '0;
     if (fsm_q == S_DECIDE) private_q <= came;
-    else if (refused_late) private_q <= '0;
+    else if (qp_refused) private_q <= '0;   // a refusal of our own making brings none
     else if (saving) private_q <= {private_q[0], private_q[WORDS-1:1]};
     else if (loading && word_q != 0) private_q <= {private_read_q, private_q[WORDS-1:1]};
   end
 
-  // While a neighbour's address is asked for nothing else is taken up: all waits for the answer, a matter of timers.
-  wire asking = fsm_q == S_RESOLVED && !arp_answer.valid;
-  assign idle = rx_idle && told_empty && !conn_valid_q && (asking || !msg.valid && !stale_pending_q && !qp_event.valid && news_empty
-      && !close.valid && !conn_answer.valid && !connect.valid && picking && !walk_due && !round_due);
+  assign idle = rx_idle && told_empty && !conn_valid_q && !msg.valid && !stale_pending_q && !qp_event.valid && news_empty
+      && !close.valid && !conn_answer.valid && !connect.valid && picking && !walk_due && !round_due;
 endmodule

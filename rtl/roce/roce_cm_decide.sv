@@ -25,8 +25,13 @@ module roce_cm_decide
     input  logic         called,        // the message's remote id and address are those of this connection, which waits for its REP
     input  logic         duplicate,     // REQ: this connection was made by the same REQ
     input  logic         stale,         // REQ, REP: the peer's QP has another connection with us
+    input  logic         per_peer,      // REQ: the peer has as many connections as it may have
+    input  logic         half_open,     // REQ: as many are half open as may be,
+    input  logic         half_open_per_peer,  // with this peer
     input  logic         free,          // REQ, OP_CONNECT: this connection is free
     input  logic         expired,       // OP_WALK: its timer has run out
+    input  logic         resolved,      // OP_CONNECT, OP_WALK in CM_RESOLVING: the peer's address is known
+    input  mac_t         mac,           // this
     input  logic         accepted,      // OP_ANSWER: to CONN_OPENED
     input  conn_event_e  told,          // OP_TELL
     input  mtu_code_t    max_mtu,
@@ -69,13 +74,14 @@ module roce_cm_decide
         plan.kind = CONN_REFUSED;
         plan.why  = conn_reason_t'(REJ_NO_QP);
         plan.tell = !free;
-        plan.send = free;
+        plan.send = free && resolved;
         plan.save = free;
         plan.write = free;
-        plan.timeout = CM_TIMEOUT;
+        plan.timeout = resolved ? CM_TIMEOUT : RESOLVE_FIRST;
         becomes = '0;
-        becomes.state = CM_REQ_SENT;
+        becomes.state = resolved ? CM_REQ_SENT : CM_RESOLVING;
         becomes.active = 1'b1;
+        becomes.mac = mac;
         becomes.ip = connect.ip;
         becomes.port = connect.port;
         becomes.ids.local_comm_id = new_comm_id;
@@ -92,7 +98,7 @@ module roce_cm_decide
         becomes.responder_resources = at_most(connect.responder_resources, rd_count_t'(RD_DEPTH));
         becomes.initiator_depth = at_most(connect.initiator_depth, rd_count_t'(RD_DEPTH));
         becomes.selective_repeat = extensions;
-        becomes.timeout = CM_TIMEOUT;
+        becomes.timeout = plan.timeout;
         becomes.retries = REQ_RETRIES;
       end
 
@@ -101,6 +107,26 @@ module roce_cm_decide
         plan.write = 1'b1;
         becomes.retries = was.retries - 1'b1;
         unique case (was.state)
+          CM_RESOLVING: begin
+            becomes.retries = was.retries;
+            plan.attr = CM_REQ;
+            plan.kind = CONN_REFUSED;
+            plan.why  = CONN_UNREACHABLE;
+            if (resolved) begin
+              plan.load = 1'b1;
+              plan.send = 1'b1;
+              plan.timeout = CM_TIMEOUT;
+              becomes.state = CM_REQ_SENT;
+              becomes.mac = mac;
+            end else if (was.timeout == RESOLVE_LAST) begin
+              counts.drop_unresolved = 1'b1;
+              plan.save = 1'b1;
+              plan.tell = 1'b1;
+              becomes.state = CM_IDLE;
+              becomes.owed  = OWED_REFUSED;
+            end else plan.timeout = was.timeout + 1'b1;
+            becomes.timeout = plan.timeout;
+          end
           CM_REQ_SENT: begin         // no REP
             counts.req_timeout = 1'b1;
             plan.load = retry;
@@ -155,8 +181,8 @@ module roce_cm_decide
       end
 
       OP_CLOSE, OP_STALE:
-      if (was.state == CM_REQ_SENT) begin   // given up, as Linux does it (cm_destroy_id)
-        plan.send   = 1'b1;
+      if (was.state inside {CM_RESOLVING, CM_REQ_SENT}) begin   // given up, as Linux does it (cm_destroy_id)
+        plan.send   = was.state == CM_REQ_SENT;
         plan.attr   = CM_REJ;
         plan.reason = REJ_TIMEOUT;
         plan.save   = 1'b1;
@@ -243,6 +269,7 @@ module roce_cm_decide
             becomes = '0;
             becomes.state   = CM_REQ_RCVD;
             becomes.owed    = OWED_OPENED;
+            becomes.mac = msg.mac;
             becomes.ip = msg.ip;
             becomes.tid = msg.tid;
             becomes.ids = '{local_comm_id: new_comm_id, remote_comm_id: msg.ids.local_comm_id};
@@ -266,6 +293,12 @@ module roce_cm_decide
               plan.reason = REJ_STALE_CONN;
               makes_stale = 1'b1;
             end
+            else if (per_peer || half_open || half_open_per_peer) begin
+              plan.reason = REJ_NO_RESOURCES;
+              counts.refused_per_peer = per_peer;
+              counts.refused_half_open = half_open;
+              counts.refused_half_open_per_peer = half_open_per_peer;
+            end
             else if (!free) plan.reason = REJ_NO_QP;
             else begin
               plan.setup   = 1'b1;
@@ -285,6 +318,7 @@ module roce_cm_decide
             plan.tell = 1'b1;
             plan.save = 1'b1;
             plan.write = 1'b1;
+            becomes.mac = msg.mac;
             becomes.ids.remote_comm_id = msg.ids.local_comm_id;
             becomes.remote_qpn = msg.qpn;
             becomes.rnr_retry_count = msg.rnr_retry_count;
@@ -317,6 +351,7 @@ module roce_cm_decide
             plan.about  = CM_MSG_REP;
             plan.reason = REJ_INVALID_COMM_ID;
             becomes = '0;
+            becomes.mac = msg.mac;
             becomes.ip  = msg.ip;
             becomes.tid = msg.tid;
             becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
@@ -361,6 +396,7 @@ module roce_cm_decide
           if (!matched) begin      // it was closed before: the peer missed the DREP
             counts.drop_no_connection = 1'b1;
             becomes = '0;
+            becomes.mac = msg.mac;
             becomes.ip = msg.ip;
             becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
           end else if (!right_qpn) begin

@@ -3,10 +3,11 @@
 // Takes the datagrams that came for QP1, checks them, and keeps what the connection manager needs of each.
 // One beat a cycle and 12 free cycles between datagrams; a message is at `msg` about 25 cycles after its last beat.
 // Never stops the stream longer for the connection manager's sake: with DEPTH messages waiting, the next one is dropped (the peer
-// repeats it) and counted.
+// repeats it) and counted. There are two queues, taken from in turn: one for messages that name a connection, by our id and the
+// peer's address, and one for all others. So who has no connection cannot keep back the messages of those who have.
 //
 // A datagram is good if it is a UD SEND_ONLY with the key and partition of the general service interface, from a QP1, of 256
-// bytes, and its MAD header is one of communication management with a known attribute (IBTA 9.2, 13.4.3, 16.7).
+// bytes, from a single host, and its MAD header is one of communication management with a known attribute (IBTA 9.2, 13.4.3, 16.7).
 module roce_cm_rx
   import packet_pkg::*;
   import roce_pkg::*;
@@ -14,7 +15,7 @@ module roce_cm_rx
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned CLIENTS = 2,
-    parameter int unsigned DEPTH = 32
+    parameter int unsigned DEPTH = 32            // of each queue
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -23,6 +24,9 @@ module roce_cm_rx
     input  mtu_code_t   max_mtu,
     stream_if.sink      frame,      // frame_rx_t
     axis_if.sink        payload,
+    output comm_id_t    names_id,   // the connection that the message at hand names, if any
+    output ipv4_addr_t  names_ip,
+    input  logic        named,      // a cycle later: there is one
     stream_if.source    msg,        // cm_msg_t
     output logic        drop_malformed,
     output logic        drop_overflow,
@@ -33,7 +37,7 @@ module roce_cm_rx
   localparam logic [6:0] PKEY_MEMBER_BIT = 7'd15;
 
   stream_if #(.T(cm_msg_t)) decoded ();
-  logic full, store_idle;
+  logic full, store_idle, named_q;
 
   // ---- the frame's headers, then its beats ----
   gsi_hdr_t hdr;
@@ -41,7 +45,7 @@ module roce_cm_rx
 
   wire hdr_good = hdr.roce.bth.opcode == UD_SEND_ONLY && hdr.deth.qkey == QKEY_GSI && hdr.deth.srcqp == QPN_GSI
       && hdr.roce.bth.pkey[PKEY_MEMBER_BIT-1:0] == PKEY_DEFAULT[PKEY_MEMBER_BIT-1:0]
-      && frame.data.payload_length == 16'(MAD_BYTES);
+      && frame.data.payload_length == 16'(MAD_BYTES) && one_host(hdr.roce.eth.src, hdr.roce.ipv4.src);
 
   typedef enum logic [1:0] {
     S_FRAME,    // waits for the headers
@@ -52,6 +56,7 @@ module roce_cm_rx
 
   state_e            state_q;
   logic              good_q;
+  mac_t              mac_q;
   ipv4_addr_t        ip_q;
   logic [BEAT_W-1:0] beat_q;
   logic [BEATS-1:0][DATA_W-1:0] words_q;
@@ -107,6 +112,10 @@ module roce_cm_rx
   assign extensions = rep.extensions;
   wire known = extensions.magic == EXTENSIONS_MAGIC && extensions.version == EXTENSIONS_VERSION;
 
+  // Its beat, the fourth at most, is there two cycles and more before the check.
+  assign names_id = dreq.ids.remote_comm_id;
+  assign names_ip = ip_q;
+
   // ---- the course of a datagram ----
   assign frame.ready    = state_q == S_FRAME;
   assign payload.tready = state_q == S_PAYLOAD;
@@ -117,6 +126,7 @@ module roce_cm_rx
     unique case (state_q)
       S_FRAME: begin
         good_q <= hdr_good;
+        mac_q  <= hdr.roce.eth.src;
         ip_q   <= hdr.roce.ipv4.src;
         beat_q <= '0;
         if (frame.valid) state_q <= (frame.data.payload_length == 0) ? S_CHECK : S_PAYLOAD;
@@ -135,6 +145,7 @@ module roce_cm_rx
         refusal_q <= refusal;
         client_q  <= client;
         known_q   <= known;
+        named_q   <= named && attr != CM_REQ;
         state_q   <= S_KEEP;
       end
       default: if (!good_q || full || decoded.ready) state_q <= S_FRAME;
@@ -145,6 +156,7 @@ module roce_cm_rx
   wire is_req = attr == CM_REQ;
   always_comb begin
     decoded.data.attr                = attr;
+    decoded.data.mac                 = mac_q;
     decoded.data.ip                  = ip_q;
     decoded.data.tid                 = mad.hdr.tid;
     decoded.data.ids                 = dreq.ids;
@@ -168,7 +180,9 @@ module roce_cm_rx
   end
   assign decoded.valid = state_q == S_KEEP && good_q;
 
-  roce_cm_store #(.T(cm_msg_t), .DEPTH(DEPTH)) store (.clk, .rst, .in(decoded), .out(msg), .full, .idle(store_idle));
+  roce_cm_store #(.T(cm_msg_t), .DEPTH(DEPTH)) store (
+      .clk, .rst, .in(decoded), .queue(named_q), .full, .out(msg), .idle(store_idle)
+  );
 
   always_ff @(posedge clk) begin
     drop_malformed <= !rst && state_q == S_KEEP && !good_q;

@@ -39,7 +39,7 @@ module roce_cm_tx
   gsi_hdr_t hdr;
   always_comb begin
     hdr = '0;
-    hdr.roce.eth = '{dst: msg.data.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV4};
+    hdr.roce.eth = '{dst: conn.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV4};
     hdr.roce.ipv4.version = 4'd4;
     hdr.roce.ipv4.ihl = 4'd5;
     hdr.roce.ipv4.total_length = 16'(GSI_HDR_BYTES - ETH_HDR_BYTES + MAD_BYTES + ICRC_BYTES);

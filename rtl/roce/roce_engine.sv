@@ -36,6 +36,7 @@ module roce_engine
     input  local_addr_t local_addr,
     input  logic [CLIENTS-1:0][15:0] port, // each client's, in the RDMA IP CM port space TCP; 0: it does not listen
     input  logic        extensions,        // selective repeat is offered and taken
+    input  cm_limits_t  limits,            // of connections that peers open
     input  cc_config_t  congestion,
     input  logic [31:0] seed,              // of keys and packet sequence numbers; stable from before the end of reset
     input  logic [47:0] keepalive_cycles,  // idle time after which a connection is probed; 0: never
@@ -479,6 +480,7 @@ module roce_engine
       .extensions,
       .seed,
       .now,
+      .limits,
       .rx(cm_frame),
       .rx_payload(cm_payload),
       .tx(tx[0]),
@@ -614,7 +616,6 @@ module roce_engine
     tx_events.rp_cnp_ignored = cc_events.rp_cnp_ignored;
   end
 
-  // A request to connect stands until the connection manager knows the peer's address: it tells whether that is work.
   assign idle = receive_idle && response_idle && requester_idle && control_idle && frames_idle && cc_idle && cm_idle && hand_idle
       && write_idle && read_idle && place_idle && !cqe.valid && !wqe.valid && !qp_cmd.valid && !happened.valid && !hand_cmd.valid && !acks.valid
       && !mr_cmd.valid;

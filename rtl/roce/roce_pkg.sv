@@ -393,6 +393,13 @@ package roce_pkg;
   typedef logic [15:0] conn_reason_t;
   localparam conn_reason_t CONN_UNREACHABLE = 16'hffff;  // nobody answers: ARP, or the REQ and its repetitions
 
+  // Bounds on the connections that peers may open. 0: none.
+  typedef struct packed {
+    logic [15:0] per_peer;           // with one address
+    logic [15:0] half_open;          // their REP has not been followed by an RTU or a request yet
+    logic [15:0] half_open_per_peer;
+  } cm_limits_t;
+
   // A client opens a connection.
   typedef struct packed {
     client_t     client;
@@ -518,7 +525,10 @@ package roce_pkg;
     logic drop_malformed;          // not a communication management datagram, or one that nobody may send
     logic drop_overflow;           // came faster than it could be answered; the peer repeats it
     logic drop_no_connection;      // of no connection, or not expected in its state
-    logic drop_unresolved;         // nobody answers ARP for the peer's address: message not sent
+    logic drop_unresolved;         // nobody answers ARP for the address of a peer that a client wants: not called
+    logic refused_per_peer;        // REQ: its address has as many connections as it may have
+    logic refused_half_open;       // REQ: as many connections are half open as may be
+    logic refused_half_open_per_peer; // REQ: as many are with its address
   } cm_events_t;
 
   // Length in bytes of the extension headers after the BTH, by opcode; supported is 0 for an opcode that we do not know.

@@ -49,6 +49,7 @@ module nacelle_shell
   local_addr_t local_addr;
   logic [15:0] rpc_port, listen_port;
   logic extensions;
+  cm_limits_t connection_limits;
   cc_config_t congestion;
   logic [31:0] seed;
   logic [47:0] keepalive_cycles, kernel_timeout_cycles;
@@ -79,6 +80,7 @@ module nacelle_shell
       .rpc_port,
       .listen_port,
       .extensions,
+      .connection_limits,
       .congestion,
       .seed,
       .keepalive_cycles,
@@ -172,6 +174,7 @@ module nacelle_shell
       .local_addr,
       .port({16'd0, listen_port, rpc_port}),
       .extensions,
+      .limits(connection_limits),
       .congestion,
       .seed,
       .keepalive_cycles,

@@ -164,13 +164,43 @@ async def both_directions_at_line_rate(dut) -> None:
 @cocotb.test()
 async def addresses_are_resolved(dut) -> None:
     bench = await Bench(dut).start()
-    bench.query.send(int.from_bytes(frames.ip_bytes(frames.PEER_IP), "big"))
+    peer = int.from_bytes(frames.ip_bytes(frames.PEER_IP), "big")
+    bench.query.send(peer)
+    assert not (await bench.answer.recv()).found
     request = Ether(await bench.tx.recv())
     assert request[ARP].pdst == frames.PEER_IP
     bench.rx.send(frames.arp(op=2, dst=frames.MAC, hwdst=frames.MAC))
+    await bench.quiet()
+    bench.query.send(peer)
     answer = await bench.answer.recv()
     assert answer.found
     assert answer.mac == int.from_bytes(frames.mac_bytes(frames.PEER_MAC), "big")
+    await bench.quiet()
+
+
+@cocotb.test()
+async def an_arp_flood_does_not_hold_up_roce(dut) -> None:
+    """ARP frames back to back, more than can be dealt with: the line never stops, and RoCE frames among them come through in time."""
+    bench = await Bench(dut).start()
+    wanted, roce = 300, []
+    for n in range(wanted):
+        bench.rx.send(frames.ethernet_padded(frames.arp(psrc=f"10.0.0.{n % 200 + 20}")))
+        if n % 10 == 9:
+            roce.append(frames.judge(frames.roce(random.randbytes(64), 0x0A)))
+            bench.rx.send(frames.ethernet_padded(frames.roce(roce[-1].payload, 0x0A)))
+    beats = len(bench.rx._queue)
+    begin = bench.tx.cycle
+    await bench.rx.drained()
+    assert bench.tx.cycle - begin < beats + 20, "the line stopped"
+    for judged in roce:
+        assert (await bench.frame.recv()).payload_length == len(judged.payload)
+        assert await bench.payload.recv() == judged.payload
+    await wait_cycles(dut, 2000)
+    assert bench.counts["rx_arp"] == wanted and len(roce) == wanted // 10
+    if WIDTH == 512:  # at 64 bits a frame takes about as long as its answer
+        assert 0 < bench.counts["drop_arp_overflow"] < wanted - 16
+    assert len(bench.tx.packets) == wanted - bench.counts.get("drop_arp_overflow", 0)
+    bench.tx.packets.clear()
     await bench.quiet()
 
 
