@@ -5,14 +5,17 @@
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle behind those of packet_rx. When `frame` or `payload`
 // stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well. ARP
-// frames never hold up others: they have a queue of their own, and are dropped when it is full.
+// frames never hold up others: they have a queue of their own, and are dropped when it is full. Nor do echo requests for long: more than
+// a few at a time are dropped.
 module packet_plane
   import packet_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned MAX_FRAME = 4224,         // bytes without FCS
     parameter int unsigned CLOCK_HZ = 250_000_000,   // for the times of ARP
-    parameter int unsigned USERS = 1                 // protocols that send
+    parameter int unsigned USERS = 1,                // protocols that send
+    parameter int unsigned ECHO_BURST = 4,           // echo requests that are answered at once,
+    parameter int unsigned ECHO_CYCLES = 4096        // and one more in so many cycles
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -61,10 +64,13 @@ module packet_plane
   assign head = rx_frame.data;
   assign head_ipv4 = head.hdr[HDR_BYTES*8-1-:$bits(ipv4_frame_t)];
 
+  logic echo_allowed;
+  wire  echo_fits = one_host(head_ipv4.eth.src, head_ipv4.ipv4.src);
+
   always_comb begin
     unique case (head.cls)
       CLASS_ROCE: route = TO_ROCE;
-      CLASS_ICMP: route = one_host(head_ipv4.eth.src, head_ipv4.ipv4.src) ? TO_ECHO : TO_NOBODY;
+      CLASS_ICMP: route = echo_fits && echo_allowed ? TO_ECHO : TO_NOBODY;
       CLASS_ARP:  route = TO_ARP;
       CLASS_UDP:  route = TO_NOBODY;
     endcase
@@ -91,6 +97,10 @@ module packet_plane
   assign routed_in.data  = '{route: route, frame: head};
   assign turn_in.valid   = rx_frame.valid && routed_in.ready && has_payload;
   assign turn_in.data    = route;
+
+  token_bucket #(.BURST(ECHO_BURST), .CYCLES(ECHO_CYCLES)) echo_limit (
+      .clk, .rst, .now, .ready(echo_allowed), .take(rx_frame.valid && room && route == TO_ECHO)
+  );
 
   stream_slice #(.T(routed_t), .SKID(1'b0)) routed_slice (.clk, .rst, .in(routed_in), .out(routed));
   stream_fifo #(.T(route_e), .DEPTH(8)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
@@ -125,8 +135,12 @@ module packet_plane
   axis_slice #(.DATA_W(DATA_W), .SKID(1'b0)) payload_slice (.clk, .rst, .in(payload_taker[TO_ROCE]), .out(payload));
 
   // Nobody: away with it.
-  routed_t dropped;
-  assign dropped = taker[TO_NOBODY].data;
+  routed_t     dropped;
+  ipv4_frame_t dropped_ipv4;
+  assign dropped      = taker[TO_NOBODY].data;
+  assign dropped_ipv4 = dropped.frame.hdr[HDR_BYTES*8-1-:$bits(ipv4_frame_t)];
+  wire dropped_icmp = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_ICMP;
+  wire dropped_fits = one_host(dropped_ipv4.eth.src, dropped_ipv4.ipv4.src);
   assign taker[TO_NOBODY].ready = 1'b1;
   assign payload_taker[TO_NOBODY].tready = 1'b1;
   assign payload_taker[TO_ARP].tready = 1'b1;  // has none
@@ -134,7 +148,8 @@ module packet_plane
   always_comb begin
     route_events = '0;
     route_events.drop_udp_port = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_UDP;
-    route_events.drop_icmp = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_ICMP;
+    route_events.drop_icmp = dropped_icmp && !dropped_fits;
+    route_events.drop_icmp_rate = dropped_icmp && dropped_fits;
     route_events.drop_arp_overflow = arp_overflow;
   end
 
