@@ -292,6 +292,7 @@ def test_control_plane() -> None:
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),
             "extensions": Plain("output", "logic"),
+            "connection_limits": Plain("output", "roce_pkg::cm_limits_t"),
             "congestion": Plain("output", "roce_cc_pkg::cc_config_t"),
             "seed": Plain("output", "logic [31:0]"),
             "keepalive_cycles": Plain("output", "logic [47:0]"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections import Counter, deque
@@ -1593,9 +1594,8 @@ async def calls_are_resolved_side_by_side(dut) -> None:
     assert dev.silent(), "who has not been called gets no REJ"
     (event,) = dev.events
     assert (event.kind, event.reason, event.private_data) == (REFUSED, 28, 0)
-    await dev.pass_time(15)
-    await dev.pass_time(15)
-    await dev.pass_time(15)
+    for _ in range(14):  # looks
+        await dev.pass_time(15)
     assert dev.silent() and sum(event.reason == UNREACHABLE for event in dev.events) == len(dead) - 1
     assert len(dev.wants) == 2 and dev.counts["drop_unresolved"] == len(dead) - 1
 
@@ -1737,7 +1737,7 @@ async def strangers_flood(dut, kind: str) -> None:
     dev.limit(half_open=QPS // 2, half_open_per_peer=2)
     mine = callers(QPS // 2)
     reps = [await dev.open(caller) for caller in mine]
-    strangers = iter(callers(100_000)[QPS:])
+    strangers = itertools.cycle(callers(2000)[QPS:])
     flooding, worst = True, 0
 
     async def flood() -> None:
@@ -1758,9 +1758,13 @@ async def strangers_flood(dut, kind: str) -> None:
                 worst = max(worst, dev.headers.cycle - waiting.pop(message.dst_ip))
 
     waiting: dict[str, int] = {}
-    tasks = [cocotb.start_soon(flood()), cocotb.start_soon(drain())]
+    cocotb.start_soon(flood())
+    cocotb.start_soon(drain())
     beats = 2048 // len(dut.rx_payload_tdata)
-    await wait_cycles(dut, 200 * beats)
+    for _ in range(100):
+        await wait_cycles(dut, 10 * beats)
+        if dev.counts["drop_overflow"] > 10:
+            break
     assert dev.counts["drop_overflow"] > 10
     for caller, rep in zip(mine, reps, strict=True):
         waiting[caller.ip] = dev.headers.cycle
@@ -1774,7 +1778,6 @@ async def strangers_flood(dut, kind: str) -> None:
     for _ in range(MAX_RETRIES + 1):
         await dev.pass_time(8)
     assert not dev.live and not int(dut.mine.value) and not dev.asked
-    tasks[1].cancel()
 
 
 # ---- time ----
