@@ -6,7 +6,8 @@
 // Memory holds a value as the host does, least significant byte first; `op` and `done` have numbers. A compare and swap that
 // does not match writes nothing. `error`: memory answered the read or the write with an error; nothing is written after a failed read.
 //
-// From `op` to `done`: 6 cycles and the latencies of a read and a write of memory. A `mark` passes through in its turn, in 1 cycle.
+// From `op` to `done`: 6 cycles and the latencies of a read and a write of memory. One that is `denied` touches no memory and passes
+// through in 1 cycle.
 module roce_atomic
   import memory_pkg::*;
   import roce_response_pkg::*;
@@ -17,7 +18,7 @@ module roce_atomic
     input logic      clk,
     input logic      rst,
     stream_if.sink   op,       // atomic_op_t
-    stream_if.source done,     // atomic_done_t
+    stream_if.source done,     // rsp_result_t
     axi_if.master    mem,      // bursts of one beat, all with ID 0
     output logic     idle
 );
@@ -36,9 +37,10 @@ module roce_atomic
   } state_e;
 
   state_e      state_q;
-  atomic_op_t  came, op_q;
+  atomic_op_t  came;
+  rsp_operation_t op_q;
   logic [63:0] original_q, value_q;
-  logic        error_q, matches_q, address_out_q, data_out_q;
+  logic        error_q, denied_q, matches_q, address_out_q, data_out_q;
 
   assign came = op.data;
 
@@ -65,12 +67,7 @@ module roce_atomic
   end
 
   assign done.valid = state_q == A_DONE;
-  assign done.data  = atomic_done_t'{
-          mark: op_q.mark,
-          index: op_q.index,
-          atomics: op_q.atomics,
-          result: '{psn: op_q.psn, error: error_q, original: original_q}
-      };
+  assign done.data  = rsp_result_t'{psn: op_q.psn, error: error_q && !denied_q, denied: denied_q, original: original_q};
   assign idle = state_q == A_IDLE;
 
   always_ff @(posedge clk) begin
@@ -89,8 +86,9 @@ module roce_atomic
       unique case (state_q)
         A_IDLE:
         if (op.valid) begin
-          op_q    <= came;
-          state_q <= came.mark ? A_DONE : A_ASK;
+          op_q     <= came.operation;
+          denied_q <= came.denied;
+          state_q  <= came.denied ? A_DONE : A_ASK;
         end
         A_ASK: if (mem.arready) state_q <= A_READ;
         A_READ: if (mem.rvalid) state_q <= A_COMPUTE;

@@ -114,7 +114,11 @@ module roce_engine
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   axis_if #(.DATA_W(DATA_W)) write_data ();
   stream_if #(.T(dma_done_t)) write_done ();
-  stream_if #(.T(qpn_t)) failed ();
+  stream_if #(.T(qp_failed_t)) failed ();
+  logic [1:0][31:0] key;
+  logic [1:0] key_live;
+  logic       fence;
+  fence_t     fence_number, fences_through;
   qp_index_t  rd_done_slot;
   logic [7:0] rd_done;
   logic       active, ecn_marked, cnp;
@@ -150,6 +154,11 @@ module roce_engine
       .failed,
       .mr_cmd,
       .mr_rsp,
+      .key,
+      .key_live,
+      .fence,
+      .fence_number,
+      .fences_through,
       .active,
       .ecn_marked,
       .cnp,
@@ -178,7 +187,7 @@ module roce_engine
   stream_if #(.T(tx_fault_t)) fault[2] ();
   stream_if #(.T(ack_tx_t)) ack[2] ();             // acknowledgements, CNPs
   stream_if #(.T(ack_tx_t)) acks ();
-  logic       left;
+  logic       left, passed;
   qpn_t       left_qpn;
   logic [1:0] data_idle;
 
@@ -201,6 +210,12 @@ module roce_engine
       .left,
       .left_qpn,
       .tx_idle(data_idle[0]),
+      .passed,
+      .key,
+      .key_live,
+      .fence,
+      .fence_number,
+      .fences_through,
       .mem(mem[2]),
       .qp_event(side_event[1]),
       .failed,
@@ -387,6 +402,7 @@ module roce_engine
       .fault,
       .left,
       .left_qpn,
+      .passed,
       .went,
       .events(frame_events),
       .data_idle,

@@ -6,18 +6,23 @@
 // (xorshift64 stepped each cycle, from `seed`). A region belongs to a domain or, in it, to one QP. Freed slots wait in a
 // queue, so a slot comes back as late as possible.
 // Check: one query a cycle, `granted` 3 cycles later: key exact, domain, QP, rights, and [va, va + length) inside the region
-// without overflow (IBTA 10.6.3, 9.7.4.1.5). A region that goes away refuses from the query after the command's answer on.
+// without overflow (IBTA 10.6.3, 9.7.4.1.5).
+// Keys: what was granted once and goes on later asks again whether its key is `live`: each of KEYS readers gets the answer for `key` one
+// cycle later.
 // `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
 // was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
-// Commands: one at a time, MR_REGISTER, MR_DEREGISTER and MR_QUERY 3 cycles, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 cycles a
-// slot of the table and 1 more for each region that goes, each regardless of the queries. After reset the table is cleared, MRS
-// cycles; commands wait for that.
+// Commands: one at a time, MR_REGISTER and MR_QUERY 3 cycles. MR_DEREGISTER takes 3, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 a
+// slot of the table and 1 more for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
+// through the responder behind all that was judged before, and comes out as `fenced` when memory has confirmed that; the command is
+// answered when the response unit's fence that was asked for by then is through. After reset the table is cleared, MRS cycles;
+// commands wait for that.
 module roce_mr
   import memory_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(
-    parameter int unsigned MRS = 256    // regions; a power of two, 4 or more
+    parameter int unsigned MRS = 256,   // regions; a power of two, 4 or more
+    parameter int unsigned KEYS = 3
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -29,6 +34,12 @@ module roce_mr
     input  logic        pause,
     input  logic        invalidate,
     input  logic [31:0] invalid_key,
+    input  logic [KEYS-1:0][31:0] key,
+    output logic [KEYS-1:0] live,
+    stream_if.source    fence,          // logic: through the responder,
+    input  logic        fenced,         // pulse: and out of it,
+    input  fence_t      fence_number,   // when the response unit's fence had this number
+    input  fence_t      fences_through,
     output logic        idle
 );
   localparam int unsigned SLOT_W = $clog2(MRS);
@@ -66,6 +77,15 @@ module roce_mr
   always_ff @(posedge clk) begin
     held_q <= regions[command_slot];
     if (write_q) regions[command_slot] <= write_region_q;
+  end
+
+  // ---- keys that are asked for again ----
+  for (genvar i = 0; i < KEYS; i++) begin : g_key
+    roce_mr_live #(.MRS(MRS)) reader (
+        .clk,
+        .write(write_q), .write_key({write_region_q.secret, write_slot_q}), .write_valid(write_region_q.valid),
+        .key(key[i]), .live(live[i])
+    );
   end
 
   // ---- check ----
@@ -110,12 +130,16 @@ module roce_mr
     IDLE,
     READ,        // the owner of slot_q arrives
     ACT,
+    FENCE,       // the keys are gone
+    PASS,        // the fence passes through the responder,
+    SETTLE,      // and the response unit
     ANSWER
   } state_e;
 
   state_e  state_q, state_d;
   slot_t   slot_q, slot_d;
   mr_rsp_t rsp_q, rsp_d;
+  fence_t  number_q;                     // of the response unit's fence that is waited for
   mr_cmd_t command;                      // stands until it is answered
   end_t    command_end;
   logic    taken, match;
@@ -129,6 +153,8 @@ module roce_mr
   assign command     = cmd.data;
   assign command_end = end_t'(command.mr.addr) + end_t'(command.mr.length);
   assign cmd.ready   = taken;
+  assign fence.valid = state_q == FENCE;
+  assign fence.data  = 1'b1;
   assign rsp.valid   = state_q == ANSWER;
   assign rsp.data    = rsp_q;
   assign idle        = state_q == IDLE && !cmd.valid;
@@ -236,6 +262,8 @@ module roce_mr
             frees               = match;
             rsp_d.ok            = match || walks;
             rsp_d.rkey          = command.rkey;
+            // Also if there was none: a SEND may have invalidated the key just now.
+            state_d             = FENCE;
             if (walks && !(&slot_q)) begin
               taken   = 1'b0;
               slot_d  = slot_q + 1'b1;
@@ -244,6 +272,10 @@ module roce_mr
           end
         endcase
       end
+
+      FENCE:  if (fence.ready) state_d = PASS;
+      PASS:   if (fenced) state_d = SETTLE;
+      SETTLE: if (fence_reached(fences_through, number_q)) state_d = ANSWER;
 
       default: if (rsp.ready) state_d = IDLE;
     endcase
@@ -261,6 +293,7 @@ module roce_mr
   always_ff @(posedge clk) begin
     slot_q      <= slot_d;
     rsp_q       <= rsp_d;
+    if (fenced) number_q <= fence_number;
     freed.valid <= frees && !rst;
     freed.data  <= frees_slot;
     if (rst) begin

@@ -312,6 +312,8 @@ package roce_pkg;
     mr_t         mr;             // to register; DEREGISTER_QP: its qpn; DEREGISTER_PD: its pd
     logic [31:0] rkey;
   } mr_cmd_t;
+  // After the answer to one of the MR_DEREGISTER commands no memory access that was admitted under these keys is under way, and none
+  // can begin: the memory may be given to another owner.
 
   typedef struct packed {
     logic        ok;             // 0: table full, no such key, nothing in the slot
@@ -356,11 +358,28 @@ package roce_pkg;
     aeth_t       aeth;
     mtu_code_t   path_mtu;
     addr_t       addr;           // READ, ATOMIC: device memory
+    logic [31:0] rkey;           // READ of one byte or more, ATOMIC: the key that must be valid whenever memory is touched
     logic [31:0] length;         // READ
     logic        compare_swap;   // ATOMIC: else fetch and add
     logic [63:0] swap_add;
     logic [63:0] compare;
   } respond_t;
+
+  // Response -> responder: a READ or atomic of this QP cannot be answered, and the peer is told so.
+  typedef struct packed {
+    qpn_t        qpn;
+    logic        denied;         // its key is not valid any more; else memory refused
+  } qp_failed_t;
+
+  // Fences of the response unit, counted. Who asks for one, its key being invalid by then, gets its number; when as many are through no
+  // READ or atomic that was begun under the key touches memory.
+  typedef logic [7:0] fence_t;
+
+  function automatic logic fence_reached(fence_t through, fence_t number);
+    fence_t ahead;
+    ahead = through - number;
+    return !ahead[$bits(fence_t)-1];
+  endfunction
 
   // A packet to build and send, from the requester or the response unit. Its payload is read from device memory.
   localparam int unsigned EXT_BYTES = ATOMICETH_BYTES;  // room for the extension headers

@@ -38,9 +38,15 @@ module roce_receive
     stream_if.sink          qp_cmd,           // qp_cmd_t
     stream_if.source        qp_answer,        // logic
     stream_if.source        qp_event,         // qp_event_t
-    stream_if.sink          failed,           // qpn_t: memory refused what was to be read for this QP's peer
+    stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
     stream_if.sink          mr_cmd,           // mr_cmd_t
     stream_if.source        mr_rsp,           // mr_rsp_t
+    // response unit: are these keys valid still, and is it through with those that are not?
+    input  logic [1:0][31:0] key,
+    output logic [1:0]      key_live,         // a cycle later
+    output logic            fence,            // pulse: one is asked for,
+    input  fence_t          fence_number,     // this one
+    input  fence_t          fences_through,
     // what happened, by pulse
     output logic            active,           // a request, CNP or marked response of the peer came
     output logic            ecn_marked,       // it was marked with congestion
@@ -54,10 +60,12 @@ module roce_receive
   axis_if #(.DATA_W(DATA_W)) packet_payload ();
 
   mr_query_t       query;
-  logic            granted, pause, invalidate;
-  logic [31:0]     invalid_key;
+  logic            granted, pause, invalidate, fenced, message_live;
+  logic [31:0]     invalid_key, message_key;
   roce_rx_events_t rx_events, responder_events;
   logic            rx_idle, responder_idle, mr_idle;
+
+  stream_if #(.T(logic)) mr_fence ();
 
   roce_rx #(.DATA_W(DATA_W)) rx (
       .clk, .rst, .frame, .payload, .cm, .cm_payload, .response, .response_payload, .packet, .packet_payload,
@@ -69,7 +77,8 @@ module roce_receive
       .packet, .payload(packet_payload),
       .respond, .rd_done_slot, .rd_done,
       .write, .data, .done,
-      .query, .granted, .pause, .invalidate, .invalid_key,
+      .query, .granted, .pause, .invalidate, .invalid_key, .key(message_key), .key_live(message_live),
+      .mr_fence, .fence, .fenced, .fence_number, .fences_through,
       .post, .completion,
       .cmd(qp_cmd), .answer(qp_answer), .qp_event, .failed,
       .active, .ecn_marked, .cnp, .active_qpn, .active_bytes,
@@ -77,7 +86,9 @@ module roce_receive
   );
 
   roce_mr #(.MRS(MRS)) mr (
-      .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query, .granted, .pause, .invalidate, .invalid_key, .idle(mr_idle)
+      .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query, .granted, .pause, .invalidate, .invalid_key,
+      .key({key, message_key}), .live({key_live, message_live}),
+      .fence(mr_fence), .fenced, .fence_number, .fences_through, .idle(mr_idle)
   );
 
   assign events = rx_events | responder_events;

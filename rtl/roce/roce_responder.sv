@@ -5,14 +5,15 @@
 // of QP and peer and are noted.
 //
 // One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a command, the news that
-// memory refused a write, or the flush of one receive of a QP in error.
+// memory refused a write, the flush of one receive of a QP in error, or a fence behind a key that has gone.
 //
 //   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   -> dispatch -> complete
 //
 // Latency from `packet` to `write`: 8 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
 // a SEND with invalidate, has the pipeline for itself: HOLD cycles.
 // The commands have their answers when everything that the QP had under way has left by `respond`, memory and `completion`.
-// For that `completion` must be taken at all times. When an output stops, up to ACTIONS decided packets wait, then `packet`
+// For that `completion` must be taken at all times. A fence is through when memory has confirmed all that was judged before it, of any
+// QP: packets behind it go on meanwhile. When an output stops, up to ACTIONS decided packets wait, then `packet`
 // stops; responses leave in the order in which the packets came, and each before the completion of its message.
 module roce_responder
   import memory_pkg::*;
@@ -44,6 +45,14 @@ module roce_responder
     output logic            pause,            // an invalidation may come
     output logic            invalidate,
     output logic [31:0]     invalid_key,
+    output logic [31:0]     key,              // of the WRITE in progress:
+    input  logic            key_live,         // it is valid still, a cycle later
+    stream_if.sink          mr_fence,         // logic: a key has gone
+    output logic            fenced,           // pulse: memory has confirmed all that was judged before that
+    // the response unit's fences: asked for when a key has gone
+    output logic            fence,            // pulse
+    input  fence_t          fence_number,
+    input  fence_t          fences_through,
     // receives
     stream_if.sink          post,             // rdma_wqe_t, WR_RECV
     stream_if.source        completion,       // rdma_cqe_t
@@ -51,7 +60,7 @@ module roce_responder
     stream_if.sink          cmd,              // qp_cmd_t
     stream_if.source        answer,           // logic
     stream_if.source        qp_event,         // qp_event_t: QP_FATAL of the receive side, COMM_EST
-    stream_if.sink          failed,           // qpn_t: memory refused what was to be read for this QP's peer
+    stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
     // what came, by pulse
     output logic            active,           // a packet of the peer
     output logic            ecn_marked,       // it was marked with congestion
@@ -72,8 +81,9 @@ module roce_responder
     rc_packet_t packet;                       // of the others only the QP number counts
   } rx_operation_t;
 
-  stream_if #(.T(qpn_t)) refusal[2] ();        // memory refused a write, or to be read
-  stream_if #(.T(qpn_t)) fault ();
+  stream_if #(.T(qpn_t)) unwritten ();         // memory refused a write
+  stream_if #(.T(qp_failed_t)) refusal[2] ();  // that, and what the response unit cannot answer
+  stream_if #(.T(qp_failed_t)) fault ();
   stream_if #(.T(qpn_t)) flush ();
   stream_if #(.T(qpn_t)) kick ();
   stream_if #(.T(action_t)) decided ();
@@ -89,25 +99,32 @@ module roce_responder
   logic                outcome_left;
   qp_cmd_t             cmd_now, cmd_q;
   rc_packet_t          packet_now;
+  qp_failed_t          failing;
   assign cmd_now    = cmd.data;
+  assign failing    = fault.data;
   assign packet_now = packet.data;
 
   wire cmd_waits   = cmd.valid && !commanded_q && !flush_busy;
   wire take_fault  = may_enter && fault.valid;
   wire take_flush  = may_enter && !fault.valid && flush.valid;
   wire take_cmd    = may_enter && !fault.valid && !flush.valid && cmd_waits;
-  wire take_packet = may_enter && !fault.valid && !flush.valid && !cmd_waits && packet.valid;
-  wire enter       = take_fault || take_flush || take_cmd || take_packet;
+  wire take_fence  = may_enter && !fault.valid && !flush.valid && !cmd_waits && mr_fence.valid;
+  wire take_packet = packet.valid && packet.ready;
+  wire enter       = take_fault || take_flush || take_cmd || take_fence || take_packet;
 
+  assign refusal[0].valid = unwritten.valid;
+  assign refusal[0].data  = '{qpn: unwritten.data, denied: 1'b0};
+  assign unwritten.ready  = refusal[0].ready;
   assign refusal[1].valid = failed.valid;
   assign refusal[1].data  = failed.data;
   assign failed.ready     = refusal[1].ready;
-  stream_arbiter #(.T(qpn_t), .N(2)) refusals (.clk, .rst, .in(refusal), .last('1), .out(fault));
+  stream_arbiter #(.T(qp_failed_t), .N(2)) refusals (.clk, .rst, .in(refusal), .last('1), .out(fault));
 
   assign fault.ready  = may_enter;
   assign flush.ready  = take_flush;
   assign cmd.ready    = take_cmd;
-  assign packet.ready = may_enter && !fault.valid && !flush.valid && !cmd_waits;
+  assign mr_fence.ready = take_fence;
+  assign packet.ready = may_enter && !fault.valid && !flush.valid && !cmd_waits && !mr_fence.valid;
 
   // An operation and what is known of it, by stage. Not held: the pipeline never stops.
   rx_operation_t stage[1:7];
@@ -126,11 +143,13 @@ module roce_responder
   assign slot_1  = qp_index_t'(index_1);
 
   always_ff @(posedge clk) begin
-    stage[1].op     <= take_fault ? OP_FAULT : take_flush ? OP_FLUSH : take_cmd ? OP_COMMAND : OP_PACKET;
+    stage[1].op     <= take_fault ? (failing.denied ? OP_DENIED : OP_FAULT) : take_flush ? OP_FLUSH : take_cmd ? OP_COMMAND
+                     : take_fence ? OP_FENCE : OP_PACKET;
     stage[1].packet <= packet.data;
-    if (take_fault) stage[1].packet.qpn <= fault.data;
+    if (take_fault) stage[1].packet.qpn <= failing.qpn;
     else if (take_flush) stage[1].packet.qpn <= flush.data;
     else if (take_cmd) stage[1].packet.qpn <= cmd_now.qpn;
+    else if (take_fence) stage[1].packet.qpn <= '0;   // of no QP
 
     for (int unsigned i = 2; i <= 7; i++) stage[i] <= stage[i-1];
     for (int unsigned i = 3; i <= 7; i++) attr[i] <= attr[i-1];
@@ -241,6 +260,7 @@ module roce_responder
   );
 
   assign rd_done_slot = slot[4];
+  assign key          = state_5.rkey;
 
   roce_responder_window #(.QPS(QPS)) window (
       .clk, .rst,
@@ -255,7 +275,7 @@ module roce_responder
       .check_op(stage[5].op), .check_exists(exists[5]), .check_packet(stage[5].packet), .check_attr(attr[5]),
       .check_form(form[5]), .check_state(state_5), .check_tail(tail[5]), .check_rd_done(rd_done_5), .cmd(cmd_q),
       .op(stage[6].op), .exists(exists[6]), .packet(stage[6].packet), .form(form[6]),
-      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .granted,
+      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .granted, .key_live,
       .present(present_6), .expected(expected_6),
       .old_state(old_6), .new_state(new_6), .verdict(verdict_6), .consumes(consumes_6), .remember(remember_6),
       .advance(advance_6)
@@ -315,7 +335,8 @@ module roce_responder
 
   roce_responder_complete #(.QPS(QPS), .PENDING(PENDING)) complete (
       .clk, .rst,
-      .outcome, .dispatched, .done, .reject, .respond, .completion, .answer, .fault(refusal[0]),
+      .outcome, .dispatched, .done, .reject, .respond, .completion, .answer, .fault(unwritten),
+      .fence, .fenced, .fence_number, .fences_through,
       .left(outcome_left), .idle(complete_idle)
   );
 
@@ -329,7 +350,7 @@ module roce_responder
     active_bytes <= stage[7].packet.payload_length;
   end
 
-  assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && !valid[1] && flight_q == '0 && !commanded_q
+  assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && !mr_fence.valid && !valid[1] && flight_q == '0 && !commanded_q
                 && actions_empty && !flush_busy && queue_idle && dispatch_idle && complete_idle && hold_q == '0 && events == '0;
 
   // Every decision finds room.

@@ -29,7 +29,8 @@ module roce_responder_act
   wire accepted  = verdict == VERDICT_ACCEPT;
   wire placed    = verdict == VERDICT_PLACED;
   wire again     = verdict == VERDICT_AGAIN;
-  wire fatal     = verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG, VERDICT_FAULT};
+  wire told      = verdict inside {VERDICT_FAULT, VERDICT_DENIED};   // the peer, by others
+  wire fatal     = verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG} || told;
   wire rnr       = verdict == VERDICT_NO_RECEIVE;
   wire ahead     = verdict == VERDICT_AHEAD || placed;
   wire stopped   = verdict == VERDICT_DONE && cmd.op == QP_MODIFY && cmd.state == QPS_ERR && old_state.state != QPS_ERR;
@@ -58,7 +59,7 @@ module roce_responder_act
     unique case (verdict)
       VERDICT_INVALID:               status = WC_LOC_QP_OP_ERR;
       VERDICT_TOO_LONG:              status = WC_LOC_LEN_ERR;
-      VERDICT_ACCESS, VERDICT_FAULT: status = WC_LOC_PROT_ERR;
+      VERDICT_ACCESS, VERDICT_FAULT, VERDICT_DENIED: status = WC_LOC_PROT_ERR;
       VERDICT_FLUSH, VERDICT_DONE:   status = WC_WR_FLUSH_ERR;
       default:                       status = WC_SUCCESS;
     endcase
@@ -78,7 +79,7 @@ module roce_responder_act
     action.fatal   = fatal;
     action.status  = status;
     action.qpn     = packet.qpn;
-    action.waits   = writes || outcome.executes || outcome.acks || outcome.completes || outcome.answers;
+    action.waits   = writes || outcome.executes || outcome.acks || outcome.completes || outcome.answers || outcome.fences;
   end
 
   report_t    report;
@@ -99,6 +100,7 @@ module roce_responder_act
     execution.duplicate = again;
     execution.path_mtu  = attr.path_mtu;
     execution.addr      = addr_t'(packet.reth.va);
+    execution.rkey      = packet.reth.rkey;
     if (is_atomic) begin
       execution.of.operands = '{compare_swap: packet.compare_swap, swap_add: packet.swap_add, compare: packet.compare};
     end else begin
@@ -111,7 +113,7 @@ module roce_responder_act
     outcome.last     = (accepted && packet.last) || placed;
     outcome.executes = runs;
     outcome.gap      = gap;
-    outcome.acks     = gap || ahead || rnr || (fatal && verdict != VERDICT_FAULT) || verdict == VERDICT_DUPLICATE
+    outcome.acks     = gap || ahead || rnr || (fatal && !told) || verdict == VERDICT_DUPLICATE
                        || (accepted && (jumped || (packet.ackreq && !runs)));
     // A NAK names the PSN expected, an ACK the newest before that.
     if (accepted || verdict == VERDICT_DUPLICATE) outcome.ack_psn = gap ? new_state.epsn : new_state.epsn - 1'b1;
@@ -123,6 +125,7 @@ module roce_responder_act
     outcome.answers   = op == OP_COMMAND;
     outcome.answer    = verdict == VERDICT_DONE;
     outcome.renews    = verdict == VERDICT_DONE && cmd.op != QP_MODIFY;
+    outcome.fences    = op == OP_FENCE || (accepted && packet.with_inv);
     if (runs) outcome.body.execution = execution;
     else outcome.body.report = report;
   end
@@ -140,7 +143,7 @@ module roce_responder_act
     events.rx_read_requests     = accepted && is_read;
     events.rx_atomic_requests   = accepted && is_atomic;
     events.rx_send_requests     = accepted && is_send && packet.last;
-    events.resp_remote_access_errors = verdict == VERDICT_ACCESS;
+    events.resp_remote_access_errors = verdict inside {VERDICT_ACCESS, VERDICT_DENIED};
     events.resp_invalid_request = verdict == VERDICT_INVALID;
     events.resp_local_length_error = verdict == VERDICT_TOO_LONG;
     events.resp_local_protection_errors = verdict == VERDICT_FAULT;

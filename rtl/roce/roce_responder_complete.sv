@@ -6,6 +6,8 @@
 // `done` or `dispatched`, to `respond`, 1 more to `completion`, which never comes before the response of the same packet was
 // handed over. While `respond`, `completion` or `answer` stop, everything behind waits; whoever hands over outcomes sees to it
 // that there are PENDING here at most.
+// An outcome behind which a key has gone asks the response unit for a fence and leaves; a SEND's completion then waits for it, and 32
+// completions and answers behind that one do.
 // Data that memory refuses: the packet is answered with a NAK (remote operational error) and the QP is named once on
 // `fault`, which has room for every QP. From there on nothing of it is answered any more and its completions say
 // WC_LOC_PROT_ERR, until the QP is set up again or reset.
@@ -27,6 +29,10 @@ module roce_responder_complete
     stream_if.source        completion,     // rdma_cqe_t
     stream_if.source        answer,         // logic
     stream_if.source        fault,          // qpn_t
+    output logic            fence,          // pulse: ask for one of the response unit's
+    input  fence_t          fence_number,   // this one
+    input  fence_t          fences_through,
+    output logic            fenced,         // pulse: an outcome that is but a fence has left
     output logic            left,           // pulse: an outcome is done
     output logic            idle
 );
@@ -37,6 +43,8 @@ module roce_responder_complete
     logic      completes;
     logic      answers;
     logic      answer;
+    logic      waits;                       // for this fence
+    fence_t    number;
     rdma_cqe_t cqe;
   } told_t;
 
@@ -49,7 +57,7 @@ module roce_responder_complete
   rx_reject_t rejected;
   told_t      telling, leaving;
   dma_done_t  result;
-  logic       queue_empty, faults_empty;
+  logic       queue_empty, faults_empty, told_empty;
 
   stream_if #(.T(outcome_t)) waiting ();
   stream_if #(.T(told_t)) told ();
@@ -89,6 +97,8 @@ module roce_responder_complete
   assign waiting.ready = leaves;
   assign left          = leaves;
   assign done.ready    = leaves && head.write;
+  assign fence         = leaves && head.fences;
+  assign fenced        = fence && !head.completes;
 
   always_ff @(posedge clk) begin
     if (leaves && (head.renews || blames)) failed[slot] <= blames;
@@ -117,6 +127,7 @@ module roce_responder_complete
         aeth: head.aeth,
         path_mtu: execution.path_mtu,
         addr: execution.addr,
+        rkey: execution.rkey,
         length: execution.of.read.length,
         compare_swap: execution.of.operands.compare_swap,
         swap_add: execution.of.operands.swap_add,
@@ -143,6 +154,8 @@ module roce_responder_complete
         completes: head.completes,
         answers: head.answers,
         answer: head.answer,
+        waits: head.fences,
+        number: fence_number,
         cqe: '{
             status: silent && report.status == WC_SUCCESS ? WC_LOC_PROT_ERR : report.status,
             opcode: report.of_write ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
@@ -158,6 +171,7 @@ module roce_responder_complete
     if (!own) begin
       telling.completes     = 1'b1;
       telling.answers       = 1'b0;
+      telling.waits         = 1'b0;
       telling.cqe.status    = WC_GENERAL_ERR;
       telling.cqe.opcode    = WC_RECV;
       telling.cqe.with_imm  = 1'b0;
@@ -172,20 +186,21 @@ module roce_responder_complete
   assign told.data    = telling;
   assign reject.ready = told.ready && !own;
 
-  stream_slice #(.T(told_t)) slice (.clk, .rst, .in(told), .out(kept));
+  stream_fifo #(.T(told_t), .DEPTH(32)) telling_queue (.clk, .rst, .in(told), .out(kept), .empty(told_empty));
 
   logic completed_q;                          // the completion of what is told was taken
   assign leaving          = kept.data;
-  assign completion.valid = kept.valid && leaving.completes && !completed_q;
+  wire held = leaving.waits && !fence_reached(fences_through, leaving.number);
+  assign completion.valid = kept.valid && leaving.completes && !completed_q && !held;
   assign completion.data  = leaving.cqe;
   assign answer.valid     = kept.valid && leaving.answers && (!leaving.completes || completed_q);
   assign answer.data      = leaving.answer;
-  assign kept.ready       = leaving.answers ? answer.valid && answer.ready : completion.ready;
+  assign kept.ready       = leaving.answers ? answer.valid && answer.ready : completion.ready && !held;
   always_ff @(posedge clk) begin
     completed_q <= !rst && leaving.answers && (completed_q || (completion.valid && completion.ready)) && !kept.ready;
   end
 
-  assign idle = queue_empty && !kept.valid && faults_empty && !reject.valid;
+  assign idle = queue_empty && told_empty && faults_empty && !reject.valid;
 
   always_ff @(posedge clk) begin
     if (!rst && refused.valid) assert (refused.ready);

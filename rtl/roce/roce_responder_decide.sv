@@ -33,6 +33,7 @@ module roce_responder_decide
     input  rd_count_t   rd_done,
     input  receive_t    receive,           // the next one posted
     input  logic        granted,           // the access check
+    input  logic        key_live,          // the key of the WRITE in progress is valid still
     input  logic        present,           // the window: the packet was placed before
     input  psn_t        expected,          // the PSN expected when this packet is taken
     output qp_rx_t      old_state,
@@ -127,7 +128,9 @@ module roce_responder_decide
   wire is_send  = packet.kind == RC_SEND;
   wire takes_rd = packet.kind inside {RC_READ, RC_ATOMIC};
   wire starved  = checks.takes_receive && checks.no_receive;
-  wire denied   = form.checked && !granted;
+  // The first packet of a WRITE is checked for the whole message; each one behind it, for the key alone.
+  wire goes_on  = packet.kind == RC_WRITE && !packet.first;
+  wire denied   = goes_on ? !key_live : form.checked && !granted;
   logic [31:0] length;
   logic        wrong_sum, refused, placed;
 
@@ -145,7 +148,9 @@ module roce_responder_decide
     unique case (op)
       OP_COMMAND: verdict = checks.allowed ? VERDICT_DONE : VERDICT_REFUSED;
       OP_FAULT:   if (checks.live) verdict = VERDICT_FAULT;
+      OP_DENIED:  if (checks.live) verdict = VERDICT_DENIED;
       OP_FLUSH:   if (consumes) verdict = VERDICT_FLUSH;
+      OP_FENCE:   ;
       default: begin
         if (!exists) verdict = VERDICT_NO_QP;
         else if (!checks.live) verdict = VERDICT_QP_STATE;
@@ -195,6 +200,7 @@ module roce_responder_decide
           if (packet.last) new_state.msn = old_state.msn + 1'b1;
           if (packet.first) begin
             new_state.base   = is_send ? receive.addr : addr_t'(packet.reth.va);
+            new_state.rkey   = packet.reth.rkey;
             new_state.length = length;
           end
           if (takes_rd) begin
@@ -216,7 +222,7 @@ module roce_responder_decide
           default:  new_state.state = cmd.state;
         endcase
       end
-      OP_FAULT: if (checks.live) new_state.state = QPS_ERR;
+      OP_FAULT, OP_DENIED: if (checks.live) new_state.state = QPS_ERR;
       default: ;
     endcase
     if (consumes) begin

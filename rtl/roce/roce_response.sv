@@ -3,16 +3,17 @@
 // Answers the requests of the peers: READ responses cut into packets, atomics carried out and remembered, acknowledgements coalesced.
 //
 //   respond -> intake -> [work list] -> send -> packet            tables, one word a QP:  tail (intake), head (send),
-//                |  \--> [atomics] -> roce_atomic -> cache, work list                     executed (atomics), newest (intake)
+//                |  \--> [atomics list] -> atomics -> cache, work list                    executed (atomics), newest (intake)
 //                \-----> [acknowledgement list] -> ack
 //
 // The order of each QP is kept: an acknowledgement leaves when all READs and atomics before it were chosen for the wire. QPs take
-// turns of 4 KiB. See docs/reference/roce-response.md.
+// turns of 4 KiB, and of one atomic. Whenever memory is to be touched the key must be valid, and a `fence` tells when what was begun under
+// a key that has gone is over. See docs/reference/roce-response.md.
 //
 // Latency: `respond` to `packet` 7 cycles, to `ack` 4 if nothing of the QP is before it. Throughput: one `respond` every 2 cycles, one
 // packet a cycle of one READ. When `packet` stops READs and atomics wait in their queues and acknowledgements behind them, those
-// of other QPs leave; when `ack` stops they coalesce. `respond` stops when 16 atomics wait to be carried out, or when
-// `qp_event` or `failed` stop.
+// of other QPs leave; when `ack` stops they coalesce. `respond` stops when `qp_event` or `failed` stop: there is room for all that
+// the responder may take.
 module roce_response
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -39,17 +40,23 @@ module roce_response
     input logic      left,                    // roce_tx has chosen a response ...
     input qpn_t      left_qpn,                // ... of this QP
     input logic      tx_idle,                 // roce_tx has no response inside
+    input logic      passed,                  // the payload of one was read
+
+    output logic [1:0][31:0] key,             // of a READ, of an atomic:
+    input  logic [1:0] key_live,              // it is valid, a cycle later
+    input  logic     fence,                   // pulse: a key has become invalid
+    output fence_t   fence_number,
+    output fence_t   fences_through,
 
     axi_if.master    mem,                     // for atomics
     stream_if.source qp_event,                // qp_event_t
-    stream_if.source failed,                  // qpn_t: this QP may take no more requests
+    stream_if.source failed,                  // qp_failed_t: this QP may take no more requests
     output roce_rx_events_t events,
     output logic     idle
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
   localparam int unsigned ENTRY_W = $clog2(2 * RD_DEPTH);
   localparam int unsigned PLACE_W = $clog2(RD_DEPTH);
-  localparam int unsigned ATOMICS = 16;       // that wait to be carried out, of all QPs
 
   if (QPS < 8 || QPS > MAX_QPS || QPS != 2 ** $clog2(QPS)) begin : g_bad_qps
     $fatal(1, "roce_response: QPS must be a power of two from 8 to 1024");
@@ -58,13 +65,13 @@ module roce_response
     $fatal(1, "roce_response: RD_DEPTH must be a power of two from 4 to 16");
   end
 
-  logic [1:0] live;                           // intake, send
-  logic init, forget, fail, hold_intake, hold_send, intake_idle, send_idle, ack_idle, control_idle, engaged, marked;
+  logic [2:0] live;                           // intake, send, atomics
+  logic init, forget, fail, hold_intake, hold_send, intake_idle, send_idle, ack_idle, control_idle, engaged;
   qp_index_t watch;
 
   // ---- tables ----
   logic tail_write, head_write, newest_write;
-  qp_index_t intake_at, send_at, intake_index, send_index, ack_index;
+  qp_index_t intake_at, send_at, atomic_at, intake_index, send_index, ack_index, atomic_index;
   rsp_tail_t tail_data;
   rsp_head_t head_data;
   rsp_ack_t newest_data;
@@ -99,18 +106,30 @@ module roce_response
   assign rd_done = head[3].done;
 
   logic executed_write;
-  atomic_done_t atomic_done;
-  rsp_atomic_t executed[1];
+  rsp_executed_t executed_data, executed[2];
   roce_qp_tx_table #(
-      .T(rsp_atomic_t),
-      .QPS(QPS)
+      .T(rsp_executed_t),
+      .QPS(QPS),
+      .READERS(2)
   ) executed_table (
       .clk,
       .write(init || executed_write),
-      .write_index(init ? watch : atomic_done.index),
-      .write_data(init ? '0 : atomic_done.atomics + 1'b1),
-      .read_index('{send_index}),
+      .write_index(init ? watch : atomic_at),
+      .write_data(init ? '0 : executed_data),
+      .read_index('{send_index, atomic_index}),
       .read_data(executed)
+  );
+  rsp_atomic_t atomics[1];                    // of the tail
+  roce_qp_tx_table #(
+      .T(rsp_atomic_t),
+      .QPS(QPS)
+  ) atomics_table (
+      .clk,
+      .write(init || tail_write),
+      .write_index(init ? watch : intake_at),
+      .write_data(init ? '0 : tail_data.atomics),
+      .read_index('{atomic_index}),
+      .read_data(atomics)
   );
 
   logic intake_look, ack_look;
@@ -142,13 +161,14 @@ module roce_response
   );
 
   // ---- rings ----
-  logic look, fetch, progress_write;
+  logic look, fetch, progress_write, operation_write, operation_look;
   rsp_count_t entry_count;
   rsp_entry_t entry_data, entry;
   rsp_progress_t progress_data, progress;
+  rsp_operation_t operation_data, operation;
   rsp_result_t result;
   qp_index_t fetch_index;
-  rsp_atomic_t fetch_place;
+  rsp_atomic_t fetch_place, operation_place, atomic_place;
 
   roce_qp_ram #(
       .T(rsp_entry_t),
@@ -180,24 +200,39 @@ module roce_response
   ) cache (
       .clk,
       .write(executed_write),
-      .write_at({atomic_done.index[INDEX_W-1:0], atomic_done.atomics[PLACE_W-1:0]}),
-      .write_data(atomic_done.result),
+      .write_at({atomic_at[INDEX_W-1:0], atomic_place[PLACE_W-1:0]}),
+      .write_data(finished.data),
       .read(fetch),
       .read_at({fetch_index[INDEX_W-1:0], fetch_place[PLACE_W-1:0]}),
       .read_data(result)
   );
 
+  roce_qp_ram #(
+      .T(rsp_operation_t),
+      .WORDS(QPS * RD_DEPTH)
+  ) operations (
+      .clk,
+      .write(operation_write),
+      .write_at({intake_at[INDEX_W-1:0], operation_place[PLACE_W-1:0]}),
+      .write_data(operation_data),
+      .read(operation_look),
+      .read_at({atomic_index[INDEX_W-1:0], executed[1].count[PLACE_W-1:0]}),
+      .read_data(operation)
+  );
+
   // ---- what comes ----
-  stream_if #(.T(tx_fault_t)) faults[2] ();   // payload, atomics
+  stream_if #(.T(rsp_fault_t)) faults[2] ();  // payload; keys and atomics
   stream_if #(.T(qp_index_t)) work[3] ();     // again, carried out, new
   stream_if #(.T(qp_index_t)) new_work ();
   stream_if #(.T(qp_index_t)) name ();
   stream_if #(.T(qp_index_t)) dropped ();
-  stream_if #(.T(atomic_op_t)) atomic ();
+  stream_if #(.T(qp_index_t)) atomic_work[2] ();  // new, again
+  tx_fault_t unread;
   logic pend, no_room;
 
+  assign unread          = fault.data;
   assign faults[0].valid = fault.valid;
-  assign faults[0].data  = fault.data;
+  assign faults[0].data  = '{qpn: unread.qpn, psn: unread.psn, denied: 1'b0};
   assign fault.ready     = faults[0].ready;
 
   roce_response_intake #(
@@ -221,12 +256,15 @@ module roce_response
       .tail_data,
       .entry_count,
       .entry(entry_data),
+      .operation_write,
+      .operation_place,
+      .operation(operation_data),
       .newest_write,
       .newest_data,
       .pend,
       .work(new_work),
       .name,
-      .atomic,
+      .atomic(atomic_work[0]),
       .qp_event,
       .failed,
       .forgotten(no_room),
@@ -237,68 +275,55 @@ module roce_response
   stream_slice #(.T(qp_index_t)) new_slice (.clk, .rst, .in(new_work), .out(work[2]));
 
   // ---- atomics ----
-  stream_if #(.T(logic)) mark ();
-  stream_if #(.T(atomic_op_t)) op_in ();
-  stream_if #(.T(atomic_op_t)) op ();
-  stream_if #(.T(atomic_done_t)) done ();
-  logic op_empty, op_room_q, atomic_idle;
-  logic [$clog2(ATOMICS):0] ops_q;            // in the queue
-  atomic_op_t marker;
+  stream_if #(.T(qp_index_t)) next_atomic ();
+  stream_if #(.T(rsp_result_t)) finished ();
+  logic atomics_empty, atomics_idle, executing;
 
-  // The control marks only while the intake is held.
-  always_comb begin
-    marker      = '0;
-    marker.mark = 1'b1;
-  end
-  assign op_in.valid  = op_room_q && (atomic.valid || mark.valid);
-  assign op_in.data   = mark.valid ? marker : atomic.data;
-  assign atomic.ready = op_room_q;
-  assign mark.ready   = op_room_q;
-
-  // Room for one more after what comes just now.
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      ops_q     <= '0;
-      op_room_q <= 1'b0;
-    end else begin
-      ops_q     <= ops_q + ($clog2(ATOMICS) + 1)'(op_in.valid) - ($clog2(ATOMICS) + 1)'(op.valid && op.ready);
-      op_room_q <= ops_q <= ($clog2(ATOMICS) + 1)'(ATOMICS - 2);
-    end
-  end
-  always_ff @(posedge clk) if (!rst && op_in.valid) assert (op_in.ready);
-
-  stream_fifo #(
-      .T(atomic_op_t),
-      .DEPTH(ATOMICS)
-  ) atomics (
+  roce_qp_tx_list #(
+      .QPS(QPS),
+      .N(2),
+      .BLOCK_RAM(1'b0)
+  ) atomics_list (
       .clk,
       .rst,
-      .in   (op_in),
-      .out  (op),
-      .empty(op_empty)
+      .in(atomic_work),
+      .out(next_atomic),
+      .empty(atomics_empty)
   );
-  roce_atomic #(
+
+  roce_response_atomics #(
       .DATA_W(DATA_W),
       .ID_W(ID_W)
   ) executor (
       .clk,
       .rst,
-      .op,
-      .done,
+      .list(next_atomic),
+      .index(atomic_index),
+      .tail(atomics[0]),
+      .executed(executed[1]),
+      .live(live[2]),
+      .look(operation_look),
+      .operation,
+      .key(key[1]),
+      .key_live(key_live[1]),
+      .finished,
+      .at(atomic_at),
+      .place(atomic_place),
+      .done(executed_data),
+      .again(atomic_work[1]),
       .mem,
-      .idle(atomic_idle)
+      .executing,
+      .idle(atomics_idle)
   );
 
-  assign atomic_done    = done.data;
-  assign done.ready     = atomic_done.mark || (work[1].ready && !init);
-  assign work[1].valid  = done.valid && !atomic_done.mark && !init;
-  assign work[1].data   = atomic_done.index;
+  assign finished.ready = work[1].ready && !init;
+  assign work[1].valid  = finished.valid && !init;
+  assign work[1].data   = atomic_at;
   assign executed_write = work[1].valid && work[1].ready;
-  assign marked         = done.valid && atomic_done.mark;
 
   // ---- what is answered ----
   stream_if #(.T(qp_index_t)) next_work ();
-  logic work_empty, sent, replayed, not_cached;
+  logic work_empty, sent, replayed, not_cached, visiting, reads, fences_idle;
 
   roce_qp_tx_list #(
       .QPS(QPS),
@@ -322,7 +347,9 @@ module roce_response
       .index(send_index),
       .tail(tail[1]),
       .head(head[1]),
-      .executed(executed[0]),
+      .executed(executed[0].count),
+      .key(key[0]),
+      .key_live(key_live[0]),
       .live(live[1]),
       .look,
       .entry,
@@ -343,7 +370,22 @@ module roce_response
       .fault(faults[1]),
       .replayed,
       .forgotten(not_cached),
+      .visiting,
+      .reads,
       .idle(send_idle)
+  );
+
+  roce_response_fence fences (
+      .clk,
+      .rst,
+      .ask(fence),
+      .number(fence_number),
+      .through(fences_through),
+      .visiting,
+      .reads,
+      .passed,
+      .executing,
+      .idle(fences_idle)
   );
 
   // ---- acknowledgements ----
@@ -382,7 +424,7 @@ module roce_response
       .rst,
       .cmd,
       .answer,
-      .at({send_index, intake_index}),
+      .at({atomic_index, send_index, intake_index}),
       .live,
       .fail,
       .fail_index(intake_at),
@@ -394,8 +436,8 @@ module roce_response
       .hold_send,
       .send_idle,
       .tx_idle,
-      .mark,
-      .marked,
+      .executing,
+      .executing_index(atomic_at),
       .engaged,
       .idle(control_idle)
   );
@@ -408,6 +450,6 @@ module roce_response
     events.drop_duplicate_forgotten <= no_room || not_cached || both_q;
   end
 
-  assign idle = control_idle && intake_idle && send_idle && ack_idle && work_empty && op_empty && atomic_idle
+  assign idle = control_idle && intake_idle && send_idle && ack_idle && work_empty && atomics_empty && atomics_idle && fences_idle
       && !work[2].valid && !qp_event.valid && !failed.valid;
 endmodule

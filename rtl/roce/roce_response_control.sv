@@ -2,11 +2,11 @@
 
 // Takes QPs into and out of service, one command at a time, answered in order (0: no such QP). QP_SETUP and QP_RESET first
 // forget all of the QP: nothing of it is taken any more, no visit begins until every response on its way has left with its payload
-// (responses of other QPs wait for that, acknowledgements do not), and its atomics are done; then its tables start anew.
+// (responses of other QPs wait for that, acknowledgements do not), and none of its atomics is carried out; then its tables start anew.
 // QP_MODIFY to QPS_ERR puts the QP out of service; acknowledgements that are due still leave. To any other state: nothing to do.
 //
-// A few tens of cycles when the device is quiet; under load the time to send what is queued for the wire and to carry out the atomics
-// that are queued. After reset it clears the tables of all QPs, one a cycle, and nothing is taken meanwhile.
+// A few tens of cycles when the device is quiet; under load the time to send what is queued for the wire and to carry out one atomic.
+// After reset it clears the tables of all QPs, one a cycle, and nothing is taken meanwhile.
 module roce_response_control
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -19,8 +19,8 @@ module roce_response_control
     stream_if.sink   cmd,            // qp_cmd_t
     stream_if.source answer,         // logic
 
-    input  qp_index_t [1:0] at,
-    output logic [1:0] live,         // this QP is in service
+    input  qp_index_t [2:0] at,
+    output logic [2:0] live,         // this QP is in service
     input  logic      fail,          // this one not any more
     input  qp_index_t fail_index,
 
@@ -32,8 +32,8 @@ module roce_response_control
     output logic      hold_send,
     input  logic      send_idle,
     input  logic      tx_idle,       // no response on its way
-    stream_if.source  mark,          // logic: into the queue of atomics ...
-    input  logic      marked,        // ... and out of it
+    input  logic      executing,     // an atomic of this QP is carried out:
+    input  qp_index_t executing_index,
     input  logic      engaged,       // an acknowledgement of `watch` is on its way
 
     output logic idle
@@ -43,7 +43,7 @@ module roce_response_control
     C_IDLE,
     C_KILL,
     C_PAUSE,     // what was taken before goes its way
-    C_MARK,
+    C_FORGET,
     C_ATOMICS,
     C_RESPONSES,
     C_CLOSE,     // as C_PAUSE, for the tables' sake
@@ -59,7 +59,7 @@ module roce_response_control
 
   roce_qp_flags #(
       .QPS(QPS),
-      .READERS(2)
+      .READERS(3)
   ) live_flags (
       .clk,
       .rst,
@@ -73,12 +73,10 @@ module roce_response_control
   assign cmd.ready    = state_q == C_IDLE;
   assign answer.valid = state_q == C_ANSWER;
   assign answer.data  = exists_q;
-  assign forget       = state_q inside {C_MARK, C_INIT};
+  assign forget       = state_q inside {C_FORGET, C_INIT};
   assign init         = state_q inside {C_CLEAR, C_INIT};
-  assign hold_intake  = state_q inside {C_CLEAR, C_PAUSE, C_MARK, C_CLOSE, C_INIT};
+  assign hold_intake  = state_q inside {C_CLEAR, C_PAUSE, C_FORGET, C_CLOSE, C_INIT};
   assign hold_send    = state_q inside {C_CLEAR, C_RESPONSES, C_CLOSE, C_INIT};
-  assign mark.valid   = state_q == C_MARK;
-  assign mark.data    = 1'b1;
   assign idle         = state_q == C_IDLE;
 
   always_ff @(posedge clk) begin
@@ -99,9 +97,9 @@ module roce_response_control
           state_q  <= qpn_exists(came.qpn, QPS) && (came.op != QP_MODIFY || came.state == QPS_ERR) ? C_KILL : C_ANSWER;
         end
         C_KILL: state_q <= stops ? C_PAUSE : C_ANSWER;
-        C_PAUSE: if (intake_idle) state_q <= C_MARK;
-        C_MARK: if (mark.ready) state_q <= C_ATOMICS;
-        C_ATOMICS: if (marked) state_q <= C_RESPONSES;
+        C_PAUSE: if (intake_idle) state_q <= C_FORGET;
+        C_FORGET: state_q <= C_ATOMICS;
+        C_ATOMICS: if (!executing || executing_index != watch) state_q <= C_RESPONSES;
         C_RESPONSES: if (send_idle && tx_idle && !engaged) state_q <= C_CLOSE;
         C_CLOSE: if (intake_idle) state_q <= C_INIT;
         C_INIT: state_q <= C_ANSWER;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes what requests are answered with: puts READs and atomics into their QP's queue, atomics also into the queue of those to be carried
-// out, and keeps the newest acknowledgement of each QP. Faults put the QP out of service: they leave a NAK "remote
-// operational error" as its newest acknowledgement, and tell the device.
+// Takes what requests are answered with: puts READs and atomics into their QP's queue, what atomics are to do into another, and keeps the
+// newest acknowledgement of each QP. Faults put the QP out of service: they leave a NAK as its newest acknowledgement, "remote
+// access error" if a key was not valid any more, else "remote operational error", and tell the device.
 //
 // One every 2 cycles, also all of one QP; `respond` to `work` or `name` 2 cycles. A READ or atomic makes older acknowledgements superfluous.
 // A duplicate that finds RD_DEPTH entries in the queue is forgotten: the peer will ask again. What is for a QP out of
-// service is dropped. Stops when `atomic`, `qp_event` or `failed` stop.
+// service is dropped. Stops when `qp_event` or `failed` stop.
 module roce_response_intake
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -20,7 +20,7 @@ module roce_response_intake
     input logic hold,                // take nothing
 
     stream_if.sink respond,          // respond_t
-    stream_if.sink fault[2],         // tx_fault_t
+    stream_if.sink fault[2],         // rsp_fault_t
 
     output qp_index_t  index,        // whose tables are looked at
     input  rsp_tail_t  tail,
@@ -35,15 +35,18 @@ module roce_response_intake
     output rsp_tail_t  tail_data,
     output rsp_count_t entry_count,
     output rsp_entry_t entry,
+    output logic       operation_write,  // what an atomic is to do; this and the next two
+    output rsp_atomic_t operation_place,
+    output rsp_operation_t operation,
     output logic       newest_write,
     output rsp_ack_t   newest_data,
     output logic       pend,         // with newest_write: it is to be sent, else nothing is
 
     stream_if.source work,           // qp_index_t: is to be visited
     stream_if.source name,           // qp_index_t: has an acknowledgement
-    stream_if.source atomic,         // atomic_op_t
+    stream_if.source atomic,         // qp_index_t: has an atomic to be carried out
     stream_if.source qp_event,       // qp_event_t
-    stream_if.source failed,         // qpn_t
+    stream_if.source failed,         // qp_failed_t
     output logic     forgotten,      // a duplicate had no room
     output logic     idle
 );
@@ -54,12 +57,12 @@ module roce_response_intake
   } state_q;
 
   respond_t  came, in_q;
-  tx_fault_t broken[2];
+  rsp_fault_t broken[2];
   logic      in_fault_q, in_exists_q;
   rsp_tail_t tail_q;
   logic      queues_q, forgets_q, executes_q, breaks_q, acknowledges_q, renews_q, pend_q;   // what I_DECIDE does
   logic      event_valid_q, failed_valid_q;
-  qpn_t      failed_q;
+  qp_failed_t failed_q;
   logic      done;
 
   // ---- take ----
@@ -73,12 +76,15 @@ module roce_response_intake
   assign fault[1].ready = free && !fault[0].valid;
   assign respond.ready  = free && !any_fault;
 
-  respond_t taken;
+  respond_t   taken;
+  rsp_fault_t faulty;
+  assign faulty = fault[0].valid ? broken[0] : broken[1];
   always_comb begin
     taken = came;
     if (any_fault) begin
-      taken.qpn = fault[0].valid ? broken[0].qpn : broken[1].qpn;
-      taken.psn = fault[0].valid ? broken[0].psn : broken[1].psn;
+      taken.qpn = faulty.qpn;
+      taken.psn = faulty.psn;
+      taken.aeth.syndrome = faulty.denied ? SYNDROME_NAK_REM_ACCESS : SYNDROME_NAK_REM_OP;
     end
   end
 
@@ -127,16 +133,7 @@ module roce_response_intake
   assign work.valid   = decide && visit && (!executes_q || atomic.ready);
   assign work.data    = index;
   assign atomic.valid = decide && executes_q && work.ready;
-  assign atomic.data  = atomic_op_t'{
-          mark: 1'b0,
-          index: index,
-          atomics: tail_q.atomics,
-          psn: in_q.psn,
-          addr: in_q.addr,
-          compare_swap: in_q.compare_swap,
-          swap_add: in_q.swap_add,
-          compare: in_q.compare
-      };
+  assign atomic.data  = index;
   assign name.valid   = decide && acknowledges_q;
   assign name.data    = index;
   assign done         = decide && (!visit || (work.ready && (!executes_q || atomic.ready))) && (!acknowledges_q || name.ready);
@@ -160,25 +157,37 @@ module roce_response_intake
           msn: in_q.aeth.msn,
           path_mtu: in_q.path_mtu,
           addr: in_q.addr,
+          rkey: in_q.rkey,
           length: for_atomic ? 32'(place) : in_q.length
+      };
+
+  assign operation_write = done && executes_q;
+  assign operation_place = tail_q.atomics;
+  assign operation = '{
+          psn: in_q.psn,
+          addr: in_q.addr,
+          rkey: in_q.rkey,
+          compare_swap: in_q.compare_swap,
+          swap_add: in_q.swap_add,
+          compare: in_q.compare
       };
 
   assign pend         = pend_q;
   assign newest_write = done && renews_q;
   assign newest_data  = '{
           psn: in_q.psn,
-          aeth: in_fault_q ? {SYNDROME_NAK_REM_OP, msn} : in_q.aeth
+          aeth: in_fault_q ? {in_q.aeth.syndrome, msn} : in_q.aeth
       };
   assign forgotten    = done && forgets_q;
   assign idle         = state_q == I_EMPTY;
 
   // ---- tell the device ----
   assign qp_event.valid = event_valid_q;
-  assign qp_event.data  = qp_event_t'{kind: EVENT_QP_FATAL, qpn: failed_q, status: WC_LOC_PROT_ERR};
+  assign qp_event.data  = qp_event_t'{kind: EVENT_QP_FATAL, qpn: failed_q.qpn, status: WC_LOC_PROT_ERR};
   assign failed.valid   = failed_valid_q;
   assign failed.data    = failed_q;
   always_ff @(posedge clk) begin
-    if (fail) failed_q <= in_q.qpn;
+    if (fail) failed_q <= '{qpn: in_q.qpn, denied: in_q.aeth.syndrome == SYNDROME_NAK_REM_ACCESS};
     if (rst) begin
       event_valid_q  <= 1'b0;
       failed_valid_q <= 1'b0;

@@ -34,8 +34,19 @@ package roce_response_pkg;
     logic [23:0] msn;
     mtu_code_t   path_mtu;
     addr_t       addr;
+    logic [31:0] rkey;     // of a READ of one byte or more
     logic [31:0] length;   // of a READ; an atomic has instead its place in the cache, see rsp_place()
   } rsp_entry_t;
+
+  // What an atomic is to do.
+  typedef struct packed {
+    psn_t        psn;
+    addr_t       addr;
+    logic [31:0] rkey;
+    logic        compare_swap;   // else fetch and add
+    logic [63:0] swap_add;
+    logic [63:0] compare;
+  } rsp_operation_t;
 
   typedef struct packed {
     rsp_atomic_t atomics;   // its own count; a duplicate's: that of the next atomic, those before are in the cache
@@ -56,30 +67,31 @@ package roce_response_pkg;
   // What an atomic found.
   typedef struct packed {
     psn_t        psn;
-    logic        error;
+    logic        error;    // memory refused it, or
+    logic        denied;   // its key was not valid any more
     logic [63:0] original;
   } rsp_result_t;
 
+  // What roce_response_atomics has done of a QP: this many atomics, and it does no more after one that failed.
+  typedef struct packed {
+    logic        stopped;
+    rsp_atomic_t count;
+  } rsp_executed_t;
+
   // ---- between the parts ----
 
-  // One atomic for roce_atomic. `mark` is none: it comes out when all before it are done.
+  // One atomic for roce_atomic, or none: `denied` is only passed on.
   typedef struct packed {
-    logic        mark;
-    qp_index_t   index;
-    rsp_atomic_t  atomics;
-    psn_t        psn;
-    addr_t       addr;
-    logic        compare_swap;   // else fetch and add
-    logic [63:0] swap_add;
-    logic [63:0] compare;
+    logic           denied;
+    rsp_operation_t operation;
   } atomic_op_t;
 
+  // What cannot be answered.
   typedef struct packed {
-    logic        mark;
-    qp_index_t   index;
-    rsp_atomic_t  atomics;
-    rsp_result_t  result;
-  } atomic_done_t;
+    qpn_t        qpn;
+    psn_t        psn;
+    logic        denied;   // its key is not valid any more; else memory refused
+  } rsp_fault_t;
 
   // The newest acknowledgement of a QP.
   typedef struct packed {

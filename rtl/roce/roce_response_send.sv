@@ -3,7 +3,8 @@
 // Answers READs and atomics: visits the listed QPs in turn, each for the oldest entry of its queue and for 4 KiB of it at most; a QP
 // that has more is listed again. A READ becomes a response ONLY, or FIRST, MIDDLE .. and LAST, with an AETH in all but MIDDLE; one that is not
 // finished goes on in a later visit where it stopped. An atomic is answered when it was carried out, until then its QP is off
-// the list; a duplicate with what is in the cache under its PSN, or dropped if that is not there.
+// the list; a duplicate with what is in the cache under its PSN, or dropped if that is not there. At each visit the key of a READ must be
+// valid; else it is a fault, or, if it is a duplicate, it is dropped.
 //
 // One packet a cycle, 3 cycles from `list` to `packet`; a visit costs 1 cycle beside its packets, of an atomic 3, of a duplicate 2 for each
 // place of the cache. Looks ahead by one visit; a QP is never in both. When `packet` stops everything stops.
@@ -25,6 +26,8 @@ module roce_response_send
     input  rsp_tail_t   tail,
     input  rsp_head_t   head,
     input  rsp_atomic_t executed,    // atomics carried out
+    output logic [31:0] key,         // of the oldest entry:
+    input  logic        key_live,    // it is valid, a cycle later
     input  logic        live,        // in service
 
     output logic        look,        // read the oldest entry (`head.count`) and the progress of `index`
@@ -46,10 +49,12 @@ module roce_response_send
     stream_if.source packet,         // tx_packet_t
     stream_if.source again,          // qp_index_t: to be listed again; must be taken at once
     stream_if.source dropped,        // qp_index_t: something left the queue unanswered
-    stream_if.source fault,          // tx_fault_t: memory refused an atomic
+    stream_if.source fault,          // rsp_fault_t: memory refused an atomic, or a key is not valid any more
 
     output logic replayed,           // a duplicate was answered from the cache
     output logic forgotten,          // or was not there
+    output logic visiting,           // a READ that was found allowed may have packets to come
+    output logic reads,              // a packet was handed over whose payload is to be read
     output logic idle
 );
   // ---- look ahead ----
@@ -76,6 +81,7 @@ module roce_response_send
     logic        last;       // its last one
     logic [4:0]  packets;    // left of the quantum
     logic        stops;      // which ends with the next one, in the middle of the READ
+    logic        keyed;      // it has a key
     rsp_atomic_t place;      // in the cache
     rsp_atomic_t places;     // to look at after this one
   } visit_t;
@@ -95,6 +101,8 @@ module roce_response_send
   look_t  look_q;
   visit_t visit_q;
   logic   look_valid_q;
+  logic   opens_q;           // the first cycle of a visit
+  logic   denied_q;          // the key was not valid
 
   wire load = state_q == V_IDLE && look_valid_q;
   wire busy_with_it = (look_valid_q && look_q.index == index) || (state_q != V_IDLE && visit_q.index == index);
@@ -140,6 +148,7 @@ module roce_response_send
     begin_visit.last      = begin_left <= 32'(mtu_bytes(entry.path_mtu));
     begin_visit.packets   = 5'(6'd32 >> entry.path_mtu);
     begin_visit.stops     = begin_visit.packets == 5'd1 && !begin_visit.last;
+    begin_visit.keyed     = entry.length != 0;
     begin_visit.place     = entry.duplicate ? place.atomics - 1'b1 : place.atomics;
     begin_visit.places    = place.full ? rsp_atomic_t'(RD_DEPTH - 1) : place.atomics - 1'b1;
   end
@@ -148,10 +157,12 @@ module roce_response_send
   stream_if #(.T(tx_packet_t)) out ();
   wire [12:0] mtu = mtu_bytes(visit_q.mtu);
   wire last_next = visit_q.left <= 2 * 32'(mtu);
-  wire reads    = state_q == V_READ;
+  assign key    = entry.rkey;
+  wire denied   = opens_q && visit_q.keyed && !key_live;                // of a READ
+  wire responds = state_q == V_READ && !denied;
   wire answers  = state_q == V_ATOMIC;
-  wire emit     = (reads || answers) && out.ready;
-  wire stops    = reads && visit_q.stops;
+  wire emit     = (responds || answers) && out.ready;
+  wire stops    = state_q == V_READ && visit_q.stops;
   wire found    = !visit_q.duplicate || result.psn == visit_q.psn;
   wire discards = (state_q == V_DROP || state_q == V_FLUSH) && dropped.ready;
   wire ends     = discards || (emit && (stops || answers || visit_q.last));
@@ -172,6 +183,10 @@ module roce_response_send
       visit_q.places <= visit_q.places - 1'b1;
     end
 
+    opens_q <= load;
+    if (state_q == V_READ) denied_q <= denied;
+    else if (state_q == V_CHECK) denied_q <= result.denied;
+
     if (rst) state_q <= V_IDLE;
     else begin
       unique case (state_q)
@@ -182,9 +197,11 @@ module roce_response_send
           else if (entry.duplicate && none_cached) state_q <= V_DROP;
           else if (!waits) state_q <= V_FETCH;
         end
+        V_READ: if (denied) state_q <= visit_q.duplicate ? V_DROP : V_FAULT;
+        else if (ends) state_q <= V_IDLE;
         V_FETCH: state_q <= V_CHECK;
         V_CHECK: begin
-          if (found) state_q <= result.error ? V_FAULT : V_ATOMIC;
+          if (found) state_q <= result.error || result.denied ? V_FAULT : V_ATOMIC;
           else state_q <= visit_q.places == 0 ? V_DROP : V_FETCH;
         end
         V_FAULT: if (fault.ready) state_q <= V_IDLE;
@@ -217,7 +234,7 @@ module roce_response_send
   assign dropped.valid = state_q == V_DROP || state_q == V_FLUSH;
   assign dropped.data  = visit_q.index;
   assign fault.valid   = state_q == V_FAULT;
-  assign fault.data    = tx_fault_t'{qpn: qp_number(visit_q.index), psn: visit_q.psn};
+  assign fault.data    = rsp_fault_t'{qpn: qp_number(visit_q.index), psn: visit_q.psn, denied: denied_q};
   assign replayed      = emit && answers && visit_q.duplicate;
   assign forgotten     = finished && state_q == V_DROP;
 
@@ -235,7 +252,7 @@ module roce_response_send
   aeth_t aeth;
   assign aeth = '{syndrome: SYNDROME_ACK, msn: visit_q.msn};
 
-  assign out.valid = reads || answers;
+  assign out.valid = responds || answers;
   assign out.data  = tx_packet_t'{
           qpn: qp_number(visit_q.index),
           opcode: answers ? RC_ATOMIC_ACKNOWLEDGE : opcode(visit_q.first, visit_q.last),
@@ -249,7 +266,9 @@ module roce_response_send
           again: visit_q.duplicate,
           internal_: 1'b0
       };
-  assign sent = emit;
+  assign sent     = emit;
+  assign reads    = emit && !answers && visit_q.left != 0;
+  assign visiting = state_q == V_READ;
 
   assign out.ready = !packet.valid || packet.ready;
   always_ff @(posedge clk) begin

@@ -70,6 +70,7 @@ package roce_rx_pkg;
     logic        established;         // a request was taken since set-up
     rx_message_e message;             // in progress
     addr_t       base;                // where the message goes
+    logic [31:0] rkey;                // of the WRITE
     logic [31:0] length;              // of the WRITE, or of the receive buffer
     logic [31:0] offset;              // bytes of the message received
     logic [15:0] wr_id;               // of the receive consumed last
@@ -114,11 +115,13 @@ package roce_rx_pkg;
   } mr_query_t;
 
   // ---- through the pipeline ----
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     OP_PACKET,
     OP_COMMAND,                       // QP_SETUP, QP_MODIFY or QP_RESET
-    OP_FAULT,                         // memory refused data that was accepted before
-    OP_FLUSH                          // one receive of a QP in error
+    OP_FAULT,                         // memory refused data that was accepted before, or to be read for the peer
+    OP_DENIED,                        // a READ or atomic that was accepted before: its key is not valid any more
+    OP_FLUSH,                         // one receive of a QP in error
+    OP_FENCE                          // a key has gone: passes through behind what was judged before
   } rx_op_e;
 
   // What of a packet can be judged by the QP's attributes alone.
@@ -148,7 +151,8 @@ package roce_rx_pkg;
     VERDICT_NO_RECEIVE,               // RNR NAK
     VERDICT_ACCESS,                   // NAK: remote access error
     VERDICT_TOO_LONG,                 // NAK: invalid request, and the receive ends with WC_LOC_LEN_ERR
-    VERDICT_FAULT,                    // NAK: remote operational error, sent by roce_responder_complete
+    VERDICT_FAULT,                    // NAK: remote operational error, sent by roce_responder_complete or the response unit
+    VERDICT_DENIED,                   // NAK: remote access error, sent by the response unit
     VERDICT_FLUSH,                    // a receive completes with WC_WR_FLUSH_ERR
     VERDICT_DONE,                     // a command
     VERDICT_REFUSED,                  // a command that the QP's state does not allow
@@ -181,6 +185,7 @@ package roce_rx_pkg;
     logic                      duplicate;
     mtu_code_t                 path_mtu;
     addr_t                     addr;
+    logic [31:0]               rkey;
     union packed {
       operands_t               operands;   // atomic
       struct packed {
@@ -212,6 +217,7 @@ package roce_rx_pkg;
     logic        answers;             // a command
     logic        answer;
     logic        renews;              // which forgets all about the QP's past
+    logic        fences;              // a key has gone before: the fence of a command, or the SEND that has invalidated it
     qpn_t        qpn;
     psn_t        psn;                 // of the packet
     psn_t        ack_psn;

@@ -44,6 +44,7 @@ module roce_tx
 
     output logic       left,            // a response was chosen, a cycle ago: what is taken on `ack` now leaves behind it
     output qpn_t       left_qpn,
+    output logic       passed,          // the payload of a response was read, and has passed
 
     output qp_sent_t        went,       // of the QP of this frame
     output roce_tx_events_t events,     // of packet[1]
@@ -250,6 +251,7 @@ module roce_tx
   );
   assign owner_out.ready = payload_end;
 
+  assign passed           = passed_q[0];
   assign payload.tdata    = read_data.tdata;
   assign payload.tkeep    = read_data.tkeep;
   assign payload.tlast    = read_data.tlast;

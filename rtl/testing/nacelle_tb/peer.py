@@ -140,6 +140,7 @@ class Peer:
     comm_id: int = 0x0BADCAFE
     tid: int = 0x1122334455667788
     port: int = NAAICE_PORT
+    depth: int = 1  # READs and atomics at once
     device_qpn: int = 0
     device_comm_id: int = 0
     regions: list[Region] = field(default_factory=list)
@@ -212,7 +213,7 @@ class Peer:
         """Connection request, as Linux rdma_cm sends it."""
         request = cm.Request(
             local_id=self.comm_id, qpn=self.qpn, psn=self.recv_psn, ip=self.ip, called=self.device_ip, port=self.port,
-            mtu=self.mtu.bit_length() - 8, guid=cm.guid(self.mac),
+            mtu=self.mtu.bit_length() - 8, guid=cm.guid(self.mac), resources=self.depth, depth=self.depth,
         )  # fmt: skip
         return self.mad(cm.REQ, request.data())
 
