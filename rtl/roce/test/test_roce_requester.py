@@ -254,16 +254,34 @@ async def rnr_nak_waits_its_time(dut, code: int) -> None:
 
 
 @cocotb.test()
-async def rnr_retry_7_is_without_limit(dut) -> None:
+@cocotb.parametrize(rnr=list(range(8)), progress=[False, True])
+async def rnr_retries_end_after_as_many_as_allowed(dut, rnr: int, progress: bool) -> None:
+    """Also if the first RNR NAK acknowledges the message before (IBTA 9.7.5.2.8); 7 is without limit (11.6.2)."""
     bench = Bench(dut)
     await bench.start()
-    peer = await bench.setup(9, rnr=7, mute=True)
+    peer = await bench.setup(9, rnr=rnr, mute=True)
+    if progress:
+        bench.post(9, SEND, 100)
     bench.post(9, SEND, 100)
-    for attempt in range(1, 13):
-        while len(peer.seen) < attempt:
+    psn = int(progress)
+    naks = rnr + 1 if rnr < 7 else 20
+    for attempt in range(naks):
+        while [f.psn for f in peer.seen].count(psn) <= attempt:
             await wait_cycles(dut, 1)
-        peer.answer(RNR | 1 if attempt < 12 else ACK, 0)
-    await bench.complete(1)
+        peer.answer(RNR | 1, psn)
+    if progress:
+        await bench.complete(1)
+    if rnr < 7:
+        await bench.complete(1, "WC_RNR_RETRY_EXC_ERR")
+        assert (await bench.qp_event.recv()).status == op("WC_RNR_RETRY_EXC_ERR")
+    else:
+        while [f.psn for f in peer.seen].count(psn) <= naks:
+            await wait_cycles(dut, 1)
+        peer.answer(ACK, psn)
+        await bench.complete(1)
+    await bench.quiet()
+    assert [f.psn for f in peer.seen].count(psn) == naks + (rnr == 7)
+    assert bench.events["rnr_nak_retry_err"] == naks
 
 
 @cocotb.test()
