@@ -24,7 +24,7 @@ module roce_cc
 ) (
     input  logic           clk,
     input  logic           rst,
-    input  logic [47:0]    now,
+    input  time_pkg::time_t now,
     input  cc_config_t     cfg,
 
     input  logic           cnp,          // pulse: a CNP of a live QP, from its peer
@@ -293,12 +293,12 @@ module roce_cc
 
   // ---- quiet: the walker has gone round twice without news ----
   logic [INDEX_W+1:0] calm_q;         // QPs that it has passed
-  logic [47:0]        now_q;
+  time_pkg::time_t    now_q;
   logic               jump_q, news_q;
 
   always_ff @(posedge clk) begin
     now_q  <= now;
-    jump_q <= now - now_q > 48'd1 && limited_q != '0;
+    jump_q <= now - now_q > 1 && limited_q != '0;
     news_q <= jump_q || cnp || limited_sent_q || cnp_q || parked.valid || again || release_;
     if (rst) calm_q <= {1'b1, (INDEX_W + 1)'(0)};   // no QP is limited
     else if (news_q) calm_q <= '0;

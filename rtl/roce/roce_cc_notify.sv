@@ -5,15 +5,19 @@
 //
 // A mark each cycle, its CNP 3 cycles later. When more CNPs wait than the queue takes (DEPTH), the mark is passed over: the next
 // one of that QP asks again. After reset the table is cleared, QPS cycles; marks wait for nothing but get no CNP before.
+//
+// A QP is silenced by its CNP until a time; in cycles without a mark a walker looks for those whose time has passed and forgets
+// it, so that none is kept for half of the range of times.
 module roce_cc_notify
   import roce_pkg::*;
+  import time_pkg::*;
 #(
     parameter int unsigned QPS = 256,
     parameter int unsigned DEPTH = 16
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic [47:0] now,
+    input  time_t       now,
     input  logic        enable,
     input  logic [24:0] cnp_ticks,
     input  logic        marked,        // pulse
@@ -24,16 +28,22 @@ module roce_cc_notify
   localparam int unsigned INDEX_W = $clog2(QPS);
   typedef logic [INDEX_W-1:0] index_t;
 
-  // When the next CNP may leave.
-  (* ram_style = "block" *) logic [47:0] free_at[QPS];
+  typedef struct packed {
+    logic  silent;
+    time_t until_;                     // when the next CNP may leave
+  } entry_t;
+  (* ram_style = "block" *) entry_t entries[QPS];
 
   logic [INDEX_W:0] cleared_q;         // this many entries; all when its top bit is set
   wire              clearing = !cleared_q[INDEX_W];
 
-  logic        look_q, due_q;
-  index_t      look_index_q, due_index_q;
-  qpn_t        look_qpn_q, due_qpn_q;
-  logic [47:0] found_q, next_q;
+  index_t at, walk_q;
+  logic   marked_q, walked_q, due_q, passed_q, done_q;
+  index_t look_index_q, due_index_q, done_index_q;
+  qpn_t   look_qpn_q, due_qpn_q;
+  entry_t found_q;
+  time_t  next_q;
+  assign at = marked ? index_t'(qp_index(marked_qpn)) : walk_q;
 
   stream_if #(.T(qpn_t)) ready_cnp ();
   stream_if #(.T(qpn_t)) queued ();
@@ -48,28 +58,38 @@ module roce_cc_notify
   assign cnp.data     = '{qpn: queued.data, cnp: 1'b1, default: '0};
   assign queued.ready = cnp.ready;
 
-  // The mark behind one that is being decided, of the same QP, is passed over: it comes at the same time.
-  wire again = due_q && due_index_q == look_index_q;
+  // What comes up to two cycles behind a mark that has its CNP, of the same QP, is passed over: its entry was read too early.
+  wire again = (due_q && due_index_q == look_index_q) || (done_q && done_index_q == look_index_q);
+  wire over  = time_reached(now, found_q.until_);
 
   always_ff @(posedge clk) begin
-    found_q      <= free_at[index_t'(qp_index(marked_qpn))];
-    look_index_q <= index_t'(qp_index(marked_qpn));
+    found_q      <= entries[at];
+    look_index_q <= at;
     look_qpn_q   <= marked_qpn;
     due_index_q  <= look_index_q;
     due_qpn_q    <= look_qpn_q;
-    next_q       <= now + 48'(cnp_ticks);
-    if (clearing || send) free_at[clearing ? cleared_q[INDEX_W-1:0] : due_index_q] <= clearing ? '0 : next_q;
+    done_q       <= due_q;
+    done_index_q <= due_index_q;
+    next_q       <= now + time_t'(cnp_ticks);
+    if (clearing) entries[cleared_q[INDEX_W-1:0]] <= '0;
+    else if (send || passed_q) entries[due_index_q] <= '{silent: send, until_: next_q};
+    if (!marked) walk_q <= walk_q + 1'b1;
 
     if (rst) begin
       cleared_q <= '0;
-      look_q    <= 1'b0;
+      walk_q    <= '0;
+      marked_q  <= 1'b0;
+      walked_q  <= 1'b0;
       due_q     <= 1'b0;
+      passed_q  <= 1'b0;
     end else begin
       if (clearing) cleared_q <= cleared_q + 1'b1;
-      look_q <= marked && enable && !clearing;
-      due_q  <= look_q && now >= found_q && !again;
+      marked_q <= marked && enable && !clearing;
+      walked_q <= !marked;
+      due_q    <= marked_q && (!found_q.silent || over) && !again;
+      passed_q <= walked_q && over && !again;
     end
   end
 
-  assign idle = !clearing && !look_q && queue_empty && !due_q;
+  assign idle = !clearing && !marked_q && queue_empty && !due_q;
 endmodule

@@ -75,12 +75,17 @@ package roce_cc_pkg;
     CC_TIME_AT,
     CC_CUT_AT
   } cc_word_e;
-  typedef logic [47:0] cc_word_t;
+  typedef time_pkg::time_t cc_word_t;
 
   typedef struct packed {
     cc_bytes_t   sent;            // counted until the last step
     logic [24:0] bytes;           // sent since the byte counter's last event
   } cc_flow_t;
+
+  typedef struct packed {
+    logic        cut_free;        // the time of CC_CUT_AT has passed
+    cc_credit_t  credit;
+  } cc_budget_t;
 
   typedef struct packed {
     cc_rate_t    rate;

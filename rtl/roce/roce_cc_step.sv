@@ -7,9 +7,13 @@
 // word a cycle. A step is taken when `ready`; result 2 cycles later if the QP is without a limit and stays so, else 11, and 21 if
 // anything was due. `now` of a step is that of the cycle after it
 // (or of the first one then in which `sent_valid`, and all later).
+//
+// No time is kept for longer than half of the range of times: the last step of a QP with a limit is recent; the time of a timer
+// that is switched off is that of the last step; when the next cut may come is forgotten, but for that it may, once it has passed.
 module roce_cc_step
   import roce_pkg::*;
   import roce_cc_pkg::*;
+  import time_pkg::*;
 #(
     parameter int unsigned     QPS = 256,
     parameter longint unsigned CLOCK_HZ = 250_000_000,
@@ -18,7 +22,7 @@ module roce_cc_step
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic [47:0] now,
+    input  time_t       now,
     input  cc_scaled_t  cfg,
     input  logic        step_valid,
     output logic        ready,
@@ -78,7 +82,8 @@ module roce_cc_step
   logic       limited_q;                          // from now on
   do_e        act_q;
   logic       alpha_due_q, time_due_q, byte_due_q, cut_due_q;
-  logic [47:0] now_q, elapsed_q, deadline_q;
+  logic       cut_free_q;                         // the time of the next cut has passed before this step
+  time_t       now_q, elapsed_q, deadline_q;
   logic [25:0] span_q;                            // elapsed, at most 2^26 - 1
   cc_bytes_t   sent_q, more_q;                    // so far, since the last step
   logic [24:0] bytes_q;
@@ -106,6 +111,7 @@ module roce_cc_step
   wire cutting = act_q inside {DO_FIRST_CUT, DO_CUT};
   wire increasing = act_q inside {DO_TIME_INCREASE, DO_BYTE_INCREASE};
   wire due = act_q != DO_NOTHING || alpha_due_q;
+  wire cuts = step_q.cnp && cut_due_q && !(time_due_q || byte_due_q || alpha_due_q);
 
   // ---- the multiplier: two cycles from its operands ----
   logic [25:0] x_q;
@@ -136,14 +142,22 @@ module roce_cc_step
     keep_at   = CC_SEEN;
     keep_word = now_q;
     unique case (phase_q)
-      P_CUT_AT: keep_at = CC_SEEN;
-      P_CHOOSE: begin
-        keep_at   = CC_CREDIT;
-        keep_word = cc_word_t'(credit_q);
-      end
-      P_TIME_AT, P_STAGES: begin                  // the second time as the action has left it
+      P_SEEN: keep_at = CC_SEEN;
+      P_RATES, P_STAGES: begin                    // the second time as the action has left it
         keep_at   = CC_FLOW;
         keep_word = cc_word_t'({sent_q, bytes_q});
+      end
+      P_TIME_AT: begin
+        keep      = !cfg.alpha_timed;
+        keep_at   = CC_ALPHA_AT;
+      end
+      P_CUT_AT: begin
+        keep      = !cfg.time_counted;
+        keep_at   = CC_TIME_AT;
+      end
+      P_CHOOSE: begin
+        keep_at   = CC_CREDIT;
+        keep_word = cc_word_t'(cc_budget_t'{cut_free: cut_due_q && !cuts, credit: cc_credit_t'(credit_q)});
       end
       P_AHEAD: begin
         keep      = cutting || alpha_due_q;
@@ -177,8 +191,10 @@ module roce_cc_step
     if (keep) words[{index, keep_at}] <= keep_word;
   end
 
-  cc_flow_t flow;
-  assign flow = cc_flow_t'(word_q[$bits(cc_flow_t)-1:0]);
+  cc_flow_t   flow;
+  cc_budget_t budget;
+  assign flow   = cc_flow_t'(word_q[$bits(cc_flow_t)-1:0]);
+  assign budget = cc_budget_t'(word_q[$bits(cc_budget_t)-1:0]);
 
   function automatic logic [7:0] counted(logic [7:0] stage);
     return &stage ? stage : stage + 1'b1;
@@ -224,10 +240,11 @@ module roce_cc_step
       end
 
       P_CREDIT: begin
-        credit_q <= fresh ? '0 : 53'($signed(word_q[$bits(cc_credit_t)-1:0]));
-        bytes_q  <= bytes_sum[25] ? '1 : bytes_sum[24:0];
-        x_q      <= 26'(more_q);
-        y_q      <= 24'(COST);
+        credit_q   <= fresh ? '0 : 53'(budget.credit);
+        cut_free_q <= budget.cut_free;
+        bytes_q    <= bytes_sum[25] ? '1 : bytes_sum[24:0];
+        x_q        <= 26'(more_q);
+        y_q        <= 24'(COST);
       end
 
       P_RATES: begin
@@ -245,20 +262,20 @@ module roce_cc_step
       end
 
       P_ALPHA_AT: begin
-        alpha_due_q <= !fresh && cfg.alpha_timed && now_q >= word_q;
+        alpha_due_q <= !fresh && cfg.alpha_timed && time_reached(now_q, word_q);
         credit_q    <= credit_q + $signed(53'(product_q));
         shifted_q   <= 27'({stages_q.alpha, 10'd0} >> cfg.gd);
       end
 
       P_TIME_AT: begin
-        time_due_q <= !fresh && cfg.time_counted && now_q >= word_q;
+        time_due_q <= !fresh && cfg.time_counted && time_reached(now_q, word_q);
         kept_q     <= cc_alpha_t'(product_q >> 10);
         factor_q   <= shifted_q > 27'(cfg.max_factor) ? cfg.max_factor : shifted_q[15:0];
         cap_q      <= BURST_CREDIT + (cc_credit_t'(rates_q.rate) <<< ROUND_LOG2);
       end
 
       P_CUT_AT: begin
-        cut_due_q <= fresh || now_q >= word_q;
+        cut_due_q <= fresh || cut_free_q || time_reached(now_q, word_q);
         if (credit_q > 53'(cap_q)) credit_q <= 53'(cap_q);
         else if (credit_q < CREDIT_MIN) credit_q <= CREDIT_MIN;
         x_q    <= 26'(factor_q);
@@ -267,13 +284,13 @@ module roce_cc_step
 
       P_CHOOSE: begin
         reach_q <= sent_q + (credit_q < 0 ? '1 : allowance);
-        if (!(time_due_q || byte_due_q || alpha_due_q || (step_q.cnp && cut_due_q))) begin
+        if (!(time_due_q || byte_due_q || alpha_due_q || cuts)) begin
           result_valid <= 1'b1;
           phase_q      <= P_WAIT;
         end
         if (time_due_q) act_q <= DO_TIME_INCREASE;
         else if (byte_due_q) act_q <= DO_BYTE_INCREASE;
-        else if (step_q.cnp && cut_due_q && !alpha_due_q) act_q <= fresh ? DO_FIRST_CUT : DO_CUT;
+        else if (cuts) act_q <= fresh ? DO_FIRST_CUT : DO_CUT;
       end
 
       P_ACT: begin
@@ -296,14 +313,14 @@ module roce_cc_step
       end
 
       P_STAGES: begin
-        deadline_q <= (cutting || alpha_was_0_q ? now_q : word_q) + 48'(cfg.alpha_ticks);
+        deadline_q <= (cutting || alpha_was_0_q ? now_q : word_q) + time_t'(cfg.alpha_ticks);
         lo_q       <= by_time ? stages_q.time_stage : stages_q.byte_stage;
         hi_q       <= of_time ? stages_q.time_stage : stages_q.byte_stage;
         if (cut_rate_q < cfg.min_rate) cut_rate_q <= cfg.min_rate;
       end
 
       P_AHEAD: begin
-        deadline_q <= (cutting ? now_q : word_q) + 48'(cfg.time_ticks);
+        deadline_q <= (cutting ? now_q : word_q) + time_t'(cfg.time_ticks);
         fast_q     <= hi_q < 8'(cfg.threshold);
         hyper_q    <= lo_q > 8'(cfg.threshold);
         x_q        <= 26'(8'(lo_q - 8'(cfg.threshold)));
@@ -312,7 +329,7 @@ module roce_cc_step
         else if (cut_rate_q > cfg.max_rate) cut_rate_q <= cfg.max_rate;
       end
 
-      P_MOVE: deadline_q <= now_q + 48'(cfg.monitor_ticks);
+      P_MOVE: deadline_q <= now_q + time_t'(cfg.monitor_ticks);
 
       P_TARGET: target_q <= 29'(rates_q.target) + (fast_q ? '0 : hyper_q ? 29'(product_q) : 29'(cfg.ai_rate));
       P_TARGET_MAX: if (target_q > 29'(cfg.max_rate)) target_q <= 29'(cfg.max_rate);

@@ -216,7 +216,8 @@ module roce_requester_ack
     logic         sent_epoch;
     logic [1:0]   sent_single;
     logic         last_retry;
-    logic         last_rnr_retry;
+    logic         last_rnr_retry;  // without progress ...
+    logic         no_rnr_retry;    // ... and with it
     logic         reads;           // a READ or atomic is not answered
   } placed_t;
 
@@ -236,6 +237,7 @@ module roce_requester_ack
           sent_single: sent.single,
           last_retry: progress.retries == policy.retry_cnt,
           last_rnr_retry: progress.rnr_retries == policy.rnr_retry && policy.rnr_retry != 3'd7,
+          no_rnr_retry: policy.rnr_retry == 3'd0,
           reads: rd_posted != progress.rd
       };
     end
@@ -305,6 +307,7 @@ module roce_requester_ack
     logic         single_pending;
     logic         last_retry;
     logic         last_rnr_retry;
+    logic         no_rnr_retry;
     addr_t        addr;
     addr_t        offset;
     logic [12:0]  length;
@@ -354,6 +357,7 @@ module roce_requester_ack
     met.single_pending = p4_q.was.asked && p4_q.sent_single != p4_q.was.single;
     met.last_retry     = p4_q.last_retry;
     met.last_rnr_retry = p4_q.last_rnr_retry;
+    met.no_rnr_retry   = p4_q.no_rnr_retry;
     met.addr           = rd4_q.addr;
     met.offset         = addr_t'(position_q) << (4'd7 + 4'(p4_q.path.path_mtu));
     met.length         = rd4_q.atomic ? 13'd8 : p4_q.e.length;
@@ -512,8 +516,9 @@ module roce_requester_ack
             next.rnr_wait = 1'b1;
             if (!met_q.was.rnr_wait || moves) begin
               seen.rnr_nak_retry_err = 1'b1;
-              if (met_q.last_rnr_retry && !moves) begin
+              if (moves ? met_q.no_rnr_retry : met_q.last_rnr_retry) begin
                 fail                        = 1'b1;
+                fail_at                     = met_q.ahead;
                 fail_status                 = WC_RNR_RETRY_EXC_ERR;
                 seen.retry_rnr_exceeded_err = 1'b1;
               end else if (moves) next.rnr_retries = 3'd1;

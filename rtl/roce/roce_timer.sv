@@ -7,12 +7,14 @@
 //   the peer            the time of its RNR NAK (IBTA table 45)
 //   its send queue      in SQD: until nothing is outstanding; takes no time
 //   nothing             `keepalive_cycles` since anything was sent, acknowledged or received; 0: no keep-alive
-// and starts the clock when the walker first sees the wait, so a time is never too short. `now` may jump ahead.
+// and starts the clock when the walker first sees the wait, so a time is never too short. `now` may jump ahead, by less than
+// a quarter of its range at once. The end of a clock that runs is looked at in every round; of others it means nothing.
 // Stops when `expired` or `keepalive` stop. `settled`: the walker saw every QP since `busy` was high or a clock ended, and found
 // no clock to start and none that is due: nothing happens before more time passes.
 module roce_timer
   import roce_pkg::*;
   import roce_requester_pkg::*;
+  import time_pkg::*;
 #(
     parameter int unsigned QPS = 16,
     parameter longint unsigned CLOCK_HZ = 250_000_000,
@@ -21,8 +23,8 @@ module roce_timer
     input logic        clk,
     input logic        rst,
     input logic        enable,            // the tables are in order
-    input logic [47:0] now,               // cycles
-    input logic [47:0] keepalive_cycles,
+    input time_t       now,               // cycles
+    input time_t       keepalive_cycles,  // less than a quarter of the range
     input logic        activity,          // a packet of this QP was received
     input qp_index_t   activity_index,
     input logic        busy,
@@ -38,13 +40,16 @@ module roce_timer
     stream_if.source keepalive,           // qp_index_t
     output logic     settled
 );
-  if (BACKOFF_MAX > 7) begin : g_bad
-    $fatal(1, "roce_timer: BACKOFF_MAX is 7 at most, as retry_cnt is");
-  end
-
   // 4.096 us and 10 us in cycles, rounded up.
   localparam longint unsigned ACK_UNIT = (64'(CLOCK_HZ) * 4096 + 999_999_999) / 1_000_000_000;
   localparam longint unsigned RNR_UNIT = (64'(CLOCK_HZ) + 99_999) / 100_000;
+
+  if (BACKOFF_MAX > 7) begin : g_bad_backoff
+    $fatal(1, "roce_timer: BACKOFF_MAX is 7 at most, as retry_cnt is");
+  end
+  if ($clog2(ACK_UNIT) + 31 + BACKOFF_MAX > TIME_W - 2) begin : g_bad_clock
+    $fatal(1, "roce_timer: the longest wait for an acknowledgement must be less than a quarter of the range of times");
+  end
 
   typedef enum logic [2:0] {
     WAIT_NOTHING,
@@ -55,22 +60,22 @@ module roce_timer
   } wait_e;
 
   typedef struct packed {
-    wait_e       waits;
-    logic        epoch;
-    xpsn_t       una;
-    logic [47:0] deadline;
+    wait_e waits;
+    logic  epoch;
+    xpsn_t una;
+    time_t deadline;
   } clock_t;
 
   // A time is base << shift.
   typedef struct packed {
-    logic [47:0] base;
-    logic [5:0]  shift;
+    time_t      base;
+    logic [5:0] shift;
   } span_t;
 
   function automatic span_t ack_span(logic [4:0] code, logic [2:0] retries);
     logic [2:0] backoff;
     backoff = retries < 3'(BACKOFF_MAX) ? retries : 3'(BACKOFF_MAX);
-    return '{base: 48'(ACK_UNIT), shift: 6'(code) + 6'(backoff)};
+    return '{base: time_t'(ACK_UNIT), shift: 6'(code) + 6'(backoff)};
   endfunction
 
   // Codes in units of 10 us: 65536, 1, 2, 3, 4, 6, 8, 12, ... (IBTA table 45): from 2 on 2 or 3 times a power of two, and code
@@ -78,8 +83,8 @@ module roce_timer
   function automatic span_t rnr_span(logic [4:0] code);
     logic [5:0] c;
     c = {code == 0, code};
-    if (c == 1) return '{base: 48'(RNR_UNIT), shift: '0};
-    return '{base: c[0] ? 48'(3 * RNR_UNIT) : 48'(2 * RNR_UNIT), shift: 6'(c[5:1]) - 6'd1};
+    if (c == 1) return '{base: time_t'(RNR_UNIT), shift: '0};
+    return '{base: c[0] ? time_t'(3 * RNR_UNIT) : time_t'(2 * RNR_UNIT), shift: 6'(c[5:1]) - 6'd1};
   endfunction
 
   // ---- the walk ----
@@ -97,7 +102,7 @@ module roce_timer
   logic               outstanding_q, kept_q;
   wait_e              waits_q;
   span_t              span_q;
-  logic [47:0]        length_q;
+  time_t              length_q;
   logic               heard_q;        // of this QP since the walker came by
 
   // News of a QP makes its two bits differ, and the walker makes them equal. What they hold at first matters to nobody.
@@ -156,9 +161,11 @@ module roce_timer
 
   // A jump of time matters to nobody as long as it stays before every clock's end.
   logic [INDEX_W:0] calm_q;   // QPs in a row that had no news
-  logic [47:0]      first_q;  // the earliest end of their clocks
-  wire              late = now >= first_q;
-  wire [47:0]       first_before = calm_q == '0 ? '1 : first_q;
+  logic             first_valid_q;
+  time_t            first_q;  // the earliest end of their clocks
+  wire              late = first_valid_q && time_reached(now, first_q);
+  wire              first_known = first_valid_q && calm_q != '0;   // an end is known of those in a row
+  wire              runs = decided && next.waits != WAIT_NOTHING;
   assign settled = calm_q[INDEX_W] && !late;
 
   always_ff @(posedge clk) begin
@@ -182,16 +189,18 @@ module roce_timer
     end
     if (state_q == T_COMPUTE) begin
       length_q <= span_q.base << span_q.shift;
-      over_q   <= now >= clock.deadline;
+      over_q   <= time_reached(now, clock.deadline);
       fresh_q  <= waits_q != clock.waits || progress.una != clock.una || progress.epoch != clock.epoch
           || (waits_q == WAIT_IDLE && heard_q);
     end
-    first_q <= decided && next.waits != WAIT_NOTHING && next.deadline < first_before ? next.deadline : first_before;
+    first_valid_q <= runs || first_known;
+    if (runs && !(first_known && time_before(first_q, next.deadline))) first_q <= next.deadline;
 
     if (rst) begin
-      state_q <= T_LOOK;
-      at_q    <= '0;
-      calm_q  <= '0;
+      state_q       <= T_LOOK;
+      at_q          <= '0;
+      calm_q        <= '0;
+      first_valid_q <= 1'b0;
     end else begin
       unique case (state_q)
         T_LOOK:    if (enable) state_q <= T_COMPARE;

@@ -118,6 +118,10 @@ class IntegerModel:
         self.credit = max(min(self.credit, self.burst * cost + (self.rate << self.round_log2)), -(1 << 38))
         self.seen = now
         self.bytes = min(self.bytes + sent, (1 << 25) - 1)
+        if not self.cfg["dce_tcp_rtt"]:
+            self.alpha_at = now
+        if not self.cfg["rpg_time_reset"]:
+            self.time_at = now
         busy = decayed = False
         alpha = self.alpha
         if self.cfg["dce_tcp_rtt"] and now >= self.alpha_at:

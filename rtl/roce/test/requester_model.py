@@ -23,6 +23,7 @@ from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, s
 from nacelle_tb.svtypes import constant, struct
 
 PSNS = 1 << 24
+TIMES = 1 << 48  # the device's clock wraps
 MEMORY = random.Random(7).randbytes(1 << 20)
 ACK, RNR, NAK_SEQ = 0x1F, 0x20, 0x60
 
@@ -332,12 +333,12 @@ class Peer:
 class Bench:
     """Everything around the modules: memory, the far ends, and the clock."""
 
-    def __init__(self, dut: Any, stall: float = 0.0, latency: int = 20) -> None:
+    def __init__(self, dut: Any, stall: float = 0.0, latency: int = 20, now: int = 0) -> None:
         self.dut = dut
         self.rng = random.Random(random.getrandbits(64))
         self.latency = latency
         self.write_latency = latency
-        self.now = 0
+        self.now = now  # does not wrap; the device's clock does
         self.cycle = 0
         self.bad_from: int | None = None  # reads from this address on fail
         self.bad_writes: set[int] = set()  # addresses of writes that fail
@@ -375,8 +376,9 @@ class Bench:
         self.parking = StreamSink(dut, "parked", "roce_pkg::qp_index_t", stall)
         self._events = struct("roce_pkg::roce_tx_events_t")
         self._view = struct("roce_requester_pkg::qp_view_t")
-        for name in ("now", "keepalive_cycles", "active", "active_qpn", "blocked", "view_qpn"):
+        for name in ("keepalive_cycles", "active", "active_qpn", "blocked", "view_qpn"):
             getattr(dut, name).value = 0
+        dut.now.value = now
         dut.tx_data_idle.value = dut.tx_acks_idle.value = 1
         self._wire: deque[tuple[int, SimpleNamespace, int]] = deque()
         self._writes: deque[tuple[int, int]] = deque()
@@ -398,7 +400,7 @@ class Bench:
             await FallingEdge(dut.clk)
             self.now += 1
             self.cycle += 1
-            dut.now.value = self.now
+            dut.now.value = self.now % TIMES
             while self.packet.received:
                 self._wire.append((self.cycle + self.latency, self.packet.received.popleft(), self.packet.cycles.popleft()))
             while self._wire and self._wire[0][0] <= self.cycle:

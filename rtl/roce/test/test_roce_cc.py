@@ -20,6 +20,7 @@ from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
 QPS = int(os.environ.get("QPS", 16))
+TIMES = 1 << 48  # the device's clock wraps
 INDEX, CONFIG, VIEW = "roce_pkg::qp_index_t", "roce_cc_pkg::cc_config_t", "roce_cc_pkg::cc_view_t"
 FIRST_QPN = 2
 
@@ -53,7 +54,7 @@ PARAMS, PORTS = {"QPS": QPS}, ports(QPS)
 class Bench:
     """The clock `now`, pulses, and the answers."""
 
-    def __init__(self, dut, stall: float = 0.0, **cfg: int) -> None:
+    def __init__(self, dut, stall: float = 0.0, now: int | None = None, **cfg: int) -> None:
         self.dut = dut
         self.cfg = {**DEFAULTS, **cfg}
         for name in ("now", "cnp", "cnp_qpn", "ecn_marked", "ecn_marked_qpn", "sent", "sent_index", "sent_bytes"):
@@ -65,7 +66,8 @@ class Bench:
         self.parked = StreamSource(dut, "parked", INDEX, stall)
         self.forget = StreamSource(dut, "forget", INDEX, stall)
         self.view = StreamSource(dut, "view", INDEX, stall)
-        self.now = random.getrandbits(30)
+        self.now = random.getrandbits(30) if now is None else now  # does not wrap; the device's clock does
+        dut.now.value = self.now
         self.jump = 0
         self.events = dict.fromkeys(struct("roce_cc_pkg::cc_events_t").fields, 0)
 
@@ -84,7 +86,7 @@ class Bench:
             await FallingEdge(self.dut.clk)
             self.now += 1 + self.jump
             self.jump = 0
-            self.dut.now.value = self.now
+            self.dut.now.value = self.now % TIMES
             word = int(self.dut.events.value)
             if word:
                 for name, bit in vars(events.unpack(word)).items():
@@ -278,6 +280,72 @@ async def a_jump_is_made_up_for(dut) -> None:
 
 
 @cocotb.test()
+async def the_clock_may_wrap(dut) -> None:
+    """A QP with a limit, across the wrap: rates and alpha are those of a model whose clock does not wrap."""
+    bench = Bench(dut, now=TIMES - 300 * CYCLES_PER_US, rpg_byte_reset=0)
+    await bench.start()
+    exact = IntegerModel(bench.cfg)
+    for part in range(12):
+        if part in (0, 3, 6):  # the second one comes before the wrap, the third behind it
+            await bench.cnp(2)
+            exact.cnp = True
+        await bench.settle()
+        exact.catch_up(bench.now)
+        await bench.skip(50 * CYCLES_PER_US)
+        exact.catch_up(bench.now)
+        shown = await bench.look(2)
+        assert shown.limited and (shown.rate, shown.target, shown.alpha) == (exact.rate, exact.target, exact.alpha), part
+    assert bench.now > TIMES
+
+
+@cocotb.test()
+@cocotb.parametrize(eighths=[1, 5, 7, 8, 9])
+async def a_limit_may_stand_for_weeks(dut, eighths: int) -> None:
+    """So many eighths of the range of the clock after the last cut the next CNP cuts at once, and timers that were off begin at once."""
+    off = {"rpg_time_reset": 0, "rpg_byte_reset": 0, "dce_tcp_rtt": 0}
+    bench = Bench(dut, now=TIMES // 2, **off)
+    await bench.start()
+    for index in (3, 4):
+        await bench.cnp(index)
+    await bench.settle()
+    before = await bench.look(3)
+    assert before.limited
+    for _ in range(eighths):
+        await bench.skip(TIMES // 8)
+    assert vars(await bench.look(3)) == vars(before)
+    await bench.cnp(3)
+    await bench.settle()
+    assert (await bench.look(3)).rate < before.rate
+    bench.configure(rpg_time_reset=55, dce_tcp_rtt=55)
+    await wait_cycles(dut, 10)
+    for passed in range(3):
+        exact = await bench.look(4)
+        await bench.skip(55 * CYCLES_PER_US)
+        shown = await bench.look(4)
+        assert shown.limited and shown.rate > exact.rate and shown.alpha < exact.alpha, passed
+
+
+@cocotb.test()
+@cocotb.parametrize(eighths=[1, 5, 7, 8, 9])
+async def a_qp_without_marks_for_weeks_gets_its_cnp(dut, eighths: int) -> None:
+    """So many eighths of the range of the clock after its last CNP; and two marks around the wrap are one CNP."""
+    bench = Bench(dut, now=TIMES - 3000, min_time_between_cnps=50)
+    await bench.start()
+    await bench.mark(5)
+    assert (await bench.cnp_tx.recv(20)).qpn == 5 + FIRST_QPN
+    await bench.mark(5)
+    await wait_cycles(dut, 3000)
+    await bench.mark(5)
+    await wait_cycles(dut, 20)
+    assert bench.now > TIMES and not bench.cnp_tx.received
+    for _ in range(eighths):
+        await bench.skip(TIMES // 8)
+        await wait_cycles(dut, 2 * QPS)
+    await bench.mark(5)
+    assert (await bench.cnp_tx.recv(20)).qpn == 5 + FIRST_QPN
+
+
+@cocotb.test()
 async def a_rate_is_never_zero(dut) -> None:
     """Not even when the parameters ask for it: such a QP would wait for ever."""
     bench = Bench(dut, rpg_min_rate=0, rpg_min_dec_fac=0, rpg_gd=10, rate_reduce_monitor_period=0)
@@ -321,6 +389,23 @@ async def notifies_peers(dut) -> None:
     await bench.mark(0)
     await wait_cycles(dut, 20)
     assert not bench.cnp_tx.received
+
+
+@cocotb.test()
+@cocotb.parametrize(apart=[1, 2, 3, 4])
+async def two_marks_at_once_get_one_cnp(dut, apart: int) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    for index in range(QPS):
+        await FallingEdge(dut.clk)
+        dut.ecn_marked_qpn.value = index + FIRST_QPN
+        for cycle in range(apart + 1):
+            dut.ecn_marked.value = int(cycle in (0, apart))
+            await FallingEdge(dut.clk)
+        dut.ecn_marked.value = 0
+        await wait_cycles(dut, 12)
+        assert [item.qpn for item in bench.cnp_tx.received] == [index + FIRST_QPN]
+        bench.cnp_tx.received.clear()
 
 
 @cocotb.test()

@@ -29,6 +29,7 @@ from requester_model import (
     SEND,
     SEND_IMM,
     SEND_INV,
+    TIMES,
     WRITE,
     WRITE_IMM,
     Bench,
@@ -55,6 +56,15 @@ async def one_packet_and_its_completion(dut, opcode: int) -> None:
     await bench.complete(1)
     assert [f.psn for f in peer.seen] == [0x123456]
     await bench.quiet()
+
+
+async def packets(peer: Peer, count: int, limit: int) -> None:
+    """Waits until the peer has seen so many."""
+    for _ in range(limit):
+        if len(peer.seen) >= count:
+            return
+        await FallingEdge(peer.bench.dut.clk)
+    raise AssertionError(f"{len(peer.seen)} packets after {limit} cycles, not {count}")
 
 
 def opcodes(peer: Peer) -> list[int]:
@@ -253,17 +263,61 @@ async def rnr_nak_waits_its_time(dut, code: int) -> None:
     assert bench.events["rnr_nak_retry_err"] == 3 and bench.events["retry_rnr_exceeded_err"] == 1
 
 
+RNR_US = [655_360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920, 2560, 3840, 5120, 7680, 10_240, 15_360,
+          20_480, 30_720, 40_960, 61_440, 81_920, 122_880, 163_840, 245_760, 327_680, 491_520]  # IBTA table 45  # fmt: skip
+
+
 @cocotb.test()
-async def rnr_retry_7_is_without_limit(dut) -> None:
+async def rnr_times_are_those_of_the_standard(dut) -> None:
     bench = Bench(dut)
     await bench.start()
     peer = await bench.setup(9, rnr=7, mute=True)
     bench.post(9, SEND, 100)
-    for attempt in range(1, 13):
-        while len(peer.seen) < attempt:
-            await wait_cycles(dut, 1)
-        peer.answer(RNR | 1 if attempt < 12 else ACK, 0)
+    slack = 2 * 5 * QPS + 60
+    for code, microseconds in enumerate(RNR_US):
+        await packets(peer, code + 1, 100)
+        peer.answer(RNR | code, 0)
+        begin = bench.now
+        length = microseconds // 10 * RNR_UNIT
+        if length > 2 * slack:
+            await wait_cycles(dut, slack)
+            bench.now = begin + length - 20
+            await wait_cycles(dut, 16)
+            assert len(peer.seen) == code + 1, f"code {code}: too soon"
+        await packets(peer, code + 2, length + slack if length <= 2 * slack else slack)
+    peer.answer(ACK, 0)
     await bench.complete(1)
+
+
+@cocotb.test()
+@cocotb.parametrize(rnr=list(range(8)), progress=[False, True])
+async def rnr_retries_end_after_as_many_as_allowed(dut, rnr: int, progress: bool) -> None:
+    """Also if the first RNR NAK acknowledges the message before (IBTA 9.7.5.2.8); 7 is without limit (11.6.2)."""
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(9, rnr=rnr, mute=True)
+    if progress:
+        bench.post(9, SEND, 100)
+    bench.post(9, SEND, 100)
+    psn = int(progress)
+    naks = rnr + 1 if rnr < 7 else 20
+    for attempt in range(naks):
+        while [f.psn for f in peer.seen].count(psn) <= attempt:
+            await wait_cycles(dut, 1)
+        peer.answer(RNR | 1, psn)
+    if progress:
+        await bench.complete(1)
+    if rnr < 7:
+        await bench.complete(1, "WC_RNR_RETRY_EXC_ERR")
+        assert (await bench.qp_event.recv()).status == op("WC_RNR_RETRY_EXC_ERR")
+    else:
+        while [f.psn for f in peer.seen].count(psn) <= naks:
+            await wait_cycles(dut, 1)
+        peer.answer(ACK, psn)
+        await bench.complete(1)
+    await bench.quiet()
+    assert [f.psn for f in peer.seen].count(psn) == naks + (rnr == 7)
+    assert bench.events["rnr_nak_retry_err"] == naks
 
 
 @cocotb.test()
@@ -319,6 +373,56 @@ async def time_may_jump(dut) -> None:
     bench.now += (ACK_UNIT << 32) - 1000
     await wait_cycles(dut, 500)
     assert len(peer.seen) == 2, "the second wait is longer"
+
+
+@cocotb.test()
+@cocotb.parametrize(waits_for=["an acknowledgement", "a receive", "nothing"], late=[1, 4])
+async def waits_end_on_time_across_the_wrap_of_the_clock(dut, waits_for: str, late: int) -> None:
+    """The wrap comes after one quarter, or all, of the time."""
+    length = 40 * RNR_UNIT
+    bench = Bench(dut, now=TIMES - 2500)
+    await bench.start()
+    if waits_for == "nothing":
+        dut.keepalive_cycles.value = length
+    peer = await bench.setup(9, timeout=6 if waits_for == "an acknowledgement" else 0, mute=True, rnr=7)
+    if waits_for == "an acknowledgement":
+        length = ACK_UNIT << 6
+    bench.now = TIMES - length * late // 4 - 100
+    bench.post(9, SEND, 100)
+    while not peer.seen:
+        await wait_cycles(dut, 1)
+    if waits_for == "a receive":
+        peer.answer(RNR | 11, 0)  # 480 us
+        length = 48 * RNR_UNIT
+    elif waits_for == "nothing":
+        peer.answer(ACK, 0)
+    begin = bench.cycle
+    await bench.quiet()
+    assert bench.cycle - begin < length // 2, "idle while a clock runs, whose end is beyond the wrap"
+    await packets(peer, 2, 3 * length)
+    waited = bench.cycle - begin
+    assert length - 60 <= waited <= length + 2 * 5 * QPS + 60, waited
+    assert bench.now > TIMES - length // 4
+
+
+@cocotb.test()
+async def a_queue_pair_that_was_silent_for_long_waits_as_any_other(dut) -> None:
+    """Nothing is due, and no clock runs: more than half of the range of the clock passes, and then all of it."""
+    bench = Bench(dut, now=TIMES // 2)
+    await bench.start()
+    peer = await bench.setup(10, timeout=4, mute=True)
+    for passes in (0, TIMES * 5 // 8, TIMES * 3 // 8):
+        for _ in range(8):
+            bench.now += passes // 8
+            await wait_cycles(dut, 6 * QPS)
+        seen = len(peer.seen)
+        bench.post(10)
+        await packets(peer, seen + 2, 2000)
+        waited = peer.seen[-1].cycle - peer.seen[-2].cycle
+        assert ACK_UNIT << 4 <= waited <= (ACK_UNIT << 4) + 2 * 5 * QPS + 60, waited
+        peer.answer(ACK, peer.seen[-1].psn)
+        await bench.complete(1)
+        await bench.quiet()
 
 
 @cocotb.test()
