@@ -146,7 +146,7 @@ async def cut_off_in_the_middle(dut, cut: int) -> None:
 
 
 class Watch:
-    """What the other masters would feel: responses of memory that were not taken at once, and cycles in which data was owed and not shown."""
+    """What other masters would feel: responses of memory not taken at once, and cycles in which data was owed and not shown."""
 
     def __init__(self, dut) -> None:
         self.dut = dut
@@ -226,7 +226,7 @@ async def a_write_without_data_never_leaves(dut) -> None:
     bench.socket.write(BASE, bytes(step))
     await bench.socket.writes_answered()
     before = bytes(bench.memory.content)
-    for i in range(40):
+    for _ in range(40):
         bench.socket._aw.send(BASE + 0x1000, 0, 7)
     bench.socket._w.send(0, (1 << step) - 1, 0)  # of the first, one beat
     await wait_cycles(dut, 500)

@@ -282,7 +282,8 @@ def run(
     params = dict(params or {})
     top = f"tb_{module}"
     source = wrapper(module, params, ports)
-    build = ROOT / "build" / "cocotb" / module / hashlib.sha256(source.encode()).hexdigest()[:12]
+    named = "\n".join([source, *map(str, sources)])
+    build = ROOT / "build" / "cocotb" / module / hashlib.sha256(named.encode()).hexdigest()[:12]
     build.mkdir(parents=True, exist_ok=True)
     wrapper_file = build / f"{top}.sv"
     if not wrapper_file.exists() or wrapper_file.read_text() != source:
