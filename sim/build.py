@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the simulated device: the shell under Verilator, as build/sim/libnacelle_sim_<DATA_W>.so.
 
-    python sim/build.py [--data-w 64|128|256|512] [--qps N] [--waves]
+    python sim/build.py [--data-w 64|128|256|512] [--qps N] [--hostile] [--waves]
 
 Does nothing if the library is newer than every source. With --qps the device takes N connections at once, a power of two from 8
-to 1024, and the library is libnacelle_sim_<DATA_W>_qps<N>.so. With --waves it is libnacelle_sim_<DATA_W>_waves.so: it can write
+to 1024, and the library is libnacelle_sim_<DATA_W>_qps<N>.so. With --hostile, for tests, it has a kernel that misbehaves instead of
+the traffic kernel: libnacelle_sim_<DATA_W>_hostile.so. With --waves it is libnacelle_sim_<DATA_W>_waves.so: it can write
 FST waveforms, and is slower.
 """
 
@@ -28,6 +29,7 @@ DRAM_MIB = 1024
 # The reference width is built to run fast, in a file for each core more than once; the others, mostly for tests, to be built fast:
 # the compiler takes longer to read Verilator's headers than to compile a file.
 REFERENCE_W = 512
+HOSTILE = [ROOT / "rtl" / "compute" / "test" / name for name in ("kernel_hostile.sv", "socket_kernel_hostile.sv")]
 WARNINGS = ["-Wno-fatal", "-Wno-DECLFILENAME"]
 
 
@@ -46,19 +48,20 @@ def run(command: list[str], what: str) -> None:
 def sources() -> list[Path]:
     """Everything that the library is made from."""
     rtl = [path for folder in [*module_dirs(), GENERATED] for path in folder.glob("*.sv")]
-    return [*rtl, *(ROOT / "sim").glob("*.*"), ROOT / "rtl" / "control" / "nacelle.rdl"]
+    return [*rtl, *HOSTILE, *(ROOT / "sim").glob("*.*"), ROOT / "rtl" / "control" / "nacelle.rdl"]
 
 
-def build(data_w: int, qps: int | None, waves: bool) -> Path:
+def build(data_w: int, qps: int | None, hostile: bool, waves: bool) -> Path:
     """Builds one library and returns its path."""
-    name = f"nacelle_sim_{data_w}{f'_qps{qps}' if qps else ''}{'_waves' if waves else ''}"
+    name = f"nacelle_sim_{data_w}{f'_qps{qps}' if qps else ''}{'_hostile' if hostile else ''}{'_waves' if waves else ''}"
     out = ROOT / "build" / "sim"
     library = out / f"lib{name}.so"
     subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
     if library.exists() and all(library.stat().st_mtime > path.stat().st_mtime for path in sources()):
         return library
 
-    kind = f"{data_w} bits{f', {qps} queue pairs' if qps else ''}{', with waveforms' if waves else ''}"
+    unusual = [f"{qps} queue pairs"] * bool(qps) + ["with a hostile kernel"] * hostile + ["with waveforms"] * waves
+    kind = ", ".join([f"{data_w} bits", *unusual])
     say(f"building the simulated device, {kind} (a minute or two)")
     begin = time.monotonic()
     work = out / f"obj_{name}"
@@ -75,7 +78,7 @@ def build(data_w: int, qps: int | None, waves: bool) -> Path:
             "--timescale", "1ns/1ps", "--output-split", "20000", "--output-groups", str(files), "-CFLAGS", "-fPIC",
             *(["--trace-fst", "--trace-structs"] if waves else []),
             *[arg for path in [*module_dirs(), GENERATED] if path.exists() for arg in ("-y", str(path))],
-            *map(str, packages()), str(ROOT / "sim" / "nacelle_sim_top.sv"),
+            *map(str, packages()), *map(str, HOSTILE if hostile else ()), str(ROOT / "sim" / "nacelle_sim_top.sv"),
         ],
         "Verilator",
     )  # fmt: skip
@@ -107,9 +110,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-w", type=int, choices=(64, 128, 256, 512), default=512)
     parser.add_argument("--qps", type=int, choices=[2**n for n in range(3, 11)], help="connections at once [256]")
+    parser.add_argument("--hostile", action="store_true", help="has a kernel that misbehaves")
     parser.add_argument("--waves", action="store_true", help="can write waveforms")
     arguments = parser.parse_args()
-    build(arguments.data_w, arguments.qps, arguments.waves)
+    build(arguments.data_w, arguments.qps, arguments.hostile, arguments.waves)
 
 
 if __name__ == "__main__":

@@ -98,9 +98,10 @@ class SimDevice:
         dram_latency_cycles: int = 0,
         dram_bytes_per_cycle: int = 0,
         qps: int | None = None,
+        hostile: bool = False,
         waves: Path | None = None,
     ) -> None:
-        suffix = f"{f'_qps{qps}' if qps else ''}{'_waves' if waves else ''}"
+        suffix = f"{f'_qps{qps}' if qps else ''}{'_hostile' if hostile else ''}{'_waves' if waves else ''}"
         path = ROOT / "build" / "sim" / f"libnacelle_sim_{data_w}{suffix}.so"
         self._lib = lib = c.CDLL(str(path))
         lib.nacelle_sim_create.restype = c.c_void_p

@@ -59,6 +59,7 @@ module roce_clients
     output client_t  owner,                  // same cycle
     output pd_t      owner_pd,
     output logic     refused,                // pulse: a work request for a QP of another
+    output logic [N-1:0] settled,            // of each client: nothing that it posted is outstanding, no completion waits for it
     output logic     idle
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
@@ -117,22 +118,11 @@ module roce_clients
   assign wqe.data      = request.data.wqe;
   assign request.ready = allowed ? wqe.ready : !cqe_valid_q;
 
-  function automatic wc_opcode_e completion_of(wr_opcode_e opcode);
-    unique case (opcode)
-      WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM: return WC_RDMA_WRITE;
-      WR_RDMA_READ:                          return WC_RDMA_READ;
-      WR_ATOMIC_CMP_AND_SWP:                 return WC_COMP_SWAP;
-      WR_ATOMIC_FETCH_AND_ADD:               return WC_FETCH_ADD;
-      WR_RECV:                               return WC_RECV;
-      default:                               return WC_SEND;
-    endcase
-  endfunction
-
   rdma_cqe_t refusal;
   always_comb begin
     refusal        = '0;
     refusal.status = WC_GENERAL_ERR;
-    refusal.opcode = completion_of(request.data.wqe.opcode);
+    refusal.opcode = wc_opcode_of(request.data.wqe.opcode);
     refusal.qpn    = request.data.wqe.qpn;
     refusal.wr_id  = request.data.wqe.wr_id;
   end
@@ -223,6 +213,8 @@ module roce_clients
       held_q       <= rst ? '0 : held_q + change;
       open[i]      <= !rst && !clearing && held_q < held_t'(DEPTH - MARGIN - 4);
     end
+    assign settled[i] = held_q == '0 && !entered_q && !orphan_q && !(request.valid && request.data.client == client_t'(i))
+        && !(cqe_valid_q && cqe_client == client_t'(i));
   end
 
   assign refused = refusing;

@@ -203,6 +203,18 @@ package roce_pkg;
     WC_RECV_RDMA_WITH_IMM = 4'd9
   } wc_opcode_e;
 
+  // What the completion of a work request is.
+  function automatic wc_opcode_e wc_opcode_of(wr_opcode_e opcode);
+    unique case (opcode)
+      WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM: return WC_RDMA_WRITE;
+      WR_RDMA_READ:                          return WC_RDMA_READ;
+      WR_ATOMIC_CMP_AND_SWP:                 return WC_COMP_SWAP;
+      WR_ATOMIC_FETCH_AND_ADD:               return WC_FETCH_ADD;
+      WR_RECV:                               return WC_RECV;
+      default:                               return WC_SEND;
+    endcase
+  endfunction
+
   // One completion. A receive completes after all its data, and that of every earlier packet of its QP, is visible in memory;
   // a READ or atomic after its result is.
   typedef struct packed {

@@ -223,6 +223,7 @@ module nacelle_shell
   stream_if #(.T(qpn_t)) client_close[CLIENTS] ();
   stream_if #(.T(mr_cmd_t)) client_mr_cmd[CLIENTS] ();
   stream_if #(.T(mr_rsp_t)) client_mr_rsp[CLIENTS] ();
+  logic [CLIENTS-1:0] settled;
 
   roce_clients #(
       .N       (CLIENTS),
@@ -259,6 +260,7 @@ module nacelle_shell
       .owner,
       .owner_pd,
       .refused,
+      .settled,
       .idle(clients_idle)
   );
 
@@ -355,12 +357,14 @@ module nacelle_shell
 
   stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe[SOCKETS] ();
+  logic [SOCKETS-1:0] rdma_settled;
 
   for (genvar i = 0; i < SOCKETS; i++) begin : sockets
     socket #(
         .DATA_W(DATA_W),
         .ID_W  (MASTER_ID_W),
-        .KERNEL(KERNELS[i])
+        .KERNEL(KERNELS[i]),
+        .RDMA  (RDMA_CLIENT[i] != RPC_CLIENT)
     ) socket (
         .clk,
         .rst(plane_rst_q),
@@ -372,6 +376,7 @@ module nacelle_shell
         .mem(master[4+i]),
         .wqe(kernel_wqe[i]),
         .cqe(kernel_cqe[i]),
+        .rdma_settled(rdma_settled[i]),
         .ctrl(socket_bus[i]),
         .functions(functions[i]),
         .idle(socket_idle[i])
@@ -384,10 +389,12 @@ module nacelle_shell
       assign kernel_cqe[i].valid              = client_cqe[RDMA_CLIENT[i]].valid;
       assign kernel_cqe[i].data               = client_cqe[RDMA_CLIENT[i]].data;
       assign client_cqe[RDMA_CLIENT[i]].ready = kernel_cqe[i].ready;
+      assign rdma_settled[i]                  = settled[RDMA_CLIENT[i]];
     end else begin : no_rdma
       assign kernel_wqe[i].ready = 1'b0;
       assign kernel_cqe[i].valid = 1'b0;
       assign kernel_cqe[i].data  = '0;
+      assign rdma_settled[i]     = 1'b1;
     end
   end
 

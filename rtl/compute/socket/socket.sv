@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Holds one kernel, chosen by KERNEL, and keeps it in its place: it sees memory only through the window of the job that it
-// runs, and only while it runs it; a job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT, the
-// kernel being cut off from memory cleanly and reset. Functions that the kernel does not have never reach it. Exactly one
-// `done` for each job, after all that the kernel wrote is visible to every reader; it carries the job's tag, whatever the
-// kernel says. What the kernel does not take of a job's regions is discarded.
+// runs, and only while it runs it, by bursts of its own and by RDMA; a job that takes longer than `kernel_timeout_cycles` ends with
+// RESULT_KERNEL_TIMEOUT, the kernel being cut off cleanly and reset. Functions that the kernel does not have never reach it. Exactly
+// one `done` for each job, after all that the kernel wrote is visible to every reader and each of its work requests is complete;
+// it carries the job's tag, whatever the kernel says. What the kernel does not take of a job's regions is discarded.
 //
-// Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory is quiet. One job at a time: `job` stops until the
-// answer to the one before is taken. The kernel's stream and message ports are tied off: it receives nothing, and what it sends
-// waits. Its work requests leave through a register slice, also those that it offered before it was reset; its completions are taken
-// at all times, and those of a kernel in reset are dropped.
+// Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory and RDMA are quiet. One job at a time: `job` stops until the
+// answer to the one before is taken. A kernel that is cut off may have work requests outstanding: its job ends when they are complete,
+// at the latest when retries run out, or when software resets their queue pairs. The kernel's stream and message ports are tied off:
+// it receives nothing, and what it sends waits.
 module socket
   import memory_pkg::*;
   import compute_pkg::*;
@@ -17,7 +17,8 @@ module socket
 #(
     parameter string       KERNEL = "increment",
     parameter int unsigned DATA_W = 512,
-    parameter int unsigned ID_W   = 4
+    parameter int unsigned ID_W   = 4,
+    parameter bit          RDMA   = 1'b1             // its kernel may start RDMA; else each work request is refused
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -28,6 +29,7 @@ module socket
     stream_if.source        done,                    // done_t
     stream_if.source        wqe,                     // rdma_wqe_t: RDMA that the kernel starts itself
     stream_if.sink          cqe,                     // rdma_cqe_t
+    input  logic            rdma_settled,            // nothing of `wqe` is outstanding, from the cycle after it was taken on
     axi_if.master           mem,
     axil_if.slave           ctrl,                    // see socket_registers
     output function_range_t functions,               // of the kernel; constant
@@ -36,18 +38,19 @@ module socket
   typedef enum logic [2:0] {
     IDLE,
     RUN,       // the kernel has the job
-    FINISH,    // it has answered, or never got it: wait for memory, discard the regions that it did not take
+    FINISH,    // it has answered, or never got it: wait for memory and RDMA, discard the regions that it did not take
     CUT,       // given up: the kernel is in reset and cut off, the same waits
     ANSWER
   } state_e;
 
   state_e      state_q;
-  logic        known, start, job_taken, quiet, expired, given_up, last_seen_q;
+  logic        known, start, job_taken, memory_idle, rdma_idle, quiet, expired, given_up, last_seen_q;
   tag_t        tag_q;
   logic [6:0]  code_q;
   logic [47:0] cycles_q;
   logic [31:0] last_cycles_q, jobs_q, timeouts_q, refused_q;
-  logic        kernel_rst, read_violation, write_violation, registers_idle;
+  logic        kernel_rst, read_violation, write_violation, rdma_violation, registers_idle;
+  window_t     software_window, rdma_window;
 
   kernel_identity_t identity;
 
@@ -85,7 +88,7 @@ module socket
     end else begin
       last_seen_q <= state_q != ANSWER && (last_seen_q || (job_taken && job.data.last));
       cycles_q    <= state_q == IDLE ? '0 : cycles_q + 1'b1;
-      refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation);
+      refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation) + 32'(rdma_violation);
       unique case (state_q)
         IDLE:
         if (start) begin
@@ -123,17 +126,19 @@ module socket
   // ---- memory ----
   axi_window #(.DATA_W(DATA_W), .ID_W(ID_W)) fence (
       .clk, .rst, .window(state_q == RUN ? window : '0), .decouple(state_q == CUT), .socket(kernel_mem), .mem,
-      .read_violation, .write_violation, .idle(quiet)
+      .read_violation, .write_violation, .idle(memory_idle)
   );
+  assign quiet = memory_idle && rdma_idle && rdma_settled;
 
   // ---- registers ----
   socket_registers registers (
-      .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .busy(state_q != IDLE), .jobs(jobs_q),
-      .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q), .idle(registers_idle)
+      .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .busy(state_q != IDLE), .cut(state_q == CUT),
+      .outstanding(!rdma_settled), .jobs(jobs_q), .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q),
+      .software_window, .idle(registers_idle)
   );
 
   assign functions = '{first: identity.function_code[0], last: identity.function_code[3'(identity.functions - 1'b1)]};
-  assign idle      = state_q == IDLE && quiet && registers_idle && !kernel_wqe.valid && !wqe.valid;
+  assign idle      = state_q == IDLE && memory_idle && rdma_idle && registers_idle && !kernel_wqe.valid;
 
   // ---- the kernel ----
   axis_if #(.DATA_W(DATA_W)) rx (), tx (), msg_tx (), msg_rx ();
@@ -154,10 +159,19 @@ module socket
   assign tx.tready     = 1'b0;
   assign msg_tx.tready = 1'b0;
 
-  stream_slice #(.T(rdma_wqe_t)) wqe_slice (.clk, .rst, .in(kernel_wqe), .out(wqe));
-  assign kernel_cqe.valid = cqe.valid && state_q != CUT;
-  assign kernel_cqe.data  = cqe.data;
-  assign cqe.ready        = kernel_cqe.ready || state_q == CUT;
+  // While no job runs its kernel is software's.
+  always_comb begin
+    unique case (state_q)
+      IDLE:    rdma_window = software_window;
+      RUN:     rdma_window = window;
+      default: rdma_window = '0;
+    endcase
+    if (!RDMA) rdma_window = '0;
+  end
+  socket_rdma rdma (
+      .clk, .rst, .window(rdma_window), .cut(state_q == CUT), .kernel_wqe, .kernel_cqe, .wqe, .cqe,
+      .violation(rdma_violation), .idle(rdma_idle)
+  );
 
   socket_kernel #(.KERNEL(KERNEL), .DATA_W(DATA_W), .ID_W(ID_W)) held (
       .clk, .rst(kernel_rst), .identity, .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A socket's page of registers, read only up to 0x0ff; from 0x100 on they are the kernel's own (`kernel`, same offset).
+// A socket's page of registers, read only up to 0x0ff but for two; from 0x100 on they are the kernel's own (`kernel`, same offset).
 //   0x00 MAGIC 0x4b524e4c  0x04 VERSION major << 16 | minor  0x08 FUNCTIONS  0x10..0x1f NAME  0x20 + 4 j FUNCTION_CODE[j]
-//   0x40 STATUS (0: busy)  0x44 JOBS done  0x48 LAST_CYCLES of the last job  0x4c TIMEOUTS  0x50 REFUSED bursts
+//   0x40 STATUS (0: busy, 1: the kernel is cut off, 2: work requests outstanding)  0x44 JOBS done  0x48 LAST_CYCLES of the last job
+//   0x4c TIMEOUTS  0x50 REFUSED bursts and work requests
+//   0x54 RDMA_PAGE, 0x58 RDMA_PAGES: the pages of 4 KiB for work requests of the kernel while no job runs; read and write
 // One access at a time, 2 cycles. What does not exist, or cannot be written, answers SLVERR. A kernel that does not answer
 // within KERNEL_CYCLES, or is reset meanwhile, costs an SLVERR and is not asked again until its reset.
 module socket_registers
@@ -18,14 +20,19 @@ module socket_registers
     axil_if.master           kernel,
     input  kernel_identity_t identity,
     input  logic             busy,
+    input  logic             cut,
+    input  logic             outstanding,
     input  logic [31:0]      jobs,
     input  logic [31:0]      last_cycles,
     input  logic [31:0]      timeouts,
     input  logic [31:0]      refused,
+    output window_t          software_window,  // for RDMA that the kernel starts while no job runs
     output logic             idle
 );
   localparam logic [31:0] MAGIC = 32'h4b52_4e4c;
   localparam int unsigned WAIT_W = $clog2(KERNEL_CYCLES);
+  localparam int unsigned PAGE_W = 12;
+  localparam int unsigned WINDOW_W = ADDR_W - PAGE_W;
 
   typedef enum logic [1:0] {
     IDLE,
@@ -41,6 +48,8 @@ module socket_registers
   logic [3:0]        strb_q;
   logic [WAIT_W-1:0] wait_q;
   axi_resp_e         resp_q, value_resp;
+  logic [WINDOW_W-1:0] page_q, pages_q;
+  logic              page_write, pages_write;
 
   always_comb begin
     value_resp = AXI_OKAY;
@@ -51,17 +60,21 @@ module socket_registers
       6'h02: value = 32'(identity.functions);
       [6'h04 : 6'h07]: value = identity.name[{ctrl.araddr[3:2], 2'b00}+:4];
       [6'h08 : 6'h0f]: value = 32'(identity.function_code[ctrl.araddr[4:2]]);
-      6'h10: value = 32'(busy);
+      6'h10: value = 32'({outstanding, cut, busy});
       6'h11: value = jobs;
       6'h12: value = last_cycles;
       6'h13: value = timeouts;
       6'h14: value = refused;
+      6'h15: value = 32'(page_q);
+      6'h16: value = 32'(pages_q);
       default: value_resp = AXI_SLVERR;
     endcase
   end
 
   assign take_read    = state_q == IDLE && ctrl.arvalid;
   assign take_write   = state_q == IDLE && !ctrl.arvalid && ctrl.awvalid && ctrl.wvalid;
+  assign page_write   = take_write && ctrl.awaddr[11:2] == 10'h15;
+  assign pages_write  = take_write && ctrl.awaddr[11:2] == 10'h16;
   assign ctrl.arready = take_read;
   assign ctrl.awready = take_write;
   assign ctrl.wready  = take_write;
@@ -89,14 +102,18 @@ module socket_registers
       data_q  <= take_write ? ctrl.wdata : value;
       strb_q  <= ctrl.wstrb;
       write_q <= take_write;
-      resp_q  <= take_write || ctrl.araddr[11:8] != '0 ? AXI_SLVERR : value_resp;
+      resp_q  <= page_write || pages_write ? AXI_OKAY : take_write || ctrl.araddr[11:8] != '0 ? AXI_SLVERR : value_resp;
     end else if (answered) begin
       data_q <= kernel.rdata;
       resp_q <= axi_resp_e'(write_q ? kernel.bresp : kernel.rresp);
     end
+    if (page_write) page_q <= ctrl.wdata[WINDOW_W-1:0];
+    if (pages_write) pages_q <= ctrl.wdata[WINDOW_W-1:0];
     if (rst) begin
       state_q <= IDLE;
       dead_q  <= 1'b0;
+      page_q  <= '0;
+      pages_q <= '0;
     end else begin
       wait_q <= state_q == IDLE ? '0 : wait_q + 1'b1;
       unique case (state_q)
@@ -120,6 +137,7 @@ module socket_registers
     end
   end
 
+  assign software_window = '{base: {page_q, PAGE_W'(0)}, size: {pages_q, PAGE_W'(0)}};
   assign idle = state_q == IDLE;
 
   logic unused_ok;

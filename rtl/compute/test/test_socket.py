@@ -8,40 +8,13 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
-from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, Type, run
-from nacelle_tb.memory import SLVERR, AxiMemory
-from nacelle_tb.registers import AxilDriver
-from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.memory import SLVERR
+from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from socket_bench import SUCCESS, TIMEOUT, Bench, run_socket
 
-SIZE = 1 << 18
-SUCCESS = constant("compute_pkg::RESULT_SUCCESS")
-TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
 UNKNOWN = constant("compute_pkg::RESULT_UNKNOWN_FUNCTION")
 MEMORY_ERROR = constant("compute_pkg::RESULT_MEMORY_ERROR")
-
-
-class Bench:
-    def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
-        self.dut = dut
-        self.job = StreamSource(dut, "job", "compute_pkg::job_t", stall)
-        self.done = StreamSink(dut, "done", "compute_pkg::done_t", stall)
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
-        StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t")
-        StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t")
-        self.memory.write(0, random.randbytes(SIZE))
-        self.ctrl = AxilDriver(dut, "ctrl")
-        dut.kernel_timeout_cycles.value = 0
-        dut.cancel.value = 0
-        self.window(0, SIZE)
-
-    def window(self, base: int, size: int) -> None:
-        self.dut.window.value = struct("compute_pkg::window_t").pack(base=base, size=size)
-
-    def call(self, function: int, regions: list[tuple[int, int]], tag: int = 0) -> None:
-        for i, (addr, size) in enumerate(regions):
-            last = i == len(regions) - 1
-            self.job.send(tag=tag, function_code=function, addr=addr, size=size, last=last, input_=1, output_=i % 2)
 
 
 def plus_one(data: bytes) -> bytes:
@@ -177,21 +150,4 @@ async def functions_are_shown(dut) -> None:
 
 @pytest.mark.parametrize("width", [64, 128, 256, 512])
 def test_socket(width: int) -> None:
-    run(
-        "socket",
-        __file__,
-        params={"KERNEL": Type('"increment"'), "DATA_W": width},
-        ports={
-            "kernel_timeout_cycles": Plain("input", "logic [47:0]"),
-            "cancel": Plain("input", "logic"),
-            "job": Sink("compute_pkg::job_t"),
-            "window": Plain("input", "compute_pkg::window_t"),
-            "done": Source("compute_pkg::done_t"),
-            "wqe": Source("roce_pkg::rdma_wqe_t"),
-            "cqe": Sink("roce_pkg::rdma_cqe_t"),
-            "mem": AxiMaster(width),
-            "ctrl": AxilSlave(),
-            "functions": Plain("output", "compute_pkg::function_range_t"),
-            "idle": Plain("output", "logic"),
-        },
-    )
+    run_socket(__file__, width, "increment")

@@ -145,6 +145,120 @@ async def cut_off_in_the_middle(dut, cut: int) -> None:
         assert bench.memory.read(at, step) in (bytes(step), before[at : at + step])
 
 
+class Watch:
+    """What other masters would feel: responses of memory not taken at once, and cycles in which data was owed and not shown."""
+
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.refused = {"r": 0, "b": 0}
+        self.addresses = 0  # writes whose address memory has
+        self.owed = 0  # beats of those that it does not have
+        self.late = 0
+        cocotb.start_soon(self._run())
+
+    async def _run(self) -> None:
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk)
+            for channel in self.refused:
+                waits = int(getattr(dut, f"mem_{channel}valid").value) and not int(getattr(dut, f"mem_{channel}ready").value)
+                self.refused[channel] += waits
+            self.late += self.owed > 0 and not int(dut.mem_wvalid.value)
+            if int(dut.mem_wvalid.value) and int(dut.mem_wready.value):
+                self.owed -= 1
+            if int(dut.mem_awvalid.value) and int(dut.mem_awready.value):
+                self.owed += int(dut.mem_awlen.value) + 1
+                self.addresses += 1
+
+
+@cocotb.test()
+@cocotb.parametrize(refused=[False, True])
+async def a_kernel_that_takes_nothing_holds_up_nobody(dut, refused: bool) -> None:
+    """More reads and writes than there is room for; memory's responses are taken all the same, in the cycle in which they come."""
+    bench = Bench(dut, latency=3)
+    watch = Watch(dut)
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    bench.socket._r.stall = bench.socket._b.stall = 1.0
+    for i in range(200):
+        bench.socket.read(0 if refused and i % 50 == 7 else BASE + i % 3 * 8 * step, 8)
+        bench.socket.write(BASE + 0x1000 + i * step, bytes([i]) * step)
+    await wait_cycles(dut, 4000)
+    assert bench.memory.outstanding() == 0
+    assert bench.memory.stats.read_beats > 0 and bench.memory.stats.write_beats > 0
+    bench.socket._r.stall = bench.socket._b.stall = 0.0
+    for i in range(200):
+        _, data, status = await bench.socket.read_result()
+        if not (refused and i % 50 == 7):
+            assert (data, status) == (bench.memory.read(BASE + i % 3 * 8 * step, 8 * step), 0)
+    await bench.socket.writes_answered()
+    assert watch.refused == {"r": 0, "b": 0}
+    await wait_cycles(dut, 3)
+    assert int(dut.idle.value)
+
+
+@cocotb.test()
+async def data_is_there_before_its_address_goes(dut) -> None:
+    bench = Bench(dut)
+    watch = Watch(dut)
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    bench.socket._w.stall = 0.9
+    want = bytearray(bench.memory.content)
+    at = BASE
+    for beats in (8, 1, 5, 16, 2, 7):
+        data = random.randbytes(beats * step)
+        want[at : at + len(data)] = data
+        bench.socket.write(at, data)
+        at += len(data)
+    await bench.socket.writes_answered()
+    assert bench.memory.content == want
+    assert watch.late <= 2 * watch.addresses == 12
+
+
+@cocotb.test()
+async def a_write_without_data_never_leaves(dut) -> None:
+    """Bursts are promised and never delivered: reads go on, and after the cut nothing is left of them."""
+    bench = Bench(dut)
+    watch = Watch(dut)
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    bench.socket.write(BASE, bytes(step))
+    await bench.socket.writes_answered()
+    before = bytes(bench.memory.content)
+    for _ in range(40):
+        bench.socket._aw.send(BASE + 0x1000, 0, 7)
+    bench.socket._w.send(0, (1 << step) - 1, 0)  # of the first, one beat
+    await wait_cycles(dut, 500)
+    bench.socket.read(BASE, 4)
+    assert (await bench.socket.read_result())[1] == before[BASE : BASE + 4 * step]
+    assert watch.addresses == 1 and not int(dut.idle.value)
+    await FallingEdge(dut.clk)
+    dut.decouple.value = 1
+    bench.socket._aw._queue.clear()
+    bench.socket._aw.stall = 1.0
+    await wait_cycles(dut, 40)
+    assert int(dut.idle.value) and bench.memory.content == before
+    assert watch.addresses == 1
+
+
+@cocotb.test()
+async def many_short_bursts_are_counted(dut) -> None:
+    """As many as memory will have: all of them come back, and one that is refused keeps its place among them."""
+    bench = Bench(dut, latency=700)
+    await start(dut)
+    step = bench.memory.bytes_per_beat
+    count = 400
+    for i in range(count):
+        bench.socket.read(BASE + i % 60 * step, 1)
+    bench.socket.read(0, 1)
+    for i in range(count):
+        assert (await bench.socket.read_result())[1:] == (bench.memory.read(BASE + i % 60 * step, step), 0)
+    assert (await bench.socket.read_result())[2] == SLVERR
+    await wait_cycles(dut, 3)
+    assert int(dut.idle.value)
+
+
 @pytest.mark.parametrize("width", [64, 512])
 def test_axi_window(width: int) -> None:
     run(

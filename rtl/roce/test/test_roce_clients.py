@@ -48,6 +48,7 @@ PORTS = {
     "owner": Plain("output", P + "client_t"),
     "owner_pd": Plain("output", P + "pd_t"),
     "refused": Plain("output", "logic"),
+    "settled": Plain("output", f"logic [{N - 1}:0]"),
     "idle": Plain("output", "logic"),
 }
 
@@ -194,6 +195,62 @@ async def a_reset_gives_back_what_its_qp_held(dut) -> None:
         assert not bench.client_wqe[client].busy
         bench.wqe.received.clear()
     assert int(dut.idle.value)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def settled_means_that_nothing_is_outstanding(dut, stall: float) -> None:
+    """Requests of all kinds, and resets: `settled` falls in the cycle after a request was taken, and is high again when all that
+    was posted is complete (also without a completion), refused or lost, and the client has its completions."""
+    bench = Bench(dut, stall)
+    await bench.start()
+    for qpn in range(2, 5):
+        await bench.change("made", qpn, qpn - 2)
+    outstanding = [0] * N  # from the hand-shake of a request on, until its completion is taken
+
+    async def watch() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            settled = int(dut.settled.value)
+            for i in range(N):
+                assert not (outstanding[i] and settled >> i & 1), f"client {i} has {outstanding[i]} outstanding"
+                taken = int(getattr(dut, f"client_wqe{i}_valid").value) and int(getattr(dut, f"client_wqe{i}_ready").value)
+                done = int(getattr(dut, f"client_cqe{i}_valid").value) and int(getattr(dut, f"client_cqe{i}_ready").value)
+                outstanding[i] += bool(taken) - bool(done)
+
+    cocotb.start_soon(watch())
+    for round_ in range(12):
+        client = round_ % N
+        for wr_id in range(20):
+            bench.client_wqe[client].send(qpn=client + 2 if random.random() < 0.8 else 9, wr_id=wr_id)
+            bench.client_wqe[(client + 1) % N].send(qpn=0, wr_id=wr_id)
+        await bench.client_wqe[client].drained()
+        await wait_cycles(dut, 60)
+        requests = [request.qpn for request in bench.wqe.received]
+        bench.wqe.received.clear()
+        random.shuffle(requests)
+        lost = random.randrange(len(requests))
+        for i, qpn in enumerate(requests):
+            if i >= lost:
+                break
+            if random.random() < 0.3:
+                outstanding[client] -= 1
+                await bench.retire(qpn)
+            else:
+                bench.cqe.send(qpn=qpn, wr_id=i)
+        await bench.cqe.drained()
+        await wait_cycles(dut, 30)
+        assert outstanding[client] == len(requests) - lost > 0 and not int(dut.settled.value) >> client & 1
+        outstanding[client] = 0 if round_ % 2 else outstanding[client]
+        if round_ % 2:
+            await bench.change("gone", client + 2, client)
+            await bench.change("made", client + 2, client)
+        else:
+            for i in range(lost, len(requests)):
+                bench.cqe.send(qpn=client + 2, wr_id=i)
+            await bench.cqe.drained()
+        await wait_cycles(dut, 40)
+        assert int(dut.settled.value) == (1 << N) - 1 and not any(outstanding)
 
 
 @cocotb.test()

@@ -310,7 +310,8 @@ def run(
     top = f"tb_{module}"
     source = wrapper(module, params, ports)
     folder = ROOT / "build" / ("cocotb_coverage" if coverage() else "cocotb")
-    build = folder / module / hashlib.sha256(source.encode()).hexdigest()[:12]
+    named = "\n".join([source, *map(str, sources)])
+    build = folder / module / hashlib.sha256(named.encode()).hexdigest()[:12]
     build.mkdir(parents=True, exist_ok=True)
     wrapper_file = build / f"{top}.sv"
     if not wrapper_file.exists() or wrapper_file.read_text() != source:

@@ -30,7 +30,9 @@ FIRST_PSN = 0xFFFF00  # so that every longer run passes the wrap
 TRAFFIC_SOCKET = constant("shell_pkg::TRAFFIC_SOCKET")
 TRAFFIC_CLIENT = constant("shell_pkg::TRAFFIC_CLIENT")
 RQ_DEPTH = constant("shell_pkg::RQ_DEPTH")
-TRAFFIC_REGISTERS = 0x10000 + 0x1000 * TRAFFIC_SOCKET + 0x100
+SOCKET_REGISTERS = 0x10000 + 0x1000 * TRAFFIC_SOCKET
+TRAFFIC_REGISTERS = SOCKET_REGISTERS + 0x100
+RDMA_PAGE, RDMA_PAGES = SOCKET_REGISTERS + 0x54, SOCKET_REGISTERS + 0x58
 SETTINGS = ("opcode length qpn qps depth count local_lo local_hi remote_lo remote_hi rkey stride wrap").split()
 RESULTS = ("posted completed failed status cycles first").split()
 
@@ -90,6 +92,9 @@ class Pair:
             configure(device, ip=ip, mac=mac)
         self.line = make_line(*self.devices, **line)
         self.line.step(1000)
+        for device in self.devices:
+            device.write(RDMA_PAGE, LOCAL >> 12)
+            device.write(RDMA_PAGES, REGION_BYTES >> 12)
         self.managers = [Manager(device) for device in self.devices]
         self.keys = [manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT) for manager in self.managers]
         self._attributes = {

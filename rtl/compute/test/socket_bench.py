@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A socket with memory, and an engine that completes its work requests when it is told to."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import cocotb
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import FallingEdge
+from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, Type, run
+from nacelle_tb.memory import AxiMemory
+from nacelle_tb.registers import AxilDriver
+from nacelle_tb.streams import StreamSink, StreamSource
+from nacelle_tb.svtypes import constant, struct
+
+SIZE = 1 << 18
+SUCCESS = constant("compute_pkg::RESULT_SUCCESS")
+TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
+STATUS, TIMEOUTS, REFUSED, RDMA_PAGE, RDMA_PAGES = 0x40, 0x4C, 0x50, 0x54, 0x58
+
+
+class Bench:
+    """A socket under test. `posted`: the work requests that reached the engine; `open`: those that it has not completed."""
+
+    def __init__(self, dut: SimHandleBase, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
+        self.dut = dut
+        self.job = StreamSource(dut, "job", "compute_pkg::job_t", stall)
+        self.done = StreamSink(dut, "done", "compute_pkg::done_t", stall)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.wqe = StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t", stall)
+        self.cqe = StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t", stall)
+        self.memory.write(0, random.randbytes(SIZE))
+        self.ctrl = AxilDriver(dut, "ctrl")
+        dut.kernel_timeout_cycles.value = 0
+        dut.cancel.value = 0
+        dut.rdma_settled.value = 1
+        self.window(0, SIZE)
+        self.posted: list = []
+        self.open: deque = deque()
+        self.completing = True
+        cocotb.start_soon(self._engine())
+
+    async def _engine(self) -> None:
+        """One completion at most every other cycle; an unsignaled request completes without."""
+        while True:
+            await FallingEdge(self.dut.clk)
+            while self.wqe.received:
+                self.posted.append(self.wqe.received.popleft())
+                self.open.append(self.posted[-1])
+            if self.open and self.completing and not self.cqe.busy:
+                request = self.open.popleft()
+                if request.signaled:
+                    self.cqe.send(opcode=0, qpn=request.qpn, wr_id=request.wr_id)
+            self.dut.rdma_settled.value = int(not self.open and not self.cqe.busy)
+
+    def window(self, base: int, size: int) -> None:
+        """Of the jobs to come."""
+        self.dut.window.value = struct("compute_pkg::window_t").pack(base=base, size=size)
+
+    def call(self, function: int, regions: list[tuple[int, int]], tag: int = 0, user: int = 0) -> None:
+        """A job with regions of (address, size)."""
+        for i, (addr, size) in enumerate(regions):
+            last = i == len(regions) - 1
+            self.job.send(tag=tag, function_code=function, user=user, addr=addr, size=size, last=last, input_=1, output_=i % 2)
+
+
+def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] = ()) -> None:
+    """The cocotb tests of a file, with this kernel in the socket."""
+    run(
+        "socket",
+        test_file,
+        params={"KERNEL": Type(f'"{kernel}"'), "DATA_W": width},
+        sources=sources,
+        ports={
+            "kernel_timeout_cycles": Plain("input", "logic [47:0]"),
+            "cancel": Plain("input", "logic"),
+            "job": Sink("compute_pkg::job_t"),
+            "window": Plain("input", "compute_pkg::window_t"),
+            "done": Source("compute_pkg::done_t"),
+            "wqe": Source("roce_pkg::rdma_wqe_t"),
+            "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "rdma_settled": Plain("input", "logic"),
+            "mem": AxiMaster(width),
+            "ctrl": AxilSlave(),
+            "functions": Plain("output", "compute_pkg::function_range_t"),
+            "idle": Plain("output", "logic"),
+        },
+    )

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel that does what a kernel must not do: its job ends at its time limit, memory and engine never wait for it, and the next
+job finds a socket as good as new."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cocotb
+import pytest
+from cocotb.triggers import RisingEdge
+from nacelle_tb.streams import start, wait_cycles
+from nacelle_tb.svtypes import constant
+from socket_bench import REFUSED, SUCCESS, TIMEOUT, Bench, run_socket
+
+HERE = Path(__file__).parent
+FUNCTION = 2
+READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
+BASE, SIZE, LIMIT = 0x4000, 0x4000, 1500
+PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
+MODES = {
+    "hangs": 0,
+    "takes no data": READS | LONG | DEAF,
+    "takes no responses": WRITES | DEAF,
+    "promises data": WRITES | LONG | WITHHOLDS,
+    "promises data, is deaf": READS | WRITES | WITHHOLDS | DEAF,
+    "floods": READS | WRITES,
+    "floods by pages": READS | WRITES | LONG,
+    "is outside": READS | WRITES | LONG | OUTSIDE,
+    "posts": POSTS,
+    "posts and is deaf": POSTS | DEAF,
+    "posts from outside": POSTS | OUTSIDE,
+    "posts from outside and is deaf": POSTS | OUTSIDE | DEAF,
+    "all at once": READS | WRITES | LONG | POSTS,
+}
+
+
+@cocotb.test()
+@cocotb.parametrize(what=list(MODES), early=[False, True], stall=[0.0, 0.3])
+async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> None:
+    bench = Bench(dut, stall, latency=(1, 20))
+    mode = MODES[what] | EARLY * early
+    refused = {"r": 0, "b": 0}
+
+    async def watch() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            for channel in refused:
+                if int(getattr(dut, f"mem_{channel}valid").value) and not int(getattr(dut, f"mem_{channel}ready").value):
+                    refused[channel] += 1
+
+    cocotb.start_soon(watch())
+    await start(dut)
+    bench.window(BASE, SIZE)
+    dut.kernel_timeout_cycles.value = LIMIT
+    before = bytes(bench.memory.content)
+    bench.call(FUNCTION, [(BASE, SIZE)], tag=3, user=mode)
+    if mode & OUTSIDE and not early:
+        await wait_cycles(dut, LIMIT // 2)
+        if mode & POSTS and not mode & DEAF:
+            assert await bench.ctrl.read(0x104) == (PROTECTION, 0)
+    done = await bench.done.recv(LIMIT + (10_000 if mode & POSTS else 1000))  # what was posted completes
+    # One that answers and has nothing under way has done its job.
+    assert (done.tag, done.code) == (3, SUCCESS if early and not MODES[what] else TIMEOUT)
+    assert refused["r"] == refused["b"] == 0
+    await wait_cycles(dut, 4)
+    assert bench.memory.outstanding() == 0 and not bench.open and not bench.cqe.busy
+    assert bench.memory.content[:BASE] == before[:BASE] and bench.memory.content[BASE + SIZE :] == before[BASE + SIZE :]
+    if mode & (OUTSIDE | WITHHOLDS):
+        assert bench.memory.content == before and not bench.posted
+    if mode & OUTSIDE:
+        assert (await bench.ctrl.read(REFUSED))[0] > 0
+    count = len(bench.posted)
+    bench.call(FUNCTION, [(BASE, SIZE)], tag=4, user=EARLY)
+    done = await bench.done.recv(100)
+    assert (done.tag, done.code) == (4, SUCCESS)
+    assert len(bench.posted) == count
+
+
+@pytest.mark.parametrize("width", [64, 512])
+def test_socket_hostile(width: int) -> None:
+    run_socket(__file__, width, "traffic", [HERE / "kernel_hostile.sv", HERE / "socket_kernel_hostile.sv"])

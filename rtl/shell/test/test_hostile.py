@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel that misbehaves, in a device that others use: they are served, at most at the share that the fabric gives each master;
+the kernel is ended by its time limit or by its caller's leaving; and what it held is free again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from nacelle_tb.manager import Manager, QpAttributes
+from nacelle_tb.pair import SOCKET_REGISTERS, TRAFFIC_CLIENT
+from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, ip_bytes, mac_bytes
+from nacelle_tb.session import Network, SimDevice, configure, outputs
+from nacelle_tb.svtypes import constant
+
+INCREMENT, HOSTILE = 1, 2
+TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
+PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
+READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
+LIMIT_MS_REGISTER, CYCLES_PER_MS = 0x44, 250_000
+STATUS, REFUSED, MET, LAST = (SOCKET_REGISTERS + offset for offset in (0x40, 0x50, 0x100, 0x104))
+QPN = 200
+# What it does, and by how much it may slow others: a call of `increment`, a stream of WRITEs.
+MODES = {
+    "hangs": (0, 1.02, 1.02),
+    "takes no data": (READS | LONG | DEAF, 1.02, 1.02),
+    "takes no responses": (WRITES | DEAF, 1.02, 1.02),
+    "promises data": (WRITES | LONG | WITHHOLDS, 1.02, 1.02),
+    "promises data and is deaf": (READS | WRITES | WITHHOLDS | DEAF, 1.02, 1.02),
+    "floods": (READS | WRITES, 1.15, 1.1),
+    "floods by pages": (READS | WRITES | LONG, 2, 1.5),
+    "floods outside": (READS | WRITES | LONG | OUTSIDE, 1.02, 1.02),
+    "posts outside": (POSTS | OUTSIDE, 1.02, 1.02),
+}
+
+
+@pytest.fixture
+def device() -> Iterator[SimDevice]:
+    """A device with a hostile kernel where the traffic kernel was."""
+    with SimDevice(64, line_rate_mbps=0xFFFF_FFFF, hostile=True) as sim:
+        configure(sim)
+        yield sim
+
+
+class Scene:
+    """A caller of the hostile kernel, one of `increment`, and one that only writes."""
+
+    def __init__(self, device: SimDevice) -> None:
+        self.device = device
+        self.bad, self.good, self.writer = peers = [
+            Peer(ip=f"10.77.0.{9 + i}", mac=f"02:00:00:00:00:{9 + i:02x}", qpn=0x900 + i, comm_id=70 + i, tid=80 + i, mtu=mtu)
+            for i, mtu in enumerate((1024, 1024, 4096))
+        ]
+        self.net = Network(device, peers)
+        for peer, size in zip(peers, (8192, 16384, 65536), strict=True):
+            self.net.connect(peer)
+            self.net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(random.Random(1).randbytes(size)))])
+
+    def call(self) -> int:
+        """Cycles that a call of `increment` takes."""
+        region = self.good.regions[0]
+        want = bytes(b + 1 & 0xFF for b in region.data)
+        begin = self.device.stats.cycles
+        assert self.net.call(self.good, INCREMENT) == 0
+        assert outputs(self.good) == [want]
+        return self.device.stats.cycles - begin
+
+    def write(self) -> int:
+        """Cycles that 256 KiB of WRITEs take, to the last acknowledgement."""
+        region = self.writer.regions[0]
+        begin = self.device.stats.cycles
+        for _ in range(4):
+            self.net.send(self.writer.write_message(region.device_addr, region.device_rkey, bytes(region.data)))
+        last = self.writer.send_psn - 1 & 0xFFFFFF
+        while self.net.caller(self.writer).acked != last:
+            self.net.step(1000)
+            assert self.device.stats.cycles - begin < 1_000_000, "WRITEs are not acknowledged"
+        return self.device.stats.cycles - begin
+
+    def attack(self, mode: int) -> None:
+        """Starts the hostile kernel."""
+        self.net.send(self.bad.call(HOSTILE, QPN << 8 | mode))
+        for _ in range(100):
+            self.device.step(200)
+            if self.device.read(STATUS) & 1:
+                break
+        self.device.step(2000)
+        assert self.device.read(STATUS) & 1
+
+    def recovered(self) -> None:
+        """The socket serves whoever comes next, and memory is as quick as before."""
+        fresh = Peer(ip="10.77.0.77", mac="02:00:00:00:00:77", qpn=0x977, comm_id=777, tid=778)
+        net = Network(self.device, [fresh, *(caller.peer for caller in self.net.callers.values())])
+        net.connect(fresh)
+        net.set_up(fresh, [Region(INPUT | OUTPUT, bytearray(b"xyz"))])
+        assert net.call(fresh, HOSTILE, EARLY) == 0
+        assert net.call(fresh, INCREMENT) == 0
+        net.disconnect(fresh)
+
+
+@pytest.mark.parametrize("what", MODES)
+def test_others_are_served_and_the_limit_ends_it(device: SimDevice, what: str) -> None:
+    mode, call_share, write_share = MODES[what]
+    scene = Scene(device)
+    device.write(LIMIT_MS_REGISTER, 1)
+    scene.call(), scene.write()
+    call, write = scene.call(), scene.write()
+    begin = device.stats.cycles
+    scene.attack(mode)
+    slow_write, slow_call = scene.write(), scene.call()
+    print(f"{what}: call {call} -> {slow_call} cycles, WRITEs {write} -> {slow_write}")
+    assert device.read(STATUS) & 1 and device.stats.cycles - begin < CYCLES_PER_MS, "it was at work all the time"
+    assert slow_call <= call_share * call + 20 and slow_write <= write_share * write + 20
+    if mode & OUTSIDE:
+        assert device.read(REFUSED) > 0
+        if mode & POSTS:
+            assert device.read(LAST) == PROTECTION
+    assert scene.net.answer(scene.bad)[0] == TIMEOUT
+    assert device.stats.cycles - begin < CYCLES_PER_MS + 5000
+    assert scene.call() <= call * 1.02 + 20
+    scene.recovered()
+
+
+@pytest.mark.parametrize("what", MODES)
+def test_a_caller_that_leaves_ends_it(device: SimDevice, what: str) -> None:
+    """With a limit of a minute: the connection closes, the socket is told, everything is free again."""
+    scene = Scene(device)
+    scene.attack(MODES[what][0])
+    scene.net.disconnect(scene.bad)
+    device.step(3000)
+    assert device.read(STATUS) == 0
+    scene.recovered()
+
+
+def test_the_limit_is_a_minute() -> None:
+    with SimDevice(64, hostile=True) as device:
+        assert device.read(LIMIT_MS_REGISTER) == 60_000
+
+
+@pytest.mark.parametrize("how", ["reset", "retries"])
+def test_work_requests_that_nobody_answers(device: SimDevice, how: str) -> None:
+    """The kernel is cut off with SENDs under way to a peer that is gone: its job ends when they do, by a reset or after retries."""
+    scene = Scene(device)
+    manager = Manager(device)
+    attributes = QpAttributes(
+        dst_mac=int.from_bytes(mac_bytes("02:00:00:00:00:55"), "big"), dst_ip=int.from_bytes(ip_bytes("10.77.0.55"), "big"),
+        dest_qp_num=5, pd=TRAFFIC_CLIENT, client=TRAFFIC_CLIENT, timeout=8, retry_cnt=1,
+    )  # fmt: skip
+    manager.set_up(QPN, attributes)
+    scene.attack(POSTS)
+    scene.net.step(1)
+    assert scene.net.other, "it sends"
+    scene.net.disconnect(scene.bad)
+    device.step(40_000)  # what is queued for the wire leaves before the caller's queue pair is reset
+    assert device.read(STATUS) == 0b111
+    if how == "reset":
+        scene.call()
+        manager.reset(QPN)
+    else:
+        for _ in range(200):
+            device.skip(1_000_000)
+            device.step(10_000)
+            if not device.read(STATUS):
+                break
+    device.step(3000)
+    assert device.read(STATUS) == 0
+    scene.recovered()
