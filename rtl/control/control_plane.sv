@@ -31,6 +31,7 @@ module control_plane
     output logic [31:0]     seed,
     output logic [47:0]     keepalive_cycles,     // 0: none
     output logic [47:0]     kernel_timeout_cycles,
+    output logic [29:0]     memory_per_caller,    // KiB; 0: no limit
 
     input  packet_events_t  packet_events,
     input  roce_rx_events_t roce_rx_events,
@@ -179,6 +180,7 @@ module control_plane
   assign listen_port = settings.LISTEN_PORT.value.value;
   assign extensions  = settings.EXTENSIONS.value.value;
   assign seed        = settings.RANDOM_SEED.value.value;
+  assign memory_per_caller = settings.MEMORY_PER_CALLER.value.value;
   assign congestion  = '{
       rp_enable: settings.RP_ENABLE.value.value,
       np_enable: settings.NP_ENABLE.value.value,

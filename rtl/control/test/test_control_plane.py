@@ -36,7 +36,7 @@ COUNTERS = json.loads((GENERATED / "counters.json").read_text()) if (GENERATED /
 SETTINGS = {  # address: (writable bits, reset)
     0x20: (0xFFFFFFFF, 0), 0x24: (0xFFFF, 0), 0x28: (0xFFFFFFFF, 0), 0x2C: (0x3F, 0), 0x30: (0xFFFFFFFF, 0),
     0x34: (0xFFFFFFFF, 0), 0x38: (1, 0), 0x3C: (0xFFFF, 12345), 0x40: (0xFFFFFF, 30000), 0x44: (0xFFFFFF, 0),
-    0x48: (0x1, 1), 0x4C: (0xFFFF, 0), 0x80: (0x1, 1), 0x84: (0x1, 1), 0x88: (0x1, 1),
+    0x48: (0x1, 1), 0x4C: (0xFFFF, 0), 0x54: (0x3FFFFFFF, 0), 0x80: (0x1, 1), 0x84: (0x1, 1), 0x88: (0x1, 1),
     0x8C: (0x1, 1), 0x90: (0x3FF, 1019), 0x94: (0xFFFF, 55), 0x98: (0x7FF, 1024), 0x9C: (0xFFFF, 50),
     0xA0: (0xFFFFF, 0), 0xA4: (0xFFFF, 40), 0xA8: (0xFFFF, 400), 0xAC: (0xFFFFFF, 10000000), 0xB0: (0xFFFF, 55),
     0xB4: (0xF, 11), 0xB8: (0x7F, 50), 0xBC: (0xFFFFF, 1), 0xC0: (0xFFFFF, 0), 0xC4: (0x1F, 5),
@@ -109,6 +109,7 @@ async def settings_reach_the_device(dut) -> None:
     assert (local.prefix_length, local.gateway) == (values[0x2C], values[0x30])
     assert (int(dut.seed.value), int(dut.rpc_port.value)) == (values[0x34], values[0x3C])
     assert (int(dut.extensions.value), int(dut.listen_port.value)) == (values[0x48], values[0x4C])
+    assert int(dut.memory_per_caller.value) == values[0x54]
     congestion = vars(struct("roce_cc_pkg::cc_config_t").unpack(int(dut.congestion.value)))
     assert list(congestion.values()) == [values[address] for address in range(0x80, 0xCC, 4)]
     assert int(dut.keepalive_cycles.value) == values[0x40] * 200_000
@@ -289,6 +290,7 @@ def test_control_plane() -> None:
             "management": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),
+            "memory_per_caller": Plain("output", "logic [29:0]"),
             "extensions": Plain("output", "logic"),
             "congestion": Plain("output", "roce_cc_pkg::cc_config_t"),
             "seed": Plain("output", "logic [31:0]"),
