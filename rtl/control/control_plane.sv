@@ -32,6 +32,7 @@ module control_plane
     output logic [31:0]     seed,
     output logic [47:0]     keepalive_cycles,     // 0: none
     output logic [47:0]     kernel_timeout_cycles,
+    output logic [29:0]     memory_per_caller,    // KiB; 0: no limit
 
     input  packet_events_t  packet_events,
     input  roce_rx_events_t roce_rx_events,
@@ -197,6 +198,7 @@ module control_plane
       half_open: settings.MAX_HALF_OPEN.value.value,
       half_open_per_peer: settings.MAX_HALF_OPEN_PER_PEER.value.value
   };
+  assign memory_per_caller = settings.MEMORY_PER_CALLER.value.value;
   assign congestion  = '{
       rp_enable: settings.RP_ENABLE.value.value,
       np_enable: settings.NP_ENABLE.value.value,

@@ -5,18 +5,21 @@
 // Throughput: one burst and one beat a cycle in each direction, also for a master alone. Latency: AR 1 cycle, AW 1, W 1 after
 // its AW at the earliest; R and B pass in the same cycle. Data goes to memory in the order of the addresses, so a master that
 // is slow with its write data holds up those behind it; one that stops taking R or B holds up whatever memory has next.
+// `others_write` is for a master that works in the background (axi_clear): 1 cycle behind what it tells of.
 module axi_mux
   import memory_pkg::*;
 #(
     parameter int unsigned N           = 2,
     parameter int unsigned DATA_W      = 512,
     parameter int unsigned ID_W        = 4,                          // of the masters
-    parameter int unsigned OUTSTANDING = 32                          // write bursts whose data is not through yet; power of two
+    parameter int unsigned OUTSTANDING = 32,                         // write bursts whose data is not through yet; power of two
+    parameter int unsigned BACKGROUND  = N                           // the master that works in the background; N: none
 ) (
-    input logic   clk,
-    input logic   rst,
+    input  logic  clk,
+    input  logic  rst,
     axi_if.slave  in[N],
-    axi_if.master out      // ID_W + axi_mux_index_w(N) bits of ID
+    axi_if.master out,         // ID_W + axi_mux_index_w(N) bits of ID
+    output logic  others_write // a master but BACKGROUND asks to write, or its data is not through
 );
   localparam int unsigned INDEX_W = axi_mux_index_w(N);
 
@@ -68,6 +71,17 @@ module axi_mux
     else if (w_free) out.wvalid <= w_move;
   end
 
+  // ---- whether others write ----
+  logic [N-1:0]               asks;
+  logic [$clog2(OUTSTANDING):0] others_q;   // their bursts whose data is not through, the one in the queue's output register included
+  wire others_in = turn_in.valid && turn_in.ready && 32'(turn_in.data) != BACKGROUND;
+  wire others_out = turn.ready && 32'(turn.data) != BACKGROUND;
+  always_ff @(posedge clk) begin
+    others_write <= |asks || aw.valid && 32'(aw.data.index) != BACKGROUND || others_q != '0;
+    if (rst) others_q <= '0;
+    else others_q <= others_q + $bits(others_q)'(others_in) - $bits(others_q)'(others_out);
+  end
+
   // ---- read ----
   stream_if #(.T(request_t)) ar_in[N] ();
   stream_if #(.T(request_t)) ar ();
@@ -90,6 +104,8 @@ module axi_mux
     assign aw_in[i].valid = in[i].awvalid;
     assign aw_in[i].data  = '{index: index_t'(i), id: in[i].awid, addr: in[i].awaddr, len: in[i].awlen};
     assign in[i].awready  = aw_in[i].ready;
+
+    assign asks[i]        = in[i].awvalid && i != BACKGROUND;
 
     assign w_valid[i]     = in[i].wvalid;
     assign w[i]           = '{last: in[i].wlast, strb: in[i].wstrb, data: in[i].wdata};

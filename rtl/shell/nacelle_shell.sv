@@ -53,6 +53,7 @@ module nacelle_shell
   cc_config_t congestion;
   logic [31:0] seed;
   logic [47:0] keepalive_cycles, kernel_timeout_cycles;
+  logic [29:0] memory_per_caller;
   packet_events_t packet_events;
   roce_rx_events_t roce_rx_events;
   roce_tx_events_t roce_tx_events, engine_tx_events;
@@ -85,6 +86,7 @@ module nacelle_shell
       .seed,
       .keepalive_cycles,
       .kernel_timeout_cycles,
+      .memory_per_caller,
       .packet_events,
       .roce_rx_events,
       .roce_tx_events,
@@ -323,6 +325,7 @@ module nacelle_shell
   logic [SOCKETS-1:0] cancel;
   function_range_t [SOCKETS-1:0] functions;
   logic [SOCKETS-1:0] socket_idle;
+  logic others_write;
 
   localparam addr_t HEAP_BASE = CTRL_BASE + addr_t'(QPS * CTRL_BYTES);
 
@@ -345,6 +348,9 @@ module nacelle_shell
       .mr_cmd(client_mr_cmd[RPC_CLIENT]),
       .mr_rsp(client_mr_rsp[RPC_CLIENT]),
       .mem(master[3]),
+      .clear_mem(master[CLEAR_MASTER]),
+      .others_write,
+      .memory_per_caller,
       .job,
       .functions,
       .window,
@@ -401,14 +407,16 @@ module nacelle_shell
   // ---- memory ----
 
   axi_mux #(
-      .N     (MASTERS),
-      .DATA_W(DATA_W),
-      .ID_W  (MASTER_ID_W)
+      .N         (MASTERS),
+      .DATA_W    (DATA_W),
+      .ID_W      (MASTER_ID_W),
+      .BACKGROUND(CLEAR_MASTER)
   ) fabric (
       .clk,
       .rst(plane_rst_q),
       .in(master),
-      .out(dram)
+      .out(dram),
+      .others_write
   );
 
   assign idle = control_idle && packet_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);

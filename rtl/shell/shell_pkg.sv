@@ -36,8 +36,9 @@ package shell_pkg;
   localparam longint unsigned DRAM_BYTES = 64'd1 << 30;
   localparam addr_t CTRL_BASE = '0;
 
-  // Masters of the fabric: the transport's three, the RPC engine, then the sockets
-  localparam int unsigned MASTERS = 4 + SOCKETS;
+  // Masters of the fabric: the transport's three, the RPC engine, the sockets, and what clears memory
+  localparam int unsigned MASTERS = 5 + SOCKETS;
+  localparam int unsigned CLEAR_MASTER = 4 + SOCKETS;
   localparam int unsigned MASTER_ID_W = 4;
   localparam int unsigned DRAM_ID_W = MASTER_ID_W + axi_mux_index_w(MASTERS);
 endpackage

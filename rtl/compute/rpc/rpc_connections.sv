@@ -35,8 +35,8 @@ module rpc_connections
     stream_if.source close,       // qpn_t: connections that failed
     input  function_range_t [SOCKETS-1:0] functions,  // of each socket
     output closing_t closing,     // one cycle for each; `gone` knows from that cycle on
-    input  slot_t    asked[2],    // connections that others ask for
-    output logic     gone[2],     // same cycle: it is closed
+    input  slot_t    asked[3],    // connections that others ask for
+    output logic     gone[3],     // same cycle: it is closed
     output logic     started,     // events
     output logic     aborted,
     output logic     ignored,
@@ -250,7 +250,7 @@ module rpc_connections
     if (clearing || applying) states[clearing ? clear_q : index_t'(event_q.slot)] <= clearing ? '0 : now;
     if (clearing || applying) closed[clearing ? clear_q : index_t'(event_q.slot)] <= clearing || !now.open;
   end
-  for (genvar i = 0; i < 2; i++) begin : g_gone
+  for (genvar i = 0; i < 3; i++) begin : g_gone
     assign gone[i] = closed[index_t'(asked[i])];
   end
   always_ff @(posedge clk) begin

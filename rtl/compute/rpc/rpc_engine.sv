@@ -5,6 +5,7 @@
 //
 //   rpc_connections  what each connection is doing; every event passes here
 //   rpc_setup        AAR -> memory, keys, A (rpc_messages, rpc_extents)
+//   rpc_clear        memory is cleared before it is granted
 //   rpc_regions      the tables of regions
 //   rpc_dispatch     calls -> jobs of the sockets
 //   rpc_answer       results -> WRITEs
@@ -36,7 +37,10 @@ module rpc_engine
     stream_if.sink      cqe,              // rdma_cqe_t
     stream_if.source    mr_cmd,           // mr_cmd_t
     stream_if.sink      mr_rsp,           // mr_rsp_t
-    axi_if.master       mem,
+    axi_if.master       mem,              // messages
+    axi_if.master       clear_mem,        // zeros, in the background
+    input  logic        others_write,     // see axi_clear
+    input  logic [29:0] memory_per_caller, // KiB of regions that all connections of one peer address may have; 0: no limit
     stream_if.source    job[SOCKETS],     // job_t
     input  function_range_t [SOCKETS-1:0] functions,  // who has which function: disjoint, 1..127; constant
     output window_t [SOCKETS-1:0] window,
@@ -75,14 +79,16 @@ module rpc_engine
   grant_t             grant;
 
   closing_t closing;
-  slot_t    asked[2];    // by rpc_dispatch, by rpc_answer
-  logic     gone[2];
-  logic     connections_idle, setup_idle, dispatch_idle, answer_idle;
+  slot_t    asked[3];    // by rpc_dispatch, rpc_answer, rpc_clear
+  logic     gone[3];
+  logic     connections_idle, setup_idle, clear_idle, dispatch_idle, answer_idle;
   logic     setup_empty, refusals_empty, reposts_empty, closes_empty, answers_empty;
   logic     aborted, ignored, started, finished, failed, granted, refused, malformed;
 
   stream_if #(.T(setup_job_t)) setup_in (), setup_job ();
   stream_if #(.T(setup_done_t)) setup_done ();
+  stream_if #(.T(extent_t)) extent ();
+  stream_if #(.T(cleared_t)) cleared ();
   stream_if #(.T(call_t)) call ();
   stream_if #(.T(result_t)) refusal_in (), refusal (), result (), answered ();
   stream_if #(.T(receive_t)) repost_in (), repost ();
@@ -115,10 +121,17 @@ module rpc_engine
       .DATA_W(DATA_W), .QPS(QPS), .MAX_REGIONS(MAX_REGIONS),
       .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
-      .clk, .rst, .job(setup_job), .done(setup_done), .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
+      .clk, .rst, .job(setup_job), .done(setup_done), .extent, .cleared,
+      .opened(conn_event.valid && conn_event.ready && conn_event.data.kind == CONN_OPENED),
+      .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .memory_per_caller,
+      .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
       .region_write, .grant_write, .write_key, .region, .grant,
       .view_read(view_read[SETUP]), .view_valid(view_valid[SETUP]), .view,
       .granted, .refused, .malformed, .idle(setup_idle)
+  );
+
+  rpc_clear #(.DATA_W(DATA_W), .QPS(QPS)) clear (
+      .clk, .rst, .extent, .cleared, .asked(asked[2]), .gone(gone[2]), .mem(clear_mem), .others_write, .idle(clear_idle)
   );
 
   rpc_regions #(.QPS(QPS), .MAX_REGIONS(MAX_REGIONS), .READERS(READERS)) region_tables (
@@ -165,6 +178,6 @@ module rpc_engine
       message_malformed: malformed,
       immediate_ignored: ignored
   };
-  assign idle = connections_idle && setup_idle && dispatch_idle && answer_idle && setup_empty && refusals_empty
+  assign idle = connections_idle && setup_idle && clear_idle && dispatch_idle && answer_idle && setup_empty && refusals_empty
              && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
 endmodule

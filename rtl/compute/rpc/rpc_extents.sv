@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Allocates device memory: one extent of pages a connection, first fit by address.
+// Allocates device memory: one extent of pages a connection, first fit by address. All connections of a caller (an IPv4 address)
+// together have `quota` pages at most, if `limited`.
 //
 // The extents in use form a list sorted by address, a node a slot, held in one RAM: nothing has to be merged when an extent is
-// given back, and a walk ends after at most QPS nodes. A command is answered in 3 cycles and 2 more for each node passed
-// (1 more for the node before it, which is relinked). One command at a time; the answer waits for `rsp`.
+// given back, and a walk ends after at most QPS nodes. A command is answered in 4 cycles and 1 more for each node passed (1 more for
+// the node before, which is relinked). A walk for room ends at the first place that fits; if `limited`, at the list's end, and counts on its way
+// what the caller has. One command at a time; the answer waits for `rsp`.
 module rpc_extents
+  import packet_pkg::*;
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
     parameter page_t FIRST_PAGE = '0,  // of the memory that is shared out
     parameter page_t PAGES = '0        // how many
 ) (
-    input  logic     clk,
-    input  logic     rst,
-    stream_if.sink   cmd,   // extent_cmd_t. A slot has one extent at most: it is freed before the next is asked for
-    stream_if.source rsp    // extent_rsp_t
+    input  logic       clk,
+    input  logic       rst,
+    input  logic       opened,         // a connection is opened: the slot, and whose it is. The slot has no extent
+    input  slot_t      opened_slot,
+    input  ipv4_addr_t opened_ip,
+    input  logic       limited,
+    input  page_t      quota,
+    stream_if.sink     cmd,            // extent_cmd_t. A slot has one extent at most: it is freed before the next is asked for
+    stream_if.source   rsp             // extent_rsp_t
 );
   localparam int unsigned SLOT_W = $clog2(QPS);
   typedef logic [SLOT_W-1:0] index_t;
@@ -33,30 +41,43 @@ module rpc_extents
 
   typedef enum logic [2:0] {
     IDLE,
-    READ,    // the node at `at_q` is on its way
-    STEP,    // judge it
-    RELINK,  // change the link of the node before it
+    READ,    // the first node is on its way
+    STEP,    // judge a node
+    CHANGE,  // insert or take out, at the place that was found
+    RELINK,  // change the link of the node before
     ANSWER
   } state_e;
 
   (* ram_style = "distributed" *) logic [$bits(node_t)-1:0] nodes[QPS];
+  (* ram_style = "block" *) logic [$bits(ipv4_addr_t)-1:0] callers[QPS];
 
   state_e      state_q;
   extent_cmd_t cmd_q;
-  extent_rsp_t rsp_q;
+  logic        ok_q;
   link_t       head_q;             // first extent
   link_t       at_q;               // node looked at
   link_t       before_q;           // node before it
   node_t       node_q, before_node_q;
   page_t       free_q;             // first page after the node before
+  ipv4_addr_t  caller_q;           // of the node looked at; first, of the command's slot
+  ipv4_addr_t  own_caller_q;
+  page_t       used_q;             // pages of the caller
+
+  // Where the walk has found what it looked for: the place is kept while it goes on.
+  logic        place_q;
+  link_t       place_before_q, place_next_q;
+  node_t       place_before_node_q;
+  page_t       place_base_q;
 
   // Between the node before and this one, or the end of memory.
   wire page_t limit = at_q.valid ? node_q.base : FIRST_PAGE + PAGES;
   wire        fits = page_t'(limit - free_q) >= cmd_q.pages;
   wire        found = at_q.valid && at_q.slot == index_t'(cmd_q.slot);
-  wire link_t own = '{valid: 1'b1, slot: index_t'(cmd_q.slot)};
-  wire        insert = state_q == STEP && !cmd_q.free && fits;
-  wire        remove = state_q == STEP && cmd_q.free && found;
+  wire        here = state_q == STEP && (cmd_q.free ? found : fits && !place_q);
+  wire link_t link = cmd_q.free ? place_next_q : '{valid: 1'b1, slot: index_t'(cmd_q.slot)};  // behind the node before
+  wire        allowed = !limited || {1'b0, used_q} + {1'b0, cmd_q.pages} <= {1'b0, quota};
+  wire        ok = place_q && (cmd_q.free || allowed);
+  wire        insert = state_q == CHANGE && ok && !cmd_q.free;
 
   // One writer: the new node when it is inserted, then the node before it.
   wire    write = insert || state_q == RELINK;
@@ -64,19 +85,24 @@ module rpc_extents
   node_t  write_node;
   always_comb begin
     write_at   = index_t'(cmd_q.slot);
-    write_node = '{base: free_q, pages: cmd_q.pages, next: at_q};
+    write_node = '{base: place_base_q, pages: cmd_q.pages, next: place_next_q};
     if (state_q == RELINK) begin
-      write_at        = before_q.slot;
-      write_node      = before_node_q;
-      write_node.next = cmd_q.free ? node_q.next : own;
+      write_at        = place_before_q.slot;
+      write_node      = place_before_node_q;
+      write_node.next = link;
     end
   end
   always_ff @(posedge clk) if (write) nodes[write_at] <= write_node;
-  always_ff @(posedge clk) if (state_q == READ) node_q <= nodes[at_q.slot];
+
+  // Each step fetches the next node.
+  wire index_t fetch = state_q == STEP ? node_q.next.slot : head_q.slot;
+  always_ff @(posedge clk) node_q <= nodes[fetch];
+  always_ff @(posedge clk) caller_q <= callers[state_q == IDLE ? index_t'(cmd.data.slot) : fetch];
+  always_ff @(posedge clk) if (opened) callers[index_t'(opened_slot)] <= opened_ip;
 
   assign cmd.ready = state_q == IDLE;
   assign rsp.valid = state_q == ANSWER;
-  assign rsp.data  = rsp_q;
+  assign rsp.data  = '{ok: ok_q, base: place_base_q};
 
   always_ff @(posedge clk) begin
     unique case (state_q)
@@ -85,23 +111,33 @@ module rpc_extents
         at_q     <= head_q;
         before_q <= '0;
         free_q   <= FIRST_PAGE;
+        place_q  <= 1'b0;
+        used_q   <= '0;
         if (cmd.valid) state_q <= READ;
       end
-      READ: state_q <= STEP;
+      READ: begin
+        own_caller_q <= caller_q;
+        state_q      <= STEP;
+      end
       STEP: begin
-        rsp_q <= '{ok: insert || remove, base: free_q};
-        if (insert || remove) begin
-          state_q <= before_q.valid ? RELINK : ANSWER;
-          if (!before_q.valid) head_q <= insert ? own : node_q.next;
-        end else if (!at_q.valid) begin
-          state_q <= ANSWER;
-        end else begin
-          before_q      <= at_q;
-          before_node_q <= node_q;
-          free_q        <= node_q.base + node_q.pages;
-          at_q          <= node_q.next;
-          state_q       <= READ;
+        if (here) begin
+          place_q             <= 1'b1;
+          place_before_q      <= before_q;
+          place_before_node_q <= before_node_q;
+          place_base_q        <= free_q;
+          place_next_q        <= cmd_q.free ? node_q.next : at_q;
         end
+        before_q      <= at_q;
+        before_node_q <= node_q;
+        free_q        <= node_q.base + node_q.pages;
+        at_q          <= node_q.next;
+        if (at_q.valid && caller_q == own_caller_q) used_q <= used_q + node_q.pages;
+        if (!at_q.valid || here && (cmd_q.free || !limited)) state_q <= CHANGE;
+      end
+      CHANGE: begin
+        ok_q    <= ok;
+        state_q <= ok && place_before_q.valid ? RELINK : ANSWER;
+        if (ok && !place_before_q.valid) head_q <= link;
       end
       RELINK:  state_q <= ANSWER;
       ANSWER:  if (rsp.ready) state_q <= IDLE;

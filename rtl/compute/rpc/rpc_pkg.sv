@@ -44,6 +44,18 @@ package rpc_pkg;
     page_t base;
   } extent_rsp_t;
 
+  // An extent to be cleared, and how that ended.
+  typedef struct packed {
+    slot_t slot;
+    page_t base;
+    page_t pages;
+  } extent_t;
+
+  typedef struct packed {
+    slot_t slot;
+    logic  ok;                                        // all of it is zero. Not: memory refused, or the connection is closed
+  } cleared_t;
+
   // ---- regions ----
   typedef logic [5:0] region_index_t;
 
@@ -61,6 +73,7 @@ package rpc_pkg;
   typedef struct packed {
     page_t         base;
     page_t         pages;
+    region_index_t params;                            // regions that are not internal
     region_index_t last;                              // index of the last region
     logic          has_output;
     region_index_t first_output;                      // 0 without an output

@@ -4,13 +4,14 @@
 // what a closed connection holds. One job at a time, in order.
 //
 //   AAR in 32-bit words -> table of regions with their offsets, one record each 6 cycles -> the connection's receive is posted
-//   again -> an earlier set-up is released -> one extent for all regions -> a key for each parameter, its advert written
-//   behind -> SEND, when the answer is visible in memory.
+//   again -> an earlier set-up is released -> one extent for all regions -> `extent`, to be cleared, and the next job meanwhile
+//   `cleared` -> a key for each parameter, its advert written behind -> SEND, when the answer is visible in memory.
 //
 // An AAR whose head is right (type, count, length) replaces an earlier set-up, whatever comes of it; any other message
-// changes nothing. Cycles from job to SEND for n regions: 2 x memory latency + 6 n + n x (key latency + 9) + 2 x extents
-// passed + about 30.
+// changes nothing. Cycles from job to SEND for n regions, clearing not counted: 2 x memory latency + 6 n + n x (key latency + 9) + extents
+// passed + about 35.
 module rpc_setup
+  import packet_pkg::*;
   import memory_pkg::*;
   import roce_pkg::*;
   import compute_pkg::*;
@@ -28,7 +29,13 @@ module rpc_setup
     input  logic         clk,
     input  logic         rst,
     stream_if.sink       job,           // setup_job_t
-    stream_if.source     done,          // setup_done_t
+    stream_if.source     done,          // setup_done_t: of each job, when its connection is answered or freed
+    stream_if.source     extent,        // extent_t: to be cleared
+    stream_if.sink       cleared,       // cleared_t: of each, in any order
+    input  logic         opened,        // a connection is opened: the slot, and whose it is
+    input  slot_t        opened_slot,
+    input  ipv4_addr_t   opened_ip,
+    input  logic [29:0]  memory_per_caller,  // KiB; 0: no limit
     axi_if.master        mem,
     stream_if.source     mr_cmd,        // mr_cmd_t
     stream_if.sink       mr_rsp,        // mr_rsp_t
@@ -71,9 +78,10 @@ module rpc_setup
     FREED,
     ALLOCATE,
     ALLOCATE_EXTENT,
-    ADVERT_HEAD,
+    CLEAR,         // the extent: by rpc_clear, while this unit does other jobs
     LOOK_UP,       // next region
     LOOKED_UP,
+    ADVERT_HEAD,
     REGISTER,
     REGISTERED,
     ADVERT,        // 4 words
@@ -97,7 +105,6 @@ module rpc_setup
   logic             misordered_q;    // a parameter behind an internal region, or memory failed
   page_t            total_q;
   grant_t           grant_q;
-  logic [7:0]       params_q;        // regions that are not internal
   region_view_t     view_q;
   logic [31:0]      rkey_q;
 
@@ -119,7 +126,10 @@ module rpc_setup
       .QPS(QPS),
       .FIRST_PAGE(page_t'(HEAP_BASE >> PAGE_W)),
       .PAGES(page_t'(HEAP_SIZE >> PAGE_W))
-  ) extents (.clk, .rst, .cmd(extent_cmd), .rsp(extent_rsp));
+  ) extents (
+      .clk, .rst, .opened, .opened_slot, .opened_ip, .limited(|memory_per_caller), .quota(page_t'(memory_per_caller >> (PAGE_W - 10))),
+      .cmd(extent_cmd), .rsp(extent_rsp)
+  );
 
   // ---- the message in ----
   wire mrsp_request_t record = {record_q, word.data.data};
@@ -135,7 +145,7 @@ module rpc_setup
   assign word.ready = state_q inside {HEAD, RECORDS, DRAIN};
 
   assign region_write = record_end;
-  assign grant_write  = state_q == ADVERT_HEAD;
+  assign grant_write  = state_q == CLEAR;
   assign write_key    = '{slot: job_q.slot, index: index_q};
   assign region = '{
       input_: record.flags.input_ || record.flags.single_send,  // NAAICE: single send implies input
@@ -150,9 +160,9 @@ module rpc_setup
 
   // ---- the answer out ----
   wire mrsp_advert_t advert = '{addr: 64'(view_q.addr), rkey: rkey_q, size: view_q.region.size};
-  wire mrsp_head_t   a_head = '{msg_type: MRSP_A, count: params_q, pad: '0};
+  wire mrsp_head_t   a_head = '{msg_type: MRSP_A, count: 8'(view_q.grant.params), pad: '0};
   wire mrsp_head_t   err_head = '{msg_type: MRSP_ERR, count: err_q, pad: '0};
-  wire               last_advert = index_q == region_index_t'(params_q - 8'd1);
+  wire               last_advert = index_q == view_q.grant.params - 1'b1;
 
   assign write.valid = state_q inside {ADVERT_HEAD, ADVERT, ERR};
   always_comb begin
@@ -172,6 +182,8 @@ module rpc_setup
   assign extent_cmd.valid = state_q inside {FREE, ALLOCATE};
   assign extent_cmd.data  = '{free: state_q == FREE, slot: job_q.slot, pages: need};
   assign extent_rsp.ready = state_q inside {FREE_EXTENT, ALLOCATE_EXTENT};
+  assign extent.valid     = state_q == CLEAR;
+  assign extent.data      = '{slot: job_q.slot, base: grant_q.base, pages: grant_q.pages};
 
   assign mr_cmd.valid = state_q inside {RELEASE, REGISTER};
   always_comb begin
@@ -204,14 +216,15 @@ module rpc_setup
       wqe.data.solicited  = 1'b1;
       wqe.data.wr_id      = '0;
       wqe.data.local_addr = answer_at;
-      wqe.data.length     = err_q != '0 ? 32'(HEAD_BYTES) : 32'(HEAD_BYTES) + 32'(params_q) * 32'(ADVERT_BYTES);
+      wqe.data.length     = err_q != '0 ? 32'(HEAD_BYTES) : 32'(HEAD_BYTES) + 32'(view_q.grant.params) * 32'(ADVERT_BYTES);
     end
   end
 
-  assign job.ready  = state_q == IDLE;
-  assign done.valid = state_q == DONE;
-  assign done.data  = '{close: job_q.close, slot: job_q.slot, held: held_q, failed: failed_q};
-  assign idle       = state_q == IDLE;
+  assign cleared.ready = state_q == IDLE;
+  assign job.ready     = state_q == IDLE && !cleared.valid;
+  assign done.valid    = state_q == DONE;
+  assign done.data     = '{close: job_q.close, slot: job_q.slot, held: held_q, failed: failed_q};
+  assign idle          = state_q == IDLE;
 
   wire answered = state_q == SEND && wqe.ready;
   assign granted   = answered && err_q == '0;
@@ -221,19 +234,19 @@ module rpc_setup
   always_ff @(posedge clk) begin
     unique case (state_q)
       IDLE: begin
-        job_q        <= job.data;
-        held_q       <= job.data.held;
+        job_q        <= cleared.valid ? '{slot: cleared.data.slot, default: '0} : job.data;
+        held_q       <= cleared.valid || job.data.held;
         head_ok_q    <= 1'b0;
-        err_q        <= '0;
+        err_q        <= cleared.valid && !cleared.data.ok ? MRSP_ERR_NO_MEMORY : '0;
         failed_q     <= 1'b0;
         word_q       <= '0;
         index_q      <= '0;
         misordered_q <= 1'b0;
         internal_q   <= 1'b0;
         total_q      <= '0;
-        params_q     <= '0;
         grant_q      <= '0;
-        if (job.valid) state_q <= !job.data.close ? ASK : job.data.held ? RELEASE : DONE;
+        if (cleared.valid) state_q <= cleared.data.ok ? LOOK_UP : FREE;
+        else if (job.valid) state_q <= !job.data.close ? ASK : job.data.held ? RELEASE : DONE;
       end
 
       // ---- the message in ----
@@ -261,9 +274,9 @@ module rpc_setup
           index_q      <= index_q + 1'b1;
           total_q      <= total_q + pages_of(record.size);
           internal_q   <= region.internal_;
-          params_q     <= params_q + 8'(!region.internal_);
           misordered_q <= misordered_q || (internal_q && !region.internal_) || word.data.error;
-          grant_q.last <= index_q;
+          grant_q.last   <= index_q;
+          grant_q.params <= grant_q.params + region_index_t'(!region.internal_);
           if (region.output_) begin
             grant_q.has_output  <= 1'b1;
             grant_q.last_output <= index_q;
@@ -274,7 +287,7 @@ module rpc_setup
       end
       DRAIN: if (word.valid && word.data.last) state_q <= REPOST;
       REPOST: begin
-        if (err_q == '0 && (misordered_q || params_q == '0)) err_q <= MRSP_ERR_MALFORMED;
+        if (err_q == '0 && (misordered_q || grant_q.params == '0)) err_q <= MRSP_ERR_MALFORMED;
         if (wqe.ready) state_q <= head_ok_q && held_q ? RELEASE : FREED;
       end
 
@@ -295,20 +308,19 @@ module rpc_setup
         if (extent_cmd.ready) state_q <= ALLOCATE_EXTENT;
       end
       ALLOCATE_EXTENT: begin
-        index_q      <= '0;
         grant_q.base <= extent_rsp.data.base;
         if (extent_rsp.valid) begin
-          held_q  <= extent_rsp.data.ok;
-          state_q <= extent_rsp.data.ok ? ADVERT_HEAD : ERR;
+          state_q <= extent_rsp.data.ok ? CLEAR : ERR;
           if (!extent_rsp.data.ok) err_q <= MRSP_ERR_NO_MEMORY;
         end
       end
-      ADVERT_HEAD: if (write.ready) state_q <= LOOK_UP;
-      LOOK_UP:     if (view_read.ready) state_q <= LOOKED_UP;
+      CLEAR:   if (extent.ready) state_q <= IDLE;
+      LOOK_UP: if (view_read.ready) state_q <= LOOKED_UP;
       LOOKED_UP: begin
         view_q <= view;
-        if (view_valid) state_q <= REGISTER;
+        if (view_valid) state_q <= index_q == '0 ? ADVERT_HEAD : REGISTER;
       end
+      ADVERT_HEAD: if (write.ready) state_q <= REGISTER;
       REGISTER: if (mr_cmd.ready) state_q <= REGISTERED;
       REGISTERED: begin
         rkey_q <= mr_rsp.data.rkey;

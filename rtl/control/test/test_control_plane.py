@@ -37,6 +37,7 @@ SETTINGS = {  # address: (writable bits, reset)
     0x20: (0xFFFFFFFF, 0), 0x24: (0xFFFF, 0), 0x28: (0xFFFFFFFF, 0), 0x2C: (0x3F, 0), 0x30: (0xFFFFFFFF, 0),
     0x34: (0xFFFFFFFF, 0), 0x38: (1, 0), 0x3C: (0xFFFF, 12345), 0x40: (0xFFFFFF, 30000), 0x44: (0xFFFFFF, 60000),
     0x48: (0x1, 1), 0x4C: (0xFFFF, 0), 0x50: (0xFFFF, 64 // 4), 0x54: (0xFFFF, 64 // 2), 0x58: (0xFFFF, 8),
+    0x5C: (0x3FFFFFFF, 0),
     0x80: (0x1, 1), 0x84: (0x1, 1), 0x88: (0x1, 1),
     0x8C: (0x1, 1), 0x90: (0x3FF, 1019), 0x94: (0xFFFF, 55), 0x98: (0x7FF, 1024), 0x9C: (0xFFFF, 50),
     0xA0: (0xFFFFF, 0), 0xA4: (0xFFFF, 40), 0xA8: (0xFFFF, 400), 0xAC: (0xFFFFFF, 10000000), 0xB0: (0xFFFF, 55),
@@ -112,6 +113,7 @@ async def settings_reach_the_device(dut) -> None:
     assert (int(dut.extensions.value), int(dut.listen_port.value)) == (values[0x48], values[0x4C])
     limits = vars(struct("roce_pkg::cm_limits_t").unpack(int(dut.connection_limits.value)))
     assert list(limits.values()) == [values[address] for address in (0x50, 0x54, 0x58)]
+    assert int(dut.memory_per_caller.value) == values[0x5C]
     congestion = vars(struct("roce_cc_pkg::cc_config_t").unpack(int(dut.congestion.value)))
     assert list(congestion.values()) == [values[address] for address in range(0x80, 0xCC, 4)]
     assert int(dut.keepalive_cycles.value) == values[0x40] * 200_000
@@ -133,7 +135,7 @@ async def addresses_that_nobody_owns(dut) -> None:
     """DECERR for reads and writes, and the bus goes on."""
     bus = await begin(dut)
     end = 0x400 + 4 * len(COUNTERS)
-    for address in (0x5C, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x2000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+    for address in (0x60, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x2000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
         assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
         assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
     assert await bus.get(0) == FACTS[0]
@@ -292,6 +294,7 @@ def test_control_plane() -> None:
             "management": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),
+            "memory_per_caller": Plain("output", "logic [29:0]"),
             "extensions": Plain("output", "logic"),
             "connection_limits": Plain("output", "roce_pkg::cm_limits_t"),
             "congestion": Plain("output", "roce_cc_pkg::cc_config_t"),

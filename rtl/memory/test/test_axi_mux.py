@@ -6,11 +6,13 @@ from collections import deque
 
 import cocotb
 import pytest
-from nacelle_tb.bench import AxiMaster, AxiSlave, Several, run
+from cocotb.triggers import RisingEdge
+from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, Several, run
 from nacelle_tb.memory import AxiDriver, AxiMemory
 from nacelle_tb.streams import start, wait_cycles
 
 MASTERS = 3
+BACKGROUND = 1
 SIZE = 1 << 16
 
 
@@ -87,11 +89,43 @@ async def nobody_starves(dut) -> None:
     assert memory.cycle - began < 20
 
 
+@cocotb.test()
+async def tells_whether_others_write(dut) -> None:
+    """From the address being asked for to the last beat; reads do not count, nor does the master in the background."""
+    memory = AxiMemory(dut, "out", SIZE, latency=5)
+    masters = [AxiDriver(dut, f"in{i}") for i in range(MASTERS)]
+    await start(dut)
+    step = memory.bytes_per_beat
+    told = []
+
+    async def watch() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            if int(dut.others_write.value):
+                told.append(memory.cycle)
+
+    cocotb.start_soon(watch())
+    for master in masters:
+        master.read(0, 4)
+    masters[BACKGROUND].write(0, bytes(8 * step))
+    await masters[BACKGROUND].writes_answered()
+    assert not told
+    for master in (masters[0], masters[0], masters[2]):
+        told.clear()
+        began = memory.cycle
+        master.write(0, bytes(8 * step))
+        await master.writes_answered()
+        assert told == list(range(told[0], told[-1] + 1)), "without a gap"
+        assert told[0] - began <= 3 and memory.stats.write_beat_cycles[-1] - 1 <= told[-1] <= memory.stats.write_beat_cycles[-1] + 1
+
+
 @pytest.mark.parametrize("width", [64, 512])
 def test_axi_mux(width: int) -> None:
     run(
         "axi_mux",
         __file__,
-        params={"N": MASTERS, "DATA_W": width},
-        ports={"in": Several(AxiSlave(width), MASTERS), "out": AxiMaster(width, id_width=6)},
-    )
+        params={"N": MASTERS, "DATA_W": width, "BACKGROUND": BACKGROUND},
+        ports={
+            "in": Several(AxiSlave(width), MASTERS), "out": AxiMaster(width, id_width=6), "others_write": Plain("output", "logic"),
+        },
+    )  # fmt: skip

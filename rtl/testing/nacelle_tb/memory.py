@@ -54,6 +54,7 @@ class AxiMemory:
     stall: probability that a channel pauses in a cycle. reorder: bursts of different IDs may overtake each other,
     their read beats interleave.
     errors: list of (first, last) addresses that answer SLVERR; reads there return ones, writes there do nothing.
+    on_write: called with the address and the bytes of each whole beat that is written.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class AxiMemory:
         self.base = base
         self.content = bytearray(size)
         self.errors: list[tuple[int, int]] = []
+        self.on_write: Callable[[int, bytes], None] = lambda addr, data: None
         self.latency = (latency, latency) if isinstance(latency, int) else latency
         self.stall = stall
         self.reorder = reorder
@@ -150,6 +152,7 @@ class AxiMemory:
             offset = at - self.base
             if strb == (1 << step) - 1:
                 self.content[offset : offset + step] = raw
+                self.on_write(at, raw)
             else:
                 for i in range(step):
                     if strb >> i & 1:

@@ -16,6 +16,7 @@ from . import cm
 
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
+READ_REQUEST, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = 0x0C, 0x0D, 0x0E, 0x0F, 0x10
 ACKNOWLEDGE = 0x11
 UD_SEND_ONLY = 0x64
 INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8
@@ -85,6 +86,10 @@ _EXTENSION = {
     WRITE_LAST_IMM: 4,
     0x03: 4,
     0x05: 4,
+    READ_REQUEST: 16,
+    READ_FIRST: 4,
+    READ_LAST: 4,
+    READ_ONLY: 4,
     ACKNOWLEDGE: 4,
     UD_SEND_ONLY: 8,
 }
@@ -271,6 +276,12 @@ class Peer:
             return self._packets((WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY), reth, b"", payload, False)
         codes = (WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST_IMM, WRITE_ONLY_IMM)
         return self._packets(codes, reth, struct.pack("!I", immediate), payload, True)
+
+    def read_request(self, addr: int, rkey: int, length: int) -> bytes:
+        """An RDMA READ. Each packet of its response takes a PSN."""
+        frame = self.roce(READ_REQUEST, self.device_qpn, self.send_psn, struct.pack("!QII", addr, rkey, length), b"")
+        self.send_psn = self.send_psn + max(1, -(-length // self.mtu)) & 0xFFFFFF
+        return frame
 
     # ---- region set-up and calls ----
 

@@ -12,6 +12,9 @@ from . import cm
 from .peer import (
     ACKNOWLEDGE,
     OUTPUT,
+    READ_FIRST,
+    READ_LAST,
+    READ_ONLY,
     SEND_FIRST,
     SEND_LAST,
     SEND_MIDDLE,
@@ -123,7 +126,7 @@ class Network:
                 caller.naks.append(packet)
             caller.inbox.append((packet, sent))
             return
-        if packet.opcode != UD_SEND_ONLY:
+        if packet.opcode != UD_SEND_ONLY and not READ_FIRST <= packet.opcode <= READ_ONLY:
             assert packet.dest_qp == caller.peer.qpn
             behind = (packet.psn - caller.expected_psn) & 0xFFFFFF
             if behind & 0x800000:  # a duplicate
@@ -190,6 +193,16 @@ class Network:
             peer.place(packet, caller.placing)
             if packet.opcode in (WRITE_LAST_IMM, WRITE_ONLY_IMM):
                 return packet.immediate >> 8, packet, sent
+
+    def read(self, peer: Peer, addr: int, rkey: int, length: int) -> bytes:
+        """RDMA READ."""
+        self.send([peer.read_request(addr, rkey, length)])
+        data = b""
+        while True:
+            packet, _ = self.wait(peer, lambda p: READ_FIRST <= p.opcode <= READ_ONLY, "READ response")
+            data += packet.payload
+            if packet.opcode in (READ_LAST, READ_ONLY):
+                return data
 
     def disconnect(self, peer: Peer) -> None:
         """DREQ, DREP."""

@@ -2,7 +2,8 @@
 """What surrounds the RPC engine in its tests: callers on queue pairs, their transport, keys, memory and sockets.
 
 The models hold the engine to its duties as they go: queue depths, receives posted again before an answer leaves, keys of
-extents that do not overlap, no byte of memory changed outside of the control area.
+extents that do not overlap, every page of an extent zero when it is granted, no byte of a region that somebody has changed. What is granted
+is dirty again at once, as a caller would leave it.
 """
 
 from __future__ import annotations
@@ -131,7 +132,13 @@ class World:
         self.rng = random.Random(random.getrandbits(64))
         self.memory = AxiMemory(dut, "mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall)
         self.memory.content[:] = self.rng.randbytes(len(self.memory.content))
-        self.heap = self.memory.read(HEAP_BASE, HEAP_SIZE)  # the engine never writes there
+        self.clear_memory = AxiMemory(dut, "clear_mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall)
+        self.clear_memory.content = self.memory.content
+        self.clear_memory.errors = self.memory.errors
+        self.clear_memory.on_write = self._cleared
+        dut.others_write.value = 0
+        dut.memory_per_caller.value = 0
+        self.heap = bytearray(self.memory.read(HEAP_BASE, HEAP_SIZE))  # what it must hold, but for what the engine clears
         dut.functions.value = sum((first << 7 | last) << 14 * i for i, (first, last) in enumerate(FUNCTIONS))
         self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall)
         self.conn_answer = StreamSink(dut, "conn_answer", "roce_pkg::conn_answer_t", stall)
@@ -198,11 +205,25 @@ class World:
         quiet = 0
         for _ in range(cycles):
             await RisingEdge(self.dut.clk)
-            quiet = quiet + 1 if int(self.dut.idle.value) and not self.memory.outstanding() else 0
+            busy = self.memory.outstanding() or self.clear_memory.outstanding()
+            quiet = quiet + 1 if int(self.dut.idle.value) and not busy else 0
             if quiet > 100:
                 assert self.memory.read(HEAP_BASE, HEAP_SIZE) == self.heap, "the engine wrote into regions"
                 return
         raise AssertionError("never idle")
+
+    def _cleared(self, addr: int, data: bytes) -> None:
+        """The engine clears a beat: part of no region."""
+        assert HEAP_BASE <= addr and not any(data)
+        for qp in self.qps.values():
+            assert not any(at < addr + len(data) and addr < at + length for at, length in qp.keys.values()), "cleared somebody's region"
+        self.heap[addr - HEAP_BASE : addr - HEAP_BASE + len(data)] = data
+
+    def _dirty(self, addr: int, length: int) -> None:
+        """A caller or a kernel writes."""
+        data = self.rng.randbytes(length)
+        self.memory.write(addr, data)
+        self.heap[addr - HEAP_BASE : addr - HEAP_BASE + length] = data
 
     async def _transport(self) -> None:
         while True:
@@ -304,6 +325,7 @@ class World:
             for qp in self.qps.values():
                 for addr, length in qp.keys.values():
                     assert end <= addr or addr + length <= mr.addr, "regions overlap"
+            assert not any(self.memory.read(mr.addr, -(-mr.length // PAGE) * PAGE)), "a key to memory that is not clear"
             rkey = self.rng.getrandbits(32)
             keys[rkey] = (mr.addr, mr.length)
             self.mr_rsp.send(ok=1, rkey=rkey)
@@ -336,12 +358,12 @@ class World:
 
     # ---- what a caller does ----
 
-    async def open(self, qpn: int) -> Qp:
-        """A new connection."""
+    async def open(self, qpn: int, ip: int | None = None) -> Qp:
+        """A new connection, from an address of its own if none is given."""
         qp = self.qps[qpn]
         assert not qp.keys
         self.qps[qpn] = qp = Qp(qpn, open=True)
-        await self._told("CONN_OPENED", qpn, 2000)
+        await self._told("CONN_OPENED", qpn, 2000, 0x0A00_0000 + qpn if ip is None else ip)
         await self.until(lambda: len(qp.receives) == 2, 200)
         return qp
 
@@ -352,11 +374,11 @@ class World:
         await self._told("CONN_CLOSED", qp.qpn, timeout)
         assert not qp.keys, "keys of a closed connection"
 
-    async def _told(self, kind: str, qpn: int, timeout: int) -> None:
+    async def _told(self, kind: str, qpn: int, timeout: int, ip: int = 0) -> None:
         """A connection event, until it is answered."""
         assert qpn not in self.unanswered
         self.unanswered.add(qpn)
-        self.conn_event.send(kind=CONN[kind], qpn=qpn)
+        self.conn_event.send(kind=CONN[kind], qpn=qpn, ip=ip)
         await self.until(lambda: qpn not in self.unanswered, timeout)
 
     def send(self, qp: Qp, what: bytes | int) -> None:
@@ -376,9 +398,13 @@ class World:
         return content
 
     async def set_up(self, qp: Qp, wanted: list[Region]) -> list[tuple[int, int, int]]:
-        """Asks for regions and checks the A against the keys that exist."""
+        """Asks for regions, checks the A against the keys that exist, and that all that was granted is clear."""
         self.send(qp, aar(wanted))
+        await self.until(lambda: qp.sent, 20_000 + 2 * sum(r.pages for r in wanted) * PAGE // self.memory.bytes_per_beat)
         got = parse_advert(await self.answer(qp))
+        extent = got[0][0], max(1, sum(r.pages for r in wanted)) * PAGE
+        assert not any(self.memory.read(*extent)), "granted memory is not clear"
+        self._dirty(*extent)
         params = [r for r in wanted if not r.flags & INTERNAL]
         assert [size for _, _, size in got] == [r.size for r in params]
         assert {rkey: (addr, size) for addr, rkey, size in got} == qp.keys

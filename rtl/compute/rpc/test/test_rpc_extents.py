@@ -5,19 +5,25 @@ import random
 
 import cocotb
 import pytest
-from nacelle_tb.bench import Sink, Source, Type, run
+from cocotb.triggers import RisingEdge
+from nacelle_tb.bench import Plain, Sink, Source, Type, run
 from nacelle_tb.streams import StreamSink, StreamSource, start
 
 QPS, FIRST, PAGES = 8, 5, 40
 
 
 class Model:
-    """Extents in use, by slot."""
+    """Extents in use, by slot; whose the slots are, and how much one may have."""
 
     def __init__(self) -> None:
         self.used: dict[int, tuple[int, int]] = {}
+        self.callers = dict.fromkeys(range(QPS))
+        self.quota: int | None = None
 
     def allocate(self, slot: int, pages: int) -> int | None:
+        own = sum(size for other, (_, size) in self.used.items() if self.callers[other] == self.callers[slot])
+        if self.quota is not None and own + pages > self.quota:
+            return None
         at = FIRST
         for base, size in sorted(self.used.values()):
             if base - at >= pages:
@@ -34,6 +40,22 @@ class Bench:
         self.cmd = StreamSource(dut, "cmd", "rpc_pkg::extent_cmd_t", stall)
         self.rsp = StreamSink(dut, "rsp", "rpc_pkg::extent_rsp_t", stall)
         self.model = Model()
+        self.dut = dut
+        dut.limited.value = dut.quota.value = dut.opened.value = 0
+
+    async def open(self, slot: int, caller: int) -> None:
+        """A connection of `caller`."""
+        self.dut.opened.value = 1
+        self.dut.opened_slot.value, self.dut.opened_ip.value = slot, caller
+        await RisingEdge(self.dut.clk)
+        self.dut.opened.value = 0
+        self.model.callers[slot] = caller
+
+    async def limit(self, quota: int | None) -> None:
+        """A new quota, between two commands."""
+        await RisingEdge(self.dut.clk)
+        self.dut.limited.value, self.dut.quota.value = int(quota is not None), quota or 0
+        self.model.quota = quota
 
     async def allocate(self, slot: int, pages: int) -> None:
         expected = self.model.allocate(slot, pages)
@@ -69,6 +91,53 @@ async def random_sizes(dut, stall: float) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def quotas(dut, stall: float) -> None:
+    """What one caller has on all of its connections counts, and nobody else's."""
+    bench = Bench(dut, stall)
+    await start(dut)
+    for slot in range(QPS):
+        await bench.open(slot, 0xC0A80000 + slot % 3)
+    for quota in (1, 7, 13, PAGES, (1 << 28) - 1, 0, None):
+        await bench.limit(quota)
+        for _ in range(200):
+            slot = random.randrange(QPS)
+            if slot in bench.model.used:
+                await bench.free(slot)
+                await bench.open(slot, random.choice([0xC0A80000, 0xC0A80001, 0x40A80000, 0]))
+            else:
+                await bench.allocate(slot, random.choice([1, 2, 3, 6, 12, PAGES, (1 << 28) - 1]))
+        for slot in list(bench.model.used):
+            await bench.free(slot)
+
+
+@cocotb.test()
+@cocotb.parametrize(limited=[False, True])
+async def cycles_of_a_walk(dut, limited: bool) -> None:
+    """As the module says, with every other slot in use."""
+    bench = Bench(dut, 0.0)
+    await start(dut)
+    for slot in range(QPS):
+        await bench.open(slot, slot)
+    await bench.limit(1 << 20 if limited else None)
+
+    async def cycles(**command: int) -> int:
+        bench.cmd.send(**command)
+        await bench.cmd.drained()
+        count = 0
+        while not int(dut.rsp_valid.value):
+            await RisingEdge(dut.clk)
+            count += 1
+        assert (await bench.rsp.recv()).ok
+        return count
+
+    for slot in range(QPS):
+        assert await cycles(free=0, slot=slot, pages=1) <= 5 + slot
+    for slot in reversed(range(QPS)):
+        assert await cycles(free=1, slot=slot) <= 5 + slot
+
+
+@cocotb.test()
 async def every_gap(dut) -> None:
     """Fills memory, frees every set of extents, and fits an extent of every size."""
     bench = Bench(dut, 0.0)
@@ -101,5 +170,10 @@ def test_rpc_extents(qps: int) -> None:
         "rpc_extents",
         __file__,
         params={"QPS": qps, "FIRST_PAGE": Type(f"28'd{FIRST}"), "PAGES": Type(f"28'd{PAGES}")},
-        ports={"cmd": Sink("rpc_pkg::extent_cmd_t"), "rsp": Source("rpc_pkg::extent_rsp_t")},
-    )
+        ports={
+            "opened": Plain("input", "logic"), "opened_slot": Plain("input", "rpc_pkg::slot_t"),
+            "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"),
+            "limited": Plain("input", "logic"), "quota": Plain("input", "rpc_pkg::page_t"),
+            "cmd": Sink("rpc_pkg::extent_cmd_t"), "rsp": Source("rpc_pkg::extent_rsp_t"),
+        },
+    )  # fmt: skip
