@@ -38,7 +38,7 @@ impl Device {
                 max_ack_timeout: Duration::from_millis(500),
                 ..SoftConfig::default().connect
             };
-            let engine = SoftEngine::new(SoftConfig { connect, ..SoftConfig::default() });
+            let engine = SoftEngine::new(SoftConfig { connect, connections_per_caller: 0, ..SoftConfig::default() });
             let link = Box::new(VirtualWire::join(&there.wire, &there.name).unwrap());
             let mut host = Host::new(engine, &there, link, 1).unwrap();
             ready.send(()).unwrap();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use nacelle::management::Manage;
@@ -60,7 +61,7 @@ pub trait Engine: Manage {
     /// [`PushError`] if it was not taken.
     fn push(&mut self, frame: &[u8]) -> Result<(), PushError>;
 
-    /// Does some work: a few milliseconds at most, save for a kernel in software.
+    /// Does some work: a few milliseconds at most.
     fn run(&mut self);
 
     /// When the oldest pushed frame not yet reported entered, if it has.
@@ -77,6 +78,11 @@ pub trait Engine: Manage {
 
     /// When it wants to run again though no frame came, at the latest.
     fn wake_at(&self) -> Option<Instant>;
+
+    /// Readable when it wants to run again though no frame came.
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Device time, in cycles.
     fn cycles(&self) -> u64;

@@ -229,7 +229,8 @@ impl<E: Engine> Host<E> {
         let now = Instant::now();
         let tick = if self.management.is_writing() { WRITE_AGAIN } else { TICK };
         let wakes = [Some(now + tick), self.engine.wake_at(), self.link.next_event()];
-        let fds: Vec<BorrowedFd<'_>> = std::iter::once(self.link.poll_fd()).chain(self.management.fds()).collect();
+        let link = std::iter::once(self.link.poll_fd());
+        let fds: Vec<BorrowedFd<'_>> = link.chain(self.engine.wake_fd()).chain(self.management.fds()).collect();
         wait_readable(&fds, wakes.into_iter().flatten().min())
             .map_err(|source| LinkError::Io { what: "wait for frames".into(), source })
     }

@@ -1,32 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The software device: the same wire protocols as the RTL, with kernels that run on this machine's CPU.
 //!
-//! Time in it is that of this machine, in nanoseconds. A kernel runs to its end within one step, so a long one holds up the
-//! other callers, as it does where they share a socket.
+//! Time in it is that of this machine, in nanoseconds. Kernels run in threads apart from the network's, so that a long one
+//! delays nobody but those who wait for a thread.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use nacelle::{DeviceKind, FunctionInfo};
+use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{
-    Access, Completion, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, RecvWr, Region, SendWr, WcOpcode,
-    WcStatus,
+    AcceptLimits, Access, Completion, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, RecvWr, Region, SendWr,
+    WcOpcode, WcStatus,
 };
 use nacelle_wire::MacAddr;
-use nacelle_wire::kernel::matmul::{Args, Dtype};
 use nacelle_wire::mrsp::{
-    ARegion, AarRegion, CallImm, DEFAULT_PORT, FunctionCode, MAX_MESSAGE, Message, RegionFlags, ReturnCode,
+    ARegion, AarRegion, CallImm, DEFAULT_PORT, MAX_MESSAGE, Message, RegionFlags, ReturnCode, reason,
 };
 
+use crate::kernels::{Kernel, Memory, Stop, check};
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 
 mod managed;
+mod workers;
 
 use managed::ManagedTable;
+use workers::{CallId, Limits, Notice, Workers};
 
 /// Connections at a time.
-const MAX_SESSIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
+/// Regions of a connection, internal ones included.
+const MAX_REGIONS: usize = 32;
+/// A receive for messages, in bytes.
+const RECEIVE: usize = 1024;
+/// Accesses of kernels to memory that are served in one turn.
+const ACCESSES: usize = 4;
+/// Memory of more bytes is given back to the system by a thread of its own, since that takes the system long.
+const LARGE: usize = 1 << 20;
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
 const IP_MTU: usize = 4200;
 /// Receives of one connection: for what is in hand, and for what comes next.
@@ -34,14 +47,6 @@ const RECEIVES: usize = 2;
 /// Numbers of the requests that make an answer: the last one's completion ends it.
 const PART: u64 = 0;
 const LAST: u64 = 1;
-/// The only error code of MRSP.
-const MRSP_ERROR: u8 = 1;
-
-/// Kernel codes of matrix multiply.
-const BAD_ARGUMENTS: ReturnCode = ReturnCode::new(0x10);
-const BAD_SIZE: ReturnCode = ReturnCode::new(0x11);
-/// The code for functions that the device does not have.
-const UNKNOWN_FUNCTION: ReturnCode = ReturnCode::new(0x03);
 
 /// A region of a caller, and its counterpart here.
 struct Held {
@@ -49,20 +54,23 @@ struct Held {
     here: Region,
 }
 
-/// What a caller wants, in the order in which it came. The receive is posted again when it is taken up.
-enum Wish {
-    Regions { receive: u64, length: usize },
-    Call { receive: u64, imm: u32 },
+/// What has come from a caller and is not taken up yet. Its receive is posted again when it is.
+enum Arrival {
+    Message { receive: u64, length: usize },
+    Start { receive: u64, imm: u32 },
 }
 
-/// What one connection holds. It does one thing at a time: until an answer is acknowledged its regions stay as they are, since
-/// they may have to be sent again.
+/// What one connection holds. It does one thing at a time: until a call has its result, and an answer is acknowledged, its
+/// regions stay as they are, since they may have to be sent again.
 struct Session {
+    peer: Ipv4Addr,
     messages: Region,
     regions: Vec<Held>,
     bytes: u64,
     answering: bool,
-    wishes: VecDeque<Wish>,
+    /// Its call, from its start to its result.
+    call: Option<CallId>,
+    arrivals: VecDeque<Arrival>,
 }
 
 /// The software device.
@@ -70,12 +78,29 @@ pub struct SoftEngine {
     endpoint: Endpoint,
     epoch: Instant,
     sessions: HashMap<ConnId, Session>,
+    /// Whose a call is that waits or runs.
+    calls: HashMap<CallId, ConnId>,
+    workers: Workers,
+    /// A kernel may wait for its memory.
+    more: bool,
     bytes: u64,
     entered: VecDeque<Stamp>,
-    calls: u64,
+    counters: Counted,
     frame_len: usize,
     config: SoftConfig,
     managed: ManagedTable,
+    /// Takes memory that nobody needs any more.
+    discarded: Sender<Vec<u8>>,
+}
+
+/// What the service has counted.
+#[derive(Debug, Default)]
+struct Counted {
+    calls: u64,
+    calls_failed: u64,
+    immediates_ignored: u64,
+    regions_refused: u64,
+    messages_malformed: u64,
 }
 
 /// What a software device is made with.
@@ -83,6 +108,18 @@ pub struct SoftEngine {
 pub struct SoftConfig {
     /// Memory for regions, in bytes. Default: 1 GiB.
     pub memory_bytes: u64,
+    /// Memory that one caller (an IPv4 address) may have, in bytes; 0 for no limit of its own. Default: 0.
+    pub memory_per_caller: u64,
+    /// Connections that one caller may have, of the 256 that there are; 0 for no limit of its own. Default: 64.
+    pub connections_per_caller: usize,
+    /// Kernels that run at a time, at least 1. Default: one for each processor.
+    pub workers: usize,
+    /// Threads that are started in place of those whose kernels did not return in time. Default: 16.
+    pub spare_workers: usize,
+    /// Time that a kernel has; its caller gets result 2 when it has passed. `None` for no limit. Default: 60 s.
+    pub kernel_time: Option<Duration>,
+    /// The functions that it offers. Default: [`Kernel::standard`].
+    pub kernels: Vec<Kernel>,
     /// How connections behave. By default a caller that says nothing for 5 s is asked whether it still lives.
     pub connect: ConnectOptions,
 }
@@ -90,41 +127,92 @@ pub struct SoftConfig {
 impl Default for SoftConfig {
     fn default() -> Self {
         let connect = ConnectOptions { keepalive: Some(Duration::from_secs(5)), ..ConnectOptions::default() };
-        Self { memory_bytes: 1 << 30, connect }
+        Self {
+            memory_bytes: 1 << 30,
+            memory_per_caller: 0,
+            connections_per_caller: MAX_CONNECTIONS / 4,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            spare_workers: 16,
+            kernel_time: Some(Duration::from_secs(60)),
+            kernels: Kernel::standard(),
+            connect,
+        }
     }
 }
 
-fn endpoint(mac: MacAddr, ip: Ipv4Addr, prefix_len: u8, gateway: Option<Ipv4Addr>, seed: u32) -> Endpoint {
-    let mut random = [0; 32];
-    // Without the system's random numbers, keys would be as good as known: then it is better not to start.
-    getrandom::fill(&mut random).expect("the system gives random numbers");
-    random[..4].copy_from_slice(&seed.to_be_bytes());
-    let mut config = EndpointConfig::new(mac, ip, random);
-    config.prefix_len = prefix_len;
-    config.gateway = gateway;
-    config.ip_mtu = IP_MTU;
-    config.max_connections = MAX_SESSIONS + 1; // room to refuse one more
-    config.congestion.rp_enable = true;
-    config.congestion.np_enable = true;
-    Endpoint::new(config)
+impl SoftConfig {
+    fn endpoint(&self, identity: &Identity, seed: u32) -> Endpoint {
+        let mut random = [0; 32];
+        // Without the system's random numbers, keys would be as good as known: then it is better not to start.
+        getrandom::fill(&mut random).expect("the system gives random numbers");
+        random[..4].copy_from_slice(&seed.to_be_bytes());
+        let mut config = EndpointConfig::new(identity.mac, identity.ip, random);
+        config.prefix_len = identity.prefix_len;
+        config.gateway = identity.gateway;
+        config.ip_mtu = IP_MTU;
+        config.max_connections = MAX_CONNECTIONS;
+        config.accept = AcceptLimits::for_device(MAX_CONNECTIONS, self.connections_per_caller);
+        config.congestion.rp_enable = true;
+        config.congestion.np_enable = true;
+        Endpoint::new(config)
+    }
+}
+
+/// The regions of a call, for a kernel that runs in the network's thread.
+struct Direct<'a> {
+    endpoint: &'a mut Endpoint,
+    regions: &'a [Region],
+    sizes: Vec<usize>,
+}
+
+impl Memory for Direct<'_> {
+    fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    fn read(&mut self, region: usize, at: usize, into: &mut [u8]) -> Result<(), Stop> {
+        check(&self.sizes, region, at, into.len())?;
+        let bytes = self.endpoint.region(self.regions[region].id).ok_or(Stop::Ended)?;
+        into.copy_from_slice(&bytes[at..at + into.len()]);
+        Ok(())
+    }
+
+    fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
+        check(&self.sizes, region, at, bytes.len())?;
+        let all = self.endpoint.region_mut(self.regions[region].id).ok_or(Stop::Ended)?;
+        all[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
 }
 
 impl SoftEngine {
     /// A device that is not configured.
+    ///
+    /// # Panics
+    /// If the system has no socket or thread left.
     #[must_use]
     pub fn new(config: SoftConfig) -> Self {
-        let endpoint = endpoint(MacAddr::default(), Ipv4Addr::UNSPECIFIED, 0, None, 0);
+        let nobody = Identity { mac: MacAddr::default(), ip: Ipv4Addr::UNSPECIFIED, prefix_len: 0, gateway: None };
+        let endpoint = config.endpoint(&nobody, 0);
         let frame_len = endpoint.frame_len();
+        let limits = Limits { workers: config.workers.max(1), spares: config.spare_workers, time: config.kernel_time };
+        let (discarded, memory) = channel::<Vec<u8>>();
+        let discard = move || memory.into_iter().for_each(drop);
+        std::thread::Builder::new().name("nacelle-memory".into()).spawn(discard).expect("the system has a thread left");
         Self {
             endpoint,
             epoch: Instant::now(),
             sessions: HashMap::new(),
+            calls: HashMap::new(),
+            workers: Workers::new(limits).expect("the system has a socket left"),
+            more: false,
             bytes: 0,
             entered: VecDeque::new(),
-            calls: 0,
+            counters: Counted::default(),
             frame_len,
             config,
             managed: ManagedTable::default(),
+            discarded,
         }
     }
 
@@ -138,14 +226,20 @@ impl SoftEngine {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::ConnectRequest { conn, .. } => self.admit(conn),
+            Event::ConnectRequest { conn, peer, .. } => self.admit(conn, peer),
             Event::Completion(completion) if self.is_managed(completion.conn) => self.managed_completed(&completion),
             Event::Completion(Completion { conn, id, opcode, status: WcStatus::Success, byte_len, imm, .. }) => {
                 let Some(session) = self.sessions.get_mut(&conn) else { return };
                 match opcode {
-                    WcOpcode::Recv => session.wishes.push_back(Wish::Regions { receive: id, length: byte_len }),
+                    WcOpcode::Recv => session.arrivals.push_back(Arrival::Message { receive: id, length: byte_len }),
+                    // A start during a call is not kept, unless something waits that came before it.
+                    WcOpcode::RecvWrite if session.call.is_some() && session.arrivals.is_empty() => {
+                        let messages = session.messages;
+                        self.counters.immediates_ignored += 1;
+                        let _gone_if_not = self.post_receive(conn, messages, id);
+                    }
                     WcOpcode::RecvWrite => {
-                        session.wishes.push_back(Wish::Call { receive: id, imm: imm.unwrap_or_default() });
+                        session.arrivals.push_back(Arrival::Start { receive: id, imm: imm.unwrap_or_default() });
                     }
                     _ => session.answering &= id != LAST,
                 }
@@ -161,25 +255,24 @@ impl SoftEngine {
         }
     }
 
-    fn admit(&mut self, conn: ConnId) {
-        if self.open(conn).is_none() {
+    fn admit(&mut self, conn: ConnId, peer: Ipv4Addr) {
+        if self.open(conn, peer).is_none() {
             // It is gone already if this fails too.
-            let _ = self.endpoint.reject(conn, b"too many callers\0");
+            let _ = self.endpoint.reject_with(conn, RejReason::NO_RESOURCES, &[]);
         }
     }
 
     /// Takes a caller in. `None` if there is no room.
-    fn open(&mut self, conn: ConnId) -> Option<()> {
-        if self.sessions.len() >= MAX_SESSIONS {
-            return None;
-        }
-        let messages = self.endpoint.register(vec![0; RECEIVES * MAX_MESSAGE], Access::LOCAL, Some(conn)).ok()?;
+    fn open(&mut self, conn: ConnId, peer: Ipv4Addr) -> Option<()> {
+        let messages = self.endpoint.register(vec![0; RECEIVES * RECEIVE], Access::LOCAL, Some(conn)).ok()?;
         let session = Session {
+            peer,
             messages,
             regions: Vec::new(),
             bytes: 0,
             answering: false,
-            wishes: VecDeque::with_capacity(RECEIVES),
+            call: None,
+            arrivals: VecDeque::with_capacity(RECEIVES),
         };
         self.sessions.insert(conn, session);
         // Ready before the answer: the caller's first message may follow it at once.
@@ -193,13 +286,19 @@ impl SoftEngine {
     }
 
     fn post_receive(&mut self, conn: ConnId, messages: Region, receive: u64) -> Option<()> {
-        let slice = messages.slice(receive as usize * MAX_MESSAGE, MAX_MESSAGE);
+        let slice = messages.slice(receive as usize * RECEIVE, RECEIVE);
         self.endpoint.post_recv(conn, RecvWr { id: receive, slice: Some(slice) }).ok()
     }
 
+    /// Forgets a caller and closes the window of its call.
     fn release(&mut self, conn: ConnId) {
         self.release_regions(conn);
         if let Some(session) = self.sessions.remove(&conn) {
+            if let Some(call) = session.call {
+                self.workers.cancel(call);
+                self.calls.remove(&call);
+                self.counters.calls_failed += 1;
+            }
             self.endpoint.deregister(session.messages.id);
         }
     }
@@ -208,34 +307,35 @@ impl SoftEngine {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
         self.bytes -= std::mem::take(&mut session.bytes);
         for held in session.regions.drain(..) {
-            self.endpoint.deregister(held.here.id);
+            if let Some(memory) = self.endpoint.deregister(held.here.id).filter(|memory| memory.len() >= LARGE) {
+                // Without that thread it is given back here.
+                let _ = self.discarded.send(memory);
+            }
         }
     }
 
-    /// Does what a caller wants, until an answer is on its way.
+    /// Takes up what has come from a caller, until a call runs or an answer is on its way.
     fn go_on(&mut self, conn: ConnId) {
         while let Some(session) = self.sessions.get_mut(&conn)
             && !session.answering
-            && let Some(wish) = session.wishes.pop_front()
+            && session.call.is_none()
+            && let Some(arrival) = session.arrivals.pop_front()
         {
             let messages = session.messages;
-            let (Wish::Regions { receive, .. } | Wish::Call { receive, .. }) = wish;
-            let asked = match wish {
-                Wish::Regions { length, .. } => {
-                    let offset = receive as usize * MAX_MESSAGE;
+            let (Arrival::Message { receive, .. } | Arrival::Start { receive, .. }) = arrival;
+            let asked = match arrival {
+                Arrival::Message { length, .. } => {
+                    let offset = receive as usize * RECEIVE;
                     let message = self.endpoint.region(messages.id).and_then(|all| all.get(offset..offset + length));
-                    match Message::parse(message.unwrap_or_default()) {
-                        Ok(Message::Aar(asked)) => Some(asked.to_vec()),
-                        _ => None,
-                    }
+                    asked_for(message.unwrap_or_default())
                 }
-                Wish::Call { .. } => None,
+                Arrival::Start { .. } => Err(reason::MALFORMED),
             };
             // Before the answer: the caller's next message may follow it at once.
             let _gone_if_not = self.post_receive(conn, messages, receive);
-            match wish {
-                Wish::Regions { .. } => self.set_up(conn, asked),
-                Wish::Call { imm, .. } => self.call(conn, imm),
+            match arrival {
+                Arrival::Message { .. } => self.set_up(conn, asked),
+                Arrival::Start { imm, .. } => self.call(conn, imm),
             }
         }
     }
@@ -250,26 +350,39 @@ impl SoftEngine {
         let _gone_if_not = self.endpoint.post_send(conn, request);
     }
 
-    /// Answers a region request; `None` is one that could not be read, and changes nothing. Any other takes the place of what
-    /// the caller had, whatever comes of it.
-    fn set_up(&mut self, conn: ConnId, asked: Option<Vec<AarRegion>>) {
+    /// Answers a region request. One that is wrong in its head changes nothing; any other takes the place of what the caller
+    /// had, whatever comes of it.
+    fn set_up(&mut self, conn: ConnId, asked: Result<Vec<AarRegion>, u8>) {
         let given = asked.and_then(|asked| {
             self.release_regions(conn);
             self.hold(conn, &asked)
         });
+        match &given {
+            Ok(_) => {}
+            Err(reason::NO_MEMORY | reason::NO_KEY) => self.counters.regions_refused += 1,
+            Err(_) => self.counters.messages_malformed += 1,
+        }
         let mut answer = [0; MAX_MESSAGE];
-        let message = given.as_deref().map_or(Message::Err(MRSP_ERROR), Message::A);
-        // An answer has fewer bytes than its request, which fitted.
-        let length = message.write(&mut answer).unwrap_or(0);
+        let message = given.as_deref().map_or_else(|code| Message::Err(*code), Message::A);
+        let length = message.write(&mut answer).expect("an answer of 32 regions fits");
         self.answer(conn, SendWr::send(LAST, &answer[..length]));
     }
 
-    /// Allocates the regions that are asked for; all or none.
-    fn hold(&mut self, conn: ConnId, asked: &[AarRegion]) -> Option<Vec<ARegion>> {
+    /// Allocates the regions that are asked for; all or none. What the system gives are pages that it fills with zeros when
+    /// they are first touched, so that size costs nothing here.
+    fn hold(&mut self, conn: ConnId, asked: &[AarRegion]) -> Result<Vec<ARegion>, u8> {
+        let internal = |region: &AarRegion| region.flags().contains(RegionFlags::INTERNAL);
+        let parameters = asked.iter().take_while(|region| !internal(region)).count();
+        if parameters == 0 || !asked[parameters..].iter().all(internal) {
+            return Err(reason::MALFORMED);
+        }
         let bytes: u64 = asked.iter().map(|region| u64::from(region.size())).sum();
-        let parameters = asked.iter().filter(|region| !region.flags().contains(RegionFlags::INTERNAL)).count();
-        if parameters == 0 || self.bytes + bytes > self.config.memory_bytes {
-            return None;
+        let peer = self.sessions.get(&conn).map(|session| session.peer);
+        let others = self.sessions.values().filter(|session| Some(session.peer) == peer);
+        let callers: u64 = others.map(|session| session.bytes).sum();
+        let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
+        if self.bytes + bytes > self.config.memory_bytes || callers + bytes > quota {
+            return Err(reason::NO_MEMORY);
         }
         let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let mut regions = Vec::new();
@@ -278,50 +391,114 @@ impl SoftEngine {
                 Ok(here) => regions.push(Held { asked: *asked, here }),
                 Err(_) => {
                     regions.iter().for_each(|held| drop(self.endpoint.deregister(held.here.id)));
-                    return None;
+                    return Err(reason::NO_KEY);
                 }
             }
         }
-        let given = regions
+        let given = regions[..parameters]
             .iter()
-            .filter(|held| !held.asked.flags().contains(RegionFlags::INTERNAL))
             .map(|held| ARegion::new(held.here.addr, held.here.rkey, held.asked.size()))
             .collect();
+        let Some(session) = self.sessions.get_mut(&conn) else { return Err(reason::NO_KEY) };
         self.bytes += bytes;
-        let session = self.sessions.get_mut(&conn)?;
         session.bytes = bytes;
         session.regions = regions;
-        Some(given)
+        Ok(given)
     }
 
-    /// Runs a kernel and sends its outputs.
+    /// Begins a call.
     fn call(&mut self, conn: ConnId, imm: u32) {
-        let Some(session) = self.sessions.get(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
         let function = match CallImm::parse(imm) {
-            Ok(CallImm::Start { function, .. }) => function,
-            // The caller gave its call up, or nobody can say what it wants: there is nothing to do.
-            Ok(CallImm::HostError) | Err(_) => return,
+            Ok(CallImm::Start { function, .. }) if !session.regions.is_empty() => function,
+            // The caller gives its call up.
+            Ok(CallImm::HostError) => return self.counters.calls_failed += 1,
+            Ok(CallImm::Start { .. }) | Err(_) => return self.counters.immediates_ignored += 1,
         };
-        self.calls += 1;
-        let regions: Vec<Region> = session.regions.iter().map(|held| held.here).collect();
-        let code = run_kernel(&mut self.endpoint, function, &regions);
-        let outputs: Vec<&Held> = session
-            .regions
-            .iter()
-            .filter(|held| held.asked.flags().contains(RegionFlags::OUTPUT) && code == ReturnCode::SUCCESS)
-            .collect();
+        self.counters.calls += 1;
+        let sizes: Vec<usize> = session.regions.iter().map(|held| held.here.len).collect();
+        let Some(kernel) = self.config.kernels.iter().find(|kernel| kernel.code == function) else {
+            return self.finish(conn, ReturnCode::UNKNOWN_FUNCTION);
+        };
+        if sizes.iter().sum::<usize>() <= kernel.quick {
+            let regions: Vec<Region> = session.regions.iter().map(|held| held.here).collect();
+            let mut memory = Direct { endpoint: &mut self.endpoint, regions: &regions, sizes };
+            let code = match (kernel.run)(&mut memory) {
+                Ok(()) => ReturnCode::SUCCESS,
+                Err(Stop::Failed(code)) => code,
+                Err(Stop::Ended) => return, // without its regions, its caller has gone
+            };
+            return self.finish(conn, code);
+        }
+        let call = self.workers.start(kernel, sizes);
+        session.call = Some(call);
+        self.calls.insert(call, conn);
+        self.more = true;
+    }
+
+    /// Serves kernels: some of their accesses, and the results that there are.
+    fn serve_kernels(&mut self) {
+        self.workers.awake();
+        self.more = false;
+        let mut left = ACCESSES;
+        while let Some(notice) = self.workers.poll(Instant::now()) {
+            match notice {
+                Notice::Access(access) => {
+                    let call = access.call;
+                    let bytes = self.access(access);
+                    self.workers.answer(call, bytes);
+                    left -= 1;
+                    if left == 0 {
+                        self.more = true;
+                        return;
+                    }
+                }
+                Notice::Done(call, code) => {
+                    let Some(conn) = self.calls.remove(&call) else { continue };
+                    if let Some(session) = self.sessions.get_mut(&conn) {
+                        session.call = None;
+                    }
+                    self.finish(conn, code);
+                    self.go_on(conn);
+                }
+            }
+        }
+    }
+
+    /// Does what a kernel wants of its memory. `None` if its caller has gone.
+    fn access(&mut self, access: workers::Access) -> Option<Vec<u8>> {
+        let workers::Access { call, region, at, write, mut bytes } = access;
+        let session = self.sessions.get(self.calls.get(&call)?)?;
+        let memory = self.endpoint.region_mut(session.regions.get(region)?.here.id)?;
+        let there = memory.get_mut(at..at + bytes.len())?;
+        if write {
+            there.copy_from_slice(&bytes);
+        } else {
+            bytes.copy_from_slice(there);
+        }
+        Some(bytes)
+    }
+
+    /// Answers a call.
+    fn finish(&mut self, conn: ConnId, code: ReturnCode) {
+        let Some(session) = self.sessions.get(&conn) else { return };
+        self.counters.calls_failed += u64::from(code != ReturnCode::SUCCESS);
+        let outputs: Vec<&Held> =
+            session.regions.iter().filter(|held| held.asked.flags().contains(RegionFlags::OUTPUT)).collect();
         let imm = code.to_imm();
         let mut requests: Vec<SendWr> = Vec::with_capacity(outputs.len().max(1));
-        for (index, held) in outputs.iter().enumerate() {
-            let (data, address, rkey) = (held.here.all(), held.asked.address(), held.asked.rkey());
-            requests.push(if index + 1 == outputs.len() {
-                SendWr::write_imm(LAST, data, address, rkey, imm)
-            } else {
-                SendWr::write(PART, data, address, rkey)
-            });
+        if code == ReturnCode::SUCCESS {
+            for (index, held) in outputs.iter().enumerate() {
+                let (data, address, rkey) = (held.here.all(), held.asked.address(), held.asked.rkey());
+                requests.push(if index + 1 == outputs.len() {
+                    SendWr::write_imm(LAST, data, address, rkey, imm)
+                } else {
+                    SendWr::write(PART, data, address, rkey)
+                });
+            }
         }
-        if outputs.is_empty()
-            && let Some(held) = session.regions.first()
+        if requests.is_empty()
+            && let Some(held) = outputs.first().copied().or(session.regions.first())
         {
             requests.push(SendWr::write_imm(LAST, Vec::new(), held.asked.address(), held.asked.rkey(), imm));
         }
@@ -331,22 +508,30 @@ impl SoftEngine {
     }
 }
 
+/// The regions that a message asks for, or the code of what is wrong with its head.
+fn asked_for(message: &[u8]) -> Result<Vec<AarRegion>, u8> {
+    match Message::parse(message) {
+        Ok(Message::Aar([])) => Err(reason::MALFORMED),
+        Ok(Message::Aar(asked)) if asked.len() > MAX_REGIONS => Err(reason::TOO_MANY_REGIONS),
+        Ok(Message::Aar(asked)) => Ok(asked.to_vec()),
+        _ => Err(reason::MALFORMED),
+    }
+}
+
 impl Engine for SoftEngine {
     fn facts(&self) -> Facts {
         Facts { kind: DeviceKind::Soft, data_w: 0, clock_hz: 1_000_000_000, memory_bytes: self.config.memory_bytes }
     }
 
     fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
-        let Identity { mac, ip, prefix_len, gateway } = *identity;
-        self.endpoint = endpoint(mac, ip, prefix_len, gateway, seed);
+        self.endpoint = self.config.endpoint(identity, seed);
         self.endpoint.listen(DEFAULT_PORT);
         Ok(())
     }
 
     fn functions(&mut self) -> Result<Vec<FunctionInfo>, DeviceError> {
-        let functions =
-            [(FunctionCode::INCREMENT, "increment"), (FunctionCode::EMPTY, "empty"), (FunctionCode::MATMUL, "matmul")];
-        Ok(functions.map(|(code, name)| FunctionInfo::known(code.get(), name, 1)).to_vec())
+        let kernels = self.config.kernels.iter();
+        Ok(kernels.map(|kernel| FunctionInfo::known(kernel.code.get(), kernel.name, 1)).collect())
     }
 
     fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
@@ -360,6 +545,7 @@ impl Engine for SoftEngine {
         while let Some(event) = self.endpoint.poll_event() {
             self.note(event);
         }
+        self.serve_kernels();
     }
 
     fn rx_stamp(&mut self) -> Option<Stamp> {
@@ -373,13 +559,18 @@ impl Engine for SoftEngine {
     }
 
     fn idle(&self) -> bool {
-        true // all work is done when it comes
+        !self.more // all other work is done when it comes
     }
 
     fn pass(&mut self, _time: Duration) {}
 
     fn wake_at(&self) -> Option<Instant> {
-        self.endpoint.next_deadline().map(|at| self.epoch + Duration::from_nanos(at.as_nanos()))
+        let endpoint = self.endpoint.next_deadline().map(|at| self.epoch + Duration::from_nanos(at.as_nanos()));
+        [endpoint, self.workers.deadline()].into_iter().flatten().min()
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.workers.fd())
     }
 
     fn cycles(&self) -> u64 {
@@ -389,77 +580,18 @@ impl Engine for SoftEngine {
     fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError> {
         let mut all: BTreeMap<String, u64> =
             self.endpoint.counters().iter().map(|(name, value)| (format!("roce.{name}"), value)).collect();
-        all.insert("rpc.calls".into(), self.calls);
-        all.insert("rpc.callers".into(), self.sessions.len() as u64);
-        all.insert("memory.bytes_held".into(), self.bytes);
+        let Counted { calls, calls_failed, immediates_ignored, regions_refused, messages_malformed } = self.counters;
+        let figures = [
+            ("rpc.calls", calls),
+            ("rpc.calls_failed", calls_failed),
+            ("rpc.immediates_ignored", immediates_ignored),
+            ("rpc.regions_refused", regions_refused),
+            ("rpc.messages_malformed", messages_malformed),
+            ("rpc.callers", self.sessions.len() as u64),
+            ("memory.bytes_held", self.bytes),
+        ];
+        all.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+        all.extend(self.workers.figures().map(|(name, value)| (format!("kernels.{name}"), value)));
         Ok(all)
     }
-}
-
-/// Runs a function on the regions of a call.
-fn run_kernel(endpoint: &mut Endpoint, function: FunctionCode, regions: &[Region]) -> ReturnCode {
-    match function {
-        FunctionCode::INCREMENT => {
-            for region in regions {
-                let bytes = endpoint.region_mut(region.id).unwrap_or_default();
-                bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
-            }
-            ReturnCode::SUCCESS
-        }
-        FunctionCode::EMPTY => ReturnCode::SUCCESS,
-        FunctionCode::MATMUL => matmul(endpoint, regions).err().unwrap_or(ReturnCode::SUCCESS),
-        _ => UNKNOWN_FUNCTION,
-    }
-}
-
-fn matmul(endpoint: &mut Endpoint, regions: &[Region]) -> Result<(), ReturnCode> {
-    let [block, a, b, c, ..] = regions else { return Err(BAD_SIZE) };
-    let bytes = |region: &Region| endpoint.region(region.id).unwrap_or_default();
-    let block = bytes(block).first_chunk().ok_or(BAD_ARGUMENTS)?;
-    let Args { dtype, m, n, k } = Args::parse(block).map_err(|_| BAD_ARGUMENTS)?;
-    let sides = [m, n, k].map(|side| side as usize);
-    let [m, n, k] = sides;
-    if sides.contains(&0) {
-        return Err(BAD_ARGUMENTS);
-    }
-    let size = |rows: usize, columns: usize| rows.checked_mul(columns)?.checked_mul(dtype.size());
-    let needed = [size(m, k), size(k, n), size(m, n)];
-    for (region, needed) in [a, b, c].into_iter().zip(needed) {
-        if needed.is_none_or(|needed| needed > region.len) {
-            return Err(BAD_SIZE);
-        }
-    }
-    let (a, b) = (words(bytes(a)), words(bytes(b)));
-    let product: Vec<u8> = match dtype {
-        Dtype::Int32 => {
-            let [a, b] = [a, b].map(|words| words.map(i32::from_le_bytes).collect::<Vec<_>>());
-            multiply(&a, &b, sides, |sum: i32, x, y| sum.wrapping_add(x.wrapping_mul(y)))
-                .flat_map(i32::to_le_bytes)
-                .collect()
-        }
-        Dtype::Float32 => {
-            let [a, b] = [a, b].map(|words| words.map(f32::from_le_bytes).collect::<Vec<_>>());
-            multiply(&a, &b, sides, |sum: f32, x, y| sum + x * y).flat_map(f32::to_le_bytes).collect()
-        }
-    };
-    let out = endpoint.region_mut(c.id).unwrap_or_default();
-    out[..product.len()].copy_from_slice(&product);
-    Ok(())
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 4]> {
-    bytes.chunks_exact(4).map(|word| [word[0], word[1], word[2], word[3]])
-}
-
-/// The elements of the product, row after row. The regions may be larger than the matrices.
-fn multiply<T: Copy + Default>(
-    a: &[T],
-    b: &[T],
-    [m, n, k]: [usize; 3],
-    add: impl Fn(T, T, T) -> T + Copy,
-) -> impl Iterator<Item = T> {
-    (0..m * n).map(move |at| {
-        let (row, column) = (at / n, at % n);
-        (0..k).fold(T::default(), |sum, i| add(sum, a[row * k + i], b[i * n + column]))
-    })
 }

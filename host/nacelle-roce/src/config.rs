@@ -22,6 +22,8 @@ pub struct EndpointConfig {
     pub seed: [u8; 32],
     /// Most connections at once, up to 4096. Default 256.
     pub max_connections: usize,
+    /// Bounds of what peers may take. Default none.
+    pub accept: AcceptLimits,
     /// Most registered regions at once. Default 65536.
     pub max_regions: usize,
     /// Times of address resolution.
@@ -41,10 +43,35 @@ impl EndpointConfig {
             ip_mtu: 1500,
             seed,
             max_connections: 256,
+            accept: AcceptLimits::default(),
             max_regions: 65536,
             arp: ArpConfig::default(),
             congestion: Congestion::default(),
         }
+    }
+}
+
+/// Bounds of the connections that peers open. A request beyond one is refused with
+/// [`RejReason::NO_RESOURCES`](nacelle_wire::cm::RejReason::NO_RESOURCES). 0 is no bound.
+///
+/// A connection is half open from its request until the peer's RTU or first packet has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AcceptLimits {
+    /// Connections that one peer, by its address, has opened.
+    pub per_peer: usize,
+    /// Half-open connections of all peers together.
+    pub half_open: usize,
+    /// Half-open connections of one peer.
+    pub half_open_per_peer: usize,
+}
+
+impl AcceptLimits {
+    /// Those of a device that has `connections`, of which one peer may have `per_peer`: half of all may be half open, and 8
+    /// of one peer, or as many as it may have.
+    #[must_use]
+    pub fn for_device(connections: usize, per_peer: usize) -> Self {
+        let half_open_per_peer = if per_peer == 0 { 8 } else { per_peer.min(8) };
+        Self { per_peer, half_open: (connections / 2).max(1), half_open_per_peer }
     }
 }
 

@@ -2,8 +2,9 @@
 //! The endpoint: frames and time in, frames and events out.
 
 use crate::{
-    Access, Congestion, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event, Instant, Phase,
-    PostError, QpState, RecvWr, Region, RegionId, RegionInfo, RegisterError, Scope, SendOp, SendWr, WcOpcode, WcStatus,
+    AcceptLimits, Access, Congestion, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event,
+    Instant, Phase, PostError, QpState, RecvWr, Region, RegionId, RegionInfo, RegisterError, Scope, SendOp, SendWr,
+    WcOpcode, WcStatus,
     cm::EndedRequests,
     conn::{Core, Table},
     netif::Netif,
@@ -38,6 +39,7 @@ pub struct Endpoint {
     pub(crate) listening: HashSet<u16>,
     pub(crate) ended: EndedRequests,
     pub(crate) max_mtu: Option<PathMtu>,
+    pub(crate) accept: AcceptLimits,
     congestion: Congestion,
     /// Next PSN of the general service interface.
     pub(crate) gsi_psn: Psn,
@@ -67,6 +69,7 @@ impl Endpoint {
             listening: HashSet::new(),
             ended: EndedRequests::default(),
             max_mtu,
+            accept: config.accept,
             congestion: config.congestion,
             gsi_psn: Psn::default(),
             answers: VecDeque::new(),

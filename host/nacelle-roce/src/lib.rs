@@ -74,7 +74,7 @@ mod region;
 mod time;
 
 pub use cc::Congestion;
-pub use config::{ArpConfig, ConnectOptions, EndpointConfig};
+pub use config::{AcceptLimits, ArpConfig, ConnectOptions, EndpointConfig};
 pub use conn::ConnId;
 pub use counters::{Counters, QpCounters};
 pub use endpoint::Endpoint;

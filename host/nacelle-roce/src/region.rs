@@ -154,6 +154,30 @@ impl RegionSlice {
     }
 }
 
+/// Part of a region that a peer may use, for as long as the key under which it asked for it is valid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    place: RegionSlice,
+    rkey: Rkey,
+}
+
+impl Grant {
+    /// Length in bytes.
+    pub(crate) const fn len(self) -> usize {
+        self.place.len
+    }
+
+    /// The same without its first `n` bytes, which it must have.
+    pub(crate) const fn after(self, n: usize) -> Self {
+        Self { place: self.place.after(n), ..self }
+    }
+
+    /// Its first `n` bytes, which it must have.
+    pub(crate) const fn first(self, n: usize) -> Self {
+        Self { place: self.place.first(n), ..self }
+    }
+}
+
 /// A region at a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionInfo {
@@ -332,6 +356,18 @@ impl RegionTable {
         self.slice(s).is_some() && scope.is_some_and(|scope| scope == Scope::Local || scope.admits(conn, domain))
     }
 
+    /// The bytes of a grant, unless its key has been taken back since.
+    pub(crate) fn granted(&self, grant: Grant) -> Option<&[u8]> {
+        self.entry(grant.place.region).filter(|e| e.valid && e.rkey == grant.rkey)?;
+        self.slice(grant.place)
+    }
+
+    /// The bytes of a grant, unless its key has been taken back since.
+    pub(crate) fn granted_mut(&mut self, grant: Grant) -> Option<&mut [u8]> {
+        self.entry(grant.place.region).filter(|e| e.valid && e.rkey == grant.rkey)?;
+        self.slice_mut(grant.place)
+    }
+
     /// Where the access of `conn`'s peer to `len` bytes at `addr` under `rkey` leads: key, scope, rights and bounds
     /// are right, or there is nothing (IBTA 10.6.3).
     pub(crate) fn remote(
@@ -341,17 +377,14 @@ impl RegionTable {
         addr: RemoteAddr,
         len: usize,
         access: Access,
-    ) -> Option<RegionSlice> {
+    ) -> Option<Grant> {
         let &index = self.by_rkey.get(&rkey)?;
         let slot = &self.slots[index as usize];
         let entry = slot.entry.as_ref()?;
         let offset = usize::try_from(addr.0.checked_sub(entry.base.0)?).ok()?;
         let fits = offset.checked_add(len)? <= entry.buffer.len();
-        (fits && entry.scope.admits(conn, domain) && entry.access.contains(access)).then_some(RegionSlice {
-            region: RegionId { index, generation: slot.generation },
-            offset,
-            len,
-        })
+        let place = RegionSlice { region: RegionId { index, generation: slot.generation }, offset, len };
+        (fits && entry.scope.admits(conn, domain) && entry.access.contains(access)).then_some(Grant { place, rkey })
     }
 
     /// Every region.

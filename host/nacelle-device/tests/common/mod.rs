@@ -3,6 +3,8 @@
 
 #![allow(dead_code)] // not every test uses all of it
 
+pub(crate) mod caller;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;

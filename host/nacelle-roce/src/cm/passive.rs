@@ -141,7 +141,7 @@ impl Endpoint {
             self.send_mad(peer, &rej);
             return Ok(());
         }
-        if let Err((reason, info)) = self.check_req(req) {
+        if let Err((reason, info)) = self.check_req(peer.ip, req) {
             let mut rej = Rej::new(0, remote, MESSAGE_REQ, reason);
             rej.set_information(&info);
             self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
@@ -205,7 +205,7 @@ impl Endpoint {
     }
 
     /// Whether a request can be offered to the application; if not, why, and additional information.
-    fn check_req(&self, req: &Req) -> Result<(), (RejReason, Vec<u8>)> {
+    fn check_req(&self, peer: Ipv4Addr, req: &Req) -> Result<(), (RejReason, Vec<u8>)> {
         let refuse = |reason| Err((reason, Vec::new()));
         if req.transport() != 0 {
             return refuse(RejReason::INVALID_TRANSPORT_TYPE);
@@ -224,9 +224,22 @@ impl Endpoint {
             return Err((RejReason::INVALID_PATH_MTU, self.max_mtu.map(PathMtu::code).into_iter().collect()));
         }
         if self.conns.is_full() {
+            return refuse(RejReason::NO_QP);
+        }
+        if self.is_too_much(peer) {
             return refuse(RejReason::NO_RESOURCES);
         }
         Ok(())
+    }
+
+    /// Whether one more connection, half open as yet, would be too many of this peer or of all.
+    fn is_too_much(&self, peer: Ipv4Addr) -> bool {
+        let opened = || self.conns.iter().filter(|c| !c.active);
+        let half_open = || opened().filter(|c| matches!(c.phase, Phase::ReqReceived | Phase::RepSent));
+        let reached = |limit: usize, count: usize| limit != 0 && count >= limit;
+        reached(self.accept.per_peer, opened().filter(|c| c.peer_ip == peer).count())
+            || reached(self.accept.half_open, half_open().count())
+            || reached(self.accept.half_open_per_peer, half_open().filter(|c| c.peer_ip == peer).count())
     }
 
     /// The application has not decided yet: first the peer is asked for patience, at last refused.

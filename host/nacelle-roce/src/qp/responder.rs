@@ -7,7 +7,11 @@
 //! next transmission share one ACK, and the newest counts.
 
 use super::{Env, MAX_MESSAGE, QpFailure, RecvWr, SELECTIVE_WINDOW};
-use crate::{Completion, Discard, PostError, RegionSlice, WcOpcode, WcStatus, config::ConnectOptions, region::Access};
+use crate::{
+    Completion, Discard, PostError, WcOpcode, WcStatus,
+    config::ConnectOptions,
+    region::{Access, Grant},
+};
 use nacelle_wire::{
     Psn, Qpn, RoceHeaders, RocePacket,
     bth::{Aeth, AtomicAckEth, AtomicEth, Bth, NakCode, Opcode, Reth, RnrTimer, Syndrome},
@@ -21,7 +25,7 @@ enum Partial {
     /// A SEND: bytes received so far.
     Send(usize),
     /// A WRITE: what remains of its place, and its total length.
-    Write(RegionSlice, usize),
+    Write(Grant, usize),
 }
 
 /// Position of a packet in its message.
@@ -60,7 +64,7 @@ struct Response {
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     /// What is left to read, and whether nothing of it has been sent; `None` reads nothing.
-    Read { rest: Option<RegionSlice>, fresh: bool },
+    Read { rest: Option<Grant>, fresh: bool },
     /// The value from before.
     Atomic(u64),
 }
@@ -69,7 +73,7 @@ impl Response {
     /// One behind the number of its last packet.
     fn end(&self, mtu: usize) -> u64 {
         match self.what {
-            Answer::Read { rest: Some(rest), .. } => self.seq + psns(rest.len, mtu),
+            Answer::Read { rest: Some(rest), .. } => self.seq + psns(rest.len(), mtu),
             _ => self.seq + 1,
         }
     }
@@ -269,7 +273,7 @@ impl Responder {
         }
         let Ok(place) = open(reth, Access::REMOTE_WRITE, env) else { return false };
         if let Some(place) = place {
-            match env.regions.slice_mut(place) {
+            match env.regions.granted_mut(place) {
                 Some(bytes) => bytes.copy_from_slice(packet.payload),
                 None => return false,
             }
@@ -427,7 +431,7 @@ impl Responder {
                 (open(reth, Access::REMOTE_WRITE, env)?, total)
             }
             (Form::Middle | Form::Last, Some(Partial::Write(rest, total)), _) => {
-                let fits = if form == Form::Last { payload.len() == rest.len } else { payload.len() < rest.len };
+                let fits = if form == Form::Last { payload.len() == rest.len() } else { payload.len() < rest.len() };
                 if !fits {
                     return Err(INVALID);
                 }
@@ -439,7 +443,7 @@ impl Responder {
             return Err(Refusal::Rnr);
         }
         if let Some(rest) = rest {
-            env.regions.slice_mut(rest.first(payload.len())).ok_or(ACCESS)?.copy_from_slice(payload);
+            env.regions.granted_mut(rest.first(payload.len())).ok_or(ACCESS)?.copy_from_slice(payload);
             self.partial = Some(Partial::Write(rest.after(payload.len()), total));
         }
         if form.ends() {
@@ -464,7 +468,7 @@ impl Responder {
         }
         if let Some(place) = place {
             let end = place.after(total - payload.len());
-            env.regions.slice_mut(end).ok_or(ACCESS)?.copy_from_slice(payload);
+            env.regions.granted_mut(end).ok_or(ACCESS)?.copy_from_slice(payload);
         }
         self.finish_write(packet, total, env);
         Ok(())
@@ -512,7 +516,7 @@ impl Responder {
         self.check_resources(env)?;
         let who = (env.conn, env.domain);
         let place = env.regions.remote(who, atomic.rkey(), atomic.va(), 8, Access::REMOTE_ATOMIC).ok_or(ACCESS)?;
-        let bytes = env.regions.slice_mut(place).and_then(|b| <&mut [u8; 8]>::try_from(b).ok()).ok_or(ACCESS)?;
+        let bytes = env.regions.granted_mut(place).and_then(|b| <&mut [u8; 8]>::try_from(b).ok()).ok_or(ACCESS)?;
         let original = u64::from_ne_bytes(*bytes);
         *bytes = new_value(packet.opcode, atomic, original).to_ne_bytes();
         if self.atomics.len() >= usize::from(env.agreed.responder_resources) {
@@ -581,7 +585,7 @@ impl Responder {
         }
     }
 
-    /// Builds the next answer. Fails if what is to be read is gone; then the answer says so.
+    /// Builds the next answer. Fails if the key of what is to be read is gone; then the answer says so.
     pub(crate) fn answer(
         &mut self,
         flow: &Flow,
@@ -607,11 +611,11 @@ impl Responder {
                     return Some((write(Opcode::AtomicAcknowledge, psn, ext, &[], buf), Ok(())));
                 }
                 Answer::Read { rest, fresh } => {
-                    let here = rest.map(|rest| rest.first(rest.len.min(self.mtu)));
-                    let left = rest.map(|rest| rest.after(rest.len.min(self.mtu))).filter(|left| left.len > 0);
-                    let payload = here.map_or(Some(&[][..]), |here| env.regions.slice(here));
+                    let here = rest.map(|rest| rest.first(rest.len().min(self.mtu)));
+                    let left = rest.map(|rest| rest.after(rest.len().min(self.mtu))).filter(|left| left.len() > 0);
+                    let payload = here.map_or(Some(&[][..]), |here| env.regions.granted(here));
                     let Some(payload) = payload else {
-                        // The region is gone, and with it the connection.
+                        // The key is gone, and with it the connection.
                         self.hush();
                         env.stats.tx_responses.add(0);
                         env.counters().tx_nak += 1;
@@ -679,7 +683,7 @@ const fn new_value(opcode: Opcode, atomic: &AtomicEth, original: u64) -> u64 {
 }
 
 /// Where an access leads; nowhere if it has no byte, and then key and address do not count.
-fn open(reth: &Reth, access: Access, env: &Env<'_>) -> Result<Option<RegionSlice>, Refusal> {
+fn open(reth: &Reth, access: Access, env: &Env<'_>) -> Result<Option<Grant>, Refusal> {
     let len = reth.dma_len() as usize;
     if len == 0 {
         return Ok(None);

@@ -183,7 +183,7 @@ fn the_table_is_bounded() {
     let now = net.now;
     net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     let ConnectFailure::Rejected { reason, .. } = failure(&mut net, 0) else { panic!() };
-    assert_eq!(reason, RejReason::NO_RESOURCES);
+    assert_eq!(reason, RejReason::NO_QP);
     let refused = net.ep(1).connect(now, ip(0), PORT, ConnectOptions::default());
     assert_eq!(refused, Err(ConnectError::TooMany));
     // A place that becomes free can be used again, under another number.

@@ -5,6 +5,7 @@
 mod congestion;
 mod conn;
 mod goodput;
+mod keys;
 mod manual;
 mod netif;
 mod raw;

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Threads in which kernels run, apart from the network's.
+//!
+//! Calls wait in the order in which they came for one of a bounded number of threads. A kernel asks for its memory by messages,
+//! which the network's thread answers between frames: memory has one owner, and a call whose window is closed reaches nothing.
+//! A kernel cannot be killed: one that does not return in time is lost with its thread, and another thread takes its place, up
+//! to a bound. When it returns after all, the thread is used again.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use nacelle_wire::mrsp::ReturnCode;
+
+use crate::kernels::{Kernel, Memory, Run, Stop, check};
+
+/// The longest piece of memory that one message carries, in bytes.
+const PIECE: usize = 256 << 10;
+
+/// Names a call of a device. Never used again.
+pub(super) type CallId = u64;
+
+/// Bounds of the threads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Kernels that run at a time.
+    pub(super) workers: usize,
+    /// Threads that are started in place of lost ones.
+    pub(super) spares: usize,
+    /// Time of a kernel; none is without limit.
+    pub(super) time: Option<Duration>,
+}
+
+/// What a kernel wants of its memory.
+#[derive(Debug)]
+pub(super) struct Access {
+    pub(super) call: CallId,
+    pub(super) region: usize,
+    pub(super) at: usize,
+    /// Whether `bytes` go into memory; else it is filled from there.
+    pub(super) write: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What has happened to a call.
+#[derive(Debug)]
+pub(super) enum Notice {
+    /// Answer it by [`Workers::answer`].
+    Access(Access),
+    /// It has a result.
+    Done(CallId, ReturnCode),
+}
+
+/// What threads tell.
+enum Message {
+    Access(Access),
+    Done(CallId, Result<(), Stop>),
+}
+
+struct Job {
+    call: CallId,
+    run: Arc<Run>,
+    sizes: Vec<usize>,
+}
+
+/// A thread, by the ends of its channels.
+struct Worker {
+    jobs: Sender<Job>,
+    /// Bytes back, or nothing if the window is closed.
+    memory: Sender<Option<Vec<u8>>>,
+}
+
+struct Running {
+    worker: Worker,
+    deadline: Option<Instant>,
+    /// Nobody waits for its result.
+    ended: bool,
+    /// Its time has passed.
+    lost: bool,
+}
+
+/// The threads and what they do.
+pub(super) struct Workers {
+    limits: Limits,
+    idle: Vec<Worker>,
+    running: HashMap<CallId, Running>,
+    waiting: VecDeque<Job>,
+    messages: Receiver<Message>,
+    /// For new threads.
+    to_messages: Sender<Message>,
+    /// Readable when there is a message.
+    wake: UnixStream,
+    to_wake: Arc<UnixStream>,
+    next: CallId,
+    timeouts: u64,
+}
+
+impl Workers {
+    /// No thread is started before the first call.
+    ///
+    /// # Errors
+    /// If the system has no socket left.
+    pub(super) fn new(limits: Limits) -> io::Result<Self> {
+        let (to_messages, messages) = channel();
+        let (wake, to_wake) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        to_wake.set_nonblocking(true)?;
+        Ok(Self {
+            limits,
+            idle: Vec::new(),
+            running: HashMap::new(),
+            waiting: VecDeque::new(),
+            messages,
+            to_messages,
+            wake,
+            to_wake: Arc::new(to_wake),
+            next: 0,
+            timeouts: 0,
+        })
+    }
+
+    /// Readable when [`Workers::poll`] has something to tell.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Queues a call of a kernel on regions of these sizes. [`Workers::poll`] tells what becomes of it.
+    pub(super) fn start(&mut self, kernel: &Kernel, sizes: Vec<usize>) -> CallId {
+        let call = self.next;
+        self.next += 1;
+        self.waiting.push_back(Job { call, run: Arc::clone(&kernel.run), sizes });
+        call
+    }
+
+    /// Ends a call whose caller has gone. Its memory is not touched any more.
+    pub(super) fn cancel(&mut self, call: CallId) {
+        self.waiting.retain(|job| job.call != call);
+        if let Some(running) = self.running.get_mut(&call) {
+            running.ended = true;
+        }
+    }
+
+    /// What has happened by now; ask until there is nothing more.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Notice> {
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                Message::Access(access) if self.is_over(access.call) => self.answer(access.call, None),
+                Message::Access(access) => return Some(Notice::Access(access)),
+                Message::Done(call, outcome) => {
+                    let Some(running) = self.running.remove(&call) else { continue };
+                    let (over, was_lost) = (running.ended, running.lost);
+                    // A thread that was replaced, and came back, is one too many.
+                    if !was_lost || self.in_time() + self.idle.len() < self.limits.workers {
+                        self.idle.push(running.worker);
+                    }
+                    if !over {
+                        let code = match outcome {
+                            Ok(()) => ReturnCode::SUCCESS,
+                            Err(Stop::Failed(code)) => code,
+                            Err(Stop::Ended) => ReturnCode::KERNEL_TIMEOUT,
+                        };
+                        return Some(Notice::Done(call, code));
+                    }
+                }
+            }
+        }
+        self.overdue(now).or_else(|| self.dispatch(now))
+    }
+
+    /// Empties the socket that wakes the network's thread. Before [`Workers::poll`], so that nothing is missed.
+    pub(super) fn awake(&self) {
+        let mut bytes = [0; 64];
+        while (&self.wake).read(&mut bytes).is_ok_and(|length| length == bytes.len()) {}
+    }
+
+    /// Gives a kernel the bytes that it asked for, or its buffer back; nothing ends it.
+    pub(super) fn answer(&mut self, call: CallId, bytes: Option<Vec<u8>>) {
+        if let Some(running) = self.running.get(&call) {
+            // A thread that has gone needs no answer.
+            let _ = running.worker.memory.send(bytes);
+        }
+    }
+
+    /// When the next kernel has run for too long.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.running.values().filter(|running| !running.lost).filter_map(|running| running.deadline).min()
+    }
+
+    /// Calls that wait for a thread, kernels that did not end in time, and those of them that still run.
+    pub(super) fn figures(&self) -> [(&'static str, u64); 3] {
+        let lost = self.running.len() - self.in_time();
+        [("waiting", self.waiting.len() as u64), ("timeouts", self.timeouts), ("lost", lost as u64)]
+    }
+
+    fn is_over(&self, call: CallId) -> bool {
+        self.running.get(&call).is_none_or(|running| running.ended)
+    }
+
+    /// Kernels that have time left.
+    fn in_time(&self) -> usize {
+        self.running.values().filter(|running| !running.lost).count()
+    }
+
+    fn overdue(&mut self, now: Instant) -> Option<Notice> {
+        for (call, running) in &mut self.running {
+            if running.lost || running.deadline.is_none_or(|deadline| now < deadline) {
+                continue;
+            }
+            running.lost = true;
+            self.timeouts += 1;
+            if !std::mem::replace(&mut running.ended, true) {
+                return Some(Notice::Done(*call, ReturnCode::KERNEL_TIMEOUT));
+            }
+        }
+        None
+    }
+
+    /// Gives the oldest calls to free threads. A call that no thread will ever be free for has a result at once.
+    fn dispatch(&mut self, now: Instant) -> Option<Notice> {
+        while let Some(job) = self.waiting.pop_front() {
+            let in_time = self.in_time();
+            let all = self.running.len() + self.idle.len();
+            if in_time < self.limits.workers
+                && all < self.limits.workers + self.limits.spares
+                && self.idle.is_empty()
+                && let Ok(worker) = self.spawn()
+            {
+                self.idle.push(worker);
+            }
+            let call = job.call;
+            let Some(worker) = self.idle.pop() else {
+                if in_time == 0 {
+                    return Some(Notice::Done(call, ReturnCode::SOCKET_UNAVAILABLE));
+                }
+                self.waiting.push_front(job);
+                return None;
+            };
+            if worker.jobs.send(job).is_err() {
+                return Some(Notice::Done(call, ReturnCode::SOCKET_UNAVAILABLE));
+            }
+            let deadline = self.limits.time.and_then(|time| now.checked_add(time));
+            self.running.insert(call, Running { worker, deadline, ended: false, lost: false });
+        }
+        None
+    }
+
+    fn spawn(&self) -> io::Result<Worker> {
+        let (jobs, to_do) = channel::<Job>();
+        let (memory, from_memory) = channel();
+        let to = Network { messages: self.to_messages.clone(), wake: Arc::clone(&self.to_wake) };
+        std::thread::Builder::new().name("nacelle-kernel".into()).spawn(move || {
+            let mut buffer = Vec::new();
+            while let Ok(Job { call, run, sizes }) = to_do.recv() {
+                let mut window =
+                    Window { call, sizes, to: &to, from: &from_memory, buffer: &mut buffer, closed: false };
+                // What a kernel leaves half done is its caller's memory alone.
+                let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut window)))
+                    .unwrap_or(Err(Stop::Failed(ReturnCode::SOCKET_UNAVAILABLE)));
+                if !to.tell(Message::Done(call, outcome)) {
+                    return;
+                }
+            }
+        })?;
+        Ok(Worker { jobs, memory })
+    }
+}
+
+/// The way to the network's thread.
+struct Network {
+    messages: Sender<Message>,
+    wake: Arc<UnixStream>,
+}
+
+impl Network {
+    /// Whether somebody is there.
+    fn tell(&self, message: Message) -> bool {
+        let there = self.messages.send(message).is_ok();
+        // If the socket is full, it wakes as it is.
+        let _ = (&*self.wake).write(&[0]);
+        there
+    }
+}
+
+/// The memory of a call, as its kernel reaches it.
+struct Window<'a> {
+    call: CallId,
+    sizes: Vec<usize>,
+    to: &'a Network,
+    from: &'a Receiver<Option<Vec<u8>>>,
+    /// Goes there and back with each access.
+    buffer: &'a mut Vec<u8>,
+    /// The window is closed: there is nothing to ask for any more.
+    closed: bool,
+}
+
+impl Window<'_> {
+    fn access(&mut self, region: usize, at: usize, write: bool) -> Result<(), Stop> {
+        if !self.closed {
+            let bytes = std::mem::take(self.buffer);
+            self.to.tell(Message::Access(Access { call: self.call, region, at, write, bytes }));
+            let back = self.from.recv().ok().flatten();
+            self.closed = back.is_none();
+            *self.buffer = back.unwrap_or_default();
+        }
+        if self.closed { Err(Stop::Ended) } else { Ok(()) }
+    }
+}
+
+impl Memory for Window<'_> {
+    fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    fn read(&mut self, region: usize, at: usize, into: &mut [u8]) -> Result<(), Stop> {
+        check(&self.sizes, region, at, into.len())?;
+        for (index, piece) in into.chunks_mut(PIECE).enumerate() {
+            self.buffer.resize(piece.len(), 0);
+            self.access(region, at + index * PIECE, false)?;
+            piece.copy_from_slice(self.buffer);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
+        check(&self.sizes, region, at, bytes.len())?;
+        for (index, piece) in bytes.chunks(PIECE).enumerate() {
+            self.buffer.clear();
+            self.buffer.extend_from_slice(piece);
+            self.access(region, at + index * PIECE, true)?;
+        }
+        Ok(())
+    }
+}
