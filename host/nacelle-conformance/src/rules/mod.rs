@@ -7,6 +7,7 @@ mod cm;
 mod congestion;
 mod extension;
 mod format;
+mod isolation;
 mod order;
 mod protection;
 mod read;
@@ -59,6 +60,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
     ]
     .into_iter()
     .flatten()
+    .chain(isolation::all())
 }
 
 /// A rule of the standard that all devices keep.
