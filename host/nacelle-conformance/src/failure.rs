@@ -35,6 +35,9 @@ pub(crate) enum Failure {
     /// The REQ was refused.
     #[error("the device refused the connection: {}", .0.text())]
     Refused(RejReason),
+    /// The rule cannot be tried here.
+    #[error("{0}")]
+    NotTried(&'static str),
     /// Bytes or numbers are not what they should be.
     #[error("{0}")]
     Content(String),

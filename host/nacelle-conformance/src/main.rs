@@ -6,11 +6,13 @@
 //! and Linux soft-RoCE are judged by the same tests.
 
 mod failure;
+mod manage;
 mod peer;
 mod rules;
 mod station;
 
 use failure::Failure;
+use manage::Manage;
 
 use clap::{Parser, ValueEnum};
 use core::{net::Ipv4Addr, time::Duration};
@@ -117,7 +119,8 @@ fn open(args: &Args) -> Result<Peer, Failure> {
     let [a, b, c, _] = device.octets();
     let ip = args.ip.unwrap_or(Ipv4Addr::new(a, b, c, 253));
     let patience = Duration::from_secs_f64(args.patience.clamp(0.01, 3600.0));
-    Ok(Peer::new(Station::new(Box::new(link), ip, device, patience)?, args.port))
+    let manage = Manage::find(&wire, device);
+    Ok(Peer::new(Station::new(Box::new(link), ip, device, patience)?, args.port, manage))
 }
 
 fn judge(peer: &mut Peer, rule: &Rule, args: &Args) -> Verdict {
@@ -131,12 +134,16 @@ fn judge(peer: &mut Peer, rule: &Rule, args: &Args) -> Verdict {
         Some(why) => ("skip", why.to_owned()),
         None => match peer.tidy().and_then(|()| (rule.test)(peer)) {
             Ok(()) => ("ok", String::new()),
+            Err(Failure::NotTried(why)) => ("skip", why.to_owned()),
             Err(failure) => ("fail", failure.to_string()),
         },
     };
     let seconds = begin.elapsed().as_secs_f64();
     if !args.json {
         println!("{outcome:<4} {:<70} {seconds:6.2} s  {detail}", rule.name);
+    }
+    if outcome == "fail" && peer.recover().is_err() {
+        eprintln!("nacelle-conformance: the wire failed");
     }
     Verdict { rule: rule.name, source: rule.source, outcome, detail, seconds }
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection that the suite plays packet by packet: set-up, requests in any form, and the answers that they get.
 
+mod calls;
+mod hosts;
+
 use crate::{
     Failure,
+    manage::Manage,
     station::{Packet, Station},
 };
+use core::net::Ipv4Addr;
 use nacelle_wire::{
     Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
     bth::{Aeth, AtomicEth, Bth, Deth, NakCode, Opcode, Reth, Syndrome},
@@ -12,10 +17,18 @@ use nacelle_wire::{
     mrsp::{self, ARegion, AarRegion, RegionFlags},
     roce::Ext,
 };
+use std::time::{Duration, Instant};
+
+/// What a broken rule leaves behind costs the next ones nothing after this time.
+const RECOVERY: Duration = Duration::from_secs(12);
+
+pub(crate) use calls::{EMPTY, Output, raw_message};
 
 /// The suite's side of a connection with the device.
 #[derive(Clone, Debug)]
 pub(crate) struct Qp {
+    /// The host that the suite is on this connection.
+    pub(crate) ip: Ipv4Addr,
     /// The device's queue pair.
     pub(crate) qpn: Qpn,
     /// The suite's.
@@ -104,6 +117,10 @@ pub(crate) struct Peer {
     pub(crate) station: Station,
     /// The device's service port.
     pub(crate) port: u16,
+    /// The host that connects: the suite's own address, or another that it plays.
+    pub(crate) ip: Ipv4Addr,
+    /// The device's management, if the suite can reach it.
+    manage: Option<Manage>,
     next_id: u32,
     /// Connections that nobody has ended yet.
     open: Vec<Qp>,
@@ -120,19 +137,37 @@ pub(crate) enum Answer {
 
 impl Peer {
     /// Plays towards the device that the station faces.
-    pub(crate) fn new(station: Station, port: u16) -> Self {
-        Self { station, port, next_id: fastrand::u32(1..0x7fff_ffff) & !0xff, open: Vec::new() }
+    pub(crate) fn new(station: Station, port: u16, manage: Option<Manage>) -> Self {
+        let ip = station.ip();
+        Self { station, port, ip, manage, next_id: fastrand::u32(1..0x7fff_ffff) & !0xff, open: Vec::new() }
+    }
+
+    /// The device's management.
+    ///
+    /// # Errors
+    /// The suite cannot reach it.
+    pub(crate) fn manage(&mut self) -> Result<&mut Manage, Failure> {
+        self.manage.as_mut().ok_or(Failure::NotTried("the device's management is not on this wire"))
     }
 
     // ---- connection management ----
 
-    /// Sends a CM message.
+    /// Sends a CM message of the host that connects now.
     ///
     /// # Errors
     /// The link is broken.
     pub(crate) fn send_cm(&mut self, tid: u64, message: Message<'_>) -> Result<(), Failure> {
+        self.send_cm_from(self.ip, tid, message)
+    }
+
+    /// Sends a CM message of this host.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn send_cm_from(&mut self, ip: Ipv4Addr, tid: u64, message: Message<'_>) -> Result<(), Failure> {
         let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::GSI));
-        let headers = RoceHeaders::new(&self.station.flow(), Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)), ext);
+        let headers =
+            RoceHeaders::new(&self.station.flow_from(ip), Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)), ext);
         self.station.send(&headers, &message.to_mad(tid))
     }
 
@@ -155,7 +190,7 @@ impl Peer {
     pub(crate) fn req(&mut self, terms: &Terms) -> (u64, Req) {
         self.next_id += 1;
         let id = self.next_id;
-        let ip_cm = IpCm::new(0x4000 | id as u16 & 0x3fff, self.station.ip(), self.station.peer_ip());
+        let ip_cm = IpCm::new(0x4000 | id as u16 & 0x3fff, self.ip, self.station.peer_ip());
         let mut req = Req::new(id, self.port, Qpn::new(id & 0xff_ffff), terms.device_psn, ip_cm);
         req.local_ca_guid.set(0x0200_00ff_fe00_0001);
         req.responder_resources = 4;
@@ -179,6 +214,14 @@ impl Peer {
     /// [`Failure::Missing`] if there is none.
     pub(crate) fn ask(&mut self, tid: u64, req: &Req) -> Result<Answer, Failure> {
         self.send_cm(tid, Message::Req(req))?;
+        self.answer(req)
+    }
+
+    /// The answer to a REQ that was sent.
+    ///
+    /// # Errors
+    /// [`Failure::Missing`] if there is none.
+    fn answer(&mut self, req: &Req) -> Result<Answer, Failure> {
         let id = req.local_comm_id.get();
         let mad = self.expect_cm("REP or REJ", |_, m| match m {
             Message::Rep(rep) => rep.remote_comm_id.get() == id,
@@ -192,6 +235,15 @@ impl Peer {
         }
     }
 
+    /// The connection of a REQ that was sent. The RTU is not sent.
+    ///
+    /// # Errors
+    /// The device refuses or does not answer.
+    pub(crate) fn answered(&mut self, tid: u64, req: &Req) -> Result<Qp, Failure> {
+        let answer = self.answer(req)?;
+        self.accepted(tid, req, answer)
+    }
+
     /// The connection of a REP to a REQ. The RTU is not sent.
     ///
     /// # Errors
@@ -202,6 +254,7 @@ impl Peer {
             Answer::Rej(rej) => return Err(Failure::Refused(rej.reason())),
         };
         let qp = Qp {
+            ip: self.ip,
             qpn: rep.local_qpn(),
             own_qpn: req.local_qpn(),
             comm_id: rep.local_comm_id.get(),
@@ -235,12 +288,21 @@ impl Peer {
     /// # Errors
     /// [`Failure::Missing`] if there is no DREP.
     pub(crate) fn disconnect(&mut self, qp: &Qp) -> Result<(), Failure> {
+        self.disconnect_only(qp)?;
+        self.station.forget()
+    }
+
+    /// As [`Self::disconnect`], but what came for others is kept.
+    ///
+    /// # Errors
+    /// [`Failure::Missing`] if there is no DREP.
+    pub(crate) fn disconnect_only(&mut self, qp: &Qp) -> Result<(), Failure> {
         let tid = qp.tid + 1;
-        self.send_cm(tid, Message::Dreq(&Dreq::new(qp.own_comm_id, qp.comm_id, qp.qpn)))?;
+        self.send_cm_from(qp.ip, tid, Message::Dreq(&Dreq::new(qp.own_comm_id, qp.comm_id, qp.qpn)))?;
         let own = qp.own_comm_id;
         self.open.retain(|q| q.own_comm_id != own);
         self.expect_cm("DREP", |t, m| t == tid && matches!(m, Message::Drep(d) if d.remote_comm_id.get() == own))?;
-        self.station.forget()
+        Ok(())
     }
 
     /// Ends what a rule that failed has left open, so that the next finds the device as it should be.
@@ -253,14 +315,32 @@ impl Peer {
                 return Err(Failure::Link(broken));
             }
         }
+        self.ip = self.station.ip();
+        self.station.alone();
         self.station.forget()
+    }
+
+    /// Waits until the device has forgotten what a broken rule has left behind, where the suite can see it; not for ever.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn recover(&mut self) -> Result<(), Failure> {
+        self.tidy()?;
+        let until = Instant::now() + RECOVERY;
+        while let Some(manage) = &mut self.manage
+            && manage.queue_pairs().is_ok_and(|pairs| !pairs.is_empty())
+            && Instant::now() < until
+        {
+            self.station.gather(Duration::from_millis(200))?;
+        }
+        Ok(())
     }
 
     // ---- packets ----
 
     /// Headers of a packet to the device.
     pub(crate) fn headers(&self, qp: &Qp, opcode: Opcode, psn: Psn, ext: Ext) -> RoceHeaders {
-        RoceHeaders::new(&self.station.flow(), Bth::new(opcode, qp.qpn, psn), ext)
+        RoceHeaders::new(&self.station.flow_from(qp.ip), Bth::new(opcode, qp.qpn, psn), ext)
     }
 
     /// Sends a packet that asks for an acknowledgement.
@@ -482,17 +562,15 @@ impl Peer {
     /// # Errors
     /// The device refuses or says something else.
     pub(crate) fn set_up_regions(&mut self, qp: &mut Qp, sizes: &[u32]) -> Result<(), Failure> {
-        let request: Vec<AarRegion> = sizes
-            .iter()
-            .enumerate()
-            .map(|(i, &size)| {
-                let own = RemoteAddr(OWN_ADDR + ((i as u64) << 32));
-                AarRegion::parameter(RegionFlags::INPUT | RegionFlags::OUTPUT, 0, own, OWN_RKEY, size)
-            })
-            .collect();
-        let mut message = [0; mrsp::MAX_MESSAGE];
-        let len = mrsp::Message::Aar(&request).write(&mut message)?;
-        self.send_message(qp, &message[..len])?;
+        self.send_message(qp, &region_request(sizes))?;
+        self.take_regions(qp, sizes)
+    }
+
+    /// Takes the answer to a request for regions of these sizes.
+    ///
+    /// # Errors
+    /// The device refuses or says something else.
+    pub(crate) fn take_regions(&mut self, qp: &mut Qp, sizes: &[u32]) -> Result<(), Failure> {
         let answer = self.receive_message(qp)?;
         match mrsp::Message::parse(&answer)? {
             mrsp::Message::A(given) if given.len() == sizes.len() => {
@@ -508,8 +586,18 @@ impl Peer {
     /// # Errors
     /// It is not acknowledged.
     pub(crate) fn send_message(&mut self, qp: &mut Qp, message: &[u8]) -> Result<(), Failure> {
+        self.post_message(qp, message)?;
+        self.expect_ack(qp, qp.next.sub(1), Syndrome::ACK).map(|_| ())
+    }
+
+    /// Sends a message by SEND, in as many packets as it takes. Its acknowledgement is still to come.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn post_message(&mut self, qp: &mut Qp, message: &[u8]) -> Result<(), Failure> {
         let last = message.len().div_ceil(qp.mtu).max(1) - 1;
-        for (index, part) in message.chunks(qp.mtu).enumerate() {
+        for index in 0..=last {
+            let part = &message[index * qp.mtu..message.len().min((index + 1) * qp.mtu)];
             let opcode = match (index == 0, index == last) {
                 (true, true) => Opcode::SendOnly,
                 (true, false) => Opcode::SendFirst,
@@ -521,9 +609,7 @@ impl Peer {
             headers.bth.set_solicited(index == last);
             self.station.send(&headers, part)?;
         }
-        let newest = qp.next.add(last as u32);
-        self.expect_ack(qp, newest, Syndrome::ACK)?;
-        qp.next = newest.add(1);
+        qp.next = qp.next.add(last as u32 + 1);
         Ok(())
     }
 
@@ -568,6 +654,23 @@ impl Peer {
         self.set_up_regions(&mut qp, sizes)?;
         Ok(qp)
     }
+}
+
+/// The message that asks for regions of these sizes, each input and output.
+pub(crate) fn region_request(sizes: &[u32]) -> Vec<u8> {
+    let regions: Vec<AarRegion> =
+        sizes.iter().enumerate().map(|(i, &size)| region(RegionFlags::INPUT | RegionFlags::OUTPUT, i, size)).collect();
+    raw_message(1, regions.len() as u8, &regions)
+}
+
+/// Region `index` of a request.
+pub(crate) fn region(flags: RegionFlags, index: usize, size: u32) -> AarRegion {
+    AarRegion::parameter(flags, 0, own_address(index), OWN_RKEY, size)
+}
+
+/// Where the suite pretends to keep region `index`.
+pub(crate) fn own_address(index: usize) -> RemoteAddr {
+    RemoteAddr(OWN_ADDR + ((index as u64) << 32))
 }
 
 impl From<&ARegion> for Memory {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One station on the wire that sends whatever it is told to and hears what is meant for it.
+//! One station on the wire that sends whatever it is told to and hears what is meant for it. It can be several hosts at once: each address
+//! that it plays has a MAC address of its own, and may stop answering at any time.
 
 use crate::Failure;
 use core::net::Ipv4Addr;
@@ -8,10 +9,12 @@ use nacelle_wire::{
     MacAddr, RoceHeaders, RocePacket,
     arp::{ArpPacket, Operation},
     bth::Opcode,
+    ethernet::EthernetHeader,
+    icmp::EchoPacket,
     roce::Flow,
 };
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -26,17 +29,29 @@ pub(crate) struct Packet {
     pub(crate) payload: Vec<u8>,
 }
 
+/// Frames other than RoCE that are kept for those who look for them.
+const PLAIN_FRAMES: usize = 64;
+
 /// The suite's place on the wire.
 pub(crate) struct Station {
     link: Box<dyn Link>,
-    mac: MacAddr,
     ip: Ipv4Addr,
+    /// The addresses that answer ARP and take packets.
+    present: HashSet<Ipv4Addr>,
     peer_ip: Ipv4Addr,
     peer_mac: MacAddr,
     /// How long an answer may take.
     pub(crate) patience: Duration,
     inbox: VecDeque<Packet>,
+    /// ARP and ICMP.
+    plain: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
+}
+
+/// The MAC address of a host that the suite plays.
+pub(crate) fn mac_of(ip: Ipv4Addr) -> MacAddr {
+    let [_, b, c, d] = ip.octets();
+    MacAddr([0x02, 0xc0, 0xf0, b, c, d])
 }
 
 impl Station {
@@ -50,21 +65,20 @@ impl Station {
         peer_ip: Ipv4Addr,
         patience: Duration,
     ) -> Result<Self, Failure> {
-        let [_, b, c, d] = ip.octets();
-        let mac = MacAddr([0x02, 0xc0, 0xf0, b, c, d]);
         let mut station = Self {
             link,
-            mac,
             ip,
+            present: HashSet::from([ip]),
             peer_ip,
             peer_mac: MacAddr([0; 6]),
             patience,
             inbox: VecDeque::new(),
+            plain: VecDeque::new(),
             buffer: vec![0; MAX_FRAME],
         };
         for _ in 0..5 {
             let mut question = [0; 60];
-            ArpPacket::request(mac, ip, peer_ip).write(&mut question)?;
+            ArpPacket::request(mac_of(ip), ip, peer_ip).write(&mut question)?;
             station.send_frame(&question)?;
             let until = Instant::now() + patience / 5;
             while station.peer_mac == MacAddr([0; 6]) && Instant::now() < until {
@@ -87,9 +101,44 @@ impl Station {
         self.peer_ip
     }
 
+    /// The device's MAC address.
+    pub(crate) fn peer_mac(&self) -> MacAddr {
+        self.peer_mac
+    }
+
+    /// Another host of the device's network that the suite may play; each index is a host of its own.
+    pub(crate) fn host(&self, index: u16) -> Ipv4Addr {
+        let [a, b, ..] = self.peer_ip.octets();
+        let [c, d] = (index + 256).to_be_bytes();
+        Ipv4Addr::new(a, b, c | 0x80, d)
+    }
+
+    /// From now on this host answers ARP and takes packets.
+    pub(crate) fn play(&mut self, ip: Ipv4Addr) {
+        self.present.insert(ip);
+    }
+
+    /// This host has died: nothing that is for it is heard any more, nor answered.
+    pub(crate) fn vanish(&mut self, ip: Ipv4Addr) {
+        self.present.remove(&ip);
+        self.inbox.retain(|p| p.headers.ip.dst() != ip);
+    }
+
+    /// All hosts but the suite's own have died.
+    pub(crate) fn alone(&mut self) {
+        self.present.retain(|ip| *ip == self.ip);
+        let own = self.ip;
+        self.inbox.retain(|p| p.headers.ip.dst() == own);
+    }
+
     /// Packets from here to the device.
     pub(crate) fn flow(&self) -> Flow {
-        Flow::new(self.mac, self.peer_mac, self.ip, self.peer_ip, 0xc123)
+        self.flow_from(self.ip)
+    }
+
+    /// Packets from a host that the suite plays to the device.
+    pub(crate) fn flow_from(&self, ip: Ipv4Addr) -> Flow {
+        Flow::new(mac_of(ip), self.peer_mac, ip, self.peer_ip, 0xc123)
     }
 
     /// Sends a packet.
@@ -133,6 +182,54 @@ impl Station {
         }
     }
 
+    /// Keeps a packet for who looks for it next.
+    pub(crate) fn put_back(&mut self, packet: Packet) {
+        self.inbox.push_front(packet);
+    }
+
+    /// The next ARP or ICMP frame for which `wanted` finds something, within the time.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn plain<T>(
+        &mut self,
+        time: Duration,
+        wanted: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<Option<T>, Failure> {
+        let deadline = Instant::now() + time;
+        loop {
+            while let Some(frame) = self.plain.pop_front() {
+                if let Some(found) = wanted(&frame) {
+                    return Ok(Some(found));
+                }
+            }
+            if !self.pump(deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Everything that has come so far, and what comes within the time.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn gather(&mut self, time: Duration) -> Result<Vec<Packet>, Failure> {
+        let deadline = Instant::now() + time;
+        while self.pump(deadline)? {}
+        Ok(self.inbox.drain(..).collect())
+    }
+
+    /// Takes out of what has come so far that for which `wanted` holds.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn take(&mut self, wanted: impl Fn(&Packet) -> bool) -> Result<Vec<Packet>, Failure> {
+        while self.pump(Instant::now())? {}
+        let (found, rest) = self.inbox.drain(..).partition(wanted);
+        self.inbox = Vec::into(rest);
+        Ok(found)
+    }
+
     /// Forgets what has come so far.
     ///
     /// # Errors
@@ -140,6 +237,7 @@ impl Station {
     pub(crate) fn forget(&mut self) -> Result<(), Failure> {
         while self.pump(Instant::now())? {}
         self.inbox.clear();
+        self.plain.clear();
         Ok(())
     }
 
@@ -148,21 +246,39 @@ impl Station {
         let Some(len) = self.link.recv(&mut self.buffer, deadline).map_err(Failure::Link)? else { return Ok(false) };
         let frame = &self.buffer[..len];
         if let Ok(arp) = ArpPacket::parse(frame) {
-            if arp.operation == Operation::Request && arp.target_ip == self.ip {
+            if arp.sender_ip == self.peer_ip {
+                self.keep(len);
+            }
+            if arp.operation == Operation::Request && self.present.contains(&arp.target_ip) {
                 let mut answer = [0; 60];
-                arp.reply(self.mac).write(&mut answer)?;
+                arp.reply(mac_of(arp.target_ip)).write(&mut answer)?;
                 self.send_frame(&answer)?;
             } else if arp.operation == Operation::Reply && arp.sender_ip == self.peer_ip {
                 self.peer_mac = arp.sender_mac;
             }
-        } else if let Ok(packet) = RocePacket::parse(frame)
-            && packet.headers.eth.dst == self.mac
-            && packet.headers.ip.src() == self.peer_ip
+        } else if let Ok(packet) = RocePacket::parse(frame) {
+            let to = packet.headers.ip.dst();
+            if packet.headers.ip.src() == self.peer_ip
+                && self.present.contains(&to)
+                && packet.headers.eth.dst == mac_of(to)
+            {
+                let RocePacket { headers, opcode, payload } = packet;
+                self.inbox.push_back(Packet { headers, opcode, payload: payload.to_vec() });
+            }
+        } else if EthernetHeader::parse(frame).is_ok_and(|(eth, _)| eth.src == self.peer_mac)
+            && EchoPacket::parse(frame).is_ok()
         {
-            let RocePacket { headers, opcode, payload } = packet;
-            self.inbox.push_back(Packet { headers, opcode, payload: payload.to_vec() });
+            self.keep(len);
         }
         Ok(true)
+    }
+}
+
+impl Station {
+    /// Keeps a frame that is not RoCE, and not more of them than there is a use for.
+    fn keep(&mut self, len: usize) {
+        self.plain.truncate(PLAIN_FRAMES - 1);
+        self.plain.push_back(self.buffer[..len].to_vec());
     }
 }
 

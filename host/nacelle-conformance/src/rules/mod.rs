@@ -2,14 +2,21 @@
 //! The rules: one test each, named after what the device has to do.
 
 mod acknowledge;
+mod arp;
 mod atomic;
+mod calls;
 mod cm;
 mod congestion;
 mod extension;
 mod format;
+mod icmp;
+mod isolation;
 mod order;
+mod own_write;
 mod protection;
 mod read;
+mod receives;
+mod regions;
 mod requester;
 mod write;
 
@@ -45,6 +52,8 @@ pub(crate) struct Rule {
 /// Every rule, in the order in which they are tried.
 pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
     [
+        arp::RULES,
+        icmp::RULES,
         cm::RULES,
         acknowledge::RULES,
         write::RULES,
@@ -54,11 +63,16 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
         protection::RULES,
         format::RULES,
         requester::RULES,
+        regions::RULES,
+        calls::RULES,
+        receives::RULES,
+        own_write::RULES,
         congestion::RULES,
         extension::RULES,
     ]
     .into_iter()
     .flatten()
+    .chain(isolation::all())
 }
 
 /// A rule of the standard that all devices keep.

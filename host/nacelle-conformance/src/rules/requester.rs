@@ -168,18 +168,20 @@ fn twice(peer: &mut Peer) -> Result<(), Failure> {
 }
 
 /// The device ends the connection by itself, or at least says nothing more on it; the suite never acknowledges.
-fn over(peer: &mut Peer, qp: &Qp) -> Result<(), Failure> {
+pub(super) fn over(peer: &mut Peer, qp: &Qp) -> Result<(), Failure> {
     let own = qp.own_qpn;
     let id = qp.own_comm_id;
     let patience = peer.station.patience * 4;
     let end = peer.station.wait(patience, |p| {
         Message::parse(&p.payload).is_ok_and(|(_, m)| matches!(m, Message::Dreq(d) if d.remote_comm_id.get() == id))
     })?;
+    // Once it has said so, what it still does shows soon.
+    let silence = if end.is_some() { Duration::from_millis(500) } else { peer.station.patience };
     if end.is_some() {
         peer.station.forget()?;
     }
     let still =
-        peer.station.wait(peer.station.patience, |p| p.headers.bth.dest_qp() == own && !p.opcode.is_response())?;
+        peer.station.wait(silence, |p| p.headers.bth.dest_qp() == own && !p.opcode.is_response())?;
     match still {
         Some(packet) => Err(Failure::unexpected("nothing on a connection that has failed", &packet)),
         None => Ok(()),

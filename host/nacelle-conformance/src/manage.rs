@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The device's management socket, where the suite finds one on the wire: it makes the device open connections, and shows what it holds.
+
+use crate::Failure;
+use core::net::Ipv4Addr;
+use nacelle::{
+    DeviceKind,
+    control::{Control, Done, Request},
+    discover,
+    management::{Access, Bytes, Progress, QueuePair, Work},
+};
+use nacelle_link::WireDir;
+
+/// Register of the RTL: milliseconds of silence after which a connection is tried.
+const KEEPALIVE_MS: u32 = 0x40;
+
+/// Management of the device that is judged.
+pub(crate) struct Manage {
+    control: Control,
+    kind: DeviceKind,
+}
+
+impl Manage {
+    /// That of the device with this address, if it has one on this wire.
+    pub(crate) fn find(wire: &WireDir, device: Ipv4Addr) -> Option<Self> {
+        let found = discover::list(wire).into_iter().find(|found| found.alive && found.device.ip == device)?;
+        let control = Control::open(wire, &found.device.name).ok()?;
+        Some(Self { control, kind: found.device.kind })
+    }
+
+    /// Lets the device try silent connections sooner, where it can be told; returns what it was told before.
+    ///
+    /// # Errors
+    /// Management does not answer.
+    pub(crate) fn keep_alive(&mut self, milliseconds: u32) -> Result<Option<u32>, Failure> {
+        if self.kind != DeviceKind::Rtl {
+            return Ok(None);
+        }
+        let write = Access::Write { address: KEEPALIVE_MS, value: milliseconds };
+        let before = self.control.registers(vec![Access::Read { address: KEEPALIVE_MS }, write]);
+        Ok(before.map_err(failed)?.first().copied())
+    }
+
+    /// The queue pairs that the device has now.
+    ///
+    /// # Errors
+    /// Management does not answer.
+    pub(crate) fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Failure> {
+        self.control.queue_pairs().map_err(failed)
+    }
+
+    /// Lets the device open a connection: its number.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn connect(&mut self, peer: Ipv4Addr, port: u16) -> Result<u16, Failure> {
+        self.control.ask(&Request::Connect { peer, port, private: Bytes::default() }).map_err(failed)
+    }
+
+    /// Posts a work request on it.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn post(&mut self, connection: u16, work: Work) -> Result<(), Failure> {
+        self.control.ask::<Done>(&Request::Post { connection, work }).map(|_| ()).map_err(failed)
+    }
+
+    /// What has become of it.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn poll(&mut self, connection: u16) -> Result<Progress, Failure> {
+        self.control.ask(&Request::Poll { connection }).map_err(failed)
+    }
+
+    /// Lets the device close it.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn close(&mut self, connection: u16) -> Result<(), Failure> {
+        self.control.ask::<Done>(&Request::Close { connection }).map(|_| ()).map_err(failed)
+    }
+}
+
+fn failed(error: nacelle::Error) -> Failure {
+    Failure::Content(format!("management: {error}"))
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Callers that die in the middle of a call, or have never lived, at a hundred addresses and more: nobody else is held up, and all that they held is free again.
+
+use super::{CONTRACT, Rule, bystander::Bystander, half_open::OF_ONE, nacelle};
+use crate::{
+    Failure,
+    failure::ensure,
+    peer::{EMPTY, Peer, Qp, Terms},
+};
+use nacelle::management::ConnectionState;
+use nacelle_wire::cm::{Message, Rtu};
+use std::time::{Duration, Instant};
+
+pub(super) const RULES: &[Rule] = &[
+    nacelle("isolation.connection_to_a_dead_address_holds_up_nobody", CONTRACT, dead_address),
+    nacelle("isolation.flood_of_requests_from_nowhere_costs_nobody_else_anything", CONTRACT, flood),
+    nacelle("isolation.callers_that_died_hold_up_nobody", CONTRACT, died),
+];
+
+/// So many callers die.
+const DEAD: u16 = 150;
+/// In groups of this many, with others at work between them.
+const GROUP: u16 = 25;
+/// What they held is free after this time: their retries, and the device's own of its DREQ.
+const FORGOTTEN: Duration = Duration::from_secs(30);
+
+/// REQs from addresses that nobody has.
+const FLOOD: u16 = 256;
+/// CM response timeout of these, and of those who die: 4.096 us * 2^15 = 134 ms. They are forgotten soon.
+const SHORT: u8 = 15;
+
+/// Connects and calls, without taking the answer. Its timeouts are short, so that it is found dead soon.
+fn caller(peer: &mut Peer) -> Result<Qp, Failure> {
+    let (tid, mut req) = peer.req(&Terms { ack_timeout: 14, retry_count: 1, ..Terms::default() });
+    req.set_local_cm_timeout(SHORT);
+    req.set_remote_cm_timeout(SHORT);
+    let answer = peer.ask(tid, &req)?;
+    let mut qp = peer.accepted(tid, &req, answer)?;
+    peer.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
+    peer.set_up_regions(&mut qp, &[64])?;
+    peer.post_immediate(&mut qp, EMPTY)?;
+    Ok(qp)
+}
+
+fn died(peer: &mut Peer) -> Result<(), Failure> {
+    let mut bystander = Bystander::new(peer)?;
+    let mut theirs = Vec::new();
+    for index in 0..DEAD {
+        let ip = peer.act_as_host(index);
+        let qp = caller(peer)?;
+        peer.vanish(ip);
+        theirs.push(qp);
+        if index % GROUP == GROUP - 1 {
+            bystander.works_on(peer)?;
+            bystander.brings_another(peer)?;
+        }
+    }
+    let until = Instant::now() + FORGOTTEN;
+    loop {
+        bystander.works_on(peer)?;
+        bystander.brings_another(peer)?;
+        let held = match peer.manage() {
+            Ok(manage) => {
+                let pairs = manage.queue_pairs()?;
+                theirs.iter().filter(|qp| pairs.iter().any(|p| p.peer == Some(qp.ip))).count()
+            }
+            Err(_) => break,
+        };
+        if held == 0 {
+            break;
+        }
+        ensure!(
+            Instant::now() < until,
+            "{held} of {DEAD} connections of dead callers are still there after {FORGOTTEN:?}"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bystander.leaves(peer)
+}
+
+fn dead_address(peer: &mut Peer) -> Result<(), Failure> {
+    let mut bystander = Bystander::new(peer)?;
+    // The device asks for an address that nobody has.
+    let mut numbers = Vec::new();
+    for index in 0..4 {
+        let nobody = peer.station.host(3000 + index);
+        numbers.push(peer.manage()?.connect(nobody, 12_345)?);
+        bystander.works_on(peer)?;
+        bystander.brings_another(peer)?;
+    }
+    // And for one that answers ARP and nothing else.
+    let mute = peer.station.host(3100);
+    peer.station.play(mute);
+    numbers.push(peer.manage()?.connect(mute, 12_345)?);
+    for _ in 0..4 {
+        bystander.works_on(peer)?;
+        bystander.brings_another(peer)?;
+    }
+    for number in numbers {
+        let manage = peer.manage()?;
+        let state = manage.poll(number)?.state;
+        ensure!(state != ConnectionState::Established, "the device is connected with nobody");
+        manage.close(number)?;
+    }
+    bystander.leaves(peer)
+}
+
+fn flood(peer: &mut Peer) -> Result<(), Failure> {
+    let mut bystander = Bystander::new(peer)?;
+    let begin = Instant::now();
+    for index in 0..FLOOD {
+        // Nobody answers for this address, and nobody hears what is sent to it.
+        peer.ip = peer.station.host(index);
+        let (tid, mut req) = peer.req(&Terms::default());
+        req.set_local_cm_timeout(SHORT);
+        req.set_remote_cm_timeout(SHORT);
+        req.set_max_cm_retries(1);
+        peer.send_cm(tid, Message::Req(&req))?;
+        if index % 32 == 31 {
+            bystander.works_on(peer)?;
+            bystander.brings_another(peer)?;
+        }
+    }
+    // When they are forgotten, half open is nobody.
+    let late = Duration::from_secs(3).saturating_sub(begin.elapsed());
+    peer.station.gather(late)?;
+    peer.act_as_host(FLOOD);
+    for _ in 0..OF_ONE {
+        let Some((_, qp)) = peer.try_half_open(&Terms::default())? else {
+            return Err(Failure::Content("connections of a flood are half open for ever".into()));
+        };
+        peer.disconnect_only(&qp)?;
+    }
+    bystander.leaves(peer)
+}

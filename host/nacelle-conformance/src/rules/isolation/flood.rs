@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One caller asks for as much as it may, all the time: another is answered between its answers, not after them all. What is counted is the
+//! answers that the greedy one gets first, not time.
+
+use super::{CONTRACT, Rule, nacelle};
+use crate::{
+    Failure,
+    failure::ensure,
+    peer::{Peer, Qp, Terms},
+};
+use nacelle_wire::{
+    RemoteAddr, Rkey,
+    bth::{AtomicEth, Opcode, Reth},
+    cm::{Dreq, Message, Rtu},
+    roce::Ext,
+};
+
+pub(super) const RULES: &[Rule] = &[
+    nacelle("isolation.reads_of_one_caller_hold_up_no_other", CONTRACT, reads),
+    nacelle("isolation.atomics_of_one_caller_hold_up_no_other", CONTRACT, atomics),
+    nacelle("isolation.writes_of_one_caller_hold_up_no_other", CONTRACT, writes),
+    nacelle("isolation.caller_that_opens_and_closes_all_the_time_holds_up_no_other", CONTRACT, open_and_close),
+];
+
+const LONG: u32 = 1 << 20;
+
+/// The greedy caller and the other.
+fn two(peer: &mut Peer, greedy: usize) -> Result<(Vec<Qp>, Qp), Failure> {
+    let terms = Terms { mtu: 5, initiator_depth: 16, ..Terms::default() };
+    peer.act_as_host(0);
+    let mut many = Vec::new();
+    for _ in 0..greedy {
+        many.push(peer.connect_with(&terms, &[LONG])?);
+    }
+    peer.act_as_host(1);
+    Ok((many, peer.connect(&Terms::default())?))
+}
+
+/// The other sends a WRITE of nothing.
+fn ask(peer: &mut Peer, other: &Qp) -> Result<(), Failure> {
+    let nothing = Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0));
+    peer.send(other, Opcode::WriteOnly, other.next, nothing, &[])
+}
+
+/// Takes its answer: at most so many packets of the greedy caller come before it.
+fn in_turn(peer: &mut Peer, greedy: &[Qp], other: &Qp, most: usize) -> Result<(), Failure> {
+    let own = other.own_qpn;
+    peer.station.expect(|p| p.headers.bth.dest_qp() == own)?.ok_or(Failure::Missing("answer to the other caller"))?;
+    let them: Vec<_> = greedy.iter().map(|qp| qp.own_qpn).collect();
+    let first = peer.station.take(|p| them.contains(&p.headers.bth.dest_qp()))?.len();
+    ensure!(
+        first <= most,
+        "{first} packets for one caller came before the answer to another, instead of {most} at most"
+    );
+    for qp in greedy {
+        peer.disconnect(qp)?;
+    }
+    peer.disconnect(other)
+}
+
+fn reads(peer: &mut Peer) -> Result<(), Failure> {
+    let (greedy, other) = two(peer, 2)?;
+    let mut asked = 0;
+    for qp in &greedy {
+        let packets = LONG / qp.mtu as u32;
+        for i in 0..u32::from(qp.responder_resources.min(4)) {
+            let reth = Ext::Reth(qp.regions[0].reth(0, LONG));
+            peer.send_quietly(qp, Opcode::ReadRequest, qp.next.add(i * packets), reth, &[])?;
+            asked += packets as usize;
+        }
+    }
+    ask(peer, &other)?;
+    in_turn(peer, &greedy, &other, asked / 2)
+}
+
+fn atomics(peer: &mut Peer) -> Result<(), Failure> {
+    // As many as it takes, on many connections. The other asks when half of them are under way: the second half does not overtake it.
+    let (greedy, other) = two(peer, 12)?;
+    let mut asked = 0;
+    for (index, qp) in greedy.iter().enumerate() {
+        if index == greedy.len() / 2 {
+            ask(peer, &other)?;
+        }
+        for i in 0..u32::from(qp.responder_resources) {
+            let eth = AtomicEth::new(qp.regions[0].at(8 * u64::from(i)), qp.regions[0].rkey, 1, 0);
+            peer.send_quietly(qp, Opcode::FetchAdd, qp.next.add(i), Ext::Atomic(eth), &[])?;
+            asked += 1;
+        }
+    }
+    in_turn(peer, &greedy, &other, asked * 3 / 4)
+}
+
+fn writes(peer: &mut Peer) -> Result<(), Failure> {
+    let (greedy, other) = two(peer, 2)?;
+    let bytes = vec![1; greedy[0].mtu];
+    let mut asked = 0;
+    for round in 0..32 {
+        if round == 16 {
+            ask(peer, &other)?;
+        }
+        for qp in &greedy {
+            let reth = Ext::Reth(qp.regions[0].reth(0, bytes.len() as u32));
+            peer.send(qp, Opcode::WriteOnly, qp.next.add(round), reth, &bytes)?;
+            asked += 1;
+        }
+    }
+    in_turn(peer, &greedy, &other, asked * 3 / 4)
+}
+
+fn open_and_close(peer: &mut Peer) -> Result<(), Failure> {
+    let mut bystander = super::bystander::Bystander::new(peer)?;
+    peer.act_as_host(0);
+    for _ in 0..6 {
+        let mut asked = Vec::new();
+        for _ in 0..8 {
+            let (tid, req) = peer.req(&Terms::default());
+            peer.send_cm(tid, Message::Req(&req))?;
+            asked.push((tid, req));
+        }
+        bystander.works_on(peer)?;
+        for (tid, req) in asked {
+            let qp = peer.answered(tid, &req)?;
+            peer.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
+            peer.send_cm(tid + 1, Message::Dreq(&Dreq::new(qp.own_comm_id, qp.comm_id, qp.qpn)))?;
+        }
+        bystander.brings_another(peer)?;
+        bystander.works_on(peer)?;
+    }
+    bystander.leaves(peer)
+}

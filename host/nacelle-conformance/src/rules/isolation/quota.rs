@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A caller may have a quarter of the connections. By default, that is: a device may be set up otherwise.
+
+use super::{CONTRACT, Rule, bystander::Bystander, nacelle};
+use crate::{
+    Failure,
+    failure::ensure,
+    peer::{Answer, Peer, Qp, Terms},
+};
+use nacelle_wire::cm::{Message, Rtu};
+
+pub(super) const RULES: &[Rule] = &[
+    nacelle("isolation.one_caller_cannot_take_all_connections", CONTRACT, quota),
+    nacelle("isolation.connections_given_back_count_no_more", CONTRACT, given_back),
+];
+
+/// More connections than this no device is asked for.
+const MOST: usize = 1024;
+
+/// Opens connections until the device refuses: the reason is that no resources are left.
+fn fill(peer: &mut Peer) -> Result<Vec<Qp>, Failure> {
+    let mut open = Vec::new();
+    while open.len() < MOST {
+        let (tid, req) = peer.req(&Terms::default());
+        let answer = peer.ask(tid, &req)?;
+        if let Answer::Rej(rej) = &answer {
+            ensure!(
+                rej.reason().0 == 3,
+                "after {} connections the device refuses with reason {}, not 3",
+                open.len(),
+                rej.reason().0
+            );
+            return Ok(open);
+        }
+        let qp = peer.accepted(tid, &req, answer)?;
+        peer.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
+        open.push(qp);
+    }
+    Ok(open)
+}
+
+fn close(peer: &mut Peer, open: &[Qp]) -> Result<(), Failure> {
+    open.iter().try_for_each(|qp| peer.disconnect_only(qp))
+}
+
+fn quota(peer: &mut Peer) -> Result<(), Failure> {
+    let mut bystander = Bystander::new(peer)?;
+    peer.act_as_host(0);
+    let greedy = fill(peer)?;
+    bystander.works_on(peer)?;
+    if let Err(Failure::Refused(_)) = bystander.brings_another(peer) {
+        return Err(Failure::Content(format!(
+            "one caller took {} connections, and nobody else can connect",
+            greedy.len()
+        )));
+    }
+    // It stays so, and a second caller has as many.
+    ensure!(fill(peer)?.is_empty(), "a caller that had all that it may have got one more");
+    peer.act_as_host(1);
+    let second = fill(peer)?;
+    ensure!(greedy.len() == second.len(), "one caller may have {} connections, another {}", greedy.len(), second.len());
+    bystander.brings_another(peer)?;
+    close(peer, &greedy)?;
+    close(peer, &second)?;
+    bystander.leaves(peer)
+}
+
+fn given_back(peer: &mut Peer) -> Result<(), Failure> {
+    peer.act_as_host(0);
+    let mut open = fill(peer)?;
+    let room = open.len();
+    close(peer, &open.split_off(room / 2))?;
+    let again = fill(peer)?;
+    ensure!(open.len() + again.len() == room, "{} of {room} connections can be had again", open.len() + again.len());
+    close(peer, &open)?;
+    close(peer, &again)
+}
