@@ -8,7 +8,8 @@
 // target was requested less than REQUEST_CYCLES ago; who needs the address asks again later. A host outside of the prefix is
 // reached by the gateway; without one it is not found.
 //
-// Received frames wait in a queue of QUEUE; one that finds it full is dropped and counted, so that `rx` never stops.
+// Received frames wait in a queue of QUEUE; one that finds it full is dropped and counted, so that `rx` never stops. Frames between
+// others may take a quarter of it, so that they cannot keep out those for us.
 //
 // The cache has two parts of ENTRIES hosts each, so that neither can crowd out the other: those that the device asked for, and
 // those that were heard of otherwise. It learns as RFC 826 says: from frames for us, and newer addresses of whom it knows from any
@@ -18,8 +19,8 @@ module arp
   import packet_pkg::*;
   import time_pkg::*;
 #(
-    parameter int unsigned ENTRIES = 16,              // of each part, a power of two
-    parameter int unsigned QUEUE = 16,
+    parameter int unsigned ENTRIES = 8,               // of each part, a power of two
+    parameter int unsigned QUEUE = 32,                // a power of two, 4 or more
     parameter longint unsigned REQUEST_CYCLES = 12_500_000,
     parameter longint unsigned EXPIRY_CYCLES = 75_000_000_000
 ) (
@@ -84,8 +85,11 @@ module arp
   assign rx_frame = rx.data;
   assign rx_arp   = rx_frame.hdr[HDR_BYTES*8-1-:$bits(arp_frame_t)];
 
+  logic [$clog2(QUEUE+2)-1:0] waiting_q;
   stream_fifo #(.T(heard_t), .DEPTH(QUEUE)) queue (.clk, .rst, .in(arrived), .out(heard), .empty(queue_empty));
-  assign arrived.valid = rx.valid;
+  wire room = arrived.ready && (arrived.data.for_us || waiting_q < $bits(waiting_q)'(QUEUE / 4));
+  wire probe = !arrived.data.for_us && arrived.data.spa == '0;   // for another's address (RFC 5227): says nothing
+  assign arrived.valid = rx.valid && room && !probe;
   assign arrived.data  = '{
       for_us: rx_arp.arp.tpa == local_addr.ip,
       asks: rx_arp.arp.oper == ARP_REQUEST,
@@ -93,7 +97,10 @@ module arp
       spa: rx_arp.arp.spa
   };
   assign rx.ready = 1'b1;
-  always_ff @(posedge clk) drop_overflow <= !rst && rx.valid && !arrived.ready;
+  always_ff @(posedge clk) begin
+    drop_overflow <= !rst && rx.valid && !room && !probe;
+    waiting_q     <= rst ? '0 : waiting_q + $bits(waiting_q)'(arrived.valid) - $bits(waiting_q)'(heard.valid && heard.ready);
+  end
 
   // ---- the cache: each cycle one entry is read, and dropped if it has expired ----
   (* ram_style = "distributed" *) logic [$bits(entry_t)-1:0] entries[SLOTS];

@@ -14,7 +14,7 @@ from scapy.layers.l2 import ARP, Ether
 RX, TX = "packet_pkg::frame_rx_t", "packet_pkg::frame_tx_t"
 QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
 LOCAL = "packet_pkg::local_addr_t"
-ENTRIES, QUEUE, REQUEST_CYCLES, EXPIRY_CYCLES = 8, 8, 1000, 50_000
+ENTRIES, QUEUE, REQUEST_CYCLES, EXPIRY_CYCLES = 8, 16, 1000, 50_000
 AT_ONCE = 4 * ENTRIES + 10  # cycles from a question to its answer
 START = 2**48 - 500  # the time wraps during every test
 HEADER = constant("packet_pkg::HDR_BYTES")
@@ -189,11 +189,29 @@ async def more_targets_than_entries(dut) -> None:
 
 
 @cocotb.test()
+async def others_do_not_keep_out_frames_for_us(dut) -> None:
+    """However many frames between others come, requests for our address among them are answered."""
+    bench = await Bench(dut).start()
+    for n in range(20 * QUEUE):
+        sender = "0.0.0.0" if n % 3 == 0 else host(n % 200)[1]
+        bench.receive(frames.arp(hwsrc=host(n % 200)[0], psrc=sender, pdst="10.0.0.99"))
+        if n % 20 == 19:
+            bench.receive(frames.arp(hwsrc=host(n % 200)[0], psrc=host(n % 200)[1]))
+    await bench.rx.drained()
+    for n in range(19, 20 * QUEUE, 20):
+        assert (await bench.sent())[ARP].pdst == host(n % 200)[1]
+    assert bench.drops > 5 * QUEUE
+    await bench.quiet()
+
+
+@cocotb.test()
 async def a_flood_holds_up_nobody(dut) -> None:
     """Frames that come faster than they can be dealt with, for us and of others: none waits outside, what is too much is counted, and
     questions are answered at once."""
     bench = await Bench(dut).start()
     mac, ip = host(9)
+    assert await bench.resolve(ip) is None
+    await bench.sent()
     bench.receive(frames.arp(op=2, hwsrc=mac, psrc=ip, dst=frames.MAC))
     await bench.quiet()
     flood = 500

@@ -41,7 +41,7 @@ def respond(r: SimpleNamespace) -> Respond:
     aeth = (r.aeth.syndrome, r.aeth.msn)
     if r.kind == op("RESPOND_ACK"):
         return ("ACK", r.qpn, r.psn, *aeth)
-    head = (r.duplicate, r.qpn, r.psn, *aeth, r.addr)
+    head = (r.duplicate, r.qpn, r.psn, *aeth, r.addr, r.rkey)
     if r.kind == op("RESPOND_READ"):
         return ("READ", *head, 128 << r.path_mtu, r.length)
     return ("ATOMIC", *head, r.compare_swap, r.swap_add, r.compare)
@@ -68,7 +68,7 @@ class Bench:
         self.qp_cmd = StreamSource(dut, "qp_cmd", PKG + "qp_cmd_t", stall)
         self.qp_answer = StreamSink(dut, "qp_answer", "logic", stall)
         self.qp_event = StreamSink(dut, "qp_event", PKG + "qp_event_t", stall)
-        self.failed = StreamSource(dut, "failed", PKG + "qpn_t", stall)
+        self.failed = StreamSource(dut, "failed", PKG + "qp_failed_t", stall)
         self.mr_cmd = StreamSource(dut, "mr_cmd", PKG + "mr_cmd_t", stall)
         self.mr_rsp = StreamSink(dut, "mr_rsp", PKG + "mr_rsp_t", stall)
         self.memory: dict[int, int] = {}  # byte address -> byte
@@ -77,12 +77,16 @@ class Bench:
         self.counts: Counter[str] = Counter()
         self.pulses: Counter[str] = Counter()
         self.answered: Counter[int] = Counter()  # by QP: READs and atomics that the response unit has answered
+        self.written: list[tuple[int, int, int]] = []  # address, length, cycle in which it was confirmed
+        self.fence_delay = 0  # cycles that a fence of the response unit takes
         dut.rd_done.value = 0
+        dut.key.value = dut.fence_number.value = dut.fences_through.value = 0
         self.model = Model(QPS)
 
     async def start(self) -> None:
         await start(self.dut)
         cocotb.start_soon(self._memory())
+        cocotb.start_soon(self._fences())
         cocotb.start_soon(self._events())
         while not int(self.dut.idle.value):
             await RisingEdge(self.dut.clk)
@@ -97,6 +101,23 @@ class Bench:
                 self.memory.update(zip(range(cmd.addr, cmd.addr + cmd.length), packet, strict=True))
             await wait_cycles(self.dut, self.memory_delay if self.memory_delay >= 0 else random.randrange(40))
             self.done.send(error=int(refused))
+            self.written.append((cmd.addr, cmd.length, self.write.cycle))
+
+    async def _fences(self) -> None:
+        """The response unit's: one at a time, and one for all who ask meanwhile."""
+        dut, through, wanted, left = self.dut, 0, 0, -1
+        while True:
+            await FallingEdge(dut.clk)
+            if left == 0:
+                through += 1
+            left = max(left - 1, -1)
+            number = through + (2 if left >= 0 else 1)
+            dut.fence_number.value, dut.fences_through.value = number % 256, through % 256
+            await RisingEdge(dut.clk)
+            if int(dut.fence.value):
+                wanted = number
+            if left < 0 and wanted != through:
+                left = self.fence_delay
 
     async def _events(self) -> None:
         layout = struct(PKG + "roce_rx_events_t")
@@ -158,11 +179,14 @@ class Bench:
         self.model.regions[answer.rkey] = Region(pd, qpn, addr, length, rights)
         return answer.rkey
 
-    async def deregister(self, rkey: int) -> None:
-        """MR_DEREGISTER, answered."""
-        self.mr_cmd.send(op=op("MR_DEREGISTER"), rkey=rkey)
-        assert (await self.mr_rsp.recv()).ok
-        del self.model.regions[rkey]
+    async def deregister(self, rkey: int, how: str = "MR_DEREGISTER") -> None:
+        """The key alone, or all of its QP or domain, answered."""
+        region = self.model.regions[rkey]
+        self.mr_cmd.send(op=op(how), rkey=rkey, mr={"qpn": region.qpn, "pd": region.pd})
+        assert (await self.mr_rsp.recv(100_000)).ok
+        same = {"MR_DEREGISTER": lambda r: r is region, "MR_DEREGISTER_QP": lambda r: r.qpn == region.qpn}
+        gone = same.get(how, lambda r: r.pd == region.pd)
+        self.model.regions = {key: r for key, r in self.model.regions.items() if not gone(r)}
 
     async def receive(self, qpn: int, addr: int, length: int, wr_id: int) -> None:
         """Posts a receive and waits until packets can use it; if the QP is in error, it comes back."""
@@ -305,7 +329,12 @@ PORTS = {
     "qp_cmd": Sink(PKG + "qp_cmd_t"),
     "qp_answer": Source("logic"),
     "qp_event": Source(PKG + "qp_event_t"),
-    "failed": Sink(PKG + "qpn_t"),
+    "failed": Sink(PKG + "qp_failed_t"),
+    "key": Plain("input", "logic [1:0][31:0]"),
+    "key_live": Plain("output", "logic [1:0]"),
+    "fence": Plain("output", "logic"),
+    "fence_number": Plain("input", PKG + "fence_t"),
+    "fences_through": Plain("input", PKG + "fence_t"),
     "mr_cmd": Sink(PKG + "mr_cmd_t"),
     "mr_rsp": Source(PKG + "mr_rsp_t"),
     "active": Plain("output", "logic"),

@@ -42,6 +42,7 @@ class Qp:
     established: bool = False
     message: str | None = None
     base: int = 0
+    rkey: int = 0  # of the WRITE in progress
     length: int = 0
     offset: int = 0
     wr_id: int = 0
@@ -161,12 +162,12 @@ class Model:
         qp.state = state
         return True
 
-    def fail(self, qpn: int) -> None:
-        """Memory refused what was to be read for the peer: the response unit has said so to it."""
+    def fail(self, qpn: int, denied: bool = False) -> None:
+        """Memory refused what was to be read for the peer, or its key is not valid any more: the response unit has said so to it."""
         qp = self.qps.get(qpn)
         if qp is None or qp.state not in ("RTR", "RTS", "SQD"):
             return
-        self.counts["resp_local_protection_errors"] += 1
+        self.counts["resp_remote_access_errors" if denied else "resp_local_protection_errors"] += 1
         self.events.append((op("EVENT_QP_FATAL"), qpn, op("WC_LOC_PROT_ERR")))
         if qp.message == "SEND":
             self._complete(qpn, "WC_LOC_PROT_ERR", "WC_RECV", qp.wr_id)
@@ -248,8 +249,8 @@ class Model:
 
     def _execute(self, frame: Frame, qp: Qp, duplicate: bool) -> None:
         """A READ or atomic goes to the response unit."""
-        va, _, length = self._reth(frame)
-        head = (int(duplicate), frame.qpn, frame.psn, op("SYNDROME_ACK"), qp.msn % MAX_PSN, va % (1 << 40))
+        va, rkey, length = self._reth(frame)
+        head = (int(duplicate), frame.qpn, frame.psn, op("SYNDROME_ACK"), qp.msn % MAX_PSN, va % (1 << 40), rkey)
         if self.forms[frame.opcode].kind == "READ":
             self.responds.append(("READ", *head, qp.mtu, length))
         else:
@@ -334,9 +335,11 @@ class Model:
         if self._form_wrong(frame, qp, form):
             raise Refused(INVALID, hand)
         if form.right and form.first:
-            base, _, length = self._reth(frame)
+            base, qp.rkey, length = self._reth(frame)
             if not self._may_touch(frame, qp, form):
                 raise Refused(ACCESS, hand)
+        elif form.right and qp.rkey not in self.regions:
+            raise Refused(ACCESS, hand)
         if form.inv and not self._granted(frame, qp, _word(frame, 0, 4), "remote_invalidate"):
             raise Refused(ACCESS, hand)
         size = len(frame.payload)

@@ -30,6 +30,12 @@ module response_and_tx
     axis_if.source     payload,
     stream_if.source   qp_event,
     stream_if.source   failed,
+    input logic        key_write,        // as roce_mr has it: this key is valid or not
+    input logic [31:0] key,
+    input logic        key_valid,
+    input logic        fence,
+    output fence_t     fence_number,
+    output fence_t     fences_through,
     output logic       asked,            // a read of memory was asked for
     output roce_rx_events_t events,
     output logic       idle
@@ -39,8 +45,10 @@ module response_and_tx
   stream_if #(.T(tx_fault_t)) fault[2] ();
   stream_if #(.T(dma_cmd_t)) read_cmd ();
   axis_if #(.DATA_W(DATA_W)) read_data ();
-  logic       left;
+  logic       left, passed;
   qpn_t       left_qpn;
+  logic [1:0][31:0] keys;
+  logic [1:0] key_live;
   logic [1:0] data_idle;
   logic       response_idle, tx_idle;
 
@@ -55,12 +63,18 @@ module response_and_tx
 
   roce_response #(.DATA_W(DATA_W), .QPS(QPS), .RD_DEPTH(RD_DEPTH)) response (
       .clk, .rst, .cmd, .answer, .respond, .rd_done_slot, .rd_done, .packet(packet[0]), .ack, .fault(fault[0]), .left, .left_qpn,
-      .tx_idle(data_idle[0]), .mem(atomics), .qp_event, .failed, .events, .idle(response_idle)
+      .tx_idle(data_idle[0]), .passed, .key(keys), .key_live, .fence, .fence_number, .fences_through, .mem(atomics), .qp_event, .failed, .events, .idle(response_idle)
   );
+
+  for (genvar i = 0; i < 2; i++) begin : g_key
+    roce_mr_live #(.MRS(32)) reader (
+        .clk, .write(key_write), .write_key(key), .write_valid(key_valid), .key(keys[i]), .live(key_live[i])
+    );
+  end
 
   roce_tx #(.QPS(QPS)) tx (
       .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .hold_acks(1'b0), .peer_write, .peer_write_index, .peer_write_data,
-      .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .went(), .events(), .data_idle, .acks_idle(), .idle(tx_idle)
+      .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .passed, .went(), .events(), .data_idle, .acks_idle(), .idle(tx_idle)
   );
 
   axi_dma_read #(.DATA_W(DATA_W)) reader (.clk, .rst, .cmd(read_cmd), .mem(reads), .data(read_data), .idle());

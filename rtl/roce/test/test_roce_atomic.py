@@ -23,7 +23,7 @@ async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
     del seed  # another run
     rng = random.Random(random.getrandbits(64))
     op = StreamSource(dut, "op", "roce_response_pkg::atomic_op_t", stall)
-    done = StreamSink(dut, "done", "roce_response_pkg::atomic_done_t", stall)
+    done = StreamSink(dut, "done", "roce_response_pkg::rsp_result_t", stall)
     memory = AxiMemory(dut, "mem", SIZE, latency=(1, 20), stall=stall)
     model = rng.randbytes(SIZE)
     memory.write(0, model)
@@ -33,29 +33,24 @@ async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
     expected = []
     for number in range(400):
         if rng.random() < 0.1:
-            op.send(mark=1)
-            expected.append(None)
+            op.send(denied=1, operation={"psn": number, "addr": 8 * rng.randrange(8), "swap_add": 1})
+            expected.append((number, True, None))
             continue
         addr = 8 * rng.randrange(SIZE // 8 + 16) if rng.random() < 0.3 else 8 * rng.randrange(8)
         here = int.from_bytes(content[addr : addr + 8], "little")
         compare_swap = rng.randrange(2)
         compare = rng.choice([here, here ^ 1, int.from_bytes(here.to_bytes(8, "little"), "big"), rng.getrandbits(64)])
         swap_add = rng.choice([0, 1, MASK, rng.getrandbits(64)])
-        fields = {"index": rng.randrange(16), "psn": rng.getrandbits(24), "atomics": number % 32}
-        op.send(mark=0, addr=addr, compare_swap=compare_swap, compare=compare, swap_add=swap_add, **fields)
+        op.send(operation={"psn": number, "addr": addr, "compare_swap": compare_swap, "compare": compare, "swap_add": swap_add})
         error = addr >= SIZE - 512 and (addr < SIZE - 256 or addr >= SIZE)
-        expected.append((fields, None if error else here))
+        expected.append((number, False, None if error else here))
         if not error and (not compare_swap or here == compare):
             after = swap_add if compare_swap else here + swap_add & MASK
             content[addr : addr + 8] = after.to_bytes(8, "little")
-    for item in expected:
+    for psn, denied, original in expected:
         got = await done.recv()
-        assert got.mark == int(item is None)
-        if item is not None:
-            fields, original = item
-            assert (got.index, got.atomics, got.result.psn) == (fields["index"], fields["atomics"], fields["psn"])
-            assert got.result.error == int(original is None)
-            assert original is None or got.result.original == original
+        assert (got.psn, got.denied, got.error) == (psn, denied, not denied and original is None)
+        assert original is None or got.original == original
     assert memory.content == content
     await wait_cycles(dut, 5)
     assert int(dut.idle.value) and not memory.outstanding()
@@ -64,29 +59,29 @@ async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
 @cocotb.test()
 async def a_failed_write_is_an_error(dut: Any) -> None:
     op = StreamSource(dut, "op", "roce_response_pkg::atomic_op_t")
-    done = StreamSink(dut, "done", "roce_response_pkg::atomic_done_t")
+    done = StreamSink(dut, "done", "roce_response_pkg::rsp_result_t")
     memory = AxiMemory(dut, "mem", SIZE)
     await start(dut)
-    op.send(addr=64, swap_add=5)
+    op.send(operation={"addr": 64, "swap_add": 5})
     while not int(dut.mem_awvalid.value):
         await FallingEdge(dut.clk)
     memory.errors = [(64, 71)]
-    assert (await done.recv()).result.error == 1
+    assert (await done.recv()).error == 1
     memory.errors = []
-    op.send(addr=64, swap_add=5)
+    op.send(operation={"addr": 64, "swap_add": 5})
     got = await done.recv()
-    assert (got.result.error, got.result.original) == (0, 0)
+    assert (got.error, got.original) == (0, 0)
 
 
 @cocotb.test()
 async def latency(dut: Any) -> None:
     """6 cycles around the memory's own."""
     op = StreamSource(dut, "op", "roce_response_pkg::atomic_op_t")
-    done = StreamSink(dut, "done", "roce_response_pkg::atomic_done_t")
+    done = StreamSink(dut, "done", "roce_response_pkg::rsp_result_t")
     AxiMemory(dut, "mem", SIZE)
     await start(dut)
     await FallingEdge(dut.clk)
-    op.send(addr=8, swap_add=1)
+    op.send(operation={"addr": 8, "swap_add": 1})
     while not op.sent:
         await FallingEdge(dut.clk)
     taken = done.cycle
@@ -101,7 +96,7 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
             {"DATA_W": width},
             {
                 "op": Sink("roce_response_pkg::atomic_op_t"),
-                "done": Source("roce_response_pkg::atomic_done_t"),
+                "done": Source("roce_response_pkg::rsp_result_t"),
                 "mem": AxiMaster(width),
                 "idle": Plain("output", "logic"),
             },

@@ -92,8 +92,8 @@ async def in_error_every_receive_completes_once_and_in_order(dut, stall: float) 
             elif how == "response":
                 await bench.quiet()
                 bench.model.fail(qpn)
-                bench.failed.send(qpn)
-                bench.failed.send(random.choice((qpn, 5, 1 + QPS)))  # once more, and of one that is not up: nothing
+                bench.failed.send(qpn=qpn)
+                bench.failed.send(qpn=random.choice((qpn, 5, 1 + QPS)))  # once more, and of one that is not up: nothing
                 await bench.quiet()
             elif how == "sequence":
                 bench.send(Frame(op(random.choice(("RC_RDMA_WRITE_LAST", "RC_SEND_ONLY"))), qpn, qp.epsn, b"x"))

@@ -30,7 +30,8 @@ SIZE = 1 << 18
 WORDS = 4096  # bytes for atomics at the beginning of memory
 BAD = (SIZE - 8192, SIZE - 1)  # memory that answers with errors
 RD_DEPTH = 8
-ACK, RNR, NAK_SEQ, NAK_REM_OP = 0x1F, 0x21, 0x60, 0x63
+ACK, RNR, NAK_SEQ, NAK_REM_ACCESS, NAK_REM_OP = 0x1F, 0x21, 0x60, 0x62, 0x63
+KEY = 0xABCDE043
 LOCAL = {"enable": 1, "mac": 0x020000000001, "ip": 0x0A000001, "prefix_length": 24, "gateway": 0}
 
 
@@ -73,6 +74,7 @@ class Peer:
     next_psn: int = 0
     msn: int = 0
     atomics: deque[tuple[int, bytes]] = field(default_factory=deque)  # the last ones: PSN and AtomicAckETH
+    touched: set[int] = field(default_factory=set)  # words of its atomics
     spoilt: int | None = None  # PSN of the first packet that memory refused
     doomed: bool = False  # something given to it will fail
     dead: bool = False
@@ -94,7 +96,7 @@ class Bench:
         self.frame = StreamSink(dut, "frame", "packet_pkg::frame_tx_t", stall)
         self.payload = AxisSink(dut, "payload", stall)
         self.qp_event = StreamSink(dut, "qp_event", "roce_pkg::qp_event_t", stall)
-        self.failed = StreamSink(dut, "failed", "roce_pkg::qpn_t", stall)
+        self.failed = StreamSink(dut, "failed", "roce_pkg::qp_failed_t", stall)
         self.memory = AxiMemory(dut, "reads", SIZE, latency=latency, stall=stall)
         self.atomics = AxiMemory(dut, "atomics", SIZE, latency=latency, stall=stall)
         self.memory.write(0, self.rng.randbytes(SIZE))
@@ -113,12 +115,36 @@ class Bench:
         self._events = struct("roce_pkg::roce_rx_events_t")
         self._bth = struct("roce_pkg::bth_t")
         dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
-        for name in ("rd_done_slot", "peer_write", "peer_write_index", "peer_write_data"):
+        for name in ("rd_done_slot", "peer_write", "peer_write_index", "peer_write_data", "key_write", "fence"):
             getattr(dut, name).value = 0
 
     async def start(self) -> None:
         await start(self.dut)
         cocotb.start_soon(self._tick())
+        for slot in range(32):
+            await self.allow(slot, slot == KEY % 32)
+        await self.allow(KEY)
+
+    # ---- keys ----
+
+    async def allow(self, key: int, valid: bool = True) -> None:
+        """The key is valid from now on, or not."""
+        await FallingEdge(self.dut.clk)
+        self.dut.key_write.value, self.dut.key.value, self.dut.key_valid.value = 1, key, int(valid)
+        await FallingEdge(self.dut.clk)
+        self.dut.key_write.value = 0
+
+    async def fence(self) -> int:
+        """Asks for a fence and waits until it is through: the cycles it took."""
+        await wait_cycles(self.dut, 3)
+        await FallingEdge(self.dut.clk)
+        self.dut.fence.value = 1
+        number, begin = int(self.dut.fence_number.value), self.cycle
+        await FallingEdge(self.dut.clk)
+        self.dut.fence.value = 0
+        while (int(self.dut.fences_through.value) - number) % 256 >= 128:
+            await FallingEdge(self.dut.clk)
+        return self.cycle - begin
 
     # ---- queue pairs ----
 
@@ -150,6 +176,8 @@ class Bench:
         await wait_cycles(self.dut, 60)  # for acknowledgements that roce_tx has chosen
         self.skipped += sum(item.optional for item in peer.items)
         peer.dead = True
+        for addr in peer.touched:  # those that waited were not carried out, and never will be
+            self.words[addr : addr + 8] = self.memory.read(addr, 8)
 
     async def done(self, peer: Peer) -> int:
         """READs and atomics of it that were answered."""
@@ -178,7 +206,7 @@ class Bench:
             kind=op("RESPOND_ACK"), qpn=peer.qpn, psn=value, aeth={"syndrome": syndrome, "msn": peer.msn}, path_mtu=peer.mtu
         )
 
-    def read(self, peer: Peer, addr: int, length: int, duplicate: bool = False) -> None:
+    def read(self, peer: Peer, addr: int, length: int, duplicate: bool = False, key: int = KEY) -> None:
         """A READ, or its duplicate under an older PSN."""
         mtu = 128 << peer.mtu
         count = max(1, -(-length // mtu))
@@ -197,10 +225,10 @@ class Bench:
         self._item(peer, packets, duplicate)
         self.respond.send(
             kind=op("RESPOND_READ"), duplicate=duplicate, qpn=peer.qpn, psn=first, aeth={"syndrome": ACK, "msn": peer.msn},
-            path_mtu=peer.mtu, addr=addr, length=length,
+            path_mtu=peer.mtu, addr=addr, length=length, rkey=key,
         )  # fmt: skip
 
-    def atomic(self, peer: Peer, addr: int, compare_swap: bool, swap_add: int, compare: int = 0) -> None:
+    def atomic(self, peer: Peer, addr: int, compare_swap: bool, swap_add: int, compare: int = 0, key: int = KEY) -> None:
         """An atomic: the model does it now, the device in the same order."""
         value = peer.next_psn
         peer.next_psn = psn(value + 1)
@@ -212,11 +240,12 @@ class Bench:
         original = before.to_bytes(8, "big")  # as on the wire (IBTA 9.2.7)
         ext = bytes(AETH(syndrome=ACK, msn=peer.msn))[:4] + original
         peer.atomics.append((value, original))
+        peer.touched |= set() if bad else {addr}
         peer.doomed |= bad
         self._item(peer, [Packet("RC_ATOMIC_ACKNOWLEDGE", value, ext, b"", bad)], False)
         self.respond.send(
             kind=op("RESPOND_ATOMIC"), qpn=peer.qpn, psn=value, aeth={"syndrome": ACK, "msn": peer.msn}, path_mtu=peer.mtu,
-            addr=addr, compare_swap=compare_swap, swap_add=swap_add, compare=compare,
+            addr=addr, compare_swap=compare_swap, swap_add=swap_add, compare=compare, rkey=key,
         )  # fmt: skip
 
     def replay(self, peer: Peer, value: int, original: bytes, optional: bool = True) -> None:
@@ -393,7 +422,8 @@ async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
             while (peer.issued - await bench.done(peer)) % 256 >= RD_DEPTH:
                 await wait_cycles(dut, 20)
             if kind < 80:
-                addr, there = 8 * rng.randrange(16), rng.random() < 0.03
+                # Words of its own: those of different QPs take turns, whichever came first.
+                addr, there = 8 * (16 * qpns.index(peer.qpn) + rng.randrange(16)), rng.random() < 0.03
                 here = int.from_bytes(bench.words[addr : addr + 8], "little")
                 bench.atomic(
                     peer,
@@ -413,7 +443,7 @@ async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
     assert not failures or len(bench.qp_event.received) >= failures
     for event in bench.qp_event.received:
         assert (event.kind, event.status) == (op("EVENT_QP_FATAL"), op("WC_LOC_PROT_ERR"))
-    assert [e.qpn for e in bench.qp_event.received] == list(bench.failed.received)
+    assert [(e.qpn, 0) for e in bench.qp_event.received] == [(f.qpn, f.denied) for f in bench.failed.received]
     total = sum(bench.events.get(name, 0) for name in ("sent_ack", "sent_nak", "send_rnr_err"))
     assert total == sum(opcode == op("RC_ACKNOWLEDGE") for *_, opcode in bench.seen)
     assert 0 < total <= acks + len(bench.failed.received)
@@ -620,7 +650,7 @@ async def the_longest_read_goes_on_until_memory_refuses(dut: Any) -> None:
     await bench.quiet()
     assert peer.spoilt == psn(PSNS - 20 + (BAD[0] - WORDS) // 4096)
     assert [s[:2] for s in peer.seen] == [(peer.spoilt, NAK_REM_OP)]
-    assert [e.qpn for e in bench.qp_event.received] == [2] == list(bench.failed.received)
+    assert [e.qpn for e in bench.qp_event.received] == [2] == [f.qpn for f in bench.failed.received]
     count = len(bench.seen)
     bench.respond.send(kind=op("RESPOND_READ"), qpn=2, addr=WORDS, length=64, path_mtu=3)
     bench.respond.send(kind=op("RESPOND_ACK"), qpn=2)
@@ -684,7 +714,13 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "frame": Source("packet_pkg::frame_tx_t"),
                 "payload": AxisOut(width),
                 "qp_event": Source("roce_pkg::qp_event_t"),
-                "failed": Source("roce_pkg::qpn_t"),
+                "failed": Source("roce_pkg::qp_failed_t"),
+                "key_write": Plain("input", "logic"),
+                "key": Plain("input", "logic [31:0]"),
+                "key_valid": Plain("input", "logic"),
+                "fence": Plain("input", "logic"),
+                "fence_number": Plain("output", "roce_pkg::fence_t"),
+                "fences_through": Plain("output", "roce_pkg::fence_t"),
                 "asked": Plain("output", "logic"),
                 "events": Plain("output", "roce_pkg::roce_rx_events_t"),
                 "idle": Plain("output", "logic"),
