@@ -103,9 +103,9 @@ pub(crate) fn region(cli: &Cli, command: &RegionCommand) -> Result<(), Failure> 
         eprintln!("{device} has no region");
         return Ok(());
     }
-    let mut rows = vec![["KEY", "ACCESS", "FOR", "DOMAIN", "ADDRESS", "BYTES"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["ACCESS", "FOR", "DOMAIN", "ADDRESS", "BYTES"].map(str::to_owned).to_vec()];
     rows.extend(regions.iter().map(region_row));
-    print(&table(&rows, 4))
+    print(&table(&rows, 3))
 }
 
 fn region_row(region: &MemoryRegion) -> Vec<String> {
@@ -115,7 +115,6 @@ fn region_row(region: &MemoryRegion) -> Vec<String> {
         (None, None) => "the device".into(),
     };
     vec![
-        format!("{:#010x}", region.key),
         if region.access.is_empty() { "local".into() } else { region.access.join(",") },
         whose,
         region.domain.map_or_else(|| "-".into(), |domain| domain.to_string()),

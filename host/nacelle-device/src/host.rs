@@ -6,14 +6,15 @@ use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use nacelle::control::{Done, Reply, Request, Stats};
-use nacelle::discover::{self, DESCRIPTOR_SUFFIX};
+use nacelle::discover::DESCRIPTOR_SUFFIX;
 use nacelle::management::Refusal;
 use nacelle::{Descriptor, DeviceKind};
-use nacelle_link::{Direction, Link, LinkError, MAX_FRAME, PcapngWriter, Recorder, WireDir, wait_readable};
+use nacelle_link::{Claim, Direction, Link, LinkError, MAX_FRAME, PcapngWriter, Recorder, WireDir, wait_readable};
 use serde::Serialize;
 
 use crate::{DeviceError, Engine, Identity, Management, PushError, TraceLog};
@@ -30,9 +31,11 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 const MANAGE_EVERY: Duration = Duration::from_millis(20);
 /// Frames carried into the device in one turn.
 const BURST: usize = 64;
+/// Accesses to registers in one request.
+const MAX_ACCESSES: usize = 256;
 
-/// Where a device is on a wire.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a device is on a wire. Its name and address are nobody else's there for as long as this value, or a copy of it, lives.
+#[derive(Debug, Clone)]
 pub struct Place {
     /// The wire.
     pub wire: WireDir,
@@ -40,41 +43,55 @@ pub struct Place {
     pub name: String,
     /// Its addresses.
     pub identity: Identity,
+    _claims: Arc<[Claim; 2]>,
 }
 
 impl Place {
-    /// Finds a name and an address that no live device on the wire has: those that are named, else the first free ones.
+    /// Takes a name and an address that no device on the wire has: those that are named, else the first free ones. Of several
+    /// that look at the same time, each gets others.
     ///
     /// # Errors
-    /// [`DeviceError::Taken`] if a named one is taken.
+    /// [`DeviceError::Taken`] if a named one is taken; [`DeviceError::Link`] if the wire's directory cannot be used.
     pub fn find(
         wire: &WireDir,
         kind: DeviceKind,
         name: Option<&str>,
         address: Option<(Ipv4Addr, u8)>,
     ) -> Result<Self, DeviceError> {
-        let devices = discover::list(wire);
-        let name_taken = |name: &str| devices.iter().any(|found| found.alive && found.device.name == name);
-        let ip_taken = |ip: Ipv4Addr| devices.iter().any(|found| found.alive && found.device.ip == ip);
-        let name = match name {
-            Some(name) if name_taken(name) => return Err(DeviceError::Taken { what: format!("the name {name}") }),
-            Some(name) => name.to_owned(),
-            None => (0..).map(|number| format!("{kind}{number}")).find(|name| !name_taken(name)).expect("endless"),
+        let claim_name = |name: &str| wire.claim(&format!("{name}.device"));
+        let claim_ip = |ip: Ipv4Addr| wire.claim(&format!("{ip}.address"));
+        let (name, name_claim) = match name {
+            Some(name) => (name.to_owned(), claim_name(name)?),
+            None => first_free((0..).map(|number| format!("{kind}{number}")), |name| claim_name(name))?,
         };
-        let (ip, prefix_len) = match address {
-            Some((ip, _)) if ip_taken(ip) => return Err(DeviceError::Taken { what: format!("the address {ip}") }),
-            Some(address) => address,
-            None => {
-                let (first, prefix_len) = DEFAULT_ADDRESS;
-                let free = (first.to_bits()..).map(Ipv4Addr::from_bits).find(|ip| !ip_taken(*ip));
-                (free.expect("a wire has fewer devices than addresses"), prefix_len)
-            }
+        let Some(name_claim) = name_claim else { return Err(DeviceError::Taken { what: format!("the name {name}") }) };
+        let (first, default_len) = DEFAULT_ADDRESS;
+        let (ip, ip_claim) = match address {
+            Some((ip, _)) => (ip, claim_ip(ip)?),
+            None => first_free((first.to_bits()..).map(Ipv4Addr::from_bits), |ip| claim_ip(*ip))?,
         };
+        let Some(ip_claim) = ip_claim else { return Err(DeviceError::Taken { what: format!("the address {ip}") }) };
+        let prefix_len = address.map_or(default_len, |(_, prefix_len)| prefix_len);
         let [_, b, c, d] = ip.octets();
         // Locally administered, and different for each address of a /8.
         let mac = [0x02, 0x4e, 0x41, b, c, d].into();
-        Ok(Self { wire: wire.clone(), name, identity: Identity { mac, ip, prefix_len, gateway: None } })
+        let identity = Identity { mac, ip, prefix_len, gateway: None };
+        Ok(Self { wire: wire.clone(), name, identity, _claims: Arc::new([name_claim, ip_claim]) })
     }
+}
+
+/// The first that can be claimed.
+fn first_free<T>(
+    all: impl Iterator<Item = T>,
+    claim: impl Fn(&T) -> Result<Option<Claim>, LinkError>,
+) -> Result<(T, Option<Claim>), LinkError> {
+    for one in all {
+        let claim = claim(&one)?;
+        if claim.is_some() {
+            return Ok((one, claim));
+        }
+    }
+    unreachable!("there are more names and addresses than devices")
 }
 
 /// The address of the first device on a wire, and the length of its prefix.
@@ -103,7 +120,7 @@ impl<E: Engine> Host<E> {
     /// # Errors
     /// If the name is taken, the device does not take its settings, or the wire cannot be written.
     pub fn new(mut engine: E, place: &Place, link: Box<dyn Link>, seed: u32) -> Result<Self, DeviceError> {
-        let management = Management::open(&place.wire, &place.name)?;
+        let management = Management::open(place)?;
         engine.configure(&place.identity, seed)?;
         let facts = engine.facts();
         let descriptor = Descriptor {
@@ -218,9 +235,9 @@ impl<E: Engine> Host<E> {
         passed.sort_by_key(|(stamp, ..)| stamp.first_beat);
         let clock = f64::from(self.descriptor.descriptor.clock_hz.max(1));
         for (stamp, direction, frame) in passed {
-            self.trace.add(stamp, direction, &frame);
             let at = self.epoch + Duration::from_secs_f64(stamp.first_beat as f64 / clock);
             self.recorder.record(at, direction, &frame);
+            self.trace.add(stamp, direction, frame);
         }
         Ok(())
     }
@@ -275,6 +292,9 @@ impl<E: Engine> Host<E> {
                 Request::ResetQueuePairs { qpn } => answer(engine.reset(qpn)),
                 Request::Regions {} => answer(engine.regions()),
                 Request::Domains {} => answer(engine.domains()),
+                Request::Registers { accesses } if accesses.len() > MAX_ACCESSES => {
+                    Reply::Error(format!("{} accesses are more than {MAX_ACCESSES}", accesses.len()))
+                }
                 Request::Registers { accesses } => answer(engine.registers(&accesses)),
                 Request::Connect { peer, port, private } => answer(engine.connect(peer, port, &private.0)),
                 Request::Post { connection, work } => answer(engine.post(connection, work).map(|()| Done {})),
@@ -308,12 +328,11 @@ struct Published {
 
 impl Published {
     fn new(wire: &WireDir, descriptor: Descriptor) -> Result<Self, DeviceError> {
-        let path = wire.file(&format!("{}{DESCRIPTOR_SUFFIX}", descriptor.name));
-        let draft = wire.file(&format!(".{}.draft", descriptor.name));
+        let name = format!("{}{DESCRIPTOR_SUFFIX}", descriptor.name);
+        let path = wire.file(&name);
         let what = || format!("write {}", path.display());
         let text = serde_json::to_vec_pretty(&descriptor).map_err(|error| DeviceError::io(what())(error.into()))?;
-        // Renamed into place, so that nobody reads half of it.
-        fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(DeviceError::io(what()))?;
+        wire.publish(&name, &text).map_err(DeviceError::io(what()))?;
         Ok(Self { descriptor, path })
     }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The management socket of a device: JSON lines, served between two steps of the device and never waited for.
+//!
+//! Whoever is served here is master of the device, so only its own user and root are. Of each client one request is served
+//! between two steps.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,9 +12,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use nacelle::control::{MAX_REQUEST, Reply, Request};
-use nacelle_link::WireDir;
+use nacelle_link::{own_user, peer_user};
 
-use crate::DeviceError;
+use crate::{DeviceError, Place};
 
 /// Clients at a time; more are closed at once.
 const MAX_CLIENTS: usize = 16;
@@ -22,6 +26,8 @@ const READ_SIZE: usize = 4096;
 struct Client {
     stream: UnixStream,
     input: Vec<u8>,
+    /// Requests, or what is wrong with them, that have not been served.
+    waiting: VecDeque<Result<Request, String>>,
     output: Vec<u8>,
 }
 
@@ -34,15 +40,12 @@ pub struct Management {
 }
 
 impl Management {
-    /// Listens as `<wire>/<name>.ctl`.
+    /// Listens as `<wire>/<name>.ctl`. What a device that died left there is replaced: the place is nobody else's.
     ///
     /// # Errors
-    /// [`DeviceError::Taken`] if a live device has the name.
-    pub fn open(wire: &WireDir, name: &str) -> Result<Self, DeviceError> {
-        let path = wire.file(&format!("{name}.ctl"));
-        if UnixStream::connect(&path).is_ok() {
-            return Err(DeviceError::Taken { what: format!("the name {name}") });
-        }
+    /// [`DeviceError::Io`] if the wire cannot be written.
+    pub fn open(place: &Place) -> Result<Self, DeviceError> {
+        let path = place.wire.file(&format!("{}.ctl", place.name));
         let what = || format!("listen at {}", path.display());
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(DeviceError::io(what())(error)),
@@ -65,11 +68,14 @@ impl Management {
         self.clients.iter().any(|client| !client.output.is_empty())
     }
 
-    /// Does what can be done now. `answer` makes the answer to each request, as a JSON value.
+    /// Serves one request of each client that has one. `answer` makes the answer, as a JSON value.
     pub fn turn(&mut self, mut answer: impl FnMut(Request) -> Reply<serde_json::Value>) {
         while let Ok((stream, _)) = self.listener.accept() {
-            if self.clients.len() < MAX_CLIENTS && stream.set_nonblocking(true).is_ok() {
-                self.clients.push(Client { stream, input: Vec::new(), output: Vec::new() });
+            let user = peer_user(&stream);
+            let allowed = user.is_ok_and(|user| user == 0 || user == own_user());
+            if allowed && self.clients.len() < MAX_CLIENTS && stream.set_nonblocking(true).is_ok() {
+                let (input, waiting, output) = Default::default();
+                self.clients.push(Client { stream, input, waiting, output });
             }
         }
         self.clients.retain_mut(|client| client.turn(&mut answer).is_ok());
@@ -86,8 +92,11 @@ impl Client {
     /// An error means: close it.
     fn turn(&mut self, answer: &mut impl FnMut(Request) -> Reply<serde_json::Value>) -> io::Result<()> {
         self.write()?;
+        if !self.output.is_empty() {
+            return Ok(());
+        }
         let mut buffer = [0; READ_SIZE];
-        while self.output.is_empty() {
+        while self.waiting.is_empty() {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(length) => self.input.extend_from_slice(&buffer[..length]),
@@ -95,16 +104,14 @@ impl Client {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            for reply in requests(&mut self.input)?.into_iter().map(|request| match request {
-                Ok(request) => answer(request),
-                Err(why) => Reply::Error(why),
-            }) {
-                serde_json::to_writer(&mut self.output, &reply)?;
-                self.output.push(b'\n');
-            }
-            self.write()?;
+            self.waiting.extend(requests(&mut self.input)?);
         }
-        Ok(())
+        if let Some(request) = self.waiting.pop_front() {
+            let reply = request.map_or_else(Reply::Error, answer);
+            serde_json::to_writer(&mut self.output, &reply)?;
+            self.output.push(b'\n');
+        }
+        self.write()
     }
 
     fn write(&mut self) -> io::Result<()> {

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
-use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use nacelle::{DeviceKind, FunctionInfo};
@@ -25,9 +24,13 @@ use crate::kernels::{Kernel, Memory, Stop, check};
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 
 mod managed;
+mod memory;
+mod wake;
 mod workers;
 
 use managed::ManagedTable;
+use memory::{MemoryThread, OrderId};
+use wake::Wake;
 use workers::{CallId, Limits, Notice, Workers};
 
 /// Connections at a time.
@@ -38,8 +41,6 @@ const MAX_REGIONS: usize = 32;
 const RECEIVE: usize = 1024;
 /// Accesses of kernels to memory that are served in one turn.
 const ACCESSES: usize = 4;
-/// Memory of more bytes is given back to the system by a thread of its own, since that takes the system long.
-const LARGE: usize = 1 << 20;
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
 const IP_MTU: usize = 4200;
 /// Receives of one connection: for what is in hand, and for what comes next.
@@ -68,6 +69,8 @@ struct Session {
     regions: Vec<Held>,
     bytes: u64,
     answering: bool,
+    /// What it has asked for, until there is memory for it.
+    set_up: Option<(OrderId, Vec<AarRegion>)>,
     /// Its call, from its start to its result.
     call: Option<CallId>,
     arrivals: VecDeque<Arrival>,
@@ -89,8 +92,8 @@ pub struct SoftEngine {
     frame_len: usize,
     config: SoftConfig,
     managed: ManagedTable,
-    /// Takes memory that nobody needs any more.
-    discarded: Sender<Vec<u8>>,
+    memory: MemoryThread,
+    wake: Wake,
 }
 
 /// What the service has counted.
@@ -196,15 +199,14 @@ impl SoftEngine {
         let endpoint = config.endpoint(&nobody, 0);
         let frame_len = endpoint.frame_len();
         let limits = Limits { workers: config.workers.max(1), spares: config.spare_workers, time: config.kernel_time };
-        let (discarded, memory) = channel::<Vec<u8>>();
-        let discard = move || memory.into_iter().for_each(drop);
-        std::thread::Builder::new().name("nacelle-memory".into()).spawn(discard).expect("the system has a thread left");
+        let (wake, waker) = wake::wake().expect("the system has a socket left");
+        let memory = MemoryThread::start(waker.clone()).expect("the system has a thread left");
         Self {
             endpoint,
             epoch: Instant::now(),
             sessions: HashMap::new(),
             calls: HashMap::new(),
-            workers: Workers::new(limits).expect("the system has a socket left"),
+            workers: Workers::new(limits, waker),
             more: false,
             bytes: 0,
             entered: VecDeque::new(),
@@ -212,7 +214,8 @@ impl SoftEngine {
             frame_len,
             config,
             managed: ManagedTable::default(),
-            discarded,
+            memory,
+            wake,
         }
     }
 
@@ -271,6 +274,7 @@ impl SoftEngine {
             regions: Vec::new(),
             bytes: 0,
             answering: false,
+            set_up: None,
             call: None,
             arrivals: VecDeque::with_capacity(RECEIVES),
         };
@@ -307,9 +311,8 @@ impl SoftEngine {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
         self.bytes -= std::mem::take(&mut session.bytes);
         for held in session.regions.drain(..) {
-            if let Some(memory) = self.endpoint.deregister(held.here.id).filter(|memory| memory.len() >= LARGE) {
-                // Without that thread it is given back here.
-                let _ = self.discarded.send(memory);
+            if let Some(memory) = self.endpoint.deregister(held.here.id) {
+                self.memory.discard(memory);
             }
         }
     }
@@ -318,6 +321,7 @@ impl SoftEngine {
     fn go_on(&mut self, conn: ConnId) {
         while let Some(session) = self.sessions.get_mut(&conn)
             && !session.answering
+            && session.set_up.is_none()
             && session.call.is_none()
             && let Some(arrival) = session.arrivals.pop_front()
         {
@@ -355,8 +359,23 @@ impl SoftEngine {
     fn set_up(&mut self, conn: ConnId, asked: Result<Vec<AarRegion>, u8>) {
         let given = asked.and_then(|asked| {
             self.release_regions(conn);
-            self.hold(conn, &asked)
+            self.reserve(conn, &asked)?;
+            match self.memory.make(asked.iter().map(|region| region.size() as usize).collect()) {
+                Ok(buffers) => self.hold(conn, &asked, buffers).map(Some),
+                Err(order) => {
+                    if let Some(session) = self.sessions.get_mut(&conn) {
+                        session.set_up = Some((order, asked));
+                    }
+                    Ok(None)
+                }
+            }
         });
+        if let Some(given) = given.transpose() {
+            self.answer_set_up(conn, given);
+        }
+    }
+
+    fn answer_set_up(&mut self, conn: ConnId, given: Result<Vec<ARegion>, u8>) {
         match &given {
             Ok(_) => {}
             Err(reason::NO_MEMORY | reason::NO_KEY) => self.counters.regions_refused += 1,
@@ -368,42 +387,61 @@ impl SoftEngine {
         self.answer(conn, SendWr::send(LAST, &answer[..length]));
     }
 
-    /// Allocates the regions that are asked for; all or none. What the system gives are pages that it fills with zeros when
-    /// they are first touched, so that size costs nothing here.
-    fn hold(&mut self, conn: ConnId, asked: &[AarRegion]) -> Result<Vec<ARegion>, u8> {
-        let internal = |region: &AarRegion| region.flags().contains(RegionFlags::INTERNAL);
-        let parameters = asked.iter().take_while(|region| !internal(region)).count();
-        if parameters == 0 || !asked[parameters..].iter().all(internal) {
+    /// Takes the memory for regions out of what is left, if there is enough.
+    fn reserve(&mut self, conn: ConnId, asked: &[AarRegion]) -> Result<(), u8> {
+        let parameters = parameters(asked);
+        if parameters == 0 || !asked[parameters..].iter().all(is_internal) {
             return Err(reason::MALFORMED);
         }
         let bytes: u64 = asked.iter().map(|region| u64::from(region.size())).sum();
         let peer = self.sessions.get(&conn).map(|session| session.peer);
-        let others = self.sessions.values().filter(|session| Some(session.peer) == peer);
-        let callers: u64 = others.map(|session| session.bytes).sum();
+        let callers = self.sessions.values().filter(|session| Some(session.peer) == peer);
+        let callers: u64 = callers.map(|session| session.bytes).sum();
         let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
         if self.bytes + bytes > self.config.memory_bytes || callers + bytes > quota {
             return Err(reason::NO_MEMORY);
         }
+        if let Some(session) = self.sessions.get_mut(&conn) {
+            session.bytes = bytes;
+            self.bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// Gives a caller its regions, of these buffers; all or none.
+    fn hold(&mut self, conn: ConnId, asked: &[AarRegion], buffers: Vec<Vec<u8>>) -> Result<Vec<ARegion>, u8> {
         let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-        let mut regions = Vec::new();
-        for asked in asked {
-            match self.endpoint.register(vec![0; asked.size() as usize], rights, Some(conn)) {
-                Ok(here) => regions.push(Held { asked: *asked, here }),
-                Err(_) => {
-                    regions.iter().for_each(|held| drop(self.endpoint.deregister(held.here.id)));
+        for (asked, buffer) in asked.iter().zip(buffers) {
+            let here = self.endpoint.register(buffer, rights, Some(conn));
+            match (here, self.sessions.get_mut(&conn)) {
+                (Ok(here), Some(session)) => session.regions.push(Held { asked: *asked, here }),
+                _ => {
+                    self.release_regions(conn);
                     return Err(reason::NO_KEY);
                 }
             }
         }
-        let given = regions[..parameters]
-            .iter()
-            .map(|held| ARegion::new(held.here.addr, held.here.rkey, held.asked.size()))
-            .collect();
-        let Some(session) = self.sessions.get_mut(&conn) else { return Err(reason::NO_KEY) };
-        self.bytes += bytes;
-        session.bytes = bytes;
-        session.regions = regions;
-        Ok(given)
+        let Some(session) = self.sessions.get(&conn) else { return Err(reason::NO_KEY) };
+        let given = session.regions[..parameters(asked)].iter();
+        Ok(given.map(|held| ARegion::new(held.here.addr, held.here.rkey, held.asked.size())).collect())
+    }
+
+    /// Goes on with set-ups that there is memory for now.
+    fn serve_set_ups(&mut self) {
+        while let Some((order, buffers)) = self.memory.poll() {
+            let ordered = |session: &Session| session.set_up.as_ref().is_some_and(|(id, _)| *id == order);
+            let found = self.sessions.iter_mut().find(|(_, session)| ordered(session));
+            let set_up = found.and_then(|(conn, session)| Some((*conn, session.set_up.take()?.1)));
+            match set_up {
+                Some((conn, asked)) => {
+                    let given = self.hold(conn, &asked, buffers);
+                    self.answer_set_up(conn, given);
+                    self.go_on(conn);
+                }
+                // Its caller has gone.
+                None => buffers.into_iter().for_each(|buffer| self.memory.discard(buffer)),
+            }
+        }
     }
 
     /// Begins a call.
@@ -438,7 +476,6 @@ impl SoftEngine {
 
     /// Serves kernels: some of their accesses, and the results that there are.
     fn serve_kernels(&mut self) {
-        self.workers.awake();
         self.more = false;
         let mut left = ACCESSES;
         while let Some(notice) = self.workers.poll(Instant::now()) {
@@ -508,6 +545,15 @@ impl SoftEngine {
     }
 }
 
+fn is_internal(region: &AarRegion) -> bool {
+    region.flags().contains(RegionFlags::INTERNAL)
+}
+
+/// How many of the regions are parameters, which come first.
+fn parameters(asked: &[AarRegion]) -> usize {
+    asked.iter().take_while(|region| !is_internal(region)).count()
+}
+
 /// The regions that a message asks for, or the code of what is wrong with its head.
 fn asked_for(message: &[u8]) -> Result<Vec<AarRegion>, u8> {
     match Message::parse(message) {
@@ -545,6 +591,8 @@ impl Engine for SoftEngine {
         while let Some(event) = self.endpoint.poll_event() {
             self.note(event);
         }
+        self.wake.clear();
+        self.serve_set_ups();
         self.serve_kernels();
     }
 
@@ -570,7 +618,7 @@ impl Engine for SoftEngine {
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.workers.fd())
+        Some(self.wake.fd())
     }
 
     fn cycles(&self) -> u64 {

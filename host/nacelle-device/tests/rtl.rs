@@ -190,7 +190,10 @@ fn names_and_addresses_are_not_given_twice() {
     drop(running);
     std::fs::write(wire.file("rtl0.device.json"), left).unwrap();
     assert!(!discover::list(&wire)[0].alive);
-    assert_eq!(place(&wire), first);
-    let _again = start(&library, &first);
+    let identity = first.identity;
+    drop(first);
+    let again = place(&wire);
+    assert_eq!((again.name.as_str(), again.identity), ("rtl0", identity));
+    let _again = start(&library, &again);
     assert!(discover::list(&wire)[0].alive);
 }

@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod bridge;
+mod claim;
 mod impair;
 mod pcapng;
 mod switch;
@@ -19,12 +20,15 @@ mod wire;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 
 pub use bridge::bridge;
+pub use claim::Claim;
 pub use impair::{Fates, Impaired, Impairments};
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use switch::{Switch, SwitchHost, SwitchStats};
@@ -162,7 +166,7 @@ fn wait(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
         Timespec { tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(left.subsec_nanos()) }
     });
     match rustix::event::poll(fds, timeout.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
 }
@@ -192,17 +196,58 @@ fn check_length(frame: &[u8]) -> Result<(), LinkError> {
     }
 }
 
-/// Tries `attempt` again while the other side's queue is full: shorter waits first, 50 ms in all.
+/// Whether a send failed because there is no room now: the other side's queue is full, or the kernel is out of buffers.
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
+}
+
+/// Tries `attempt` again while there is no room: shorter waits first, 50 ms in all. Then the error is `WouldBlock`.
 fn send_patiently(mut attempt: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     let mut pause = Duration::from_micros(20);
     loop {
         match attempt() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && pause < Duration::from_millis(25) => {
+            Err(error) if is_full(&error) && pause < Duration::from_millis(25) => {
                 std::thread::sleep(pause);
                 pause *= 2;
             }
+            Err(error) if is_full(&error) => return Err(io::ErrorKind::WouldBlock.into()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
         }
+    }
+}
+
+/// The user at the other end of a Unix socket, as the kernel saw it connect.
+///
+/// # Errors
+/// What the system says.
+pub fn peer_user(socket: &UnixStream) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
+}
+
+/// The user of this process.
+#[must_use]
+pub fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel is out of buffers for a moment, or for longer: that is a full queue, and no broken link.
+    #[test]
+    fn a_send_that_meets_full_queues_is_tried_again() {
+        for full in [Errno::NOBUFS, Errno::AGAIN] {
+            let mut tries = 0;
+            let sent = send_patiently(|| {
+                tries += 1;
+                if tries < 5 { Err(full.into()) } else { Ok(3) }
+            });
+            assert_eq!((sent.unwrap(), tries), (3, 5));
+            let error = send_patiently(|| Err(full.into())).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{full}");
+        }
+        assert_eq!(send_patiently(|| Err(Errno::PIPE.into())).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

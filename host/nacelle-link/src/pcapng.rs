@@ -5,13 +5,16 @@
 //! inbound or outbound. Each block is written at once and whole, so a capture is complete at any moment, whatever becomes
 //! of the process that writes it.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::{Link, LinkError, LinkStats, MAX_FRAME};
+use rustix::fs::OFlags;
+
+use crate::{Link, LinkError, LinkStats, MAX_FRAME, own_user};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -43,15 +46,35 @@ pub struct PcapngWriter<W> {
 }
 
 impl PcapngWriter<File> {
-    /// Makes the file, or empties it, and writes the section header.
+    /// Makes the file, for this user only since frames carry keys, and writes the section header. A file that is there already
+    /// is emptied if it is an earlier capture of this user, or has nothing in it; any other is left as it is.
     ///
     /// # Errors
-    /// [`LinkError::Io`] if the file cannot be written.
+    /// [`LinkError::Io`] if there is such another file, or it cannot be written.
     pub fn create(path: &Path, interface: &str, comment: &str) -> Result<Self, LinkError> {
         let what = || format!("write the capture {}", path.display());
-        let file = File::create(path).map_err(LinkError::io(what()))?;
+        let file = open(path).map_err(LinkError::io(what()))?;
         Self::new(file, interface, comment).map_err(LinkError::io(what()))
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK; // a FIFO would be waited for
+    let flags = i32::try_from(flags.bits()).expect("open flags fit an int");
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+    let meta = file.metadata()?;
+    let mut magic = [0; 4];
+    let capture = meta.len() == 0 || file.read_exact(&mut magic).is_ok() && magic == SECTION_HEADER.to_le_bytes();
+    if !meta.is_file() || meta.uid() != own_user() || !capture {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is no capture of this user is there"));
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 impl<W: Write> PcapngWriter<W> {

@@ -5,7 +5,7 @@
 //! is forgotten, and its socket file removed, as soon as a frame for it cannot be delivered.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
@@ -16,10 +16,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::FlockOperation;
 
 use crate::wire::{enlarge, remove_stale};
-use crate::{LinkError, MAX_FRAME, MIN_FRAME, WireDir, wait};
+use crate::{Claim, LinkError, MAX_FRAME, MIN_FRAME, WireDir, is_full, wait};
 
 /// A party whose socket's name begins with this gets a copy of every frame.
 pub(crate) const MIRROR_PREFIX: &str = "mirror";
@@ -27,8 +26,10 @@ pub(crate) const MIRROR_PREFIX: &str = "mirror";
 const QUEUE_FRAMES: usize = 1024;
 /// Parties on one wire at most.
 const MAX_PARTIES: usize = 256;
-/// MAC addresses remembered at most.
-const MAX_ADDRESSES: usize = 4096;
+/// MAC addresses remembered of one party; a new one takes the place of its oldest. So no party takes another's room.
+const MAX_ADDRESSES: usize = 256;
+/// How long an address that says nothing is remembered (IEEE 802.1Q, ageing time).
+const AGING: Duration = Duration::from_secs(300);
 /// Frames taken in one turn, so that waiting frames get theirs.
 const BURST: usize = 64;
 /// How long a flag or a lock may go unnoticed.
@@ -56,6 +57,14 @@ struct Party {
     socket: UnixDatagram,
     queue: VecDeque<Arc<[u8]>>,
     mirror: bool,
+    /// Its addresses in the order in which they were learned.
+    addresses: VecDeque<[u8; 6]>,
+}
+
+/// Where an address is.
+struct Station {
+    party: u64,
+    heard: Instant,
 }
 
 impl Party {
@@ -66,7 +75,7 @@ impl Party {
         socket.connect(path)?;
         enlarge(&socket);
         let mirror = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(MIRROR_PREFIX));
-        Ok(Self { path: path.to_owned(), socket, queue: VecDeque::new(), mirror })
+        Ok(Self { path: path.to_owned(), socket, queue: VecDeque::new(), mirror, addresses: VecDeque::new() })
     }
 }
 
@@ -75,12 +84,13 @@ pub struct Switch {
     dir: WireDir,
     socket: UnixDatagram,
     parties: HashMap<u64, Party>,
-    addresses: HashMap<[u8; 6], u64>,
+    addresses: HashMap<[u8; 6], Station>,
+    aging: Duration,
     next_id: u64,
     scanned: Option<SystemTime>,
     stats: SwitchStats,
     buffer: Vec<u8>,
-    _lock: File,
+    _lock: Claim,
 }
 
 impl Switch {
@@ -89,25 +99,17 @@ impl Switch {
     /// # Errors
     /// [`LinkError::Io`] if the directory cannot be used.
     pub fn open(dir: &WireDir) -> Result<Option<Self>, LinkError> {
-        // The lock, not the socket, decides who is the switch: the kernel lets go of it whatever happens to its holder.
-        let path = dir.file("switch.lock");
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(LinkError::io(format!("open {}", path.display())))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(errno) => return Err(LinkError::io(format!("lock {}", path.display()))(errno.into())),
-        }
-        let socket = dir.bind("switch.sock")?;
+        let (socket, lock) = match dir.bind("switch.sock") {
+            Ok(bound) => bound,
+            Err(LinkError::NameTaken { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let mut switch = Self {
             dir: dir.clone(),
             socket,
             parties: HashMap::new(),
             addresses: HashMap::new(),
+            aging: AGING,
             next_id: 0,
             scanned: None,
             stats: SwitchStats::default(),
@@ -122,6 +124,11 @@ impl Switch {
     #[must_use]
     pub fn stats(&self) -> SwitchStats {
         self.stats
+    }
+
+    /// Forgets addresses that say nothing for so long. Default 300 s.
+    pub fn set_aging(&mut self, time: Duration) {
+        self.aging = time;
     }
 
     /// Parties known now.
@@ -169,13 +176,12 @@ impl Switch {
         let destination: [u8; 6] = frame[0..6].try_into().expect("a frame has an Ethernet header");
         let station: [u8; 6] = frame[6..12].try_into().expect("a frame has an Ethernet header");
         let from = source.and_then(|path| self.party_at(&path));
-        if let Some(id) = from {
-            let unicast = station[0] & 1 == 0;
-            if unicast && (self.addresses.len() < MAX_ADDRESSES || self.addresses.contains_key(&station)) {
-                self.addresses.insert(station, id);
-            }
+        if let Some(id) = from
+            && station[0] & 1 == 0
+        {
+            self.learn(station, id);
         }
-        let known = self.addresses.get(&destination).copied();
+        let known = self.find(destination);
         if known.is_none() {
             self.stats.flooded += 1;
             self.scan();
@@ -189,6 +195,29 @@ impl Switch {
         for id in takers {
             self.enqueue(id, &frame);
         }
+    }
+
+    /// A station was heard from a party.
+    fn learn(&mut self, station: [u8; 6], id: u64) {
+        let heard = Instant::now();
+        let before = self.addresses.insert(station, Station { party: id, heard });
+        if before.is_some_and(|before| before.party == id) {
+            return;
+        }
+        let Some(party) = self.parties.get_mut(&id) else { return };
+        party.addresses.push_back(station);
+        if party.addresses.len() > MAX_ADDRESSES
+            && let Some(oldest) = party.addresses.pop_front()
+            && self.addresses.get(&oldest).is_some_and(|there| there.party == id)
+        {
+            self.addresses.remove(&oldest);
+        }
+    }
+
+    /// The party that a station was last heard from, if it is not too long ago.
+    fn find(&self, station: [u8; 6]) -> Option<u64> {
+        let there = self.addresses.get(&station)?;
+        (there.heard.elapsed() < self.aging).then_some(there.party)
     }
 
     fn enqueue(&mut self, id: u64, frame: &Arc<[u8]>) {
@@ -208,8 +237,7 @@ impl Switch {
             match party.socket.send(frame) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => return,
+                Err(error) if is_full(&error) => return,
                 // One that left and came back has a new socket at the same path.
                 Err(_) => match Party::connect(&party.path) {
                     Ok(again) => {
@@ -226,7 +254,7 @@ impl Switch {
     fn forget(&mut self, id: u64) {
         if let Some(party) = self.parties.remove(&id) {
             remove_stale(&party.path);
-            self.addresses.retain(|_, to| *to != id);
+            self.addresses.retain(|_, there| there.party != id);
             self.stats.vanished += 1;
         }
     }

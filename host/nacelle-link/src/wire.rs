@@ -4,16 +4,16 @@
 //! The framing is that of QEMU's `-netdev dgram`, so a guest plugs into the same wire. All sockets lie in one directory;
 //! every socket in it, save the switch's own, is a party.
 
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use crate::{Link, LinkError, LinkStats, check_length, recv_until, send_patiently};
+use crate::{Claim, Link, LinkError, LinkStats, check_length, own_user, recv_until, send_patiently};
 
 /// Socket buffers, in bytes: room for a burst of long frames. The kernel may give less.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -25,34 +25,68 @@ const MAX_SOCKET_PATH: usize = 107;
 pub struct WireDir(PathBuf);
 
 impl WireDir {
-    /// The wire that is used if none is named: `$NACELLE_WIRE`, else `$XDG_RUNTIME_DIR/nacelle`, else
-    /// `/tmp/nacelle-<uid>`.
+    /// The wire that is used if none is named: `$NACELLE_WIRE`, else `$XDG_RUNTIME_DIR/nacelle`, else `/run/nacelle` for
+    /// root and `/tmp/nacelle-<uid>` for others.
     #[must_use]
     pub fn default_path() -> PathBuf {
         let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        named("NACELLE_WIRE")
-            .or_else(|| named("XDG_RUNTIME_DIR").map(|dir| dir.join("nacelle")))
-            .unwrap_or_else(|| PathBuf::from(format!("/tmp/nacelle-{}", rustix::process::getuid().as_raw())))
+        named("NACELLE_WIRE").or_else(|| named("XDG_RUNTIME_DIR").map(|dir| dir.join("nacelle"))).unwrap_or_else(|| {
+            match own_user() {
+                0 => PathBuf::from("/run/nacelle"),
+                uid => PathBuf::from(format!("/tmp/nacelle-{uid}")),
+            }
+        })
     }
 
-    /// Opens a wire and makes its directory, readable by this user only, if there is none.
+    /// Opens a wire and makes its directory, for this user only, if there is none.
+    ///
+    /// Whoever can change the directory decides where frames go, and what is written where: so it must be this user's, nobody
+    /// else may enter it, it is no symbolic link, and nobody else can put another in its place. That holds for root too.
     ///
     /// # Errors
-    /// [`LinkError::BadPath`] if it is no directory, belongs to somebody else or is too long a name for sockets;
+    /// [`LinkError::BadPath`] if one of that is not so, it is no directory, or its name is too long for sockets;
     /// [`LinkError::Io`] if it cannot be made.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, LinkError> {
-        let path = path.into();
+        Self::open_checked(&path.into(), false)
+    }
+
+    /// Opens a wire that may be another user's, who is trusted with what this process does on it. For root, to join the
+    /// kernel's network to a user's wire.
+    ///
+    /// # Errors
+    /// As [`WireDir::open`], save for the owner.
+    pub fn open_trusting_owner(path: impl Into<PathBuf>) -> Result<Self, LinkError> {
+        Self::open_checked(&path.into(), true)
+    }
+
+    fn open_checked(path: &Path, trust_owner: bool) -> Result<Self, LinkError> {
+        // Without a slash at the end, which would follow a symbolic link.
+        let named: PathBuf = path.components().collect();
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&path)
-            .map_err(LinkError::io(format!("make the directory {}", path.display())))?;
-        let path = path.canonicalize().map_err(LinkError::io(format!("open {}", path.display())))?;
+            .create(&named)
+            .map_err(LinkError::io(format!("make the directory {}", named.display())))?;
+        let look =
+            |path: &Path| fs::symlink_metadata(path).map_err(LinkError::io(format!("look at {}", path.display())));
+        let path = named.canonicalize().map_err(LinkError::io(format!("open {}", named.display())))?;
         let bad = |why| Err(LinkError::BadPath { path: path.clone(), why });
-        let meta = fs::metadata(&path).map_err(LinkError::io(format!("look at {}", path.display())))?;
-        let uid = rustix::process::geteuid().as_raw();
-        if meta.uid() != uid && uid != 0 {
+        let (entry, meta) = (look(&named)?, look(&path)?);
+        if (entry.dev(), entry.ino()) != (meta.dev(), meta.ino()) {
+            return Err(LinkError::BadPath { path: named, why: "it is a symbolic link" });
+        }
+        let own = own_user();
+        if meta.uid() != own && !trust_owner {
             return bad("it belongs to another user");
+        }
+        if meta.mode() & 0o077 != 0 {
+            return bad("other users can enter it: chmod 700");
+        }
+        for above in path.ancestors().skip(1) {
+            let above = look(above)?;
+            if !is_safe(&above, &[own, meta.uid()]) {
+                return bad("other users can change a directory above it");
+            }
         }
         let dir = Self(path.clone());
         if dir.switch_socket().as_os_str().len() > MAX_SOCKET_PATH {
@@ -96,22 +130,62 @@ impl WireDir {
             .collect()
     }
 
+    /// Takes a name that one process at a time can have, or returns `None` if another has it.
+    ///
+    /// # Errors
+    /// [`LinkError::BadPath`] if it is no plain file name; [`LinkError::Io`] if the directory cannot be written.
+    pub fn claim(&self, name: &str) -> Result<Option<Claim>, LinkError> {
+        let path = self.file(&format!(".{name}.lock"));
+        if name.contains('/') || name.starts_with('.') {
+            return Err(LinkError::BadPath { path, why: "the name is no plain file name" });
+        }
+        let what = format!("lock {}", path.display());
+        Claim::take(path).map_err(LinkError::io(what))
+    }
+
+    /// Puts a file of these contents in the directory, for this user only and in one step, so that nobody reads half of it.
+    /// What has its name already is replaced, and not written to.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn publish(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        let draft = self.file(&format!(".{name}.draft"));
+        match fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(contents)?;
+        fs::rename(&draft, self.file(name))
+    }
+
     /// Binds a datagram socket in the directory; one that a dead party left behind is replaced.
-    pub(crate) fn bind(&self, name: &str) -> Result<UnixDatagram, LinkError> {
+    pub(crate) fn bind(&self, name: &str) -> Result<(UnixDatagram, Claim), LinkError> {
         let path = self.file(name);
-        if name.contains('/') || name.starts_with('.') || path.as_os_str().len() > MAX_SOCKET_PATH {
-            return Err(LinkError::BadPath { path, why: "the name is no short plain file name" });
+        if path.as_os_str().len() > MAX_SOCKET_PATH {
+            return Err(LinkError::BadPath { path, why: "the name is too long for a Unix socket" });
         }
-        if is_alive(&path) {
-            return Err(LinkError::NameTaken { name: name.to_owned(), dir: self.0.clone() });
-        }
+        // Without the claim, two would take away each other's socket.
+        let claim = self.claim(name)?.filter(|_| !is_alive(&path));
+        let claim = claim.ok_or_else(|| LinkError::NameTaken { name: name.to_owned(), dir: self.0.clone() })?;
         remove_stale(&path);
         let what = format!("bind {}", path.display());
         let socket = UnixDatagram::bind(&path).map_err(LinkError::io(what.clone()))?;
         socket.set_nonblocking(true).map_err(LinkError::io(what))?;
         enlarge(&socket);
-        Ok(socket)
+        Ok((socket, claim))
     }
+}
+
+/// Whether nobody but root and `users` can replace what is in a directory.
+fn is_safe(dir: &Metadata, users: &[u32]) -> bool {
+    /// The owner of what belongs to nobody in this user namespace, such as the root of a container.
+    const UNMAPPED: u32 = 65_534;
+    let owner = dir.uid() == 0 || dir.uid() == UNMAPPED || users.contains(&dir.uid());
+    let group = dir.gid() == 0 || dir.gid() == rustix::process::getegid().as_raw();
+    let writable = dir.mode() & 0o002 != 0 || dir.mode() & 0o020 != 0 && !group;
+    let sticky = dir.mode() & 0o1000 != 0;
+    owner && (!writable || sticky)
 }
 
 /// True if a process holds the datagram socket at `path`.
@@ -143,6 +217,7 @@ pub struct VirtualWire {
     path: PathBuf,
     switch: PathBuf,
     stats: LinkStats,
+    _name: Claim,
 }
 
 impl VirtualWire {
@@ -155,8 +230,9 @@ impl VirtualWire {
             return Err(LinkError::NoSwitch { dir: dir.path().to_owned() });
         }
         let file = format!("{name}.sock");
-        let socket = dir.bind(&file)?;
-        Ok(Self { socket, path: dir.file(&file), switch: dir.switch_socket(), stats: LinkStats::default() })
+        let (socket, claim) = dir.bind(&file)?;
+        let (path, switch) = (dir.file(&file), dir.switch_socket());
+        Ok(Self { socket, path, switch, stats: LinkStats::default(), _name: claim })
     }
 
     /// Joins the wire as a client, under a name that no other has.

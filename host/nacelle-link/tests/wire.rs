@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The virtual wire and its switch: who gets which frame, and what becomes of those who vanish.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixDatagram;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use nacelle_link::{Link, LinkError, MAX_FRAME, Switch, SwitchHost, VirtualWire, WireDir};
@@ -227,4 +230,148 @@ fn a_stale_switch_socket_is_replaced() {
     assert!(!dir.has_switch());
     let _switch = SwitchHost::start(&dir).unwrap();
     assert!(dir.has_switch());
+}
+
+#[test]
+fn one_party_cannot_use_up_the_switchs_memory() {
+    let (_temp, dir) = wire();
+    let mut switch = Switch::open(&dir).unwrap().unwrap();
+    let mut greedy = VirtualWire::join(&dir, "greedy").unwrap();
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    let mut b = VirtualWire::join(&dir, "b").unwrap();
+    a.send(&frame(BROADCAST, mac(1), b"")).unwrap();
+    switch.step(Instant::now()).unwrap();
+    for station in 0..20_000u32 {
+        let [_, x, y, z] = station.to_be_bytes();
+        greedy.send(&frame(mac(1), [6, 0, 0, x, y, z], b"")).unwrap();
+        switch.step(Instant::now()).unwrap();
+        assert!(receive(&mut a).is_some());
+    }
+    // Whoever comes later is learned all the same.
+    b.send(&frame(BROADCAST, mac(2), b"")).unwrap();
+    switch.step(Instant::now()).unwrap();
+    let flooded = switch.stats().flooded;
+    a.send(&frame(mac(2), mac(1), b"")).unwrap();
+    b.send(&frame(mac(1), mac(2), b"")).unwrap();
+    switch.step(Instant::now()).unwrap();
+    assert_eq!(switch.stats().flooded, flooded, "both are known");
+    // So is the greedy one's latest address.
+    let [_, x, y, z] = 19_999u32.to_be_bytes();
+    a.send(&frame([6, 0, 0, x, y, z], mac(1), b"")).unwrap();
+    switch.step(Instant::now()).unwrap();
+    assert_eq!(switch.stats().flooded, flooded);
+}
+
+#[test]
+fn of_many_that_join_by_one_name_one_does() {
+    let (_temp, dir) = wire();
+    let _switch = SwitchHost::start(&dir).unwrap();
+    for round in 0..20 {
+        // What a dead party left is in the way of all.
+        drop(UnixDatagram::bind(dir.path().join(format!("party{round}.sock"))).unwrap());
+        let start = Arc::new(Barrier::new(8));
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let (dir, start) = (dir.clone(), Arc::clone(&start));
+                std::thread::spawn(move || {
+                    start.wait();
+                    VirtualWire::join(&dir, &format!("party{round}"))
+                })
+            })
+            .collect();
+        let joined: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        let refused = joined.iter().filter(|one| matches!(one, Err(LinkError::NameTaken { .. }))).count();
+        assert_eq!((joined.iter().flatten().count(), refused), (1, 7), "round {round}: {joined:?}");
+    }
+}
+
+/// Only what this user alone can change is a wire.
+#[test]
+fn a_directory_that_others_can_enter_is_no_wire() {
+    let temp = tempfile::tempdir().unwrap();
+    let refused = |path: &std::path::Path, word: &str| {
+        let error = WireDir::open(path).unwrap_err();
+        let LinkError::BadPath { why, .. } = &error else { panic!("{error}") };
+        assert!(why.contains(word), "{error}");
+    };
+    let dir = temp.path().join("wire");
+    std::fs::create_dir(&dir).unwrap();
+    for mode in [0o755, 0o770, 0o701] {
+        std::fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
+        refused(&dir, "other users");
+    }
+    std::fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+    WireDir::open(&dir).unwrap();
+    let link = temp.path().join("link");
+    symlink(&dir, &link).unwrap();
+    refused(&link, "symbolic link");
+    // Nor what lies where others can put something else in its place.
+    let open = temp.path().join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+    refused(&open.join("wire"), "above");
+    std::fs::set_permissions(&open, Permissions::from_mode(0o1777)).unwrap();
+    WireDir::open(open.join("wire")).unwrap();
+}
+
+/// Root is refused like anybody else, until it says that it trusts the owner.
+#[test]
+fn a_wire_of_another_user_is_not_used_by_accident() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("wire");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+    if chown(&dir, Some(65_533), Some(65_533)).is_err() {
+        return; // only root can make one
+    }
+    assert!(matches!(WireDir::open(&dir), Err(LinkError::BadPath { .. })));
+}
+
+#[test]
+fn an_address_that_says_nothing_is_forgotten() {
+    let (_temp, dir) = wire();
+    let mut switch = Switch::open(&dir).unwrap().unwrap();
+    switch.set_aging(Duration::from_millis(200));
+    let mut a = VirtualWire::join(&dir, "a").unwrap();
+    let mut b = VirtualWire::join(&dir, "b").unwrap();
+    let mut third = VirtualWire::join(&dir, "third").unwrap();
+    let mut say = |link: &mut VirtualWire, to, from| {
+        link.send(&frame(to, from, b"")).unwrap();
+        switch.step(Instant::now()).unwrap();
+    };
+    say(&mut a, BROADCAST, mac(1));
+    assert!(receive(&mut third).is_some());
+    say(&mut b, mac(1), mac(2));
+    assert!(silent(&mut third), "it is known");
+    std::thread::sleep(Duration::from_millis(250));
+    say(&mut b, mac(1), mac(2));
+    assert!(receive(&mut third).is_some(), "it is flooded");
+    assert!(receive(&mut a).is_some());
+}
+
+#[test]
+fn root_may_trust_the_owner_of_a_wire() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("wire");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+    if chown(&dir, Some(65_533), Some(65_533)).is_ok() {
+        WireDir::open_trusting_owner(&dir).unwrap();
+    }
+    std::fs::set_permissions(&dir, Permissions::from_mode(0o750)).unwrap();
+    assert!(WireDir::open_trusting_owner(&dir).is_err(), "but not everybody else");
+}
+
+#[test]
+fn what_is_published_replaces_and_follows_nothing() {
+    let (temp, dir) = wire();
+    let victim = temp.path().join("victim");
+    std::fs::write(&victim, b"precious").unwrap();
+    for name in ["file", ".file.draft"] {
+        symlink(&victim, dir.file(name)).unwrap();
+        dir.publish("file", b"new").unwrap();
+        assert_eq!(std::fs::read(dir.file("file")).unwrap(), b"new");
+    }
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    assert_eq!(std::fs::metadata(dir.file("file")).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -241,11 +241,9 @@ pub struct Reset {
     pub closing: bool,
 }
 
-/// A memory region at a glance.
+/// A memory region at a glance. Its key is its peer's secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRegion {
-    /// Its key.
-    pub key: u32,
     /// Address of its first byte.
     pub address: u64,
     /// Length in bytes.
@@ -370,7 +368,7 @@ pub enum Access {
         /// What is written.
         value: u32,
     },
-    /// Reads one until `mask` of it is `value`, 10 000 times at most. Gives what was read last.
+    /// Reads one until `mask` of it is `value`; all of a request together 10 000 times at most. Gives what was read last.
     Until {
         /// Its address.
         address: u32,
@@ -387,13 +385,13 @@ pub enum Access {
 /// The first error of `registers`.
 pub fn access<R: Registers>(registers: &mut R, accesses: &[Access]) -> Result<Vec<u32>, R::Error> {
     let mut values = Vec::new();
+    let mut again = port::PATIENCE;
     for access in accesses {
         match *access {
             Access::Read { address } => values.push(registers.read(address)?),
             Access::Write { address, value } => registers.write(address, value)?,
             Access::Until { address, mask, value } => {
                 let mut found = registers.read(address)?;
-                let mut again = port::PATIENCE;
                 while found & mask != value && again > 0 {
                     found = registers.read(address)?;
                     again -= 1;
@@ -451,6 +449,26 @@ mod tests {
             let good = junk.chars().all(|c| c.is_ascii_hexdigit()) && junk.len() % 2 == 0;
             prop_assert_eq!(serde_json::from_str::<Bytes>(&format!("\"{junk}\"")).is_ok(), good);
         }
+    }
+
+    /// However many accesses a request has, it ends soon.
+    #[test]
+    fn reads_that_wait_are_bounded_together() {
+        struct Counting(u32);
+        impl Registers for Counting {
+            type Error = ();
+            fn read(&mut self, _address: u32) -> Result<u32, ()> {
+                self.0 += 1;
+                Ok(0)
+            }
+            fn write(&mut self, _address: u32, _value: u32) -> Result<(), ()> {
+                Ok(())
+            }
+        }
+        let mut registers = Counting(0);
+        let accesses = vec![Access::Until { address: 0, mask: 1, value: 1 }; 1000];
+        assert_eq!(access(&mut registers, &accesses).unwrap().len(), 1000);
+        assert_eq!(registers.0, 1000 + port::PATIENCE);
     }
 
     #[test]

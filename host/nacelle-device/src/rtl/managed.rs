@@ -232,7 +232,6 @@ fn queue_pair(qpn: u32, QueryWords(words): QueryWords) -> Option<QueuePair> {
 
 fn region(RegionWords(words): RegionWords) -> MemoryRegion {
     MemoryRegion {
-        key: words[0],
         address: u64::from(words[4]) << 32 | u64::from(words[3]),
         length: words[5].into(),
         access: access_names(words[1] >> 8 & 0xf),

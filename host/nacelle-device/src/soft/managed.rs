@@ -216,7 +216,6 @@ impl Manage for SoftEngine {
                 }
             };
             MemoryRegion {
-                key: info.region.rkey.0,
                 address: info.region.addr.0,
                 length: info.region.len as u64,
                 access: access_names(bits.sum()),

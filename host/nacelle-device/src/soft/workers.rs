@@ -7,9 +7,7 @@
 //! to a bound. When it returns after all, the thread is used again.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use nacelle_wire::mrsp::ReturnCode;
 
+use super::wake::Waker;
 use crate::kernels::{Kernel, Memory, Run, Stop, check};
 
 /// The longest piece of memory that one message carries, in bytes.
@@ -93,40 +92,26 @@ pub(super) struct Workers {
     messages: Receiver<Message>,
     /// For new threads.
     to_messages: Sender<Message>,
-    /// Readable when there is a message.
-    wake: UnixStream,
-    to_wake: Arc<UnixStream>,
+    waker: Waker,
     next: CallId,
     timeouts: u64,
 }
 
 impl Workers {
-    /// No thread is started before the first call.
-    ///
-    /// # Errors
-    /// If the system has no socket left.
-    pub(super) fn new(limits: Limits) -> io::Result<Self> {
+    /// No thread is started before the first call. `waker` wakes who polls.
+    pub(super) fn new(limits: Limits, waker: Waker) -> Self {
         let (to_messages, messages) = channel();
-        let (wake, to_wake) = UnixStream::pair()?;
-        wake.set_nonblocking(true)?;
-        to_wake.set_nonblocking(true)?;
-        Ok(Self {
+        Self {
             limits,
             idle: Vec::new(),
             running: HashMap::new(),
             waiting: VecDeque::new(),
             messages,
             to_messages,
-            wake,
-            to_wake: Arc::new(to_wake),
+            waker,
             next: 0,
             timeouts: 0,
-        })
-    }
-
-    /// Readable when [`Workers::poll`] has something to tell.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        }
     }
 
     /// Queues a call of a kernel on regions of these sizes. [`Workers::poll`] tells what becomes of it.
@@ -170,12 +155,6 @@ impl Workers {
             }
         }
         self.overdue(now).or_else(|| self.dispatch(now))
-    }
-
-    /// Empties the socket that wakes the network's thread. Before [`Workers::poll`], so that nothing is missed.
-    pub(super) fn awake(&self) {
-        let mut bytes = [0; 64];
-        while (&self.wake).read(&mut bytes).is_ok_and(|length| length == bytes.len()) {}
     }
 
     /// Gives a kernel the bytes that it asked for, or its buffer back; nothing ends it.
@@ -252,7 +231,7 @@ impl Workers {
     fn spawn(&self) -> io::Result<Worker> {
         let (jobs, to_do) = channel::<Job>();
         let (memory, from_memory) = channel();
-        let to = Network { messages: self.to_messages.clone(), wake: Arc::clone(&self.to_wake) };
+        let to = Network { messages: self.to_messages.clone(), waker: self.waker.clone() };
         std::thread::Builder::new().name("nacelle-kernel".into()).spawn(move || {
             let mut buffer = Vec::new();
             while let Ok(Job { call, run, sizes }) = to_do.recv() {
@@ -273,15 +252,14 @@ impl Workers {
 /// The way to the network's thread.
 struct Network {
     messages: Sender<Message>,
-    wake: Arc<UnixStream>,
+    waker: Waker,
 }
 
 impl Network {
     /// Whether somebody is there.
     fn tell(&self, message: Message) -> bool {
         let there = self.messages.send(message).is_ok();
-        // If the socket is full, it wakes as it is.
-        let _ = (&*self.wake).write(&[0]);
+        self.waker.wake();
         there
     }
 }
