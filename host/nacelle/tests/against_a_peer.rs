@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nacelle::{Call, Device, Error, ErrorCode, FunctionCode, Region, Step};
 use nacelle_roce::{SendWr, WcStatus};
+use nacelle_wire::cm::RejReason;
 use nacelle_wire::mrsp::{ARegion, AarRegion, MAX_MESSAGE, Message, RegionFlags};
 use nacelle_wire::{RemoteAddr, Rkey};
 use peer::{IP, Manners, Outgoing, increment, options, reply_only, start};
@@ -195,6 +196,26 @@ fn a_call_that_does_not_fit_the_send_queue_sends_nothing() {
     device.ping(1, 10, Duration::from_secs(2)).unwrap();
     assert_eq!(peer.inside.lock().unwrap().endpoint.counters().rx_write_requests, 0);
     assert_eq!(call.close().unwrap(), [[1; 10], [2; 10]]);
+}
+
+#[test]
+fn a_refusal_says_what_to_do_about_its_reason() {
+    let cases = [
+        (RejReason::NO_QP, "wait until another caller has ended"),
+        (RejReason::NO_RESOURCES, "limit for one caller"),
+        (RejReason::UNSUPPORTED_REQUEST, "does not know"),
+        (RejReason::INVALID_SERVICE_ID, "--port"),
+        (RejReason::STALE_CONNECTION, "try again"),
+        (RejReason::CONSUMER, "application"),
+    ];
+    for (reason, said) in cases {
+        let (_peer, device) = start(Manners { refuses: Some(reason), ..Manners::default() }, &options());
+        let error = device.create(FunctionCode::INCREMENT, vec![Region::output(1)]).err().unwrap();
+        assert!(matches!(error, Error::Refused { reason: told, .. } if told == reason.0), "{error}");
+        assert!(error.hint().contains(said), "{}: {}", reason.0, error.hint());
+        let waits = error.hint().contains("another caller");
+        assert_eq!(waits, reason == RejReason::NO_QP, "{}: {}", reason.0, error.hint());
+    }
 }
 
 // ---- a device that is slow or silent ----

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A device in the hands of a test: a real endpoint on a cable of its own, whose manners the test chooses.
+//! A device in the hands of a test: a real endpoint, on a cable of its own or on any link, whose manners the test chooses.
+
+#![allow(dead_code)] // not every test uses all of it
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -16,6 +18,7 @@ use nacelle_roce::{
     Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, RecvWr, Region, SendWr, WcOpcode, WcStatus,
 };
 use nacelle_wire::bth::Opcode;
+use nacelle_wire::cm::RejReason;
 use nacelle_wire::icmp::{EchoPacket, Kind};
 use nacelle_wire::mrsp::{ARegion, AarRegion, DEFAULT_PORT, MAX_MESSAGE, Message, RegionFlags};
 use nacelle_wire::{MacAddr, Qpn, RemoteAddr, Rkey, RocePacket, cm};
@@ -109,6 +112,8 @@ pub(crate) struct Manners {
     pub(crate) kernel: Duration,
     /// Whether a frame leaves.
     pub(crate) sends: Box<Filter>,
+    /// Why it refuses every connection, if it does.
+    pub(crate) refuses: Option<RejReason>,
 }
 
 impl Default for Manners {
@@ -118,6 +123,7 @@ impl Default for Manners {
             reply: Box::new(increment),
             kernel: Duration::ZERO,
             sends: Box::new(|_| true),
+            refuses: None,
         }
     }
 }
@@ -191,6 +197,13 @@ pub(crate) fn start(manners: Manners, options: &Options) -> (Peer, Device) {
     let (near, far) = UnixDatagram::pair().unwrap();
     near.set_nonblocking(true).unwrap();
     far.set_nonblocking(true).unwrap();
+    let peer = serve(Box::new(Cable(far)), manners);
+    let device = Device::connect_over(Box::new(Cable(near)), None, IP, options).unwrap();
+    (peer, device)
+}
+
+/// A device with these manners on a link.
+pub(crate) fn serve(link: Box<dyn Link>, manners: Manners) -> Peer {
     let mut config = EndpointConfig::new(MacAddr([2, 0, 0, 0, 0, 2]), IP, [7; 32]);
     config.prefix_len = 16;
     config.ip_mtu = 4200;
@@ -199,13 +212,11 @@ pub(crate) fn start(manners: Manners, options: &Options) -> (Peer, Device) {
     let inside = Arc::new(Mutex::new(Inside { endpoint, callers: HashMap::new(), failures: Vec::new() }));
     let stop = Arc::new(AtomicBool::new(false));
     let (shared, seen) = (Arc::clone(&inside), Arc::clone(&stop));
-    let thread = std::thread::spawn(move || run(&shared, &seen, Cable(far), manners));
-    let peer = Peer { inside, stop, thread: Some(thread) };
-    let device = Device::connect_over(Box::new(Cable(near)), None, IP, options).unwrap();
-    (peer, device)
+    let thread = std::thread::spawn(move || run(&shared, &seen, link, manners));
+    Peer { inside, stop, thread: Some(thread) }
 }
 
-fn run(inside: &Mutex<Inside>, stop: &AtomicBool, mut link: Cable, mut manners: Manners) {
+fn run(inside: &Mutex<Inside>, stop: &AtomicBool, mut link: Box<dyn Link>, mut manners: Manners) {
     let epoch = Instant::now();
     let now = || nacelle_roce::Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
     let (mut rx, mut tx) = (vec![0; MAX_FRAME], vec![0; MAX_FRAME]);
@@ -236,6 +247,9 @@ fn run(inside: &Mutex<Inside>, stop: &AtomicBool, mut link: Cable, mut manners: 
 impl Inside {
     fn note(&mut self, event: Event, manners: &Manners, now: nacelle_roce::Instant) {
         match event {
+            Event::ConnectRequest { conn, .. } if manners.refuses.is_some() => {
+                self.endpoint.reject_with(conn, manners.refuses.unwrap(), &[]).unwrap();
+            }
             Event::ConnectRequest { conn, .. } => {
                 let buffer = |endpoint: &mut Endpoint| {
                     let region = endpoint.register(vec![0; 1024], Access::LOCAL, Some(conn)).unwrap();
