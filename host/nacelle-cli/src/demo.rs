@@ -22,6 +22,8 @@ use crate::output::{print, print_json, report};
 
 /// How long a device may take to start.
 const START_WITHIN: Duration = Duration::from_secs(60);
+/// How long it may take to agree to the end of the connection.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct Outcome<'a> {
@@ -53,7 +55,12 @@ pub(crate) fn demo(cli: &Cli, args: &DemoArgs) -> Result<(), Failure> {
     let capture = absolute(&dir.join("demo.pcapng"))?;
     let Done {} = control.ask(&Request::CaptureStart { path: capture.clone() })?;
     let options = Options { wire: Some(wire.path().to_owned()), trace: true, ..Options::default() };
-    let outcome = Device::connect(found.ip, &options).and_then(|device| npy::multiply_on(&device, &a, &b));
+    let outcome = Device::connect(found.ip, &options).and_then(|device| {
+        let product = npy::multiply_on(&device, &a, &b)?;
+        // The capture is to hold the end of the connection too.
+        device.settle(CLOSE_WITHIN)?;
+        Ok(product)
+    });
     let Done {} = control.ask(&Request::CaptureStop {})?;
     let (c, steps) = outcome?;
     let c_path = dir.join("c.npy");

@@ -17,9 +17,10 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// The live device that has this name or address.
 pub(crate) fn find(wire: &WireDir, device: &str) -> Result<Descriptor, Failure> {
-    let found = discover::list(wire).into_iter().filter(|found| found.alive).map(|found| found.device);
-    let mut named = found.filter(|one| one.name == device || Ok(one.ip) == device.parse());
-    named.next().ok_or_else(|| Error::NoSuchDevice { name: device.into(), wire: wire.path().into() }.into())
+    let mut named = discover::published(wire);
+    named.retain(|one| one.name == device || Ok(one.ip) == device.parse());
+    let alive = discover::alive(wire, named);
+    alive.ok_or_else(|| Error::NoSuchDevice { name: device.into(), wire: wire.path().into() }.into())
 }
 
 /// The address that is meant: an address, known on the wire or not, or the name of a device there.
@@ -82,7 +83,7 @@ pub(crate) fn stop(cli: &Cli, device: &str) -> Result<(), Failure> {
     let Done {} = Control::open(&wire, &device.name)?.ask(&Request::Shutdown {})?;
     // It answers first, then leaves the wire.
     let deadline = Instant::now() + STOP_WITHIN;
-    while discover::list(&wire).iter().any(|found| found.device.name == device.name) {
+    while discover::published(&wire).iter().any(|published| published.name == device.name) {
         if Instant::now() > deadline {
             return Err(Failure::timeout(
                 format!("{} has not ended {} s after it was asked to", device.name, STOP_WITHIN.as_secs()),

@@ -19,6 +19,7 @@ mod output;
 mod ping;
 mod regions;
 mod run;
+mod save;
 
 use std::process::ExitCode;
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Matrices in NumPy files (NEP 1), and what they are multiplied to on the CPU.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 
 use nacelle::{Device, Report};
@@ -10,6 +8,7 @@ use ndarray::{Array2, ArrayView2, ShapeBuilder};
 use npyz::{DType, Endianness, NpyFile, Order, TypeChar, WriterBuilder};
 
 use crate::failure::Failure;
+use crate::save::save;
 
 /// A matrix of one of the types that devices multiply.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,13 +73,13 @@ impl Matrix {
 
     /// Writes a file in C order.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
-        let written = match self {
-            Self::Int32(matrix) => write(path, matrix.view()),
-            Self::Float32(matrix) => write(path, matrix.view()),
+        let mut bytes = Vec::new();
+        let made = match self {
+            Self::Int32(matrix) => write(&mut bytes, matrix.view()),
+            Self::Float32(matrix) => write(&mut bytes, matrix.view()),
         };
-        written.map_err(|error| {
-            Failure::usage(format!("cannot write {}: {error}", path.display()), "name another file with -o")
-        })
+        made.map_err(|error| Failure::check(format!("cannot make a NumPy file: {error}")))?;
+        save(&[(path, &bytes)])
     }
 
     pub(crate) fn shape(&self) -> (usize, usize) {
@@ -98,10 +97,9 @@ impl Matrix {
     }
 }
 
-fn write<T: npyz::AutoSerialize + Copy>(path: &Path, matrix: ArrayView2<'_, T>) -> std::io::Result<()> {
+fn write<T: npyz::AutoSerialize + Copy>(bytes: &mut Vec<u8>, matrix: ArrayView2<'_, T>) -> std::io::Result<()> {
     let shape = [matrix.nrows() as u64, matrix.ncols() as u64];
-    let file = BufWriter::new(File::create(path)?);
-    let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(file).begin_nd()?;
+    let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(bytes).begin_nd()?;
     writer.extend(matrix.iter().copied())?;
     writer.finish()
 }

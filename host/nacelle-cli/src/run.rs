@@ -15,6 +15,10 @@ use crate::list;
 use crate::npy::{self, Agreement, Matrix};
 use crate::output::{print, print_json, report};
 use crate::regions::{self, RegionArg};
+use crate::save::save;
+
+/// How long the device may take to agree to the end of the connection, when everything else is done.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(cli: &Cli, command: &RunCommand) -> Result<(), Failure> {
     match command {
@@ -66,6 +70,13 @@ fn writable(path: &Path) -> Result<(), Failure> {
     if dir.is_dir() { Ok(()) } else { cannot("its directory does not exist") }
 }
 
+/// Waits, for a while, until the device has agreed to the end of the connection: with the result at its place, that is all
+/// that is left to do.
+fn leave(device: &Device) -> Result<(), Failure> {
+    let _it_notices_by_itself_later = device.settle(CLOSE_WITHIN)?;
+    Ok(())
+}
+
 fn tell(cli: &Cli, args: &CallerArgs, outcome: &Outcome<'_>) -> Result<(), Failure> {
     if cli.json {
         print_json(outcome)
@@ -89,6 +100,7 @@ fn matmul(cli: &Cli, args: &MatmulArgs) -> Result<(), Failure> {
     let result = serde_json::json!({ "output": args.output, "shape": shape, "dtype": c.dtype(), "check": agreement });
     tell(cli, &args.caller, &Outcome { device: device.ip(), result, report: &report })?;
     eprintln!("wrote {} ({}x{} {})", args.output.display(), shape[0], shape[1], c.dtype());
+    leave(&device)?;
     match agreement {
         Some(check) if !check.is_good() => Err(Failure::check(format!(
             "{} of {} elements differ from the CPU's product, by {:e} at most",
@@ -106,7 +118,7 @@ fn matmul(cli: &Cli, args: &MatmulArgs) -> Result<(), Failure> {
 
 /// A call that has ended, with what it wrote.
 struct Called {
-    device: Ipv4Addr,
+    device: Device,
     /// Bytes in each file.
     bytes: Vec<usize>,
     report: Report,
@@ -114,11 +126,11 @@ struct Called {
 
 impl Called {
     fn tell(&self, cli: &Cli, args: &CallerArgs, files: &[PathBuf], result: serde_json::Value) -> Result<(), Failure> {
-        tell(cli, args, &Outcome { device: self.device, result, report: &self.report })?;
+        tell(cli, args, &Outcome { device: self.device.ip(), result, report: &self.report })?;
         for (file, bytes) in files.iter().zip(&self.bytes) {
             eprintln!("wrote {} ({bytes} bytes)", file.display());
         }
-        Ok(())
+        leave(&self.device)
     }
 }
 
@@ -140,14 +152,10 @@ fn call(
     let report = call.report().clone();
     let regions = call.close()?;
     let results = regions.iter().zip(come_back).filter_map(|(bytes, comes_back)| comes_back.then_some(bytes));
-    let mut written = Vec::new();
-    for (file, bytes) in files.iter().zip(results) {
-        std::fs::write(file, bytes).map_err(|error| {
-            Failure::usage(format!("cannot write {}: {error}", file.display()), "name another file with -o")
-        })?;
-        written.push(bytes.len());
-    }
-    Ok(Called { device: device.ip(), bytes: written, report })
+    let results: Vec<_> = files.iter().map(PathBuf::as_path).zip(results.map(Vec::as_slice)).collect();
+    save(&results)?;
+    let bytes = results.iter().map(|(_, bytes)| bytes.len()).collect();
+    Ok(Called { device, bytes, report })
 }
 
 /// Refuses what would lose a result, for a call of which `come_back` regions come back.

@@ -366,7 +366,11 @@ fn a_service_that_is_not_there_is_refused() {
     let bench = Bench::new();
     let device = bench.device("");
     fs::write(bench.file("data"), "data").unwrap();
-    bench.bad(&format!("run increment --device {} --port 9 data -o out", device.ip), 4, &["refused the connection"]);
+    bench.bad(
+        &format!("run increment --device {} --port 9 data -o out", device.ip),
+        4,
+        &["refused the connection", "--port"],
+    );
 }
 
 #[test]

@@ -89,6 +89,14 @@ pub enum LinkError {
         /// The frame's length in bytes.
         length: usize,
     },
+    /// The kernel gives no TAP device.
+    #[error("cannot {what}: {source}")]
+    Tap {
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The operating system refused.
     #[error("cannot {what}: {source}")]
     Io {
@@ -103,6 +111,11 @@ impl LinkError {
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }
+    }
+
+    pub(crate) fn tap(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Tap { what, source }
     }
 }
 

@@ -40,7 +40,7 @@ impl Tap {
     /// Makes the device `name` and brings it up. It gets no address: that is the administrator's to choose.
     ///
     /// # Errors
-    /// [`LinkError::BadPath`] if the name is no interface name; [`LinkError::Io`] if the kernel refuses.
+    /// [`LinkError::BadPath`] if the name is no interface name; [`LinkError::Tap`] if the kernel refuses.
     pub fn open(name: &str) -> Result<Self, LinkError> {
         if name.is_empty() || name.len() >= NAME_SIZE || name.contains('/') {
             return Err(LinkError::BadPath { path: name.into(), why: "interface names have 1 to 15 characters" });
@@ -50,11 +50,11 @@ impl Tap {
             .write(true)
             .custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("open flags fit an int"))
             .open("/dev/net/tun")
-            .map_err(LinkError::io("open /dev/net/tun"))?;
+            .map_err(LinkError::tap("open /dev/net/tun"))?;
         let mut request = InterfaceRequest { name: [0; NAME_SIZE], flags: IFF_TAP | IFF_NO_PI, rest: [0; 22] };
         request.name[..name.len()].copy_from_slice(name.as_bytes());
         interface_ioctl::<TUNSETIFF>(&file, &mut request)
-            .map_err(LinkError::io(format!("make the TAP device {name}")))?;
+            .map_err(LinkError::tap(format!("make the TAP device {name}")))?;
 
         let mut up = || -> io::Result<()> {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -62,7 +62,7 @@ impl Tap {
             request.flags |= IFF_UP;
             interface_ioctl::<SIOCSIFFLAGS>(&socket, &mut request)
         };
-        up().map_err(LinkError::io(format!("bring up the TAP device {name}")))?;
+        up().map_err(LinkError::tap(format!("bring up the TAP device {name}")))?;
         Ok(Self { file, stats: LinkStats::default() })
     }
 }

@@ -2,9 +2,9 @@
 //! The endpoint: frames and time in, frames and events out.
 
 use crate::{
-    AcceptLimits, Access, Congestion, ConnId, ConnInfo, Counters, Discard, DisconnectReason, EndpointConfig, Event,
-    Instant, Phase, PostError, QpState, RecvWr, Region, RegionId, RegionInfo, RegisterError, Scope, SendOp, SendWr,
-    WcOpcode, WcStatus,
+    AcceptLimits, Access, Congestion, ConnId, ConnInfo, ConnStats, Counters, Discard, DisconnectReason, EndpointConfig,
+    Event, Instant, Phase, PostError, QpState, RecvWr, Region, RegionId, RegionInfo, RegisterError, Scope, SendOp,
+    SendWr, WcOpcode, WcStatus,
     cm::EndedRequests,
     conn::{Core, Table},
     netif::Netif,
@@ -469,6 +469,11 @@ impl Endpoint {
         self.core.regions.rekey(region, || self.rng.next_u32())
     }
 
+    /// Changes what peers may do with a region, under the same key. Returns whether there is such a region.
+    pub fn set_access(&mut self, region: RegionId, access: Access) -> bool {
+        self.core.regions.set_access(region, access)
+    }
+
     /// All regions.
     pub fn regions(&self) -> impl Iterator<Item = RegionInfo> {
         self.core.regions.iter()
@@ -487,6 +492,11 @@ impl Endpoint {
     /// A connection or queue pair at a glance; `None` once it is gone.
     pub fn connection(&self, id: ConnId) -> Option<ConnInfo> {
         self.conns.get(id).map(|c| c.info())
+    }
+
+    /// The figures of a connection, without a copy; `None` once it is gone.
+    pub fn stats(&self, id: ConnId) -> Option<&ConnStats> {
+        self.conns.get(id).map(|c| &c.stats)
     }
 
     /// All connections and queue pairs.

@@ -308,6 +308,11 @@ impl RegionTable {
         true
     }
 
+    /// Changes what peers may do. Returns whether there is such a region.
+    pub(crate) fn set_access(&mut self, id: RegionId, access: Access) -> bool {
+        self.entry_mut(id).map(|entry| entry.access = access).is_some()
+    }
+
     /// Takes a key back that `conn` may use and that grants `access`. Returns whether there was one.
     pub(crate) fn invalidate_key(
         &mut self,

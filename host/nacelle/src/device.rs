@@ -3,8 +3,8 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use nacelle_link::{Captured, Impaired, Impairments, Link, PcapngWriter, VirtualWire, WireDir};
 use nacelle_roce::ConnectOptions;
@@ -12,9 +12,9 @@ use nacelle_wire::mrsp::{DEFAULT_PORT, FunctionCode};
 
 use crate::control::Control;
 use crate::engine::Engine;
-use crate::port::Port;
-use crate::report::{Mark, StepTimer, Tracer};
-use crate::{Call, Descriptor, Error, Region, Step, discover};
+use crate::inbox::deadline_in;
+use crate::report::{StepReport, Tracer};
+use crate::{Call, Descriptor, Error, Region, Step, address, discover};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
 const ASSUMED_PREFIX_LEN: u8 = 24;
@@ -69,26 +69,28 @@ pub struct Device {
 
 /// What a device and its calls share.
 pub(crate) struct Shared {
-    engine: Mutex<Engine>,
+    pub(crate) engine: Engine,
     pub(crate) ip: Ipv4Addr,
+    /// The port of the device's service.
+    pub(crate) service: u16,
+    pub(crate) connect: ConnectOptions,
     pub(crate) timeout: Duration,
+    /// How the device's address was found.
+    pub(crate) resolution: StepReport,
     descriptor: Option<Descriptor>,
     /// Where to ask the device for its cycles.
     traced: Option<WireDir>,
 }
 
 impl Shared {
-    /// The engine. Whoever holds it carries frames for all.
-    pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
-        // A panic elsewhere left no half-made state that a call could see: each call looks at its own session only.
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A tracer of what passes at the device from now on, if it is wanted and the device is on this machine.
     pub(crate) fn tracer(&self) -> Option<Tracer> {
-        let control = Control::open(self.traced.as_ref()?, &self.descriptor.as_ref()?.name).ok()?;
-        Tracer::start(control, self.descriptor.as_ref()?.clock_hz)
+        tracer(self.traced.as_ref()?, self.descriptor.as_ref()?)
     }
+}
+
+fn tracer(wire: &WireDir, device: &Descriptor) -> Option<Tracer> {
+    Tracer::start(Control::open(wire, &device.name).ok()?, device.clock_hz)
 }
 
 impl Device {
@@ -116,9 +118,11 @@ impl Device {
         if ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() {
             return Err(Error::invalid(format!("{ip} is no address of a device")));
         }
-        let devices = wire.as_ref().map(discover::list).unwrap_or_default();
-        let descriptor = devices.iter().find(|found| found.alive && found.device.ip == ip).map(|f| f.device.clone());
-        let taken: Vec<Ipv4Addr> = devices.iter().map(|found| found.device.ip).collect();
+        let published = wire.as_ref().map(discover::published).unwrap_or_default();
+        let taken: Vec<Ipv4Addr> = published.iter().map(|device| device.ip).collect();
+        // Only the device that is meant is asked: the others may be slow, or dead.
+        let meant = published.into_iter().filter(|device| device.ip == ip).collect();
+        let descriptor = wire.as_ref().and_then(|wire| discover::alive(wire, meant));
         let prefix_len = descriptor.as_ref().map_or(ASSUMED_PREFIX_LEN, |device| device.prefix_len);
 
         let link =
@@ -131,26 +135,26 @@ impl Device {
                 &format!("Nacelle caller of the device at {ip}"),
             )?);
         }
-        let mut port = Port::new(Box::new(link), options.mtu, options.resolve_timeout);
-        port.take_address(options.source, ip, prefix_len, &taken)?;
+        let engine = Engine::new(Box::new(link), address::config(options.mtu, options.resolve_timeout))?;
+        engine.take_address(options.source, ip, prefix_len, &taken)?;
 
         let service = options.port.or(descriptor.as_ref().map(|device| device.port)).unwrap_or(DEFAULT_PORT);
+        let traced = wire.filter(|_| options.trace);
+        let tracer = traced.as_ref().zip(descriptor.as_ref()).and_then(|(wire, device)| tracer(wire, device));
+        let began = engine.lock().mark();
+        engine.resolve(ip, options.resolve_timeout)?;
+        let mut resolution = StepReport::between(Step::AddressResolution, began, engine.lock().mark());
+        resolution.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip));
         let shared = Shared {
-            engine: Mutex::new(Engine::new(port, ip, service, options.connect.clone())),
+            engine,
             ip,
+            service,
+            connect: options.connect.clone(),
             timeout: options.timeout,
+            resolution,
             descriptor,
-            traced: wire.filter(|_| options.trace),
+            traced,
         };
-        let tracer = shared.tracer();
-        {
-            let mut engine = shared.engine();
-            let timer = StepTimer::start(Step::AddressResolution, Mark::now(engine.port()));
-            engine.port().resolve(ip, options.resolve_timeout)?;
-            let mut step = timer.stop(Mark::now(engine.port()));
-            step.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip));
-            engine.resolution = Some(step);
-        }
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -175,18 +179,22 @@ impl Device {
         Call::create(Arc::clone(&self.shared), function, regions)
     }
 
-    /// Pings the device with `length` bytes of payload. Returns the time that the answer took.
+    /// Pings the device with `length` bytes of payload, under the number `sequence`, or the next that no other ping under way
+    /// has. Returns the time that the answer took. Calls go on meanwhile.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if no answer comes within `patience`.
     pub fn ping(&self, sequence: u16, length: usize, patience: Duration) -> Result<Duration, Error> {
-        self.shared.engine().port().ping(self.shared.ip, sequence, length, patience)
+        self.shared.engine.ping(self.shared.ip, sequence, length, patience)
     }
-}
 
-/// The end of a step that may take `time` from now.
-pub(crate) fn deadline_in(time: Duration) -> Instant {
-    let now = Instant::now();
-    // A century is as good as never, where the clock does not reach further.
-    now.checked_add(time).unwrap_or_else(|| now + Duration::from_secs(3_000_000_000))
+    /// Waits until the device has agreed to the end of every call that was closed or dropped, for `patience` at most. Returns
+    /// whether it has. [`Call::close`] does not wait for that: a device that hears nothing of the end notices it by itself,
+    /// but only after it has asked for some time whether the caller is alive.
+    ///
+    /// # Errors
+    /// [`Error::Link`] if the wire is broken.
+    pub fn settle(&self, patience: Duration) -> Result<bool, Error> {
+        Ok(self.shared.engine.settle(deadline_in(patience))?)
+    }
 }

@@ -105,28 +105,44 @@ pub struct Found {
     pub alive: bool,
 }
 
-/// All devices that published themselves on a wire, by name. Files that are no descriptors are passed over.
+/// What the devices on a wire have published, by name, whether or not they still run. Files that are no descriptors are passed
+/// over.
 #[must_use]
-pub fn list(wire: &WireDir) -> Vec<Found> {
+pub fn published(wire: &WireDir) -> Vec<Descriptor> {
     let Ok(entries) = fs::read_dir(wire.path()) else { return Vec::new() };
-    let mut found: Vec<Found> = entries
+    let mut found: Vec<Descriptor> = entries
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().ends_with(DESCRIPTOR_SUFFIX))
-        .filter(|entry| entry.metadata().is_ok_and(|meta| meta.len() <= MAX_DESCRIPTOR))
+        .filter(|entry| entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_DESCRIPTOR))
         .filter_map(|entry| serde_json::from_slice::<Descriptor>(&fs::read(entry.path()).ok()?).ok())
-        .map(|device| {
-            let alive = Control::open(wire, &device.name).and_then(|mut control| control.info()).is_ok();
-            Found { device, alive }
-        })
         .collect();
-    found.sort_by(|a, b| a.device.name.cmp(&b.device.name));
+    found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
-/// The live device with this address, if there is one on the wire.
+/// All devices that published themselves on a wire, by name. They are asked side by side whether they run, for a second at
+/// most.
 #[must_use]
-pub fn find(wire: &WireDir, ip: Ipv4Addr) -> Option<Descriptor> {
-    list(wire).into_iter().find(|found| found.alive && found.device.ip == ip).map(|found| found.device)
+pub fn list(wire: &WireDir) -> Vec<Found> {
+    ask(wire, published(wire))
+}
+
+/// The first of `devices` that answers; all are asked side by side, for a second at most.
+#[must_use]
+pub fn alive(wire: &WireDir, devices: Vec<Descriptor>) -> Option<Descriptor> {
+    ask(wire, devices).into_iter().find(|found| found.alive).map(|found| found.device)
+}
+
+fn ask(wire: &WireDir, devices: Vec<Descriptor>) -> Vec<Found> {
+    let alive: Vec<bool> = std::thread::scope(|scope| {
+        let ask = |device: &Descriptor| {
+            let name = device.name.clone();
+            scope.spawn(move || Control::is_alive(wire, &name))
+        };
+        let answers: Vec<_> = devices.iter().map(ask).collect();
+        answers.into_iter().map(|answer| answer.join().unwrap_or_default()).collect()
+    });
+    devices.into_iter().zip(alive).map(|(device, alive)| Found { device, alive }).collect()
 }
 
 /// Reads a MAC address: six bytes of two hexadecimal digits, with colons between.

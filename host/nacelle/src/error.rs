@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can go wrong: one error type, one stable number for each kind, and a hint for each.
 
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use nacelle_link::LinkError;
 use nacelle_wire::MacAddr;
+use nacelle_wire::cm::RejReason;
 
 /// A step of a call, as errors and reports name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -270,18 +272,21 @@ impl Error {
 
     /// What to try, in one line.
     #[must_use]
-    pub const fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self {
             Self::InvalidArgument { .. } => "correct the argument",
             Self::Link(LinkError::NoSwitch { .. }) => {
                 "start a device with 'nacelle device', or name its wire with --wire"
             }
             Self::Link(LinkError::NameTaken { .. }) => "choose another name, or end the one that runs",
-            Self::Link(_) => "look at the directory of the wire: who owns it, and is there room on the disk?",
-            Self::AddressTaken { .. } => "leave the address away to get a free one",
+            Self::Link(LinkError::BadPath { .. }) => "name another directory with --wire",
+            Self::Link(LinkError::Tap { source, .. }) => tap(source.kind()),
+            Self::Link(LinkError::Io { source, .. }) => place(source.kind()),
+            Self::Link(_) => "start the device and the callers again",
+            Self::AddressTaken { .. } => "leave --source out to get a free address",
             Self::NoFreeAddress { .. } => "name a free address with --source",
             Self::Unreachable { .. } | Self::NoSuchDevice { .. } => "list the devices that run with 'nacelle ls'",
-            Self::Refused { .. } => "wait until another caller has ended, then try again",
+            Self::Refused { reason, .. } => refusal(RejReason(*reason)),
             Self::RegionsRefused { .. } => "use smaller regions, or see the memory that 'nacelle ls --json' shows",
             Self::Timeout { .. } => "give it more time with --timeout, or see what it does with 'nacelle ls'",
             Self::Lost { .. } => "see with 'nacelle ls' whether the device still runs, then try again",
@@ -299,5 +304,63 @@ impl Error {
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::InvalidArgument { what: what.into() }
+    }
+}
+
+/// What to try when a connection is refused.
+const fn refusal(reason: RejReason) -> &'static str {
+    match reason {
+        RejReason::NO_QP => {
+            "all queue pairs of the device are in use: wait until another caller has ended, then try again"
+        }
+        RejReason::NO_RESOURCES => {
+            "the device's limit for one caller is reached, on its connections or on those that are being opened: end calls \
+             from this address, or wait a few seconds, then try again"
+        }
+        RejReason::TIMEOUT => {
+            "the peer waited too long for an answer: try again, with less beside it on a busy machine"
+        }
+        RejReason::UNSUPPORTED_REQUEST | RejReason::INVALID_TRANSPORT_TYPE | RejReason::INVALID_CLASS_VERSION => {
+            "the peer does not know such requests: see with 'nacelle ls' whether it is the device that you mean"
+        }
+        RejReason::INVALID_SERVICE_ID => {
+            "leave --port out, or name the port that the device publishes: 'nacelle ls --json' shows it"
+        }
+        RejReason::INVALID_COMM_ID
+        | RejReason::INVALID_COMM_INSTANCE
+        | RejReason::STALE_CONNECTION
+        | RejReason::DUPLICATE_COMM_ID => "an older connection was in the way and has been ended: try again",
+        RejReason::INVALID_PATH_MTU => "use a smaller --mtu",
+        RejReason::CONSUMER => "the application at the peer refuses this caller: see what it says of the reason",
+        _ => "capture the packets with --capture and look at the REQ and the REJ",
+    }
+}
+
+/// What to try when a TAP device cannot be made.
+const fn tap(error: ErrorKind) -> &'static str {
+    match error {
+        ErrorKind::PermissionDenied => {
+            "a TAP device needs root or CAP_NET_ADMIN; without, leave --tap out: callers on this machine reach the device by \
+             the virtual wire"
+        }
+        ErrorKind::NotFound => {
+            "the kernel has no TAP devices: load the module 'tun', or leave --tap out and use the virtual wire"
+        }
+        ErrorKind::ResourceBusy => "another program holds this TAP device: name another one with --tap",
+        _ => "name another TAP device, or leave --tap out and use the virtual wire",
+    }
+}
+
+/// What to try when a file or directory cannot be used; the error itself names it.
+const fn place(error: ErrorKind) -> &'static str {
+    match error {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space there, or name another place",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "name a place that you may write to: a wire's directory with --wire"
+        }
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            "look whether the directory is there, or name another: a wire's with --wire"
+        }
+        _ => "look at the directory of the wire, or name another with --wire",
     }
 }

@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod call;
 pub mod control;
 mod device;
@@ -26,9 +27,9 @@ pub mod discover;
 mod engine;
 mod error;
 mod frame;
+mod inbox;
 pub mod management;
 mod matmul;
-mod port;
 mod region;
 mod report;
 

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::control::{Control, TraceFrame};
-use crate::port::Port;
 use crate::{FrameKind, Step};
 
 /// One step of a call.
@@ -15,7 +14,8 @@ use crate::{FrameKind, Step};
 pub struct StepReport {
     /// Which one.
     pub step: Step,
-    /// Time at the caller.
+    /// Time at the caller. [`Step::Inputs`] ends with the last acknowledgement, or, if the outputs come before that, when a part
+    /// of the inputs last left or was acknowledged; [`Step::Compute`] ends with the first packet of the outputs.
     pub wall: Duration,
     /// Cycles in the device, from the first beat of the first packet in to the last beat of the last packet out; for
     /// [`Step::Compute`] from the last beat of the inputs to the first of the outputs. Time in which the device waited for
@@ -49,42 +49,20 @@ impl Report {
 }
 
 /// A moment at the caller: the time, and what has passed until then.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
-    at: Instant,
+    pub(crate) at: Instant,
     /// Packets and bytes sent, packets and bytes received.
-    traffic: [u64; 4],
+    pub(crate) traffic: [u64; 4],
 }
 
-impl Mark {
-    pub(crate) fn now(port: &mut Port) -> Self {
-        let counters = port.endpoint().counters();
-        let traffic = [counters.tx_frames, counters.tx_bytes, counters.rx_frames, counters.rx_bytes];
-        Self { at: Instant::now(), traffic }
-    }
-}
-
-/// Measures steps at the caller, one after the other.
-pub(crate) struct StepTimer {
-    step: Step,
-    began: Mark,
-}
-
-impl StepTimer {
-    pub(crate) fn start(step: Step, began: Mark) -> Self {
-        Self { step, began }
-    }
-
-    pub(crate) fn stop(&self, ended: Mark) -> StepReport {
+impl StepReport {
+    /// A step that lasted from `began` to `ended`. The second is never taken for earlier than the first.
+    pub(crate) fn between(step: Step, began: Mark, ended: Mark) -> Self {
         let [tx_packets, tx_bytes, rx_packets, rx_bytes] =
-            std::array::from_fn(|i| ended.traffic[i] - self.began.traffic[i]);
-        let wall = ended.at - self.began.at;
-        StepReport { step: self.step, wall, cycles: None, tx_packets, tx_bytes, rx_packets, rx_bytes }
-    }
-
-    /// Ends this step and begins the next.
-    pub(crate) fn next(&mut self, step: Step, mark: Mark) -> StepReport {
-        std::mem::replace(self, Self::start(step, mark)).stop(mark)
+            std::array::from_fn(|i| ended.traffic[i].saturating_sub(began.traffic[i]));
+        let wall = ended.at.saturating_duration_since(began.at);
+        Self { step, wall, cycles: None, tx_packets, tx_bytes, rx_packets, rx_bytes }
     }
 }
 
