@@ -184,7 +184,7 @@ package packet_pkg;
     logic drop_udp_checksum;
     logic drop_udp_port;          // nobody listens
     logic drop_icmp;              // checksum, or a type that is not handled
-    logic drop_icmp_rate;         // more echo requests than are answered
+    logic drop_icmp_rate;         // an echo request, when those before it held up other frames for long
     logic drop_arp;               // malformed
     logic drop_arp_overflow;      // came faster than ARP frames can be dealt with
     logic drop_icrc;

@@ -5,21 +5,22 @@
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle behind those of packet_rx. When `frame` or `payload`
 // stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well. ARP
-// frames never hold up others: they have a queue of their own, and are dropped when it is full. Nor do echo requests for long: more than
-// a few at a time are dropped.
+// frames never hold up others: they have a queue of their own, and are dropped when it is full. Echo requests do
+// for a small share of the time: after ECHO_CREDIT cycles in which they waited for `tx`, all are dropped until time has paid for it.
 module packet_plane
   import packet_pkg::*;
+  import time_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned MAX_FRAME = 4224,         // bytes without FCS
     parameter int unsigned CLOCK_HZ = 250_000_000,   // for the times of ARP
     parameter int unsigned USERS = 1,                // protocols that send
-    parameter int unsigned ECHO_BURST = 4,           // echo requests that are answered at once,
-    parameter int unsigned ECHO_CYCLES = 4096        // and one more in so many cycles
+    parameter int unsigned ECHO_CREDIT = 256,        // cycles for which echo requests may hold up what is behind them,
+    parameter int unsigned ECHO_PAUSE = 8            // of which one comes back in so many
 ) (
     input  logic           clk,
     input  logic           rst,
-    input  logic [47:0]    now,
+    input  time_t          now,
     input  local_addr_t    local_addr,
     axis_if.sink           rx,                       // from the MAC
     axis_if.source         tx,                       // to the MAC
@@ -97,10 +98,6 @@ module packet_plane
   assign routed_in.data  = '{route: route, frame: head};
   assign turn_in.valid   = rx_frame.valid && routed_in.ready && has_payload;
   assign turn_in.data    = route;
-
-  token_bucket #(.BURST(ECHO_BURST), .CYCLES(ECHO_CYCLES)) echo_limit (
-      .clk, .rst, .now, .ready(echo_allowed), .take(rx_frame.valid && room && route == TO_ECHO)
-  );
 
   stream_slice #(.T(routed_t), .SKID(1'b0)) routed_slice (.clk, .rst, .in(routed_in), .out(routed));
   stream_fifo #(.T(route_e), .DEPTH(8)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
@@ -191,6 +188,18 @@ module packet_plane
       .clk, .rst, .local_addr, .rx(echo_rx), .rx_payload(payload_taker[TO_ECHO]), .tx(send[ECHO]),
       .tx_payload(send_payload[ECHO]), .idle(echo_idle)
   );
+
+  // ---- how often: an echo request that waits for `tx` waits in front of all other frames ----
+  time_t echo_paid_q;      // when all that they have waited is paid for; renewed when it has passed, so that it never grows old
+  wire   echo_waits = (echo_rx.valid && !echo_rx.ready)
+      || (payload_taker[TO_ECHO].tvalid && !payload_taker[TO_ECHO].tready);
+  wire   echo_paid = time_reached(now, echo_paid_q);
+
+  always_ff @(posedge clk) begin
+    if (rst || (echo_paid && !echo_waits)) echo_paid_q <= now;
+    else if (echo_waits) echo_paid_q <= (echo_paid ? now : echo_paid_q) + time_t'(ECHO_PAUSE);
+    echo_allowed <= time_reached(now + time_t'(ECHO_CREDIT * ECHO_PAUSE), echo_paid_q);
+  end
 
   // ---- transmit ----
   for (genvar i = 0; i < USERS; i++) begin : g_user

@@ -21,7 +21,7 @@ QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
 LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 USERS = 2
-ECHO_BURST, ECHO_CYCLES = 3, 400
+ECHO_PAUSE = 8
 
 
 class Bench:
@@ -88,8 +88,10 @@ async def echo_requests_of_every_size_are_answered(dut, stall: float) -> None:
     requests = [frames.ping(random.randbytes(size), ttl=random.randrange(256), tos=random.randrange(256)) for size in sizes]
     requests += [frames.ping(value) for value in (b"\xff\xff" * 5, b"\0\0" * 5, b"\xff\xfe" * 4)]
     for request in requests:
-        await wait_cycles(dut, ECHO_CYCLES)
+        if stall:  # what they wait must be paid for
+            await wait_cycles(dut, ECHO_PAUSE * len(request))
         bench.rx.send(frames.ethernet_padded(request))
+    for request in requests:
         assert await bench.tx.recv() == echo_reply(request)
     await bench.quiet()
     assert bench.counts["rx_icmp"] == len(requests)
@@ -117,7 +119,7 @@ async def classes_do_not_disturb_each_other(dut, stall: float) -> None:
         bench.rx.send(frames.ethernet_padded(frame))
         if kind in ("ping", "arp", "silent"):  # as fast as these are answered
             await bench.rx.drained()
-            await wait_cycles(dut, ECHO_CYCLES)
+            await wait_cycles(dut, ECHO_PAUSE * 60)
     for judged in roce:
         got = await bench.frame.recv()
         assert got.cls == constant("packet_pkg::CLASS_ROCE")
@@ -214,7 +216,6 @@ async def an_echo_flood_does_not_hold_up_roce(dut) -> None:
     RoCE frames among them all come through."""
     bench = await Bench(dut).start()
     bench.tx.stall = 0.5
-    begin = bench.tx.cycle
     asked, roce = 100, []
     for _ in range(asked):
         bench.rx.send(frames.ping(random.randbytes(1000)))
@@ -227,7 +228,7 @@ async def an_echo_flood_does_not_hold_up_roce(dut) -> None:
     await wait_cycles(dut, 2000)
     assert bench.counts["rx_icmp"] == asked and "drop_overflow" not in {name for name, count in bench.counts.items() if count}
     answered = len(bench.tx.packets)
-    assert ECHO_BURST <= answered <= ECHO_BURST + (bench.tx.cycle - begin) // ECHO_CYCLES
+    assert 1 <= answered < asked / 2
     assert bench.counts["drop_icmp_rate"] == asked - answered
     bench.tx.packets.clear()
     await bench.quiet()
@@ -238,7 +239,7 @@ def test_packet_plane(width: int) -> None:
     run(
         "packet_plane",
         __file__,
-        params={"DATA_W": width, "USERS": USERS, "ECHO_BURST": ECHO_BURST, "ECHO_CYCLES": ECHO_CYCLES},
+        params={"DATA_W": width, "USERS": USERS, "ECHO_PAUSE": ECHO_PAUSE},
         ports={
             "now": Clock(),
             "local_addr": Plain("input", LOCAL),
