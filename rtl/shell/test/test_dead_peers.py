@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Callers that vanish by the hundred, each at an address of its own: nobody else waits for them, and all that they held is freed."""
+
+from __future__ import annotations
+
+import json
+
+from nacelle_tb.peer import INPUT, INTERNAL, OUTPUT, Peer, Region
+from nacelle_tb.session import Network, SimDevice, configure
+from nacelle_tb.sources import GENERATED
+
+DEAD = 200
+REP_WITHIN = 30_000  # cycles: a REQ's own time, behind the DREQ and the reset of all who are found dead at once
+STEP = 500_000_000  # cycles, of time that passes
+
+
+def caller(number: int) -> Peer:
+    return Peer(
+        ip=f"10.77.{1 + number // 200}.{20 + number % 200}",
+        mac=f"02:00:00:00:{1 + number // 256:02x}:{number % 256:02x}",
+        qpn=0x700 + number,
+        comm_id=0x5000 + number,
+        tid=0x9900 + number,
+    )
+
+
+def counter(device: SimDevice, name: str) -> int:
+    counters = json.loads((GENERATED / "counters.json").read_text())
+    return device.read(next(item["address"] for item in counters if item["name"] == name))
+
+
+def test_hundreds_of_dead_peers() -> None:
+    """They do not even answer ARP. Meanwhile others connect and go, within a small number of cycles each."""
+    with SimDevice(64, line_rate_mbps=0xFFFF_FFFF) as device:
+        configure(device)
+        dead = [caller(number) for number in range(DEAD)]
+        for peer in dead:
+            net = Network(device, [peer])
+            net.connect(peer)
+            net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(64)), Region(INTERNAL, range(1 << 22))])
+        fresh = iter(caller(number) for number in range(DEAD, 10_000))
+        worst = served = passed = 0
+        while (closed := counter(device, "cm_connection_closed")) < DEAD + served:
+            peer = next(fresh)
+            net = Network(device, [peer])
+            begin = device.stats.cycles
+            net.connect(peer)
+            worst = max(worst, device.stats.cycles - begin)
+            net.disconnect(peer)
+            served += 1
+            for _ in range(10):
+                passed += device.skip(STEP)
+                device.step(2000)
+                while device.pull() is not None:
+                    pass
+            assert passed < 1800 * 250_000_000, f"{closed} of {DEAD + served} are closed after half an hour"
+        assert worst < REP_WITHIN, f"{worst} cycles to a REP"
+        assert served > 10
+        for _ in range(200):  # the last DREQs
+            device.skip(STEP)
+            device.step(2000)
+        while device.pull() is not None:
+            pass
+        assert device.idle
+        assert counter(device, "cm_connection_opened") == counter(device, "cm_connection_closed")
+        # Every place and all memory are there again.
+        peers = [next(fresh) for _ in range(device.read(0x10))]
+        net = Network(device, peers)
+        for peer in peers:
+            net.connect(peer)
+        net.set_up(peers[0], [Region(INPUT | OUTPUT, bytearray(64)), Region(INTERNAL, range(900 << 20))])
