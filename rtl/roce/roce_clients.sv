@@ -10,7 +10,8 @@
 // that completes without, not being signaled, counts until then; those of a QP that is reset until the reset). More of them wait
 // at `client_wqe`, which holds up that client alone. Clients are served in turn.
 //
-// Connection events, answers to commands and commands pass in order; a client must take its events and answers, always. A close
+// A client registers, deregisters and queries regions of its own domain (roce_pkg::client_pd) only, and opens connections in that;
+// ADMIN in all. Connection events, answers to commands and commands pass in order; a client must take its events and answers, always. A close
 // for a QP of another client is dropped, unless it comes from ADMIN. Latency 1 cycle to the engine, 2 cycles (3 with block RAM)
 // back; one work request and one completion a cycle. After reset it clears its tables, QPS cycles, and takes no work request
 // before.
@@ -21,7 +22,7 @@ module roce_clients
     parameter int unsigned N = 2,                            // clients, 4 at most
     parameter int unsigned QPS = 256,
     parameter logic [N-1:0][15:0] CQ_DEPTH = {N{16'd1024}},  // powers of two, 16 at least
-    parameter client_t     ADMIN = 2'd1                      // may close the QPs of all
+    parameter client_t     ADMIN = 2'd1                      // may close the QPs of all, and use every domain
 ) (
     input logic      clk,
     input logic      rst,
@@ -29,7 +30,7 @@ module roce_clients
     // clients
     stream_if.sink   client_wqe[N],          // rdma_wqe_t
     stream_if.source client_cqe[N],          // rdma_cqe_t
-    stream_if.sink   client_connect[N],      // connect_t; its client field is filled in
+    stream_if.sink   client_connect[N],      // connect_t; its client, and its domain but for ADMIN, are filled in
     stream_if.source client_conn[N],         // conn_event_t
     stream_if.sink   client_conn_answer[N],  // conn_answer_t
     stream_if.sink   client_close[N],        // qpn_t
@@ -108,10 +109,11 @@ module roce_clients
   end
   stream_arbiter #(.T(request_t), .N(N)) request_arbiter (.clk, .rst, .in(gated), .last('1), .out(request));
 
-  // Looked up as it leaves, so that it cannot meet another owner. (`wqe.valid` falls if the QP goes in this very moment.)
+  // Looked up as it leaves, so that it cannot meet another owner; what the engine was offered it gets, also if the QP goes meanwhile.
   wire index_t request_index = index_t'(qp_index(request.data.wqe.qpn));
-  wire         allowed = qpn_exists(request.data.wqe.qpn, QPS) && live_q[request_index]
-      && owners[request_index] == request.data.client;
+  logic        offered_q;
+  wire         allowed = offered_q || (qpn_exists(request.data.wqe.qpn, QPS) && live_q[request_index]
+      && owners[request_index] == request.data.client);
   logic        cqe_valid_q;                  // a completion of the engine goes before a refusal
   wire         refusing = request.valid && !allowed && !cqe_valid_q;
   assign wqe.valid     = request.valid && allowed;
@@ -171,12 +173,19 @@ module roce_clients
 
     if (rst) begin
       cleared_q   <= '0;
+      offered_q   <= 1'b0;
       post_q      <= 1'b0;
       retired_q   <= 1'b0;
       gone_q      <= '0;
       cqe_valid_q <= 1'b0;
-    end else if (clearing) cleared_q <= cleared_q + 1'b1;
+    end else begin
+      if (clearing) cleared_q <= cleared_q + 1'b1;
+      offered_q <= wqe.valid && !wqe.ready;
+    end
   end
+
+  // The engine takes it before the QP is set up for anybody else.
+  always_ff @(posedge clk) if (!rst && offered_q && made) assert (change_index != request_index);
 
   // ---- completions ----
   client_t   cqe_client;
@@ -227,6 +236,7 @@ module roce_clients
     always_comb begin
       named[i].data        = client_connect[i].data;
       named[i].data.client = client_t'(i);
+      if (client_t'(i) != ADMIN) named[i].data.pd = client_pd(client_t'(i));
     end
     assign named[i].valid          = client_connect[i].valid;
     assign client_connect[i].ready = named[i].ready;
@@ -250,6 +260,17 @@ module roce_clients
   stream_arbiter #(.T(qpn_t), .N(N)) close_arbiter (.clk, .rst, .in(owned), .last('1), .out(close));
   stream_arbiter #(.T(conn_answer_t), .N(N)) answer_arbiter (.clk, .rst, .in(client_conn_answer), .last('1), .out(conn_answer));
 
+  stream_if #(.T(mr_cmd_t)) region_cmd[N] ();
+  for (genvar i = 0; i < N; i++) begin : g_region
+    always_comb begin
+      region_cmd[i].data          = client_mr_cmd[i].data;
+      region_cmd[i].data.confined = client_t'(i) != ADMIN;
+      region_cmd[i].data.domain   = client_pd(client_t'(i));
+    end
+    assign region_cmd[i].valid    = client_mr_cmd[i].valid;
+    assign client_mr_cmd[i].ready = region_cmd[i].ready;
+  end
+
   stream_share #(
       .COMMAND(mr_cmd_t),
       .ANSWER (mr_rsp_t),
@@ -257,7 +278,7 @@ module roce_clients
   ) regions (
       .clk,
       .rst,
-      .command(client_mr_cmd),
+      .command(region_cmd),
       .answer(client_mr_rsp),
       .to_server(mr_cmd),
       .from_server(mr_rsp)

@@ -42,7 +42,7 @@ module roce_cm
     parameter logic [1:0]      MRAS = 3,            // at most, for one REQ
     parameter logic [2:0]      RNR_RETRIES = 6,     // asked of the peer in the REP
     parameter logic [4:0]      TARGET_ACK_DELAY = 15, // told to the peer: 4.096 us * 2^15 = 134 ms
-    parameter pd_t [3:0]       PASSIVE_PD = {8'd3, 8'd2, 8'd1, 8'd0},  // of QPs that peers open, by client
+    parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},  // of QPs that peers open, by client
     parameter access_t [3:0]   PASSIVE_ACCESS = '1                     // and what these peers may do
 ) (
     input  logic        clk,

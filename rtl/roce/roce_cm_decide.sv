@@ -13,7 +13,7 @@ module roce_cm_decide
     parameter cm_timeout_t  CM_TIMEOUT = 20,      // for the answers to our REQ
     parameter cm_timeout_t  MRA_TIMEOUT = 22,     // what our MRA asks for; half of it is used
     parameter logic [1:0]   MRAS = 3,             // at most, for one REQ
-    parameter pd_t [3:0]    PASSIVE_PD = {8'd3, 8'd2, 8'd1, 8'd0},
+    parameter pd_t [3:0]    PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1
 ) (
     input  cm_op_e       op,

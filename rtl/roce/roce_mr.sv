@@ -14,7 +14,8 @@
 // Commands: one at a time, MR_REGISTER and MR_QUERY 3 cycles. MR_DEREGISTER takes 3, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 a
 // slot of the table and 1 more for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
 // through the responder behind all that was judged before, and comes out as `fenced` when memory has confirmed that; the command is
-// answered when the response unit's fence that was asked for by then is through. After reset the table is cleared, MRS cycles;
+// answered when the response unit's fence that was asked for by then is through. A command that is confined to a domain neither sees nor
+// changes a region of another one. After reset the table is cleared, MRS cycles;
 // commands wait for that.
 module roce_mr
   import memory_pkg::*;
@@ -166,11 +167,15 @@ module roce_mr
   assign fresh      = random_q[63:32+SLOT_W];
   assign new_secret = fresh == held_q.secret ? {~fresh[31-SLOT_W], fresh[30-SLOT_W:0]} : fresh;
 
+  // What the command may not name, and may not touch.
+  wire foreign = command.confined && command.mr.pd != command.domain && command.op inside {MR_REGISTER, MR_DEREGISTER_PD};
+  wire open    = held_q.valid && (!command.confined || held_q.pd == command.domain);
+
   always_comb begin
     unique case (command.op)
-      MR_DEREGISTER:    match = held_q.valid && {held_q.secret, slot_q} == command.rkey;
-      MR_DEREGISTER_QP: match = held_q.valid && held_q.qpn == command.mr.qpn && command.mr.qpn != '0;
-      MR_DEREGISTER_PD: match = held_q.valid && held_q.pd == command.mr.pd;
+      MR_DEREGISTER:    match = open && {held_q.secret, slot_q} == command.rkey;
+      MR_DEREGISTER_QP: match = open && held_q.qpn == command.mr.qpn && command.mr.qpn != '0;
+      MR_DEREGISTER_PD: match = open && held_q.pd == command.mr.pd;
       default:          match = 1'b0;
     endcase
   end
@@ -220,6 +225,11 @@ module roce_mr
           end
           default: slot_d = '0;
         endcase
+        if (foreign) begin
+          taken        = 1'b1;
+          state_d      = ANSWER;
+          unused.ready = 1'b0;
+        end
       end
 
       READ: if (!pause && !write_q) state_d = ACT;
@@ -244,7 +254,7 @@ module roce_mr
             rsp_d.ok     = 1'b1;
             rsp_d.rkey   = {new_secret, slot_q};
           end
-          MR_QUERY: if (held_q.valid) begin
+          MR_QUERY: if (open) begin
             rsp_d.ok   = 1'b1;
             rsp_d.rkey = {held_q.secret, slot_q};
             rsp_d.mr   = '{

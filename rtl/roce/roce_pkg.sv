@@ -11,6 +11,11 @@ package roce_pkg;
   typedef logic [7:0]  pd_t;    // protection domain; 0 is the device's own
   typedef logic [1:0]  client_t; // a user of the engine: who owns a QP gets its completions and events
 
+  // The domain of a client: of the QPs that it opens or that peers open to it, and of its regions. The administrator may use any.
+  function automatic pd_t client_pd(client_t client);
+    return pd_t'(client);
+  endfunction
+
   // ---- transport headers ----
   typedef struct packed {
     logic [7:0]  opcode;
@@ -323,12 +328,14 @@ package roce_pkg;
     mr_op_e      op;
     mr_t         mr;             // to register; DEREGISTER_QP: its qpn; DEREGISTER_PD: its pd
     logic [31:0] rkey;
+    logic        confined;       // to regions of `domain`; roce_clients says so
+    pd_t         domain;
   } mr_cmd_t;
   // After the answer to one of the MR_DEREGISTER commands no memory access that was admitted under these keys is under way, and none
   // can begin: the memory may be given to another owner.
 
   typedef struct packed {
-    logic        ok;             // 0: table full, no such key, nothing in the slot
+    logic        ok;             // 0: table full, no such key, nothing in the slot, or of another domain: nothing changed
     logic [31:0] rkey;
     mr_t         mr;             // MR_QUERY
   } mr_rsp_t;

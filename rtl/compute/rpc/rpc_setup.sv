@@ -196,7 +196,7 @@ module rpc_setup
             length: view_q.region.size,
             access: '{remote_write: 1'b1, remote_read: READ_BACK, remote_atomic: READ_BACK, remote_invalidate: 1'b0}
         },
-        rkey: '0
+        default: '0
     };
     if (state_q == REGISTER) mr_cmd.data.op = MR_REGISTER;
   end

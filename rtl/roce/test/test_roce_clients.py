@@ -19,6 +19,7 @@ WQE, CQE, CONNECT, CONN, ANSWER, QPN = (
 MR_CMD, MR_RSP = P + "mr_cmd_t", P + "mr_rsp_t"
 INDEX = "roce_pkg::qp_index_t"
 N, QPS, DEPTH, MARGIN = 3, 16, 32, 12
+ADMIN = 1
 PARAMS = {"N": N, "QPS": QPS, "CQ_DEPTH": Type(f"{{{N}{{16'd{DEPTH}}}}}")}
 PORTS = {
     "client_wqe": Several(Sink(WQE), N),
@@ -251,6 +252,49 @@ async def settled_means_that_nothing_is_outstanding(dut, stall: float) -> None:
             await bench.cqe.drained()
         await wait_cycles(dut, 40)
         assert int(dut.settled.value) == (1 << N) - 1 and not any(outstanding)
+
+
+@cocotb.test()
+async def a_request_that_is_offered_stays(dut) -> None:
+    """Its QP goes while the engine does not take it: the engine gets it all the same, and answers that the QP is in RESET."""
+    bench = Bench(dut)
+    await bench.start()
+    await bench.change("made", 5, 1)
+    bench.wqe.stall = 1.0
+    await wait_cycles(dut, 4)
+    bench.client_wqe[1].send(qpn=5, wr_id=7)
+    await wait_cycles(dut, 4)
+    assert int(dut.wqe_valid.value)
+    offered = int(dut.wqe_data.value)
+    await bench.change("gone", 5, 1)
+    for _ in range(10):
+        await FallingEdge(dut.clk)
+        assert int(dut.wqe_valid.value) and int(dut.wqe_data.value) == offered
+    bench.client_wqe[1].send(qpn=5, wr_id=8)
+    bench.wqe.stall = 0.0
+    assert (await bench.wqe.recv()).wr_id == 7
+    bench.cqe.send(qpn=5, wr_id=7, status=constant(P + "WC_WR_FLUSH_ERR"))
+    got = sorted([await bench.client_cqe[1].recv() for _ in range(2)], key=lambda cqe: cqe.wr_id)
+    assert [(c.wr_id, c.status) for c in got] == [(7, constant(P + "WC_WR_FLUSH_ERR")), (8, constant(P + "WC_GENERAL_ERR"))]
+    await wait_cycles(dut, 20)
+    assert int(dut.idle.value) and not bench.wqe.received
+
+
+@cocotb.test()
+async def regions_and_connections_are_in_the_clients_own_domain(dut) -> None:
+    """Each command says in which domain it is; the administrator's are in any."""
+    bench = Bench(dut)
+    await bench.start()
+    for client in range(N):
+        for pd in (client, 9):
+            bench.client_mr_cmd[client].send(op=random.randrange(5), mr={"pd": pd}, domain=200, confined=0)
+            command = await bench.mr_cmd.recv()
+            assert (command.mr.pd, command.confined) == (pd, int(client != ADMIN))
+            if client != ADMIN:
+                assert command.domain == client
+            bench.mr_rsp.send(ok=1)
+            bench.client_connect[client].send(pd=pd)
+            assert (await bench.connect.recv()).pd == (pd if client == ADMIN else client)
 
 
 @cocotb.test()

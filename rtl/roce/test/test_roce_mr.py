@@ -131,6 +131,41 @@ class Bench:
 
 
 @cocotb.test()
+async def a_confined_command_sees_its_own_domain_only(dut) -> None:
+    """It answers 0 and changes nothing for a region of another one, whatever it knows of it."""
+    bench = Bench(dut)
+    await bench.start()
+    mine, other = PD, PD + 1
+    keys = {pd: [await bench.register(qpn, 0x1000, 64, pd=pd) for qpn in (0, 7, 7)] for pd in (mine, other)}
+
+    async def confined(name: str, rkey: int = 0, **mr: object) -> object:
+        bench.cmd.send(op=op(name), mr=mr, rkey=rkey, confined=1, domain=mine)
+        return await bench.rsp.recv()
+
+    for _ in range(MRS):  # more often than there are slots: a refusal uses none up
+        assert not (await confined("MR_REGISTER", pd=other, qpn=0, addr=0, length=64)).ok
+    assert not (await confined("MR_DEREGISTER_PD", pd=other)).ok
+    for pd, each in keys.items():
+        for key in each:
+            rsp = await confined("MR_QUERY", rkey=key % MRS)
+            assert (rsp.ok, rsp.rkey, rsp.mr.length) == ((1, key, 64) if pd == mine else (0, 0, 0))
+    for key in keys[other]:
+        assert not (await confined("MR_DEREGISTER", rkey=key)).ok
+    assert await bench.listed() == bench.regions and len(bench.regions) == 6
+    # Of a QP it takes the regions of its own domain.
+    assert (await confined("MR_DEREGISTER_QP", qpn=7)).ok
+    for key in keys[mine][1:]:
+        del bench.regions[key]
+    assert await bench.listed() == bench.regions and len(bench.regions) == 4
+    assert (await confined("MR_DEREGISTER", rkey=keys[mine][0])).ok
+    rsp = await confined("MR_REGISTER", pd=mine, qpn=0, addr=0, length=64)
+    assert rsp.ok
+    assert (await confined("MR_DEREGISTER_PD", pd=mine)).ok
+    del bench.regions[keys[mine][0]]
+    assert await bench.listed() == bench.regions and len(bench.regions) == 3
+
+
+@cocotb.test()
 async def bounds_owner_rights_and_key(dut) -> None:
     bench = Bench(dut)
     await bench.start()
