@@ -160,3 +160,21 @@ def test_a_caller_has_no_more_memory_than_its_quota(device512: SimDevice) -> Non
     net.set_up(again, [Region(INPUT, bytearray(2 * PAGE))])
     net.connect(second)
     net.set_up(second, [Region(INPUT, bytearray(5 * PAGE))])
+
+
+def test_writes_just_before_the_end_reach_nobody(device512: SimDevice) -> None:
+    """A caller fills its regions up to its last moment; who has them next finds zeros, and they stay."""
+    first, second = two_callers()
+    net = Network(device512, [first, second])
+    net.connect(first)
+    net.connect(second)
+    net.set_up(first, [Region(INPUT, bytearray(16 * PAGE))])
+    region = first.regions[0]
+    writes = [f for i in range(64) for f in first.write_message(region.device_addr + i * 1024, region.device_rkey, b"\x77" * 1024)]
+    reads = [first.read_request(region.device_addr, region.device_rkey, 16 * PAGE)]
+    net.send([*writes, *reads, first.dreq()])
+    net.set_up(second, [Region(INPUT, bytearray(16 * PAGE)) for _ in range(2)])
+    begin = second.regions[0].device_addr
+    for _ in range(10):
+        assert device512.dram_read(begin, 32 * PAGE) == bytes(32 * PAGE)
+        net.step(2000)
