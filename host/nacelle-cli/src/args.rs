@@ -20,9 +20,13 @@ pub(crate) struct Cli {
     /// Print results as JSON, and errors as one line of JSON on stderr
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The directory of the virtual wire [default: $NACELLE_WIRE, $XDG_RUNTIME_DIR/nacelle or /tmp/nacelle-UID]
+    /// The directory of the virtual wire [default: $NACELLE_WIRE, $XDG_RUNTIME_DIR/nacelle, for root /run/nacelle, or
+    /// /tmp/nacelle-UID]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) wire: Option<PathBuf>,
+    /// Use a wire that belongs to another user, who is trusted with what this command does there
+    #[arg(long, global = true)]
+    pub(crate) trust_owner: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -72,6 +76,18 @@ pub(crate) struct DeviceArgs {
     /// Memory of the software device [default: 1024]
     #[arg(long, value_name = "MIB", requires = "soft", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) memory: Option<u32>,
+    /// Memory that one caller of the software device may have, by its address [default: no limit]
+    #[arg(long, value_name = "MIB", requires = "soft", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) caller_memory: Option<u32>,
+    /// Connections that one caller of the software device may have, by its address; 0 for no limit [default: 64]
+    #[arg(long, value_name = "N", requires = "soft")]
+    pub(crate) caller_connections: Option<usize>,
+    /// Kernels that the software device runs at a time [default: one for each processor]
+    #[arg(long, value_name = "N", requires = "soft", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) workers: Option<u32>,
+    /// Time that a kernel of the software device has, in ms; 0 for no limit [default: 60000]
+    #[arg(long, value_name = "MS", requires = "soft")]
+    pub(crate) kernel_time: Option<u64>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,
@@ -361,7 +377,8 @@ pub(crate) enum DtypeArg {
 impl Cli {
     /// The wire that is meant.
     pub(crate) fn wire(&self) -> Result<WireDir, Failure> {
-        Ok(WireDir::open(self.wire.clone().unwrap_or_else(WireDir::default_path))?)
+        let path = self.wire.clone().unwrap_or_else(WireDir::default_path);
+        Ok(if self.trust_owner { WireDir::open_trusting_owner(path)? } else { WireDir::open(path)? })
     }
 }
 

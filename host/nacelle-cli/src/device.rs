@@ -81,8 +81,17 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     place.identity.mac = args.mac.unwrap_or(place.identity.mac);
     place.identity.gateway = args.gateway;
     if args.soft {
-        let mut config = SoftConfig::default();
-        config.memory_bytes = args.memory.map_or(config.memory_bytes, |mebibytes| u64::from(mebibytes) << 20);
+        let default = SoftConfig::default();
+        let bytes = |mebibytes: u32| u64::from(mebibytes) << 20;
+        let time = |ms: u64| Some(Duration::from_millis(ms)).filter(|time| !time.is_zero());
+        let config = SoftConfig {
+            memory_bytes: args.memory.map_or(default.memory_bytes, bytes),
+            memory_per_caller: args.caller_memory.map_or(default.memory_per_caller, bytes),
+            connections_per_caller: args.caller_connections.unwrap_or(default.connections_per_caller),
+            workers: args.workers.map_or(default.workers, |workers| workers as usize),
+            kernel_time: args.kernel_time.map_or(default.kernel_time, time),
+            ..default
+        };
         return serve(cli, args, &place, SoftEngine::new(config));
     }
     let library = SimLibrary::load(&find_library(args.library.as_deref(), args.wave.is_some())?)?;

@@ -5,42 +5,55 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The end that is waited at.
 #[derive(Debug)]
-pub(super) struct Wake(UnixStream);
+pub(super) struct Wake {
+    stream: UnixStream,
+    woken: Arc<AtomicBool>,
+}
 
 /// An end that wakes.
 #[derive(Debug, Clone)]
-pub(super) struct Waker(Arc<UnixStream>);
+pub(super) struct Waker {
+    stream: Arc<UnixStream>,
+    /// Set behind each byte, so that the other end need not look for bytes where there are none.
+    woken: Arc<AtomicBool>,
+}
 
 /// Two ends that belong together.
 ///
 /// # Errors
 /// If the system has no socket left.
 pub(super) fn wake() -> io::Result<(Wake, Waker)> {
-    let (wake, waker) = UnixStream::pair()?;
-    wake.set_nonblocking(true)?;
-    waker.set_nonblocking(true)?;
-    Ok((Wake(wake), Waker(Arc::new(waker))))
+    let (here, there) = UnixStream::pair()?;
+    here.set_nonblocking(true)?;
+    there.set_nonblocking(true)?;
+    let woken = Arc::new(AtomicBool::new(false));
+    Ok((Wake { stream: here, woken: Arc::clone(&woken) }, Waker { stream: Arc::new(there), woken }))
 }
 
 impl Wake {
     /// Readable when there is something to look for.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.stream.as_fd()
     }
 
     /// Forgets that it was woken. What was to be told must be looked for after this, so that nothing is missed.
     pub(super) fn clear(&self) {
+        if !self.woken.swap(false, Ordering::AcqRel) {
+            return;
+        }
         let mut bytes = [0; 64];
-        while (&self.0).read(&mut bytes).is_ok_and(|length| length == bytes.len()) {}
+        while (&self.stream).read(&mut bytes).is_ok_and(|length| length == bytes.len()) {}
     }
 }
 
 impl Waker {
     /// Wakes. If the socket is full, that has been done.
     pub(super) fn wake(&self) {
-        let _ = (&*self.0).write(&[0]);
+        let _ = (&*self.stream).write(&[0]);
+        self.woken.store(true, Ordering::Release);
     }
 }

@@ -6,13 +6,13 @@ use crate::{
     sim::{Impairment, Net, PORT, config, ip, mac, seeds},
 };
 use nacelle_roce::{
-    Access, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint, Event, Instant, Phase,
-    PostError, RecvWr, SendWr, WcStatus,
+    AcceptLimits, Access, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint,
+    EndpointConfig, Event, Instant, Phase, PostError, RecvWr, SendWr, WcStatus,
     wire::{
-        Psn, Qpn, RemoteAddr, Rkey,
-        bth::{Deth, Opcode},
-        cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Rtu},
-        roce::Ext,
+        Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
+        bth::{Bth, Deth, Opcode},
+        cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu},
+        roce::{Ext, Flow},
     },
 };
 use std::time::Duration;
@@ -196,6 +196,63 @@ fn the_table_is_bounded() {
     assert_ne!(net.ep(1).connection(again).unwrap().local_qpn, old);
     assert_eq!(net.ep(1).connection(first[0].1), None);
     assert_eq!(net.ep(1).post_recv(first[0].1, RecvWr { id: 0, slice: None }), Err(PostError::UnknownConnection));
+}
+
+/// What one peer, and all peers that do not finish what they begin, can take.
+#[test]
+fn what_peers_open_is_bounded() {
+    let answers = |ep: &mut Endpoint, now| -> Vec<Option<RejReason>> {
+        let messages = raw::drain(ep, now).into_iter().map(|packet| match Message::parse(&packet.payload).unwrap() {
+            (_, Message::Rej(rej)) => Some(rej.reason()),
+            (_, Message::Rep(_)) => None,
+            other => panic!("{other:?}"),
+        });
+        messages.collect()
+    };
+    let mut config = EndpointConfig::new(mac(0), ip(0), [7; 32]);
+    config.max_connections = 20;
+    config.accept = AcceptLimits::for_device(20, 5);
+    assert_eq!(config.accept, AcceptLimits { per_peer: 5, half_open: 10, half_open_per_peer: 5 });
+    config.accept.half_open_per_peer = 3;
+    let mut ep = Endpoint::new(config);
+    ep.listen(PORT);
+    let now = Instant::from_nanos(1);
+    // Asks from a peer, lets the application accept, and tells what was answered.
+    let ask = |ep: &mut Endpoint, peer: usize, id: u32| {
+        let mut req = Req::new(id, PORT, Qpn::new(0x100 + id), TO_PEER, IpCm::new(5, ip(peer), ip(0)));
+        req.set_path_mtu(1);
+        let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::GSI));
+        let flow = Flow::new(mac(peer), mac(0), ip(peer), ip(0), 0xdead);
+        let headers = RoceHeaders::new(&flow, Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)), ext);
+        let frame = raw::frame(&headers, &Message::Req(&req).to_mad(id.into()));
+        ep.handle(now, &frame).unwrap();
+        if let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() {
+            let options = ConnectOptions { starting_psn: Some(TO_ENDPOINT), ..ConnectOptions::default() };
+            ep.accept(now, conn, options).unwrap();
+        }
+        let said = answers(ep, now);
+        assert_eq!(said.len(), 1);
+        said[0]
+    };
+    let refused = Some(RejReason::NO_RESOURCES);
+    assert_eq!([1, 2, 3, 4].map(|id| ask(&mut ep, 1, id)), [None, None, None, refused], "half open, of one peer");
+    for (peer, id) in [(2, 10), (3, 20), (4, 30)] {
+        let expected = if peer == 4 { [None, refused, refused] } else { [None; 3] };
+        assert_eq!([id, id + 1, id + 2].map(|id| ask(&mut ep, peer, id)), expected, "half open, of all");
+    }
+    // Those that finish are no longer half open.
+    for info in ep.connections().map(|(_, info)| info).collect::<Vec<_>>() {
+        let frame = raw::write_from(info.peer_ip, info.local_qpn, TO_ENDPOINT);
+        ep.handle(now, &frame).unwrap();
+    }
+    while ep.poll_event().is_some() {}
+    raw::drain(&mut ep, now);
+    assert_eq!([40, 41, 42].map(|id| ask(&mut ep, 1, id)), [None, None, refused], "of one peer");
+    assert_eq!([50, 51].map(|id| ask(&mut ep, 5, id)), [None, None]);
+    // An end makes room.
+    ep.reset();
+    while ep.poll_event().is_some() {}
+    assert_eq!(ask(&mut ep, 1, 60), None);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::sim::{PORT, Rng, ip, mac};
 use nacelle_roce::{
     ConnId, ConnectOptions, Discard, Endpoint, EndpointConfig, Event, Instant, QpModify, Rtr, Rts,
     wire::{
-        Psn, Qpn, RoceHeaders, RocePacket,
-        bth::{Aeth, Bth, Deth, Opcode, Syndrome},
+        Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
+        bth::{Aeth, Bth, Deth, Opcode, Reth, Syndrome},
         cm::{self, Dreq, IpCm, Message, Rep, Req, Rtu},
         roce::{Ext, Flow},
     },
@@ -64,6 +64,13 @@ pub fn frame(h: &RoceHeaders, payload: &[u8]) -> Vec<u8> {
     let len = h.write(payload, &mut buf).unwrap();
     buf.truncate(len);
     buf
+}
+
+/// A zero-length WRITE to a queue pair of the endpoint, from the station with this address.
+pub fn write_from(peer: std::net::Ipv4Addr, qpn: Qpn, psn: Psn) -> Vec<u8> {
+    let reth = Reth::new(RemoteAddr(0), Rkey(0), 0);
+    let flow = Flow::new(mac(1), mac(0), peer, ip(0), 0xdead);
+    frame(&RoceHeaders::new(&flow, Bth::new(Opcode::WriteOnly, qpn, psn), Ext::Reth(reth)), &[])
 }
 
 /// A CM message to the endpoint.
