@@ -182,9 +182,20 @@ impl Station {
         }
     }
 
-    /// Keeps a packet for who looks for it next.
-    pub(crate) fn put_back(&mut self, packet: Packet) {
-        self.inbox.push_front(packet);
+    /// As [`Self::expect`], but the packet stays in its place among those that came.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn look(&mut self, wanted: impl Fn(&Packet) -> bool) -> Result<Option<&Packet>, Failure> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            if let Some(at) = self.inbox.iter().position(&wanted) {
+                return Ok(self.inbox.get(at));
+            }
+            if !self.pump(deadline)? {
+                return Ok(None);
+            }
+        }
     }
 
     /// The next ARP or ICMP frame for which `wanted` finds something, within the time.

@@ -106,11 +106,10 @@ impl Pair {
         let own = self.first.own_qpn;
         let first = &self.first;
         let is_it = |p: &Packet| p.headers.bth.dest_qp() == own && (p.opcode == Opcode::SendOnly || is_nak(p));
-        let packet = peer.station.expect(is_it)?.ok_or(Failure::Missing("answer to the second region request"))?;
+        let packet = peer.station.look(is_it)?.ok_or(Failure::Missing("answer to the second region request"))?;
         if packet.opcode == Opcode::SendOnly {
-            peer.acknowledge(first, packet.headers.bth.psn(), Syndrome::ACK)?;
-        } else {
-            peer.station.put_back(packet);
+            let psn = packet.headers.bth.psn();
+            peer.acknowledge(first, psn, Syndrome::ACK)?;
         }
         Ok(())
     }
