@@ -188,6 +188,11 @@ class Bench:
         gone = same.get(how, lambda r: r.pd == region.pd)
         self.model.regions = {key: r for key, r in self.model.regions.items() if not gone(r)}
 
+    async def deregister_all(self) -> None:
+        """All that is left."""
+        for rkey in list(self.model.regions):
+            await self.deregister(rkey)
+
     async def receive(self, qpn: int, addr: int, length: int, wr_id: int) -> None:
         """Posts a receive and waits until packets can use it; if the QP is in error, it comes back."""
         self.post.send(opcode=op("WR_RECV"), qpn=qpn, local_addr=addr, length=length, wr_id=wr_id)

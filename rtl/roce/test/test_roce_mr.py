@@ -10,11 +10,12 @@ import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.roce import op
-from nacelle_tb.streams import StreamSink, StreamSource, stalls, start
+from nacelle_tb.streams import StreamSink, StreamSource, stalls, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
 CMD, RSP, QUERY = "roce_pkg::mr_cmd_t", "roce_pkg::mr_rsp_t", "roce_rx_pkg::mr_query_t"
 MRS = 32
+SLOT_W = 5
 TOP = 1 << 40
 RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate")
 PD = 5
@@ -27,7 +28,10 @@ class Bench:
         self.dut = dut
         dut.seed.value = random.getrandbits(64)
         dut.query.value = 0
-        dut.pause.value = dut.invalidate.value = dut.invalid_key.value = 0
+        dut.pause.value = dut.invalidate.value = dut.invalid_key.value = dut.key.value = 0
+        dut.fenced.value = dut.fence_number.value = dut.fences_through.value = 0
+        self.fence_delay = 0  # cycles from a fence to `fenced`, and from there to its end; at random if negative
+        self.asked: list[int] = []  # keys
         self.cmd = StreamSource(dut, "cmd", CMD, stall)
         self.rsp = StreamSink(dut, "rsp", RSP, stall)
         self.queries: deque[tuple[int, bool]] = deque()
@@ -38,6 +42,7 @@ class Bench:
     async def start(self) -> None:
         await start(self.dut)
         cocotb.start_soon(self._ask())
+        cocotb.start_soon(self._fence())
 
     async def _ask(self) -> None:
         pipe: deque[bool | None] = deque([None] * 3)
@@ -56,6 +61,29 @@ class Bench:
                 self.dut.query.value = layout.pack(rkey=random.getrandbits(32), qpn=random.getrandbits(4))
                 pipe.append(None)
 
+    async def _fence(self) -> None:
+        """The responder and the response unit: a fence passes through the one, then the other."""
+        dut, through = self.dut, 0
+        fence = StreamSink(dut, "fence", "logic")
+
+        async def wait() -> None:
+            for _ in range(self.fence_delay if self.fence_delay >= 0 else random.randrange(30)):
+                assert not int(dut.rsp_valid.value), "answered before the fence is through"
+                await FallingEdge(dut.clk)
+
+        while True:
+            await fence.recv(10**9)
+            await FallingEdge(dut.clk)
+            await wait()
+            number = through + random.randrange(1, 3)
+            dut.fenced.value, dut.fence_number.value = 1, number % 256
+            await FallingEdge(dut.clk)
+            dut.fenced.value, dut.fence_number.value = 0, random.getrandbits(8)
+            while through < number:
+                await wait()
+                through += 1
+                dut.fences_through.value = through % 256
+
     # A query asks for one byte or more: the responder does not ask about an access of no bytes.
     def ask(
         self, rkey: int, qpn: int, va: int, length: int, rights: frozenset[str] = frozenset({"remote_write"}), pd: int = PD,
@@ -68,12 +96,21 @@ class Bench:
         access = dict.fromkeys(rights, 1)
         fields = {"rkey": rkey, "pd": pd, "qpn": qpn, "bounded": int(bounded), "va": va, "length": length, "access": access}
         self.queries.append((struct(QUERY).pack(**fields), verdict))
+        self.asked.append(rkey)
 
     async def answered(self) -> None:
         while self.queries:
             await RisingEdge(self.dut.clk)
         for _ in range(5):
             await RisingEdge(self.dut.clk)
+        # All three readers of keys say so too, a cycle later.
+        keys: tuple[int, ...] = ()
+        while self.asked or keys:
+            await FallingEdge(self.dut.clk)
+            assert [int(self.dut.live.value) >> i & 1 for i in range(len(keys))] == [key in self.regions for key in keys]
+            keys = tuple(self.asked[:3])
+            del self.asked[:3]
+            self.dut.key.value = sum(key << 32 * i for i, key in enumerate(keys))
 
     async def command(self, name: str, rkey: int = 0, **mr: object) -> object:
         self.cmd.send(op=op(name), mr=mr, rkey=rkey)
@@ -101,12 +138,16 @@ class Bench:
                 found[rsp.rkey] = (mr.qpn, mr.addr, mr.length, rights, mr.pd)
         return found
 
-    async def invalidate(self, rkey: int) -> None:
+    async def withdraw(self, rkey: int) -> None:
+        """The same, always after the same time."""
+        await self.invalidate(rkey, 3)
+
+    async def invalidate(self, rkey: int, delay: int | None = None) -> None:
         """As the responder does it: the key was granted, `pause` is high from the query on. Refused from the second cycle on."""
         dut = self.dut
         await FallingEdge(dut.clk)
         dut.pause.value = 1
-        for _ in range(random.randrange(1, 6)):
+        for _ in range(delay or random.randrange(1, 6)):
             await FallingEdge(dut.clk)
         dut.invalidate.value, dut.invalid_key.value = 1, rkey
         await FallingEdge(dut.clk)
@@ -286,10 +327,68 @@ async def a_key_is_new_each_time(dut) -> None:
         assert 0.3 < ones / len(seen) < 0.7, f"bit {bit}: {ones} of {len(seen)}"
 
 
+def steps(state: int, count: int) -> int:
+    """The generator of the keys' random part, so many cycles later."""
+    for _ in range(count):
+        state ^= state << 13 & (1 << 64) - 1
+        state ^= state >> 7
+        state ^= state << 17 & (1 << 64) - 1
+    return state
+
+
+def seed_that_repeats(first: int, second: int) -> int:
+    """A seed from which the generator says the same at both times: each of its bits is a sum (modulo 2) of bits of the seed."""
+    columns = [(steps(1 << i, first) ^ steps(1 << i, second)) >> 32 + SLOT_W for i in range(64)]
+    rows = [sum((column >> bit & 1) << i for i, column in enumerate(columns)) for bit in range(32 - SLOT_W)]
+    pivots: dict[int, int] = {}
+    for row in rows:
+        for pivot, other in pivots.items():
+            if row >> pivot & 1:
+                row ^= other
+        if row:
+            pivot = row.bit_length() - 1
+            pivots = {p: other ^ row if other >> pivot & 1 else other for p, other in pivots.items()} | {pivot: row}
+    seed = 1  # the free bits; bit 0 is always set
+    assert 0 not in pivots
+    return seed | sum((row & seed).bit_count() % 2 << pivot for pivot, row in pivots.items())
+
+
+@cocotb.test()
+async def a_slot_never_gets_the_same_key_twice_in_a_row(dut) -> None:
+    """Whatever the generator says: here the same."""
+    bench = Bench(dut)
+    await bench.start()
+
+    async def run(seed: int, how: str) -> tuple[int, int]:
+        bench.regions.clear()
+        dut.seed.value = seed
+        await start(dut)
+        await wait_cycles(dut, MRS + 20)
+        keys = [await bench.register(2, 0, 64) for _ in range(MRS)]
+        await getattr(bench, how)(keys[3])
+        await wait_cycles(dut, 20)
+        again = await bench.register(2, 0, 64)
+        assert again % MRS == 3 == keys[3] % MRS
+        for key in (keys[3], again):
+            bench.ask(key, 2, 0, 1)
+        await bench.answered()
+        return keys[3] >> SLOT_W, again >> SLOT_W
+
+    for how in ("deregister", "withdraw"):
+        secrets = await run(1, how)
+        said = [steps(1, 0)]
+        while len(said) < 4000:
+            said.append(steps(said[-1], 1))
+        times = [next(t for t, state in enumerate(said) if state >> 32 + SLOT_W == secret) for secret in secrets]
+        first, second = await run(seed_that_repeats(*times), how)
+        assert first ^ second == 1 << 31 - SLOT_W, "the generator has said the same: one bit is turned"
+
+
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.5])
 async def random_use(dut, stall: float) -> None:
     bench = Bench(dut, stall)
+    bench.fence_delay = -1
     await bench.start()
     stale: list[int] = []
     for _ in range(150):
@@ -338,10 +437,11 @@ async def commands_take_the_cycles_they_say(dut) -> None:
         return count
 
     assert await cycles(op=op("MR_REGISTER"), mr={"qpn": 2, "addr": 0, "length": 1}) <= 4
-    assert await cycles(op=op("MR_DEREGISTER"), rkey=0) <= 4
+    # And a fence, which takes 2 here.
+    assert await cycles(op=op("MR_DEREGISTER"), rkey=0) <= 4 + 5
     assert await cycles(op=op("MR_QUERY"), rkey=0) <= 4
-    assert await cycles(op=op("MR_DEREGISTER_QP"), mr={"qpn": 2}) <= 2 * MRS + 2
-    assert await cycles(op=op("MR_DEREGISTER_PD"), mr={"pd": 2}) <= 2 * MRS + 2
+    assert await cycles(op=op("MR_DEREGISTER_QP"), mr={"qpn": 2}) <= 2 * MRS + 2 + 5
+    assert await cycles(op=op("MR_DEREGISTER_PD"), mr={"pd": 2}) <= 2 * MRS + 2 + 5
 
 
 def test_roce_mr() -> None:
@@ -352,6 +452,8 @@ def test_roce_mr() -> None:
         ports={
             "seed": Plain("input", "logic [63:0]"), "cmd": Sink(CMD), "rsp": Source(RSP), "query": Plain("input", QUERY),
             "granted": Plain("output", "logic"), "pause": Plain("input", "logic"), "invalidate": Plain("input", "logic"),
-            "invalid_key": Plain("input", "logic [31:0]"), "idle": Plain("output", "logic"),
+            "invalid_key": Plain("input", "logic [31:0]"), "key": Plain("input", "logic [2:0][31:0]"),
+            "live": Plain("output", "logic [2:0]"), "fence": Source("logic"), "fenced": Plain("input", "logic"),
+            "fence_number": Plain("input", "roce_pkg::fence_t"), "fences_through": Plain("input", "roce_pkg::fence_t"), "idle": Plain("output", "logic"),
         },
     )  # fmt: skip

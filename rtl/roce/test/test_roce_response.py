@@ -48,6 +48,7 @@ class Packet:
     ext: bytes
     payload: bytes
     bad: bool = False  # memory refuses its payload
+    any_value: bool = False  # of an atomic: what it found is not known
 
 
 @dataclass
@@ -75,6 +76,9 @@ class Peer:
     msn: int = 0
     atomics: deque[tuple[int, bytes]] = field(default_factory=deque)  # the last ones: PSN and AtomicAckETH
     touched: set[int] = field(default_factory=set)  # words of its atomics
+    originals: list[bytes] = field(default_factory=list)  # what its atomics have found
+    withdrawn: bool = False  # a key of it is gone: it will end with a NAK in the middle of something
+    cut: bool = False  # its first item may end in the middle
     spoilt: int | None = None  # PSN of the first packet that memory refused
     doomed: bool = False  # something given to it will fail
     dead: bool = False
@@ -102,7 +106,8 @@ class Bench:
         self.memory.write(0, self.rng.randbytes(SIZE))
         self.atomics.content = self.memory.content
         self.memory.errors = self.atomics.errors = [BAD]
-        self.words = bytearray(self.memory.read(0, WORDS))  # as the model sees them
+        self.image = self.memory.read(0, SIZE)
+        self.words = bytearray(self.image[:WORDS])  # as the model sees them
         self.peers: dict[int, Peer] = {}  # by our QP number
         self.by_dest: dict[int, Peer] = {}
         self.events: dict[str, int] = {}
@@ -176,7 +181,11 @@ class Bench:
         await wait_cycles(self.dut, 60)  # for acknowledgements that roce_tx has chosen
         self.skipped += sum(item.optional for item in peer.items)
         peer.dead = True
-        for addr in peer.touched:  # those that waited were not carried out, and never will be
+        self._settle(peer)
+
+    def _settle(self, peer: Peer) -> None:
+        """Its atomics that waited were not carried out, and never will be: memory is as it stays."""
+        for addr in peer.touched:
             self.words[addr : addr + 8] = self.memory.read(addr, 8)
 
     async def done(self, peer: Peer) -> int:
@@ -305,6 +314,11 @@ class Bench:
 
     def _acknowledged(self, peer: Peer, value: int, syndrome: int, msn: int) -> None:
         peer.seen.append((value, syndrome, msn))
+        if peer.withdrawn and syndrome == NAK_REM_ACCESS:  # a READ or atomic was denied: everything before it has come
+            assert peer.items and value == peer.items[0].packets[0].psn and msn == peer.msn
+            peer.spoilt, peer.dead = value, True
+            self._settle(peer)
+            return
         if peer.spoilt is None and syndrome == NAK_REM_OP:  # an atomic: everything before it must be answered
             while peer.items[0].optional and not peer.items[0].begun:
                 peer.items.popleft()
@@ -331,6 +345,9 @@ class Bench:
             packet = item.packets[0]
             return (op(packet.opcode), packet.psn, packet.ext) == (bth.opcode, bth.psn, ext)
 
+        if peer.cut and not fits(peer.items[0]):
+            peer.items.popleft()
+            peer.cut = False
         while peer.items and peer.items[0].optional and not peer.items[0].begun and not fits(peer.items[0]):
             peer.items.popleft()
             self.skipped += 1
@@ -340,6 +357,9 @@ class Bench:
         assert peer.items, f"QP {peer.qpn}: unexpected {bth}"
         item = peer.items[0]
         packet = item.packets.popleft()
+        if packet.any_value:
+            peer.originals.append(ext[4:])
+            packet.ext = packet.ext[:4] + ext[4:]
         assert (op(packet.opcode), packet.psn, packet.ext) == (bth.opcode, bth.psn, ext), f"QP {peer.qpn}: {bth}, not {packet}"
         assert bad == packet.bad
         assert bad or body == packet.payload
@@ -690,6 +710,187 @@ async def commands_for_what_is_not_there(dut: Any) -> None:
     await bench.setup(7)
     bench.acknowledge(bench.peers[7])
     await bench.quiet()
+
+
+async def nak(bench: Bench, peer: Peer, syndrome: int = NAK_REM_ACCESS) -> int:
+    """Waits until all is over for this QP: the PSN of its NAK."""
+    await bench.quiet()
+    assert [s[1] for s in peer.seen] == [syndrome] and peer.spoilt == peer.seen[0][0]
+    assert bench.failed.received.popleft() == SimpleNamespace(qpn=peer.qpn, denied=int(syndrome == NAK_REM_ACCESS))
+    assert bench.qp_event.received.popleft().status == op("WC_LOC_PROT_ERR")
+    return peer.spoilt
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3], mtu=[1, 5])
+async def a_read_goes_on_only_under_its_key(dut: Any, stall: float, mtu: int) -> None:
+    """It ends with a NAK behind what has left; and after the fence memory is not touched."""
+    bench = Bench(dut, stall, latency=(5, 60))
+    await bench.start()
+    for i, delay in enumerate((0, 20, 100, 1000)):
+        key = KEY + 1 + i
+        await bench.allow(key)
+        peer, other = await bench.setup(2, mtu), await bench.setup(3, 3)
+        for _ in range(3):
+            bench.read(other, WORDS, 10_000)
+        before = peer.next_psn
+        bench.read(peer, WORDS, 0, key=1)  # of no bytes: no key
+        bench.read(peer, WORDS, 5000)
+        bench.read(peer, WORDS + 100_000, 60_000, key=key)
+        bench.read(peer, WORDS + 100_000, 5000)
+        await bench.respond.drained()
+        await wait_cycles(dut, delay)
+        await bench.allow(key, False)
+        peer.withdrawn = True
+        await bench.fence()
+        region = [burst for burst in bench.memory._reads if burst.addr >= WORDS + 100_000]
+        assert not region, "a read is under way"
+        bench.memory.write(WORDS + 100_000, bytes(60_000))  # somebody else's now
+        end = await nak(bench, peer)
+        assert psn(end - before) >= 1 + -(-5000 // (128 << mtu)), "what was allowed came"
+        bench.memory.write(0, bench.image)
+        await bench.reset(peer)
+
+
+@cocotb.test()
+async def a_duplicate_read_whose_key_is_gone_is_dropped(dut: Any) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(2, mtu=1)
+    await bench.allow(KEY + 1)
+    bench.read(peer, WORDS, 20_000, duplicate=True, key=KEY + 1)
+    bench.read(peer, WORDS, 1000)
+    await bench.respond.drained()
+    await wait_cycles(dut, 100)
+    await bench.allow(KEY + 1, False)
+    peer.items[0].optional = True
+    peer.cut = True
+    while bench.events.get("drop_duplicate_forgotten", 0) == 0:
+        await wait_cycles(dut, 1)
+    await bench.quiet()
+    assert not peer.dead and bench.events["drop_duplicate_forgotten"] == 1
+    bench.read(peer, WORDS, 1000)
+    await bench.quiet()
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3])
+async def an_atomic_is_carried_out_only_under_its_key(dut: Any, stall: float) -> None:
+    bench = Bench(dut, stall, latency=40)
+    await bench.start()
+    for i, delay in enumerate((0, 3, 50, 150, 300)):
+        key = KEY + 1 + i
+        await bench.allow(key)
+        peer, other = await bench.setup(2), await bench.setup(3)
+        for word in range(RD_DEPTH):
+            bench.atomic(peer, 8 * word, False, 1 << 60 | i, key=key if word else KEY)
+            bench.atomic(other, 256 + 8 * word, False, 1)
+        await bench.respond.drained()
+        await wait_cycles(dut, delay)
+        await bench.allow(key, False)
+        peer.withdrawn = True
+        await bench.fence()
+        assert not [b for b in (*bench.atomics._reads, *bench.atomics._writes, *bench.atomics._acks) if b.addr in range(8, 64)]
+        content = bench.memory.read(0, 64)
+        await nak(bench, peer)
+        assert bench.memory.read(8, 56) == content[8:], "carried out after the fence"
+        assert psn(peer.next_psn - peer.spoilt) in range(1, RD_DEPTH)
+        assert not other.items
+        await bench.reset(peer)
+
+
+@cocotb.test()
+async def a_fence_is_through_in_time_under_load(dut: Any) -> None:
+    """It waits for what is under way, not for what others begin; and nobody waits for it."""
+    bench = Bench(dut, latency=30)
+    await bench.start()
+    assert await bench.fence() <= 8
+    peers = [await bench.setup(2 + i, mtu=1 + i % 5) for i in range(8)]
+    spent = []
+
+    async def load() -> None:
+        while True:
+            for peer in peers:
+                if len(peer.items) < 3:
+                    bench.read(peer, WORDS, bench.rng.randrange(1, 30_000))
+                    bench.atomic(peer, 8 * peer.qpn, False, 1)
+            await wait_cycles(dut, 20)
+
+    task = cocotb.start_soon(load())
+    await wait_cycles(dut, 3000)
+    begin, beats = bench.cycle, bench.payload.beats
+    for _ in range(25):
+        spent.append(await bench.fence())
+    used = (bench.payload.beats - beats) / (bench.cycle - begin)
+    task.cancel()
+    beat = len(dut.payload_tdata) // 8
+    dut._log.info(f"{min(spent)} to {max(spent)} cycles, {used:.2f} beats a cycle")
+    # A visit of 4 KiB, 16 KiB in roce_tx.
+    assert max(spent) <= 20_480 // beat * 1.05 + 150 and used > 0.97
+    await bench.quiet()
+
+
+@cocotb.test()
+async def atomics_of_all_queue_pairs_hold_nobody_up(dut: Any) -> None:
+    """As many atomics as there may be wait for a slow memory: the acknowledgements and READs of others leave as without them."""
+    bench = Bench(dut, latency=10)
+    bench.atomics.latency = (300, 300)
+    await bench.start()
+    flood = [await bench.setup(3 + i) for i in range(bench.qps - 3)] if bench.qps == 16 else [await bench.setup(3 + i) for i in range(60)]
+    innocent = await bench.setup(2)
+
+    async def answers() -> list[int]:
+        spent = []
+        for _ in range(20):
+            begin, seen = bench.cycle, len(innocent.seen)
+            bench.acknowledge(innocent)
+            while len(innocent.seen) == seen:
+                await wait_cycles(dut, 1)
+            spent.append(bench.cycle - begin)
+            begin = bench.cycle
+            bench.read(innocent, WORDS, 64)
+            while innocent.items:
+                await wait_cycles(dut, 1)
+            spent.append(bench.cycle - begin)
+        return spent
+
+    alone = await answers()
+    for _ in range(RD_DEPTH):
+        for peer in flood:
+            bench.atomic(peer, 8 * peer.qpn, False, 1)
+    begin = bench.cycle
+    await bench.respond.drained()
+    assert bench.cycle - begin <= 2 * RD_DEPTH * len(flood) + 10, "all are taken at once"
+    loaded = await answers()
+    assert sum(len(peer.items) for peer in flood) > len(flood), "they wait"
+    dut._log.info(f"{max(alone)} cycles alone, {max(loaded)} with atomics waiting")
+    assert max(loaded) <= max(alone) + 4
+    # Its own atomic waits for one of each other.
+    begin = bench.cycle
+    bench.atomic(innocent, 0, False, 1)
+    while innocent.items:
+        await wait_cycles(dut, 10)
+    assert bench.cycle - begin <= (len(flood) + 2) * (600 + 20)
+    await bench.reset(flood[0])
+    bench.atomics.latency = (1, 1)
+    await bench.quiet()
+
+
+@cocotb.test()
+async def atomics_of_many_on_one_word_are_atomic(dut: Any) -> None:
+    bench = Bench(dut, 0.1, latency=(1, 20))
+    await bench.start()
+    peers = [await bench.setup(2 + i) for i in range(8)]
+    begin = int.from_bytes(bench.words[:8], "little")
+    for i in range(10 * RD_DEPTH):
+        peer = peers[i % 8]
+        while (peer.issued - await bench.done(peer)) % 256 >= RD_DEPTH:
+            await wait_cycles(dut, 10)
+        bench.atomic(peer, 0, False, 1)
+        peer.items[-1].packets[0].any_value = True
+    await bench.quiet()
+    found = sorted(int.from_bytes(value, "big") for peer in peers for value in peer.originals)
+    assert found == [begin + i & MASK for i in range(10 * RD_DEPTH)]
 
 
 def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
