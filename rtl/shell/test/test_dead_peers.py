@@ -10,7 +10,7 @@ from nacelle_tb.session import Network, SimDevice, configure
 from nacelle_tb.sources import GENERATED
 
 DEAD = 200
-REP_WITHIN = 30_000  # cycles: a REQ's own time, behind the DREQ and the reset of all who are found dead at once
+REP_WITHIN = 60_000  # cycles: a REQ's own time, behind the DREQ and the reset of all, who are found dead at once
 STEP = 500_000_000  # cycles, of time that passes
 
 
