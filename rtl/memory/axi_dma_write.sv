@@ -5,7 +5,7 @@
 //
 // Throughput: one beat a cycle, also across transfers of one beat each. An unaligned transfer that touches one beat more of
 // memory than its packet has takes one cycle more. Latency: 2 cycles from `cmd` to AW, 4 to W, 1 from `data` to W.
-// Addresses run ahead of data by up to LEAD bursts, and memory keeps others waiting for data that was announced: give a
+// Addresses run ahead of data by up to LEAD bursts, and the rule of axi_mux is that data is there before its address goes: give a
 // command when its data is at hand. Up to OUTSTANDING bursts wait for their response or for their transfer's `done` to be taken;
 // then, or while memory stops, `data` stops. Write responses are always taken: `done` never holds up the memory's other masters.
 // tuser of `data` is not looked at: whoever must discard bad packets does so before.

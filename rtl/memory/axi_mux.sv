@@ -3,8 +3,10 @@
 // N masters on one memory, round robin by burst; reads and writes do not wait for each other. The ID of a burst is extended
 // at its high end by its master's index, and its responses find their way back by that.
 // Throughput: one burst and one beat a cycle in each direction, also for a master alone. Latency: AR 1 cycle, AW 1, W 1 after
-// its AW at the earliest; R and B pass in the same cycle. Data goes to memory in the order of the addresses, so a master that
-// is slow with its write data holds up those behind it; one that stops taking R or B holds up whatever memory has next.
+// its AW at the earliest; R and B pass in the same cycle.
+//
+// Data goes to memory in the order of the addresses, and all masters share R and B. So each keeps this rule: the data of a write is
+// there before its address goes, and R and B are taken in the cycle in which they come. Then none holds up another.
 // `others_write` is for a master that works in the background (axi_clear): 1 cycle behind what it tells of.
 module axi_mux
   import memory_pkg::*;

@@ -23,7 +23,8 @@ module axi_window
     parameter int unsigned ID_W        = 4,
     parameter int unsigned READ_BEATS  = 512,   // a power of two, at least the longest burst: that of a page, 256 at most
     parameter int unsigned WRITE_BEATS = 512,   // likewise
-    parameter int unsigned OUTSTANDING = 64     // write bursts whose data is complete, until their response is taken; power of two
+    parameter int unsigned OUTSTANDING = 64,    // write bursts whose data is complete, until their response is taken; power of two
+    parameter int unsigned AHEAD       = 8      // addresses of writes that wait for their data; power of two
 ) (
     input  logic    clk,
     input  logic    rst,
@@ -39,7 +40,6 @@ module axi_window
   localparam int unsigned LANE_W = $clog2(DATA_W / 8);
   localparam int unsigned READ_W = $clog2(READ_BEATS) + 1;
   localparam int unsigned WRITE_W = $clog2(OUTSTANDING) + 1;
-  localparam int unsigned AHEAD = 8;        // addresses of writes that wait for their data
   localparam int unsigned PAGE_BEATS = (1 << PAGE_W) / (DATA_W / 8);
   localparam int unsigned LONGEST = PAGE_BEATS < 256 ? PAGE_BEATS : 256;
 
@@ -129,10 +129,10 @@ module axi_window
       free_q         <= beats_t'(READ_BEATS);
     end else begin
       if (ar_load || ar_done) ar_valid_q <= ar_load;
-      reads_q        <= reads_d;
-      reads_none_q   <= reads_d == '0;
-      refused_beat_q <= ar_refusing && !ar_done ? refused_beat_q + 1'b1 : '0;
-      free_q         <= free_q - (ar_asked ? beats : beats_t'(ar_refusing)) + beats_t'(read_out.valid && read_out.ready);
+      reads_q      <= reads_d;
+      reads_none_q <= reads_d == '0;
+      if (ar_refusing) refused_beat_q <= ar_done ? '0 : refused_beat_q + 1'b1;
+      free_q <= free_q - (ar_asked ? beats : beats_t'(ar_refusing)) + beats_t'(read_out.valid && read_out.ready);
     end
   end
 

@@ -198,6 +198,22 @@ async def a_kernel_that_takes_nothing_holds_up_nobody(dut, refused: bool) -> Non
 
 
 @cocotb.test()
+async def a_refusal_may_be_longer_than_the_room(dut) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    bench.socket._r.stall = 1.0
+    for _ in range(3):
+        bench.socket.read(END, 200)
+    await wait_cycles(dut, 1000)
+    bench.socket._r.stall = 0.5
+    for _ in range(3):
+        _, data, status = await bench.socket.read_result()
+        assert (len(data), status) == (200 * bench.memory.bytes_per_beat, SLVERR)
+    await wait_cycles(dut, 3)
+    assert int(dut.idle.value)
+
+
+@cocotb.test()
 async def data_is_there_before_its_address_goes(dut) -> None:
     bench = Bench(dut)
     watch = Watch(dut)
