@@ -125,7 +125,8 @@ impl Engine {
             Err(Error::invalid(format!("a ping of {length} bytes does not fit a packet, or too many are under way")))
         })??;
         let deadline = deadline_in(patience.saturating_add(GRACE));
-        let answer = self.wait(&wake, deadline, |state| state.inbox.ping_outcome(number))?;
-        answer.flatten().ok_or(Error::Unreachable { ip, waited: started.elapsed() })
+        let answer = self.wait(&wake, deadline, |state| state.inbox.ping_outcome(number));
+        self.lock().inbox.close_ping(number);
+        answer?.flatten().ok_or(Error::Unreachable { ip, waited: started.elapsed() })
     }
 }

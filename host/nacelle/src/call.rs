@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
 use nacelle_link::LinkError;
-use nacelle_roce::{Access, Completion, ConnId, Endpoint, RecvWr, SendWr, WcOpcode};
+use nacelle_roce::{Access, Completion, ConnId, Endpoint, RecvWr, SendOp, SendWr, WcOpcode};
 use nacelle_wire::mrsp::{ARegion, AarRegion, CallImm, FunctionCode, MAX_MESSAGE, MAX_REGIONS, Message, ReturnCode};
 use nacelle_wire::{RemoteAddr, Rkey};
 
@@ -18,7 +18,7 @@ use crate::{Error, Step};
 
 /// Device memory is asked for in pages of this size, as upstream callers do.
 const PAGE: u64 = 4096;
-/// The longest WRITE, in bytes (IBTA 9.7.4).
+/// The longest WRITE, in bytes (IBTA 9.7.7).
 const MAX_WRITE: usize = 1 << 31;
 /// A thread that waits looks this often during its timeout whether anything has moved, and at least every second.
 const LOOKS: u32 = 16;
@@ -293,24 +293,21 @@ impl Call {
         let imm = CallImm::Start { function: self.function, user: [0; 3] }.to_u32();
         let inputs = self.parameters.iter().filter(|parameter| parameter.role.is_sent(self.calls));
         let pieces = inputs.flat_map(|input| (0..input.local.len).step_by(MAX_WRITE).map(move |at| (input, at)));
-        let pieces: Vec<_> = pieces.collect();
-        let count = pieces.len();
-        let request = |(index, (input, at)): (usize, (&Parameter, usize))| {
-            let data = input.local.slice(at, MAX_WRITE.min(input.local.len - at));
-            let (address, rkey) = (RemoteAddr(input.remote.address().0 + at as u64), input.remote.rkey());
-            if index + 1 == count {
-                SendWr::write_imm(index as u64, data, address, rkey, imm)
-            } else {
-                SendWr::write(index as u64, data, address, rkey)
-            }
-        };
-        let requests: Vec<SendWr> = pieces.into_iter().enumerate().map(request).collect();
-        if !requests.is_empty() {
-            return requests;
+        let mut requests: Vec<SendWr> = pieces
+            .map(|(input, at)| {
+                let data = input.local.slice(at, MAX_WRITE.min(input.local.len - at));
+                SendWr::write(0, data, RemoteAddr(input.remote.address().0 + at as u64), input.remote.rkey())
+            })
+            .collect();
+        if requests.is_empty() {
+            // Nothing to send but the call itself.
+            let first = &self.parameters[0].remote;
+            requests.push(SendWr::write(0, Vec::new(), first.address(), first.rkey()));
         }
-        // Nothing to send but the call itself.
-        let first = &self.parameters[0].remote;
-        vec![SendWr::write_imm(0, Vec::new(), first.address(), first.rkey(), imm)]
+        if let Some(SendWr { op: SendOp::Write { imm: last, .. }, solicited, .. }) = requests.last_mut() {
+            (*last, *solicited) = (Some(imm), true);
+        }
+        requests
     }
 
     /// What the device may do with the regions that come back.

@@ -146,13 +146,12 @@ impl Inbox {
         (number, Arc::clone(&self.pings.entry(number).or_default().wake))
     }
 
-    /// How a ping has ended, if it has; then its number is free again.
-    pub(crate) fn ping_outcome(&mut self, number: u16) -> Option<Option<Duration>> {
-        let outcome = self.pings.get(&number)?.outcome?;
-        self.close_ping(number);
-        Some(outcome)
+    /// How a ping has ended, if it has.
+    pub(crate) fn ping_outcome(&self, number: u16) -> Option<Option<Duration>> {
+        self.pings.get(&number)?.outcome
     }
 
+    /// Gives the number of a ping back.
     pub(crate) fn close_ping(&mut self, number: u16) {
         self.pings.remove(&number);
     }
