@@ -193,13 +193,13 @@ fn transport() -> Outcome<impl FnMut() -> Outcome> {
 
 fn main() -> Outcome {
     let temp = tempfile::tempdir()?;
-    let wire = WireDir::open(temp.path())?;
+    let wire = WireDir::open(temp.path().join("wire"))?;
     let _switch = SwitchHost::start(&wire)?;
     let place = Place::find(&wire, DeviceKind::Soft, None, None)?;
     let ip = place.identity.ip;
     start_device(place)?;
 
-    let options = Options { wire: Some(temp.path().to_owned()), timeout: PATIENCE, ..Options::default() };
+    let options = Options { wire: Some(wire.path().to_owned()), timeout: PATIENCE, ..Options::default() };
     let device = Device::connect(ip, &options)?;
     let (near, far) = (Raw::join(&wire, 1, 2)?, Raw::join(&wire, 2, 1)?);
     near.socket.set_read_timeout(Some(PATIENCE))?;

@@ -2,6 +2,8 @@
 //! Each tool's client against its own server, on a wire of their own: what is checked against Linux must at least hold here.
 
 use nacelle_link::{SwitchHost, WireDir};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Output, Stdio};
 
 struct Wire {
@@ -11,7 +13,8 @@ struct Wire {
 
 impl Wire {
     fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("ni").tempdir_in("/tmp").unwrap();
+        let own = Permissions::from_mode(0o700);
+        let dir = tempfile::Builder::new().prefix("ni").permissions(own).tempdir_in("/tmp").unwrap();
         let switch = SwitchHost::start(&WireDir::open(dir.path()).unwrap()).unwrap();
         Self { dir, _switch: switch }
     }
