@@ -180,8 +180,7 @@ pub(super) fn over(peer: &mut Peer, qp: &Qp) -> Result<(), Failure> {
     if end.is_some() {
         peer.station.forget()?;
     }
-    let still =
-        peer.station.wait(silence, |p| p.headers.bth.dest_qp() == own && !p.opcode.is_response())?;
+    let still = peer.station.wait(silence, |p| p.headers.bth.dest_qp() == own && !p.opcode.is_response())?;
     match still {
         Some(packet) => Err(Failure::unexpected("nothing on a connection that has failed", &packet)),
         None => Ok(()),
