@@ -68,7 +68,7 @@ pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec
             if rng.u8(..3) == 0 { Vec::new() } else { (0..rng.u8(1..=2)).map(|_| odd(rng, sent)).collect() };
         let mad = message(scene, rng, &mut asked, sent);
         send(scene, mad, &changes)?;
-        let packets = scene.settle(None, true)?;
+        let packets = scene.cm_answers()?;
         for packet in &packets {
             note(&mut asked, packet);
         }
@@ -232,5 +232,5 @@ fn end(scene: &mut Scene<'_>, asked: &[Asked]) -> Result<(), Failure> {
         let Some((remote, qpn)) = one.device else { continue };
         scene.peer.send_cm(one.tid + 7, Message::Dreq(&Dreq::new(one.req.local_comm_id.get(), remote, qpn)))?;
     }
-    scene.settle(None, true).map(|_| ())
+    scene.cm_answers().map(|_| ())
 }

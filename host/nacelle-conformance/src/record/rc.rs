@@ -5,7 +5,7 @@ use super::{
     Step,
     frame::{Change, change},
     pick,
-    transcript::{STRANGER, Scene, Talk},
+    transcript::{RESOURCES, STRANGER, Scene, Talk},
 };
 use crate::{
     Failure,
@@ -62,7 +62,7 @@ pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec
     let terms = Terms {
         mtu: pick(rng, &[1, 1, 1, 2, 3, 5]),
         ack_timeout: 20,
-        initiator_depth: pick(rng, &[0, 1, 4, 4, 16]),
+        initiator_depth: pick(rng, &[0, 1, 4, 4, RESOURCES]),
         extensions: if rng.u8(..4) == 0 { Extensions::SELECTIVE_REPEAT } else { Extensions::default() },
         ..Terms::default()
     };
@@ -84,7 +84,8 @@ pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec
             change(&mut bytes, &shot.changes);
             scene.peer.station.send_frame(&bytes)?;
         }
-        let answered = scene.answers(&mut talk)?;
+        let service = shots.iter().any(reaches_the_service);
+        let answered = scene.answers(&mut talk, service)?;
         let sent = shots.iter().map(|shot| format!("{shot:?}")).collect::<Vec<_>>().join(" + ");
         steps.push(Step { sent, answered });
         if talk.over {
@@ -95,7 +96,7 @@ pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec
         // What has become of the memory.
         let psn = talk.qp.next;
         scene.peer.send_quietly(&talk.qp, Opcode::ReadRequest, psn, Ext::Reth(memory.reth(0, 1024)), &[])?;
-        let answered = scene.answers(&mut talk)?;
+        let answered = scene.answers(&mut talk, false)?;
         steps.push(Step { sent: "READ of the first KiB".into(), answered });
     }
     scene.close(&talk)?;
@@ -135,6 +136,25 @@ fn frame(scene: &Scene<'_>, talk: &Talk, shot: &Shot) -> Result<Vec<u8>, Failure
         Payload::Message(bytes) => bytes.clone(),
     };
     build(&headers, &payload)
+}
+
+/// It may end a message, or start a call.
+fn reaches_the_service(shot: &Shot) -> bool {
+    use Opcode::{
+        SendLast, SendLastImm, SendLastInvalidate, SendOnly, SendOnlyImm, SendOnlyInvalidate, WriteLastImm,
+        WriteOnlyImm,
+    };
+    let whole = [
+        SendLast,
+        SendLastImm,
+        SendLastInvalidate,
+        SendOnly,
+        SendOnlyImm,
+        SendOnlyInvalidate,
+        WriteLastImm,
+        WriteOnlyImm,
+    ];
+    whole.contains(&shot.opcode) || shot.changes.iter().any(|change| matches!(change, Change::Opcode(_)))
 }
 
 /// A pattern that depends on what is written where.

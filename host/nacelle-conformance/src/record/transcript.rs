@@ -4,21 +4,23 @@
 
 use crate::{
     Failure,
-    peer::{Memory, OWN_RKEY, Peer, Qp, Terms, own_address},
+    peer::{EMPTY, Memory, OWN_RKEY, Peer, Qp, Terms, own_address},
     station::Packet,
 };
 use core::net::Ipv4Addr;
 use nacelle_wire::{
     Psn, RemoteAddr, Rkey,
     bth::{NakCode, Opcode, Reth, Syndrome},
-    cm::{Dreq, Extensions, Message},
+    cm::{Dreq, Extensions, Message, RejReason},
     mrsp,
     roce::Ext,
 };
 use std::collections::BTreeMap;
 
-/// Rounds of the bystander without news after which everything that was sent is answered.
+/// Rounds of the bystander without news after which everything is answered.
 const QUIET: u32 = 2;
+/// READs and atomics at once that every device takes; it may take more.
+pub(super) const RESOURCES: u8 = 8;
 /// Hosts of the suite.
 const WITNESS: u16 = 900;
 const CALLER: u16 = 901;
@@ -84,6 +86,13 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
+    /// So does the service, which does one set-up after another, and one call of a kernel after another.
+    fn service_round(&mut self) -> Result<(), Failure> {
+        self.peer.send_message(&mut self.witness, &[9, 0, 0, 0])?;
+        self.peer.receive_message(&mut self.witness)?;
+        self.peer.call(&mut self.witness, EMPTY).map(|_| ())
+    }
+
     /// So does connection management, which works at its own pace.
     fn cm_round(&mut self) -> Result<(), Failure> {
         let (ip, tid) = (self.witness.ip, fastrand::u64(..));
@@ -94,10 +103,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Everything that the device sends until it has nothing more to say. Its requests are acknowledged.
-    ///
-    /// # Errors
-    /// The bystander is not answered.
-    pub(super) fn settle(&mut self, mut talk: Option<&mut Talk>, cm: bool) -> Result<Vec<Packet>, Failure> {
+    fn settle(&mut self, mut talk: Option<&mut Talk>, cm: bool) -> Result<Vec<Packet>, Failure> {
         let mut all = Vec::new();
         let mut quiet = 0;
         while quiet < QUIET {
@@ -134,33 +140,35 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Everything that is answered on the connection of a case, and to a request that was made before, so that the newest acknowledgement is among it.
-    fn collect(&mut self, talk: &mut Talk) -> Result<Vec<Packet>, Failure> {
-        let mut packets = self.settle(Some(&mut *talk), false)?;
-        if !packets.iter().any(|p| is_fatal(talk, p) || p.opcode == Opcode::UdSendOnly) {
-            let nothing = Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0));
-            self.peer.send(&talk.qp, Opcode::WriteOnly, talk.qp.next.sub(1), nothing, &[])?;
-            packets.extend(self.settle(Some(talk), false)?);
-        }
-        Ok(packets)
+    /// Everything that connection management sends until it has nothing more to say.
+    ///
+    /// # Errors
+    /// The bystander is not answered.
+    pub(super) fn cm_answers(&mut self) -> Result<Vec<Packet>, Failure> {
+        self.settle(None, true)
     }
 
     /// The answers on a connection, in words. Moves its PSN on past what the device has taken.
     ///
     /// # Errors
     /// The bystander is not answered.
-    pub(super) fn answers(&mut self, talk: &mut Talk) -> Result<Vec<String>, Failure> {
-        let packets = self.collect(talk)?;
+    pub(super) fn answers(&mut self, talk: &mut Talk, service: bool) -> Result<Vec<String>, Failure> {
+        // A request that was made before is answered with the newest acknowledgement.
+        let nothing = Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0));
+        self.peer.send(&talk.qp, Opcode::WriteOnly, talk.qp.next.sub(1), nothing, &[])?;
+        if service {
+            self.service_round()?;
+        }
+        let packets = self.settle(Some(&mut *talk), false)?;
+        let fatal = packets.iter().any(|p| is_fatal(talk, p));
         let mut newest = Newest::default();
         let mut words = Vec::new();
         let mut requests = BTreeMap::new();
         for packet in &packets {
-            talk.over |= is_fatal(talk, packet);
             if let Some(text) = cm_in_words(packet) {
                 // A device closes a queue pair in error, at once or a while later.
-                let closes = text == "DREQ" && talk.over;
                 talk.over |= text == "DREQ";
-                words.extend((!closes).then_some(text));
+                words.extend((text != "DREQ" || !fatal).then_some(text));
             } else if packet.headers.bth.dest_qp() != talk.qp.own_qpn {
                 words.push(format!("{:?} for another queue pair", packet.opcode));
             } else if packet.opcode.is_response() {
@@ -174,11 +182,13 @@ impl<'a> Scene<'a> {
                 requests.entry(index).or_insert_with(|| request_in_words(talk, packet));
             }
         }
+        talk.over |= fatal;
         if let Some(taken) = newest.taken {
             // A gap that is still open; one that was closed may have been told or not.
-            words.extend(newest.gap.filter(|(psn, _)| psn.distance(taken) > 0).map(|(_, text)| text));
-            // A fatal NAK has an MSN of its own, and acknowledgements before it may be merged with it.
-            let msn = newest.msn.filter(|_| !talk.over);
+            let gap = newest.gap.filter(|(psn, _)| psn.distance(taken) > 0);
+            // An acknowledgement may be merged with a NAK behind it.
+            let msn = newest.msn.filter(|_| !talk.over && gap.is_none());
+            words.extend(gap.map(|(_, text)| text));
             words.insert(0, format!("taken to {}, msn {msn:?}", taken.distance(talk.start)));
             if taken.distance(talk.qp.next) >= 0 {
                 talk.qp.next = taken.add(1);
@@ -299,8 +309,8 @@ pub(super) fn cm_in_words(packet: &Packet) -> Option<String> {
     Some(match Message::parse(&packet.payload) {
         Ok((_, Message::Rep(rep))) => format!(
             "REP: responder resources {}, initiator depth {}, rnr retry {}, extensions {:?}",
-            rep.responder_resources,
-            rep.initiator_depth,
+            rep.responder_resources.min(RESOURCES),
+            rep.initiator_depth.min(RESOURCES),
             rep.rnr_retry_count(),
             Extensions::find(&rep.private_data)
         ),
@@ -308,7 +318,8 @@ pub(super) fn cm_in_words(packet: &Packet) -> Option<String> {
             "REJ {} of message {}, information {:?}",
             rej.reason().0,
             rej.message_rejected(),
-            if rej.reason().0 == 4 { &[] } else { rej.information() }
+            // A GUID, or a proposal that need not be made.
+            if matches!(rej.reason(), RejReason::TIMEOUT | RejReason::INVALID_GID) { &[] } else { rej.information() }
         ),
         Ok((_, Message::Dreq(_))) => "DREQ".into(),
         Ok((_, Message::Drep(_))) => "DREP".into(),
