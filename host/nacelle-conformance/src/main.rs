@@ -8,6 +8,7 @@
 mod failure;
 mod manage;
 mod peer;
+mod record;
 mod rules;
 mod station;
 
@@ -54,6 +55,18 @@ struct Args {
     /// Results as JSON on standard output.
     #[arg(long)]
     json: bool,
+    /// Instead of trying rules, write to this file what the device answers to odd requests, a line of JSON for each case.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Cases to record.
+    #[arg(long, default_value_t = 300, requires = "record")]
+    cases: u64,
+    /// What the cases are made from.
+    #[arg(long, default_value_t = 1, requires = "record")]
+    seed: u64,
+    /// The first case.
+    #[arg(long, default_value_t = 0, requires = "record")]
+    first: u64,
 }
 
 /// What is judged.
@@ -98,6 +111,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(path) = &args.record {
+        let outcome = record::record(&mut peer, path, args.seed, args.first..args.first + args.cases);
+        let outcome = outcome.and_then(|()| peer.tidy());
+        if let Err(failure) = &outcome {
+            eprintln!("nacelle-conformance: {failure}");
+        }
+        return if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) };
+    }
     let verdicts: Vec<Verdict> = chosen.into_iter().map(|rule| judge(&mut peer, rule, &args)).collect();
     if let Err(failure) = peer.tidy() {
         eprintln!("nacelle-conformance: {failure}");

@@ -91,6 +91,6 @@ const fn nacelle(name: &'static str, source: &'static str, test: Test) -> Rule {
 }
 
 /// Bytes that differ from each other, from zeros, and from those of other seeds.
-fn pattern(seed: u8, len: usize) -> Vec<u8> {
+pub(crate) fn pattern(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i as u8).wrapping_mul(7).wrapping_add((i >> 8) as u8).wrapping_add(seed) | 1).collect()
 }
