@@ -6,7 +6,7 @@
 // One beat a cycle each way. `frame` and `payload` follow one cycle behind those of packet_rx. When `frame` or `payload`
 // stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well. ARP
 // frames never hold up others: they have a queue of their own, and are dropped when it is full. Echo requests do
-// for a small share of the time: after ECHO_CREDIT cycles in which they waited for `tx`, all are dropped until time has paid for it.
+// for a small share of the time (hold_budget): then they are dropped.
 module packet_plane
   import packet_pkg::*;
   import time_pkg::*;
@@ -14,9 +14,7 @@ module packet_plane
     parameter int unsigned DATA_W = 512,
     parameter int unsigned MAX_FRAME = 4224,         // bytes without FCS
     parameter int unsigned CLOCK_HZ = 250_000_000,   // for the times of ARP
-    parameter int unsigned USERS = 1,                // protocols that send
-    parameter int unsigned ECHO_CREDIT = 256,        // cycles for which echo requests may hold up what is behind them,
-    parameter int unsigned ECHO_PAUSE = 8            // of which one comes back in so many
+    parameter int unsigned USERS = 1                 // protocols that send
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -190,16 +188,8 @@ module packet_plane
   );
 
   // ---- how often: an echo request that waits for `tx` waits in front of all other frames ----
-  time_t echo_paid_q;      // when all that they have waited is paid for; renewed when it has passed, so that it never grows old
-  wire   echo_waits = (echo_rx.valid && !echo_rx.ready)
-      || (payload_taker[TO_ECHO].tvalid && !payload_taker[TO_ECHO].tready);
-  wire   echo_paid = time_reached(now, echo_paid_q);
-
-  always_ff @(posedge clk) begin
-    if (rst || (echo_paid && !echo_waits)) echo_paid_q <= now;
-    else if (echo_waits) echo_paid_q <= (echo_paid ? now : echo_paid_q) + time_t'(ECHO_PAUSE);
-    echo_allowed <= time_reached(now + time_t'(ECHO_CREDIT * ECHO_PAUSE), echo_paid_q);
-  end
+  wire echo_waits = (echo_rx.valid && !echo_rx.ready) || (payload_taker[TO_ECHO].tvalid && !payload_taker[TO_ECHO].tready);
+  hold_budget echo_budget (.clk, .rst, .now, .holds(echo_waits), .allowed(echo_allowed));
 
   // ---- transmit ----
   for (genvar i = 0; i < USERS; i++) begin : g_user

@@ -133,6 +133,7 @@ module roce_engine
   ) receive (
       .clk,
       .rst,
+      .now,
       .seed({~seed, seed}),
       .frame,
       .payload,

@@ -503,6 +503,7 @@ package roce_pkg;
     logic drop_no_qp;
     logic drop_wrong_peer;         // QP is connected with another address
     logic drop_bad_bth;            // TVer, P_Key, opcode of another service
+    logic drop_cm_rate;            // a datagram for QP1, when those before it held up other packets for long
     logic drop_qp_state;
     logic np_ecn_marked_roce_packets; // came with congestion experienced
     logic np_cnp_sent;

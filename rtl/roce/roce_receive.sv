@@ -5,6 +5,7 @@
 module roce_receive
   import roce_pkg::*;
   import roce_rx_pkg::*;
+  import time_pkg::*;
 #(
     parameter int unsigned DATA_W   = 512,
     parameter int unsigned QPS      = 16,
@@ -13,6 +14,7 @@ module roce_receive
 ) (
     input  logic            clk,
     input  logic            rst,
+    input  time_t           now,              // cycles; may jump ahead
     input  logic [63:0]     seed,             // of the keys; read in reset
     // packet plane
     stream_if.sink          frame,            // frame_rx_t of CLASS_ROCE
@@ -68,7 +70,7 @@ module roce_receive
   stream_if #(.T(logic)) mr_fence ();
 
   roce_rx #(.DATA_W(DATA_W)) rx (
-      .clk, .rst, .frame, .payload, .cm, .cm_payload, .response, .response_payload, .packet, .packet_payload,
+      .clk, .rst, .now, .frame, .payload, .cm, .cm_payload, .response, .response_payload, .packet, .packet_payload,
       .events(rx_events), .idle(rx_idle)
   );
 

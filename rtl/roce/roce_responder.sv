@@ -67,7 +67,7 @@ module roce_responder
     output logic            cnp,              // it was a CNP
     output qpn_t            active_qpn,       // on this QP
     output logic [15:0]     active_bytes,     // with so much payload
-    output roce_rx_events_t events,           // all but drop_bad_bth and those of the response unit
+    output roce_rx_events_t events,           // all but those of roce_rx and of the response unit
     output logic            idle
 );
   localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;

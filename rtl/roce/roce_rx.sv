@@ -6,19 +6,22 @@
 // congestion is shown to the responder too, without its payload, because the responder knows peers and notes the marks.
 //
 // Checks (IBTA 9.6.1.1): TVer 0, P_Key the default partition's, UD opcodes for QP1 alone, RC opcodes and CNP for the others.
-// A frame that fails is counted (drop_bad_bth), its payload is drained, and it has no other effect.
+// A frame that fails is counted (drop_bad_bth), its payload is drained, and it has no other effect. Datagrams for QP1 may hold up what
+// is behind them for a small share of the time (hold_budget): then they are dropped and counted (drop_cm_rate).
 // Latency 1 cycle to `packet`, `response` and `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame.
 // Headers run up to PAYLOADS packets ahead of their payload. When an output stops, everything behind stops.
 module roce_rx
   import packet_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
+  import time_pkg::*;
 #(
     parameter int unsigned DATA_W   = 512,
     parameter int unsigned PAYLOADS = 16       // power of two
 ) (
     input  logic             clk,
     input  logic             rst,
+    input  time_t            now,
     stream_if.sink           frame,            // frame_rx_t of CLASS_ROCE
     axis_if.sink             payload,          // of the frames with payload_length > 0, in order
     stream_if.source         cm,               // frame_rx_t
@@ -27,7 +30,7 @@ module roce_rx
     axis_if.source           response_payload, // of those with payload_length > 0
     stream_if.source         packet,           // rc_packet_t
     axis_if.source           packet_payload,
-    output roce_rx_events_t  events,           // drop_bad_bth
+    output roce_rx_events_t  events,           // drop_bad_bth, drop_cm_rate
     output logic             idle              // nothing inside or at the door
 );
   // The header window with the extension headers that a packet may have.
@@ -77,6 +80,7 @@ module roce_rx
   // ---- checks, before the frame is taken into the register ----
   typedef struct packed {
     route_e     route;
+    logic       too_many;                      // to nobody, being one datagram more than may be
     rc_opcode_t opcode;
     logic       has_payload;
     frame_rx_t  head;
@@ -87,7 +91,7 @@ module roce_rx
   judged_t      judged, in_hand;
   route_e       route;
 
-  logic held_q, held_leaves;
+  logic held_q, held_leaves, cm_allowed;
 
   assign offered     = frame.data;
   assign window      = offered.hdr;
@@ -104,9 +108,11 @@ module roce_rx
     judged.head        = offered;
     judged.opcode      = rc_opcode(window.roce.bth.opcode);
     judged.has_payload = offered.payload_length != '0;
+    judged.too_many    = 1'b0;
     if (window.roce.bth.tver != '0 || window.roce.bth.pkey[14:0] != PKEY_DEFAULT[14:0]) judged.route = TO_NOBODY;
     else if (window.roce.bth.destqp == QPN_GSI) begin
-      judged.route = window.roce.bth.opcode[7:5] == SERVICE_UD ? TO_CM : TO_NOBODY;
+      judged.route = window.roce.bth.opcode[7:5] == SERVICE_UD && cm_allowed ? TO_CM : TO_NOBODY;
+      judged.too_many = window.roce.bth.opcode[7:5] == SERVICE_UD && !cm_allowed;
     end
     else if (judged.opcode.kind == RC_RESPONSE) judged.route = TO_REQUESTER;
     else if (window.roce.bth.opcode[7:5] == SERVICE_RC || judged.opcode.kind == RC_CNP) judged.route = TO_RESPONDER;
@@ -224,13 +230,20 @@ module roce_rx
 
   assign way[TO_NOBODY].tready = 1'b1;
 
+  wire cm_waits = (cm.valid && !cm.ready) || (cm_payload.tvalid && !cm_payload.tready);
+  hold_budget cm_budget (.clk, .rst, .now, .holds(cm_waits), .allowed(cm_allowed));
+
   // ---- what happened ----
-  logic bad_q;
-  always_ff @(posedge clk) bad_q <= !rst && held_q && held_leaves && route == TO_NOBODY;
+  logic bad_q, too_many_q;
+  always_ff @(posedge clk) begin
+    bad_q      <= !rst && held_q && held_leaves && route == TO_NOBODY && !in_hand.too_many;
+    too_many_q <= !rst && held_q && held_leaves && in_hand.too_many;
+  end
   always_comb begin
     events = '0;
     events.drop_bad_bth = bad_q;
+    events.drop_cm_rate = too_many_q;
   end
 
-  assign idle = !frame.valid && !payload.tvalid && !held_q && routes_empty && !bad_q;
+  assign idle = !frame.valid && !payload.tvalid && !held_q && routes_empty && !bad_q && !too_many_q;
 endmodule

@@ -21,7 +21,7 @@ QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
 LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 USERS = 2
-ECHO_PAUSE = 8
+ECHO_PAUSE = 8  # of hold_budget
 
 
 class Bench:
@@ -239,7 +239,7 @@ def test_packet_plane(width: int) -> None:
     run(
         "packet_plane",
         __file__,
-        params={"DATA_W": width, "USERS": USERS, "ECHO_PAUSE": ECHO_PAUSE},
+        params={"DATA_W": width, "USERS": USERS},
         ports={
             "now": Clock(),
             "local_addr": Plain("input", LOCAL),

@@ -14,7 +14,7 @@ from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
-from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.bench import Clock, Plain, Sink, Source, run
 from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
@@ -327,6 +327,7 @@ PORTS = {
     "respond": Source(PKG + "respond_t"),
     "rd_done_slot": Plain("output", "roce_pkg::qp_index_t"),
     "rd_done": Plain("input", "roce_rx_pkg::rd_count_t"),
+    "now": Clock(),
     "write": Source("memory_pkg::dma_cmd_t"),
     "done": Sink("memory_pkg::dma_done_t"),
     "post": Sink(PKG + "rdma_wqe_t"),
