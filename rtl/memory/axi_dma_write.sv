@@ -6,8 +6,8 @@
 // Throughput: one beat a cycle, also across transfers of one beat each. An unaligned transfer that touches one beat more of
 // memory than its packet has takes one cycle more. Latency: 2 cycles from `cmd` to AW, 4 to W, 1 from `data` to W.
 // Addresses run ahead of data by up to LEAD bursts, and the rule of axi_mux is that data is there before its address goes: give a
-// command when its data is at hand. Up to OUTSTANDING bursts wait for their response or for their transfer's `done` to be taken;
-// then, or while memory stops, `data` stops. Write responses are always taken: `done` never holds up the memory's other masters.
+// command when its data is at hand. Up to OUTSTANDING bursts are under way, until their transfer's `done` is taken; then no address
+// goes out. While memory stops, `data` stops. Write responses are always taken: `done` never holds up the memory's other masters.
 // tuser of `data` is not looked at: whoever must discard bad packets does so before.
 module axi_dma_write
   import memory_pkg::*;
@@ -45,13 +45,20 @@ module axi_dma_write
   } ahead_t;
 
   stream_if #(.T(dma_burst_t)) cut ();
+  stream_if #(.T(dma_burst_t)) kept ();      // those that have a place for their outcome
   stream_if #(.T(dma_burst_t)) cut_fork[2] ();
   stream_if #(.T(ahead_t)) ahead_in ();
   stream_if #(.T(ahead_t)) ahead_out ();
   logic walker_idle, none_ahead;
+  logic [SLOT_W:0] kept_q;                   // bursts and empty transfers until their outcome is taken
   dma_burst_walker #(.DATA_W(DATA_W), .BURST_BYTES(BURST_BYTES)) walker (.clk, .rst, .cmd, .burst(cut), .idle(walker_idle));
-  stream_fork #(.T(dma_burst_t), .N(2)) both (.clk, .rst, .in(cut), .out(cut_fork));
+  stream_fork #(.T(dma_burst_t), .N(2)) both (.clk, .rst, .in(kept), .out(cut_fork));
   stream_fifo #(.T(ahead_t), .DEPTH(LEAD)) ahead (.clk, .rst, .in(ahead_in), .out(ahead_out), .empty(none_ahead));
+
+  // The place is kept before the address goes: data that was announced never waits for it.
+  assign kept.valid = cut.valid && !kept_q[SLOT_W];
+  assign kept.data  = cut.data;
+  assign cut.ready  = kept.ready && !kept_q[SLOT_W];
 
   assign ahead_in.valid    = cut_fork[1].valid;
   assign ahead_in.data     = '{burst: cut_fork[1].data, single: cut_fork[1].data.len == '0 || cut_fork[1].data.none};
@@ -70,8 +77,7 @@ module axi_dma_write
   logic              last_q;                 // or, if not, its last one
   logic [7:0]        next_q;                 // number of the beat behind it
   logic [SLOT_W:0]   outstanding_q;          // bursts and empty transfers without an outcome yet
-  logic [SLOT_W:0]   kept_q;                 // and those whose outcome was not taken yet
-  logic              slot_free, w_free, closes, flush, has_beat, step;
+  logic              w_free, closes, flush, has_beat, step;
   lane_t             shift;
   logic [DATA_W-1:0] held_q, merged;
   strb_t             from_held, upto_end;
@@ -83,12 +89,11 @@ module axi_dma_write
   assign flush    = burst.last && burst.wraps && closes;
   assign has_beat = flush || data.tvalid;
 
-  assign slot_free = !opens_q || !kept_q[SLOT_W];
   assign w_free    = !mem.wvalid || mem.wready;
-  assign step      = ahead_out.valid && slot_free && (burst.none || (has_beat && w_free));
+  assign step      = ahead_out.valid && (burst.none || (has_beat && w_free));
 
   assign ahead_out.ready = step && closes;
-  assign data.tready = ahead_out.valid && slot_free && !burst.none && !flush && w_free;
+  assign data.tready = ahead_out.valid && !burst.none && !flush && w_free;
 
   // Lane i has byte i - shift of the packet's beat, the lanes below have the end of the one before.
   byte_funnel #(.DATA_W(DATA_W)) funnel (
@@ -118,8 +123,8 @@ module axi_dma_write
   end
 
   // ---- outcomes ----
-  // Bursts and empty transfers in order; each burst is retired by its response. A place is kept for each until its transfer's
-  // `done` is taken, so that there is always room for it.
+  // Bursts and empty transfers in order; each burst is retired by its response. Its place is kept until its transfer's `done` is
+  // taken, so that there is always room for it.
   typedef struct packed {
     logic last;    // of its transfer
     logic none;
@@ -150,7 +155,7 @@ module axi_dma_write
       error_q       <= 1'b0;
     end else begin
       outstanding_q <= outstanding_q + (SLOT_W + 1)'(opened) - (SLOT_W + 1)'(retire);
-      kept_q        <= kept_q + (SLOT_W + 1)'(opened) - (SLOT_W + 1)'(retire && !head.last) - (SLOT_W + 1)'(done.valid && done.ready);
+      kept_q        <= kept_q + (SLOT_W + 1)'(cut.valid && cut.ready) - (SLOT_W + 1)'(retire && !head.last) - (SLOT_W + 1)'(done.valid && done.ready);
       if (opened) tail_q <= tail_q + 1'b1;
       if (retire) begin
         head_q  <= head_q + 1'b1;
@@ -173,8 +178,8 @@ module axi_dma_write
   logic ended_q;
   always_ff @(posedge clk) begin
     if (step && !burst.none) begin
-      assert (flush || !ended_q) else $error("packet shorter than its transfer");
-      if (burst.last && closes) assert (flush ? ended_q : data.tlast) else $error("packet longer than its transfer");
+      assert (rst || flush || !ended_q) else $error("packet shorter than its transfer");
+      if (burst.last && closes) assert (rst || (flush ? ended_q : data.tlast)) else $error("packet longer than its transfer");
       ended_q <= !(burst.last && closes) && (flush ? ended_q : data.tlast);
     end
     if (rst) ended_q <= 1'b0;

@@ -54,7 +54,7 @@ module axi_dma_write_formal
       if (data.tvalid && data.tready) beat_q <= data.tlast ? '0 : beat_q + 1'b1;
       if (idle) assert (quiet);
       assert (!mem.arvalid);
-      if (REACH) assert (!(mem.bvalid && mem.wvalid && mem.wlast && done.valid && mem.awvalid));
+      if (REACH) assert (!(mem.bvalid && mem.wvalid && mem.wlast));
     end
   end
 endmodule

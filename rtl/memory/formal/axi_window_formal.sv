@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// axi_window: whatever the socket does, memory sees a master that keeps the rules of axi_mux, and no page outside of the window (one
-// page is never in it; everything else about the window is free, it may change at any time). The socket sees a slave that keeps AXI's,
-// from the last decouple on. When it is idle nothing is under way at memory, and nothing is owed to the socket.
-// With pages of 4 beats.
+// axi_window: whatever the socket does, memory sees a master that keeps the rules of axi_mux, and no page outside of the window (page
+// FORBIDDEN is never in it; everything else about the window is free, it may change at any time). The socket sees a slave that keeps
+// AXI's, from the last decouple on. When it is idle nothing is under way at memory, and nothing is owed to the socket.
+// With pages of 4 beats, of which the first 4 are reached.
 module axi_window_formal
   import memory_pkg::*;
   import compute_pkg::*;
 #(
-    parameter int unsigned FORBIDDEN = 5,
+    parameter int unsigned FORBIDDEN = 2,
     parameter bit REACH = 1'b0
 ) (
     input logic        clk,
     input logic        rst,
     input logic        decouple,
-    input window_t     window,
+    input logic [1:0]  first,
+    input logic [2:0]  pages,
     input logic [6:0]  memory_free,
     input logic [4:0]  socket_free,
-    input logic [39:0] addr,
-    input logic [7:0]  len,
+    input logic [3:0]  beat,
+    input logic [2:0]  len,
     input logic        id
 );
   localparam int unsigned DATA_W = 8192;
@@ -27,21 +28,19 @@ module axi_window_formal
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(1)) mem ();
   logic idle, memory_quiet, socket_quiet;
 
-  window_t pages;
-  assign pages.base = {window.base[ADDR_W-1:12], 12'd0};
-  assign pages.size = {window.size[ADDR_W-1:12], 12'd0};
-  wire [PAGE_W:0] from = {1'b0, window.base[ADDR_W-1:12]};
-  wire [PAGE_W:0] to = from + {1'b0, window.size[ADDR_W-1:12]};
-  wire [PAGE_W:0] forbidden = (PAGE_W + 1)'(FORBIDDEN);
+  window_t window;
+  assign window.base = {(PAGE_W - 2)'(0), first, 12'd0};
+  assign window.size = {(PAGE_W - 3)'(0), pages, 12'd0};
+  wire [3:0] end_page = 4'(first) + 4'(pages);
 
   axi_window #(.DATA_W(DATA_W), .ID_W(1), .READ_BEATS(4), .WRITE_BEATS(4), .OUTSTANDING(2), .AHEAD(2)) dut (
-      .clk, .rst, .window(pages), .decouple, .socket, .mem, .read_violation(), .write_violation(), .idle
+      .clk, .rst, .window, .decouple, .socket, .mem, .read_violation(), .write_violation(), .idle
   );
   axi_memory_rules #(.DATA_W(DATA_W), .FORBIDDEN(PAGE_W'(FORBIDDEN))) memory (
       .clk, .rst, .free(memory_free), .mem, .quiet(memory_quiet)
   );
   axi_master_rules #(.DATA_W(DATA_W), .DEPTH(4), .POLITE(1'b0)) kernel (
-      .clk, .rst, .forget(decouple), .free(socket_free), .addr, .len, .id, .bus(socket), .quiet(socket_quiet)
+      .clk, .rst, .forget(decouple), .free(socket_free), .addr({(ADDR_W - 14)'(0), beat, 10'd0}), .len(8'(len)), .id, .bus(socket), .quiet(socket_quiet)
   );
 
   logic started_q = 1'b0;
@@ -51,8 +50,7 @@ module axi_window_formal
     decouple_q <= decouple && !rst;
     if (!started_q) assume (rst);
     else if (!rst) begin
-      assume (len[7:3] == '0);
-      assume (!(from <= forbidden && forbidden < to));
+      assume (4'(first) > 4'(FORBIDDEN) || end_page <= 4'(FORBIDDEN));
       if (decouple_q && !decouple) assume (idle);
       if (idle) assert (memory_quiet);
       if (idle && !decouple) assert (socket_quiet);

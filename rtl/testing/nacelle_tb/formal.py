@@ -49,19 +49,24 @@ def _decide(harness: Path, params: Mapping[str, int], cut: str, clocks: int, how
     assert yosys.returncode == 0, yosys.stdout[-3000:] + yosys.stderr[-3000:]
     script = f"read_aiger {circuit}; fold; strash; {how}"
     abc = subprocess.run([_ABC, "-c", script], capture_output=True, text=True, check=True)
-    if re.search(r"Property proved|property proved", abc.stdout):
+    bounded = re.search(r"No output asserted in (\d+) frames", abc.stdout)
+    if re.search(r"Property proved|property proved", abc.stdout) or (bounded and f"-F {bounded[1]} " in how):
         return True
     assert "was asserted in frame" in abc.stdout, f"no decision by {how}:\n{abc.stdout[-2000:]}"
     return False
 
 
-def prove(harness: Path, params: Mapping[str, int] | None = None, cut: str = "", clocks: int = 1, seconds: int = 300) -> None:
+def prove(
+    harness: Path, params: Mapping[str, int] | None = None, cut: str = "", clocks: int = 1, seconds: int = 300, frames: int = 0
+) -> None:
     """Fails if an assertion of the module in `harness` can fail, or if what REACH names cannot be reached.
 
+    With `frames` the proof is bounded: no assertion can fail in that many cycles after reset. For what does not converge otherwise.
     `cut` is a selection of yosys: these cells may give anything. What is proved then holds all the more. With several `clocks` each
     is an input that rises at any time.
     """
     params = dict(params or {})
     can_be_reached = not _decide(harness, {**params, "REACH": 1}, cut, clocks, f"bmc3 -T {seconds}")
     assert can_be_reached, f"{harness.stem}: what REACH names cannot happen"
-    assert _decide(harness, {**params, "REACH": 0}, cut, clocks, f"pdr -T {seconds}"), f"{harness.stem}: an assertion can fail"
+    how = f"bmc3 -F {frames} -T {seconds}" if frames else f"pdr -T {seconds}"
+    assert _decide(harness, {**params, "REACH": 0}, cut, clocks, how), f"{harness.stem}: an assertion can fail"
