@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use nacelle_link::WireDir;
 use nacelle_wire::MacAddr;
@@ -15,6 +16,9 @@ use crate::control::Control;
 
 /// How the names of descriptor files end.
 pub const DESCRIPTOR_SUFFIX: &str = ".device.json";
+/// How long a device may take to say that it runs when all are listed, and when it is the one that is meant.
+const LISTED_WITHIN: Duration = Duration::from_secs(1);
+const MEANT_WITHIN: Duration = Duration::from_secs(3);
 /// Longest descriptor read, in bytes.
 const MAX_DESCRIPTOR: u64 = 1 << 20;
 
@@ -124,20 +128,20 @@ pub fn published(wire: &WireDir) -> Vec<Descriptor> {
 /// most.
 #[must_use]
 pub fn list(wire: &WireDir) -> Vec<Found> {
-    ask(wire, published(wire))
+    ask(wire, published(wire), LISTED_WITHIN)
 }
 
-/// The first of `devices` that answers; all are asked side by side, for a second at most.
+/// The first of `devices` that answers; all are asked side by side, for 3 s at most.
 #[must_use]
 pub fn alive(wire: &WireDir, devices: Vec<Descriptor>) -> Option<Descriptor> {
-    ask(wire, devices).into_iter().find(|found| found.alive).map(|found| found.device)
+    ask(wire, devices, MEANT_WITHIN).into_iter().find(|found| found.alive).map(|found| found.device)
 }
 
-fn ask(wire: &WireDir, devices: Vec<Descriptor>) -> Vec<Found> {
+fn ask(wire: &WireDir, devices: Vec<Descriptor>, patience: Duration) -> Vec<Found> {
     let alive: Vec<bool> = std::thread::scope(|scope| {
         let ask = |device: &Descriptor| {
             let name = device.name.clone();
-            scope.spawn(move || Control::is_alive(wire, &name))
+            scope.spawn(move || Control::is_alive(wire, &name, patience))
         };
         let answers: Vec<_> = devices.iter().map(ask).collect();
         answers.into_iter().map(|answer| answer.join().unwrap_or_default()).collect()
