@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Judges devices by the conformance suite: starts each on a wire of its own and tries every rule of the transport on it.
+"""Judges devices by the conformance suite: starts each on a wire of its own and tries every rule of the transport on it, and then
+compares what the devices answer to odd requests.
 
-    python tools/conformance.py [rtl] [soft]          (default: both)
+    python tools/conformance.py [rtl] [soft] [--cases N] [--seed S]            (default: both, 200 cases)
+    python tools/conformance.py --compare [--cases N] [--first K] [--seed S]   the comparison alone
 
-Writes build/conformance.json: device -> rule -> {outcome, detail, ...}. Needs nacelle and nacelle-conformance in
-host/target/release, or in $NACELLE_PROGRAMS, and for `rtl` the simulated device (make host sim).
+Writes build/conformance.json: device -> rule -> {outcome, detail, ...}; the comparison is a rule of both devices. Needs nacelle and
+nacelle-conformance in host/target/release, or in $NACELLE_PROGRAMS, and for `rtl` the simulated device (make host sim).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +30,15 @@ PROGRAMS = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "r
 RESULTS = ROOT / "build" / "conformance.json"
 ADDRESS = "10.77.0.2"
 DEVICES = {"rtl": [], "soft": ["--soft"]}
+DIFFERENTIAL = "differential.devices_answer_alike"
 START_S = 30
 SUITE_S = 600
+CASE_S = 2
 
 
-def judge(device: str) -> list[dict[str, Any]]:
-    """The verdict of every rule on a device that this function starts and ends."""
+@contextmanager
+def running(device: str) -> Iterator[Path]:
+    """The wire of a device that this function starts and ends."""
     with tempfile.TemporaryDirectory(prefix="nc", dir="/tmp") as folder:
         environment = {**os.environ, "NACELLE_WIRE": folder, "NO_COLOR": "1"}
         log = Path(folder) / "device.log"
@@ -44,27 +53,78 @@ def judge(device: str) -> list[dict[str, Any]]:
                 if process.poll() is not None or time.monotonic() > end:
                     sys.exit(f"the {device} device does not start:\n{log.read_text()}")
                 time.sleep(0.1)
-            suite = subprocess.run(
-                [PROGRAMS / "nacelle-conformance", ADDRESS, "--wire", folder, "--json"],
-                stdout=subprocess.PIPE, text=True, timeout=SUITE_S,
-            )  # fmt: skip
-            if suite.returncode not in (0, 1):
-                sys.exit(f"the suite could not judge the {device} device")
-            return json.loads(suite.stdout)
+            yield Path(folder)
         finally:
             process.terminate()
             process.wait(10)
 
 
+def suite(wire: Path, *arguments: str, seconds: float = SUITE_S) -> subprocess.CompletedProcess[str]:
+    """Runs the suite against the device on this wire."""
+    command = [PROGRAMS / "nacelle-conformance", ADDRESS, "--wire", wire, *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=seconds)
+
+
+def judge(device: str) -> list[dict[str, Any]]:
+    """The verdict of every rule on a device."""
+    with running(device) as wire:
+        result = suite(wire, "--json")
+    if result.returncode not in (0, 1):
+        sys.exit(f"the suite could not judge the {device} device")
+    return json.loads(result.stdout)
+
+
+def record(device: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """What a device answers to the cases of a seed."""
+    with running(device) as wire:
+        file = wire / "record.jsonl"
+        options = ("--record", str(file), *(f"--{name}={getattr(arguments, name)}" for name in ("cases", "first", "seed")))
+        result = suite(wire, *options, seconds=60 + CASE_S * arguments.cases)
+        cases = [json.loads(line) for line in file.read_text().splitlines()]
+    if result.returncode != 0:
+        print(f"{device}: the suite ended after {len(cases)} of {arguments.cases} cases")
+    return cases
+
+
+def difference(one: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """The first step of a case that two devices answer in different ways, as text."""
+    for a, b in zip_longest(one["steps"], other["steps"], fillvalue={"sent": "nothing", "answered": []}):
+        if a["answered"] != b["answered"]:
+            mine = [word for word in a["answered"] if word not in b["answered"]]
+            theirs = [word for word in b["answered"] if word not in a["answered"]]
+            return f"{a['sent']}\n      {{one}}: {mine or 'nothing more'}\n      {{other}}: {theirs or 'nothing more'}"
+        if a["sent"] != b["sent"]:
+            return f"another request follows, though the answers were the same: {a['sent']} and {b['sent']}"
+    return None
+
+
+def compare(devices: list[str], arguments: argparse.Namespace) -> list[str]:
+    """Every difference between two devices, with the seed and the number of its case."""
+    one, other = (record(device, arguments) for device in devices)
+    found = []
+    for a, b in zip_longest(one, other):
+        if a is None or b is None:
+            found.append(f"seed {arguments.seed}, from case {(a or b)['case']} on: one device answers no more")
+            break
+        if text := difference(a, b):
+            text = text.replace("{one}", devices[0]).replace("{other}", devices[1])
+            found.append(f"seed {a['seed']} case {a['case']}: {text}")
+    return found
+
+
 def main() -> None:
     """Command line."""
-    devices = sys.argv[1:] or list(DEVICES)
-    unknown = set(devices) - set(DEVICES)
-    if unknown:
-        sys.exit(f"no such device: {', '.join(sorted(unknown))}; there are {', '.join(DEVICES)}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("devices", nargs="*", choices=[*DEVICES, []], help="which devices")
+    parser.add_argument("--compare", action="store_true", help="try no rules")
+    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    devices = arguments.devices or list(DEVICES)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     broken = 0
-    for device in devices:
+    for device in devices if not arguments.compare else []:
         verdicts = judge(device)
         results[device] = {verdict["rule"]: verdict for verdict in verdicts}
         failed = [v for v in verdicts if v["outcome"] == "fail"]
@@ -72,6 +132,15 @@ def main() -> None:
         print(f"{device}: {sum(v['outcome'] == 'ok' for v in verdicts)} rules kept, {len(failed)} broken")
         for verdict in failed:
             print(f"  {verdict['rule']}: {verdict['detail']}")
+    if len(devices) == 2 and arguments.cases:
+        found = compare(devices, arguments)
+        broken += len(found)
+        print(f"{devices[0]} and {devices[1]}: {len(found)} of {arguments.cases} cases are answered in different ways")
+        for text in found:
+            print(f"  {text}")
+        outcome = {"rule": DIFFERENTIAL, "outcome": "fail" if found else "ok", "detail": f"{len(found)} cases"}
+        for device in devices:
+            results.setdefault(device, {})[DIFFERENTIAL] = outcome
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1))
     sys.exit(1 if broken else 0)

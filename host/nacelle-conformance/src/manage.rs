@@ -2,12 +2,12 @@
 //! The device's management socket, where the suite finds one on the wire: it makes the device open connections, and shows what it holds.
 
 use crate::Failure;
-use core::net::Ipv4Addr;
+use core::{net::Ipv4Addr, time::Duration};
 use nacelle::{
     DeviceKind,
     control::{Control, Done, Request},
     discover,
-    management::{Access, Bytes, Progress, QueuePair, Work},
+    management::{Access, Bytes, Progress, QueuePair},
 };
 use nacelle_link::WireDir;
 
@@ -18,6 +18,7 @@ const KEEPALIVE_MS: u32 = 0x40;
 pub(crate) struct Manage {
     control: Control,
     kind: DeviceKind,
+    clock_hz: u32,
 }
 
 impl Manage {
@@ -25,7 +26,7 @@ impl Manage {
     pub(crate) fn find(wire: &WireDir, device: Ipv4Addr) -> Option<Self> {
         let found = discover::list(wire).into_iter().find(|found| found.alive && found.device.ip == device)?;
         let control = Control::open(wire, &found.device.name).ok()?;
-        Some(Self { control, kind: found.device.kind })
+        Some(Self { control, kind: found.device.kind, clock_hz: found.device.clock_hz })
     }
 
     /// Lets the device try silent connections sooner, where it can be told; returns what it was told before.
@@ -39,6 +40,15 @@ impl Manage {
         let write = Access::Write { address: KEEPALIVE_MS, value: milliseconds };
         let before = self.control.registers(vec![Access::Read { address: KEEPALIVE_MS }, write]);
         Ok(before.map_err(failed)?.first().copied())
+    }
+
+    /// The device's own time, which passes more slowly than ours where it is simulated.
+    ///
+    /// # Errors
+    /// Management does not answer.
+    pub(crate) fn time(&mut self) -> Result<Duration, Failure> {
+        let cycles = self.control.stats().map_err(failed)?.cycles;
+        Ok(Duration::from_secs_f64(cycles as f64 / f64::from(self.clock_hz.max(1))))
     }
 
     /// The queue pairs that the device has now.
@@ -55,14 +65,6 @@ impl Manage {
     /// Management refuses.
     pub(crate) fn connect(&mut self, peer: Ipv4Addr, port: u16) -> Result<u16, Failure> {
         self.control.ask(&Request::Connect { peer, port, private: Bytes::default() }).map_err(failed)
-    }
-
-    /// Posts a work request on it.
-    ///
-    /// # Errors
-    /// Management refuses.
-    pub(crate) fn post(&mut self, connection: u16, work: Work) -> Result<(), Failure> {
-        self.control.ask::<Done>(&Request::Post { connection, work }).map(|_| ()).map_err(failed)
     }
 
     /// What has become of it.

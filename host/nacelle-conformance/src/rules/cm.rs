@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connection management, as the side that is called (IBTA 12.9, annex A11).
 
-use super::{Rule, not_linux, standard};
+use super::{Rule, nacelle, not_linux, standard};
 use crate::{
     Failure,
     failure::ensure,
     peer::{Answer, Peer, Terms},
 };
 use nacelle_wire::{
-    cm::{Message, RejReason, Rtu},
+    Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
+    bth::{Bth, Deth, Opcode, Reth, Syndrome},
+    cm::{self, Dreq, Message, RejReason, Rep, Rtu},
     roce::Ext,
-    {
-        RemoteAddr, Rkey,
-        bth::{Opcode, Reth, Syndrome},
-    },
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -29,6 +27,10 @@ pub(super) const RULES: &[Rule] = &[
     standard("cm.packet_on_the_connection_stands_for_the_rtu", "IBTA 12.9.7.2", no_rtu),
     standard("cm.port_without_a_service_is_refused", "IBTA 12.6.7.2", no_service),
     standard("cm.repeated_dreq_is_answered_again", "IBTA 12.9.8.8", repeated_dreq),
+    nacelle("cm.req_of_a_known_connection_gets_its_answer_in_any_transaction", "cm: messages", known_req),
+    nacelle("cm.dreq_for_another_queue_pair_is_dropped", "cm: messages", wrong_dreq),
+    nacelle("cm.rep_that_nobody_asked_for_is_rejected", "IBTA 12.9.8.3; cm: messages", unasked_rep),
+    nacelle("cm.datagram_of_another_queue_pair_is_dropped", "IBTA 13.5.3.3; cm: limits", not_gsi),
     standard("cm.dreq_of_an_unknown_connection_is_answered", "IBTA 12.9.8.8", unknown_dreq),
     standard("cm.queue_pair_is_dead_after_the_disconnection", "IBTA 12.9.7", dead),
     standard("cm.connections_can_be_made_again_and_again", "IBTA 12.9.7", again),
@@ -114,6 +116,61 @@ fn repeated_dreq(peer: &mut Peer) -> Result<(), Failure> {
     let qp = peer.connect(&Terms::default())?;
     peer.disconnect(&qp)?;
     peer.disconnect(&qp)
+}
+
+fn known_req(peer: &mut Peer) -> Result<(), Failure> {
+    let (tid, req) = peer.req(&Terms::default());
+    let first = peer.ask(tid, &req)?;
+    let first = peer.accepted(tid, &req, first)?;
+    let second = peer.ask(tid + 1, &req)?;
+    let second = peer.accepted(tid, &req, second)?;
+    ensure!(first.comm_id == second.comm_id && first.qpn == second.qpn, "the second REP is about another connection");
+    peer.disconnect(&first)
+}
+
+/// What is sent is not answered: the first answer is that to a DREQ of a connection that nobody knows.
+fn unanswered(peer: &mut Peer) -> Result<(), Failure> {
+    let tid = 0x7777;
+    let nobody = Dreq::new(0x1234_5678, 0x8765_4321, Qpn::new(0x1234));
+    peer.send_cm(tid, Message::Dreq(&nobody))?;
+    let mad = peer.expect_cm("DREP", |_, _| true)?;
+    let (answered, _) = Message::parse(&mad)?;
+    ensure!(answered == tid, "it is answered, in transaction {answered:#x}");
+    Ok(())
+}
+
+fn wrong_dreq(peer: &mut Peer) -> Result<(), Failure> {
+    let mut qp = peer.connect_with(&Terms::default(), &[64])?;
+    let other = Qpn::new(qp.qpn.get() ^ 1);
+    peer.send_cm(qp.tid + 9, Message::Dreq(&Dreq::new(qp.own_comm_id, qp.comm_id, other)))?;
+    unanswered(peer)?;
+    peer.expect_silence(&mut qp)?;
+    peer.disconnect(&qp)
+}
+
+fn unasked_rep(peer: &mut Peer) -> Result<(), Failure> {
+    let mut qp = peer.connect_with(&Terms::default(), &[64])?;
+    // Of a connection that the device has not asked for, and of none at all.
+    for (own, device) in [(qp.own_comm_id, qp.comm_id), (0x1357_9bdf, 0x0246_8ace)] {
+        let rep = Rep::new(own, device, Qpn::new(0x99), Psn::new(5));
+        peer.send_cm(0x99, Message::Rep(&rep))?;
+        let mad = peer.expect_cm("REJ", |_, m| matches!(m, Message::Rej(r) if r.remote_comm_id.get() == own))?;
+        let Message::Rej(rej) = Message::parse(&mad)?.1 else { return Err(Failure::Missing("REJ")) };
+        ensure!(rej.reason() == RejReason::INVALID_COMM_ID, "the reason is {}", rej.reason().0);
+    }
+    peer.expect_silence(&mut qp)?;
+    peer.disconnect(&qp)
+}
+
+fn not_gsi(peer: &mut Peer) -> Result<(), Failure> {
+    let (tid, req) = peer.req(&Terms::default());
+    for (q_key, source) in [(cm::GSI_Q_KEY, 2), (cm::GSI_Q_KEY, 0xff_ffff), (0x1234, 1)] {
+        let ext = Ext::Deth(Deth::new(q_key, Qpn::new(source)));
+        let bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0));
+        let headers = RoceHeaders::new(&peer.station.flow(), bth, ext);
+        peer.station.send(&headers, &Message::Req(&req).to_mad(tid))?;
+    }
+    unanswered(peer)
 }
 
 fn unknown_dreq(peer: &mut Peer) -> Result<(), Failure> {

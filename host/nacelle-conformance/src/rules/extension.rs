@@ -20,6 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     nacelle("extension.every_packet_ahead_is_complained_of_by_its_psn", "extensions: selective repeat", complained),
     nacelle("extension.second_gap_is_told_when_the_first_is_closed", "extensions: selective repeat", second_gap),
     nacelle("extension.what_is_not_a_write_is_taken_in_order_only", "extensions: selective repeat", in_order),
+    nacelle("extension.msn_counts_messages_up_to_the_psn_acknowledged", "IBTA 9.7.5.1.1", msn),
     nacelle("extension.immediate_reports_the_whole_write", "extensions: selective repeat", whole),
 ];
 
@@ -106,6 +107,25 @@ fn in_order(peer: &mut Peer) -> Result<(), Failure> {
     send(peer, &qp, 0)?;
     peer.expect_ack(&qp, qp.next, Syndrome::ACK)?;
     finish(peer, qp, 1)
+}
+
+/// A WRITE ahead of its turn is no message yet to whom the acknowledgement is for.
+fn msn(peer: &mut Peer) -> Result<(), Failure> {
+    let mut qp = offering(peer)?;
+    let reth = Ext::Reth(qp.regions[0].reth(4096, 8));
+    peer.send(&qp, Opcode::WriteOnly, qp.next, reth, &pattern(0, 8))?;
+    let before = peer.expect_ack(&qp, qp.next, Syndrome::ACK)?.msn();
+    qp.next = qp.next.add(1);
+    send(peer, &qp, 1)?;
+    expect_gap(peer, &qp, 0, 1)?;
+    // A repeated packet brings the newest acknowledgement.
+    peer.send(&qp, Opcode::WriteOnly, qp.next.sub(1), reth, &pattern(0, 8))?;
+    let now = peer.expect_ack(&qp, qp.next.sub(1), Syndrome::ACK)?.msn();
+    ensure!(now == before, "the MSN is {now} instead of {before}, though the next message has not come");
+    send(peer, &qp, 0)?;
+    let after = peer.expect_ack(&qp, qp.next.add(1), Syndrome::ACK)?.msn();
+    ensure!(after == (before + 2) & 0xff_ffff, "the MSN is {after} two messages after {before}");
+    finish(peer, qp, 2)
 }
 
 fn whole(peer: &mut Peer) -> Result<(), Failure> {

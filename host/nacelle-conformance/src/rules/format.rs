@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets that are not what they should be: nothing happens, and the next good one is taken (IBTA 9.6, annex A17).
 
-use super::{Rule, not_linux, pattern, standard};
+use super::{Rule, nacelle, not_linux, pattern, standard};
 use crate::{
     Failure,
     peer::{Peer, Qp, Terms},
     station::build,
 };
 use nacelle_wire::{
-    Qpn, RoceHeaders, RocePacket,
+    Qpn, RoceHeaders,
     bth::{Bth, Deth, Opcode, Syndrome},
     cm,
     ethernet::EthernetHeader,
@@ -23,6 +23,8 @@ pub(super) const RULES: &[Rule] = &[
     standard("format.wrong_icrc_is_dropped_in_silence", "IBTA A17.3.3", icrc_wrong),
     standard("format.any_corrupted_byte_is_dropped_in_silence", "IBTA A17.3.3", corrupted),
     standard("format.any_truncated_packet_is_dropped_in_silence", "IBTA 9.6.1", truncated),
+    nacelle("format.wrong_udp_checksum_is_dropped_in_silence", "RFC 1122 4.1.3.4", udp_checksum),
+    nacelle("format.packet_in_a_frame_for_all_or_another_station_is_dropped", "RFC 1122 3.3.6", link_broadcast),
     standard("format.transport_version_other_than_0_is_dropped", "IBTA 9.6.1.1", version),
     standard("format.foreign_partition_is_dropped", "IBTA 9.6.1.1.2", partition),
     standard("format.unknown_queue_pair_is_dropped", "IBTA 9.6.1.1.1", unknown_qp),
@@ -67,10 +69,7 @@ fn mangled(peer: &mut Peer, mangle: impl Fn(&mut Vec<u8>, usize) -> bool) -> Res
         if !mangle(&mut copy, step) {
             break;
         }
-        // What is still a good packet, by chance or because the change does not matter, is not sent.
-        if RocePacket::parse(&copy).is_err() {
-            peer.station.send_frame(&copy)?;
-        }
+        peer.station.send_frame(&copy)?;
     }
     settled(peer, &mut qp)
 }
@@ -83,13 +82,39 @@ fn icrc_wrong(peer: &mut Peer) -> Result<(), Failure> {
     })
 }
 
+/// Bytes of a frame that may be anything, or have a rule of their own: the UDP checksum, and the byte of the BTH with FECN and BECN. All others
+/// are covered by the checksum of the IPv4 header or the ICRC, or say what the frame is.
+const NOT_COVERED: [usize; 3] = [UDP_CHECKSUM, UDP_CHECKSUM + 1, BASE_LEN - 8];
+const UDP_CHECKSUM: usize = EthernetHeader::LEN + Ipv4Header::LEN + 6;
+
 fn corrupted(peer: &mut Peer) -> Result<(), Failure> {
     mangled(peer, |frame, step| {
-        let at = EthernetHeader::LEN + step;
-        at < frame.len() && {
+        let covered = (EthernetHeader::LEN..frame.len()).filter(|at| !NOT_COVERED.contains(at)).nth(step);
+        covered.is_some_and(|at| {
             frame[at] ^= 0x40;
             true
-        }
+        })
+    })
+}
+
+fn udp_checksum(peer: &mut Peer) -> Result<(), Failure> {
+    mangled(peer, |frame, step| {
+        // No packet of this kind has one of these sums: the right one is another.
+        let wrong = [0x0001, 0xffff, 0x1234].get(step);
+        wrong.is_some_and(|sum: &u16| {
+            frame[UDP_CHECKSUM..UDP_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+            true
+        })
+    })
+}
+
+fn link_broadcast(peer: &mut Peer) -> Result<(), Failure> {
+    mangled(peer, |frame, step| {
+        let to = [[0xff; 6], [0x01, 0x00, 0x5e, 0, 0, 1], [0x02, 0, 0, 0, 0, 0x99]].get(step);
+        to.is_some_and(|mac| {
+            frame[..6].copy_from_slice(mac);
+            true
+        })
     })
 }
 

@@ -9,6 +9,7 @@ use crate::{
 use nacelle_wire::{
     RemoteAddr, Rkey,
     bth::{NakCode, Opcode, Reth, Syndrome},
+    cm::Message,
     roce::Ext,
 };
 
@@ -21,6 +22,7 @@ pub(super) const RULES: &[Rule] = &[
     standard("protection.key_of_a_closed_connection_is_dead", "IBTA 10.6.3", dead_key),
     super::nacelle("protection.key_of_another_connection_is_refused", "device contract", other_key),
     standard("protection.fault_costs_only_its_own_connection", "IBTA 9.9.2.4", costs_itself),
+    super::nacelle("protection.nak_leaves_before_the_disconnection", "device contract", nak_first),
     standard("protection.nothing_is_taken_after_a_fault", "IBTA 9.9.2.4", nothing_after),
 ];
 
@@ -93,6 +95,36 @@ fn costs_itself(peer: &mut Peer) -> Result<(), Failure> {
     peer.expect_bytes(&mut good, &region, 0, &[&part[..], &part[..]].concat())?;
     peer.disconnect(&bad)?;
     peer.disconnect(&good)
+}
+
+/// Behind WRITEs that keep memory busy: the NAK waits for them, and the DREQ of the queue pair in error for the NAK.
+fn nak_first(peer: &mut Peer) -> Result<(), Failure> {
+    for _ in 0..4 {
+        let qp = peer.connect_with(&Terms { mtu: 5, ..Terms::default() }, &[4096])?;
+        let reth = Ext::Reth(qp.regions[0].reth(0, 4096));
+        for i in 0..8 {
+            peer.send_quietly(&qp, Opcode::WriteOnly, qp.next.add(i), reth, &pattern(1, 4096))?;
+        }
+        peer.send(
+            &qp,
+            Opcode::WriteOnly,
+            qp.next.add(8),
+            Ext::Reth(Reth::new(RemoteAddr(8), Rkey(1), 64)),
+            &pattern(1, 64),
+        )?;
+        let own = qp.own_qpn;
+        let id = qp.own_comm_id;
+        let first = peer.station.expect(|p| {
+            matches!(p.headers.ext, Ext::Aeth(a) if p.headers.bth.dest_qp() == own && matches!(a.syndrome(), Syndrome::Nak(_)))
+                || Message::parse(&p.payload).is_ok_and(|(_, m)| matches!(m, Message::Dreq(d) if d.remote_comm_id.get() == id))
+        })?;
+        let first = first.ok_or(Failure::Missing("NAK"))?;
+        if first.opcode != Opcode::Acknowledge {
+            return Err(Failure::unexpected("the NAK before the DREQ", &first));
+        }
+        peer.disconnect(&qp)?;
+    }
+    Ok(())
 }
 
 fn nothing_after(peer: &mut Peer) -> Result<(), Failure> {

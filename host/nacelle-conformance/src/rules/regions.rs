@@ -160,6 +160,7 @@ fn wrong_heads() -> Vec<(&'static str, Vec<u8>)> {
         ("type 255", raw_message(255, 2, &two)),
         ("a count that is too small", raw_message(1, 1, &two)),
         ("a count that is too large", raw_message(1, 3, &two)),
+        ("no region", raw_message(1, 0, &[])),
         ("a count of 255", raw_message(1, 255, &two)),
         ("one byte too many", with_rest(&[0])),
         ("half a region too many", with_rest(&[0; ENTRY / 2])),
@@ -173,7 +174,6 @@ fn wrong_heads() -> Vec<(&'static str, Vec<u8>)> {
 fn malformed(peer: &mut Peer) -> Result<(), Failure> {
     let internal = || AarRegion::internal(0, 64);
     let bodies = [
-        ("no region", raw_message(1, 0, &[])),
         ("internal regions only", raw_message(1, 2, &[internal(), internal()])),
         (
             "a parameter behind an internal region",

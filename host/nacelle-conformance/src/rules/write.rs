@@ -26,6 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     standard("sequence.send_inside_a_write_is_refused", "IBTA 9.7.4.1.2", other_inside),
     standard("length.first_shorter_than_the_mtu_is_refused", "IBTA 9.7.4.1.6", short_first),
     standard("length.write_longer_than_announced_is_refused", "IBTA 9.7.4.1.6", too_long),
+    nacelle("length.comes_after_the_key_and_the_bounds", "IBTA 9.7.4.1", key_first),
     standard("length.write_shorter_than_announced_is_refused", "IBTA 9.7.4.1.6", too_short),
 ];
 
@@ -115,6 +116,17 @@ fn short_first(peer: &mut Peer) -> Result<(), Failure> {
 
 fn too_long(peer: &mut Peer) -> Result<(), Failure> {
     refused(peer, |qp| vec![(Opcode::WriteOnly, Ext::Reth(qp.regions[0].reth(0, 16)), 32)])
+}
+
+/// A WRITE that is wrong in its length and outside of its region: the request is validated in the order of the standard.
+fn key_first(peer: &mut Peer) -> Result<(), Failure> {
+    for (length, payload) in [(1 << 20, 64), (4097, 32)] {
+        let qp = peer.connect_with(&Terms::default(), &[4096])?;
+        peer.send(&qp, Opcode::WriteOnly, qp.next, Ext::Reth(qp.regions[0].reth(0, length)), &pattern(9, payload))?;
+        peer.expect_nak(&qp, qp.next, NakCode::RemoteAccessError)?;
+        peer.disconnect(&qp)?;
+    }
+    Ok(())
 }
 
 fn too_short(peer: &mut Peer) -> Result<(), Failure> {
