@@ -2,6 +2,7 @@
 """arp: answers, asks, learns, forgets; every question is answered at once, in order, whatever comes from the network. Frames by
 scapy."""
 
+import itertools
 import random
 
 import cocotb
@@ -139,7 +140,7 @@ async def a_target_is_requested_now_and_then(dut) -> None:
         while bench.tx.received:
             assert is_request_for(await bench.sent(), ip)
             requested.append(bench.now)
-    gaps = [(b - a) % 2**48 for a, b in zip(requested, requested[1:], strict=False)]
+    gaps = [(b - a) % 2**48 for a, b in itertools.pairwise(requested)]
     assert len(requested) == 5 and all(REQUEST_CYCLES - 100 < gap < REQUEST_CYCLES + 200 for gap in gaps)
     await bench.quiet()
 
@@ -206,8 +207,8 @@ async def others_do_not_keep_out_frames_for_us(dut) -> None:
 
 @cocotb.test()
 async def a_flood_holds_up_nobody(dut) -> None:
-    """Frames that come faster than they can be dealt with, for us and of others: none waits outside, what is too much is counted, and
-    questions are answered at once."""
+    """Frames that come faster than they can be dealt with, for us and of others: none waits outside, what is too much is counted,
+    and questions are answered at once."""
     bench = await Bench(dut).start()
     mac, ip = host(9)
     assert await bench.resolve(ip) is None
@@ -216,7 +217,8 @@ async def a_flood_holds_up_nobody(dut) -> None:
     await bench.quiet()
     flood = 500
     for n in range(flood):
-        bench.receive(frames.arp(hwsrc=host(n % 100)[0], psrc=f"10.0.1.{n % 256}", pdst=random.choice(["10.0.0.99", frames.IP_ADDRESS])))
+        target = random.choice(["10.0.0.99", frames.IP_ADDRESS])
+        bench.receive(frames.arp(hwsrc=host(n % 100)[0], psrc=f"10.0.1.{n % 256}", pdst=target))
     begin = bench.now
     while bench.rx.busy:
         bench.ask(ip)

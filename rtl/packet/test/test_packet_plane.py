@@ -186,7 +186,7 @@ async def addresses_are_resolved(dut) -> None:
 
 @cocotb.test()
 async def an_arp_flood_does_not_hold_up_roce(dut) -> None:
-    """ARP frames back to back, more than can be dealt with: the line never stops, and RoCE frames among them come through in time."""
+    """ARP frames back to back, more than can be dealt with: the line never stops, and RoCE frames among them come in time."""
     bench = await Bench(dut).start()
     wanted, roce = 300, []
     for n in range(wanted):

@@ -301,7 +301,8 @@ async def the_clock_may_wrap(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(eighths=[1, 5, 7, 8, 9])
 async def a_limit_may_stand_for_weeks(dut, eighths: int) -> None:
-    """So many eighths of the range of the clock after the last cut the next CNP cuts at once, and timers that were off begin at once."""
+    """So many eighths of the range of the clock after the last cut the next CNP cuts at once, and timers that were off
+    begin at once."""
     off = {"rpg_time_reset": 0, "rpg_byte_reset": 0, "dce_tcp_rtt": 0}
     bench = Bench(dut, now=TIMES // 2, **off)
     await bench.start()

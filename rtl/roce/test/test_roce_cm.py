@@ -115,7 +115,8 @@ class Device:
 
     def limit(self, **limits: int) -> None:
         """What peers may open at once: per_peer, half_open, half_open_per_peer."""
-        self.signal("limits").value = struct("roce_pkg::cm_limits_t").pack(dict(per_peer=0, half_open=0, half_open_per_peer=0) | limits)
+        values = {"per_peer": 0, "half_open": 0, "half_open_per_peer": 0} | limits
+        self.signal("limits").value = struct("roce_pkg::cm_limits_t").pack(values)
 
     def signal(self, name: str) -> SimHandleBase:
         return getattr(self.dut, f"{name}{self.index}")
@@ -1054,8 +1055,8 @@ async def nobody_answers(dut) -> None:
 
 @cocotb.test()
 async def nobody_has_the_address(dut) -> None:
-    """It is looked up again and again, ever more seldom, for about 0.3 s in which the device is idle; then the owner is told. Once the
-    REQ has left, nothing more is looked up."""
+    """It is looked up again and again, ever more seldom, for about 0.3 s in which the device is idle; then the owner is told. Once
+    the REQ has left, nothing more is looked up."""
     dev = await device(dut)
     peer = callers(1)[0]
     dev.connect(peer.ip, 3, b"x")
@@ -1745,8 +1746,8 @@ async def strangers_flood(dut, kind: str) -> None:
             stranger = next(strangers)
             stranger.cm_timeout = 8
             what = random.choice(["REQ", "DREQ", "REP"]) if kind == "mixed" else kind
-            data = {"REQ": stranger.req(), "DREQ": stranger.dreq(reps[0]), "REP": stranger.frame(REP, cm.rep(3, reps[0].local_id, 5, 6))}
-            dev.receive(data[what])
+            unasked = stranger.frame(REP, cm.rep(3, reps[0].local_id, 5, 6))
+            dev.receive({"REQ": stranger.req(), "DREQ": stranger.dreq(reps[0]), "REP": unasked}[what])
             while len(dev.frames._queue) > 1:
                 await wait_cycles(dut, 1)
 

@@ -454,6 +454,7 @@ def test_roce_mr() -> None:
             "granted": Plain("output", "logic"), "pause": Plain("input", "logic"), "invalidate": Plain("input", "logic"),
             "invalid_key": Plain("input", "logic [31:0]"), "key": Plain("input", "logic [2:0][31:0]"),
             "live": Plain("output", "logic [2:0]"), "fence": Source("logic"), "fenced": Plain("input", "logic"),
-            "fence_number": Plain("input", "roce_pkg::fence_t"), "fences_through": Plain("input", "roce_pkg::fence_t"), "idle": Plain("output", "logic"),
+            "fence_number": Plain("input", "roce_pkg::fence_t"), "fences_through": Plain("input", "roce_pkg::fence_t"),
+            "idle": Plain("output", "logic"),
         },
     )  # fmt: skip

@@ -836,7 +836,7 @@ async def atomics_of_all_queue_pairs_hold_nobody_up(dut: Any) -> None:
     bench = Bench(dut, latency=10)
     bench.atomics.latency = (300, 300)
     await bench.start()
-    flood = [await bench.setup(3 + i) for i in range(bench.qps - 3)] if bench.qps == 16 else [await bench.setup(3 + i) for i in range(60)]
+    flood = [await bench.setup(3 + i) for i in range(bench.qps - 3 if bench.qps == 16 else 60)]
     innocent = await bench.setup(2)
 
     async def answers() -> list[int]:

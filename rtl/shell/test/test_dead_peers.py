@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers that vanish by the hundred, each at an address of its own: nobody else waits for them, and all that they held is freed."""
+"""Callers that vanish by the hundred, each at an address of its own: nobody else waits for them, and what they held is freed."""
 
 from __future__ import annotations
 
