@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A key that is gone protects the memory behind it: whatever a caller had begun under it does not reach the next owner.
 
-A caller's second region message, here one that cannot be granted, gives back what it had. Requests that it sends right behind, under
-its old keys, are taken while these are still valid; by the time they go on, the memory is another caller's."""
+A caller's second region message, here one that cannot be granted, gives back what it had. Requests that it sends right behind,
+under its old keys, are taken while these are still valid; by the time they go on, the memory is another caller's."""
 
 from __future__ import annotations
 
