@@ -190,7 +190,7 @@ module roce_engine
   stream_if #(.T(ack_tx_t)) acks ();
   logic       left, passed;
   qpn_t       left_qpn;
-  logic [1:0] data_idle;
+  logic       data_idle;
 
   roce_response #(
       .DATA_W  (DATA_W),
@@ -210,7 +210,7 @@ module roce_engine
       .fault(fault[0]),
       .left,
       .left_qpn,
-      .tx_idle(data_idle[0]),
+      .tx_idle(data_idle),
       .passed,
       .key,
       .key_live,
@@ -232,7 +232,7 @@ module roce_engine
   stream_if #(.T(dma_done_t)) place_done ();
   stream_if #(.T(qp_index_t)) parked ();
   stream_if #(.T(qp_index_t)) resume ();
-  logic ready, commanded, init, path_write, policy_write, peer_write, hold_data, hold_acks, acks_idle, engaged, work_idle, sent;
+  logic ready, commanded, init, path_write, policy_write, peer_write, hold, sending, engaged, flush_requests, flush_acks, flushed, sent;
   sq_init_t    start;
   qp_index_t   attr_index, peer_index, watch, view_index, sent_index, retried_index;
   sq_path_t    path;
@@ -266,9 +266,9 @@ module roce_engine
       .peer_write,
       .peer_index,
       .peer,
-      .hold_data,
-      .data_idle(work_idle),
       .watch,
+      .hold,
+      .sending,
       .engaged,
       .view_index,
       .view_next,
@@ -323,12 +323,13 @@ module roce_engine
       .peer_write,
       .peer_index,
       .peer,
-      .hold_data,
-      .data_idle(work_idle && data_idle[1]),
-      .hold_acks,
-      .acks_idle,
       .watch,
+      .hold,
+      .sending,
       .engaged,
+      .flush_requests,
+      .flush_acks,
+      .flushed,
       .receive_event,
       .requester_event,
       .qp_event(happened),
@@ -392,7 +393,9 @@ module roce_engine
       .ect(congestion.rp_enable),
       .packet,
       .ack(acks),
-      .hold_acks,
+      .flush_requests,
+      .flush_acks,
+      .flushed,
       .peer_write,
       .peer_write_index(peer_index),
       .peer_write_data(peer),
@@ -407,7 +410,6 @@ module roce_engine
       .went,
       .events(frame_events),
       .data_idle,
-      .acks_idle,
       .idle(frames_idle)
   );
 

@@ -6,17 +6,17 @@
 //   SETUP to RTS   addresses and attributes, requester, response, receive: it takes packets last of all
 //   to RTR         response, receive
 //   RTR to RTS     attributes of sending, requester, response, receive
-//   to SQD         no visit begins until those begun have ended, then the requester pauses
+//   to SQD         no visit of the QP begins until the one begun has ended, then the requester pauses
 //   to ERR         receive, response, requester
-//   RESET          receive, response, requester; then what is on its way leaves (`hold_data`: requests that were cut into packets;
-//                  `hold_acks`), the peer's addresses are forgotten, the last completion and event are taken
+//   RESET          receive, response, requester; its requests that were cut into packets leave (`flush_requests`), the peer's addresses
+//                  are forgotten, its acknowledgements are gone (`flush_acks`), the last completion and event are taken
 //
 // Answered with 0, and nothing changed: no such QP, no such transition (IBTA 10.3.1, roce_pkg::qp_op_e). What a unit answers only counts
 // in a SETUP: a 0 there undoes it.
 // Events of both sides leave in one stream. The first fatal one of a QP takes all its units to ERR; others, and those of a QP whose
 // ERR was asked for, are dropped. `qp_event` and completions must be taken whatever command is under way.
 // A few tens of cycles a command when the device is quiet; under load the time to send what is queued for the wire (32 packets at most)
-// and to confirm what responses wrote. After reset it clears all QPs first, one a cycle, and holds `ready` low meanwhile.
+// and to confirm what responses wrote. Requests and acknowledgements of other QPs do not wait for that. After reset it clears all QPs first, one a cycle, and holds `ready` low meanwhile.
 module roce_qp_control
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -50,12 +50,13 @@ module roce_qp_control
     output qp_index_t  peer_index,
     output sq_peer_t   peer,
 
-    output logic      hold_data,
-    input  logic      data_idle,        // no visit, no request packet on its way
-    output logic      hold_acks,
-    input  logic      acks_idle,        // no acknowledgement between its choice and the wire
     output qp_index_t watch,
-    input  logic      engaged,          // something else of QP `watch` is under way in the requester
+    output logic      hold,             // the requester begins to send nothing of QP `watch`
+    input  logic      sending,          // a request packet of QP `watch` may still reach roce_tx ...
+    input  logic      engaged,          // ... something else of it is under way in the requester
+    output logic      flush_requests,   // of roce_tx
+    output logic      flush_acks,
+    input  logic      flushed,
 
     stream_if.sink   receive_event,     // qp_event_t
     stream_if.sink   requester_event,   // qp_event_t
@@ -99,9 +100,6 @@ module roce_qp_control
     C_ANSWER
   } step_e;
 
-  // Longest way of a hold to where it acts, and of what was begun before it to a place that is watched.
-  localparam logic [3:0] SETTLE = 4'd12;
-
   qp_index_t    watch_q;
   step_e        step_q, step_d;
   plan_e        plan_q, plan;
@@ -116,7 +114,6 @@ module roce_qp_control
   logic         asks_err_q;            // this
   logic         path_write_q, policy_write_q, peer_write_q;
   qp_index_t    peer_index_q;
-  logic [3:0]   wait_q;
   short_t       clear_q;
   logic [INDEX_W:0] cleared_q;
 
@@ -316,9 +313,11 @@ module roce_qp_control
           qpn: command_q.attr.dest_qp_num
       };
 
-  logic hold_data_q, hold_acks_q;
-  assign hold_data = hold_data_q;
-  assign hold_acks = hold_acks_q;
+  logic hold_q, leaving_q, flush_requests_q, flush_acks_q;
+  logic flushing_q;        // roce_tx was asked to
+  assign hold           = hold_q;
+  assign flush_requests = flush_requests_q;
+  assign flush_acks     = flush_acks_q;
 
   // ---- steps ----
   qp_cmd_t came;
@@ -328,8 +327,8 @@ module roce_qp_control
   assign answer.valid  = answers_q;
   assign answer.data   = answer_q;
 
-  wire settled = wait_q == 0;
-  logic quiet_q;           // what this step waits for is so
+  logic left_q;            // nothing of the QP comes to roce_tx any more
+  logic quiet_q;           // nothing else of it is under way
   logic finished;          // the step
   logic refused;           // its unit said no
   always_comb begin
@@ -345,8 +344,8 @@ module roce_qp_control
         refused  = !response_answer.data;
       end
       C_CHANGE: finished = !offers_change_q && commanded;
-      C_DATA:   finished = settled && quiet_q;
-      C_ACKS:   finished = settled && quiet_q;
+      C_DATA:   finished = plan_q == PLAN_PAUSE ? left_q : flushing_q && flushed;
+      C_ACKS:   finished = flushing_q && flushed && quiet_q;
       default:  ;
     endcase
   end
@@ -369,11 +368,13 @@ module roce_qp_control
   end
 
   always_ff @(posedge clk) begin
-    hold_data_q <= step_q inside {C_DATA, C_FORGET, C_ACKS} || (step_q == C_CHANGE && plan_q == PLAN_PAUSE);
-    hold_acks_q <= step_q == C_ACKS;
-    if (!(step_q inside {C_DATA, C_ACKS}) || finished) wait_q <= SETTLE;
-    else if (!settled) wait_q <= wait_q - 1'b1;
-
+    hold_q           <= plan_q == PLAN_PAUSE && step_q inside {C_DATA, C_CHANGE};
+    // In a reset the requester's tables forbid to begin; else `hold` does, in the cycle in which this looks first.
+    leaving_q        <= step_q == C_DATA;
+    left_q           <= leaving_q && step_q == C_DATA && !sending;
+    flush_requests_q <= step_q == C_DATA && plan_q == PLAN_RESET && left_q && !flushing_q && !rst;
+    flush_acks_q     <= step_q == C_ACKS && !flushing_q && !rst;
+    flushing_q       <= (flushing_q || (step_q == C_ACKS) || (step_q == C_DATA && left_q)) && step_q inside {C_DATA, C_ACKS} && !finished;
     blocks_q       <= fails_now || (step_q == C_KEEP && plan_q == PLAN_RESET);
     asks_err_q     <= fails_now;
     path_write_q   <= setup_now;
@@ -395,7 +396,7 @@ module roce_qp_control
       end
     end
     was_q   <= qp_state_e'(states[at]);
-    quiet_q <= step_q == C_DATA ? data_idle : acks_idle && !engaged && events_empty;
+    quiet_q <= !engaged && events_empty;
     if (rst) begin
       step_q            <= C_CLEAR;
       ready_q           <= 1'b0;

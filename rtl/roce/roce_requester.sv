@@ -46,10 +46,10 @@ module roce_requester
     input logic       peer_write,
     input qp_index_t  peer_index,
     input sq_peer_t   peer,
-    input logic       hold_data,           // begin no visit
-    output logic      data_idle,           // no visit, no packet on `packet`
     input qp_index_t  watch,
-    output logic      engaged,             // something of QP `watch` is under way, its packets apart
+    input logic       hold,                // begin to send nothing of QP `watch`
+    output logic      sending,             // a packet of QP `watch` may still come on `packet` ...
+    output logic      engaged,             // ... something else of it is under way
     input qp_index_t  view_index,
     output psn_t      view_next,           // a cycle later
     output psn_t      view_oldest,
@@ -675,7 +675,9 @@ module roce_requester
   ) send (
       .clk,
       .rst,
-      .hold(hold_data),
+      .watch,
+      .hold,
+      .watched(sending),
       .list(next_work),
       .blocked,
       .parked,
@@ -706,7 +708,6 @@ module roce_requester
       .selective_retransmit,
       .idle(send_idle)
   );
-  assign data_idle = send_idle;
 
   // What a packet has on the wire beside extension headers and payload: preamble, headers, ICRC, FCS and the gap between frames.
   localparam int unsigned OVERHEAD = 8 + ROCE_HDR_BYTES + ICRC_BYTES + 4 + 12;

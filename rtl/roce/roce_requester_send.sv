@@ -28,7 +28,9 @@ module roce_requester_send
 ) (
     input logic clk,
     input logic rst,
-    input logic hold,                // begin no visit
+    input qp_index_t watch,
+    input logic      hold,           // begin no visit of that QP; others wait behind it
+    output logic     watched,        // a visit or packet of that QP is under way
 
     stream_if.sink        list,      // qp_index_t
     input logic [QPS-1:0] blocked,   // may not begin a visit now
@@ -133,7 +135,7 @@ module roce_requester_send
       || (ahead_valid_q && ahead_q.index == index)
       || (state_q != S_IDLE && visit_q.index == index)
       || (write_q && write_index_q == index);
-  assign list.ready = !look_valid_q && !hold && !busy_with_it;
+  assign list.ready = !look_valid_q && !(hold && index == watch) && !busy_with_it;
 
   assign look = list.valid && list.ready;
   assign looked = '{
@@ -586,5 +588,8 @@ module roce_requester_send
     else if (!init) write_q <= emit;
   end
 
+  assign watched = (look_valid_q && look_index_q == watch) || (weighed_valid_q && weighed_q.index == watch)
+      || (ahead_valid_q && ahead_q.index == watch) || (state_q != S_IDLE && visit_q.index == watch)
+      || (write_q && write_index_q == watch) || (made_valid_q && made_q.packet.qpn == qp_number(watch));
   assign idle = !look_valid_q && !weighed_valid_q && !ahead_valid_q && state_q == S_IDLE && !write_q && !made_valid_q;
 endmodule

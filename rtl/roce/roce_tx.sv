@@ -12,6 +12,9 @@
 //
 // Payload that could not be read ends with tuser, which spoils the frame on its way to the wire, and is told to its source on
 // `fault`; no other payload passes until that is taken. An acknowledgement of a QP that is not set up is dropped.
+//
+// Who wants to know when something of a QP has left gives a pulse: `flushed` is low then until all requests (`flush_requests`) or all
+// acknowledgements (`flush_acks`) that were here have left, payload included. Nobody waits for that; what comes behind does not count.
 module roce_tx
   import packet_pkg::*;
   import roce_pkg::*;
@@ -30,7 +33,9 @@ module roce_tx
 
     stream_if.sink     packet[2],       // tx_packet_t: [0] responses, [1] requests
     stream_if.sink     ack,             // ack_tx_t
-    input logic        hold_acks,       // choose no acknowledgement
+    input logic        flush_requests,  // pulses, when `flushed`
+    input logic        flush_acks,
+    output logic       flushed,
 
     input logic        peer_write,
     input qp_index_t   peer_write_index,
@@ -48,13 +53,13 @@ module roce_tx
 
     output qp_sent_t        went,       // of the QP of this frame
     output roce_tx_events_t events,     // of packet[1]
-    output logic [1:0]      data_idle,  // no packet of this source inside
-    output logic            acks_idle,  // no acknowledgement inside but those that wait to be chosen
+    output logic            data_idle,  // no response inside
     output logic            idle
 );
   localparam int unsigned AHEAD = 32;    // packets whose payload is asked for; those of a source that wait
   localparam int unsigned AHEAD_UNITS = 64;  // payload of a source inside, 256 bytes each: covers the latency of memory
   localparam int unsigned PACKET_UNITS = 16;
+  localparam int unsigned ACKS = 32;     // acknowledgements that wait
   localparam int unsigned CHOSEN = 8;    // frames chosen before their payload has passed: acknowledgements wait behind them
   localparam int unsigned INDEX_W = $clog2(QPS);
 
@@ -87,6 +92,7 @@ module roce_tx
   tx_packet_t  came[2];
   read_t       read[2];
   logic [1:0]  asks, taken;
+  count_t      waits_q[2];               // packets in its queue
   logic [1:0]  room_q;                   // for one more after what comes just now
   logic [1:0]  passed_q;                 // payload of this source has passed: so much
   units_t      passed_units_q;
@@ -154,19 +160,18 @@ module roce_tx
     assign head_valid[i]   = queue_out.valid;
     assign queue_out.ready = head_taken[i];
 
-    count_t     waits_q;
     logic [6:0] inside_q, inside_d;      // units of payload; there is room as long as those of the largest packet fit
     assign inside_d = inside_q + (taken[i] ? 7'(units_of(came[i].empty, came[i].length)) : '0)
         - (passed_q[i] ? 7'(passed_units_q) : '0);
     always_ff @(posedge clk) begin
       if (rst) begin
-        waits_q   <= '0;
-        inside_q  <= '0;
-        room_q[i] <= 1'b0;
+        waits_q[i] <= '0;
+        inside_q   <= '0;
+        room_q[i]  <= 1'b0;
       end else begin
-        waits_q   <= waits_q + count_t'(taken[i]) - count_t'(head_taken[i]);
-        inside_q  <= inside_d;
-        room_q[i] <= waits_q <= count_t'(AHEAD - 2) && inside_d <= 7'(AHEAD_UNITS - PACKET_UNITS);
+        waits_q[i] <= waits_q[i] + count_t'(taken[i]) - count_t'(head_taken[i]);
+        inside_q   <= inside_d;
+        room_q[i]  <= waits_q[i] <= count_t'(AHEAD - 2) && inside_d <= 7'(AHEAD_UNITS - PACKET_UNITS);
       end
     end
     always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready && read_in.ready);
@@ -214,7 +219,7 @@ module roce_tx
   logic ack_empty;
   stream_fifo #(
       .T(ack_tx_t),
-      .DEPTH(32)
+      .DEPTH(ACKS)
   ) acks (
       .clk,
       .rst,
@@ -308,7 +313,7 @@ module roce_tx
   end
   assign source = may[first_q] ? first_q : !first_q;
 
-  wire choose_ack  = ack_out.valid && !hold_acks;
+  wire choose_ack  = ack_out.valid;
   wire choose_data = !choose_ack && |may;
   assign head_taken = {step && choose_data && source, step && choose_data && !source};
   queued_t next_packet;
@@ -496,6 +501,7 @@ module roce_tx
   endfunction
 
   logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, was not let go
+  logic [1:0] source_idle;
   for (genvar i = 0; i < 2; i++) begin : g_open
     wire closed_empty   = head_taken[i] && head[i].empty;
     wire closed_payload = payload_end && owner_out.data.source == i;
@@ -503,12 +509,56 @@ module roce_tx
       if (rst) open_q[i] <= '0;
       else open_q[i] <= open_q[i] + 7'(taken[i]) - 7'(closed_empty) - 7'(closed_payload);
     end
+    assign source_idle[i] = open_q[i] == 0 && !inside_(i == 0 ? FROM_RESPONSES : FROM_REQUESTS)
+        && !(fault_valid_q && fault_q.source == i);
   end
 
-  assign data_idle[0] = open_q[0] == 0 && !inside_(FROM_RESPONSES) && !(fault_valid_q && !fault_q.source);
-  assign data_idle[1] = open_q[1] == 0 && !inside_(FROM_REQUESTS) && !(fault_valid_q && fault_q.source);
-  assign acks_idle    = !inside_(FROM_ACKS);
-  assign idle         = &data_idle && acks_idle && ack_empty;
+  assign data_idle = source_idle[0];
+  assign idle      = &source_idle && !inside_(FROM_ACKS) && ack_empty;
+
+  // ---- when has what is inside now left? ----
+  localparam int unsigned STAGES = 3;       // of frames, behind their choice
+  typedef logic [$clog2(ACKS)+1:0] ack_count_t;
+
+  enum logic [1:0] {
+    F_LEFT,
+    F_WAITS,                                // some of it is not chosen
+    F_PAYLOAD,                              // some payload of what is chosen has not passed
+    F_FRAMES                                // some frames of what is chosen were not let go, or a fault was not told
+  } flush_q;
+  ack_count_t acks_q, before_q;             // acknowledgements that wait; what waits before the end of the flush
+  logic       of_acks_q;
+  logic [$clog2(CHOSEN):0] passing_q;
+  logic [1:0] steps_q;
+  wire        gone = of_acks_q ? ack_out.valid && ack_out.ready : head_taken[1];
+  assign flushed = flush_q == F_LEFT && !flush_requests && !flush_acks;
+
+  always_ff @(posedge clk) begin
+    if (rst) acks_q <= '0;
+    else acks_q <= acks_q + ack_count_t'(ack.valid && ack.ready) - ack_count_t'(ack_out.valid && ack_out.ready);
+
+    if (flush_requests || flush_acks) begin
+      of_acks_q <= flush_acks;
+      // An acknowledgement that finds no room comes next.
+      before_q  <= flush_acks ? acks_q + ack_count_t'(ack.valid) - ack_count_t'(ack_out.valid && ack_out.ready)
+          : ack_count_t'(waits_q[1]) + ack_count_t'(taken[1]) - ack_count_t'(head_taken[1]);
+    end else if (gone) before_q <= before_q - 1'b1;
+    if (flush_q == F_WAITS) passing_q <= ahead_q - ($clog2(CHOSEN) + 1)'(payload_end);
+    else if (payload_end) passing_q <= passing_q - 1'b1;
+    if (flush_q != F_FRAMES) steps_q <= 2'(STAGES);
+    else if (step && steps_q != '0) steps_q <= steps_q - 1'b1;
+
+    if (rst) flush_q <= F_LEFT;
+    else begin
+      unique case (flush_q)
+        F_WAITS:   if (before_q == '0) flush_q <= of_acks_q ? F_FRAMES : F_PAYLOAD;
+        F_PAYLOAD: if (passing_q == '0) flush_q <= F_FRAMES;
+        F_FRAMES:  if (steps_q == '0 && !(fault_valid_q && fault_q.source)) flush_q <= F_LEFT;
+        default:   ;
+      endcase
+      if (flush_requests || flush_acks) flush_q <= F_WAITS;
+    end
+  end
 
   // ---- what happened ----
   aeth_t aeth;

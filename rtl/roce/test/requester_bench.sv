@@ -32,10 +32,9 @@ module requester_bench
     output logic       peer_write,
     output qp_index_t  peer_index,
     output sq_peer_t   peer,
-    output logic       hold_data,
-    output logic       hold_acks,
-    input logic        tx_data_idle,
-    input logic        tx_acks_idle,
+    output logic       flush_requests,
+    output logic       flush_acks,
+    input logic        flushed,
     stream_if.sink     wqe,
     stream_if.source   cqe,
     stream_if.source   packet,
@@ -58,7 +57,7 @@ module requester_bench
 );
   stream_if #(.T(sq_event_t)) change ();
   stream_if #(.T(qp_event_t)) requester_event ();
-  logic ready, commanded, init, path_write, policy_write, data_idle, engaged, control_idle, requester_idle;
+  logic ready, commanded, init, path_write, policy_write, hold, sending, engaged, control_idle, requester_idle;
   sq_init_t start;
   qp_index_t attr_index, watch, view_index;
   sq_path_t path;
@@ -71,7 +70,7 @@ module requester_bench
   ) control (
       .clk, .rst, .command(cmd), .answer, .ready, .receive_cmd, .receive_answer, .response_cmd, .response_answer, .change,
       .commanded, .init, .start, .attr_index, .path_write, .path, .policy_write, .policy, .peer_write, .peer_index, .peer,
-      .hold_data, .data_idle(data_idle && tx_data_idle), .hold_acks, .acks_idle(tx_acks_idle), .watch, .engaged,
+      .watch, .hold, .sending, .engaged, .flush_requests, .flush_acks, .flushed,
       .receive_event, .requester_event, .qp_event, .view_qpn, .view, .view_index, .view_next, .view_oldest, .idle(control_idle)
   );
 
@@ -85,7 +84,7 @@ module requester_bench
       .CLOCK_HZ(CLOCK_HZ)
   ) requester (
       .clk, .rst, .now, .keepalive_cycles, .enable(ready), .change, .commanded, .init, .start, .attr_index, .path_write, .path,
-      .policy_write, .policy, .peer_write, .peer_index, .peer, .hold_data, .data_idle, .watch, .engaged, .view_index, .view_next,
+      .policy_write, .policy, .peer_write, .peer_index, .peer, .watch, .hold, .sending, .engaged, .view_index, .view_next,
       .view_oldest, .wqe, .cqe, .qp_event(requester_event), .packet, .fault, .response, .response_payload, .write, .write_data,
       .write_done, .active, .active_qpn, .blocked, .parked, .resume, .sent, .sent_index, .sent_bytes, .events, .idle(requester_idle),
       .unsignaled(), .unsignaled_index(), .events_index()

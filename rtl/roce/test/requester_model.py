@@ -379,7 +379,8 @@ class Bench:
         for name in ("keepalive_cycles", "active", "active_qpn", "blocked", "view_qpn"):
             getattr(dut, name).value = 0
         dut.now.value = now
-        dut.tx_data_idle.value = dut.tx_acks_idle.value = 1
+        dut.flushed.value = 1
+        self._flushing = 0  # packets on the wire that a flush waits for, and one for the end
         self._wire: deque[tuple[int, SimpleNamespace, int]] = deque()
         self._writes: deque[tuple[int, int]] = deque()
         self._dones: deque[tuple[int, int, bytes]] = deque()
@@ -406,7 +407,14 @@ class Bench:
             while self._wire and self._wire[0][0] <= self.cycle:
                 _, packet, cycle = self._wire.popleft()
                 self._leave(packet, cycle)
-            dut.tx_data_idle.value = int(not self._wire)
+                self._flushing = max(self._flushing - 1, min(self._flushing, 1))
+            if int(dut.flush_requests.value):
+                self._flushing = len(self._wire) + 1
+            elif int(dut.flush_acks.value):
+                self._flushing = 1
+            elif self._flushing == 1:
+                self._flushing = 0
+            dut.flushed.value = int(not self._flushing)
             while self.write.received:
                 command = self.write.received.popleft()
                 self.write.cycles.popleft()
@@ -576,10 +584,9 @@ def ports(width: int, qps: int) -> dict[str, Port]:
         "peer_write": Plain("output", "logic"),
         "peer_index": Plain("output", "roce_pkg::qp_index_t"),
         "peer": Plain("output", "roce_requester_pkg::sq_peer_t"),
-        "hold_data": Plain("output", "logic"),
-        "hold_acks": Plain("output", "logic"),
-        "tx_data_idle": Plain("input", "logic"),
-        "tx_acks_idle": Plain("input", "logic"),
+        "flush_requests": Plain("output", "logic"),
+        "flush_acks": Plain("output", "logic"),
+        "flushed": Plain("input", "logic"),
         "wqe": Sink("roce_pkg::rdma_wqe_t"),
         "cqe": Source("roce_pkg::rdma_cqe_t"),
         "packet": Source("roce_pkg::tx_packet_t"),

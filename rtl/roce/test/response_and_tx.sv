@@ -49,7 +49,7 @@ module response_and_tx
   qpn_t       left_qpn;
   logic [1:0][31:0] keys;
   logic [1:0] key_live;
-  logic [1:0] data_idle;
+  logic       data_idle;
   logic       response_idle, tx_idle;
 
   assign packet[1].valid     = request.valid;
@@ -63,7 +63,8 @@ module response_and_tx
 
   roce_response #(.DATA_W(DATA_W), .QPS(QPS), .RD_DEPTH(RD_DEPTH)) response (
       .clk, .rst, .cmd, .answer, .respond, .rd_done_slot, .rd_done, .packet(packet[0]), .ack, .fault(fault[0]), .left, .left_qpn,
-      .tx_idle(data_idle[0]), .passed, .key(keys), .key_live, .fence, .fence_number, .fences_through, .mem(atomics), .qp_event, .failed, .events, .idle(response_idle)
+      .tx_idle(data_idle), .passed, .key(keys), .key_live, .fence, .fence_number, .fences_through, .mem(atomics), .qp_event, .failed,
+      .events, .idle(response_idle)
   );
 
   for (genvar i = 0; i < 2; i++) begin : g_key
@@ -73,8 +74,9 @@ module response_and_tx
   end
 
   roce_tx #(.QPS(QPS)) tx (
-      .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .hold_acks(1'b0), .peer_write, .peer_write_index, .peer_write_data,
-      .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .passed, .went(), .events(), .data_idle, .acks_idle(), .idle(tx_idle)
+      .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .flush_requests(1'b0), .flush_acks(1'b0), .flushed(),
+      .peer_write, .peer_write_index, .peer_write_data, .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .passed,
+      .went(), .events(), .data_idle, .idle(tx_idle)
   );
 
   axi_dma_read #(.DATA_W(DATA_W)) reader (.clk, .rst, .cmd(read_cmd), .mem(reads), .data(read_data), .idle());

@@ -99,7 +99,7 @@ class Bench:
         self._events = struct("roce_pkg::roce_tx_events_t")
         self._bth = struct("roce_pkg::bth_t")
         dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
-        for name in ("ect", "hold_acks", "peer_write", "peer_write_index", "peer_write_data"):
+        for name in ("ect", "flush_requests", "flush_acks", "peer_write", "peer_write_index", "peer_write_data"):
             getattr(dut, name).value = 0
 
     async def start(self) -> None:
@@ -220,7 +220,7 @@ class Bench:
         else:
             raise AssertionError(f"not idle: {[len(g) for g in self.given]} packets and {len(self.acks)} acknowledgements left")
         await wait_cycles(self.dut, 40)
-        assert int(self.dut.data_idle.value) == 3 and int(self.dut.acks_idle.value) and not self._heads and not self.payload.packets
+        assert int(self.dut.data_idle.value) and int(self.dut.flushed.value) and not self._heads and not self.payload.packets
         assert self.left_checked == len(self.left)
         for i in range(2):
             got = [(f.qpn, f.psn) for f in self.fault[i].received]
@@ -357,30 +357,100 @@ async def acknowledgements_of_dead_queue_pairs_are_dropped(dut: Any) -> None:
     bench.acknowledge(6)
     bench.acknowledge(5, cnp=1, kept=False)
     await bench.quiet()
-    dut.hold_acks.value = 1
-    bench.acknowledge(6)
-    await wait_cycles(dut, 50)
-    assert bench.acks and int(dut.acks_idle.value) and not int(dut.idle.value)
-    dut.hold_acks.value = 0
+
+
+async def flush(bench: Bench, what: str) -> None:
+    """Until everything that was here has left; what comes meanwhile does not count."""
+    dut = bench.dut
+    getattr(dut, f"flush_{what}").value = 1
+    await FallingEdge(dut.clk)
+    getattr(dut, f"flush_{what}").value = 0
+    for _ in range(20_000):
+        if int(dut.flushed.value):
+            return
+        await FallingEdge(dut.clk)
+    raise AssertionError("never flushed")
+
+
+@cocotb.test()
+@cocotb.parametrize(what=["requests", "acks"], stall=[0.0, 0.3, 0.8])
+async def flushed_says_that_what_was_here_has_left(dut: Any, what: str, stall: float) -> None:
+    """While packets of all kinds come."""
+    bench = Bench(dut, stall, latency=60)
+    await bench.start()
+    bench.bad = {0x40}
+    acknowledges = (op("RC_ACKNOWLEDGE"), op("CNP"))
+    waited = 0
+    for _ in range(20):
+        for _ in range(bench.rng.randrange(12)):
+            bench.give(1, *bench.rng.choice([("RC_SEND_ONLY", 900), ("RC_RDMA_READ_REQUEST",), ("RC_RDMA_WRITE_LAST", 3)]),
+                       addr=bench.rng.choice([0x40, 0x80]))  # fmt: skip
+            bench.give(0, "RC_RDMA_READ_RESPONSE_ONLY", 200)
+            bench.acknowledge()
+        await wait_cycles(dut, bench.rng.randrange(100))
+        await FallingEdge(dut.clk)
+        source = bench.sources[1] if what == "requests" else bench.ack
+        inside = source.sent
+        begin = bench.cycle
+
+        def seen() -> int:
+            if what == "requests":
+                return sum(isinstance(w, Packet) and w.source == 1 for _, w in bench.wire)
+            heads = [bench._bth.unpack(head.hdr >> (88 - 54) * 8 & (1 << 96) - 1) for head, _ in bench._heads]
+            return sum(isinstance(w, tuple) for _, w in bench.wire) + sum(bth.opcode in acknowledges for bth in heads)
+
+        await flush(bench, what)
+        waited = max(waited, bench.cycle - begin)
+        await wait_cycles(dut, 2)
+        assert seen() >= inside
+        if what == "requests":
+            want = [(w.qpn, w.psn) for _, w in bench.wire if isinstance(w, Packet) and w.source == 1][:inside]
+            bad = sum(pair in bench.spoilt[1] for pair in want)
+            assert len(bench.fault[1].received) >= bad
+    assert waited > (20 if what == "requests" else 5)
+    await bench.quiet(100_000)
+
+
+@cocotb.test()
+async def acknowledgements_of_a_forgotten_peer_never_go_to_the_next_one(dut: Any) -> None:
+    """They wait when the QP goes; the flush ends when they are dropped, and the number has another peer then."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.frame.stall = 1.0
+    await wait_cycles(dut, 4)
+    for _ in range(4):
+        bench.acknowledge(6)
+    for _ in range(20):
+        bench.acknowledge(5, kept=False)
+    await wait_cycles(dut, 40)
+    await bench.peer(5, valid=0)
+    waiting = cocotb.start_soon(flush(bench, "acks"))
+    await wait_cycles(dut, 40)
+    assert not waiting.done()
+    bench.frame.stall = 0.5
+    await waiting
+    await bench.peer(5)
     await bench.quiet()
 
 
 @cocotb.test()
-async def a_source_is_idle_when_its_last_payload_has_passed(dut: Any) -> None:
+async def responses_are_idle_when_their_last_payload_has_passed(dut: Any) -> None:
     bench = Bench(dut, latency=60)
     await bench.start()
-    for source, name in enumerate(("RC_RDMA_READ_RESPONSE_ONLY", "RC_SEND_ONLY")):
-        bench.give(source, name, 2000)
-        busy = 0
-        while bench.given[source] or int(dut.data_idle.value) != 3:
+    bench.give(0, "RC_RDMA_READ_RESPONSE_ONLY", 2000)
+    busy = 0
+    while bench.given[0] or not int(dut.data_idle.value):
+        await FallingEdge(dut.clk)
+        if not int(dut.data_idle.value):
+            busy += 1
+        elif busy:
             await FallingEdge(dut.clk)
-            assert int(dut.data_idle.value) >> (1 - source) & 1
-            if not int(dut.data_idle.value) >> source & 1:
-                busy += 1
-            elif busy:
-                await FallingEdge(dut.clk)
-                assert not bench.payload._partial and not bench.given[source]
-        assert busy > 60
+            assert not bench.payload._partial and not bench.given[0]
+    assert busy > 60
+    bench.give(1, "RC_SEND_ONLY", 2000)
+    while bench.given[1]:
+        await FallingEdge(dut.clk)
+        assert int(dut.data_idle.value)
     await bench.quiet()
 
 
@@ -394,7 +464,9 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "ect": Plain("input", "logic"),
                 "packet": Several(Sink("roce_pkg::tx_packet_t"), 2),
                 "ack": Sink("roce_pkg::ack_tx_t"),
-                "hold_acks": Plain("input", "logic"),
+                "flush_requests": Plain("input", "logic"),
+                "flush_acks": Plain("input", "logic"),
+                "flushed": Plain("output", "logic"),
                 "peer_write": Plain("input", "logic"),
                 "peer_write_index": Plain("input", "roce_pkg::qp_index_t"),
                 "peer_write_data": Plain("input", "roce_requester_pkg::sq_peer_t"),
@@ -407,8 +479,7 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "left_qpn": Plain("output", "roce_pkg::qpn_t"),
                 "went": Plain("output", "roce_counters_pkg::qp_sent_t"),
                 "events": Plain("output", "roce_pkg::roce_tx_events_t"),
-                "data_idle": Plain("output", "logic [1:0]"),
-                "acks_idle": Plain("output", "logic"),
+                "data_idle": Plain("output", "logic"),
                 "idle": Plain("output", "logic"),
             },
         )
