@@ -26,3 +26,8 @@ def test_roce_atomic() -> None:
 def test_bounded(what: str, frames: int, cut: str) -> None:
     """These do not converge: no assertion can fail in so many cycles after reset."""
     prove(HERE / f"{what}_formal.sv", frames=frames, cut=cut)
+
+
+@pytest.mark.parametrize("width", [16, 64, 512])
+def test_byte_funnel(width: int) -> None:
+    prove(HERE / "byte_funnel_formal.sv", {"DATA_W": width})
