@@ -3,7 +3,7 @@
 // Allocates device memory: one extent of pages a connection, first fit by address. All connections of a caller (an IPv4 address)
 // together have `quota` pages at most, if `limited`.
 //
-// The extents in use form a list sorted by address, a node a slot, held in one RAM: nothing has to be merged when an extent is
+// The extents in use form a list sorted by address, a node a slot, held in RAM: nothing has to be merged when an extent is
 // given back, and a walk ends after at most QPS nodes. A command is answered in 4 cycles and 1 more for each node passed (1 more for
 // the node before, which is relinked). A walk for room ends at the first place that fits; if `limited`, at the list's end, and counts on its way
 // what the caller has. One command at a time; the answer waits for `rsp`.
@@ -36,7 +36,6 @@ module rpc_extents
   typedef struct packed {
     page_t base;
     page_t pages;
-    link_t next;
   } node_t;
 
   typedef enum logic [2:0] {
@@ -49,6 +48,7 @@ module rpc_extents
   } state_e;
 
   (* ram_style = "distributed" *) logic [$bits(node_t)-1:0] nodes[QPS];
+  (* ram_style = "distributed" *) logic [$bits(link_t)-1:0] links[QPS];   // the node behind each
   (* ram_style = "block" *) logic [$bits(ipv4_addr_t)-1:0] callers[QPS];
 
   state_e      state_q;
@@ -57,7 +57,8 @@ module rpc_extents
   link_t       head_q;             // first extent
   link_t       at_q;               // node looked at
   link_t       before_q;           // node before it
-  node_t       node_q, before_node_q;
+  node_t       node_q;
+  link_t       next_q;
   page_t       free_q;             // first page after the node before
   ipv4_addr_t  caller_q;           // of the node looked at; first, of the command's slot
   ipv4_addr_t  own_caller_q;
@@ -66,7 +67,6 @@ module rpc_extents
   // Where the walk has found what it looked for: the place is kept while it goes on.
   logic        place_q;
   link_t       place_before_q, place_next_q;
-  node_t       place_before_node_q;
   page_t       place_base_q;
 
   // Between the node before and this one, or the end of memory.
@@ -79,24 +79,17 @@ module rpc_extents
   wire        ok = place_q && (cmd_q.free || allowed);
   wire        insert = state_q == CHANGE && ok && !cmd_q.free;
 
-  // One writer: the new node when it is inserted, then the node before it.
-  wire    write = insert || state_q == RELINK;
-  index_t write_at;
-  node_t  write_node;
-  always_comb begin
-    write_at   = index_t'(cmd_q.slot);
-    write_node = '{base: place_base_q, pages: cmd_q.pages, next: place_next_q};
-    if (state_q == RELINK) begin
-      write_at        = place_before_q.slot;
-      write_node      = place_before_node_q;
-      write_node.next = link;
-    end
+  // The new node's link is written when it is inserted, then that of the node before it.
+  wire relink = state_q == RELINK;
+  always_ff @(posedge clk) if (insert) nodes[index_t'(cmd_q.slot)] <= {place_base_q, cmd_q.pages};
+  always_ff @(posedge clk) begin
+    if (insert || relink) links[relink ? place_before_q.slot : index_t'(cmd_q.slot)] <= relink ? link : place_next_q;
   end
-  always_ff @(posedge clk) if (write) nodes[write_at] <= write_node;
 
   // Each step fetches the next node.
-  wire index_t fetch = state_q == STEP ? node_q.next.slot : head_q.slot;
+  wire index_t fetch = state_q == STEP ? next_q.slot : head_q.slot;
   always_ff @(posedge clk) node_q <= nodes[fetch];
+  always_ff @(posedge clk) next_q <= links[fetch];
   always_ff @(posedge clk) caller_q <= callers[state_q == IDLE ? index_t'(cmd.data.slot) : fetch];
   always_ff @(posedge clk) if (opened) callers[index_t'(opened_slot)] <= opened_ip;
 
@@ -121,16 +114,14 @@ module rpc_extents
       end
       STEP: begin
         if (here) begin
-          place_q             <= 1'b1;
-          place_before_q      <= before_q;
-          place_before_node_q <= before_node_q;
-          place_base_q        <= free_q;
-          place_next_q        <= cmd_q.free ? node_q.next : at_q;
+          place_q        <= 1'b1;
+          place_before_q <= before_q;
+          place_base_q   <= free_q;
+          place_next_q   <= cmd_q.free ? next_q : at_q;
         end
-        before_q      <= at_q;
-        before_node_q <= node_q;
-        free_q        <= node_q.base + node_q.pages;
-        at_q          <= node_q.next;
+        before_q <= at_q;
+        free_q   <= node_q.base + node_q.pages;
+        at_q     <= next_q;
         if (at_q.valid && caller_q == own_caller_q) used_q <= used_q + node_q.pages;
         if (!at_q.valid || here && (cmd_q.free || !limited)) state_q <= CHANGE;
       end
