@@ -16,11 +16,11 @@ def test_roce_atomic() -> None:
 @pytest.mark.parametrize(
     ("what", "frames", "cut"),
     [
-        ("axi_dma_read", 16, ""),
-        ("axi_dma_write", 14, ""),
+        ("axi_dma_read", 15, ""),
+        ("axi_dma_write", 12, ""),
         ("rpc_messages", 30, "t:$mem_v2"),  # whatever the store of beats gives
         ("axi_mux", 11, ""),
-        ("axi_window", 14, ""),
+        ("axi_window", 12, ""),
     ],
 )
 def test_bounded(what: str, frames: int, cut: str) -> None:
