@@ -63,6 +63,7 @@ def simulators() -> Outcome:
     """Builds every simulated device. Verilator and the linker use one core: as many builds at a time as there are cores."""
     # Those that take longest come first. The second has all that is unusual in one.
     kinds = {"512": (), "1024_qps_waves": ("--data-w", "64", "--qps", "1024", "--waves")}
+    kinds |= {"8_qps": ("--data-w", "64", "--qps", "8")}
     kinds |= {str(width): ("--data-w", str(width)) for width in (64, 128, 256)}
     names = {f"sim::build_{kind}": arguments for kind, arguments in kinds.items()}
 
