@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import tempfile
 import time
@@ -74,6 +75,16 @@ class Wire:
                 return child
             time.sleep(0.1)
         pytest.fail("the device does not answer")
+
+    def control(self, device: str, command: str, **fields: Any) -> Any:
+        """What a device answers to a request on its management socket."""
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(60)
+            control.connect(str(self.folder / "wire" / f"{device}.ctl"))
+            lines = control.makefile("rw")
+            lines.write(json.dumps({"command": command, **fields}) + "\n")
+            lines.flush()
+            return json.loads(lines.readline())["ok"]
 
     def counters(self) -> dict[str, int]:
         """The device's counters."""

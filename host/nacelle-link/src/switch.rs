@@ -34,6 +34,8 @@ const AGING: Duration = Duration::from_secs(300);
 const BURST: usize = 64;
 /// How long a flag or a lock may go unnoticed.
 const TICK: Duration = Duration::from_millis(200);
+/// How long another party that has claimed the switch may take to begin.
+const START: Duration = Duration::from_secs(5);
 /// A directory changed so recently may change again within the same time stamp.
 const CLOCK_GRAIN: Duration = Duration::from_millis(50);
 
@@ -311,6 +313,12 @@ impl SwitchHost {
     /// [`LinkError::Io`] if the directory cannot be used or no thread can be started.
     pub fn start(dir: &WireDir) -> Result<Self, LinkError> {
         let mut switch = Switch::open(dir)?;
+        // Another party may have claimed it and not begun yet.
+        let deadline = Instant::now() + START;
+        while switch.is_none() && !dir.has_switch() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+            switch = Switch::open(dir)?;
+        }
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, dir) = (Arc::clone(&stop), dir.clone());
         let thread = std::thread::Builder::new()

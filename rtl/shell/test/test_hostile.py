@@ -38,7 +38,7 @@ MODES = {
 @pytest.fixture
 def device() -> Iterator[SimDevice]:
     """A device with a hostile kernel where the traffic kernel was."""
-    with SimDevice(64, line_rate_mbps=0xFFFF_FFFF, hostile=True) as sim:
+    with SimDevice(64, line_rate_mbps=0xFFFF_FFFF, qps=8, hostile=True) as sim:
         configure(sim)
         yield sim
 
@@ -134,7 +134,7 @@ def test_a_caller_that_leaves_ends_it(device: SimDevice, what: str) -> None:
 
 
 def test_the_limit_is_a_minute() -> None:
-    with SimDevice(64, hostile=True) as device:
+    with SimDevice(64, qps=8, hostile=True) as device:
         assert device.read(LIMIT_MS_REGISTER) == 60_000
 
 

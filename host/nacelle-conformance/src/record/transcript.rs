@@ -18,7 +18,9 @@ use nacelle_wire::{
 use std::collections::BTreeMap;
 
 /// Rounds of the bystander without news after which everything is answered.
-const QUIET: u32 = 2;
+const QUIET: u32 = 3;
+/// And if something must be answered that is not: after so many.
+const GIVES_UP: u32 = 100;
 /// READs and atomics at once that every device takes; it may take more.
 pub(super) const RESOURCES: u8 = 8;
 /// Hosts of the suite.
@@ -105,8 +107,8 @@ impl<'a> Scene<'a> {
     /// Everything that the device sends until it has nothing more to say. Its requests are acknowledged.
     fn settle(&mut self, mut talk: Option<&mut Talk>, cm: bool) -> Result<Vec<Packet>, Failure> {
         let mut all = Vec::new();
-        let mut quiet = 0;
-        while quiet < QUIET {
+        let (mut quiet, mut missing) = (0, talk.is_some());
+        while quiet < if missing { GIVES_UP } else { QUIET } {
             self.round()?;
             if cm {
                 self.cm_round()?;
@@ -115,6 +117,8 @@ impl<'a> Scene<'a> {
             let news = self.peer.station.take(|p| p.headers.ip.dst() == caller)?;
             quiet = if news.is_empty() { quiet + 1 } else { 0 };
             if let Some(talk) = &mut talk {
+                let own = talk.qp.own_qpn;
+                missing &= !news.iter().any(|p| p.headers.bth.dest_qp() == own && p.opcode.is_response());
                 self.acknowledge(talk, &news)?;
             }
             all.extend(news);
