@@ -16,6 +16,7 @@ from conftest import ADDRESS, ROOT, Wire
 
 # Register of the device: milliseconds of silence after which a connection is tried.
 KEEPALIVE_MS = 0x40
+MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN, MAX_HALF_OPEN_PER_PEER = 0x50, 0x54, 0x58
 # What the command returns when the device refuses, or does not answer in time because it still takes frames of the dead.
 NOT_NOW = (3, 4, 5)
 
@@ -213,7 +214,10 @@ def test_an_idle_device_costs_next_to_nothing(wire: Wire) -> None:
 
 def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
     """It takes 1024 connections and takes them again, and its timers are as quick as those of a smaller one."""
-    wire.device("--library", str(ROOT / "build/sim/libnacelle_sim_64_qps1024_waves.so"))
+    wire.device("--name", "large", "--library", str(ROOT / "build/sim/libnacelle_sim_64_qps1024_waves.so"))
+    # One caller may have all of them.
+    bounds = (MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN, MAX_HALF_OPEN_PER_PEER)
+    wire.control("large", "registers", accesses=[{"write": {"address": address, "value": 0}} for address in bounds])
     wire.tool("nacelle-conformance", ADDRESS, "--only", "cm.")
     assert "the device takes 1024 connections" in wire.tool("nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8")
 

@@ -2,7 +2,7 @@
 """The status table, from the results of the tests.
 
     python tools/status.py           write it into README.md and docs/status.md
-    python tools/status.py --check   fail if what stands there is not what the tests say
+    python tools/status.py --check   fail if what stands there is more than the tests say
 
 docs/features.toml names the claims and, for each, the tests that show it. A claim holds ("works") if there are tests and all
 passed; how many there are, and how many of them were skipped, stands beside it. Claims without tests are of what does not exist
@@ -61,13 +61,26 @@ def placed(path: Path, text: str) -> str:
     return f"{head}{BEGIN}\n{text}\n{END}{tail}"
 
 
+def rows(page: str) -> list[tuple[str, str, int]]:
+    """Claim, status and number of tests of each row."""
+    lines = page.partition(BEGIN)[2].partition(END)[0].strip().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    return [(claim, status, int(count.split(",")[0] or 0)) for claim, status, count in cells]
+
+
+def holds(stated: str, found: str) -> bool:
+    """The same claims with the same status, and no test less than stated."""
+    pairs = zip(rows(stated), rows(found), strict=False)
+    return len(rows(stated)) == len(rows(found)) and all(a[:2] == b[:2] and a[2] <= b[2] for a, b in pairs)
+
+
 def main() -> None:
     """Command line."""
     text = table()
     for path in (ROOT / "README.md", ROOT / "docs" / "status.md"):
         page = placed(path, text)
         if sys.argv[1:] == ["--check"]:
-            if page != path.read_text():
+            if not holds(path.read_text(), page):
                 sys.exit(f"{path.relative_to(ROOT)}: the status table is not what the tests say: run tools/status.py")
         else:
             path.write_text(page)
