@@ -177,9 +177,10 @@ class Pair:
         for me in range(1 + both):
             self.start(me, endless)
         self.line.step(settle)
-        before = self._arrived()
+        before = self.arrived()
         self.line.step(window)
-        return (self._arrived() - before) * 8 / window * CLOCK_HZ / 1e9 / (1 + both)
+        return (self.arrived() - before) * 8 / window * CLOCK_HZ / 1e9 / (1 + both)
 
-    def _arrived(self) -> int:
+    def arrived(self) -> int:
+        """Bytes that were written to both devices' memory so far."""
         return sum(device.stats.dram_write_bytes for device in self.devices)
