@@ -520,8 +520,7 @@ impl SoftEngine {
     fn finish(&mut self, conn: ConnId, code: ReturnCode) {
         let Some(session) = self.sessions.get(&conn) else { return };
         self.counters.calls_failed += u64::from(code != ReturnCode::SUCCESS);
-        let outputs: Vec<&Held> =
-            session.regions.iter().filter(|held| held.asked.flags().contains(RegionFlags::OUTPUT)).collect();
+        let outputs: Vec<&Held> = session.regions.iter().filter(|held| is_returned(&held.asked)).collect();
         let imm = code.to_imm();
         let mut requests: Vec<SendWr> = Vec::with_capacity(outputs.len().max(1));
         if code == ReturnCode::SUCCESS {
@@ -543,6 +542,11 @@ impl SoftEngine {
             self.answer(conn, request);
         }
     }
+}
+
+/// A region is returned if it is an output and no scratch memory.
+fn is_returned(region: &AarRegion) -> bool {
+    region.flags().contains(RegionFlags::OUTPUT) && !is_internal(region)
 }
 
 fn is_internal(region: &AarRegion) -> bool {

@@ -292,7 +292,12 @@ impl Netif {
         }
         match packet.kind {
             Kind::Request => {
-                let ip = self.ip_header(packet.ip.src());
+                // Answered to a single host only (RFC 1122, 3.2.1.3).
+                let source = packet.ip.src();
+                if source.is_unspecified() || source.octets()[0] >= 224 || packet.src.0[0] & 1 != 0 {
+                    return Err(Discard::NotForUs);
+                }
+                let ip = self.ip_header(source);
                 let reply = EchoPacket { dst: packet.src, src: self.mac, ip, kind: Kind::Reply, ..packet };
                 if self.queue.push(|buf| reply.write(buf)) {
                     counters.rx_echo_request += 1;

@@ -14,6 +14,8 @@ pub(super) const RULES: &[Rule] = &[
     nacelle("isolation.connections_given_back_count_no_more", CONTRACT, given_back),
 ];
 
+/// Hosts that no other rule plays.
+const GREEDY: u16 = 3500;
 /// More connections than this no device is asked for.
 const MOST: usize = 1024;
 
@@ -45,7 +47,7 @@ fn close(peer: &mut Peer, open: &[Qp]) -> Result<(), Failure> {
 
 fn quota(peer: &mut Peer) -> Result<(), Failure> {
     let mut bystander = Bystander::new(peer)?;
-    peer.act_as_host(0);
+    peer.act_as_host(GREEDY);
     let greedy = fill(peer)?;
     bystander.works_on(peer)?;
     if let Err(Failure::Refused(_)) = bystander.brings_another(peer) {
@@ -56,7 +58,7 @@ fn quota(peer: &mut Peer) -> Result<(), Failure> {
     }
     // It stays so, and a second caller has as many.
     ensure!(fill(peer)?.is_empty(), "a caller that had all that it may have got one more");
-    peer.act_as_host(1);
+    peer.act_as_host(GREEDY + 1);
     let second = fill(peer)?;
     ensure!(greedy.len() == second.len(), "one caller may have {} connections, another {}", greedy.len(), second.len());
     bystander.brings_another(peer)?;
@@ -66,7 +68,7 @@ fn quota(peer: &mut Peer) -> Result<(), Failure> {
 }
 
 fn given_back(peer: &mut Peer) -> Result<(), Failure> {
-    peer.act_as_host(0);
+    peer.act_as_host(GREEDY + 2);
     let mut open = fill(peer)?;
     let room = open.len();
     close(peer, &open.split_off(room / 2))?;
