@@ -177,7 +177,7 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),
     "programs": command("host::programs", *CARGO, "test", "--locked", "--workspace", "--no-run", cwd=ROOT / "host"),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
-    "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal"),
+    "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", "rtl/memory/formal"),
     "shell": pytest("shell", "rtl/shell"),
     "conformance": conformance,
     "end-to-end": pytest("end-to-end", "tests", distribute="loadfile"),  # mostly waiting; a file shares a guest
