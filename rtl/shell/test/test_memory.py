@@ -31,7 +31,9 @@ def test_nobody_gets_what_the_last_caller_left(device: SimDevice) -> None:
     assert device.dram_read(first.regions[2].device_addr, len(secret)) == secret
     net.disconnect(first)
     net.connect(second)
-    net.set_up(second, [Region(OUTPUT, bytearray(b"x" * 1000)), Region(INPUT, bytearray(3000)), Region(INTERNAL, bytearray(PAGE + 1))])
+    net.set_up(
+        second, [Region(OUTPUT, bytearray(b"x" * 1000)), Region(INPUT, bytearray(3000)), Region(INTERNAL, bytearray(PAGE + 1))]
+    )
     assert second.regions[0].device_addr == first.regions[0].device_addr
     assert device.dram_read(second.regions[0].device_addr, 4 * PAGE) == bytes(4 * PAGE)
     assert net.call(second, EMPTY) == 0
@@ -140,7 +142,7 @@ def test_writes_of_others_are_as_fast_while_memory_is_cleared(size: int) -> None
             if clearing:
                 cleared = after.dram_write_bytes - before.dram_write_bytes - size * count
                 elapsed = after.cycles - before.cycles
-    print(f"{count} WRITEs of {size} bytes: {cycles} cycles without and with clearing, {cleared / elapsed:.1f} bytes a cycle cleared meanwhile")
+    print(f"{count} WRITEs of {size} bytes: {cycles} cycles without and with clearing, of {cleared / elapsed:.1f} bytes a cycle")
     assert cycles[1] <= cycles[0] + 60, cycles
     assert cleared >= 0.1 * 64 * elapsed
 

@@ -2,8 +2,8 @@
 """What surrounds the RPC engine in its tests: callers on queue pairs, their transport, keys, memory and sockets.
 
 The models hold the engine to its duties as they go: queue depths, receives posted again before an answer leaves, keys of
-extents that do not overlap, every page of an extent zero when it is granted, no byte of a region that somebody has changed. What is granted
-is dirty again at once, as a caller would leave it.
+extents that do not overlap, every page of an extent zero when it is granted, no byte of a region that somebody has changed.
+What is granted is dirty again at once, as a caller would leave it.
 """
 
 from __future__ import annotations
@@ -216,7 +216,9 @@ class World:
         """The engine clears a beat: part of no region."""
         assert HEAP_BASE <= addr and not any(data)
         for qp in self.qps.values():
-            assert not any(at < addr + len(data) and addr < at + length for at, length in qp.keys.values()), "cleared somebody's region"
+            assert not any(at < addr + len(data) and addr < at + length for at, length in qp.keys.values()), (
+                "cleared somebody's region"
+            )
         self.heap[addr - HEAP_BASE : addr - HEAP_BASE + len(data)] = data
 
     def _dirty(self, addr: int, length: int) -> None:
