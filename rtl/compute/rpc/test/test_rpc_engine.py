@@ -335,7 +335,8 @@ async def extents_are_cleared_in_turns(dut) -> None:
     each = HEAP_SIZE // PAGE // QPS
     for qp in large:
         world.send(qp, aar([Region(INPUT, each * PAGE, 1, 2)]))
-    await world.later((QPS * FIRST_TURN * turn, QPS * FIRST_TURN * turn))  # by now each has had its first turn
+    first_turns = QPS * (FIRST_TURN + TURN) * turn  # and as many further ones
+    await world.later((first_turns, first_turns))
     assert not any(qp.sent for qp in large)
     assert await cycles_of(world, other, [Region(INPUT, 1, 1, 2)]) <= 250 + 7 * turn // 2 + 20
     for qp in large:
