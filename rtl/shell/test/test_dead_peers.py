@@ -49,7 +49,7 @@ def test_hundreds_of_dead_peers() -> None:
         for peer in dead:
             net = Network(device, [peer])
             net.connect(peer)
-            net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(64)), Region(INTERNAL, range(1 << 22))])
+            net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(64)), Region(INTERNAL, range(1 << 12))])
         fresh = iter(caller(number) for number in range(DEAD, 10_000))
         worst = served = passed = 0
         while (closed := counter(device, "cm_connection_closed")) < DEAD + served:
@@ -75,4 +75,5 @@ def test_hundreds_of_dead_peers() -> None:
         net = Network(device, peers)
         for peer in peers:
             net.connect(peer)
-        net.set_up(peers[0], [Region(INPUT | OUTPUT, bytearray(64)), Region(INTERNAL, range(900 << 20))])
+        net.set_up(peers[0], [Region(INPUT | OUTPUT, bytearray(64)), Region(INTERNAL, range(1 << 20))])
+        assert peers[0].regions[0].device_addr == dead[0].regions[0].device_addr

@@ -18,6 +18,7 @@ from nacelle_tb.roce import atomiceth, op, reth
 from nacelle_tb.session import Network, SimDevice, configure
 
 SIZE = 1 << 16
+WINDOW = 8192  # bytes on their way to a device whose memory is slow: more find no room
 TOO_LARGE = b"\x01\x03\0\0" + struct.pack("!QQII", (INPUT | OUTPUT) << 56, 1, 1, 0xFFFFFFFF) * 3
 NAK_REMOTE_ACCESS = 0x62
 
@@ -50,10 +51,10 @@ class Attack:
         region = self.second.regions[0]
         assert region.device_addr == self.old.device_addr, "the same memory"
         data = random.Random(5).randbytes(SIZE)
-        frames = self.second.write_message(region.device_addr, region.device_rkey, data)
-        self.net.send(frames)
-        last = self.second.send_psn - 1 & 0xFFFFFF
-        self.net.wait(self.second, lambda p: p.opcode == ACKNOWLEDGE and p.psn == last, "ACK", 2_000_000)
+        for at in range(0, SIZE, WINDOW):
+            self.net.send(self.second.write_message(region.device_addr + at, region.device_rkey, data[at : at + WINDOW]))
+            last = self.second.send_psn - 1 & 0xFFFFFF
+            self.net.wait(self.second, lambda p, last=last: p.opcode == ACKNOWLEDGE and p.psn == last, "ACK", 2_000_000)
         return data
 
     def untouched(self, data: bytes) -> bool:
