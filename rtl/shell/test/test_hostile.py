@@ -29,7 +29,7 @@ MODES = {
     "promises data": (WRITES | LONG | WITHHOLDS, 1.02, 1.02),
     "promises data and is deaf": (READS | WRITES | WITHHOLDS | DEAF, 1.02, 1.02),
     "floods": (READS | WRITES, 1.15, 1.1),
-    "floods by pages": (READS | WRITES | LONG, 2, 1.5),
+    "floods by pages": (READS | WRITES | LONG, 2, 2),
     "floods outside": (READS | WRITES | LONG | OUTSIDE, 1.02, 1.02),
     "posts outside": (POSTS | OUTSIDE, 1.02, 1.02),
 }
