@@ -15,7 +15,7 @@ module roce_atomic_formal
     input logic       done_ready
 );
   stream_if #(.T(atomic_op_t)) op ();
-  stream_if #(.T(atomic_done_t)) done ();
+  stream_if #(.T(rsp_result_t)) done ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(64), .ID_W(1)) mem ();
   logic idle, quiet;
   assign op.valid = op_valid;
