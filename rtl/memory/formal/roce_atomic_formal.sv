@@ -21,8 +21,8 @@ module roce_atomic_formal
   assign op.valid = op_valid;
   always_comb begin
     op.data = op_data;
-    op.data.addr[2:0] = '0;
-    op.data.addr[ADDR_W-1:12] = '0;
+    op.data.operation.addr[2:0] = '0;
+    op.data.operation.addr[ADDR_W-1:12] = '0;
   end
   assign done.ready = done_ready;
 
