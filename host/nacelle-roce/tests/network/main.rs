@@ -7,6 +7,7 @@ mod conn;
 mod goodput;
 mod keys;
 mod manual;
+mod neighbours;
 mod netif;
 mod raw;
 mod reads;
