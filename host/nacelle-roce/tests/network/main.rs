@@ -4,6 +4,7 @@
 
 mod congestion;
 mod conn;
+mod figures;
 mod goodput;
 mod keys;
 mod manual;
