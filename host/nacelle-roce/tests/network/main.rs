@@ -9,6 +9,7 @@ mod goodput;
 mod keys;
 mod manual;
 mod marks;
+mod names;
 mod neighbours;
 mod netif;
 mod numbers;
