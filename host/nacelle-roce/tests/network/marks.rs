@@ -73,6 +73,7 @@ fn short_answers_take_turns() {
     let (own, theirs) = (raw.conn, raw::second(&mut raw));
     let region = raw.ep.register(vec![0; 8], Access::REMOTE_ATOMIC, nacelle_roce::ProtectionDomain::DEFAULT).unwrap();
     let add = Ext::Atomic(AtomicEth::new(region.addr, region.rkey, 1, 0));
+    assert!(raw.drain().is_empty());
     for n in 0..3 {
         raw.send(Opcode::FetchAdd, TO_ENDPOINT.add(n), add, &[]).unwrap();
     }
