@@ -6,9 +6,14 @@ use crate::{
     sim::{config, ip, mac},
 };
 use nacelle_roce::{
-    Access, ConnectOptions, Data, Endpoint, Event, Instant, QpError, QpModify, RegisterError, Rtr, Rts, Scope, SendWr,
-    WcOpcode,
-    wire::{RemoteAddr, Rkey, bth::Syndrome, cm::PathMtu},
+    Access, ConnectOptions, Data, Endpoint, Event, Instant, QpError, QpModify, RecvWr, RegisterError, Rtr, Rts, Scope,
+    SendWr, WcOpcode,
+    wire::{
+        RemoteAddr, Rkey,
+        bth::{Opcode, Syndrome},
+        cm::PathMtu,
+        roce::Ext,
+    },
 };
 use std::collections::HashSet;
 
@@ -161,6 +166,33 @@ fn work_requests_tell_their_length() {
     assert!(Data::from(region.slice(2, 0)).is_empty() && Data::from(Vec::new()).is_empty());
     let received: Vec<bool> = [WcOpcode::Recv, WcOpcode::RecvWrite, WcOpcode::Send].map(WcOpcode::is_recv).into();
     assert_eq!(received, [true, true, false]);
+}
+
+/// Messages that use up a receive ask for a wake-up, on the wire and in the completion; others have nobody to wake.
+#[test]
+fn what_asks_for_a_wake_up() {
+    let (addr, rkey) = (RemoteAddr(0x1000), Rkey(7));
+    let mut raw = Raw::active(options());
+    for (wr, asks) in [
+        (SendWr::send(1, vec![1]), true),
+        (SendWr::send_invalidate(1, vec![1], rkey), true),
+        (SendWr::write_imm(1, vec![1], addr, rkey, 2), true),
+        (SendWr::write(1, vec![1], addr, rkey), false),
+        (SendWr { solicited: false, ..SendWr::send(1, vec![1]) }, false),
+    ] {
+        assert!(wr.signaled && !wr.fence);
+        raw.ep.post_send(raw.conn, wr).unwrap();
+        let sent = raw.drain().pop().unwrap();
+        assert_eq!(sent.headers.bth.solicited(), asks, "{:?}", sent.opcode);
+    }
+    let mut raw = Raw::passive();
+    for (n, asks) in [(0, true), (1, false)] {
+        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+        let mut send = raw::headers(raw.qpn, Opcode::SendOnly, TO_ENDPOINT.add(n), Ext::None);
+        send.bth.set_solicited(asks);
+        raw.ep.handle(raw.now, &raw::frame(&send, &[])).unwrap();
+        assert!(matches!(raw.ep.poll_event(), Some(Event::Completion(c)) if c.solicited == asks));
+    }
 }
 
 /// What an endpoint says of a connection, in one piece or without a copy.
