@@ -2,6 +2,7 @@
 //! Whole endpoints under a seeded network in virtual time.
 #![allow(unreachable_pub)] // modules of one test
 
+mod bounds;
 mod congestion;
 mod conn;
 mod figures;
