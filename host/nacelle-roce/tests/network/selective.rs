@@ -145,8 +145,22 @@ fn the_end_of_a_write_with_immediate() {
     assert_eq!((bytes[0], bytes[99..101].to_vec(), bytes[355..357].to_vec()), (3, vec![0, 1], vec![1, 2]));
     assert_eq!(bytes[399..401], [2, 0]);
     // More payload than range.
+    raw.ep.post_recv(raw.conn, RecvWr { id: 6, slice: None }).unwrap();
     raw.send(Opcode::WriteOnlyImm, psn(3), Ext::RethImm(inside(0, 1), ImmDt::new(1)), &[0; 2]).unwrap();
     assert_eq!(raw.one_answer().1, Syndrome::Nak(NakCode::InvalidRequest));
+}
+
+/// It carries a byte at least, unless there is none to write.
+#[test]
+fn the_end_of_a_write_is_not_empty() {
+    for (len, expected) in [(0, Syndrome::ACK), (1, Syndrome::Nak(NakCode::InvalidRequest))] {
+        let mut raw = Raw::selective();
+        let region = target(&mut raw, 8);
+        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+        let end = Ext::RethImm(Reth::new(region.addr, region.rkey, len), ImmDt::new(1));
+        raw.send(Opcode::WriteOnlyImm, psn(0), end, &[]).unwrap();
+        assert_eq!(raw.one_answer().1, expected, "{len}");
+    }
 }
 
 // Requester
