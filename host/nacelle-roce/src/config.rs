@@ -109,9 +109,11 @@ impl Default for ArpConfig {
 /// stretch them all with [`scaled`](Self::scaled).
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// Time before a CM message is sent again. Default 1 s.
+    /// Time before a CM message is sent again. Default 1 s. The accepting side waits as long as the request asks for,
+    /// 17 s at most.
     pub cm_timeout: Duration,
-    /// How often a CM message is sent again, up to 15. Default 7.
+    /// How often a CM message is sent again, up to 15. Default 7. The accepting side uses the smaller of this and what
+    /// the request asks for.
     pub cm_retries: u8,
     /// Time before unacknowledged packets are sent again the first time; doubles with each retry. Default 500 ms.
     pub ack_timeout: Duration,

@@ -12,6 +12,7 @@ use nacelle_roce::{
         Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
         bth::{Bth, Deth, Opcode},
         cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu},
+        ipv4::Ipv4Header,
         roce::{Ext, Flow},
     },
 };
@@ -434,8 +435,64 @@ fn a_repeated_request_is_answered_the_same_way() {
         let again = raw::drain(&mut ep, now);
         assert_eq!(again[0].payload, first[0].payload);
     }
+    // The name of a connection is its identifier, whatever the transaction is; the answer is that of the first.
+    ep.handle(now, &mad(78, Message::Req(&req(TO_PEER)))).unwrap();
+    assert_eq!(raw::drain(&mut ep, now)[0].payload, first[0].payload);
     // It also repeats itself, for a while.
-    assert_eq!(cm_answers(&raw::drain(&mut ep, now + Duration::from_secs(1))), ["Rep 77"]);
+    assert_eq!(cm_answers(&raw::drain(&mut ep, now + Duration::from_millis(1074))), ["Rep 77"]);
+}
+
+/// Nobody takes up the connection: it is half open for as long as the request says, within bounds.
+#[test]
+fn a_half_open_connection_lives_as_long_as_its_request_says() {
+    let code = |code: u8| Duration::from_nanos(cm::timeout_nanos(code));
+    // Code and retries of the request, retries of this side; what is done.
+    for (timeout, asked, own, wait, retries) in
+        [(15, 1, 7, code(15), 1), (0, 0, 7, code(0), 0), (20, 15, 3, code(20), 3), (31, 1, 7, code(22), 1)]
+    {
+        let mut ep = endpoint(40);
+        let mut now = Instant::ZERO;
+        ep.listen(PORT);
+        let mut ask = req(TO_PEER);
+        ask.set_local_cm_timeout(timeout);
+        ask.set_max_cm_retries(asked);
+        ep.handle(now, &mad(1, Message::Req(&ask))).unwrap();
+        let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+        ep.accept(now, conn, ConnectOptions { cm_retries: own, ..options() }).unwrap();
+        let expected = |n| [if n <= retries { "Rep 1" } else { "Rej 4 1" }];
+        for n in 0..=retries + 1 {
+            assert_eq!(cm_answers(&raw::drain(&mut ep, now)), expected(n), "{timeout} {asked} {own}: {n}");
+            now = now + (wait - Duration::from_nanos(1));
+            assert!(raw::drain(&mut ep, now).is_empty(), "{timeout} {asked} {own}: {n}");
+            now = now + Duration::from_nanos(1);
+        }
+        assert_eq!(ep.connections().count(), 0);
+        assert!(matches!(ep.poll_event(), Some(Event::ConnectFailed { reason: ConnectFailure::Timeout, .. })));
+    }
+}
+
+/// Only the general service interface of a single host is answered.
+#[test]
+fn a_message_from_nobody_that_can_be_answered_is_dropped() {
+    let mut ep = endpoint(41);
+    ep.listen(PORT);
+    let send = |ep: &mut Endpoint, source: u32, change: &dyn Fn(&mut RoceHeaders)| {
+        let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::new(source)));
+        let mut headers = raw::headers(Qpn::GSI, Opcode::UdSendOnly, Psn::new(0), ext);
+        change(&mut headers);
+        ep.handle(Instant::ZERO, &raw::frame(&headers, &Message::Req(&req(TO_PEER)).to_mad(1)))
+    };
+    for source in [0, 2, 0xff_ffff] {
+        assert_eq!(send(&mut ep, source, &|_| {}), Err(Discard::CmSource));
+    }
+    for from in [[0, 0, 0, 0], [224, 0, 0, 1], [255; 4]] {
+        let group = |h: &mut RoceHeaders| h.ip = Ipv4Header::new(from.into(), h.ip.dst(), h.ip.protocol);
+        assert_eq!(send(&mut ep, 1, &group), Err(Discard::CmSource));
+    }
+    assert_eq!(send(&mut ep, 1, &|h| h.eth.src.0[0] |= 1), Err(Discard::CmSource));
+    assert_eq!((raw::drain(&mut ep, Instant::ZERO).len(), ep.poll_event()), (0, None));
+    send(&mut ep, 1, &|_| {}).unwrap();
+    assert!(matches!(ep.poll_event(), Some(Event::ConnectRequest { .. })));
 }
 
 #[test]
@@ -520,12 +577,14 @@ fn mra_buys_time_but_not_for_ever() {
 #[test]
 fn a_disconnect_request_is_always_answered() {
     let mut raw = Raw::passive();
-    // Not this connection: wrong identifiers, wrong queue pair.
-    for dreq in [Dreq::new(1, raw.comm_id, raw.qpn), Dreq::new(0x0bad_cafe, raw.comm_id, Qpn::new(5))] {
-        raw.ep.handle(raw.now, &mad(8, Message::Dreq(&dreq))).unwrap();
-        assert_eq!(cm_answers(&raw.drain()), ["Drep 8"]);
-        assert_eq!(raw.ep.poll_event(), None);
-    }
+    // Not this connection.
+    raw.ep.handle(raw.now, &mad(8, Message::Dreq(&Dreq::new(1, raw.comm_id, raw.qpn)))).unwrap();
+    assert_eq!(cm_answers(&raw.drain()), ["Drep 8"]);
+    // This one, but not its queue pair.
+    let wrong = Dreq::new(0x0bad_cafe, raw.comm_id, Qpn::new(5));
+    assert_eq!(raw.ep.handle(raw.now, &mad(8, Message::Dreq(&wrong))), Err(Discard::CmUnexpected));
+    assert!(raw.drain().is_empty());
+    assert_eq!(raw.ep.poll_event(), None);
     for _ in 0..2 {
         raw.dreq().unwrap();
         let answer = raw.drain();
@@ -553,7 +612,7 @@ fn a_queue_pair_used_anew_ends_its_old_connection() {
     assert!(matches!(raw.ep.poll_event(), Some(Event::ConnectRequest { .. })));
     // The old connection is gone once nobody answers for it, and nothing more is said of it.
     for _ in 0..9 {
-        raw.wait(Duration::from_secs(1));
+        raw.wait(Duration::from_millis(1100));
     }
     assert_eq!((raw.ep.connection(raw.conn), raw.ep.poll_event()), (None, None));
 }
@@ -877,11 +936,9 @@ fn a_late_request_is_not_a_new_one() {
     assert_eq!(raw::drain(&mut ep, now)[0].payload, first[0].payload);
     assert_eq!(ep.poll_event(), None);
 
-    // A request of another transaction is another request; while the first is open, its name is taken.
+    // A request of another transaction is another request.
     ep.handle(now, &mad(2, Message::Req(&req(TO_PEER)))).unwrap();
     assert!(matches!(ep.poll_event(), Some(Event::ConnectRequest { .. })));
-    ep.handle(now, &mad(3, Message::Req(&req(TO_PEER)))).unwrap();
-    assert_eq!(cm_answers(&raw::drain(&mut ep, now)), ["Rej 30 3"]);
 
     // What is remembered has a limit.
     for tid in 10..1000 {
