@@ -60,7 +60,9 @@ async def the_msn_counts_up_to_the_psn_acknowledged(dut, start: int) -> None:
     """What was placed ahead of its turn counts when the expected PSN has passed it, in ACKs and NAKs alike."""
     bench, rkey = await one_qp(dut, psn=start)
     answers = bench.model.responds
-    bench.send(only(start, rkey, ackreq=True), only(start + 2, rkey), only(start + 3, rkey), only(start + 6, rkey), only(start, rkey))
+    bench.send(
+        only(start, rkey, ackreq=True), only(start + 2, rkey), only(start + 3, rkey), only(start + 6, rkey), only(start, rkey)
+    )
     assert answers[-1] == acknowledgement(2, start, 1)
     bench.send(*send(2, start + 1, MTU, b"x"))
     assert answers[-1] == acknowledgement(2, start + 1, 1, op("SYNDROME_RNR_NAK") + 12)
