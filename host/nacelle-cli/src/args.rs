@@ -68,10 +68,10 @@ pub(crate) enum Command {
     Demo(DemoArgs),
 }
 
-/// What the registers of the RTL hold (docs/reference/registers.md): KiB in 30 bits, so fewer MiB than this,
-const MAX_CALLER_MEMORY: i64 = 1 << 20;
-/// and milliseconds in 24.
-const MAX_KERNEL_TIME: i64 = 1 << 24;
+/// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB in 30 bits: fewer MiB than this.
+const CALLER_MEMORY_END: i64 = 1 << 20;
+/// `KERNEL_TIMEOUT_MS` holds milliseconds in 24 bits.
+const KERNEL_TIME_END: i64 = 1 << 24;
 
 #[derive(Debug, Args)]
 pub(crate) struct DeviceArgs {
@@ -82,7 +82,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) memory: Option<u32>,
     /// Memory that one caller may have, by its address; 0 for no limit [default: 0]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(..MAX_CALLER_MEMORY))]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(..CALLER_MEMORY_END))]
     pub(crate) caller_memory: Option<u32>,
     /// Connections that one caller may have, by its address; 0 for no limit [default: a quarter of the device's, 64]
     #[arg(long, value_name = "N")]
@@ -91,7 +91,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
     /// Time that a kernel has, in ms, at most 16777215; 0 for no limit [default: 60000]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..MAX_KERNEL_TIME))]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..KERNEL_TIME_END))]
     pub(crate) kernel_time: Option<u32>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]

@@ -126,7 +126,7 @@ fn flood(peer: &mut Peer) -> Result<(), Failure> {
     peer.station.gather(late)?;
     peer.act_as_host(FLOOD);
     for _ in 0..EACH {
-        let Some((_, qp)) = peer.try_half_open(&Terms::default())? else {
+        let Some(qp) = peer.try_half_open(&Terms::default())? else {
             return Err(Failure::Content("connections of a flood are half open for ever".into()));
         };
         peer.disconnect_only(&qp)?;
