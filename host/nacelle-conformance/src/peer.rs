@@ -208,7 +208,7 @@ impl Peer {
         (u64::from(id) << 16 | 0xc0, req)
     }
 
-    /// Sends a REQ, again if need be, and waits for its answer.
+    /// Sends a REQ, and waits for its answer.
     ///
     /// # Errors
     /// [`Failure::Missing`] if there is none.

@@ -101,11 +101,11 @@ impl Flood {
 fn half_open_connections_lock_nobody_out() {
     let bench = Bench::new(|_| {});
     let mut flood = Flood::new(&bench);
-    // One address: eight, no more.
-    assert_eq!(flood.requests(0..1, 20), (8, vec![3; 12]));
+    // One address: as many as it may have at all.
+    assert_eq!(flood.requests(0..1, 70), (64, vec![3; 6]));
     // Any number of addresses: half of all.
     let (taken, refused) = flood.requests(1..40, 4);
-    assert_eq!(taken, 120);
+    assert_eq!(taken, 64);
     assert!(refused.iter().all(|reason| *reason == 3), "{refused:?}");
     // Whoever had a connection before, or finishes one now, is served.
     drop(flood);

@@ -833,6 +833,23 @@ async def rep_to_a_device_that_asked_nobody(dut) -> None:
     assert (rej.attr, rej.reason, rej.about, rej.local_id, rej.remote_id) == (REJ, 6, 1, 9, 7)
 
 
+@cocotb.test()
+@cocotb.parametrize(rtu=[True, False])
+async def rep_for_a_connection_that_the_peer_opened(dut, rtu: bool) -> None:
+    """It names a connection of the device, but none that waits for a REP: refused, and the connection stays."""
+    dev = await device(dut, 0.2)
+    caller = callers(1)[0]
+    rep = await dev.open(caller, rtu)
+    for _ in range(2):
+        dev.receive(caller.frame(REP, cm.rep(caller.local_id, rep.local_id, 5, 6)))
+        rej = await dev.sent()
+        assert (rej.attr, rej.reason, rej.about) == (REJ, 6, 1)
+        assert (rej.local_id, rej.remote_id) == (rep.local_id, caller.local_id)
+    await dev.settle()
+    assert dev.counts["drop_no_connection"] == 2 and rep.qpn in dev.live and dev.silent()
+    await dev.close(caller, rep)
+
+
 # ---- the device closes ----
 
 

@@ -141,10 +141,12 @@ fn not_for_us(peer: &mut Peer) -> Result<(), Failure> {
         reseal(&mut frame);
         frames.push(frame);
     }
-    // For the device, in a frame for another station.
-    let mut frame = echo(peer, 1 + frames.len() as u16, &pattern(1, 40))?;
-    frame[..6].copy_from_slice(&[0x02, 0, 0, 0, 0, 0x99]);
-    frames.push(frame);
+    // For the device, in a frame for another station or for all (RFC 1122 3.3.6).
+    for to in [[0x02, 0, 0, 0, 0, 0x99], [0xff; 6]] {
+        let mut frame = echo(peer, 1 + frames.len() as u16, &pattern(1, 40))?;
+        frame[..6].copy_from_slice(&to);
+        frames.push(frame);
+    }
     unanswered(peer, &frames)
 }
 

@@ -213,7 +213,7 @@ fn what_peers_open_is_bounded() {
     let mut config = EndpointConfig::new(mac(0), ip(0), [7; 32]);
     config.max_connections = 20;
     config.accept = AcceptLimits::for_device(20, 5);
-    assert_eq!(config.accept, AcceptLimits { per_peer: 5, half_open: 10, half_open_per_peer: 5 });
+    assert_eq!(config.accept, AcceptLimits { per_peer: 5, half_open: 10, half_open_per_peer: 0 });
     config.accept.half_open_per_peer = 3;
     let mut ep = Endpoint::new(config);
     ep.listen(PORT);

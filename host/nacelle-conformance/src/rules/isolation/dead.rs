@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Callers that die in the middle of a call, or have never lived, at a hundred addresses and more: nobody else is held up, and all that they held is free again.
 
-use super::{CONTRACT, Rule, bystander::Bystander, half_open::OF_ONE, nacelle};
+use super::{CONTRACT, Rule, bystander::Bystander, half_open::EACH, nacelle};
 use crate::{
     Failure,
     failure::ensure,
@@ -125,8 +125,8 @@ fn flood(peer: &mut Peer) -> Result<(), Failure> {
     let late = Duration::from_secs(3).saturating_sub(begin.elapsed());
     peer.station.gather(late)?;
     peer.act_as_host(FLOOD);
-    for _ in 0..OF_ONE {
-        let Some((_, qp)) = peer.try_half_open(&Terms::default())? else {
+    for _ in 0..EACH {
+        let Some(qp) = peer.try_half_open(&Terms::default())? else {
             return Err(Failure::Content("connections of a flood are half open for ever".into()));
         };
         peer.disconnect_only(&qp)?;
