@@ -653,7 +653,7 @@ async def the_last_acknowledgement_leaves_before_a_reset_is_over(dut: Any, stall
         begin = bench.cycle
         await bench.reset(peer)
         beat = len(dut.payload_tdata) // 8
-        # What is in roce_tx and the visit under way, both at 1 beat a cycle but for stalls; and an atomic, which is a read and a write.
+        # What is in roce_tx and the visit under way, at a beat a cycle but for stalls; an atomic, which is a read and a write.
         assert (bench.cycle - begin) * (1 - stall) ** 2 < 24_000 // beat + 2 * 400 + 500, f"{bench.cycle - begin} cycles"
         assert [seen[:2] for seen in peer.seen] == [(77, NAK_REM_ACCESS)]
     bench.atomics.latency = (5, 60)
