@@ -434,6 +434,58 @@ async def with_all_other_connections_open(dut) -> None:
     assert last <= first + QPS + 10 and again <= first + 2 * QPS + 20
 
 
+@cocotb.test()
+async def a_set_up_waits_for_one_release(dut) -> None:
+    """However many connections close just before it."""
+    world, qps = await begin(dut, callers=QPS, latency=35)
+    small = regions(world.rng, 2, 1)
+    for qp in qps[2:]:
+        await world.set_up(qp, [Region(INPUT, 1, 1, 2)])
+    await world.settle()
+    alone = await cycles_of(world, qps[0], small)
+    closings = [cocotb.start_soon(world.close_(qp, 100_000)) for qp in qps[2:]]
+    await world.until(lambda: not world.conn_event.busy)
+    behind = await cycles_of(world, qps[1], small)
+    released = sum(closing.done() for closing in closings)
+    dut._log.info(
+        f"{alone} cycles alone, {behind} behind {len(closings)} connections that close; {released} were released meanwhile"
+    )
+    assert behind <= alone + 2 * (QPS + 30), "one before it, and one before its extent is clear"
+    assert QPS < 64 or released < len(closings)
+    for closing in closings:
+        await closing
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS, short=["memory", "keys"])
+async def a_set_up_waits_for_what_is_being_released(dut, stall: float, short: str) -> None:
+    """It is not refused what connections that have closed before it are just giving back; what nobody gives back, it is."""
+    count = QPS - 1
+    world, qps = await begin(dut, stall, callers=QPS, **({"keys": count} if short == "keys" else {}))
+    each = HEAP_SIZE // PAGE // count * PAGE
+    if short == "memory":
+        own, wanted = [Region(INPUT, each, 1, 2)], [Region(INPUT, HEAP_SIZE - each // 2, 1, 2)]
+    else:
+        own, wanted = [Region(INPUT, 1, 1, 2)], [Region(INPUT, 1, 1, 2)] * count
+    late = qps.pop()
+    for qp in qps:
+        await world.set_up(qp, own)
+    await world.refused(late, aar(wanted), NO_MEMORY if short == "memory" else NO_KEYS)
+    for qp in qps[1:]:
+        closing = cocotb.start_soon(world.close_(qp, 100_000))
+    await world.until(lambda: not world.conn_event.busy)
+    await world.refused(late, aar(wanted), NO_MEMORY if short == "memory" else NO_KEYS)
+    assert closing.done(), "all that closed were released first"
+    for qp in qps[1:]:
+        await world.set_up(await world.open(qp.qpn), own)
+    closings = [cocotb.start_soon(world.close_(qp, 100_000)) for qp in world.qps.values() if qp.open and qp is not late]
+    await world.until(lambda: not world.conn_event.busy)
+    await world.set_up(late, wanted)
+    for closing in closings:
+        await closing
+    await call(world, late, wanted)
+
+
 # ---- calls ----
 
 
@@ -898,7 +950,7 @@ BUILDS = {
     (128, 128): "golden|malformed|calls_queue|closed_while|closings",
     (256, 8): "golden|every_number",
     (512, 8): ".",
-    (512, 256): "with_all_other",
+    (512, 256): "with_all_other|waits_for_one",
 }
 # Domain of the connections, and whether callers may read their regions.
 POLICIES = {(64, 8): (5, False)}
