@@ -46,8 +46,6 @@ pub(crate) struct Connection {
     pub(crate) local_comm_id: u32,
     pub(crate) remote_comm_id: u32,
     pub(crate) transaction_id: u64,
-    /// Transaction of the peer's REQ, on the accepting side.
-    pub(crate) request_id: u64,
     pub(crate) path_mtu: PathMtu,
     /// Where the peer begins to send.
     pub(crate) receive_psn: Psn,

@@ -94,7 +94,6 @@ impl Endpoint {
     pub(super) fn finish(&mut self, id: ConnId, reason: DisconnectReason, private_data: &[u8]) {
         self.flush(id);
         self.tell_end(id, reason, private_data);
-        self.ended.push_of(&self.conns, id);
         self.conns.remove(id);
     }
 }

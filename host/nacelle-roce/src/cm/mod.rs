@@ -8,8 +8,6 @@ mod active;
 mod close;
 mod passive;
 
-pub(crate) use passive::EndedRequests;
-
 use crate::{
     ConnId, ConnStats, ConnectFailure, ConnectOptions, Discard, Endpoint, Event, Instant, Phase,
     cc::Pace,
@@ -103,7 +101,6 @@ impl Endpoint {
             local_comm_id,
             remote_comm_id: 0,
             transaction_id,
-            request_id: 0,
             path_mtu,
             receive_psn,
             send_psn: Psn::default(),
@@ -204,9 +201,6 @@ impl Endpoint {
         }
         set_private_data(&mut rej.private_data, private_data).expect("checked by the caller");
         let (peer, mad) = (Peer { mac, ip: c.peer_ip }, Message::Rej(&rej).to_mad(c.transaction_id));
-        if !c.active {
-            self.ended.push(c, Some(mad));
-        }
         self.send_mad(peer, &mad);
     }
 
@@ -267,12 +261,12 @@ impl Endpoint {
 
     /// The peer needs longer for its answer. Each MRA uses up one repetition, so that nobody waits for ever.
     fn receive_mra(&mut self, now: Instant, peer: Peer, mra: &Mra) -> Result<(), Discard> {
-        let waiting = match mra.message_mraed() {
-            MESSAGE_REQ => Phase::ReqSent,
-            MESSAGE_REP => Phase::RepSent,
+        let (waiting, remote) = match mra.message_mraed() {
+            MESSAGE_REQ => (Phase::ReqSent, None),
+            MESSAGE_REP => (Phase::RepSent, Some(mra.local_comm_id.get())),
             _ => return Err(Discard::CmUnexpected),
         };
-        let id = self.find(peer, mra.remote_comm_id.get(), None, &[waiting])?;
+        let id = self.find(peer, mra.remote_comm_id.get(), remote, &[waiting])?;
         if let Some(c) = self.conns.get_mut(id)
             && c.tries_left > 0
         {

@@ -8,65 +8,22 @@ use super::{
 };
 use crate::{
     ConnId, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint, Event, Instant, Phase,
-    conn::{Connection, Table},
     qp::Requester,
 };
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{
     cm::{
-        Extensions, MAD_LEN, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data,
-        timeout_code, timeout_nanos,
+        Extensions, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data, timeout_code,
+        timeout_nanos,
     },
     roce::Flow,
 };
-use std::collections::VecDeque;
 
 /// Time that the application has to answer a connection request.
 const DECISION_TIME: Duration = Duration::from_secs(60);
 
 /// Code of the longest time that a request can make this side wait for the answer to its REP or DREQ: 17 s.
 const CM_TIMEOUT_LIMIT: u8 = 22;
-
-/// Requests that are over. A copy that arrives late must not look like a new request.
-#[derive(Debug, Default)]
-pub(crate) struct EndedRequests(VecDeque<EndedRequest>);
-
-#[derive(Debug)]
-struct EndedRequest {
-    peer: Ipv4Addr,
-    comm_id: u32,
-    transaction_id: u64,
-    /// The answer, if it was a REJ: the peer may have missed it.
-    rej: Option<Box<[u8; MAD_LEN]>>,
-}
-
-impl EndedRequests {
-    /// How many are remembered, the latest.
-    const LIMIT: usize = 256;
-
-    /// Remembers the request of an accepting side's connection.
-    pub(crate) fn push(&mut self, c: &Connection, rej: Option<[u8; MAD_LEN]>) {
-        if c.active || self.find(c.peer_ip, c.remote_comm_id, c.request_id).is_some() {
-            return;
-        }
-        if self.0.len() == Self::LIMIT {
-            self.0.pop_front();
-        }
-        let (peer, comm_id, transaction_id) = (c.peer_ip, c.remote_comm_id, c.request_id);
-        self.0.push_back(EndedRequest { peer, comm_id, transaction_id, rej: rej.map(Box::new) });
-    }
-
-    /// The same for a connection in the table.
-    pub(crate) fn push_of(&mut self, conns: &Table, id: ConnId) {
-        if let Some(c) = conns.get(id) {
-            self.push(c, None);
-        }
-    }
-
-    fn find(&self, peer: Ipv4Addr, comm_id: u32, transaction_id: u64) -> Option<&EndedRequest> {
-        self.0.iter().find(|e| (e.peer, e.comm_id, e.transaction_id) == (peer, comm_id, transaction_id))
-    }
-}
 
 impl Endpoint {
     /// Accepts connection requests on a port. They come as [`Event::ConnectRequest`].
@@ -141,11 +98,6 @@ impl Endpoint {
             let id = c.id;
             return self.receive_known_req(id);
         }
-        if let Some(ended) = self.ended.find(peer.ip, remote, transaction_id) {
-            let rej = *ended.rej.as_deref().ok_or(Discard::CmUnexpected)?;
-            self.send_mad(peer, &rej);
-            return Ok(());
-        }
         if let Err((reason, info)) = self.check_req(req) {
             let mut rej = Rej::new(0, remote, MESSAGE_REQ, reason);
             rej.set_information(&info);
@@ -174,7 +126,6 @@ impl Endpoint {
         let (own_mac, own_ip) = (self.net.mac, self.net.ip);
         let Some(c) = self.conns.get_mut(id) else { return Ok(()) };
         c.transaction_id = transaction_id;
-        c.request_id = transaction_id;
         c.remote_comm_id = remote;
         c.remote_qpn = req.local_qpn();
         c.send_psn = req.starting_psn();
