@@ -278,7 +278,7 @@ fn message(rng: &mut fastrand::Rng, mtu: usize) -> Shot {
             } else {
                 RegionFlags::INPUT | RegionFlags::OUTPUT
             };
-            let size = pick(rng, &[0, 1, 64, 4096, 10_000, 1 << 18, u32::MAX]);
+            let size = pick(rng, &[0, 1, 64, 4096, 10_000, 1 << 16, u32::MAX]);
             region(flags, i, if size > 10_000 && rng.bool() { 16 } else { size })
         })
         .collect();

@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 const QUIET: u32 = 3;
 /// And if something must be answered that is not: after so many.
 const GIVES_UP: u32 = 100;
+/// The same for a message to the service, which may clear memory first: 512 KiB and more at the pace of a round of the RTL device.
+const SERVICE_GIVES_UP: u32 = 400;
 /// READs and atomics at once that every device takes; it may take more.
 pub(super) const RESOURCES: u8 = 8;
 /// Hosts of the suite.
@@ -108,7 +110,12 @@ impl<'a> Scene<'a> {
     fn settle(&mut self, mut talk: Option<&mut Talk>, cm: bool, message: bool) -> Result<Vec<Packet>, Failure> {
         let mut all = Vec::new();
         let (mut quiet, mut missing, mut untold) = (0, talk.is_some(), message);
-        while quiet < if missing || untold { GIVES_UP } else { QUIET } {
+        let patience = |missing, untold| match (missing, untold) {
+            (_, true) => SERVICE_GIVES_UP,
+            (true, false) => GIVES_UP,
+            (false, false) => QUIET,
+        };
+        while quiet < patience(missing, untold) {
             self.round()?;
             if cm {
                 self.cm_round()?;
