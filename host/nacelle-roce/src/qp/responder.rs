@@ -224,7 +224,7 @@ impl Responder {
         self.expected += count;
         self.early = u32::try_from(count).ok().and_then(|n| self.early.checked_shr(n)).unwrap_or(0);
         let mut closed_gap = false;
-        while self.early & 1 == 1 && self.partial.is_none() {
+        while self.early & 1 == 1 {
             self.early >>= 1;
             self.expected += 1;
             self.msn = self.msn.wrapping_add(1);

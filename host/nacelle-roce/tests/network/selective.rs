@@ -72,6 +72,23 @@ fn what_is_early_goes_to_its_place() {
     assert_eq!(raw.one_answer().0, psn(5));
 }
 
+/// Also behind the first packet of a message, which no peer that keeps to the extension sends: what was placed has been taken.
+#[test]
+fn the_expected_psn_moves_on_within_a_message() {
+    let mut raw = Raw::selective();
+    let region = target(&mut raw, 300);
+    write(&mut raw, 1, &region).unwrap();
+    raw.drain();
+    let reth = Ext::Reth(Reth::new(region.addr, region.rkey, 300));
+    raw.send(Opcode::WriteFirst, psn(0), reth, &[7; 256]).unwrap();
+    assert_eq!(raw.one_answer(), (psn(1), Syndrome::ACK, 1));
+    assert_eq!(raw.send(Opcode::WriteLast, psn(1), Ext::None, &[8; 44]), Err(Discard::Duplicate));
+    raw.drain();
+    raw.send(Opcode::WriteLast, psn(2), Ext::None, &[9; 44]).unwrap();
+    assert_eq!(raw.one_answer(), (psn(2), Syndrome::ACK, 2));
+    assert_eq!(raw.ep.region(region.id).unwrap()[254..258], [7, 7, 9, 9]);
+}
+
 #[test]
 fn the_window_is_128_packets() {
     let mut raw = Raw::selective();
