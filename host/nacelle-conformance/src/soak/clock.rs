@@ -14,8 +14,9 @@ use std::{
     time::Instant,
 };
 
-/// How often the device is asked. Its answer costs a simulator as much as a few thousand cycles.
+/// The device is asked so often at most, and spends this share of its time on the answers, which cost a simulator thousands of cycles.
 const INTERVAL: Duration = Duration::from_millis(200);
+const SHARE: u32 = 20;
 
 /// Two answers of the device: when they came, and its time.
 #[derive(Clone, Copy)]
@@ -26,9 +27,9 @@ struct Samples {
 
 impl Samples {
     fn at(&self, now: Instant) -> Duration {
-        let (span, passed) = (self.last.0 - self.before.0, self.last.1.saturating_sub(self.before.1));
+        let (span, passed) = (self.last.0.duration_since(self.before.0), self.last.1.saturating_sub(self.before.1));
         let rate = if span.is_zero() { 1.0 } else { passed.as_secs_f64() / span.as_secs_f64() };
-        self.last.1 + (now - self.last.0).min(INTERVAL).mul_f64(rate)
+        self.last.1 + now.duration_since(self.last.0).mul_f64(rate)
     }
 }
 
@@ -51,9 +52,16 @@ impl Clock {
         own.samples = Some(Arc::clone(&samples));
         let stop = Arc::clone(&own.stop);
         own.thread = Some(std::thread::spawn(move || {
+            let mut next = Instant::now() + INTERVAL;
             while !stop.load(Ordering::Relaxed) {
-                std::thread::sleep(INTERVAL);
-                let Ok(time) = manage.time() else { continue };
+                std::thread::sleep(INTERVAL / 10);
+                if Instant::now() < next {
+                    continue;
+                }
+                let asked = Instant::now();
+                let answer = manage.time();
+                next = Instant::now() + INTERVAL.max(asked.elapsed() * SHARE);
+                let Ok(time) = answer else { continue };
                 let mut samples = samples.lock().expect("nobody panics with it");
                 *samples = Samples { before: samples.last, last: (Instant::now(), time) };
             }

@@ -57,7 +57,7 @@ struct Args {
     #[arg(long, default_value_t = 64)]
     connections: usize,
     /// Operations of each connection, at most.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 200)]
     operations: u32,
     /// Hostile callers at a time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]

@@ -21,6 +21,9 @@ const PAGE: u32 = 4096;
 const KEEP_ALIVE_MS: u32 = 1000;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A simulated device is kept busy by each look, and its time then nearly stands still: it is left alone for longer and longer.
+const REST: Duration = Duration::from_secs(2);
+const LONGEST_REST: Duration = Duration::from_secs(16);
 
 /// What can be had from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +63,10 @@ impl Quiet {
     pub(super) fn settle(&mut self, within: Duration) -> Result<(), Failure> {
         let Some(manage) = &mut self.manage else { return Ok(()) };
         let until = Instant::now() + within;
+        let mut rest = if manage.is_simulated() { REST } else { PAUSE };
         loop {
+            std::thread::sleep(rest);
+            rest = (2 * rest).min(if manage.is_simulated() { LONGEST_REST } else { PAUSE });
             let now = manage.holdings()?;
             if Some(&now) == self.before.as_ref() {
                 return Ok(());
@@ -74,7 +80,6 @@ impl Quiet {
                     "when all was quiet for {within:?} the device holds {now:?}, at the start {before:?}; queue pairs {left:?}"
                 )));
             }
-            std::thread::sleep(PAUSE);
         }
     }
 
