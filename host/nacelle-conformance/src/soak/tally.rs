@@ -65,8 +65,9 @@ impl Tally {
     pub(super) fn in_short(&self) -> String {
         let attacks: u64 = self.attacks.values().map(|(all, _)| all).sum();
         format!(
-            "seeds {}, calls {}, {:.1} MB, attacks {attacks}, dead addresses {}, worst honest call {:.3} ms",
+            "seeds {}, at rest {}, calls {}, {:.1} MB, attacks {attacks}, dead addresses {}, worst honest call {:.3} ms",
             self.runs,
+            self.looks,
             self.calls,
             self.bytes as f64 / 1e6,
             self.dead.len(),
