@@ -9,6 +9,7 @@
 #   make report   put the figures of the last bench into the documents
 #   make synth    size and logic depth by open synthesis
 #   make interop  hold the devices against Linux' soft-RoCE in QEMU   (INTEROP_ARGS=--quick for a part)
+#   make mutate-host   mutation-test the user-space endpoint   (MUTATE_ARGS="--shard 0/8" for a part)
 #   make docs     build the book into docs/book
 #   make sim-waves, make clean
 
@@ -19,7 +20,7 @@ AREA   ?= rtl host synth
 # Everything here looks for the host software in host/target, also where the user has cargo build elsewhere.
 unexport CARGO_TARGET_DIR
 
-.PHONY: demo test test-long soak conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
+.PHONY: demo test test-long soak mutate mutate-host conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
 
 demo: sim host
 	@host/target/release/nacelle demo $(DEMO_ARGS)
@@ -59,6 +60,16 @@ docs: setup-test
 interop: setup-interop sim
 	@cd host && $(CARGO) build --release -p nacelle-cli -p nacelle-conformance -p nacelle-interop
 	@$(PYTHON) interop/run.py $(INTEROP_ARGS)
+
+# In a copy of the sources: a mutant is written where it is built, and tests read data beside the workspace.
+mutate-host: build/tools/bin/cargo-mutants
+	@rm -rf build/mutants/host && mkdir -p build/mutants
+	@git ls-files -z --cached --others --exclude-standard host rtl/roce/test/data | tar -c --null -T - | tar -x -C build/mutants
+	@cd build/mutants/host && CARGO_TARGET_DIR=../target ../../tools/bin/cargo-mutants mutants \
+	    --package nacelle-roce --in-place --output .. $(MUTATE_ARGS)
+
+build/tools/bin/cargo-mutants:
+	@$(CARGO) install --root build/tools --version 27.1.0 cargo-mutants
 
 sim: setup-demo
 	@$(PYTHON) sim/build.py

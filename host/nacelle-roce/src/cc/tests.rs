@@ -321,6 +321,19 @@ fn parameters_bound_the_rate() {
     assert_eq!(rp.rate(), None);
 }
 
+/// The count of bytes has 25 bits and stays at its end: what is sent at once counts up to 2^25 - 1.
+#[test]
+fn the_count_of_bytes_is_bounded() {
+    let p = Congestion { rpg_time_reset: 0, rpg_byte_reset: (1 << 24) - 1, rpg_ai_rate: 1, ..on() };
+    for (sent, left) in [((1 << 25) - 2, 0), ((1 << 25) - 1, 1), (1 << 25, 1), ((1 << 25) + 1, 1), (usize::MAX, 1)] {
+        let mut rp = ReactionPoint::default();
+        rp.notified(&p, at(0));
+        rp.sent(&p, at(0), sent);
+        let limit = rp.limit.unwrap();
+        assert_eq!((limit.byte_stage, limit.bytes), (2, left), "{sent}");
+    }
+}
+
 /// Without a CNP the limit goes, and with it everything that was remembered.
 #[test]
 fn the_limit_ends() {

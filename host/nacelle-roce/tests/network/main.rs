@@ -2,14 +2,21 @@
 //! Whole endpoints under a seeded network in virtual time.
 #![allow(unreachable_pub)] // modules of one test
 
+mod bounds;
 mod congestion;
 mod conn;
+mod figures;
 mod goodput;
 mod keys;
 mod manual;
+mod marks;
+mod names;
+mod neighbours;
 mod netif;
+mod numbers;
 mod raw;
 mod reads;
+mod repeats;
 mod replay;
 mod selective;
 mod sim;

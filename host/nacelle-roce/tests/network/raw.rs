@@ -109,6 +109,17 @@ pub fn req(starting_psn: Psn) -> Req {
     req
 }
 
+/// A second queue pair of the endpoint, by hand, with another one of the same peer.
+pub fn second(raw: &mut Raw) -> ConnId {
+    let conn = raw.ep.create_qp(raw.now, options()).unwrap();
+    let mut to = Rtr::new(ip(1), Qpn::new(PEER_QPN.get() + 1), TO_ENDPOINT, cm::PathMtu::Mtu256);
+    to.peer_mac = Some(mac(1));
+    for step in [QpModify::Init, QpModify::Rtr(to), QpModify::Rts(Rts::new(TO_PEER))] {
+        raw.ep.modify_qp(raw.now, conn, step).unwrap();
+    }
+    conn
+}
+
 impl Raw {
     /// The peer connects to the endpoint; path MTU 256.
     pub fn passive() -> Self {
