@@ -7,17 +7,19 @@
 #   make report   put the figures of the last bench into the documents
 #   make synth    size and logic depth by open synthesis
 #   make interop  hold the devices against Linux' soft-RoCE in QEMU   (INTEROP_ARGS=--quick for a part)
+#   make mutate   see whether the tests notice small changes of the RTL   (MUTATE_ARGS='--count 4 rtl/memory' for a part)
 #   make docs     build the book into docs/book
 #   make sim-waves, make clean
 
 PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
+MUTATE_ARGS ?= rtl/compute/rpc rtl/memory rtl/stream rtl/roce --report
 
 # Everything here looks for the host software in host/target, also where the user has cargo build elsewhere.
 unexport CARGO_TARGET_DIR
 
-.PHONY: demo test conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
+.PHONY: demo test conformance bench report synth mutate interop docs sim sim-waves host setup-demo setup-test setup-interop clean
 
 demo: sim host
 	@host/target/release/nacelle demo $(DEMO_ARGS)
@@ -37,6 +39,9 @@ report: setup-test
 
 synth: setup-test
 	@$(PYTHON) tools/synth.py
+
+mutate: setup-test
+	@$(PYTHON) tools/mutate.py $(MUTATE_ARGS)
 
 docs: setup-test
 	@$(PYTHON) tools/docs.py
