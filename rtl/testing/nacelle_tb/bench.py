@@ -239,8 +239,6 @@ def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[
         if lines:
             body.append(lines)
         connections.append(f".{name}({actual})")
-    if changed := overlay():
-        body.append(f"  initial if (!$value$plusargs(\"mutant=%d\", mutation_pkg::id)) mutation_pkg::id = 0;  // {changed}")
     values = ", ".join(f".{name}({value.sv if isinstance(value, Type) else value})" for name, value in params.items())
     return (
         f"module tb_{module} (\n  " + ",\n  ".join(declared) + "\n);\n" + "\n".join(body)
@@ -253,12 +251,15 @@ def coverage() -> Path | None:
     return Path(os.environ["NACELLE_COVERAGE"]) if "NACELLE_COVERAGE" in os.environ else None
 
 
-def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool) -> None:
+def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool = False) -> None:
     """Makes the simulator `build`/`top`; does next to nothing if it is newer than its sources.
 
     Only the wrapper's ports can be seen from outside: signals that must stay visible cost time in the compiler and in each cycle.
     The model is one C++ file, since parsing Verilator's headers takes longer than compiling most models.
     """
+    tools = str(Path(sys.executable).parent)
+    if tools not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = tools + os.pathsep + os.environ["PATH"]
     libraries = cocotb_tools.config.libs_dir
     search = [path for path in [*module_dirs(), GENERATED] if path.exists()]
     verilator = [
@@ -268,15 +269,21 @@ def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path,
         *(["--trace-fst", "--trace-structs"] if waves else []),
         *(["--coverage-line", "--coverage-toggle"] if coverage() else []), *[arg for path in search for arg in ("-y", path)],
         cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", *packages(), *sources, wrapper_file,
+        *([changed / "mutation.cpp"] if (changed := overlay()) else []),
     ]  # fmt: skip
     make = ["make", "-C", build, "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"]
     for command in (verilator, make):
         subprocess.run([str(argument) for argument in command], cwd=build, check=True)
 
 
+def _current_test() -> str:
+    """The pytest test that is running."""
+    return os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
+
+
 def _record(build: Path, results: Path, seconds: float) -> None:
-    """Leaves the verdicts of the single cocotb tests: for tools/test.py, and beside the simulator for tools/mutate.py."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
+    """Leaves the verdicts of the single cocotb tests for tools/test.py."""
+    test = _current_test()
     verdicts = {
         case.get("name", ""): "fail" if case.find("failure") is not None or case.find("error") is not None else "pass"
         for case in ElementTree.parse(results).getroot().iter("testcase")
@@ -285,9 +292,9 @@ def _record(build: Path, results: Path, seconds: float) -> None:
     name = hashlib.sha256(test.encode()).hexdigest()[:16]
     if folder := coverage():
         (build / "coverage.dat").rename(folder / f"{name}.dat")
-    for folder in (build / "used_by", ROOT / "build" / "reports" / "cocotb"):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.json").write_text(report)
+    folder = ROOT / "build" / "reports" / "cocotb"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(report)
 
 
 def run(
@@ -309,6 +316,13 @@ def run(
     params = dict(params or {})
     top = f"tb_{module}"
     source = wrapper(module, params, ports)
+    if plan := os.environ.get("NACELLE_PLAN"):  # what would run, one JSON object a line, for tools/mutate.py
+        what = {"test": _current_test(), "file": str(Path(test_file).resolve()), "module": module, "wrapper": source}
+        what |= {"sources": [str(path) for path in sources], "filter": testcase, "seed": seed}
+        what["env"] = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value}
+        with Path(plan).open("a") as file:
+            file.write(json.dumps(what) + "\n")
+        return
     folder = ROOT / "build" / ("cocotb_coverage" if coverage() else "cocotb")
     named = "\n".join([source, *map(str, sources)])
     build = folder / module / hashlib.sha256(named.encode()).hexdigest()[:12]
@@ -317,9 +331,6 @@ def run(
     if not wrapper_file.exists() or wrapper_file.read_text() != source:
         wrapper_file.write_text(source)
     waves = os.environ.get("NACELLE_WAVES") == "1"
-    tools = str(Path(sys.executable).parent)
-    if tools not in os.environ["PATH"].split(os.pathsep):
-        os.environ["PATH"] = tools + os.pathsep + os.environ["PATH"]
     if shutil.which("ccache"):
         os.environ.setdefault("OBJCACHE", "ccache")
     test_folder = str(Path(test_file).resolve().parent)
@@ -328,12 +339,10 @@ def run(
     # Tests of one module and one set of parameters share a simulator; it is built once.
     with (build / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _compile(top, wrapper_file, sources, build, waves)
+        compile_bench(top, wrapper_file, sources, build, waves)
     begin = time.monotonic()
     runner = get_runner("verilator")
-    mutant = os.environ.get("NACELLE_MUTANT")
     result = runner.test(
-        plusargs=[f"+mutant={mutant}"] if mutant else [],
         hdl_toplevel=top,
         hdl_toplevel_lang="verilog",
         test_module=Path(test_file).stem,
@@ -345,8 +354,7 @@ def run(
         extra_env=dict(env or {}),
         results_xml=str(build / f"results_{os.getpid()}.xml"),
     )
-    if not mutant:
-        _record(build, Path(result), time.monotonic() - begin)
+    _record(build, Path(result), time.monotonic() - begin)
     total, failed = get_results(Path(result))
     assert total > 0, f"no cocotb test ran in {test_file}"
     assert failed == 0, f"{failed} of {total} cocotb tests failed in {test_file}"

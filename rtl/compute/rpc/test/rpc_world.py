@@ -178,11 +178,18 @@ class World:
         kind = struct("compute_pkg::rpc_events_t")
         names = ["conn_answer", "wqe", "mr_cmd", "close", *(f"job{i}" for i in range(SOCKETS))]
         offers = [getattr(self.dut, f"{name}_valid") for name in names] + [self.dut.mem_arvalid, self.dut.mem_awvalid]
+        inputs = ["conn_event_valid", "cqe_valid", "mr_rsp_valid", *(f"done{i}_valid" for i in range(SOCKETS))]
+        inputs += ["mem_rvalid", "mem_bvalid", "clear_mem_bvalid"]
+        comes = [getattr(self.dut, name) for name in inputs]
+        idle = False
         while True:
             await RisingEdge(self.dut.clk)
             self.cycle += 1
-            if int(self.dut.idle.value):
+            was, idle = idle, bool(int(self.dut.idle.value))
+            if idle:
                 assert not any(int(offer.value) for offer in offers), "idle with something to give"
+            elif was:
+                assert any(int(come.value) for come in comes), "goes on by itself although it was idle"
             word = int(self.dut.events.value)
             if word:
                 for name, value in vars(kind.unpack(word)).items():

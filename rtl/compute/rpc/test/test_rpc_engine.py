@@ -650,6 +650,25 @@ async def calls_queue_in_order(dut) -> None:
         await world.result(qps[i], wanted[i], qps[i].granted)
 
 
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def calls_that_end_at_once(dut, stall: float) -> None:
+    """Jobs of both sockets end in the same cycle: each caller gets its own answer, whole, one behind the other."""
+    world, qps = await begin(dut, stall, callers=2)
+    wanted = [regions(world.rng, 1, 5), regions(world.rng, 0, 6)]
+    for qp, its in zip(qps, wanted, strict=True):
+        await world.set_up(qp, its)
+    for _ in range(4):
+        for i, qp in enumerate(qps):
+            world.send(qp, START | FUNCTIONS[i][0])
+        await world.until(lambda: len(world.jobs) == 2)
+        for _ in range(2):
+            world.finish(world.jobs.popleft())
+        for qp, its in zip(qps, wanted, strict=True):
+            await world.result(qp, its, qp.granted)
+    await world.settle()
+
+
 # ---- connections that end ----
 
 
