@@ -2,6 +2,8 @@
 #
 #   make demo     set up, build, and offload a matrix multiplication to the simulated device
 #   make test     set up, build, and run every test
+#   make test-long     what make test has no time for: soak, comparison, fuzzing, mutation, coverage, interop (hours)
+#   make soak     random traffic beside attacks, on both devices   (SOAK_ARGS="rtl --minutes 60" for more)
 #   make conformance   judge the simulated and the software device, rule by rule
 #   make bench    measure and print beside the goals   (AREA=rtl|host|synth for a part)
 #   make report   put the figures of the last bench into the documents
@@ -17,13 +19,26 @@ AREA   ?= rtl host synth
 # Everything here looks for the host software in host/target, also where the user has cargo build elsewhere.
 unexport CARGO_TARGET_DIR
 
-.PHONY: demo test conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
+.PHONY: demo test test-long soak conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
 
 demo: sim host
 	@host/target/release/nacelle demo $(DEMO_ARGS)
 
 test: setup-test setup-interop
 	@$(PYTHON) tools/test.py
+
+# Each step says what it found; the first that fails ends it.
+test-long: soak interop
+	@$(PYTHON) tools/conformance.py --compare --cases 5000
+	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
+	@$(PYTHON) tools/test.py rtl
+	@$(PYTHON) tools/mutate.py --count 4 $(addprefix rtl/,stream packet roce compute/rpc compute/socket memory)
+	@$(PYTHON) tools/mutate.py --report
+	@$(PYTHON) tools/coverage.py
+
+soak: setup-test sim host
+	@cd host && $(CARGO) build --release -p nacelle-conformance
+	@$(PYTHON) tools/soak.py $(SOAK_ARGS)
 
 conformance: setup-test sim host
 	@cd host && $(CARGO) build --release -p nacelle-conformance

@@ -221,7 +221,9 @@ def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
     wire.control("large", "registers", accesses=[{"write": {"address": address, "value": 0}} for address in bounds])
     for rules in ("cm.connect", "cm.rep_is", "cm.repeated", "cm.queue_pair"):
         wire.tool("nacelle-conformance", ADDRESS, "--only", rules)
-    assert "the device takes 1024 connections" in wire.tool("nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8")
+    assert "the device takes 1024 connections" in wire.tool(
+        "nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8", "--hostile", "0"
+    )
 
 
 # The time of the RTL is that of the device, at 16 products a cycle.

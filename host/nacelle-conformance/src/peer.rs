@@ -320,6 +320,24 @@ impl Peer {
         self.station.forget()
     }
 
+    /// Says goodbye on whatever is open, and does not wait for the answers. Its hosts stay, and say nothing any more.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn abandon(&mut self) -> Result<(), Failure> {
+        for qp in core::mem::take(&mut self.open) {
+            let dreq = Dreq::new(qp.own_comm_id, qp.comm_id, qp.qpn);
+            self.send_cm_from(qp.ip, qp.tid + 1, Message::Dreq(&dreq))?;
+        }
+        self.ip = self.station.ip();
+        self.station.forget()
+    }
+
+    /// This connection is left as it is: nobody will end it.
+    pub(crate) fn leave(&mut self, qp: &Qp) {
+        self.open.retain(|q| q.own_comm_id != qp.own_comm_id);
+    }
+
     /// Waits until the device has forgotten what a broken rule has left behind, where the suite can see it; not for ever.
     ///
     /// # Errors
