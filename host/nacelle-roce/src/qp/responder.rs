@@ -292,6 +292,9 @@ impl Responder {
     /// Takes a request that has been executed before (IBTA 9.7.5.1.4): READs are read again, atomics answered again from
     /// memory, all else acknowledged again.
     fn receive_again(&mut self, seq: u64, packet: &RocePacket<'_>, env: &mut Env<'_>) {
+        if is_answered(packet.opcode) && !packet.payload.is_empty() {
+            return;
+        }
         match (packet.opcode, &packet.headers.ext) {
             (Opcode::ReadRequest, Ext::Reth(reth)) => self.read_again(seq, reth, env),
             (Opcode::FetchAdd | Opcode::CmpSwap, _) => {
@@ -335,10 +338,10 @@ impl Responder {
         }
     }
 
-    /// Puts an answer in its place by PSN, if there is room. The requester repeats what gets none.
+    /// Puts an answer in its place by PSN, if there is room, for one at least. The requester repeats what gets none.
     fn respond_again(&mut self, seq: u64, what: Answer, env: &Env<'_>) -> bool {
         let again = self.responses.iter().filter(|r| r.again).count();
-        let room = again < usize::from(env.agreed.responder_resources);
+        let room = again < usize::from(env.agreed.responder_resources).max(1);
         if room {
             let at = self.responses.partition_point(|r| r.seq < seq);
             self.responses.insert(at, Response { seq, msn: self.msn, what, again: true });
