@@ -4,6 +4,9 @@
 //! A region is reached by a peer only if everything fits: the key, the bounds, the rights, and the scope, which is one
 //! connection or one protection domain (IBTA 10.2.3, 10.6.3).
 
+#[cfg(test)]
+mod tests;
+
 use crate::{ConnId, DomainError, RegisterError};
 use core::{fmt, ops::BitOr};
 use nacelle_wire::{RemoteAddr, Rkey};

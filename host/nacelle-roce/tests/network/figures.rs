@@ -3,11 +3,12 @@
 
 use crate::raw::{self, PEER_QPN, Raw, TO_ENDPOINT, TO_PEER, endpoint, mad, options, req};
 use nacelle_roce::{
-    Access, ConnectOptions, Discard, Event, RecvWr, Region, SendWr, Traffic,
+    Access, Congestion, ConnectOptions, Discard, Event, RecvWr, Region, SendWr, Traffic,
     wire::{
-        Psn, Qpn, RemoteAddr, Rkey,
+        Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
         bth::{Aeth, AtomicAckEth, AtomicEth, Deth, Ieth, NakCode, Opcode, Reth, RnrTimer, Syndrome},
         cm::{self, Message},
+        ipv4::Ecn,
         roce::Ext,
     },
 };
@@ -209,6 +210,33 @@ fn failures_are_counted_by_their_cause() {
     let expected = [("rx_request", 1), ("tx_nak", 1), ("rx_read_requests", 1), ("resp_remote_access_errors", 1)];
     assert_eq!(counted(&raw), expected);
     assert_eq!(raw.ep.stats(raw.conn).unwrap().tx_responses, Traffic { packets: 1, payload: 0 });
+}
+
+/// Congestion notifications are packets of their connection.
+#[test]
+fn notifications_count() {
+    let mut raw = Raw::passive();
+    raw.ep.set_congestion(Congestion { np_enable: true, rp_enable: true, ..Congestion::default() });
+    let mut marked = raw::headers(raw.qpn, Opcode::WriteOnly, psn(0), Ext::Reth(Reth::new(AT, KEY, 0)));
+    marked.bth.set_ack_req(false);
+    marked.ip = marked.ip.with_ecn(Ecn::Ce);
+    let cnp = RoceHeaders::cnp(&raw::flow(), raw.qpn);
+    for headers in [marked, cnp] {
+        raw.ep.handle(raw.now, &raw::frame(&headers, &[])).unwrap();
+    }
+    assert_eq!(raw.drain().len(), 1);
+    let expected = [
+        ("rx_request", 1),
+        ("rx_write_requests", 1),
+        ("np_ecn_marked_roce_packets", 1),
+        ("np_cnp_sent", 1),
+        ("rp_cnp_handled", 1),
+    ];
+    assert_eq!(counted(&raw), expected);
+    let stats = raw.ep.stats(raw.conn).unwrap();
+    // A CNP has 16 reserved bytes behind its BTH; the WRITE has a RETH of the same length.
+    assert_eq!((stats.rx_packets, stats.rx_bytes, stats.tx_packets, stats.tx_bytes), (2, 2 * 74, 1, 74));
+    assert_eq!(stats.tx_responses, Traffic::default(), "it answers no request");
 }
 
 /// Frames, and those that end nowhere, each under its reason.

@@ -124,6 +124,26 @@ fn one_of_two_is_unreachable() {
     assert!(net.ep(0).connection(found).is_some());
 }
 
+/// Each question has its own time; one whose time passed unnoticed is asked as soon as somebody looks.
+#[test]
+fn questions_are_asked_again_in_their_time() {
+    let asked = |ep: &mut Endpoint, now| -> Vec<Ipv4Addr> {
+        frames(ep, now).iter().map(|frame| ArpPacket::parse(frame).unwrap().target_ip).collect()
+    };
+    let mut ep = station(|_| {});
+    ep.resolve(NOW, ip(1));
+    assert_eq!(asked(&mut ep, NOW), [ip(1)]);
+    let half = NOW + SEC / 2;
+    ep.resolve(half, ip(2));
+    assert_eq!(asked(&mut ep, half), [ip(2)]);
+    assert_eq!(ep.next_deadline(), Some(NOW + SEC));
+    assert_eq!(asked(&mut ep, NOW + SEC), [ip(1)]);
+    let mut late = asked(&mut ep, NOW + SEC * 10);
+    late.sort_unstable();
+    assert_eq!(late, [ip(1), ip(2)]);
+    assert_eq!(ep.next_deadline(), Some(NOW + SEC * 11));
+}
+
 /// Beyond 256 addresses at once nobody is asked, and who waits learns it at once.
 #[test]
 fn questions_are_bounded() {

@@ -155,6 +155,9 @@ fn domains_are_numbered() {
     let numbers: Vec<u32> = (0..3).map(|_| ep.alloc_domain().number()).collect();
     assert_eq!(numbers, [1, 2, 3]);
     assert_eq!(ep.domains().next().unwrap().number(), 0);
+    ep.reset();
+    assert_eq!(ep.domains().map(|domain| domain.number()).collect::<Vec<_>>(), [0]);
+    assert_eq!(ep.alloc_domain().number(), 4, "a number does not come back");
 }
 
 #[test]
