@@ -76,6 +76,7 @@ class Site:
     end: int
     text: str
     in_function: bool = False
+    checks: bool = False  # it belongs to assertions
 
 
 def kind(node: Any) -> str:
@@ -117,6 +118,16 @@ def changes(node: Any, name: str, text: str, source: str) -> Iterator[str]:
         yield "'1" if text == "'0" else "'0"
 
 
+def only_asserts(node: Any) -> bool:
+    """Whether the statement does nothing but check."""
+    names, left = set(), [node]
+    while left:
+        at = left.pop()
+        names.add(kind(at))
+        left += children(at)
+    return "ImmediateAssertStatement" in names and "ExpressionStatement" not in names
+
+
 def sites(file: Path) -> list[Site]:
     """Every change that can be made to a file."""
     source = file.read_text()
@@ -126,26 +137,28 @@ def sites(file: Path) -> list[Site]:
     def span(node: Any) -> tuple[int, int]:
         return node.sourceRange.start.offset, node.sourceRange.end.offset
 
-    def walk(node: Any, in_function: bool) -> None:
+    def walk(node: Any, in_function: bool, checks: bool) -> None:
         name = kind(node)
         if name in OUTSIDE:
             return
+        checks = checks or (name == "ConditionalStatement" and only_asserts(node))
         below = children(node)
         if name in HEADED:
             below = [child for child in below if kind(child) == HEADED[name]]
         if name in ("AssignmentExpression", "NonblockingAssignmentExpression", "CastExpression"):
             target, below = below[0], below[1:]  # the left side; the width
             if name == "NonblockingAssignmentExpression" and below and kind(target) != "ConcatenationExpression":
-                found.append(Site(*span(below[-1]), source[slice(*span(target))], in_function))
+                found.append(Site(*span(below[-1]), source[slice(*span(target))], in_function, checks))
         if name == "StandardCaseItem":
             below = below[-1:]
         begin, end = span(node)
         text = source[begin:end]
-        found.extend(Site(begin, end, change, in_function) for change in changes(node, name, text, source) if change != text)
+        made = (change for change in changes(node, name, text, source) if change != text)
+        found.extend(Site(begin, end, change, in_function, checks) for change in made)
         for child in below:
-            walk(child, in_function or name == "FunctionDeclaration")
+            walk(child, in_function or name == "FunctionDeclaration", checks)
 
-    walk(tree.root, False)
+    walk(tree.root, False, False)
     return found
 
 
@@ -173,7 +186,7 @@ def choose(file: Path, count: int, seed: int) -> list[Site]:
     chosen = named(file)
     count += len(chosen)
     for site in available:
-        if len(chosen) < count and all(site.end <= other.begin or other.end <= site.begin for other in chosen):
+        if len(chosen) < count and not site.checks and all(site.end <= other.begin or other.end <= site.begin for other in chosen):
             chosen.append(site)
     return sorted(chosen, key=lambda site: site.begin)
 
@@ -211,7 +224,11 @@ NATIVE = """\
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "svdpi.h"
+#include "verilated.h"
+// Verilator calls the callback before it stops for an assertion: the way on from there leads through Python.
 extern "C" unsigned int mutation_id() {
+    Verilated::addFlushCb([](void*) { _exit(1); }, nullptr);
     const char* id = getenv("NACELLE_MUTANT");
     return id ? strtoul(id, nullptr, 10) : 0;
 }
@@ -223,7 +240,7 @@ extern "C" svBit mutation_note(int number, svBit differs) {
     if (differs) seen[number & 65535] = 1;
     return 0;
 }
-""".replace("extern", '#include "svdpi.h"\nextern', 1)
+"""
 
 
 def write(path: Path, text: str) -> None:
@@ -325,7 +342,12 @@ class Server:
             environment["COCOTB_TEST_FILTER"] = rf"\.({cases})$"
         log = (build / "runs.log").open("w")
         process = subprocess.Popen(
-            [build / f"tb_{bench['module']}"], cwd=build, env=environment, pass_fds=(theirs, back), stdout=log, stderr=log
+            [build / f"tb_{bench['module']}", *bench["plusargs"]],
+            cwd=build,
+            env=environment,
+            pass_fds=(theirs, back),
+            stdout=log,
+            stderr=log,
         )
         os.close(theirs)
         os.close(back)
@@ -464,9 +486,7 @@ def try_mutant(mutant: Mutant, tests: list[Test], budget: float) -> None:
     for test in able:
         if mutant.tried and budget < test.seconds:
             continue
-        verdict, seconds = test.server.ask(
-            {"test": test.name, "mutant": mutant.number, "cpu": 0.3 + 2 * test.seconds, "trace": ""}
-        )
+        verdict, seconds = test.server.ask({"test": test.name, "mutant": mutant.number, "cpu": 0.3 + 2 * test.seconds, "trace": ""})
         budget -= seconds
         mutant.tried += 1
         test.tries += 1
@@ -563,8 +583,7 @@ def mutate(files: list[Path], name: str, arguments: argparse.Namespace, results:
                     f"  {path}:{now['line']}: {now['from']} -> {now['to']}: SURVIVES {mutant.tried} of {mutant.differs_in}",
                     flush=True,
                 )
-        kept = [m for key, m in old.items() if key not in {(m["line"], m["from"], m["to"]) for m in described}]
-        results[path] = {"digest": digest, "seed": arguments.seed, "commit": commit(), "mutants": described + kept}
+        results[path] = {"digest": digest, "seed": arguments.seed, "commit": commit(), "mutants": described}
         RESULTS.write_text(json.dumps(results, indent=1))
     for server in servers:
         server.stop()

@@ -18,8 +18,8 @@ BURST_BEATS, PATIENCE = 16, 256  # the defaults
 class Bench:
     def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 60)) -> None:
         self.dut = dut
-        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall)
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, noise=True)
         self.memory.content[:] = random.randbytes(SIZE)
         self.done = StreamSink(dut, "done", "memory_pkg::dma_done_t")
         self.expected = bytearray(self.memory.content)
@@ -135,4 +135,5 @@ def test_axi_clear(width: int) -> None:
             "done": Source("memory_pkg::dma_done_t"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

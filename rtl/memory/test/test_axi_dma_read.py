@@ -15,8 +15,8 @@ SIZE = 1 << 16
 class Bench:
     def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
         self.dut = dut
-        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall)
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, noise=True)
         self.memory.write(0, random.randbytes(SIZE))
         self.data = AxisSink(dut, "data", stall)
 
@@ -119,4 +119,5 @@ def test_axi_dma_read(width: int) -> None:
             "data": AxisSource(width),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

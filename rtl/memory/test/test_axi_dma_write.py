@@ -15,9 +15,9 @@ SIZE = 1 << 16
 class Bench:
     def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
         self.dut = dut
-        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall)
-        self.data = AxisSource(dut, "data", stall)
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)
+        self.data = AxisSource(dut, "data", stall, noise=True)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, noise=True)
         self.done = StreamSink(dut, "done", "memory_pkg::dma_done_t", stall)
         self.expected = bytearray(SIZE)
 
@@ -138,4 +138,5 @@ def test_axi_dma_write(width: int) -> None:
             "done": Source("memory_pkg::dma_done_t"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

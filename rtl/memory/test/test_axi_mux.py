@@ -19,7 +19,7 @@ SIZE = 1 << 16
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.4], reorder=[False, True])
 async def each_master_gets_its_own(dut, stall: float, reorder: bool) -> None:
-    memory = AxiMemory(dut, "out", SIZE, latency=(1, 40), stall=stall, reorder=reorder)
+    memory = AxiMemory(dut, "out", SIZE, latency=(1, 40), stall=stall, reorder=reorder, noise=True)
     memory.write(0, random.randbytes(SIZE))
     masters = [AxiDriver(dut, f"in{i}", stall) for i in range(MASTERS)]
     await start(dut)
@@ -54,7 +54,7 @@ async def each_master_gets_its_own(dut, stall: float, reorder: bool) -> None:
 
 @cocotb.test()
 async def no_bubble(dut) -> None:
-    memory = AxiMemory(dut, "out", SIZE, latency=20)
+    memory = AxiMemory(dut, "out", SIZE, latency=20, noise=True)
     masters = [AxiDriver(dut, f"in{i}") for i in range(MASTERS)]
     await start(dut)
     step = memory.bytes_per_beat
@@ -76,7 +76,7 @@ async def no_bubble(dut) -> None:
 
 @cocotb.test()
 async def nobody_starves(dut) -> None:
-    memory = AxiMemory(dut, "out", SIZE, latency=5)
+    memory = AxiMemory(dut, "out", SIZE, latency=5, noise=True)
     masters = [AxiDriver(dut, f"in{i}") for i in range(MASTERS)]
     await start(dut)
     for master in masters[:2]:
@@ -92,7 +92,7 @@ async def nobody_starves(dut) -> None:
 @cocotb.test()
 async def tells_whether_others_write(dut) -> None:
     """From the address being asked for to the last beat; reads do not count, nor does the master in the background."""
-    memory = AxiMemory(dut, "out", SIZE, latency=5)
+    memory = AxiMemory(dut, "out", SIZE, latency=5, noise=True)
     masters = [AxiDriver(dut, f"in{i}") for i in range(MASTERS)]
     await start(dut)
     step = memory.bytes_per_beat
@@ -128,4 +128,5 @@ def test_axi_mux(width: int) -> None:
         ports={
             "in": Several(AxiSlave(width), MASTERS), "out": AxiMaster(width, id_width=6), "others_write": Plain("output", "logic"),
         },
+        random_state=True,
     )  # fmt: skip

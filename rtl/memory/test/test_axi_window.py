@@ -18,7 +18,7 @@ BASE, END = 0x3000, 0x6000
 class Bench:
     def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
         self.dut = dut
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, noise=True)
         self.memory.write(0, random.randbytes(SIZE))
         self.socket = AxiDriver(dut, "socket", stall)
         dut.decouple.value = 0
@@ -290,4 +290,5 @@ def test_axi_window(width: int) -> None:
             "write_violation": Plain("output", "logic"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

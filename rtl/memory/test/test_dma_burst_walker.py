@@ -32,7 +32,7 @@ def bursts(addr: int, length: int, step: int, block: int) -> list[dict[str, int]
 @cocotb.parametrize(stall=[0.0, 0.4])
 async def bursts_are_the_transfer(dut, stall: float) -> None:
     step = int(os.environ["BYTES"])
-    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall)
+    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)
     burst = StreamSink(dut, "burst", "memory_pkg::dma_burst_t", stall)
     await start(dut)
     block = min(4096, 256 * step)
@@ -49,7 +49,7 @@ async def bursts_are_the_transfer(dut, stall: float) -> None:
 
 @cocotb.test()
 async def a_burst_a_cycle(dut) -> None:
-    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t")
+    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", noise=True)
     burst = StreamSink(dut, "burst", "memory_pkg::dma_burst_t")
     await start(dut)
     for i in range(20):
@@ -73,4 +73,5 @@ def test_dma_burst_walker(width: int) -> None:
             "burst": Source("memory_pkg::dma_burst_t"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

@@ -307,18 +307,20 @@ def run(
     seed: int = 1,
     env: Mapping[str, str] | None = None,
     sources: Sequence[Path] = (),
+    random_state: bool = False,
 ) -> None:
     """Builds `module` with Verilator (assertions on) and runs the cocotb tests of `test_file` on it.
 
     The pytest function that calls this and the cocotb tests live in the same file. NACELLE_WAVES=1 writes an FST.
-    `sources`: modules that are not under `rtl/`.
+    `sources`: modules that are not under `rtl/`. With `random_state` registers begin with random values.
     """
     params = dict(params or {})
     top = f"tb_{module}"
     source = wrapper(module, params, ports)
+    plusargs = ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"] if random_state else []
     if plan := os.environ.get("NACELLE_PLAN"):  # what would run, one JSON object a line, for tools/mutate.py
         what = {"test": _current_test(), "file": str(Path(test_file).resolve()), "module": module, "wrapper": source}
-        what |= {"sources": [str(path) for path in sources], "filter": testcase, "seed": seed}
+        what |= {"sources": [str(path) for path in sources], "filter": testcase, "seed": seed, "plusargs": plusargs}
         what["env"] = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value}
         with Path(plan).open("a") as file:
             file.write(json.dumps(what) + "\n")
@@ -343,6 +345,7 @@ def run(
     begin = time.monotonic()
     runner = get_runner("verilator")
     result = runner.test(
+        plusargs=plusargs,
         hdl_toplevel=top,
         hdl_toplevel_lang="verilog",
         test_module=Path(test_file).stem,

@@ -235,6 +235,10 @@ async def memory_fails(dut) -> None:
     world.memory.errors[:] = [(CTRL_BASE + 0x800, CTRL_BASE + 0xFFF)]
     world.send(qp, aar(wanted))
     assert await world.close.recv() == qp.qpn
+    world.memory.errors.clear()
+    world.send(qp, aar(wanted))  # what comes after the failure has no effect
+    await world.settle()
+    assert not qp.sent
     await world.close_(qp)
     await world.set_up(other, wanted)
     assert other.granted[0][0] == HEAP_BASE
@@ -669,6 +673,49 @@ async def calls_that_end_at_once(dut, stall: float) -> None:
     await world.settle()
 
 
+@cocotb.test()
+async def sockets_take_turns(dut) -> None:
+    """A socket whose jobs end at once, with callers who wait for it, does not keep the other one from its call."""
+    world, qps = await begin(dut, callers=QPS)
+    wanted = regions(world.rng, 6, 1)
+    for qp in qps:
+        await world.set_up(qp, wanted)
+    tags = []
+    order = []
+
+    async def end_at_the_first_beat() -> None:
+        kind = struct("compute_pkg::job_t")
+        while True:
+            await RisingEdge(dut.clk)
+            for i in range(SOCKETS):
+                if int(getattr(dut, f"job{i}_valid").value) and int(getattr(dut, f"job{i}_ready").value):
+                    tag = kind.unpack(int(getattr(dut, f"job{i}_data").value)).tag
+                    if (i, tag) not in tags:
+                        tags.append((i, tag))
+                        order.append(i)
+                        if i == 0:
+                            world.done[0].send(tag=tag, code=0)
+
+    cocotb.start_soon(end_at_the_first_beat())
+    for qp in qps[:-1]:
+        world.send(qp, START | 1)
+    world.send(qps[-1], START | 3)
+    await world.until(lambda: len(order) == QPS)
+    assert order.index(1) <= 2, "passed over"
+    await world.until(lambda: any(job.socket == 1 for job in world.jobs))
+    world.finish(next(job for job in world.jobs if job.socket == 1))
+    for qp in qps:
+        await world.result(qp, wanted, qp.granted)
+
+
+@cocotb.test()
+async def cleared_by_a_slow_memory(dut) -> None:
+    """Its responses come later than all turns that may be under way: none is lost."""
+    world, (qp,) = await begin(dut, latency=1500)
+    await world.set_up(qp, [Region(INPUT, 24 * PAGE, 1, 2)])
+    await world.settle()
+
+
 # ---- connections that end ----
 
 
@@ -1002,4 +1049,5 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
         },
         env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps], "RPC_QPS": str(qps),
              "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back))},
+        random_state=True,
     )  # fmt: skip
