@@ -162,8 +162,7 @@ module rpc_connections
   end
 
   wire applying = state_q == APPLY;
-  // Counts while it is applied only.
-  wire arrived = event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
+  wire arrived = applying && event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
   wire no_start = arrived && arrival.immediate && !start_q;
   // A start in the middle of a call, unless a message waits before it; or before there are regions.
   wire out_of_turn = arrived && arrival.immediate && start_q
@@ -173,8 +172,8 @@ module rpc_connections
   wire park = arrived && !no_start && !out_of_turn && !take_start && !take_message;
   wire over = event_q.kind == SET_UP && !event_q.setup.close || event_q.kind == CALL_DONE;  // a thing was done
   // The connection is closed and at rest: what it holds can go.
-  wire free_now = event_q.kind == CLOSED && connection_q.phase inside {FREE, ANSWERED} || over && !connection_q.open;
-  wire fail = connection_q.open && !connection_q.failed
+  wire free_now = applying && (event_q.kind == CLOSED && connection_q.phase inside {FREE, ANSWERED} || over && !connection_q.open);
+  wire fail = applying && connection_q.open && !connection_q.failed
             && (event_q.kind == FAILED || event_q.kind == SET_UP && event_q.setup.failed);
 
   always_comb begin
@@ -256,35 +255,35 @@ module rpc_connections
     assign gone[i] = closed[index_t'(asked[i])];
   end
   always_ff @(posedge clk) begin
-    if (applying && park) inbox[{index_t'(event_q.slot), connection_q.oldest ^ connection_q.waiting[0]}] <= arrival;
+    if (park) inbox[{index_t'(event_q.slot), connection_q.oldest ^ connection_q.waiting[0]}] <= arrival;
   end
 
   // ---- what follows ----
-  assign setup.valid = applying && take_message;
+  assign setup.valid = take_message;
   assign setup.data  = '{
       slot: event_q.slot,
       held: now.granted,
       buffer: arrival.buffer,
       length: arrival.length
   };
-  assign release_.valid = applying && free_now;
+  assign release_.valid = free_now;
   assign release_.data  = '{slot: event_q.slot, held: now.granted};
-  assign call.valid    = applying && take_start && known_q;
+  assign call.valid    = take_start && known_q;
   assign call.data     = '{
       socket: socket_q,
       slot: event_q.slot,
       function_code: arrival.imm_data[6:0],
       user: arrival.imm_data[31:8]
   };
-  assign refusal.valid = applying && take_start && !known_q;
+  assign refusal.valid = take_start && !known_q;
   assign refusal.data  = '{slot: event_q.slot, code: RESULT_UNKNOWN_FUNCTION};
-  assign repost.valid  = applying && (no_start || out_of_turn || take_start || event_q.kind == OPENED) || state_q == OPEN_2;
+  assign repost.valid  = no_start || out_of_turn || take_start || applying && event_q.kind == OPENED || state_q == OPEN_2;
   assign repost.data   = '{slot: event_q.slot, buffer: event_q.kind == OPENED ? state_q == OPEN_2 : arrival.buffer};
-  assign close.valid   = applying && fail;
+  assign close.valid   = fail;
   assign close.data    = qp_number(event_q.slot);
   assign started       = call.valid;
-  assign aborted       = applying && no_start && nothing_q;
-  assign ignored       = applying && (no_start && !nothing_q || out_of_turn);
+  assign aborted       = no_start && nothing_q;
+  assign ignored       = no_start && !nothing_q || out_of_turn;
 
   // Every event of the connection manager has its answer; a connection has one at most that waits for it.
   assign conn_answer.valid = state_q == OPEN_2 || applying && event_q.kind == SET_UP && event_q.setup.close;
@@ -305,7 +304,7 @@ module rpc_connections
       assert (!repost.valid || repost.ready);
       assert (!close.valid || close.ready);
       assert (!conn_answer.valid || conn_answer.ready);
-      assert (!applying || !park || connection_q.waiting < 2'(RECEIVES));
+      assert (!park || connection_q.waiting < 2'(RECEIVES));
     end
   end
 endmodule
