@@ -5,11 +5,11 @@
     python tools/mutate.py --report                                          puts the scores into docs/explanation/mutation.md
 
 A mutant is one change of one expression. rtl/mutants.toml names some besides those chosen by chance, and says which survivors
-are equivalent and why. All mutants of an argument are compiled into the simulators of the unit tests that contain a changed module
-(mutant schemata, R. Untch et al., 1993), so a mutant costs no compilation. A simulator loads its tests once and forks for each
-run, so that a run costs no start. A first run of each test without a change notes which changed expressions ever have another value
-than the original: only those mutants are run with it. A mutant is killed if a test fails, or takes twice its time. Tests that
-killed many in little time are tried first, up to T seconds of CPU time a mutant.
+are equivalent and why. All mutants of a folder, or of all single files, are compiled into the simulators of the unit tests that
+contain a changed module (mutant schemata, R. Untch et al., 1993), so a mutant costs no compilation. A simulator loads its tests
+once and forks for each run, so that a run costs no start. A first run of each test without a change notes which changed expressions
+ever have another value than the original: only those mutants are run with it. A mutant is killed if a test fails, or takes twice
+its time. Tests that killed many in little time are tried first, up to T seconds of CPU time a mutant.
 
 Results are kept in build/mutation/results.json; a mutant that was killed is not tried again while its file is as it was.
 """
@@ -125,7 +125,7 @@ def only_asserts(node: Any) -> bool:
         at = left.pop()
         names.add(kind(at))
         left += children(at)
-    return "ImmediateAssertStatement" in names and "ExpressionStatement" not in names
+    return "ImmediateAssertStatement" in names and not names & {"AssignmentExpression", "NonblockingAssignmentExpression"}
 
 
 def sites(file: Path) -> list[Site]:
@@ -573,6 +573,9 @@ def mutate(files: list[Path], name: str, arguments: argparse.Namespace, results:
             if before and before["killed_by"] and not arguments.again:
                 described.append(before)
                 continue
+            if reason(path, now):
+                described.append(now)
+                continue
             try_mutant(mutant, tests, arguments.seconds)
             if proofs and mutant.killed_by is None:
                 try_proofs(mutant, overlay, proofs)
@@ -654,7 +657,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--count", type=int, default=8, help="mutants of a file, at most, besides those named [8]")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=20, help="of CPU time for one mutant, at most [20]")
+    parser.add_argument("--seconds", type=float, default=10, help="of CPU time for one mutant, at most [10]")
     parser.add_argument("--longest", type=int, default=10, help="seconds of CPU time that a test may take to be used [10]")
     parser.add_argument("--tests", default="", help="only unit tests whose name this regular expression matches")
     parser.add_argument("--proofs", action="store_true", help="try the formal proofs of a module on what survives its tests")
@@ -663,9 +666,12 @@ def main() -> None:
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for path in arguments.files:
-        files = [file.resolve() for file in (sorted(path.glob("*.sv")) if path.is_dir() else [path])]
-        mutate([file for file in files if choose(file, 1, arguments.seed)], path.stem, arguments, results)
+    groups = {path.name: sorted(path.glob("*.sv")) for path in arguments.files if path.is_dir()}
+    if single := [path for path in arguments.files if not path.is_dir()]:
+        groups[single[0].stem] = single
+    for name, members in groups.items():
+        files = [file.resolve() for file in members]
+        mutate([file for file in files if choose(file, 1, arguments.seed)], name, arguments, results)
     if arguments.report:
         put(report(results))
     elif not arguments.files:

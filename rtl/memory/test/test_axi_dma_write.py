@@ -65,6 +65,19 @@ async def error_belongs_to_its_transfer(dut) -> None:
 
 
 @cocotb.test()
+async def error_of_any_burst_is_its_transfers(dut) -> None:
+    """Of the first, of one in the middle, of the last; the transfer behind has none of it."""
+    bench = Bench(dut)
+    await start(dut)
+    for block in range(4):
+        bench.memory.errors[:] = [(4096 * block, 4096 * block)]
+        for addr, length in ((0, 4 * 4096), (5 * 4096, 8)):
+            bench.cmd.send(addr=addr, length=length)
+            bench.data.send(bytes(length))
+        assert [(await bench.done.recv()).error for _ in range(2)] == [1, 0]
+
+
+@cocotb.test()
 async def one_beat_a_cycle(dut) -> None:
     bench = Bench(dut, latency=12)
     await start(dut)

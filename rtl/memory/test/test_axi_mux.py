@@ -119,6 +119,26 @@ async def tells_whether_others_write(dut) -> None:
         assert told[0] - began <= 3 and memory.stats.write_beat_cycles[-1] - 1 <= told[-1] <= memory.stats.write_beat_cycles[-1] + 1
 
 
+@cocotb.test()
+async def more_addresses_than_there_is_room_for(dut) -> None:
+    """Memory takes addresses, but data slowly: those beyond OUTSTANDING wait, and `others_write` counts what passes, no more."""
+    memory = AxiMemory(dut, "out", SIZE, latency=5, noise=True)
+    masters = [AxiDriver(dut, f"in{i}") for i in range(MASTERS)]
+    await start(dut)
+    step = memory.bytes_per_beat
+    expected = bytearray(memory.content)
+    for n in range(40):
+        for i in range(MASTERS):
+            addr, data = i * 0x4000 + n % 8 * 8 * step, random.randbytes(8 * step)
+            expected[addr : addr + len(data)] = data
+            masters[i].write(addr, data)
+    for master in masters:
+        await master.writes_answered(50_000)
+    assert memory.content == expected
+    await wait_cycles(dut, 4)
+    assert not int(dut.others_write.value)
+
+
 @pytest.mark.parametrize("width", [64, 512])
 def test_axi_mux(width: int) -> None:
     run(

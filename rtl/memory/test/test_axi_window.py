@@ -29,6 +29,8 @@ class Bench:
     async def _count(self) -> None:
         while True:
             await RisingEdge(self.dut.clk)
+            if int(self.dut.rst.value):
+                continue
             self.violations[0] += int(self.dut.read_violation.value)
             self.violations[1] += int(self.dut.write_violation.value)
 
@@ -135,6 +137,7 @@ async def cut_off_in_the_middle(dut, cut: int) -> None:
     bench.socket._b.stall = bench.socket._r.stall = 1.0
     for _ in range(400):
         await RisingEdge(dut.clk)
+        assert not any(int(getattr(dut, f"socket_{name}").value) for name in ("awready", "wready", "arready", "bvalid", "rvalid"))
         if int(dut.idle.value):
             break
     assert int(dut.idle.value), "still something under way"

@@ -8,6 +8,7 @@ import random
 
 import cocotb
 import pytest
+from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 
@@ -59,6 +60,22 @@ async def a_burst_a_cycle(dut) -> None:
         await burst.recv()
         cycles.append(burst.cycle)
     assert cycles[-1] - cycles[0] == 19
+
+
+@cocotb.test()
+async def not_idle_while_a_burst_waits(dut) -> None:
+    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", noise=True)
+    burst = StreamSink(dut, "burst", "memory_pkg::dma_burst_t", 1.0)
+    await start(dut)
+    cmd.send(addr=0, length=1)
+    await cmd.drained()
+    for _ in range(10):
+        await FallingEdge(dut.clk)
+        assert not int(dut.idle.value)
+    burst.stall = 0.0
+    await burst.recv()
+    await wait_cycles(dut, 3)
+    assert int(dut.idle.value)
 
 
 @pytest.mark.parametrize("width", [64, 512])

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,10 +230,12 @@ class Several:
 Port = Plain | _Interface | Several
 
 
-def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[str, Port]) -> str:
-    """SystemVerilog source of `tb_<module>`."""
+def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[str, Port], random_state: bool = False) -> str:
+    """SystemVerilog source of `tb_<module>`. With `random_state` inputs begin at random, too: in reset until the clock runs."""
     declared = ["input logic clk", "input logic rst"]
-    body, connections = [], [".clk(clk)", ".rst(rst)"]
+    body, connections = [], [".clk(clk)", f".rst(rst{' || !begun' if random_state else ''})"]
+    if random_state:
+        body.append("  logic begun = 1'b0;\n  always_ff @(posedge clk) begun <= 1'b1;")
     for name, port in ports.items():
         declared += port.declare(name)
         lines, actual = port.connect(name)
@@ -316,8 +319,8 @@ def run(
     """
     params = dict(params or {})
     top = f"tb_{module}"
-    source = wrapper(module, params, ports)
-    plusargs = ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"] if random_state else []
+    source = wrapper(module, params, ports, random_state)
+    plusargs = ["+verilator+rand+reset+2", f"+verilator+seed+{zlib.crc32(source.encode()) >> 1 | 1}"] if random_state else []
     if plan := os.environ.get("NACELLE_PLAN"):  # what would run, one JSON object a line, for tools/mutate.py
         what = {"test": _current_test(), "file": str(Path(test_file).resolve()), "module": module, "wrapper": source}
         what |= {"sources": [str(path) for path in sources], "filter": testcase, "seed": seed, "plusargs": plusargs}

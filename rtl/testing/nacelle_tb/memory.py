@@ -96,7 +96,7 @@ class AxiMemory:
         self._waiting: dict[str, tuple[int, ...]] = {}
         for signal in (self._aw[-1], self._w[-1], self._b[-2], self._ar[-1], self._r[-2]):
             signal.value = 0
-        cocotb.start_soon(self._run())
+        self._task = cocotb.start_soon(self._run())
 
     @property
     def cycle(self) -> int:

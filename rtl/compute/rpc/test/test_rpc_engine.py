@@ -10,6 +10,7 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.svtypes import struct
 from rpc_world import (
+    CONN,
     CTRL_BASE,
     FUNCTIONS,
     HEAP_BASE,
@@ -236,9 +237,10 @@ async def memory_fails(dut) -> None:
     world.send(qp, aar(wanted))
     assert await world.close.recv() == qp.qpn
     world.memory.errors.clear()
-    world.send(qp, aar(wanted))  # what comes after the failure has no effect
+    world.send(qp, 1)  # what comes after the failure has no effect: an immediate that is no start, a message
+    world.send(qp, aar(wanted))
     await world.settle()
-    assert not qp.sent
+    assert not qp.sent and not qp.receives and world.events["immediate_ignored"] == 0
     await world.close_(qp)
     await world.set_up(other, wanted)
     assert other.granted[0][0] == HEAP_BASE
@@ -410,6 +412,8 @@ async def memory_quota(dut, stall: float) -> None:
     await world.set_up(its, four)
     await world.set_up(mine, four)  # its own does not count twice
     await world.set_up(also_mine, [*one, Region(INTERNAL, 1)])
+    stale = struct("roce_pkg::conn_event_t").pack(kind=CONN["CONN_OPENED"], qpn=mine.qpn, ip=9)  # not valid: it changes no owner
+    dut.conn_event_data.value = stale
     await world.refused(also_mine, aar([*one, *one, Region(INTERNAL, 1)]), NO_MEMORY)
     await world.close_(mine)
     await world.set_up(also_mine, four)
