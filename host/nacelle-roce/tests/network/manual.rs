@@ -331,3 +331,30 @@ fn counters_of_one_and_of_all() {
         assert!(total.contains_key(linux));
     }
 }
+
+/// Through RESET a queue pair becomes as new: it knows no peer, counts messages from 0 and expects what it is told to.
+#[test]
+fn reset_forgets() {
+    let mut raw = Raw::manual(options(), |_| {}, |_| {});
+    let (now, conn) = (raw.now, raw.conn);
+    let empty = Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0));
+    for n in 0..3 {
+        raw.send(Opcode::WriteOnly, TO_ENDPOINT.add(n), empty, &[]).unwrap();
+    }
+    assert_eq!(raw.one_answer(), (TO_ENDPOINT.add(2), Syndrome::ACK, 3));
+    raw.ep.post_send(conn, SendWr::send(1, vec![1])).unwrap();
+    raw.drain();
+    raw.ep.modify_qp(now, conn, QpModify::Reset).unwrap();
+    assert!(matches!(raw.ep.poll_event(), Some(Event::Completion(c)) if c.status == WcStatus::WrFlushErr));
+    let info = raw.ep.connection(conn).unwrap();
+    let nobody = std::net::Ipv4Addr::UNSPECIFIED;
+    assert_eq!((info.peer_ip, info.peer_mac, info.remote_qpn), (nobody, None, None));
+    assert_eq!((info.next_psn, info.oldest_psn), (Psn::new(0), Psn::new(0)));
+    for step in [QpModify::Init, QpModify::Rtr(rtr(PEER_QPN)), QpModify::Rts(Rts::new(TO_PEER))] {
+        raw.ep.modify_qp(now, conn, step).unwrap();
+    }
+    raw.send(Opcode::WriteOnly, TO_ENDPOINT, empty, &[]).unwrap();
+    assert_eq!(raw.one_answer(), (TO_ENDPOINT, Syndrome::ACK, 1));
+    raw.ep.post_send(conn, SendWr::send(2, vec![1])).unwrap();
+    assert_eq!(raw.drain()[0].headers.bth.psn(), TO_PEER);
+}
