@@ -16,7 +16,8 @@ from conftest import ADDRESS, ROOT, Wire
 
 # Register of the device: milliseconds of silence after which a connection is tried.
 KEEPALIVE_MS = 0x40
-MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN, MAX_HALF_OPEN_PER_PEER = 0x50, 0x54, 0x58
+MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN = 0x50, 0x54
+KERNEL_TIMEOUT_MS, MEMORY_PER_CALLER = 0x44, 0x5C
 # What the command returns when the device refuses, or does not answer in time because it still takes frames of the dead.
 NOT_NOW = (3, 4, 5)
 
@@ -216,11 +217,54 @@ def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
     """It takes 1024 connections and takes them again, and its timers are as quick as those of a smaller one."""
     wire.device("--name", "large", "--library", str(ROOT / "build/sim/libnacelle_sim_64_qps1024_waves.so"))
     # One caller may have all of them.
-    bounds = (MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN, MAX_HALF_OPEN_PER_PEER)
+    bounds = (MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN)
     wire.control("large", "registers", accesses=[{"write": {"address": address, "value": 0}} for address in bounds])
     for rules in ("cm.connect", "cm.rep_is", "cm.repeated", "cm.queue_pair"):
         wire.tool("nacelle-conformance", ADDRESS, "--only", rules)
-    assert "the device takes 1024 connections" in wire.tool("nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8")
+    assert "the device takes 1024 connections" in wire.tool(
+        "nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8", "--hostile", "0"
+    )
+
+
+# The time of the RTL is that of the device, at 16 products a cycle.
+BOUNDED = {"rtl": ((), 1, 1, 256), "soft": (("--soft",), 32, 100, 1500)}
+
+
+@pytest.mark.parametrize(("kind", "memory", "time_ms", "size"), BOUNDED.values(), ids=BOUNDED)
+def test_the_command_line_bounds_callers_and_kernels(
+    wire: Wire, kind: tuple[str, ...], memory: int, time_ms: int, size: int
+) -> None:
+    """Connections and memory of a caller, and the time of a kernel."""
+    wire.device(*kind, "--caller-connections", "5", "--caller-memory", str(memory), "--kernel-time", str(time_ms))
+    soak = wire.tool("nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "4", "--operations", "4")
+    assert "the device takes 5 connections" in soak
+
+    (wire.folder / "in").write_bytes(bytes(1000))
+    increment = ("run", "increment", "--device", ADDRESS, "in", "-o", "out")
+    assert wire.run(*increment).returncode == 0
+    function = ("run", "function", "1", "--device", ADDRESS, "--inout", "in", "-o", "out", "--internal")
+    assert wire.run(*function, str((memory << 20) - (64 << 10))).returncode == 0
+    result = wire.run(*function, str(memory << 20))
+    assert result.returncode == 4 and "memory" in result.stderr, result.stderr
+
+    matrices(wire.folder, size, size, size, np.float32)
+    result = wire.run("run", "matmul", "--device", ADDRESS, "a.npy", "b.npy", "-o", "c.npy")
+    assert result.returncode == 6 and "time limit" in result.stderr, result.stderr
+    assert wire.run(*increment).returncode == 0
+
+
+def test_zero_is_no_bound(wire: Wire) -> None:
+    addresses = (MAX_CONNECTIONS_PER_PEER, MEMORY_PER_CALLER, KERNEL_TIMEOUT_MS)
+    reads = [{"read": {"address": address}} for address in addresses]
+    device = wire.device("--name", "free", "--caller-connections", "0", "--caller-memory", "0", "--kernel-time", "0")
+    assert wire.control("free", "registers", accesses=reads) == [0, 0, 0]
+    matrices(wire.folder, 8, 9, 10, np.float32)
+    result = wire.run("run", "matmul", "--device", ADDRESS, "a.npy", "b.npy", "-o", "c.npy", "--check")
+    assert result.returncode == 0, result.stderr
+    device.terminate()
+    device.wait(10)
+    wire.device("--name", "usual")
+    assert wire.control("usual", "registers", accesses=reads) == [64, 0, 60_000], "as the registers' reference says"
 
 
 def test_demo_ends_with_a_command_that_works(wire: Wire) -> None:

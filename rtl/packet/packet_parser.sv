@@ -62,7 +62,8 @@ module packet_parser
   assign ext  = ext_headers(roce.bth.opcode);
 
   typedef struct packed {
-    logic        to_us;
+    logic        to_us;          // to this station,
+    logic        to_all;         // to every one
     logic        ipv4;
     logic        arp;
     logic        arp_ok;
@@ -96,7 +97,8 @@ module packet_parser
     looked_valid_q <= decide_q;
     if (decide_q) begin
       looked_q <= '{
-          to_us: local_addr.enable && (roce.eth.dst == local_addr.mac || roce.eth.dst == MAC_BROADCAST),
+          to_us: local_addr.enable && roce.eth.dst == local_addr.mac,
+          to_all: local_addr.enable && roce.eth.dst == MAC_BROADCAST,
           ipv4: roce.eth.ethertype == ETHERTYPE_IPV4,
           arp: roce.eth.ethertype == ETHERTYPE_ARP,
           arp_ok: arp.arp.htype == ARP_HTYPE_ETHERNET && arp.arp.ptype == ETHERTYPE_IPV4 && arp.arp.hlen == 8'd6
@@ -130,12 +132,13 @@ module packet_parser
   drop_e drop;
   always_comb begin
     drop = DROP_NONE;
-    if (!looked_q.to_us) drop = DROP_NOT_OURS;
+    if (!looked_q.to_us && !looked_q.to_all) drop = DROP_NOT_OURS;
     else if (looked_q.arp) begin
       if (!looked_q.arp_ok) drop = DROP_ARP;
     end else if (!looked_q.ipv4) drop = DROP_ETHERTYPE;
     else if (!looked_q.form_ok) drop = DROP_IPV4_HEADER;
-    else if (!looked_q.ip_to_us) drop = DROP_NOT_OURS;
+    // A packet for one host does not come in a frame for all (RFC 1122, 3.3.6).
+    else if (!looked_q.ip_to_us || looked_q.to_all) drop = DROP_NOT_OURS;
     else if (looked_q.fragment) drop = DROP_IPV4_FRAGMENT;
     else if (looked_q.icmp) begin
       if (!looked_q.icmp_echo) drop = DROP_ICMP;

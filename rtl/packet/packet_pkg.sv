@@ -175,7 +175,7 @@ package packet_pkg;
     logic drop_fcs;               // tuser from the MAC
     logic drop_runt;              // shorter than its headers say
     logic drop_oversize;          // longer than the frame store takes
-    logic drop_not_ours;          // Ethernet or IPv4 destination
+    logic drop_not_ours;          // Ethernet or IPv4 destination; an IPv4 packet in a frame for all
     logic drop_ethertype;
     logic drop_ipv4_header;       // version, options, checksum, length
     logic drop_ipv4_fragment;

@@ -10,6 +10,9 @@
 // that completes without, not being signaled, counts until then; those of a QP that is reset until the reset). More of them wait
 // at `client_wqe`, which holds up that client alone. Clients are served in turn.
 //
+// A client that gives up what it has outstanding (`abandon`) has it back: each of its QPs with work requests outstanding goes to ERR, where
+// they complete with WC_WR_FLUSH_ERR, receives too. It says so until it is settled. One QP in 3 cycles is looked at.
+//
 // A client registers, deregisters and queries regions of its own domain (roce_pkg::client_pd) only, and opens connections in that;
 // ADMIN in all. Connection events, answers to commands and commands pass in order; a client must take its events and answers, always. A close
 // for a QP of another client is dropped, unless it comes from ADMIN. Latency 1 cycle to the engine, 2 cycles (3 with block RAM)
@@ -59,6 +62,9 @@ module roce_clients
     input  qpn_t     owner_qpn,              // who has this QP, or had it last?
     output client_t  owner,                  // same cycle
     output pd_t      owner_pd,
+    input  logic [N-1:0] abandon,            // of each client, only of QPs made by hand
+    stream_if.source fail,                   // qp_cmd_t: to ERR
+    stream_if.sink   failed,                 // logic: its answer
     output logic     refused,                // pulse: a work request for a QP of another
     output logic [N-1:0] settled,            // of each client: nothing that it posted is outstanding, no completion waits for it
     output logic     idle
@@ -143,6 +149,8 @@ module roce_clients
   index_t    retired_index_q;
   logic [3:0] gone_q;                        // what was taken for the QP before it went is counted by then
   index_t    gone_index_q;
+  logic      look;                           // nothing goes: at `walk_q` by the same port
+  index_t    walk_q;
 
   function automatic count_t outstanding(count_t p, count_t c, count_t s, count_t l);
     return p - c - s - l;
@@ -159,6 +167,7 @@ module roce_clients
     retired_index_q <= index_t'(retired_index);
     gone_q          <= {gone_q[2:0], gone};
     if (gone) gone_index_q <= change_index;
+    else if (look) gone_index_q <= walk_q;
     cqe_valid_q     <= cqe.valid && cqe.ready;
     cqe_q           <= cqe.data;
 
@@ -186,6 +195,30 @@ module roce_clients
 
   // The engine takes it before the QP is set up for anybody else.
   always_ff @(posedge clk) if (!rst && offered_q && made) assert (change_index != request_index);
+
+  // ---- what is given up ----
+  logic abandoned_q, look_q, failing_q;
+  logic [3:0] abandoning;
+  assign abandoning = 4'(abandon);
+  assign look = abandoned_q && !look_q && !failing_q && !gone && gone_q == 0;
+  wire found = look_q && gone_count != 0 && abandoning[owners[gone_index_q]];
+  assign fail.data    = '{op: QP_MODIFY, qpn: qp_number(qp_index_t'(walk_q)), state: QPS_ERR, attr: '0};
+  assign failed.ready = 1'b1;
+
+  always_ff @(posedge clk) begin
+    abandoned_q <= |(abandon & ~settled);
+    look_q      <= !rst && look;
+    if (rst) begin
+      walk_q     <= '0;
+      failing_q  <= 1'b0;
+      fail.valid <= 1'b0;
+    end else begin
+      if (look_q && !found || failed.valid) walk_q <= walk_q + 1'b1;
+      if (found) failing_q <= 1'b1;
+      else if (failed.valid) failing_q <= 1'b0;
+      if (found || fail.ready) fail.valid <= found;
+    end
+  end
 
   // ---- completions ----
   client_t   cqe_client;
@@ -284,6 +317,6 @@ module roce_clients
       .from_server(mr_rsp)
   );
 
-  assign idle = !clearing && !request.valid && !cqe_valid_q && !post_q && !retired_q && gone_q == 0 && &queue_quiet
+  assign idle = !clearing && !look_q && !failing_q && !request.valid && !cqe_valid_q && !post_q && !retired_q && gone_q == 0 && &queue_quiet
       && !close.valid && !conn_answer.valid && !conn.valid && !mr_cmd.valid;  // a request to connect: roce_cm's idle
 endmodule

@@ -470,7 +470,8 @@ module roce_cm
 
   // ---- the course of an event ----
   wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
-  wire fsm_e begin_ = plan_q.setup ? S_QP : plan_q.send ? S_SEND : plan_q.reset ? S_QP : finish;
+  // The queue pair first: before the REP or RTU that its packets may follow, and behind its last packet, a NAK perhaps, the end.
+  wire fsm_e begin_ = plan_q.setup || plan_q.reset ? S_QP : plan_q.send ? S_SEND : finish;
 
   always_ff @(posedge clk) begin
     events <= '0;
@@ -602,14 +603,14 @@ module roce_cm
         events.rej_sent  <= plan_q.attr == CM_REJ;
         events.dreq_sent <= plan_q.attr == CM_DREQ;
         events.drep_sent <= plan_q.attr == CM_DREP;
-        fsm_q <= plan_q.reset ? S_QP : finish;
+        fsm_q <= finish;
       end
 
       S_QP: if (qp_cmd.ready) fsm_q <= S_QP_DONE;
 
       S_QP_DONE:
       if (qp_done.valid) begin
-        fsm_q <= (plan_q.setup && plan_q.send) ? S_SEND : finish;
+        fsm_q <= plan_q.send ? S_SEND : finish;
         if (again) fsm_q <= S_IDLE;
         else if (qp_refused) begin
           // A caller is refused, and its REQ forgotten; a peer that we called is refused, and the owner told.

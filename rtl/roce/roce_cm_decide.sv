@@ -340,9 +340,9 @@ module roce_cm_decide
               plan.kind  = CONN_ESTABLISHED;
               becomes.state = CM_ESTABLISHED;
             end
-          end else if (matched) begin    // again: it missed the RTU
+          end else if (matched && was.active) begin   // again: it missed the RTU
             plan.attr = CM_RTU;
-            plan.send = was.active && was.state == CM_ESTABLISHED;
+            plan.send = was.state == CM_ESTABLISHED;
             counts.drop_no_connection = !plan.send;
           end else begin                 // we asked nobody (IBTA 12.9.8.4)
             counts.drop_no_connection = 1'b1;

@@ -11,8 +11,8 @@
 // cycle later.
 // `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
 // was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
-// Commands: one at a time, MR_REGISTER and MR_QUERY 3 cycles. MR_DEREGISTER takes 3, MR_DEREGISTER_QP and MR_DEREGISTER_PD 2 a
-// slot of the table and 1 more for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
+// Commands: one at a time, MR_REGISTER and MR_QUERY 3 cycles. MR_DEREGISTER takes 3, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1 for
+// each LANES slots of the table and 3 for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
 // through the responder behind all that was judged before, and comes out as `fenced` when memory has confirmed that; the command is
 // answered when the response unit's fence that was asked for by then is through. A command that is confined to a domain neither sees nor
 // changes a region of another one. After reset the table is cleared, MRS cycles;
@@ -23,6 +23,7 @@ module roce_mr
   import roce_rx_pkg::*;
 #(
     parameter int unsigned MRS = 256,   // regions; a power of two, 4 or more
+    parameter int unsigned LANES = MRS < 64 ? MRS / 2 : 32,  // slots that are searched at a time; a power of two, 2 to MRS / 2
     parameter int unsigned KEYS = 3
 ) (
     input  logic        clk,
@@ -50,6 +51,9 @@ module roce_mr
 
   if (MRS < 4 || 2 ** SLOT_W != MRS) begin : g_bad
     $fatal(1, "roce_mr: MRS must be a power of two, 4 or more");
+  end
+  if (LANES < 2 || LANES > MRS / 2 || 2 ** $clog2(LANES) != LANES) begin : g_bad_lanes
+    $fatal(1, "roce_mr: LANES must be a power of two, 2 to MRS / 2");
   end
 
   typedef struct packed {
@@ -89,6 +93,29 @@ module roce_mr
     );
   end
 
+  // ---- the regions of an owner ----
+  localparam int unsigned LANE_W = $clog2(LANES);
+  localparam int unsigned ROW_W = SLOT_W - LANE_W;
+  typedef logic [LANE_W-1:0] lane_t;
+
+  logic [ROW_W:0]   rows_q, rows_d;       // rows that were looked at,
+  logic [LANES-1:0] found, found_q, found_d;  // and the slots of the last that are to be,
+  logic [ROW_W-1:0] row_q, row_d;         // in this one
+  mr_cmd_t          command;              // stands until it is answered
+
+  roce_mr_owners #(.MRS(MRS), .LANES(LANES)) owner_rows (
+      .clk,
+      .write(write_q), .write_slot(write_slot_q), .write_valid(write_region_q.valid),
+      .write_pd(write_region_q.pd), .write_qpn(write_region_q.qpn),
+      .row(rows_q[ROW_W-1:0]), .of_qp(command.op == MR_DEREGISTER_QP), .pd(command.mr.pd), .qpn(command.mr.qpn), .found
+  );
+
+  lane_t lane;                            // the first of them
+  always_comb begin
+    lane = '0;
+    for (int unsigned i = LANES; i > 0; i--) if (found_q[i-1]) lane = lane_t'(i - 1);
+  end
+
   // ---- check ----
   region_t   region;
   mr_query_t query_q;
@@ -126,9 +153,10 @@ module roce_mr
   always_ff @(posedge clk) random_q <= rst ? {seed[63:1], 1'b1} : xorshift(random_q);
 
   // ---- commands ----
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     CLEAR,       // after reset: slot by slot
     IDLE,
+    SEARCH,      // for the regions of an owner, LANES slots a cycle
     READ,        // the owner of slot_q arrives
     ACT,
     FENCE,       // the keys are gone
@@ -141,7 +169,6 @@ module roce_mr
   slot_t   slot_q, slot_d;
   mr_rsp_t rsp_q, rsp_d;
   fence_t  number_q;                     // of the response unit's fence that is waited for
-  mr_cmd_t command;                      // stands until it is answered
   end_t    command_end;
   logic    taken, match;
 
@@ -180,11 +207,14 @@ module roce_mr
     endcase
   end
 
-  wire walks = command.op inside {MR_DEREGISTER_QP, MR_DEREGISTER_PD};  // all slots
+  wire searches = command.op inside {MR_DEREGISTER_QP, MR_DEREGISTER_PD};
 
   always_comb begin
     state_d      = state_q;
     slot_d       = slot_q;
+    rows_d       = rows_q;
+    row_d        = row_q;
+    found_d      = found_q;
     rsp_d        = rsp_q;
     taken        = 1'b0;
     write        = 1'b0;
@@ -223,13 +253,33 @@ module roce_mr
               state_d = ANSWER;
             end
           end
-          default: slot_d = '0;
+          default: begin
+            rows_d  = '0;
+            found_d = '0;
+            state_d = SEARCH;
+          end
         endcase
         if (foreign) begin
           taken        = 1'b1;
           state_d      = ANSWER;
           unused.ready = 1'b0;
         end
+      end
+
+      // What was found may have gone meanwhile, by an invalidation: it is looked at again.
+      SEARCH: if (|found_q) begin
+        slot_d  = {row_q, lane};
+        found_d = found_q & (found_q - 1'b1);
+        state_d = READ;
+      end else if (rows_q[ROW_W]) begin
+        taken      = 1'b1;
+        rsp_d.ok   = 1'b1;
+        rsp_d.rkey = command.rkey;
+        state_d    = FENCE;
+      end else begin
+        found_d = found;
+        row_d   = rows_q[ROW_W-1:0];
+        rows_d  = rows_q + 1'b1;
       end
 
       READ: if (!pause && !write_q) state_d = ACT;
@@ -270,15 +320,11 @@ module roce_mr
             write               = match;
             write_region.secret = held_q.secret;
             frees               = match;
-            rsp_d.ok            = match || walks;
+            rsp_d.ok            = match;
             rsp_d.rkey          = command.rkey;
             // Also if there was none: a SEND may have invalidated the key just now.
-            state_d             = FENCE;
-            if (walks && !(&slot_q)) begin
-              taken   = 1'b0;
-              slot_d  = slot_q + 1'b1;
-              state_d = READ;
-            end
+            state_d             = searches ? SEARCH : FENCE;
+            taken               = !searches;
           end
         endcase
       end
@@ -302,6 +348,9 @@ module roce_mr
 
   always_ff @(posedge clk) begin
     slot_q      <= slot_d;
+    rows_q      <= rows_d;
+    row_q       <= row_d;
+    found_q     <= found_d;
     rsp_q       <= rsp_d;
     if (fenced) number_q <= fence_number;
     freed.valid <= frees && !rst;

@@ -8,8 +8,9 @@
 //   RTR to RTS     attributes of sending, requester, response, receive
 //   to SQD         no visit of the QP begins until the one begun has ended, then the requester pauses
 //   to ERR         receive, response, requester
-//   RESET          receive, response, requester; its requests that were cut into packets leave (`flush_requests`), the peer's addresses
-//                  are forgotten, its acknowledgements are gone (`flush_acks`), the last completion and event are taken
+//   RESET          receive, response, requester; its requests that were cut into packets leave (`flush_requests`), then its last
+//                  acknowledgement, which may be a NAK (`flush_acks`); the peer's addresses are forgotten, its CNPs are gone (`flush_acks`),
+//                  the last completion and event are taken
 //
 // Answered with 0, and nothing changed: no such QP, no such transition (IBTA 10.3.1, roce_pkg::qp_op_e). What a unit answers only counts
 // in a SETUP: a 0 there undoes it.
@@ -94,8 +95,9 @@ module roce_qp_control
     C_RESPONSE,
     C_RECEIVE,
     C_DATA,            // request packets leave
+    C_LAST,            // its last acknowledgement leaves
     C_FORGET,
-    C_ACKS,            // acknowledgements, completions and events leave
+    C_ACKS,            // CNPs, completions and events leave
     C_KEEP,            // the new state
     C_ANSWER
   } step_e;
@@ -250,7 +252,8 @@ module roce_qp_control
         C_RECEIVE:  return C_RESPONSE;
         C_RESPONSE: return C_CHANGE;
         C_CHANGE:   return C_DATA;
-        C_DATA:     return C_FORGET;
+        C_DATA:     return C_LAST;
+        C_LAST:     return C_FORGET;
         C_FORGET:   return C_ACKS;
         default:    return C_KEEP;
       endcase
@@ -345,6 +348,7 @@ module roce_qp_control
       end
       C_CHANGE: finished = !offers_change_q && commanded;
       C_DATA:   finished = plan_q == PLAN_PAUSE ? left_q : flushing_q && flushed;
+      C_LAST:   finished = flushing_q && flushed;
       C_ACKS:   finished = flushing_q && flushed && quiet_q;
       default:  ;
     endcase
@@ -373,8 +377,9 @@ module roce_qp_control
     leaving_q        <= step_q == C_DATA;
     left_q           <= leaving_q && step_q == C_DATA && !sending;
     flush_requests_q <= step_q == C_DATA && plan_q == PLAN_RESET && left_q && !flushing_q && !rst;
-    flush_acks_q     <= step_q == C_ACKS && !flushing_q && !rst;
-    flushing_q       <= (flushing_q || (step_q == C_ACKS) || (step_q == C_DATA && left_q)) && step_q inside {C_DATA, C_ACKS} && !finished;
+    flush_acks_q     <= step_q inside {C_LAST, C_ACKS} && !flushing_q && !rst;
+    flushing_q       <= (flushing_q || step_q inside {C_LAST, C_ACKS} || (step_q == C_DATA && left_q))
+                     && step_q inside {C_DATA, C_LAST, C_ACKS} && !finished;
     blocks_q       <= fails_now || (step_q == C_KEEP && plan_q == PLAN_RESET);
     asks_err_q     <= fails_now;
     path_write_q   <= setup_now;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// RAM of WORDS words, block RAM below 4096 words and UltraRAM from there on: one write and one read a cycle. A word read is on
+// RAM of WORDS words, block RAM below 2048 words and UltraRAM, which has 4096 of 72 bits, from there on: one write and one read a cycle. A word read is on
 // `read_data` one cycle after `read`, until the next read; one that is written in the cycle in which it is read comes as it was
 // before. Not reset.
 module roce_qp_ram #(
@@ -17,7 +17,7 @@ module roce_qp_ram #(
 );
   logic [$bits(T)-1:0] read_q;
 
-  if (WORDS >= 4096) begin : g_memory
+  if (WORDS >= 2048) begin : g_memory
     (* ram_style = "ultra" *) logic [$bits(T)-1:0] words[WORDS];
     always_ff @(posedge clk) begin
       if (write) words[write_at] <= write_data;

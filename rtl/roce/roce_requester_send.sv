@@ -268,6 +268,7 @@ module roce_requester_send
 
   // ---- cutting ----
   sq_send_t    request_q;
+  logic        reads_q, writes_q, piece_q;   // its kind; piece: each packet stands alone
   xpsn_t       seek_q;        // distance in PSNs from the work request's first
   logic [31:0] left_q;        // bytes left of it
   memory_pkg::addr_t addr_q;  // of the next one
@@ -279,19 +280,17 @@ module roce_requester_send
   logic [4:0]  quantum_q;     // left of it, in units of 256 bytes
 
   wire [12:0] mtu = mtu_bytes(visit_q.path.path_mtu);
-  wire        reads = is_rd(request_q.kind);
-  wire [12:0] length = reads ? '0 : last_q ? left_q[12:0] : mtu;
+  wire [12:0] length = reads_q ? '0 : last_q ? left_q[12:0] : mtu;
   // A READ costs what its answer will: so a long one ends the visit, and the window is looked at again.
   wire [4:0]  cost = request_q.kind == SQ_READ ? (step_q[23:4] != 0 ? 5'd16 : step_q[4:0])
       : length == 0 ? 5'd1 : 5'(length[12:8]) + 5'(|length[7:0]);
   wire        spent = quantum_q <= cost;
   wire        fresh = visit_q.fresh;                       // the next packet was never sent
   logic       meets;                                       // the next work request writes where one before it does
-  wire        piece = visit_q.path.selective_repeat && is_write(request_q.kind);           // a packet that stands alone
-  wire        early = visit_q.drain || (meets && piece);
+  wire        early = visit_q.drain || (meets && piece_q);
   wire        stop  = state_q == S_SEND && first_q && (barred_q || (fresh && early));
   wire        keepalive = state_q == S_KEEPALIVE;
-  wire        strict = !keepalive && !(piece && !(last_q && request_q.kind == SQ_WRITE_IMM));  // the peer takes it in order only
+  wire        strict = !keepalive && !(piece_q && !(last_q && request_q.kind == SQ_WRITE_IMM));  // the peer takes it in order only
   logic       begun_q;                                     // the visit has sent something, or passed it by
   wire        covered = visit_q.repair && visit_q.covered && strict && !begun_q;
   wire        mute  = visit_q.repair && (begun_q ? !strict : covered);
@@ -304,7 +303,7 @@ module roce_requester_send
   wire        skip = state_q == S_SKIP && visit_q.more;           // on to the work request behind
 
   wire  extend = emit && !keepalive && first_q && fresh && visit_q.path.selective_repeat
-      && (is_atomic(request_q.kind) || (is_write(request_q.kind) && request_q.length != 0));
+      && (is_atomic(request_q.kind) || (writes_q && request_q.length != 0));
 
   assign begin_visit = ahead_valid_q && state_q == S_IDLE;
   assign load_next   = following_q && (emit_last || skip);
@@ -361,6 +360,9 @@ module roce_requester_send
     near_q   <= seek_q[30:24] == 0;
     if (begin_visit || load_next) begin
       request_q <= ring_data;
+      reads_q   <= next_reads;
+      writes_q  <= is_write(ring_data.kind);
+      piece_q   <= (begin_visit ? ahead_q.path.selective_repeat : visit_q.path.selective_repeat) && is_write(ring_data.kind);
       seek_q    <= (begin_visit ? ahead_q.psn : visit_q.psn) - ring_data.first;
       addr_q    <= ring_data.local_addr;
       va_q      <= ring_data.remote_addr;
@@ -373,9 +375,9 @@ module roce_requester_send
       addr_q  <= request_q.local_addr + memory_pkg::ADDR_W'(offset_q);
       va_q    <= request_q.remote_addr + 64'(offset_q);
       left_q  <= rest;
-      last_q  <= reads || rest <= 32'(mtu);
+      last_q  <= reads_q || rest <= 32'(mtu);
       first_q <= 1'b0;
-      if (reads) step_q <= step_q - seek_q[23:0];
+      if (reads_q) step_q <= step_q - seek_q[23:0];
     end else if (emit && state_q == S_SEND) begin
       addr_q  <= addr_q + memory_pkg::ADDR_W'(mtu);
       va_q    <= va_q + 64'(mtu);
@@ -487,7 +489,7 @@ module roce_requester_send
 
   made_t made, made_q;
   logic  made_valid_q;
-  wire   whole = !piece || (last_q && request_q.kind == SQ_WRITE_IMM);         // its RETH is that of the message
+  wire   whole = !piece_q || (last_q && request_q.kind == SQ_WRITE_IMM);         // its RETH is that of the message
 
   wire   asks  = visit_q.path.selective_repeat ? visit_q.psn[$clog2(SELECTIVE_ACK_EVERY)-1:0] == '1
       : visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1;
@@ -496,7 +498,7 @@ module roce_requester_send
     made.kind            = request_q.kind;
     made.word            = request_q.word;
     made.swap_add        = {request_q.length, request_q.word};
-    made.bare            = !first_q && !piece && is_write(request_q.kind);
+    made.bare            = !first_q && !piece_q && writes_q;
     made.reth.rkey       = request_q.rkey;
     made.reth.va         = whole && request_q.kind != SQ_READ ? request_q.remote_addr : va_q;
     made.reth.dmalen     = request_q.kind == SQ_READ ? left_q : whole ? request_q.length : 32'(length);
@@ -506,12 +508,12 @@ module roce_requester_send
     made.packet.ext      = '0;
     made.packet.addr     = addr_q;
     made.packet.length   = length;
-    made.packet.empty    = reads || left_q == 0;
+    made.packet.empty    = reads_q || left_q == 0;
     made.packet.se       = request_q.solicited && last_q;
-    made.packet.ackreq   = !reads && (last_q || asks);
-    made.packet.opcode   = opcode(request_q.kind, first_q || piece, last_q || piece);
-    if (piece && !last_q) made.packet.opcode = RC_RDMA_WRITE_ONLY;
-    made.packet.internal_ = piece && !last_q;     // no message ends with it
+    made.packet.ackreq   = !reads_q && (last_q || asks);
+    made.packet.opcode   = opcode(request_q.kind, first_q || piece_q, last_q || piece_q);
+    if (piece_q && !last_q) made.packet.opcode = RC_RDMA_WRITE_ONLY;
+    made.packet.internal_ = piece_q && !last_q;     // no message ends with it
     if (keepalive) begin
       // A WRITE of nothing touches no memory, needs no key (IBTA 9.7.4.1.1) and is acknowledged.
       made.kind             = SQ_WRITE;

@@ -110,7 +110,8 @@ module roce_responder_act
 
   always_comb begin
     outcome.write    = writes;
-    outcome.last     = (accepted && packet.last) || placed;
+    outcome.last     = accepted && packet.last;
+    outcome.behind   = accepted ? 7'(new_state.epsn - form.next) : '0;
     outcome.executes = runs;
     outcome.gap      = gap;
     outcome.acks     = gap || ahead || rnr || (fatal && !told) || verdict == VERDICT_DUPLICATE
@@ -120,7 +121,7 @@ module roce_responder_act
     else outcome.ack_psn = old_state.epsn;
     outcome.qpn       = packet.qpn;
     outcome.psn       = packet.psn;
-    outcome.aeth      = {syndrome, accepted || placed ? new_state.msn : old_state.msn};
+    outcome.aeth      = {syndrome, msn_of(old_state) + 24'(outcome.last)};
     outcome.completes = received || verdict == VERDICT_FLUSH || ((fatal || stopped) && holds);
     outcome.answers   = op == OP_COMMAND;
     outcome.answer    = verdict == VERDICT_DONE;

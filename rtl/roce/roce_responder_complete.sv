@@ -140,6 +140,7 @@ module roce_responder_complete
         reply.aeth = {SYNDROME_NAK_REM_OP, head.aeth.msn - 24'(head.last)};
       end else begin
         reply.psn = head.ack_psn;
+        reply.aeth.msn = head.aeth.msn + 24'(head.behind);
         if (head.gap) reply.aeth = {SYNDROME_NAK_PSN_SEQ, head.psn};
       end
     end

@@ -190,14 +190,13 @@ module roce_responder_decide
       OP_PACKET: begin
         if (refused) new_state.state = QPS_ERR;
         if (asks_again) new_state.nak_sent = 1'b1;
-        if (placed) new_state.msn = old_state.msn + 1'b1;
         if (advance) begin
           new_state.epsn        = expected;
           new_state.nak_sent    = 1'b0;
           new_state.established = 1'b1;
           new_state.offset      = checks.offset[31:0];
           new_state.message     = packet.last ? MESSAGE_NONE : is_send ? MESSAGE_SEND : MESSAGE_WRITE;
-          if (packet.last) new_state.msn = old_state.msn + 1'b1;
+          new_state.lead        = old_state.lead + (form.next - packet.psn) - psn_t'(packet.last);
           if (packet.first) begin
             new_state.base   = is_send ? receive.addr : addr_t'(packet.reth.va);
             new_state.rkey   = packet.reth.rkey;
@@ -214,6 +213,7 @@ module roce_responder_decide
           QP_SETUP: new_state = '{
               state: cmd.state,
               epsn: cmd.attr.rq_psn,
+              lead: cmd.attr.rq_psn,
               message: MESSAGE_NONE,
               rq_head: tail,
               default: '0

@@ -66,7 +66,7 @@ module roce_response
   end
 
   logic [2:0] live;                           // intake, send, atomics
-  logic init, forget, fail, hold_intake, hold_send, intake_idle, send_idle, ack_idle, control_idle, engaged;
+  logic init, fail, hold_intake, hold_send, intake_idle, send_idle, ack_idle, control_idle, engaged;
   qp_index_t watch;
 
   // ---- tables ----
@@ -224,7 +224,7 @@ module roce_response
   stream_if #(.T(rsp_fault_t)) faults[2] ();  // payload; keys and atomics
   stream_if #(.T(qp_index_t)) work[3] ();     // again, carried out, new
   stream_if #(.T(qp_index_t)) new_work ();
-  stream_if #(.T(qp_index_t)) name ();
+  stream_if #(.T(qp_index_t)) name[2] ();     // new, last
   stream_if #(.T(qp_index_t)) dropped ();
   stream_if #(.T(qp_index_t)) atomic_work[2] ();  // new, again
   tx_fault_t unread;
@@ -263,7 +263,7 @@ module roce_response
       .newest_data,
       .pend,
       .work(new_work),
-      .name,
+      .name(name[0]),
       .atomic(atomic_work[0]),
       .qp_event,
       .failed,
@@ -398,7 +398,6 @@ module roce_response
       .renew(newest_write),
       .pend,
       .at(intake_at),
-      .forget,
       .name,
       .dropped,
       .sent,
@@ -428,7 +427,6 @@ module roce_response
       .live,
       .fail,
       .fail_index(intake_at),
-      .forget,
       .init,
       .watch,
       .hold_intake,
@@ -438,6 +436,7 @@ module roce_response
       .tx_idle,
       .executing,
       .executing_index(atomic_at),
+      .name(name[1]),
       .engaged,
       .idle(control_idle)
   );

@@ -19,8 +19,7 @@ module roce_response_ack
     input logic      pend,           // an acknowledgement to send, else none
     input qp_index_t at,
     input qp_index_t watch,
-    input logic      forget,         // QP `watch` has none; not beside these
-    stream_if.sink   name,           // qp_index_t: may send now
+    stream_if.sink   name[2],        // qp_index_t: may send now
     stream_if.sink   dropped,        // qp_index_t: something left the queue of this QP unanswered
 
     input logic      sent,           // a response was handed over
@@ -35,7 +34,7 @@ module roce_response_ack
     input  rsp_ack_t  newest,        // a cycle later, until the next
 
     stream_if.source ack,            // ack_tx_t
-    output logic     engaged,        // an acknowledgement of `watch` waits for `ack`
+    output logic     engaged,        // QP `watch` has an acknowledgement to send
     output roce_rx_events_t events,  // sent_ack, sent_nak, send_rnr_err
     output logic     idle
 );
@@ -88,7 +87,7 @@ module roce_response_ack
   );
 
   // ---- who may send ----
-  stream_if #(.T(qp_index_t)) named[3] ();
+  stream_if #(.T(qp_index_t)) named[4] ();
   stream_if #(.T(qp_index_t)) next ();
   logic list_empty;
   assign named[0].valid = landed_q;
@@ -96,13 +95,15 @@ module roce_response_ack
   assign named[1].valid = dropped.valid;
   assign named[1].data  = dropped.data;
   assign dropped.ready  = named[1].ready;
-  assign named[2].valid = name.valid;
-  assign named[2].data  = name.data;
-  assign name.ready     = named[2].ready;
+  for (genvar i = 0; i < 2; i++) begin : g_name
+    assign named[2+i].valid = name[i].valid;
+    assign named[2+i].data  = name[i].data;
+    assign name[i].ready    = named[2+i].ready;
+  end
 
   roce_qp_tx_list #(
       .QPS(QPS),
-      .N(3),
+      .N(4),
       .BLOCK_RAM(1'b0)
   ) list (
       .clk,
@@ -115,7 +116,7 @@ module roce_response_ack
   // ---- send: look up, then decide ----
   logic      valid_q;      // looked up, not through
   logic      first_q;      // this is the cycle after
-  logic      pending, pending_at_q, flying_at_q, renewed_q, empty_q;
+  logic      pending, watched, pending_at_q, flying_at_q, renewed_q, empty_q;
   qp_index_t index_q;
 
   wire may   = pending_at_q && !flying_at_q && empty_q;
@@ -126,15 +127,16 @@ module roce_response_ack
 
   // Of an acknowledgement that is renewed while it is sent the newer one stays.
   roce_qp_flags #(
-      .QPS(QPS)
+      .QPS(QPS),
+      .READERS(2)
   ) pending_flags (
       .clk,
       .rst,
-      .write({clear, renew || forget}),
-      .write_index({index_q, forget ? watch : at}),
-      .write_data({1'b0, pend && !forget}),
-      .read_index(index),
-      .read_data(pending)
+      .write({clear, renew}),
+      .write_index({index_q, at}),
+      .write_data({1'b0, pend}),
+      .read_index({watch, index}),
+      .read_data({watched, pending})
   );
 
   always_ff @(posedge clk) begin
@@ -156,7 +158,7 @@ module roce_response_ack
 
   assign ack.valid = valid_q && may;
   assign ack.data  = ack_tx_t'{qpn: qp_number(index_q), cnp: 1'b0, psn: newest.psn, aeth: newest.aeth};
-  assign engaged   = valid_q && index_q == watch;
+  assign engaged   = watched || (valid_q && index_q == watch);
   assign idle      = !valid_q && list_empty && sent_q == left_q && !landed_q;
 
   wire goes = ack.valid && ack.ready;

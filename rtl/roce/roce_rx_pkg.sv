@@ -65,7 +65,7 @@ package roce_rx_pkg;
   typedef struct packed {
     qp_state_e   state;
     psn_t        epsn;                // expected PSN
-    logic [23:0] msn;                 // messages completed (IBTA 9.7.5.1.1)
+    psn_t        lead;                // by which epsn is ahead of the MSN, see `msn_of`
     logic        nak_sent;            // a NAK for epsn is out: later PSNs are dropped in silence until epsn comes
     logic        established;         // a request was taken since set-up
     rx_message_e message;             // in progress
@@ -78,6 +78,12 @@ package roce_rx_pkg;
     logic        rd_begun;            // rd_taken counts; before, there was none since set-up
     rd_count_t   rd_taken;            // READs and atomics taken
   } qp_rx_t;
+
+  // Messages completed before the expected PSN (IBTA 9.7.5.1.1). A packet placed ahead of its turn is a message of one PSN: when the
+  // expected PSN passes it, the MSN has counted it, and the lead is as it was.
+  function automatic logic [23:0] msn_of(qp_rx_t state);
+    return state.epsn - state.lead;
+  endfunction
 
   // Packets are taken: in SQD and RTS as in RTR.
   function automatic logic receives_packets(qp_state_e state);
@@ -209,9 +215,10 @@ package roce_rx_pkg;
 
   typedef struct packed {
     logic        write;               // waits for memory to confirm this packet's own payload
-    logic        last;                // the packet that completes a message
+    logic        last;                // the packet, next in turn, that completes a message
     logic        executes;            // a READ or atomic
     logic        acks;                // an acknowledgement or NAK, with syndrome and msn; after that READ or atomic
+    logic [6:0]  behind;              // it covers so many messages more, placed before, behind this packet
     logic        gap;                 // it is the NAK of selective repeat
     logic        completes;
     logic        answers;             // a command

@@ -145,6 +145,8 @@ module nacelle_shell
   stream_if #(.T(qpn_t)) close ();
   stream_if #(.T(qp_cmd_t)) hand_cmd ();
   stream_if #(.T(logic)) hand_done ();
+  stream_if #(.T(qp_cmd_t)) hands_cmd[2] ();   // software, what clients give up
+  stream_if #(.T(logic)) hands_done[2] ();
   stream_if #(.T(qp_event_t)) qp_event ();
   stream_if #(.T(qp_index_t)) rate_view ();
   stream_if #(.T(cc_view_t)) rate_viewed ();
@@ -225,7 +227,7 @@ module nacelle_shell
   stream_if #(.T(qpn_t)) client_close[CLIENTS] ();
   stream_if #(.T(mr_cmd_t)) client_mr_cmd[CLIENTS] ();
   stream_if #(.T(mr_rsp_t)) client_mr_rsp[CLIENTS] ();
-  logic [CLIENTS-1:0] settled;
+  logic [CLIENTS-1:0] settled, abandon;
 
   roce_clients #(
       .N       (CLIENTS),
@@ -261,9 +263,24 @@ module nacelle_shell
       .owner_qpn(view_qpn),
       .owner,
       .owner_pd,
+      .abandon,
+      .fail(hands_cmd[1]),
+      .failed(hands_done[1]),
       .refused,
       .settled,
       .idle(clients_idle)
+  );
+
+  stream_share #(
+      .COMMAND(qp_cmd_t),
+      .ANSWER (logic)
+  ) hands (
+      .clk,
+      .rst(plane_rst_q),
+      .command(hands_cmd),
+      .answer(hands_done),
+      .to_server(hand_cmd),
+      .from_server(hand_done)
   );
 
   roce_manager #(
@@ -272,8 +289,8 @@ module nacelle_shell
       .clk,
       .rst(plane_rst_q),
       .bus(management_bus),
-      .hand_cmd,
-      .hand_done,
+      .hand_cmd(hands_cmd[0]),
+      .hand_done(hands_done[0]),
       .qp_event,
       .view_qpn,
       .view,
@@ -363,7 +380,7 @@ module nacelle_shell
 
   stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe[SOCKETS] ();
-  logic [SOCKETS-1:0] rdma_settled;
+  logic [SOCKETS-1:0] rdma_settled, gives_up;
 
   for (genvar i = 0; i < SOCKETS; i++) begin : sockets
     socket #(
@@ -382,6 +399,7 @@ module nacelle_shell
         .mem(master[4+i]),
         .wqe(kernel_wqe[i]),
         .cqe(kernel_cqe[i]),
+        .abandon(gives_up[i]),
         .rdma_settled(rdma_settled[i]),
         .ctrl(socket_bus[i]),
         .functions(functions[i]),
@@ -402,6 +420,11 @@ module nacelle_shell
       assign kernel_cqe[i].data  = '0;
       assign rdma_settled[i]     = 1'b1;
     end
+  end
+
+  always_comb begin
+    abandon = '0;
+    for (int unsigned i = 0; i < SOCKETS; i++) if (RDMA_CLIENT[i] != RPC_CLIENT) abandon[RDMA_CLIENT[i]] = gives_up[i];
   end
 
   // ---- memory ----

@@ -359,7 +359,10 @@ mod tests {
                 target(&mutant);
             }
         }
-        for seed in 0..runs {
+        // More than the usual runs, if there is time for them.
+        let seconds = std::env::var("NACELLE_FUZZ_SECONDS").map_or(0, |s| s.parse().expect("a number of seconds"));
+        let until = std::time::Instant::now() + Duration::from_secs(seconds);
+        for seed in (0..).take_while(|seed| *seed < runs || std::time::Instant::now() < until) {
             let mut rng = Rng(seed);
             let len = rng.next() as usize % 600;
             let input: Vec<u8> = (0..len).map(|_| rng.next() as u8).collect();

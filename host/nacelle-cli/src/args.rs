@@ -68,26 +68,31 @@ pub(crate) enum Command {
     Demo(DemoArgs),
 }
 
+/// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB in 30 bits: fewer MiB than this.
+const CALLER_MEMORY_END: i64 = 1 << 20;
+/// `KERNEL_TIMEOUT_MS` holds milliseconds in 24 bits.
+const KERNEL_TIME_END: i64 = 1 << 24;
+
 #[derive(Debug, Args)]
 pub(crate) struct DeviceArgs {
     /// Run the software device instead of the simulated RTL
     #[arg(long)]
     pub(crate) soft: bool,
     /// Memory of the software device [default: 1024]
-    #[arg(long, value_name = "MIB", requires = "soft", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) memory: Option<u32>,
-    /// Memory that one caller of the software device may have, by its address [default: no limit]
-    #[arg(long, value_name = "MIB", requires = "soft", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Memory that one caller may have, by its address; 0 for no limit [default: 0]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(..CALLER_MEMORY_END))]
     pub(crate) caller_memory: Option<u32>,
-    /// Connections that one caller of the software device may have, by its address; 0 for no limit [default: 64]
-    #[arg(long, value_name = "N", requires = "soft")]
-    pub(crate) caller_connections: Option<usize>,
+    /// Connections that one caller may have, by its address; 0 for no limit [default: a quarter of the device's, 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) caller_connections: Option<u16>,
     /// Kernels that the software device runs at a time [default: one for each processor]
-    #[arg(long, value_name = "N", requires = "soft", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
-    /// Time that a kernel of the software device has, in ms; 0 for no limit [default: 60000]
-    #[arg(long, value_name = "MS", requires = "soft")]
-    pub(crate) kernel_time: Option<u64>,
+    /// Time that a kernel has, in ms, at most 16777215; 0 for no limit [default: 60000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..KERNEL_TIME_END))]
+    pub(crate) kernel_time: Option<u32>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,

@@ -7,7 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nacelle::DeviceKind;
-use nacelle_device::{Engine, Host, Place, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine, find_library};
+use nacelle_device::{
+    Bounds, Engine, Host, Place, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine, find_library,
+};
 use nacelle_link::{Impaired, Link, SwitchHost, Tap, VirtualWire, WireDir, bridge};
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
@@ -80,19 +82,29 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     let mut place = Place::find(&wire, kind, args.name.as_deref(), args.ip)?;
     place.identity.mac = args.mac.unwrap_or(place.identity.mac);
     place.identity.gateway = args.gateway;
+    let bytes = |mebibytes: u32| u64::from(mebibytes) << 20;
+    let bounds = Bounds {
+        connections_per_caller: args.caller_connections.map(usize::from),
+        memory_per_caller: args.caller_memory.map(bytes),
+        kernel_time: args.kernel_time.map(|ms| Duration::from_millis(ms.into())),
+    };
     if args.soft {
         let default = SoftConfig::default();
-        let bytes = |mebibytes: u32| u64::from(mebibytes) << 20;
-        let time = |ms: u64| Some(Duration::from_millis(ms)).filter(|time| !time.is_zero());
         let config = SoftConfig {
             memory_bytes: args.memory.map_or(default.memory_bytes, bytes),
-            memory_per_caller: args.caller_memory.map_or(default.memory_per_caller, bytes),
-            connections_per_caller: args.caller_connections.unwrap_or(default.connections_per_caller),
+            memory_per_caller: bounds.memory_per_caller.unwrap_or(default.memory_per_caller),
+            connections_per_caller: bounds.connections_per_caller.unwrap_or(default.connections_per_caller),
             workers: args.workers.map_or(default.workers, |workers| workers as usize),
-            kernel_time: args.kernel_time.map_or(default.kernel_time, time),
+            kernel_time: bounds.kernel_time.map_or(default.kernel_time, |time| Some(time).filter(|t| !t.is_zero())),
             ..default
         };
         return serve(cli, args, &place, SoftEngine::new(config));
+    }
+    for (option, given) in [("--memory", args.memory.is_some()), ("--workers", args.workers.is_some())] {
+        if given {
+            let said = format!("{option} is an option of the software device; the simulated RTL is as it was built");
+            return Err(Failure::usage(said, "add --soft, or leave the option out"));
+        }
     }
     let library = SimLibrary::load(&find_library(args.library.as_deref(), args.wave.is_some())?)?;
     let config = SimConfig {
@@ -100,7 +112,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
         wave: args.wave.clone(),
         ..SimConfig::default()
     };
-    serve(cli, args, &place, RtlEngine::new(&library, &config)?)
+    serve(cli, args, &place, RtlEngine::new(&library, &config)?.with_bounds(bounds))
 }
 
 fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl Engine) -> Result<(), Failure> {

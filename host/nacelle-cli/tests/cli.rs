@@ -239,6 +239,9 @@ fn arguments_that_cannot_be_are_refused() {
         "device --mac 01:00:00:00:00:00",
         "device --soft --wave x",
         "device --line-rate 0",
+        "device --kernel-time 16777216",
+        "device --caller-memory 1048576",
+        "device --caller-connections 65536",
         "run matmul a b -o c",
         "run matmul --device 10.77.0.2 a b",
         "ping 10.77.0.2 -c 0",
@@ -249,6 +252,8 @@ fn arguments_that_cannot_be_are_refused() {
     bench.bad("run matmul --device 10.77.0.2 a b", 2, &["--output <FILE>"]);
     assert!(!stderr(&bench.run("dance")).contains("Usage"), "one sentence and one hint");
     bench.bad("device --library none.so", 2, &["none.so", "no such file"]);
+    bench.bad("device --workers 2", 2, &["--workers", "software device", "add --soft"]);
+    bench.bad("device --memory 2", 2, &["--memory", "software device", "add --soft"]);
     assert!(bench.good("--help").stdout.len() > 500);
 
     // Far from any build, there is no library to be found.

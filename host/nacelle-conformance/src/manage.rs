@@ -21,6 +21,19 @@ pub(crate) struct Manage {
     clock_hz: u32,
 }
 
+/// What a device holds for callers, as far as it shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holdings {
+    /// Queue pairs that are not in RESET.
+    pub(crate) queue_pairs: usize,
+    /// Memory regions.
+    pub(crate) regions: usize,
+    /// Memory in bytes.
+    pub(crate) bytes: Option<u64>,
+    /// Callers of the service.
+    pub(crate) callers: Option<u64>,
+}
+
 impl Manage {
     /// That of the device with this address, if it has one on this wire.
     pub(crate) fn find(wire: &WireDir, device: Ipv4Addr) -> Option<Self> {
@@ -49,6 +62,25 @@ impl Manage {
     pub(crate) fn time(&mut self) -> Result<Duration, Failure> {
         let cycles = self.control.stats().map_err(failed)?.cycles;
         Ok(Duration::from_secs_f64(cycles as f64 / f64::from(self.clock_hz.max(1))))
+    }
+
+    /// Whether the device is simulated, and its time is not ours.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.kind == DeviceKind::Rtl
+    }
+
+    /// What the device holds for callers.
+    ///
+    /// # Errors
+    /// Management does not answer.
+    pub(crate) fn holdings(&mut self) -> Result<Holdings, Failure> {
+        let counters = self.control.stats().map_err(failed)?.counters;
+        Ok(Holdings {
+            queue_pairs: self.control.queue_pairs().map_err(failed)?.len(),
+            regions: self.control.regions().map_err(failed)?.len(),
+            bytes: counters.get("memory.bytes_held").copied(),
+            callers: counters.get("rpc.callers").copied(),
+        })
     }
 
     /// The queue pairs that the device has now.

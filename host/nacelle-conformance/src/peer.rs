@@ -208,7 +208,7 @@ impl Peer {
         (u64::from(id) << 16 | 0xc0, req)
     }
 
-    /// Sends a REQ, again if need be, and waits for its answer.
+    /// Sends a REQ, and waits for its answer.
     ///
     /// # Errors
     /// [`Failure::Missing`] if there is none.
@@ -318,6 +318,24 @@ impl Peer {
         self.ip = self.station.ip();
         self.station.alone();
         self.station.forget()
+    }
+
+    /// Says goodbye on whatever is open, and does not wait for the answers. Its hosts stay, and say nothing any more.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn abandon(&mut self) -> Result<(), Failure> {
+        for qp in core::mem::take(&mut self.open) {
+            let dreq = Dreq::new(qp.own_comm_id, qp.comm_id, qp.qpn);
+            self.send_cm_from(qp.ip, qp.tid + 1, Message::Dreq(&dreq))?;
+        }
+        self.ip = self.station.ip();
+        self.station.forget()
+    }
+
+    /// This connection is left as it is: nobody will end it.
+    pub(crate) fn leave(&mut self, qp: &Qp) {
+        self.open.retain(|q| q.own_comm_id != qp.own_comm_id);
     }
 
     /// Waits until the device has forgotten what a broken rule has left behind, where the suite can see it; not for ever.

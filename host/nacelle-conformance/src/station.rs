@@ -10,7 +10,8 @@ use nacelle_wire::{
     arp::{ArpPacket, Operation},
     bth::Opcode,
     ethernet::EthernetHeader,
-    icmp::EchoPacket,
+    icmp::{EchoPacket, Kind},
+    ipv4::{Ipv4Header, PROTOCOL_ICMP},
     roce::Flow,
 };
 use std::{
@@ -29,6 +30,10 @@ pub(crate) struct Packet {
     pub(crate) payload: Vec<u8>,
 }
 
+/// Identifier of echo requests.
+pub(crate) const ECHO_IDENTIFIER: u16 = 0x4e61;
+/// Hosts that there are to play.
+pub(crate) const MAX_HOSTS: u16 = 0x7f00;
 /// Frames other than RoCE that are kept for those who look for them.
 const PLAIN_FRAMES: usize = 64;
 
@@ -40,6 +45,8 @@ pub(crate) struct Station {
     present: HashSet<Ipv4Addr>,
     peer_ip: Ipv4Addr,
     peer_mac: MacAddr,
+    /// Number of the first host that this station may play.
+    pub(crate) first_host: u16,
     /// How long an answer may take.
     pub(crate) patience: Duration,
     inbox: VecDeque<Packet>,
@@ -71,6 +78,7 @@ impl Station {
             present: HashSet::from([ip]),
             peer_ip,
             peer_mac: MacAddr([0; 6]),
+            first_host: 0,
             patience,
             inbox: VecDeque::new(),
             plain: VecDeque::new(),
@@ -106,10 +114,10 @@ impl Station {
         self.peer_mac
     }
 
-    /// Another host of the device's network that the suite may play; each index is a host of its own.
+    /// Another host of the device's network that the station may play; each index is a host of its own, up to [`MAX_HOSTS`] in all.
     pub(crate) fn host(&self, index: u16) -> Ipv4Addr {
         let [a, b, ..] = self.peer_ip.octets();
-        let [c, d] = (index + 256).to_be_bytes();
+        let [c, d] = (self.first_host + index + 256).to_be_bytes();
         Ipv4Addr::new(a, b, c | 0x80, d)
     }
 
@@ -156,6 +164,26 @@ impl Station {
     /// The link is broken.
     pub(crate) fn send_frame(&mut self, frame: &[u8]) -> Result<(), Failure> {
         self.link.send(frame).map_err(Failure::Link)
+    }
+
+    /// An echo request of this host with this number.
+    ///
+    /// # Errors
+    /// The payload is too long.
+    pub(crate) fn echo(&self, ip: Ipv4Addr, sequence: u16, payload: &[u8]) -> Result<Vec<u8>, Failure> {
+        let packet = EchoPacket {
+            dst: self.peer_mac,
+            src: mac_of(ip),
+            ip: Ipv4Header::new(ip, self.peer_ip, PROTOCOL_ICMP),
+            kind: Kind::Request,
+            identifier: ECHO_IDENTIFIER,
+            sequence,
+            payload,
+        };
+        let mut bytes = vec![0; EchoPacket::HEADER_LEN + payload.len().max(18)];
+        let len = packet.write(&mut bytes)?;
+        bytes.truncate(len);
+        Ok(bytes)
     }
 
     /// The next packet of the device for which `wanted` holds, within the patience. Others stay for later.

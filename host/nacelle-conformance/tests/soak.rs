@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nacelle::DeviceKind;
 use nacelle_device::{Host, Place, SoftConfig, SoftEngine};
-use nacelle_link::{SwitchHost, VirtualWire, WireDir};
-use nacelle_roce::ConnectOptions;
+use nacelle_link::{Link, MAX_FRAME, SwitchHost, VirtualWire, WireDir};
+use nacelle_roce::{ConnectOptions, Endpoint, EndpointConfig, Event, wire::MacAddr};
 
 /// A software device on a wire of its own.
 struct Device {
@@ -73,28 +73,35 @@ impl Drop for Device {
     }
 }
 
+/// The numbers in a line.
+fn numbers(line: &str) -> Vec<u64> {
+    line.split([' ', ',', ':']).filter_map(|word| word.parse().ok()).collect()
+}
+
 #[test]
 fn a_good_device_passes_and_the_summary_tells_what_was_done() {
     let device = Device::start();
-    let output = device.soak("--seeds 5 --connections 8 --operations 30 --restarts").wait_with_output().unwrap();
+    let output =
+        device.soak("--seeds 5 --connections 8 --operations 30 --hostile 3 --restarts").wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.starts_with("the device takes 256 connections\n"), "{said}");
     assert_eq!(said.lines().filter(|line| line.starts_with("seed ")).count(), 5, "{said}");
-    let [seeds, frames, faults] = [4, 3, 2].map(|back| said.lines().nth_back(back - 1).unwrap());
-    assert!(seeds.starts_with("seeds 5, connections "), "{said}");
-    assert!(faults.ends_with("hangs 0, wrong bytes 0, failed requests 0, leaked connections 0"), "{said}");
-    let numbers =
-        |line: &str| -> Vec<u64> { line.split([' ', ',', ':']).filter_map(|word| word.parse().ok()).collect() };
-    assert!(numbers(faults)[0] > 0, "peers have come back: {said}");
-    let [all, spoiled @ ..] = &numbers(frames)[..] else { panic!("{said}") };
+    let line = |begin: &str| said.lines().rfind(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{said}"));
+    assert!(numbers(line("seeds "))[..4].iter().all(|count| *count > 0), "{said}");
+    assert_eq!(line("hangs "), "hangs 0, wrong bytes 0, failed requests 0, leaks 0", "{said}");
+    assert_eq!(numbers(line("dead "))[3], 5, "the device was looked at after each seed: {said}");
+    let attacks: Vec<_> = said.lines().filter(|line| line.starts_with("attack ")).map(numbers).collect();
+    let (all, cut) = attacks.iter().fold((0, 0), |(all, cut), one| (all + one[0], cut + one[1]));
+    assert!(all >= 15 && cut < all, "most attacks come to their end: {said}");
+    let [all, spoiled @ ..] = &numbers(line("frames "))[..] else { panic!("{said}") };
     assert!(spoiled.len() == 4 && spoiled.iter().all(|count| (1..*all).contains(count)), "{said}");
 }
 
 #[test]
 fn a_device_that_is_lost_ends_it_with_the_way_to_run_the_seed_again() {
     let mut device = Device::start();
-    let mut soak = device.soak("--first 7 --minutes 5 --connections 4 --operations 1000000 --patience 3");
+    let mut soak = device.soak("--first 7 --minutes 5 --connections 4 --operations 1000000 --hostile 1 --patience 3");
     let mut out = BufReader::new(soak.stdout.take().unwrap());
     let mut said = String::new();
     while !said.contains("seed 7") {
@@ -105,10 +112,53 @@ fn a_device_that_is_lost_ends_it_with_the_way_to_run_the_seed_again() {
     assert_eq!(soak.wait().unwrap().code(), Some(1), "{said}");
     assert!(said.contains("FAILED with seed 7: "), "{said}");
     let again = format!(
-        "again: nacelle-soak {} --first 7 --seeds 1 --connections 4 --operations 1000000",
+        "again: nacelle-soak {} --first 7 --seeds 1 --connections 4 --operations 1000000 --hostile 1",
         device.place.identity.ip
     );
     assert!(said.lines().any(|line| line == again), "{said}");
     assert!(said.contains("hangs 1, wrong bytes 0") || said.contains("failed requests 1"), "{said}");
     assert!(said.lines().any(|line| line.starts_with("seeds 1, ")), "{said}");
+}
+
+/// Connects with the device, and stays until `stop`.
+fn stays(device: &Place, stop: &AtomicBool) {
+    let mut link = VirtualWire::join_anonymous(&device.wire).unwrap();
+    let config = EndpointConfig::new(MacAddr([2, 0, 0, 0, 0, 9]), [10, 77, 0, 99].into(), [7; 32]);
+    let (mut endpoint, epoch) = (Endpoint::new(config), Instant::now());
+    let now = || nacelle_roce::Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
+    endpoint.connect(now(), device.identity.ip, nacelle_wire::mrsp::DEFAULT_PORT, ConnectOptions::default()).unwrap();
+    let (mut frame, mut connected) = (vec![0; MAX_FRAME], false);
+    while !stop.load(Ordering::Relaxed) {
+        while let Some(len) = endpoint.poll_transmit(now(), &mut frame) {
+            link.send(&frame[..len]).unwrap();
+        }
+        if let Some(len) = link.recv(&mut frame, Instant::now() + Duration::from_millis(5)).unwrap() {
+            let _ = endpoint.handle(now(), &frame[..len]);
+        }
+        connected |=
+            core::iter::from_fn(|| endpoint.poll_event()).any(|event| matches!(event, Event::Connected { .. }));
+    }
+    assert!(connected);
+}
+
+#[test]
+fn what_a_device_does_not_give_back_is_a_leak() {
+    let device = Device::start();
+    let stop = AtomicBool::new(false);
+    let output = std::thread::scope(|threads| {
+        let mut soak = device.soak("--seeds 1000 --connections 4 --patience 2");
+        let mut out = BufReader::new(soak.stdout.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("seed 1") {
+            assert!(out.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        threads.spawn(|| stays(&device.place, &stop));
+        out.read_to_string(&mut said).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(soak.wait().unwrap().code(), Some(1), "{said}");
+        said
+    });
+    assert!(output.contains(": something leaked: when all was quiet for 4s the device holds"), "{output}");
+    assert!(output.contains("10.77.0.99"), "the summary names who holds it: {output}");
+    assert!(output.contains("hangs 0, wrong bytes 0, failed requests 0, leaks 1"), "{output}");
 }

@@ -115,10 +115,10 @@ fn increment(memory: &mut dyn Memory) -> Result<(), Stop> {
 
 /// C = A x B. The regions may be larger than the matrices.
 fn matmul(memory: &mut dyn Memory) -> Result<(), Stop> {
-    let &[block, a, b, c, ..] = memory.sizes() else { return Err(BAD_SIZE) };
+    let &[block, a, b, c, ..] = memory.sizes() else { return Err(BAD_ARGUMENTS) };
     let mut bytes = [0; Args::LEN];
     if block < bytes.len() {
-        return Err(BAD_ARGUMENTS);
+        return Err(BAD_SIZE);
     }
     memory.read(0, 0, &mut bytes)?;
     let Args { dtype, m, n, k } = Args::parse(&bytes).map_err(|_| BAD_ARGUMENTS)?;

@@ -21,7 +21,7 @@ pub use engine::{Engine, Facts, Identity};
 pub use host::{DEFAULT_ADDRESS, Host, Place, SERVICE_PORT};
 pub use kernels::{Kernel, Memory, Run, Stop};
 pub use manage::Management;
-pub use rtl::{RtlEngine, find_library};
+pub use rtl::{Bounds, RtlEngine, find_library};
 pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
 pub use soft::{SoftConfig, SoftEngine};
 pub use trace::TraceLog;

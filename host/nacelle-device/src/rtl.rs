@@ -33,6 +33,9 @@ mod reg {
     pub(super) const RANDOM_SEED: u32 = 0x34;
     pub(super) const CTRL: u32 = 0x38;
     pub(super) const CTRL_ENABLE: u32 = 1;
+    pub(super) const KERNEL_TIMEOUT_MS: u32 = 0x44;
+    pub(super) const MAX_CONNECTIONS_PER_PEER: u32 = 0x50;
+    pub(super) const MEMORY_PER_CALLER: u32 = 0x5c;
     /// "NACL".
     pub(super) const ID_VALUE: u32 = 0x4e41_434c;
 
@@ -79,9 +82,35 @@ struct CounterRegister {
     address: u32,
 }
 
+/// What one caller (an IPv4 address), and one kernel, may have of the simulated RTL. 0 is no bound, `None` what the device begins
+/// with (docs/reference/registers.md). The registers hold no more than what each field says; a larger bound is that one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections of a caller, at most 65535.
+    pub connections_per_caller: Option<usize>,
+    /// Memory of all its connections, in bytes, at most 1 TiB less 1 KiB; in whole KiB, and at least one.
+    pub memory_per_caller: Option<u64>,
+    /// Time of a kernel, at most 4.6 hours; in whole milliseconds, and at least one.
+    pub kernel_time: Option<Duration>,
+}
+
+impl Bounds {
+    /// The registers, and their values.
+    fn settings(&self) -> impl Iterator<Item = (u32, u32)> {
+        let at_most = |value: u128, bits: u32| value.min((1 << bits) - 1) as u32;
+        let settings = [
+            (reg::MAX_CONNECTIONS_PER_PEER, self.connections_per_caller.map(|count| at_most(count as u128, 16))),
+            (reg::MEMORY_PER_CALLER, self.memory_per_caller.map(|bytes| at_most(bytes.div_ceil(1 << 10).into(), 30))),
+            (reg::KERNEL_TIMEOUT_MS, self.kernel_time.map(|time| at_most(time.as_nanos().div_ceil(1_000_000), 24))),
+        ];
+        settings.into_iter().filter_map(|(address, value)| Some((address, value?)))
+    }
+}
+
 /// The simulated RTL.
 pub struct RtlEngine {
     sim: Sim,
+    bounds: Bounds,
     facts: Facts,
     counters: Vec<CounterRegister>,
     managed: ManagedTable,
@@ -102,7 +131,14 @@ impl RtlEngine {
         };
         let mut sim = library.create(config)?;
         expect(&mut sim, reg::ID, reg::ID_VALUE)?;
-        Ok(Self { sim, facts, counters: read_counter_registers(library.path()), managed: ManagedTable::default() })
+        let counters = read_counter_registers(library.path());
+        Ok(Self { sim, bounds: Bounds::default(), facts, counters, managed: ManagedTable::default() })
+    }
+
+    /// The same device with these bounds, from its configuration on.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
     }
 
     /// The device itself, for tools that look deeper.
@@ -142,9 +178,10 @@ impl Engine for RtlEngine {
             (reg::PREFIX_LEN, u32::from(identity.prefix_len)),
             (reg::GATEWAY, gateway),
             (reg::RANDOM_SEED, seed),
-            (reg::CTRL, reg::CTRL_ENABLE),
         ];
-        settings.iter().try_for_each(|(address, value)| self.sim.reg_write(*address, *value))
+        let enable = [(reg::CTRL, reg::CTRL_ENABLE)];
+        let mut all = settings.into_iter().chain(self.bounds.settings()).chain(enable);
+        all.try_for_each(|(address, value)| self.sim.reg_write(address, value))
     }
 
     fn functions(&mut self) -> Result<Vec<FunctionInfo>, DeviceError> {

@@ -123,13 +123,15 @@ pub struct SoftConfig {
     pub kernel_time: Option<Duration>,
     /// The functions that it offers. Default: [`Kernel::standard`].
     pub kernels: Vec<Kernel>,
-    /// How connections behave. By default a caller that says nothing for 5 s is asked whether it still lives.
+    /// How connections behave. By default a caller that says nothing for 5 s is asked whether it still lives, and a CM
+    /// message is repeated 3 times.
     pub connect: ConnectOptions,
 }
 
 impl Default for SoftConfig {
     fn default() -> Self {
-        let connect = ConnectOptions { keepalive: Some(Duration::from_secs(5)), ..ConnectOptions::default() };
+        let connect =
+            ConnectOptions { keepalive: Some(Duration::from_secs(5)), cm_retries: 3, ..ConnectOptions::default() };
         Self {
             memory_bytes: 1 << 30,
             memory_per_caller: 0,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::Running;
 use nacelle::control::{Control, Done, Request};
 use nacelle::{DeviceKind, FrameKind, discover};
-use nacelle_device::{DeviceError, Place, PushError, RtlEngine, SimConfig, SimLibrary};
+use nacelle_device::{Bounds, DeviceError, Engine, Place, PushError, RtlEngine, SimConfig, SimLibrary};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_wire::MacAddr;
 use nacelle_wire::arp::ArpPacket;
@@ -81,6 +81,33 @@ fn the_wrapper_passes_everything_through() {
     assert_eq!(sim.pull_frame(&mut [0; 64]), None);
     assert_eq!(sim.skip(1000), 1000);
     assert_eq!((sim.stats().cycles, sim.stats().cycles_simulated, sim.stats().rx_frames), (2000, 1000, 16));
+}
+
+#[test]
+fn bounds_are_registers() {
+    let temp = tempfile::tempdir().unwrap();
+    let wire = WireDir::open(temp.path().join("wire")).unwrap();
+    let identity = place(&wire).identity;
+    let library = SimLibrary::load(&common::build_mock(temp.path())).unwrap();
+    let written = |bounds: Bounds| {
+        let mut engine = RtlEngine::new(&library, &SimConfig::default()).unwrap();
+        for address in [0x44, 0x50, 0x5c] {
+            engine.sim().reg_write(address, 77).unwrap();
+        }
+        let mut engine = engine.with_bounds(bounds);
+        engine.configure(&identity, 1).unwrap();
+        [0x44, 0x50, 0x5c].map(|address| engine.sim().reg_read(address).unwrap())
+    };
+    let bounds = |time, connections, memory| Bounds {
+        kernel_time: Some(time),
+        connections_per_caller: Some(connections),
+        memory_per_caller: Some(memory),
+    };
+    assert_eq!(written(Bounds::default()), [77; 3], "as the device begins");
+    assert_eq!(written(bounds(Duration::from_secs(2), 3, 4 << 20)), [2000, 3, 4096]);
+    assert_eq!(written(bounds(Duration::ZERO, 0, 0)), [0; 3]);
+    assert_eq!(written(bounds(Duration::from_nanos(1), 1, 1)), [1; 3], "too little is not no bound");
+    assert_eq!(written(bounds(Duration::MAX, usize::MAX, u64::MAX)), [0xff_ffff, 0xffff, 0x3fff_ffff]);
 }
 
 #[test]

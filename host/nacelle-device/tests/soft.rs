@@ -260,6 +260,10 @@ fn an_unknown_function_and_bad_arguments_are_remote_errors() {
     assert!(matches!(small, Error::Kernel { code: 0x11, .. }), "{small}");
     let junk = run(FunctionCode::MATMUL, matrices(vec![0; 64], 64));
     assert!(matches!(junk, Error::Kernel { code: 0x10, .. }), "{junk}");
+    let few = run(FunctionCode::MATMUL, vec![Region::input(vec![0; 64]), Region::output(64)]);
+    assert!(matches!(few, Error::Kernel { code: 0x10, .. }), "{few}");
+    let short = run(FunctionCode::MATMUL, matrices(vec![0; 63], 64));
+    assert!(matches!(short, Error::Kernel { code: 0x11, .. }), "{short}");
     // The device goes on.
     let mut call = device.create(FunctionCode::EMPTY, vec![Region::input(vec![1])]).unwrap();
     call.invoke().unwrap();

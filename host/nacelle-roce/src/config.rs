@@ -61,17 +61,16 @@ pub struct AcceptLimits {
     pub per_peer: usize,
     /// Half-open connections of all peers together.
     pub half_open: usize,
-    /// Half-open connections of one peer.
+    /// Half-open connections of one peer; 0: as many as `per_peer`, which counts them too.
     pub half_open_per_peer: usize,
 }
 
 impl AcceptLimits {
-    /// Those of a device that has `connections`, of which one peer may have `per_peer`: half of all may be half open, and 8
-    /// of one peer, or as many as it may have.
+    /// Those of a device that has `connections`, of which one peer may have `per_peer`, half open or not: half of all may be
+    /// half open.
     #[must_use]
     pub fn for_device(connections: usize, per_peer: usize) -> Self {
-        let half_open_per_peer = if per_peer == 0 { 8 } else { per_peer.min(8) };
-        Self { per_peer, half_open: (connections / 2).max(1), half_open_per_peer }
+        Self { per_peer, half_open: (connections / 2).max(1), half_open_per_peer: 0 }
     }
 }
 
@@ -109,9 +108,11 @@ impl Default for ArpConfig {
 /// stretch them all with [`scaled`](Self::scaled).
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// Time before a CM message is sent again. Default 1 s.
+    /// Time before a CM message is sent again. Default 1 s. The accepting side waits as long as the request asks for,
+    /// 17 s at most.
     pub cm_timeout: Duration,
-    /// How often a CM message is sent again, up to 15. Default 7.
+    /// How often a CM message is sent again, up to 15. Default 7. The accepting side uses the smaller of this and what
+    /// the request asks for.
     pub cm_retries: u8,
     /// Time before unacknowledged packets are sent again the first time; doubles with each retry. Default 500 ms.
     pub ack_timeout: Duration,

@@ -8,7 +8,7 @@ use crate::{
     region::RegionTable,
     time::earliest,
 };
-use core::net::Ipv4Addr;
+use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{MacAddr, Psn, Qpn, cm::MAD_LEN, cm::PathMtu, roce::Flow};
 use std::collections::VecDeque;
 
@@ -46,13 +46,14 @@ pub(crate) struct Connection {
     pub(crate) local_comm_id: u32,
     pub(crate) remote_comm_id: u32,
     pub(crate) transaction_id: u64,
-    /// Transaction of the peer's REQ, on the accepting side.
-    pub(crate) request_id: u64,
     pub(crate) path_mtu: PathMtu,
     /// Where the peer begins to send.
     pub(crate) receive_psn: Psn,
     /// Where this side begins to send; known on the accepting side from the REQ.
     pub(crate) send_psn: Psn,
+    /// Time before a CM message is sent again, and how often it is: on the accepting side as the REQ asks, within bounds.
+    pub(crate) cm_timeout: Duration,
+    pub(crate) cm_retries: u8,
     pub(crate) peer_retry_count: u8,
     pub(crate) peer_rnr_retry: u8,
     /// READs and atomics that this side serves at once, as agreed.

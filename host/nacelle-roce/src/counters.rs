@@ -221,7 +221,7 @@ impl Counters {
             Discard::QKey => &mut self.discard_q_key,
             Discard::UnknownQp => &mut self.discard_unknown_qp,
             Discard::WrongPeer => &mut self.discard_wrong_peer,
-            Discard::CmUnexpected => &mut self.discard_cm,
+            Discard::CmUnexpected | Discard::CmSource => &mut self.discard_cm,
             Discard::QpError => &mut self.discard_qp_error,
             Discard::ReceiverNotReady => &mut self.discard_rnr,
             Discard::StaleAck => &mut self.discard_stale_ack,

@@ -31,6 +31,9 @@ pub enum Discard {
     /// The packet's source is not the connection's peer.
     #[error("packet from a stranger")]
     WrongPeer,
+    /// The CM message comes from another queue pair than QP1, or from no single host.
+    #[error("CM message from nobody that can be answered")]
+    CmSource,
     /// The CM message belongs to no connection, or not to its state.
     #[error("CM message out of place")]
     CmUnexpected,

@@ -68,6 +68,11 @@ impl FrameQueue {
     }
 }
 
+/// Whether a frame from these addresses can come from a single host, which can be answered.
+pub(crate) fn is_one_host(mac: MacAddr, ip: Ipv4Addr) -> bool {
+    !mac.is_multicast() && !ip.is_unspecified() && ip.octets()[0] < 224
+}
+
 #[derive(Debug)]
 struct Pending {
     ip: Ipv4Addr,
@@ -293,11 +298,10 @@ impl Netif {
         match packet.kind {
             Kind::Request => {
                 // Answered to a single host only (RFC 1122, 3.2.1.3).
-                let source = packet.ip.src();
-                if source.is_unspecified() || source.octets()[0] >= 224 || packet.src.0[0] & 1 != 0 {
+                if !is_one_host(packet.src, packet.ip.src()) {
                     return Err(Discard::NotForUs);
                 }
-                let ip = self.ip_header(source);
+                let ip = self.ip_header(packet.ip.src());
                 let reply = EchoPacket { dst: packet.src, src: self.mac, ip, kind: Kind::Reply, ..packet };
                 if self.queue.push(|buf| reply.write(buf)) {
                     counters.rx_echo_request += 1;

@@ -316,19 +316,18 @@ impl RegionTable {
         self.entry_mut(id).map(|entry| entry.access = access).is_some()
     }
 
-    /// Takes a key back that `conn` may use and that grants `access`. Returns whether there was one.
-    pub(crate) fn invalidate_key(
-        &mut self,
+    /// The region of a key that `conn` may use and that grants `access`.
+    pub(crate) fn of_key(
+        &self,
         conn: ConnId,
         domain: ProtectionDomain,
         rkey: Rkey,
         access: Access,
-    ) -> bool {
-        let Some(&index) = self.by_rkey.get(&rkey) else { return false };
+    ) -> Option<RegionId> {
+        let &index = self.by_rkey.get(&rkey)?;
         let slot = &self.slots[index as usize];
-        let id = RegionId { index, generation: slot.generation };
         let granted = slot.entry.as_ref().is_some_and(|e| e.scope.admits(conn, domain) && e.access.contains(access));
-        granted && self.invalidate(id)
+        granted.then_some(RegionId { index, generation: slot.generation })
     }
 
     fn entry(&self, id: RegionId) -> Option<&Entry> {

@@ -42,6 +42,9 @@ pub enum ParseError {
     /// UDP length differs from what IPv4 carries.
     #[error("UDP length does not fit the datagram")]
     UdpLength,
+    /// There is a UDP checksum, and it is wrong.
+    #[error("wrong UDP checksum")]
+    UdpChecksum,
     /// UDP destination port is not 4791.
     #[error("UDP destination port is not RoCEv2's")]
     UdpPort,

@@ -215,7 +215,7 @@ impl<'a> RocePacket<'a> {
         if ip.protocol != PROTOCOL_UDP {
             return Err(ParseError::IpProtocol);
         }
-        let (udp, packet) = UdpHeader::parse(segment)?;
+        let (udp, packet) = UdpHeader::parse(&ip, segment)?;
         if udp.dst_port != ROCE_PORT {
             return Err(ParseError::UdpPort);
         }

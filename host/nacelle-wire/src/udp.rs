@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! UDP (RFC 768), as RoCEv2 uses it: checksum 0.
+//! UDP (RFC 768), as RoCEv2 uses it: sent with checksum 0, which is none.
 
-use crate::ParseError;
+use crate::{
+    ParseError,
+    ipv4::{Ipv4Header, PROTOCOL_UDP, checksum},
+};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_endian::U16};
 
 /// Destination port of RoCEv2 (IANA; RoCEv2 annex A17.3.1).
@@ -17,7 +20,7 @@ pub struct UdpHeader {
     pub dst_port: U16,
     /// Header and payload in bytes.
     pub length: U16,
-    /// 0 in RoCEv2, whose ICRC protects the payload. Not checked on receipt.
+    /// 0, for none, in RoCEv2, whose ICRC protects the payload. Any other must be right (RFC 1122, 4.1.3.4).
     pub checksum: U16,
 }
 
@@ -30,12 +33,26 @@ impl UdpHeader {
         Self { src_port: U16::new(src_port), dst_port: U16::new(ROCE_PORT), length: U16::ZERO, checksum: U16::ZERO }
     }
 
-    /// Reads the header of what IPv4 carries and returns it with its payload; the two lengths must agree.
-    pub fn parse(datagram: &[u8]) -> Result<(Self, &[u8]), ParseError> {
+    /// Reads the header of what the IPv4 packet `ip` carries and returns it with its payload. The two lengths must agree,
+    /// and the checksum, if there is one, must be right.
+    pub fn parse<'a>(ip: &Ipv4Header, datagram: &'a [u8]) -> Result<(Self, &'a [u8]), ParseError> {
         let (header, payload) = Self::read_from_prefix(datagram).map_err(|_| ParseError::Truncated)?;
         if usize::from(header.length.get()) != datagram.len() {
             return Err(ParseError::UdpLength);
         }
+        if header.checksum != U16::ZERO && residue(ip, datagram) != 0 {
+            return Err(ParseError::UdpChecksum);
+        }
         Ok((header, payload))
     }
+}
+
+/// The checksum of a datagram that contains one, with the pseudo header of RFC 768: 0 if it is right.
+fn residue(ip: &Ipv4Header, datagram: &[u8]) -> u16 {
+    let [a, b, c, d] = ip.src().octets();
+    let [e, f, g, h] = ip.dst().octets();
+    let [high, low] = (datagram.len() as u16).to_be_bytes();
+    let pseudo = [a, b, c, d, e, f, g, h, 0, PROTOCOL_UDP, high, low];
+    let sum = u32::from(!checksum(&pseudo)) + u32::from(!checksum(datagram));
+    !((sum & 0xffff) + (sum >> 16)) as u16
 }

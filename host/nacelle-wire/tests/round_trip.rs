@@ -239,6 +239,23 @@ proptest! {
         prop_assert_eq!(U24::from(q).get(), (a + n) % (1 << 24));
     }
 
+    /// A UDP checksum may be there; then it must be right.
+    #[test]
+    fn udp_checksums(h in headers(), payload in vec(any::<u8>(), 0..64), wrong in 1u16..) {
+        let mut frame = vec![0; MAX_FRAME];
+        let len = h.write(&payload, &mut frame).unwrap();
+        frame.truncate(len);
+        let right = match udp_checksum_of(&frame) {
+            0 => 0xffff,
+            sum => sum,
+        };
+        frame[40..42].copy_from_slice(&right.to_be_bytes());
+        prop_assert!(RocePacket::parse(&frame).is_ok());
+        prop_assume!(wrong != right && (wrong, right) != (0xffff, 0));
+        frame[40..42].copy_from_slice(&wrong.to_be_bytes());
+        prop_assert_eq!(RocePacket::parse(&frame), Err(ParseError::UdpChecksum));
+    }
+
     #[test]
     fn any_bytes(bytes in vec(any::<u8>(), 0..600)) {
         let _ = RocePacket::parse(&bytes);
@@ -304,6 +321,16 @@ fn icrc_of(frame: &[u8]) -> [u8; 4] {
         }
     }
     (!crc).to_le_bytes()
+}
+
+/// The UDP checksum of a frame that has none, by the words of RFC 768: an oracle that shares nothing with the crate.
+fn udp_checksum_of(frame: &[u8]) -> u16 {
+    let mut bytes = frame[26..34].to_vec();
+    bytes.extend([0, 17, frame[38], frame[39]]);
+    bytes.extend(&frame[34..]);
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    let sum = bytes.chunks(2).map(word).fold(0, |sum, word| (sum + word) % 0xffff);
+    !sum as u16
 }
 
 /// Bytes that the upstream NAAICE library printed.
@@ -409,6 +436,7 @@ fn typed_errors() {
     assert_eq!(with(&[(23, 6)]), Err(ParseError::IpProtocol));
     assert_eq!(with(&[(37, 0xb8)]), Err(ParseError::UdpPort));
     assert_eq!(with(&[(39, 9)]), Err(ParseError::UdpLength));
+    assert_eq!(with(&[(41, 1)]), Err(ParseError::UdpChecksum));
     assert_eq!(with(&[(42, 0x15)]), Err(ParseError::BthOpcode));
     assert_eq!(with(&[(43, 0x31)]), Err(ParseError::BthVersion));
     assert_eq!(with(&[(43, 0x20)]), Ok(6));

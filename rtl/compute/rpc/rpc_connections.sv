@@ -29,6 +29,7 @@ module rpc_connections
     stream_if.sink   setup_done,  // setup_done_t
     stream_if.sink   answered,    // result_t: the answer of a call was posted, or dropped
     stream_if.source setup,       // setup_job_t
+    stream_if.source release_,    // release_job_t: its connection has no other job until this one is done
     stream_if.source call,        // call_t
     stream_if.source refusal,     // result_t: a call that has no socket
     stream_if.source repost,      // receive_t
@@ -258,14 +259,15 @@ module rpc_connections
   end
 
   // ---- what follows ----
-  assign setup.valid = take_message || free_now;
+  assign setup.valid = take_message;
   assign setup.data  = '{
-      close: free_now,
       slot: event_q.slot,
       held: now.granted,
       buffer: arrival.buffer,
       length: arrival.length
   };
+  assign release_.valid = free_now;
+  assign release_.data  = '{slot: event_q.slot, held: now.granted};
   assign call.valid    = take_start && known_q;
   assign call.data     = '{
       socket: socket_q,
@@ -296,6 +298,7 @@ module rpc_connections
   always_ff @(posedge clk) begin
     if (!rst) begin
       assert (!setup.valid || setup.ready);
+      assert (!release_.valid || release_.ready);
       assert (!call.valid || call.ready);
       assert (!refusal.valid || refusal.ready);
       assert (!repost.valid || repost.ready);

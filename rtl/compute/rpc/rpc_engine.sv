@@ -82,10 +82,11 @@ module rpc_engine
   slot_t    asked[3];    // by rpc_dispatch, rpc_answer, rpc_clear
   logic     gone[3];
   logic     connections_idle, setup_idle, clear_idle, dispatch_idle, answer_idle;
-  logic     setup_empty, refusals_empty, reposts_empty, closes_empty, answers_empty;
+  logic     setup_empty, releases_empty, refusals_empty, reposts_empty, closes_empty, answers_empty;
   logic     aborted, ignored, started, finished, failed, granted, refused, malformed;
 
   stream_if #(.T(setup_job_t)) setup_in (), setup_job ();
+  stream_if #(.T(release_job_t)) release_in (), release_job ();
   stream_if #(.T(setup_done_t)) setup_done ();
   stream_if #(.T(extent_t)) extent ();
   stream_if #(.T(cleared_t)) cleared ();
@@ -99,12 +100,15 @@ module rpc_engine
 
   rpc_connections #(.QPS(QPS), .SOCKETS(SOCKETS)) connections_unit (
       .clk, .rst, .conn_event, .conn_answer(answer_in), .cqe, .setup_done, .answered,
-      .setup(setup_in), .call, .refusal(refusal_in), .repost(repost_in), .close(close_in),
+      .setup(setup_in), .release_(release_in), .call, .refusal(refusal_in), .repost(repost_in), .close(close_in),
       .closing, .asked, .gone, .functions, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
   // Room for every connection: rpc_connections never waits.
   stream_fifo #(.T(setup_job_t), .DEPTH(QPS)) setups (.clk, .rst, .in(setup_in), .out(setup_job), .empty(setup_empty));
+  stream_fifo #(.T(release_job_t), .DEPTH(QPS)) releases (
+      .clk, .rst, .in(release_in), .out(release_job), .empty(releases_empty)
+  );
   stream_fifo #(.T(result_t), .DEPTH(QPS)) refusals (.clk, .rst, .in(refusal_in), .out(refusal), .empty(refusals_empty));
   stream_fifo #(.T(receive_t), .DEPTH(QPS * RECEIVES)) reposts (
       .clk, .rst, .in(repost_in), .out(repost), .empty(reposts_empty)
@@ -121,7 +125,7 @@ module rpc_engine
       .DATA_W(DATA_W), .QPS(QPS), .MAX_REGIONS(MAX_REGIONS),
       .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
-      .clk, .rst, .job(setup_job), .done(setup_done), .extent, .cleared,
+      .clk, .rst, .job(setup_job), .release_(release_job), .done(setup_done), .extent, .cleared,
       .opened(conn_event.valid && conn_event.ready && conn_event.data.kind == CONN_OPENED),
       .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .memory_per_caller,
       .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
@@ -178,6 +182,6 @@ module rpc_engine
       message_malformed: malformed,
       immediate_ignored: ignored
   };
-  assign idle = connections_idle && setup_idle && clear_idle && dispatch_idle && answer_idle && setup_empty && refusals_empty
+  assign idle = connections_idle && setup_idle && clear_idle && dispatch_idle && answer_idle && setup_empty && releases_empty && refusals_empty
              && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
 endmodule

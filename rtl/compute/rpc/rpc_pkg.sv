@@ -115,14 +115,19 @@ package rpc_pkg;
     return ctrl_base + addr_t'(slot) * addr_t'(CTRL_BYTES) + addr_t'(RECEIVES * MESSAGE_BYTES);
   endfunction
 
-  // Work for rpc_setup: answer a message, or free what a closed connection holds.
+  // Work for rpc_setup: answer a message,
   typedef struct packed {
-    logic        close;
     slot_t       slot;
     logic        held;                                // the connection has an extent and keys
     logic        buffer;
     logic [31:0] length;
   } setup_job_t;
+
+  // or free what a closed connection holds.
+  typedef struct packed {
+    slot_t slot;
+    logic  held;
+  } release_job_t;
 
   typedef struct packed {
     logic  close;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Region set-up (NAAICE MRSP): reads an AAR, finds memory, registers the keys, writes and sends the A, or an ERR. Also frees
-// what a closed connection holds. One job at a time, in order.
+// what a closed connection holds. One step at a time, set-ups and releases in turn, each in their order: a set-up waits for one release
+// beside each step of those before it. Only one that finds no memory or no key waits for the releases that are there, and tries again behind each.
 //
 //   AAR in 32-bit words -> table of regions with their offsets, one record each 6 cycles -> the connection's receive is posted
 //   again -> an earlier set-up is released -> one extent for all regions -> `extent`, to be cleared, and the next job meanwhile
@@ -29,6 +30,7 @@ module rpc_setup
     input  logic         clk,
     input  logic         rst,
     stream_if.sink       job,           // setup_job_t
+    stream_if.sink       release_,      // release_job_t
     stream_if.source     done,          // setup_done_t: of each job, when its connection is answered or freed
     stream_if.source     extent,        // extent_t: to be cleared
     stream_if.sink       cleared,       // cleared_t: of each, in any order
@@ -93,6 +95,10 @@ module rpc_setup
 
   state_e           state_q;
   setup_job_t       job_q;
+  release_job_t     release_q;
+  logic             releases_q;      // this is under way,
+  state_e           resume_q;        // and then the job's state goes on here
+  logic             release_next_q;  // it is a release's turn
   mrsp_head_t       head_q;
   logic             head_ok_q;       // a well-formed AAR: an earlier set-up goes
   logic [7:0]       err_q;           // code of the ERR; 0: none
@@ -107,6 +113,8 @@ module rpc_setup
   grant_t           grant_q;
   region_view_t     view_q;
   logic [31:0]      rkey_q;
+
+  wire slot_t slot = releases_q ? release_q.slot : job_q.slot;
 
   // ---- parts ----
   stream_if #(.T(message_read_t)) read ();
@@ -180,7 +188,7 @@ module rpc_setup
 
   wire page_t need = total_q == '0 ? page_t'(1) : total_q;
   assign extent_cmd.valid = state_q inside {FREE, ALLOCATE};
-  assign extent_cmd.data  = '{free: state_q == FREE, slot: job_q.slot, pages: need};
+  assign extent_cmd.data  = '{free: state_q == FREE, slot: slot, pages: need};
   assign extent_rsp.ready = state_q inside {FREE_EXTENT, ALLOCATE_EXTENT};
   assign extent.valid     = state_q == CLEAR;
   assign extent.data      = '{slot: job_q.slot, base: grant_q.base, pages: grant_q.pages};
@@ -191,7 +199,7 @@ module rpc_setup
         op: MR_DEREGISTER_QP,
         mr: '{
             pd: PD,
-            qpn: qp_number(job_q.slot),
+            qpn: qp_number(slot),
             addr: view_q.addr,
             length: view_q.region.size,
             access: '{remote_write: 1'b1, remote_read: READ_BACK, remote_atomic: READ_BACK, remote_invalidate: 1'b0}
@@ -220,10 +228,17 @@ module rpc_setup
     end
   end
 
-  assign cleared.ready = state_q == IDLE;
-  assign job.ready     = state_q == IDLE && !cleared.valid;
-  assign done.valid    = state_q == DONE;
-  assign done.data     = '{close: job_q.close, slot: job_q.slot, held: held_q, failed: failed_q};
+  // A job that cannot have what it needs waits for what others give back.
+  wire no_extent = state_q == ALLOCATE_EXTENT && extent_rsp.valid && !extent_rsp.data.ok;
+  wire no_key = state_q == REGISTERED && mr_rsp.valid && !mr_rsp.data.ok;
+  wire turn = state_q == IDLE && !cleared.valid;
+  wire begins_release = release_.valid && release_.ready;
+
+  assign cleared.ready  = state_q == IDLE;
+  assign release_.ready = turn && (release_next_q || !job.valid) || no_extent || no_key;
+  assign job.ready      = turn && !(release_next_q && release_.valid);
+  assign done.valid     = state_q == DONE;
+  assign done.data      = '{close: releases_q, slot: slot, held: held_q && !releases_q, failed: failed_q && !releases_q};
   assign idle          = state_q == IDLE;
 
   wire answered = state_q == SEND && wqe.ready;
@@ -235,6 +250,7 @@ module rpc_setup
     unique case (state_q)
       IDLE: begin
         job_q        <= cleared.valid ? '{slot: cleared.data.slot, default: '0} : job.data;
+        resume_q     <= IDLE;
         held_q       <= cleared.valid || job.data.held;
         head_ok_q    <= 1'b0;
         err_q        <= cleared.valid && !cleared.data.ok ? MRSP_ERR_NO_MEMORY : '0;
@@ -246,7 +262,8 @@ module rpc_setup
         total_q      <= '0;
         grant_q      <= '0;
         if (cleared.valid) state_q <= cleared.data.ok ? LOOK_UP : FREE;
-        else if (job.valid) state_q <= !job.data.close ? ASK : job.data.held ? RELEASE : DONE;
+        else if (job.valid) state_q <= ASK;
+        if (turn) release_next_q <= !begins_release;
       end
 
       // ---- the message in ----
@@ -297,10 +314,10 @@ module rpc_setup
       FREE:         if (extent_cmd.ready) state_q <= FREE_EXTENT;
       FREE_EXTENT:
       if (extent_rsp.valid) begin
-        held_q  <= 1'b0;
+        if (!releases_q) held_q <= 1'b0;
         state_q <= FREED;
       end
-      FREED: state_q <= job_q.close ? DONE : err_q != '0 ? ERR : ALLOCATE;
+      FREED: state_q <= releases_q ? DONE : err_q != '0 ? ERR : ALLOCATE;
 
       // ---- what it gets ----
       ALLOCATE: begin
@@ -310,8 +327,9 @@ module rpc_setup
       ALLOCATE_EXTENT: begin
         grant_q.base <= extent_rsp.data.base;
         if (extent_rsp.valid) begin
-          state_q <= extent_rsp.data.ok ? CLEAR : ERR;
-          if (!extent_rsp.data.ok) err_q <= MRSP_ERR_NO_MEMORY;
+          resume_q <= ALLOCATE;
+          state_q  <= extent_rsp.data.ok ? CLEAR : ERR;
+          if (!extent_rsp.data.ok && !release_.valid) err_q <= MRSP_ERR_NO_MEMORY;
         end
       end
       CLEAR:   if (extent.ready) state_q <= IDLE;
@@ -325,8 +343,9 @@ module rpc_setup
       REGISTERED: begin
         rkey_q <= mr_rsp.data.rkey;
         if (mr_rsp.valid) begin
-          state_q <= mr_rsp.data.ok ? ADVERT : RELEASE;
-          if (!mr_rsp.data.ok) err_q <= MRSP_ERR_NO_KEYS;
+          resume_q <= REGISTER;
+          state_q  <= mr_rsp.data.ok ? ADVERT : RELEASE;
+          if (!mr_rsp.data.ok && !release_.valid) err_q <= MRSP_ERR_NO_KEYS;
         end
       end
       ADVERT:
@@ -346,10 +365,23 @@ module rpc_setup
         if (written.valid) state_q <= written.data ? DONE : SEND;
       end
       SEND: if (wqe.ready) state_q <= DONE;
-      DONE: if (done.ready) state_q <= IDLE;
+      DONE:
+      if (done.ready) begin
+        releases_q <= 1'b0;
+        state_q    <= releases_q ? resume_q : IDLE;
+      end
       default: state_q <= IDLE;
     endcase
-    if (rst) state_q <= IDLE;
+    if (begins_release) begin
+      release_q  <= release_.data;
+      releases_q <= 1'b1;
+      state_q    <= release_.data.held ? RELEASE : DONE;
+    end
+    if (rst) begin
+      state_q        <= IDLE;
+      releases_q     <= 1'b0;
+      release_next_q <= 1'b0;
+    end
   end
 
   wire unused = &{1'b0, word.data.first, job_q.held, head_q.pad, record.requested_addr, record.flags.reserved, view_q};

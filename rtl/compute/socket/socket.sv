@@ -7,9 +7,9 @@
 // it carries the job's tag, whatever the kernel says. What the kernel does not take of a job's regions is discarded.
 //
 // Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory and RDMA are quiet. One job at a time: `job` stops until the
-// answer to the one before is taken. A kernel that is cut off may have work requests outstanding: its job ends when they are complete,
-// at the latest when retries run out, or when software resets their queue pairs. The kernel's stream and message ports are tied off:
-// it receives nothing, and what it sends waits.
+// answer to the one before is taken. A kernel that is cut off may have work requests outstanding: `abandon` asks for their end (see
+// roce_clients), and its job ends when they are complete. The kernel's stream and message ports are tied off: it receives nothing, and
+// what it sends waits.
 module socket
   import memory_pkg::*;
   import compute_pkg::*;
@@ -29,6 +29,7 @@ module socket
     stream_if.source        done,                    // done_t
     stream_if.source        wqe,                     // rdma_wqe_t: RDMA that the kernel starts itself
     stream_if.sink          cqe,                     // rdma_cqe_t
+    output logic            abandon,                 // nobody wants what is outstanding: the kernel is cut off
     input  logic            rdma_settled,            // nothing of `wqe` is outstanding, from the cycle after it was taken on
     axi_if.master           mem,
     axil_if.slave           ctrl,                    // see socket_registers
@@ -128,6 +129,7 @@ module socket
       .clk, .rst, .window(state_q == RUN ? window : '0), .decouple(state_q == CUT), .socket(kernel_mem), .mem,
       .read_violation, .write_violation, .idle(memory_idle)
   );
+  assign abandon = state_q == CUT;
   assign quiet = memory_idle && rdma_idle && rdma_settled;
 
   // ---- registers ----

@@ -4,7 +4,7 @@
 // until it is reset:
 //   0 reads as fast as it can   1 writes, likewise   2 bursts of a page (256 beats at most), otherwise of one beat
 //   3 promises writes and never delivers their data   4 takes neither R nor B nor completions
-//   5 posts SENDs of a page on queue pair 8..23, each when the one before was taken
+//   5 posts SENDs of a page on queue pair 8..22, each when the one before was taken; 23: receives instead, 8 of them
 //   6 all of that at an address far outside of its window, otherwise in region 0   7 answers at once, and goes on with the rest, otherwise never
 // It shows what it met at 0x100: bursts that were refused << 16 | completions; 0x104: the last completion's status.
 module kernel_hostile
@@ -34,6 +34,7 @@ module kernel_hostile
   localparam addr_t FAR = addr_t'(1) << 28;
 
   typedef struct packed {
+    logic receives;
     qpn_t qpn;
     logic early;
     logic outside_;
@@ -76,9 +77,9 @@ module kernel_hostile
   assign mem.wlast   = w_beat_q == len;
   assign mem.bready  = !mode_q.deaf;
 
-  assign wqe.valid = running_q && mode_q.posts;
+  assign wqe.valid = running_q && mode_q.posts && !(mode_q.receives && posted_q[3]);
   assign wqe.data  = '{
-      opcode: WR_SEND, signaled: posted_q[0], qpn: mode_q.qpn, wr_id: posted_q, local_addr: addr_q, length: 32'd4096, default: '0
+      opcode: mode_q.receives ? WR_RECV : WR_SEND, signaled: posted_q[0], qpn: mode_q.qpn, wr_id: posted_q, local_addr: addr_q, length: 32'd4096, default: '0
   };
   assign cqe.ready = !mode_q.deaf;
   rdma_cqe_t came;
@@ -86,7 +87,7 @@ module kernel_hostile
 
   always_ff @(posedge clk) begin
     if (job.valid && job.ready) begin
-      mode_q <= '{qpn: qpn_t'(job.data.user[23:8]), default: '0};
+      mode_q <= '{receives: job.data.user[23], qpn: qpn_t'(job.data.user[22:8]), default: '0};
       mode_q[7:0] <= job.data.user[7:0];
       addr_q <= job.data.user[6] ? FAR : {job.data.addr[ADDR_W-1:12], 12'd0};
     end

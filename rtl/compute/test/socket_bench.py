@@ -68,12 +68,12 @@ class Bench:
             self.job.send(tag=tag, function_code=function, user=user, addr=addr, size=size, last=last, input_=1, output_=i % 2)
 
 
-def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] = ()) -> None:
+def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] = (), rdma: bool = True) -> None:
     """The cocotb tests of a file, with this kernel in the socket."""
     run(
         "socket",
         test_file,
-        params={"KERNEL": Type(f'"{kernel}"'), "DATA_W": width},
+        params={"KERNEL": Type(f'"{kernel}"'), "DATA_W": width, "RDMA": int(rdma)},
         sources=sources,
         ports={
             "kernel_timeout_cycles": Plain("input", "logic [47:0]"),
@@ -83,6 +83,7 @@ def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] 
             "done": Source("compute_pkg::done_t"),
             "wqe": Source("roce_pkg::rdma_wqe_t"),
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "abandon": Plain("output", "logic"),
             "rdma_settled": Plain("input", "logic"),
             "mem": AxiMaster(width),
             "ctrl": AxilSlave(),

@@ -111,9 +111,10 @@ async def a_cut_waits_for_what_is_outstanding(dut, stall: float) -> None:
         await wait_cycles(dut, 3000)
         assert len(bench.posted) == 8 and len(bench.done.received) == 0
         assert (await bench.ctrl.read(STATUS))[0] == 0b111
-        assert not int(dut.wqe_valid.value)
+        assert not int(dut.wqe_valid.value) and int(dut.abandon.value)
         bench.completing = True
         done = await bench.done.recv()
+        assert not int(dut.abandon.value)
         assert (done.tag, done.code) == (7, TIMEOUT) and not bench.open
         assert await bench.ctrl.read(TIMEOUTS) == (round_ + 1, OKAY)
         dut.kernel_timeout_cycles.value = 0
@@ -127,16 +128,18 @@ async def a_cut_waits_for_what_is_outstanding(dut, stall: float) -> None:
 
 @cocotb.test()
 async def a_reset_of_the_queue_pairs_ends_a_cut(dut) -> None:
-    """What is outstanding never completes; then nothing is outstanding any more."""
+    """What is outstanding never completes, though it is given up; then nothing is outstanding any more."""
     bench = Bench(dut)
     await start(dut)
     bench.completing = False
     await settings(bench, "RECV", BASE, 64, count=3)
     bench.call(TRAFFIC, [(BASE, SIZE)], tag=7)
     await wait_cycles(dut, 1300)
+    assert not int(dut.abandon.value)
     dut.cancel.value = 1
     await wait_cycles(dut, 500)
     assert not bench.done.received and (await bench.ctrl.read(STATUS))[0] == 0b111
+    assert int(dut.abandon.value)
     bench.open.clear()
     done = await bench.done.recv()
     dut.cancel.value = 0

@@ -5,7 +5,7 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Sink, Source, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
@@ -18,8 +18,8 @@ BURST_BEATS, PATIENCE = 16, 256  # the defaults
 class Bench:
     def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 60)) -> None:
         self.dut = dut
-        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall)
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, noise=True)
         self.memory.content[:] = random.randbytes(SIZE)
         self.done = StreamSink(dut, "done", "memory_pkg::dma_done_t")
         self.expected = bytearray(self.memory.content)
@@ -111,6 +111,46 @@ async def gives_way_to_others(dut) -> None:
 
 
 @cocotb.test()
+async def waits_from_when_it_has_work(dut) -> None:
+    """Others have written since reset: what comes late waits as long as what comes early."""
+    bench = Bench(dut)
+    dut.others_write.value = 1
+    await start(dut)
+    for before in (0, 3 * PATIENCE):
+        await wait_cycles(dut, before + 1)
+        count = len(bench.memory.stats.write_beat_cycles)
+        bench.clear(1, 1)
+        await bench.cmd.drained()
+        began = bench.memory.cycle
+        await bench.done.recv(100_000)
+        assert PATIENCE <= bench.memory.stats.write_beat_cycles[count] - began <= PATIENCE + 4
+
+
+@cocotb.test()
+async def an_address_waits_for_memory(dut) -> None:
+    """Memory takes data and no address: the address stays, and no burst is lost."""
+    bench = Bench(dut)
+    await start(dut)
+    bench.memory._task.cancel()
+    dut.mem_awready.value, dut.mem_wready.value, dut.mem_bvalid.value = 0, 1, 0
+    bench.clear(1, 1)
+    for _ in range(20):
+        await FallingEdge(dut.clk)
+    assert int(dut.mem_awvalid.value) and int(dut.mem_awaddr.value) == PAGE
+    for _ in range(60):
+        await FallingEdge(dut.clk)
+        assert int(dut.mem_awvalid.value) and int(dut.mem_awaddr.value) == PAGE
+    dut.mem_awready.value = 1
+    addresses = []
+    for _ in range(700):
+        await RisingEdge(dut.clk)
+        if int(dut.mem_awvalid.value):
+            addresses.append(int(dut.mem_awaddr.value))
+    burst = BURST_BEATS * bench.memory.bytes_per_beat
+    assert addresses == list(range(PAGE, 2 * PAGE, burst))
+
+
+@cocotb.test()
 async def latency_in_cycles(dut) -> None:
     bench = Bench(dut, latency=10)
     await start(dut)
@@ -135,4 +175,5 @@ def test_axi_clear(width: int) -> None:
             "done": Source("memory_pkg::dma_done_t"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

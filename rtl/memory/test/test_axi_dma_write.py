@@ -15,9 +15,9 @@ SIZE = 1 << 16
 class Bench:
     def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
         self.dut = dut
-        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall)
-        self.data = AxisSource(dut, "data", stall)
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)
+        self.data = AxisSource(dut, "data", stall, noise=True)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, noise=True)
         self.done = StreamSink(dut, "done", "memory_pkg::dma_done_t", stall)
         self.expected = bytearray(SIZE)
 
@@ -62,6 +62,19 @@ async def error_belongs_to_its_transfer(dut) -> None:
         if length:
             bench.data.send(bytes(length))
     assert [(await bench.done.recv()).error for _ in spans] == [0, 1, 0, 0, 1, 0, 1, 0]
+
+
+@cocotb.test()
+async def error_of_any_burst_is_its_transfers(dut) -> None:
+    """Of the first, of one in the middle, of the last; the transfer behind has none of it."""
+    bench = Bench(dut)
+    await start(dut)
+    for block in range(4):
+        bench.memory.errors[:] = [(4096 * block, 4096 * block)]
+        for addr, length in ((0, 4 * 4096), (5 * 4096, 8)):
+            bench.cmd.send(addr=addr, length=length)
+            bench.data.send(bytes(length))
+        assert [(await bench.done.recv()).error for _ in range(2)] == [1, 0]
 
 
 @cocotb.test()
@@ -138,4 +151,5 @@ def test_axi_dma_write(width: int) -> None:
             "done": Source("memory_pkg::dma_done_t"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

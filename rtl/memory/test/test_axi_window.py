@@ -18,7 +18,7 @@ BASE, END = 0x3000, 0x6000
 class Bench:
     def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 30)) -> None:
         self.dut = dut
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, noise=True)
         self.memory.write(0, random.randbytes(SIZE))
         self.socket = AxiDriver(dut, "socket", stall)
         dut.decouple.value = 0
@@ -29,6 +29,8 @@ class Bench:
     async def _count(self) -> None:
         while True:
             await RisingEdge(self.dut.clk)
+            if int(self.dut.rst.value):
+                continue
             self.violations[0] += int(self.dut.read_violation.value)
             self.violations[1] += int(self.dut.write_violation.value)
 
@@ -135,6 +137,7 @@ async def cut_off_in_the_middle(dut, cut: int) -> None:
     bench.socket._b.stall = bench.socket._r.stall = 1.0
     for _ in range(400):
         await RisingEdge(dut.clk)
+        assert not any(int(getattr(dut, f"socket_{name}").value) for name in ("awready", "wready", "arready", "bvalid", "rvalid"))
         if int(dut.idle.value):
             break
     assert int(dut.idle.value), "still something under way"
@@ -290,4 +293,5 @@ def test_axi_window(width: int) -> None:
             "write_violation": Plain("output", "logic"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

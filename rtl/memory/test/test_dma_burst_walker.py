@@ -8,6 +8,7 @@ import random
 
 import cocotb
 import pytest
+from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 
@@ -32,7 +33,7 @@ def bursts(addr: int, length: int, step: int, block: int) -> list[dict[str, int]
 @cocotb.parametrize(stall=[0.0, 0.4])
 async def bursts_are_the_transfer(dut, stall: float) -> None:
     step = int(os.environ["BYTES"])
-    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall)
+    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)
     burst = StreamSink(dut, "burst", "memory_pkg::dma_burst_t", stall)
     await start(dut)
     block = min(4096, 256 * step)
@@ -49,7 +50,7 @@ async def bursts_are_the_transfer(dut, stall: float) -> None:
 
 @cocotb.test()
 async def a_burst_a_cycle(dut) -> None:
-    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t")
+    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", noise=True)
     burst = StreamSink(dut, "burst", "memory_pkg::dma_burst_t")
     await start(dut)
     for i in range(20):
@@ -59,6 +60,22 @@ async def a_burst_a_cycle(dut) -> None:
         await burst.recv()
         cycles.append(burst.cycle)
     assert cycles[-1] - cycles[0] == 19
+
+
+@cocotb.test()
+async def not_idle_while_a_burst_waits(dut) -> None:
+    cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", noise=True)
+    burst = StreamSink(dut, "burst", "memory_pkg::dma_burst_t", 1.0)
+    await start(dut)
+    cmd.send(addr=0, length=1)
+    await cmd.drained()
+    for _ in range(10):
+        await FallingEdge(dut.clk)
+        assert not int(dut.idle.value)
+    burst.stall = 0.0
+    await burst.recv()
+    await wait_cycles(dut, 3)
+    assert int(dut.idle.value)
 
 
 @pytest.mark.parametrize("width", [64, 512])
@@ -73,4 +90,5 @@ def test_dma_burst_walker(width: int) -> None:
             "burst": Source("memory_pkg::dma_burst_t"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )

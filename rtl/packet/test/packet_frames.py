@@ -149,7 +149,7 @@ def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS,
     total = int.from_bytes(frame[16:18], "big")
     if frame[14] != 0x45 or total < 20:
         return Judgement("drop_ipv4_header")
-    if frame[30:34] != ip_bytes(ip):
+    if frame[30:34] != ip_bytes(ip) or frame[0:6] != mac_bytes(mac):  # RFC 1122, 3.3.6
         return Judgement("drop_not_ours")
     if int.from_bytes(frame[20:22], "big") & 0x3FFF:
         return Judgement("drop_ipv4_fragment")

@@ -147,7 +147,12 @@ def bad_frames() -> dict[str, list[tuple[bytes, bool]]]:
         "drop_oversize": [(long_frame, False), (trailing, False)],
         "drop_not_ours": [
             (frames.roce(b"abc", dst="10.0.0.9"), False),
-            (bytes.fromhex("020000000009") + frames.roce(b"abc")[6:], False),
+            *(
+                (bytes.fromhex(to) + frame[6:], False)
+                for to in ("020000000009", "ffffffffffff", "01005e000001", "333300000001")
+                for frame in (frames.roce(b"abc"), frames.ping(b"abc"), frames.udp(b"abc"))
+            ),
+            *((frames.arp(dst=to), False) for to in ("02:00:00:00:00:09", "01:00:5e:00:00:01")),
         ],
         "drop_ethertype": [(bytes(frames.ethernet()) [:12] + b"\x86\xdd" + bytes(60), False)],
         "drop_ipv4_header": [

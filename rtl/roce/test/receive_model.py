@@ -306,7 +306,6 @@ class Model:
             if length == len(frame.payload) and self._may_touch(frame, qp, form):
                 self._place(va, frame)
                 qp.remembered.add(frame.psn)
-                qp.msn += 1
                 self.counts["out_of_order_placed"] += 1
                 self.counts["rx_write_requests"] += 1
         self._gap(frame, qp)
@@ -379,6 +378,7 @@ class Model:
         while qp.epsn in qp.remembered:
             qp.remembered.remove(qp.epsn)
             qp.epsn = (qp.epsn + 1) % MAX_PSN
+            qp.msn += 1
             jumped = True
         if qp.remembered:
             self._gap(frame, qp)

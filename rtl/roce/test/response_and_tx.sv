@@ -24,6 +24,8 @@ module response_and_tx
     input logic        peer_write,
     input qp_index_t   peer_write_index,
     input sq_peer_t    peer_write_data,
+    input logic        flush_acks,
+    output logic       flushed,
     axi_if.master      reads,
     axi_if.master      atomics,
     stream_if.source   frame,
@@ -74,7 +76,7 @@ module response_and_tx
   end
 
   roce_tx #(.QPS(QPS)) tx (
-      .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .flush_requests(1'b0), .flush_acks(1'b0), .flushed(),
+      .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .flush_requests(1'b0), .flush_acks, .flushed,
       .peer_write, .peer_write_index, .peer_write_data, .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .passed,
       .went(), .events(), .data_idle, .idle(tx_idle)
   );

@@ -17,6 +17,7 @@ WQE, CQE, CONNECT, CONN, ANSWER, QPN = (
     P + t for t in ("rdma_wqe_t", "rdma_cqe_t", "connect_t", "conn_event_t", "conn_answer_t", "qpn_t")
 )
 MR_CMD, MR_RSP = P + "mr_cmd_t", P + "mr_rsp_t"
+QP_CMD = P + "qp_cmd_t"
 INDEX = "roce_pkg::qp_index_t"
 N, QPS, DEPTH, MARGIN = 3, 16, 32, 12
 ADMIN = 1
@@ -48,6 +49,9 @@ PORTS = {
     "owner_qpn": Plain("input", QPN),
     "owner": Plain("output", P + "client_t"),
     "owner_pd": Plain("output", P + "pd_t"),
+    "abandon": Plain("input", f"logic [{N - 1}:0]"),
+    "fail": Source(QP_CMD),
+    "failed": Sink("logic"),
     "refused": Plain("output", "logic"),
     "settled": Plain("output", f"logic [{N - 1}:0]"),
     "idle": Plain("output", "logic"),
@@ -61,6 +65,7 @@ class Bench:
         self.dut = dut
         for name in ("retired", "retired_index", "owner_qpn", "made", "gone", "changed_qpn", "changed_client", "changed_pd"):
             getattr(dut, name).value = 0
+        dut.abandon.value = 0
         sinks = {"client_cqe": CQE, "client_conn": CONN, "client_mr_rsp": MR_RSP}
         sources = {"client_wqe": WQE, "client_connect": CONNECT, "client_conn_answer": ANSWER, "client_close": QPN,
                    "client_mr_cmd": MR_CMD}  # fmt: skip
@@ -68,9 +73,10 @@ class Bench:
             setattr(self, name, [StreamSink(dut, f"{name}{i}", kind, stall) for i in range(N)])
         for name, kind in sources.items():
             setattr(self, name, [StreamSource(dut, f"{name}{i}", kind, stall) for i in range(N)])
-        for name, kind in {"wqe": WQE, "connect": CONNECT, "conn_answer": ANSWER, "close": QPN, "mr_cmd": MR_CMD}.items():
+        out = {"wqe": WQE, "connect": CONNECT, "conn_answer": ANSWER, "close": QPN, "mr_cmd": MR_CMD, "fail": QP_CMD}
+        for name, kind in out.items():
             setattr(self, name, StreamSink(dut, name, kind, stall))
-        for name, kind in {"cqe": CQE, "conn": CONN, "mr_rsp": MR_RSP}.items():
+        for name, kind in {"cqe": CQE, "conn": CONN, "mr_rsp": MR_RSP, "failed": "logic"}.items():
             setattr(self, name, StreamSource(dut, name, kind, stall))
 
     async def start(self) -> None:
@@ -252,6 +258,64 @@ async def settled_means_that_nothing_is_outstanding(dut, stall: float) -> None:
             await bench.cqe.drained()
         await wait_cycles(dut, 40)
         assert int(dut.settled.value) == (1 << N) - 1 and not any(outstanding)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def what_a_client_gives_up_is_flushed(dut, stall: float) -> None:
+    """Its queue pairs with something outstanding go to ERR, and nobody else's; with queue pairs that come and go meanwhile."""
+    bench = Bench(dut, stall)
+    await bench.start()
+    mine, quiet, others = (3, 5, 9, 17), (4, 10), (6, 11)
+    for qpn in range(2, 18):
+        await bench.change("made", qpn, 2 if qpn in (*mine, *quiet) else qpn % 2)
+    for _ in range(4):
+        for qpn in (*mine, *quiet):
+            for wr_id in range(3):
+                bench.client_wqe[2].send(qpn=qpn, wr_id=wr_id)
+        for client, qpn in enumerate(others):
+            bench.client_wqe[client].send(qpn=qpn, wr_id=9)
+        await bench.client_wqe[2].drained()
+        await wait_cycles(dut, 50)
+        for qpn in quiet:  # all that they have is complete
+            for wr_id in range(3):
+                bench.cqe.send(qpn=qpn, wr_id=wr_id)
+        await bench.cqe.drained()
+        await wait_cycles(dut, 50)
+        assert not bench.fail.received
+        await FallingEdge(dut.clk)
+        dut.abandon.value = 1 << 2
+        hit = set()
+        while len(hit) < len(mine):
+            command = await bench.fail.recv()
+            assert (command.op, command.state) == (constant(P + "QP_MODIFY"), constant(P + "QPS_ERR"))
+            assert command.qpn in mine
+            if command.qpn not in hit:  # it may be asked for again until all is through
+                hit.add(command.qpn)
+                if command.qpn == mine[1]:
+                    await bench.change("gone", command.qpn, 2)
+                    await bench.change("made", command.qpn, 2)
+                else:
+                    for wr_id in range(3):
+                        bench.cqe.send(qpn=command.qpn, wr_id=wr_id, status=constant(P + "WC_WR_FLUSH_ERR"))
+                if command.qpn == mine[2]:
+                    await bench.change("gone", 2, 0)
+                    await bench.change("made", 2, 0)
+            assert not int(dut.idle.value)
+            bench.failed.send(1)
+        await bench.cqe.drained()
+        await wait_cycles(dut, 100)
+        while bench.fail.received or bench.failed.busy:
+            bench.fail.received.clear()
+            bench.failed.send(1)
+            await wait_cycles(dut, 50)
+        assert int(dut.settled.value) == 0b100 and int(dut.idle.value)
+        dut.abandon.value = 0
+        for qpn in others:
+            bench.cqe.send(qpn=qpn, wr_id=9)
+        await bench.cqe.drained()
+        await wait_cycles(dut, 100)
+        assert not bench.fail.received and int(dut.settled.value) == 0b111
 
 
 @cocotb.test()

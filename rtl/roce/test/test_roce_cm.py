@@ -833,22 +833,45 @@ async def rep_to_a_device_that_asked_nobody(dut) -> None:
     assert (rej.attr, rej.reason, rej.about, rej.local_id, rej.remote_id) == (REJ, 6, 1, 9, 7)
 
 
+@cocotb.test()
+@cocotb.parametrize(rtu=[True, False])
+async def rep_for_a_connection_that_the_peer_opened(dut, rtu: bool) -> None:
+    """It names a connection of the device, but none that waits for a REP: refused, and the connection stays."""
+    dev = await device(dut, 0.2)
+    caller = callers(1)[0]
+    rep = await dev.open(caller, rtu)
+    for _ in range(2):
+        dev.receive(caller.frame(REP, cm.rep(caller.local_id, rep.local_id, 5, 6)))
+        rej = await dev.sent()
+        assert (rej.attr, rej.reason, rej.about) == (REJ, 6, 1)
+        assert (rej.local_id, rej.remote_id) == (rep.local_id, caller.local_id)
+    await dev.settle()
+    assert dev.counts["drop_no_connection"] == 2 and rep.qpn in dev.live and dev.silent()
+    await dev.close(caller, rep)
+
+
 # ---- the device closes ----
 
 
 @cocotb.test()
 @cocotb.parametrize(cause=["failure", "owner"], rtu=[True, False])
 async def device_closes(dut, cause: str, rtu: bool) -> None:
-    """QP reset, owner told, DREQ sent and repeated until the DREP, a few times at most. An event that comes again does nothing."""
+    """QP reset, then DREQ, owner told, DREQ repeated until the DREP, a few times at most. An event once more does nothing."""
     dev = await device(dut, 0.2)
     a, b = callers(2, cm_timeout=12)
     for caller, answers in ((a, True), (b, False)):
         rep = await dev.open(caller, rtu)
+        respond, held = dev.done.send, []
+        dev.done.send = held.append
         for _ in range(2):
             if cause == "failure":
                 dev.fail(rep.qpn)
             else:
                 dev.closes.send(rep.qpn)
+        await wait_cycles(dut, 200)
+        assert dev.qp_log[-1].op == RESET and dev.silent(), "the DREQ comes behind the queue pair's last packet"
+        dev.done.send = respond
+        respond(held[0])
         dreq = await dev.sent()
         assert (dreq.attr, dreq.local_id, dreq.remote_id) == (DREQ, rep.local_id, caller.local_id)
         assert dreq.qpn == caller.qpn
@@ -881,13 +904,15 @@ async def failures_are_taken_at_any_time(dut) -> None:
     respond, held = dev.done.send, []
     dev.done.send = held.append
     dev.receive(all_[0].dreq(reps[0]))
-    assert (await dev.sent()).attr == DREP
+    await wait_cycles(dut, 200)
+    assert dev.qp_log[-1].op == RESET and dev.silent(), "a queue pair goes before its peer learns of it"
     for _ in range(2):
         for rep in reps:
             dev.fail(rep.qpn)
     await dev.qp_events.drained(200)
     dev.done.send = respond
     respond(held[0])
+    assert (await dev.sent()).attr == DREP
     assert {(await dev.sent()).dst_ip for _ in all_[1:]} == {caller.ip for caller in all_[1:]}
     await dev.settle()
     assert dev.silent() and not dev.live and not dev.owned

@@ -15,6 +15,7 @@ from nacelle_tb.svtypes import struct
 
 CMD, RSP, QUERY = "roce_pkg::mr_cmd_t", "roce_pkg::mr_rsp_t", "roce_rx_pkg::mr_query_t"
 MRS = 32
+LANES = 4
 SLOT_W = 5
 TOP = 1 << 40
 RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate")
@@ -304,7 +305,7 @@ async def a_full_table_and_impossible_regions_are_refused(dut) -> None:
         await bench.deregister_qp(qpn)
         for key in keys:
             bench.ask(key, 2, 0, 1)
-    await bench.answered()
+        await bench.answered()
     assert not bench.regions
     assert None not in [await bench.register(2, 0, 1) for _ in range(MRS)]
 
@@ -440,15 +441,24 @@ async def commands_take_the_cycles_they_say(dut) -> None:
     # And a fence, which takes 2 here.
     assert await cycles(op=op("MR_DEREGISTER"), rkey=0) <= 4 + 5
     assert await cycles(op=op("MR_QUERY"), rkey=0) <= 4
-    assert await cycles(op=op("MR_DEREGISTER_QP"), mr={"qpn": 2}) <= 2 * MRS + 2 + 5
-    assert await cycles(op=op("MR_DEREGISTER_PD"), mr={"pd": 2}) <= 2 * MRS + 2 + 5
+    await bench.deregister_qp(2)
+    # All regions of an owner: 3 each, and 1 for each row, whatever the others have.
+    for count, others in ((0, 0), (0, 20), (1, 20), (MRS - 20, 20)):
+        for qpn, pd in [(3, 1)] * others + [(2, 2)] * count:
+            assert await bench.register(qpn, 0, 1, pd=pd) is not None
+        assert await cycles(op=op("MR_DEREGISTER_QP"), mr={"qpn": 2}) <= MRS // LANES + 3 * count + 3 + 5
+        for _ in range(count):
+            assert await bench.register(2, 0, 1, pd=2) is not None
+        assert await cycles(op=op("MR_DEREGISTER_PD"), mr={"pd": 2}) <= MRS // LANES + 3 * count + 3 + 5
+        assert len(await bench.listed()) == others
+        assert await cycles(op=op("MR_DEREGISTER_PD"), mr={"pd": 1}) <= MRS // LANES + 3 * others + 3 + 5
 
 
 def test_roce_mr() -> None:
     run(
         "roce_mr",
         __file__,
-        params={"MRS": MRS},
+        params={"MRS": MRS, "LANES": LANES},
         ports={
             "seed": Plain("input", "logic [63:0]"), "cmd": Sink(CMD), "rsp": Source(RSP), "query": Plain("input", QUERY),
             "granted": Plain("output", "logic"), "pause": Plain("input", "logic"), "invalidate": Plain("input", "logic"),

@@ -7,7 +7,7 @@ import random
 
 import cocotb
 from nacelle_tb.roce import Frame, op, reth
-from receive_bench import BASE, Bench, build_and_run, send
+from receive_bench import BASE, Bench, build_and_run, respond, send
 from receive_model import MAX_PSN, acknowledgement
 
 MTU = 256
@@ -52,6 +52,40 @@ async def what_is_ahead_is_placed_and_every_gap_is_told(dut) -> None:
         bench.send(*(only(start + 5 + i, rkey) for i in range(127)))
         assert model.responds[-1] == acknowledgement(2, start + 5 + 127, 133)
         await bench.compare()
+
+
+@cocotb.test()
+@cocotb.parametrize(start=[100, 0xFFFFFE])
+async def the_msn_counts_up_to_the_psn_acknowledged(dut, start: int) -> None:
+    """What was placed ahead of its turn counts when the expected PSN has passed it, in ACKs and NAKs alike."""
+    bench, rkey = await one_qp(dut, psn=start)
+    answers = bench.model.responds
+    bench.send(
+        only(start, rkey, ackreq=True), only(start + 2, rkey), only(start + 3, rkey), only(start + 6, rkey), only(start, rkey)
+    )
+    assert answers[-1] == acknowledgement(2, start, 1)
+    bench.send(*send(2, start + 1, MTU, b"x"))
+    assert answers[-1] == acknowledgement(2, start + 1, 1, op("SYNDROME_RNR_NAK") + 12)
+    await bench.compare()
+    await bench.receive(2, BASE, 64, 1)
+    bench.send(*send(2, start + 1, MTU, b"x"), only(start, rkey))
+    assert answers[-2:] == [gap(start + 4, start + 1), acknowledgement(2, start + 3, 4)]
+    # A READ's response is of its own PSN, the ACK behind it of what follows too.
+    bench.send(only(start + 4, rkey), Frame(op("RC_RDMA_READ_REQUEST"), 2, (start + 5) % MAX_PSN, b"", reth(BASE, rkey, 8)))
+    assert answers[-2][:5] == ("READ", 0, 2, (start + 5) % MAX_PSN, op("SYNDROME_ACK")) and answers[-2][5] == 6
+    assert answers[-1] == acknowledgement(2, start + 6, 7)
+    await bench.compare()
+
+
+@cocotb.test()
+async def memory_that_refuses_the_packet_of_a_gap_has_counted_nothing_behind_it(dut) -> None:
+    bench, rkey = await one_qp(dut)
+    closing = only(101, rkey)
+    bench.refuse.add(BASE + 101 * 0x100)
+    bench.send(only(100, rkey), only(102, rkey), only(103, rkey), closing)
+    await bench.quiet()
+    nak = acknowledgement(2, 101, 1, op("SYNDROME_NAK_REM_OP"))
+    assert [respond(r) for r in bench.respond.received] == [gap(101, 102), gap(101, 103), nak]
 
 
 @cocotb.test()

@@ -81,6 +81,7 @@ class Peer:
     cut: bool = False  # its first item may end in the middle
     spoilt: int | None = None  # PSN of the first packet that memory refused
     doomed: bool = False  # something given to it will fail
+    ending: bool = False  # a reset is under way: what waits to be answered may be dropped
     dead: bool = False
     seen: list[Any] = field(default_factory=list)
 
@@ -120,7 +121,7 @@ class Bench:
         self._events = struct("roce_pkg::roce_rx_events_t")
         self._bth = struct("roce_pkg::bth_t")
         dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
-        for name in ("rd_done_slot", "peer_write", "peer_write_index", "peer_write_data", "key_write", "fence"):
+        for name in ("rd_done_slot", "peer_write", "peer_write_index", "peer_write_data", "flush_acks", "key_write", "fence"):
             getattr(dut, name).value = 0
 
     async def start(self) -> None:
@@ -179,12 +180,22 @@ class Bench:
         return peer
 
     async def reset(self, peer: Peer) -> None:
-        """Takes it out of service: nothing of it may come after the answer."""
+        """Takes it out of service: its last acknowledgement leaves, though what was before it may not, and nothing after it."""
         await self.respond.drained()
+        peer.ending = True
         self.cmd.send(op=op("QP_RESET"), qpn=peer.qpn)
         assert await self.answer.recv(100_000) == 1
+        await FallingEdge(self.dut.clk)
+        self.dut.flush_acks.value = 1
+        await FallingEdge(self.dut.clk)
+        self.dut.flush_acks.value = 0
+        await FallingEdge(self.dut.clk)
+        while not int(self.dut.flushed.value):
+            await FallingEdge(self.dut.clk)
         await self._peer(peer, 0)
-        await wait_cycles(self.dut, 60)  # for acknowledgements that roce_tx has chosen
+        while self._heads:  # a frame that has left, and the payload of one before it that has not
+            await FallingEdge(self.dut.clk)
+        assert peer.dead or peer.doomed or peer.due == -1, f"QP {peer.qpn}: the last acknowledgement did not come"
         self.skipped += sum(item.optional for item in peer.items)
         peer.dead = True
         self._settle(peer)
@@ -341,6 +352,8 @@ class Bench:
         number = peer.acks.popleft()[0]
         if number == peer.due:
             peer.due = -1
+        while peer.ending and peer.items and peer.items[0].number < number:
+            self.skipped += peer.items.popleft().optional
         while peer.items and peer.items[0].number < number and peer.items[0].optional and not peer.items[0].begun:
             peer.items.popleft()
             self.skipped += 1
@@ -607,6 +620,43 @@ async def queue_pairs_share_the_wire(dut: Any) -> None:
         await wait_cycles(dut, 50)
     rest = [sum(len(p.payload) for item in peer.items for p in item.packets) for peer in peers[:-1]]
     assert max(rest) <= 5 * 4096 + 45 * 4096, f"left when the first was done: {rest}"
+    await bench.quiet()
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3], before=["nothing", "reads", "atomics", "reads, then error", "atomics, then error"])
+async def the_last_acknowledgement_leaves_before_a_reset_is_over(dut: Any, stall: float, before: str) -> None:
+    """The NAK that says why a QP ends, whatever waits before it and however busy the others are. It waits for none of these."""
+    bench = Bench(dut, stall, latency=(5, 60))
+    if "atomics" in before:
+        bench.atomics.latency = (400, 400)
+    await bench.start()
+    others = [await bench.setup(5 + i, mtu=5) for i in range(4)]
+    for i in range(4):
+        peer = await bench.setup(3)
+        for other in others:
+            while len(other.items) < 2:
+                bench.read(other, WORDS, 30_000)
+            bench.acknowledge(other, value=i)
+        if "read" in before:
+            bench.read(peer, WORDS, 200_000)
+        if "atomics" in before:
+            for word in range(RD_DEPTH):
+                bench.atomic(peer, 8 * word, False, 1)
+        bench.acknowledge(peer, NAK_REM_ACCESS, 77)
+        await bench.respond.drained()
+        await wait_cycles(dut, 5 + bench.rng.randrange(60))
+        if "error" in before:
+            peer.ending = True
+            bench.cmd.send(op=op("QP_MODIFY"), qpn=peer.qpn, state=op("QPS_ERR"))
+            assert await bench.answer.recv() == 1
+        begin = bench.cycle
+        await bench.reset(peer)
+        beat = len(dut.payload_tdata) // 8
+        # What is in roce_tx and the visit under way, at a beat a cycle but for stalls; an atomic, which is a read and a write.
+        assert (bench.cycle - begin) * (1 - stall) ** 2 < 24_000 // beat + 2 * 400 + 500, f"{bench.cycle - begin} cycles"
+        assert [seen[:2] for seen in peer.seen] == [(77, NAK_REM_ACCESS)]
+    bench.atomics.latency = (5, 60)
     await bench.quiet()
 
 
@@ -942,6 +992,8 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "peer_write": Plain("input", "logic"),
                 "peer_write_index": Plain("input", "roce_pkg::qp_index_t"),
                 "peer_write_data": Plain("input", "roce_requester_pkg::sq_peer_t"),
+                "flush_acks": Plain("input", "logic"),
+                "flushed": Plain("output", "logic"),
                 "reads": AxiMaster(width),
                 "atomics": AxiMaster(width),
                 "frame": Source("packet_pkg::frame_tx_t"),

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from nacelle_tb.manager import Manager, QpAttributes
+from nacelle_tb.manager import Manager, QpAttributes, State
 from nacelle_tb.pair import SOCKET_REGISTERS, TRAFFIC_CLIENT
 from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, ip_bytes, mac_bytes
 from nacelle_tb.session import Network, SimDevice, configure, outputs
@@ -18,6 +18,7 @@ INCREMENT, HOSTILE = 1, 2
 TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
 PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
 READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
+RECEIVES = 1 << 23  # with POSTS
 LIMIT_MS_REGISTER, CYCLES_PER_MS = 0x44, 250_000
 STATUS, REFUSED, MET, LAST = (SOCKET_REGISTERS + offset for offset in (0x40, 0x50, 0x100, 0x104))
 QPN = 7
@@ -139,31 +140,35 @@ def test_the_limit_is_a_minute() -> None:
         assert device.read(LIMIT_MS_REGISTER) == 60_000
 
 
-@pytest.mark.parametrize("how", ["reset", "retries"])
-def test_work_requests_that_nobody_answers(device: SimDevice, how: str) -> None:
-    """The kernel is cut off with SENDs under way to a peer that is gone: its job ends when they do, by a reset or after retries."""
+@pytest.mark.parametrize("what", [POSTS, POSTS | RECEIVES], ids=["sends", "receives"])
+@pytest.mark.parametrize("how", ["limit", "leaving"])
+def test_work_requests_that_nobody_answers(device: SimDevice, what: int, how: str) -> None:
+    """The kernel is cut off with SENDs under way to a peer that is gone and is waited for without end, or with receives that nobody
+    uses: its queue pair goes to ERR, they are flushed, and its job ends at once. Queue pairs that have nothing outstanding stay."""
     scene = Scene(device)
     manager = Manager(device)
     attributes = QpAttributes(
         dst_mac=int.from_bytes(mac_bytes("02:00:00:00:00:55"), "big"), dst_ip=int.from_bytes(ip_bytes("10.77.0.55"), "big"),
-        dest_qp_num=5, pd=TRAFFIC_CLIENT, client=TRAFFIC_CLIENT, timeout=8, retry_cnt=1,
+        dest_qp_num=5, pd=TRAFFIC_CLIENT, client=TRAFFIC_CLIENT, timeout=0,
     )  # fmt: skip
     manager.set_up(QPN, attributes)
-    scene.attack(POSTS)
-    scene.net.step(1)
-    assert scene.net.other, "it sends"
-    scene.net.disconnect(scene.bad)
-    device.step(40_000)  # what is queued for the wire leaves before the caller's queue pair is reset
-    assert device.read(STATUS) == 0b111
-    if how == "reset":
-        scene.call()
-        manager.reset(QPN)
+    manager.set_up(QPN + 1, attributes)
+    if how == "limit":
+        device.write(LIMIT_MS_REGISTER, 1)
+    scene.attack(what)
+    assert device.read(STATUS) == 0b101
+    if how == "limit":
+        assert scene.net.answer(scene.bad)[0] == TIMEOUT
+        device.write(LIMIT_MS_REGISTER, 60_000)
     else:
-        for _ in range(200):
-            device.skip(1_000_000)
-            device.step(10_000)
-            if not device.read(STATUS):
-                break
-    device.step(3000)
+        scene.net.disconnect(scene.bad)
+        device.step(50_000)  # what is queued for the wire leaves before the caller's queue pair is reset
     assert device.read(STATUS) == 0
+    states = [manager.run("QP_QUERY", {0: qpn}, 1)[0] for qpn in (QPN, QPN + 1)]
+    assert states == [State.ERR, State.RTS]
+    scene.call()
+    # Software takes it up again, and the next job begins with nothing of the old one.
+    manager.reset(QPN)
+    manager.set_up(QPN, attributes)
     scene.recovered()
+    assert device.read(MET) == 0

@@ -6,9 +6,10 @@ from __future__ import annotations
 import pytest
 from nacelle_tb.peer import ACKNOWLEDGE, INPUT, INTERNAL, OUTPUT, WRITE_FIRST, Peer, Region
 from nacelle_tb.session import Network, SimDevice, configure, outputs
+from nacelle_tb.svtypes import constant
 
 EMPTY = 3
-NO_MEMORY = 2
+NO_MEMORY, NO_KEYS = 2, 4
 MEMORY_PER_CALLER = 0x5C
 PAGE = 4096
 HEAP = 1 << 20
@@ -179,3 +180,28 @@ def test_writes_just_before_the_end_reach_nobody(device512: SimDevice) -> None:
     for _ in range(10):
         assert device512.dram_read(begin, 32 * PAGE) == bytes(32 * PAGE)
         net.step(2000)
+
+
+def test_keys_are_refused_when_there_are_none_left(device512: SimDevice) -> None:
+    """Callers with as many regions as a connection may have take every key; the next one is told, and served when one leaves."""
+    each = 32
+    callers = constant("shell_pkg::MRS") // each + 1
+    peers = [
+        Peer(ip=f"10.77.1.{i}", mac=f"02:00:00:00:01:{i:02x}", qpn=0x100 + i, comm_id=300 + i, tid=400 + i)
+        for i in range(1, callers + 1)
+    ]
+    net = Network(device512, peers)
+    regions = [Region(INPUT, bytearray(1)) for _ in range(each)]
+    for peer in peers[:-1]:
+        net.connect(peer)
+        net.set_up(peer, regions)
+    first, last = peers[0], peers[-1]
+    net.connect(last)
+    before = device512.counter("rpc_regions_refused")
+    answer, _, _ = net.exchange(last, last.advertise([Region(INPUT, bytearray(1))]))
+    assert answer[:2] == bytes([0, NO_KEYS]) and device512.counter("rpc_regions_refused") == before + 1
+    net.disconnect(first)
+    net.step(5000)
+    net.set_up(last, [Region(INPUT | OUTPUT, bytearray(b"abc"))])
+    assert net.call(last, EMPTY) == 0
+    assert outputs(last) == [b"abc"]

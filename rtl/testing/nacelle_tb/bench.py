@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,18 +230,18 @@ class Several:
 Port = Plain | _Interface | Several
 
 
-def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[str, Port]) -> str:
-    """SystemVerilog source of `tb_<module>`."""
+def wrapper(module: str, params: Mapping[str, int | str | Type], ports: Mapping[str, Port], random_state: bool = False) -> str:
+    """SystemVerilog source of `tb_<module>`. With `random_state` inputs begin at random, too: in reset until the clock runs."""
     declared = ["input logic clk", "input logic rst"]
-    body, connections = [], [".clk(clk)", ".rst(rst)"]
+    body, connections = [], [".clk(clk)", f".rst(rst{' || !begun' if random_state else ''})"]
+    if random_state:
+        body.append("  logic begun = 1'b0;\n  always_ff @(posedge clk) begun <= 1'b1;")
     for name, port in ports.items():
         declared += port.declare(name)
         lines, actual = port.connect(name)
         if lines:
             body.append(lines)
         connections.append(f".{name}({actual})")
-    if changed := overlay():
-        body.append(f"  initial if (!$value$plusargs(\"mutant=%d\", mutation_pkg::id)) mutation_pkg::id = 0;  // {changed}")
     values = ", ".join(f".{name}({value.sv if isinstance(value, Type) else value})" for name, value in params.items())
     return (
         f"module tb_{module} (\n  " + ",\n  ".join(declared) + "\n);\n" + "\n".join(body)
@@ -253,12 +254,15 @@ def coverage() -> Path | None:
     return Path(os.environ["NACELLE_COVERAGE"]) if "NACELLE_COVERAGE" in os.environ else None
 
 
-def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool) -> None:
+def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool = False) -> None:
     """Makes the simulator `build`/`top`; does next to nothing if it is newer than its sources.
 
     Only the wrapper's ports can be seen from outside: signals that must stay visible cost time in the compiler and in each cycle.
     The model is one C++ file, since parsing Verilator's headers takes longer than compiling most models.
     """
+    tools = str(Path(sys.executable).parent)
+    if tools not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = tools + os.pathsep + os.environ["PATH"]
     libraries = cocotb_tools.config.libs_dir
     search = [path for path in [*module_dirs(), GENERATED] if path.exists()]
     verilator = [
@@ -268,15 +272,21 @@ def _compile(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path,
         *(["--trace-fst", "--trace-structs"] if waves else []),
         *(["--coverage-line", "--coverage-toggle"] if coverage() else []), *[arg for path in search for arg in ("-y", path)],
         cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", *packages(), *sources, wrapper_file,
+        *([changed / "mutation.cpp"] if (changed := overlay()) else []),
     ]  # fmt: skip
     make = ["make", "-C", build, "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"]
     for command in (verilator, make):
         subprocess.run([str(argument) for argument in command], cwd=build, check=True)
 
 
+def _current_test() -> str:
+    """The pytest test that is running."""
+    return os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
+
+
 def _record(build: Path, results: Path, seconds: float) -> None:
-    """Leaves the verdicts of the single cocotb tests: for tools/test.py, and beside the simulator for tools/mutate.py."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
+    """Leaves the verdicts of the single cocotb tests for tools/test.py."""
+    test = _current_test()
     verdicts = {
         case.get("name", ""): "fail" if case.find("failure") is not None or case.find("error") is not None else "pass"
         for case in ElementTree.parse(results).getroot().iter("testcase")
@@ -285,9 +295,9 @@ def _record(build: Path, results: Path, seconds: float) -> None:
     name = hashlib.sha256(test.encode()).hexdigest()[:16]
     if folder := coverage():
         (build / "coverage.dat").rename(folder / f"{name}.dat")
-    for folder in (build / "used_by", ROOT / "build" / "reports" / "cocotb"):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.json").write_text(report)
+    folder = ROOT / "build" / "reports" / "cocotb"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(report)
 
 
 def run(
@@ -300,15 +310,24 @@ def run(
     seed: int = 1,
     env: Mapping[str, str] | None = None,
     sources: Sequence[Path] = (),
+    random_state: bool = False,
 ) -> None:
     """Builds `module` with Verilator (assertions on) and runs the cocotb tests of `test_file` on it.
 
     The pytest function that calls this and the cocotb tests live in the same file. NACELLE_WAVES=1 writes an FST.
-    `sources`: modules that are not under `rtl/`.
+    `sources`: modules that are not under `rtl/`. With `random_state` registers begin with random values.
     """
     params = dict(params or {})
     top = f"tb_{module}"
-    source = wrapper(module, params, ports)
+    source = wrapper(module, params, ports, random_state)
+    plusargs = ["+verilator+rand+reset+2", f"+verilator+seed+{zlib.crc32(source.encode()) >> 1 | 1}"] if random_state else []
+    if plan := os.environ.get("NACELLE_PLAN"):  # what would run, one JSON object a line, for tools/mutate.py
+        what = {"test": _current_test(), "file": str(Path(test_file).resolve()), "module": module, "wrapper": source}
+        what |= {"sources": [str(path) for path in sources], "filter": testcase, "seed": seed, "plusargs": plusargs}
+        what["env"] = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value}
+        with Path(plan).open("a") as file:
+            file.write(json.dumps(what) + "\n")
+        return
     folder = ROOT / "build" / ("cocotb_coverage" if coverage() else "cocotb")
     named = "\n".join([source, *map(str, sources)])
     build = folder / module / hashlib.sha256(named.encode()).hexdigest()[:12]
@@ -317,9 +336,6 @@ def run(
     if not wrapper_file.exists() or wrapper_file.read_text() != source:
         wrapper_file.write_text(source)
     waves = os.environ.get("NACELLE_WAVES") == "1"
-    tools = str(Path(sys.executable).parent)
-    if tools not in os.environ["PATH"].split(os.pathsep):
-        os.environ["PATH"] = tools + os.pathsep + os.environ["PATH"]
     if shutil.which("ccache"):
         os.environ.setdefault("OBJCACHE", "ccache")
     test_folder = str(Path(test_file).resolve().parent)
@@ -328,12 +344,11 @@ def run(
     # Tests of one module and one set of parameters share a simulator; it is built once.
     with (build / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _compile(top, wrapper_file, sources, build, waves)
+        compile_bench(top, wrapper_file, sources, build, waves)
     begin = time.monotonic()
     runner = get_runner("verilator")
-    mutant = os.environ.get("NACELLE_MUTANT")
     result = runner.test(
-        plusargs=[f"+mutant={mutant}"] if mutant else [],
+        plusargs=plusargs,
         hdl_toplevel=top,
         hdl_toplevel_lang="verilog",
         test_module=Path(test_file).stem,
@@ -345,8 +360,7 @@ def run(
         extra_env=dict(env or {}),
         results_xml=str(build / f"results_{os.getpid()}.xml"),
     )
-    if not mutant:
-        _record(build, Path(result), time.monotonic() - begin)
+    _record(build, Path(result), time.monotonic() - begin)
     total, failed = get_results(Path(result))
     assert total > 0, f"no cocotb test ran in {test_file}"
     assert failed == 0, f"{failed} of {total} cocotb tests failed in {test_file}"

@@ -54,6 +54,7 @@ class AxiMemory:
     stall: probability that a channel pauses in a cycle. reorder: bursts of different IDs may overtake each other,
     their read beats interleave.
     errors: list of (first, last) addresses that answer SLVERR; reads there return ones, writes there do nothing.
+    noise: responses are random while they are not valid: they must mean nothing.
     on_write: called with the address and the bytes of each whole beat that is written.
     """
 
@@ -66,6 +67,7 @@ class AxiMemory:
         latency: int | tuple[int, int] = 1,
         stall: float = 0.0,
         reorder: bool = False,
+        noise: bool = False,
     ) -> None:
         self.clk, self._rst = dut.clk, dut.rst
         self.base = base
@@ -75,6 +77,7 @@ class AxiMemory:
         self.latency = (latency, latency) if isinstance(latency, int) else latency
         self.stall = stall
         self.reorder = reorder
+        self.noise = noise
         self.stats = MemoryStats()
         self._cycles = Cycles()
         for channel, signals in {
@@ -93,7 +96,7 @@ class AxiMemory:
         self._waiting: dict[str, tuple[int, ...]] = {}
         for signal in (self._aw[-1], self._w[-1], self._b[-2], self._ar[-1], self._r[-2]):
             signal.value = 0
-        cocotb.start_soon(self._run())
+        self._task = cocotb.start_soon(self._run())
 
     @property
     def cycle(self) -> int:
@@ -203,6 +206,10 @@ class AxiMemory:
                     for signal, value in zip(self._r[:4], self._load(beat), strict=True):
                         signal.value = value
             values = [*ready, int(ack is not None), int(beat is not None)]
+            if self.noise:
+                for signals, now, before in ((self._b[:2], values[3], shown[3]), (self._r[:4], values[4], shown[4])):
+                    for signal in signals if before and not now else ():
+                        signal.value = rng.getrandbits(len(signal))
             for signal, value, before in zip(controls, values, shown, strict=True):
                 if value != before:
                     signal.value = value

@@ -71,17 +71,21 @@ class _Driver:
     def _present(self, item: Any) -> None:
         raise NotImplementedError
 
+    def _withdraw(self, rng: random.Random) -> None:
+        """Nothing is presented in this cycle."""
+        self._valid.value = 0
+
     async def _run(self) -> None:
         rng = random.Random(random.getrandbits(64))
         while True:
             await FallingEdge(self.clk)
             if not self._queue:
-                self._valid.value = 0
+                self._withdraw(rng)
                 self._work.clear()
                 await self._work.wait()
                 continue
             if int(self._rst.value) or rng.random() < self.stall:
-                self._valid.value = 0
+                self._withdraw(rng)
                 continue
             self._present(self._queue[0])
             self._valid.value = 1
@@ -199,15 +203,22 @@ class _Monitor:
 
 
 class StreamSource(_Driver):
-    """Drives a `stream_if.sink` port. `type` names the struct; values are packed by field name."""
+    """Drives a `stream_if.sink` port. `type` names the struct; values are packed by field name. With `noise` the data is random
+    while it is not valid: it must mean nothing."""
 
-    def __init__(self, dut: SimHandleBase, name: str, type: str, stall: float = 0.0) -> None:
+    def __init__(self, dut: SimHandleBase, name: str, type: str, stall: float = 0.0, noise: bool = False) -> None:
         self.struct: Struct = struct(type)
+        self._noise = noise
         self._data = getattr(dut, f"{name}_data")
         super().__init__(dut, f"{name}_valid", f"{name}_ready", stall)
 
     def _present(self, item: int) -> None:
         self._data.value = item
+
+    def _withdraw(self, rng: random.Random) -> None:
+        super()._withdraw(rng)
+        if self._noise:
+            self._data.value = rng.getrandbits(len(self._data))
 
     def send(self, value: Any = None, **fields: Any) -> None:
         """Queues one value: an integer, or fields by name."""
@@ -236,9 +247,10 @@ class StreamSink(_Monitor):
 
 
 class AxisSource(_Driver):
-    """Drives packets into an `axis_if.sink` port, one beat a cycle."""
+    """Drives packets into an `axis_if.sink` port, one beat a cycle. `noise`: see StreamSource."""
 
-    def __init__(self, dut: SimHandleBase, name: str, stall: float = 0.0) -> None:
+    def __init__(self, dut: SimHandleBase, name: str, stall: float = 0.0, noise: bool = False) -> None:
+        self._noise = noise
         self._signals = [getattr(dut, f"{name}_{s}") for s in ("tdata", "tkeep", "tlast", "tuser")]
         self.bytes_per_beat = len(self._signals[0]) // 8
         super().__init__(dut, f"{name}_tvalid", f"{name}_tready", stall)
@@ -246,6 +258,12 @@ class AxisSource(_Driver):
     def _present(self, item: tuple[int, int, int, int]) -> None:
         for signal, value in zip(self._signals, item, strict=True):
             signal.value = value
+
+    def _withdraw(self, rng: random.Random) -> None:
+        super()._withdraw(rng)
+        if self._noise:
+            for signal in self._signals:
+                signal.value = rng.getrandbits(len(signal))
 
     def send(self, packet: bytes, bad: bool = False) -> None:
         """Queues one packet; `bad` sets tuser in its last beat."""

@@ -4,7 +4,11 @@
 use super::{Answer, Peer, Qp, Terms};
 use crate::Failure;
 use core::net::Ipv4Addr;
-use nacelle_wire::cm::{self, Message, Rej, RejReason, Rtu};
+use nacelle_wire::cm::{self, Message, Rej, RejReason, Req, Rtu};
+use std::time::{Duration, Instant};
+
+/// After this time a REQ that was not answered is sent again.
+const REPEAT: Duration = Duration::from_millis(500);
 
 impl Peer {
     /// From now on it is this host that connects.
@@ -35,8 +39,8 @@ impl Peer {
     /// It refuses for another reason, or does not answer.
     pub(crate) fn try_connect(&mut self, terms: &Terms) -> Result<Option<Qp>, Failure> {
         match self.try_half_open(terms)? {
-            Some((tid, qp)) => {
-                self.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
+            Some(qp) => {
+                self.send_cm(qp.tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
                 Ok(Some(qp))
             }
             None => Ok(None),
@@ -47,13 +51,31 @@ impl Peer {
     ///
     /// # Errors
     /// As [`Self::try_connect`].
-    pub(crate) fn try_half_open(&mut self, terms: &Terms) -> Result<Option<(u64, Qp)>, Failure> {
+    pub(crate) fn try_half_open(&mut self, terms: &Terms) -> Result<Option<Qp>, Failure> {
         let (tid, req) = self.req(terms);
-        let answer = self.ask(tid, &req)?;
+        let answer = self.ask_as_caller(tid, &req)?;
         match &answer {
             Answer::Rej(rej) if rej.reason() == RejReason::NO_RESOURCES => Ok(None),
-            _ => Ok(Some((tid, self.accepted(tid, &req, answer)?))),
+            _ => Ok(Some(self.accepted(tid, &req, answer)?)),
         }
+    }
+
+    /// Sends a REQ until it is answered, as a caller's connection manager does: of REQs that come faster than they can be handled a
+    /// device may drop some.
+    ///
+    /// # Errors
+    /// [`Failure::Missing`] if none is answered.
+    fn ask_as_caller(&mut self, tid: u64, req: &Req) -> Result<Answer, Failure> {
+        let (patience, deadline) = (self.station.patience, Instant::now() + self.station.patience);
+        self.station.patience = REPEAT.min(patience);
+        let answer = loop {
+            match self.ask(tid, req) {
+                Err(Failure::Missing(_)) if Instant::now() < deadline => {}
+                answer => break answer,
+            }
+        };
+        self.station.patience = patience;
+        answer
     }
 
     /// Ends a connection by a REJ instead of a DREQ. It is not answered.

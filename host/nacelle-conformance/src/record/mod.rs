@@ -35,6 +35,22 @@ fn pick<T: Copy>(rng: &mut fastrand::Rng, from: &[T]) -> T {
     from[rng.usize(..from.len())]
 }
 
+/// Plays a few cases, whatever the answers are.
+///
+/// # Errors
+/// The device does not answer the bystander, or frames were lost.
+pub(crate) fn play(peer: &mut Peer, rng: &mut fastrand::Rng) -> Result<(), Failure> {
+    let mut scene = Scene::new(peer)?;
+    for _ in 0..rng.u8(1..=4) {
+        if rng.u64(..CM_SHARE) == 0 {
+            cm::play(&mut scene, rng)?
+        } else {
+            rc::play(&mut scene, rng)?
+        };
+    }
+    scene.end()
+}
+
 /// Plays these cases, and writes a line of JSON for each.
 ///
 /// # Errors

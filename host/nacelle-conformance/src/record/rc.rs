@@ -57,6 +57,16 @@ enum Payload {
 
 const PREFILL: usize = 8192;
 
+/// What ends a message for the service.
+const ENDS_OF_SENDS: [Opcode; 6] = [
+    Opcode::SendLast,
+    Opcode::SendLastImm,
+    Opcode::SendLastInvalidate,
+    Opcode::SendOnly,
+    Opcode::SendOnlyImm,
+    Opcode::SendOnlyInvalidate,
+];
+
 /// Plays a case.
 pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec<Step>, Failure> {
     let terms = Terms {
@@ -85,7 +95,8 @@ pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec
             scene.peer.station.send_frame(&bytes)?;
         }
         let service = shots.iter().any(reaches_the_service);
-        let answered = scene.answers(&mut talk, service)?;
+        let message = shots.iter().any(|shot| ENDS_OF_SENDS.contains(&shot.opcode));
+        let answered = scene.answers(&mut talk, service, message)?;
         let sent = shots.iter().map(|shot| format!("{shot:?}")).collect::<Vec<_>>().join(" + ");
         steps.push(Step { sent, answered });
         if talk.over {
@@ -96,7 +107,7 @@ pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec
         // What has become of the memory.
         let psn = talk.qp.next;
         scene.peer.send_quietly(&talk.qp, Opcode::ReadRequest, psn, Ext::Reth(memory.reth(0, 1024)), &[])?;
-        let answered = scene.answers(&mut talk, false)?;
+        let answered = scene.answers(&mut talk, false, false)?;
         steps.push(Step { sent: "READ of the first KiB".into(), answered });
     }
     scene.close(&talk)?;
@@ -140,21 +151,9 @@ fn frame(scene: &Scene<'_>, talk: &Talk, shot: &Shot) -> Result<Vec<u8>, Failure
 
 /// It may end a message, or start a call.
 fn reaches_the_service(shot: &Shot) -> bool {
-    use Opcode::{
-        SendLast, SendLastImm, SendLastInvalidate, SendOnly, SendOnlyImm, SendOnlyInvalidate, WriteLastImm,
-        WriteOnlyImm,
-    };
-    let whole = [
-        SendLast,
-        SendLastImm,
-        SendLastInvalidate,
-        SendOnly,
-        SendOnlyImm,
-        SendOnlyInvalidate,
-        WriteLastImm,
-        WriteOnlyImm,
-    ];
-    whole.contains(&shot.opcode) || shot.changes.iter().any(|change| matches!(change, Change::Opcode(_)))
+    ENDS_OF_SENDS.contains(&shot.opcode)
+        || matches!(shot.opcode, Opcode::WriteLastImm | Opcode::WriteOnlyImm)
+        || shot.changes.iter().any(|change| matches!(change, Change::Opcode(_)))
 }
 
 /// A pattern that depends on what is written where.
@@ -279,7 +278,7 @@ fn message(rng: &mut fastrand::Rng, mtu: usize) -> Shot {
             } else {
                 RegionFlags::INPUT | RegionFlags::OUTPUT
             };
-            let size = pick(rng, &[0, 1, 64, 4096, 10_000, 1 << 20, u32::MAX]);
+            let size = pick(rng, &[0, 1, 64, 4096, 10_000, 1 << 16, u32::MAX]);
             region(flags, i, if size > 10_000 && rng.bool() { 16 } else { size })
         })
         .collect();

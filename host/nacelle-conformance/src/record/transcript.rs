@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 const QUIET: u32 = 3;
 /// And if something must be answered that is not: after so many.
 const GIVES_UP: u32 = 100;
+/// The same for a message to the service, which may clear memory first: 512 KiB and more at the pace of a round of the RTL device.
+const SERVICE_GIVES_UP: u32 = 400;
 /// READs and atomics at once that every device takes; it may take more.
 pub(super) const RESOURCES: u8 = 8;
 /// Hosts of the suite.
@@ -88,7 +90,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// So does the service, which does one set-up after another, and one call of a kernel after another.
+    /// So does the service, which carries out one call of a kernel after another.
     fn service_round(&mut self) -> Result<(), Failure> {
         self.peer.send_message(&mut self.witness, &[9, 0, 0, 0])?;
         self.peer.receive_message(&mut self.witness)?;
@@ -105,10 +107,15 @@ impl<'a> Scene<'a> {
     }
 
     /// Everything that the device sends until it has nothing more to say. Its requests are acknowledged.
-    fn settle(&mut self, mut talk: Option<&mut Talk>, cm: bool) -> Result<Vec<Packet>, Failure> {
+    fn settle(&mut self, mut talk: Option<&mut Talk>, cm: bool, message: bool) -> Result<Vec<Packet>, Failure> {
         let mut all = Vec::new();
-        let (mut quiet, mut missing) = (0, talk.is_some());
-        while quiet < if missing { GIVES_UP } else { QUIET } {
+        let (mut quiet, mut missing, mut untold) = (0, talk.is_some(), message);
+        let patience = |missing, untold| match (missing, untold) {
+            (_, true) => SERVICE_GIVES_UP,
+            (true, false) => GIVES_UP,
+            (false, false) => QUIET,
+        };
+        while quiet < patience(missing, untold) {
             self.round()?;
             if cm {
                 self.cm_round()?;
@@ -119,6 +126,7 @@ impl<'a> Scene<'a> {
             if let Some(talk) = &mut talk {
                 let own = talk.qp.own_qpn;
                 missing &= !news.iter().any(|p| p.headers.bth.dest_qp() == own && p.opcode.is_response());
+                untold &= !news.iter().any(|p| is_request(&talk.qp, p) || is_fatal(talk, p));
                 self.acknowledge(talk, &news)?;
             }
             all.extend(news);
@@ -149,21 +157,22 @@ impl<'a> Scene<'a> {
     /// # Errors
     /// The bystander is not answered.
     pub(super) fn cm_answers(&mut self) -> Result<Vec<Packet>, Failure> {
-        self.settle(None, true)
+        self.settle(None, true, false)
     }
 
-    /// The answers on a connection, in words. Moves its PSN on past what the device has taken.
+    /// The answers on a connection, in words. Moves its PSN on past what the device has taken. If there is a `message` among what
+    /// was sent, the service answers that, maybe after it has cleared memory.
     ///
     /// # Errors
     /// The bystander is not answered.
-    pub(super) fn answers(&mut self, talk: &mut Talk, service: bool) -> Result<Vec<String>, Failure> {
+    pub(super) fn answers(&mut self, talk: &mut Talk, service: bool, message: bool) -> Result<Vec<String>, Failure> {
         // A request that was made before is answered with the newest acknowledgement.
         let nothing = Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0));
         self.peer.send(&talk.qp, Opcode::WriteOnly, talk.qp.next.sub(1), nothing, &[])?;
         if service {
             self.service_round()?;
         }
-        let packets = self.settle(Some(&mut *talk), false)?;
+        let packets = self.settle(Some(&mut *talk), false, message)?;
         let fatal = packets.iter().any(|p| is_fatal(talk, p));
         let mut newest = Newest::default();
         let mut words = Vec::new();

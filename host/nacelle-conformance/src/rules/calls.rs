@@ -217,6 +217,11 @@ fn fails(peer: &mut Peer) -> Result<(), Failure> {
     peer.write_bytes(&mut qp, &memory, 0, &[0; 64])?;
     let outputs = peer.call(&mut qp, MATMUL)?;
     nothing_but(&outputs, 3, BAD_ARGUMENTS)?;
+    peer.disconnect(&qp)?;
+    // Fewer regions than the function has.
+    let mut qp = with_regions(peer, &Terms::default(), &[(OUT, 64)])?;
+    let outputs = peer.call(&mut qp, MATMUL)?;
+    nothing_but(&outputs, 0, BAD_ARGUMENTS)?;
     peer.disconnect(&qp)
 }
 

@@ -19,6 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     nacelle("extension.write_ahead_of_its_turn_is_kept", "extensions: selective repeat", kept),
     nacelle("extension.every_packet_ahead_is_complained_of_by_its_psn", "extensions: selective repeat", complained),
     nacelle("extension.second_gap_is_told_when_the_first_is_closed", "extensions: selective repeat", second_gap),
+    nacelle("extension.psn_moves_on_past_what_is_kept", "extensions: selective repeat", moves_on),
     nacelle("extension.what_is_not_a_write_is_taken_in_order_only", "extensions: selective repeat", in_order),
     nacelle("extension.msn_counts_messages_up_to_the_psn_acknowledged", "IBTA 9.7.5.1.1", msn),
     nacelle("extension.immediate_reports_the_whole_write", "extensions: selective repeat", whole),
@@ -97,6 +98,24 @@ fn second_gap(peer: &mut Peer) -> Result<(), Failure> {
     send(peer, &qp, 2)?;
     peer.expect_ack(&qp, qp.next.add(4), Syndrome::ACK)?;
     finish(peer, qp, 5)
+}
+
+/// Within a message too, which no peer that keeps to the extension sends: what was placed has been taken.
+fn moves_on(peer: &mut Peer) -> Result<(), Failure> {
+    let mut qp = offering(peer)?;
+    let region = qp.regions[0];
+    send(peer, &qp, 1)?;
+    expect_gap(peer, &qp, 0, 1)?;
+    let part = pattern(7, qp.mtu);
+    let reth = Ext::Reth(region.reth(4096, 2 * qp.mtu as u32));
+    peer.send(&qp, Opcode::WriteFirst, qp.next, reth, &part)?;
+    peer.expect_ack(&qp, qp.next.add(1), Syndrome::ACK)?;
+    peer.send(&qp, Opcode::WriteLast, qp.next.add(2), Ext::None, &part)?;
+    peer.expect_ack(&qp, qp.next.add(2), Syndrome::ACK)?;
+    qp.next = qp.next.add(3);
+    peer.expect_bytes(&mut qp, &region, 4096, &[&part[..], &part[..]].concat())?;
+    peer.expect_bytes(&mut qp, &region, 64, &pattern(1, 64))?;
+    peer.disconnect(&qp)
 }
 
 fn in_order(peer: &mut Peer) -> Result<(), Failure> {

@@ -140,7 +140,7 @@ fn version(peer: &mut Peer) -> Result<(), Failure> {
 /// Gives a frame that was changed by hand the right ICRC.
 fn reseal(frame: &mut [u8]) -> Result<(), Failure> {
     let (ip, segment) = Ipv4Header::parse(&frame[EthernetHeader::LEN..])?;
-    let (udp, _) = UdpHeader::parse(segment)?;
+    let (udp, _) = UdpHeader::parse(&ip, segment)?;
     let bth = Bth::read_from_bytes(&frame[BASE_LEN - Bth::LEN..BASE_LEN]).expect("a BTH has its length");
     let end = frame.len() - icrc::LEN;
     let crc = icrc::compute(&ip, &udp, &bth, &frame[BASE_LEN..end]);

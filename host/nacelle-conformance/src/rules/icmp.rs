@@ -2,11 +2,16 @@
 //! ICMP echo (RFC 792, RFC 1122 3.2.2.6).
 
 use super::{Rule, nacelle, pattern};
-use crate::{Failure, failure::ensure, peer::Peer, station::mac_of};
+use crate::{
+    Failure,
+    failure::ensure,
+    peer::Peer,
+    station::{ECHO_IDENTIFIER, mac_of},
+};
 use nacelle_wire::{
     MacAddr,
     icmp::{EchoPacket, Kind},
-    ipv4::{Ipv4Header, PROTOCOL_ICMP, checksum},
+    ipv4::{Ipv4Header, checksum},
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -24,20 +29,7 @@ const ICMP: usize = IP + Ipv4Header::LEN;
 
 /// An echo request of the suite's own host with this number.
 fn echo(peer: &Peer, sequence: u16, payload: &[u8]) -> Result<Vec<u8>, Failure> {
-    let ip = peer.station.ip();
-    let packet = EchoPacket {
-        dst: peer.station.peer_mac(),
-        src: mac_of(ip),
-        ip: Ipv4Header::new(ip, peer.station.peer_ip(), PROTOCOL_ICMP),
-        kind: Kind::Request,
-        identifier: 0x4e61,
-        sequence,
-        payload,
-    };
-    let mut bytes = vec![0; EchoPacket::HEADER_LEN + payload.len().max(18)];
-    let len = packet.write(&mut bytes)?;
-    bytes.truncate(len);
-    Ok(bytes)
+    peer.station.echo(peer.station.ip(), sequence, payload)
 }
 
 /// The next echo of the device answers the request with this number.
@@ -50,7 +42,10 @@ fn expect_reply(peer: &mut Peer, sequence: u16, payload: &[u8]) -> Result<(), Fa
     })?;
     let (kind, number, identifier, dst, ip, bytes) = found.ok_or(Failure::Missing("echo reply"))?;
     ensure!(kind == Kind::Reply, "the device sends echo requests");
-    ensure!((number, identifier) == (sequence, 0x4e61), "echo {sequence} is answered by {number}, {identifier:#x}");
+    ensure!(
+        (number, identifier) == (sequence, ECHO_IDENTIFIER),
+        "echo {sequence} is answered by {number}, {identifier:#x}"
+    );
     ensure!(
         dst == mac_of(own) && (ip.src(), ip.dst()) == (device, own),
         "the reply goes from {} to {}",
@@ -141,10 +136,12 @@ fn not_for_us(peer: &mut Peer) -> Result<(), Failure> {
         reseal(&mut frame);
         frames.push(frame);
     }
-    // For the device, in a frame for another station.
-    let mut frame = echo(peer, 1 + frames.len() as u16, &pattern(1, 40))?;
-    frame[..6].copy_from_slice(&[0x02, 0, 0, 0, 0, 0x99]);
-    frames.push(frame);
+    // For the device, in a frame for another station or for all (RFC 1122 3.3.6).
+    for to in [[0x02, 0, 0, 0, 0, 0x99], [0xff; 6]] {
+        let mut frame = echo(peer, 1 + frames.len() as u16, &pattern(1, 40))?;
+        frame[..6].copy_from_slice(&to);
+        frames.push(frame);
+    }
     unanswered(peer, &frames)
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One connection of a run: its regions on the device, what must be in them, and what it does next.
 
-use crate::Failure;
+use super::{Failure, clock::Clock};
+use core::time::Duration;
 use nacelle_roce::{
     Completion, ConnId, Endpoint, RecvWr, Region, RegionId, SendWr, WcOpcode, WcStatus,
     wire::{
@@ -9,7 +10,7 @@ use nacelle_roce::{
         mrsp::{self, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
     },
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 /// A region of the device, and what it must contain.
 struct Memory {
@@ -39,8 +40,8 @@ enum Stage {
 }
 
 /// A caller of the device.
-pub(crate) struct Caller {
-    pub(crate) conn: ConnId,
+pub(super) struct Caller {
+    pub(super) conn: ConnId,
     stage: Stage,
     rng: fastrand::Rng,
     regions: Vec<Memory>,
@@ -52,8 +53,15 @@ pub(crate) struct Caller {
     depth: usize,
     /// A READ or atomic is outstanding: what changes memory must wait for it.
     fence: bool,
-    pub(crate) operations: u64,
-    pub(crate) bytes: u64,
+    /// When something moved last.
+    since: Instant,
+    /// The device's time when the call was begun.
+    called: Duration,
+    pub(super) calls: u64,
+    pub(super) operations: u64,
+    pub(super) bytes: u64,
+    /// The longest call, in the device's time.
+    pub(super) worst: Duration,
 }
 
 /// Receives posted: one for the answer of the set-up or a result is enough, one more in case.
@@ -61,12 +69,13 @@ const RECEIVES: u64 = 2;
 const RECEIVE_ID: u64 = 1 << 32;
 
 impl Caller {
-    /// A connection that was begun, with `operations` to do.
-    pub(crate) fn new(
+    /// A connection that was begun, with `operations` to do, and is wanted since then.
+    pub(super) fn new(
         endpoint: &mut Endpoint,
         conn: ConnId,
         mut rng: fastrand::Rng,
         operations: u32,
+        since: Instant,
     ) -> Result<Self, Failure> {
         let sizes: Vec<usize> = (0..rng.usize(1..=3))
             .map(|_| match rng.u8(..) {
@@ -100,23 +109,33 @@ impl Caller {
             left: operations,
             depth,
             fence: false,
+            since,
+            called: Duration::ZERO,
+            calls: 0,
             operations: 0,
             bytes: 0,
+            worst: Duration::ZERO,
         })
     }
 
     /// Everything is done and checked.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
 
+    /// When something moved last.
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
     /// What it is doing, for a report of a run that hangs.
-    pub(crate) fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!("{:?}: {:?}, {} operations left, {} outstanding", self.conn, self.stage, self.left, self.pending.len())
     }
 
     /// The connection is ready: asks for regions.
-    pub(crate) fn connected(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+    pub(super) fn connected(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        self.since = Instant::now();
         let flags = RegionFlags::INPUT | RegionFlags::OUTPUT;
         let request: Vec<AarRegion> =
             self.homes.iter().map(|h| AarRegion::parameter(flags, 0, h.addr, h.rkey, h.len as u32)).collect();
@@ -140,7 +159,7 @@ impl Caller {
     }
 
     /// Posts what it may, when it may.
-    pub(crate) fn act(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+    pub(super) fn act(&mut self, endpoint: &mut Endpoint, clock: &Clock) -> Result<(), Failure> {
         while self.stage == Stage::Working && self.pending.len() < self.depth {
             if self.left == 0 {
                 if self.pending.is_empty() {
@@ -154,10 +173,12 @@ impl Caller {
                 return Ok(());
             }
             self.left -= 1;
-            self.operations += 1;
             if calls {
+                self.calls += 1;
+                self.called = clock.now();
                 return self.call(endpoint);
             }
+            self.operations += 1;
             self.one_sided(endpoint)?;
         }
         Ok(())
@@ -233,14 +254,19 @@ impl Caller {
     }
 
     /// Gives its buffers back when its connection was refused.
-    pub(crate) fn give_back(self, endpoint: &mut Endpoint) {
+    pub(super) fn give_back(self, endpoint: &mut Endpoint) {
         for buffer in self.homes.iter().map(|home| home.id).chain(self.message) {
             let _ = endpoint.deregister(buffer);
         }
     }
 
     /// Takes a completion of this connection.
-    pub(crate) fn completed(&mut self, endpoint: &mut Endpoint, done: &Completion) -> Result<(), Failure> {
+    pub(super) fn completed(
+        &mut self,
+        endpoint: &mut Endpoint,
+        done: &Completion,
+        clock: &Clock,
+    ) -> Result<(), Failure> {
         // A connection that is refused gives its receives back; that it was refused is told behind.
         if done.status == WcStatus::WrFlushErr && self.stage == Stage::Connecting {
             return Ok(());
@@ -248,9 +274,10 @@ impl Caller {
         if done.status != WcStatus::Success {
             return Err(Failure::Failed(format!("{:?} ended with {}; {}", done.opcode, done.status, self.describe())));
         }
+        self.since = Instant::now();
         match done.opcode {
             WcOpcode::Recv => self.set_up(endpoint),
-            WcOpcode::RecvWrite => self.returned(endpoint, done.imm),
+            WcOpcode::RecvWrite => self.returned(endpoint, done.imm, clock),
             _ => match self.pending.remove(&done.id) {
                 None => Err(Failure::Failed(format!("request {} completed twice", done.id))),
                 Some(Wanted::Nothing) => Ok(()),
@@ -275,21 +302,18 @@ impl Caller {
             }
             other => return Err(Failure::Content(format!("the set-up is answered with {other:?}"))),
         }
+        // Memory has been cleared before it was given: the model begins with zeros.
         self.stage = Stage::Working;
-        // What was in the memory before is nobody's business: it is written over.
-        for i in 0..self.regions.len() {
-            let (addr, rkey, zeros) = (self.regions[i].addr, self.regions[i].rkey, self.regions[i].model.clone());
-            self.post(endpoint, |id| SendWr::write(id, zeros, addr, rkey), Wanted::Nothing)?;
-        }
         Ok(())
     }
 
-    fn returned(&mut self, endpoint: &mut Endpoint, imm: Option<u32>) -> Result<(), Failure> {
+    fn returned(&mut self, endpoint: &mut Endpoint, imm: Option<u32>, clock: &Clock) -> Result<(), Failure> {
         let code = imm.map(ReturnCode::from_imm);
         if self.stage != Stage::Calling || code != Some(ReturnCode::SUCCESS) {
             return Err(Failure::Failed(format!("a call returned {code:?}; {}", self.describe())));
         }
         self.stage = Stage::Working;
+        self.worst = self.worst.max(clock.now().saturating_sub(self.called));
         for memory in &mut self.regions {
             memory.model.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
             compare("a call", endpoint.region(memory.home.id).unwrap_or_default(), &memory.model)?;

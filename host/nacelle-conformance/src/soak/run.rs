@@ -1,83 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One run: an endpoint with its callers on a wire that is as bad as the seed says.
+//! One run: honest callers at some hosts, each an endpoint on a wire that is as bad as the seed says, and hostile ones beside them.
 
-use crate::{Failure, caller::Caller};
-use core::{fmt, net::Ipv4Addr, time::Duration};
-use nacelle_link::{Fates, Impaired, Impairments, Link, MAX_FRAME, VirtualWire, WireDir};
+use super::{Failure, caller::Caller, clock::Clock, hostile::Hostile, tally::Tally};
+use crate::attack::quota;
+use core::{
+    fmt,
+    net::Ipv4Addr,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
+use nacelle_link::{Impaired, Impairments, Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_roce::{
     ConnId, ConnectFailure, ConnectOptions, Endpoint, EndpointConfig, Event,
     wire::{MacAddr, cm::PathMtu},
 };
-use std::{collections::HashMap, time::Instant};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
 
 /// Before a device that had no place for a connection is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Connections that are ended at once. A device drops the goodbyes that it has no room for, and a peer repeats its own so often only.
-const PARTING: usize = 16;
+/// Honest callers are at so many hosts at most, from this one of the device's network on.
+const HOSTS: u8 = 4;
+const FIRST_HOST: u8 = 200;
 
 /// The device that the runs are against.
-pub(crate) struct Target {
-    pub(crate) wire: WireDir,
-    pub(crate) device: Ipv4Addr,
-    pub(crate) port: u16,
-    /// The time in which something must move.
-    pub(crate) patience: Duration,
+pub(super) struct Target {
+    pub(super) wire: WireDir,
+    pub(super) device: Ipv4Addr,
+    pub(super) port: u16,
+    /// The time that an honest caller may wait for anything.
+    pub(super) patience: Duration,
+}
+
+/// What all callers of a run share.
+pub(super) struct Shared<'a> {
+    pub(super) target: &'a Target,
+    clock: &'a Clock,
+    tally: &'a Mutex<Tally>,
+    /// Honest callers that the device has refused, and that are to come again.
+    pub(super) waiting: AtomicUsize,
+    /// The honest callers have done their work.
+    done: AtomicBool,
+    /// Somebody has found a failure.
+    failed: AtomicBool,
+}
+
+impl<'a> Shared<'a> {
+    /// For runs against this device.
+    pub(super) fn new(target: &'a Target, clock: &'a Clock, tally: &'a Mutex<Tally>) -> Self {
+        let (done, failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { target, clock, tally, waiting: AtomicUsize::new(0), done, failed }
+    }
+
+    /// Changes the tally.
+    pub(super) fn tally(&self, change: impl FnOnce(&mut Tally)) {
+        change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// There is nothing more to do in this run.
+    pub(super) fn over(&self) -> bool {
+        self.done.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run for everybody if this failed.
+    fn checked(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        if outcome.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+}
+
+/// Bounds of a run.
+pub(super) struct Size {
+    /// Connections of honest callers.
+    pub(super) connections: usize,
+    /// Operations of each.
+    pub(super) operations: u32,
+    /// Hostile callers.
+    pub(super) hostile: u8,
+    /// Honest callers vanish and come back.
+    pub(super) restarts: bool,
+    /// Connections that each hostile caller may leave behind.
+    pub(super) allowance: u16,
 }
 
 /// What a seed decides.
-pub(crate) struct Run {
+pub(super) struct Run {
     seed: u64,
+    hosts: u8,
     connections: usize,
     operations: u32,
     impairments: Impairments,
-    /// Peers that vanish and come back.
+    /// Times that honest callers vanish and come back.
     restarts: u32,
-    /// Peers of this or an earlier run have vanished: the device may be full of what they left, for a while.
+    hostile: u8,
+    allowance: u16,
+    /// Somebody may have taken all the connections that there are, or left them behind: the device may refuse others for a while.
     crowded: bool,
-}
-
-/// What has been done.
-#[derive(Default)]
-pub(crate) struct Tally {
-    runs: u64,
-    connections: u64,
-    operations: u64,
-    bytes: u64,
-    restarts: u64,
-    frames: Fates,
-    /// Runs in which nothing moved any more.
-    pub(crate) hangs: u64,
-    /// Runs with wrong bytes.
-    pub(crate) wrong: u64,
-    /// Runs with a request or connection that failed.
-    pub(crate) failed: u64,
-    /// Connections that the device does not take any more.
-    pub(crate) leaked: usize,
-}
-
-impl Tally {
-    fn add(&mut self, caller: &Caller) {
-        self.operations += caller.operations;
-        self.bytes += caller.bytes;
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fates { frames, lost, duplicated, overtaken, damaged } = self.frames;
-        let megabytes = self.bytes as f64 / 1e6;
-        writeln!(
-            f,
-            "seeds {}, connections {}, operations {}, {megabytes:.1} MB",
-            self.runs, self.connections, self.operations
-        )?;
-        writeln!(f, "frames {frames}: lost {lost}, twice {duplicated}, overtaken {overtaken}, spoiled {damaged}")?;
-        write!(
-            f,
-            "restarts {}, hangs {}, wrong bytes {}, failed requests {}, leaked connections {}",
-            self.restarts, self.hangs, self.wrong, self.failed, self.leaked
-        )
-    }
 }
 
 impl fmt::Display for Run {
@@ -85,8 +108,9 @@ impl fmt::Display for Run {
         let i = &self.impairments;
         write!(
             f,
-            "seed {:<6} {:>3} connections, {:>3} operations each; loss {:.2} %, twice {:.2} %, overtaken {:.2} %, spoiled {:.2} %; {} restarts",
+            "seed {:<6} {} hosts, {:>3} connections, {:>3} operations each; loss {:.2} %, twice {:.2} %, overtaken {:.2} %, spoiled {:.2} %; {} restarts",
             self.seed,
+            self.hosts,
             self.connections,
             self.operations,
             100.0 * i.loss,
@@ -143,19 +167,10 @@ impl Place {
         Ok(())
     }
 
-    /// Says goodbye to these peers, and waits until no connection is left: goodbyes are answered, and repeated until they are.
-    fn part(&mut self, mut open: Vec<ConnId>, patience: Duration) -> Result<(), Failure> {
+    /// Waits until no connection is left: goodbyes are answered, and repeated until they are.
+    fn part(&mut self, patience: Duration) -> Result<(), Failure> {
         let mut moved = Instant::now();
-        loop {
-            let left = self.endpoint.connections().count();
-            if left == 0 {
-                return Ok(());
-            }
-            let parting = left.saturating_sub(open.len());
-            let now = self.now();
-            for conn in open.drain(..open.len().min(PARTING.saturating_sub(parting))) {
-                self.endpoint.disconnect(now, conn);
-            }
+        while self.endpoint.connections().count() > 0 {
             self.turn()?;
             while self.endpoint.poll_event().is_some() {
                 moved = Instant::now();
@@ -164,12 +179,20 @@ impl Place {
                 return Err(Failure::Stuck(patience, "connections that are being closed".into()));
             }
         }
+        Ok(())
     }
+}
+
+/// Connections that were refused, and since when they have waited.
+#[derive(Default)]
+struct Refused {
+    since: Vec<Instant>,
+    again: Option<Instant>,
 }
 
 impl Run {
     /// What this seed decides, within these bounds.
-    pub(crate) fn new(seed: u64, connections: usize, operations: u32, restarts: bool) -> Self {
+    pub(super) fn new(seed: u64, size: &Size) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut chance = |most: f64| if rng.bool() { most * rng.f64() * rng.f64() } else { 0.0 };
         let impairments = Impairments {
@@ -181,12 +204,21 @@ impl Run {
             seed,
         };
         let connections = match rng.u8(..3) {
-            0 => rng.usize(1..=connections.min(4)),
-            1 => rng.usize(1..=connections.min(16)),
-            _ => rng.usize(1..=connections),
+            0 => rng.usize(1..=size.connections.min(4)),
+            1 => rng.usize(1..=size.connections.min(16)),
+            _ => rng.usize(1..=size.connections),
         };
-        let (crowded, restarts) = (restarts, if restarts { rng.u32(0..=2) } else { 0 });
-        Self { seed, connections, operations: rng.u32(1..=operations.max(1)), impairments, restarts, crowded }
+        Self {
+            seed,
+            hosts: rng.u8(1..=HOSTS.min(connections as u8)),
+            connections,
+            operations: rng.u32(1..=size.operations.max(1)),
+            impairments,
+            restarts: if size.restarts { rng.u32(0..=2) } else { 0 },
+            hostile: size.hostile,
+            allowance: size.allowance,
+            crowded: size.restarts || size.hostile > 0,
+        }
     }
 
     /// How a connection is to behave. The more of them, the longer each waits its turn, and a simulated device is slow: what is
@@ -197,7 +229,7 @@ impl Run {
             cm_timeout: Duration::from_millis(300 * (1 + self.connections as u64 / 8)),
             cm_retries: 15,
             ack_timeout: Duration::from_millis(67 * (1 + self.connections as u64 / 4)),
-            max_ack_timeout: target.patience / 4,
+            max_ack_timeout: target.patience / 8,
             retry_count: 7,
             rnr_retry: 7,
             path_mtu: Some(*rng.choice(&mtus).expect("there are some")),
@@ -207,61 +239,99 @@ impl Run {
     }
 
     /// Does it all, and adds it to the tally, whether it succeeds or not.
-    pub(crate) fn execute(&self, target: &Target, tally: &mut Tally) -> Result<(), Failure> {
-        tally.runs += 1;
+    pub(super) fn execute(&self, shared: &Shared<'_>) -> Result<(), Failure> {
+        shared.tally(|tally| tally.runs += 1);
+        for flag in [&shared.done, &shared.failed] {
+            flag.store(false, Ordering::Relaxed);
+        }
+        shared.waiting.store(0, Ordering::Relaxed);
+        let mut hostile = (0..self.hostile)
+            .map(|number| Hostile::new(shared, self.seed, number, self.allowance))
+            .collect::<Result<Vec<_>, _>>()?;
+        std::thread::scope(|threads| {
+            let honest: Vec<_> =
+                (0..self.hosts).map(|host| threads.spawn(move || shared.checked(self.host(shared, host)))).collect();
+            let hostile: Vec<_> =
+                hostile.iter_mut().map(|one| threads.spawn(|| shared.checked(one.run(shared)))).collect();
+            let join = |outcome: std::thread::ScopedJoinHandle<'_, _>| outcome.join().expect("no caller panics");
+            let honest: Vec<_> = honest.into_iter().map(join).collect();
+            shared.done.store(true, Ordering::Relaxed);
+            honest.into_iter().chain(hostile.into_iter().map(join)).collect()
+        })
+    }
+
+    /// Connections of this host.
+    fn share(&self, host: u8) -> usize {
+        let (all, hosts, host) = (self.connections, usize::from(self.hosts), usize::from(host));
+        all / hosts + usize::from(host < all % hosts)
+    }
+
+    /// All lives of a host.
+    fn host(&self, shared: &Shared<'_>, host: u8) -> Result<(), Failure> {
         for life in 0..=u64::from(self.restarts) {
             // All but the last life end in the middle of their work, without a word.
             let last = life == u64::from(self.restarts);
-            tally.restarts += u64::from(life > 0);
-            let mut place = Place::new(target, self.impairments, 200)?;
+            shared.tally(|tally| tally.restarts += u64::from(life > 0));
+            let mut place = Place::new(shared.target, self.impairments, FIRST_HOST + host)?;
             let mut callers = HashMap::new();
-            let outcome = self.live(target, life, last, &mut place, &mut callers, tally);
-            // Those that are over have been counted.
-            callers.values().for_each(|caller| tally.add(caller));
-            tally.frames += place.link.fates();
+            let rng = fastrand::Rng::with_seed(self.seed ^ life << 32 ^ u64::from(host) << 40);
+            let mut refused = Refused::default();
+            let outcome = self.live(shared, rng, self.share(host), last, &mut place, &mut callers, &mut refused);
+            shared.waiting.fetch_sub(refused.since.len(), Ordering::Relaxed);
+            shared.tally(|tally| {
+                // Those that are over have been counted.
+                callers.values().for_each(|caller| tally.add(caller));
+                tally.frames += place.link.fates();
+            });
             outcome?;
+            if shared.failed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
         }
         Ok(())
     }
 
-    /// Begins a connection.
-    fn begin(&self, target: &Target, rng: &mut fastrand::Rng, place: &mut Place) -> Result<(ConnId, Caller), Failure> {
+    /// Begins a connection that is wanted since then.
+    fn begin(
+        &self,
+        target: &Target,
+        rng: &mut fastrand::Rng,
+        place: &mut Place,
+        since: Instant,
+    ) -> Result<(ConnId, Caller), Failure> {
         let options = self.options(rng, target);
         let now = place.now();
         let conn = place
             .endpoint
             .connect(now, target.device, target.port, options)
             .map_err(|e| Failure::Failed(format!("no connection can be begun: {e}")))?;
-        Ok((conn, Caller::new(&mut place.endpoint, conn, rng.fork(), self.operations)?))
+        Ok((conn, Caller::new(&mut place.endpoint, conn, rng.fork(), self.operations, since)?))
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what it changes is looked at when it has failed")]
     fn live(
         &self,
-        target: &Target,
-        life: u64,
+        shared: &Shared<'_>,
+        mut rng: fastrand::Rng,
+        connections: usize,
         last: bool,
         place: &mut Place,
         callers: &mut HashMap<ConnId, Caller>,
-        tally: &mut Tally,
+        refused: &mut Refused,
     ) -> Result<(), Failure> {
-        let mut rng = fastrand::Rng::with_seed(self.seed ^ life << 32);
-        for _ in 0..self.connections {
-            let (conn, caller) = self.begin(target, &mut rng, place)?;
+        let target = shared.target;
+        for _ in 0..connections {
+            let (conn, caller) = self.begin(target, &mut rng, place, Instant::now())?;
             callers.insert(conn, caller);
         }
-        tally.connections += callers.len() as u64;
+        shared.tally(|tally| tally.connections += connections as u64);
         let vanish = (!last).then(|| Instant::now() + Duration::from_millis(rng.u64(5..600)));
-        let mut moved = Instant::now();
-        let (mut refused, mut again) = (0, Instant::now());
-        while !callers.is_empty() || refused > 0 {
-            if vanish.is_some_and(|t| Instant::now() > t) {
+        while !callers.is_empty() || !refused.since.is_empty() {
+            if vanish.is_some_and(|t| Instant::now() > t) || shared.failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
             place.turn()?;
             while let Some(event) = place.endpoint.poll_event() {
-                if !matches!(event, Event::ConnectFailed { .. }) {
-                    moved = Instant::now();
-                }
                 match event {
                     Event::Connected { conn, .. } => {
                         if let Some(caller) = callers.get_mut(&conn) {
@@ -270,15 +340,19 @@ impl Run {
                     }
                     Event::Completion(done) => {
                         if let Some(caller) = callers.get_mut(&done.conn) {
-                            caller.completed(&mut place.endpoint, &done)?;
+                            caller.completed(&mut place.endpoint, &done, shared.clock)?;
                         }
                     }
                     // It takes the places back in time, if it is left some.
-                    Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { .. } } if self.crowded => {
+                    Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } }
+                        if self.crowded && quota::is_full(reason) =>
+                    {
                         let Some(caller) = callers.remove(&conn) else { continue };
+                        refused.since.push(caller.since());
                         caller.give_back(&mut place.endpoint);
-                        refused += 1;
-                        again = Instant::now() + PAUSE;
+                        refused.again = Some(Instant::now() + PAUSE);
+                        shared.waiting.fetch_add(1, Ordering::Relaxed);
+                        shared.tally(|tally| tally.refused += 1);
                     }
                     Event::ConnectFailed { conn, reason } => {
                         return Err(Failure::Failed(format!("{conn:?} could not connect: {reason:?}")));
@@ -291,63 +365,30 @@ impl Run {
                     _ => {}
                 }
             }
-            if Instant::now() > again {
-                for _ in 0..core::mem::take(&mut refused) {
-                    let (conn, caller) = self.begin(target, &mut rng, place)?;
+            if refused.again.is_some_and(|t| Instant::now() > t) {
+                refused.again = None;
+                for since in core::mem::take(&mut refused.since) {
+                    shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                    let (conn, caller) = self.begin(target, &mut rng, place, since)?;
                     callers.insert(conn, caller);
                 }
             }
             let mut over = Vec::new();
             for (conn, caller) in &mut *callers {
-                caller.act(&mut place.endpoint)?;
+                caller.act(&mut place.endpoint, shared.clock)?;
                 if caller.is_over() {
                     over.push(*conn);
+                } else if caller.since().elapsed() > target.patience {
+                    return Err(Failure::Stuck(target.patience, caller.describe()));
                 }
             }
             for conn in over {
                 let caller = callers.remove(&conn).expect("it was there");
-                tally.add(&caller);
+                shared.tally(|tally| tally.add(&caller));
                 let now = place.now();
                 place.endpoint.disconnect(now, conn);
             }
-            if moved.elapsed() > target.patience {
-                let report: Vec<String> = callers.values().map(Caller::describe).collect();
-                return Err(Failure::Stuck(target.patience, report.join("; ")));
-            }
         }
-        place.part(Vec::new(), target.patience)
-    }
-
-    /// How many connections the device takes at once: as many as it accepts, up to 1024. All are closed again.
-    pub(crate) fn capacity(target: &Target) -> Result<usize, Failure> {
-        let mut place = Place::new(target, Impairments::default(), 201)?;
-        let mut open = Vec::new();
-        let begin = Instant::now();
-        'more: while open.len() < 1024 {
-            let options = ConnectOptions { cm_timeout: Duration::from_millis(300), ..ConnectOptions::default() };
-            let now = place.now();
-            let conn = place
-                .endpoint
-                .connect(now, target.device, target.port, options)
-                .map_err(|e| Failure::Failed(format!("no connection can be begun: {e}")))?;
-            loop {
-                place.turn()?;
-                match place.endpoint.poll_event() {
-                    Some(Event::Connected { .. }) => break,
-                    Some(Event::ConnectFailed { reason: ConnectFailure::Rejected { .. }, .. }) => break 'more,
-                    Some(Event::ConnectFailed { reason, .. }) => {
-                        return Err(Failure::Failed(format!("the device does not answer: {reason:?}")));
-                    }
-                    _ => {}
-                }
-                if begin.elapsed() > target.patience {
-                    return Err(Failure::Stuck(target.patience, format!("{} connections were made", open.len())));
-                }
-            }
-            open.push(conn);
-        }
-        let room = open.len();
-        place.part(open, target.patience)?;
-        Ok(room)
+        place.part(target.patience)
     }
 }

@@ -169,13 +169,13 @@ impl Endpoint {
         match c.phase {
             // To this request, not to an earlier one with a larger MTU.
             Phase::ReqSent if c.transaction_id == transaction_id => {}
-            Phase::ReqReceived | Phase::RepSent => {}
+            Phase::ReqReceived | Phase::RepSent if c.remote_comm_id == remote => {}
             // The peer gave the connection up before it was ready there.
             Phase::Established | Phase::Lingering if c.remote_comm_id == remote => {
                 self.finish(id, DisconnectReason::Remote, &rej.private_data);
                 return Ok(());
             }
-            Phase::DreqSent => {
+            Phase::DreqSent if c.remote_comm_id == remote => {
                 self.finish(id, DisconnectReason::Local, &rej.private_data);
                 return Ok(());
             }
@@ -193,7 +193,6 @@ impl Endpoint {
             return Ok(());
         }
         let reason = ConnectFailure::Rejected { reason: rej.reason(), private_data: rej.private_data.to_vec() };
-        self.ended.push_of(&self.conns, id);
         self.abandon(id, reason);
         Ok(())
     }

@@ -51,7 +51,9 @@ impl Endpoint {
         let (local, remote) = (dreq.remote_comm_id.get(), dreq.local_comm_id.get());
         let connected = [Phase::RepSent, Phase::Established, Phase::Lingering, Phase::DreqSent];
         let found = self.find(peer, local, Some(remote), &connected).ok().and_then(|id| self.conns.get(id));
-        let found = found.filter(|c| c.local_qpn == dreq.remote_qpn());
+        if found.is_some_and(|c| c.local_qpn != dreq.remote_qpn()) {
+            return Err(Discard::CmUnexpected);
+        }
         // Answered also when the connection is gone already: the first DREP may have been lost.
         let mut drep = Drep::new(local, remote);
         if let Some(c) = found {
@@ -92,7 +94,6 @@ impl Endpoint {
     pub(super) fn finish(&mut self, id: ConnId, reason: DisconnectReason, private_data: &[u8]) {
         self.flush(id);
         self.tell_end(id, reason, private_data);
-        self.ended.push_of(&self.conns, id);
         self.conns.remove(id);
     }
 }

@@ -8,12 +8,11 @@ mod active;
 mod close;
 mod passive;
 
-pub(crate) use passive::EndedRequests;
-
 use crate::{
     ConnId, ConnStats, ConnectFailure, ConnectOptions, Discard, Endpoint, Event, Instant, Phase,
     cc::Pace,
     conn::Connection,
+    netif::is_one_host,
     qp::{Requester, Responder},
 };
 use core::{net::Ipv4Addr, time::Duration};
@@ -84,6 +83,7 @@ impl Endpoint {
         };
         let transaction_id = self.rng.next_u64();
         let receive_psn = options.starting_psn.unwrap_or(Psn::new(self.rng.next_u32()));
+        let (cm_timeout, cm_retries) = (options.cm_timeout, options.cm_retries);
         self.conns.insert(|id, local_qpn| Connection {
             id,
             phase: if active { Phase::Resolving } else { Phase::ReqReceived },
@@ -101,10 +101,11 @@ impl Endpoint {
             local_comm_id,
             remote_comm_id: 0,
             transaction_id,
-            request_id: 0,
             path_mtu,
             receive_psn,
             send_psn: Psn::default(),
+            cm_timeout,
+            cm_retries,
             peer_retry_count: 7,
             peer_rnr_retry: 7,
             responder_resources: 0,
@@ -125,8 +126,8 @@ impl Endpoint {
     fn start_cm(&mut self, now: Instant, id: ConnId, message: Message<'_>) {
         let Some(c) = self.conns.get_mut(id) else { return };
         *c.mad = message.to_mad(c.transaction_id);
-        c.tries_left = c.options.cm_retries;
-        c.cm_deadline = Some(now + c.options.cm_timeout);
+        c.tries_left = c.cm_retries;
+        c.cm_deadline = Some(now + c.cm_timeout);
         self.repeat_cm(id);
         self.touch(id);
     }
@@ -167,7 +168,7 @@ impl Endpoint {
             Phase::ReqReceived => self.run_decision_timer(now, id),
             Phase::ReqSent | Phase::RepSent | Phase::DreqSent if c.tries_left > 0 => {
                 c.tries_left -= 1;
-                c.cm_deadline = Some(now + c.options.cm_timeout);
+                c.cm_deadline = Some(now + c.cm_timeout);
                 self.repeat_cm(id);
             }
             Phase::ReqSent | Phase::RepSent => {
@@ -200,9 +201,6 @@ impl Endpoint {
         }
         set_private_data(&mut rej.private_data, private_data).expect("checked by the caller");
         let (peer, mad) = (Peer { mac, ip: c.peer_ip }, Message::Rej(&rej).to_mad(c.transaction_id));
-        if !c.active {
-            self.ended.push(c, Some(mad));
-        }
         self.send_mad(peer, &mad);
     }
 
@@ -224,6 +222,10 @@ impl Endpoint {
             return Err(Discard::QKey);
         }
         let peer = Peer { mac: packet.headers.eth.src, ip: packet.headers.ip.src() };
+        // From the general service interface of a single host: nobody else can be answered (IBTA 13.5.3.3).
+        if deth.src_qp() != Qpn::GSI || !is_one_host(peer.mac, peer.ip) {
+            return Err(Discard::CmSource);
+        }
         let (transaction_id, message) = Message::parse(packet.payload)?;
         match message {
             Message::Req(req) => self.receive_req(now, peer, transaction_id, req),
@@ -259,18 +261,18 @@ impl Endpoint {
 
     /// The peer needs longer for its answer. Each MRA uses up one repetition, so that nobody waits for ever.
     fn receive_mra(&mut self, now: Instant, peer: Peer, mra: &Mra) -> Result<(), Discard> {
-        let waiting = match mra.message_mraed() {
-            MESSAGE_REQ => Phase::ReqSent,
-            MESSAGE_REP => Phase::RepSent,
+        let (waiting, remote) = match mra.message_mraed() {
+            MESSAGE_REQ => (Phase::ReqSent, None),
+            MESSAGE_REP => (Phase::RepSent, Some(mra.local_comm_id.get())),
             _ => return Err(Discard::CmUnexpected),
         };
-        let id = self.find(peer, mra.remote_comm_id.get(), None, &[waiting])?;
+        let id = self.find(peer, mra.remote_comm_id.get(), remote, &[waiting])?;
         if let Some(c) = self.conns.get_mut(id)
             && c.tries_left > 0
         {
             c.tries_left -= 1;
             let asked = Duration::from_nanos(timeout_nanos(mra.service_timeout())).min(MRA_LIMIT);
-            c.cm_deadline = Some(now + asked + c.options.cm_timeout);
+            c.cm_deadline = Some(now + asked + c.cm_timeout);
         }
         Ok(())
     }

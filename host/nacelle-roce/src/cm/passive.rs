@@ -8,62 +8,22 @@ use super::{
 };
 use crate::{
     ConnId, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint, Event, Instant, Phase,
-    conn::{Connection, Table},
     qp::Requester,
 };
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_wire::{
     cm::{
-        Extensions, MAD_LEN, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data,
-        timeout_code, timeout_nanos,
+        Extensions, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data, timeout_code,
+        timeout_nanos,
     },
     roce::Flow,
 };
-use std::collections::VecDeque;
 
 /// Time that the application has to answer a connection request.
 const DECISION_TIME: Duration = Duration::from_secs(60);
 
-/// Requests that are over. A copy that arrives late must not look like a new request.
-#[derive(Debug, Default)]
-pub(crate) struct EndedRequests(VecDeque<EndedRequest>);
-
-#[derive(Debug)]
-struct EndedRequest {
-    peer: Ipv4Addr,
-    comm_id: u32,
-    transaction_id: u64,
-    /// The answer, if it was a REJ: the peer may have missed it.
-    rej: Option<Box<[u8; MAD_LEN]>>,
-}
-
-impl EndedRequests {
-    /// How many are remembered, the latest.
-    const LIMIT: usize = 256;
-
-    /// Remembers the request of an accepting side's connection.
-    pub(crate) fn push(&mut self, c: &Connection, rej: Option<[u8; MAD_LEN]>) {
-        if c.active || self.find(c.peer_ip, c.remote_comm_id, c.request_id).is_some() {
-            return;
-        }
-        if self.0.len() == Self::LIMIT {
-            self.0.pop_front();
-        }
-        let (peer, comm_id, transaction_id) = (c.peer_ip, c.remote_comm_id, c.request_id);
-        self.0.push_back(EndedRequest { peer, comm_id, transaction_id, rej: rej.map(Box::new) });
-    }
-
-    /// The same for a connection in the table.
-    pub(crate) fn push_of(&mut self, conns: &Table, id: ConnId) {
-        if let Some(c) = conns.get(id) {
-            self.push(c, None);
-        }
-    }
-
-    fn find(&self, peer: Ipv4Addr, comm_id: u32, transaction_id: u64) -> Option<&EndedRequest> {
-        self.0.iter().find(|e| (e.peer, e.comm_id, e.transaction_id) == (peer, comm_id, transaction_id))
-    }
-}
+/// Code of the longest time that a request can make this side wait for the answer to its REP or DREQ: 17 s.
+const CM_TIMEOUT_LIMIT: u8 = 22;
 
 impl Endpoint {
     /// Accepts connection requests on a port. They come as [`Event::ConnectRequest`].
@@ -90,6 +50,7 @@ impl Endpoint {
         c.responder.start(c.receive_psn, c.path_mtu.bytes());
         c.responder_resources = c.responder_resources.min(options.responder_resources);
         c.initiator_depth = c.initiator_depth.min(options.initiator_depth);
+        c.cm_retries = c.cm_retries.min(options.cm_retries);
         c.options = options;
         c.phase = Phase::RepSent;
         let mut rep = Rep::new(c.local_comm_id, c.remote_comm_id, c.local_qpn, c.receive_psn);
@@ -134,14 +95,10 @@ impl Endpoint {
         let remote = req.local_comm_id.get();
         let known = self.conns.iter().find(|c| !c.active && c.peer_ip == peer.ip && c.remote_comm_id == remote);
         if let Some(c) = known {
-            return self.receive_known_req(peer, transaction_id, c.id);
+            let id = c.id;
+            return self.receive_known_req(id);
         }
-        if let Some(ended) = self.ended.find(peer.ip, remote, transaction_id) {
-            let rej = *ended.rej.as_deref().ok_or(Discard::CmUnexpected)?;
-            self.send_mad(peer, &rej);
-            return Ok(());
-        }
-        if let Err((reason, info)) = self.check_req(peer.ip, req) {
+        if let Err((reason, info)) = self.check_req(req) {
             let mut rej = Rej::new(0, remote, MESSAGE_REQ, reason);
             rej.set_information(&info);
             self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
@@ -155,6 +112,11 @@ impl Endpoint {
             self.release_stale(now, old);
             return Ok(());
         }
+        if let Err(reason) = self.check_room(peer.ip) {
+            let rej = Rej::new(0, remote, MESSAGE_REQ, reason);
+            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
+            return Ok(());
+        }
 
         let port = service_port(req.service_id.get()).unwrap_or(0);
         let path_mtu = PathMtu::from_code(req.path_mtu()).unwrap_or(PathMtu::Mtu256);
@@ -164,10 +126,11 @@ impl Endpoint {
         let (own_mac, own_ip) = (self.net.mac, self.net.ip);
         let Some(c) = self.conns.get_mut(id) else { return Ok(()) };
         c.transaction_id = transaction_id;
-        c.request_id = transaction_id;
         c.remote_comm_id = remote;
         c.remote_qpn = req.local_qpn();
         c.send_psn = req.starting_psn();
+        c.cm_timeout = Duration::from_nanos(timeout_nanos(req.local_cm_timeout().min(CM_TIMEOUT_LIMIT)));
+        c.cm_retries = req.max_cm_retries();
         c.peer_retry_count = req.retry_count();
         c.peer_rnr_retry = req.rnr_retry_count();
         // What the peer can take; what this side wants comes with accept.
@@ -187,15 +150,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A request for a connection that exists already.
-    fn receive_known_req(&mut self, peer: Peer, transaction_id: u64, id: ConnId) -> Result<(), Discard> {
+    /// A request for a connection that exists already. Its name is its sender's identifier, whatever the transaction.
+    fn receive_known_req(&mut self, id: ConnId) -> Result<(), Discard> {
         let Some(c) = self.conns.get(id) else { return Ok(()) };
-        if c.request_id != transaction_id {
-            // Not a copy of the first: the peer has two connections of one name.
-            let rej = Rej::new(0, c.remote_comm_id, MESSAGE_REQ, RejReason::DUPLICATE_COMM_ID);
-            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
-            return Ok(());
-        }
         match c.phase {
             Phase::ReqReceived => self.send_mra(id),
             Phase::RepSent | Phase::Established => self.repeat_cm(id),
@@ -205,13 +162,13 @@ impl Endpoint {
     }
 
     /// Whether a request can be offered to the application; if not, why, and additional information.
-    fn check_req(&self, peer: Ipv4Addr, req: &Req) -> Result<(), (RejReason, Vec<u8>)> {
+    fn check_req(&self, req: &Req) -> Result<(), (RejReason, Vec<u8>)> {
         let refuse = |reason| Err((reason, Vec::new()));
-        if req.transport() != 0 {
-            return refuse(RejReason::INVALID_TRANSPORT_TYPE);
-        }
         if !service_port(req.service_id.get()).is_some_and(|port| self.listening.contains(&port)) {
             return refuse(RejReason::INVALID_SERVICE_ID);
+        }
+        if req.transport() != 0 {
+            return refuse(RejReason::INVALID_TRANSPORT_TYPE);
         }
         if req.ip_cm.check().is_err() {
             return refuse(RejReason::UNSUPPORTED_REQUEST);
@@ -223,13 +180,15 @@ impl Endpoint {
         if mtu.is_none() || mtu > self.max_mtu {
             return Err((RejReason::INVALID_PATH_MTU, self.max_mtu.map(PathMtu::code).into_iter().collect()));
         }
-        if self.conns.is_full() {
-            return refuse(RejReason::NO_QP);
-        }
-        if self.is_too_much(peer) {
-            return refuse(RejReason::NO_RESOURCES);
-        }
         Ok(())
+    }
+
+    /// Whether there is room for one more connection of a peer; if not, why.
+    fn check_room(&self, peer: Ipv4Addr) -> Result<(), RejReason> {
+        if self.is_too_much(peer) {
+            return Err(RejReason::NO_RESOURCES);
+        }
+        if self.conns.is_full() { Err(RejReason::NO_QP) } else { Ok(()) }
     }
 
     /// Whether one more connection, half open as yet, would be too many of this peer or of all.

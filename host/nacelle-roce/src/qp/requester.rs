@@ -283,7 +283,8 @@ impl Requester {
             && !(self.paused && wqe.first >= self.max_sent)
         {
             if !wqe.done {
-                if !env.regions.invalidate_key(env.conn, env.domain, rkey, Access::LOCAL) {
+                let region = env.regions.of_key(env.conn, env.domain, rkey, Access::LOCAL);
+                if !region.is_some_and(|region| env.regions.invalidate(region)) {
                     return Err(self.fail(self.cursor, WcStatus::LocQpOpErr, env));
                 }
                 wqe.done = true;

@@ -2,8 +2,10 @@
 //! The responder: requests in PSN order to memory and receives, each answered by ACK, NAK, RNR NAK or data (IBTA 9.7.4,
 //! 9.7.5).
 //!
-//! A packet is checked completely before it changes anything. Answers to READs and atomics wait in PSN order; behind
-//! them at most one ACK or NAK waits. It speaks for all packets before it, so that several requests handled before the
+//! A packet is checked completely before it changes anything, in the order of IBTA 9.7.4.1: sequence of opcodes, READs
+//! and atomics at once, a posted receive, length of the packet, key and bounds, length of the message.
+//!
+//! Answers to READs and atomics wait in PSN order; behind them at most one ACK or NAK waits. It speaks for all packets before it, so that several requests handled before the
 //! next transmission share one ACK, and the newest counts.
 
 use super::{Env, MAX_MESSAGE, QpFailure, RecvWr, SELECTIVE_WINDOW};
@@ -222,7 +224,7 @@ impl Responder {
         self.expected += count;
         self.early = u32::try_from(count).ok().and_then(|n| self.early.checked_shr(n)).unwrap_or(0);
         let mut closed_gap = false;
-        while self.early & 1 == 1 && self.partial.is_none() {
+        while self.early & 1 == 1 {
             self.early >>= 1;
             self.expected += 1;
             self.msn = self.msn.wrapping_add(1);
@@ -290,6 +292,9 @@ impl Responder {
     /// Takes a request that has been executed before (IBTA 9.7.5.1.4): READs are read again, atomics answered again from
     /// memory, all else acknowledged again.
     fn receive_again(&mut self, seq: u64, packet: &RocePacket<'_>, env: &mut Env<'_>) {
+        if is_answered(packet.opcode) && !packet.payload.is_empty() {
+            return;
+        }
         match (packet.opcode, &packet.headers.ext) {
             (Opcode::ReadRequest, Ext::Reth(reth)) => self.read_again(seq, reth, env),
             (Opcode::FetchAdd | Opcode::CmpSwap, _) => {
@@ -333,10 +338,10 @@ impl Responder {
         }
     }
 
-    /// Puts an answer in its place by PSN, if there is room. The requester repeats what gets none.
+    /// Puts an answer in its place by PSN, if there is room, for one at least. The requester repeats what gets none.
     fn respond_again(&mut self, seq: u64, what: Answer, env: &Env<'_>) -> bool {
         let again = self.responses.iter().filter(|r| r.again).count();
-        let room = again < usize::from(env.agreed.responder_resources);
+        let room = again < usize::from(env.agreed.responder_resources).max(1);
         if room {
             let at = self.responses.partition_point(|r| r.seq < seq);
             self.responses.insert(at, Response { seq, msn: self.msn, what, again: true });
@@ -381,8 +386,17 @@ impl Responder {
             _ => return Err(INVALID),
         };
         let payload = packet.payload;
-        self.check_length(form, payload.len())?;
         let recv = *self.recvs.front().ok_or(Refusal::Rnr)?;
+        self.check_length(form, payload.len())?;
+        let invalidates = match packet.headers.ext {
+            Ext::Ieth(ieth) => Some(ieth.rkey()),
+            _ => None,
+        };
+        let region =
+            invalidates.and_then(|key| env.regions.of_key(env.conn, env.domain, key, Access::REMOTE_INVALIDATE));
+        if invalidates.is_some() && region.is_none() {
+            return Err(Refusal::Access(self.fail_recv(recv, WcStatus::RemInvReqErr, env)));
+        }
         let end = done + payload.len();
         let room = recv.slice.map_or(0, |s| s.len);
         let target = if payload.is_empty() {
@@ -402,45 +416,37 @@ impl Responder {
             self.partial = Some(Partial::Send(end));
             return Ok(());
         }
-        let mut invalidated = None;
-        if let Ext::Ieth(ieth) = packet.headers.ext {
-            // The message is there, but what it asks for besides cannot be (IBTA 9.9.6.4, class J).
-            if !env.regions.invalidate_key(env.conn, env.domain, ieth.rkey(), Access::REMOTE_INVALIDATE) {
-                return Err(Refusal::Access(self.fail_recv(recv, WcStatus::RemInvReqErr, env)));
-            }
-            invalidated = Some(ieth.rkey());
+        if let Some(region) = region {
+            env.regions.invalidate(region);
             env.counters().rx_invalidations += 1;
         }
         env.counters().rdma_recvs += 1;
-        self.finish(packet, WcOpcode::Recv, end, invalidated, env);
+        self.finish(packet, WcOpcode::Recv, end, invalidates, env);
         Ok(())
     }
 
     fn execute_write(&mut self, packet: &RocePacket<'_>, form: Form, env: &mut Env<'_>) -> Result<(), Refusal> {
         let payload = packet.payload;
+        let begins = matches!(form, Form::First | Form::Only);
+        if begins == matches!(self.partial, Some(Partial::Write(..))) {
+            return Err(INVALID);
+        }
+        self.check_receive(packet)?;
         self.check_length(form, payload.len())?;
         // Where the rest of the message goes; `None` for a message without a byte, whose key and address do not count
         // (IBTA 9.7.4.1.5).
-        let (rest, total) = match (form, self.partial, &packet.headers.ext) {
-            (Form::First | Form::Only, None, Ext::Reth(reth) | Ext::RethImm(reth, _)) => {
-                let total = reth.dma_len() as usize;
-                let fits = if form == Form::Only { payload.len() == total } else { total > payload.len() };
-                if !fits || total > MAX_MESSAGE {
-                    return Err(INVALID);
-                }
-                (open(reth, Access::REMOTE_WRITE, env)?, total)
-            }
-            (Form::Middle | Form::Last, Some(Partial::Write(rest, total)), _) => {
-                let fits = if form == Form::Last { payload.len() == rest.len() } else { payload.len() < rest.len() };
-                if !fits {
-                    return Err(INVALID);
-                }
+        let (rest, total) = match (self.partial, &packet.headers.ext) {
+            (None, Ext::Reth(reth) | Ext::RethImm(reth, _)) => open_write(reth, env)?,
+            (Some(Partial::Write(rest, total)), _) => {
+                env.regions.granted(rest).ok_or(ACCESS)?;
                 (Some(rest), total)
             }
             _ => return Err(INVALID),
         };
-        if is_with_imm(packet.opcode) && self.recvs.is_empty() {
-            return Err(Refusal::Rnr);
+        let left = rest.map_or(0, Grant::len);
+        let fits = if form.ends() { payload.len() == left } else { payload.len() < left };
+        if !fits {
+            return Err(INVALID);
         }
         if let Some(rest) = rest {
             env.regions.granted_mut(rest.first(payload.len())).ok_or(ACCESS)?.copy_from_slice(payload);
@@ -456,15 +462,15 @@ impl Responder {
     /// names.
     fn execute_write_end(&mut self, packet: &RocePacket<'_>, env: &mut Env<'_>) -> Result<(), Refusal> {
         let payload = packet.payload;
-        self.check_length(Form::Only, payload.len())?;
         let (None, Ext::RethImm(reth, _)) = (self.partial, &packet.headers.ext) else { return Err(INVALID) };
-        let total = reth.dma_len() as usize;
-        if payload.len() > total || total > MAX_MESSAGE {
+        self.check_receive(packet)?;
+        self.check_length(Form::Only, payload.len())?;
+        if payload.is_empty() != (reth.dma_len() == 0) {
             return Err(INVALID);
         }
-        let place = open(reth, Access::REMOTE_WRITE, env)?;
-        if self.recvs.is_empty() {
-            return Err(Refusal::Rnr);
+        let (place, total) = open_write(reth, env)?;
+        if payload.len() > total {
+            return Err(INVALID);
         }
         if let Some(place) = place {
             let end = place.after(total - payload.len());
@@ -472,6 +478,11 @@ impl Responder {
         }
         self.finish_write(packet, total, env);
         Ok(())
+    }
+
+    /// Whether a receive is posted, if the packet needs one.
+    fn check_receive(&self, packet: &RocePacket<'_>) -> Result<(), Refusal> {
+        if is_with_imm(packet.opcode) && self.recvs.is_empty() { Err(Refusal::Rnr) } else { Ok(()) }
     }
 
     fn finish_write(&mut self, packet: &RocePacket<'_>, total: usize, env: &mut Env<'_>) {
@@ -680,6 +691,15 @@ const fn new_value(opcode: Opcode, atomic: &AtomicEth, original: u64) -> u64 {
         _ if original == atomic.compare() => atomic.swap_add(),
         _ => original,
     }
+}
+
+/// Where a WRITE leads, and its length.
+fn open_write(reth: &Reth, env: &Env<'_>) -> Result<(Option<Grant>, usize), Refusal> {
+    let total = reth.dma_len() as usize;
+    if total > MAX_MESSAGE {
+        return Err(INVALID);
+    }
+    Ok((open(reth, Access::REMOTE_WRITE, env)?, total))
 }
 
 /// Where an access leads; nowhere if it has no byte, and then key and address do not count.

@@ -99,6 +99,8 @@ pub fn drain(ep: &mut Endpoint, now: Instant) -> Vec<Packet> {
 
 pub fn req(starting_psn: Psn) -> Req {
     let mut req = Req::new(PEER_ID, PORT, PEER_QPN, starting_psn, IpCm::new(5, ip(1), ip(0)));
+    req.set_local_cm_timeout(18); // 1.07 s
+    req.set_max_cm_retries(7);
     req.set_path_mtu(1);
     req.set_retry_count(7);
     req.set_rnr_retry_count(7);

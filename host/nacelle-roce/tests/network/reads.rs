@@ -132,12 +132,25 @@ fn a_duplicate_read_may_begin_anywhere() {
     assert!(raw.ep.poll_transmit(raw.now, &mut buf).is_some());
     assert_eq!(read(&mut raw, 0, &region, 0, 1000), Err(Discard::Duplicate));
     assert_eq!(forms(&raw.drain()).iter().map(|f| f.1).collect::<Vec<_>>(), [0, 1, 2, 3]);
-    // More than was ever asked, or what it may not read any more: silence.
+    // More than was ever asked, no READ by its form, or what it may not read any more: silence.
     assert_eq!(read(&mut raw, 2, &region, 512, 4 * 256), Err(Discard::Duplicate));
+    let with_payload = raw.send(Opcode::ReadRequest, psn(0), reth(&region, 0, 1000), &[1]);
+    assert_eq!(with_payload, Err(Discard::Duplicate));
     assert!(raw.ep.invalidate(region.id));
     assert_eq!(read(&mut raw, 0, &region, 0, 1000), Err(Discard::Duplicate));
     assert!(raw.drain().is_empty());
     assert_eq!(raw.ep.poll_event(), None);
+}
+
+/// There is room for one that comes again, whatever was agreed.
+#[test]
+fn a_duplicate_read_finds_room() {
+    let mut raw = Raw::passive_with(ConnectOptions { responder_resources: 0, ..options() }, |_, _| {});
+    let region = shared(&mut raw, 8);
+    raw.send(Opcode::WriteOnly, psn(0), reth(&region, 0, 1), &[9]).unwrap();
+    raw.drain();
+    assert_eq!(read(&mut raw, 0, &region, 0, 8), Err(Discard::Duplicate));
+    assert_eq!(forms(&raw.drain()), [(Opcode::ReadResponseOnly, 0)]);
 }
 
 #[test]

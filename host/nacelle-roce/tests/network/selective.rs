@@ -72,6 +72,23 @@ fn what_is_early_goes_to_its_place() {
     assert_eq!(raw.one_answer().0, psn(5));
 }
 
+/// Also behind the first packet of a message, which no peer that keeps to the extension sends: what was placed has been taken.
+#[test]
+fn the_expected_psn_moves_on_within_a_message() {
+    let mut raw = Raw::selective();
+    let region = target(&mut raw, 300);
+    write(&mut raw, 1, &region).unwrap();
+    raw.drain();
+    let reth = Ext::Reth(Reth::new(region.addr, region.rkey, 300));
+    raw.send(Opcode::WriteFirst, psn(0), reth, &[7; 256]).unwrap();
+    assert_eq!(raw.one_answer(), (psn(1), Syndrome::ACK, 1));
+    assert_eq!(raw.send(Opcode::WriteLast, psn(1), Ext::None, &[8; 44]), Err(Discard::Duplicate));
+    raw.drain();
+    raw.send(Opcode::WriteLast, psn(2), Ext::None, &[9; 44]).unwrap();
+    assert_eq!(raw.one_answer(), (psn(2), Syndrome::ACK, 2));
+    assert_eq!(raw.ep.region(region.id).unwrap()[254..258], [7, 7, 9, 9]);
+}
+
 #[test]
 fn the_window_is_128_packets() {
     let mut raw = Raw::selective();
@@ -145,8 +162,22 @@ fn the_end_of_a_write_with_immediate() {
     assert_eq!((bytes[0], bytes[99..101].to_vec(), bytes[355..357].to_vec()), (3, vec![0, 1], vec![1, 2]));
     assert_eq!(bytes[399..401], [2, 0]);
     // More payload than range.
+    raw.ep.post_recv(raw.conn, RecvWr { id: 6, slice: None }).unwrap();
     raw.send(Opcode::WriteOnlyImm, psn(3), Ext::RethImm(inside(0, 1), ImmDt::new(1)), &[0; 2]).unwrap();
     assert_eq!(raw.one_answer().1, Syndrome::Nak(NakCode::InvalidRequest));
+}
+
+/// It carries a byte at least, unless there is none to write.
+#[test]
+fn the_end_of_a_write_is_not_empty() {
+    for (len, expected) in [(0, Syndrome::ACK), (1, Syndrome::Nak(NakCode::InvalidRequest))] {
+        let mut raw = Raw::selective();
+        let region = target(&mut raw, 8);
+        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+        let end = Ext::RethImm(Reth::new(region.addr, region.rkey, len), ImmDt::new(1));
+        raw.send(Opcode::WriteOnlyImm, psn(0), end, &[]).unwrap();
+        assert_eq!(raw.one_answer().1, expected, "{len}");
+    }
 }
 
 // Requester

@@ -7,7 +7,7 @@ use nacelle_roce::{
     WcOpcode, WcStatus,
     wire::{
         Psn, RemoteAddr, Rkey,
-        bth::{ImmDt, NakCode, Opcode, Reth, RnrTimer, Syndrome},
+        bth::{AtomicEth, Ieth, ImmDt, NakCode, Opcode, Reth, RnrTimer, Syndrome},
         roce::Ext,
     },
 };
@@ -257,7 +257,7 @@ fn a_region_that_goes_away_under_a_message() {
 
 #[test]
 fn invalid_requests() {
-    let refused = |prefix: &[(Opcode, usize)], opcode: Opcode, ext: Option<Ext>, len: usize| {
+    let refused = |prefix: &[(Opcode, usize)], opcode: Opcode, ext: Option<&dyn Fn(&Region) -> Ext>, len: usize| {
         let mut raw = Raw::passive();
         let region = target(&mut raw, 4096);
         let recv = raw.ep.register(vec![0; 4096], Access::LOCAL, None).unwrap();
@@ -272,7 +272,7 @@ fn invalid_requests() {
             n += 1;
         }
         raw.drain();
-        let ext = ext.unwrap_or_else(|| default(opcode, len));
+        let ext = ext.map_or_else(|| default(opcode, len), |ext| ext(&region));
         assert_eq!(raw.send(opcode, psn(n), ext, &vec![1; len]), Ok(()), "{opcode:?}");
         let (at, syndrome, _) = raw.one_answer();
         assert_eq!((at, syndrome), (psn(n), INVALID), "{prefix:?} {opcode:?} {len}");
@@ -282,7 +282,6 @@ fn invalid_requests() {
         assert!(raw.ep.region(region.id).unwrap().iter().all(|&b| b == 0));
     };
     use Opcode::*;
-    let write = |len| Some(Ext::Reth(Reth::new(RemoteAddr(1 << 32), Rkey(1), len)));
     // Opcode sequence.
     refused(&[], SendMiddle, None, 256);
     refused(&[], SendLast, None, 1);
@@ -299,21 +298,73 @@ fn invalid_requests() {
     refused(&[(SendFirst, 256)], SendLast, None, 0);
     refused(&[], SendOnly, None, 257);
     // Packet length against DMA length.
-    refused(&[], WriteOnly, write(2), 1);
-    refused(&[], WriteOnly, write(0), 1);
-    refused(&[], WriteFirst, write(256), 256);
-    refused(&[], WriteFirst, write(u32::MAX), 256);
+    refused(&[], WriteOnly, Some(&|r| reth(r, 0, 2)), 1);
+    refused(&[], WriteOnly, Some(&|r| reth(r, 0, 0)), 1);
+    refused(&[], WriteFirst, Some(&|r| reth(r, 0, 256)), 256);
+    refused(&[], WriteFirst, Some(&|r| reth(r, 0, u32::MAX)), 256);
     refused(&[(WriteFirst, 256), (WriteMiddle, 256)], WriteLast, None, 256);
     refused(&[(WriteFirst, 256), (WriteMiddle, 256), (WriteMiddle, 256)], WriteMiddle, None, 256);
     // READ and atomics inside of another message, with payload, or misaligned.
     refused(&[], ReadRequest, None, 1);
-    refused(&[], ReadRequest, write(u32::MAX), 0);
+    refused(&[], ReadRequest, Some(&|r| reth(r, 0, u32::MAX)), 0);
     refused(&[(SendFirst, 256)], ReadRequest, None, 0);
-    let atomic = nacelle_roce::wire::bth::AtomicEth::new(RemoteAddr(4), Rkey(0), 0, 0);
-    refused(&[], FetchAdd, Some(Ext::Atomic(atomic)), 0);
-    refused(&[], CmpSwap, Some(Ext::Atomic(atomic)), 0);
-    refused(&[], FetchAdd, Some(Ext::Atomic(atomic)), 4);
-    refused(&[(WriteFirst, 256)], CmpSwap, Some(Ext::Atomic(atomic)), 0);
+    let atomic = |_: &Region| Ext::Atomic(AtomicEth::new(RemoteAddr(4), Rkey(0), 0, 0));
+    refused(&[], FetchAdd, Some(&atomic), 0);
+    refused(&[], CmpSwap, Some(&atomic), 0);
+    refused(&[], FetchAdd, Some(&atomic), 4);
+    refused(&[(WriteFirst, 256)], CmpSwap, Some(&atomic), 0);
+}
+
+/// A request that is wrong in several ways is refused for the first of them: sequence of opcodes, a receive, length of the packet, key
+/// and bounds, length of the message (IBTA 9.7.4.1).
+#[test]
+fn checks_have_an_order() {
+    let answer = |receives: bool, opcode: Opcode, ext: &dyn Fn(&Region) -> Ext, len: usize| {
+        let mut raw = Raw::passive();
+        let region = target(&mut raw, 4096);
+        if receives {
+            raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+        }
+        let ext = ext(&region);
+        let _ = raw.send(opcode, psn(0), ext, &vec![1; len]);
+        assert_eq!(raw.ep.region(region.id).unwrap(), [0; 4096]);
+        raw.one_answer().1
+    };
+    use Opcode::*;
+    let rnr = Syndrome::RnrNak(options().rnr_timer);
+    let with_imm = |reth: Ext| match reth {
+        Ext::Reth(reth) => Ext::RethImm(reth, ImmDt::new(1)),
+        other => other,
+    };
+    let nobodys = |_: &Region| Ext::Ieth(Ieth::new(Rkey(77)));
+    assert_eq!(answer(false, SendMiddle, &|_| Ext::None, 1), INVALID);
+    assert_eq!(answer(false, SendFirst, &|_| Ext::None, 1), rnr);
+    assert_eq!(answer(false, SendOnlyInvalidate, &nobodys, 300), rnr);
+    assert_eq!(answer(true, SendOnlyInvalidate, &nobodys, 300), INVALID);
+    // Longer than the receive, too.
+    assert_eq!(answer(true, SendOnlyInvalidate, &nobodys, 10), ACCESS);
+    assert_eq!(answer(false, WriteOnlyImm, &|r| with_imm(reth(r, 0, u32::MAX)), 300), rnr);
+    assert_eq!(answer(true, WriteOnlyImm, &|r| with_imm(reth(r, 4096, 300)), 300), INVALID);
+    assert_eq!(answer(true, WriteOnly, &|r| reth(r, 4096, u32::MAX), 256), INVALID);
+    // Outside of the region, and of another length than announced.
+    assert_eq!(answer(true, WriteOnly, &|r| reth(r, 0, 1 << 20), 64), ACCESS);
+    assert_eq!(answer(true, WriteFirst, &|r| reth(r, 4096, 200), 256), ACCESS);
+    assert_eq!(answer(true, WriteOnly, &|r| reth(r, 0, 65), 64), INVALID);
+
+    // Within a WRITE: its key is gone, and the packet is too long.
+    for (opcode, len, revoked, expected) in
+        [(WriteLast, 257, true, INVALID), (WriteLast, 250, true, ACCESS), (WriteLast, 250, false, INVALID)]
+    {
+        let mut raw = Raw::passive();
+        let region = target(&mut raw, 4096);
+        raw.send(WriteFirst, psn(0), reth(&region, 0, 300), &[1; 256]).unwrap();
+        raw.drain();
+        if revoked {
+            raw.ep.invalidate(region.id);
+        }
+        raw.send(opcode, psn(1), Ext::None, &vec![1; len]).unwrap();
+        assert_eq!(raw.one_answer(), (psn(1), expected, 0), "{opcode:?} {len} {revoked}");
+    }
 }
 
 #[test]

@@ -130,9 +130,9 @@ class World:
     def __init__(self, dut: SimHandleBase, stall: float = 0.0, latency: Any = (20, 40), keys: int = 1 << 16) -> None:
         self.dut, self.stall = dut, stall
         self.rng = random.Random(random.getrandbits(64))
-        self.memory = AxiMemory(dut, "mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall)
+        self.memory = AxiMemory(dut, "mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall, noise=True)
         self.memory.content[:] = self.rng.randbytes(len(self.memory.content))
-        self.clear_memory = AxiMemory(dut, "clear_mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall)
+        self.clear_memory = AxiMemory(dut, "clear_mem", HEAP_BASE + HEAP_SIZE, latency=latency, stall=stall, noise=True)
         self.clear_memory.content = self.memory.content
         self.clear_memory.errors = self.memory.errors
         self.clear_memory.on_write = self._cleared
@@ -140,16 +140,16 @@ class World:
         dut.memory_per_caller.value = 0
         self.heap = bytearray(self.memory.read(HEAP_BASE, HEAP_SIZE))  # what it must hold, but for what the engine clears
         dut.functions.value = sum((first << 7 | last) << 14 * i for i, (first, last) in enumerate(FUNCTIONS))
-        self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall)
+        self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall, noise=True)
         self.conn_answer = StreamSink(dut, "conn_answer", "roce_pkg::conn_answer_t", stall)
         self.unanswered: set[int] = set()  # QPs with a connection event
         self.wqe = StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t", stall)
-        self.cqe = StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t", stall)
+        self.cqe = StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t", stall, noise=True)
         self.mr_cmd = StreamSink(dut, "mr_cmd", "roce_pkg::mr_cmd_t", stall)
-        self.mr_rsp = StreamSource(dut, "mr_rsp", "roce_pkg::mr_rsp_t", stall)
+        self.mr_rsp = StreamSource(dut, "mr_rsp", "roce_pkg::mr_rsp_t", stall, noise=True)
         self.close = StreamSink(dut, "close", "roce_pkg::qpn_t", stall)
         self.job = [StreamSink(dut, f"job{i}", "compute_pkg::job_t", stall) for i in range(SOCKETS)]
-        self.done = [StreamSource(dut, f"done{i}", "compute_pkg::done_t", stall) for i in range(SOCKETS)]
+        self.done = [StreamSource(dut, f"done{i}", "compute_pkg::done_t", stall, noise=True) for i in range(SOCKETS)]
         self.qps = {qpn: Qp(qpn) for qpn in range(2, 2 + QPS)}
         self.jobs: deque[Job] = deque()
         self.kernel: Callable[[Job], int | None] | None = None  # code of a result at once, None: the test ends it
@@ -178,11 +178,19 @@ class World:
         kind = struct("compute_pkg::rpc_events_t")
         names = ["conn_answer", "wqe", "mr_cmd", "close", *(f"job{i}" for i in range(SOCKETS))]
         offers = [getattr(self.dut, f"{name}_valid") for name in names] + [self.dut.mem_arvalid, self.dut.mem_awvalid]
+        inputs = ["conn_event_valid", "cqe_valid", "mr_rsp_valid", *(f"done{i}_valid" for i in range(SOCKETS))]
+        inputs += ["mem_rvalid", "mem_bvalid", "clear_mem_bvalid"]
+        comes = [getattr(self.dut, name) for name in inputs]
+        idle = came = False
         while True:
             await RisingEdge(self.dut.clk)
             self.cycle += 1
-            if int(self.dut.idle.value):
+            was, idle = idle, bool(int(self.dut.idle.value))
+            if idle:
                 assert not any(int(offer.value) for offer in offers), "idle with something to give"
+            if idle or was:
+                before, came = came, any(int(come.value) for come in comes)
+                assert idle or before or came, "goes on by itself although it was idle"
             word = int(self.dut.events.value)
             if word:
                 for name, value in vars(kind.unpack(word)).items():
@@ -287,7 +295,7 @@ class World:
             wqe, what = qp.receives.popleft(), qp.waiting.popleft()
             if isinstance(what, bytes):
                 self.memory.write(wqe.local_addr, what)
-                opcode, length, imm = WC["WC_RECV"], len(what), 0
+                opcode, length, imm = WC["WC_RECV"], len(what), self.rng.getrandbits(32)  # not a valid field
             else:
                 opcode, length, imm = WC["WC_RECV_RDMA_WITH_IMM"], self.rng.randrange(1 << 20), what
             self.cqe.send(

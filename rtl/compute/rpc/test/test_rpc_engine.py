@@ -10,6 +10,7 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.svtypes import struct
 from rpc_world import (
+    CONN,
     CTRL_BASE,
     FUNCTIONS,
     HEAP_BASE,
@@ -235,6 +236,11 @@ async def memory_fails(dut) -> None:
     world.memory.errors[:] = [(CTRL_BASE + 0x800, CTRL_BASE + 0xFFF)]
     world.send(qp, aar(wanted))
     assert await world.close.recv() == qp.qpn
+    world.memory.errors.clear()
+    world.send(qp, 1)  # what comes after the failure has no effect: an immediate that is no start, a message
+    world.send(qp, aar(wanted))
+    await world.settle()
+    assert not qp.sent and not qp.receives and world.events["immediate_ignored"] == 0
     await world.close_(qp)
     await world.set_up(other, wanted)
     assert other.granted[0][0] == HEAP_BASE
@@ -406,6 +412,8 @@ async def memory_quota(dut, stall: float) -> None:
     await world.set_up(its, four)
     await world.set_up(mine, four)  # its own does not count twice
     await world.set_up(also_mine, [*one, Region(INTERNAL, 1)])
+    stale = struct("roce_pkg::conn_event_t").pack(kind=CONN["CONN_OPENED"], qpn=mine.qpn, ip=9)  # not valid: it changes no owner
+    dut.conn_event_data.value = stale
     await world.refused(also_mine, aar([*one, *one, Region(INTERNAL, 1)]), NO_MEMORY)
     await world.close_(mine)
     await world.set_up(also_mine, four)
@@ -432,6 +440,58 @@ async def with_all_other_connections_open(dut) -> None:
     again = await cycles_of(world, qps[-1], small)
     dut._log.info(f"set-up as the first of {QPS}: {first} cycles, as the last: {last}, once more: {again}")
     assert last <= first + QPS + 10 and again <= first + 2 * QPS + 20
+
+
+@cocotb.test()
+async def a_set_up_waits_for_one_release(dut) -> None:
+    """However many connections close just before it."""
+    world, qps = await begin(dut, callers=QPS, latency=35)
+    small = regions(world.rng, 2, 1)
+    for qp in qps[2:]:
+        await world.set_up(qp, [Region(INPUT, 1, 1, 2)])
+    await world.settle()
+    alone = await cycles_of(world, qps[0], small)
+    closings = [cocotb.start_soon(world.close_(qp, 100_000)) for qp in qps[2:]]
+    await world.until(lambda: not world.conn_event.busy)
+    behind = await cycles_of(world, qps[1], small)
+    released = sum(closing.done() for closing in closings)
+    dut._log.info(
+        f"{alone} cycles alone, {behind} behind {len(closings)} connections that close; {released} were released meanwhile"
+    )
+    assert behind <= alone + 2 * (QPS + 30), "one before it, and one before its extent is clear"
+    assert QPS < 64 or released < len(closings)
+    for closing in closings:
+        await closing
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS, short=["memory", "keys"])
+async def a_set_up_waits_for_what_is_being_released(dut, stall: float, short: str) -> None:
+    """It is not refused what connections that have closed before it are just giving back; what nobody gives back, it is."""
+    count = QPS - 1
+    world, qps = await begin(dut, stall, callers=QPS, **({"keys": count} if short == "keys" else {}))
+    each = HEAP_SIZE // PAGE // count * PAGE
+    if short == "memory":
+        own, wanted = [Region(INPUT, each, 1, 2)], [Region(INPUT, HEAP_SIZE - each // 2, 1, 2)]
+    else:
+        own, wanted = [Region(INPUT, 1, 1, 2)], [Region(INPUT, 1, 1, 2)] * count
+    late = qps.pop()
+    for qp in qps:
+        await world.set_up(qp, own)
+    await world.refused(late, aar(wanted), NO_MEMORY if short == "memory" else NO_KEYS)
+    for qp in qps[1:]:
+        closing = cocotb.start_soon(world.close_(qp, 100_000))
+    await world.until(lambda: not world.conn_event.busy)
+    await world.refused(late, aar(wanted), NO_MEMORY if short == "memory" else NO_KEYS)
+    assert closing.done(), "all that closed were released first"
+    for qp in qps[1:]:
+        await world.set_up(await world.open(qp.qpn), own)
+    closings = [cocotb.start_soon(world.close_(qp, 100_000)) for qp in world.qps.values() if qp.open and qp is not late]
+    await world.until(lambda: not world.conn_event.busy)
+    await world.set_up(late, wanted)
+    for closing in closings:
+        await closing
+    await call(world, late, wanted)
 
 
 # ---- calls ----
@@ -596,6 +656,68 @@ async def calls_queue_in_order(dut) -> None:
         world.finish(job)
         job = None
         await world.result(qps[i], wanted[i], qps[i].granted)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
+async def calls_that_end_at_once(dut, stall: float) -> None:
+    """Jobs of both sockets end in the same cycle: each caller gets its own answer, whole, one behind the other."""
+    world, qps = await begin(dut, stall, callers=2)
+    wanted = [regions(world.rng, 1, 5), regions(world.rng, 0, 6)]
+    for qp, its in zip(qps, wanted, strict=True):
+        await world.set_up(qp, its)
+    for _ in range(4):
+        for i, qp in enumerate(qps):
+            world.send(qp, START | FUNCTIONS[i][0])
+        await world.until(lambda: len(world.jobs) == 2)
+        for _ in range(2):
+            world.finish(world.jobs.popleft())
+        for qp, its in zip(qps, wanted, strict=True):
+            await world.result(qp, its, qp.granted)
+    await world.settle()
+
+
+@cocotb.test()
+async def sockets_take_turns(dut) -> None:
+    """A socket whose jobs end at once, with callers who wait for it, does not keep the other one from its call."""
+    world, qps = await begin(dut, callers=QPS)
+    wanted = regions(world.rng, 6, 1)
+    for qp in qps:
+        await world.set_up(qp, wanted)
+    tags = []
+    order = []
+
+    async def end_at_the_first_beat() -> None:
+        kind = struct("compute_pkg::job_t")
+        while True:
+            await RisingEdge(dut.clk)
+            for i in range(SOCKETS):
+                if int(getattr(dut, f"job{i}_valid").value) and int(getattr(dut, f"job{i}_ready").value):
+                    tag = kind.unpack(int(getattr(dut, f"job{i}_data").value)).tag
+                    if (i, tag) not in tags:
+                        tags.append((i, tag))
+                        order.append(i)
+                        if i == 0:
+                            world.done[0].send(tag=tag, code=0)
+
+    cocotb.start_soon(end_at_the_first_beat())
+    for qp in qps[:-1]:
+        world.send(qp, START | 1)
+    world.send(qps[-1], START | 3)
+    await world.until(lambda: len(order) == QPS)
+    assert order.index(1) <= 2, "passed over"
+    await world.until(lambda: any(job.socket == 1 for job in world.jobs))
+    world.finish(next(job for job in world.jobs if job.socket == 1))
+    for qp in qps:
+        await world.result(qp, wanted, qp.granted)
+
+
+@cocotb.test()
+async def cleared_by_a_slow_memory(dut) -> None:
+    """Its responses come later than all turns that may be under way: none is lost."""
+    world, (qp,) = await begin(dut, latency=1500)
+    await world.set_up(qp, [Region(INPUT, 24 * PAGE, 1, 2)])
+    await world.settle()
 
 
 # ---- connections that end ----
@@ -898,7 +1020,7 @@ BUILDS = {
     (128, 128): "golden|malformed|calls_queue|closed_while|closings",
     (256, 8): "golden|every_number",
     (512, 8): ".",
-    (512, 256): "with_all_other",
+    (512, 256): "with_all_other|waits_for_one",
 }
 # Domain of the connections, and whether callers may read their regions.
 POLICIES = {(64, 8): (5, False)}
@@ -931,4 +1053,5 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
         },
         env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps], "RPC_QPS": str(qps),
              "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back))},
+        random_state=True,
     )  # fmt: skip

@@ -176,4 +176,5 @@ def test_rpc_extents(qps: int) -> None:
             "limited": Plain("input", "logic"), "quota": Plain("input", "rpc_pkg::page_t"),
             "cmd": Sink("rpc_pkg::extent_cmd_t"), "rsp": Source("rpc_pkg::extent_rsp_t"),
         },
+        random_state=True,
     )  # fmt: skip

@@ -5,6 +5,7 @@ import random
 
 import cocotb
 import pytest
+from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Sink, Source, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
@@ -16,11 +17,11 @@ MESSAGE = 1024
 class Bench:
     def __init__(self, dut, stall: float) -> None:
         self.dut = dut
-        self.memory = AxiMemory(dut, "mem", SIZE, latency=(1, 30), stall=stall)
+        self.memory = AxiMemory(dut, "mem", SIZE, latency=(1, 30), stall=stall, noise=True)
         self.memory.content[:] = random.randbytes(SIZE)
-        self.read_cmd = StreamSource(dut, "read", "rpc_pkg::message_read_t", stall)
+        self.read_cmd = StreamSource(dut, "read", "rpc_pkg::message_read_t", stall, noise=True)
         self.word = StreamSink(dut, "word", "rpc_pkg::word_t", stall)
-        self.write_word = StreamSource(dut, "write", "rpc_pkg::word_t", stall)
+        self.write_word = StreamSource(dut, "write", "rpc_pkg::word_t", stall, noise=True)
         self.written = StreamSink(dut, "written", "logic", stall)
         dut.write_addr.value = 0
 
@@ -74,12 +75,62 @@ async def errors(dut) -> None:
     """An error anywhere in a message is told with it, and with no other."""
     bench = Bench(dut, 0.2)
     await start(dut)
-    for at in (0, 200, 700):
+    for at in (0, 200, 700, 771):
         bench.memory.errors[:] = [(1024 + at, 1024 + at)]
         assert (await bench.read(1024, 772))[1] == 1
         assert (await bench.read(2048, 772))[1] == 0
         assert await bench.write(1024, bytes(772)) == 1
         assert await bench.write(2048, bytes(772)) == 0
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def reads_behind_each_other(dut, stall: float) -> None:
+    """The next message is asked for while one is read: it waits, however short they are."""
+    bench = Bench(dut, stall)
+    await start(dut)
+    asked = [(random.randrange(0, SIZE, MESSAGE), length) for length in (1, 4, 2, 100, 3, 1024, 4, 4, 64, 1)]
+    for addr, length in asked:
+        bench.read_cmd.send(addr=addr, length=length)
+    for addr, length in asked:
+        words = (length + 3) // 4
+        for i in range(words):
+            word = await bench.word.recv(2000)
+            assert (word.first, word.last, word.error) == (int(i == 0), int(i == words - 1), 0)
+            assert word.data.to_bytes(4, "big") == bench.memory.read(addr + 4 * i, 4)
+
+
+@cocotb.test()
+async def a_memory_that_waits_for_valid(dut) -> None:
+    """AXI allows a memory to be ready only when it is asked, and to take data before the address."""
+    for name in ("arready", "awready", "wready", "bvalid", "rvalid"):
+        getattr(dut, f"mem_{name}").value = 0
+    write = StreamSource(dut, "write", "rpc_pkg::word_t")
+    written = StreamSink(dut, "written", "logic")
+    dut.read_valid.value = dut.write_addr.value = 0
+    await start(dut)
+    for at in range(3):
+        write.send(data=at, first=int(at == 0), last=int(at == 2))
+    beats = -(-12 // (len(dut.mem_wdata) // 8))
+    for _ in range(beats):
+        for channel in ("w", "aw"):
+            for _ in range(100):
+                await FallingEdge(dut.clk)
+                if int(getattr(dut, f"mem_{channel}valid").value):
+                    break
+            else:
+                raise AssertionError(f"no {channel}")
+            await FallingEdge(dut.clk)
+            getattr(dut, f"mem_{channel}ready").value = 1
+            await FallingEdge(dut.clk)
+            getattr(dut, f"mem_{channel}ready").value = 0
+            assert not int(getattr(dut, f"mem_{channel}valid").value)
+    dut.mem_bresp.value = 0
+    dut.mem_bvalid.value = 1
+    for _ in range(beats):
+        await FallingEdge(dut.clk)
+    dut.mem_bvalid.value = 0
+    assert await written.recv(100) == 0
 
 
 @pytest.mark.parametrize("data_w", [64, 128, 256, 512])
@@ -94,4 +145,5 @@ def test_rpc_messages(data_w: int) -> None:
             "write": Sink("rpc_pkg::word_t"), "write_addr": Plain("input", "memory_pkg::addr_t"),
             "written": Source("logic"),
         },
+        random_state=True,
     )  # fmt: skip

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Callers that die in the middle of a call, or have never lived, at a hundred addresses and more: nobody else is held up, and all that they held is free again.
 
-use super::{CONTRACT, Rule, bystander::Bystander, half_open::OF_ONE, nacelle};
+use super::{CONTRACT, Rule, bystander::Bystander, half_open::EACH, nacelle};
 use crate::{
     Failure,
+    attack::{dead::caller, half_open::forged},
     failure::ensure,
-    peer::{EMPTY, Peer, Qp, Terms},
+    peer::{Peer, Terms},
 };
 use nacelle::management::ConnectionState;
-use nacelle_wire::cm::{Message, Rtu};
 use std::time::{Duration, Instant};
 
 pub(super) const RULES: &[Rule] = &[
@@ -26,21 +26,6 @@ const FORGOTTEN: Duration = Duration::from_secs(30);
 
 /// REQs from addresses that nobody has.
 const FLOOD: u16 = 256;
-/// CM response timeout of these, and of those who die: 4.096 us * 2^15 = 134 ms. They are forgotten soon.
-const SHORT: u8 = 15;
-
-/// Connects and calls, without taking the answer. Its timeouts are short, so that it is found dead soon.
-fn caller(peer: &mut Peer) -> Result<Qp, Failure> {
-    let (tid, mut req) = peer.req(&Terms { ack_timeout: 14, retry_count: 1, ..Terms::default() });
-    req.set_local_cm_timeout(SHORT);
-    req.set_remote_cm_timeout(SHORT);
-    let answer = peer.ask(tid, &req)?;
-    let mut qp = peer.accepted(tid, &req, answer)?;
-    peer.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
-    peer.set_up_regions(&mut qp, &[64])?;
-    peer.post_immediate(&mut qp, EMPTY)?;
-    Ok(qp)
-}
 
 fn died(peer: &mut Peer) -> Result<(), Failure> {
     let mut bystander = Bystander::new(peer)?;
@@ -109,13 +94,7 @@ fn flood(peer: &mut Peer) -> Result<(), Failure> {
     let mut bystander = Bystander::new(peer)?;
     let begin = Instant::now();
     for index in 0..FLOOD {
-        // Nobody answers for this address, and nobody hears what is sent to it.
-        peer.ip = peer.station.host(index);
-        let (tid, mut req) = peer.req(&Terms::default());
-        req.set_local_cm_timeout(SHORT);
-        req.set_remote_cm_timeout(SHORT);
-        req.set_max_cm_retries(1);
-        peer.send_cm(tid, Message::Req(&req))?;
+        forged(peer, index)?;
         if index % 32 == 31 {
             bystander.works_on(peer)?;
             bystander.brings_another(peer)?;
@@ -125,8 +104,8 @@ fn flood(peer: &mut Peer) -> Result<(), Failure> {
     let late = Duration::from_secs(3).saturating_sub(begin.elapsed());
     peer.station.gather(late)?;
     peer.act_as_host(FLOOD);
-    for _ in 0..OF_ONE {
-        let Some((_, qp)) = peer.try_half_open(&Terms::default())? else {
+    for _ in 0..EACH {
+        let Some(qp) = peer.try_half_open(&Terms::default())? else {
             return Err(Failure::Content("connections of a flood are half open for ever".into()));
         };
         peer.disconnect_only(&qp)?;

@@ -5,12 +5,13 @@
 use super::{CONTRACT, Rule, nacelle};
 use crate::{
     Failure,
+    attack::flood,
     failure::ensure,
     peer::{Peer, Qp, Terms},
 };
 use nacelle_wire::{
     RemoteAddr, Rkey,
-    bth::{AtomicEth, Opcode, Reth},
+    bth::{Opcode, Reth},
     cm::{Dreq, Message, Rtu},
     roce::Ext,
 };
@@ -22,16 +23,10 @@ pub(super) const RULES: &[Rule] = &[
     nacelle("isolation.caller_that_opens_and_closes_all_the_time_holds_up_no_other", CONTRACT, open_and_close),
 ];
 
-const LONG: u32 = 1 << 20;
-
 /// The greedy caller and the other.
 fn two(peer: &mut Peer, greedy: usize) -> Result<(Vec<Qp>, Qp), Failure> {
-    let terms = Terms { mtu: 5, initiator_depth: 16, ..Terms::default() };
     peer.act_as_host(0);
-    let mut many = Vec::new();
-    for _ in 0..greedy {
-        many.push(peer.connect_with(&terms, &[LONG])?);
-    }
+    let many = flood::greedy(peer, greedy)?;
     peer.act_as_host(1);
     Ok((many, peer.connect(&Terms::default())?))
 }
@@ -62,12 +57,7 @@ fn reads(peer: &mut Peer) -> Result<(), Failure> {
     let (greedy, other) = two(peer, 2)?;
     let mut asked = 0;
     for qp in &greedy {
-        let packets = LONG / qp.mtu as u32;
-        for i in 0..u32::from(qp.responder_resources.min(4)) {
-            let reth = Ext::Reth(qp.regions[0].reth(0, LONG));
-            peer.send_quietly(qp, Opcode::ReadRequest, qp.next.add(i * packets), reth, &[])?;
-            asked += packets as usize;
-        }
+        asked += flood::reads(peer, qp)?;
     }
     ask(peer, &other)?;
     in_turn(peer, &greedy, &other, asked / 2)
@@ -81,26 +71,20 @@ fn atomics(peer: &mut Peer) -> Result<(), Failure> {
         if index == greedy.len() / 2 {
             ask(peer, &other)?;
         }
-        for i in 0..u32::from(qp.responder_resources) {
-            let eth = AtomicEth::new(qp.regions[0].at(8 * u64::from(i)), qp.regions[0].rkey, 1, 0);
-            peer.send_quietly(qp, Opcode::FetchAdd, qp.next.add(i), Ext::Atomic(eth), &[])?;
-            asked += 1;
-        }
+        asked += flood::atomics(peer, qp)?;
     }
     in_turn(peer, &greedy, &other, asked * 3 / 4)
 }
 
 fn writes(peer: &mut Peer) -> Result<(), Failure> {
     let (greedy, other) = two(peer, 2)?;
-    let bytes = vec![1; greedy[0].mtu];
     let mut asked = 0;
     for round in 0..32 {
         if round == 16 {
             ask(peer, &other)?;
         }
         for qp in &greedy {
-            let reth = Ext::Reth(qp.regions[0].reth(0, bytes.len() as u32));
-            peer.send(qp, Opcode::WriteOnly, qp.next.add(round), reth, &bytes)?;
+            flood::write(peer, qp, round)?;
             asked += 1;
         }
     }

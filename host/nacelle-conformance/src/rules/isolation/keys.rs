@@ -4,13 +4,17 @@
 use super::{CONTRACT, Rule, nacelle};
 use crate::{
     Failure,
+    attack::{
+        keys::{OPERATIONS, refused},
+        stale_key::impossible,
+    },
     failure::ensure,
-    peer::{Memory, Peer, Qp, Terms},
+    peer::{Memory, Peer, Terms},
     rules::pattern,
 };
 use nacelle_wire::{
     Rkey,
-    bth::{AtomicEth, Ieth, NakCode, Opcode},
+    bth::{Ieth, NakCode, Opcode},
     roce::Ext,
 };
 
@@ -22,22 +26,6 @@ pub(super) const RULES: &[Rule] = &[
     nacelle("isolation.keys_beside_a_key_are_refused", CONTRACT, neighbours),
     nacelle("isolation.regions_of_a_call_cannot_be_invalidated", CONTRACT, invalidate),
 ];
-
-/// Every operation that uses a key.
-const OPERATIONS: [Opcode; 5] =
-    [Opcode::WriteOnly, Opcode::WriteFirst, Opcode::ReadRequest, Opcode::FetchAdd, Opcode::CmpSwap];
-
-/// Tries an operation on memory that is not the caller's, as the next request: it is refused.
-pub(super) fn refused(peer: &mut Peer, qp: &Qp, opcode: Opcode, at: &Memory) -> Result<(), Failure> {
-    let (ext, len) = match opcode {
-        Opcode::WriteFirst => (Ext::Reth(at.reth(0, 2 * qp.mtu as u32)), qp.mtu),
-        Opcode::WriteOnly => (Ext::Reth(at.reth(0, 64)), 64),
-        Opcode::ReadRequest => (Ext::Reth(at.reth(0, 64)), 0),
-        _ => (Ext::Atomic(AtomicEth::new(at.addr, at.rkey, 0xdead_beef, 0)), 0),
-    };
-    peer.send(qp, opcode, qp.next, ext, &pattern(66, len))?;
-    peer.expect_nak(qp, qp.next, NakCode::RemoteAccessError)
-}
 
 fn after_set_up(peer: &mut Peer) -> Result<(), Failure> {
     for opcode in OPERATIONS {
@@ -54,7 +42,7 @@ fn after_set_up(peer: &mut Peer) -> Result<(), Failure> {
 fn after_refusal(peer: &mut Peer) -> Result<(), Failure> {
     for opcode in OPERATIONS {
         let mut qp = peer.connect_with(&Terms::default(), &[4096])?;
-        peer.send_message(&mut qp, &super::stale_key::impossible())?;
+        peer.send_message(&mut qp, &impossible())?;
         peer.receive_message(&mut qp)?;
         let old = qp.regions[0];
         refused(peer, &qp, opcode, &old)?;

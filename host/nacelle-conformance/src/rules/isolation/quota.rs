@@ -4,10 +4,11 @@
 use super::{CONTRACT, Rule, bystander::Bystander, nacelle};
 use crate::{
     Failure,
+    attack::quota::{self, MOST, close},
     failure::ensure,
-    peer::{Answer, Peer, Qp, Terms},
+    peer::{Peer, Qp},
 };
-use nacelle_wire::cm::{Message, Rtu};
+use nacelle_wire::cm::RejReason;
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("isolation.one_caller_cannot_take_all_connections", CONTRACT, quota),
@@ -16,33 +17,18 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Hosts that no other rule plays.
 const GREEDY: u16 = 3500;
-/// More connections than this no device is asked for.
-const MOST: usize = 1024;
-
 /// Opens connections until the device refuses: the reason is that no resources are left.
 fn fill(peer: &mut Peer) -> Result<Vec<Qp>, Failure> {
-    let mut open = Vec::new();
-    while open.len() < MOST {
-        let (tid, req) = peer.req(&Terms::default());
-        let answer = peer.ask(tid, &req)?;
-        if let Answer::Rej(rej) = &answer {
-            ensure!(
-                rej.reason().0 == 3,
-                "after {} connections the device refuses with reason {}, not 3",
-                open.len(),
-                rej.reason().0
-            );
-            return Ok(open);
-        }
-        let qp = peer.accepted(tid, &req, answer)?;
-        peer.send_cm(tid, Message::Rtu(&Rtu::new(qp.own_comm_id, qp.comm_id)))?;
-        open.push(qp);
+    let (open, refusal) = quota::fill(peer, MOST)?;
+    if let Some(reason) = refusal {
+        let count = open.len();
+        ensure!(
+            reason == RejReason::NO_RESOURCES,
+            "after {count} connections the device refuses with reason {}, not 3",
+            reason.0
+        );
     }
     Ok(open)
-}
-
-fn close(peer: &mut Peer, open: &[Qp]) -> Result<(), Failure> {
-    open.iter().try_for_each(|qp| peer.disconnect_only(qp))
 }
 
 fn quota(peer: &mut Peer) -> Result<(), Failure> {

@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Judges a RoCEv2 device from outside, packet by packet: one test for each rule of the transport that matters to a peer.
+//! The conformance suite: one test for each rule of the transport that matters to a peer.
 //!
-//! The suite is a station on the device's wire. It connects, asks for memory by the region protocol, and then says things in every
-//! right and wrong form, and looks at what comes back. It needs nothing of the device but its address: the RTL, the soft device
-//! and Linux soft-RoCE are judged by the same tests.
+//! It connects, asks for memory by the region protocol, and then says things in every right and wrong form, packet by packet, and
+//! looks at what comes back.
 
-mod failure;
-mod manage;
-mod peer;
-mod record;
-mod rules;
-mod station;
-
-use failure::Failure;
-use manage::Manage;
-
+use crate::{
+    Failure,
+    manage::Manage,
+    peer::Peer,
+    record,
+    rules::{self, Rule, Scope},
+    station::Station,
+};
 use clap::{Parser, ValueEnum};
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_link::{VirtualWire, WireDir};
-use peer::Peer;
-use rules::{Rule, Scope};
 use serde::Serialize;
-use station::Station;
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
 /// Judge a RoCEv2 device: one test for each rule of the transport that matters to a peer.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "nacelle-conformance", version)]
 struct Args {
     /// The device's IPv4 address.
     #[arg(required_unless_present = "list")]
@@ -90,7 +84,9 @@ struct Verdict {
     seconds: f64,
 }
 
-fn main() -> ExitCode {
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
     let args = Args::parse();
     let chosen = rules::all().filter(|r| args.only.is_empty() || args.only.iter().any(|o| r.name.contains(o.as_str())));
     if args.list {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! As much as a caller may ask for at once, and more than anybody needs.
+
+use crate::{
+    Failure,
+    peer::{Peer, Qp, Terms},
+};
+use nacelle_wire::{
+    bth::{AtomicEth, Opcode},
+    roce::Ext,
+};
+
+/// Size of the region that a greedy caller works on.
+pub(crate) const LONG: u32 = 1 << 20;
+
+/// A caller's connections of which each may have much outstanding.
+///
+/// # Errors
+/// The device does not take them.
+pub(crate) fn greedy(peer: &mut Peer, connections: usize) -> Result<Vec<Qp>, Failure> {
+    let terms = Terms { mtu: 5, initiator_depth: 16, ..Terms::default() };
+    (0..connections).map(|_| peer.connect_with(&terms, &[LONG])).collect()
+}
+
+/// Asks for all of the region, as often at once as it may and 4 times at most: how many packets are to come.
+///
+/// # Errors
+/// The link is broken.
+pub(crate) fn reads(peer: &mut Peer, qp: &Qp) -> Result<usize, Failure> {
+    let packets = LONG / qp.mtu as u32;
+    let reads = u32::from(qp.responder_resources.min(4));
+    for i in 0..reads {
+        let reth = Ext::Reth(qp.regions[0].reth(0, LONG));
+        peer.send_quietly(qp, Opcode::ReadRequest, qp.next.add(i * packets), reth, &[])?;
+    }
+    Ok((reads * packets) as usize)
+}
+
+/// As many atomics at once as it may: how many.
+///
+/// # Errors
+/// The link is broken.
+pub(crate) fn atomics(peer: &mut Peer, qp: &Qp) -> Result<usize, Failure> {
+    for i in 0..u32::from(qp.responder_resources) {
+        let eth = AtomicEth::new(qp.regions[0].at(8 * u64::from(i)), qp.regions[0].rkey, 1, 0);
+        peer.send_quietly(qp, Opcode::FetchAdd, qp.next.add(i), Ext::Atomic(eth), &[])?;
+    }
+    Ok(qp.responder_resources.into())
+}
+
+/// A WRITE of a full packet, this one of many.
+///
+/// # Errors
+/// The link is broken.
+pub(crate) fn write(peer: &mut Peer, qp: &Qp, index: u32) -> Result<(), Failure> {
+    let reth = Ext::Reth(qp.regions[0].reth(0, qp.mtu as u32));
+    peer.send(qp, Opcode::WriteOnly, qp.next.add(index), reth, &vec![1; qp.mtu])
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rpc_regions: each reader gets what it asked for, 2 cycles after it was taken, and nothing that it did not ask for."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+import cocotb
+from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.bench import Plain, Several, Sink, run
+from nacelle_tb.streams import start
+from nacelle_tb.svtypes import struct
+
+QPS, MAX_REGIONS, READERS = 4, 8, 3
+PAGE = 4096
+
+
+class Bench:
+    """The tables as they should be, and what each reader is owed."""
+
+    def __init__(self, dut) -> None:
+        self.dut = dut
+        self.regions: dict[tuple[int, int], int] = {}
+        self.grants: dict[int, int] = {}
+        for i in range(READERS):
+            getattr(dut, f"read{i}_valid").value = 0
+        dut.region_write.value = dut.grant_write.value = 0
+        self.served = [0] * READERS
+
+    async def fill(self) -> None:
+        """Every region and every grant."""
+        dut, rng = self.dut, random.Random(random.getrandbits(64))
+        for slot in range(QPS):
+            for index in range(MAX_REGIONS):
+                region = struct("rpc_pkg::region_t").pack(offset=rng.randrange(1 << 20), size=rng.getrandbits(32))
+                grant = struct("rpc_pkg::grant_t").pack(base=rng.randrange(1 << 20), pages=rng.randrange(1 << 20), last=index)
+                dut.write_key.value = struct("rpc_pkg::region_key_t").pack(slot=slot, index=index)
+                dut.region.value, dut.grant.value = region, grant
+                dut.region_write.value, dut.grant_write.value = 1, index % 2
+                self.regions[slot, index] = region
+                if index % 2:
+                    self.grants[slot] = grant
+                await FallingEdge(dut.clk)
+        dut.region_write.value = dut.grant_write.value = 0
+
+    def expected(self, key: tuple[int, int]) -> int:
+        """The view of one region."""
+        region, grant = self.regions[key], self.grants[key[0]]
+        page = struct("rpc_pkg::grant_t").unpack(grant).base + struct("rpc_pkg::region_t").unpack(region).offset
+        return struct("rpc_pkg::region_view_t").pack(grant=grant, region=region, addr=page * PAGE)
+
+    async def read(self, cycles: int, asks: tuple[float, ...]) -> None:
+        """Each reader asks with its probability in each cycle, and keeps asking until it is taken."""
+        dut, rng = self.dut, random.Random(random.getrandbits(64))
+        asking: list[tuple[int, int] | None] = [None] * READERS
+        owed: deque[list] = deque([[None] * READERS, [None] * READERS])
+        for _ in range(cycles):
+            for i in range(READERS):
+                if asking[i] is None and rng.random() < asks[i]:
+                    asking[i] = rng.randrange(QPS), rng.randrange(MAX_REGIONS)
+                shown = asking[i] or (rng.randrange(QPS), rng.randrange(MAX_REGIONS))  # means nothing if it does not ask
+                getattr(dut, f"read{i}_valid").value = int(asking[i] is not None)
+                getattr(dut, f"read{i}_data").value = struct("rpc_pkg::region_key_t").pack(slot=shown[0], index=shown[1])
+            await RisingEdge(dut.clk)
+            due = owed.popleft()
+            told = int(dut.view_valid.value)
+            assert told == sum(1 << i for i in range(READERS) if due[i] is not None)
+            for key in due:
+                assert key is None or int(dut.view.value) == self.expected(key)
+            taken: list[tuple[int, int] | None] = [None] * READERS
+            for i in range(READERS):
+                if asking[i] is not None and int(getattr(dut, f"read{i}_ready").value):
+                    taken[i], asking[i] = asking[i], None
+                    self.served[i] += 1
+            assert sum(key is not None for key in taken) == int(any(asking) or any(taken)), "one a cycle, if anybody asks"
+            owed.append(taken)
+            await FallingEdge(dut.clk)
+
+
+@cocotb.test()
+@cocotb.parametrize(asks=[(0.3, 0.3, 0.3), (0.0, 0.2, 0.9), (0.9, 0.0, 0.2), (0.2, 0.9, 0.0)])
+async def each_gets_what_it_asked_for(dut, asks: tuple[float, ...]) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    await bench.fill()
+    await bench.read(300, asks)
+
+
+@cocotb.test()
+async def all_at_once_take_turns(dut) -> None:
+    bench = Bench(dut)
+    await start(dut)
+    await bench.fill()
+    await bench.read(300, (1.0, 1.0, 1.0))
+    assert max(bench.served) - min(bench.served) <= 1
+
+
+def test_rpc_regions() -> None:
+    run(
+        "rpc_regions",
+        __file__,
+        params={"QPS": QPS, "MAX_REGIONS": MAX_REGIONS, "READERS": READERS},
+        ports={
+            "region_write": Plain("input", "logic"), "grant_write": Plain("input", "logic"),
+            "write_key": Plain("input", "rpc_pkg::region_key_t"), "region": Plain("input", "rpc_pkg::region_t"),
+            "grant": Plain("input", "rpc_pkg::grant_t"), "read": Several(Sink("rpc_pkg::region_key_t"), READERS),
+            "view_valid": Plain("output", f"logic [{READERS - 1}:0]"), "view": Plain("output", "rpc_pkg::region_view_t"),
+        },
+        random_state=True,
+    )  # fmt: skip
