@@ -6,9 +6,8 @@ compares what the devices answer to odd requests.
     python tools/conformance.py [rtl] [soft] [--cases N] [--seed S]            (default: both, 200 cases)
     python tools/conformance.py --compare [--cases N] [--first K] [--seed S]   the comparison alone
 
-Writes build/conformance.json: device -> rule -> {outcome, detail, ...}; the comparison is a rule of both devices. What
-docs/known-defects.toml names does not count as broken: its outcome is "known". Needs nacelle and
-nacelle-conformance in host/target/release, or in $NACELLE_PROGRAMS, and for `rtl` the simulated device (make host sim).
+Writes build/conformance.json: device -> rule -> {outcome, detail, ...}; the comparison is a rule of both devices. Needs
+nacelle and nacelle-conformance in host/target/release, or in $NACELLE_PROGRAMS, and for `rtl` the simulated device (make host sim).
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -30,18 +28,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "release"))
 RESULTS = ROOT / "build" / "conformance.json"
-KNOWN = ROOT / "docs" / "known-defects.toml"
 ADDRESS = "10.77.0.2"
 DEVICES = {"rtl": [], "soft": ["--soft"]}
 DIFFERENTIAL = "differential.devices_answer_alike"
 START_S = 30
 SUITE_S = 600
 CASE_S = 2
-
-
-def known(device: str) -> set[str]:
-    """The rules that this device is known to break."""
-    return {defect["rule"] for defect in tomllib.loads(KNOWN.read_text())["defect"] if device in defect["devices"]}
 
 
 @contextmanager
@@ -134,12 +126,6 @@ def main() -> None:
     broken = 0
     for device in devices if not arguments.compare else []:
         verdicts = judge(device)
-        defects = known(device)
-        for verdict in verdicts:
-            if verdict["rule"] in defects:
-                kept = verdict["outcome"] == "ok"
-                print(f"{device}: {verdict['rule']}: a known defect{', kept this time' if kept else ''}")
-                verdict["outcome"] = "known"
         results[device] = {verdict["rule"]: verdict for verdict in verdicts}
         failed = [v for v in verdicts if v["outcome"] == "fail"]
         broken += len(failed)
@@ -148,13 +134,11 @@ def main() -> None:
             print(f"  {verdict['rule']}: {verdict['detail']}")
     if len(devices) == 2 and arguments.cases:
         found = compare(devices, arguments)
-        excused = all(DIFFERENTIAL in known(device) for device in devices)
-        broken += 0 if excused else len(found)
+        broken += len(found)
         print(f"{devices[0]} and {devices[1]}: {len(found)} of {arguments.cases} cases are answered in different ways")
         for text in found:
             print(f"  {text}")
-        verdict = "known" if excused else "fail" if found else "ok"
-        outcome = {"rule": DIFFERENTIAL, "outcome": verdict, "detail": f"{len(found)} cases"}
+        outcome = {"rule": DIFFERENTIAL, "outcome": "fail" if found else "ok", "detail": f"{len(found)} cases"}
         for device in devices:
             results.setdefault(device, {})[DIFFERENTIAL] = outcome
     RESULTS.parent.mkdir(exist_ok=True)

@@ -29,10 +29,27 @@ pub enum Stop {
     Ended,
 }
 
-/// The regions of a call, in index order.
+/// What regions a call has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The length of each region in bytes, in index order: parameters, then internal regions.
+    pub sizes: Vec<usize>,
+    /// How many are parameters. The others are scratch memory, which the caller never sees.
+    pub parameters: usize,
+}
+
+impl Layout {
+    /// Checks that `length` bytes from `at` on are in `region`.
+    pub(crate) fn check(&self, region: usize, at: usize, length: usize) -> Result<(), Stop> {
+        let end = at.checked_add(length).ok_or(BAD_SIZE)?;
+        if self.sizes.get(region).is_some_and(|size| end <= *size) { Ok(()) } else { Err(BAD_SIZE) }
+    }
+}
+
+/// The regions of a call.
 pub trait Memory {
-    /// The length of each region in bytes.
-    fn sizes(&self) -> &[usize];
+    /// Which there are.
+    fn layout(&self) -> &Layout;
 
     /// Fills `into` with what `region` has from byte `at` on.
     ///
@@ -45,12 +62,6 @@ pub trait Memory {
     /// # Errors
     /// As [`Memory::read`].
     fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop>;
-}
-
-/// Checks that `length` bytes from `at` on are in `region`.
-pub(crate) fn check(sizes: &[usize], region: usize, at: usize, length: usize) -> Result<(), Stop> {
-    let end = at.checked_add(length).ok_or(BAD_SIZE)?;
-    if sizes.get(region).is_some_and(|size| end <= *size) { Ok(()) } else { Err(BAD_SIZE) }
 }
 
 /// What a kernel does.
@@ -100,7 +111,7 @@ impl Kernel {
 }
 
 fn increment(memory: &mut dyn Memory) -> Result<(), Stop> {
-    let sizes = memory.sizes().to_vec();
+    let sizes = memory.layout().sizes.clone();
     let mut block = vec![0; sizes.iter().copied().max().unwrap_or(0).min(BLOCK)];
     for (region, size) in sizes.into_iter().enumerate() {
         for at in (0..size).step_by(BLOCK) {
@@ -115,7 +126,8 @@ fn increment(memory: &mut dyn Memory) -> Result<(), Stop> {
 
 /// C = A x B. The regions may be larger than the matrices.
 fn matmul(memory: &mut dyn Memory) -> Result<(), Stop> {
-    let &[block, a, b, c, ..] = memory.sizes() else { return Err(BAD_ARGUMENTS) };
+    let Layout { sizes, parameters } = memory.layout();
+    let &[block, a, b, c] = &sizes[..*parameters] else { return Err(BAD_ARGUMENTS) };
     let mut bytes = [0; Args::LEN];
     if block < bytes.len() {
         return Err(BAD_SIZE);

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 pub use engine::{Engine, Facts, Identity};
 pub use host::{DEFAULT_ADDRESS, Host, Place, SERVICE_PORT};
-pub use kernels::{Kernel, Memory, Run, Stop};
+pub use kernels::{Kernel, Layout, Memory, Run, Stop};
 pub use manage::Management;
 pub use rtl::{Bounds, RtlEngine, find_library};
 pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};

@@ -20,7 +20,7 @@ use nacelle_wire::mrsp::{
     ARegion, AarRegion, CallImm, DEFAULT_PORT, MAX_MESSAGE, Message, RegionFlags, ReturnCode, reason,
 };
 
-use crate::kernels::{Kernel, Memory, Stop, check};
+use crate::kernels::{Kernel, Layout, Memory, Stop};
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 
 mod managed;
@@ -167,23 +167,23 @@ impl SoftConfig {
 struct Direct<'a> {
     endpoint: &'a mut Endpoint,
     regions: &'a [Region],
-    sizes: Vec<usize>,
+    layout: Layout,
 }
 
 impl Memory for Direct<'_> {
-    fn sizes(&self) -> &[usize] {
-        &self.sizes
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     fn read(&mut self, region: usize, at: usize, into: &mut [u8]) -> Result<(), Stop> {
-        check(&self.sizes, region, at, into.len())?;
+        self.layout.check(region, at, into.len())?;
         let bytes = self.endpoint.region(self.regions[region].id).ok_or(Stop::Ended)?;
         into.copy_from_slice(&bytes[at..at + into.len()]);
         Ok(())
     }
 
     fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
-        check(&self.sizes, region, at, bytes.len())?;
+        self.layout.check(region, at, bytes.len())?;
         let all = self.endpoint.region_mut(self.regions[region].id).ok_or(Stop::Ended)?;
         all[at..at + bytes.len()].copy_from_slice(bytes);
         Ok(())
@@ -456,13 +456,16 @@ impl SoftEngine {
             Ok(CallImm::Start { .. }) | Err(_) => return self.counters.immediates_ignored += 1,
         };
         self.counters.calls += 1;
-        let sizes: Vec<usize> = session.regions.iter().map(|held| held.here.len).collect();
+        let layout = Layout {
+            sizes: session.regions.iter().map(|held| held.here.len).collect(),
+            parameters: session.regions.iter().take_while(|held| !is_internal(&held.asked)).count(),
+        };
         let Some(kernel) = self.config.kernels.iter().find(|kernel| kernel.code == function) else {
             return self.finish(conn, ReturnCode::UNKNOWN_FUNCTION);
         };
-        if sizes.iter().sum::<usize>() <= kernel.quick {
+        if layout.sizes.iter().sum::<usize>() <= kernel.quick {
             let regions: Vec<Region> = session.regions.iter().map(|held| held.here).collect();
-            let mut memory = Direct { endpoint: &mut self.endpoint, regions: &regions, sizes };
+            let mut memory = Direct { endpoint: &mut self.endpoint, regions: &regions, layout };
             let code = match (kernel.run)(&mut memory) {
                 Ok(()) => ReturnCode::SUCCESS,
                 Err(Stop::Failed(code)) => code,
@@ -470,7 +473,7 @@ impl SoftEngine {
             };
             return self.finish(conn, code);
         }
-        let call = self.workers.start(kernel, sizes);
+        let call = self.workers.start(kernel, layout);
         session.call = Some(call);
         self.calls.insert(call, conn);
         self.more = true;

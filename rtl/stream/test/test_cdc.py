@@ -79,7 +79,7 @@ async def latency(dut, periods: tuple[int, int]) -> None:
     for value in range(20):
         bench.source.send(value)
         await bench.source.drained()
-        begin = get_sim_time("ps")     # the edge at which it was taken
+        begin = get_sim_time("ps")  # the edge at which it was taken
         while not int(dut.out_valid.value):
             await RisingEdge(dut.out_clk)
         assert get_sim_time("ps") - begin <= 5 * periods[1] + periods[0]

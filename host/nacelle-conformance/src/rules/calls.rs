@@ -218,10 +218,25 @@ fn fails(peer: &mut Peer) -> Result<(), Failure> {
     let outputs = peer.call(&mut qp, MATMUL)?;
     nothing_but(&outputs, 3, BAD_ARGUMENTS)?;
     peer.disconnect(&qp)?;
-    // Fewer regions than the function has.
-    let mut qp = with_regions(peer, &Terms::default(), &[(OUT, 64)])?;
+    // Fewer and more parameters than the function has; the arguments are those of a product of 1 x 1.
+    let arguments = [0x4d4d_414e_u32, 0, 1, 1, 1].map(u32::to_le_bytes).concat();
+    for asked in [&[(OUT, 64)][..], &[(IN, 64), (IN, 64), (IN, 64), (OUT, 64), (IN, 64)]] {
+        let mut qp = with_regions(peer, &Terms::default(), asked)?;
+        let memory = qp.regions[0];
+        peer.write_bytes(&mut qp, &memory, 0, &arguments)?;
+        let outputs = peer.call(&mut qp, MATMUL)?;
+        nothing_but(&outputs, asked.iter().position(|(flags, _)| *flags == OUT).unwrap_or(0), BAD_ARGUMENTS)?;
+        peer.disconnect(&qp)?;
+    }
+    // An internal region is no parameter.
+    let asked = [(IN, 64), (IN, 64), (IN, 64), (OUT, 64), (RegionFlags::INTERNAL, 64)];
+    let mut qp = with_regions(peer, &Terms::default(), &asked)?;
+    for (index, bytes) in [(0, &arguments[..]), (1, &6_u32.to_le_bytes()), (2, &7_u32.to_le_bytes())] {
+        let memory = qp.regions[index];
+        peer.write_bytes(&mut qp, &memory, 0, bytes)?;
+    }
     let outputs = peer.call(&mut qp, MATMUL)?;
-    nothing_but(&outputs, 0, BAD_ARGUMENTS)?;
+    ensure!(outputs[0].bytes.get(..4) == Some(&42_u32.to_le_bytes()), "6 x 7 is {:?}", outputs[0].bytes);
     peer.disconnect(&qp)
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nacelle_wire::mrsp::ReturnCode;
 
 use super::wake::Waker;
-use crate::kernels::{Kernel, Memory, Run, Stop, check};
+use crate::kernels::{Kernel, Layout, Memory, Run, Stop};
 
 /// The longest piece of memory that one message carries, in bytes.
 const PIECE: usize = 256 << 10;
@@ -64,7 +64,7 @@ enum Message {
 struct Job {
     call: CallId,
     run: Arc<Run>,
-    sizes: Vec<usize>,
+    layout: Layout,
 }
 
 /// A thread, by the ends of its channels.
@@ -114,11 +114,11 @@ impl Workers {
         }
     }
 
-    /// Queues a call of a kernel on regions of these sizes. [`Workers::poll`] tells what becomes of it.
-    pub(super) fn start(&mut self, kernel: &Kernel, sizes: Vec<usize>) -> CallId {
+    /// Queues a call of a kernel on these regions. [`Workers::poll`] tells what becomes of it.
+    pub(super) fn start(&mut self, kernel: &Kernel, layout: Layout) -> CallId {
         let call = self.next;
         self.next += 1;
-        self.waiting.push_back(Job { call, run: Arc::clone(&kernel.run), sizes });
+        self.waiting.push_back(Job { call, run: Arc::clone(&kernel.run), layout });
         call
     }
 
@@ -234,9 +234,9 @@ impl Workers {
         let to = Network { messages: self.to_messages.clone(), waker: self.waker.clone() };
         std::thread::Builder::new().name("nacelle-kernel".into()).spawn(move || {
             let mut buffer = Vec::new();
-            while let Ok(Job { call, run, sizes }) = to_do.recv() {
+            while let Ok(Job { call, run, layout }) = to_do.recv() {
                 let mut window =
-                    Window { call, sizes, to: &to, from: &from_memory, buffer: &mut buffer, closed: false };
+                    Window { call, layout, to: &to, from: &from_memory, buffer: &mut buffer, closed: false };
                 // What a kernel leaves half done is its caller's memory alone.
                 let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut window)))
                     .unwrap_or(Err(Stop::Failed(ReturnCode::SOCKET_UNAVAILABLE)));
@@ -267,7 +267,7 @@ impl Network {
 /// The memory of a call, as its kernel reaches it.
 struct Window<'a> {
     call: CallId,
-    sizes: Vec<usize>,
+    layout: Layout,
     to: &'a Network,
     from: &'a Receiver<Option<Vec<u8>>>,
     /// Goes there and back with each access.
@@ -290,12 +290,12 @@ impl Window<'_> {
 }
 
 impl Memory for Window<'_> {
-    fn sizes(&self) -> &[usize] {
-        &self.sizes
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     fn read(&mut self, region: usize, at: usize, into: &mut [u8]) -> Result<(), Stop> {
-        check(&self.sizes, region, at, into.len())?;
+        self.layout.check(region, at, into.len())?;
         for (index, piece) in into.chunks_mut(PIECE).enumerate() {
             self.buffer.resize(piece.len(), 0);
             self.access(region, at + index * PIECE, false)?;
@@ -305,7 +305,7 @@ impl Memory for Window<'_> {
     }
 
     fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
-        check(&self.sizes, region, at, bytes.len())?;
+        self.layout.check(region, at, bytes.len())?;
         for (index, piece) in bytes.chunks(PIECE).enumerate() {
             self.buffer.clear();
             self.buffer.extend_from_slice(piece);
