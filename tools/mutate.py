@@ -627,7 +627,8 @@ def report(results: dict[str, Any]) -> str:
                 counts[2] += 1
                 equivalent.append(f"{where}: {why}")
             else:
-                seen = "" if mutant["differs_in"] else ": no test gives it another value"
+                tried = f"{mutant['tried']} of {mutant['differs_in']} tests in which it could be seen were tried"
+                seen = f": {tried}" if mutant["differs_in"] else ": no test gives it another value"
                 open_.append(where + seen)
     rows["all"] = [sum(counts) for counts in zip(*rows.values(), strict=True)]
     for folder, (count, killed, same) in rows.items():

@@ -109,6 +109,22 @@ async def slow_taker_never_stops_memory(dut) -> None:
 
 
 @cocotb.test()
+async def idle_means_that_nothing_is_inside(dut) -> None:
+    """From the command to the packet's last beat, also while all waits for memory."""
+    bench = Bench(dut, latency=30)
+    await start(dut)
+    for length in (1, 4096, 100):
+        bench.cmd.send(addr=17, length=length)
+        await bench.cmd.drained()
+        while not bench.data.packets:
+            await FallingEdge(dut.clk)
+            assert bench.data.packets or not int(dut.idle.value)
+        bench.data.packets.clear()
+        await wait_cycles(dut, 3)
+        assert int(dut.idle.value)
+
+
+@cocotb.test()
 async def a_transfer_of_nothing_asks_for_nothing(dut) -> None:
     """It passes although memory takes no address; nor is anything ever written."""
     bench = Bench(dut)

@@ -409,4 +409,4 @@ async def commands_and_events_go_to_their_client(dut) -> None:
 
 
 def test_roce_clients() -> None:
-    run("roce_clients", __file__, params=PARAMS, ports=PORTS)
+    run("roce_clients", __file__, params=PARAMS, ports=PORTS, random_state=True)

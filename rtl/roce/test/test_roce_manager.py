@@ -347,6 +347,50 @@ async def events_of_queue_pairs_by_hand(dut) -> None:
 
 
 @cocotb.test()
+async def events_that_come_while_regions_are_freed(dut) -> None:
+    """A connection that closes waits for its regions; events of queue pairs pass meanwhile, or are lost if there is no room."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.hand_done.send(1)
+    assert await bench.do(SETUP, 12, 3) == OK
+    fatal, closed = constant(P + "EVENT_QP_FATAL"), constant(P + "CONN_CLOSED")
+
+    async def close_with_events() -> None:
+        bench.conn.send(kind=closed, qpn=5)
+        await bench.mr_cmd.recv()
+        bench.qp_event.send(kind=fatal, qpn=11, status=12)  # the connection manager's
+        bench.qp_event.send(kind=fatal, qpn=12, status=12)
+        await bench.qp_event.drained()
+        assert not bench.conn_answer.received
+        bench.mr_rsp.send(ok=1)
+        assert (await bench.conn_answer.recv()).qpn == 5
+
+    await close_with_events()
+    assert [(event.kind, event.qpn) for event in [await poll(bench), await poll(bench)]] == [(closed, 5), (16 | fatal, 12)]
+    assert await poll(bench) is None and await bench.read(LOST) == 0
+    for _ in range(EVENT_DEPTH):
+        bench.qp_event.send(kind=fatal, qpn=12, status=10)
+    await bench.qp_event.drained()
+    await close_with_events()
+    assert await bench.read(LOST) == 2, "that it was closed, and that the queue pair by hand failed"
+
+
+@cocotb.test()
+async def connects_that_nobody_takes(dut) -> None:
+    """When the connection manager takes no more, software is told, and nothing that was accepted is lost."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.connect.stall = 1.0
+    await wait_cycles(dut, 4)
+    accepted = 0
+    while await bench.do(CONNECT, accepted, 2, 3) == OK:
+        accepted += 1
+    assert 0 < accepted < 6 and (await bench.read(STATUS)) >> 8 & 0xFF == FULL
+    bench.connect.stall = 0.0
+    assert [(await bench.connect.recv()).tag for _ in range(accepted)] == list(range(accepted))
+
+
+@cocotb.test()
 async def bad_commands_and_addresses(dut) -> None:
     bench = Bench(dut)
     await bench.start()
@@ -370,4 +414,4 @@ async def bad_commands_and_addresses(dut) -> None:
 
 
 def test_roce_manager() -> None:
-    run("roce_manager", __file__, params=PARAMS, ports=PORTS)
+    run("roce_manager", __file__, params=PARAMS, ports=PORTS, random_state=True)

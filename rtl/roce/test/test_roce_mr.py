@@ -467,4 +467,5 @@ def test_roce_mr() -> None:
             "fence_number": Plain("input", "roce_pkg::fence_t"), "fences_through": Plain("input", "roce_pkg::fence_t"),
             "idle": Plain("output", "logic"),
         },
+        random_state=True,
     )  # fmt: skip

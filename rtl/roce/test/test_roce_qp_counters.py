@@ -70,7 +70,7 @@ class Bench:
         self.dut, self.rng = dut, random.Random(seed)
         self.layouts = {name: struct(PORTS[name].type) for name in ("sent", "requested", "responded", "retried")}
         self.expected: defaultdict[int, Counter[str]] = defaultdict(Counter)
-        self.view = StreamSource(dut, "view", INDEX)
+        self.view = StreamSource(dut, "view", INDEX, noise=True)
         self.viewed = StreamSink(dut, "viewed", PKG + "qp_counters_t")
         self.quiet()
 
@@ -192,4 +192,4 @@ async def software_reads_them_in_this_order(dut) -> None:
 
 @pytest.mark.parametrize("qps", [16, 256])
 def test_roce_qp_counters(qps: int) -> None:
-    run("roce_qp_counters", __file__, params={"QPS": qps}, ports=PORTS, env={"QPS": str(qps)})
+    run("roce_qp_counters", __file__, params={"QPS": qps}, ports=PORTS, env={"QPS": str(qps)}, random_state=True)

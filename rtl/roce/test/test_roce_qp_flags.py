@@ -49,4 +49,5 @@ def test_roce_qp_flags() -> None:
             "write_data": Plain("input", "logic [1:0]"), "read_index": Plain("input", f"{index} [{READERS - 1}:0]"),
             "read_data": Plain("output", f"logic [{READERS - 1}:0]"),
         },
+        random_state=True,
     )  # fmt: skip

@@ -32,10 +32,10 @@ PORTS = {
 async def numbers_stay_apart(dut, stall: float) -> None:
     """Random commands against a model: also numbers that do not exist, set-ups of what is set up, and resets of what is not."""
     rng = random.Random(1)
-    command = StreamSource(dut, "command", PKG + "qp_cmd_t", stall)
+    command = StreamSource(dut, "command", PKG + "qp_cmd_t", stall, noise=True)
     answer = StreamSink(dut, "answer", "logic", stall)
     passed = StreamSink(dut, "passed", PKG + "qp_cmd_t", stall)
-    done = StreamSource(dut, "done", "logic", stall)
+    done = StreamSource(dut, "done", "logic", stall, noise=True)
     dut.taken.value = 0
     await start(dut)
     by_hand: set[int] = set()
@@ -72,4 +72,4 @@ async def numbers_stay_apart(dut, stall: float) -> None:
 
 
 def test_roce_qp_hand() -> None:
-    run("roce_qp_hand", __file__, params={"QPS": QPS}, ports=PORTS)
+    run("roce_qp_hand", __file__, params={"QPS": QPS}, ports=PORTS, random_state=True)

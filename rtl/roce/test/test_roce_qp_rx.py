@@ -52,6 +52,10 @@ async def every_read_sees_the_newest_write(dut) -> None:
             writes[cycle + 1] = slot
         slot = writes.pop(cycle, None)
         dut.write.value = int(slot is not None)
+        dut.write_slot.value, dut.write_state.value = (
+            random.choice(slots),
+            random.getrandbits(width),
+        )
         if slot is not None:
             table[slot] = random.getrandbits(width)
             dut.write_slot.value = slot
@@ -113,4 +117,5 @@ def test_roce_qp_rx(qps: int) -> None:
             "attr_write_slot": Plain("input", SLOT), "attr_new": Plain("input", ATTR),
         },
         env={"NACELLE_QPS": str(qps)},
+        random_state=True,
     )  # fmt: skip

@@ -22,7 +22,7 @@ QPS, DEPTH = 8, 4
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.5])
 async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> None:
-    post = StreamSource(dut, "post", WQE, stall)
+    post = StreamSource(dut, "post", WQE, stall, noise=True)
     reject = StreamSink(dut, "reject", REJECT, stall)
     kick = StreamSink(dut, "kick", "roce_pkg::qpn_t", stall)
     heads = [0] * QPS
@@ -75,6 +75,36 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
     assert not reject.received and not kick.received
 
 
+@cocotb.test()
+async def nothing_is_judged_without_room(dut) -> None:
+    """Nobody takes what comes of a post: the posts wait, and none of it is lost."""
+    post = StreamSource(dut, "post", WQE, noise=True)
+    reject, kick = StreamSink(dut, "reject", REJECT, 1.0), StreamSink(dut, "kick", "roce_pkg::qpn_t", 1.0)
+    for name in ("tail_slot", "read_slot", "read_head"):
+        getattr(dut, name).value = 0
+    dut.view.value = struct(VIEW).pack(state=op("QPS_ERR"))
+    await start(dut)
+    await FallingEdge(dut.clk)
+    dut.view.value = struct(VIEW).pack(state=op("QPS_ERR"), rq_head=int(dut.tail.value))
+    for i in range(DEPTH):
+        post.send(opcode=op("WR_RECV"), qpn=2, wr_id=i)
+    for i in range(DEPTH):
+        post.send(opcode=op("WR_SEND"), qpn=2, wr_id=i)
+    for _ in range(40):
+        await FallingEdge(dut.clk)
+        assert not int(dut.idle.value)
+    assert post.busy
+    kick.stall = 0.0
+    assert [await kick.recv() for _ in range(DEPTH)] == [2] * DEPTH
+    for _ in range(40):
+        await FallingEdge(dut.clk)
+        assert not int(dut.idle.value)
+    reject.stall = 0.0
+    assert [(await reject.recv()).wr_id for _ in range(DEPTH)] == list(range(DEPTH))
+    await wait_cycles(dut, 4)
+    assert int(dut.idle.value) and not kick.received and not reject.received
+
+
 def test_roce_qp_rx_queue() -> None:
     run(
         "roce_qp_rx_queue",
@@ -86,4 +116,5 @@ def test_roce_qp_rx_queue() -> None:
             "tail_slot": Plain("input", SLOT), "tail": Plain("output", POINTER),
             "read_slot": Plain("input", SLOT), "read_head": Plain("input", POINTER), "receive": Plain("output", RECEIVE),
         },
+        random_state=True,
     )  # fmt: skip

@@ -555,6 +555,29 @@ async def reset_in_the_middle_leaves_nothing(dut, stall: float) -> None:
 
 
 @cocotb.test()
+async def a_reset_waits_until_completions_are_taken(dut) -> None:
+    """It is answered when nothing of the queue pair is under way: no completion of it comes after the answer."""
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(14)
+    bench.cqe.stall = 1.0
+    for _ in range(3):
+        bench.post(14)
+    while len(peer.seen) < 3:
+        await wait_cycles(dut, 1)
+    await wait_cycles(dut, 400)  # acknowledged; the completions wait
+    bench.cmd.send(op=op("QP_RESET"), qpn=14)
+    await wait_cycles(dut, 1000)
+    assert not bench.answer.received and not bench.cqe.received
+    bench.cqe.stall = 0.0
+    assert await bench.answer.recv() == 1
+    taken = len(bench.cqe.received)
+    assert taken >= 1
+    await wait_cycles(dut, 200)
+    assert len(bench.cqe.received) == taken
+
+
+@cocotb.test()
 async def a_reset_holds_up_nobody_else(dut) -> None:
     """One QP sends all the time; others are set up and reset, over and over, which costs it nothing."""
     bench = Bench(dut)

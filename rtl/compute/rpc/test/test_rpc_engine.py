@@ -87,6 +87,17 @@ async def golden_exchange(dut, stall: float) -> None:
     }  # fmt: skip
 
 
+@cocotb.test()
+async def golden_message_from_a_slow_memory(dut) -> None:
+    """The words of a message come with long pauses between them."""
+    world = World(dut)
+    world.memory.stall = 0.9
+    await world.start()
+    qp = await world.open(5)
+    for count in (1, 3, 8):
+        await world.set_up(qp, regions(world.rng, count, 1, internal=1))
+
+
 async def begin(dut, stall: float = 0.0, callers: int = 1, **options: int) -> tuple[World, list]:
     """A world with open connections."""
     world = World(dut, stall, **options)
