@@ -454,6 +454,23 @@ async def commands_take_the_cycles_they_say(dut) -> None:
         assert await cycles(op=op("MR_DEREGISTER_PD"), mr={"pd": 1}) <= MRS // LANES + 3 * others + 3 + 5
 
 
+@cocotb.test()
+async def a_reset_forgets_all_keys(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    key = await bench.register(3, 0x1000, 100)
+    bench.ask(key, 3, 0x1000, 1)
+    await bench.answered()
+    dut.rst.value = 1
+    for _ in range(3):
+        await FallingEdge(dut.clk)
+    dut.rst.value = 0
+    bench.regions.clear()
+    assert not await bench.listed()
+    bench.ask(key, 3, 0x1000, 1)
+    await bench.answered()
+
+
 def test_roce_mr() -> None:
     run(
         "roce_mr",

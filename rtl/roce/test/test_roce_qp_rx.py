@@ -68,6 +68,27 @@ async def every_read_sees_the_newest_write(dut) -> None:
 
 
 @cocotb.test()
+async def a_reset_forgets(dut) -> None:
+    """Also what was written last, which is forwarded."""
+    await ready(dut)
+    await FallingEdge(dut.clk)
+    dut.write.value, dut.write_slot.value, dut.write_state.value = 1, 1, (1 << struct(STATE).width) - 1
+    await FallingEdge(dut.clk)
+    dut.write.value, dut.read_slot.value, dut.view_slot.value = 0, 1, 1
+    for _ in range(5):
+        await FallingEdge(dut.clk)
+    dut.rst.value = 1
+    for _ in range(3):
+        await FallingEdge(dut.clk)
+    dut.rst.value = 0
+    while not int(dut.ready.value):
+        await FallingEdge(dut.clk)
+    for _ in range(5):
+        await FallingEdge(dut.clk)
+        assert int(dut.state.value) == int(dut.view.value) == 0
+
+
+@cocotb.test()
 async def the_view_follows(dut) -> None:
     await ready(dut)
     for _ in range(50):

@@ -90,6 +90,7 @@ async def nothing_is_judged_without_room(dut) -> None:
         post.send(opcode=op("WR_RECV"), qpn=2, wr_id=i)
     for i in range(DEPTH):
         post.send(opcode=op("WR_SEND"), qpn=2, wr_id=i)
+    await wait_cycles(dut, 3)
     for _ in range(40):
         await FallingEdge(dut.clk)
         assert not int(dut.idle.value)
