@@ -171,6 +171,30 @@ async def looked_at_while_it_counts(dut) -> None:
 
 
 @cocotb.test()
+async def a_reset_takes_back_a_view(dut) -> None:
+    """A reset of one cycle while a view is under way: the next view does not end with what the old one has read."""
+    bench = Bench(dut, 6)
+    await start(dut)
+    for delay in range(4):
+        await wait_cycles(dut, QPS + 2)  # clears itself
+        for _ in range(10):
+            await bench.cycle(1)
+        await bench.check(1)
+        bench.view.send(1)
+        await bench.view.drained()
+        await wait_cycles(dut, delay)
+        await FallingEdge(dut.clk)
+        dut.rst.value = 1
+        await FallingEdge(dut.clk)
+        bench.viewed.received.clear()
+        dut.rst.value, dut.view_valid.value, dut.view_data.value = 0, 1, 2
+        await FallingEdge(dut.clk)
+        dut.view_valid.value = 0
+        assert await bench.viewed.recv(100) == 0, f"{delay} cycles later"
+        bench.expected.clear()
+
+
+@cocotb.test()
 async def they_wrap(dut) -> None:
     bench = Bench(dut, 5)
     await start(dut)

@@ -106,6 +106,31 @@ async def nothing_is_judged_without_room(dut) -> None:
     assert int(dut.idle.value) and not kick.received and not reject.received
 
 
+@cocotb.test()
+@cocotb.parametrize(cycles=[0, 1, 2])
+async def a_reset_forgets_what_is_judged(dut, cycles: int) -> None:
+    """A reset of one cycle, so many cycles after a receive was taken: the receive is neither posted nor comes back."""
+    post = StreamSource(dut, "post", WQE, noise=True)
+    reject, kick = StreamSink(dut, "reject", REJECT), StreamSink(dut, "kick", "roce_pkg::qpn_t")
+    for name in ("tail_slot", "read_slot", "read_head"):
+        getattr(dut, name).value = 0
+    dut.view.value = struct(VIEW).pack(state=op("QPS_RESET"))
+    await start(dut)
+    await wait_cycles(dut, 4)
+    post.send(opcode=op("WR_RECV"), qpn=2, wr_id=1)
+    await post.drained()
+    await wait_cycles(dut, cycles)
+    await FallingEdge(dut.clk)
+    dut.rst.value = 1
+    await FallingEdge(dut.clk)
+    dut.rst.value = 0
+    for _ in range(10):
+        await FallingEdge(dut.clk)
+        assert int(dut.idle.value) and not int(dut.reject_valid.value) and not int(dut.kick_valid.value)
+    reject.received.clear()
+    assert not kick.received
+
+
 def test_roce_qp_rx_queue() -> None:
     run(
         "roce_qp_rx_queue",
