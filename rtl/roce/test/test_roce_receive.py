@@ -323,6 +323,54 @@ async def nothing_of_a_qp_is_under_way_after_its_reset(dut) -> None:
 
 
 @cocotb.test()
+async def idle_ends_only_with_something_new(dut) -> None:
+    """From the cycle in which something comes until all that follows from it has left, there is no idle cycle."""
+    bench, rkey = await one_qp(dut)
+    bench.memory_delay = 20
+    bench.refuse = {BASE + 64}
+    inputs = [getattr(dut, f"{name}valid") for name in ("frame_", "payload_t", "done_", "post_", "qp_cmd_", "failed_", "mr_cmd_")]
+    outputs = [getattr(dut, f"{name}valid") for name in ("respond_", "write_", "completion_", "qp_answer_", "qp_event_", "mr_rsp_")]
+
+    async def watch() -> None:
+        was = True
+        while True:
+            await RisingEdge(dut.clk)
+            idle = bool(int(dut.idle.value))
+            assert idle or not was or any(int(valid.value) for valid in inputs), "idle ends by itself"
+            assert not idle or not any(int(valid.value) for valid in outputs), "idle, and something comes"
+            was = idle
+
+    watching = cocotb.start_soon(watch())
+    for frame in (
+        Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, b"x", reth(BASE, rkey, 1), ackreq=True),
+        Frame(op("RC_RDMA_WRITE_ONLY"), 2, 101, b"x", reth(BASE, rkey, 1)),
+        Frame(op("RC_SEND_ONLY"), 2, 102, b"no receive"),
+        Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, b"again", reth(BASE, rkey, 5), ackreq=True),
+        Frame(op("RC_RDMA_WRITE_ONLY"), 2, 100, b"of nobody", reth(BASE, rkey, 9), src="10.9.9.9"),
+        Frame(op("RC_RDMA_WRITE_ONLY"), 77, 100, b"to nobody", reth(BASE, rkey, 9)),
+        Frame(op("RC_RDMA_READ_REQUEST"), 2, 102, b"", reth(BASE, rkey, 8)),
+    ):
+        bench.send(frame)
+        await bench.compare()
+    await bench.receive(2, BASE, 64, 1)
+    await bench.receive(2, BASE, 64, 2)
+    bench.send(Frame(op("RC_SEND_ONLY"), 2, 103, b"with a receive", ackreq=True))
+    await bench.compare()
+    await bench.register(2, BASE, 1)
+    await bench.modify(2, "SQD")
+    await bench.deregister(rkey)
+    await bench.quiet()
+    rkey = await bench.register(2, BASE, 0x1000)
+    bench.frame.send(Frame(op("RC_RDMA_WRITE_ONLY"), 2, 104, b"x", reth(BASE + 64, rkey, 1)).rx())  # memory refuses
+    bench.payload.send(b"x")
+    await bench.quiet()
+    assert [c.wr_id for c in bench.completion.received] == [2]  # flushed
+    bench.failed.send(qpn=2)
+    await bench.quiet()
+    assert not watching.done()
+
+
+@cocotb.test()
 async def commands_for_unknown_qps_fail(dut) -> None:
     bench, _ = await one_qp(dut)
     for qpn in (0, 1, 2 + QPS, 0xFFFFFF):

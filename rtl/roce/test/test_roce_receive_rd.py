@@ -104,10 +104,16 @@ async def rights_of_the_region_the_queue_pair_and_the_domain(dut) -> None:
                 bench.answer_reads(2)
             else:
                 await refused(bench, [frame], "SYNDROME_NAK_REM_ACCESS")
-        if right != "remote_invalidate":  # the queue pair's own flags
+        if right != "remote_invalidate":  # the queue pair's own flags, each for its own operation
             await bench.setup(2, 100, 1, rights=ALL - {right})
             key = await bench.register(2, BASE, 64)
             await refused(bench, [await request(key)], "SYNDROME_NAK_INVALID_REQ")
+            for other in sorted(ALL - {right}):
+                await bench.setup(2, 100, 1, rights=ALL - {right})
+                bench.send(await request(await bench.register(2, BASE, 64), other))
+                assert not bench.model.qps[2].error
+                await bench.compare()
+                bench.answer_reads(2)
 
 
 @cocotb.test()

@@ -132,6 +132,24 @@ async def receives_posted_while_the_queue_is_flushed_keep_their_order(dut) -> No
 
 
 @cocotb.test()
+async def a_receive_posted_while_another_queue_pair_fails_is_flushed(dut) -> None:
+    """Its queue pair is in error already; the other goes to error so many cycles before."""
+    bench = Bench(dut)
+    await bench.start()
+    await bench.setup(3, 100, 1)
+    await bench.modify(3, "ERR")
+    for delay in range(24):
+        await bench.setup(2, 100, 1)
+        bench.frame.send(Frame(op("RC_SEND_LAST"), 2, 100, b"").rx())
+        await wait_cycles(dut, delay)
+        bench.post.send(opcode=op("WR_RECV"), qpn=3, wr_id=delay)
+        await bench.quiet()
+        got = [(c.qpn, c.wr_id, c.status) for c in bench.completion.received]
+        assert got == [(3, delay, op("WC_WR_FLUSH_ERR"))], f"{delay} cycles later: {got}"
+        bench.completion.received.clear()
+
+
+@cocotb.test()
 async def all_queue_pairs_may_fail_at_once(dut) -> None:
     bench = Bench(dut)
     await bench.start()
