@@ -739,6 +739,47 @@ async def the_longest_read_goes_on_until_memory_refuses(dut: Any) -> None:
 
 
 @cocotb.test()
+async def failures_that_nobody_takes_are_kept(dut: Any) -> None:
+    """Memory refuses what three queue pairs read, while nobody takes one of the two streams that tell of it, then the other."""
+    bench = Bench(dut)
+    await bench.start()
+    for waiting, taken in ((bench.qp_event, bench.failed), (bench.failed, bench.qp_event)):
+        waiting.stall = 1.0
+        peers = [await bench.setup(qpn) for qpn in (2, 3, 4)]
+        for peer in peers:
+            bench.read(peer, BAD[0], 100)
+        await wait_cycles(dut, 1000)
+        assert len(taken.received) == 1 and not waiting.received  # the next is told when this one was taken
+        waiting.stall = 0.0
+        await bench.quiet()
+        await wait_cycles(dut, 10)
+        assert sorted(e.qpn for e in waiting.received) == sorted(e.qpn for e in taken.received) == [2, 3, 4]
+        waiting.received.clear()
+        taken.received.clear()
+        for peer in peers:
+            assert peer.dead
+            await bench.reset(peer)
+
+
+@cocotb.test()
+async def a_reset_waits_for_its_own_atomic_alone(dut: Any) -> None:
+    """Memory takes its time with an atomic: another queue pair's reset is over long before, its own is not."""
+    bench = Bench(dut, latency=1000)
+    await bench.start()
+    one, other = await bench.setup(2), await bench.setup(3)
+    bench.atomic(one, 64, False, 1)
+    await bench.respond.drained()
+    await wait_cycles(dut, 50)
+    begin = bench.cycle
+    await bench.reset(other)
+    assert bench.cycle - begin < 200
+    await bench.reset(one)
+    assert bench.cycle - begin > 900
+    assert not bench.atomics._reads and not bench.atomics._writes and not bench.atomics._acks
+    await bench.quiet()
+
+
+@cocotb.test()
 async def commands_for_what_is_not_there(dut: Any) -> None:
     bench = Bench(dut)
     await bench.start()
@@ -1022,5 +1063,5 @@ def test_roce_response(params: dict[str, Any], ports: dict[str, Port]) -> None:
     run(
         "response_and_tx", __file__, params=params, ports=ports,
         env={"QPS": str(params["QPS"]), "COCOTB_TEST_FILTER": chosen},
-        sources=[Path(__file__).parent / "response_and_tx.sv"],
+        sources=[Path(__file__).parent / "response_and_tx.sv"], random_state=True,
     )  # fmt: skip
