@@ -319,6 +319,33 @@ async def what_a_client_gives_up_is_flushed(dut, stall: float) -> None:
 
 
 @cocotb.test()
+async def one_that_goes_while_its_client_gives_up_fails_no_other(dut) -> None:
+    """A queue pair with something outstanding goes so many cycles after its client gave up, while others are looked at."""
+    bench = Bench(dut)
+    await bench.start()
+    for qpn in range(2, 17):
+        await bench.change("made", qpn, 0)
+    for delay in range(20):
+        await bench.change("made", 17, 2)
+        bench.client_wqe[2].send(qpn=17, wr_id=delay)
+        await bench.client_wqe[2].drained()
+        await wait_cycles(dut, 20)
+        await FallingEdge(dut.clk)
+        assert int(dut.settled.value) == 0b011
+        dut.abandon.value = 1 << 2
+        await wait_cycles(dut, delay)
+        await bench.change("gone", 17, 2)
+        await wait_cycles(dut, 20)
+        while bench.fail.received:  # it was found before it went
+            assert bench.fail.received.popleft().qpn == 17
+            bench.failed.send(1)
+            await wait_cycles(dut, 20)
+        assert int(dut.settled.value) == 0b111
+        dut.abandon.value = 0
+        await wait_cycles(dut, 4)
+
+
+@cocotb.test()
 async def a_request_that_is_offered_stays(dut) -> None:
     """Its QP goes while the engine does not take it: the engine gets it all the same, and answers that the QP is in RESET."""
     bench = Bench(dut)

@@ -8,6 +8,7 @@ import os
 import random
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -112,6 +113,7 @@ class Device:
         self.owner_private = b""  # in its answers
         self.owner_cycles = lambda: 0  # thinks so long
         self.wants: dict[int, dict] = {}  # connects without an answer, by tag
+        self.psn = -1  # of the last datagram
 
     def limit(self, **limits: int) -> None:
         """What peers may open at once: per_peer, half_open, half_open_per_peer."""
@@ -281,6 +283,9 @@ class Device:
         assert IP(bytes(ip)).chksum == given
         assert (packet["UDP"].dport, packet["UDP"].len, packet["UDP"].chksum) == (4791, 288, 0)
         assert data[42:46] == bytes.fromhex("6400ffff") and data[46:50] == bytes.fromhex("00000001")
+        psn = int.from_bytes(data[51:54], "big")
+        assert (psn - self.psn) % 2**24 in range(1, 1 << 23), "the PSNs of datagrams count up"
+        self.psn = psn
         assert data[54:62] == bytes.fromhex("8001000000000001")
         return Message(ip.dst, packet.dst, datagram)
 
@@ -737,6 +742,21 @@ async def rtu_ends_the_timer(dut) -> None:
     await dev.pass_time(22)
     await dev.settle()
     assert dev.silent() and len(dev.live) == 1
+
+
+@cocotb.test()
+async def rtu_of_others_changes_nothing(dut) -> None:
+    """An RTU from another address, or under another ID, is none of this connection's: its REP is repeated all the same."""
+    dev = await device(dut)
+    caller, stranger = callers(2, cm_timeout=14)
+    rep = await dev.open(caller, rtu=False)
+    dev.receive(stranger.rtu(rep))
+    dev.receive(replace(caller, local_id=caller.local_id + 1).rtu(rep))
+    await dev.settle()
+    assert dev.counts["drop_no_connection"] == 2 and not dev.counts["rtu_received"]
+    for _ in range(2):
+        await dev.pass_time(13)
+    assert (await dev.sent()).mad == rep.mad
 
 
 @cocotb.test()
@@ -2201,7 +2221,10 @@ BUILDS = {
 def test_roce_cm(width: int, qps: int) -> None:
     params = {"DATA_W": width, "QPS": qps, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH}
     chosen = f"^(?!.*({'|'.join(PAIRED)})).*({BUILDS[width, qps]})"
-    run("roce_cm", __file__, params=params, ports=ports(width, qps), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)})
+    run(
+        "roce_cm", __file__, params=params, ports=ports(width, qps), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)},
+        random_state=True,
+    )  # fmt: skip
 
 
 def test_roce_cm_pair() -> None:
