@@ -99,6 +99,8 @@ class Bench:
         getattr(self.dut, name).value = 1
         await FallingEdge(self.dut.clk)
         getattr(self.dut, name).value = 0
+        for signal in values:  # means nothing now
+            getattr(self.dut, signal).value = random.getrandbits(len(getattr(self.dut, signal)))
 
     async def cnp(self, index: int) -> None:
         await self.pulse("cnp", cnp_qpn=index + FIRST_QPN)
@@ -355,6 +357,15 @@ async def a_rate_is_never_zero(dut) -> None:
         await bench.cnp(1)
         await wait_cycles(dut, 3 * QPS)
     assert (await bench.look(1)).rate == 16
+
+
+@cocotb.test()
+async def the_first_rate_is_no_less_than_the_least(dut) -> None:
+    bench = Bench(dut, rate_to_set_on_first_cnp=10, rpg_min_rate=100)
+    await bench.start()
+    await bench.cnp(1)
+    await wait_cycles(dut, 3 * QPS)
+    assert (await bench.look(1)).rate == 100 * 16
 
 
 @cocotb.test()

@@ -556,16 +556,18 @@ async def reset_in_the_middle_leaves_nothing(dut, stall: float) -> None:
 
 @cocotb.test()
 async def a_reset_waits_until_completions_are_taken(dut) -> None:
-    """It is answered when nothing of the queue pair is under way: no completion of it comes after the answer."""
+    """It is answered when nothing of the queue pair is under way: no completion of it comes after the answer. Another's is answered."""
     bench = Bench(dut)
     await bench.start()
     peer = await bench.setup(14)
+    await bench.setup(13)
     bench.cqe.stall = 1.0
     for _ in range(3):
         bench.post(14)
     while len(peer.seen) < 3:
         await wait_cycles(dut, 1)
     await wait_cycles(dut, 400)  # acknowledged; the completions wait
+    await bench.reset(13)
     bench.cmd.send(op=op("QP_RESET"), qpn=14)
     await wait_cycles(dut, 1000)
     assert not bench.answer.received and not bench.cqe.received
@@ -756,4 +758,5 @@ def test_roce_requester() -> None:
         params={"QPS": QPS, "SQ_DEPTH": SQ_DEPTH, "CLOCK_HZ": CLOCK_HZ, "WINDOW": WINDOW, "ACK_EVERY": 16},
         ports=ports(512, QPS),
         sources=[BENCH],
+        random_state=True,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge
+from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import run
 from nacelle_tb.roce import op, reth
 from nacelle_tb.streams import wait_cycles
@@ -469,6 +469,77 @@ async def a_write_waits_for_what_changes_the_same_bytes(dut, first: int, shift: 
 
 
 @cocotb.test()
+@cocotb.parametrize(second=[-1000, 1000])
+async def a_write_waits_for_any_of_those_before_it(dut, second: int) -> None:
+    """Not only for the last one, and not for what is outstanding on another queue pair."""
+    bench = Bench(dut)
+    await bench.start()
+    peer, _ = [await bench.setup(qpn, mtu=1, selective=True, mute=True) for qpn in (2, 3)]
+    base, far = 1 << 20, 1 << 24
+    for qpn, opcode, address, seen in (
+        (3, WRITE, far, 0), (2, WRITE, base, 1), (2, WRITE, base + second, 2), (3, WRITE, far + 100, 2), (2, SEND, 0, 3),
+        (2, WRITE, far + 50, 4), (2, WRITE, base + 50, 4),
+    ):  # fmt: skip
+        bench.post(qpn, opcode, 100, remote_addr=address)
+        await bench.quiet()
+        assert len(peer.seen) == seen, f"{opcode} at {address:#x}"
+    peer.mute = False
+    peer.answer(ACK, 3)
+    await bench.complete(5)
+
+
+@cocotb.test()
+async def idle_ends_only_with_something_new(dut) -> None:
+    """From the cycle behind that in which something comes until all that follows from it has left, there is no idle cycle."""
+    bench = Bench(dut)
+    await bench.start()
+    peer, other = await bench.setup(2), await bench.setup(3)
+    await bench.quiet()
+    inputs = (
+        "cmd_", "wqe_", "response_", "response_payload_t", "fault_", "receive_event_", "resume_", "write_done_", "receive_answer_",
+        "response_answer_",
+    )  # fmt: skip
+    outputs = ("answer_", "cqe_", "qp_event_", "packet_", "write_", "write_data_t", "parked_", "receive_cmd_", "response_cmd_")
+    came = [getattr(dut, f"{name}valid") for name in inputs]
+    goes = [getattr(dut, f"{name}valid") for name in outputs]
+
+    async def watch() -> None:
+        was, new = False, False
+        while True:
+            await RisingEdge(dut.clk)
+            idle, before, new = bool(int(dut.idle.value)), new, any(int(valid.value) for valid in came)
+            assert idle or not was or new or before, "idle ends by itself"
+            assert not idle or not any(int(valid.value) for valid in goes), "idle, and something comes"
+            was = idle
+
+    watching = cocotb.start_soon(watch())
+    for opcode in (WRITE, READ, FADD, SEND):
+        bench.post(2, opcode, 1000)
+        await bench.complete(1)
+        await bench.quiet()
+        bench.post(3, opcode, 100, signaled=False)
+        await bench.quiet()
+    bench.post(99, known=False)  # comes back
+    assert (await bench.cqe.recv()).qpn == 99
+    await bench.quiet()
+    await bench.modify(2, "QPS_SQD")
+    await bench.quiet()
+    await bench.modify(2, "QPS_RTS")
+    await bench.quiet()
+    other.mute = True
+    bench.post(3)
+    await bench.quiet()
+    other.answer(0x62, other.seen[-1].psn)
+    await bench.quiet()
+    assert bench.cqe.received
+    bench.receive_event.send(kind=op("EVENT_COMM_EST"), qpn=2)
+    await bench.quiet()
+    await bench.reset(2)
+    await bench.quiet()
+    assert peer.seen and not watching.done()
+
+
+@cocotb.test()
 @cocotb.parametrize(selective=[0, 1])
 async def a_stream_of_writes_does_not_wait(dut, selective: int) -> None:
     bench = Bench(dut, latency=100)
@@ -775,4 +846,5 @@ def test_roce_requester_rd(width: int, qps: int) -> None:
         ports=ports(width, qps),
         sources=[BENCH],
         env={"COCOTB_TEST_FILTER": select[width, qps], "NACELLE_QPS": str(qps)},
+        random_state=True,
     )
