@@ -540,6 +540,41 @@ async def idle_ends_only_with_something_new(dut) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize(second=[-1000, 1000])
+async def a_write_waits_for_those_that_begin_with_it(dut, second: int) -> None:
+    """They were posted while the send queue was drained: all begin at one visit."""
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(2, mtu=1, selective=True, mute=True)
+    await bench.modify(2, "QPS_SQD")
+    base = 1 << 20
+    for address in (base, base + second, base + 2 * second, base + 50):
+        bench.post(2, WRITE, 100, remote_addr=address)
+    await bench.quiet()
+    await bench.modify(2, "QPS_RTS")
+    await bench.quiet()
+    assert len(peer.seen) == 3
+    peer.mute = False
+    peer.answer(ACK, 2)
+    await bench.complete(4)
+
+
+@cocotb.test()
+async def streams_of_writes_of_two_queue_pairs_do_not_wait(dut) -> None:
+    """Each to ascending addresses; those of one lie behind all of the other."""
+    bench = Bench(dut, latency=100)
+    await bench.start()
+    for qpn in (2, 3):
+        await bench.setup(qpn, mtu=4, selective=True)
+    for i in range(SQ_DEPTH):
+        for qpn in (2, 3):
+            bench.post(qpn, WRITE, 4096, remote_addr=(qpn << 32) + 4096 * i)
+    begin = bench.cycle
+    await bench.complete(2 * SQ_DEPTH)
+    assert bench.cycle - begin <= 500, "about one round trip"
+
+
+@cocotb.test()
 @cocotb.parametrize(selective=[0, 1])
 async def a_stream_of_writes_does_not_wait(dut, selective: int) -> None:
     bench = Bench(dut, latency=100)
