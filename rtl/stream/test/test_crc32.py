@@ -84,7 +84,7 @@ def test_crc32_stream(width: int, back: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("count_w", "step"), [(1, 4), (3, 1), (4, 4), (6, 1)])
+@pytest.mark.parametrize(("count_w", "step"), [(6, 1), (4, 4), (3, 1), (1, 4)])
 def test_crc32_unwind(count_w: int, step: int) -> None:
     inputs = {"in_state": "logic [31:0]", "in_count": f"logic [{count_w - 1}:0]"}
     run(
