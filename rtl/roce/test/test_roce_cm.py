@@ -736,6 +736,41 @@ async def a_timer_is_no_work(dut) -> None:
 
 
 @cocotb.test()
+async def idle_means_that_every_timer_was_looked_at(dut) -> None:
+    """The time of many connections is over at once: there is no idle cycle before the last of them has repeated its REP."""
+    dev = await device(dut)
+    for caller in callers(QPS, cm_timeout=14):
+        await dev.open(caller, rtu=False)
+    await dev.settle()
+    dev.now += TICK << 14
+    await wait_cycles(dut, 3)
+    while not int(dev.signal("idle").value):
+        await RisingEdge(dut.clk)
+    for _ in range(100):
+        await RisingEdge(dut.clk)
+        assert int(dev.signal("idle").value)
+    assert [(await dev.sent()).attr for _ in range(QPS)] == [REP] * QPS and dev.silent()
+
+
+@cocotb.test()
+async def a_reset_forgets_a_frame_without_its_message(dut) -> None:
+    dev = await device(dut)
+    caller, other = callers(2)
+    header = int.from_bytes(other.req()[:88], "big")
+    dev.frames.send(cls=constant("packet_pkg::CLASS_ROCE"), payload_length=256, hdr=header)
+    await dev.frames.drained()
+    await wait_cycles(dut, 5)
+    await FallingEdge(dut.clk)
+    dut.rst.value = 1
+    await wait_cycles(dut, 3)
+    await FallingEdge(dut.clk)
+    dut.rst.value = 0
+    await wait_cycles(dut, QPS + 4)
+    dev.psn = -1
+    assert (await dev.open(caller)).dst_ip == caller.ip
+
+
+@cocotb.test()
 async def rtu_ends_the_timer(dut) -> None:
     dev = await device(dut)
     await dev.open(callers(1, cm_timeout=10)[0])
