@@ -556,7 +556,8 @@ async def reset_in_the_middle_leaves_nothing(dut, stall: float) -> None:
 
 @cocotb.test()
 async def a_reset_waits_until_completions_are_taken(dut) -> None:
-    """It is answered when nothing of the queue pair is under way: no completion of it comes after the answer. Another's is answered."""
+    """It is answered when nothing of the queue pair is under way: no completion of it comes after the answer. It holds up
+    no other's."""
     bench = Bench(dut)
     await bench.start()
     peer = await bench.setup(14)

@@ -471,7 +471,8 @@ async def a_write_waits_for_what_changes_the_same_bytes(dut, first: int, shift: 
 @cocotb.test()
 @cocotb.parametrize(second=[-1000, 1000])
 async def a_write_waits_for_any_of_those_before_it(dut, second: int) -> None:
-    """Not only for the last one; and not for what is outstanding on another queue pair, nor for a SEND, whatever its address says."""
+    """Not only for the last one; and not for what is outstanding on another queue pair, nor for a
+    SEND, whatever its address says."""
     bench = Bench(dut)
     await bench.start()
     peer, _ = [await bench.setup(qpn, mtu=1, selective=True, mute=True) for qpn in (2, 3)]
