@@ -549,6 +549,8 @@ async def idle_knows_every_clock(dut) -> None:
     await bench.quiet()
     bench.post(2)
     await bench.wqe.drained()
+    await wait_cycles(dut, 3)
+    assert not int(dut.idle.value)
     while not int(dut.idle.value):
         await FallingEdge(dut.clk)
     bench.now += 1 << 20
