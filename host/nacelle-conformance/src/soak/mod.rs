@@ -65,7 +65,7 @@ struct Args {
     /// Stop to begin runs after so many minutes.
     #[arg(long)]
     minutes: Option<f64>,
-    /// Seconds that an honest caller may wait for anything.
+    /// Seconds that an honest caller may wait for anything; then 10 more of the device's own time.
     #[arg(long, default_value_t = 120.0)]
     patience: f64,
     /// Honest callers, too, end without a word and come back.
