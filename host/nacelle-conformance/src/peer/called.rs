@@ -40,7 +40,7 @@ impl Peer {
         let ours = cm::service_id(PORT);
         let mad = self.expect_cm("REQ", |_, m| matches!(m, Message::Req(r) if r.service_id.get() == ours))?;
         let (tid, Message::Req(req)) = Message::parse(&mad)? else { return Err(Failure::Missing("REQ")) };
-        let req = req.clone();
+        let req = *req;
         ensure!(128 << req.path_mtu() == mtu, "the REQ has path MTU {} instead of {mtu}", 128 << req.path_mtu());
         self.next_id += 1;
         let id = self.next_id;

@@ -32,6 +32,10 @@ const MAX_MANAGED: usize = 16;
 const TIMEOUT: u32 = 16;
 const RETRY_COUNT: u32 = 7;
 const RNR_RETRY: u32 = 6;
+/// Their protection domain: that of client 1, not the service's.
+const DOMAIN: u32 = 1;
+/// What a peer may do: write, if only nothing, to ask whether the device is still there.
+const REMOTE_WRITE: u32 = 1;
 /// READs at once: there is one work request at a time.
 const INITIATOR_DEPTH: u32 = 1;
 /// Verbs (`ibv_wr_opcode`; 15 is a receive), and the bit that asks for a completion.
@@ -326,7 +330,7 @@ impl Manage for RtlEngine {
             (0, tag.into()),
             (1, peer.to_bits()),
             (2, port.into()),
-            (3, u32::from(mtu.code()) << 12),
+            (3, u32::from(mtu.code()) << 12 | REMOTE_WRITE << 8 | DOMAIN),
             (4, RNR_RETRY << 12 | RETRY_COUNT << 8 | TIMEOUT),
             (5, INITIATOR_DEPTH << 8),
         ];
