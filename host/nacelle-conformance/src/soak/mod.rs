@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    println!("the device takes {} connections", quiet.room.connections);
+    println!("the device takes {} connections, {} of one caller", quiet.room.connections, quiet.room.share);
     let clock = Clock::start(&target.wire, target.device);
     let tally = Mutex::new(Tally::default());
     let shared = Shared::new(&target, &clock, &tally);
