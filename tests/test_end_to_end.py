@@ -221,7 +221,7 @@ def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
     wire.control("large", "registers", accesses=[{"write": {"address": address, "value": 0}} for address in bounds])
     for rules in ("cm.connect", "cm.rep_is", "cm.repeated", "cm.queue_pair"):
         wire.tool("nacelle-conformance", ADDRESS, "--only", rules)
-    assert "the device takes 1024 connections" in wire.tool(
+    assert "the device takes 1024 connections, 1024 of one caller" in wire.tool(
         "nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8", "--hostile", "0"
     )
 
@@ -236,8 +236,8 @@ def test_the_command_line_bounds_callers_and_kernels(
 ) -> None:
     """Connections and memory of a caller, and the time of a kernel."""
     wire.device(*kind, "--caller-connections", "5", "--caller-memory", str(memory), "--kernel-time", str(time_ms))
-    soak = wire.tool("nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "4", "--operations", "4")
-    assert "the device takes 5 connections" in soak
+    soak = wire.tool("nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "4", "--operations", "4", "--hostile", "0")
+    assert "the device takes 256 connections, 5 of one caller" in soak
 
     (wire.folder / "in").write_bytes(bytes(1000))
     increment = ("run", "increment", "--device", ADDRESS, "in", "-o", "out")

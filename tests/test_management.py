@@ -170,6 +170,40 @@ def test_a_write_that_the_peer_does_not_allow_is_told(wire: Wire, device: str) -
     until(lambda: not wire.json("qp", "list", device) and not wire.json("qp", "list", "peer"))
 
 
+def test_a_read_that_the_peer_does_not_allow_is_told(wire: Wire, device: str) -> None:
+    result = wire.run("--json", "connect", device, PEER, PORT, "--read", "5000", "--from", "0x1000", "--rkey", "0x1234")
+    assert result.returncode == 6 and "access" in failure(result)["message"]
+    until(lambda: not wire.json("qp", "list", device) and not wire.json("qp", "list", "peer"))
+
+
+def test_a_device_reads_on_its_own_connection(wire: Wire, device: str) -> None:
+    with socket.socket(socket.AF_UNIX) as control:
+        control.settimeout(60)
+        control.connect(str(wire.folder / "wire" / f"{device}.ctl"))
+        lines = control.makefile("rw")
+
+        def ask(command: str, **fields: Any) -> dict[str, Any]:
+            lines.write(json.dumps({"command": command, **fields}) + "\n")
+            lines.flush()
+            return json.loads(lines.readline())
+
+        for mtu in (0, 1000, 8192):
+            assert f"{mtu} bytes are no path MTU" in ask("connect", peer=PEER, port=int(PORT), mtu=mtu)["error"]
+        number = ask("connect", peer=PEER, port=int(PORT), mtu=512)["ok"]
+        until(lambda: ask("poll", connection=number)["ok"]["state"] == "established")
+        # Nobody asks for the key of nothing (IBTA 9.7.4.1.4).
+        nothing = {"verb": "read", "address": 0, "rkey": 0, "length": 0}
+        too_much = ask("post", connection=number, work={**nothing, "length": 2049})
+        assert "at most 2048 bytes, not 2049" in too_much["error"]
+        for _ in range(2):
+            assert ask("post", connection=number, work=nothing) == {"ok": {}}
+            done: list[dict[str, Any]] = []
+            until(lambda done=done: done.extend(ask("poll", connection=number)["ok"]["completions"]) or done)
+            assert done == [{"receive": False, "ok": True, "status": "success", "data": "", "immediate": None}]
+        assert ask("close", connection=number) == {"ok": {}}
+    until(lambda: not wire.json("qp", "list", device) and not wire.json("qp", "list", "peer"))
+
+
 def test_a_callers_queue_pair_and_regions_are_listed(wire: Wire, device: str) -> None:
     (wire.folder / "in").write_bytes(bytes(3_000_000))
     child = wire.start("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--delay", "50")
@@ -192,10 +226,16 @@ def test_bad_arguments_are_told(wire: Wire, device: str) -> None:
         (("connect", device, PEER, PORT, "--send", "x" * 2049), "2049"),
         (("connect", device, PEER, PORT, "--write", "data"), "--to"),
         (("connect", device, PEER, PORT, "--write", "none", "--to", "0", "--rkey", "1"), "none"),
+        (("connect", device, PEER, PORT, "--read", "8"), "--from"),
+        (("connect", device, PEER, PORT, "--read", "8", "--from", "0"), "--rkey"),
+        (("connect", device, PEER, PORT, "--read", "8", "--write", "none", "--to", "0", "--from", "0", "--rkey", "1"), "--write"),
+        (("connect", device, PEER, PORT, "--rkey", "1"), "--write"),
         (("connect", device, PEER, PORT, "--write", "none", "--to", "0x", "--rkey", "1"), "0x"),
     ]:
         result = wire.run("--json", *arguments)
         assert result.returncode == 2 and said in failure(result)["message"], result.stderr
+    mtu = wire.run("--json", "connect", device, PEER, PORT, "--mtu", "1000")
+    assert mtu.returncode == 6 and "1000 bytes are no path MTU" in failure(mtu)["message"]
     private = wire.run("--json", "connect", device, PEER, PORT, "--private", "x" * 49)
     assert private.returncode == 6 and "48 bytes" in failure(private)["message"]
     assert wire.json("qp", "counters", device) == []

@@ -38,7 +38,8 @@ module roce_response_fence
     reading_q  <= rst ? '0 : reading;
     visited_q  <= busy_q && (visited_q || !visiting);
     executed_q <= busy_q && executed;
-    left_q     <= visited_q ? left_q - count_t'(passed) : reading;
+    // While the atomic goes on, payload that does not count passes, too.
+    left_q     <= visited_q ? left_q - count_t'(passed && left_q != '0) : reading;
 
     if (rst) begin
       busy_q    <= 1'b0;

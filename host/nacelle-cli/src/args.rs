@@ -332,14 +332,23 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) send: Vec<String>,
     /// Write a file into a region of the listener
-    #[arg(long, value_name = "FILE", requires = "to", requires = "rkey", conflicts_with = "send")]
+    #[arg(long, value_name = "FILE", requires = "to", requires = "rkey", conflicts_with = "send", group = "access")]
     pub(crate) write: Option<PathBuf>,
-    /// Address in the region, decimal or 0x…
+    /// Read so many bytes from a region of the listener
+    #[arg(long, value_name = "BYTES", requires = "from", requires = "rkey", conflicts_with = "send", group = "access")]
+    pub(crate) read: Option<u32>,
+    /// Address to write to, decimal or 0x…
     #[arg(long, value_name = "ADDRESS", requires = "write", value_parser = parse_number)]
     pub(crate) to: Option<u64>,
+    /// Address to read from, decimal or 0x…
+    #[arg(long, value_name = "ADDRESS", requires = "read", value_parser = parse_number)]
+    pub(crate) from: Option<u64>,
     /// Key of the region, decimal or 0x…
-    #[arg(long, value_name = "KEY", requires = "write", value_parser = parse_key)]
+    #[arg(long, value_name = "KEY", requires = "access", value_parser = parse_key)]
     pub(crate) rkey: Option<u32>,
+    /// Longest payload of a packet: 256, 512, 1024, 2048 or 4096 bytes [default: 1024]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) mtu: Option<u16>,
     /// Wait until the listener closes the connection, instead of closing it
     #[arg(long)]
     pub(crate) stay: bool,

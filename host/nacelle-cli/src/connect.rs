@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `nacelle connect`: a device opens a connection itself, sends, waits for what comes back, and closes.
+//! `nacelle connect`: a device opens a connection itself, sends and waits for what comes back, writes or reads memory of the peer, and closes.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -27,6 +27,9 @@ struct Outcome {
     private: Message,
     received: Vec<Message>,
     written: usize,
+    /// What was read of the peer's memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<Message>,
     /// Who ended it: `device` or `peer`.
     closed_by: &'static str,
 }
@@ -64,6 +67,7 @@ struct Connection {
     state: ConnectionState,
     opened: Option<Opened>,
     received: Vec<Message>,
+    read: Vec<u8>,
     sends_due: u32,
     receives_due: u32,
 }
@@ -83,6 +87,8 @@ impl Connection {
             }
             if completion.receive {
                 self.received.push(completion.data.into());
+            } else {
+                self.read.extend(completion.data.0);
             }
         }
         Ok(())
@@ -157,7 +163,8 @@ pub(crate) fn connect(cli: &Cli, args: &ConnectArgs) -> Result<(), Failure> {
     }
     let mut control = manage::control(cli, &args.device)?;
     let private = Bytes(args.private.clone().unwrap_or_default().into_bytes());
-    let number = control.ask(&Request::Connect { peer: args.address, port: args.port, private })?;
+    let request = Request::Connect { peer: args.address, port: args.port, private, mtu: args.mtu };
+    let number = control.ask(&request)?;
     let mut connection = Connection {
         control,
         number,
@@ -166,6 +173,7 @@ pub(crate) fn connect(cli: &Cli, args: &ConnectArgs) -> Result<(), Failure> {
         state: ConnectionState::Connecting,
         opened: None,
         received: Vec::new(),
+        read: Vec::new(),
         sends_due: 0,
         receives_due: 0,
     };
@@ -178,7 +186,7 @@ pub(crate) fn connect(cli: &Cli, args: &ConnectArgs) -> Result<(), Failure> {
     if cli.json {
         return print_json(&outcome);
     }
-    for message in &outcome.received {
+    for message in outcome.received.iter().chain(&outcome.read) {
         print(&format!("{}\n", message.shown()))?;
     }
     Ok(())
@@ -213,6 +221,11 @@ fn run(connection: &mut Connection, args: &ConnectArgs, data: &[u8]) -> Result<O
         let address = address + (index * MAX_MESSAGE) as u64;
         connection.work([Work::Write { data: Bytes(piece.to_vec()), address, rkey }])?;
     }
+    let (address, length) = (args.from.unwrap_or_default(), args.read.unwrap_or_default());
+    for at in (0..length).step_by(MAX_MESSAGE) {
+        let piece = (length - at).min(MAX_MESSAGE as u32);
+        connection.work([Work::Read { address: address.wrapping_add(at.into()), rkey, length: piece }])?;
+    }
     if args.stay {
         connection.wait(Step::Close, |_| false)?;
     }
@@ -224,7 +237,8 @@ fn run(connection: &mut Connection, args: &ConnectArgs, data: &[u8]) -> Result<O
     };
     eprintln!("the connection is closed by the {closed_by}");
     let received = std::mem::take(&mut connection.received);
-    Ok(Outcome { peer: ip, port: args.port, qpn, private, received, written: data.len(), closed_by })
+    let read = args.read.map(|_| Bytes(std::mem::take(&mut connection.read)).into());
+    Ok(Outcome { peer: ip, port: args.port, qpn, private, received, written: data.len(), read, closed_by })
 }
 
 #[cfg(test)]

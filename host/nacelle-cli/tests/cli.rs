@@ -324,7 +324,7 @@ fn calls_that_cannot_be_are_refused_and_write_nothing() {
         ("1 --inout x -o no/such/o", 2, &["no/such/o"]),
         (&format!("1 {many}"), 2, &["32 regions", "31"]),
         ("99 --inout x -o o", 6, &["does not know function 99"]),
-        ("16 --inout x -o o", 6, &["function 16", "0x11"]),
+        ("16 --inout x -o o", 6, &["function 16", "0x10"]),
     ];
     for (words, exit_code, said) in cases {
         bench.bad(&format!("run function --device {} {words}", device.ip), exit_code, said);

@@ -7,7 +7,7 @@ use nacelle::{
     DeviceKind,
     control::{Control, Done, Request},
     discover,
-    management::{Access, Bytes, Progress, QueuePair},
+    management::{Access, Bytes, Progress, QueuePair, QueuePairCounters, Work},
 };
 use nacelle_link::WireDir;
 
@@ -91,12 +91,31 @@ impl Manage {
         self.control.queue_pairs().map_err(failed)
     }
 
-    /// Lets the device open a connection: its number.
+    /// Lets the device open a connection with this path MTU in bytes, or the one that it prefers: its number.
     ///
     /// # Errors
     /// Management refuses.
-    pub(crate) fn connect(&mut self, peer: Ipv4Addr, port: u16) -> Result<u16, Failure> {
-        self.control.ask(&Request::Connect { peer, port, private: Bytes::default() }).map_err(failed)
+    pub(crate) fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: Option<u16>) -> Result<u16, Failure> {
+        self.control.ask(&Request::Connect { peer, port, private: Bytes::default(), mtu }).map_err(failed)
+    }
+
+    /// Gives such a connection something to do.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn post(&mut self, connection: u16, work: Work) -> Result<(), Failure> {
+        self.control.ask::<Done>(&Request::Post { connection, work }).map(|_| ()).map_err(failed)
+    }
+
+    /// Timeouts of a queue pair so far.
+    ///
+    /// # Errors
+    /// There is no such queue pair.
+    pub(crate) fn timeouts(&mut self, qpn: u32) -> Result<u64, Failure> {
+        let all: Vec<QueuePairCounters> =
+            self.control.ask(&Request::QueuePairCounters { qpn: Some(qpn) }).map_err(failed)?;
+        let count = all.first().and_then(|one| one.counters.get("local_ack_timeout_err"));
+        count.copied().ok_or(Failure::Missing("count of timeouts"))
     }
 
     /// What has become of it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection that the suite plays packet by packet: set-up, requests in any form, and the answers that they get.
 
+mod called;
 mod calls;
 mod hosts;
 
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 /// What a broken rule leaves behind costs the next ones nothing after this time.
 const RECOVERY: Duration = Duration::from_secs(12);
 
+pub(crate) use called::Called;
 pub(crate) use calls::{EMPTY, Output, raw_message};
 
 /// The suite's side of a connection with the device.

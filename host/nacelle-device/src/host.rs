@@ -12,9 +12,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nacelle::control::{Done, Reply, Request, Stats};
 use nacelle::discover::DESCRIPTOR_SUFFIX;
-use nacelle::management::Refusal;
+use nacelle::management::{DEFAULT_MTU, Refusal};
 use nacelle::{Descriptor, DeviceKind};
 use nacelle_link::{Claim, Direction, Link, LinkError, MAX_FRAME, PcapngWriter, Recorder, WireDir, wait_readable};
+use nacelle_wire::cm::PathMtu;
 use serde::Serialize;
 
 use crate::{DeviceError, Engine, Identity, Management, PushError, TraceLog};
@@ -296,7 +297,9 @@ impl<E: Engine> Host<E> {
                     Reply::Error(format!("{} accesses are more than {MAX_ACCESSES}", accesses.len()))
                 }
                 Request::Registers { accesses } => answer(engine.registers(&accesses)),
-                Request::Connect { peer, port, private } => answer(engine.connect(peer, port, &private.0)),
+                Request::Connect { peer, port, private, mtu } => {
+                    answer(path_mtu(mtu).and_then(|mtu| engine.connect(peer, port, mtu, &private.0)))
+                }
                 Request::Post { connection, work } => answer(engine.post(connection, work).map(|()| Done {})),
                 Request::Poll { connection } => answer(engine.poll(connection)),
                 Request::Close { connection } => answer(engine.close(connection).map(|()| Done {})),
@@ -304,6 +307,13 @@ impl<E: Engine> Host<E> {
         });
         asked
     }
+}
+
+/// The path MTU that is asked for.
+fn path_mtu(bytes: Option<u16>) -> Result<PathMtu, Refusal> {
+    let Some(bytes) = bytes else { return Ok(DEFAULT_MTU) };
+    let mtu = PathMtu::ALL.into_iter().find(|mtu| mtu.bytes() == usize::from(bytes));
+    mtu.ok_or_else(|| Refusal(format!("{bytes} bytes are no path MTU: it is 256, 512, 1024, 2048 or 4096")))
 }
 
 fn answer(outcome: Result<impl Serialize, Refusal>) -> Reply<serde_json::Value> {

@@ -8,9 +8,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use common::caller::Bench;
+use common::caller::{Bench, Caller};
 use nacelle::control::{Control, Done, Request};
-use nacelle::management::Access;
+use nacelle::management::{Access, Bytes, Completion, Progress, Work};
+use nacelle_roce::{ConnectOptions, Event, ProtectionDomain};
 
 fn capture(bench: &Bench, path: &std::path::Path) -> Result<Done, nacelle::Error> {
     let mut control = Control::open(&bench.place.wire, &bench.place.name).unwrap();
@@ -62,6 +63,62 @@ fn a_request_has_a_bounded_number_of_accesses() {
     assert!(error.to_string().contains("257 accesses are more than 256"), "{error}");
     let error = control.registers(vec![Access::Read { address: 0 }; 256]).unwrap_err();
     assert!(error.to_string().contains("no registers"), "{error}");
+}
+
+/// Gives the device's own connection something to do, and waits for its end.
+fn work(caller: &mut Caller, control: &mut Control, connection: u16, work: Work) -> Completion {
+    let Done {} = control.ask(&Request::Post { connection, work }).unwrap();
+    for _ in 0..10_000 {
+        caller.turn();
+        let progress: Progress = control.ask(&Request::Poll { connection }).unwrap();
+        if let [completion] = &progress.completions[..] {
+            return completion.clone();
+        }
+    }
+    panic!("the work did not end");
+}
+
+#[test]
+fn a_device_reads_and_writes_memory_of_its_peer() {
+    const PORT: u16 = 4242;
+    let bench = Bench::new(|_| {});
+    let mut caller = bench.caller(1);
+    caller.ep.listen(PORT);
+    let memory: Vec<u8> = (0..3000u32).map(|index| (index * 7 + index / 256) as u8).collect();
+    let rights = nacelle_roce::Access::REMOTE_READ | nacelle_roce::Access::REMOTE_WRITE;
+    let region = caller.ep.register(memory.clone(), rights, ProtectionDomain::DEFAULT).unwrap();
+    let (address, rkey) = (region.addr.0, region.rkey.0);
+
+    let mut control = Control::open(&bench.place.wire, &bench.place.name).unwrap();
+    let connect = Request::Connect { peer: caller.ip, port: PORT, private: Bytes::default(), mtu: Some(256) };
+    let connection: u16 = control.ask(&connect).unwrap();
+    let early = Request::Post { connection, work: Work::Read { address, rkey, length: 1 } };
+    assert!(control.ask::<Done>(&early).is_err(), "it is not established");
+    let conn = caller.wait(|event| match event {
+        Event::ConnectRequest { conn, .. } => Some(*conn),
+        _ => None,
+    });
+    caller.accept(conn, ConnectOptions::default());
+    assert_eq!(caller.outcome(conn), Ok(()));
+
+    let all = [(0, 0), (0, 1), (5, 255), (1, 256), (7, 2048)];
+    for (offset, length) in all {
+        let read = Work::Read { address: address + offset as u64, rkey, length: length as u32 };
+        let done = work(&mut caller, &mut control, connection, read);
+        assert!(done.ok && !done.receive, "{}", done.status);
+        assert_eq!(done.data.0, memory[offset..offset + length]);
+    }
+    let write = Work::Write { data: Bytes(vec![9; 300]), address, rkey };
+    let done = work(&mut caller, &mut control, connection, write);
+    assert!(done.ok && done.data.0.is_empty(), "nothing of the READ before comes with it");
+    assert_eq!(caller.ep.region(region.id).unwrap()[..301], [&[9; 300], &memory[300..301]].concat());
+
+    let long = Request::Post { connection, work: Work::Read { address, rkey, length: 2049 } };
+    let error = control.ask::<Done>(&long).unwrap_err();
+    assert!(error.to_string().contains("at most 2048 bytes, not 2049"), "{error}");
+    let outside = Work::Read { address: address + 3000, rkey, length: 1 };
+    let done = work(&mut caller, &mut control, connection, outside);
+    assert_eq!((done.ok, done.status.as_str(), done.data), (false, "remote access error", Bytes::default()));
 }
 
 /// Even if another user came as far as the socket.

@@ -85,6 +85,10 @@ pub enum Request {
         /// For the peer's application, up to [`MAX_PRIVATE`](crate::management::MAX_PRIVATE) bytes.
         #[serde(default)]
         private: Bytes,
+        /// Payload of its full packets, in bytes: 256, 512, 1024, 2048 or 4096; without, that of
+        /// [`DEFAULT_MTU`](crate::management::DEFAULT_MTU).
+        #[serde(default)]
+        mtu: Option<u16>,
     },
     /// Give such a connection something to do: answered by [`Done`].
     Post {

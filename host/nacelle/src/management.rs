@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use nacelle_wire::cm::PathMtu;
 use serde::{Deserialize, Serialize};
 
 mod port;
@@ -40,6 +41,8 @@ pub const QP_COUNTERS: [&str; 18] = [
     "np_cnp_sent",
     "rp_cnp_handled",
 ];
+/// Its path MTU unless another is asked for: fits every link; nobody tells how long the packets may be that the peer takes.
+pub const DEFAULT_MTU: PathMtu = PathMtu::Mtu1024;
 /// Most private data with its request and its answer, in bytes.
 pub const MAX_PRIVATE: usize = 48;
 
@@ -94,13 +97,14 @@ pub trait Manage {
     /// If the device does not say.
     fn domains(&mut self) -> Result<Vec<u32>, Refusal>;
 
-    /// Begins to open a connection. [`Manage::poll`] tells what became of it. Returns its number.
+    /// Begins to open a connection with this path MTU, or the largest that the device's link carries if that is smaller.
+    /// [`Manage::poll`] tells what became of it. Returns its number.
     ///
     /// # Errors
     /// If there is no room, or no way to the address.
-    fn connect(&mut self, peer: Ipv4Addr, port: u16, private: &[u8]) -> Result<u16, Refusal>;
+    fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal>;
 
-    /// Gives a connection something to do: one receive, and one SEND or WRITE, at a time.
+    /// Gives a connection something to do: one receive, and one SEND, WRITE or READ, at a time.
     ///
     /// # Errors
     /// If it is not established, or has as much to do.
@@ -284,6 +288,33 @@ pub enum Work {
         /// Key of the region.
         rkey: u32,
     },
+    /// Read up to [`MAX_MESSAGE`] bytes from a region of the peer.
+    Read {
+        /// Where.
+        address: u64,
+        /// Key of the region.
+        rkey: u32,
+        /// How many.
+        length: u32,
+    },
+}
+
+impl Work {
+    /// Refuses what is longer than [`MAX_MESSAGE`].
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let length = match self {
+            Self::Receive {} => 0,
+            Self::Send { data } | Self::Write { data, .. } => data.0.len(),
+            Self::Read { length, .. } => *length as usize,
+        };
+        if length > MAX_MESSAGE {
+            return Err(Refusal(format!("a message has at most {MAX_MESSAGE} bytes, not {length}")));
+        }
+        Ok(())
+    }
 }
 
 /// What has happened to a connection.
@@ -346,7 +377,7 @@ pub struct Completion {
     pub ok: bool,
     /// How it ended, in the words of verbs.
     pub status: String,
-    /// What was received; nothing of a WRITE with immediate.
+    /// What was received or read; nothing of a WRITE with immediate.
     pub data: Bytes,
     /// Immediate data received.
     pub immediate: Option<u32>,
@@ -469,6 +500,23 @@ mod tests {
         let accesses = vec![Access::Until { address: 0, mask: 1, value: 1 }; 1000];
         assert_eq!(access(&mut registers, &accesses).unwrap().len(), 1000);
         assert_eq!(registers.0, 1000 + port::PATIENCE);
+    }
+
+    #[test]
+    fn work_has_a_greatest_length() {
+        let data = |length| Bytes(vec![0; length]);
+        let read = |length| Work::Read { address: u64::MAX, rkey: 1, length };
+        let write = |length| Work::Write { data: data(length), address: 0, rkey: 1 };
+        for length in [0, 1, MAX_MESSAGE] {
+            let all = [Work::Send { data: data(length) }, write(length), read(length as u32)];
+            assert!(all.iter().all(|work| work.check().is_ok()));
+        }
+        let all = [Work::Send { data: data(MAX_MESSAGE + 1) }, write(MAX_MESSAGE + 1), read(MAX_MESSAGE as u32 + 1)];
+        for work in all {
+            assert_eq!(work.check(), Err(Refusal("a message has at most 2048 bytes, not 2049".into())));
+        }
+        assert!(read(u32::MAX).check().is_err());
+        assert!(Work::Receive {}.check().is_ok());
     }
 
     #[test]

@@ -2184,7 +2184,8 @@ async def two_of_them(dut, seed: int) -> None:
     assert len(devs[0].live) == len(devs[1].live) > 0 and half_open < 4, f"seed {seed}"
     for dev in devs:
         assert not dev.wants and dev.live.keys() == dev.owned
-        assert dev.counts["connection_opened"] > 10 and dev.counts["duplicate_req"] > 0
+        assert dev.counts["connection_opened"] > 10
+    assert sum(dev.counts["duplicate_req"] for dev in devs) > 0
     for qpn in list(devs[0].live):
         devs[0].closes.send(qpn)
     await quiet(devs, 3)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connection management, as the side that is called (IBTA 12.9, annex A11).
+//! Connection management, as the side that is called; and a connection that the device has opened (IBTA 12.9, annex A11).
 
 use super::{Rule, nacelle, not_linux, standard};
 use crate::{
@@ -34,6 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     standard("cm.dreq_of_an_unknown_connection_is_answered", "IBTA 12.9.8.8", unknown_dreq),
     standard("cm.queue_pair_is_dead_after_the_disconnection", "IBTA 12.9.7", dead),
     standard("cm.connections_can_be_made_again_and_again", "IBTA 12.9.7", again),
+    nacelle("cm.connection_of_the_device_answers_a_keep_alive", "IBTA 9.7.4.1.4", own_keep_alive),
     standard("cm.several_connections_live_beside_each_other", "IBTA 12.9.7", beside),
 ];
 
@@ -217,4 +218,11 @@ fn beside(peer: &mut Peer) -> Result<(), Failure> {
         peer.disconnect(qp)?;
     }
     Ok(())
+}
+
+/// By a WRITE of nothing, as both devices ask a peer that is silent.
+fn own_keep_alive(peer: &mut Peer) -> Result<(), Failure> {
+    let mut called = peer.called(1024, 1)?;
+    peer.expect_silence(&mut called.qp)?;
+    peer.hang_up(&called)
 }

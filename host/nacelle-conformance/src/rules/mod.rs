@@ -12,6 +12,7 @@ mod format;
 mod icmp;
 mod isolation;
 mod order;
+mod own_read;
 mod own_write;
 mod protection;
 mod read;
@@ -67,6 +68,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
         calls::RULES,
         receives::RULES,
         own_write::RULES,
+        own_read::RULES,
         congestion::RULES,
         extension::RULES,
     ]

@@ -55,6 +55,8 @@ pub(super) struct Caller {
     fence: bool,
     /// When something moved last.
     since: Instant,
+    /// It has waited since then for too long by our clock; the device's time when that was seen.
+    late: Option<(Instant, Duration)>,
     /// The device's time when the call was begun.
     called: Duration,
     pub(super) calls: u64,
@@ -64,6 +66,9 @@ pub(super) struct Caller {
     pub(super) worst: Duration,
 }
 
+/// See [`Caller::is_stuck`].
+const DEVICE_PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST: u32 = 10;
 /// Receives posted: one for the answer of the set-up or a result is enough, one more in case.
 const RECEIVES: u64 = 2;
 const RECEIVE_ID: u64 = 1 << 32;
@@ -110,6 +115,7 @@ impl Caller {
             depth,
             fence: false,
             since,
+            late: None,
             called: Duration::ZERO,
             calls: 0,
             operations: 0,
@@ -126,6 +132,22 @@ impl Caller {
     /// When something moved last.
     pub(super) fn since(&self) -> Instant {
         self.since
+    }
+
+    /// Whether it has waited for too long: for `patience`, and then for [`DEVICE_PATIENCE`] of the device's time, which passes slowly while a
+    /// simulated device is flooded: what was lost is sent again by that time. But never for longer than [`LONGEST`] times `patience`.
+    pub(super) fn is_stuck(&mut self, patience: Duration, clock: &Clock) -> bool {
+        let waited = self.since.elapsed();
+        if waited <= patience {
+            return false;
+        }
+        let now = clock.now();
+        let seen = match self.late {
+            Some((since, seen)) if since == self.since => seen,
+            _ => now,
+        };
+        self.late = Some((self.since, seen));
+        now.saturating_sub(seen) > DEVICE_PATIENCE || waited > patience * LONGEST
     }
 
     /// What it is doing, for a report of a run that hangs.

@@ -65,7 +65,7 @@ struct Args {
     /// Stop to begin runs after so many minutes.
     #[arg(long)]
     minutes: Option<f64>,
-    /// Seconds that an honest caller may wait for anything.
+    /// Seconds that an honest caller may wait for anything; then 10 more of the device's own time.
     #[arg(long, default_value_t = 120.0)]
     patience: f64,
     /// Honest callers, too, end without a word and come back.
@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    println!("the device takes {} connections", quiet.room.connections);
+    println!("the device takes {} connections, {} of one caller", quiet.room.connections, quiet.room.share);
     let clock = Clock::start(&target.wire, target.device);
     let tally = Mutex::new(Tally::default());
     let shared = Shared::new(&target, &clock, &tally);

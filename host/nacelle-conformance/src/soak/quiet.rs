@@ -30,6 +30,8 @@ const LONGEST_REST: Duration = Duration::from_secs(16);
 pub(super) struct Room {
     /// Connections, by any number of callers.
     pub(super) connections: usize,
+    /// Connections of one caller.
+    pub(super) share: usize,
     /// Pages of the largest region.
     pub(super) pages: u32,
 }
@@ -121,9 +123,11 @@ impl Room {
         station.first_host = HOSTS;
         let mut peer = Peer::new(station, target.port, None);
         let pages = largest_region(&mut peer)?;
-        let mut open = Vec::new();
-        // One caller may have a share: as many callers as it takes.
-        for host in 0..MOST as u16 {
+        peer.act_as_host(0);
+        let (mut open, _) = fill(&mut peer, MOST)?;
+        let share = open.len();
+        // As many callers as it takes.
+        for host in 1..MOST as u16 {
             peer.act_as_host(host);
             let (more, _) = fill(&mut peer, MOST - open.len())?;
             if more.is_empty() {
@@ -132,7 +136,7 @@ impl Room {
             open.extend(more);
         }
         close(&mut peer, &open)?;
-        Ok(Self { connections: open.len(), pages })
+        Ok(Self { connections: open.len(), share, pages })
     }
 }
 

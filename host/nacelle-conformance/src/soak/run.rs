@@ -378,8 +378,8 @@ impl Run {
                 caller.act(&mut place.endpoint, shared.clock)?;
                 if caller.is_over() {
                     over.push(*conn);
-                } else if caller.since().elapsed() > target.patience {
-                    return Err(Failure::Stuck(target.patience, caller.describe()));
+                } else if caller.is_stuck(target.patience, shared.clock) {
+                    return Err(Failure::Stuck(caller.since().elapsed(), caller.describe()));
                 }
             }
             for conn in over {

@@ -2,7 +2,7 @@
 //! Management of the simulated RTL, through its management port: what the port says in words is made into what people ask for.
 //!
 //! The connections that it opens are those of client 1. Each has the control memory of its queue pair, which the RPC engine uses
-//! for its own queue pairs only: a message to receive in the first half, one to send in the second.
+//! for its own queue pairs only: a message to receive in the first half, what is sent or read in the second.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
@@ -32,10 +32,16 @@ const MAX_MANAGED: usize = 16;
 const TIMEOUT: u32 = 16;
 const RETRY_COUNT: u32 = 7;
 const RNR_RETRY: u32 = 6;
-const MTU: PathMtu = PathMtu::Mtu1024;
+/// Their protection domain: that of client 1, not the service's.
+const DOMAIN: u32 = 1;
+/// What a peer may do: write, if only nothing, to ask whether the device is still there.
+const REMOTE_WRITE: u32 = 1;
+/// READs at once: there is one work request at a time.
+const INITIATOR_DEPTH: u32 = 1;
 /// Verbs (`ibv_wr_opcode`; 15 is a receive), and the bit that asks for a completion.
 const WRITE: u32 = 0;
 const SEND: u32 = 2;
+const READ: u32 = 4;
 const RECEIVE: u32 = 15;
 const SIGNALED: u32 = 1 << 4;
 const SOLICITED: u32 = 1 << 5;
@@ -46,6 +52,8 @@ struct Managed {
     opened: Option<Opened>,
     receiving: bool,
     sending: bool,
+    /// Bytes that the work brings which is under way, if it is a READ.
+    reads: usize,
     completions: Vec<Completion>,
 }
 
@@ -167,11 +175,14 @@ impl RtlEngine {
         let receive = completion.opcode & 8 != 0;
         let ok = completion.status == 0;
         let Some(managed) = self.managed.with_qpn(completion.qpn) else { return Ok(()) };
-        let mut data = Vec::new();
-        if ok && completion.opcode == 8 {
-            data = vec![0; (completion.length as usize).min(MAX_MESSAGE)];
-            self.sim.dram_read(control_memory(completion.qpn), &mut data)?;
-        }
+        let memory = control_memory(completion.qpn);
+        let (place, length) = match completion.opcode {
+            8 => (memory, (completion.length as usize).min(MAX_MESSAGE)),
+            opcode if opcode < 8 => (memory + MAX_MESSAGE as u64, managed.reads),
+            _ => (memory, 0), // a WRITE with immediate
+        };
+        let mut data = vec![0; if ok { length } else { 0 }];
+        self.sim.dram_read(place, &mut data)?;
         let busy = if receive { &mut managed.receiving } else { &mut managed.sending };
         *busy = false;
         managed.completions.push(Completion {
@@ -298,7 +309,7 @@ impl Manage for RtlEngine {
         Ok(pairs.chain(regions).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    fn connect(&mut self, peer: Ipv4Addr, port: u16, private: &[u8]) -> Result<u16, Refusal> {
+    fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
         if private.len() > MAX_PRIVATE {
             return Err(Refusal(format!("private data have at most {MAX_PRIVATE} bytes")));
         }
@@ -319,9 +330,9 @@ impl Manage for RtlEngine {
             (0, tag.into()),
             (1, peer.to_bits()),
             (2, port.into()),
-            (3, u32::from(MTU.code()) << 12),
+            (3, u32::from(mtu.code()) << 12 | REMOTE_WRITE << 8 | DOMAIN),
             (4, RNR_RETRY << 12 | RETRY_COUNT << 8 | TIMEOUT),
-            (5, 0),
+            (5, INITIATOR_DEPTH << 8),
         ];
         args.extend(private_args(private));
         self.port().command(Command::Connect, &args)?.map_err(refused)?;
@@ -330,6 +341,7 @@ impl Manage for RtlEngine {
             opened: None,
             receiving: false,
             sending: false,
+            reads: 0,
             completions: Vec::new(),
         };
         self.managed.connections.insert(tag, managed);
@@ -337,6 +349,7 @@ impl Manage for RtlEngine {
     }
 
     fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal> {
+        work.check()?;
         self.catch_up()?;
         let managed = self.managed.get(connection)?;
         let Some(qpn) = managed.qpn() else { return Err(Refusal("the connection is not established".into())) };
@@ -345,19 +358,18 @@ impl Manage for RtlEngine {
             return Err(Refusal("the last work of this kind has not completed".into()));
         }
         let memory = control_memory(qpn);
+        let second_half = memory + MAX_MESSAGE as u64;
         let (opcode, place, length, address, rkey) = match work {
             Work::Receive {} => (RECEIVE, memory, MAX_MESSAGE, 0, 0),
-            Work::Send { data } | Work::Write { data, .. } if data.0.len() > MAX_MESSAGE => {
-                return Err(Refusal(format!("a message has {} bytes, at most {MAX_MESSAGE}", data.0.len())));
-            }
             Work::Send { data } => {
-                self.sim.dram_write(memory + MAX_MESSAGE as u64, &data.0)?;
-                (SEND | SIGNALED | SOLICITED, memory + MAX_MESSAGE as u64, data.0.len(), 0, 0)
+                self.sim.dram_write(second_half, &data.0)?;
+                (SEND | SIGNALED | SOLICITED, second_half, data.0.len(), 0, 0)
             }
             Work::Write { data, address, rkey } => {
-                self.sim.dram_write(memory + MAX_MESSAGE as u64, &data.0)?;
-                (WRITE | SIGNALED, memory + MAX_MESSAGE as u64, data.0.len(), address, rkey)
+                self.sim.dram_write(second_half, &data.0)?;
+                (WRITE | SIGNALED, second_half, data.0.len(), address, rkey)
             }
+            Work::Read { address, rkey, length } => (READ | SIGNALED, second_half, length as usize, address, rkey),
         };
         let args = [
             (0, qpn),
@@ -372,6 +384,9 @@ impl Manage for RtlEngine {
         ];
         Port::new(&mut self.sim).command(Command::Post, &args)?.map_err(refused)?;
         *busy = true;
+        if opcode != RECEIVE {
+            managed.reads = if opcode == READ | SIGNALED { length } else { 0 };
+        }
         Ok(())
     }
 

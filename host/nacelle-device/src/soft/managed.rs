@@ -19,8 +19,6 @@ use super::SoftEngine;
 
 /// Connections that management has at a time.
 const MAX_MANAGED: usize = 16;
-/// Fits every link; nobody tells how long the packets may be that the peer takes.
-const MTU: PathMtu = PathMtu::Mtu1024;
 /// Numbers of its work requests.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
@@ -28,7 +26,7 @@ const SEND: u64 = 1;
 /// One connection that management opened.
 struct Managed {
     conn: ConnId,
-    /// Where it receives. Gone with the connection.
+    /// Where it receives, in the first half, and reads to, in the second. Gone with the connection.
     buffer: Option<Region>,
     state: ConnectionState,
     opened: Option<Opened>,
@@ -111,12 +109,14 @@ impl SoftEngine {
     /// A work request of one has ended.
     pub(super) fn managed_completed(&mut self, completion: &Completion) {
         let Some(managed) = self.managed.with_conn(completion.conn) else { return };
-        let received = match (completion.opcode, managed.buffer) {
-            (WcOpcode::Recv, Some(buffer)) => {
-                self.endpoint.region(buffer.id).and_then(|all| all.get(..completion.byte_len))
-            }
+        let place = match completion.opcode {
+            WcOpcode::Recv => Some(0),
+            WcOpcode::Read => Some(MAX_MESSAGE),
             _ => None,
         };
+        let came = place.zip(managed.buffer).and_then(|(place, buffer)| {
+            self.endpoint.region(buffer.id).and_then(|all| all.get(place..place + completion.byte_len))
+        });
         let receive = completion.opcode.is_recv();
         let busy = if receive { &mut managed.receiving } else { &mut managed.sending };
         *busy = false;
@@ -124,7 +124,7 @@ impl SoftEngine {
             receive,
             ok: completion.status == WcStatus::Success,
             status: completion.status.to_string(),
-            data: Bytes(received.unwrap_or_default().to_vec()),
+            data: Bytes(came.unwrap_or_default().to_vec()),
             immediate: completion.imm,
         });
     }
@@ -230,7 +230,7 @@ impl Manage for SoftEngine {
         Ok(self.endpoint.domains().map(|domain| domain.number()).collect())
     }
 
-    fn connect(&mut self, peer: Ipv4Addr, port: u16, private: &[u8]) -> Result<u16, Refusal> {
+    fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
         if private.len() > MAX_PRIVATE {
             return Err(Refusal(format!("private data have at most {MAX_PRIVATE} bytes")));
         }
@@ -242,10 +242,10 @@ impl Manage for SoftEngine {
             return Err(Refusal(format!("it has {MAX_MANAGED} connections of its own already")));
         }
         let options =
-            ConnectOptions { private_data: private.to_vec(), path_mtu: Some(MTU), ..self.config.connect.clone() };
+            ConnectOptions { private_data: private.to_vec(), path_mtu: Some(mtu), ..self.config.connect.clone() };
         let conn =
             self.endpoint.connect(self.now(), peer, port, options).map_err(|error| Refusal(error.to_string()))?;
-        let Ok(buffer) = self.endpoint.register(vec![0; MAX_MESSAGE], Access::LOCAL, Some(conn)) else {
+        let Ok(buffer) = self.endpoint.register(vec![0; 2 * MAX_MESSAGE], Access::LOCAL, Some(conn)) else {
             self.endpoint.disconnect(self.now(), conn);
             return Err(Refusal("it has no region left".into()));
         };
@@ -268,6 +268,7 @@ impl Manage for SoftEngine {
     }
 
     fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal> {
+        work.check()?;
         let managed = self.managed.get(connection)?;
         let conn = managed.conn;
         let Some(buffer) = managed.buffer else { return Err(Refusal("the connection has ended".into())) };
@@ -275,16 +276,18 @@ impl Manage for SoftEngine {
         if *busy {
             return Err(Refusal("the last work of this kind has not completed".into()));
         }
-        if let Work::Send { data } | Work::Write { data, .. } = &work
-            && data.0.len() > MAX_MESSAGE
-        {
-            return Err(Refusal(format!("a message has at most {MAX_MESSAGE} bytes")));
-        }
         match work {
-            Work::Receive {} => self.endpoint.post_recv(conn, RecvWr { id: RECEIVE, slice: Some(buffer.all()) }),
+            Work::Receive {} => {
+                let here = buffer.slice(0, MAX_MESSAGE);
+                self.endpoint.post_recv(conn, RecvWr { id: RECEIVE, slice: Some(here) })
+            }
             Work::Send { data } => self.endpoint.post_send(conn, SendWr::send(SEND, data.0)),
             Work::Write { data, address, rkey } => {
                 self.endpoint.post_send(conn, SendWr::write(SEND, data.0, RemoteAddr(address), Rkey(rkey)))
+            }
+            Work::Read { address, rkey, length } => {
+                let here = buffer.slice(MAX_MESSAGE, length as usize);
+                self.endpoint.post_send(conn, SendWr::read(SEND, here, RemoteAddr(address), Rkey(rkey)))
             }
         }
         .map_err(|error| Refusal(error.to_string()))?;

@@ -134,6 +134,12 @@ impl Caller {
         self.ep.connect(now, self.device, DEFAULT_PORT, ConnectOptions::default()).unwrap()
     }
 
+    /// Accepts a connection that the device asks for.
+    pub(crate) fn accept(&mut self, conn: ConnId, options: ConnectOptions) {
+        let now = self.now();
+        self.ep.accept(now, conn, options).unwrap();
+    }
+
     /// What became of a connection: the reason if it was refused.
     pub(crate) fn outcome(&mut self, wanted: ConnId) -> Result<(), u16> {
         self.wait(|event| match event {

@@ -405,7 +405,7 @@ impl Requester {
         }
         match &packet.headers.ext {
             Ext::Aeth(aeth) if packet.opcode == Opcode::Acknowledge => self.receive_ack(now, seq, aeth, env),
-            Ext::AethAtomic(_, atomic) => self.receive_atomic(now, seq, atomic.original(), env),
+            Ext::AethAtomic(aeth, atomic) => self.receive_atomic(now, seq, aeth, atomic.original(), env),
             _ => self.receive_read(now, seq, packet, env),
         }
     }
@@ -476,11 +476,15 @@ impl Requester {
         &mut self,
         now: Instant,
         seq: u64,
+        aeth: &Aeth,
         original: u64,
         env: &mut Env<'_>,
     ) -> Result<Result<(), Discard>, QpFailure> {
         if let Err(discard) = self.next_answer(now, seq, false, env)? {
             return Ok(Err(discard));
+        }
+        if !is_positive(aeth) {
+            return Err(self.bad_response(env));
         }
         if let Data::Region(slice) = self.wqes[0].wr.data {
             match env.local_mut(slice) {
@@ -510,10 +514,17 @@ impl Requester {
         let total = wqe.wr.data.len();
         let offset = (seq - wqe.first) as usize * mtu;
         let len = total.min(offset + mtu) - offset;
-        let ends = matches!(packet.opcode, Opcode::ReadResponseLast | Opcode::ReadResponseOnly);
-        if packet.payload.len() != len || ends != (seq + 1 == wqe.end()) {
-            env.counters().req_bad_response += 1;
-            return Err(self.fail(0, WcStatus::BadRespErr, env));
+        // An answer to a repeated request begins within the READ: with FIRST or ONLY, or goes on as the first one would have.
+        let (begins, ends) = (seq == wqe.first, seq + 1 == wqe.end());
+        let in_place = match packet.opcode {
+            Opcode::ReadResponseFirst => !ends,
+            Opcode::ReadResponseMiddle => !begins && !ends,
+            Opcode::ReadResponseLast => !begins && ends,
+            _ => ends,
+        };
+        let positive = !matches!(&packet.headers.ext, Ext::Aeth(aeth) if !is_positive(aeth));
+        if packet.payload.len() != len || !in_place || !positive {
+            return Err(self.bad_response(env));
         }
         if let Data::Region(slice) = wqe.wr.data {
             match env.local_mut(slice.after(offset).first(len)) {
@@ -528,6 +539,12 @@ impl Requester {
         }
         self.advance(now, seq + 1, env);
         Ok(Ok(()))
+    }
+
+    /// The answer that is due is none that may come.
+    fn bad_response(&mut self, env: &mut Env<'_>) -> QpFailure {
+        env.counters().req_bad_response += 1;
+        self.fail(0, WcStatus::BadRespErr, env)
     }
 
     /// Whether `seq` is an answer that is due next, to a READ or not; then its work request is at the front. What came
@@ -672,6 +689,11 @@ impl Requester {
         self.go_back(self.next_post);
         self.rnr_until = None;
     }
+}
+
+/// A NAK comes alone, not with what was asked for.
+fn is_positive(aeth: &Aeth) -> bool {
+    matches!(aeth.syndrome(), Syndrome::Ack(_))
 }
 
 fn report(wqe: PostedSend, status: WcStatus, env: &mut Env<'_>) {

@@ -488,6 +488,53 @@ fn wrong_answers() {
     assert_eq!(raw.ep.counters().req_bad_response, 1);
 }
 
+/// A READ of three packets whose answer has this one in its place, behind those that are right.
+fn out_of_form(n: u32, opcode: Opcode, syndrome: Syndrome) {
+    let mut raw = Raw::active(options());
+    let region = sink(&mut raw, 600);
+    raw.ep.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
+    raw.drain();
+    for (n, opcode) in (0..n).zip([Opcode::ReadResponseFirst, Opcode::ReadResponseMiddle]) {
+        respond(&mut raw, n, opcode, &[0; 256]).unwrap();
+    }
+    let ext = if opcode == Opcode::ReadResponseMiddle { Ext::None } else { Ext::Aeth(Aeth::new(syndrome, 0)) };
+    raw.send(opcode, TO_PEER.add(n), ext, &[0; 256][..if n == 2 { 88 } else { 256 }]).unwrap();
+    let completion = completion(&mut raw);
+    assert_eq!((completion.id, completion.status), (1, WcStatus::BadRespErr), "{opcode:?} as packet {n}, {syndrome:?}");
+    assert_failed(&mut raw, WcStatus::BadRespErr);
+    assert_eq!(raw.ep.counters().req_bad_response, 1);
+}
+
+#[test]
+fn answers_out_of_form() {
+    use Opcode::*;
+    for (n, opcode) in [
+        (0, ReadResponseMiddle),
+        (0, ReadResponseLast),
+        (0, ReadResponseOnly),
+        (1, ReadResponseLast),
+        (1, ReadResponseOnly),
+        (2, ReadResponseFirst),
+        (2, ReadResponseMiddle),
+    ] {
+        out_of_form(n, opcode, Syndrome::ACK);
+    }
+    for syndrome in [Syndrome::Nak(NakCode::RemoteAccessError), Syndrome::RnrNak(RnrTimer::new(1))] {
+        out_of_form(0, ReadResponseFirst, syndrome);
+        out_of_form(2, ReadResponseLast, syndrome);
+
+        let mut raw = Raw::active(options());
+        let region = sink(&mut raw, 8);
+        raw.ep.post_send(raw.conn, SendWr::fetch_add(1, region.all(), AT, KEY, 3)).unwrap();
+        raw.drain();
+        let ext = Ext::AethAtomic(Aeth::new(syndrome, 0), AtomicAckEth::new(1));
+        raw.send(AtomicAcknowledge, TO_PEER, ext, &[]).unwrap();
+        assert_eq!(completion(&mut raw).status, WcStatus::BadRespErr);
+        assert_failed(&mut raw, WcStatus::BadRespErr);
+        assert_eq!(raw.ep.region(region.id).unwrap(), [0; 8]);
+    }
+}
+
 #[test]
 fn no_more_outstanding_than_agreed() {
     let mut raw = Raw::active(ConnectOptions { initiator_depth: 2, ..options() });

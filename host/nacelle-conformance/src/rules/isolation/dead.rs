@@ -69,14 +69,14 @@ fn dead_address(peer: &mut Peer) -> Result<(), Failure> {
     let mut numbers = Vec::new();
     for index in 0..4 {
         let nobody = peer.station.host(3000 + index);
-        numbers.push(peer.manage()?.connect(nobody, 12_345)?);
+        numbers.push(peer.manage()?.connect(nobody, 12_345, None)?);
         bystander.works_on(peer)?;
         bystander.brings_another(peer)?;
     }
     // And for one that answers ARP and nothing else.
     let mute = peer.station.host(3100);
     peer.station.play(mute);
-    numbers.push(peer.manage()?.connect(mute, 12_345)?);
+    numbers.push(peer.manage()?.connect(mute, 12_345, None)?);
     for _ in 0..4 {
         bystander.works_on(peer)?;
         bystander.brings_another(peer)?;

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The device as the requester of READs: management lets it open a connection and read memory of the suite, which loses, changes or
+//! refuses what it answers (IBTA 9.7.5.1.9, 9.7.6, 9.9.2).
+
+use super::{Rule, nacelle, pattern};
+use crate::{
+    Failure,
+    failure::ensure,
+    peer::{Called, OWN_RKEY, Peer, own_address},
+};
+use core::{ops::Range, time::Duration};
+use nacelle::management::{Bytes, Work};
+use nacelle_roce::WcStatus;
+use nacelle_wire::{
+    Psn,
+    bth::{Aeth, NakCode, Opcode, RnrTimer, Syndrome},
+    roce::Ext,
+};
+use std::time::Instant;
+
+pub(super) const RULES: &[Rule] = &[
+    nacelle("requester.read_is_answered_in_packets_of_the_path_mtu", "IBTA 9.4.4", every_mtu),
+    nacelle("requester.read_brings_every_length", "IBTA 9.4.4", lengths),
+    nacelle("requester.read_takes_a_psn_for_each_response_packet", "IBTA 9.7.3.1", psns),
+    nacelle("requester.read_is_repeated_if_no_response_comes", "IBTA 9.7.6.1.3", timeout),
+    nacelle("requester.read_is_repeated_from_the_response_that_is_missing", "IBTA 9.7.5.1.2", gap),
+    nacelle("requester.read_is_repeated_at_once_after_a_nak", "IBTA 9.7.5.2.8", sequence_error),
+    nacelle("requester.read_waits_when_the_responder_is_not_ready", "IBTA 9.7.5.2.8", not_ready),
+    nacelle("requester.read_is_not_complete_by_an_acknowledgement", "IBTA 9.7.5.1.2", acknowledged),
+    nacelle("requester.read_takes_each_response_once", "IBTA 9.7.6.1", twice),
+    nacelle("requester.read_takes_no_response_to_an_earlier_one", "IBTA 9.7.6.1", stale),
+    nacelle("requester.read_takes_no_response_to_what_it_has_not_sent", "IBTA 9.7.6.1", ghost),
+    nacelle("requester.read_takes_no_response_of_another_host", "IBTA 9.6.1.1", foreign),
+    nacelle("requester.read_response_acknowledges_no_write", "IBTA 9.7.6.1", for_a_write),
+    nacelle("requester.read_fails_on_a_response_out_of_order", "IBTA 9.9.2.2", disorder),
+    nacelle("requester.read_fails_on_a_response_of_another_length", "IBTA 9.9.2.2", wrong_length),
+    nacelle("requester.read_fails_on_a_response_that_says_no", "IBTA 9.9.2.2", negative),
+    nacelle("requester.read_fails_if_it_is_refused", "IBTA 9.9.2.2", refused),
+    nacelle("requester.read_gives_up_after_its_retries", "IBTA 9.9.2.1.1", gives_up),
+    nacelle("requester.read_that_has_failed_takes_no_response", "IBTA 9.9.2.1.1", late),
+    nacelle("requester.read_is_not_sent_to_a_peer_that_takes_none", "IBTA 12.6.8", none_taken),
+];
+
+/// Path MTU of most rules, and a length of four packets.
+const MTU: u16 = 256;
+const LENGTH: usize = 1000;
+const PACKETS: u32 = 4;
+/// Retries of both devices, the most that there are.
+const RETRIES: u32 = 7;
+/// What no READ may bring.
+const WRONG: u8 = 0xee;
+
+/// A connection of the device, and the READ that is under way on it.
+struct Reader {
+    called: Called,
+    /// What it shall bring.
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    fn new(peer: &mut Peer) -> Result<Self, Failure> {
+        Self::with_mtu(peer, MTU)
+    }
+
+    fn with_mtu(peer: &mut Peer, mtu: u16) -> Result<Self, Failure> {
+        Ok(Self { called: peer.called(mtu, 1)?, bytes: Vec::new() })
+    }
+
+    /// Response packets of the READ.
+    fn packets(&self) -> u32 {
+        self.bytes.len().div_ceil(self.called.qp.mtu).max(1) as u32
+    }
+
+    fn psn(&self, index: u32) -> Psn {
+        self.called.qp.expected.add(index)
+    }
+
+    /// Lets the device read, and takes its request.
+    fn begin(&mut self, peer: &mut Peer, seed: u8, length: usize) -> Result<(), Failure> {
+        self.bytes = pattern(seed, length);
+        let work = Work::Read { address: own_address(0).0, rkey: OWN_RKEY.0, length: length as u32 };
+        peer.give(&self.called, work)?;
+        self.request(peer, 0..1).map(|_| ())
+    }
+
+    /// The device's next request asks for the READ from one of these response packets on, to its end: from which.
+    fn request(&self, peer: &mut Peer, from: Range<u32>) -> Result<u32, Failure> {
+        let packet = peer.request(&self.called.qp)?;
+        let index = packet.headers.bth.psn().since(self.psn(0));
+        let Ext::Reth(reth) = packet.headers.ext else { return Err(Failure::unexpected("a READ", &packet)) };
+        if packet.opcode != Opcode::ReadRequest || !from.contains(&index) {
+            return Err(Failure::unexpected(format!("a READ from response packet {from:?} on"), &packet));
+        }
+        let at = index as usize * self.called.qp.mtu;
+        ensure!(reth.va().0 == own_address(0).0 + at as u64, "the READ is of address {:#x}", reth.va().0);
+        ensure!(reth.rkey() == OWN_RKEY, "the READ has key {:#x}", reth.rkey().0);
+        let left = self.bytes.len() - at;
+        ensure!(reth.dma_len() as usize == left, "the READ is of {} bytes instead of {left}", reth.dma_len());
+        ensure!(packet.payload.is_empty(), "the request has {} bytes of payload", packet.payload.len());
+        ensure!(!packet.headers.bth.solicited(), "a READ cannot ask for a solicited event");
+        Ok(index)
+    }
+
+    /// Payload of a response packet.
+    fn part(&self, index: u32) -> &[u8] {
+        let mtu = self.called.qp.mtu;
+        let at = index as usize * mtu;
+        &self.bytes[at..self.bytes.len().min(at + mtu)]
+    }
+
+    /// Opcode of a response packet, of a request that began at another.
+    fn opcode(&self, from: u32, index: u32) -> Opcode {
+        match (index == from, index + 1 == self.packets()) {
+            (true, true) => Opcode::ReadResponseOnly,
+            (true, false) => Opcode::ReadResponseFirst,
+            (false, false) => Opcode::ReadResponseMiddle,
+            (false, true) => Opcode::ReadResponseLast,
+        }
+    }
+
+    /// Sends the right response packets of these indices.
+    fn answer(&self, peer: &mut Peer, from: u32, indices: Range<u32>) -> Result<(), Failure> {
+        indices.into_iter().try_for_each(|index| self.respond(peer, self.opcode(from, index), index, self.part(index)))
+    }
+
+    /// Sends response packets that are right but for their payload.
+    fn mislead(&self, peer: &mut Peer, indices: Range<u32>) -> Result<(), Failure> {
+        let mut indices = indices.into_iter();
+        indices.try_for_each(|i| self.respond(peer, self.opcode(0, i), i, &vec![WRONG; self.part(i).len()]))
+    }
+
+    /// Sends a response packet.
+    fn respond(&self, peer: &mut Peer, opcode: Opcode, index: u32, payload: &[u8]) -> Result<(), Failure> {
+        respond(peer, &self.called, opcode, self.psn(index), Syndrome::ACK, payload)
+    }
+
+    /// Says no to the READ.
+    fn refuse(&self, peer: &mut Peer, syndrome: Syndrome) -> Result<(), Failure> {
+        peer.acknowledge(&self.called.qp, self.psn(0), syndrome)
+    }
+
+    /// The READ is complete, and has brought what it should.
+    fn complete(&mut self, peer: &mut Peer) -> Result<(), Failure> {
+        let completion = peer.completion(&self.called)?;
+        ensure!(completion.ok && !completion.receive, "the READ ended with: {}", completion.status);
+        let (found, wanted) = (&completion.data.0, &self.bytes);
+        ensure!(found.len() == wanted.len(), "the READ brought {} bytes instead of {}", found.len(), wanted.len());
+        if let Some(at) = found.iter().zip(wanted).position(|(a, b)| a != b) {
+            let (found, wanted) = (found[at], wanted[at]);
+            return Err(Failure::Content(format!("byte {at} of the READ is {found:#04x} instead of {wanted:#04x}")));
+        }
+        self.called.qp.expected = self.psn(self.packets());
+        Ok(())
+    }
+
+    /// Answers the READ from here on. It is complete then.
+    fn finish(&mut self, peer: &mut Peer, from: u32) -> Result<(), Failure> {
+        self.answer(peer, from, from..self.packets())?;
+        self.complete(peer)
+    }
+
+    /// Answers the READ from here on, and ends the connection.
+    fn end(mut self, peer: &mut Peer, from: u32) -> Result<(), Failure> {
+        self.finish(peer, from)?;
+        peer.hang_up(&self.called)
+    }
+
+    /// The READ fails, and ends the connection.
+    fn fails(self, peer: &mut Peer, status: WcStatus) -> Result<(), Failure> {
+        let completion = peer.broken(&self.called)?;
+        let wanted = status.to_string();
+        ensure!(completion.status == wanted, "the READ ended with: {}, not: {wanted}", completion.status);
+        ensure!(completion.data.0.is_empty(), "a READ that failed brought {} bytes", completion.data.0.len());
+        Ok(())
+    }
+
+    fn timeouts(&self, peer: &mut Peer) -> Result<u64, Failure> {
+        peer.manage()?.timeouts(self.called.qp.qpn.get())
+    }
+
+    /// A WRITE of the device has the next PSN.
+    fn write(&mut self, peer: &mut Peer) -> Result<(), Failure> {
+        let work = Work::Write { data: Bytes(pattern(9, 8)), address: own_address(1).0, rkey: OWN_RKEY.0 };
+        peer.give(&self.called, work)?;
+        self.written(peer)
+    }
+
+    fn written(&self, peer: &mut Peer) -> Result<(), Failure> {
+        let packet = peer.request(&self.called.qp)?;
+        if packet.opcode != Opcode::WriteOnly || packet.headers.bth.psn() != self.psn(0) {
+            return Err(Failure::unexpected(format!("a WRITE of PSN {:#x}", self.psn(0).get()), &packet));
+        }
+        Ok(())
+    }
+
+    /// Acknowledges that WRITE.
+    fn acknowledge(&mut self, peer: &mut Peer) -> Result<(), Failure> {
+        peer.acknowledge(&self.called.qp, self.psn(0), Syndrome::ACK)?;
+        let completion = peer.completion(&self.called)?;
+        ensure!(completion.ok, "the WRITE ended with: {}", completion.status);
+        ensure!(completion.data.0.is_empty(), "a WRITE brought {} bytes", completion.data.0.len());
+        self.called.qp.expected = self.psn(1);
+        Ok(())
+    }
+}
+
+/// Sends a READ response packet.
+fn respond(
+    peer: &mut Peer,
+    called: &Called,
+    opcode: Opcode,
+    psn: Psn,
+    syndrome: Syndrome,
+    payload: &[u8],
+) -> Result<(), Failure> {
+    let ext = match opcode {
+        Opcode::ReadResponseMiddle => Ext::None,
+        _ => Ext::Aeth(Aeth::new(syndrome, 1)),
+    };
+    peer.send_quietly(&called.qp, opcode, psn, ext, payload)
+}
+
+fn every_mtu(peer: &mut Peer) -> Result<(), Failure> {
+    for mtu in [256, 512, 1024, 2048, 4096] {
+        let mut reader = Reader::with_mtu(peer, mtu)?;
+        for (seed, length) in [(1, 2048), (2, 2041)] {
+            reader.begin(peer, seed, length)?;
+            reader.finish(peer, 0)?;
+        }
+        peer.hang_up(&reader.called)?;
+    }
+    Ok(())
+}
+
+fn lengths(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    let lengths = [0, 1, 2, 3, 4, 63, 64, 65, 255, 256, 257, 511, 512, 513, 2047];
+    for (seed, length) in (1..).zip(lengths) {
+        reader.begin(peer, seed, length)?;
+        reader.finish(peer, 0)?;
+    }
+    peer.hang_up(&reader.called)
+}
+
+fn psns(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    for length in [LENGTH, 1, 257, 0] {
+        reader.begin(peer, 1, length)?;
+        reader.finish(peer, 0)?;
+        reader.write(peer)?;
+        reader.acknowledge(peer)?;
+    }
+    peer.hang_up(&reader.called)
+}
+
+fn timeout(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    // The whole response is lost, and then its end.
+    for arrives in [0, 1, PACKETS - 1] {
+        reader.begin(peer, arrives as u8, LENGTH)?;
+        reader.answer(peer, 0, 0..arrives)?;
+        let from = reader.request(peer, 0..arrives + 1)?;
+        reader.finish(peer, from)?;
+    }
+    peer.hang_up(&reader.called)
+}
+
+fn gap(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    for lost in 0..PACKETS - 1 {
+        at_once(peer, &mut reader, |peer, reader| {
+            reader.answer(peer, 0, 0..lost)?;
+            // What comes behind the gap is not taken.
+            reader.mislead(peer, lost + 1..PACKETS)?;
+            reader.request(peer, 0..lost + 1)
+        })?;
+    }
+    peer.hang_up(&reader.called)
+}
+
+fn sequence_error(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    at_once(peer, &mut reader, |peer, reader| {
+        reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
+        reader.request(peer, 0..1)
+    })?;
+    peer.hang_up(&reader.called)
+}
+
+/// The device asks again for this reason, and not because its time is over. A machine that is busy may let that pass, too: not always.
+fn at_once(
+    peer: &mut Peer,
+    reader: &mut Reader,
+    asks_again: impl Fn(&mut Peer, &Reader) -> Result<u32, Failure>,
+) -> Result<(), Failure> {
+    for _ in 0..3 {
+        let before = reader.timeouts(peer)?;
+        reader.begin(peer, 1, LENGTH)?;
+        let from = asks_again(peer, reader)?;
+        let after = reader.timeouts(peer)?;
+        reader.finish(peer, from)?;
+        if before == after {
+            return Ok(());
+        }
+    }
+    Err(Failure::Content("the device asked again only when its time was over".into()))
+}
+
+fn not_ready(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    for _ in 0..2 {
+        let timer = RnrTimer::new(24); // 40.96 ms
+        let asked = Instant::now();
+        reader.refuse(peer, Syndrome::RnrNak(timer))?;
+        reader.request(peer, 0..1)?;
+        let took = asked.elapsed();
+        let least = Duration::from_micros(timer.micros().into());
+        // A simulated device's clock may run slower than this one, never faster than a tenth too fast.
+        ensure!(took * 10 > least * 9, "the repetition came after {took:?} instead of {least:?}");
+    }
+    reader.end(peer, 0)
+}
+
+fn acknowledged(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    for acknowledged in [0, PACKETS - 1] {
+        reader.begin(peer, 1, LENGTH)?;
+        peer.acknowledge(&reader.called.qp, reader.psn(acknowledged), Syndrome::ACK)?;
+        let from = reader.request(peer, 0..1)?;
+        reader.finish(peer, from)?;
+    }
+    peer.hang_up(&reader.called)
+}
+
+fn twice(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    for index in 0..PACKETS - 1 {
+        reader.answer(peer, 0, index..index + 1)?;
+        reader.mislead(peer, 0..index + 1)?;
+    }
+    reader.answer(peer, 0, PACKETS - 1..PACKETS)?;
+    reader.complete(peer)?;
+    peer.hang_up(&reader.called)
+}
+
+fn stale(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    reader.finish(peer, 0)?;
+    let earlier = reader.psn(0).sub(PACKETS);
+    reader.begin(peer, 2, LENGTH)?;
+    for index in 0..PACKETS {
+        let wrong = vec![WRONG; reader.part(index).len()];
+        respond(peer, &reader.called, reader.opcode(0, index), earlier.add(index), Syndrome::ACK, &wrong)?;
+    }
+    reader.end(peer, 0)
+}
+
+fn ghost(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    // While nothing is under way, and while a READ is.
+    let wrong = [WRONG; MTU as usize];
+    for ahead in [0, 1, 1000, 0x7f_ffff] {
+        reader.respond(peer, Opcode::ReadResponseOnly, ahead, &wrong)?;
+    }
+    // They have been seen when what comes behind them is.
+    reader.write(peer)?;
+    reader.acknowledge(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    for ahead in [PACKETS, PACKETS + 1, 1000, 0x7f_ffff] {
+        for opcode in [Opcode::ReadResponseFirst, Opcode::ReadResponseMiddle, Opcode::ReadResponseOnly] {
+            reader.respond(peer, opcode, ahead, &wrong)?;
+        }
+    }
+    reader.end(peer, 0)
+}
+
+fn foreign(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    let ip = reader.called.qp.ip;
+    reader.called.qp.ip = peer.act_as_host(0);
+    reader.mislead(peer, 0..PACKETS)?;
+    reader.refuse(peer, Syndrome::Nak(NakCode::RemoteAccessError))?;
+    reader.called.qp.ip = ip;
+    reader.end(peer, 0)
+}
+
+fn for_a_write(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    reader.write(peer)?;
+    for opcode in [Opcode::ReadResponseOnly, Opcode::ReadResponseFirst, Opcode::ReadResponseLast] {
+        reader.respond(peer, opcode, 0, &[WRONG; 8])?;
+    }
+    // Not acknowledged: it comes again.
+    reader.written(peer)?;
+    reader.acknowledge(peer)?;
+    peer.hang_up(&reader.called)
+}
+
+fn disorder(peer: &mut Peer) -> Result<(), Failure> {
+    use Opcode::{ReadResponseFirst, ReadResponseLast, ReadResponseMiddle, ReadResponseOnly};
+    let cases = [
+        (0, ReadResponseMiddle),
+        (0, ReadResponseLast),
+        (0, ReadResponseOnly),
+        (1, ReadResponseLast),
+        (1, ReadResponseOnly),
+        (PACKETS - 1, ReadResponseMiddle),
+        (PACKETS - 1, ReadResponseFirst),
+    ];
+    for (index, opcode) in cases {
+        let mut reader = Reader::new(peer)?;
+        reader.begin(peer, 1, LENGTH)?;
+        reader.answer(peer, 0, 0..index)?;
+        reader.respond(peer, opcode, index, reader.part(index))?;
+        reader.fails(peer, WcStatus::BadRespErr)?;
+    }
+    // One packet is the whole response.
+    for opcode in [ReadResponseFirst, ReadResponseMiddle, ReadResponseLast] {
+        let mut reader = Reader::new(peer)?;
+        reader.begin(peer, 1, MTU.into())?;
+        reader.respond(peer, opcode, 0, reader.part(0))?;
+        reader.fails(peer, WcStatus::BadRespErr)?;
+    }
+    Ok(())
+}
+
+fn wrong_length(peer: &mut Peer) -> Result<(), Failure> {
+    let tail = LENGTH - (PACKETS as usize - 1) * usize::from(MTU);
+    let cases =
+        [(0, 0), (0, 252), (0, 255), (1, 255), (PACKETS - 1, 0), (PACKETS - 1, tail - 1), (PACKETS - 1, tail + 1)];
+    for (index, length) in cases {
+        let mut reader = Reader::new(peer)?;
+        reader.begin(peer, 1, LENGTH)?;
+        reader.answer(peer, 0, 0..index)?;
+        reader.respond(peer, reader.opcode(0, index), index, &vec![WRONG; length])?;
+        reader.fails(peer, WcStatus::BadRespErr)?;
+    }
+    Ok(())
+}
+
+fn negative(peer: &mut Peer) -> Result<(), Failure> {
+    for syndrome in [Syndrome::Nak(NakCode::RemoteAccessError), Syndrome::RnrNak(RnrTimer::new(1))] {
+        for index in [0, PACKETS - 1] {
+            let mut reader = Reader::new(peer)?;
+            reader.begin(peer, 1, LENGTH)?;
+            reader.answer(peer, 0, 0..index)?;
+            let opcode = reader.opcode(0, index);
+            respond(peer, &reader.called, opcode, reader.psn(index), syndrome, reader.part(index))?;
+            reader.fails(peer, WcStatus::BadRespErr)?;
+        }
+    }
+    Ok(())
+}
+
+fn refused(peer: &mut Peer) -> Result<(), Failure> {
+    let cases = [
+        (NakCode::RemoteAccessError, WcStatus::RemAccessErr),
+        (NakCode::InvalidRequest, WcStatus::RemInvReqErr),
+        (NakCode::RemoteOperationalError, WcStatus::RemOpErr),
+    ];
+    for (code, status) in cases {
+        let mut reader = Reader::new(peer)?;
+        reader.begin(peer, 1, LENGTH)?;
+        reader.refuse(peer, Syndrome::Nak(code))?;
+        reader.fails(peer, status)?;
+    }
+    // In the middle of its response the memory is gone.
+    let mut reader = Reader::new(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    reader.answer(peer, 0, 0..2)?;
+    peer.acknowledge(&reader.called.qp, reader.psn(2), Syndrome::Nak(NakCode::RemoteAccessError))?;
+    reader.fails(peer, WcStatus::RemAccessErr)
+}
+
+fn gives_up(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    // NAKs cost retries as timeouts do, in less time.
+    for _ in 0..RETRIES - 1 {
+        reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
+        reader.request(peer, 0..1)?;
+    }
+    let patience = peer.station.patience;
+    peer.station.patience = patience * 10;
+    let last = reader.request(peer, 0..1);
+    peer.station.patience = patience;
+    last?;
+    let own = reader.called.qp.own_qpn;
+    reader.fails(peer, WcStatus::RetryExceeded)?;
+    let more = peer.station.take(|p| p.headers.bth.dest_qp() == own)?;
+    ensure!(more.is_empty(), "{} packets came after the last retry", more.len());
+    Ok(())
+}
+
+fn late(peer: &mut Peer) -> Result<(), Failure> {
+    let mut reader = Reader::new(peer)?;
+    reader.begin(peer, 1, LENGTH)?;
+    for _ in 0..RETRIES {
+        reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
+        reader.request(peer, 0..1)?;
+    }
+    reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
+    let dead = Reader { called: reader.called.clone(), bytes: reader.bytes.clone() };
+    reader.fails(peer, WcStatus::RetryExceeded)?;
+    // Nor does the next connection take them, which may have the same number.
+    dead.mislead(peer, 0..PACKETS)?;
+    let mut next = Reader::new(peer)?;
+    dead.mislead(peer, 0..PACKETS)?;
+    next.begin(peer, 2, LENGTH)?;
+    next.end(peer, 0)
+}
+
+fn none_taken(peer: &mut Peer) -> Result<(), Failure> {
+    let called = peer.called(MTU, 0)?;
+    ensure!(called.req.initiator_depth > 0, "the REQ asks for no READs");
+    let work = Work::Read { address: own_address(0).0, rkey: OWN_RKEY.0, length: LENGTH as u32 };
+    // Either management refuses it, or the queue pair.
+    if peer.give(&called, work).is_ok() {
+        let completion = peer.completion(&called)?;
+        ensure!(!completion.ok, "a READ ended well that the peer does not take");
+        ensure!(completion.data.0.is_empty(), "a READ that failed brought {} bytes", completion.data.0.len());
+    }
+    // Its PSN is free for what comes next.
+    let mut reader = Reader { called, bytes: Vec::new() };
+    reader.write(peer)?;
+    reader.acknowledge(peer)?;
+    peer.hang_up(&reader.called)
+}
