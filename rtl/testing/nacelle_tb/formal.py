@@ -57,7 +57,7 @@ def _decide(harness: Path, params: Mapping[str, int], cut: str, clocks: int, how
 
 
 def prove(
-    harness: Path, params: Mapping[str, int] | None = None, cut: str = "", clocks: int = 1, seconds: int = 300, frames: int = 0
+    harness: Path, params: Mapping[str, int] | None = None, cut: str = "", clocks: int = 1, seconds: int = 500, frames: int = 0
 ) -> None:
     """Fails if an assertion of the module in `harness` can fail, or if what REACH names cannot be reached.
 
