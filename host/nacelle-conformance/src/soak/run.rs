@@ -12,7 +12,10 @@ use core::{
 use nacelle_link::{Impaired, Impairments, Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_roce::{
     ConnId, ConnectFailure, ConnectOptions, Endpoint, EndpointConfig, Event,
-    wire::{MacAddr, cm::PathMtu},
+    wire::{
+        MacAddr,
+        cm::{PathMtu, RejReason},
+    },
 };
 use std::{
     collections::HashMap,
@@ -343,9 +346,9 @@ impl Run {
                             caller.completed(&mut place.endpoint, &done, shared.clock)?;
                         }
                     }
-                    // It takes the places back in time, if it is left some.
+                    // It takes the places back in time, if it is left some. A life may give a queue pair the number of one of the life before.
                     Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } }
-                        if self.crowded && quota::is_full(reason) =>
+                        if self.crowded && (quota::is_full(reason) || reason == RejReason::STALE_CONNECTION) =>
                     {
                         let Some(caller) = callers.remove(&conn) else { continue };
                         refused.since.push(caller.since());
