@@ -470,7 +470,8 @@ module roce_cm
 
   // ---- the course of an event ----
   wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
-  // The queue pair first: before the REP or RTU that its packets may follow, and behind its last packet, a NAK perhaps, the end.
+  // The queue pair is set up before the REP or RTU, since its first packet may follow at once; and it is reset before the DREQ, DREP or
+  // REJ, so that its last packet, which may be a NAK, leaves before the connection ends.
   wire fsm_e begin_ = plan_q.setup || plan_q.reset ? S_QP : plan_q.send ? S_SEND : finish;
 
   always_ff @(posedge clk) begin

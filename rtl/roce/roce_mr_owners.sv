@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Finds the regions of an owner: whose each slot of the table is, in distributed RAM, LANES slots a row. Asked for a row, it says in the
-// same cycle which of its slots may be a region of this QP, or of this domain: those whose number agrees in its low bits. None is left out, so whoever
-// looks at every row, and then at the slots that were named, has found them all. A write is seen from the next cycle on.
+// Finds the regions of a QP or of a domain. Holds the owner of each slot of the region table in distributed RAM, LANES slots a row.
+// `found` names, in the same cycle, the slots of `row` whose owner matches; of a QP number only the low bits are compared, so a slot may be
+// named that is not the owner's, but none is missed. The user reads each slot that is named to decide. A write is seen from the next cycle on.
 module roce_mr_owners
   import roce_pkg::*;
 #(

@@ -205,8 +205,8 @@ module roce_requester_queue
 
   assign done = post_valid_q && recent_q && out_free && !init;
 
-  // Named in the cycle in which the tables are written; what is not taken then waits. Also for a work request that is refused, which
-  // costs a look at the QP: the way from here through the list is long enough.
+  // Named in the cycle in which the tables are written; what is not taken then waits. A refused work request lists its
+  // QP too, which costs one visit without work: whether it was refused (`queue_it`) would lengthen the path into the list.
   wire lists = done && state_q inside {SQ_RTS, SQ_SQD};
   assign work.valid    = work_valid_q || lists;
   assign work.data     = work_valid_q ? work_q : post_q.index;

@@ -85,7 +85,7 @@ fn a_good_device_passes_and_the_summary_tells_what_was_done() {
         device.soak("--seeds 5 --connections 8 --operations 30 --hostile 3 --restarts").wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.starts_with("the device takes 256 connections, 64 of one caller\n"), "{said}");
+    assert!(said.starts_with("the device takes 256 connections, 256 of one caller\n"), "{said}");
     assert_eq!(said.lines().filter(|line| line.starts_with("seed ")).count(), 5, "{said}");
     let line = |begin: &str| said.lines().rfind(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{said}"));
     assert!(numbers(line("seeds "))[..4].iter().all(|count| *count > 0), "{said}");

@@ -115,7 +115,7 @@ package rpc_pkg;
     return ctrl_base + addr_t'(slot) * addr_t'(CTRL_BYTES) + addr_t'(RECEIVES * MESSAGE_BYTES);
   endfunction
 
-  // Work for rpc_setup: answer a message,
+  // Work for rpc_setup: a message to answer.
   typedef struct packed {
     slot_t       slot;
     logic        held;                                // the connection has an extent and keys
@@ -123,7 +123,7 @@ package rpc_pkg;
     logic [31:0] length;
   } setup_job_t;
 
-  // or free what a closed connection holds.
+  // Work for rpc_setup: a closed connection, whose memory and keys are to be freed.
   typedef struct packed {
     slot_t slot;
     logic  held;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Region set-up (NAAICE MRSP): reads an AAR, finds memory, registers the keys, writes and sends the A, or an ERR. Also frees
-// what a closed connection holds. One step at a time, set-ups and releases in turn, each in their order: a set-up waits for one release
-// beside each step of those before it. Only one that finds no memory or no key waits for the releases that are there, and tries again behind each.
+// what a closed connection holds. One step at a time; set-ups and releases alternate, each in their order, so a set-up waits for one
+// release at most for itself and for each set-up before it. A set-up that finds no memory or no key is retried after each release that is waiting, then refused.
 //
 //   AAR in 32-bit words -> table of regions with their offsets, one record each 6 cycles -> the connection's receive is posted
 //   again -> an earlier set-up is released -> one extent for all regions -> `extent`, to be cleared, and the next job meanwhile
