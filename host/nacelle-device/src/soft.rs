@@ -458,7 +458,7 @@ impl SoftEngine {
         self.counters.calls += 1;
         let layout = Layout {
             sizes: session.regions.iter().map(|held| held.here.len).collect(),
-            parameters: session.regions.iter().take_while(|held| !is_internal(&held.asked)).count(),
+            parameters: parameters(session.regions.iter().map(|held| &held.asked)),
         };
         let Some(kernel) = self.config.kernels.iter().find(|kernel| kernel.code == function) else {
             return self.finish(conn, ReturnCode::UNKNOWN_FUNCTION);
@@ -559,8 +559,8 @@ fn is_internal(region: &AarRegion) -> bool {
 }
 
 /// How many of the regions are parameters, which come first.
-fn parameters(asked: &[AarRegion]) -> usize {
-    asked.iter().take_while(|region| !is_internal(region)).count()
+fn parameters<'a>(asked: impl IntoIterator<Item = &'a AarRegion>) -> usize {
+    asked.into_iter().take_while(|region| !is_internal(region)).count()
 }
 
 /// The regions that a message asks for, or the code of what is wrong with its head.
