@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Callers that stop in the middle of a call.
+//! Callers that vanish in the middle of a call.
 
 use super::half_open::SHORT;
 use crate::{
@@ -8,10 +8,11 @@ use crate::{
 };
 use nacelle_wire::cm::{Message, Rtu};
 
-/// Connects and calls, without taking the answer. Its timeouts are short, so that it is found dead soon.
+/// Connects, sets up a region and posts a call, but does not read the result. The connection has short timeouts, so that the device
+/// detects the dead caller early.
 ///
 /// # Errors
-/// The device refuses, or does not answer.
+/// The device refuses the connection or the set-up, or does not answer.
 pub(crate) fn caller(peer: &mut Peer) -> Result<Qp, Failure> {
     let (tid, mut req) = peer.req(&Terms { ack_timeout: 14, retry_count: 1, ..Terms::default() });
     req.set_local_cm_timeout(SHORT);

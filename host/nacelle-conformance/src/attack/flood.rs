@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As much as a caller may ask for at once, and more than anybody needs.
+//! Floods: as many READs, atomics or WRITEs outstanding at once as the device admits.
 
 use crate::{
     Failure,
@@ -10,19 +10,19 @@ use nacelle_wire::{
     roce::Ext,
 };
 
-/// Size of the region that a greedy caller works on.
+/// Size of each flooding caller's region, in bytes.
 pub(crate) const LONG: u32 = 1 << 20;
 
-/// A caller's connections of which each may have much outstanding.
+/// Opens `connections` connections with the largest MTU and depth, each with a region of [`LONG`] bytes.
 ///
 /// # Errors
-/// The device does not take them.
+/// The device refuses one of them.
 pub(crate) fn greedy(peer: &mut Peer, connections: usize) -> Result<Vec<Qp>, Failure> {
     let terms = Terms { mtu: 5, initiator_depth: 16, ..Terms::default() };
     (0..connections).map(|_| peer.connect_with(&terms, &[LONG])).collect()
 }
 
-/// Asks for all of the region, as often at once as it may and 4 times at most: how many packets are to come.
+/// Sends READs of the whole region, as many as the device admits at once (4 at most). Returns the number of response packets.
 ///
 /// # Errors
 /// The link is broken.
@@ -36,7 +36,7 @@ pub(crate) fn reads(peer: &mut Peer, qp: &Qp) -> Result<usize, Failure> {
     Ok((reads * packets) as usize)
 }
 
-/// As many atomics at once as it may: how many.
+/// Sends as many atomics as the device admits at once. Returns their number.
 ///
 /// # Errors
 /// The link is broken.
@@ -48,7 +48,7 @@ pub(crate) fn atomics(peer: &mut Peer, qp: &Qp) -> Result<usize, Failure> {
     Ok(qp.responder_resources.into())
 }
 
-/// A WRITE of a full packet, this one of many.
+/// Sends a WRITE of one full packet, at `index` PSNs behind the next one.
 ///
 /// # Errors
 /// The link is broken.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! REQs that nobody follows up, from addresses that nobody has.
+//! REQs from forged addresses, which stay half open because the REP reaches nobody.
 
 use crate::{
     Failure,
@@ -7,10 +7,10 @@ use crate::{
 };
 use nacelle_wire::cm::Message;
 
-/// CM response timeout of those who do not answer: 4.096 us * 2^15 = 134 ms. They are forgotten soon.
+/// CM response timeout that the REQ states: 4.096 us * 2^15 = 134 ms, so that the device gives up early.
 pub(crate) const SHORT: u8 = 15;
 
-/// Sends a REQ of this host. Nobody answers for its address, and nobody hears what is sent to it.
+/// Sends a REQ from the address of `host`, which answers no ARP request.
 ///
 /// # Errors
 /// The link is broken.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests under keys that are dead, or somebody else's, or guessed.
+//! Requests with keys that are deregistered, of another caller, or guessed.
 
 use crate::{
     Failure,
@@ -11,14 +11,14 @@ use nacelle_wire::{
     roce::Ext,
 };
 
-/// Every operation that uses a key.
+/// Every operation that carries an R_Key.
 pub(crate) const OPERATIONS: [Opcode; 5] =
     [Opcode::WriteOnly, Opcode::WriteFirst, Opcode::ReadRequest, Opcode::FetchAdd, Opcode::CmpSwap];
 
-/// Tries an operation on memory that is not the caller's, as the next request: it is refused.
+/// Sends an operation on memory that is not the caller's, as its next request, and expects NAK Remote Access Error.
 ///
 /// # Errors
-/// It is not.
+/// The device answers otherwise.
 pub(crate) fn refused(peer: &mut Peer, qp: &Qp, opcode: Opcode, at: &Memory) -> Result<(), Failure> {
     let (ext, len) = match opcode {
         Opcode::WriteFirst => (Ext::Reth(at.reth(0, 2 * qp.mtu as u32)), qp.mtu),

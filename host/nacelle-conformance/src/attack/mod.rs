@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What hostile callers do. Here is the doing, and the checks that hold on any wire and beside any traffic; what a device must answer
-//! when nothing else happens, the rules of `isolation` check.
+//! Attacks of hostile callers, shared by the rules of `isolation` and by the soak. An attack checks here what must hold on any wire and
+//! beside any traffic; the rules check the exact answers, which a device owes only on a quiet wire.
 //!
-//! The hosts of an attack are those of its peer from a number on: attacks with numbers that are far enough apart share none.
+//! An attack acts as several hosts of its peer, numbered from a base: attacks whose bases are far enough apart have no host in common.
 
 pub(crate) mod dead;
 pub(crate) mod flood;

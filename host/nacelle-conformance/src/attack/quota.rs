@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One caller takes all connections that it gets.
+//! One caller opens connections until the device refuses.
 
 use crate::{
     Failure,
@@ -7,13 +7,13 @@ use crate::{
 };
 use nacelle_wire::cm::{Message, RejReason, Rtu};
 
-/// More connections than this no device is asked for.
+/// Bound of connections that are tried on any device.
 pub(crate) const MOST: usize = 1024;
 
-/// Opens connections until the device refuses, or there are so many: the connections, and the reason of the refusal.
+/// Opens connections until the device refuses one or `most` are open. Returns them, and the reason of the refusal if there was one.
 ///
 /// # Errors
-/// It does not answer.
+/// The device does not answer.
 pub(crate) fn fill(peer: &mut Peer, most: usize) -> Result<(Vec<Qp>, Option<RejReason>), Failure> {
     let mut open = Vec::new();
     while open.len() < most {
@@ -29,15 +29,15 @@ pub(crate) fn fill(peer: &mut Peer, most: usize) -> Result<(Vec<Qp>, Option<RejR
     Ok((open, None))
 }
 
-/// The device has no room for another connection: the caller has its share, or all is taken.
+/// Whether the reason says that there is no room for another connection: the caller has its share, or the device is full.
 pub(crate) fn is_full(reason: RejReason) -> bool {
     matches!(reason, RejReason::NO_RESOURCES | RejReason::NO_QP)
 }
 
-/// Gives them back.
+/// Closes the connections.
 ///
 /// # Errors
-/// The device does not agree.
+/// The device does not confirm one of them.
 pub(crate) fn close(peer: &mut Peer, open: &[Qp]) -> Result<(), Failure> {
     open.iter().try_for_each(|qp| peer.disconnect_only(qp))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The attack of a few frames: a caller gives its memory back by a request for regions that cannot be granted, and right behind it, without waiting, begins a WRITE, a
-//! READ or atomics under its old key, which are admitted. The memory goes to the next caller; what was admitted must not reach it there.
+//! Use of a key while it is deregistered. A caller gives its memory back by a request for regions that cannot be granted, and right behind
+//! it, without waiting, begins a WRITE, a READ or atomics under its old key, which the device admits. The memory is then granted to a
+//! second caller. What was admitted under the old key must not read or change it there.
 
 use crate::{
     Failure,
@@ -18,36 +19,39 @@ use nacelle_wire::{
 };
 use std::time::Duration;
 
-/// Memory that changes hands.
+/// Bytes of the region that passes to the second caller.
 const SIZE: u32 = 64 << 10;
-/// For READs that are still under way when it has changed hands.
+/// Bytes of the region in the READ and atomic variants: long enough that READs are still under way when it has passed on.
 const LONG: u32 = 1 << 20;
-
-/// So many of them.
+/// READs of the whole region that the attacker sends.
 const READS: u32 = 3;
-/// What the second caller writes.
+/// Seed of the pattern that the second caller writes.
 const SECRET: u8 = 0x50;
 
-/// When the rest of the WRITE comes.
+/// When the attacker sends the MIDDLE and LAST packets of its WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
+    /// Together with the FIRST packet.
     RightBehind,
+    /// When its request for regions has been refused.
     AfterTheError,
+    /// While the second caller sets up its region.
     DuringTheNext,
+    /// When the second caller has its region.
     AfterTheNext,
 }
 
-/// A request for more memory than there is.
+/// A region request for more memory than a device has.
 pub(crate) fn impossible() -> Vec<u8> {
     let regions: Vec<_> = (0..3).map(|i| region(RegionFlags::INPUT | RegionFlags::OUTPUT, i, u32::MAX)).collect();
     raw_message(1, 3, &regions)
 }
 
-/// Two callers: the first has memory, the second is to get it.
+/// Two callers: the first has a region, the second gets its memory afterwards.
 struct Pair {
     first: Qp,
     second: Qp,
-    /// What the first has.
+    /// The first caller's region.
     old: Memory,
 }
 
@@ -68,7 +72,7 @@ impl Pair {
         peer.disconnect(&self.second)
     }
 
-    /// The second caller gets its memory, and fills it.
+    /// Gives the second caller its region and fills it with the secret, which is returned. `meanwhile` runs during the set-up.
     fn change_hands(
         &mut self,
         peer: &mut Peer,
@@ -85,7 +89,7 @@ impl Pair {
         Ok(secret)
     }
 
-    /// Waits until the first caller has its error message, or is told that its key is dead.
+    /// Waits until the first caller has the ERR message, or a NAK for the use of its old key.
     fn error_or_nak(&self, peer: &mut Peer) -> Result<(), Failure> {
         let own = self.first.own_qpn;
         let first = &self.first;
@@ -99,19 +103,19 @@ impl Pair {
     }
 }
 
-/// What the attacker was told behind its attack. Nobody's memory has been read or changed.
+/// The device's answers to an attack that reached no foreign memory.
 pub(crate) struct Answers {
     pub(crate) all: Vec<Packet>,
-    /// All may have been carried out while the memory was still its own; if not, nothing from this PSN on was.
+    /// `None`: all was carried out while the region was still the attacker's. Else nothing from this PSN on was carried out.
     pub(crate) refused_from: Option<Psn>,
 }
 
-/// A refusal.
+/// Whether this is an acknowledge packet with a NAK syndrome.
 pub(crate) fn is_nak(packet: &Packet) -> bool {
     matches!(packet.headers.ext, Ext::Aeth(aeth) if matches!(aeth.syndrome(), Syndrome::Nak(_)))
 }
 
-/// Everything that the device has answered on the attacker's connection until it is over, or until nothing more comes.
+/// Gathers what the device answers on the attacker's connection until the DREQ, or until nothing more comes.
 fn answers(peer: &mut Peer, qp: &Qp) -> Result<Vec<Packet>, Failure> {
     let (own, id) = (qp.own_qpn, qp.own_comm_id);
     let mut all: Vec<Packet> = Vec::new();
@@ -130,10 +134,10 @@ fn answers(peer: &mut Peer, qp: &Qp) -> Result<Vec<Packet>, Failure> {
     }
 }
 
-/// Begins a WRITE under a key that is given back, and goes on with it then.
+/// Begins a WRITE under a key that is being deregistered, and sends the rest of it at `when`.
 ///
 /// # Errors
-/// It changes the memory of the next caller.
+/// The WRITE changed the second caller's memory.
 pub(crate) fn write(peer: &mut Peer, host: u16, when: When) -> Result<Answers, Failure> {
     let mut pair = pair(peer, host, SIZE)?;
     peer.post_message(&mut pair.first, &impossible())?;
@@ -165,7 +169,7 @@ pub(crate) fn write(peer: &mut Peer, host: u16, when: When) -> Result<Answers, F
     Ok(Answers { all, refused_from: (!before).then(|| begin.add(2)) })
 }
 
-/// Asks for all of the old memory so often, with READs that take long; returns the PSN behind them.
+/// Sends [`READS`] READs of the whole old region. Returns the PSN behind them.
 fn ask_for_all(peer: &mut Peer, pair: &Pair) -> Result<Psn, Failure> {
     let packets = LONG / pair.first.mtu as u32;
     for i in 0..READS {
@@ -175,10 +179,10 @@ fn ask_for_all(peer: &mut Peer, pair: &Pair) -> Result<Psn, Failure> {
     Ok(pair.first.next.add(READS * packets))
 }
 
-/// Asks for READs of memory that is given back while they are carried out.
+/// Sends READs of a region that is deregistered while they are carried out.
 ///
 /// # Errors
-/// They show what the next caller has there.
+/// A READ returned bytes that are not the first caller's.
 pub(crate) fn read(peer: &mut Peer, host: u16) -> Result<Answers, Failure> {
     let mut pair = pair(peer, host, LONG)?;
     peer.post_message(&mut pair.first, &impossible())?;
@@ -200,10 +204,10 @@ pub(crate) fn read(peer: &mut Peer, host: u16) -> Result<Answers, Failure> {
     Ok(Answers { all, refused_from: (!before).then(|| end.sub(1)) })
 }
 
-/// Asks for atomics behind READs that take long, on memory that is given back meanwhile.
+/// Sends atomics behind long READs, on a region that is deregistered meanwhile.
 ///
 /// # Errors
-/// They change the memory of the next caller.
+/// An atomic changed the second caller's memory.
 pub(crate) fn atomics(peer: &mut Peer, host: u16) -> Result<(), Failure> {
     let mut pair = pair(peer, host, LONG)?;
     let count = u32::from(pair.first.responder_resources).saturating_sub(READS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection of a run: its regions on the device, what must be in them, and what it does next.
+//! An honest caller: one connection, a model of its regions' content, and its random operations.
 
 use super::{Failure, clock::Clock};
 use core::time::Duration;
@@ -12,23 +12,23 @@ use nacelle_roce::{
 };
 use std::{collections::HashMap, time::Instant};
 
-/// A region of the device, and what it must contain.
+/// A region of the device, and the model of its content.
 struct Memory {
     addr: RemoteAddr,
     rkey: Rkey,
     model: Vec<u8>,
-    /// Where the device returns it to after a call.
+    /// The caller's buffer to which a call returns the region.
     home: Region,
 }
 
-/// What a completion must bring.
+/// What is checked at a completion.
 enum Wanted {
     Nothing,
-    /// These bytes in the buffer.
+    /// The buffer contains these bytes.
     Bytes(RegionId, Vec<u8>),
 }
 
-/// How far a connection is.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Connecting,
@@ -51,13 +51,13 @@ pub(super) struct Caller {
     next_id: u64,
     left: u32,
     depth: usize,
-    /// A READ or atomic is outstanding: what changes memory must wait for it.
+    /// A READ or atomic is outstanding: the next operation that changes memory needs a fence.
     fence: bool,
-    /// When something moved last.
+    /// When the connection last made progress.
     since: Instant,
-    /// It has waited since then for too long by our clock; the device's time when that was seen.
+    /// The `since` for which the patience has run out, and the device's time when that was seen.
     late: Option<(Instant, Duration)>,
-    /// The device's time when the call was begun.
+    /// The device's time when the current call was posted.
     called: Duration,
     pub(super) calls: u64,
     pub(super) operations: u64,
@@ -66,15 +66,16 @@ pub(super) struct Caller {
     pub(super) worst: Duration,
 }
 
-/// See [`Caller::is_stuck`].
+/// Device time that a caller may wait after its patience; see [`Caller::is_stuck`].
 const DEVICE_PATIENCE: Duration = Duration::from_secs(10);
+/// Bound of the whole wait, in multiples of the patience.
 const LONGEST: u32 = 10;
-/// Receives posted: one for the answer of the set-up or a result is enough, one more in case.
+/// Receives posted at the start. One is used at a time; the second covers the moment before it is replaced.
 const RECEIVES: u64 = 2;
 const RECEIVE_ID: u64 = 1 << 32;
 
 impl Caller {
-    /// A connection that was begun, with `operations` to do, and is wanted since then.
+    /// A caller for the connection attempt `conn`, with `operations` to do. It counts as waiting since `since`.
     pub(super) fn new(
         endpoint: &mut Endpoint,
         conn: ConnId,
@@ -124,18 +125,18 @@ impl Caller {
         })
     }
 
-    /// Everything is done and checked.
+    /// Whether all operations are done and checked.
     pub(super) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// When something moved last.
+    /// When the connection last made progress.
     pub(super) fn since(&self) -> Instant {
         self.since
     }
 
-    /// Whether it has waited for too long: for `patience`, and then for [`DEVICE_PATIENCE`] of the device's time, which passes slowly while a
-    /// simulated device is flooded: what was lost is sent again by that time. But never for longer than [`LONGEST`] times `patience`.
+    /// Whether the connection has made no progress for too long: for `patience`, and then for [`DEVICE_PATIENCE`] of the device's time, which
+    /// covers its retransmissions and passes slowly while a simulated device is flooded; for [`LONGEST`] times `patience` at most.
     pub(super) fn is_stuck(&mut self, patience: Duration, clock: &Clock) -> bool {
         let waited = self.since.elapsed();
         if waited <= patience {
@@ -150,12 +151,12 @@ impl Caller {
         now.saturating_sub(seen) > DEVICE_PATIENCE || waited > patience * LONGEST
     }
 
-    /// What it is doing, for a report of a run that hangs.
+    /// The state in one line, for the report of a failed run.
     pub(super) fn describe(&self) -> String {
         format!("{:?}: {:?}, {} operations left, {} outstanding", self.conn, self.stage, self.left, self.pending.len())
     }
 
-    /// The connection is ready: asks for regions.
+    /// The connection is established: sends the region request.
     pub(super) fn connected(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
         self.since = Instant::now();
         let flags = RegionFlags::INPUT | RegionFlags::OUTPUT;
@@ -180,7 +181,7 @@ impl Caller {
         endpoint.post_send(self.conn, wr).map_err(|e| Failure::Failed(format!("a request cannot be posted: {e}")))
     }
 
-    /// Posts what it may, when it may.
+    /// Posts random operations up to the caller's depth.
     pub(super) fn act(&mut self, endpoint: &mut Endpoint, clock: &Clock) -> Result<(), Failure> {
         while self.stage == Stage::Working && self.pending.len() < self.depth {
             if self.left == 0 {
@@ -189,7 +190,7 @@ impl Caller {
                 }
                 return Ok(());
             }
-            // A call works on everything: nothing else is under way.
+            // A call changes every region, so it is posted only when nothing else is outstanding.
             let calls = self.rng.u8(..) < 12;
             if calls && !self.pending.is_empty() {
                 return Ok(());
@@ -245,7 +246,7 @@ impl Caller {
                 self.post(endpoint, |id| SendWr::read(id, to.all(), at(offset), rkey), wanted)
             }
             choice => {
-                // Regions begin at a multiple of 8.
+                // Regions begin at a multiple of 8, as atomics need.
                 let word = self.rng.usize(..size / 8) * 8;
                 let place = &mut self.regions[region].model[word..word + 8];
                 let before = u64::from_le_bytes(place.try_into().expect("eight bytes"));
@@ -275,21 +276,21 @@ impl Caller {
         }
     }
 
-    /// Gives its buffers back when its connection was refused.
+    /// Deregisters the buffers of a caller whose connection was refused.
     pub(super) fn give_back(self, endpoint: &mut Endpoint) {
         for buffer in self.homes.iter().map(|home| home.id).chain(self.message) {
             let _ = endpoint.deregister(buffer);
         }
     }
 
-    /// Takes a completion of this connection.
+    /// Checks a completion of this connection.
     pub(super) fn completed(
         &mut self,
         endpoint: &mut Endpoint,
         done: &Completion,
         clock: &Clock,
     ) -> Result<(), Failure> {
-        // A connection that is refused gives its receives back; that it was refused is told behind.
+        // The receives of a refused connection are flushed before the event that says so.
         if done.status == WcStatus::WrFlushErr && self.stage == Stage::Connecting {
             return Ok(());
         }
@@ -324,7 +325,7 @@ impl Caller {
             }
             other => return Err(Failure::Content(format!("the set-up is answered with {other:?}"))),
         }
-        // Memory has been cleared before it was given: the model begins with zeros.
+        // The device clears memory before it grants it: the model begins with zeros.
         self.stage = Stage::Working;
         Ok(())
     }

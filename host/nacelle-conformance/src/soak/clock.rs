@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The device's own time. That of a simulated device passes as fast as the simulator can: it is asked for a few times a second, and
-//! estimated in between.
+//! The device's own time. A simulated device's time runs at the simulator's speed: it is read through the management socket a few times
+//! a second and interpolated in between.
 
 use crate::manage::Manage;
 use core::{net::Ipv4Addr, time::Duration};
@@ -14,11 +14,12 @@ use std::{
     time::Instant,
 };
 
-/// The device is asked so often at most, and spends this share of its time on the answers, which cost a simulator thousands of cycles.
+/// Shortest interval between two readings.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// The interval is at least this many times as long as a reading takes: one costs the simulator thousands of cycles.
 const SHARE: u32 = 20;
 
-/// Two answers of the device: when they came, and its time.
+/// The last two readings: when they came, and the device's time.
 #[derive(Clone, Copy)]
 struct Samples {
     before: (Instant, Duration),
@@ -33,7 +34,7 @@ impl Samples {
     }
 }
 
-/// Tells the device's time.
+/// The device's clock.
 pub(super) struct Clock {
     begin: Instant,
     samples: Option<Arc<Mutex<Samples>>>,
@@ -42,7 +43,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// That of this device: its own if it is simulated and shows it, else ours.
+    /// The clock of this device: its own if it is simulated and its management answers, else the host's.
     pub(super) fn start(wire: &WireDir, device: Ipv4Addr) -> Self {
         let begin = Instant::now();
         let mut own = Self { begin, samples: None, stop: Arc::default(), thread: None };
@@ -69,7 +70,7 @@ impl Clock {
         own
     }
 
-    /// Now.
+    /// The device's time since its start, or the host's since the start of this clock.
     pub(super) fn now(&self) -> Duration {
         match &self.samples {
             Some(samples) => samples.lock().expect("nobody panics with it").at(Instant::now()),

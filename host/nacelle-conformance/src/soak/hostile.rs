@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hostile caller: one attack after another beside honest ones, as its seed says.
+//! A hostile caller: a random sequence of attacks beside honest callers, decided by the seed.
 
 use super::{Failure, run::Shared};
 use crate::{
@@ -19,17 +19,17 @@ use nacelle_wire::{
     roce::Ext,
 };
 
-/// Hosts of each hostile caller, of which these live; the others are dead, one after the other.
+/// Addresses of each hostile caller: the first [`LIVING`] answer, each of the others is used once as a dead one.
 pub(super) const HOSTS: u16 = 8192;
 const LIVING: u16 = 1024;
-/// What an attacker waits for is sent once, and may be lost: it does not wait for long.
+/// Longest wait for an answer. An attacker does not retransmit, so an answer may never come.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// When nothing has come for so long nothing more comes.
+/// Silence after which no further answer is expected.
 const LULL: Duration = Duration::from_millis(50);
 
 type Play = fn(&mut Hostile, &Shared<'_>) -> Result<(), crate::Failure>;
 
-/// Every attack, and how much of the device's room it leaves behind: dead callers hold what they have until their retries run out.
+/// Every attack, and the number of connections that it leaves behind: a dead caller's connection exists until its retries are used up.
 const ATTACKS: [(&str, u16, Play); 18] = [
     ("write under an old key", 0, |h, _| {
         let when = [
@@ -65,14 +65,14 @@ const ATTACKS: [(&str, u16, Play); 18] = [
 pub(super) struct Hostile {
     peer: Peer,
     rng: fastrand::Rng,
-    /// Dead hosts so far.
+    /// Index of the last dead host.
     dead: u16,
-    /// Connections that it may still leave behind until all has been quiet.
+    /// Connections that the attacks of this run may still leave behind.
     allowance: u16,
 }
 
 impl Hostile {
-    /// The hostile caller with this number, of a seed, that may leave so many connections behind.
+    /// The hostile caller `number` of the run with this seed, which may leave `allowance` connections behind.
     ///
     /// # Errors
     /// The device does not answer.
@@ -85,19 +85,20 @@ impl Hostile {
         station.first_host = u16::from(number) * HOSTS;
         station.patience = PATIENCE.min(target.patience);
         let rng = fastrand::Rng::with_seed(seed.rotate_left(8) ^ u64::from(number + 1));
-        // Other seeds, other addresses.
+        // Each seed begins at other dead addresses.
         let dead = (seed.wrapping_mul(97) % u64::from(HOSTS - LIVING)) as u16;
         Ok(Self { peer: Peer::new(station, target.port, None), rng, dead, allowance })
     }
 
-    /// Attacks until the honest callers have done their work, and once at least.
+    /// Attacks until the honest callers have finished, at least once.
     ///
     /// # Errors
-    /// An attack reached what is not the attacker's, or the wire is broken.
+    /// An attack reached foreign memory, or the wire is broken.
     pub(super) fn run(&mut self, shared: &Shared<'_>) -> Result<(), Failure> {
         loop {
             self.attack(shared)?;
-            // A device that is simulated has no time to find dead callers while it is busy: nobody is to wait for that.
+            // Simulated time passes slowly under attack, and with it the timeouts that free the connections of dead callers. So attacks
+            // pause while an honest caller waits for a free connection.
             while shared.waiting.load(Ordering::Relaxed) > 0 && !shared.over() {
                 self.peer.station.gather(Duration::from_millis(100))?;
             }
@@ -115,7 +116,7 @@ impl Hostile {
         let cut_short = match &outcome {
             Ok(()) => false,
             Err(crate::Failure::Content(what)) => return Err(Failure::Content(format!("{name}: {what}"))),
-            // What it waited for did not come, or it was refused: nobody owes an attacker an answer.
+            // No answer, or a refusal: both are allowed, because frames are lost and floods are dropped.
             Err(_) => true,
         };
         shared.tally(|tally| tally.attack(name, cut_short));
@@ -123,7 +124,7 @@ impl Hostile {
         Ok(())
     }
 
-    /// Its next dead host.
+    /// The next dead host, counted in the tally.
     fn dead_host(&mut self, shared: &Shared<'_>) -> u16 {
         self.dead = (self.dead + 1) % (HOSTS - LIVING);
         let host = LIVING + self.dead;
@@ -136,7 +137,7 @@ impl Hostile {
         self.peer.act_as_host(2);
         let old = self.peer.connect_with(&Terms::default(), &[4096])?;
         self.peer.disconnect(&old)?;
-        // On the queue pair that is no more, and on another.
+        // On the closed queue pair, then on a new one.
         let nothing = Ext::Reth(old.regions[0].reth(0, 64));
         self.peer.send(&old, Opcode::WriteOnly, old.next, nothing, &pattern(66, 64))?;
         let qp = self.peer.connect_with(&Terms::default(), &[4096])?;
@@ -170,7 +171,7 @@ impl Hostile {
         self.peer.disconnect(&owner)
     }
 
-    /// Many requests on some connections, and then the end, whether they are answered or not.
+    /// Opens some connections, floods each by `ask`, and closes them, with or without waiting for the answers.
     fn flood(&mut self, ask: impl Fn(&mut Self, &Qp) -> Result<(), crate::Failure>) -> Result<(), crate::Failure> {
         self.peer.act_as_host(5);
         let many = self.rng.usize(1..=6);
@@ -199,7 +200,7 @@ impl Hostile {
 
     fn arp(&mut self, shared: &Shared<'_>) -> Result<(), crate::Failure> {
         for host in 0..self.rng.u16(16..256) {
-            // Few of them live.
+            // Most of these addresses answer no ARP request.
             let ip = self.peer.station.host(LIVING + host);
             let asked = if self.rng.bool() { shared.target.device } else { self.peer.station.host(host) };
             let mut frame = [0; 60];
@@ -209,7 +210,7 @@ impl Hostile {
         Ok(())
     }
 
-    /// Messages about connections that nobody has.
+    /// DREQs for connections that do not exist.
     fn cm(&mut self, _: &Shared<'_>) -> Result<(), crate::Failure> {
         let ip = self.peer.act_as_host(7);
         for _ in 0..self.rng.u16(16..256) {
@@ -236,7 +237,7 @@ impl Hostile {
             match self.rng.u8(..4) {
                 0 => self.peer.reject(&qp)?,
                 1 => self.peer.disconnect(&qp)?,
-                // In the middle of a set-up, or of a call.
+                // During a set-up (2) or a call.
                 2 => {
                     self.peer.post_message(&mut qp, &crate::peer::region_request(&[1 << 20]))?;
                     self.peer.disconnect(&qp)?;
@@ -293,7 +294,7 @@ impl Hostile {
         Ok(())
     }
 
-    /// Callers that answer ARP, but never acknowledge the result of their calls, or are never ready for it.
+    /// Callers that answer ARP but never acknowledge the result of a call, some after several RNR NAKs.
     fn mute(&mut self, shared: &Shared<'_>) -> Result<(), crate::Failure> {
         for _ in 0..4 {
             let host = self.dead_host(shared);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random long runs against a device: honest callers at several addresses, with many connections each and every operation mixed, over a
-//! wire that loses, repeats, reorders and spoils frames, beside hostile ones; every byte is compared with what it must be.
+//! Soak test of a device: honest callers at several addresses, with many connections each and all operations mixed, over a wire that
+//! loses, duplicates, reorders and corrupts frames, beside hostile callers. Every byte that is read back is compared with a model.
 //!
-//! Each seed is a run of its own: it decides the number of hosts and connections, their sizes, what they do, what happens to the frames,
-//! and the attacks. A run fails on a wrong byte, a request that fails, or when an honest caller waits for too long. When all is quiet the
-//! device must hold what it held at the start. The first failure ends it, with the command that runs its seed again; a summary of all
-//! that was done comes last, whatever happened.
+//! Each seed is a run: it decides the numbers of hosts and connections, the sizes, operations, impairments and attacks. A run fails on a
+//! wrong byte, on a failed request, or when an honest caller makes no progress for too long. After each run the device must hold the same
+//! resources as at the start. The first failure ends the program and prints the command that repeats its seed. The summary comes last in
+//! any case.
 
 mod caller;
 mod clock;
@@ -28,11 +28,11 @@ use std::{
 };
 use tally::Tally;
 
-/// Runs, if nothing is said of them.
+/// Runs without `--seeds` and `--minutes`.
 const DEFAULT_SEEDS: u64 = 10;
-/// Between two lines that say how far it is.
+/// Interval of the progress lines.
 const REPORT: Duration = Duration::from_secs(60);
-/// A device has so many times as long as an answer may take to find out that callers have died.
+/// Time in which the device must free what dead callers held, in multiples of the patience.
 const FOUND_DEAD: u32 = 2;
 
 /// Run random traffic beside attacks against a device and check every byte.
@@ -65,10 +65,10 @@ struct Args {
     /// Stop to begin runs after so many minutes.
     #[arg(long)]
     minutes: Option<f64>,
-    /// Seconds that an honest caller may wait for anything; then 10 more of the device's own time.
+    /// Seconds that an honest caller may wait without progress; 10 s of the device's own time are added.
     #[arg(long, default_value_t = 120.0)]
     patience: f64,
-    /// Honest callers, too, end without a word and come back.
+    /// Let honest callers vanish, too, and start again under the same address.
     #[arg(long)]
     restarts: bool,
 }
@@ -79,16 +79,16 @@ enum Failure {
     /// The wire is broken.
     #[error("the wire failed: {0}")]
     Link(#[from] LinkError),
-    /// Nothing moves any more.
+    /// An honest caller makes no progress.
     #[error("nothing moved for {0:?}: {1}")]
     Stuck(Duration, String),
-    /// A request failed that should not.
+    /// A request or a connection of an honest caller failed.
     #[error("{0}")]
     Failed(String),
-    /// Wrong bytes.
+    /// Wrong bytes were read, or foreign memory was reached.
     #[error("{0}")]
     Content(String),
-    /// Something is not given back.
+    /// The device holds more than at the start, or grants less.
     #[error("something leaked: {0}")]
     Leaked(String),
 }
@@ -102,7 +102,7 @@ impl From<crate::Failure> for Failure {
     }
 }
 
-/// The program.
+/// Entry point of `nacelle-soak`.
 #[must_use]
 pub fn main() -> ExitCode {
     let args = Args::parse();
@@ -142,7 +142,7 @@ pub fn main() -> ExitCode {
     if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Does this, and says once a minute how far it is.
+/// Runs `work`, and prints a line of progress once a minute.
 fn reported<T>(tally: &Mutex<Tally>, begin: Instant, work: impl FnOnce() -> T) -> T {
     std::thread::scope(|threads| {
         let (done, end) = mpsc::channel::<()>();
@@ -158,7 +158,7 @@ fn reported<T>(tally: &Mutex<Tally>, begin: Instant, work: impl FnOnce() -> T) -
     })
 }
 
-/// The command that does this again.
+/// The command line that repeats these runs.
 fn command(args: &Args, first: u64, seeds: Option<u64>) -> String {
     let Args { device, connections, operations, hostile, .. } = args;
     let seeds = seeds.map_or_else(String::new, |seeds| format!(" --seeds {seeds}"));
@@ -169,21 +169,21 @@ fn command(args: &Args, first: u64, seeds: Option<u64>) -> String {
     )
 }
 
-/// Runs the seeds until one fails, all are done or the time is over. Fails with what to tell, and how to run the seed again.
+/// Runs the seeds until one fails, all are done or the time is over. The error is the report, with the command that repeats the seed.
 fn all_seeds(args: &Args, shared: &Shared<'_>, quiet: &mut Quiet, begin: Instant) -> Result<(), String> {
     let seeds = args.seeds.unwrap_or(if args.minutes.is_some() { u64::MAX } else { DEFAULT_SEEDS });
     for seed in args.first..args.first.saturating_add(seeds) {
         if args.minutes.is_some_and(|m| begin.elapsed().as_secs_f64() > m * 60.0) {
             break;
         }
-        // Callers that vanish leave connections behind until the device has noticed: there is room for several lives.
+        // The connections of vanished callers exist until the device detects it: leave room for those of several lives.
         let room = quiet.room.connections / if args.restarts { 6 } else { 2 };
         let size = Size {
             connections: args.connections.min(room).max(1),
             operations: args.operations,
             hostile: args.hostile,
             restarts: args.restarts,
-            // All that hostile callers leave behind is an eighth.
+            // All hostile callers together may leave an eighth of the connections behind.
             allowance: (quiet.room.connections / 8) as u16 / u16::from(args.hostile.max(1)),
         };
         let run = Run::new(seed, &size);

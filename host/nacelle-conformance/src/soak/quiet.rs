@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a device has when all is quiet: as much as it had at the start, or something leaked.
+//! Leak check: a device without callers must hold what it held at the start, and grant as much.
 
 use super::{Failure, run::Target};
 use crate::{
@@ -13,43 +13,44 @@ use nacelle_link::VirtualWire;
 use nacelle_wire::mrsp;
 use std::time::Instant;
 
-/// Hosts that nobody else plays begin with this one.
+/// First of the hosts that are reserved for this check.
 const HOSTS: u16 = MAX_HOSTS - 1024;
 /// A page of device memory, in bytes.
 const PAGE: u32 = 4096;
-/// Silence in ms after which a device that can be told tries a connection.
+/// Keep-alive time in ms that is set on a device with management, so that it detects dead callers early.
 const KEEP_ALIVE_MS: u32 = 1000;
-/// Between two looks.
+/// Interval of the checks on a device that is not simulated.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A simulated device is kept busy by each look, and its time then nearly stands still: it is left alone for longer and longer.
+/// First and longest interval of the checks on a simulated device. A check keeps the simulator from skipping idle time, in which the
+/// timeouts of dead callers run out, so the interval doubles from check to check.
 const REST: Duration = Duration::from_secs(2);
 const LONGEST_REST: Duration = Duration::from_secs(16);
 
-/// What can be had from a device.
+/// What a device grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
     /// Connections, by any number of callers.
     pub(super) connections: usize,
-    /// Connections of one caller.
+    /// Connections of one address.
     pub(super) share: usize,
-    /// Pages of the largest region.
+    /// Pages of the largest region that is granted.
     pub(super) pages: u32,
 }
 
-/// The device when all is quiet.
+/// The state of the device without callers, taken at the start.
 pub(super) struct Quiet {
     manage: Option<Manage>,
-    /// What it was told of silence before.
+    /// The keep-alive time that was set before, restored at the end.
     keep_alive: Option<u32>,
     before: Option<Holdings>,
     pub(super) room: Room,
 }
 
 impl Quiet {
-    /// Looks at the device before anything is done to it.
+    /// Records what the device holds and grants before the first run.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The device does not answer.
     pub(super) fn begin(target: &Target) -> Result<Self, Failure> {
         let mut manage = Manage::find(&target.wire, target.device);
         let before = manage.as_mut().map(Manage::holdings).transpose()?;
@@ -58,10 +59,10 @@ impl Quiet {
         Ok(Self { manage, keep_alive, before, room })
     }
 
-    /// Waits until the device holds what it held at the start. Without its management nothing can be seen.
+    /// Waits until the device holds what it held at the start. A device without management is not checked.
     ///
     /// # Errors
-    /// It does not within the time, or does not answer.
+    /// It still holds something else after `within`, or does not answer.
     pub(super) fn settle(&mut self, within: Duration) -> Result<(), Failure> {
         let Some(manage) = &mut self.manage else { return Ok(()) };
         let until = Instant::now() + within;
@@ -85,10 +86,10 @@ impl Quiet {
         }
     }
 
-    /// Looks at the end: all is as it was, and as much can be had.
+    /// Checks after the last run that the device holds and grants what it did at the start.
     ///
     /// # Errors
-    /// It is not.
+    /// It does not within `within`, or does not answer.
     pub(super) fn end(mut self, target: &Target, within: Duration) -> Result<(), Failure> {
         self.settle(within)?;
         let until = Instant::now() + within;
@@ -115,7 +116,7 @@ impl Drop for Quiet {
 }
 
 impl Room {
-    /// That of the device now.
+    /// Measures it: opens all connections that the device grants, and closes them.
     fn of(target: &Target) -> Result<Self, Failure> {
         let [a, b, c, _] = target.device.octets();
         let link = VirtualWire::join_anonymous(&target.wire)?;
@@ -126,7 +127,7 @@ impl Room {
         peer.act_as_host(0);
         let (mut open, _) = fill(&mut peer, MOST)?;
         let share = open.len();
-        // As many callers as it takes.
+        // One address gets its share only: go on under further addresses until the device is full.
         for host in 1..MOST as u16 {
             peer.act_as_host(host);
             let (more, _) = fill(&mut peer, MOST - open.len())?;
@@ -140,7 +141,7 @@ impl Room {
     }
 }
 
-/// Pages of the largest region that a caller can have: 0 if none.
+/// Pages of the largest region that a caller is granted, by bisection; 0 if none.
 fn largest_region(peer: &mut Peer) -> Result<u32, Failure> {
     let (mut least, mut most) = (0, u32::MAX / PAGE + 1);
     while least + 1 < most {
@@ -154,15 +155,15 @@ fn largest_region(peer: &mut Peer) -> Result<u32, Failure> {
     Ok(least)
 }
 
-/// Whether the device grants a region of this size. It refuses at once, but clears memory before it grants it: that takes long, and is not
-/// waited for. A set-up of another caller that comes behind tells when the refusal should have been there.
+/// Whether the device grants a region of this size. A refusal comes at once; a grant comes after the memory is cleared, which takes long
+/// and is not waited for. Set-ups are served in order, so when that of a second caller is answered, a refusal has been sent.
 fn grants(peer: &mut Peer, size: u32) -> Result<bool, Failure> {
     peer.act_as_host(0);
     let mut first = peer.connect(&Terms::default())?;
     peer.post_message(&mut first, &region_request(&[size]))?;
     peer.act_as_host(1);
     let mut second = peer.connect(&Terms::default())?;
-    // With the first in place there may be no room for it.
+    // It may be refused, because the first region takes all memory.
     let _ = peer.set_up_regions(&mut second, &[PAGE]);
     let refused = !peer
         .station

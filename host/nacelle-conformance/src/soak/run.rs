@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One run: honest callers at some hosts, each an endpoint on a wire that is as bad as the seed says, and hostile ones beside them.
+//! One run: honest callers at several hosts, each host an endpoint on an impaired wire, and hostile callers beside them.
 
 use super::{Failure, caller::Caller, clock::Clock, hostile::Hostile, tally::Tally};
 use crate::attack::quota;
@@ -23,31 +23,32 @@ use std::{
     time::Instant,
 };
 
-/// Before a device that had no place for a connection is asked again.
+/// Pause before a refused connection is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Honest callers are at so many hosts at most, from this one of the device's network on.
+/// Most hosts of honest callers.
 const HOSTS: u8 = 4;
+/// Last octet of the first of their addresses, in the device's network.
 const FIRST_HOST: u8 = 200;
 
-/// The device that the runs are against.
+/// The device under test.
 pub(super) struct Target {
     pub(super) wire: WireDir,
     pub(super) device: Ipv4Addr,
     pub(super) port: u16,
-    /// The time that an honest caller may wait for anything.
+    /// Longest time that an honest caller may wait without progress.
     pub(super) patience: Duration,
 }
 
-/// What all callers of a run share.
+/// State that all callers of a run share.
 pub(super) struct Shared<'a> {
     pub(super) target: &'a Target,
     clock: &'a Clock,
     tally: &'a Mutex<Tally>,
-    /// Honest callers that the device has refused, and that are to come again.
+    /// Connections of honest callers that were refused and are to be tried again.
     pub(super) waiting: AtomicUsize,
-    /// The honest callers have done their work.
+    /// The honest callers have finished.
     done: AtomicBool,
-    /// Somebody has found a failure.
+    /// A caller has failed.
     failed: AtomicBool,
 }
 
@@ -63,12 +64,12 @@ impl<'a> Shared<'a> {
         change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// There is nothing more to do in this run.
+    /// Whether the run is over: the honest callers have finished, or a caller has failed.
     pub(super) fn over(&self) -> bool {
         self.done.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
     }
 
-    /// Ends the run for everybody if this failed.
+    /// Ends the run for all callers if `outcome` is an error.
     fn checked(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
         if outcome.is_err() {
             self.failed.store(true, Ordering::Relaxed);
@@ -85,7 +86,7 @@ pub(super) struct Size {
     pub(super) operations: u32,
     /// Hostile callers.
     pub(super) hostile: u8,
-    /// Honest callers vanish and come back.
+    /// Honest callers vanish and start again.
     pub(super) restarts: bool,
     /// Connections that each hostile caller may leave behind.
     pub(super) allowance: u16,
@@ -153,7 +154,7 @@ impl Place {
         nacelle_roce::Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
-    /// Sends everything that is to be sent, and takes what comes within a moment.
+    /// Sends all pending frames, then handles those that arrive within 20 ms.
     fn turn(&mut self) -> Result<(), Failure> {
         while let Some(len) = self.endpoint.poll_transmit(self.now(), &mut self.frame) {
             self.link.send(&self.frame[..len])?;
@@ -161,7 +162,7 @@ impl Place {
         let timer = self.endpoint.next_deadline().map(|t| self.epoch + Duration::from_nanos(t.as_nanos()));
         let mut until = Instant::now() + Duration::from_millis(20);
         until = timer.map_or(until, |t| t.min(until));
-        // A few at once, so that answers do not wait behind all that came.
+        // A bounded number, so that answers are sent between them.
         for _ in 0..16 {
             let Some(len) = self.link.recv(&mut self.frame, until)? else { break };
             let _ = self.endpoint.handle(self.now(), &self.frame[..len]);
@@ -170,7 +171,7 @@ impl Place {
         Ok(())
     }
 
-    /// Waits until no connection is left: goodbyes are answered, and repeated until they are.
+    /// Waits until all connections are closed, with the retransmissions that this needs.
     fn part(&mut self, patience: Duration) -> Result<(), Failure> {
         let mut moved = Instant::now();
         while self.endpoint.connections().count() > 0 {
@@ -186,7 +187,7 @@ impl Place {
     }
 }
 
-/// Connections that were refused, and since when they have waited.
+/// Refused connections: since when each has waited, and when they are tried again.
 #[derive(Default)]
 struct Refused {
     since: Vec<Instant>,
@@ -194,7 +195,7 @@ struct Refused {
 }
 
 impl Run {
-    /// What this seed decides, within these bounds.
+    /// The run that this seed decides, within the bounds of `size`.
     pub(super) fn new(seed: u64, size: &Size) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut chance = |most: f64| if rng.bool() { most * rng.f64() * rng.f64() } else { 0.0 };
@@ -224,8 +225,8 @@ impl Run {
         }
     }
 
-    /// How a connection is to behave. The more of them, the longer each waits its turn, and a simulated device is slow: what is
-    /// sent again too soon only makes it slower.
+    /// Options of a connection. The timeouts grow with the number of connections: a simulated device is slow, and retransmissions that
+    /// come too early load it further.
     fn options(&self, rng: &mut fastrand::Rng, target: &Target) -> ConnectOptions {
         let mtus = [PathMtu::Mtu256, PathMtu::Mtu512, PathMtu::Mtu1024, PathMtu::Mtu2048, PathMtu::Mtu4096];
         ConnectOptions {
@@ -241,7 +242,7 @@ impl Run {
         }
     }
 
-    /// Does it all, and adds it to the tally, whether it succeeds or not.
+    /// Executes the run and adds it to the tally, also when it fails.
     pub(super) fn execute(&self, shared: &Shared<'_>) -> Result<(), Failure> {
         shared.tally(|tally| tally.runs += 1);
         for flag in [&shared.done, &shared.failed] {
@@ -263,16 +264,16 @@ impl Run {
         })
     }
 
-    /// Connections of this host.
+    /// Number of connections of this host.
     fn share(&self, host: u8) -> usize {
         let (all, hosts, host) = (self.connections, usize::from(self.hosts), usize::from(host));
         all / hosts + usize::from(host < all % hosts)
     }
 
-    /// All lives of a host.
+    /// Executes all lives of a host: it vanishes and starts again `restarts` times.
     fn host(&self, shared: &Shared<'_>, host: u8) -> Result<(), Failure> {
         for life in 0..=u64::from(self.restarts) {
-            // All but the last life end in the middle of their work, without a word.
+            // All lives but the last end in the middle of their work, without a DREQ.
             let last = life == u64::from(self.restarts);
             shared.tally(|tally| tally.restarts += u64::from(life > 0));
             let mut place = Place::new(shared.target, self.impairments, FIRST_HOST + host)?;
@@ -282,7 +283,7 @@ impl Run {
             let outcome = self.live(shared, rng, self.share(host), last, &mut place, &mut callers, &mut refused);
             shared.waiting.fetch_sub(refused.since.len(), Ordering::Relaxed);
             shared.tally(|tally| {
-                // Those that are over have been counted.
+                // Callers that finished have been counted before.
                 callers.values().for_each(|caller| tally.add(caller));
                 tally.frames += place.link.fates();
             });
@@ -294,7 +295,7 @@ impl Run {
         Ok(())
     }
 
-    /// Begins a connection that is wanted since then.
+    /// Begins a connection whose caller has waited since `since`.
     fn begin(
         &self,
         target: &Target,
@@ -346,7 +347,8 @@ impl Run {
                             caller.completed(&mut place.endpoint, &done, shared.clock)?;
                         }
                     }
-                    // It takes the places back in time, if it is left some. A life may give a queue pair the number of one of the life before.
+                    // Beside attacks and restarts the device may be full for a while, and a new life may use a QPN of which the device
+                    // still has the connection of the life before: try again.
                     Event::ConnectFailed { conn, reason: ConnectFailure::Rejected { reason, .. } }
                         if self.crowded && (quota::is_full(reason) || reason == RejReason::STALE_CONNECTION) =>
                     {

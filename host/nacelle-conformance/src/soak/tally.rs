@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has been done, and what came of it.
+//! Counts of what the soak did and of the failures that it found.
 
 use super::{Failure, caller::Caller};
 use core::{fmt, net::Ipv4Addr, time::Duration};
 use nacelle_link::Fates;
 use std::collections::{BTreeMap, HashSet};
 
-/// Everything that is counted.
+/// The counts of all runs.
 #[derive(Clone, Default)]
 pub(super) struct Tally {
     pub(super) runs: u64,
@@ -16,13 +16,13 @@ pub(super) struct Tally {
     bytes: u64,
     /// The longest call of an honest caller, in the device's time.
     worst: Duration,
-    /// Honest callers that were refused for want of resources, and came again.
+    /// Connections of honest callers that were refused and tried again.
     pub(super) refused: u64,
     pub(super) restarts: u64,
     pub(super) frames: Fates,
     attacks: BTreeMap<&'static str, (u64, u64)>,
     dead: HashSet<Ipv4Addr>,
-    /// Looks at the device when all was quiet.
+    /// Leak checks between runs.
     pub(super) looks: u64,
     hangs: u64,
     wrong: u64,
@@ -31,7 +31,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// What a caller has done.
+    /// Adds the counts of an honest caller.
     pub(super) fn add(&mut self, caller: &Caller) {
         self.calls += caller.calls;
         self.operations += caller.operations;
@@ -39,19 +39,19 @@ impl Tally {
         self.worst = self.worst.max(caller.worst);
     }
 
-    /// An attack, and whether it came to its end.
+    /// Counts an attack, and whether it was cut short by a missing answer or a refusal.
     pub(super) fn attack(&mut self, name: &'static str, cut_short: bool) {
         let (all, cut) = self.attacks.entry(name).or_default();
         *all += 1;
         *cut += u64::from(cut_short);
     }
 
-    /// A caller died at this address, or never lived.
+    /// Counts an address whose host vanished or never existed.
     pub(super) fn dead(&mut self, ip: Ipv4Addr) {
         self.dead.insert(ip);
     }
 
-    /// A failure, under what it is.
+    /// Counts a failure by its kind.
     pub(super) fn failure(&mut self, failure: &Failure) {
         *match failure {
             Failure::Stuck(..) => &mut self.hangs,
@@ -61,7 +61,7 @@ impl Tally {
         } += 1;
     }
 
-    /// In a line, while it goes on.
+    /// The line of progress.
     pub(super) fn in_short(&self) -> String {
         let attacks: u64 = self.attacks.values().map(|(all, _)| all).sum();
         format!(
