@@ -23,6 +23,9 @@ FOLDER = ROOT / "build" / "coverage"
 PAGE = ROOT / "build" / "coverage.md"
 UNIT_TESTS = ["rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"]
 
+# Hits of each point: its line, and what is counted there.
+Counts = dict[tuple[int, str], int]
+
 
 def points(file: Path) -> Iterator[tuple[str, str, int, str, int]]:
     """File, kind (line or toggle), line, what, hits: the entries of a coverage.dat of Verilator."""
@@ -41,7 +44,6 @@ def main() -> None:
     arguments = sys.argv[1:] or [*UNIT_TESTS, "-n", str(os.cpu_count() or 1)]
     status = subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], cwd=ROOT, env=environment).returncode
 
-    Counts = dict[tuple[int, str], int]
     hits: dict[str, dict[str, Counts]] = defaultdict(lambda: {"line": defaultdict(int), "toggle": defaultdict(int)})
     for file in FOLDER.glob("*.dat"):
         for source, kind, line, what, count in points(file):
