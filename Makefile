@@ -2,7 +2,7 @@
 #
 #   make demo          set up, build, and offload a matrix multiplication to the simulated device
 #   make test          set up, build, and run every test
-#   make test-long     what make test has no time for: soak, comparison, fuzzing, mutation, coverage, interop (hours)
+#   make test-long     what make test has no time for: soak, every width, comparison, fuzzing, mutation, coverage, interop (hours)
 #   make soak          random traffic beside attacks, on both devices   (SOAK_ARGS="rtl --minutes 60" for more)
 #   make conformance   judge the simulated and the software device, rule by rule
 #   make bench         measure and print beside the goals   (AREA=rtl|host|synth for a part)
@@ -34,7 +34,7 @@ test: setup-test setup-interop
 test-long: soak interop mutate
 	@$(PYTHON) tools/conformance.py --compare --cases 5000
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
-	@$(PYTHON) tools/test.py rtl
+	@NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl shell
 	@$(PYTHON) tools/coverage.py
 
 soak: setup-test sim host

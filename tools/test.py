@@ -23,6 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "rtl" / "testing"))
+from nacelle_tb.widths import WIDTHS  # noqa: E402
+
 BUILD = ROOT / "build"
 PYTHON = sys.executable
 CARGO = ["cargo"]
@@ -62,10 +65,10 @@ def command(name: str, *arguments: str, cwd: Path = ROOT) -> Callable[[], Outcom
 
 def simulators() -> Outcome:
     """Builds every simulated device. Verilator and the linker use one core: as many builds at a time as there are cores."""
-    # Those that take longest come first. The second has all that is unusual in one.
-    kinds = {"512": (), "1024_qps_waves": ("--data-w", "64", "--qps", "1024", "--waves")}
+    # Those that take longest come first.
+    kinds: dict[str, tuple[str, ...]] = {"1024_qps_waves": ("--data-w", "64", "--qps", "1024", "--waves")}
+    kinds |= {str(width): ("--data-w", str(width)) for width in sorted(WIDTHS, reverse=True)}
     kinds |= {"8_qps_hostile": ("--data-w", "64", "--qps", "8", "--hostile")}
-    kinds |= {str(width): ("--data-w", str(width)) for width in (64, 128, 256)}
     names = {f"sim::build_{kind}": arguments for kind, arguments in kinds.items()}
 
     def build(arguments: tuple[str, ...]) -> int:

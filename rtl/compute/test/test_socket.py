@@ -11,6 +11,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.memory import SLVERR
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.widths import WIDTHS
 from socket_bench import SUCCESS, TIMEOUT, Bench, run_socket
 
 UNKNOWN = constant("compute_pkg::RESULT_UNKNOWN_FUNCTION")
@@ -148,6 +149,6 @@ async def functions_are_shown(dut) -> None:
     assert (functions.first, functions.last) == (1, 3)
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_socket(width: int) -> None:
     run_socket(__file__, width, "increment")

@@ -9,6 +9,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Sink, Source, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.widths import WIDTHS
 
 SIZE = 1 << 17
 PAGE = 4096
@@ -162,7 +163,7 @@ async def latency_in_cycles(dut) -> None:
     assert bench.memory.cycle - began <= PAGE // bench.memory.bytes_per_beat + 10 + 3
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_axi_clear(width: int) -> None:
     run(
         "axi_clear",

@@ -9,6 +9,7 @@ from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxiMaster, AxisSource, Plain, Sink, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSink, StreamSource, start, wait_cycles
+from nacelle_tb.widths import WIDTHS
 
 SIZE = 1 << 16
 
@@ -141,7 +142,7 @@ async def a_transfer_of_nothing_asks_for_nothing(dut) -> None:
     assert await bench.data.recv() == bench.memory.read(64, 1000)
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_axi_dma_read(width: int) -> None:
     run(
         "axi_dma_read",

@@ -8,6 +8,7 @@ import pytest
 from nacelle_tb.bench import AxiMaster, AxisSink, Plain, Sink, Source, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSource, StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.widths import WIDTHS
 
 SIZE = 1 << 16
 
@@ -138,7 +139,7 @@ async def latency_in_cycles(dut) -> None:
     assert bench.memory.stats.write_beat_cycles[0] - began == 4
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_axi_dma_write(width: int) -> None:
     run(
         "axi_dma_write",

@@ -14,6 +14,7 @@ from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Source, run
 from nacelle_tb.streams import CLOCK_NS, AxisSink, AxisSource, StreamSink, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.widths import WIDTHS
 
 FRAME = "packet_pkg::frame_rx_t"
 EVENTS = "packet_pkg::packet_events_t"
@@ -301,7 +302,7 @@ async def a_frame_that_began_in_reset_is_no_frame(dut) -> None:
     assert [got.payload_length for got in bench.frame.received] == [4]
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_packet_rx(width: int) -> None:
     run(
         "packet_rx",

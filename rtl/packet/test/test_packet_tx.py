@@ -14,6 +14,7 @@ from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Several, Sink, run
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.widths import WIDTHS
 
 FRAME = "packet_pkg::frame_tx_t"
 EVENTS = "packet_pkg::packet_events_t"
@@ -222,7 +223,7 @@ async def latency_is_as_documented(dut) -> None:
     assert cycles == (7 if WIDTH >= 256 else 6)
 
 
-@pytest.mark.parametrize("width", [64, 128, 256, 512])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_packet_tx(width: int) -> None:
     run(
         "packet_tx",

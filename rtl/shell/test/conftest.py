@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole device, simulated, at every width."""
+"""The whole device, simulated."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from nacelle_tb.session import SimDevice, configure
+from nacelle_tb.widths import WIDTHS
 
 
-@pytest.fixture(params=[64, 128, 256, 512])
+@pytest.fixture(params=WIDTHS)
 def device(request: pytest.FixtureRequest) -> Iterator[SimDevice]:
     """A configured device without a line rate limit."""
     with SimDevice(request.param, line_rate_mbps=0xFFFF_FFFF) as sim:
