@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which lines of the RTL the unit tests run through, and which signals they see rise and fall.
 
-    python tools/coverage.py [PYTEST ARGUMENTS]        default: all unit tests
+    python tools/coverage.py [--report] [PYTEST ARGUMENTS]        default: all unit tests
 
-Prints a table by file and writes build/coverage.md, with the lines that no test reached. Simulators with coverage are built apart
-(build/cocotb_coverage); all of them take about half an hour.
+Prints a table by file and the lines that no test reached, and writes them to build/coverage.md; with --report also into
+docs/explanation/coverage.md. Simulators with coverage are built apart (build/cocotb_coverage); all of them take about half an hour.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import page
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "coverage"
-PAGE = ROOT / "build" / "coverage.md"
+OUTPUT = ROOT / "build" / "coverage.md"
+PAGE = ROOT / "docs" / "explanation" / "coverage.md"
 UNIT_TESTS = ["rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"]
 
 # Hits of each point: its line, and what is counted there.
@@ -41,7 +44,8 @@ def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     environment = {**os.environ, "NACELLE_COVERAGE": str(FOLDER)}
-    arguments = sys.argv[1:] or [*UNIT_TESTS, "-n", str(os.cpu_count() or 1)]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--report"]
+    arguments = arguments or [*UNIT_TESTS, "-n", str(os.cpu_count() or 1)]
     status = subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], cwd=ROOT, env=environment).returncode
 
     hits: dict[str, dict[str, Counts]] = defaultdict(lambda: {"line": defaultdict(int), "toggle": defaultdict(int)})
@@ -67,8 +71,11 @@ def main() -> None:
             missed.append(f"* `{name}`: {', '.join(map(str, lines))}")
     sums = " | ".join(f"{100 * reached / max(1, count):.1f} %" for reached, count in total.values())
     table = ["| file | lines | toggles |", "| --- | --- | --- |", *rows, f"| all | {sums} |"]
-    PAGE.write_text("\n".join([*table, "", "Lines that no unit test reached:", "", *missed, ""]))
-    print("\n".join(table))
+    text = "\n".join([*table, "", "Lines that no unit test reached:", "", *(missed or ["None."]), ""])
+    OUTPUT.write_text(text)
+    print(text)
+    if "--report" in sys.argv[1:]:
+        page.replace(PAGE, "coverage", text)
     sys.exit(status)
 
 
