@@ -226,6 +226,26 @@ impl Station {
         }
     }
 
+    /// As [`Self::expect`], with the packets that came before it.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn expect_and_earlier(
+        &mut self,
+        wanted: impl Fn(&Packet) -> bool,
+    ) -> Result<Option<(Packet, Vec<Packet>)>, Failure> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            if let Some(at) = self.inbox.iter().position(&wanted) {
+                let earlier = self.inbox.drain(..at).collect();
+                return Ok(self.inbox.pop_front().map(|packet| (packet, earlier)));
+            }
+            if !self.pump(deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+
     /// The next ARP or ICMP frame for which `wanted` finds something, within the time.
     ///
     /// # Errors

@@ -37,12 +37,13 @@ fn ask(peer: &mut Peer, other: &Qp) -> Result<(), Failure> {
     peer.send(other, Opcode::WriteOnly, other.next, nothing, &[])
 }
 
-/// Takes its answer: at most so many packets of the greedy caller come before it.
+/// Takes the answer to the other: at most so many packets for the greedy caller come before it.
 fn in_turn(peer: &mut Peer, greedy: &[Qp], other: &Qp, most: usize) -> Result<(), Failure> {
     let own = other.own_qpn;
-    peer.station.expect(|p| p.headers.bth.dest_qp() == own)?.ok_or(Failure::Missing("answer to the other caller"))?;
+    let answer = peer.station.expect_and_earlier(|p| p.headers.bth.dest_qp() == own)?;
+    let (_, earlier) = answer.ok_or(Failure::Missing("answer to the other caller"))?;
     let them: Vec<_> = greedy.iter().map(|qp| qp.own_qpn).collect();
-    let first = peer.station.take(|p| them.contains(&p.headers.bth.dest_qp()))?.len();
+    let first = earlier.iter().filter(|p| them.contains(&p.headers.bth.dest_qp())).count();
     ensure!(
         first <= most,
         "{first} packets for one caller came before the answer to another, instead of {most} at most"
