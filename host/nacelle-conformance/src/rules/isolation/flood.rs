@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One caller asks for as much as it may, all the time: another is answered between its answers, not after them all. What is counted is the
-//! answers that the greedy one gets first, not time.
+//! One caller keeps as many requests outstanding as it may: another is answered between the answers to it, not after them all. These rules
+//! count the packets that the greedy caller gets first, not time.
 
 use super::{CONTRACT, Rule, nacelle};
 use crate::{
@@ -17,11 +17,14 @@ use nacelle_wire::{
 };
 
 pub(super) const RULES: &[Rule] = &[
-    nacelle("isolation.reads_of_one_caller_hold_up_no_other", CONTRACT, reads),
-    nacelle("isolation.atomics_of_one_caller_hold_up_no_other", CONTRACT, atomics),
-    nacelle("isolation.writes_of_one_caller_hold_up_no_other", CONTRACT, writes),
+    nacelle("isolation.reads_of_one_caller_hold_up_no_other", CONTRACT, |peer| tried(peer, reads)),
+    nacelle("isolation.atomics_of_one_caller_hold_up_no_other", CONTRACT, |peer| tried(peer, atomics)),
+    nacelle("isolation.writes_of_one_caller_hold_up_no_other", CONTRACT, |peer| tried(peer, writes)),
     nacelle("isolation.caller_that_opens_and_closes_all_the_time_holds_up_no_other", CONTRACT, open_and_close),
 ];
+
+/// See [`tried`].
+const ATTEMPTS: usize = 4;
 
 /// The greedy caller and the other.
 fn two(peer: &mut Peer, greedy: usize) -> Result<(Vec<Qp>, Qp), Failure> {
@@ -37,24 +40,48 @@ fn ask(peer: &mut Peer, other: &Qp) -> Result<(), Failure> {
     peer.send(other, Opcode::WriteOnly, other.next, nothing, &[])
 }
 
-/// Takes the answer to the other: at most so many packets for the greedy caller come before it.
-fn in_turn(peer: &mut Peer, greedy: &[Qp], other: &Qp, most: usize) -> Result<(), Failure> {
+/// Packets for the greedy caller that came before the answer to the other, and how many may.
+struct Earlier {
+    packets: usize,
+    most: usize,
+}
+
+/// Takes the answer to the other, and ends all connections.
+fn in_turn(peer: &mut Peer, greedy: &[Qp], other: &Qp, most: usize) -> Result<Earlier, Failure> {
     let own = other.own_qpn;
     let answer = peer.station.expect_and_earlier(|p| p.headers.bth.dest_qp() == own)?;
     let (_, earlier) = answer.ok_or(Failure::Missing("answer to the other caller"))?;
     let them: Vec<_> = greedy.iter().map(|qp| qp.own_qpn).collect();
-    let first = earlier.iter().filter(|p| them.contains(&p.headers.bth.dest_qp())).count();
-    ensure!(
-        first <= most,
-        "{first} packets for one caller came before the answer to another, instead of {most} at most"
-    );
+    let packets = earlier.iter().filter(|p| them.contains(&p.headers.bth.dest_qp())).count();
     for qp in greedy {
         peer.disconnect(qp)?;
     }
-    peer.disconnect(other)
+    peer.disconnect(other)?;
+    Ok(Earlier { packets, most })
 }
 
-fn reads(peer: &mut Peer) -> Result<(), Failure> {
+/// Tries this more than once: on a loaded machine the device may have answered the greedy caller before this program has sent the other's
+/// request.
+fn tried(peer: &mut Peer, attempt: impl Fn(&mut Peer) -> Result<Earlier, Failure>) -> Result<(), Failure> {
+    let mut fewest = attempt(peer)?;
+    for _ in 1..ATTEMPTS {
+        if fewest.packets <= fewest.most {
+            break;
+        }
+        let again = attempt(peer)?;
+        if again.packets < fewest.packets {
+            fewest = again;
+        }
+    }
+    let Earlier { packets, most } = fewest;
+    ensure!(
+        packets <= most,
+        "{packets} packets for one caller came before the answer to another, instead of {most} at most"
+    );
+    Ok(())
+}
+
+fn reads(peer: &mut Peer) -> Result<Earlier, Failure> {
     let (greedy, other) = two(peer, 2)?;
     let mut asked = 0;
     for qp in &greedy {
@@ -64,7 +91,7 @@ fn reads(peer: &mut Peer) -> Result<(), Failure> {
     in_turn(peer, &greedy, &other, asked / 2)
 }
 
-fn atomics(peer: &mut Peer) -> Result<(), Failure> {
+fn atomics(peer: &mut Peer) -> Result<Earlier, Failure> {
     // As many as it takes, on many connections. The other asks when half of them are under way: the second half does not overtake it.
     let (greedy, other) = two(peer, 12)?;
     let mut asked = 0;
@@ -77,7 +104,7 @@ fn atomics(peer: &mut Peer) -> Result<(), Failure> {
     in_turn(peer, &greedy, &other, asked * 3 / 4)
 }
 
-fn writes(peer: &mut Peer) -> Result<(), Failure> {
+fn writes(peer: &mut Peer) -> Result<Earlier, Failure> {
     let (greedy, other) = two(peer, 2)?;
     let mut asked = 0;
     for round in 0..32 {
