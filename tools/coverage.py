@@ -4,7 +4,7 @@
     python tools/coverage.py [--report] [PYTEST ARGUMENTS]        default: all unit tests
 
 Prints a table by file and the lines that no test reached, and writes them to build/coverage.md; with --report also into
-docs/explanation/coverage.md. Simulators with coverage are built apart (build/cocotb_coverage); all of them take about half an hour.
+docs/explanation/coverage.md. Simulators with coverage are built apart (build/cocotb_coverage); all of them take about an hour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "coverage"
 OUTPUT = ROOT / "build" / "coverage.md"
 PAGE = ROOT / "docs" / "explanation" / "coverage.md"
-UNIT_TESTS = ["rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"]
+# Simulators that count take several times as long.
+UNIT_TESTS = ["rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*", "--timeout=1800"]
 
 # Hits of each point: its line, and what is counted there.
 Counts = dict[tuple[int, str], int]
