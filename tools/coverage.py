@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines of the RTL the unit tests run through, and which signals they see rise and fall.
+"""Which lines and branches of the RTL the unit tests execute, and which signals they see rise and fall.
 
     python tools/coverage.py [--report] [PYTEST ARGUMENTS]        default: all unit tests
 
-Prints a table by file and the lines that no test reached, and writes them to build/coverage.md; with --report also into
+Prints a table by file and the lines with something that no test reached, and writes them to build/coverage.md; with --report also into
 docs/explanation/coverage.md. Simulators with coverage are built apart (build/cocotb_coverage); all of them take about an hour.
 """
 
@@ -71,8 +71,8 @@ def main() -> None:
         if lines:
             missed.append(f"* `{name}`: {', '.join(map(str, lines))}")
     sums = " | ".join(f"{100 * reached / max(1, count):.1f} %" for reached, count in total.values())
-    table = ["| file | lines | toggles |", "| --- | --- | --- |", *rows, f"| all | {sums} |"]
-    text = "\n".join([*table, "", "Lines that no unit test reached:", "", *(missed or ["None."]), ""])
+    table = ["| file | lines and branches | toggles |", "| --- | --- | --- |", *rows, f"| all | {sums} |"]
+    text = "\n".join([*table, "", "Lines with a statement or a branch that no unit test reached:", "", *(missed or ["None."]), ""])
     OUTPUT.write_text(text)
     print(text)
     if "--report" in sys.argv[1:]:
