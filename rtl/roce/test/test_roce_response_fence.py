@@ -69,6 +69,7 @@ async def begin(dut) -> Traffic:
     await start(dut)
     for _ in range(3):
         await FallingEdge(dut.clk)
+        assert dut.idle.value, "a fence is under way that nobody asked for"
     return traffic
 
 
