@@ -3,8 +3,9 @@
 
     python tools/coverage.py [--report] [PYTEST ARGUMENTS]        default: all unit tests
 
-Prints a table by file and the lines with something that no test reached, and writes them to build/coverage.md; with --report also into
-docs/explanation/coverage.md. Simulators with coverage are built apart (build/cocotb_coverage); all of them take about an hour.
+Prints a table by file and the lines with something that no test reached, and writes them to build/coverage.md; with --report
+also into docs/explanation/coverage.md. Simulators with coverage are built apart (build/cocotb_coverage); all of them take about an
+hour.
 """
 
 from __future__ import annotations
