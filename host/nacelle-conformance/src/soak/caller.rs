@@ -51,6 +51,8 @@ pub(super) struct Caller {
     next_id: u64,
     left: u32,
     depth: usize,
+    /// The next operation is a call, which waits until nothing is outstanding.
+    call_next: bool,
     /// A READ or atomic is outstanding: the next operation that changes memory needs a fence.
     fence: bool,
     /// When the connection last made progress.
@@ -114,6 +116,7 @@ impl Caller {
             next_id: 0,
             left: operations,
             depth,
+            call_next: false,
             fence: false,
             since,
             late: None,
@@ -191,12 +194,12 @@ impl Caller {
                 return Ok(());
             }
             // A call changes every region, so it is posted only when nothing else is outstanding.
-            let calls = self.rng.u8(..) < 12;
-            if calls && !self.pending.is_empty() {
+            self.call_next = self.call_next || self.rng.u8(..) < 12;
+            if self.call_next && !self.pending.is_empty() {
                 return Ok(());
             }
             self.left -= 1;
-            if calls {
+            if core::mem::take(&mut self.call_next) {
                 self.calls += 1;
                 self.called = clock.now();
                 return self.call(endpoint);
