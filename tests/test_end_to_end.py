@@ -16,6 +16,8 @@ from conftest import ADDRESS, ROOT, Wire
 
 # Register of the device: milliseconds of silence after which a connection is tried.
 KEEPALIVE_MS = 0x40
+# Seconds in which a simulated device detects dead clients on a loaded machine: while others try to connect, its time passes slowly.
+DETECTION_S = 240
 MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN = 0x50, 0x54
 KERNEL_TIMEOUT_MS, MEMORY_PER_CALLER = 0x44, 0x5C
 # What the command returns when the device refuses, or does not answer in time because it still takes frames of the dead.
@@ -98,10 +100,6 @@ def test_a_client_that_vanishes_frees_what_it_held(wire: Wire) -> None:
         time.sleep(0.5)
     assert result.returncode == 0, result.stderr
     assert (wire.folder / "out").read_bytes() == b"bcd"
-
-
-# Seconds in which a simulated device detects dead clients on a loaded machine: while others try to connect, its time passes slowly.
-DETECTION_S = 240
 
 
 def at_work(wire: Wire) -> subprocess.Popen[str]:

@@ -91,7 +91,7 @@ impl Manage {
         self.control.queue_pairs().map_err(failed)
     }
 
-    /// Lets the device open a connection with this path MTU in bytes, or the one that it prefers: its number.
+    /// Lets the device open a connection with this path MTU in bytes, or its default. Returns the connection's number.
     ///
     /// # Errors
     /// Management refuses.
@@ -99,7 +99,7 @@ impl Manage {
         self.control.ask(&Request::Connect { peer, port, private: Bytes::default(), mtu }).map_err(failed)
     }
 
-    /// Gives such a connection something to do.
+    /// Posts a work request on such a connection.
     ///
     /// # Errors
     /// Management refuses.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections that the device opens to the suite, by management: set-up, and what becomes of the work that they are given.
+//! Connections that the device opens to the suite, through its management: set-up, work requests, completions, and the end.
 
 use super::{Peer, Qp};
 use crate::{Failure, failure::ensure};
@@ -13,9 +13,9 @@ use std::time::Instant;
 
 /// The port on which the suite is called.
 const PORT: u16 = 12_346;
-/// PSN at which the device begins to send: its requests soon pass the end of the numbers.
+/// First PSN of the device's requests: they wrap soon.
 const FIRST_PSN: Psn = Psn::new(0xff_fffe);
-/// How often management is asked what has happened.
+/// Interval at which management is polled.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// A connection that the device has opened.
@@ -25,7 +25,7 @@ pub(crate) struct Called {
     pub(crate) number: u16,
     /// Its queue pairs.
     pub(crate) qp: Qp,
-    /// What the device asked for.
+    /// The device's REQ.
     pub(crate) req: Req,
 }
 
@@ -64,15 +64,11 @@ impl Peer {
         };
         self.open.push(qp.clone());
         self.expect_cm("RTU", |_, m| matches!(m, Message::Rtu(r) if r.remote_comm_id.get() == id))?;
-        let until = Instant::now() + self.station.patience;
-        while self.manage()?.poll(number)?.state != ConnectionState::Established {
-            ensure!(Instant::now() < until, "the device does not take its connection for established");
-            self.pass(ASK_EVERY)?;
-        }
+        self.until_state(number, "established", |state| *state == ConnectionState::Established)?;
         Ok(Called { number, qp, req })
     }
 
-    /// Gives such a connection something to do. What the device had sent before is forgotten.
+    /// Posts a work request on such a connection. Packets that the device sent before are discarded.
     ///
     /// # Errors
     /// Management refuses.
@@ -82,7 +78,7 @@ impl Peer {
         self.manage()?.post(called.number, work)
     }
 
-    /// How the work of such a connection ended.
+    /// Waits for the completion of the work request.
     ///
     /// # Errors
     /// It does not end.
@@ -99,7 +95,7 @@ impl Peer {
         }
     }
 
-    /// The connection ends by itself, and with it its work: what the work's completion says. The device's DREQ is answered.
+    /// Waits until the device ends the connection by itself, and answers its DREQ. Returns the completion of the work request.
     ///
     /// # Errors
     /// It does not end, or not with one completion.
@@ -138,15 +134,25 @@ impl Peer {
     /// The device does not agree.
     pub(crate) fn hang_up(&mut self, called: &Called) -> Result<(), Failure> {
         self.disconnect(&called.qp)?;
+        self.until_state(called.number, "ended", ConnectionState::is_over)
+    }
+
+    /// Polls management until the connection has reached a state.
+    fn until_state(
+        &mut self,
+        number: u16,
+        name: &str,
+        reached: impl Fn(&ConnectionState) -> bool,
+    ) -> Result<(), Failure> {
         let until = Instant::now() + self.station.patience;
-        while !self.manage()?.poll(called.number)?.state.is_over() {
-            ensure!(Instant::now() < until, "the device does not take its connection for ended");
+        while !reached(&self.manage()?.poll(number)?.state) {
+            ensure!(Instant::now() < until, "the device does not take its connection for {name}");
             self.pass(ASK_EVERY)?;
         }
         Ok(())
     }
 
-    /// Lets time pass. What comes is kept.
+    /// Waits. Packets that arrive are kept.
     fn pass(&mut self, time: Duration) -> Result<(), Failure> {
         self.station.wait(time, |_| false).map(|_| ())
     }

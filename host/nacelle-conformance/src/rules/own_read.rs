@@ -47,13 +47,13 @@ const LENGTH: usize = 1000;
 const PACKETS: u32 = 4;
 /// Retries of both devices, the most that there are.
 const RETRIES: u32 = 7;
-/// What no READ may bring.
+/// Payload of forged responses, which must not reach memory.
 const WRONG: u8 = 0xee;
 
 /// A connection of the device, and the READ that is under way on it.
 struct Reader {
     called: Called,
-    /// What it shall bring.
+    /// The bytes that it reads.
     bytes: Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ impl Reader {
         self.request(peer, 0..1).map(|_| ())
     }
 
-    /// The device's next request asks for the READ from one of these response packets on, to its end: from which.
+    /// Checks that the device's next request is the READ from one of these response packets to the end. Returns which.
     fn request(&self, peer: &mut Peer, from: Range<u32>) -> Result<u32, Failure> {
         let packet = peer.request(&self.called.qp)?;
         let index = packet.headers.bth.psn().since(self.psn(0));
@@ -123,7 +123,7 @@ impl Reader {
         indices.into_iter().try_for_each(|index| self.respond(peer, self.opcode(from, index), index, self.part(index)))
     }
 
-    /// Sends response packets that are right but for their payload.
+    /// Sends response packets that are valid but carry the wrong payload.
     fn mislead(&self, peer: &mut Peer, indices: Range<u32>) -> Result<(), Failure> {
         let mut indices = indices.into_iter();
         indices.try_for_each(|i| self.respond(peer, self.opcode(0, i), i, &vec![WRONG; self.part(i).len()]))
@@ -134,7 +134,7 @@ impl Reader {
         respond(peer, &self.called, opcode, self.psn(index), Syndrome::ACK, payload)
     }
 
-    /// Says no to the READ.
+    /// Answers the READ with this syndrome.
     fn refuse(&self, peer: &mut Peer, syndrome: Syndrome) -> Result<(), Failure> {
         peer.acknowledge(&self.called.qp, self.psn(0), syndrome)
     }

@@ -34,7 +34,7 @@ const RETRY_COUNT: u32 = 7;
 const RNR_RETRY: u32 = 6;
 /// Their protection domain: that of client 1, not the service's.
 const DOMAIN: u32 = 1;
-/// What a peer may do: write, if only nothing, to ask whether the device is still there.
+/// Access of the peer: remote write, so that the zero-length WRITE of its keep-alive is acknowledged.
 const REMOTE_WRITE: u32 = 1;
 /// READs at once: there is one work request at a time.
 const INITIATOR_DEPTH: u32 = 1;
@@ -52,7 +52,7 @@ struct Managed {
     opened: Option<Opened>,
     receiving: bool,
     sending: bool,
-    /// Bytes that the work brings which is under way, if it is a READ.
+    /// Length of the outstanding READ in bytes; 0 if the work request is another.
     reads: usize,
     completions: Vec<Completion>,
 }
