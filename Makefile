@@ -1,18 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-#
-#   make demo          set up, build, and offload a matrix multiplication to the simulated device
-#   make test          set up, build, and run every test
-#   make test-long     what make test has no time for: soak, every width, comparison, fuzzing, mutation, coverage, interop (hours)
-#   make soak          random traffic beside attacks, on both devices   (SOAK_ARGS="rtl --minutes 60" for more)
-#   make conformance   judge the simulated and the software device, rule by rule
-#   make bench         measure and print beside the goals   (AREA=rtl|host|synth for a part)
-#   make report        put the figures of the last bench into the documents
-#   make synth         size and logic depth by open synthesis
-#   make interop       hold the devices against Linux' soft-RoCE in QEMU   (INTEROP_ARGS=--quick for a part)
-#   make mutate        see whether the tests notice small changes of the RTL   (MUTATE_ARGS='--count 4 rtl/memory' for a part)
-#   make mutate-host   mutation-test the user-space endpoint   (MUTATE_HOST_ARGS="--shard 0/8" for a part)
-#   make docs          build the book into docs/book
-#   make sim-waves, make clean
 
 PYTHON := .venv/bin/python
 CARGO  := cargo --locked
@@ -22,50 +8,89 @@ MUTATE_ARGS ?= rtl/compute/rpc rtl/memory rtl/stream rtl/roce --report
 # Everything here looks for the host software in host/target, also where the user has cargo build elsewhere.
 unexport CARGO_TARGET_DIR
 
-.PHONY: demo test test-long soak mutate mutate-host conformance bench report synth interop docs sim sim-waves host setup-demo setup-test setup-interop clean
+# The waveform of a failing test: make unit UNIT=roce_cm WAVES=1
+ifdef WAVES
+export NACELLE_WAVES := 1
+endif
 
-demo: sim host
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long unit plane soak mutate mutate-host conformance bench report synth interop docs sim sim-fast sim-waves \
+        host lint format hooks dist setup-demo setup-test setup-interop clean
+
+##@ Use
+
+help:  ## this list
+	@awk 'BEGIN { FS = ":.*?## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	    /^[a-z-]+:.*?## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+demo: sim host  ## set up, build, and offload a matrix multiplication to the simulated device
 	@host/target/release/nacelle demo $(DEMO_ARGS)
 
-test: setup-test setup-interop
+sim: setup-demo  ## the simulated device: a library (SIM_ARGS="--data-w 64 --device one-socket" for others)
+	@$(PYTHON) sim/build.py $(SIM_ARGS)
+
+sim-fast: setup-demo  ## the same, compiled with a profile: takes three times as long, runs faster
+	@$(PYTHON) sim/build.py --fast $(SIM_ARGS)
+
+sim-waves: setup-demo  ## the same, able to write waveforms
+	@$(PYTHON) sim/build.py --waves $(SIM_ARGS)
+
+host: setup-demo  ## the host software
+	@printf '==> building the host software\n' >&2
+	@cd host && $(CARGO) build --release -p nacelle-cli
+
+##@ Develop
+
+unit: setup-test  ## one unit's tests, at 64 bits: UNIT=roce_cm, TEST=regex for single ones; WAVES=1 for a waveform
+	@$(PYTHON) tools/unit.py $(UNIT) $(if $(TEST),--test '$(TEST)') $(UNIT_ARGS)
+
+plane: setup-test  ## one plane's tests, at 64 bits: PLANE=roce; WAVES=1 for waveforms
+	@test -d "rtl/$(PLANE)" && test -n "$(PLANE)" || { echo "error: make plane PLANE=..., one of:" $(notdir $(wildcard rtl/*)); exit 1; }
+	@NACELLE_WIDTHS="$${NACELLE_WIDTHS:-64}" $(PYTHON) -m pytest -q -n 2 --ignore-glob='*/formal/*' rtl/$(PLANE) $(UNIT_ARGS)
+
+lint: setup-test  ## RTL, Python and Rust: lint and format, without a change
+	@$(PYTHON) rtl/control/generate.py
+	@$(PYTHON) tools/test.py python-style lint host-style
+
+format: setup-test  ## Python and Rust as the format rules have it
+	@$(PYTHON) -m ruff format -q . && $(PYTHON) -m ruff check -q --fix .
+	@cd host && cargo fmt --all
+
+hooks: setup-test  ## let git check what is staged before each commit
+	@.venv/bin/pre-commit install
+
+docs: setup-test  ## build the book into docs/book
+	@$(PYTHON) tools/docs.py
+
+##@ Test
+
+test: setup-test setup-interop  ## set up, build, and run every test
 	@$(PYTHON) tools/test.py
 
 # Each step says what it found; the first that fails ends it.
-test-long: soak interop mutate
+test-long: soak interop mutate  ## what make test has no time for: soak, every width, comparison, fuzzing, mutation, coverage (hours)
 	@$(PYTHON) tools/conformance.py --compare --cases 5000
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
 	@NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl shell
 	@$(PYTHON) tools/coverage.py
 
-soak: setup-test sim host
+soak: setup-test sim-fast host  ## random traffic beside attacks, on both devices (SOAK_ARGS="rtl --minutes 60" for more)
 	@cd host && $(CARGO) build --release -p nacelle-conformance
 	@$(PYTHON) tools/soak.py $(SOAK_ARGS)
 
-conformance: setup-test sim host
+conformance: setup-test sim host  ## judge the simulated and the software device, rule by rule
 	@cd host && $(CARGO) build --release -p nacelle-conformance
 	@$(PYTHON) tools/conformance.py
 
-bench: setup-test sim host
-	@$(PYTHON) bench/bench.py $(AREA)
-
-report: setup-test
-	@$(PYTHON) bench/report.py
-
-synth: setup-test
-	@$(PYTHON) tools/synth.py
-
-mutate: setup-test
-	@$(PYTHON) tools/mutate.py $(MUTATE_ARGS)
-
-docs: setup-test
-	@$(PYTHON) tools/docs.py
-
-interop: setup-interop sim
+interop: setup-interop sim-fast  ## hold the devices against Linux' soft-RoCE in QEMU (INTEROP_ARGS=--quick for a part)
 	@cd host && $(CARGO) build --release -p nacelle-cli -p nacelle-conformance -p nacelle-interop
 	@$(PYTHON) interop/run.py $(INTEROP_ARGS)
 
+mutate: setup-test  ## see whether the tests notice small changes of the RTL (MUTATE_ARGS='--count 4 rtl/memory' for a part)
+	@$(PYTHON) tools/mutate.py $(MUTATE_ARGS)
+
 # In a copy of the sources: a mutant is written where it is built, and tests read data beside the workspace.
-mutate-host: build/tools/bin/cargo-mutants
+mutate-host: build/tools/bin/cargo-mutants  ## the same for the user-space endpoint (MUTATE_HOST_ARGS="--shard 0/8" for a part)
 	@rm -rf build/mutants/host && mkdir -p build/mutants
 	@git ls-files -z --cached --others --exclude-standard host rtl/roce/test/data | tar -c --null -T - | tar -x -C build/mutants
 	@cd build/mutants/host && CARGO_TARGET_DIR=../target ../../tools/bin/cargo-mutants mutants \
@@ -74,18 +99,25 @@ mutate-host: build/tools/bin/cargo-mutants
 build/tools/bin/cargo-mutants:
 	@$(CARGO) install --root build/tools --version 27.1.0 cargo-mutants
 
-sim: setup-demo
-	@$(PYTHON) sim/build.py
+##@ Measure
 
-sim-waves: setup-demo
-	@$(PYTHON) sim/build.py --waves
+bench: setup-test sim-fast host  ## measure and print beside the goals (AREA=rtl|host|synth for a part)
+	@$(PYTHON) sim/build.py --device two-memories
+	@$(PYTHON) bench/bench.py $(AREA)
 
-host: setup-demo
-	@printf '==> building the host software\n' >&2
-	@cd host && $(CARGO) build --release -p nacelle-cli
+report: setup-test  ## put the figures of the last bench into the documents
+	@$(PYTHON) bench/report.py
+
+synth: setup-test  ## size and logic depth by open synthesis (SYNTH_ARGS="roce --by-instance 2" and more)
+	@$(PYTHON) tools/synth.py $(SYNTH_ARGS)
+
+##@ Release and set-up
+
+dist: setup-demo sim host  ## source archive, command and device library, with their sums, in build/dist
+	@$(PYTHON) tools/dist.py
 
 setup-demo setup-test setup-interop: setup-%:
 	@sh tools/setup.sh $*
 
-clean:
+clean:  ## remove everything that was built
 	rm -rf build host/target docs/book

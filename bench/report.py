@@ -32,6 +32,7 @@ HEADLINES = {
     "rtl.write.message.cycles": "64-byte WRITEs over many queue pairs, each",
     "rtl.goodput.selective_repeat.loss1": "goodput at 1 % loss, selective repeat, 10 µs round trip",
     "rtl.simulation.busy": "speed of the simulation, busy",
+    "rtl.simulation.busy.ratio": "the same beside a fixed program",
 }
 
 

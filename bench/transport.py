@@ -72,7 +72,7 @@ def without_line() -> Iterator[Result]:
 
 def latency() -> Iterator[Result]:
     """One request of 64 bytes: from the work request to the first data at the memory port, without line limit or delay."""
-    for verb, far, goal in (("write", 1, 90), ("read", 0, 180)):
+    for verb, far, goal in (("write", 1, 95), ("read", 0, 180)):
         with Pair(unlimited=True) as pair:
             # The kernel clears its tables first and then offers its request two cycles after.
             clear = 1024 + 2
@@ -88,7 +88,7 @@ def rates() -> Iterator[Result]:
     for name, both in (("", False), (".both_directions", True)):
         with Pair(64, unlimited=True) as pair:
             gbps = pair.gbps(Traffic("WR_RDMA_WRITE", 64, qps=64), both=both)
-        each = 64 * 8 * CLOCK_HZ / 1e9 / gbps
+        each = round(64 * 8 * CLOCK_HZ / 1e9 / gbps, 3)  # the window may cut a message at each end
         yield Result(f"rtl.write.message{name}.cycles", each, "cycles", 4, "lower", GOALS, HOW)
 
 

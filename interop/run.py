@@ -36,7 +36,7 @@ CONGESTION = """## Congestion notification
 Soft-RoCE takes no part in it. What it sends is not ECN-capable (its IP packets have a type of service of 0), so no switch marks
 it, and a device never has a reason to send it a congestion notification packet (CNP). It sends no CNP when a marked packet comes.
 A CNP that is sent to it all the same does no harm: `nacelle-conformance --target linux` sees that neither its answers nor its own
-requests change (`congestion.cnp_for_a_connection_disturbs_nothing`, `requester.takes_no_cnp_for_an_acknowledgement`)."""
+requests change (`congestion.cnp_leaves_the_connection_intact`, `requester.cnp_is_no_acknowledgement`)."""
 QUICK = ["connect", "connect-refused-port", "disconnect-*", "regions-*", "call-*", "write-[01]", "write-mtu*", "write-imm-mtu*",
          "write-outstanding", "read-[01]", "read-mtu*", "read-outstanding", "read-fence", "fetch-add", "compare-swap",
          "atomics-outstanding", "error-*"]  # fmt: skip

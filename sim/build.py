@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the simulated device: the shell under Verilator, as build/sim/libnacelle_sim_<DATA_W>.so.
 
-    python sim/build.py [--data-w 64|128|256|512] [--qps N] [--hostile] [--waves]
+    python sim/build.py [--device DEVICE] [--data-w 64|128|256|512] [--qps N] [--waves] [--fast]
 
-Does nothing if the library is newer than every source. With --qps the device takes N connections at once, a power of two from 8
-to 1024, and the library is libnacelle_sim_<DATA_W>_qps<N>.so. With --hostile, for tests, it has a kernel that misbehaves instead of
-the traffic kernel: libnacelle_sim_<DATA_W>_hostile.so. With --waves it is libnacelle_sim_<DATA_W>_waves.so: it can write
-FST waveforms, and is slower.
+Does nothing if the library is newer than every source. DEVICE describes what the device consists of: a file, or the name of one in
+devices/ (docs/reference/device-description.md). Any but the standard device has its name in that of the library:
+libnacelle_sim_<DATA_W>_<DEVICE>.so. With --data-w it has another width than the description says; with --qps it takes N connections
+at once, a power of two from 8 to 1024, and the library is libnacelle_sim_<DATA_W>_qps<N>.so. With --waves it is
+libnacelle_sim_<DATA_W>_waves.so: it can write FST waveforms, and is slower.
+
+With --fast the library has the same name and is faster: it is compiled twice, the second time with a profile of the load in
+sim/train.py (gcc's -fprofile-use). That takes about three times as long, and the library stays until a source changes.
 """
 
 from __future__ import annotations
@@ -17,19 +21,19 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
+from nacelle_tb.device import MEMORY_STRIDE_W, WIDTHS, DescriptionError, Device, named  # noqa: E402
+from nacelle_tb.device_rtl import DeviceRtl, generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
-CLOCK_HZ = 250_000_000
-MAX_FRAME = 4096 + 128
-DRAM_MIB = 1024
+STANDARD = "standard"
 # The reference width is built to run fast, in a file for each core more than once; the others, mostly for tests, to be built fast:
 # the compiler takes longer to read Verilator's headers than to compile a file.
 REFERENCE_W = 512
-HOSTILE = [ROOT / "rtl" / "compute" / "test" / name for name in ("kernel_hostile.sv", "socket_kernel_hostile.sv")]
 WARNINGS = ["-Wno-fatal", "-Wno-DECLFILENAME"]
 
 
@@ -45,62 +49,115 @@ def run(command: list[str], what: str) -> None:
         sys.exit(f"{result.stdout}\n{what} failed: {' '.join(command[:3])} ... returned {result.returncode}")
 
 
-def sources() -> list[Path]:
+def sources(rtl: DeviceRtl) -> list[Path]:
     """Everything that the library is made from."""
-    rtl = [path for folder in [*module_dirs(), GENERATED] for path in folder.glob("*.sv")]
-    return [*rtl, *HOSTILE, *(ROOT / "sim").glob("*.*"), ROOT / "rtl" / "control" / "nacelle.rdl"]
+    modules = [path for folder in [*module_dirs(rtl), GENERATED] for path in folder.glob("*.sv")]
+    return [*modules, *(ROOT / "sim").glob("*.*"), ROOT / "rtl" / "control" / "nacelle.rdl"]
 
 
-def build(data_w: int, qps: int | None, hostile: bool, waves: bool) -> Path:
-    """Builds one library and returns its path."""
-    name = f"nacelle_sim_{data_w}{f'_qps{qps}' if qps else ''}{'_hostile' if hostile else ''}{'_waves' if waves else ''}"
-    out = ROOT / "build" / "sim"
-    library = out / f"lib{name}.so"
-    subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
-    if library.exists() and all(library.stat().st_mtime > path.stat().st_mtime for path in sources()):
-        return library
-
-    unusual = [f"{qps} queue pairs"] * bool(qps) + ["with a hostile kernel"] * hostile + ["with waveforms"] * waves
-    kind = ", ".join([f"{data_w} bits", *unusual])
-    say(f"building the simulated device, {kind} (a minute or two)")
-    begin = time.monotonic()
-    work = out / f"obj_{name}"
-    work.mkdir(parents=True, exist_ok=True)
-    tools = Path(sys.executable).parent
-    os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    optimise, files = ("-O2", 6) if data_w == REFERENCE_W else ("-O1", 1)
-    cache = ["OBJCACHE=ccache"] if shutil.which("ccache") else []
+def verilate(work: Path, rtl: DeviceRtl, waves: bool, files: int) -> None:
+    """Makes C++ of the device."""
     run(
         [
             "verilator", "--cc", "--prefix", "Vnacelle", "--Mdir", str(work), "--top-module", "nacelle_sim_top",
-            f"-GDATA_W={data_w}", *([f"-GQPS={qps}"] if qps else []), "-O3",
+            "-O3",
             "--x-assign", "fast", "--x-initial", "unique", "--no-assert", *WARNINGS,
             "--timescale", "1ns/1ps", "--output-split", "20000", "--output-groups", str(files), "-CFLAGS", "-fPIC",
             *(["--trace-fst", "--trace-structs"] if waves else []),
-            *[arg for path in [*module_dirs(), GENERATED] if path.exists() for arg in ("-y", str(path))],
-            *map(str, packages()), *map(str, HOSTILE if hostile else ()), str(ROOT / "sim" / "nacelle_sim_top.sv"),
+            *[arg for path in [*module_dirs(rtl), GENERATED] if path.exists() for arg in ("-y", str(path))],
+            *map(str, packages(rtl)), str(ROOT / "sim" / "nacelle_sim_top.sv"),
         ],
         "Verilator",
     )  # fmt: skip
+
+
+def compile_model(work: Path, library: Path, device: Device, waves: bool, optimise: str, profile: Sequence[str] = ()) -> None:
+    """Compiles the C++ in `work` and links `library`. `profile`: the compiler's options to collect or use a profile."""
+    # A cached object is right only for the profile that it was made with.
+    cache = "ccache" if shutil.which("ccache") and not profile else ""
     jobs = os.environ.get("NACELLE_JOBS", str(os.cpu_count() or 1))
     run(
-        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{jobs}", f"OPT_FAST={optimise}", "OPT_SLOW=-O0",
-         "OPT_GLOBAL=-O1", *cache, "libVnacelle.a", "libverilated.a"],
+        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{jobs}", f"OPT_FAST={' '.join([optimise, *profile])}",
+         "OPT_SLOW=-O0", "OPT_GLOBAL=-O1", f"OBJCACHE={cache}", "libVnacelle.a", "libverilated.a"],
         "The C++ compiler",
     )  # fmt: skip
     include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
-    partial = library.with_suffix(".partial")
+    shim = work / "nacelle_sim.o"
     run(
         [
-            "g++", "-std=gnu++20", "-O2", "-fPIC", "-shared", "-o", str(partial), str(ROOT / "sim" / "nacelle_sim.cpp"),
-            f"-DNACELLE_DATA_W={data_w}", f"-DNACELLE_CLOCK_HZ={CLOCK_HZ}", f"-DNACELLE_MAX_FRAME={MAX_FRAME}",
-            f"-DNACELLE_DRAM_MIB={DRAM_MIB}", f"-DVM_TRACE={int(waves)}", f"-I{work}", f"-I{include}", f"-I{include}/vltstd",
-            "-Wl,--whole-archive", str(work / "libVnacelle.a"), "-Wl,--no-whole-archive", str(work / "libverilated.a"),
-            "-pthread", "-lz", "-llz4", "-latomic",
+            "g++", "-std=gnu++20", "-O2", *profile, "-fPIC", "-c", "-o", str(shim), str(ROOT / "sim" / "nacelle_sim.cpp"),
+            f"-DNACELLE_DATA_W={device.data_w}", f"-DNACELLE_CLOCK_HZ={device.clock_hz}",
+            f"-DNACELLE_MAX_FRAME={device.max_frame}",
+            f"-DNACELLE_DRAM_BYTES={device.memory_bytes}", f"-DNACELLE_MEMORIES={device.memories}",
+            f"-DNACELLE_MEMORY_STRIDE_W={MEMORY_STRIDE_W}", f"-DVM_TRACE={int(waves)}",
+            f"-I{work}", f"-I{include}", f"-I{include}/vltstd",
         ],
+        "Compiling the interface",
+    )  # fmt: skip
+    partial = library.with_suffix(".partial")
+    run(
+        ["g++", *profile, "-shared", "-o", str(partial), str(shim), "-Wl,--whole-archive", str(work / "libVnacelle.a"),
+         "-Wl,--no-whole-archive", str(work / "libverilated.a"), "-pthread", "-lz", "-llz4", "-latomic"],
         "Linking the library",
     )  # fmt: skip
     partial.rename(library)
+
+
+def forget(work: Path) -> None:
+    """Removes what was compiled with or for a profile. What runs once, and Verilator's own runtime, never is."""
+    for path in [*work.glob("Vnacelle*.o"), work / "nacelle_sim.o", *work.glob("libVnacelle.a"), *work.glob("*.fast.gch")]:
+        if "Slow" not in path.name:
+            path.unlink(missing_ok=True)
+
+
+def train(work: Path, name: str, device: Device, waves: bool) -> None:
+    """Leaves a profile of the load in sim/train.py where the objects will be, and none of these."""
+    forget(work)
+    for profile in work.glob("*.gcda"):
+        profile.unlink()
+    instrumented = work / f"lib{name}.so"
+    compile_model(work, instrumented, device, waves, "-O2", ["-fprofile-generate", "-fprofile-update=single"])
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "sim" / "train.py"), str(device.data_w)],
+        env=os.environ | {"NACELLE_SIM_LIBRARIES": str(work)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if result.returncode != 0:
+        sys.exit(f"{result.stdout}\nThe load to profile failed: sim/train.py returned {result.returncode}")
+    forget(work)
+    instrumented.unlink()
+
+
+def build(device: Device, suffix: str, waves: bool, fast: bool) -> Path:
+    """Builds one library and returns its path. `suffix`: what its name says besides the width."""
+    data_w = device.data_w
+    name = f"nacelle_sim_{data_w}{suffix}"
+    out = ROOT / "build" / "sim"
+    library = out / f"lib{name}.so"
+    mark = library.with_suffix(".fast")  # there if the library is the fast one
+    subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
+    rtl = generate(device)
+    newest = max(path.stat().st_mtime for path in sources(rtl))
+    if library.exists() and library.stat().st_mtime > newest and (mark.exists() or not fast):
+        return library
+
+    took = "five minutes or more" if fast else "a minute or two"
+    say(f"building the simulated device {device.name}, {data_w} bits, {device.queue_pairs} queue pairs ({took})")
+    begin = time.monotonic()
+    work = out / f"obj_{name}{'_fast' if fast else ''}"
+    work.mkdir(parents=True, exist_ok=True)
+    tools = Path(sys.executable).parent
+    os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    optimise, files = ("-O2", 6) if fast or data_w == REFERENCE_W else ("-O1", 1)
+    verilate(work, rtl, waves, files)
+    if fast:
+        train(work, name, device, waves)
+    mark.unlink(missing_ok=True)
+    compile_model(work, library, device, waves, optimise, ["-fprofile-use", "-Wno-missing-profile"] if fast else [])
+    if fast:
+        mark.touch()
     say(f"{library.relative_to(ROOT)} ready after {time.monotonic() - begin:.0f} s")
     return library
 
@@ -108,12 +165,22 @@ def build(data_w: int, qps: int | None, hostile: bool, waves: bool) -> Path:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-w", type=int, choices=(64, 128, 256, 512), default=512)
-    parser.add_argument("--qps", type=int, choices=[2**n for n in range(3, 11)], help="connections at once [256]")
-    parser.add_argument("--hostile", action="store_true", help="has a kernel that misbehaves")
+    parser.add_argument("--device", default=STANDARD, help="description file, or the name of one in devices/ [standard]")
+    parser.add_argument("--data-w", type=int, choices=WIDTHS, help="bits of the data path, if not as described")
+    parser.add_argument("--qps", type=int, help="connections at once, if not as described")
     parser.add_argument("--waves", action="store_true", help="can write waveforms")
+    parser.add_argument("--fast", action="store_true", help="compile with a profile: takes longer, runs faster")
     arguments = parser.parse_args()
-    build(arguments.data_w, arguments.qps, arguments.hostile, arguments.waves)
+    if arguments.fast and (arguments.qps or arguments.device != STANDARD):
+        parser.error("--fast is for the standard device")
+    try:
+        device = named(arguments.device).with_sizes(arguments.data_w, arguments.qps)
+    except DescriptionError as error:
+        sys.exit(f"error: {error}")
+    suffix = f"_qps{arguments.qps}" if arguments.qps else ""
+    suffix += f"_{device.name}" if device.name != STANDARD else ""
+    suffix += "_waves" if arguments.waves else ""
+    build(device, suffix, arguments.waves, arguments.fast)
 
 
 if __name__ == "__main__":

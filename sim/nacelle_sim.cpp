@@ -5,6 +5,7 @@
 #include "nacelle_sim.h"
 
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cstdio>
 #include <exception>
@@ -24,7 +25,9 @@ namespace {
 constexpr size_t kBytes = NACELLE_DATA_W / 8;
 constexpr uint32_t kClockHz = NACELLE_CLOCK_HZ;
 constexpr uint32_t kMaxFrame = NACELLE_MAX_FRAME;
-constexpr uint64_t kDramBytes = uint64_t(NACELLE_DRAM_MIB) << 20;
+constexpr uint64_t kDramBytes = NACELLE_DRAM_BYTES;
+constexpr size_t kMemories = NACELLE_MEMORIES;
+constexpr uint64_t kMemoryStride = uint64_t(1) << NACELLE_MEMORY_STRIDE_W;
 constexpr int kBusTimeout = 1000;  // cycles
 
 template <class Port>
@@ -45,9 +48,12 @@ struct nacelle_sim {
     explicit nacelle_sim(const nacelle_sim_config &config)
         : top(&context),
           source(line_rate(config.line_rate_mbps)),
-          sink(line_rate(config.line_rate_mbps)),
-          dram(kDramBytes, config.dram_latency_cycles ? config.dram_latency_cycles : 30,
-               config.dram_bytes_per_cycle ? config.dram_bytes_per_cycle : uint32_t(kBytes)) {
+          sink(line_rate(config.line_rate_mbps)) {
+        nacelle::MemoryTiming timing;
+        if (config.dram_latency_cycles) timing.latency = config.dram_latency_cycles;
+        timing.bytes_per_cycle = config.dram_bytes_per_cycle ? config.dram_bytes_per_cycle : uint32_t(kBytes);
+        for (size_t i = 0; i < kMemories; ++i)
+            dram[i] = std::make_unique<nacelle::Dram<kBytes>>(i * kMemoryStride, kDramBytes, timing, config.random_seed + i);
         context.randSeed(int(config.random_seed ? config.random_seed : 1));
         context.randReset(2);
 #if VM_TRACE
@@ -92,7 +98,7 @@ struct nacelle_sim {
         stats.cycles += 1 + top.time_skip;
         source.tick();
         sink.tick();
-        dram.tick();
+        for (auto &memory : dram) memory->tick();
         edge();
     }
 
@@ -106,13 +112,23 @@ struct nacelle_sim {
         top.eval();
     }
 
-    bool idle() const { return top.idle && source.empty() && !sink.in_frame() && dram.idle() && !top.tx_tvalid; }
+    bool idle() const {
+        return top.idle && source.empty() && !sink.in_frame() && !top.tx_tvalid
+            && std::all_of(dram.begin(), dram.end(), [](const auto &memory) { return memory->idle(); });
+    }
+
+    // Whose addresses these are, if any memory's.
+    nacelle::Dram<kBytes> *memory_of(uint64_t address, size_t length) {
+        for (auto &memory : dram)
+            if (memory->contains(address, length)) return memory.get();
+        return nullptr;
+    }
 
     VerilatedContext context;
     Vnacelle top;
     nacelle::FrameSource<kBytes> source;
     nacelle::FrameSink<kBytes> sink;
-    nacelle::Dram<kBytes> dram;
+    std::array<std::unique_ptr<nacelle::Dram<kBytes>>, kMemories> dram;
     nacelle_sim_stats stats{};
     nacelle_sim_line *line = nullptr;
 #if VM_TRACE
@@ -136,11 +152,14 @@ struct nacelle_sim {
         } else if (sink.in_frame() && !top.tx_tvalid) {
             ++stats.tx_idle_beats;
         }
-        if (top.dram_bvalid && top.dram_bready) dram.b_taken();
-        if (top.dram_rvalid && top.dram_rready) dram.r_taken();
-        if (top.dram_wvalid && top.dram_wready) dram.w(bytes(top.dram_wdata), top.dram_wstrb, now);
-        if (top.dram_awvalid && top.dram_awready) dram.aw(top.dram_awaddr, top.dram_awid, top.dram_awlen);
-        if (top.dram_arvalid && top.dram_arready) dram.ar(top.dram_araddr, top.dram_arid, top.dram_arlen, now);
+        for (size_t i = 0; i < kMemories; ++i) {
+            auto &memory = *dram[i];
+            if (top.dram_bvalid[i] && top.dram_bready[i]) memory.b_taken();
+            if (top.dram_rvalid[i] && top.dram_rready[i]) memory.r_taken();
+            if (top.dram_wvalid[i] && top.dram_wready[i]) memory.w(bytes(top.dram_wdata[i]), top.dram_wstrb[i], now);
+            if (top.dram_awvalid[i] && top.dram_awready[i]) memory.aw(top.dram_awaddr[i], top.dram_awid[i], top.dram_awlen[i]);
+            if (top.dram_arvalid[i] && top.dram_arready[i]) memory.ar(top.dram_araddr[i], top.dram_arid[i], top.dram_arlen[i], now);
+        }
     }
 
     void drive() {
@@ -153,20 +172,23 @@ struct nacelle_sim {
             top.rx_tuser = 0;
         }
         top.tx_tready = sink.ready();
-        top.dram_awready = dram.aw_ready();
-        top.dram_wready = dram.w_ready();
-        top.dram_bvalid = dram.b_valid(now);
-        if (top.dram_bvalid) {
-            top.dram_bid = dram.b_id();
-            top.dram_bresp = dram.b_resp();
-        }
-        top.dram_arready = dram.ar_ready();
-        top.dram_rvalid = dram.r_valid(now);
-        if (top.dram_rvalid) {
-            dram.r_copy(bytes(top.dram_rdata));
-            top.dram_rid = dram.r_id();
-            top.dram_rresp = dram.r_resp();
-            top.dram_rlast = dram.r_last();
+        for (size_t i = 0; i < kMemories; ++i) {
+            auto &memory = *dram[i];
+            top.dram_awready[i] = memory.aw_ready();
+            top.dram_wready[i] = memory.w_ready();
+            top.dram_bvalid[i] = memory.b_valid(now);
+            if (top.dram_bvalid[i]) {
+                top.dram_bid[i] = memory.b_id();
+                top.dram_bresp[i] = memory.b_resp();
+            }
+            top.dram_arready[i] = memory.ar_ready();
+            top.dram_rvalid[i] = memory.r_valid(now);
+            if (top.dram_rvalid[i]) {
+                memory.r_copy(bytes(top.dram_rdata[i]));
+                top.dram_rid[i] = memory.r_id();
+                top.dram_rresp[i] = memory.r_resp();
+                top.dram_rlast[i] = memory.r_last();
+            }
         }
     }
 
@@ -336,26 +358,38 @@ int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value) {
     return result;
 }
 
+int nacelle_sim_set_memory(nacelle_sim *sim, uint32_t memory, const nacelle_sim_memory *timing) {
+    if (memory >= kMemories) return -1;
+    sim->dram[memory]->set_timing({timing->latency_cycles, timing->jitter_cycles,
+                                   timing->bytes_per_cycle ? timing->bytes_per_cycle : uint32_t(kBytes), timing->stall_cycles,
+                                   timing->stall_every_cycles});
+    return 0;
+}
+
 int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length) {
-    if (!sim->dram.contains(address, length)) return -1;
-    std::memcpy(data, sim->dram.at(address), length);
+    auto *memory = sim->memory_of(address, length);
+    if (!memory) return -1;
+    std::memcpy(data, memory->at(address), length);
     return 0;
 }
 
 int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length) {
-    if (!sim->dram.contains(address, length)) return -1;
-    std::memcpy(sim->dram.at(address), data, length);
+    auto *memory = sim->memory_of(address, length);
+    if (!memory) return -1;
+    std::memcpy(memory->at(address), data, length);
     return 0;
 }
 
 void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats) {
     *stats = sim->stats;
-    stats->dram_reads = sim->dram.reads;
-    stats->dram_read_bytes = sim->dram.read_bytes;
-    stats->dram_writes = sim->dram.writes;
-    stats->dram_write_bytes = sim->dram.write_bytes;
-    stats->dram_last_read = sim->dram.last_read;
-    stats->dram_last_write = sim->dram.last_write;
+    for (const auto &memory : sim->dram) {
+        stats->dram_reads += memory->reads;
+        stats->dram_read_bytes += memory->read_bytes;
+        stats->dram_writes += memory->writes;
+        stats->dram_write_bytes += memory->write_bytes;
+        stats->dram_last_read = std::max(stats->dram_last_read, memory->last_read);
+        stats->dram_last_write = std::max(stats->dram_last_write, memory->last_write);
+    }
 }
 
 nacelle_sim_line *nacelle_sim_line_create(nacelle_sim *a, nacelle_sim *b, const nacelle_sim_line_config *config, char *error,

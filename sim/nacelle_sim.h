@@ -24,14 +24,14 @@ typedef struct {
     uint32_t data_w;         /* DATA_W in bits: 64, 128, 256 or 512 */
     uint32_t clock_hz;       /* the clock at which cycles are converted to time */
     uint32_t max_frame;      /* longest Ethernet frame taken, bytes */
-    uint64_t dram_bytes;     /* device memory, bytes */
+    uint64_t dram_bytes;     /* each memory of the device, bytes */
 } nacelle_sim_info;
 
 /* How one device is made. Zero in a field selects the default in brackets. */
 typedef struct {
     uint32_t abi;                   /* NACELLE_SIM_ABI of the caller; create fails if it differs */
     uint32_t line_rate_mbps;        /* Ethernet rate model [100000]; UINT32_MAX: no limit, one beat a cycle */
-    uint32_t dram_latency_cycles;   /* read command to first data, and last write data to response [30] */
+    uint32_t dram_latency_cycles;   /* of each memory: read command to first data, and last write data to response [30] */
     uint32_t dram_bytes_per_cycle;  /* each direction [DATA_W / 8] */
     uint64_t random_seed;           /* seeds the model's own randomness, not the device's [1] */
     const char *wave_path;          /* write an FST waveform here [none] */
@@ -43,13 +43,22 @@ typedef struct {
     uint64_t last_beat;
 } nacelle_sim_stamp;
 
+/* How one memory of the device behaves, in cycles. Random times come from the seed of nacelle_sim_create. */
+typedef struct {
+    uint32_t latency_cycles;        /* read command to first data, and last write data to response */
+    uint32_t jitter_cycles;         /* up to so much more, for each command */
+    uint32_t bytes_per_cycle;       /* each direction [DATA_W / 8] */
+    uint32_t stall_cycles;          /* for so long it does nothing ... */
+    uint32_t stall_every_cycles;    /* ... after so much time, on average. 0: never */
+} nacelle_sim_memory;
+
 typedef struct {
     uint64_t cycles;            /* device time: cycles simulated and cycles skipped */
     uint64_t cycles_simulated;
     uint64_t rx_frames, rx_bytes;   /* into the device */
     uint64_t tx_frames, tx_bytes;   /* out of the device */
     uint64_t tx_idle_beats;     /* cycles between first and last beat of a sent frame without a beat */
-    uint64_t dram_reads, dram_read_bytes, dram_writes, dram_write_bytes;
+    uint64_t dram_reads, dram_read_bytes, dram_writes, dram_write_bytes;   /* of all memories */
     uint64_t dram_last_read, dram_last_write;  /* cycle of the newest read command and of the newest beat written */
 } nacelle_sim_stats;
 
@@ -82,6 +91,9 @@ int64_t nacelle_sim_pull_frame(nacelle_sim *sim, uint8_t *frame, size_t capacity
 /* The device's registers, over its AXI4-Lite port. Steps the device some cycles. Returns 0, or -1 on an error response. */
 int nacelle_sim_reg_read(nacelle_sim *sim, uint32_t address, uint32_t *value);
 int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value);
+
+/* Sets the timing of a memory from now on; only while no access is under way. Returns 0, or -1 if the device has no such memory. */
+int nacelle_sim_set_memory(nacelle_sim *sim, uint32_t memory, const nacelle_sim_memory *timing);
 
 /* Device memory by the back door, at no cost in time. Returns 0, or -1 if the range is outside of it. */
 int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length);

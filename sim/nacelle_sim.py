@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ctypes as c
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 ROOT = Path(__file__).resolve().parents[1]
+LIBRARIES = Path(os.environ.get("NACELLE_SIM_LIBRARIES", ROOT / "build" / "sim"))
 ABI = 3
 NO_RATE_LIMIT = 0xFFFF_FFFF
 
@@ -27,6 +29,14 @@ class _Config(c.Structure):
         ("dram_bytes_per_cycle", c.c_uint32),
         ("random_seed", c.c_uint64),
         ("wave_path", c.c_char_p),
+    ]
+
+
+class Timing(c.Structure):
+    """nacelle_sim_memory"""
+
+    _fields_ = [
+        (name, c.c_uint32) for name in "latency_cycles jitter_cycles bytes_per_cycle stall_cycles stall_every_cycles".split()
     ]
 
 
@@ -98,11 +108,12 @@ class SimDevice:
         dram_latency_cycles: int = 0,
         dram_bytes_per_cycle: int = 0,
         qps: int | None = None,
-        hostile: bool = False,
+        random_seed: int = 1,
+        device: str = "standard",
         waves: Path | None = None,
     ) -> None:
-        suffix = f"{f'_qps{qps}' if qps else ''}{'_hostile' if hostile else ''}{'_waves' if waves else ''}"
-        path = ROOT / "build" / "sim" / f"libnacelle_sim_{data_w}{suffix}.so"
+        suffix = f"{f'_qps{qps}' if qps else ''}{f'_{device}' if device != 'standard' else ''}{'_waves' if waves else ''}"
+        path = LIBRARIES / f"libnacelle_sim_{data_w}{suffix}.so"
         self._lib = lib = c.CDLL(str(path))
         lib.nacelle_sim_create.restype = c.c_void_p
         lib.nacelle_sim_step.restype = lib.nacelle_sim_skip.restype = c.c_uint64
@@ -110,7 +121,8 @@ class SimDevice:
         self.info = Info()
         lib.nacelle_sim_get_info(c.byref(self.info))
         error = c.create_string_buffer(512)
-        config = _Config(ABI, line_rate_mbps, dram_latency_cycles, dram_bytes_per_cycle, 1, str(waves).encode() if waves else None)
+        wave_path = str(waves).encode() if waves else None
+        config = _Config(ABI, line_rate_mbps, dram_latency_cycles, dram_bytes_per_cycle, random_seed, wave_path)
         handle = lib.nacelle_sim_create(c.byref(config), error, c.c_size_t(len(error)))
         if not handle:
             raise RuntimeError(error.value.decode())
@@ -185,6 +197,11 @@ class SimDevice:
         """A register."""
         if self._lib.nacelle_sim_reg_write(self._sim, c.c_uint32(address), c.c_uint32(value)):
             raise OSError(f"register {address:#x}: error response")
+
+    def set_memory(self, memory: int, **timing: int) -> None:
+        """How a memory behaves from now on: the fields of nacelle_sim_memory. Only while no access is under way."""
+        if self._lib.nacelle_sim_set_memory(self._sim, c.c_uint32(memory), c.byref(Timing(**timing))):
+            raise ValueError(f"the device has no memory {memory}")
 
     def dram_read(self, address: int, length: int) -> bytes:
         """Device memory, by the back door."""

@@ -3,10 +3,11 @@
 // `nacelle_shell` with plain ports, for the C++ side of the simulated device. No logic of its own.
 module nacelle_sim_top
   import shell_pkg::*;
+  import device_pkg::DATA_W;
+  import device_pkg::MEMORIES;
   import memory_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512,
-    parameter int unsigned QPS = DEFAULT_QPS
+    localparam int unsigned ID_W = dram_id_w(MEMORIES)
 ) (
     input logic clk,
     input logic rst,
@@ -45,36 +46,36 @@ module nacelle_sim_top
     output logic        bus_rvalid,
     input  logic        bus_rready,
 
-    output logic [ADDR_W-1:0]    dram_awaddr,
-    output logic [DRAM_ID_W-1:0] dram_awid,
-    output logic [7:0]           dram_awlen,
-    output logic                 dram_awvalid,
-    input  logic                 dram_awready,
-    output logic [DATA_W-1:0]    dram_wdata,
-    output logic [DATA_W/8-1:0]  dram_wstrb,
-    output logic                 dram_wlast,
-    output logic                 dram_wvalid,
-    input  logic                 dram_wready,
-    input  logic [DRAM_ID_W-1:0] dram_bid,
-    input  logic [1:0]           dram_bresp,
-    input  logic                 dram_bvalid,
-    output logic                 dram_bready,
-    output logic [ADDR_W-1:0]    dram_araddr,
-    output logic [DRAM_ID_W-1:0] dram_arid,
-    output logic [7:0]           dram_arlen,
-    output logic                 dram_arvalid,
-    input  logic                 dram_arready,
-    input  logic [DATA_W-1:0]    dram_rdata,
-    input  logic [DRAM_ID_W-1:0] dram_rid,
-    input  logic [1:0]           dram_rresp,
-    input  logic                 dram_rlast,
-    input  logic                 dram_rvalid,
-    output logic                 dram_rready
+    output logic [ADDR_W-1:0]    dram_awaddr[MEMORIES],
+    output logic [ID_W-1:0] dram_awid[MEMORIES],
+    output logic [7:0]           dram_awlen[MEMORIES],
+    output logic                 dram_awvalid[MEMORIES],
+    input  logic                 dram_awready[MEMORIES],
+    output logic [DATA_W-1:0]    dram_wdata[MEMORIES],
+    output logic [DATA_W/8-1:0]  dram_wstrb[MEMORIES],
+    output logic                 dram_wlast[MEMORIES],
+    output logic                 dram_wvalid[MEMORIES],
+    input  logic                 dram_wready[MEMORIES],
+    input  logic [ID_W-1:0] dram_bid[MEMORIES],
+    input  logic [1:0]           dram_bresp[MEMORIES],
+    input  logic                 dram_bvalid[MEMORIES],
+    output logic                 dram_bready[MEMORIES],
+    output logic [ADDR_W-1:0]    dram_araddr[MEMORIES],
+    output logic [ID_W-1:0] dram_arid[MEMORIES],
+    output logic [7:0]           dram_arlen[MEMORIES],
+    output logic                 dram_arvalid[MEMORIES],
+    input  logic                 dram_arready[MEMORIES],
+    input  logic [DATA_W-1:0]    dram_rdata[MEMORIES],
+    input  logic [ID_W-1:0] dram_rid[MEMORIES],
+    input  logic [1:0]           dram_rresp[MEMORIES],
+    input  logic                 dram_rlast[MEMORIES],
+    input  logic                 dram_rvalid[MEMORIES],
+    output logic                 dram_rready[MEMORIES]
 );
   axis_if #(.DATA_W(DATA_W)) rx ();
   axis_if #(.DATA_W(DATA_W)) tx ();
   axil_if #(.ADDR_W(20)) bus ();
-  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(DRAM_ID_W)) dram ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) dram[MEMORIES] ();
 
   assign rx.tdata = rx_tdata;
   assign rx.tkeep = rx_tkeep;
@@ -108,36 +109,35 @@ module nacelle_sim_top
   assign bus_rvalid = bus.rvalid;
   assign bus.rready = bus_rready;
 
-  assign dram_awaddr = dram.awaddr;
-  assign dram_awid = dram.awid;
-  assign dram_awlen = dram.awlen;
-  assign dram_awvalid = dram.awvalid;
-  assign dram.awready = dram_awready;
-  assign dram_wdata = dram.wdata;
-  assign dram_wstrb = dram.wstrb;
-  assign dram_wlast = dram.wlast;
-  assign dram_wvalid = dram.wvalid;
-  assign dram.wready = dram_wready;
-  assign dram.bid = dram_bid;
-  assign dram.bresp = dram_bresp;
-  assign dram.bvalid = dram_bvalid;
-  assign dram_bready = dram.bready;
-  assign dram_araddr = dram.araddr;
-  assign dram_arid = dram.arid;
-  assign dram_arlen = dram.arlen;
-  assign dram_arvalid = dram.arvalid;
-  assign dram.arready = dram_arready;
-  assign dram.rdata = dram_rdata;
-  assign dram.rid = dram_rid;
-  assign dram.rresp = dram_rresp;
-  assign dram.rlast = dram_rlast;
-  assign dram.rvalid = dram_rvalid;
-  assign dram_rready = dram.rready;
+  for (genvar i = 0; i < MEMORIES; i++) begin : g_memory
+    assign dram_awaddr[i] = dram[i].awaddr;
+    assign dram_awid[i] = dram[i].awid;
+    assign dram_awlen[i] = dram[i].awlen;
+    assign dram_awvalid[i] = dram[i].awvalid;
+    assign dram[i].awready = dram_awready[i];
+    assign dram_wdata[i] = dram[i].wdata;
+    assign dram_wstrb[i] = dram[i].wstrb;
+    assign dram_wlast[i] = dram[i].wlast;
+    assign dram_wvalid[i] = dram[i].wvalid;
+    assign dram[i].wready = dram_wready[i];
+    assign dram[i].bid = dram_bid[i];
+    assign dram[i].bresp = dram_bresp[i];
+    assign dram[i].bvalid = dram_bvalid[i];
+    assign dram_bready[i] = dram[i].bready;
+    assign dram_araddr[i] = dram[i].araddr;
+    assign dram_arid[i] = dram[i].arid;
+    assign dram_arlen[i] = dram[i].arlen;
+    assign dram_arvalid[i] = dram[i].arvalid;
+    assign dram[i].arready = dram_arready[i];
+    assign dram[i].rdata = dram_rdata[i];
+    assign dram[i].rid = dram_rid[i];
+    assign dram[i].rresp = dram_rresp[i];
+    assign dram[i].rlast = dram_rlast[i];
+    assign dram[i].rvalid = dram_rvalid[i];
+    assign dram_rready[i] = dram[i].rready;
+  end
 
-  nacelle_shell #(
-      .DATA_W(DATA_W),
-      .QPS(QPS)
-  ) shell (
+  nacelle_shell shell (
       .clk,
       .rst,
       .time_skip,

@@ -68,8 +68,8 @@ def test_a_device_sends_and_receives_on_its_own_connection(wire: Wire, device: s
 def test_queue_pairs_are_listed_and_reset(wire: Wire, device: str) -> None:
     child = stay(wire)
     [own], [peer] = wire.json("qp", "list", device), wire.json("qp", "list", "peer")
-    assert (own["peer"], own["peer_qpn"], own["owner"], own["by_hand"]) == (PEER, peer["qpn"], "management", False)
-    assert (peer["peer"], peer["peer_qpn"], peer["owner"], peer["by_hand"]) == (ADDRESS, own["qpn"], "service", False)
+    assert (own["peer"], own["peer_qpn"], own["owner"], own["unmanaged"]) == (PEER, peer["qpn"], "management", False)
+    assert (peer["peer"], peer["peer_qpn"], peer["owner"], peer["unmanaged"]) == (ADDRESS, own["qpn"], "service", False)
     assert own["next_psn"] == own["oldest_psn"], "nothing is under way"
     shown = wire.run("qp", "list", device).stdout.splitlines()
     assert shown[0].split()[:3] == ["QP", "STATE", "PEER"] and shown[1].split()[:3] == [str(own["qpn"]), "RTS", PEER]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints the whole RTL at every DATA_W: with Verilator -Wall (waivers with their reasons are in rtl/lint.vlt), and with slang, which
-reads it for synthesis and takes the standard more strictly. Only its errors count."""
+"""Lints the whole RTL at every DATA_W, and with two memories: with Verilator -Wall (waivers with their reasons are in
+rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more strictly. Only its errors count."""
 
 from __future__ import annotations
 
@@ -9,31 +9,51 @@ import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
+from nacelle_tb.device import named  # noqa: E402
+from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
-from synth import elaborate  # noqa: E402
 
 
-def lint(data_w: int) -> int:
+def lint(name: str, data_w: int) -> int:
     """Verilator's exit status."""
+    device = generate(named(name).with_sizes(data_w))
     return subprocess.run(
         [
             str(Path(sys.executable).parent / "verilator"), "--lint-only", "-Wall", "--timescale", "1ns/1ps",
-            "--top-module", "nacelle_sim_top", f"-GDATA_W={data_w}", str(ROOT / "rtl" / "lint.vlt"),
-            *[arg for path in [*module_dirs(), GENERATED] if path.exists() for arg in ("-y", str(path))],
-            *map(str, packages()), str(ROOT / "sim" / "nacelle_sim_top.sv"),
+            "--top-module", "nacelle_sim_top", str(ROOT / "rtl" / "lint.vlt"),
+            *[arg for path in [*module_dirs(device), GENERATED] if path.exists() for arg in ("-y", str(path))],
+            *map(str, packages(device)), str(ROOT / "sim" / "nacelle_sim_top.sv"),
         ],
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
     ).returncode  # fmt: skip
 
 
-def read_for_synthesis(data_w: int) -> int:
+def elaborate(name: str, data_w: int) -> Any:
+    """The elaborated design (slang)."""
+    import pyslang
+    from pyslang import ast, syntax
+
+    options = ast.CompilationOptions()
+    options.topModules = {"nacelle_sim_top"}
+    device = generate(named(name).with_sizes(data_w))
+    compilation = ast.Compilation(pyslang.Bag([options]))
+    files = [*packages(device), ROOT / "sim" / "nacelle_sim_top.sv"]
+    for folder in [*module_dirs(device), GENERATED]:
+        files += [path for path in sorted(folder.glob("*.sv")) if path not in files]
+    for path in sorted(files, key=lambda p: not p.name.endswith("_pkg.sv")):
+        compilation.addSyntaxTree(syntax.SyntaxTree.fromFile(str(path)))
+    return compilation
+
+
+def read_for_synthesis(name: str, data_w: int) -> int:
     """1 if slang finds an error, 0 otherwise."""
     import pyslang
 
-    compilation = elaborate(data_w)
+    compilation = elaborate(name, data_w)
     errors = [diagnostic for diagnostic in compilation.getAllDiagnostics() if diagnostic.isError()]
     print(pyslang.DiagnosticEngine.reportAll(compilation.sourceManager, errors), end="")
     return int(bool(errors))
@@ -42,7 +62,8 @@ def read_for_synthesis(data_w: int) -> int:
 def main() -> int:
     """Every check at every width, on all cores."""
     with ProcessPoolExecutor() as pool:
-        running = [pool.submit(check, data_w) for data_w in (512, 256, 128, 64) for check in (read_for_synthesis, lint)]
+        builds = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("two-memories", 64)]
+        running = [pool.submit(check, name, data_w) for name, data_w in builds for check in (read_for_synthesis, lint)]
         return max(job.result() for job in running)
 
 

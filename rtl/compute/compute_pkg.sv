@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types of the compute plane: what passes between the RPC engine and the kernels in their sockets, and the messages of the
+// Types of the compute plane: the jobs that the RPC engine gives to the kernels in their sockets, and the messages of the
 // region set-up protocol (NAAICE MRSP; all integers big-endian on the wire).
 package compute_pkg;
   import memory_pkg::*;
@@ -37,11 +37,8 @@ package compute_pkg;
     logic [6:0] code;
   } done_t;
 
-  // Which functions a socket has: the codes first..last. None: last below first.
-  typedef struct packed {
-    function_code_t first;
-    function_code_t last;
-  } function_range_t;
+  // Which functions a socket has: bit c for code c.
+  typedef logic [127:0] function_set_t;
 
   // The part of memory that a socket may touch: [base, base + size), whole pages of 4 KiB. Closed: size 0.
   typedef struct packed {
@@ -53,7 +50,7 @@ package compute_pkg;
 
   localparam int unsigned KERNEL_FUNCTIONS_MAX = 8;
 
-  // What a kernel is. It shows this itself, and its socket answers from it.
+  // The identity of a kernel, readable in the registers of its socket.
   typedef struct packed {
     logic [15:0][7:0]                          name;            // ASCII, character i in name[i], zeros behind it
     logic [15:0]                               version_major;
@@ -77,14 +74,14 @@ package compute_pkg;
     return name;
   endfunction
 
-  // The code is one of the first `functions` in the list.
-  function automatic logic kernel_has(
-      function_code_t [KERNEL_FUNCTIONS_MAX-1:0] list, logic [3:0] functions, function_code_t code
-  );
+  // The functions of a kernel.
+  function automatic function_set_t kernel_functions(kernel_identity_t kernel);
+    function_set_t functions;
+    functions = '0;
     for (int unsigned i = 0; i < KERNEL_FUNCTIONS_MAX; i++) begin
-      if (4'(i) < functions && list[i] == code) return 1'b1;
+      if (4'(i) < kernel.functions) functions[kernel.function_code[i]] = 1'b1;
     end
-    return 1'b0;
+    return functions;
   endfunction
 
   // ---- region set-up messages ----

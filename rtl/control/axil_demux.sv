@@ -3,10 +3,10 @@
 // Gives each of N slaves one page of an AXI4-Lite address space: `out[i]` owns page PAGES[i], of 2^PAGE_W bytes, and sees
 // addresses within it.
 //
-// One read and one write at a time, independent of each other: 2 cycles each beside the slave's own. A page that nobody owns
-// is answered with DECERR. A slave that takes longer than TIMEOUT cycles is answered for with SLVERR, and again at once until
-// its late response has come, which is thrown away: a broken slave costs its own page, never the bus. What it was asked stays in
-// registers of its own until it takes it, as AXI wants (IHI 0022, A3.2.1), while the others are served.
+// One read and one write at a time, independent of each other: 2 cycles each beside the slave's own. A page without a slave is
+// answered with DECERR. If a slave takes longer than TIMEOUT cycles the response is SLVERR, and at once SLVERR for further accesses
+// until its late response has come, which is discarded: a faulty slave blocks its own page, never the bus. The request to it stays
+// in separate registers until it is accepted, as AXI requires (IHI 0022, A3.2.1), while other slaves are served.
 module axil_demux
   import memory_pkg::*;
 #(
@@ -39,7 +39,7 @@ module axil_demux
 
   // ---- write ----
   state_e       w_state_q;
-  logic [N-1:0] w_sel_q, w_busy_q;       // who is waited for; who owes a response, perhaps a late one
+  logic [N-1:0] w_sel_q, w_busy_q;       // slaves whose response is awaited; slaves with a response outstanding, perhaps a late one
   logic [N-1:0] b_taken;
   axi_resp_e    w_resp_q;
   count_t       w_count_q;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every register of the device on one AXI4-Lite bus: its own in page 0 (nacelle.rdl), the management port in page 1
-// (roce_manager), its kernels' in page 16 and on, one page of 4 KiB a socket. An access takes about 8 cycles; a counter's up to one round of its walker more; an address that
-// nobody owns is answered with DECERR, a socket that does not answer with SLVERR (see axil_demux).
+// All registers of the device on one AXI4-Lite bus: page 0 those of the device (nacelle.rdl), page 1 the management port
+// (roce_management), from page 16 on those of the sockets, a page of 4 KiB each. An access takes about 8 cycles; to a counter up to
+// one round of its walker more. An address without a register is answered with DECERR, a socket that does not respond with SLVERR
+// (see axil_demux).
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Counts the pulses of every event, 32 bits each, modulo 2^32, none lost.
+// Counts the pulses of every event: 32 bits each, modulo 2^32, no pulse lost.
 //
-// Pulses gather in a few bits an event; a walker visits one event a cycle and adds what it finds to the total in a RAM. So a
-// total is at most COUNTERS cycles late, and a read, answered when the walker comes by, takes up to COUNTERS + 2 cycles.
+// A few bits for each event accumulate pulses; a walker visits one event a cycle and adds them to the total in a RAM. So a
+// total is at most COUNTERS cycles late, and a read, answered at the walker's next visit, takes up to COUNTERS + 2 cycles.
 module event_counters
   import counters_pkg::*;
 (

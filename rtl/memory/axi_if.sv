@@ -3,7 +3,7 @@
 // AXI4 (AMBA IHI 0022) as Nacelle uses it: INCR bursts of full-width beats, no locks, caches, regions or QoS.
 // A burst may begin at any byte (unaligned start, A3.4.1); it never crosses 4 KiB. Responses of one ID come in order.
 interface axi_if #(
-    parameter int unsigned ADDR_W = 40,
+    parameter int unsigned ADDR_W = 64,
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W   = 4
 );

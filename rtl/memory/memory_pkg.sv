@@ -1,9 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Types of the memory plane. Device addresses are byte addresses, ADDR_W bits; a region's RDMA address is its device address.
+// A device has one memory or several, each a *target* of the fabric with its own port and its own range of addresses.
 package memory_pkg;
-  localparam int unsigned ADDR_W = 40;
+  localparam int unsigned ADDR_W = 64;
   typedef logic [ADDR_W-1:0] addr_t;
+
+  // The addresses of a memory: `size` a power of two, `base` a multiple of it.
+  typedef struct packed {
+    addr_t base;
+    addr_t size;
+  } memory_range_t;
+
+  function automatic logic in_range(memory_range_t range, addr_t addr);
+    return (addr & ~(range.size - 1'b1)) == range.base;
+  endfunction
+
+  // Which memory. A device address names it: `target_of` says which, the first one for an address that no memory has.
+  localparam int unsigned MAX_TARGETS = 4;
+  typedef logic [1:0] target_t;
+  typedef logic [MAX_TARGETS-1:0] targets_t;   // a bit for each
+  typedef memory_range_t [MAX_TARGETS-1:0] memory_map_t;
+
+  function automatic target_t target_of(memory_map_t map, int unsigned targets, addr_t addr);
+    target_t target;
+    target = '0;
+    for (int unsigned i = 1; i < MAX_TARGETS; i++) if (i < targets && in_range(map[i], addr)) target |= target_t'(i);
+    return target;
+  endfunction
 
   typedef enum logic [1:0] {
     AXI_OKAY   = 2'b00,
@@ -18,6 +42,18 @@ package memory_pkg;
     addr_t       addr;
     logic [31:0] length;  // bytes
   } dma_cmd_t;
+
+  // What a packet takes of the store of a write lane (dma_write_lanes), in units of 256 bytes.
+  localparam int unsigned WRITE_UNIT = 256;
+  localparam int unsigned WRITE_UNITS_MAX = 4096 / WRITE_UNIT;
+  typedef struct packed {
+    target_t    target;
+    logic [4:0] units;
+  } write_size_t;
+
+  function automatic write_size_t write_size(target_t target, logic [15:0] length);
+    return '{target: target, units: length[12:8] + 5'(|length[7:0])};
+  endfunction
 
   // How a transfer ended; one for each dma_cmd_t, in order. For a write: all of it is visible to every reader.
   typedef struct packed {
@@ -37,7 +73,7 @@ package memory_pkg;
     logic        wraps;   // that last beat lies in two beats of memory
   } dma_burst_t;
 
-  // Bits by which axi_mux extends the IDs of its N masters.
+  // Bits by which axi_mux, and so axi_crossbar, extends the IDs of its N masters.
   function automatic int unsigned axi_mux_index_w(int unsigned n);
     return n > 1 ? $clog2(n) : 1;
   endfunction

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Address resolution (RFC 826) for one IPv4 address on Ethernet: answers who asks for us, finds others for the device, and
-// announces the device when it gets its address.
+// Address resolution (RFC 826) for one IPv4 address on Ethernet: answers requests for it, finds the addresses of other hosts for the
+// device, and announces the device when it gets its address.
 //
 // A question is answered from the cache, found or not, within 4 * ENTRIES + 10 cycles as long as `tx` takes what is sent: nothing
 // waits for the network. Answers come in the order of the questions. One that is not found makes a request on the network, unless its
-// target was requested less than REQUEST_CYCLES ago; who needs the address asks again later. A host outside of the prefix is
+// target was requested less than REQUEST_CYCLES ago; the unit that needs the address asks again later. A host outside of the prefix is
 // reached by the gateway; without one it is not found.
 //
 // Received frames wait in a queue of QUEUE; one that finds it full is dropped and counted, so that `rx` never stops. Frames between
 // others may take a quarter of it, so that they cannot keep out those for us.
 //
 // The cache has two parts of ENTRIES hosts each, so that neither can crowd out the other: those that the device asked for, and
-// those that were heard of otherwise. It learns as RFC 826 says: from frames for us, and newer addresses of whom it knows from any
-// frame. An entry serves for EXPIRY_CYCLES after the host was last heard, and is then dropped. When all entries of a part are taken the
+// those that were heard of otherwise. It learns as RFC 826 says: from frames for us, and newer addresses of hosts that it knows from
+// any frame. An entry serves for EXPIRY_CYCLES after the host was last heard, and is then dropped. When all entries of a part are taken the
 // next in turn makes room.
 module arp
   import packet_pkg::*;
+  import frame_pkg::*;
   import time_pkg::*;
 #(
     parameter int unsigned ENTRIES = 8,               // of each part, a power of two
@@ -80,10 +81,10 @@ module arp
   stream_if #(.T(heard_t)) arrived ();
   stream_if #(.T(heard_t)) heard ();
   logic       queue_empty;
+  l4_arp_t    rx_arp;
   frame_rx_t  rx_frame;
-  arp_frame_t rx_arp;
   assign rx_frame = rx.data;
-  assign rx_arp   = rx_frame.hdr[HDR_BYTES*8-1-:$bits(arp_frame_t)];
+  assign rx_arp   = rx_frame.headers.l4.arp;
 
   logic [$clog2(QUEUE+2)-1:0] waiting_q;
   stream_fifo #(.T(heard_t), .DEPTH(QUEUE)) queue (.clk, .rst, .in(arrived), .out(heard), .empty(queue_empty));
@@ -91,10 +92,10 @@ module arp
   wire probe = !arrived.data.for_us && arrived.data.spa == '0;   // for another's address (RFC 5227): says nothing
   assign arrived.valid = rx.valid && room && !probe;
   assign arrived.data  = '{
-      for_us: rx_arp.arp.tpa == local_addr.ip,
-      asks: rx_arp.arp.oper == ARP_REQUEST,
-      sha: rx_arp.arp.sha,
-      spa: rx_arp.arp.spa
+      for_us: rx_arp.tpa == local_addr.ip,
+      asks: rx_arp.request,
+      sha: rx_arp.sha,
+      spa: rx_arp.spa
   };
   assign rx.ready = 1'b1;
   always_ff @(posedge clk) begin
@@ -102,18 +103,19 @@ module arp
     waiting_q     <= rst ? '0 : waiting_q + $bits(waiting_q)'(arrived.valid) - $bits(waiting_q)'(heard.valid && heard.ready);
   end
 
-  // ---- the cache: each cycle one entry is read, and dropped if it has expired ----
+  // ---- the cache: each cycle one entry is read, a cycle ahead, and dropped if it has expired ----
   (* ram_style = "distributed" *) logic [$bits(entry_t)-1:0] entries[SLOTS];
   logic [SLOTS-1:0] used_q, known_q;   // an entry that is used but not known: its host was asked for
   slot_t  slot_q, found_slot_q;
   logic   found_q, found_known_q;
   logic [1:0] free_q;                  // of each part
   turn_t [1:0] free_turn_q, turn_q;
-  entry_t read;
-  assign read = entry_t'(entries[slot_q]);
-
-  wire part = slot_q[SLOT_W-1];
-  wire alive = used_q[slot_q] && time_ahead(now, read.expiry, EXPIRY_BITS);
+  entry_t read, read_q;                // read_q: the entry of slot_q
+  logic   alive_q;
+  logic   written_q;                   // just now: what was read is from before
+  wire slot_t slot_next = slot_q + 1'b1;
+  wire    part = slot_q[SLOT_W-1];
+  assign read = entry_t'(entries[slot_next]);
 
   // ---- what is being dealt with ----
   state_e      state_q;
@@ -131,8 +133,9 @@ module arp
 
   ipv4_addr_t asked;
   assign asked = query.data;
-  wire ipv4_addr_t mask = ~(ipv4_addr_t'('1) >> local_addr.prefix_length);
-  wire on_link = ((asked ^ local_addr.ip) & mask) == '0;
+  ipv4_addr_t mask_q;         // of the prefix: does not change while the device is enabled
+  always_ff @(posedge clk) mask_q <= ~(ipv4_addr_t'('1) >> local_addr.prefix_length);
+  wire on_link = ((asked ^ local_addr.ip) & mask_q) == '0;
 
   function automatic arp_frame_t make(logic [15:0] oper, mac_t dst, mac_t tha, ipv4_addr_t tpa);
     return '{
@@ -151,7 +154,7 @@ module arp
   always_ff @(posedge clk) if (teaches || requests)
     entries[write_slot] <= {key_q, heard_q.sha, now + (requests ? time_t'(REQUEST_CYCLES) : time_t'(EXPIRY_CYCLES))};
 
-  // A question goes first: whoever asks has other things to do between two.
+  // A question goes first: the unit that asks has other things to do between two.
   assign query.ready  = state_q == S_IDLE && announced_q;
   assign heard.ready  = state_q == S_IDLE && announced_q && !query.valid;
   assign tx.valid     = state_q == S_SEND;
@@ -167,9 +170,12 @@ module arp
   assign idle = state_q == S_IDLE && announced_q && queue_empty;
 
   always_ff @(posedge clk) begin
-    slot_q    <= slot_q + 1'b1;
+    slot_q    <= slot_next;
+    read_q    <= read;
+    alive_q   <= used_q[slot_next] && time_ahead(now, read.expiry, EXPIRY_BITS);
+    written_q <= (teaches || requests) && write_slot == slot_next;
     of_host_q <= heard_q.spa != '0 && heard_q.spa != local_addr.ip;   // known long before the scan ends
-    if (!alive) used_q[slot_q] <= 1'b0;
+    if (!alive_q && !written_q) used_q[slot_q] <= 1'b0;
 
     unique case (state_q)
       S_IDLE: begin
@@ -200,13 +206,13 @@ module arp
 
       S_SCAN: begin
         left_q <= left_q - 1'b1;
-        if (alive && read.ip == key_q) begin
+        if (alive_q && read_q.ip == key_q) begin
           found_q <= 1'b1;
           found_known_q <= known_q[slot_q];
           found_slot_q <= slot_q;
-          found_mac_q <= read.mac;
+          found_mac_q <= read_q.mac;
         end
-        if (!alive) begin
+        if (!alive_q) begin
           free_q[part] <= 1'b1;
           free_turn_q[part] <= turn_t'(slot_q);
         end

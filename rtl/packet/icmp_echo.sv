@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers ICMP echo requests (RFC 792, RFC 1122 3.2.2.6): the same frame goes back, as a reply. The payload passes through at one
+// Answers ICMP echo requests (RFC 792, RFC 1122 3.2.2.6): what came goes back, as a reply. The payload passes through at one
 // beat a cycle, of any size that can be received; both checksums are brought up to date instead of computed anew (RFC 1624).
-// One request in 2 cycles; the reply's header follows 2 cycles after the request's. Stops with `tx` and `tx_payload`.
+// One request in 2 cycles; the reply's header follows 2 cycles after the request's. Holds two, then stops with `tx`; the payload stops
+// with `tx_payload`.
 module icmp_echo
   import packet_pkg::*;
+  import frame_pkg::*;
 (
     input  logic        clk,
     input  logic        rst,
@@ -23,6 +25,22 @@ module icmp_echo
     icmp_echo_hdr_t icmp;
   } echo_frame_t;
 
+  // What a reply takes over from its request; the checksums are those of the reply.
+  typedef struct packed {
+    mac_t        mac;
+    ipv4_addr_t  ip;
+    logic [5:0]  dscp;
+    logic [1:0]  ecn;
+    logic [15:0] identification;
+    logic        reserved;
+    logic        df;
+    logic [15:0] header_checksum;
+    logic [15:0] icmp_checksum;
+    logic [15:0] identifier;
+    logic [15:0] sequence_number;
+    logic [15:0] payload_length;
+  } taken_t;
+
   // The checksum after one word that it covers changed from `old` to `new_` (RFC 1624, equation 3).
   function automatic logic [15:0] updated(logic [15:0] checksum, logic [15:0] old, logic [15:0] new_);
     logic [17:0] sum;
@@ -32,56 +50,79 @@ module icmp_echo
     return ~(folded[15:0] + 16'(folded[16]));
   endfunction
 
-  frame_rx_t   frame;
-  echo_frame_t request, reply;
-  assign frame   = rx.data;
-  assign request = frame.hdr[HDR_BYTES*8-1-:$bits(echo_frame_t)];
+  frame_rx_t      frame;
+  l3_t            ip;
+  icmp_echo_hdr_t icmp;
+  taken_t         taken_q, reply_of;
+  logic           valid_q;
+  stream_if #(.T(taken_t)) taken ();
+  stream_if #(.T(taken_t)) answered ();
+  assign frame = rx.data;
+  assign ip    = frame.headers.l3;
+  assign icmp  = frame.headers.l4.icmp.echo;
 
-  // Registered as it came; the reply is made on the way out.
-  echo_frame_t request_q, reply_q;
-  logic [15:0] length_q, reply_length_q;
-  logic        valid_q, reply_valid_q;
-  wire         reply_free = !reply_valid_q || tx.ready;
-
-  always_comb begin
-    reply = request_q;
-    reply.eth.dst = request_q.eth.src;
-    reply.eth.src = local_addr.mac;
-    reply.ipv4.src = request_q.ipv4.dst;
-    reply.ipv4.dst = request_q.ipv4.src;
-    reply.ipv4.ttl = TTL;
-    reply.ipv4.header_checksum = updated(request_q.ipv4.header_checksum, {request_q.ipv4.ttl, request_q.ipv4.protocol},
-                                         {TTL, request_q.ipv4.protocol});
-    reply.icmp.icmp_type = ICMP_ECHO_REPLY;
-    reply.icmp.checksum = updated(request_q.icmp.checksum, {ICMP_ECHO_REQUEST, 8'd0}, {ICMP_ECHO_REPLY, 8'd0});
-  end
-
-  assign rx.ready = !valid_q || reply_free;
+  // Does not follow `tx.ready` in the same cycle: that comes a long way through the transmit side, and would go on to the receive side.
+  assign rx.ready = !valid_q;
 
   always_ff @(posedge clk) begin
-    if (rx.ready) begin
-      request_q <= request;
-      length_q  <= frame.payload_length;
-    end
-    if (reply_free) begin
-      reply_q        <= reply;
-      reply_length_q <= length_q;
-    end
-    if (rst) begin
-      valid_q       <= 1'b0;
-      reply_valid_q <= 1'b0;
-    end else begin
-      if (rx.ready) valid_q <= rx.valid;
-      if (reply_free) reply_valid_q <= valid_q;
-    end
+    if (rx.ready)
+      taken_q <= '{
+          mac: frame.headers.l2.src,
+          ip: ipv4_of(ip.src),
+          dscp: ip.dscp,
+          ecn: ip.ecn,
+          identification: ip.fragment.identification,
+          reserved: ip.fragment.reserved,
+          df: ip.fragment.df,
+          header_checksum: updated(ip.header_checksum, {ip.hop_limit, IPPROTO_ICMP}, {TTL, IPPROTO_ICMP}),
+          icmp_checksum: updated(icmp.checksum, {ICMP_ECHO_REQUEST, 8'd0}, {ICMP_ECHO_REPLY, 8'd0}),
+          identifier: icmp.identifier,
+          sequence_number: icmp.sequence_number,
+          payload_length: frame.payload_length
+      };
+    if (rst) valid_q <= 1'b0;
+    else valid_q <= rx.ready ? rx.valid : !taken.ready;
   end
 
-  assign tx.valid = reply_valid_q;
+  assign taken.valid = valid_q;
+  assign taken.data  = taken_q;
+  stream_slice #(.T(taken_t), .SKID(1'b0)) waiting (.clk, .rst, .in(taken), .out(answered));
+  assign reply_of = answered.data;
+
+  echo_frame_t reply;
+  assign reply.eth = '{dst: reply_of.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV4};
+  assign reply.ipv4 = '{
+      version: 4'd4,
+      ihl: 4'd5,
+      dscp: reply_of.dscp,
+      ecn: reply_of.ecn,
+      total_length: reply_of.payload_length + 16'(IPV4_HDR_BYTES + ICMP_ECHO_HDR_BYTES),
+      identification: reply_of.identification,
+      flag_reserved: reply_of.reserved,
+      flag_df: reply_of.df,
+      flag_mf: 1'b0,
+      fragment_offset: '0,
+      ttl: TTL,
+      protocol: IPPROTO_ICMP,
+      header_checksum: reply_of.header_checksum,
+      src: local_addr.ip,
+      dst: reply_of.ip
+  };
+  assign reply.icmp = '{
+      icmp_type: ICMP_ECHO_REPLY,
+      code: '0,
+      checksum: reply_of.icmp_checksum,
+      identifier: reply_of.identifier,
+      sequence_number: reply_of.sequence_number
+  };
+
+  assign answered.ready = tx.ready;
+  assign tx.valid = answered.valid;
   always_comb begin
     tx.data = '0;
     tx.data.hdr_length = 7'($bits(echo_frame_t) / 8);
-    tx.data.payload_length = reply_length_q;
-    tx.data.hdr[HDR_BYTES*8-1-:$bits(echo_frame_t)] = reply_q;
+    tx.data.payload_length = reply_of.payload_length;
+    tx.data.hdr[HDR_BYTES*8-1-:$bits(echo_frame_t)] = reply;
   end
 
   assign tx_payload.tdata  = rx_payload.tdata;
@@ -91,5 +132,5 @@ module icmp_echo
   assign tx_payload.tvalid = rx_payload.tvalid;
   assign rx_payload.tready = tx_payload.tready;
 
-  assign idle = !valid_q && !reply_valid_q;
+  assign idle = !valid_q && !answered.valid;
 endmodule

@@ -4,7 +4,7 @@
 // One beat a cycle, no bubble. Every beat leaves LATENCY cycles after it came at the earliest, so that no frame is torn
 // apart by the wait for its ICRC. Holds 32 beats or one more when `out` stops, then stops `in`. `out` and
 // `in.tready` come from registers.
-// A beat with tuser keeps it, and its part of the ICRC is inverted: the frame is bad for whoever looks at either.
+// A beat with tuser keeps it, and its part of the ICRC is inverted: the frame is bad for a receiver that checks either.
 module icrc_insert
   import crc32_pkg::*;
 #(

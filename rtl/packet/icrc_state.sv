@@ -7,10 +7,14 @@
 // are replaced by ten zeros and four bytes of ones and the state starts at zero: the same as eight bytes of ones after a start
 // of all ones. Nothing has to be realigned, at any width.
 //
+// The beats pass before anything is known of their frame, so the layout is fixed: no VLAN tag, IPv4 without options. Frames of no other
+// layout are RoCE for the parser (packet_parser), and none is sent.
+//
 // One beat a cycle, never stops. Bytes behind the frame's end come as zeros. `out_state` follows the beat marked last by 2 cycles;
 // BACK of the bytes behind the end are taken back out (see crc32_stream).
 module icrc_state
   import crc32_pkg::*;
+  import packet_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned BACK = 0
@@ -25,7 +29,11 @@ module icrc_state
     output crc32_t            out_state
 );
   localparam int unsigned BYTES = DATA_W / 8;
-  localparam int unsigned VARIANT_BYTES = 47;  // nothing is replaced behind the byte of BTH.fecn, becn and resv6a
+  localparam int unsigned IPV4 = ETH_HDR_BYTES;
+  localparam int unsigned UDP = IPV4 + IPV4_HDR_BYTES;
+  localparam int unsigned BTH = UDP + UDP_HDR_BYTES;
+  localparam int unsigned ONES_BEFORE = 4;            // of the eight bytes of ones; as above
+  localparam int unsigned VARIANT_BYTES = BTH + 5;    // nothing is replaced behind the byte of BTH.fecn, becn and resv6a
   localparam int unsigned VARIANT_BEATS = (VARIANT_BYTES + BYTES - 1) / BYTES;
 
   typedef enum logic [1:0] {
@@ -37,14 +45,14 @@ module icrc_state
   // What the ICRC sees in place of byte `i` of the frame.
   function automatic view_e view(int unsigned i);
     case (i) inside
-      [0:9]:   return ZEROS;
-      [10:13]: return ONES;
-      15:      return ONES;  // IPv4 DSCP and ECN
-      22:      return ONES;  // IPv4 TTL
-      [24:25]: return ONES;  // IPv4 header checksum
-      [40:41]: return ONES;  // UDP checksum
-      46:      return ONES;  // BTH FECN, BECN and reserved
-      default: return TAKEN;
+      [0:IPV4-ONES_BEFORE-1]:    return ZEROS;
+      [IPV4-ONES_BEFORE:IPV4-1]: return ONES;
+      IPV4 + 1:                  return ONES;  // DSCP and ECN
+      IPV4 + 8:                  return ONES;  // TTL
+      [IPV4+10:IPV4+11]:         return ONES;  // header checksum
+      [UDP+6:UDP+7]:             return ONES;  // checksum
+      BTH + 4:                   return ONES;  // FECN, BECN and reserved
+      default:                   return TAKEN;
     endcase
   endfunction
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads the headers of received frames: which class a frame has, where its payload lies, and what is wrong with it as far as
-// the headers tell. The headers are gathered from the first beats as they pass and looked at together, as structs.
+// Reads the headers of received frames: which class a frame has, where its payload lies, what its headers say, and what is wrong with
+// it as far as they tell. Nothing else on the receive side knows where a field lies in a frame. The headers are gathered from the first
+// beats as they pass and read together, as structs.
 //
-// One beat a cycle, never stops, gaps between beats do not matter. `window` holds the gathered headers in the cycle after
-// the frame's last beat came in. `verdict` is that of the frame whose beat came in 3 cycles ago, as soon as that beat is the one
-// that holds byte 42 or a later one; it says nothing about frames that end before. `checks` follow one cycle behind it.
+// Limits, all decided here: headers are read in untagged frames and behind IPv4 headers without options alone. icrc_state, which sees
+// the beats before anything is known of a frame, relies on that: CLASS_ROCE has no other layout.
+//
+// One beat a cycle, never stops, gaps between beats do not matter. `headers` holds the frame's in the cycle after its last beat came
+// in. `verdict` is that of the frame whose beat came in 3 cycles ago, as soon as that beat is the one that holds byte 42 or a later
+// one; it says nothing about frames that end before. `checks` follow one cycle behind it.
 module packet_parser
   import packet_pkg::*;
   import roce_pkg::*;
+  import frame_pkg::*;
   import packet_rx_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
@@ -19,7 +24,7 @@ module packet_parser
     input  logic               in_valid,
     input  logic [INDEX_W-1:0] in_index,     // of the beat in its frame
     input  logic [DATA_W-1:0]  in_data,
-    output hdr_window_t        window,
+    output headers_t           headers,
     output parsed_t            verdict,
     output checks_t            checks        // one cycle behind `verdict`
 );
@@ -39,9 +44,14 @@ module packet_parser
           gathered_q[WINDOW_BEATS*BYTES-1-beat*BYTES-lane] <= in_data[lane*8+:8];
   end
 
+  hdr_window_t window;
   assign window = gathered_q[WINDOW_BEATS*BYTES-1-:HDR_BYTES];
 
-  // ---- look ----
+  // ---- the layouts ----
+  typedef struct packed {
+    eth_hdr_t  eth;
+    vlan_tag_t tag;
+  } tagged_frame_t;
   typedef struct packed {
     eth_hdr_t eth;
     arp_hdr_t arp;
@@ -49,22 +59,104 @@ module packet_parser
   typedef struct packed {
     eth_hdr_t       eth;
     ipv4_hdr_t      ipv4;
-    icmp_echo_hdr_t icmp;
+    icmp_echo_hdr_t echo;
   } icmp_frame_t;
+  typedef struct packed {
+    eth_hdr_t  eth;
+    ipv4_hdr_t ipv4;
+    tcp_hdr_t  tcp;
+  } tcp_frame_t;
+  typedef struct packed {
+    roce_hdr_t roce;
+    ext_t      ext;
+  } roce_frame_t;
+  typedef struct packed {
+    roce_hdr_t roce;
+    reth_t     reth;
+    immdt_t    immdt;
+  } roce_reth_frame_t;
+  typedef struct packed {
+    roce_hdr_t roce;
+    deth_t     deth;
+    immdt_t    immdt;
+  } roce_deth_frame_t;
+  typedef struct packed {
+    roce_hdr_t   roce;
+    logic [31:0] word;             // ImmDt or IETH
+  } roce_word_frame_t;
 
-  arp_frame_t  arp;
-  icmp_frame_t icmp;
-  roce_hdr_t   roce;
-  ext_len_t    ext;
-  assign arp  = window[HDR_BYTES*8-1-:$bits(arp_frame_t)];
-  assign icmp = window[HDR_BYTES*8-1-:$bits(icmp_frame_t)];
-  assign roce = window[HDR_BYTES*8-1-:$bits(roce_hdr_t)];
-  assign ext  = ext_headers(roce.bth.opcode);
+  tagged_frame_t    tag;
+  arp_frame_t       arp;
+  icmp_frame_t      icmp;
+  tcp_frame_t       tcp;
+  roce_frame_t      with_ext;
+  roce_reth_frame_t with_reth;
+  roce_deth_frame_t with_deth;
+  roce_word_frame_t with_word;
+  roce_hdr_t        roce;
+  assign tag       = window[HDR_BYTES*8-1-:$bits(tagged_frame_t)];
+  assign arp       = window[HDR_BYTES*8-1-:$bits(arp_frame_t)];
+  assign icmp      = window[HDR_BYTES*8-1-:$bits(icmp_frame_t)];
+  assign tcp       = window[HDR_BYTES*8-1-:$bits(tcp_frame_t)];
+  assign with_ext  = window[HDR_BYTES*8-1-:$bits(roce_frame_t)];
+  assign with_reth = window[HDR_BYTES*8-1-:$bits(roce_reth_frame_t)];
+  assign with_deth = window[HDR_BYTES*8-1-:$bits(roce_deth_frame_t)];
+  assign with_word = window[HDR_BYTES*8-1-:$bits(roce_word_frame_t)];
+  assign roce      = with_ext.roce;
+
+  wire is_arp = roce.eth.ethertype == ETHERTYPE_ARP;
+  wire has_tag = roce.eth.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG};
+
+  // ---- the record. Where fields of different layouts share bits of it they do so in the frame too, as far as can be ----
+  always_comb begin
+    headers.one_host = one_host(roce.eth.src, roce.ipv4.src);
+    headers.l2 = '{
+        src: roce.eth.src,
+        group: roce.eth.dst[MAC_GROUP_BIT],
+        broadcast: roce.eth.dst == MAC_BROADCAST,
+        vlan: '{present: has_tag, service: roce.eth.ethertype == ETHERTYPE_STAG, pcp: tag.tag.pcp, dei: tag.tag.dei,
+                vid: tag.tag.vid}
+    };
+    headers.l3 = '{
+        v6: 1'b0,
+        src: ip_mapped(roce.ipv4.src),
+        dst: ip_mapped(roce.ipv4.dst),
+        dscp: roce.ipv4.dscp,
+        ecn: roce.ipv4.ecn,
+        hop_limit: roce.ipv4.ttl,
+        protocol: roce.ipv4.protocol,
+        fragment: '{identification: roce.ipv4.identification, reserved: roce.ipv4.flag_reserved, df: roce.ipv4.flag_df,
+                    mf: roce.ipv4.flag_mf, offset: roce.ipv4.fragment_offset},
+        header_checksum: roce.ipv4.header_checksum
+    };
+    headers.l4.roce = '{
+        udp: roce.udp,
+        bth: roce.bth,
+        ext: with_ext.ext,
+        word: roce.bth.opcode == RC_RDMA_WRITE_ONLY_WITH_IMM ? with_reth.immdt
+            : roce.bth.opcode == UD_SEND_ONLY_WITH_IMM ? with_deth.immdt : with_word.word
+    };
+    if (roce.ipv4.protocol == IPPROTO_TCP) headers.l4.tcp.tcp = tcp.tcp;
+    if (roce.ipv4.protocol == IPPROTO_ICMP) headers.l4.icmp.echo = icmp.echo;
+    if (is_arp) begin
+      headers.l4.arp.request = arp.arp.oper == ARP_REQUEST;
+      headers.l4.arp.sha = arp.arp.sha;
+      headers.l4.arp.spa = arp.arp.spa;
+      headers.l4.arp.tpa = arp.arp.tpa;
+    end
+  end
+
+  // ---- look ----
+  ext_len_t ext;
+  assign ext = ext_headers(roce.bth.opcode);
 
   typedef struct packed {
     logic        to_us;          // to this station,
+    logic        to_group;       // to several,
     logic        to_all;         // to every one
+    logic        has_tag;
     logic        ipv4;
+    logic        ipv6;
     logic        arp;
     logic        arp_ok;
     logic        form_ok;        // IPv4 without options, long enough for what follows
@@ -72,6 +164,7 @@ module packet_parser
     logic        ip_to_us;
     logic        icmp;
     logic        icmp_echo;
+    logic        tcp;
     logic        udp;
     logic        udp_length_ok;
     logic        udp_checked;
@@ -79,7 +172,6 @@ module packet_parser
     logic        opcode_known;
     logic [5:0]  ext_bytes;
     logic [6:0]  overhead;       // bytes of the IPv4 packet that are not RoCE payload
-    logic [1:0]  padcnt;
     logic [15:0] total_length;
   } looked_t;
   looked_t looked_q;
@@ -98,9 +190,12 @@ module packet_parser
     if (decide_q) begin
       looked_q <= '{
           to_us: local_addr.enable && roce.eth.dst == local_addr.mac,
-          to_all: local_addr.enable && roce.eth.dst == MAC_BROADCAST,
+          to_group: local_addr.enable && roce.eth.dst[MAC_GROUP_BIT],
+          to_all: roce.eth.dst == MAC_BROADCAST,
+          has_tag: has_tag,
           ipv4: roce.eth.ethertype == ETHERTYPE_IPV4,
-          arp: roce.eth.ethertype == ETHERTYPE_ARP,
+          ipv6: roce.eth.ethertype == ETHERTYPE_IPV6,
+          arp: is_arp,
           arp_ok: arp.arp.htype == ARP_HTYPE_ETHERNET && arp.arp.ptype == ETHERTYPE_IPV4 && arp.arp.hlen == 8'd6
                   && arp.arp.plen == 8'd4 && (arp.arp.oper == ARP_REQUEST || arp.arp.oper == ARP_REPLY)
                   && !arp.arp.sha[MAC_GROUP_BIT],
@@ -109,7 +204,8 @@ module packet_parser
           fragment: roce.ipv4.flag_mf || roce.ipv4.fragment_offset != '0,
           ip_to_us: roce.ipv4.dst == local_addr.ip,
           icmp: roce.ipv4.protocol == IPPROTO_ICMP,
-          icmp_echo: icmp.icmp.icmp_type == ICMP_ECHO_REQUEST && icmp.icmp.code == '0,
+          icmp_echo: icmp.echo.icmp_type == ICMP_ECHO_REQUEST && icmp.echo.code == '0,
+          tcp: roce.ipv4.protocol == IPPROTO_TCP,
           udp: roce.ipv4.protocol == IPPROTO_UDP,
           udp_length_ok: roce.ipv4.total_length == roce.udp.length + 16'(IPV4_HDR_BYTES)
                          && roce.udp.length >= 16'(UDP_HDR_BYTES),
@@ -118,7 +214,6 @@ module packet_parser
           opcode_known: ext.supported,
           ext_bytes: ext.bytes,
           overhead: 7'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 7'(ext.bytes) + 7'(roce.bth.padcnt),
-          padcnt: roce.bth.padcnt,
           total_length: roce.ipv4.total_length
       };
       for (int unsigned i = 0; i < 5; i++) ipv4_pair_q[i] <= 17'(ipv4_words[2*i]) + 17'(ipv4_words[2*i+1]);
@@ -126,30 +221,47 @@ module packet_parser
     end
   end
 
-  // ---- decide ----
-  wire roce_class = looked_q.udp && looked_q.roce_port;
-
-  drop_e drop;
+  // ---- decide: the class, or why there is none. The first line that fits ----
+  frame_class_e cls;
+  drop_e        drop;
   always_comb begin
+    cls  = CLASS_OTHER;
     drop = DROP_NONE;
-    if (!looked_q.to_us && !looked_q.to_all) drop = DROP_NOT_OURS;
-    else if (looked_q.arp) begin
+    if (!looked_q.to_us && !looked_q.to_group) drop = DROP_NOT_OURS;
+    else if (looked_q.has_tag) cls = CLASS_VLAN;
+    else if (looked_q.arp && (looked_q.to_us || looked_q.to_all)) begin
+      cls = CLASS_ARP;
       if (!looked_q.arp_ok) drop = DROP_ARP;
-    end else if (!looked_q.ipv4) drop = DROP_ETHERTYPE;
+    end
+    // A packet for one host does not come in a frame for several (RFC 1122, 3.3.6).
+    else if (looked_q.to_group) cls = CLASS_GROUP;
+    else if (looked_q.ipv6) cls = CLASS_IPV6;
+    else if (!looked_q.ipv4) cls = CLASS_OTHER;
     else if (!looked_q.form_ok) drop = DROP_IPV4_HEADER;
-    // A packet for one host does not come in a frame for all (RFC 1122, 3.3.6).
-    else if (!looked_q.ip_to_us || looked_q.to_all) drop = DROP_NOT_OURS;
+    else if (!looked_q.ip_to_us) drop = DROP_NOT_OURS;
     else if (looked_q.fragment) drop = DROP_IPV4_FRAGMENT;
     else if (looked_q.icmp) begin
+      cls = CLASS_ICMP;
       if (!looked_q.icmp_echo) drop = DROP_ICMP;
-    end else if (!looked_q.udp) drop = DROP_IP_PROTOCOL;
+    end
+    else if (looked_q.tcp) cls = CLASS_TCP;
+    else if (!looked_q.udp) cls = CLASS_IP;
     else if (!looked_q.udp_length_ok) drop = DROP_UDP_LENGTH;
-    else if (looked_q.roce_port && !looked_q.opcode_known) drop = DROP_ROCE_OPCODE;
+    else if (looked_q.roce_port) begin
+      cls = CLASS_ROCE;
+      if (!looked_q.opcode_known) drop = DROP_ROCE_OPCODE;
+    end
+    else cls = CLASS_UDP;
   end
+
+  // What there is to check and to take off, if nothing is wrong so far.
+  wire ipv4_class = looked_q.ipv4 && !looked_q.to_group;
+  wire udp_class  = ipv4_class && looked_q.udp;
+  wire icmp_class = ipv4_class && looked_q.icmp;
+  wire roce_class = udp_class && looked_q.roce_port;
 
   wire [16:0] rest = 17'(looked_q.total_length)
                      - (roce_class ? 17'(looked_q.overhead) : 17'(IPV4_HDR_BYTES + UDP_HDR_BYTES));
-  wire [2:0] behind = roce_class ? 3'(ICRC_BYTES) + 3'(looked_q.padcnt) : '0;  // bytes between payload and IPv4 end
 
   parsed_t verdict_q;
   logic [18:0] pseudo_sum_q;
@@ -161,13 +273,13 @@ module packet_parser
     if (looked_valid_q) begin
       verdict_q <= '{
           drop: drop,
-          cls: looked_q.arp ? CLASS_ARP : looked_q.icmp ? CLASS_ICMP : looked_q.roce_port ? CLASS_ROCE : CLASS_UDP,
-          udp_checked: looked_q.udp && looked_q.udp_checked,
-          headers_fit: looked_q.arp || !rest[16],
-          payload_length: looked_q.arp ? '0 : rest[15:0],
-          ip_top: looked_q.arp ? 17'(ETH_HDR_BYTES + ARP_HDR_BYTES - 1) : 17'(looked_q.total_length) + 17'(ETH_HDR_BYTES - 1),
-          payload_top: 17'(looked_q.total_length) + 17'(ETH_HDR_BYTES - 1) - 17'(behind),
-          place: roce_class ? place_of_ext(looked_q.ext_bytes) : PLACE_42
+          cls: cls,
+          ipv4: ipv4_class,
+          sum_checked: icmp_class || (udp_class && looked_q.udp_checked),
+          headers_fit: !(icmp_class || udp_class) || !rest[16],
+          place: whole_frame(cls) ? RX_PLACE_0 : roce_class ? rx_place_t'(place_of_ext(looked_q.ext_bytes)) : rx_place_t'(PLACE_42),
+          payload_length: cls == CLASS_ARP ? '0 : rest[15:0],
+          ip_top: ipv4_class ? 17'(looked_q.total_length) + 17'(ETH_HDR_BYTES - 1) : 17'(ETH_HDR_BYTES + ARP_HDR_BYTES - 1)
       };
       ipv4_sum_q <= 20'(ipv4_pair_q[0]) + 20'(ipv4_pair_q[1]) + 20'(ipv4_pair_q[2]) + 20'(ipv4_pair_q[3])
                     + 20'(ipv4_pair_q[4]);
@@ -181,7 +293,7 @@ module packet_parser
   always_ff @(posedge clk) begin
     if (verdict_valid_q) begin
       checks_q <= '{
-          ipv4_ok: verdict_q.cls == CLASS_ARP || ipv4_sum_q[15:0] == 16'hffff - 16'(ipv4_sum_q[19:16]),
+          ipv4_ok: !verdict_q.ipv4 || ipv4_sum_q[15:0] == 16'hffff - 16'(ipv4_sum_q[19:16]),
           pseudo_sum: verdict_q.cls == CLASS_ICMP ? '0 : pseudo_sum_q
       };
     end

@@ -7,13 +7,28 @@ package packet_pkg;
   typedef logic [47:0] mac_t;
   typedef logic [31:0] ipv4_addr_t;
 
+  // An IPv6 address, or an IPv4 address mapped into them (RFC 4291, 2.5.5.2).
+  typedef logic [127:0] ip_addr_t;
+
+  function automatic ip_addr_t ip_mapped(ipv4_addr_t ip);
+    return {80'h0, 16'hffff, ip};
+  endfunction
+
+  // The IPv4 address that is mapped there.
+  function automatic ipv4_addr_t ipv4_of(ip_addr_t ip);
+    return ip[31:0];
+  endfunction
+
   localparam mac_t MAC_BROADCAST = '1;
   localparam int unsigned MAC_GROUP_BIT = 40;  // set in the addresses of groups (IEEE 802, 8.2)
 
   // ---- Ethernet (IEEE 802.3) ----
   typedef enum logic [15:0] {
-    ETHERTYPE_IPV4 = 16'h0800,
-    ETHERTYPE_ARP  = 16'h0806
+    ETHERTYPE_IPV4  = 16'h0800,
+    ETHERTYPE_ARP   = 16'h0806,
+    ETHERTYPE_CTAG  = 16'h8100,  // IEEE 802.1Q
+    ETHERTYPE_IPV6  = 16'h86dd,
+    ETHERTYPE_STAG  = 16'h88a8   // IEEE 802.1ad
   } ethertype_e;
 
   typedef struct packed {
@@ -22,6 +37,14 @@ package packet_pkg;
     logic [15:0] ethertype;
   } eth_hdr_t;
   localparam int unsigned ETH_HDR_BYTES = $bits(eth_hdr_t) / 8;  // 14
+
+  // Behind the EtherType of a tag (IEEE 802.1Q, 9.6).
+  typedef struct packed {
+    logic [2:0]  pcp;
+    logic        dei;
+    logic [11:0] vid;
+    logic [15:0] ethertype;
+  } vlan_tag_t;
 
   // ---- ARP for IPv4 over Ethernet (RFC 826) ----
   typedef struct packed {
@@ -90,9 +113,30 @@ package packet_pkg;
 
   localparam logic [15:0] UDP_PORT_ROCE = 16'd4791;  // IANA, IBTA annex A17
 
-  // ---- frames between the packet plane and the protocols ----
+  // ---- TCP without options (RFC 9293, RFC 3168) ----
+  typedef struct packed {
+    logic [15:0] src_port;
+    logic [15:0] dst_port;
+    logic [31:0] seq;
+    logic [31:0] ack;
+    logic [3:0]  data_offset;
+    logic [3:0]  reserved;
+    logic        flag_cwr;
+    logic        flag_ece;
+    logic        flag_urg;
+    logic        flag_ack;
+    logic        flag_psh;
+    logic        flag_rst;
+    logic        flag_syn;
+    logic        flag_fin;
+    logic [15:0] window;
+    logic [15:0] checksum;
+    logic [15:0] urgent_pointer;
+  } tcp_hdr_t;
 
-  // Header window: the first bytes of a frame, enough for the longest header chain that is parsed
+  // ---- frames between the packet plane and the protocols. Received ones are in frame_pkg ----
+
+  // Header window: the first bytes of a frame, enough for the longest header chain that is parsed or sent
   // (Ethernet 14 + IPv4 20 + UDP 8 + BTH 12 + AtomicETH 28 = 82). First byte of the frame in the most significant byte,
   // so that the window's upper bits cast to a struct of the headers.
   localparam int unsigned HDR_BYTES = 88;
@@ -120,22 +164,6 @@ package packet_pkg;
     for (int unsigned p = 0; p < PLACES; p++) if (8'(hdr_length) == PLACE_BYTES[p]) place |= 3'(p);
     return place_e'(place);
   endfunction
-
-  // Who takes a frame.
-  typedef enum logic [1:0] {
-    CLASS_ARP,
-    CLASS_ICMP,   // echo request for us
-    CLASS_ROCE,   // UDP to port 4791, ICRC verified
-    CLASS_UDP     // any other UDP for us
-  } frame_class_e;
-
-  // Received: one for each frame that passed every check of its layer (Ethernet destination, IPv4 header and checksum,
-  // lengths, UDP/ICMP checksum, ICRC). Its payload, if payload_length > 0, is the next packet of the payload stream.
-  typedef struct packed {
-    frame_class_e cls;
-    logic [15:0]  payload_length;  // bytes after the last header of the class; without pad, ICRC and Ethernet padding
-    hdr_window_t  hdr;             // bytes beyond the frame's end are undefined
-  } frame_rx_t;
 
   // To send: headers ready made, payload following on the payload stream if payload_length > 0.
   // The packet plane puts them together, appends pad zeros and the ICRC, fills up to 60 bytes, and inserts nothing else.
@@ -175,14 +203,18 @@ package packet_pkg;
     logic drop_fcs;               // tuser from the MAC
     logic drop_runt;              // shorter than its headers say
     logic drop_oversize;          // longer than the frame store takes
-    logic drop_not_ours;          // Ethernet or IPv4 destination; an IPv4 packet in a frame for all
-    logic drop_ethertype;
+    logic drop_not_ours;          // Ethernet or IPv4 destination of another station
+    logic drop_group;             // to a multicast or broadcast Ethernet address, and not ARP
+    logic drop_vlan;              // with a VLAN tag
+    logic drop_ipv6;
+    logic drop_ethertype;         // any other
     logic drop_ipv4_header;       // version, options, checksum, length
     logic drop_ipv4_fragment;
-    logic drop_ip_protocol;
+    logic drop_tcp;
+    logic drop_ip_protocol;       // any other
     logic drop_udp_length;
     logic drop_udp_checksum;
-    logic drop_udp_port;          // nobody listens
+    logic drop_udp_port;          // no protocol listens on the port
     logic drop_icmp;              // checksum, or a type that is not handled
     logic drop_icmp_rate;         // an echo request, when those before it held up other frames for long
     logic drop_arp;               // malformed

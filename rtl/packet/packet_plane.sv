@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The packet plane: receive and transmit side, address resolution and echo in one. RoCE frames go out on `frame` and `payload`;
-// ARP and echo requests are answered here; any other UDP is dropped and counted, since nobody listens.
+// The packet plane: receive and transmit side, address resolution and echo in one. Each class of received frames has a route
+// (`route_of`). RoCE frames go out on `frame` and `payload`; ARP and echo requests are answered here; classes whose protocol the device
+// does not have are dropped and counted, each by a counter of its own.
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle behind those of packet_rx. When `frame` or `payload`
 // stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well. ARP
@@ -9,6 +10,7 @@
 // for a small share of the time (hold_budget): then they are dropped.
 module packet_plane
   import packet_pkg::*;
+  import frame_pkg::*;
   import time_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
@@ -31,14 +33,24 @@ module packet_plane
     output packet_events_t events,
     output logic           idle
 );
-  // Who takes a received frame, and who takes its payload.
+  // Where received frames and their payloads go.
   typedef enum logic [1:0] {
     TO_ROCE,
     TO_ECHO,
     TO_ARP,
-    TO_NOBODY
+    TO_DROP
   } route_e;
   localparam int unsigned ROUTES = 4;
+
+  // The route of each class.
+  function automatic route_e route_of(frame_class_e cls);
+    unique case (cls)
+      CLASS_ROCE: return TO_ROCE;
+      CLASS_ICMP: return TO_ECHO;
+      CLASS_ARP:  return TO_ARP;
+      default:    return TO_DROP;
+    endcase
+  endfunction
 
   // ---- receive ----
   stream_if #(.T(frame_rx_t)) rx_frame ();
@@ -52,28 +64,14 @@ module packet_plane
   );
 
   // ---- route each frame by its class, and its payload after it ----
-  typedef struct packed {
-    eth_hdr_t  eth;
-    ipv4_hdr_t ipv4;
-  } ipv4_frame_t;
-
-  frame_rx_t   head;
-  ipv4_frame_t head_ipv4;
-  route_e      route;
+  frame_rx_t head;
+  route_e    route;
+  logic      echo_allowed;
   assign head = rx_frame.data;
-  assign head_ipv4 = head.hdr[HDR_BYTES*8-1-:$bits(ipv4_frame_t)];
 
-  logic echo_allowed;
-  wire  echo_fits = one_host(head_ipv4.eth.src, head_ipv4.ipv4.src);
-
-  always_comb begin
-    unique case (head.cls)
-      CLASS_ROCE: route = TO_ROCE;
-      CLASS_ICMP: route = echo_fits && echo_allowed ? TO_ECHO : TO_NOBODY;
-      CLASS_ARP:  route = TO_ARP;
-      CLASS_UDP:  route = TO_NOBODY;
-    endcase
-  end
+  // An echo request to which no answer may go, or one too many, is dropped.
+  wire answers_echo = head.headers.one_host && echo_allowed;
+  assign route = head.cls == CLASS_ICMP && !answers_echo ? TO_DROP : route_of(head.cls);
 
   typedef struct packed {
     route_e    route;
@@ -82,43 +80,35 @@ module packet_plane
 
   stream_if #(.T(routed_t)) routed_in ();
   stream_if #(.T(routed_t)) routed ();
-  stream_if #(.T(route_e)) turn_in ();
-  stream_if #(.T(route_e)) turn ();
+  stream_if #(.T(route_e)) payload_route ();
   stream_if #(.T(routed_t)) taker[ROUTES] ();
   axis_if #(.DATA_W(DATA_W)) payload_taker[ROUTES] ();
-  logic turns_empty;
+  logic routes_empty;
 
   wire has_payload = head.payload_length != '0;
-  wire room = routed_in.ready && turn_in.ready;
+  wire room = routed_in.ready && payload_route.ready;
 
   assign rx_frame.ready  = room;
-  assign routed_in.valid = rx_frame.valid && turn_in.ready;
+  assign routed_in.valid = rx_frame.valid && payload_route.ready;
   assign routed_in.data  = '{route: route, frame: head};
-  assign turn_in.valid   = rx_frame.valid && routed_in.ready && has_payload;
-  assign turn_in.data    = route;
+  assign payload_route.valid   = rx_frame.valid && routed_in.ready && has_payload;
+  assign payload_route.data    = route;
 
   stream_slice #(.T(routed_t), .SKID(1'b0)) routed_slice (.clk, .rst, .in(routed_in), .out(routed));
-  stream_fifo #(.T(route_e), .DEPTH(8)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
 
   routed_t routed_head;
-  route_e  payload_route;
   assign routed_head = routed.data;
-  assign payload_route = turn.data;
 
   stream_demux #(.T(routed_t), .N(ROUTES)) demux (.in(routed), .select(routed_head.route), .out(taker));
 
-  axis_if #(.DATA_W(DATA_W)) gated ();
-  assign gated.tvalid      = rx_payload.tvalid && turn.valid;
-  assign gated.tdata       = rx_payload.tdata;
-  assign gated.tkeep       = rx_payload.tkeep;
-  assign gated.tlast       = rx_payload.tlast;
-  assign gated.tuser       = rx_payload.tuser;
-  assign rx_payload.tready = gated.tready && turn.valid;
-  assign turn.ready        = gated.tvalid && gated.tready && gated.tlast;
+  axis_if #(.DATA_W(DATA_W)) aligned ();
+  axis_slice #(.DATA_W(DATA_W), .SKID(1'b0)) payload_slice (.clk, .rst, .in(rx_payload), .out(aligned));
 
-  axis_demux #(.DATA_W(DATA_W), .N(ROUTES)) payload_demux (.in(gated), .select(payload_route), .out(payload_taker));
+  axis_steer #(.DATA_W(DATA_W), .N(ROUTES), .DEPTH(8)) payloads (
+      .clk, .rst, .in(aligned), .route(payload_route), .out(payload_taker), .empty(routes_empty)
+  );
 
-  assign route_idle = turns_empty && !routed.valid;
+  assign route_idle = routes_empty && !routed.valid;
 
   // RoCE: to the transport.
   routed_t roce_frame;
@@ -127,26 +117,40 @@ module packet_plane
   assign frame.data  = roce_frame.frame;
   assign taker[TO_ROCE].ready = frame.ready;
 
-  axis_slice #(.DATA_W(DATA_W), .SKID(1'b0)) payload_slice (.clk, .rst, .in(payload_taker[TO_ROCE]), .out(payload));
+  assign payload.tvalid = payload_taker[TO_ROCE].tvalid;
+  assign payload.tdata  = payload_taker[TO_ROCE].tdata;
+  assign payload.tkeep  = payload_taker[TO_ROCE].tkeep;
+  assign payload.tlast  = payload_taker[TO_ROCE].tlast;
+  assign payload.tuser  = payload_taker[TO_ROCE].tuser;
+  assign payload_taker[TO_ROCE].tready = payload.tready;
 
-  // Nobody: away with it.
-  routed_t     dropped;
-  ipv4_frame_t dropped_ipv4;
-  assign dropped      = taker[TO_NOBODY].data;
-  assign dropped_ipv4 = dropped.frame.hdr[HDR_BYTES*8-1-:$bits(ipv4_frame_t)];
-  wire dropped_icmp = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_ICMP;
-  wire dropped_fits = one_host(dropped_ipv4.eth.src, dropped_ipv4.ipv4.src);
-  assign taker[TO_NOBODY].ready = 1'b1;
-  assign payload_taker[TO_NOBODY].tready = 1'b1;
+  // Dropped: a class that has no route, or what its route does not take.
+  routed_t dropped;
+  assign dropped = taker[TO_DROP].data;
+  assign taker[TO_DROP].ready = 1'b1;
+  assign payload_taker[TO_DROP].tready = 1'b1;
   assign payload_taker[TO_ARP].tready = 1'b1;  // has none
 
   always_comb begin
     route_events = '0;
-    route_events.drop_udp_port = taker[TO_NOBODY].valid && dropped.frame.cls == CLASS_UDP;
-    route_events.drop_icmp = dropped_icmp && !dropped_fits;
-    route_events.drop_icmp_rate = dropped_icmp && dropped_fits;
     route_events.drop_arp_overflow = arp_overflow;
+    if (taker[TO_DROP].valid)
+      unique case (dropped.frame.cls)
+        CLASS_ICMP: begin
+          route_events.drop_icmp = !dropped.frame.headers.one_host;
+          route_events.drop_icmp_rate = dropped.frame.headers.one_host;
+        end
+        CLASS_UDP:   route_events.drop_udp_port = 1'b1;
+        CLASS_TCP:   route_events.drop_tcp = 1'b1;
+        CLASS_IP:    route_events.drop_ip_protocol = 1'b1;
+        CLASS_IPV6:  route_events.drop_ipv6 = 1'b1;
+        CLASS_VLAN:  route_events.drop_vlan = 1'b1;
+        CLASS_GROUP: route_events.drop_group = 1'b1;
+        CLASS_OTHER: route_events.drop_ethertype = 1'b1;
+        default:     ;
+      endcase
   end
+  always_ff @(posedge clk) if (!rst && taker[TO_DROP].valid) assert (route_events != '0);  // every drop is counted
 
   // ---- answer ----
   localparam int unsigned SENDERS = USERS + 2;
@@ -188,8 +192,9 @@ module packet_plane
   );
 
   // ---- how often: an echo request that waits for `tx` waits in front of all other frames ----
-  wire echo_waits = (echo_rx.valid && !echo_rx.ready) || (payload_taker[TO_ECHO].tvalid && !payload_taker[TO_ECHO].tready);
-  hold_budget echo_budget (.clk, .rst, .now, .holds(echo_waits), .allowed(echo_allowed));
+  logic echo_waits_q;
+  always_ff @(posedge clk) echo_waits_q <= (echo_rx.valid && !echo_rx.ready) || (payload_taker[TO_ECHO].tvalid && !payload_taker[TO_ECHO].tready);
+  hold_budget echo_budget (.clk, .rst, .now, .holds(echo_waits_q), .allowed(echo_allowed));
 
   // ---- transmit ----
   for (genvar i = 0; i < USERS; i++) begin : g_user
@@ -209,5 +214,5 @@ module packet_plane
   );
 
   assign events = rx_events | tx_events | route_events;
-  assign idle = rx_idle && tx_idle && arp_idle && echo_idle && route_idle && !payload.tvalid;
+  assign idle = rx_idle && tx_idle && arp_idle && echo_idle && route_idle && !aligned.tvalid;
 endmodule

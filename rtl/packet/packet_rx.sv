@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Receive side of the packet plane: checks every frame of the MAC, tells its class, and hands on its headers and its payload,
+// Receive side of the packet plane: checks every frame of the MAC, tells its class and what its headers say, and hands on its payload,
 // moved to byte 0, once everything about it was found right. A frame that fails any check leaves no trace but one event.
 //
 // One beat a cycle with no stall for every frame size, single-beat frames back to back included. Fixed latency: `frame` is
 // there 11 cycles after the frame's last beat was taken, the first beat of `payload` 12. Received frames wait in stores for
-// RECORDS frames and for twice MAX_FRAME of payload or more. A MAC cannot wait: `rx.tready` is always high, and a frame that begins
+// RECORDS frames and for twice MAX_FRAME or more. A MAC cannot wait: `rx.tready` is always high, and a frame that begins
 // when there is no room for one of MAX_FRAME is dropped whole and counted.
-// Bytes behind the end that the IPv4 header tells (Ethernet padding, junk) are ignored.
+// Bytes behind the end that an IPv4 header tells (Ethernet padding, junk) are ignored.
 module packet_rx
   import packet_pkg::*;
+  import frame_pkg::*;
   import packet_rx_pkg::*;
   import crc32_pkg::*;
 #(
@@ -31,7 +32,8 @@ module packet_rx
   localparam int unsigned INDEX_W = $clog2(MAX_BEATS + 1);
   localparam int unsigned DECISION = DECISION_BYTE / BYTES;
   localparam int unsigned RECORDS = 32;
-  localparam int unsigned IN_FLIGHT = 16;  // more than the beats between `rx` and the payload store
+  localparam int unsigned PAYLOADS = 64;   // more than all units behind take records of before they wait for a payload
+  localparam int unsigned IN_FLIGHT = 16;  // more than the beats that come before `room` follows
   localparam int unsigned STORE_BEATS = 2 ** $clog2(2 * MAX_BEATS + IN_FLIGHT);
   localparam int unsigned STORE_DEPTH = STORE_BEATS < 512 ? 512 : STORE_BEATS;  // a block RAM has that many anyway
 
@@ -92,14 +94,14 @@ module packet_rx
     else if (take) index_q <= rx.tlast ? '0 : index_q == index_t'(MAX_BEATS) ? index_q : index_q + 1'b1;
   end
 
-  hdr_window_t window;
-  parsed_t     parsed;
-  checks_t     checks;
+  headers_t headers;
+  parsed_t  parsed;
+  checks_t  checks;
 
   packet_parser #(.DATA_W(DATA_W), .INDEX_W(INDEX_W)) parser (
       .clk, .local_addr,
       .in_valid(take), .in_index(index_q), .in_data(rx.tdata),
-      .window, .verdict(parsed), .checks
+      .headers, .verdict(parsed), .checks
   );
 
   // ---- stage 4: which bytes count ----
@@ -107,22 +109,22 @@ module packet_rx
     logic         last;
     drop_e        drop;
     frame_class_e cls;
-    logic         udp_checked;
-    logic [15:0]  payload_length;
+    logic         sum_checked;
+    extent_t      extent;
+    index_t       beats;
   } outcome_t;
 
-  // Before the parser's decision every byte counts and none is payload; a frame that ends before the decision's bytes is a runt.
-  wire decided = s3_q.index == index_t'(DECISION) ? s3_q.keep[(DECISION_BYTE-1)%BYTES] : s3_q.index + 1'b1 > index_t'(DECISION);
+  // Before the parser's decision every byte counts; a frame that ends before the decision's bytes is a runt.
+  logic s3_decided_q;
+  always_ff @(posedge clk)
+    s3_decided_q <= s2_q.index == index_t'(DECISION) ? s2_q.keep[(DECISION_BYTE-1)%BYTES] : s2_q.index + 1'b1 > index_t'(DECISION);
   wire top_index_t index = top_index_t'(s3_q.index);
   wire top_index_t ip_last = parsed.ip_top[16:LANE_W];
-  wire top_index_t payload_last = parsed.payload_top[16:LANE_W];
-  wire top_index_t payload_first = top_index_t'(PLACE_BYTES[parsed.place]) >> LANE_W;
 
   data_t    s4_data_q;  // bytes that do not count are zero
-  keep_t    s4_keep_q, s4_counts_q, s4_payload_keep_q;
-  logic     s4_first_q, s4_counts_valid_q, s4_counts_last_q, s4_payload_valid_q, s4_payload_last_q;
+  keep_t    s4_keep_q, s4_counts_q;
+  logic     s4_first_q, s4_counts_valid_q, s4_counts_last_q;
   lane_t    s4_top_q;
-  place_e   s4_place_q;
   outcome_t s4_q;
 
   drop_e early;
@@ -130,31 +132,34 @@ module packet_rx
     early = DROP_NONE;
     if (s3_q.bad) early = DROP_FCS;
     else if (s3_q.index == index_t'(MAX_BEATS)) early = DROP_OVERSIZE;
-    else if (!decided) early = DROP_RUNT;
+    else if (!s3_decided_q) early = DROP_RUNT;
     else if (parsed.drop != DROP_NONE) early = parsed.drop;
     else if (!parsed.headers_fit || index < ip_last) early = DROP_RUNT;
   end
 
   keep_t counts;
-  assign counts = !decided || index < ip_last ? '1 : index == ip_last ? up_to(parsed.ip_top[LANE_W-1:0]) : '0;
+  assign counts = !s3_decided_q || index < ip_last ? '1 : index == ip_last ? up_to(parsed.ip_top[LANE_W-1:0]) : '0;
 
   always_ff @(posedge clk) begin
     for (int unsigned i = 0; i < BYTES; i++) s4_data_q[i*8+:8] <= counts[i] ? s3_q.data[i*8+:8] : '0;
     s4_keep_q <= s3_q.keep;
     s4_first_q <= s3_q.index == '0;
-    s4_counts_valid_q <= s3_q.valid && (!decided || index <= ip_last) && !rst;
-    s4_counts_last_q <= s3_q.last || (decided && index == ip_last);
+    s4_counts_valid_q <= s3_q.valid && (!s3_decided_q || index <= ip_last) && !rst;
+    s4_counts_last_q <= s3_q.last || (s3_decided_q && index == ip_last);
     s4_counts_q <= counts;
     s4_top_q <= parsed.ip_top[LANE_W-1:0];
-    s4_payload_valid_q <= s3_q.valid && decided && parsed.drop == DROP_NONE && parsed.headers_fit
-                          && parsed.payload_length != '0 && s3_q.index != index_t'(MAX_BEATS)
-                          && index >= payload_first && index <= payload_last && !rst;
-    s4_payload_last_q <= s3_q.last || index == payload_last || s3_q.index == index_t'(MAX_BEATS - 1);
-    s4_payload_keep_q <= index == payload_last ? up_to(parsed.payload_top[LANE_W-1:0]) : '1;
-    s4_place_q <= parsed.place;
-    s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, udp_checked: parsed.udp_checked,
-              payload_length: parsed.payload_length};
+    s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, sum_checked: parsed.sum_checked,
+              extent: '{place: parsed.place, length: parsed.payload_length},
+              beats: s3_q.index == index_t'(MAX_BEATS) ? s3_q.index : s3_q.index + 1'b1};
   end
+
+  // The length of a whole frame: the beats before this one, and what of this one is kept.
+  lane_t s4_last_lane;
+  always_comb begin
+    s4_last_lane = '0;
+    for (int unsigned i = 1; i < BYTES; i++) if (s4_keep_q[i] && (i == BYTES - 1 || !s4_keep_q[(i+1)%BYTES])) s4_last_lane |= lane_t'(i);
+  end
+  wire [15:0] s4_frame_length = 16'({s4_q.beats, s4_last_lane}) - 16'(BYTES - 1);
 
   // ---- stages 4 to 9: checksums over the frame up to its end ----
   logic        crc_valid, sum_valid;
@@ -220,6 +225,7 @@ module packet_rx
 
   always_ff @(posedge clk) begin
     s5_q <= s4_q;
+    if (s4_q.extent.place == RX_PLACE_0) s5_q.extent.length <= s4_frame_length;
     if (s4_q.drop == DROP_NONE) begin
       if ((s4_counts_q & ~s4_keep_q) != '0) s5_q.drop <= DROP_RUNT;
       else if (!checks.ipv4_ok) s5_q.drop <= DROP_IPV4_HEADER;
@@ -230,9 +236,7 @@ module packet_rx
     s9_q <= s8_q;
     s10_q <= s9_q;
     if (s9_q.drop == DROP_NONE) begin
-      if (s9_q.cls == CLASS_ICMP && !s9_sum_ok_q) s10_q.drop <= DROP_ICMP;
-      else if (s9_q.cls == CLASS_UDP && s9_q.udp_checked && !s9_sum_ok_q) s10_q.drop <= DROP_UDP_CHECKSUM;
-      else if (s9_q.cls == CLASS_ROCE && s9_q.udp_checked && !s9_sum_ok_q) s10_q.drop <= DROP_UDP_CHECKSUM;
+      if (s9_q.sum_checked && !s9_sum_ok_q) s10_q.drop <= s9_q.cls == CLASS_ICMP ? DROP_ICMP : DROP_UDP_CHECKSUM;
       else if (s9_q.cls == CLASS_ROCE && !s9_crc_ok_q) s10_q.drop <= DROP_ICRC;
     end
     if (rst) begin
@@ -248,53 +252,16 @@ module packet_rx
   wire settled = s10_q.last;
   wire good = s10_q.drop == DROP_NONE;
 
-  // ---- stages 4 to 9: the payload, delayed so that a frame's last beat is stored when its verdict is there at the latest,
-  // and the next frame's first beat after it ----
-  localparam int unsigned DELAY = 5;
-
-  typedef struct packed {
-    logic   valid;
-    logic   last;
-    place_e place;
-    keep_t  keep;
-    data_t  data;
-  } payload_beat_t;
-
-  payload_beat_t delay_q[DELAY];
-  always_ff @(posedge clk) begin
-    delay_q[0] <= '{valid: s4_payload_valid_q && !rst, last: s4_payload_last_q, place: s4_place_q, keep: s4_payload_keep_q,
-                    data: s4_data_q};
-    for (int unsigned i = 1; i < DELAY; i++) begin
-      delay_q[i] <= delay_q[i-1];
-      delay_q[i].valid <= delay_q[i-1].valid && !rst;
-    end
-  end
-
-  function automatic logic [PLACES-1:0][7:0] shifts();
-    logic [PLACES-1:0][7:0] s;
-    for (int unsigned p = 0; p < PLACES; p++) s[p] = PLACE_BYTES[p] % 8'(BYTES);
-    return s;
-  endfunction
-
-  axis_if #(.DATA_W(DATA_W)) raw ();
-  axis_if #(.DATA_W(DATA_W)) aligned ();
-
-  assign raw.tvalid = delay_q[DELAY-1].valid;
-  assign raw.tlast  = delay_q[DELAY-1].last;
-  assign raw.tkeep  = delay_q[DELAY-1].keep;
-  assign raw.tdata  = delay_q[DELAY-1].data;
-  assign raw.tuser  = 1'b0;
-
-  axis_strip #(.DATA_W(DATA_W), .CHOICES(PLACES), .SHIFTS(shifts())) realign (
-      .clk, .rst, .in(raw), .choice(delay_q[DELAY-1].place), .out(aligned)
-  );
-
+  // ---- whole frames wait, and their payload leaves ----
   logic [$clog2(STORE_DEPTH):0] room;
+  logic [$clog2(PAYLOADS):0] frames_room;
   logic store_empty;
 
-  axis_store #(.DATA_W(DATA_W), .DEPTH(STORE_DEPTH)) store (
-      .clk, .rst, .in(aligned), .commit(settled && good), .rollback(settled && !good), .out(payload), .room,
-      .empty(store_empty)
+  packet_store #(.DATA_W(DATA_W), .DEPTH(STORE_DEPTH), .FRAMES(PAYLOADS)) store (
+      .clk, .rst,
+      .in_valid(s1_q.valid && s1_q.index != index_t'(MAX_BEATS)), .in_data(s1_q.data), .in_last(s1_q.valid && s1_q.last),
+      .extent(s9_q.extent), .verdict(settled), .beats($bits(room)'(s10_q.beats)),
+      .wanted(good), .out(payload), .room, .frames_room, .empty(store_empty)
   );
 
   // ---- headers wait for their outcome; both are queued for every frame, and fall away together if it is bad ----
@@ -305,15 +272,15 @@ module packet_rx
   } record_t;
 
   // A frame's headers are kept long before its outcome is there; there are never more of them than frames taken.
-  (* ram_style = "distributed" *) hdr_window_t windows[RECORDS];
-  logic [$clog2(RECORDS)-1:0] window_write_q, window_read_q;
+  (* ram_style = "distributed" *) logic [$bits(headers_t)-1:0] kept[RECORDS];
+  logic [$clog2(RECORDS)-1:0] keep_q, take_q;
 
   stream_if #(.T(record_t)) record_in ();
   stream_if #(.T(record_t)) record_out ();
   logic records_empty;
 
   assign record_in.valid = settled;
-  assign record_in.data  = '{good: good, cls: s10_q.cls, payload_length: s10_q.payload_length};
+  assign record_in.data  = '{good: good, cls: s10_q.cls, payload_length: s10_q.extent.length};
 
   stream_fifo #(.T(record_t), .DEPTH(RECORDS)) records (
       .clk, .rst, .in(record_in), .out(record_out), .empty(records_empty)
@@ -325,17 +292,17 @@ module packet_rx
   wire pop = record_out.valid && (frame.ready || !head.good);
   assign record_out.ready = pop;
   assign frame.valid = record_out.valid && head.good;
-  assign frame.data  = frame_rx_t'{cls: head.cls, payload_length: head.payload_length, hdr: windows[window_read_q]};
+  assign frame.data  = frame_rx_t'{cls: head.cls, payload_length: head.payload_length, headers: headers_t'(kept[take_q])};
 
-  wire window_in = s1_q.valid && s1_q.last;
-  always_ff @(posedge clk) if (window_in) windows[window_write_q] <= window;
+  wire keep = s1_q.valid && s1_q.last;
+  always_ff @(posedge clk) if (keep) kept[keep_q] <= headers;
   always_ff @(posedge clk) begin
     if (rst) begin
-      window_write_q <= '0;
-      window_read_q  <= '0;
+      keep_q <= '0;
+      take_q <= '0;
     end else begin
-      window_write_q <= window_write_q + $bits(window_write_q)'(window_in);
-      window_read_q  <= window_read_q + $bits(window_read_q)'(pop);
+      keep_q <= keep_q + $bits(keep_q)'(keep);
+      take_q <= take_q + $bits(take_q)'(pop);
     end
   end
 
@@ -348,7 +315,8 @@ module packet_rx
       room_q   <= 1'b0;
     end else begin
       frames_q <= frames_q + $bits(frames_q)'(take && rx.tlast) - $bits(frames_q)'(pop);
-      room_q   <= room >= $bits(room)'(MAX_BEATS + IN_FLIGHT) && frames_q < $bits(frames_q)'(RECORDS - 2);
+      room_q   <= room >= $bits(room)'(MAX_BEATS + IN_FLIGHT) && frames_q < $bits(frames_q)'(RECORDS - 2)
+                  && frames_room > $bits(frames_room)'(4);
     end
   end
 
@@ -370,16 +338,15 @@ module packet_rx
             CLASS_ICMP: events.rx_icmp = 1'b1;
             CLASS_ROCE: events.rx_roce = 1'b1;
             CLASS_UDP:  events.rx_udp = 1'b1;
+            default:    ;
           endcase
         end
         DROP_FCS:           events.drop_fcs = 1'b1;
         DROP_RUNT:          events.drop_runt = 1'b1;
         DROP_OVERSIZE:      events.drop_oversize = 1'b1;
         DROP_NOT_OURS:      events.drop_not_ours = 1'b1;
-        DROP_ETHERTYPE:     events.drop_ethertype = 1'b1;
         DROP_IPV4_HEADER:   events.drop_ipv4_header = 1'b1;
         DROP_IPV4_FRAGMENT: events.drop_ipv4_fragment = 1'b1;
-        DROP_IP_PROTOCOL:   events.drop_ip_protocol = 1'b1;
         DROP_UDP_LENGTH:    events.drop_udp_length = 1'b1;
         DROP_UDP_CHECKSUM:  events.drop_udp_checksum = 1'b1;
         DROP_ICMP:          events.drop_icmp = 1'b1;
@@ -394,7 +361,6 @@ module packet_rx
   always_ff @(posedge clk)
     if (!rst) begin
       assert (!record_in.valid || record_in.ready);
-      assert (!aligned.tvalid || aligned.tready);
       assert (records_empty || frames_q != '0);
     end
 endmodule

@@ -13,6 +13,7 @@
 // change in order. Frames in and out take one beat a cycle.
 module roce_engine
   import packet_pkg::*;
+  import frame_pkg::*;
   import memory_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
@@ -28,7 +29,9 @@ module roce_engine
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
     parameter int unsigned     CLIENTS  = 2,
-    parameter longint unsigned CLOCK_HZ = 250_000_000
+    parameter longint unsigned CLOCK_HZ = 250_000_000,
+    parameter int unsigned     MEMORIES = 1,
+    parameter memory_map_t     MAP      = '0
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -72,7 +75,7 @@ module roce_engine
     stream_if.sink      counters_view,     // qp_index_t
     stream_if.source    counters_viewed,   // qp_counters_t
 
-    axi_if.master       mem[3],            // writes of requests; reads, and writes of responses; atomics
+    axi_if.master       mem[1+MEMORIES],   // atomics; of each memory: reads and writes
 
     output roce_rx_events_t rx_events,
     output roce_tx_events_t tx_events,
@@ -111,9 +114,12 @@ module roce_engine
   stream_if #(.T(respond_t)) respond ();
   stream_if #(.T(rc_response_t)) response ();
   axis_if #(.DATA_W(DATA_W)) response_payload ();
-  stream_if #(.T(dma_cmd_t)) write_cmd ();
-  axis_if #(.DATA_W(DATA_W)) write_data ();
-  stream_if #(.T(dma_done_t)) write_done ();
+  stream_if #(.T(dma_cmd_t)) write_cmd[2] ();          // of requests, of responses
+  axis_if #(.DATA_W(DATA_W)) write_data[2] ();
+  stream_if #(.T(dma_done_t)) write_done[2*MEMORIES] (); // of the first, by memory; of the second
+  targets_t [1:0] write_room;
+  logic [1:0] reserve;
+  write_size_t [1:0] reserve_size;
   stream_if #(.T(qp_failed_t)) failed ();
   logic [1:0][31:0] key;
   logic [1:0] key_live;
@@ -129,7 +135,9 @@ module roce_engine
       .DATA_W  (DATA_W),
       .QPS     (QPS),
       .RQ_DEPTH(RQ_DEPTH),
-      .MRS     (MRS)
+      .MRS     (MRS),
+      .LANES   (MEMORIES),
+      .MAP     (MAP)
   ) receive (
       .clk,
       .rst,
@@ -144,9 +152,12 @@ module roce_engine
       .respond,
       .rd_done_slot,
       .rd_done,
-      .write(write_cmd),
-      .data(write_data),
-      .done(write_done),
+      .write(write_cmd[0]),
+      .data(write_data[0]),
+      .done(write_done[0:MEMORIES-1]),
+      .write_room(write_room[0]),
+      .reserve(reserve[0]),
+      .reserve_size(reserve_size[0]),
       .post(work[0]),
       .completion(completion[0]),
       .qp_cmd(receive_cmd),
@@ -169,16 +180,24 @@ module roce_engine
       .idle(receive_idle)
   );
 
-  axi_dma_write #(
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) writer[MEMORIES] ();
+
+  dma_write_lanes #(
       .DATA_W(DATA_W),
-      .ID_W  (ID_W)
+      .ID_W  (ID_W),
+      .USERS (2),
+      .LANES (MEMORIES),
+      .MAP   (MAP)
   ) write_dma (
       .clk,
       .rst,
       .cmd(write_cmd),
       .data(write_data),
-      .mem(mem[0]),
       .done(write_done),
+      .reserve,
+      .reserve_size,
+      .room(write_room),
+      .mem(writer),
       .idle(write_idle)
   );
 
@@ -190,13 +209,18 @@ module roce_engine
   stream_if #(.T(ack_tx_t)) acks ();
   logic       left, passed;
   qpn_t       left_qpn;
-  logic       data_idle;
+  logic       data_idle, responses_idle, lane_freed;
+  targets_t [1:0] lane_room, lane_waits;
+  targets_t   response_read;
+  qp_index_t  lane_index;
 
   roce_response #(
       .DATA_W  (DATA_W),
       .ID_W    (ID_W),
       .QPS     (QPS),
-      .RD_DEPTH(RD_DEPTH)
+      .RD_DEPTH(RD_DEPTH),
+      .LANES   (MEMORIES),
+      .MAP     (MAP)
   ) answers (
       .clk,
       .rst,
@@ -206,18 +230,22 @@ module roce_engine
       .rd_done_slot,
       .rd_done,
       .packet(packet[0]),
+      .room(lane_room[0]),
+      .waits_index(lane_index),
+      .waits(lane_waits[0]),
+      .freed(lane_freed),
       .ack(ack[0]),
       .fault(fault[0]),
       .left,
       .left_qpn,
-      .tx_idle(data_idle),
-      .passed,
+      .tx_idle(data_idle && responses_idle),
+      .passed(response_read),
       .key,
       .key_live,
       .fence,
       .fence_number,
       .fences_through,
-      .mem(mem[2]),
+      .mem(mem[0]),
       .qp_event(side_event[1]),
       .failed,
       .events(response_events),
@@ -228,7 +256,6 @@ module roce_engine
 
   stream_if #(.T(sq_event_t)) change ();
   stream_if #(.T(dma_cmd_t)) place_cmd ();
-  axis_if #(.DATA_W(DATA_W)) place_data ();
   stream_if #(.T(dma_done_t)) place_done ();
   stream_if #(.T(qp_index_t)) parked ();
   stream_if #(.T(qp_index_t)) resume ();
@@ -283,7 +310,7 @@ module roce_engine
       .response,
       .response_payload,
       .write(place_cmd),
-      .write_data(place_data),
+      .write_data(write_data[1]),
       .write_done(place_done),
       .active,
       .active_qpn,
@@ -369,8 +396,7 @@ module roce_engine
 
   stream_if #(.T(dma_cmd_t)) read_cmd ();
   axis_if #(.DATA_W(DATA_W)) read_data ();
-  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) reader ();
-  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) placer ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) reader[MEMORIES] ();
   qp_sent_t went;
 
   stream_arbiter #(
@@ -384,6 +410,38 @@ module roce_engine
       .out(acks)
   );
 
+  stream_if #(.T(tx_packet_t)) framed[2] ();
+  logic read_source, flush_frames, frames_flushed, lanes_flushed;
+
+  roce_tx_lanes #(
+      .DATA_W(DATA_W),
+      .ID_W  (ID_W),
+      .QPS   (QPS),
+      .LANES (MEMORIES),
+      .MAP   (MAP)
+  ) lanes (
+      .clk,
+      .rst,
+      .packet,
+      .room(lane_room),
+      .waits_index({qp_index_t'(0), lane_index}),
+      .waits(lane_waits),
+      .freed(lane_freed),
+      .frames(framed),
+      .read_cmd,
+      .read_source,
+      .read_data,
+      .mem(reader),
+      .passed,
+      .response_read,
+      .flush_requests,
+      .flush_frames,
+      .flushed(lanes_flushed),
+      .responses_idle,
+      .idle(read_idle)
+  );
+  assign flushed = lanes_flushed && frames_flushed;
+
   roce_tx #(
       .QPS(QPS)
   ) frames (
@@ -391,15 +449,16 @@ module roce_engine
       .rst,
       .local_addr,
       .ect(congestion.rp_enable),
-      .packet,
+      .packet(framed),
       .ack(acks),
-      .flush_requests,
+      .flush_requests(flush_frames),
       .flush_acks,
-      .flushed,
+      .flushed(frames_flushed),
       .peer_write,
       .peer_write_index(peer_index),
       .peer_write_data(peer),
       .read_cmd,
+      .read_source,
       .read_data,
       .frame(tx[1]),
       .payload(tx_payload[1]),
@@ -413,35 +472,26 @@ module roce_engine
       .idle(frames_idle)
   );
 
-  axi_dma_read #(
-      .DATA_W(DATA_W),
-      .ID_W  (ID_W)
-  ) read_dma (
-      .clk,
-      .rst,
-      .cmd(read_cmd),
-      .mem(reader),
-      .data(read_data),
-      .idle(read_idle)
-  );
+  for (genvar i = 0; i < MEMORIES; i++) begin : g_memory
+    axi_join reads_and_writes (.reader(reader[i]), .writer(writer[i]), .out(mem[1+i]));
+  end
 
-  axi_dma_write #(
-      .DATA_W(DATA_W),
-      .ID_W  (ID_W)
-  ) place_dma (
+  // ---- payload of responses ----
+
+  dma_write_in_order #(
+      .LANES(MEMORIES),
+      .MAP  (MAP)
+  ) place (
       .clk,
       .rst,
       .cmd(place_cmd),
-      .data(place_data),
-      .mem(placer),
       .done(place_done),
+      .lanes_cmd(write_cmd[1]),
+      .lanes_done(write_done[MEMORIES:2*MEMORIES-1]),
+      .room(write_room[1]),
+      .reserve(reserve[1]),
+      .reserve_size(reserve_size[1]),
       .idle(place_idle)
-  );
-
-  axi_join reads_and_responses (
-      .reader,
-      .writer(placer),
-      .out(mem[1])
   );
 
   // ---- congestion ----
@@ -489,7 +539,7 @@ module roce_engine
       .CLIENTS (CLIENTS),
       .RD_DEPTH(RD_DEPTH),
       .CLOCK_HZ(CLOCK_HZ)
-  ) manager (
+  ) cm (
       .clk,
       .rst,
       .local_addr,
@@ -519,7 +569,7 @@ module roce_engine
       .idle(cm_idle)
   );
 
-  roce_qp_hand #(
+  roce_qp_direct #(
       .QPS(QPS)
   ) hand (
       .clk,

@@ -9,7 +9,8 @@ package roce_pkg;
   typedef logic [23:0] qpn_t;
   typedef logic [23:0] psn_t;   // compare with psn_before(), never with <
   typedef logic [7:0]  pd_t;    // protection domain; 0 is the device's own
-  typedef logic [1:0]  client_t; // a user of the engine: who owns a QP gets its completions and events
+  typedef logic [1:0]  client_t; // a user of the engine: the owner of a QP gets its completions and events
+  localparam int unsigned MAX_CLIENTS = 2 ** $bits(client_t);
 
   // The domain of a client: of the QPs that it opens or that peers open to it, and of its regions. The administrator may use any.
   function automatic pd_t client_pd(client_t client);
@@ -62,11 +63,8 @@ package roce_pkg;
   typedef logic [63:0] atomicacketh_t;  // what was at the address before
 
   localparam int unsigned BTH_BYTES = $bits(bth_t) / 8;    // 12
-  localparam int unsigned RETH_BYTES = $bits(reth_t) / 8;  // 16
   localparam int unsigned AETH_BYTES = $bits(aeth_t) / 8;  // 4
-  localparam int unsigned DETH_BYTES = $bits(deth_t) / 8;  // 8
   localparam int unsigned ATOMICETH_BYTES = $bits(atomiceth_t) / 8;  // 28
-  localparam int unsigned IMMDT_BYTES = 4;
   localparam int unsigned ICRC_BYTES = 4;
 
   // Everything up to and including the BTH: starts the header window of every RoCE frame.
@@ -485,6 +483,7 @@ package roce_pkg;
     logic duplicate_request;
     logic out_of_seq_request;      // PSN ahead: NAK sent, or already out
     logic out_of_buffer;           // no receive posted: RNR NAK
+    logic memory_busy;             // a memory that is slow has no room for the packet: RNR NAK, or dropped as if lost
     logic rx_write_requests;       // messages
     logic rx_read_requests;
     logic rx_atomic_requests;

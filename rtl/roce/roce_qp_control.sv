@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Makes queue pairs, moves them from state to state and takes them down: one command at a time, run over the units that know of the
-// QP in an order in which no packet meets a half-made one, and answered when all have done it.
+// Sets queue pairs up, moves them from state to state and resets them: one command at a time, run over the units that know the QP in an
+// order in which no packet meets a half-made one, and answered when all have done it.
 //
 //   SETUP to RTS   addresses and attributes, requester, response, receive: it takes packets last of all
 //   to RTR         response, receive
@@ -14,8 +14,8 @@
 //
 // Answered with 0, and nothing changed: no such QP, no such transition (IBTA 10.3.1, roce_pkg::qp_op_e). What a unit answers only counts
 // in a SETUP: a 0 there undoes it.
-// Events of both sides leave in one stream. The first fatal one of a QP takes all its units to ERR; others, and those of a QP whose
-// ERR was asked for, are dropped. `qp_event` and completions must be taken whatever command is under way.
+// Events of both sides leave in one stream (roce_qp_events). The first fatal one of a QP takes all its units to ERR. `qp_event` and
+// completions must be taken whatever command is under way.
 // A few tens of cycles a command when the device is quiet; under load the time to send what is queued for the wire (32 packets at most)
 // and to confirm what responses wrote. Requests and acknowledgements of other QPs do not wait for that. After reset it clears all QPs first, one a cycle, and holds `ready` low meanwhile.
 module roce_qp_control
@@ -72,7 +72,7 @@ module roce_qp_control
     output logic idle
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
-  typedef logic [INDEX_W-1:0] short_t;
+  typedef logic [INDEX_W-1:0] index_t;
 
   typedef enum logic [2:0] {
     PLAN_NONE,         // nothing to do, or not allowed
@@ -107,30 +107,30 @@ module roce_qp_control
   plan_e        plan_q, plan;
   qp_cmd_t      command_q;
   qp_state_e    was_q;
-  logic         exists_q, ours_q;      // ours: nobody asked, a QP failed
+  logic         exists_q, ours_q;      // ours: not a command, a QP failed
   logic         answer_q;
   // Each of these in a register of its own, not behind the step: all units wait for them.
   logic         ready_q, idle_q, answers_q;
   logic         offers_receive_q, offers_response_q, offers_change_q;  // the command of this step was not taken yet
-  logic         blocks_q;              // no event passes: `fatals` is written, with
-  logic         asks_err_q;            // this
+  logic         blocks_q;              // no event passes: the QP is marked as one that
+  logic         asks_err_q;            // may tell no fatal event any more
   logic         path_write_q, policy_write_q, peer_write_q;
   qp_index_t    peer_index_q;
-  short_t       clear_q;
+  index_t       clear_q;
   logic [INDEX_W:0] cleared_q;
 
   // ---- states ----
   (* ram_style = "distributed" *) logic [2:0] states[QPS];
   (* ram_style = "distributed" *) logic [2:0] states_view[QPS];
   logic      state_write;
-  short_t    state_at;
+  index_t    state_at;
   qp_state_e state_next;
   always_ff @(posedge clk) begin
     if (state_write) states[state_at] <= state_next;
     if (state_write) states_view[state_at] <= state_next;
   end
 
-  wire short_t at = short_t'(watch);
+  wire index_t at = index_t'(watch);
   assign watch    = watch_q;
   assign ready    = ready_q;
 
@@ -139,55 +139,22 @@ module roce_qp_control
   assign state_next  = !ready || plan_q == PLAN_RESET ? QPS_RESET : command_q.state;
 
   // ---- events ----
-  typedef struct packed {
-    short_t    at;
-    qp_event_t event_;
-  } side_event_t;
-
-  stream_if #(.T(qp_event_t)) received ();
-  stream_if #(.T(side_event_t)) side[2] ();
-  stream_if #(.T(side_event_t)) merged ();
-  stream_if #(.T(qp_event_t)) kept ();
-  stream_if #(.T(qp_index_t)) failing[1] ();
   stream_if #(.T(qp_index_t)) failed ();
-  logic           kept_empty, events_empty;
-  side_event_t    told;
-  qp_event_t      came_receive, came_requester;
-
-  // The receive side does not wait for what this one is in the middle of.
-  stream_slice #(.T(qp_event_t)) receive_slice (.clk, .rst, .in(receive_event), .out(received));
-
-  assign side[0].valid         = received.valid;
-  assign came_receive          = received.data;
-  assign side[0].data          = '{at: short_t'(sq_index(came_receive.qpn)), event_: came_receive};
-  assign received.ready        = side[0].ready;
-  assign side[1].valid         = requester_event.valid;
-  assign came_requester        = requester_event.data;
-  assign side[1].data          = '{at: short_t'(sq_index(came_requester.qpn)), event_: came_requester};
-  assign requester_event.ready = side[1].ready;
-
-  stream_arbiter #(.T(side_event_t), .N(2)) sides (.clk, .rst, .in(side), .last('1), .out(merged));
-
-  // A fatal event of this QP is out, or ERR was asked for. Written for the commands, which have precedence, and for events.
-  (* ram_style = "distributed" *) logic fatals[QPS];
-
-  assign told = merged.data;
-  wire fatal  = told.event_.kind == EVENT_QP_FATAL;
-  wire news   = !(fatal && fatals[told.at]);
-  wire passes = ready_q && !blocks_q;
-  assign kept.valid       = merged.valid && news && passes;
-  assign kept.data        = told.event_;
-  assign merged.ready     = kept.ready && passes;
-  always_ff @(posedge clk) begin
-    if (!passes) fatals[state_at] <= ready_q && asks_err_q;
-    else if (failing[0].valid) fatals[told.at] <= 1'b1;
-  end
-  assign failing[0].valid = kept.valid && kept.ready && fatal;
-  assign failing[0].data  = qp_index_t'(told.at);
-  assign events_empty     = kept_empty && !merged.valid && !received.valid && !receive_event.valid && !requester_event.valid;
-
-  stream_fifo #(.T(qp_event_t), .DEPTH(4)) events (.clk, .rst, .in(kept), .out(qp_event), .empty(kept_empty));
-  roce_qp_tx_list #(.QPS(QPS), .N(1)) fails (.clk, .rst, .in(failing), .out(failed), .empty());
+  logic events_empty;
+  roce_qp_events #(
+      .QPS(QPS)
+  ) events (
+      .clk,
+      .rst,
+      .hold(!ready_q || blocks_q),
+      .mark_index(qp_index_t'(state_at)),
+      .mark(ready_q && asks_err_q),
+      .receive_event,
+      .requester_event,
+      .qp_event,
+      .failed,
+      .idle(events_empty)
+  );
 
   assign idle = idle_q && !failed.valid && events_empty;
 
@@ -422,7 +389,7 @@ module roce_qp_control
       if (step_q == C_CLEAR) begin
         if (change.valid && change.ready) begin
           clear_q <= clear_q + 1'b1;
-          if (clear_q == short_t'(QPS - 1)) offers_change_q <= 1'b0;
+          if (clear_q == index_t'(QPS - 1)) offers_change_q <= 1'b0;
         end
         if (commanded) cleared_q <= cleared_q + 1'b1;
       end else offers_change_q <= step_d == C_CHANGE && (moves || (offers_change_q && !change.ready));
@@ -443,8 +410,8 @@ module roce_qp_control
   assign view_index = sq_index(view_qpn);
   always_ff @(posedge clk) begin
     if (path_write) peers[at] <= {command_q.attr.dst_ip, command_q.attr.dest_qp_num};
-    view_peer_q  <= peers[short_t'(view_index)];
-    view_state_q <= qpn_exists(view_qpn, QPS) ? qp_state_e'(states_view[short_t'(view_index)]) : QPS_RESET;
+    view_peer_q  <= peers[index_t'(view_index)];
+    view_state_q <= qpn_exists(view_qpn, QPS) ? qp_state_e'(states_view[index_t'(view_index)]) : QPS_RESET;
   end
   assign view = '{
           state: view_state_q,
@@ -453,6 +420,4 @@ module roce_qp_control
           next: view_next,
           oldest: view_oldest
       };
-
-  always_ff @(posedge clk) if (!rst) assert (!failing[0].valid || failing[0].ready);
 endmodule

@@ -41,7 +41,8 @@ module roce_tx
     input qp_index_t   peer_write_index,
     input sq_peer_t    peer_write_data,
 
-    stream_if.source   read_cmd,        // dma_cmd_t
+    stream_if.source   read_cmd,        // dma_cmd_t,
+    output logic       read_source,     // of a packet of this source
     axis_if.sink       read_data,
     stream_if.source   frame,           // frame_tx_t
     axis_if.source     payload,
@@ -178,6 +179,7 @@ module roce_tx
   end
 
   assign pick           = locked_q ? pick_q : &asks ? turn_q : asks[1];
+  assign read_source    = pick;
   assign read_cmd.valid = |asks;
   assign read_cmd.data  = dma_cmd_t'{addr: read[pick].addr, length: 32'(read[pick].length)};
   assign order_in.valid = ask;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A Nacelle device: the planes, put together. Outside are an Ethernet MAC, a DRAM controller and a register bus.
+// A Nacelle device: the planes, put together. Outside are an Ethernet MAC, DRAM controllers and a register bus.
 //
 //   MAC ── packet ── roce ── clients ┬ rpc ── sockets       (frames, work requests, jobs)
 //                         │          ├ management port
 //                         │          └ sockets whose kernels start RDMA
-//                         └── with rpc and sockets ── fabric ── DRAM
+//                         └── with rpc and sockets ── fabric ── DRAM, one or several
 //   bus ── control: registers and counters; the registers of the sockets
 //
 // Only the control plane lives before the device is enabled: its addresses and its random seed are set first, then the enable bit
 // ends the reset of the others. The enable bit acts once.
 module nacelle_shell
   import packet_pkg::*;
+  import frame_pkg::*;
   import memory_pkg::*;
   import roce_pkg::*;
   import compute_pkg::*;
@@ -19,10 +20,12 @@ module nacelle_shell
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
   import roce_counters_pkg::*;
+  import device_pkg::*;
   import shell_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512,
-    parameter int unsigned QPS = DEFAULT_QPS  // connections at once: a power of two, 8 to 1024
+    parameter int unsigned DATA_W = device_pkg::DATA_W,
+    parameter int unsigned QPS = device_pkg::QPS,            // connections at once: a power of two, 8 to 1024
+    parameter int unsigned MEMORIES = device_pkg::MEMORIES   // each with a port of its own
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -32,10 +35,14 @@ module nacelle_shell
     axis_if.sink        rx,         // from the MAC
     axis_if.source      tx,         // to the MAC
     axil_if.slave       bus,
-    axi_if.master       dram
+    axi_if.master       dram[MEMORIES]
 );
   if (!(DATA_W inside {64, 128, 256, 512})) begin : bad_width
     $fatal(1, "DATA_W is %0d; it must be 64, 128, 256 or 512", DATA_W);
+  end
+
+  if (MEMORIES < 1 || MEMORIES > MAX_TARGETS || RPC_MEMORY >= MEMORIES) begin : bad_memories
+    $fatal(1, "MEMORIES is %0d and RPC_MEMORY %0d; there are 1 to %0d memories", MEMORIES, RPC_MEMORY, MAX_TARGETS);
   end
 
   // ---- time and control ----
@@ -159,6 +166,8 @@ module nacelle_shell
   qp_view_t view;
   client_t owner;
   pd_t owner_pd;
+  localparam int unsigned MASTERS = masters(MEMORIES);
+  localparam memory_map_t MAP = memory_map();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(MASTER_ID_W)) master[MASTERS] ();
 
   roce_engine #(
@@ -170,7 +179,9 @@ module nacelle_shell
       .RQ_DEPTH(RQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
       .CLIENTS (CLIENTS),
-      .CLOCK_HZ(CLOCK_HZ)
+      .CLOCK_HZ(CLOCK_HZ),
+      .MEMORIES(MEMORIES),
+      .MAP     (MAP)
   ) roce (
       .clk,
       .rst(plane_rst_q),
@@ -210,7 +221,7 @@ module nacelle_shell
       .rate_viewed,
       .counters_view,
       .counters_viewed,
-      .mem(master[0:2]),
+      .mem(master[ROCE_MASTER:MASTERS-1]),
       .rx_events(roce_rx_events),
       .tx_events(engine_tx_events),
       .cm_events,
@@ -283,7 +294,7 @@ module nacelle_shell
       .from_server(hand_done)
   );
 
-  roce_manager #(
+  roce_management #(
       .QPS(QPS)
   ) management (
       .clk,
@@ -340,9 +351,9 @@ module nacelle_shell
   stream_if #(.T(done_t)) done[SOCKETS] ();
   window_t [SOCKETS-1:0] window;
   logic [SOCKETS-1:0] cancel;
-  function_range_t [SOCKETS-1:0] functions;
+  function_set_t [SOCKETS-1:0] functions;
   logic [SOCKETS-1:0] socket_idle;
-  logic others_write;
+  logic [MEMORIES-1:0] others_write;
 
   localparam addr_t HEAP_BASE = CTRL_BASE + addr_t'(QPS * CTRL_BYTES);
 
@@ -352,9 +363,10 @@ module nacelle_shell
       .SOCKETS    (SOCKETS),
       .MAX_REGIONS(MAX_REGIONS),
       .SQ_DEPTH   (SQ_DEPTH),
+      .DESCRIPTION_BASE(DESCRIPTION_BASE),
       .CTRL_BASE  (CTRL_BASE),
       .HEAP_BASE  (HEAP_BASE),
-      .HEAP_SIZE  (addr_t'(DRAM_BYTES) - HEAP_BASE)
+      .HEAP_SIZE  (DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - HEAP_BASE)
   ) rpc (
       .clk,
       .rst(plane_rst_q),
@@ -364,9 +376,9 @@ module nacelle_shell
       .cqe(client_cqe[RPC_CLIENT]),
       .mr_cmd(client_mr_cmd[RPC_CLIENT]),
       .mr_rsp(client_mr_rsp[RPC_CLIENT]),
-      .mem(master[3]),
+      .mem(master[RPC_MASTER]),
       .clear_mem(master[CLEAR_MASTER]),
-      .others_write,
+      .others_write(others_write[RPC_MEMORY]),
       .memory_per_caller,
       .job,
       .functions,
@@ -396,7 +408,7 @@ module nacelle_shell
         .job(job[i]),
         .window(window[i]),
         .done(done[i]),
-        .mem(master[4+i]),
+        .mem(master[SOCKET_MASTER+i]),
         .wqe(kernel_wqe[i]),
         .cqe(kernel_cqe[i]),
         .abandon(gives_up[i]),
@@ -429,8 +441,17 @@ module nacelle_shell
 
   // ---- memory ----
 
-  axi_mux #(
+  function automatic logic [MASTERS-1:0][MEMORIES-1:0] reach();
+    logic [MASTERS-1:0][MEMORIES-1:0] r;
+    for (int unsigned i = 0; i < MASTERS; i++) for (int unsigned k = 0; k < MEMORIES; k++) r[i][k] = reaches(i, k);
+    return r;
+  endfunction
+
+  axi_crossbar #(
       .N         (MASTERS),
+      .M         (MEMORIES),
+      .MAP       (MAP[MEMORIES-1:0]),
+      .REACH     (reach()),
       .DATA_W    (DATA_W),
       .ID_W      (MASTER_ID_W),
       .BACKGROUND(CLEAR_MASTER)

@@ -1,44 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The one configuration of a device: every size that is not DATA_W. Parameters come down from here through nacelle_shell.
+// What follows from the sizes of the device (device_pkg, made from its description file): where things are in memory, and who is a
+// master of the fabric.
 package shell_pkg;
   import memory_pkg::*;
   import rpc_pkg::*;
+  import device_pkg::SOCKETS;
+  import device_pkg::RPC_MEMORY;
 
   localparam logic [31:0] VERSION = 32'h0000_0001;        // major 16 bits, minor 16 bits
-  localparam int unsigned CLOCK_HZ = 250_000_000;
 
-  // Network
-  localparam int unsigned MAX_FRAME = 4096 + 128;         // bytes, without FCS
+  // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
+  localparam int unsigned MEMORY_STRIDE_W = 36;
 
-  // Transport
-  localparam int unsigned DEFAULT_QPS = 256;              // connections at once, if the shell is not asked for another number
-  localparam int unsigned MRS = 1024;                     // memory regions at once
-  localparam int unsigned SQ_DEPTH = 32;                  // sends outstanding a QP
-  localparam int unsigned RQ_DEPTH = 16;                  // receives outstanding a QP
-  localparam int unsigned RD_DEPTH = 8;                   // READs and atomics outstanding a QP, of each side
+  function automatic memory_range_t memory_range(int unsigned memory);
+    return '{base: addr_t'(memory) << MEMORY_STRIDE_W, size: addr_t'(1) << MEMORY_STRIDE_W};
+  endfunction
 
-  // Compute: the kernel in each socket (socket_kernel has the names). Functions of two sockets must not overlap.
-  localparam int unsigned SOCKETS = 3;
-  localparam string KERNELS[SOCKETS] = '{"increment", "matmul", "traffic"};
-  localparam int unsigned MAX_REGIONS = 32;               // a connection
+  function automatic memory_map_t memory_map();
+    memory_map_t map;
+    for (int unsigned i = 0; i < MAX_TARGETS; i++) map[i] = memory_range(i);
+    return map;
+  endfunction
 
-  // Clients of the transport: the RPC engine, software through the management port, and a socket whose kernel starts RDMA itself
-  localparam int unsigned CLIENTS = 3;
-  localparam logic [CLIENTS-1:0][15:0] CQ_DEPTH = {16'd4096, 16'd256, 16'd8192};  // completions that each can be owed, the last first
-  localparam int unsigned RPC_CLIENT = 0;
-  localparam int unsigned MANAGEMENT_CLIENT = 1;
-  localparam int unsigned TRAFFIC_CLIENT = 2;
-  localparam int unsigned TRAFFIC_SOCKET = 2;
-  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{0, 0, TRAFFIC_CLIENT};  // of each socket; 0: its kernel starts no RDMA
+  // In the memory that calls use: the description of the device, messages of the RPC engine, regions.
+  localparam addr_t DESCRIPTION_BASE = addr_t'(RPC_MEMORY) << MEMORY_STRIDE_W;
+  localparam addr_t CTRL_BASE = DESCRIPTION_BASE + page_addr(pages_of(32'(description_pkg::BYTES)));
 
-  // Memory: messages of the RPC engine first, regions behind
-  localparam longint unsigned DRAM_BYTES = 64'd1 << 30;
-  localparam addr_t CTRL_BASE = '0;
-
-  // Masters of the fabric: the transport's three, the RPC engine, the sockets, and what clears memory
-  localparam int unsigned MASTERS = 5 + SOCKETS;
-  localparam int unsigned CLEAR_MASTER = 4 + SOCKETS;
+  // Masters of the fabric: the RPC engine, what clears memory, the sockets, and the transport's: atomics, and one for each memory
+  localparam int unsigned RPC_MASTER = 0;
+  localparam int unsigned CLEAR_MASTER = 1;
+  localparam int unsigned SOCKET_MASTER = 2;
+  localparam int unsigned ROCE_MASTER = SOCKET_MASTER + SOCKETS;
   localparam int unsigned MASTER_ID_W = 4;
-  localparam int unsigned DRAM_ID_W = MASTER_ID_W + axi_mux_index_w(MASTERS);
+
+  function automatic int unsigned masters(int unsigned memories);
+    return ROCE_MASTER + 1 + memories;
+  endfunction
+
+  // Which memories each of them reaches: those of the transport have one each, but for its atomics.
+  function automatic logic reaches(int unsigned master, int unsigned memory);
+    return master <= ROCE_MASTER || master == ROCE_MASTER + 1 + memory;
+  endfunction
+
+  function automatic int unsigned dram_id_w(int unsigned memories);
+    return MASTER_ID_W + axi_mux_index_w(masters(memories));
+  endfunction
 endpackage

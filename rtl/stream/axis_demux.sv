@@ -10,25 +10,14 @@ module axis_demux #(
     input logic [$clog2(N)-1:0] select,
     axis_if.source              out[N]
 );
-  typedef struct packed {
-    logic                tuser;
-    logic                tlast;
-    logic [DATA_W/8-1:0] tkeep;
-    logic [DATA_W-1:0]   tdata;
-  } beat_t;
+  typedef logic [DATA_W+DATA_W/8+1:0] beat_t;
 
   stream_if #(.T(beat_t)) in_beat ();
   stream_if #(.T(beat_t)) out_beat[N] ();
 
-  assign in_beat.valid = in.tvalid;
-  assign in_beat.data  = {in.tuser, in.tlast, in.tkeep, in.tdata};
-  assign in.tready     = in_beat.ready;
-
+  axis_to_stream from_axis (.in, .out(in_beat));
   stream_demux #(.T(beat_t), .N(N)) demux (.in(in_beat), .select, .out(out_beat));
-
   for (genvar i = 0; i < N; i++) begin : g_out
-    assign {out[i].tuser, out[i].tlast, out[i].tkeep, out[i].tdata} = out_beat[i].data;
-    assign out[i].tvalid = out_beat[i].valid;
-    assign out_beat[i].ready = out[i].tready;
+    stream_to_axis to_axis (.in(out_beat[i]), .out(out[i]));
   end
 endmodule

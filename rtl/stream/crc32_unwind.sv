@@ -19,27 +19,6 @@ module crc32_unwind
 );
   localparam int unsigned STAGES = (COUNT_W + 1) / 2;
 
-  typedef logic [31:0][31:0] matrix_t;
-
-  // Row i: the bits of the state that change bit i when `bytes` zero bytes are taken out.
-  function automatic matrix_t undo_matrix(int unsigned bytes);
-    matrix_t m;
-    for (int unsigned j = 0; j < 32; j++) begin
-      crc32_t column;
-      column = crc32_t'(1) << j;
-      for (int unsigned b = 0; b < bytes; b++) column = crc32_undo_zero_byte(column);
-      column[j] = !column[j];
-      for (int unsigned i = 0; i < 32; i++) m[i][j] = column[i];
-    end
-    return m;
-  endfunction
-
-  function automatic crc32_t multiply(matrix_t m, crc32_t s);
-    crc32_t r;
-    for (int unsigned i = 0; i < 32; i++) r[i] = ^(m[i] & s);
-    return r;
-  endfunction
-
   // Before each stage; the first is the input itself.
   logic                valid[STAGES];
   crc32_t              state[STAGES];
@@ -51,11 +30,9 @@ module crc32_unwind
   assign count[0] = (2 * STAGES)'(in_count);
 
   for (genvar s = 0; s < STAGES; s++) begin : g_stage
-    localparam matrix_t UNDO1 = undo_matrix(STEP * 4 ** s);
-    localparam matrix_t UNDO2 = undo_matrix(STEP * 2 * 4 ** s);
     crc32_t half;
-    assign half      = state[s] ^ (multiply(UNDO1, state[s]) & {32{count[s][2*s]}});
-    assign undone[s] = half ^ (multiply(UNDO2, half) & {32{count[s][2*s+1]}});
+    crc32_undo #(.BYTES(STEP * 4 ** s)) first (.state(state[s]), .enable(count[s][2*s]), .undone(half));
+    crc32_undo #(.BYTES(STEP * 2 * 4 ** s)) second (.state(half), .enable(count[s][2*s+1]), .undone(undone[s]));
     if (s + 1 < STAGES) begin : g_register
       always_ff @(posedge clk) begin
         valid[s+1] <= valid[s] && !rst;

@@ -13,26 +13,21 @@ module stream_arbiter #(
     input logic [N-1:0] last,  // with in[i].data: end of a packet; '1 where each value stands alone
     stream_if.source    out
 );
-  logic [N-1:0] valid, grant;
+  logic [N-1:0] valid, grant, first;
   T             data[N];
-  logic [N-1:0] later_q;  // inputs behind the one served last: first in line
   logic [N-1:0] held_q;   // the input in the middle of a packet, one-hot
   T             out_q;
   logic         out_valid_q;
+  wire          advance = !out_valid_q || out.ready;
 
   for (genvar i = 0; i < N; i++) begin : g_in
     assign valid[i]    = in[i].valid;
     assign data[i]     = in[i].data;
-    assign in[i].ready = grant[i] && (!out_valid_q || out.ready);
+    assign in[i].ready = grant[i] && advance;
   end
 
-  // The lowest bit that is set.
-  function automatic logic [N-1:0] first(logic [N-1:0] x);
-    return x & (~x + 1'b1);
-  endfunction
-
-  wire [N-1:0] in_line = valid & later_q;
-  assign grant = |held_q ? held_q & valid : |in_line ? first(in_line) : first(valid);
+  round_robin #(.N(N)) turns (.clk, .rst, .request(valid), .take(advance && held_q == '0), .grant(first));
+  assign grant = held_q != '0 ? held_q & valid : first;
 
   // One of few by AND and OR, one of more by number: whichever takes one LUT a bit.
   logic [$bits(T)-1:0] selected;
@@ -54,17 +49,13 @@ module stream_arbiter #(
   assign out.data  = out_q;
 
   always_ff @(posedge clk) begin
-    if ((!out_valid_q || out.ready) && |grant) out_q <= T'(selected);
+    if (advance && |grant) out_q <= T'(selected);
     if (rst) begin
       out_valid_q <= 1'b0;
-      later_q     <= '0;
       held_q      <= '0;
-    end else if (!out_valid_q || out.ready) begin
+    end else if (advance) begin
       out_valid_q <= |grant;
-      if (|grant) begin
-        later_q <= ~(grant | (grant - 1'b1));
-        held_q  <= |(grant & last) ? '0 : grant;
-      end
+      if (|grant) held_q <= |(grant & last) ? '0 : grant;
     end
   end
 

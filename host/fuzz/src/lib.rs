@@ -12,7 +12,8 @@ use nacelle_roce::{
         icmp::EchoPacket,
         kernel::matmul,
         mrsp,
-        roce::{Ext, Flow, MAX_FRAME},
+        roce::{Flow, MAX_FRAME},
+        transport::Ext,
     },
 };
 use std::{net::Ipv4Addr, time::Duration};
@@ -115,7 +116,7 @@ impl World {
     fn new() -> Self {
         let now = Instant::from_nanos(1);
         let mut ep = Endpoint::new(EndpointConfig::new(MAC, IP, [3; 32]));
-        ep.listen(1);
+        ep.transport.listen(1);
         let options = ConnectOptions {
             starting_psn: Some(PSN),
             path_mtu: Some(cm::PathMtu::Mtu256),
@@ -133,23 +134,23 @@ impl World {
         let mut world = Self {
             passive: ep.connect(now, PEER_IP, 1, options.clone()).expect("a route"),
             active: ep.connect(now, PEER_IP, 2, options.clone()).expect("a route"),
-            target: ep.register(vec![0; REGION], Access::LOCAL, None).expect("room"),
-            secret: ep.register(vec![0x5a; REGION], rights(), None).expect("room"),
-            answers: ep.register(vec![0; REGION], Access::LOCAL, None).expect("room"),
+            target: ep.transport.register(vec![0; REGION], Access::LOCAL, None).expect("room"),
+            secret: ep.transport.register(vec![0x5a; REGION], rights(), None).expect("room"),
+            answers: ep.transport.register(vec![0; REGION], Access::LOCAL, None).expect("room"),
             ep,
             now,
             posted: 0,
             completed: 0,
         };
-        world.ep.disconnect(now, world.passive);
+        world.ep.transport.disconnect(now, world.passive);
         world.mad(1, &Message::Req(&ask));
-        while let Some(event) = world.ep.poll_event() {
+        while let Some(event) = world.ep.transport.poll_event() {
             if let Event::ConnectRequest { conn, .. } = event {
                 world.passive = conn;
             }
         }
-        world.ep.accept(now, world.passive, options).expect("a request waits");
-        world.target = world.ep.register(vec![0; REGION], rights(), Some(world.passive)).expect("room");
+        world.ep.transport.accept(now, world.passive, options).expect("a request waits");
+        world.target = world.ep.transport.register(vec![0; REGION], rights(), Some(world.passive)).expect("room");
         // The other one is connected by us.
         let mut arp = [0; 60];
         let len = ArpPacket::request(MAC, IP, PEER_IP).reply(PEER_MAC).write(&mut arp).expect("60 bytes");
@@ -160,7 +161,7 @@ impl World {
             rep.responder_resources = 4;
             world.mad(tid, &Message::Rep(&rep));
         }
-        let phase = |conn| world.ep.connection(conn).map(|c| c.phase);
+        let phase = |conn| world.ep.transport.connection(conn).map(|c| c.phase);
         assert_eq!(phase(world.passive), Some(Phase::RepSent));
         assert_eq!(phase(world.active), Some(Phase::Established));
         world
@@ -199,7 +200,7 @@ impl World {
                 id = Some((tid, req.local_comm_id.get()));
             }
         }
-        while let Some(event) = self.ep.poll_event() {
+        while let Some(event) = self.ep.transport.poll_event() {
             if let Event::Completion(_) = event {
                 self.completed += 1;
             }
@@ -209,7 +210,7 @@ impl World {
 
     fn command(&mut self, command: u8, input: &mut &[u8]) {
         let conn = if command & 0x80 == 0 { self.passive } else { self.active };
-        let qpn = self.ep.connection(conn).map_or(Qpn::new(0x1000), |c| c.local_qpn);
+        let qpn = self.ep.transport.connection(conn).map_or(Qpn::new(0x1000), |c| c.local_qpn);
         match command & 15 {
             0..=5 => {
                 let [opcode, psn, flags, len] = *take(input, 4) else { return };
@@ -272,25 +273,26 @@ impl World {
                     6 => SendWr::local_invalidate(self.posted, self.secret.rkey),
                     _ => SendWr::send(self.posted, vec![1; 300]),
                 };
-                self.posted += u64::from(self.ep.post_send(conn, wr).is_ok());
+                self.posted += u64::from(self.ep.transport.post_send(conn, wr).is_ok());
             }
             10 | 11 => {
                 let slice = (command & 16 == 0).then(|| self.target.slice(1, 500));
-                self.posted += u64::from(self.ep.post_recv(conn, RecvWr { id: self.posted, slice }).is_ok());
+                self.posted += u64::from(self.ep.transport.post_recv(conn, RecvWr { id: self.posted, slice }).is_ok());
             }
             12 => self.now = self.now + Duration::from_nanos(u64::from(number(input))),
-            13 if command & 0x70 == 0 => self.ep.disconnect(self.now, conn),
+            13 if command & 0x70 == 0 => self.ep.transport.disconnect(self.now, conn),
             _ => {
                 self.drain_req();
             }
         }
-        let secret = self.ep.region(self.secret.id).expect("it is registered");
+        let secret = self.ep.transport.region(self.secret.id).and_then(|memory| memory.to_vec().ok());
+        let secret = secret.expect("it is registered");
         assert!(secret.iter().all(|&b| b == 0x5a), "memory that is not the peer's has changed");
     }
 
     fn settle(&mut self) {
         for conn in [self.passive, self.active] {
-            self.ep.disconnect(self.now, conn);
+            self.ep.transport.disconnect(self.now, conn);
         }
         for _ in 0..10_000 {
             self.drain_req();
@@ -299,7 +301,7 @@ impl World {
         }
         self.drain_req();
         assert_eq!(self.ep.next_deadline(), None, "a timer is left");
-        assert_eq!(self.ep.connections().count(), 0, "a connection is left");
+        assert_eq!(self.ep.transport.connections().count(), 0, "a connection is left");
         assert_eq!(self.completed, self.posted, "work requests and completions differ");
     }
 }

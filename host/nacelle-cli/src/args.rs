@@ -404,7 +404,7 @@ fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
 }
 
 fn parse_mac(text: &str) -> Result<MacAddr, String> {
-    let mac = nacelle::discover::parse_mac(text).filter(|mac| !mac.is_multicast());
+    let mac = nacelle_manage::parse_mac(text).filter(|mac| !mac.is_multicast());
     mac.ok_or_else(|| format!("{text:?} is no MAC address of one station, as in 02:4e:41:00:00:01"))
 }
 

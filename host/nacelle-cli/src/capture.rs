@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use nacelle::control::{Control, Done, Request};
 use nacelle_link::{Captured, Link, MAX_FRAME, PcapngWriter, VirtualWire, WireDir};
+use nacelle_manage::{Control, Done, Request};
 
 use crate::args::{CaptureArgs, Cli};
 use crate::device::stop_on_signal;

@@ -4,9 +4,8 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use nacelle::control::{Control, Done, Request};
-use nacelle::management::{Bytes, ConnectionState, MAX_MESSAGE, Opened, Progress, Work};
 use nacelle::{Error, Step};
+use nacelle_manage::{Bytes, ConnectionState, Control, Done, MAX_MESSAGE, Opened, Progress, Request, Work};
 use serde::Serialize;
 
 use crate::args::{Cli, ConnectArgs};

@@ -9,9 +9,10 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use nacelle::control::{Control, Done, Request};
-use nacelle::{Descriptor, Device, DeviceKind, Options, Report, discover};
+use nacelle::{Descriptor, Device, DeviceKind, Options, Report};
 use nacelle_link::WireDir;
+use nacelle_manage::discover;
+use nacelle_manage::{Control, Done, Request};
 use serde::Serialize;
 
 use crate::args::{Cli, DemoArgs, DtypeArg};
@@ -155,7 +156,7 @@ fn start(cli: &Cli, args: &DemoArgs, wire: &WireDir, dir: &Path) -> Result<Descr
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = BufReader::new(stdout).read_line(&mut line);
-        // Nobody waits for it after the deadline.
+        // Its result is not needed after the deadline.
         let _ = sender.send(read.map(|_| line));
     });
     match receiver.recv_timeout(START_WITHIN) {

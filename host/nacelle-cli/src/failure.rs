@@ -68,7 +68,7 @@ impl Failure {
     }
 }
 
-/// Whether stderr is a terminal of somebody who has not asked for plain text (no-color.org).
+/// Whether stderr is a terminal whose user has not asked for plain text (no-color.org).
 fn colours() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -86,6 +86,12 @@ impl From<nacelle::Error> for Failure {
 
 impl From<LinkError> for Failure {
     fn from(error: LinkError) -> Self {
+        nacelle::Error::from(error).into()
+    }
+}
+
+impl From<nacelle_manage::Error> for Failure {
+    fn from(error: nacelle_manage::Error) -> Self {
         nacelle::Error::from(error).into()
     }
 }

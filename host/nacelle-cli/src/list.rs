@@ -4,14 +4,19 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use nacelle::control::{Control, Done, Request};
-use nacelle::{Descriptor, Error, FunctionInfo, discover};
+use nacelle::description::Function;
+use nacelle::{Description, Descriptor, Device, Options};
 use nacelle_link::WireDir;
+use nacelle_manage::discover::Found;
+use nacelle_manage::{Control, Done, Error, Request, discover};
+use serde::Serialize;
 
 use crate::args::Cli;
 use crate::failure::Failure;
 use crate::output::{print, print_json, table};
 
+/// How long reading the description of a device may make no progress.
+const DESCRIBED_WITHIN: Duration = Duration::from_secs(3);
 /// How long a device may take to end.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
@@ -31,9 +36,47 @@ pub(crate) fn address(wire: &WireDir, device: &str) -> Result<Ipv4Addr, Failure>
     }
 }
 
+/// A device on the wire, and what it says of itself.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    found: Found,
+    /// `None` if it did not respond, or has none.
+    description: Option<Description>,
+}
+
+/// Reads the descriptions of all devices that respond, over the network and in parallel.
+fn described(wire: &WireDir, devices: Vec<Found>) -> Vec<Listed> {
+    let describe = |found: &Found| {
+        let options = Options { wire: Some(wire.path().to_owned()), timeout: DESCRIBED_WITHIN, ..Options::default() };
+        let device = Device::connect(found.device.ip, &options).ok()?;
+        let description = device.describe().ok().flatten().cloned();
+        // The device frees the connection at once if it gets the DREQ.
+        let _ = device.settle(DESCRIBED_WITHIN);
+        description
+    };
+    std::thread::scope(|scope| {
+        let running: Vec<_> = devices
+            .into_iter()
+            .map(|found| {
+                let description = found.alive.then(|| {
+                    let found = found.clone();
+                    scope.spawn(move || describe(&found))
+                });
+                (found, description)
+            })
+            .collect();
+        let listed = running.into_iter().map(|(found, description)| Listed {
+            found,
+            description: description.and_then(|thread| thread.join().unwrap_or_default()),
+        });
+        listed.collect()
+    })
+}
+
 pub(crate) fn ls(cli: &Cli) -> Result<(), Failure> {
     let wire = cli.wire()?;
-    let devices = discover::list(&wire);
+    let devices = described(&wire, discover::list(&wire));
     if cli.json {
         return print_json(&devices);
     }
@@ -42,24 +85,25 @@ pub(crate) fn ls(cli: &Cli) -> Result<(), Failure> {
         return Ok(());
     }
     let mut rows = vec![["NAME", "ADDRESS", "KIND", "STATE", "FUNCTIONS"].map(str::to_owned).to_vec()];
-    rows.extend(devices.iter().map(|found| {
+    rows.extend(devices.iter().map(|Listed { found, description }| {
+        let functions = description.as_ref().map_or(&[][..], |description| &description.functions);
         let device = &found.device;
         let kind =
             if device.data_w == 0 { device.kind.to_string() } else { format!("{}{}", device.kind, device.data_w) };
         let state = if found.alive { "up" } else { "dead" };
         let address = format!("{}/{}", device.ip, device.prefix_len);
-        vec![device.name.clone(), address, kind, state.into(), kernels(&device.functions)]
+        vec![device.name.clone(), address, kind, state.into(), kernels(functions)]
     }));
     print(&table(&rows, 5))
 }
 
 /// The kernels, each with the codes of its functions: `increment(1,3) matmul(16)`.
-fn kernels(functions: &[FunctionInfo]) -> String {
+fn kernels(functions: &[Function]) -> String {
     let mut kernels: Vec<(&str, Vec<String>)> = Vec::new();
-    for FunctionInfo { code, name, .. } in functions {
-        match kernels.iter_mut().find(|(kernel, _)| kernel == name) {
+    for Function { code, kernel, .. } in functions {
+        match kernels.iter_mut().find(|(name, _)| name == kernel) {
             Some((_, codes)) => codes.push(code.to_string()),
-            None => kernels.push((name, vec![code.to_string()])),
+            None => kernels.push((kernel, vec![code.to_string()])),
         }
     }
     let texts = kernels.iter().map(|(name, codes)| format!("{name}({})", codes.join(",")));
@@ -106,7 +150,7 @@ mod tests {
     #[test]
     fn functions_are_listed_by_kernel() {
         let functions = [(1, "increment"), (16, "matmul"), (3, "increment")];
-        let functions = functions.map(|(code, name)| FunctionInfo::known(code, name, 1));
+        let functions = functions.map(|(code, name)| Function::new(code, name));
         assert_eq!(kernels(&functions), "increment(1,3) matmul(16)");
         assert_eq!(kernels(&[]), "");
     }

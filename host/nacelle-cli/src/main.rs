@@ -36,7 +36,7 @@ fn main() -> ExitCode {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
-            // The wish for JSON is as good as lost with the rest of the line, but must be known to answer.
+            // The option --json is lost with the rest of the line, but decides the form of the error.
             _ => end(Err(Failure::arguments(&error)), std::env::args_os().any(|argument| argument == "--json")),
         },
     }

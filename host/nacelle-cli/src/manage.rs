@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `nacelle qp` and `nacelle region`: what a device holds, and its reset.
 
-use nacelle::Error;
-use nacelle::control::Control;
-use nacelle::management::{MemoryRegion, QP_COUNTERS, QueuePair, QueuePairCounters};
+use nacelle_manage::{Control, Error, MemoryRegion, QP_COUNTERS, QueuePair, QueuePairCounters};
 
 use crate::args::{Cli, QpCommand, RegionCommand};
 use crate::failure::Failure;
@@ -85,7 +83,7 @@ fn row(pair: &QueuePair) -> Vec<String> {
         pair.state.to_string(),
         or_dash(pair.peer.map(|ip| ip.to_string())),
         or_dash(pair.peer_qpn.map(|qpn| qpn.to_string())),
-        format!("{}{}", pair.owner, if pair.by_hand { ", by hand" } else { "" }),
+        format!("{}{}", pair.owner, if pair.unmanaged { ", no CM" } else { "" }),
         pair.domain.to_string(),
         pair.next_psn.to_string(),
         pair.oldest_psn.to_string(),

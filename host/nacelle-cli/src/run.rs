@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nacelle::{Device, FunctionCode, Options, Region, Report};
+use nacelle::{Device, FunctionCode, Memory, Options, Region, Report};
 use nacelle_link::WireDir;
 use serde::Serialize;
 
@@ -150,7 +150,8 @@ fn call(
     call.invoke()?;
     call.wait()?;
     let report = call.report().clone();
-    let regions = call.close()?;
+    let bytes = |memory: Memory| memory.into_vec().expect("the regions are heap memory");
+    let regions: Vec<Vec<u8>> = call.close()?.into_iter().map(bytes).collect();
     let results = regions.iter().zip(come_back).filter_map(|(bytes, comes_back)| comes_back.then_some(bytes));
     let results: Vec<_> = files.iter().map(PathBuf::as_path).zip(results.map(Vec::as_slice)).collect();
     save(&results)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files for results. A file is replaced as a whole, or not at all: whoever looks at it, and at whatever moment this program
+//! Files for results. A file is replaced as a whole, or not at all: whenever it is read, and at whatever moment this program
 //! ends, finds the old bytes or the new ones.
 
 use std::fs::{self, File, OpenOptions, Permissions};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of results, and of whoever waits for them, when something goes wrong: full disks, kills, devices that hang.
+//! Results, and the programs that wait for them, when something goes wrong: full disks, kills, devices that hang.
 
 #[path = "../../nacelle/tests/peer/mod.rs"]
 mod peer;

@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     #[error("an answer could not be read: {0}")]
     Parse(#[from] ParseError),
     /// ARP got no answer.
-    #[error("nobody answers for {0}; is the device running, and on this wire?")]
+    #[error("no host answers for {0}; is the device running, and on this wire?")]
     NoDevice(Ipv4Addr),
     /// The device did not do what it should.
     #[error("no {0} came in time")]

@@ -3,13 +3,10 @@
 
 use crate::Failure;
 use core::{net::Ipv4Addr, time::Duration};
-use nacelle::{
-    DeviceKind,
-    control::{Control, Done, Request},
-    discover,
-    management::{Access, Bytes, Progress, QueuePair, QueuePairCounters, Work},
-};
 use nacelle_link::WireDir;
+use nacelle_manage::{
+    Access, Bytes, Control, DeviceKind, Done, Progress, QueuePair, QueuePairCounters, Request, Work, discover,
+};
 
 /// Register of the RTL: milliseconds of silence after which a connection is tried.
 const KEEPALIVE_MS: u32 = 0x40;
@@ -135,6 +132,6 @@ impl Manage {
     }
 }
 
-fn failed(error: nacelle::Error) -> Failure {
+fn failed(error: nacelle_manage::Error) -> Failure {
     Failure::Content(format!("management: {error}"))
 }

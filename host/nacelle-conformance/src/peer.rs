@@ -16,7 +16,7 @@ use nacelle_wire::{
     bth::{Aeth, AtomicEth, Bth, Deth, NakCode, Opcode, Reth, Syndrome},
     cm::{self, Dreq, Extensions, IpCm, Message, Rej, Rep, Req, Rtu},
     mrsp::{self, ARegion, AarRegion, RegionFlags},
-    roce::Ext,
+    transport::Ext,
 };
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ impl Memory {
     }
 }
 
-/// Where the suite pretends to keep the caller's own regions: the device writes results there, to nobody's memory.
+/// Addresses of the caller's own regions, which have no memory: the suite only looks at the device's packets to them.
 pub(crate) const OWN_RKEY: Rkey = Rkey(0x0ca1_1e57);
 const OWN_ADDR: u64 = 0x7000_0000_0000;
 
@@ -124,7 +124,7 @@ pub(crate) struct Peer {
     /// The device's management, if the suite can reach it.
     manage: Option<Manage>,
     next_id: u32,
-    /// Connections that nobody has ended yet.
+    /// Connections that have not ended.
     open: Vec<Qp>,
 }
 
@@ -188,7 +188,7 @@ impl Peer {
         found.map(|p| p.payload).ok_or(Failure::Missing(what))
     }
 
-    /// A REQ with these terms that nobody has sent before.
+    /// A REQ with these terms and new identifiers.
     pub(crate) fn req(&mut self, terms: &Terms) -> (u64, Req) {
         self.next_id += 1;
         let id = self.next_id;
@@ -335,7 +335,7 @@ impl Peer {
         self.station.forget()
     }
 
-    /// This connection is left as it is: nobody will end it.
+    /// This connection is left as it is: the suite will not end it.
     pub(crate) fn leave(&mut self, qp: &Qp) {
         self.open.retain(|q| q.own_comm_id != qp.own_comm_id);
     }

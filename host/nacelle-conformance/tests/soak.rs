@@ -135,8 +135,8 @@ fn stays(device: &Place, stop: &AtomicBool) {
         if let Some(len) = link.recv(&mut frame, Instant::now() + Duration::from_millis(5)).unwrap() {
             let _ = endpoint.handle(now(), &frame[..len]);
         }
-        connected |=
-            core::iter::from_fn(|| endpoint.poll_event()).any(|event| matches!(event, Event::Connected { .. }));
+        connected |= core::iter::from_fn(|| endpoint.transport.poll_event())
+            .any(|event| matches!(event, Event::Connected { .. }));
     }
     assert!(connected);
 }

@@ -21,7 +21,8 @@ use nacelle_link::{MAX_FRAME, SwitchHost, VirtualWire, WireDir};
 use nacelle_roce::{Access, ConnectOptions, Endpoint, EndpointConfig, Event, RecvWr, SendWr};
 use nacelle_wire::bth::{Bth, ImmDt, Opcode, Reth};
 use nacelle_wire::ethernet::EthernetHeader;
-use nacelle_wire::roce::{BASE_LEN, Ext, Flow};
+use nacelle_wire::roce::{BASE_LEN, Flow};
+use nacelle_wire::transport::Ext;
 use nacelle_wire::{Psn, Qpn, RoceHeaders, icrc};
 use serde_json::{Value, json};
 
@@ -162,29 +163,31 @@ fn transport() -> Outcome<impl FnMut() -> Outcome> {
     let end = |end| Endpoint::new(EndpointConfig::new([2, 0, 0, 0, 0, end].into(), ip(end), [end; 32]));
     let mut ends = [end(0), end(1)];
     let mut frame = vec![0; ends[0].frame_len()];
-    ends[1].listen(1);
+    ends[1].transport.listen(1);
     let caller = ends[0].connect(NOW, ip(1), 1, ConnectOptions::default())?;
     exchange(&mut ends, &mut frame);
-    let Some(Event::ConnectRequest { conn: device, .. }) = ends[1].poll_event() else {
+    let Some(Event::ConnectRequest { conn: device, .. }) = ends[1].transport.poll_event() else {
         return Err("no request".into());
     };
-    ends[1].accept(NOW, device, ConnectOptions::default())?;
+    ends[1].transport.accept(NOW, device, ConnectOptions::default())?;
     exchange(&mut ends, &mut frame);
     let conns = [caller, device];
     let mut regions = Vec::new();
     for (end, conn) in ends.iter_mut().zip(conns) {
-        regions.push(end.register(vec![0; 8], Access::REMOTE_WRITE, Some(conn))?);
-        while end.poll_event().is_some() {}
+        regions.push(end.transport.register(vec![0; 8], Access::REMOTE_WRITE, Some(conn))?);
+        while end.transport.poll_event().is_some() {}
     }
     Ok(move || {
         for (from, to) in [(0, 1), (1, 0)] {
             let target = regions[to];
-            ends[to].post_recv(conns[to], RecvWr { id: 0, slice: None })?;
+            ends[to].transport.post_recv(conns[to], RecvWr { id: 0, slice: None })?;
             let request = SendWr::write_imm(0, regions[from].all(), target.addr, target.rkey, 3);
-            ends[from].post_send(conns[from], request)?;
+            ends[from].transport.post_send(conns[from], request)?;
             exchange(&mut ends, &mut frame);
             for end in &mut ends {
-                let Some(Event::Completion(_)) = end.poll_event() else { return Err("a WRITE did not end".into()) };
+                let Some(Event::Completion(_)) = end.transport.poll_event() else {
+                    return Err("a WRITE did not end".into());
+                };
             }
         }
         Ok(())
@@ -243,7 +246,7 @@ fn main() -> Outcome {
         }
         Ok(())
     };
-    let icrc = |rest: &[u8]| u32::from_le_bytes(icrc::compute(&headers.ip, &headers.udp, &headers.bth, rest));
+    let icrc = |packet: &[u8]| u32::from_le_bytes(icrc::over_ipv4(&headers.ip, &headers.udp, packet));
     let icrc = compare(10, || frames(&icrc), || frames(&crc32fast::hash))?;
     let transport_allocations = allocations(transport()?)?;
 

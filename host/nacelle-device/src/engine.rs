@@ -6,8 +6,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use nacelle::management::Manage;
-use nacelle::{DeviceKind, FunctionInfo};
+use nacelle_manage::{DeviceKind, Manage};
 use nacelle_wire::MacAddr;
 
 use crate::{DeviceError, PushError, Stamp};
@@ -48,12 +47,6 @@ pub trait Engine: Manage {
     /// # Errors
     /// If the device does not take them.
     fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError>;
-
-    /// What it can be called for.
-    ///
-    /// # Errors
-    /// If the device does not say.
-    fn functions(&mut self) -> Result<Vec<FunctionInfo>, DeviceError>;
 
     /// Gives it a frame.
     ///

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts an engine on a link: carries frames, lets time pass, and answers on the management socket.
+//! Puts an engine on a link: moves frames, lets time pass, and answers on the management socket.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use nacelle::control::{Done, Reply, Request, Stats};
-use nacelle::discover::DESCRIPTOR_SUFFIX;
-use nacelle::management::{DEFAULT_MTU, Refusal};
-use nacelle::{Descriptor, DeviceKind};
-use nacelle_link::{Claim, Direction, Link, LinkError, MAX_FRAME, PcapngWriter, Recorder, WireDir, wait_readable};
+use nacelle_driver::{Limits, Pump, Station};
+use nacelle_link::{Claim, Direction, Link, LinkError, PcapngWriter, Recorder, WireDir};
+use nacelle_manage::{
+    DEFAULT_MTU, Descriptor, DeviceKind, Done, Refusal, Reply, Request, Stats, discover::DESCRIPTOR_SUFFIX,
+};
 use nacelle_wire::cm::PathMtu;
 use serde::Serialize;
 
-use crate::{DeviceError, Engine, Identity, Management, PushError, TraceLog};
+use crate::{DeviceError, Engine, Identity, Management, PushError, Stamp, TraceLog};
 
 /// The port of the service, in the TCP port space of the RDMA connection manager: NAAICE's.
 pub const SERVICE_PORT: u16 = 12_345;
@@ -30,12 +29,12 @@ const WRITE_AGAIN: Duration = Duration::from_millis(1);
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The management socket is looked at this often while the device is busy.
 const MANAGE_EVERY: Duration = Duration::from_millis(20);
-/// Frames carried into the device in one turn.
-const BURST: usize = 64;
+/// Most frames that one turn moves: all that the device has to send.
+const LIMITS: Limits = Limits { receive: 64, transmit: usize::MAX };
 /// Accesses to registers in one request.
 const MAX_ACCESSES: usize = 256;
 
-/// Where a device is on a wire. Its name and address are nobody else's there for as long as this value, or a copy of it, lives.
+/// Where a device is on a wire. No other device gets its name and address for as long as this value, or a copy of it, lives.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The wire.
@@ -100,17 +99,10 @@ pub const DEFAULT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 2), 16);
 
 /// A device that runs on a link.
 pub struct Host<E> {
-    engine: E,
-    link: Box<dyn Link>,
+    port: EthernetPort<E>,
+    pump: Pump<Box<dyn Link>>,
     management: Management,
     descriptor: Published,
-    /// Frames that were given to the device and have not entered it yet.
-    entering: VecDeque<Vec<u8>>,
-    trace: TraceLog,
-    recorder: Recorder,
-    /// The time on the wall when the device's time was zero.
-    epoch: SystemTime,
-    waiting: Option<Vec<u8>>,
     idle_since: Option<Instant>,
     shutdown: bool,
 }
@@ -135,18 +127,12 @@ impl<E: Engine> Host<E> {
             clock_hz: facts.clock_hz,
             memory_bytes: facts.memory_bytes,
             pid: std::process::id(),
-            functions: engine.functions()?,
         };
         Ok(Self {
-            engine,
-            link,
+            port: EthernetPort::new(engine, descriptor.clock_hz),
+            pump: Pump::new(link),
             management,
             descriptor: Published::new(&place.wire, descriptor)?,
-            entering: VecDeque::new(),
-            trace: TraceLog::default(),
-            recorder: Recorder::default(),
-            epoch: SystemTime::now(),
-            waiting: None,
             idle_since: None,
             shutdown: false,
         })
@@ -162,33 +148,31 @@ impl<E: Engine> Host<E> {
     /// # Errors
     /// If the file cannot be written.
     pub fn capture(&mut self, path: &Path) -> Result<(), LinkError> {
-        self.recorder.start(self.descriptor.capture(path)?);
+        self.port.recorder.start(self.descriptor.capture(path)?);
         Ok(())
     }
 
     /// Runs the device until `stop` is set or a client asks for its end.
     ///
     /// # Errors
-    /// [`LinkError`] if the link is broken for good, or the wire's directory was removed: then nobody could reach the device any
-    /// more, nor end it.
+    /// [`LinkError`] if the link is broken for good, or the wire's directory was removed: then the device could not be reached
+    /// any more, nor ended.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), LinkError> {
-        let mut frame = vec![0; MAX_FRAME];
         let mut managed = Instant::now();
         let mut checked = Instant::now();
         while !stop.load(Ordering::Relaxed) && !self.shutdown {
             let now = Instant::now();
             if let Some(since) = self.idle_since.take() {
-                self.engine.pass(now - since);
+                self.port.engine.pass(now - since);
             }
             if now - checked > CHECK_EVERY {
                 checked = now;
                 self.descriptor.check()?;
             }
-            self.carry_in(&mut frame)?;
-            self.engine.run();
-            self.carry_out(&mut frame)?;
-            let idle = self.engine.idle() && self.waiting.is_none();
-            // What was asked may have given the device something to do, or to send.
+            self.pump.turn(&mut self.port, LIMITS)?;
+            self.port.record();
+            let idle = self.port.engine.idle() && self.port.waiting.is_none();
+            // A request may have given the device something to do, or to send.
             let asked = (idle || managed.elapsed() > MANAGE_EVERY) && {
                 managed = Instant::now();
                 self.manage()
@@ -202,60 +186,16 @@ impl<E: Engine> Host<E> {
         Ok(())
     }
 
-    fn carry_in(&mut self, buffer: &mut [u8]) -> Result<(), LinkError> {
-        for _ in 0..BURST {
-            let frame = match self.waiting.take() {
-                Some(frame) => frame,
-                None => match self.link.recv(buffer, Instant::now())? {
-                    Some(length) => buffer[..length].to_vec(),
-                    None => break,
-                },
-            };
-            match self.engine.push(&frame) {
-                Ok(()) => self.entering.push_back(frame),
-                Err(PushError::Full) => {
-                    self.waiting = Some(frame);
-                    break;
-                }
-                // The device's Ethernet port would not take it either.
-                Err(PushError::Length) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn carry_out(&mut self, buffer: &mut [u8]) -> Result<(), LinkError> {
-        let mut passed = Vec::new();
-        while let Some(stamp) = self.engine.rx_stamp() {
-            passed.extend(self.entering.pop_front().map(|frame| (stamp, Direction::Inbound, frame)));
-        }
-        while let Some((length, stamp)) = self.engine.pull(buffer) {
-            self.link.send(&buffer[..length])?;
-            passed.push((stamp, Direction::Outbound, buffer[..length].to_vec()));
-        }
-        passed.sort_by_key(|(stamp, ..)| stamp.first_beat);
-        let clock = f64::from(self.descriptor.descriptor.clock_hz.max(1));
-        for (stamp, direction, frame) in passed {
-            let at = self.epoch + Duration::from_secs_f64(stamp.first_beat as f64 / clock);
-            self.recorder.record(at, direction, &frame);
-            self.trace.add(stamp, direction, frame);
-        }
-        Ok(())
-    }
-
     fn sleep(&self) -> Result<(), LinkError> {
-        let now = Instant::now();
-        let tick = if self.management.is_writing() { WRITE_AGAIN } else { TICK };
-        let wakes = [Some(now + tick), self.engine.wake_at(), self.link.next_event()];
-        let link = std::iter::once(self.link.poll_fd());
-        let fds: Vec<BorrowedFd<'_>> = link.chain(self.engine.wake_fd()).chain(self.management.fds()).collect();
-        wait_readable(&fds, wakes.into_iter().flatten().min())
-            .map_err(|source| LinkError::Io { what: "wait for frames".into(), source })
+        let tick = Instant::now() + if self.management.is_writing() { WRITE_AGAIN } else { TICK };
+        let until = self.port.next_deadline().map_or(tick, |at| at.min(tick));
+        self.pump.sleep(self.port.engine.wake_fd().into_iter().chain(self.management.fds()), until)
     }
 
-    /// Answers what was asked; whether anything was.
+    /// Answers management requests. Returns whether there were any.
     fn manage(&mut self) -> bool {
-        let Self { engine, link, management, descriptor, trace, recorder, shutdown, .. } = self;
+        let Self { port: EthernetPort { engine, trace, recorder, .. }, pump, management, descriptor, shutdown, .. } =
+            self;
         let mut asked = false;
         management.turn(|request| {
             asked = true;
@@ -263,7 +203,7 @@ impl<E: Engine> Host<E> {
                 Request::Info {} => reply(&descriptor.descriptor),
                 Request::Stats {} => match engine.counters() {
                     Ok(mut counters) => {
-                        let link = link.stats();
+                        let link = pump.link().stats();
                         counters.insert("link.tx_dropped".into(), link.tx_dropped);
                         counters.insert("link.tx_no_carrier".into(), link.tx_no_carrier);
                         reply(&Stats { cycles: engine.cycles(), counters })
@@ -306,6 +246,87 @@ impl<E: Engine> Host<E> {
             }
         });
         asked
+    }
+}
+
+/// A device's Ethernet port: what it takes and sends, with a record of both.
+struct EthernetPort<E> {
+    engine: E,
+    /// Cycles of device time in a second.
+    clock_hz: f64,
+    /// The system's time when the device's time was zero.
+    epoch: SystemTime,
+    /// A frame that the device did not take.
+    waiting: Option<Vec<u8>>,
+    /// Frames that the device took, and of which it has not said when.
+    entering: VecDeque<Vec<u8>>,
+    /// Frames that passed since the last record.
+    passed: Vec<(Stamp, Direction, Vec<u8>)>,
+    trace: TraceLog,
+    recorder: Recorder,
+}
+
+impl<E: Engine> EthernetPort<E> {
+    fn new(engine: E, clock_hz: u32) -> Self {
+        Self {
+            engine,
+            clock_hz: f64::from(clock_hz.max(1)),
+            epoch: SystemTime::now(),
+            waiting: None,
+            entering: VecDeque::new(),
+            passed: Vec::new(),
+            trace: TraceLog::default(),
+            recorder: Recorder::default(),
+        }
+    }
+
+    fn push(&mut self, frame: Vec<u8>) {
+        match self.engine.push(&frame) {
+            Ok(()) => self.entering.push_back(frame),
+            Err(PushError::Full) => self.waiting = Some(frame),
+            // The device's Ethernet port drops it too.
+            Err(PushError::Length) => {}
+        }
+    }
+
+    /// Records the frames that have passed, in the order of device time.
+    fn record(&mut self) {
+        while let Some(stamp) = self.engine.rx_stamp() {
+            self.passed.extend(self.entering.pop_front().map(|frame| (stamp, Direction::Inbound, frame)));
+        }
+        self.passed.sort_by_key(|(stamp, direction, _)| (stamp.first_beat, *direction == Direction::Outbound));
+        for (stamp, direction, frame) in self.passed.drain(..) {
+            let at = self.epoch + Duration::from_secs_f64(stamp.first_beat as f64 / self.clock_hz);
+            self.recorder.record(at, direction, &frame);
+            self.trace.add(stamp, direction, frame);
+        }
+    }
+}
+
+impl<E: Engine> Station for EthernetPort<E> {
+    fn is_ready(&mut self) -> bool {
+        if let Some(frame) = self.waiting.take() {
+            self.push(frame);
+        }
+        self.waiting.is_none()
+    }
+
+    fn receive(&mut self, frame: &[u8]) {
+        self.push(frame.to_vec());
+    }
+
+    fn work(&mut self) {
+        self.engine.run();
+    }
+
+    fn transmit(&mut self, frame: &mut [u8]) -> Option<usize> {
+        let (length, stamp) = self.engine.pull(frame)?;
+        self.passed.push((stamp, Direction::Outbound, frame[..length].to_vec()));
+        Some(length)
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.engine.wake_at()
     }
 }
 

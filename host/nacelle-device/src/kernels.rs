@@ -5,11 +5,18 @@
 //! in time or not, the window is closed, and whatever the kernel tries then ends it. So a kernel never holds memory of a
 //! caller that has gone, and needs no copy of what it does not keep.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use nacelle::description::{Function, RegionInfo};
 use nacelle_wire::kernel::matmul::{Args, Dtype};
 use nacelle_wire::mrsp::{FunctionCode, ReturnCode};
+use serde::Deserialize;
+
+/// What the kernels of the RTL say of themselves; those here do the same.
+const INCREMENT: &str = include_str!("../../../rtl/compute/kernels/kernel_increment.toml");
+const MATMUL: &str = include_str!("../../../rtl/compute/kernels/kernel_matmul.toml");
 
 /// Bytes that a kernel here takes in one access.
 const BLOCK: usize = 256 << 10;
@@ -25,7 +32,7 @@ const BAD_SIZE: Stop = Stop::Failed(ReturnCode::new(0x11));
 pub enum Stop {
     /// The kernel's own reason: 0x10 to 0x7f.
     Failed(ReturnCode),
-    /// The call is over: its time has passed, or its caller has gone. Nobody waits for a result.
+    /// The call is over: its time has passed, or its caller has gone. A result is not needed.
     Ended,
 }
 
@@ -72,8 +79,8 @@ pub type Run = dyn Fn(&mut dyn Memory) -> Result<(), Stop> + Send + Sync;
 pub struct Kernel {
     /// The code that selects it.
     pub code: FunctionCode,
-    /// Its name.
-    pub name: &'static str,
+    /// What callers are told about it.
+    pub description: Function,
     pub(crate) run: Arc<Run>,
     /// It may run in the network's thread if all its regions together are not larger.
     pub(crate) quick: usize,
@@ -81,7 +88,7 @@ pub struct Kernel {
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel").field("code", &self.code).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Kernel").field("description", &self.description).finish_non_exhaustive()
     }
 }
 
@@ -89,25 +96,55 @@ impl Kernel {
     /// A kernel. It always runs in a thread of its own.
     pub fn new(
         code: FunctionCode,
-        name: &'static str,
+        name: &str,
         run: impl Fn(&mut dyn Memory) -> Result<(), Stop> + Send + Sync + 'static,
     ) -> Self {
-        Self { code, name, run: Arc::new(run), quick: 0 }
+        Self { code, description: Function::new(code.get(), name), run: Arc::new(run), quick: 0 }
     }
 
     /// Those that every software device has.
     #[must_use]
     pub fn standard() -> Vec<Self> {
-        let kernel = |code, name, run: fn(&mut dyn Memory) -> Result<(), Stop>| Self {
-            quick: QUICK,
-            ..Self::new(code, name, run)
+        let kernel = |code: FunctionCode, file: &[Function], run: fn(&mut dyn Memory) -> Result<(), Stop>| {
+            let described = file.iter().find(|function| function.code == code.get());
+            let description = described.expect("the kernel file has its functions").clone();
+            Self { code, description, run: Arc::new(run), quick: QUICK }
         };
+        let (increment_file, matmul_file) = (kernel_file(INCREMENT), kernel_file(MATMUL));
         vec![
-            kernel(FunctionCode::INCREMENT, "increment", increment),
-            kernel(FunctionCode::EMPTY, "empty", |_| Ok(())),
-            kernel(FunctionCode::MATMUL, "matmul", matmul),
+            kernel(FunctionCode::INCREMENT, &increment_file, increment),
+            kernel(FunctionCode::EMPTY, &increment_file, |_| Ok(())),
+            kernel(FunctionCode::MATMUL, &matmul_file, matmul),
         ]
     }
+}
+
+/// The functions that a kernel file describes (docs/reference/device-description.md).
+fn kernel_file(text: &str) -> Vec<Function> {
+    #[derive(Deserialize)]
+    struct File {
+        name: String,
+        functions: Vec<Described>,
+        errors: BTreeMap<String, String>,
+    }
+    #[derive(Deserialize)]
+    struct Described {
+        code: u8,
+        name: String,
+        doc: String,
+        regions: Vec<RegionInfo>,
+    }
+    let file: File = toml::from_str(text).expect("the files of the kernels here are tested");
+    let number = |code: &str| u8::from_str_radix(code.trim_start_matches("0x"), 16).expect("a code in hexadecimal");
+    let errors: BTreeMap<u8, String> = file.errors.iter().map(|(code, text)| (number(code), text.clone())).collect();
+    let functions = file.functions.into_iter().map(|Described { code, name, doc, regions }| {
+        let mut function = Function::new(code, &name);
+        function.kernel.clone_from(&file.name);
+        (function.doc, function.regions) = (doc, regions);
+        function.errors.clone_from(&errors);
+        function
+    });
+    functions.collect()
 }
 
 fn increment(memory: &mut dyn Memory) -> Result<(), Stop> {

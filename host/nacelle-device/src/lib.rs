@@ -108,7 +108,7 @@ impl DeviceError {
             Self::Register { .. } | Self::Identity { .. } | Self::Memory { .. } => {
                 "the library and this program are not of the same version: build both again"
             }
-            Self::Taken { .. } => "leave --name and --ip away to get free ones, or end the other device",
+            Self::Taken { .. } => "omit --name and --ip to get free ones, or end the other device",
             Self::Link(nacelle_link::LinkError::NameTaken { .. }) => "choose another --name, or end the one that runs",
             Self::Link(_) | Self::Io { .. } => "name another wire with --wire",
         }

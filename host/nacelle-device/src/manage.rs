@@ -11,8 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-use nacelle::control::{MAX_REQUEST, Reply, Request};
 use nacelle_link::{own_user, peer_user};
+use nacelle_manage::{MAX_REQUEST, Reply, Request};
 
 use crate::{DeviceError, Place};
 
@@ -40,7 +40,7 @@ pub struct Management {
 }
 
 impl Management {
-    /// Listens as `<wire>/<name>.ctl`. What a device that died left there is replaced: the place is nobody else's.
+    /// Listens as `<wire>/<name>.ctl`. A socket that a dead device left there is replaced: the place is claimed.
     ///
     /// # Errors
     /// [`DeviceError::Io`] if the wire cannot be written.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nacelle::{DeviceKind, FunctionInfo};
+use nacelle_manage::DeviceKind;
 use serde::Deserialize;
 
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
@@ -24,7 +24,6 @@ const IDLE_WAKE: Duration = Duration::from_millis(50);
 /// The device's registers, by address.
 mod reg {
     pub(super) const ID: u32 = 0x00;
-    pub(super) const SOCKETS: u32 = 0x14;
     pub(super) const MAC_LO: u32 = 0x20;
     pub(super) const MAC_HI: u32 = 0x24;
     pub(super) const IP: u32 = 0x28;
@@ -38,19 +37,6 @@ mod reg {
     pub(super) const MEMORY_PER_CALLER: u32 = 0x5c;
     /// "NACL".
     pub(super) const ID_VALUE: u32 = 0x4e41_434c;
-
-    pub(super) const SOCKET_BASE: u32 = 0x1_0000;
-    pub(super) const SOCKET_SIZE: u32 = 0x1000;
-    pub(super) const SOCKET_MAGIC: u32 = 0x00;
-    pub(super) const SOCKET_VERSION: u32 = 0x04;
-    pub(super) const SOCKET_FUNCTIONS: u32 = 0x08;
-    pub(super) const SOCKET_NAME: u32 = 0x10;
-    pub(super) const SOCKET_CODES: u32 = 0x20;
-    /// "KRNL".
-    pub(super) const SOCKET_MAGIC_VALUE: u32 = 0x4b52_4e4c;
-    /// More sockets or functions than this are not believed.
-    pub(super) const MAX_SOCKETS: u32 = 64;
-    pub(super) const MAX_FUNCTIONS: u32 = 127;
 }
 
 /// Finds the library of the simulated device: `named`, else `$NACELLE_SIM_LIBRARY`, else
@@ -182,29 +168,6 @@ impl Engine for RtlEngine {
         let enable = [(reg::CTRL, reg::CTRL_ENABLE)];
         let mut all = settings.into_iter().chain(self.bounds.settings()).chain(enable);
         all.try_for_each(|(address, value)| self.sim.reg_write(address, value))
-    }
-
-    fn functions(&mut self) -> Result<Vec<FunctionInfo>, DeviceError> {
-        let sim = &mut self.sim;
-        let mut functions = Vec::new();
-        for socket in 0..sim.reg_read(reg::SOCKETS)?.min(reg::MAX_SOCKETS) {
-            let base = reg::SOCKET_BASE + socket * reg::SOCKET_SIZE;
-            if sim.reg_read(base + reg::SOCKET_MAGIC)? != reg::SOCKET_MAGIC_VALUE {
-                continue; // an empty socket
-            }
-            let version = sim.reg_read(base + reg::SOCKET_VERSION)?;
-            let count = sim.reg_read(base + reg::SOCKET_FUNCTIONS)?.min(reg::MAX_FUNCTIONS);
-            let mut name = [0; 16];
-            for (index, word) in name.chunks_exact_mut(4).enumerate() {
-                word.copy_from_slice(&sim.reg_read(base + reg::SOCKET_NAME + 4 * index as u32)?.to_le_bytes());
-            }
-            let name = String::from_utf8_lossy(&name).trim_matches(['\0', ' ']).to_owned();
-            for index in 0..count {
-                let code = sim.reg_read(base + reg::SOCKET_CODES + 4 * index)?;
-                functions.push(FunctionInfo::known(code as u8, &name, version));
-            }
-        }
-        Ok(functions)
     }
 
     fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {

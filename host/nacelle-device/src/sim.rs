@@ -362,7 +362,7 @@ impl Sim {
 
 impl Drop for Sim {
     fn drop(&mut self) {
-        // SAFETY: the device is live, and nobody can use it after this.
+        // SAFETY: the device is live, and cannot be used after this.
         unsafe { (self.functions.destroy)(self.sim.as_ptr()) };
     }
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Remembers the last frames that passed a device, with the cycles in which they did.
 //!
-//! Frames are kept as they are, and read only when somebody asks: a frame that passes costs no more than its place here.
+//! Frames are kept as they are, and parsed only on request: a frame that passes costs no more than its place here.
 
 use std::collections::VecDeque;
 
-use nacelle::FrameKind;
-use nacelle::control::{Trace, TraceFrame};
 use nacelle_link::Direction;
+use nacelle_manage::{FrameKind, Trace, TraceFrame};
 
 use crate::Stamp;
 

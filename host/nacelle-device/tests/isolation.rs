@@ -9,8 +9,8 @@ use common::caller::{Bench, Caller, message, request};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire};
 use nacelle_roce::wire::bth::{Bth, Deth, Opcode};
 use nacelle_roce::wire::cm::{self, IpCm, Message as CmMessage, Req};
-use nacelle_roce::wire::roce::{Ext, Flow};
 use nacelle_roce::wire::{MacAddr, Psn, Qpn, RoceHeaders, RocePacket};
+use nacelle_roce::wire::{roce::Flow, transport::Ext};
 use nacelle_roce::{SendWr, WcOpcode, WcStatus};
 use nacelle_wire::kernel::matmul::{Args, Dtype};
 use nacelle_wire::mrsp::{AarRegion, FunctionCode};
@@ -46,7 +46,7 @@ impl Flood {
     fn request(&mut self, host: u8) -> u32 {
         let id = self.next;
         self.next += 1;
-        let ip_cm = IpCm::new(5, [10, 77, 66, host].into(), self.device.1);
+        let ip_cm = IpCm::new(5, [10, 77, 66, host], self.device.1);
         let mut req = Req::new(id, 12345, Qpn::new(0x1000 + id), Psn::new(0), ip_cm);
         req.set_path_mtu(3);
         req.set_local_cm_timeout(17); // 0.5 s
@@ -162,7 +162,7 @@ fn region_requests_fail_by_their_codes() {
     // After each the connection can be used as before.
     let given = caller.regions(session, &[16; 32]).unwrap();
     assert_eq!(given.len(), 32);
-    caller.ep.post_send(session.conn, SendWr::send(1, vec![1; 1025])).unwrap();
+    caller.ep.transport.post_send(session.conn, SendWr::send(1, vec![1; 1025])).unwrap();
     assert_eq!(caller.received(session, WcOpcode::Send), Err(WcStatus::RemInvReqErr));
 }
 

@@ -102,7 +102,7 @@ fn a_kernel_of_an_hour_delays_no_acknowledgement_and_nobody_else() {
     assert_eq!(slow.write(session, &region, &[9; 8]), WcStatus::Success);
     long.gate.open(1);
     assert_eq!(slow.result(session), 0);
-    assert_eq!(slow.ep.region(session.here.id).unwrap()[..8], [0xee, 9, 9, 9, 9, 9, 9, 9]);
+    assert_eq!(slow.ep.transport.region(session.here.id).unwrap().to_vec().unwrap()[..8], [0xee, 9, 9, 9, 9, 9, 9, 9]);
 }
 
 #[test]
@@ -116,13 +116,13 @@ fn a_kernel_that_does_not_end_in_time_loses_its_memory_and_its_thread() {
     let (mut quick, other, _) = prepared(&bench, 2, 8);
     quick.regions(other, &[100_000]).unwrap();
     let other = Session {
-        here: quick.ep.register(vec![0; 100_000], nacelle_roce::Access::REMOTE_WRITE, other.conn).unwrap(),
+        here: quick.ep.transport.register(vec![0; 100_000], nacelle_roce::Access::REMOTE_WRITE, other.conn).unwrap(),
         ..other
     };
     quick.regions(other, &[90_000]).unwrap();
     quick.start(other, FunctionCode::INCREMENT);
     assert_eq!(quick.result(other), 0);
-    assert_eq!(quick.ep.region(other.here.id).unwrap()[..90_000], [1; 90_000]);
+    assert_eq!(quick.ep.transport.region(other.here.id).unwrap().to_vec().unwrap()[..90_000], [1; 90_000]);
     // The caller goes on with what it had, and the late kernel changes none of it.
     slow.start(session, FunctionCode::INCREMENT);
     assert_eq!(slow.result(session), 0);

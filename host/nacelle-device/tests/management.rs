@@ -9,11 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use common::caller::{Bench, Caller};
-use nacelle::control::{Control, Done, Request};
-use nacelle::management::{Access, Bytes, Completion, Progress, Work};
+use nacelle_manage::{Access, Bytes, Completion, Control, Done, Progress, Request, Work};
 use nacelle_roce::{ConnectOptions, Event, ProtectionDomain};
 
-fn capture(bench: &Bench, path: &std::path::Path) -> Result<Done, nacelle::Error> {
+fn capture(bench: &Bench, path: &std::path::Path) -> Result<Done, nacelle_manage::Error> {
     let mut control = Control::open(&bench.place.wire, &bench.place.name).unwrap();
     control.ask(&Request::CaptureStart { path: path.to_owned() })
 }
@@ -83,10 +82,10 @@ fn a_device_reads_and_writes_memory_of_its_peer() {
     const PORT: u16 = 4242;
     let bench = Bench::new(|_| {});
     let mut caller = bench.caller(1);
-    caller.ep.listen(PORT);
+    caller.ep.transport.listen(PORT);
     let memory: Vec<u8> = (0..3000u32).map(|index| (index * 7 + index / 256) as u8).collect();
     let rights = nacelle_roce::Access::REMOTE_READ | nacelle_roce::Access::REMOTE_WRITE;
-    let region = caller.ep.register(memory.clone(), rights, ProtectionDomain::DEFAULT).unwrap();
+    let region = caller.ep.transport.register(memory.clone(), rights, ProtectionDomain::DEFAULT).unwrap();
     let (address, rkey) = (region.addr.0, region.rkey.0);
 
     let mut control = Control::open(&bench.place.wire, &bench.place.name).unwrap();
@@ -111,7 +110,10 @@ fn a_device_reads_and_writes_memory_of_its_peer() {
     let write = Work::Write { data: Bytes(vec![9; 300]), address, rkey };
     let done = work(&mut caller, &mut control, connection, write);
     assert!(done.ok && done.data.0.is_empty(), "nothing of the READ before comes with it");
-    assert_eq!(caller.ep.region(region.id).unwrap()[..301], [&[9; 300], &memory[300..301]].concat());
+    assert_eq!(
+        caller.ep.transport.region(region.id).unwrap().to_vec().unwrap()[..301],
+        [&[9; 300], &memory[300..301]].concat()
+    );
 
     let long = Request::Post { connection, work: Work::Read { address, rkey, length: 2049 } };
     let error = control.ask::<Done>(&long).unwrap_err();

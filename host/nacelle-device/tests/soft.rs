@@ -7,10 +7,10 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use common::Running;
-use nacelle::control::Control;
 use nacelle::{Device, DeviceKind, Error, ErrorCode, FunctionCode, Options, Region, Step, matmul};
 use nacelle_device::{Place, SoftConfig, SoftEngine};
 use nacelle_link::{Impairments, WireDir};
+use nacelle_manage::Control;
 use nacelle_roce::ConnectOptions;
 use nacelle_wire::kernel::matmul::{Args, Dtype};
 use ndarray::{Array2, ArrayView2, ShapeBuilder};
@@ -107,7 +107,7 @@ fn every_byte_is_incremented_again_and_again() {
             let expected: Vec<u8> = sent.iter().map(|byte| byte.wrapping_add(round)).collect();
             assert!(got == expected, "{length} bytes, round {round}");
         }
-        assert_eq!(call.close().unwrap(), [got]);
+        assert_eq!(close(call), [got]);
     }
     bench.wait_for_counter("rpc.callers", 0);
     assert_eq!(bench.counter("memory.bytes_held"), 0);
@@ -160,7 +160,7 @@ fn roles_decide_what_travels() {
     call.wait().unwrap();
     let inputs = |report: &nacelle::Report| report.steps.iter().find(|s| s.step == Step::Inputs).unwrap().tx_bytes;
     assert!(inputs(&first) > 4000 && inputs(call.report()) < 1000, "single-send regions go once");
-    let got = call.close().unwrap();
+    let got = close(call);
     assert_eq!(got, [vec![], vec![1; 4000], vec![9; 10], vec![2; 10], vec![5; 20]]);
 }
 
@@ -175,7 +175,7 @@ fn calls_run_side_by_side_on_one_address_and_on_many() {
                 let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(sent.clone())]).unwrap();
                 call.invoke().unwrap();
                 call.wait().unwrap();
-                let got = call.close().unwrap().remove(0);
+                let got = close(call).remove(0);
                 assert!(got.iter().zip(&sent).all(|(got, sent)| *got == sent.wrapping_add(1)));
             }
         })
@@ -199,7 +199,7 @@ fn a_bad_wire_costs_time_but_no_byte() {
         let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(sent.clone())]).unwrap();
         call.invoke().unwrap();
         call.wait().unwrap();
-        let got = call.close().unwrap().remove(0);
+        let got = close(call).remove(0);
         assert!(got.iter().zip(&sent).all(|(got, sent)| *got == sent.wrapping_add(1)), "seed {seed}");
     }
     assert!(bench.counter("roce.discard_icrc") + bench.counter("roce.discard_malformed") > 0);
@@ -247,7 +247,7 @@ fn an_unknown_function_and_bad_arguments_are_remote_errors() {
         call.invoke().unwrap();
         let error = call.wait().unwrap_err();
         assert_eq!(error.code().exit_code(), 6);
-        call.close().unwrap();
+        close(call);
         error
     };
     let unknown = run(FunctionCode::new(99).unwrap(), vec![Region::inout(vec![1])]);
@@ -268,6 +268,25 @@ fn an_unknown_function_and_bad_arguments_are_remote_errors() {
     let mut call = device.create(FunctionCode::EMPTY, vec![Region::input(vec![1])]).unwrap();
     call.invoke().unwrap();
     call.wait().unwrap();
+}
+
+#[test]
+fn the_device_describes_itself() {
+    let bench = Bench::new();
+    let device = bench.connect();
+    let description = device.describe().unwrap().unwrap();
+    let functions: Vec<_> =
+        description.functions.iter().map(|f| (f.code, f.name.as_str(), f.kernel.as_str())).collect();
+    assert_eq!(functions, [(1, "increment", "increment"), (3, "empty", "increment"), (16, "matmul", "matmul")]);
+    let matmul = description.function(16).unwrap();
+    assert_eq!(matmul.regions.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["arguments", "A", "B", "C"]);
+    assert_eq!((description.max_regions, description.kind), (32, nacelle::description::Kind::Soft));
+    // What a result code means is read when it is wanted, by a caller that has not asked before.
+    let other = bench.connect();
+    let mut call = other.create(FunctionCode::MATMUL, vec![Region::input(vec![0; 64]), Region::output(64)]).unwrap();
+    call.invoke().unwrap();
+    let error = call.wait().unwrap_err().to_string();
+    assert!(error.contains("the argument block is wrong"), "{error}");
 }
 
 #[test]
@@ -332,7 +351,7 @@ fn two_hundred_and_fifty_six_callers_are_served_and_one_more_is_refused() {
     for (seed, mut call) in calls.drain(1..).enumerate() {
         call.wait().unwrap();
         let expected: Vec<u8> = pattern(100, seed as u64 + 1).iter().map(|byte| byte.wrapping_add(1)).collect();
-        assert_eq!(call.close().unwrap(), [expected]);
+        assert_eq!(close(call), [expected]);
     }
     bench.wait_for_counter("rpc.callers", 1);
     late.create(FunctionCode::INCREMENT, vec![Region::inout(vec![0])]).unwrap();
@@ -352,4 +371,10 @@ fn a_caller_that_vanishes_leaves_nothing_behind() {
     assert_eq!(c, product(integers(4, 4, 1).view(), integers(4, 4, 2).view()));
     bench.wait_for_counter("rpc.callers", 0);
     assert_eq!(bench.counter("memory.bytes_held"), 0);
+}
+
+/// Ends a call. Returns the bytes of its regions.
+fn close(call: nacelle::Call) -> Vec<Vec<u8>> {
+    let regions = call.close().unwrap();
+    regions.into_iter().map(|memory| memory.into_vec().unwrap()).collect()
 }

@@ -8,10 +8,9 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Barrier};
 
 use common::Running;
-use nacelle::control::Control;
-use nacelle::{DeviceKind, discover};
 use nacelle_device::{DeviceError, Place, SoftConfig, SoftEngine};
 use nacelle_link::WireDir;
+use nacelle_manage::{Control, DeviceKind, discover};
 
 fn wire() -> (tempfile::TempDir, WireDir) {
     let temp = tempfile::tempdir().unwrap();

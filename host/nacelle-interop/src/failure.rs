@@ -2,7 +2,10 @@
 //! What can go wrong in a run.
 
 use nacelle_link::LinkError;
-use nacelle_roce::{Completion, ConnectError, ConnectFailure, DisconnectReason, PostError, QpError, RegisterError};
+use nacelle_roce::{
+    Completion, ConnectError, ConnectFailure, DisconnectReason, PathError, PostError, QpError, RegisterError,
+    memory::AccessError,
+};
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,12 @@ pub(crate) enum Failure {
     /// This side's own call was refused.
     #[error(transparent)]
     Qp(#[from] QpError),
+    /// There is no path to the peer.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Memory of a region cannot be accessed.
+    #[error(transparent)]
+    Memory(#[from] AccessError),
     /// The wire is broken.
     #[error(transparent)]
     Link(#[from] LinkError),

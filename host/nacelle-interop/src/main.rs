@@ -24,7 +24,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 /// The other side of Linux' own RDMA tools, over the virtual wire.
 ///
-/// A run without PEER is the tool's server: it waits for one client. With PEER it is the client, and asks again while nobody
+/// A run without PEER is the tool's server: it waits for one client. With PEER it is the client, and repeats its request while no server
 /// listens there. Every check prints a line that begins with "ok:"; the first that fails ends the run.
 ///
 /// Exit status: 0 if all has passed, 1 if something was wrong, 2 if the command line was, 3 if the time was over.
@@ -175,7 +175,7 @@ enum Tool {
         peer: Ipv4Addr,
         #[arg(short, long, default_value_t = 9)]
         port: u16,
-        /// Reason expected; 8: nobody listens.
+        /// Reason expected; 8: no service listens.
         #[arg(long, default_value_t = 8)]
         reason: u16,
     },
@@ -207,8 +207,8 @@ fn station(args: &StationArgs) -> Outcome<Station> {
     })?;
     let [a, b, c, d] = args.ip.ip.octets();
     let mut config = EndpointConfig::new(MacAddr([0x02, 0x4e, a, b, c, d]), args.ip.ip, seed);
-    config.prefix_len = args.ip.prefix;
-    config.ip_mtu = args.mtu;
+    config.interface.prefix_len = args.ip.prefix;
+    config.interface.ip_mtu = args.mtu;
     Ok(Station::new(Endpoint::new(config), link, Duration::from_secs_f64(args.timeout.clamp(0.1, 86400.0))))
 }
 
@@ -217,7 +217,7 @@ fn run(cli: &Cli) -> Outcome {
     let outcome = play(s, cli);
     if outcome.is_err() {
         let counters: Vec<String> =
-            s.ep.counters().iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")).collect();
+            s.ep().counters().iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")).collect();
         eprintln!("counters: {}", counters.join(", "));
     }
     s.leave()?;

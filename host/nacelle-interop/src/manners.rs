@@ -10,11 +10,11 @@ use nacelle_roce::{ConnectFailure, ConnectOptions, wire::cm::RejReason};
 
 /// Refuses every request on a port until `count` have come.
 pub(crate) fn reject(s: &mut Station, port: u16, count: u32, reason: u16, late: Duration) -> Outcome {
-    s.ep.listen(port);
+    s.ep().transport.listen(port);
     for _ in 0..count {
         let (conn, peer) = s.request()?;
         s.pause(late)?;
-        s.ep.reject_with(conn, RejReason(reason), b"no, thank you")?;
+        s.ep().transport.reject_with(conn, RejReason(reason), b"no, thank you")?;
         println!("ok: refused {peer} with reason {reason}: {}", RejReason(reason).text());
     }
     Ok(())
@@ -22,7 +22,7 @@ pub(crate) fn reject(s: &mut Station, port: u16, count: u32, reason: u16, late: 
 
 /// Accepts requests on a port, after a while, and ends each connection at once, or lets the peer do so.
 pub(crate) fn hang_up(s: &mut Station, port: u16, count: u32, late: Duration, wait: bool) -> Outcome {
-    s.ep.listen(port);
+    s.ep().transport.listen(port);
     for _ in 0..count {
         let (conn, peer) = s.request()?;
         s.pause(late)?;
@@ -38,10 +38,10 @@ pub(crate) fn hang_up(s: &mut Station, port: u16, count: u32, late: Duration, wa
     Ok(())
 }
 
-/// Connects where nobody listens, and checks that the refusal says so.
+/// Connects to a port without a service, and checks the reason of the REJ.
 pub(crate) fn refused(s: &mut Station, peer: Ipv4Addr, port: u16, expected: u16) -> Outcome {
     let now = s.now();
-    let conn = s.ep.connect(now, peer, port, ConnectOptions::default())?;
+    let conn = s.ep().connect(now, peer, port, ConnectOptions::default())?;
     match s.connected(conn)? {
         Ok(_) => Err(Failure::Wrong("the peer has accepted".into())),
         Err(ConnectFailure::Rejected { reason, .. }) => {

@@ -62,20 +62,22 @@ impl Introduction {
 /// A queue pair that does not know its peer yet, and how to introduce it.
 fn create(s: &mut Station, plan: &Plan) -> Outcome<(ConnId, Inbox, Introduction)> {
     let now = s.now();
-    let conn = s.ep.create_qp(now, ConnectOptions { selective_repeat: false, ..ConnectOptions::default() })?;
-    s.ep.modify_qp(now, conn, QpModify::Init)?;
-    let inbox = Inbox::post(&mut s.ep, conn, RECEIVES, plan.size)?;
-    let qpn = s.ep.connection(conn).map_or(Qpn::default(), |info| info.local_qpn);
-    Ok((conn, inbox, Introduction { qpn, psn: Psn::new(now.as_nanos() as u32), ip: s.ep.ip() }))
+    let conn =
+        s.ep().transport.create_qp(now, ConnectOptions { selective_repeat: false, ..ConnectOptions::default() })?;
+    s.ep().transport.modify_qp(now, conn, QpModify::Init)?;
+    let inbox = Inbox::post(s.ep(), conn, RECEIVES, plan.size)?;
+    let qpn = s.ep().transport.connection(conn).map_or(Qpn::default(), |info| info.local_qpn);
+    Ok((conn, inbox, Introduction { qpn, psn: Psn::new(now.as_nanos() as u32), ip: s.ep().interface.ip() }))
 }
 
 /// Brings a queue pair to RTS.
 fn connect(s: &mut Station, conn: ConnId, own: &Introduction, theirs: &Introduction) -> Outcome {
     s.resolve(theirs.ip)?;
     let now = s.now();
-    let rtr = Rtr::new(theirs.ip, theirs.qpn, theirs.psn, PathMtu::Mtu1024);
-    s.ep.modify_qp(now, conn, QpModify::Rtr(rtr))?;
-    Ok(s.ep.modify_qp(now, conn, QpModify::Rts(Rts { rnr_retry: 7, ..Rts::new(own.psn) }))?)
+    let path = s.ep().interface.path(now, theirs.ip.into())?;
+    let rtr = Rtr::new(path, theirs.qpn, theirs.psn, PathMtu::Mtu1024);
+    s.ep().transport.modify_qp(now, conn, QpModify::Rtr(rtr))?;
+    Ok(s.ep().transport.modify_qp(now, conn, QpModify::Rts(Rts { rnr_retry: 7, ..Rts::new(own.psn) }))?)
 }
 
 /// `ibv_rc_pingpong` without an address.
@@ -111,7 +113,7 @@ pub(crate) fn client(s: &mut Station, peer: Ipv4Addr, plan: &Plan) -> Outcome {
 }
 
 fn send(s: &mut Station, conn: ConnId, plan: &Plan, fill: u8) -> Outcome {
-    s.ep.post_send(conn, SendWr::send(SEND, vec![fill; plan.size]))?;
+    s.ep().transport.post_send(conn, SendWr::send(SEND, vec![fill; plan.size]))?;
     s.done("sending a message", conn, SEND)
 }
 
@@ -129,7 +131,7 @@ fn finish(s: &mut Station, conn: ConnId, plan: &Plan, tcp: Tcp) -> Outcome {
     println!("ok: {} messages of {} bytes each way", plan.iterations, plan.size);
     // The peer may not have the last acknowledgement yet.
     tcp.close(s)?;
-    s.ep.destroy_qp(conn)?;
+    s.ep().transport.destroy_qp(conn)?;
     println!("ok: introduction's TCP connection closed");
     Ok(())
 }

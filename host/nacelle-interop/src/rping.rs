@@ -73,22 +73,22 @@ fn text(ping: u32, size: usize) -> Vec<u8> {
 
 /// `rping -s`.
 pub(crate) fn server(s: &mut Station, plan: &Plan) -> Outcome {
-    s.ep.listen(plan.port);
+    s.ep().transport.listen(plan.port);
     let (conn, _) = s.request()?;
-    let inbox = Inbox::post(&mut s.ep, conn, 4, INFO)?;
-    let buffer = s.ep.register(vec![0; plan.size], Access::LOCAL, None)?;
+    let inbox = Inbox::post(s.ep(), conn, 4, INFO)?;
+    let buffer = s.ep().transport.register(vec![0; plan.size], Access::LOCAL, None)?;
     s.accept(conn, ConnectOptions::default())?;
     for ping in 0..plan.count {
         let source = Info::parse(&inbox.recv(s, "waiting for the client's source")?)?;
         check(source.len == plan.size, || format!("the client pings with {} bytes", source.len))?;
-        s.ep.post_send(conn, SendWr::read(READ, buffer.all(), source.addr, source.rkey))?;
+        s.ep().transport.post_send(conn, SendWr::read(READ, buffer.all(), source.addr, source.rkey))?;
         s.done("reading the client's buffer", conn, READ)?;
-        let got = s.ep.region(buffer.id).unwrap_or(&[]).to_vec();
+        let got = s.bytes(&buffer.all())?;
         check(got == text(ping, plan.size), || format!("ping {ping} is {:?}", String::from_utf8_lossy(&got)))?;
         go_ahead(s, conn)?;
         let sink = Info::parse(&inbox.recv(s, "waiting for the client's sink")?)?;
         check(sink.len == plan.size, || format!("the client takes {} bytes", sink.len))?;
-        s.ep.post_send(conn, SendWr::write(WRITE, buffer.all(), sink.addr, sink.rkey))?;
+        s.ep().transport.post_send(conn, SendWr::write(WRITE, buffer.all(), sink.addr, sink.rkey))?;
         s.done("writing to the client's buffer", conn, WRITE)?;
         go_ahead(s, conn)?;
     }
@@ -100,7 +100,7 @@ pub(crate) fn server(s: &mut Station, plan: &Plan) -> Outcome {
 
 /// Tells the client that its announcement has been used.
 fn go_ahead(s: &mut Station, conn: ConnId) -> Outcome {
-    s.ep.post_send(conn, SendWr::send(SEND, vec![0; INFO]))?;
+    s.ep().transport.post_send(conn, SendWr::send(SEND, vec![0; INFO]))?;
     s.done("telling the client to go on", conn, SEND)
 }
 
@@ -108,21 +108,21 @@ fn go_ahead(s: &mut Station, conn: ConnId) -> Outcome {
 pub(crate) fn client(s: &mut Station, peer: Ipv4Addr, plan: &Plan) -> Outcome {
     let options = ConnectOptions { responder_resources: 1, initiator_depth: 1, ..ConnectOptions::default() };
     let (conn, inbox) = s.connect(peer, plan.port, &options, |ep, conn| Inbox::post(ep, conn, 4, INFO))?;
-    let source = s.ep.register(vec![0; plan.size], Access::REMOTE_READ, Some(conn))?;
-    let sink = s.ep.register(vec![0; plan.size], Access::REMOTE_WRITE, Some(conn))?;
+    let source = s.ep().transport.register(vec![0; plan.size], Access::REMOTE_READ, Some(conn))?;
+    let sink = s.ep().transport.register(vec![0; plan.size], Access::REMOTE_WRITE, Some(conn))?;
     for ping in 0..plan.count {
         let expected = text(ping, plan.size);
-        if let Some(bytes) = s.ep.region_mut(source.id) {
-            bytes.copy_from_slice(&expected);
+        if let Some(bytes) = s.ep().transport.region_mut(source.id) {
+            bytes.write(0, &expected)?;
         }
         for (region, what) in [(source, "read"), (sink, "write")] {
             let info = Info { addr: region.addr, rkey: region.rkey, len: plan.size };
-            s.ep.post_send(conn, SendWr::send(SEND, info.bytes()))?;
+            s.ep().transport.post_send(conn, SendWr::send(SEND, info.bytes()))?;
             s.done("announcing a buffer", conn, SEND)?;
             let told = inbox.recv(s, &format!("waiting for the server to {what}"))?;
             check(told.len() == INFO, || format!("the server's go-ahead has {} bytes", told.len()))?;
         }
-        let got = s.ep.region(sink.id).unwrap_or(&[]).to_vec();
+        let got = s.bytes(&sink.all())?;
         check(got == expected, || format!("pong {ping} is {:?}", String::from_utf8_lossy(&got)))?;
     }
     println!("ok: {} pings of {} bytes came back as they were", plan.count, plan.size);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The station on the wire: an endpoint, its link and its clock. Nothing here waits beyond the end of the run.
+//! The station on the wire: an endpoint on a link, and waits that end with the run.
 
 use crate::failure::{Failure, Outcome};
-use core::net::Ipv4Addr;
-use nacelle_link::{Link, MAX_FRAME};
+use core::net::{IpAddr, Ipv4Addr};
+use nacelle_driver::Port;
+use nacelle_link::Link;
 use nacelle_roce::{
-    Access, Completion, ConnId, ConnectFailure, ConnectOptions, DisconnectReason, Endpoint, Event, RecvWr, Region,
-    WcStatus, wire::MacAddr, wire::cm::RejReason,
+    Access, Completion, ConnId, ConnectFailure, ConnectOptions, DisconnectReason, Endpoint, Event, NetworkEvent,
+    RecvWr, Region, RegionSlice, WcStatus, memory::AccessError, wire::MacAddr, wire::cm::RejReason,
 };
 use std::{
     collections::VecDeque,
@@ -17,76 +18,51 @@ use std::{
 const PROTOCOL: usize = 23;
 const TCP: u8 = 6;
 
-/// How long a station stays on the wire after its run: to answer what the peer repeats.
-const LAST_WORDS: Duration = Duration::from_millis(150);
+/// How long a station stays on the wire after its run, to reply to what the peer repeats.
+const LINGER: Duration = Duration::from_millis(150);
 
 pub(crate) struct Station {
-    pub(crate) ep: Endpoint,
-    link: Box<dyn Link>,
-    start: Instant,
+    port: Port<Box<dyn Link>>,
     end: Instant,
-    frame: Vec<u8>,
-    /// Events that somebody else waits for.
-    events: VecDeque<Event>,
-    /// Frames with TCP, for those who want them.
+    /// Received frames with TCP.
     pub(crate) segments: VecDeque<Vec<u8>>,
 }
 
 impl Station {
     pub(crate) fn new(ep: Endpoint, link: Box<dyn Link>, time: Duration) -> Self {
-        let start = Instant::now();
-        Self {
-            ep,
-            link,
-            start,
-            end: start + time,
-            frame: vec![0; MAX_FRAME],
-            events: VecDeque::new(),
-            segments: VecDeque::new(),
-        }
+        Self { port: Port::new(ep, link), end: Instant::now() + time, segments: VecDeque::new() }
+    }
+
+    /// The endpoint.
+    pub(crate) fn ep(&mut self) -> &mut Endpoint {
+        &mut self.port.endpoint
     }
 
     /// The endpoint's time.
     pub(crate) fn now(&self) -> nacelle_roce::Instant {
-        nacelle_roce::Instant::from_nanos(self.start.elapsed().as_nanos() as u64)
+        self.port.now()
     }
 
-    /// Sends what there is to send and takes at most one frame, waiting for it until `until` or the next deadline.
+    /// One turn of the loop, until `until` at most.
     pub(crate) fn step(&mut self, until: Instant) -> Outcome {
-        let now = self.now();
-        while let Some(len) = self.ep.poll_transmit(now, &mut self.frame) {
-            self.link.send(&self.frame[..len])?;
-        }
-        while let Some(event) = self.ep.poll_event() {
-            self.events.push_back(event);
-        }
-        let mut until = until.min(self.end);
-        if !self.events.is_empty() {
-            until = self.start;
-        }
-        if let Some(deadline) = self.ep.next_deadline() {
-            until = until.min(self.start + Duration::from_nanos(deadline.as_nanos()));
-        }
-        if let Some(len) = self.link.recv(&mut self.frame, until)? {
-            if len > PROTOCOL && self.frame[12..14] == [8, 0] && self.frame[PROTOCOL] == TCP {
-                self.segments.push_back(self.frame[..len].to_vec());
-            } else {
-                // The reason of a discard is counted.
-                let _ = self.ep.handle(self.now(), &self.frame[..len]);
+        let segments = &mut self.segments;
+        let is_tcp = |frame: &[u8]| frame.len() > PROTOCOL && frame[12..14] == [8, 0] && frame[PROTOCOL] == TCP;
+        self.port.turn_filtered(until.min(self.end), |frame| {
+            let tcp = is_tcp(frame);
+            if tcp {
+                segments.push_back(frame.to_vec());
             }
-        }
-        while let Some(event) = self.ep.poll_event() {
-            self.events.push_back(event);
-        }
+            !tcp
+        })?;
         Ok(())
     }
 
     /// Sends a frame of another protocol.
     pub(crate) fn send(&mut self, frame: &[u8]) -> Outcome {
-        Ok(self.link.send(frame)?)
+        Ok(self.port.link_mut().send(frame)?)
     }
 
-    /// Steps until `done` gives something; `what` says what for, in case the run's time is over before.
+    /// Steps until `done` gives something; `what` names it in the error if the run ends before.
     pub(crate) fn until<T>(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> Outcome<Option<T>>) -> Outcome<T> {
         loop {
             if let Some(result) = done(self)? {
@@ -99,16 +75,22 @@ impl Station {
         }
     }
 
-    /// Takes the first event that waits and that `wanted` turns into something.
-    pub(crate) fn take<T>(&mut self, mut wanted: impl FnMut(&Event) -> Option<T>) -> Option<T> {
-        let (at, found) = self.events.iter().enumerate().find_map(|(at, e)| wanted(e).map(|found| (at, found)))?;
-        self.events.remove(at);
-        Some(found)
+    /// The oldest event of the transport.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.port.poll_event()
     }
 
-    /// Waits for an event that `wanted` turns into something.
+    /// Bytes of a region.
+    pub(crate) fn bytes(&mut self, place: &RegionSlice) -> Outcome<Vec<u8>> {
+        let mut bytes = vec![0; place.len];
+        let memory = self.ep().transport.region(place.region);
+        memory.ok_or(AccessError::Ended)?.read(place.offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Waits for an event of the transport that `wanted` makes something of.
     pub(crate) fn event<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> Outcome<T> {
-        self.until(what, |s| Ok(s.take(&mut wanted)))
+        self.until(what, |s| Ok(s.port.take_event(&mut wanted)))
     }
 
     /// Lets time pass.
@@ -120,18 +102,20 @@ impl Station {
         Ok(())
     }
 
-    /// Ends what is still connected, and stays long enough to answer the peer's last words. The run's time may be over.
+    /// Ends all connections, and stays long enough to reply to what the peer repeats, also after the end of the run.
     pub(crate) fn leave(&mut self) -> Outcome {
         let begin = Instant::now();
         self.end = begin + Duration::from_secs(2);
-        let (now, all) = (self.now(), self.ep.connections().map(|(conn, _)| conn).collect::<Vec<_>>());
+        let (now, all) = (self.now(), self.ep().transport.connections().map(|(conn, _)| conn).collect::<Vec<_>>());
         for conn in all {
-            self.ep.disconnect(now, conn);
+            self.ep().transport.disconnect(now, conn);
         }
-        self.events.clear();
-        while Instant::now() < self.end && (self.ep.connections().next().is_some() || begin.elapsed() < LAST_WORDS) {
+        self.port.drop_events();
+        while Instant::now() < self.end
+            && (self.ep().transport.connections().next().is_some() || begin.elapsed() < LINGER)
+        {
             self.step(Instant::now() + Duration::from_millis(50))?;
-            self.events.clear();
+            self.port.drop_events();
         }
         Ok(())
     }
@@ -139,16 +123,17 @@ impl Station {
     /// The Ethernet address of a neighbour.
     pub(crate) fn resolve(&mut self, ip: Ipv4Addr) -> Outcome<MacAddr> {
         let now = self.now();
-        self.ep.resolve(now, ip);
-        let found = self.event("resolving the address", |e| match e {
-            Event::Resolved { mac, .. } => Some(Some(*mac)),
-            Event::Unreachable { .. } => Some(None),
+        self.ep().interface.resolve(now, ip);
+        let wanted = |event: &NetworkEvent| match event {
+            NetworkEvent::Resolved { mac, .. } => Some(Some(*mac)),
+            NetworkEvent::Unreachable { .. } => Some(None),
             _ => None,
-        })?;
+        };
+        let found = self.until("resolving the address", |s| Ok(s.port.take_network_event(wanted)))?;
         found.ok_or(Failure::Connect(ConnectFailure::Unreachable))
     }
 
-    /// Connects, again and again while nobody listens there. `prepare` posts the receives of each attempt.
+    /// Connects, repeatedly while no service listens there. `prepare` posts the receives of each attempt.
     pub(crate) fn connect<T>(
         &mut self,
         ip: Ipv4Addr,
@@ -158,8 +143,8 @@ impl Station {
     ) -> Outcome<(ConnId, T)> {
         loop {
             let now = self.now();
-            let conn = self.ep.connect(now, ip, port, options.clone())?;
-            let prepared = prepare(&mut self.ep, conn)?;
+            let conn = self.ep().connect(now, ip, port, options.clone())?;
+            let prepared = prepare(self.ep(), conn)?;
             match self.connected(conn)? {
                 Ok(_) => return Ok((conn, prepared)),
                 Err(ConnectFailure::Rejected { reason: RejReason::INVALID_SERVICE_ID, .. })
@@ -183,7 +168,7 @@ impl Station {
     }
 
     /// Waits for a connection request on a port that is listened on.
-    pub(crate) fn request(&mut self) -> Outcome<(ConnId, Ipv4Addr)> {
+    pub(crate) fn request(&mut self) -> Outcome<(ConnId, IpAddr)> {
         self.event("waiting for a connection request", |e| match e {
             Event::ConnectRequest { conn, peer, .. } => Some((*conn, *peer)),
             _ => None,
@@ -193,7 +178,7 @@ impl Station {
     /// Accepts a request, and waits until the connection is ready.
     pub(crate) fn accept(&mut self, conn: ConnId, options: ConnectOptions) -> Outcome {
         let now = self.now();
-        self.ep.accept(now, conn, options)?;
+        self.ep().transport.accept(now, conn, options)?;
         self.connected(conn)?.map(|_| ()).map_err(Failure::Connect)
     }
 
@@ -220,7 +205,7 @@ impl Station {
     /// Ends a connection and waits until it has ended.
     pub(crate) fn disconnect(&mut self, conn: ConnId) -> Outcome {
         let now = self.now();
-        self.ep.disconnect(now, conn);
+        self.ep().transport.disconnect(now, conn);
         self.ended(conn).map(|_| ())
     }
 
@@ -236,7 +221,7 @@ impl Station {
 
     /// Forgets what is left of a connection that has ended.
     fn forget(&mut self, conn: ConnId) {
-        self.events.retain(|e| !matches!(e, Event::Completion(c) if c.conn == conn));
+        self.port.drop_completions(conn);
     }
 
     /// Waits until the peer has ended a connection, in order.
@@ -258,7 +243,7 @@ pub(crate) struct Inbox {
 impl Inbox {
     /// Posts `slots` receives of `slot` bytes each.
     pub(crate) fn post(ep: &mut Endpoint, conn: ConnId, slots: usize, slot: usize) -> Outcome<Self> {
-        let region = ep.register(vec![0; slots * slot.max(1)], Access::LOCAL, None)?;
+        let region = ep.transport.register(vec![0; slots * slot.max(1)], Access::LOCAL, None)?;
         let inbox = Self { conn, region, slot };
         for i in 0..slots {
             inbox.post_one(ep, i)?;
@@ -267,14 +252,16 @@ impl Inbox {
     }
 
     fn post_one(&self, ep: &mut Endpoint, i: usize) -> Outcome {
-        Ok(ep.post_recv(self.conn, RecvWr { id: i as u64, slice: Some(self.region.slice(i * self.slot, self.slot)) })?)
+        Ok(ep
+            .transport
+            .post_recv(self.conn, RecvWr { id: i as u64, slice: Some(self.region.slice(i * self.slot, self.slot)) })?)
     }
 
     /// The bytes of a received message; its receive is posted again.
     pub(crate) fn take(&self, station: &mut Station, c: &Completion) -> Outcome<Vec<u8>> {
         let i = c.id as usize;
-        let bytes = station.ep.region(self.region.id).unwrap_or(&[])[i * self.slot..][..c.byte_len].to_vec();
-        self.post_one(&mut station.ep, i)?;
+        let bytes = station.bytes(&self.region.slice(i * self.slot, c.byte_len))?;
+        self.post_one(station.ep(), i)?;
         Ok(bytes)
     }
 

@@ -78,19 +78,19 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    fn new(s: &Station, peer_mac: Option<MacAddr>) -> Self {
+    fn new(s: &mut Station, peer_mac: Option<MacAddr>) -> Self {
         let mut packets = Packets { rx: VecDeque::new(), tx: VecDeque::new(), mtu: 1500 };
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = s.now().as_nanos();
         let mut interface = Interface::new(config, &mut packets, now(s));
         interface.update_ip_addrs(|addrs| {
             // Prefix 0: every peer is a neighbour, and the only one.
-            let _room_for_one = addrs.push(IpCidr::new(IpAddress::Ipv4(s.ep.ip()), 0));
+            let _room_for_one = addrs.push(IpCidr::new(IpAddress::Ipv4(s.ep().interface.ip()), 0));
         });
         let mut sockets = SocketSet::new(Vec::new());
         let buffer = || SocketBuffer::new(vec![0; BUFFER]);
         let mut socket = Socket::new(buffer(), buffer());
-        // What was read is acknowledged at once: nobody looks after this connection between two calls.
+        // What was read is acknowledged at once: this connection is not polled between two calls.
         socket.set_ack_delay(None);
         let socket = sockets.add(socket);
         Self { packets, interface, sockets, socket, peer_mac }
@@ -107,7 +107,7 @@ impl Tcp {
         Ok(tcp)
     }
 
-    /// Connects to a port, again and again while nobody listens there.
+    /// Connects to a port, repeatedly while no server listens there.
     pub(crate) fn connect(s: &mut Station, ip: Ipv4Addr, port: u16) -> Outcome<Self> {
         let mac = s.resolve(ip)?;
         let mut own_port = 49152 + (s.now().as_nanos() % 8192) as u16;
@@ -149,7 +149,7 @@ impl Tcp {
             let Some(to) = self.peer_mac else { continue };
             let mut frame = Vec::with_capacity(ETHERNET + packet.len());
             frame.extend(to.0);
-            frame.extend(s.ep.mac().0);
+            frame.extend(s.ep().interface.mac().0);
             frame.extend([8, 0]);
             frame.extend(packet);
             s.send(&frame)?;
@@ -198,6 +198,6 @@ impl Tcp {
     }
 }
 
-fn now(s: &Station) -> Instant {
+fn now(s: &mut Station) -> Instant {
     Instant::from_micros((s.now().as_nanos() / 1000) as i64)
 }

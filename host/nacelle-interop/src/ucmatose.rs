@@ -28,7 +28,7 @@ fn options() -> ConnectOptions {
 
 fn send_all(s: &mut Station, conn: ConnId, plan: &Plan) -> Outcome {
     for i in 0..u64::from(plan.count) {
-        s.ep.post_send(conn, SendWr::send(SENDS + i, vec![i as u8; plan.size]))?;
+        s.ep().transport.post_send(conn, SendWr::send(SENDS + i, vec![i as u8; plan.size]))?;
     }
     for i in 0..u64::from(plan.count) {
         s.done("sending the messages", conn, SENDS + i)?;
@@ -48,9 +48,9 @@ fn recv_all(s: &mut Station, inbox: &Inbox, plan: &Plan) -> Outcome {
 
 /// `ucmatose` without `-s`.
 pub(crate) fn server(s: &mut Station, plan: &Plan) -> Outcome {
-    s.ep.listen(plan.port);
+    s.ep().transport.listen(plan.port);
     let (conn, _) = s.request()?;
-    let inbox = Inbox::post(&mut s.ep, conn, plan.count as usize, plan.size)?;
+    let inbox = Inbox::post(s.ep(), conn, plan.count as usize, plan.size)?;
     s.accept(conn, options())?;
     send_all(s, conn, plan)?;
     recv_all(s, &inbox, plan)?;

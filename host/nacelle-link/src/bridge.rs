@@ -19,7 +19,7 @@ pub fn bridge(a: &mut dyn Link, b: &mut dyn Link, stop: &AtomicBool) -> Result<(
     let mut frame = vec![0; MAX_FRAME];
     while !stop.load(Ordering::Relaxed) {
         let events = [Some(Instant::now() + TICK), a.next_event(), b.next_event()];
-        wait_readable(&[a.poll_fd(), b.poll_fd()], events.into_iter().flatten().min())
+        wait_readable([a.poll_fd(), b.poll_fd()], events.into_iter().flatten().min())
             .map_err(LinkError::io("wait for frames"))?;
         carry(a, b, &mut frame)?;
         carry(b, a, &mut frame)?;

@@ -16,7 +16,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Locks the file at `path`, or returns `None` if somebody has.
+    /// Locks the file at `path`, or returns `None` if another has.
     pub(crate) fn take(path: PathBuf) -> io::Result<Option<Self>> {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {

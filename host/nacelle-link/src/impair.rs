@@ -30,7 +30,7 @@ pub struct Impairments {
     pub corrupt: f64,
     /// Time that every frame takes longer.
     pub delay: Duration,
-    /// Same seed, same frames: same fate.
+    /// The same seed does the same to the same frames.
     pub seed: u64,
 }
 
@@ -43,9 +43,9 @@ impl Impairments {
     }
 }
 
-/// What happened to frames.
+/// Counts of frames by what was done to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Fates {
+pub struct ImpairmentCounts {
     /// Frames that were to pass.
     pub frames: u64,
     /// Those lost.
@@ -58,7 +58,7 @@ pub struct Fates {
     pub damaged: u64,
 }
 
-impl AddAssign for Fates {
+impl AddAssign for ImpairmentCounts {
     fn add_assign(&mut self, other: Self) {
         self.frames += other.frames;
         self.lost += other.lost;
@@ -72,7 +72,7 @@ impl AddAssign for Fates {
 #[derive(Debug)]
 struct Lane {
     rules: Impairments,
-    fates: Fates,
+    counts: ImpairmentCounts,
     random: fastrand::Rng,
     delayed: VecDeque<(Instant, Vec<u8>)>,
     held: Option<(Instant, Vec<u8>)>,
@@ -81,7 +81,7 @@ struct Lane {
 impl Lane {
     fn new(rules: Impairments, lane: u64) -> Self {
         let random = fastrand::Rng::with_seed(rules.seed.wrapping_mul(2).wrapping_add(lane));
-        Self { rules, fates: Fates::default(), random, delayed: VecDeque::new(), held: None }
+        Self { rules, counts: ImpairmentCounts::default(), random, delayed: VecDeque::new(), held: None }
     }
 
     fn happens(&mut self, chance: f64) -> bool {
@@ -89,13 +89,13 @@ impl Lane {
     }
 
     fn admit(&mut self, now: Instant, frame: &[u8]) {
-        // Every frame draws the same numbers, so one frame's fate does not change that of the others.
+        // Every frame draws as many numbers, so what is done to one does not change what is done to others.
         let [lost, twice, overtaken, damaged] =
             [self.rules.loss, self.rules.duplicate, self.rules.reorder, self.rules.corrupt].map(|c| self.happens(c));
         let spot = self.random.f64();
-        self.fates.frames += 1;
+        self.counts.frames += 1;
         if lost || self.delayed.len() + 2 > MAX_DELAYED {
-            self.fates.lost += 1;
+            self.counts.lost += 1;
             return;
         }
         let mut frame = frame.to_vec();
@@ -104,17 +104,17 @@ impl Lane {
             let bit = ((spot * bits as f64) as usize).min(bits.saturating_sub(1));
             if let Some(byte) = frame.get_mut(ETHERNET_HEADER + bit / 8) {
                 *byte ^= 1 << (bit % 8);
-                self.fates.damaged += 1;
+                self.counts.damaged += 1;
             }
         }
         let due = now + self.rules.delay;
         if overtaken && self.held.is_none() {
-            self.fates.overtaken += 1;
+            self.counts.overtaken += 1;
             self.held = Some((due + OVERTAKE_WITHIN, frame));
             return;
         }
         if twice {
-            self.fates.duplicated += 1;
+            self.counts.duplicated += 1;
             self.delayed.push_back((due, frame.clone()));
         }
         self.delayed.push_back((due, frame));
@@ -156,9 +156,9 @@ impl<L: Link> Impaired<L> {
 
     /// What has happened to frames so far, in both directions together.
     #[must_use]
-    pub fn fates(&self) -> Fates {
-        let mut both = self.tx.fates;
-        both += self.rx.fates;
+    pub fn counts(&self) -> ImpairmentCounts {
+        let mut both = self.tx.counts;
+        both += self.rx.counts;
         both
     }
 

@@ -29,7 +29,7 @@ use rustix::io::Errno;
 
 pub use bridge::bridge;
 pub use claim::Claim;
-pub use impair::{Fates, Impaired, Impairments};
+pub use impair::{Impaired, ImpairmentCounts, Impairments};
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
@@ -53,7 +53,7 @@ pub struct LinkStats {
     pub rx_bytes: u64,
     /// Frames dropped because the other side's queue stayed full.
     pub tx_dropped: u64,
-    /// Frames dropped because there was nobody at the other side.
+    /// Frames dropped because there was no party at the other side.
     pub tx_no_carrier: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct LinkStats {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// Nobody switches frames on this wire.
+    /// There is no switch on this wire.
     #[error("no device and no switch is running on the wire {}", dir.display())]
     NoSwitch {
         /// The wire's directory.
@@ -168,8 +168,8 @@ impl<L: Link + ?Sized> Link for Box<L> {
 ///
 /// # Errors
 /// What poll(2) says, save `EINTR`.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
-    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+pub fn wait_readable<'a>(fds: impl IntoIterator<Item = BorrowedFd<'a>>, deadline: Option<Instant>) -> io::Result<()> {
+    let mut polled: Vec<PollFd<'_>> = fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     wait(&mut polled, deadline)
 }
 
@@ -197,7 +197,7 @@ fn recv_until<F: AsFd>(
         if Instant::now() >= deadline {
             return Ok(None);
         }
-        wait_readable(&[fd.as_fd()], Some(deadline)).map_err(LinkError::io("wait for a frame"))?;
+        wait_readable([fd.as_fd()], Some(deadline)).map_err(LinkError::io("wait for a frame"))?;
     }
 }
 

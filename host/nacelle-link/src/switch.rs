@@ -44,7 +44,7 @@ const CLOCK_GRAIN: Duration = Duration::from_millis(50);
 pub struct SwitchStats {
     /// Frames taken in.
     pub frames: u64,
-    /// Frames sent to everybody because nobody known had the address.
+    /// Frames sent to all parties because the address was unknown.
     pub flooded: u64,
     /// Copies dropped because a party's queue was full.
     pub dropped_full: u64,
@@ -297,7 +297,7 @@ impl Drop for Switch {
     }
 }
 
-/// A thread that is the switch of a wire whenever nobody else is.
+/// A thread that is the switch of a wire whenever no other party is.
 ///
 /// Each process that stays on a wire keeps one: when the process that switched leaves, another takes over within 200 ms.
 #[derive(Debug)]

@@ -40,8 +40,8 @@ impl WireDir {
 
     /// Opens a wire and makes its directory, for this user only, if there is none.
     ///
-    /// Whoever can change the directory decides where frames go, and what is written where: so it must be this user's, nobody
-    /// else may enter it, it is no symbolic link, and nobody else can put another in its place. That holds for root too.
+    /// A user who can change the directory controls where frames go, and what is written where: so it must belong to this user,
+    /// with no access for others, must be no symbolic link, and no other user may be able to replace it. That holds for root too.
     ///
     /// # Errors
     /// [`LinkError::BadPath`] if one of that is not so, it is no directory, or its name is too long for sockets;
@@ -143,7 +143,7 @@ impl WireDir {
         Claim::take(path).map_err(LinkError::io(what))
     }
 
-    /// Puts a file of these contents in the directory, for this user only and in one step, so that nobody reads half of it.
+    /// Puts a file of these contents in the directory, for this user only and in one step, so that no reader sees half of it.
     /// What has its name already is replaced, and not written to.
     ///
     /// # Errors
@@ -177,9 +177,9 @@ impl WireDir {
     }
 }
 
-/// Whether nobody but root and `users` can replace what is in a directory.
+/// Whether only root and `users` can replace what is in a directory.
 fn is_safe(dir: &Metadata, users: &[u32]) -> bool {
-    /// The owner of what belongs to nobody in this user namespace, such as the root of a container.
+    /// The owner of files without an owner in this user namespace, such as the root of a container.
     const UNMAPPED: u32 = 65_534;
     let owner = dir.uid() == 0 || dir.uid() == UNMAPPED || users.contains(&dir.uid());
     let group = dir.gid() == 0 || dir.gid() == rustix::process::getegid().as_raw();
@@ -190,7 +190,7 @@ fn is_safe(dir: &Metadata, users: &[u32]) -> bool {
 
 /// True if a process holds the datagram socket at `path`.
 fn is_alive(path: &Path) -> bool {
-    // EAGAIN and EPERM come from live sockets too (full, or connected to somebody else): only these two mean nobody.
+    // EAGAIN and EPERM come from live sockets too (full, or connected to another): only these two mean that none listens.
     match UnixDatagram::unbound().and_then(|probe| probe.connect(path)) {
         Ok(()) => true,
         Err(error) => !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound),
@@ -224,7 +224,7 @@ impl VirtualWire {
     /// Joins the wire under a name of its own.
     ///
     /// # Errors
-    /// [`LinkError::NoSwitch`] if nobody would forward its frames; [`LinkError::NameTaken`] if a live party has the name.
+    /// [`LinkError::NoSwitch`] if there is no switch to forward its frames; [`LinkError::NameTaken`] if a live party has the name.
     pub fn join(dir: &WireDir, name: &str) -> Result<Self, LinkError> {
         if !dir.has_switch() {
             return Err(LinkError::NoSwitch { dir: dir.path().to_owned() });

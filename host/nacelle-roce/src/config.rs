@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an endpoint and its connections can be told.
+//! Configuration of endpoints and connections.
 
-use crate::{Congestion, ProtectionDomain};
+use crate::{Congestion, Network, ProtectionDomain};
 use core::{net::Ipv4Addr, time::Duration};
-use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu};
+use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu, roce::LOWER_LEN};
 
 /// Configuration of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
+    /// Its Ethernet interface.
+    pub interface: InterfaceConfig,
+    /// Its transport.
+    pub transport: TransportConfig,
+}
+
+impl EndpointConfig {
+    /// Defaults for an endpoint with this address and seed.
+    pub fn new(mac: MacAddr, ip: Ipv4Addr, seed: [u8; 32]) -> Self {
+        let interface = InterfaceConfig::new(mac, ip);
+        let transport = TransportConfig::new(interface.network(), guid(mac), seed);
+        Self { interface, transport }
+    }
+}
+
+/// Configuration of an [`Interface`](crate::Interface).
+#[derive(Clone, Debug)]
+pub struct InterfaceConfig {
     /// Ethernet address.
     pub mac: MacAddr,
-    /// IPv4 address; 0.0.0.0 until one has been found and set.
+    /// IPv4 address; 0.0.0.0 until one is set.
     pub ip: Ipv4Addr,
     /// Length of the network prefix of `ip`. Default 24.
     pub prefix_len: u8,
@@ -18,43 +36,66 @@ pub struct EndpointConfig {
     pub gateway: Option<Ipv4Addr>,
     /// Longest IP packet that the link carries, in bytes. Default 1500, which gives a path MTU of 1024.
     pub ip_mtu: usize,
-    /// Seed of everything random: keys, queue pair numbers, PSNs, identifiers. Peers must not be able to guess it.
-    pub seed: [u8; 32],
-    /// Most connections at once, up to 4096. Default 256.
-    pub max_connections: usize,
-    /// Bounds of what peers may take. Default none.
-    pub accept: AcceptLimits,
-    /// Most registered regions at once. Default 65536.
-    pub max_regions: usize,
     /// Times of address resolution.
     pub arp: ArpConfig,
+}
+
+impl InterfaceConfig {
+    /// Defaults for an interface with this address.
+    pub fn new(mac: MacAddr, ip: Ipv4Addr) -> Self {
+        Self { mac, ip, prefix_len: 24, gateway: None, ip_mtu: 1500, arp: ArpConfig::default() }
+    }
+
+    /// What it offers a transport.
+    pub const fn network(&self) -> Network {
+        Network { ip_mtu: self.ip_mtu, overhead: LOWER_LEN }
+    }
+}
+
+/// Configuration of a [`Transport`](crate::Transport).
+#[derive(Clone, Debug)]
+pub struct TransportConfig {
+    /// The network below it. An [`Endpoint`](crate::Endpoint) sets it from its interface.
+    pub network: Network,
+    /// GUID of the channel adapter, by which connection management names it (IBTA 12.6.5).
+    pub guid: u64,
+    /// Seed of everything random: keys, queue pair numbers, PSNs, identifiers. Peers must not be able to guess it.
+    pub seed: [u8; 32],
+    /// Most connections at a time, up to 4096. Default 256.
+    pub max_connections: usize,
+    /// Limits on what peers may use. Default none.
+    pub accept: AcceptLimits,
+    /// Most registered regions at a time. Default 65536.
+    pub max_regions: usize,
     /// Congestion control. Default off.
     pub congestion: Congestion,
 }
 
-impl EndpointConfig {
-    /// Defaults for an endpoint with this address and seed.
-    pub fn new(mac: MacAddr, ip: Ipv4Addr, seed: [u8; 32]) -> Self {
+impl TransportConfig {
+    /// Defaults for a transport over this network, with this GUID and seed.
+    pub fn new(network: Network, guid: u64, seed: [u8; 32]) -> Self {
         Self {
-            mac,
-            ip,
-            prefix_len: 24,
-            gateway: None,
-            ip_mtu: 1500,
+            network,
+            guid,
             seed,
             max_connections: 256,
             accept: AcceptLimits::default(),
             max_regions: 65536,
-            arp: ArpConfig::default(),
             congestion: Congestion::default(),
         }
     }
 }
 
-/// Bounds of the connections that peers open. A request beyond one is refused with
-/// [`RejReason::NO_RESOURCES`](nacelle_wire::cm::RejReason::NO_RESOURCES). 0 is no bound.
+/// A channel adapter's GUID from its Ethernet address (EUI-64, as Linux makes it).
+const fn guid(mac: MacAddr) -> u64 {
+    let [a, b, c, d, e, f] = mac.0;
+    u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+}
+
+/// Limits on the connections that peers open. A request beyond one is rejected with
+/// [`RejReason::NO_RESOURCES`](nacelle_wire::cm::RejReason::NO_RESOURCES). 0 is no limit.
 ///
-/// A connection is half open from its request until the peer's RTU or first packet has come.
+/// A connection is half open from its request until the peer's RTU or first packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptLimits {
     /// Connections that one peer, by its address, has opened.
@@ -66,8 +107,7 @@ pub struct AcceptLimits {
 }
 
 impl AcceptLimits {
-    /// Those of a device that has `connections`, of which one peer may have `per_peer`, half open or not: half of all may be
-    /// half open.
+    /// For a device with `connections`, of which one peer may have `per_peer`, half open or not, and half may be half open.
     #[must_use]
     pub fn for_device(connections: usize, per_peer: usize) -> Self {
         Self { per_peer, half_open: (connections / 2).max(1), half_open_per_peer: 0 }
@@ -77,11 +117,11 @@ impl AcceptLimits {
 /// Times of address resolution and address probing.
 #[derive(Clone, Copy, Debug)]
 pub struct ArpConfig {
-    /// How long an answer is believed. Default 60 s.
+    /// Lifetime of a cache entry. Default 60 s.
     pub lifetime: Duration,
-    /// Time before a question is asked again. Default 1 s.
+    /// Time before a request is repeated. Default 1 s.
     pub retry_interval: Duration,
-    /// How often a question is asked before the address counts as unreachable. Default 5.
+    /// Requests before the address counts as unreachable. Default 5.
     pub tries: u8,
     /// Probes before an address counts as free (RFC 5227: 3). Default 3.
     pub probes: u8,
@@ -102,7 +142,7 @@ impl Default for ArpConfig {
 }
 
 /// How a connection is set up and behaves; for [`connect`](crate::Endpoint::connect) and
-/// [`accept`](crate::Endpoint::accept) alike.
+/// [`accept`](crate::Transport::accept) alike.
 ///
 /// All waiting is bounded by these times. A simulated device may be thousands of times slower than a real one:
 /// stretch them all with [`scaled`](Self::scaled).
@@ -124,7 +164,7 @@ pub struct ConnectOptions {
     /// Retries on receiver-not-ready before the connection fails, up to 7, where 7 is without limit. Default 6. The
     /// smaller of this and what the peer asks for is used.
     pub rnr_retry: u8,
-    /// Time that this side asks a peer to wait when no receive is posted. Default code 12, 0.64 ms.
+    /// RNR timer: time that a peer waits after an RNR NAK of this side. Default code 12, 0.64 ms.
     pub rnr_timer: RnrTimer,
     /// Largest path MTU. Default: the largest that fits the link.
     pub path_mtu: Option<PathMtu>,
@@ -136,15 +176,15 @@ pub struct ConnectOptions {
     pub recv_depth: usize,
     /// Protection domain of the connection. Default the one that is always there.
     pub domain: ProtectionDomain,
-    /// Check that the peer is alive, by a zero-length WRITE, when nothing was heard from it for this time. Default none.
+    /// Time without a packet of the peer after which a zero-length WRITE checks that it is alive. Default none.
     pub keepalive: Option<Duration>,
     /// PSN at which the peer begins to send. Default random.
     pub starting_psn: Option<Psn>,
-    /// READs and atomics that this side is ready to serve at once. The smaller of this and what the peer wants is
-    /// used. Default 16.
+    /// READs and atomics that this side can serve at a time. The smaller of this and what the peer asks for is used.
+    /// Default 16.
     pub responder_resources: u8,
-    /// READs and atomics that this side wants to have outstanding. The smaller of this and what the peer serves is
-    /// used. Default 16.
+    /// READs and atomics that this side asks to have outstanding. The smaller of this and what the peer serves is used.
+    /// Default 16.
     pub initiator_depth: u8,
     /// Send only lost packets again, if the peer can as well. Offered in the last 8 bytes of the private data of REQ
     /// and REP, so only if `private_data` leaves them free. Default true.

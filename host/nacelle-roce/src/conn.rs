@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection: its place in the table, what the connection manager knows of it, and its queue pair.
+//! One connection: its place in the table, its state in connection management, and its queue pair.
 
 use crate::{
-    ConnInfo, ConnStats, ConnectOptions, Counters, Event, Instant, Phase, QpCounters, QpState,
+    ConnInfo, ConnStats, ConnectOptions, Event, Instant, Path, Phase, QpCounters, QpState, TransportCounters,
     cc::Pace,
-    qp::{Agreed, Env, NextAnswer, Requester, Responder},
+    qp::{Agreed, Env, NextResponse, Requester, Responder},
     region::RegionTable,
     time::earliest,
 };
-use core::{net::Ipv4Addr, time::Duration};
-use nacelle_wire::{MacAddr, Psn, Qpn, cm::MAD_LEN, cm::PathMtu, roce::Flow};
+use core::{net::IpAddr, time::Duration};
+use nacelle_wire::{Psn, Qpn, cm::MAD_LEN, cm::PathMtu};
 use std::collections::VecDeque;
 
 /// Names a connection of one endpoint. Never reused for another.
@@ -19,11 +19,11 @@ pub struct ConnId {
     pub(crate) generation: u32,
 }
 
-/// What the whole endpoint shares, apart from its connections.
+/// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) regions: RegionTable,
-    pub(crate) counters: Counters,
+    pub(crate) counters: TransportCounters,
     pub(crate) events: VecDeque<Event>,
 }
 
@@ -34,12 +34,9 @@ pub(crate) struct Connection {
     /// This side sent the REQ.
     pub(crate) active: bool,
     pub(crate) options: ConnectOptions,
-    pub(crate) peer_ip: Ipv4Addr,
-    /// Neighbour on the way to the peer.
-    pub(crate) next_hop: Ipv4Addr,
-    pub(crate) peer_mac: Option<MacAddr>,
-    /// Set once the Ethernet address is known.
-    pub(crate) flow: Option<Flow>,
+    pub(crate) peer: IpAddr,
+    /// The way to the peer, once it is known.
+    pub(crate) path: Option<Path>,
     pub(crate) port: u16,
     pub(crate) local_qpn: Qpn,
     pub(crate) remote_qpn: Qpn,
@@ -47,16 +44,16 @@ pub(crate) struct Connection {
     pub(crate) remote_comm_id: u32,
     pub(crate) transaction_id: u64,
     pub(crate) path_mtu: PathMtu,
-    /// Where the peer begins to send.
+    /// First PSN of the peer.
     pub(crate) receive_psn: Psn,
-    /// Where this side begins to send; known on the accepting side from the REQ.
+    /// First PSN of this side; on the accepting side from the REQ.
     pub(crate) send_psn: Psn,
-    /// Time before a CM message is sent again, and how often it is: on the accepting side as the REQ asks, within bounds.
+    /// Time before a CM message is repeated, and number of repetitions: on the accepting side as the REQ asks, within bounds.
     pub(crate) cm_timeout: Duration,
     pub(crate) cm_retries: u8,
     pub(crate) peer_retry_count: u8,
     pub(crate) peer_rnr_retry: u8,
-    /// READs and atomics that this side serves at once, as agreed.
+    /// READs and atomics that this side serves at a time, as agreed.
     pub(crate) responder_resources: u8,
     /// READs and atomics that this side may have outstanding, as agreed.
     pub(crate) initiator_depth: u8,
@@ -66,13 +63,13 @@ pub(crate) struct Connection {
     pub(crate) mad: Box<[u8; MAD_LEN]>,
     pub(crate) tries_left: u8,
     pub(crate) cm_deadline: Option<Instant>,
-    /// The user has been told of the end.
-    pub(crate) told: bool,
+    /// The event of its end has been given.
+    pub(crate) end_reported: bool,
     pub(crate) requester: Requester,
     pub(crate) responder: Responder,
     pub(crate) pace: Pace,
     pub(crate) stats: ConnStats,
-    pub(crate) answer_queued: bool,
+    pub(crate) acknowledge_queued: bool,
     pub(crate) send_queued: bool,
 }
 
@@ -95,19 +92,19 @@ impl Connection {
     }
 
     pub(crate) fn wants_to_send(&self) -> bool {
-        matches!(self.phase, Phase::Established | Phase::Manual(QpState::Rts | QpState::Sqd))
+        matches!(self.phase, Phase::Established | Phase::Unmanaged(QpState::Rts | QpState::Sqd))
             && self.pace.held_until().is_none()
             && self.requester.wants_to_send(self.initiator_depth, self.selective_repeat)
     }
 
-    /// Whether a short answer waits, which goes first.
-    pub(crate) fn wants_to_answer(&self) -> bool {
-        self.responder.next_answer() == Some(NextAnswer::Short) || self.pace.cnp_due()
+    /// Whether an ACK, NAK, atomic response or CNP waits, which goes first.
+    pub(crate) fn wants_to_acknowledge(&self) -> bool {
+        self.responder.next_response() == Some(NextResponse::Short) || self.pace.cnp_due()
     }
 
-    /// Whether data of a READ waits for its turn.
+    /// Whether a READ response waits for its turn.
     pub(crate) fn wants_to_send_data(&self) -> bool {
-        self.pace.held_until().is_none() && self.responder.next_answer() == Some(NextAnswer::Data)
+        self.pace.held_until().is_none() && self.responder.next_response() == Some(NextResponse::Data)
     }
 
     /// When to check that the peer is alive.
@@ -125,8 +122,8 @@ impl Connection {
     pub(crate) fn info(&self) -> ConnInfo {
         ConnInfo {
             phase: self.phase,
-            peer_ip: self.peer_ip,
-            peer_mac: self.peer_mac,
+            peer: self.peer,
+            path: self.path,
             domain: self.options.domain,
             port: self.port,
             local_qpn: self.local_qpn,
@@ -154,9 +151,9 @@ pub(crate) struct Table {
     slots: Vec<(u32, Option<Box<Connection>>)>,
     free: Vec<u32>,
     limit: usize,
-    /// What connections that are gone counted.
+    /// Sum of the counters of past connections.
     gone: QpCounters,
-    /// High bits of the next queue pair number: a number comes back only after all others of its place.
+    /// High bits of the next queue pair number: a number is reused only after all others of its place.
     serial: u32,
 }
 
@@ -212,7 +209,7 @@ impl Table {
     }
 
     /// Adds what all connections counted, past and present.
-    pub(crate) fn add_counters(&self, total: &mut Counters) {
+    pub(crate) fn add_counters(&self, total: &mut TransportCounters) {
         total.add(&self.gone);
         self.iter().for_each(|c| total.add(&c.stats.counters));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters: one for each kind of packet and each way something can go wrong. A connection counts for itself; the
-//! endpoint adds up its connections, past ones included, and counts what belongs to none.
+//! Counters: one for each kind of packet and each kind of error. Interface, transport and connections each have their own;
+//! the transport's include those of its connections, past ones too.
 //!
 //! Names are those of Linux's `hw_counters` (rxe, mlx5) where it has one for the same thing.
 
@@ -9,23 +9,25 @@ use nacelle_wire::ParseError;
 
 macro_rules! counters {
     (
-        endpoint { $($(#[$edoc:meta])* $ename:ident,)* }
+        interface { $($(#[$idoc:meta])* $iname:ident,)* }
+        transport { $($(#[$tdoc:meta])* $tname:ident,)* }
         connection { $($(#[$cdoc:meta])* $cname:ident,)* }
     ) => {
-        /// Counters of an endpoint.
+        /// Counters of an interface.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Counters {
-            $($(#[$edoc])* pub $ename: u64,)*
+        pub struct InterfaceCounters {
+            $($(#[$idoc])* pub $iname: u64,)*
+        }
+
+        /// Counters of a transport.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct TransportCounters {
+            $($(#[$tdoc])* pub $tname: u64,)*
             $($(#[$cdoc])* pub $cname: u64,)*
         }
 
-        impl Counters {
-            /// Name and value of each.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-                [$((stringify!($ename), self.$ename),)* $((stringify!($cname), self.$cname),)*].into_iter()
-            }
-
-            /// Adds what a connection counted.
+        impl TransportCounters {
+            /// Adds the counters of a connection.
             pub(crate) fn add(&mut self, qp: &QpCounters) {
                 $(self.$cname += qp.$cname;)*
             }
@@ -38,7 +40,7 @@ macro_rules! counters {
         }
 
         impl QpCounters {
-            /// Adds what another one counted.
+            /// Adds other counters.
             pub(crate) fn add(&mut self, other: &Self) {
                 $(self.$cname += other.$cname;)*
             }
@@ -48,11 +50,39 @@ macro_rules! counters {
                 [$((stringify!($cname), self.$cname),)*].into_iter()
             }
         }
+
+        /// Counters of an endpoint: those of its interface and of its transport.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$idoc])* pub $iname: u64,)*
+            $($(#[$tdoc])* pub $tname: u64,)*
+            $($(#[$cdoc])* pub $cname: u64,)*
+        }
+
+        impl Counters {
+            pub(crate) fn new(interface: &InterfaceCounters, transport: &TransportCounters) -> Self {
+                Self {
+                    $($iname: interface.$iname,)*
+                    $($tname: transport.$tname,)*
+                    $($cname: transport.$cname,)*
+                }
+            }
+
+            /// Name and value of each.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [
+                    $((stringify!($iname), self.$iname),)*
+                    $((stringify!($tname), self.$tname),)*
+                    $((stringify!($cname), self.$cname),)*
+                ]
+                .into_iter()
+            }
+        }
     };
 }
 
 counters! {
-    endpoint {
+    interface {
         /// Frames received.
         rx_frames,
         /// Bytes of frames received.
@@ -69,26 +99,30 @@ counters! {
         rx_echo_request,
         /// Echo replies received.
         rx_echo_reply,
-        /// CM messages accepted.
-        rx_cm,
-        /// CM messages sent.
-        tx_cm,
-        /// Frames that found the control queue full and were not sent.
+        /// ARP and ICMP frames that found the queue full and were not sent.
         tx_queue_full,
         /// Discarded: malformed below the transport (Ethernet, ARP, IPv4, ICMP, UDP).
         discard_malformed,
         /// Discarded: wrong ICRC (mlx5: `rx_icrc_encapsulated`).
         discard_icrc,
+        /// Discarded: for another host.
+        discard_not_for_us,
+        /// Discarded: ARP packets that concern no address of this cache.
+        discard_arp,
+        /// Discarded: unexpected echo replies.
+        discard_echo,
+    }
+    transport {
+        /// CM messages accepted.
+        rx_cm,
+        /// CM messages sent.
+        tx_cm,
+        /// CM messages that found the queue full and were not sent.
+        tx_cm_queue_full,
         /// Discarded: malformed transport headers.
         discard_bth,
         /// Discarded: malformed CM message.
         discard_mad,
-        /// Discarded: for another station.
-        discard_not_for_us,
-        /// Discarded: ARP packets of no interest.
-        discard_arp,
-        /// Discarded: unexpected echo replies.
-        discard_echo,
         /// Discarded: wrong P_Key.
         discard_p_key,
         /// Discarded: wrong Q_Key.
@@ -97,7 +131,7 @@ counters! {
         discard_unknown_qp,
         /// Discarded: not from the connection's peer.
         discard_wrong_peer,
-        /// Discarded: CM messages out of place.
+        /// Discarded: CM messages that fit no connection or phase.
         discard_cm,
         /// Discarded: queue pair in error.
         discard_qp_error,
@@ -169,7 +203,7 @@ counters! {
         rdma_reads,
         /// Atomics posted.
         rdma_atomics,
-        /// Keys that the peer took back by SEND with invalidate.
+        /// Keys that the peer invalidated by SEND with invalidate.
         rx_invalidations,
         /// Send work requests that ended in error, flushed ones not included.
         req_cqe_error,
@@ -189,7 +223,7 @@ counters! {
         req_bad_response,
         /// The peer's requests with wrong key, bounds, rights or domain.
         resp_remote_access_errors,
-        /// The peer's requests that cannot be: opcode sequence, length, alignment, too many at once.
+        /// Invalid requests of the peer: opcode sequence, length, alignment, too many READs.
         resp_remote_invalid_requests,
         /// The peer's SENDs that were longer than the receive.
         resp_local_length_error,
@@ -204,19 +238,25 @@ counters! {
     }
 }
 
-impl Counters {
-    /// Counts a discarded frame, unless a connection has counted it.
+impl InterfaceCounters {
+    /// Counts a frame that the interface has discarded.
     pub(crate) fn discard(&mut self, why: Discard) {
         let counter = match why {
-            Discard::Malformed(e) => match e {
-                ParseError::Icrc => &mut self.discard_icrc,
-                ParseError::BthVersion | ParseError::BthOpcode | ParseError::BthPad => &mut self.discard_bth,
-                ParseError::Mad | ParseError::CmAttribute | ParseError::IpCm => &mut self.discard_mad,
-                _ => &mut self.discard_malformed,
-            },
+            Discard::Malformed(ParseError::Icrc) => &mut self.discard_icrc,
             Discard::NotForUs => &mut self.discard_not_for_us,
             Discard::ArpIgnored => &mut self.discard_arp,
             Discard::UnexpectedEcho => &mut self.discard_echo,
+            _ => &mut self.discard_malformed,
+        };
+        *counter += 1;
+    }
+}
+
+impl TransportCounters {
+    /// Counts a segment that the transport has discarded, unless a connection has counted it.
+    pub(crate) fn discard(&mut self, why: Discard) {
+        let counter = match why {
+            Discard::Malformed(ParseError::Mad | ParseError::CmAttribute | ParseError::IpCm) => &mut self.discard_mad,
             Discard::PKey => &mut self.discard_p_key,
             Discard::QKey => &mut self.discard_q_key,
             Discard::UnknownQp => &mut self.discard_unknown_qp,
@@ -227,6 +267,7 @@ impl Counters {
             Discard::StaleAck => &mut self.discard_stale_ack,
             Discard::UnexpectedResponse => &mut self.discard_response,
             Discard::OutOfSequence | Discard::Duplicate => return,
+            _ => &mut self.discard_bth,
         };
         *counter += 1;
     }

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an endpoint tells its user.
+//! Events, and the state of connections.
 
-use crate::{ConnId, Instant, ProtectionDomain, QpCounters, QpState};
-use core::{net::Ipv4Addr, time::Duration};
+use crate::{ConnId, Instant, Path, ProtectionDomain, QpCounters, QpState};
+use core::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 use nacelle_wire::{
     MacAddr, Psn, Qpn, Rkey,
     cm::{PathMtu, RejReason},
 };
 
-/// Something that happened. Taken by [`poll_event`](crate::Endpoint::poll_event), oldest first.
+/// Something that happened at a [`Transport`](crate::Transport), oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A connection is ready for use, on either side.
     Connected {
         /// Which one.
         conn: ConnId,
-        /// What the peer's application said with its REP or RTU, zeros at the end; empty without an RTU.
+        /// Private data of the peer's REP or RTU, padded with zeros; empty without an RTU.
         private_data: Vec<u8>,
     },
     /// A connection could not be made. Its `conn` is gone.
@@ -25,16 +28,16 @@ pub enum Event {
         /// Why.
         reason: ConnectFailure,
     },
-    /// A peer wants to connect to a port that is listened on. Answer by [`accept`](crate::Endpoint::accept) or
-    /// [`reject`](crate::Endpoint::reject); post receives before accepting.
+    /// A peer wants to connect to a port that is listened on. Answer by [`accept`](crate::Transport::accept) or
+    /// [`reject`](crate::Transport::reject); post receives before accepting.
     ConnectRequest {
         /// The connection that it would be.
         conn: ConnId,
         /// The port.
         port: u16,
         /// The peer's address.
-        peer: Ipv4Addr,
-        /// What the peer's application says: 56 bytes, zeros at the end.
+        peer: IpAddr,
+        /// Private data of the request: 56 bytes, padded with zeros.
         private_data: Vec<u8>,
     },
     /// A connection has ended. Its `conn` is gone, and all its work requests have completed.
@@ -43,52 +46,57 @@ pub enum Event {
         conn: ConnId,
         /// Why.
         reason: DisconnectReason,
-        /// What the peer's application said with its DREQ or DREP, zeros at the end; empty if it said nothing.
+        /// Private data of the peer's DREQ or DREP, padded with zeros; empty without one.
         private_data: Vec<u8>,
-        /// Its last figures.
+        /// Its last statistics.
         stats: Box<ConnStats>,
     },
     /// A work request has completed.
     Completion(Completion),
-    /// A queue pair by hand has failed and is in ERR; its work requests have completed.
+    /// A queue pair without connection management has failed and is in ERR; its work requests have completed.
     QpFatal {
         /// Which one.
         conn: ConnId,
         /// Why.
         status: WcStatus,
     },
-    /// Everything that a queue pair in SQD had begun is over.
+    /// All work requests that a queue pair in SQD had started are done.
     SendQueueDrained {
         /// Which one.
         conn: ConnId,
     },
-    /// A peer answered a ping.
+}
+
+/// Something that happened at an [`Interface`](crate::Interface), oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkEvent {
+    /// A peer replied to an echo request.
     EchoReply {
         /// The peer.
         ip: Ipv4Addr,
-        /// Number given to [`ping`](crate::Endpoint::ping).
+        /// Number given to [`ping`](crate::Interface::ping).
         sequence: u16,
         /// Bytes of payload that came back.
         len: usize,
         /// From the request's transmission to the reply.
         rtt: Duration,
     },
-    /// A ping got no answer within its time.
+    /// An echo request got no reply in time.
     EchoTimeout {
         /// The peer.
         ip: Ipv4Addr,
-        /// Number given to [`ping`](crate::Endpoint::ping).
+        /// Number given to [`ping`](crate::Interface::ping).
         sequence: u16,
     },
-    /// An address asked for by [`resolve`](crate::Endpoint::resolve) is known.
+    /// An address that [`resolve`](crate::Interface::resolve) asked for is known.
     Resolved {
         /// The address, or the router on the way to it.
         ip: Ipv4Addr,
         /// Its Ethernet address.
         mac: MacAddr,
     },
-    /// Nobody answers for an address asked for by [`resolve`](crate::Endpoint::resolve) or
-    /// [`ping`](crate::Endpoint::ping).
+    /// No host replies for an address that [`resolve`](crate::Interface::resolve) or [`ping`](crate::Interface::ping) asked
+    /// for, or too many are being asked for.
     Unreachable {
         /// The address, or the router on the way to it.
         ip: Ipv4Addr,
@@ -97,7 +105,7 @@ pub enum Event {
     AddressProbed {
         /// The address.
         ip: Ipv4Addr,
-        /// Who has it, if somebody does.
+        /// The Ethernet address of the host that has it, if there is one.
         owner: Option<MacAddr>,
     },
 }
@@ -105,20 +113,20 @@ pub enum Event {
 /// Why a connection could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectFailure {
-    /// Nobody answers for the address (ARP).
+    /// There is no path to the address.
     Unreachable,
-    /// Somebody has the address, but no connection manager answers.
+    /// The peer's connection manager does not answer.
     Timeout,
-    /// The peer refused.
+    /// The peer rejected the request.
     Rejected {
         /// Why.
         reason: RejReason,
-        /// What its application says; zeros at the end.
+        /// Private data of the REJ, padded with zeros.
         private_data: Vec<u8>,
     },
-    /// The peer's answer makes no sense.
+    /// The peer's reply is invalid.
     BadReply,
-    /// Given up from this side.
+    /// Aborted by this side.
     Aborted,
 }
 
@@ -129,7 +137,7 @@ pub enum DisconnectReason {
     Local,
     /// The peer asked for it.
     Remote,
-    /// The queue pair failed; this status tells how.
+    /// The queue pair failed with this status.
     Error(WcStatus),
 }
 
@@ -148,14 +156,14 @@ pub struct Completion {
     pub byte_len: usize,
     /// Immediate data received.
     pub imm: Option<u32>,
-    /// Key of this side that the peer has taken back.
+    /// Key of this side that the peer has invalidated.
     pub invalidated: Option<Rkey>,
-    /// The sender asked for a wake-up.
+    /// The sender requested a solicited event.
     pub solicited: bool,
 }
 
 impl Completion {
-    /// One without more to say.
+    /// A completion with nothing more in it.
     pub(crate) const fn new(conn: ConnId, id: u64, opcode: WcOpcode, status: WcStatus) -> Self {
         Self { conn, id, opcode, status, byte_len: 0, imm: None, invalidated: None, solicited: false }
     }
@@ -174,11 +182,11 @@ pub enum WcOpcode {
     FetchAdd,
     /// A CMP-SWAP of this side.
     CmpSwap,
-    /// An invalidation of a key of this side, by itself.
+    /// A local invalidation of a key.
     LocalInvalidate,
     /// A receive, filled by a SEND.
     Recv,
-    /// A receive, used up by a WRITE with immediate. `byte_len` is the length of the WRITE.
+    /// A receive, consumed by a WRITE with immediate. `byte_len` is the length of the WRITE.
     RecvWrite,
 }
 
@@ -198,35 +206,34 @@ pub enum WcStatus {
     /// The message is longer than the receive posted for it.
     #[error("local length error")]
     LocLenErr,
-    /// The local region is gone.
+    /// The local region no longer exists, or its memory cannot be accessed.
     #[error("local protection error")]
     LocProtErr,
     /// The connection ended first.
     #[error("flushed")]
     WrFlushErr,
-    /// The peer says that the request cannot be; or it asked for the invalidation of a key that it may not invalidate.
+    /// The peer's NAK: invalid request. Or the peer's request to invalidate a key that it may not invalidate.
     #[error("remote invalid request")]
     RemInvReqErr,
-    /// The peer says: wrong key, bounds or rights.
+    /// The peer's NAK: wrong key, bounds or rights.
     #[error("remote access error")]
     RemAccessErr,
-    /// The peer could not do it.
+    /// The peer's NAK: remote operational error.
     #[error("remote operation error")]
     RemOpErr,
-    /// The peer's answer to a READ is not what it was asked for.
+    /// The peer's response does not fit the request.
     #[error("bad response")]
     BadRespErr,
     /// The peer does not acknowledge.
     #[error("transport retry count exceeded")]
     RetryExceeded,
-    /// The peer posts no receive.
+    /// The peer posted no receive in time.
     #[error("receiver-not-ready retry count exceeded")]
     RnrRetryExceeded,
-    /// The peer broke the protocol towards this side: opcode sequence, length, too many at once. Or the key to
-    /// invalidate is none of this connection's.
+    /// The peer violated the protocol: opcode sequence, length, too many READs. Or this connection may not invalidate the key.
     #[error("local QP operation error")]
     LocQpOpErr,
-    /// The peer tried what it may not: wrong key, bounds or rights.
+    /// The peer's request had a wrong key, bounds or rights.
     #[error("local access violation")]
     LocAccessErr,
 }
@@ -248,12 +255,12 @@ impl Traffic {
     }
 }
 
-/// Figures of one connection.
+/// Statistics of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnStats {
     /// When `connect` was called or the request arrived.
     pub started: Instant,
-    /// When the Ethernet address was known.
+    /// When the path was known.
     pub resolved: Option<Instant>,
     /// When the connection was ready.
     pub established: Option<Instant>,
@@ -277,19 +284,19 @@ pub struct ConnStats {
     pub rx_requests: Traffic,
     /// Response packets received in such a state.
     pub rx_responses: Traffic,
-    /// What its queue pair counted.
+    /// Counters of its queue pair.
     pub counters: QpCounters,
 }
 
-/// A connection at a glance.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnInfo {
-    /// How far it is.
+    /// Its phase.
     pub phase: Phase,
     /// The peer's address.
-    pub peer_ip: Ipv4Addr,
-    /// The Ethernet address on the way to it, when known.
-    pub peer_mac: Option<MacAddr>,
+    pub peer: IpAddr,
+    /// The way to it, when known.
+    pub path: Option<Path>,
     /// Its protection domain.
     pub domain: ProtectionDomain,
     /// Service port.
@@ -300,7 +307,7 @@ pub struct ConnInfo {
     pub remote_qpn: Option<Qpn>,
     /// Payload bytes of a full packet.
     pub path_mtu: PathMtu,
-    /// READs and atomics that this side serves at once; agreed once established.
+    /// READs and atomics that this side serves at a time; agreed once established.
     pub responder_resources: u8,
     /// READs and atomics that this side may have outstanding; agreed once established.
     pub initiator_depth: u8,
@@ -316,29 +323,29 @@ pub struct ConnInfo {
     pub recvs: usize,
     /// Limit that congestion control sets to sending, in Mb/s.
     pub rate_limit: Option<f64>,
-    /// Figures.
+    /// Statistics.
     pub stats: ConnStats,
 }
 
-/// How far a connection is.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Waits for the peer's Ethernet address.
+    /// Waits for the path to the peer.
     Resolving,
     /// REQ sent.
     ReqSent,
-    /// REQ received; the application decides.
+    /// REQ received; the application has not accepted or rejected it.
     ReqReceived,
     /// REP sent.
     RepSent,
     /// Ready.
     Established,
-    /// Failed; waits a moment for the peer's DREQ before it sends its own.
+    /// Failed; waits for the peer's DREQ for a time before it sends its own.
     Lingering,
     /// DREQ sent.
     DreqSent,
-    /// A queue pair by hand, without connection management.
-    Manual(QpState),
+    /// A queue pair without connection management.
+    Unmanaged(QpState),
 }
 
 impl Phase {
@@ -349,7 +356,7 @@ impl Phase {
             Self::RepSent => QpState::Rtr,
             Self::Established => QpState::Rts,
             Self::Lingering | Self::DreqSent => QpState::Err,
-            Self::Manual(state) => state,
+            Self::Unmanaged(state) => state,
         }
     }
 }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A RoCEv2 reliable-connection endpoint as a pure state machine.
 //!
-//! [`Endpoint`] is one station on an Ethernet: ARP, ICMP echo, connection management, and queue pairs with every
-//! operation of the reliable connection: SEND, RDMA WRITE, RDMA READ, atomics and invalidation. It has no socket, no thread and no clock: frames and the
-//! time are arguments, frames and events are results. So the same code runs over any link, and a whole network of
-//! endpoints runs in one thread under a simulator.
+//! [`Transport`] is RoCEv2 proper, over UDP datagrams of IPv4 or IPv6: connection management, and queue pairs with every
+//! operation of the reliable connection: SEND, RDMA WRITE, RDMA READ, atomics and invalidation. [`Interface`] is the network
+//! below it on an Ethernet: IPv4, ARP, ICMP echo. [`Endpoint`] is both together. They meet in [`Segment`] and [`Transmit`]:
+//! another network, such as a UDP socket, takes the place of the interface and gives and takes the same (compare `Medium`
+//! and `DeviceCapabilities` of smoltcp, and `Transmit` of quinn-udp).
 //!
-//! The caller's loop:
+//! None of them has a socket, a thread or a clock: frames or segments and the time are arguments, frames or segments and
+//! events are results. So the same code runs over any link, and a whole network of endpoints runs in one thread under a
+//! simulator. Registered memory stays where it is and is accessed by bounds-checked copies ([`nacelle_memory`]).
+//!
+//! The caller's loop around an endpoint (the crate `nacelle-driver` has it over a link):
 //!
 //! 1. give every received frame to [`Endpoint::handle`];
 //! 2. call [`Endpoint::poll_transmit`] until it returns `None`, and send what it writes;
-//! 3. take what happened from [`Endpoint::poll_event`];
+//! 3. take what happened from [`Transport::poll_event`] and [`Interface::poll_event`];
 //! 4. sleep until a frame arrives or [`Endpoint::next_deadline`] comes.
 //!
 //! ```
@@ -22,7 +27,7 @@
 //! let mut server = Endpoint::new(EndpointConfig::new([2, 0, 0, 0, 0, 2].into(), server_ip, [2; 32]));
 //! let now = Instant::ZERO;
 //!
-//! // The wire: what one sends, the other receives, until nobody has anything to send.
+//! // The wire: what one sends, the other receives, until neither has anything to send.
 //! fn exchange(now: Instant, a: &mut Endpoint, b: &mut Endpoint) {
 //!     let mut frame = vec![0; a.frame_len().max(b.frame_len())];
 //!     loop {
@@ -36,26 +41,27 @@
 //!     }
 //! }
 //!
-//! server.listen(12345);
+//! server.transport.listen(12345);
 //! let conn = client.connect(now, server_ip, 12345, ConnectOptions::default())?;
 //! exchange(now, &mut client, &mut server);
 //!
 //! // The server posts a receive and shares a region with this one peer, then accepts.
-//! let Some(Event::ConnectRequest { conn: peer, .. }) = server.poll_event() else { panic!() };
-//! let region = server.register(vec![0; 64], Access::REMOTE_WRITE, Some(peer))?;
-//! server.post_recv(peer, RecvWr { id: 1, slice: None })?;
-//! server.accept(now, peer, ConnectOptions::default())?;
+//! let Some(Event::ConnectRequest { conn: peer, .. }) = server.transport.poll_event() else { panic!() };
+//! let region = server.transport.register(vec![0; 64], Access::REMOTE_WRITE, Some(peer))?;
+//! server.transport.post_recv(peer, RecvWr { id: 1, slice: None })?;
+//! server.transport.accept(now, peer, ConnectOptions::default())?;
 //! exchange(now, &mut client, &mut server);
-//! assert!(matches!(client.poll_event(), Some(Event::Connected { .. })));
-//! assert!(matches!(server.poll_event(), Some(Event::Connected { .. })));
+//! assert!(matches!(client.transport.poll_event(), Some(Event::Connected { .. })));
+//! assert!(matches!(server.transport.poll_event(), Some(Event::Connected { .. })));
 //!
-//! // Address and key travel in a message of the application; here they are just known.
-//! client.post_send(conn, SendWr::write_imm(7, &b"hello"[..], region.addr, region.rkey, 42))?;
+//! // Applications send address and key in a message; here they are known.
+//! client.transport.post_send(conn, SendWr::write_imm(7, &b"hello"[..], region.addr, region.rkey, 42))?;
 //! exchange(now, &mut client, &mut server);
 //!
-//! let Some(Event::Completion(done)) = server.poll_event() else { panic!() };
+//! let Some(Event::Completion(done)) = server.transport.poll_event() else { panic!() };
 //! assert_eq!((done.opcode, done.imm), (WcOpcode::RecvWrite, Some(42)));
-//! assert_eq!(&server.region(region.id).unwrap()[..5], b"hello");
+//! let memory = server.transport.deregister(region.id).unwrap().into_vec()?;
+//! assert_eq!(&memory[..5], b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -68,22 +74,31 @@ mod counters;
 mod endpoint;
 mod error;
 mod event;
-mod netif;
+mod interface;
+mod path;
 mod qp;
 mod region;
 mod time;
+mod transport;
+mod work;
 
 pub use cc::Congestion;
-pub use config::{AcceptLimits, ArpConfig, ConnectOptions, EndpointConfig};
+pub use config::{AcceptLimits, ArpConfig, ConnectOptions, EndpointConfig, InterfaceConfig, TransportConfig};
 pub use conn::ConnId;
-pub use counters::{Counters, QpCounters};
+pub use counters::{Counters, InterfaceCounters, QpCounters, TransportCounters};
 pub use endpoint::Endpoint;
-pub use error::{ConnectError, Discard, DomainError, PostError, RegisterError};
+pub use error::{ConnectError, Discard, DomainError, PathError, PostError, RegisterError};
 pub use event::{
-    Completion, ConnInfo, ConnStats, ConnectFailure, DisconnectReason, Event, Phase, Traffic, WcOpcode, WcStatus,
+    Completion, ConnInfo, ConnStats, ConnectFailure, DisconnectReason, Event, NetworkEvent, Phase, Traffic, WcOpcode,
+    WcStatus,
 };
-pub use qp::{Data, QpError, QpModify, QpState, RecvWr, Rtr, Rts, SendOp, SendWr};
+pub use interface::Interface;
+pub use path::{Hop, Network, Path, Segment, Transmit};
+pub use qp::{QpError, QpModify, QpState, Rtr, Rts};
 pub use region::{Access, ProtectionDomain, Region, RegionId, RegionInfo, RegionSlice, Scope};
 pub use time::Instant;
+pub use transport::Transport;
+pub use work::{Data, RecvWr, SendOp, SendWr};
 
+pub use nacelle_memory as memory;
 pub use nacelle_wire as wire;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory that connections read and write: buffers, the keys to them, and who may use which key.
+//! Memory regions: what connections read and write, the keys to it, and the connections that may use each key.
 //!
 //! A region is reached by a peer only if everything fits: the key, the bounds, the rights, and the scope, which is one
 //! connection or one protection domain (IBTA 10.2.3, 10.6.3).
@@ -9,15 +9,16 @@ mod tests;
 
 use crate::{ConnId, DomainError, RegisterError};
 use core::{fmt, ops::BitOr};
+use nacelle_memory::Memory;
 use nacelle_wire::{RemoteAddr, Rkey};
 use std::collections::{BTreeSet, HashMap};
 
-/// What a peer may do with a region.
+/// Rights of a peer to a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Access(u8);
 
 impl Access {
-    /// Nothing: the region serves this side's own work requests.
+    /// None: the region serves this side's own work requests.
     pub const LOCAL: Self = Self(0);
     /// WRITE.
     pub const REMOTE_WRITE: Self = Self(1);
@@ -25,8 +26,13 @@ impl Access {
     pub const REMOTE_READ: Self = Self(2);
     /// FETCH-ADD and CMP-SWAP.
     pub const REMOTE_ATOMIC: Self = Self(4);
-    /// Take the key back by a SEND with invalidate.
+    /// Invalidate the key, by a SEND with invalidate.
     pub const REMOTE_INVALIDATE: Self = Self(8);
+
+    /// Whether a peer may change the bytes.
+    const fn writes(self) -> bool {
+        self.0 & (Self::REMOTE_WRITE.0 | Self::REMOTE_ATOMIC.0) != 0
+    }
 
     /// Whether these rights include `other`.
     pub const fn contains(self, other: Self) -> bool {
@@ -42,7 +48,7 @@ impl BitOr for Access {
 }
 
 /// Connections and regions that belong together (IBTA 10.2.3). Made by
-/// [`alloc_domain`](crate::Endpoint::alloc_domain); never reused for another.
+/// [`alloc_domain`](crate::Transport::alloc_domain); never reused for another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProtectionDomain(u32);
 
@@ -62,15 +68,15 @@ impl fmt::Display for ProtectionDomain {
     }
 }
 
-/// For whom a region is.
+/// Which connections may use a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// For no peer, whatever its rights; for this side's own work requests on any connection.
+    /// All, in this side's own work requests; no peer, whatever the rights.
     #[default]
     Local,
-    /// For one connection: its peer, and this side's work requests on it.
+    /// One connection: its peer, and this side's work requests on it.
     Connection(ConnId),
-    /// For all connections of a protection domain.
+    /// All connections of a protection domain.
     Domain(ProtectionDomain),
 }
 
@@ -109,7 +115,7 @@ pub struct RegionId {
     generation: u32,
 }
 
-/// A registered region: what to tell a peer, and what to call it here.
+/// A registered region, as this side and a peer name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Its name at this endpoint.
@@ -181,22 +187,22 @@ impl Grant {
     }
 }
 
-/// A region at a glance.
+/// State of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionInfo {
     /// Name, key, address and length.
     pub region: Region,
-    /// What a peer may do.
+    /// Rights of peers.
     pub access: Access,
-    /// For whom it is.
+    /// Which connections may use it.
     pub scope: Scope,
-    /// Whether the key still opens it; it does not after an invalidation.
+    /// Whether the key is valid; it is not after an invalidation.
     pub valid: bool,
 }
 
 #[derive(Debug)]
 struct Entry {
-    buffer: Vec<u8>,
+    memory: Memory,
     rkey: Rkey,
     base: RemoteAddr,
     access: Access,
@@ -240,7 +246,7 @@ impl RegionTable {
 
     pub(crate) fn register(
         &mut self,
-        buffer: Vec<u8>,
+        memory: Memory,
         access: Access,
         scope: Scope,
         random: impl FnMut() -> u32,
@@ -251,17 +257,20 @@ impl RegionTable {
         if matches!(scope, Scope::Domain(domain) if !self.domains.contains(&domain)) {
             return Err(RegisterError::UnknownDomain);
         }
+        if access.writes() && !memory.is_writable() {
+            return Err(RegisterError::ReadOnly);
+        }
         let rkey = self.new_key(random);
         let base = RemoteAddr(self.next_base);
-        self.next_base += (buffer.len() as u64).next_multiple_of(GUARD) + GUARD;
+        self.next_base += (memory.len() as u64).next_multiple_of(GUARD) + GUARD;
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
         let slot = &mut self.slots[index as usize];
         let region =
-            Region { id: RegionId { index, generation: slot.generation }, rkey, addr: base, len: buffer.len() };
-        slot.entry = Some(Entry { buffer, rkey, base, access, scope, valid: true });
+            Region { id: RegionId { index, generation: slot.generation }, rkey, addr: base, len: memory.len() };
+        slot.entry = Some(Entry { memory, rkey, base, access, scope, valid: true });
         self.by_rkey.insert(rkey, index);
         Ok(region)
     }
@@ -275,7 +284,7 @@ impl RegionTable {
         }
     }
 
-    pub(crate) fn deregister(&mut self, id: RegionId) -> Option<Vec<u8>> {
+    pub(crate) fn deregister(&mut self, id: RegionId) -> Option<Memory> {
         let slot = self.slots.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?;
         let entry = slot.entry.take()?;
         slot.generation = slot.generation.wrapping_add(1);
@@ -283,10 +292,10 @@ impl RegionTable {
             self.by_rkey.remove(&entry.rkey);
         }
         self.free.push(id.index);
-        Some(entry.buffer)
+        Some(entry.memory)
     }
 
-    /// Gives a region a new key; the old one opens nothing any more.
+    /// Gives a region a new key; the old one is no longer valid.
     pub(crate) fn rekey(&mut self, id: RegionId, random: impl FnMut() -> u32) -> Option<Region> {
         self.entry(id)?;
         let rkey = self.new_key(random);
@@ -294,7 +303,7 @@ impl RegionTable {
         let (old, was_valid) = (entry.rkey, entry.valid);
         entry.rkey = rkey;
         entry.valid = true;
-        let region = Region { id, rkey, addr: entry.base, len: entry.buffer.len() };
+        let region = Region { id, rkey, addr: entry.base, len: entry.memory.len() };
         if was_valid {
             self.by_rkey.remove(&old);
         }
@@ -302,7 +311,7 @@ impl RegionTable {
         Some(region)
     }
 
-    /// Takes the key of a region back. Returns whether it was valid.
+    /// Invalidates the key of a region. Returns whether it was valid.
     pub(crate) fn invalidate(&mut self, id: RegionId) -> bool {
         let Some(entry) = self.entry_mut(id).filter(|e| e.valid) else { return false };
         entry.valid = false;
@@ -311,9 +320,10 @@ impl RegionTable {
         true
     }
 
-    /// Changes what peers may do. Returns whether there is such a region.
+    /// Changes what peers may do. Returns whether there is such a region, and its memory allows it.
     pub(crate) fn set_access(&mut self, id: RegionId, access: Access) -> bool {
-        self.entry_mut(id).map(|entry| entry.access = access).is_some()
+        let entry = self.entry_mut(id).filter(|entry| entry.memory.is_writable() || !access.writes());
+        entry.map(|entry| entry.access = access).is_some()
     }
 
     /// The region of a key that `conn` may use and that grants `access`.
@@ -338,41 +348,50 @@ impl RegionTable {
         self.slots.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?.entry.as_mut()
     }
 
-    pub(crate) fn get(&self, id: RegionId) -> Option<&[u8]> {
-        self.entry(id).map(|e| &e.buffer[..])
+    pub(crate) fn get(&self, id: RegionId) -> Option<&Memory> {
+        self.entry(id).map(|e| &e.memory)
     }
 
-    pub(crate) fn get_mut(&mut self, id: RegionId) -> Option<&mut [u8]> {
-        self.entry_mut(id).map(|e| &mut e.buffer[..])
+    pub(crate) fn get_mut(&mut self, id: RegionId) -> Option<&mut Memory> {
+        self.entry_mut(id).map(|e| &mut e.memory)
     }
 
-    /// The bytes of a slice, if it lies within its region.
-    pub(crate) fn slice(&self, s: RegionSlice) -> Option<&[u8]> {
-        self.get(s.region)?.get(s.offset..s.offset.checked_add(s.len)?)
+    /// Whether a slice lies within its region.
+    pub(crate) fn contains(&self, s: RegionSlice) -> bool {
+        let end = s.offset.checked_add(s.len);
+        self.get(s.region).zip(end).is_some_and(|(memory, end)| end <= memory.len())
     }
 
-    /// The bytes of a slice, if it lies within its region.
-    pub(crate) fn slice_mut(&mut self, s: RegionSlice) -> Option<&mut [u8]> {
-        self.get_mut(s.region)?.get_mut(s.offset..s.offset.checked_add(s.len)?)
+    /// Copies the bytes of a slice, if it lies within its region.
+    pub(crate) fn read(&self, s: RegionSlice, into: &mut [u8]) -> Option<()> {
+        self.get(s.region)?.read(s.offset, into).ok()
+    }
+
+    /// Copies bytes into a slice, if it lies within its region.
+    pub(crate) fn write(&mut self, s: RegionSlice, bytes: &[u8]) -> Option<()> {
+        self.get_mut(s.region)?.write(s.offset, bytes).ok()
     }
 
     /// Whether a work request on `conn` may use a slice: it lies within its region, and the region is for this
     /// connection.
     pub(crate) fn is_usable(&self, conn: ConnId, domain: ProtectionDomain, s: RegionSlice) -> bool {
         let scope = self.entry(s.region).map(|e| e.scope);
-        self.slice(s).is_some() && scope.is_some_and(|scope| scope == Scope::Local || scope.admits(conn, domain))
+        self.contains(s) && scope.is_some_and(|scope| scope == Scope::Local || scope.admits(conn, domain))
     }
 
-    /// The bytes of a grant, unless its key has been taken back since.
-    pub(crate) fn granted(&self, grant: Grant) -> Option<&[u8]> {
-        self.entry(grant.place.region).filter(|e| e.valid && e.rkey == grant.rkey)?;
-        self.slice(grant.place)
+    /// Whether the key of a grant is still valid.
+    pub(crate) fn is_granted(&self, grant: Grant) -> bool {
+        self.entry(grant.place.region).is_some_and(|e| e.valid && e.rkey == grant.rkey)
     }
 
-    /// The bytes of a grant, unless its key has been taken back since.
-    pub(crate) fn granted_mut(&mut self, grant: Grant) -> Option<&mut [u8]> {
-        self.entry(grant.place.region).filter(|e| e.valid && e.rkey == grant.rkey)?;
-        self.slice_mut(grant.place)
+    /// Copies the bytes of a grant, unless its key was invalidated since.
+    pub(crate) fn read_granted(&self, grant: Grant, into: &mut [u8]) -> Option<()> {
+        self.is_granted(grant).then(|| self.read(grant.place, into))?
+    }
+
+    /// Copies bytes into a grant, unless its key was invalidated since.
+    pub(crate) fn write_granted(&mut self, grant: Grant, bytes: &[u8]) -> Option<()> {
+        self.is_granted(grant).then(|| self.write(grant.place, bytes))?
     }
 
     /// Where the access of `conn`'s peer to `len` bytes at `addr` under `rkey` leads: key, scope, rights and bounds
@@ -389,7 +408,7 @@ impl RegionTable {
         let slot = &self.slots[index as usize];
         let entry = slot.entry.as_ref()?;
         let offset = usize::try_from(addr.0.checked_sub(entry.base.0)?).ok()?;
-        let fits = offset.checked_add(len)? <= entry.buffer.len();
+        let fits = offset.checked_add(len)? <= entry.memory.len();
         let place = RegionSlice { region: RegionId { index, generation: slot.generation }, offset, len };
         (fits && entry.scope.admits(conn, domain) && entry.access.contains(access)).then_some(Grant { place, rkey })
     }
@@ -400,7 +419,7 @@ impl RegionTable {
             let entry = slot.entry.as_ref()?;
             let id = RegionId { index: index as u32, generation: slot.generation };
             Some(RegionInfo {
-                region: Region { id, rkey: entry.rkey, addr: entry.base, len: entry.buffer.len() },
+                region: Region { id, rkey: entry.rkey, addr: entry.base, len: entry.memory.len() },
                 access: entry.access,
                 scope: entry.scope,
                 valid: entry.valid,
@@ -415,7 +434,7 @@ impl RegionTable {
         domain
     }
 
-    /// Gives a domain back that no region is in.
+    /// Frees a domain that no region is in.
     pub(crate) fn dealloc_domain(&mut self, domain: ProtectionDomain) -> Result<(), DomainError> {
         if domain == ProtectionDomain::DEFAULT || self.iter().any(|r| r.scope == Scope::Domain(domain)) {
             return Err(DomainError::Busy);

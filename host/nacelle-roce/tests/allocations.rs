@@ -53,35 +53,35 @@ fn hot_path_allocates_nothing() {
     let mut b = Endpoint::new(EndpointConfig::new([2, 0, 0, 0, 0, 2].into(), ip_b, [2; 32]));
     let mut frame = vec![0; a.frame_len()];
     let now = Instant::ZERO;
-    b.listen(1);
+    b.transport.listen(1);
     let here = a.connect(now, ip_b, 1, ConnectOptions::default()).unwrap();
     exchange(now, &mut a, &mut b, &mut frame);
-    let Some(Event::ConnectRequest { conn: there, .. }) = b.poll_event() else { panic!() };
-    b.accept(now, there, ConnectOptions::default()).unwrap();
+    let Some(Event::ConnectRequest { conn: there, .. }) = b.transport.poll_event() else { panic!() };
+    b.transport.accept(now, there, ConnectOptions::default()).unwrap();
     exchange(now, &mut a, &mut b, &mut frame);
-    assert!(matches!(a.poll_event(), Some(Event::Connected { .. })));
-    assert!(matches!(b.poll_event(), Some(Event::Connected { .. })));
+    assert!(matches!(a.transport.poll_event(), Some(Event::Connected { .. })));
+    assert!(matches!(b.transport.poll_event(), Some(Event::Connected { .. })));
 
-    let source = a.register(vec![7; 10_000], Access::LOCAL, None).unwrap();
+    let source = a.transport.register(vec![7; 10_000], Access::LOCAL, None).unwrap();
     let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-    let target = b.register(vec![0; 10_000], rights, Some(there)).unwrap();
-    let answers = a.register(vec![0; 10_000], Access::LOCAL, None).unwrap();
-    let recv = b.register(vec![0; 3000], Access::LOCAL, None).unwrap();
+    let target = b.transport.register(vec![0; 10_000], rights, Some(there)).unwrap();
+    let answers = a.transport.register(vec![0; 10_000], Access::LOCAL, None).unwrap();
+    let recv = b.transport.register(vec![0; 3000], Access::LOCAL, None).unwrap();
     let mut round = |id: u64| {
-        b.post_recv(there, RecvWr { id, slice: Some(recv.all()) }).unwrap();
-        b.post_recv(there, RecvWr { id, slice: None }).unwrap();
-        a.post_send(here, SendWr::send(id, source.slice(0, 3000))).unwrap();
-        a.post_send(here, SendWr::write(id, source.all(), target.addr, target.rkey)).unwrap();
-        a.post_send(here, SendWr::write_imm(id, source.slice(0, 8), target.addr, target.rkey, 9)).unwrap();
-        a.post_send(here, SendWr::read(id, answers.all(), target.addr, target.rkey)).unwrap();
-        a.post_send(here, SendWr::fetch_add(id, answers.slice(0, 8), target.addr, target.rkey, 1)).unwrap();
+        b.transport.post_recv(there, RecvWr { id, slice: Some(recv.all()) }).unwrap();
+        b.transport.post_recv(there, RecvWr { id, slice: None }).unwrap();
+        a.transport.post_send(here, SendWr::send(id, source.slice(0, 3000))).unwrap();
+        a.transport.post_send(here, SendWr::write(id, source.all(), target.addr, target.rkey)).unwrap();
+        a.transport.post_send(here, SendWr::write_imm(id, source.slice(0, 8), target.addr, target.rkey, 9)).unwrap();
+        a.transport.post_send(here, SendWr::read(id, answers.all(), target.addr, target.rkey)).unwrap();
+        a.transport.post_send(here, SendWr::fetch_add(id, answers.slice(0, 8), target.addr, target.rkey, 1)).unwrap();
         exchange(now, &mut a, &mut b, &mut frame);
         for opcode in [WcOpcode::Send, WcOpcode::Write, WcOpcode::Write, WcOpcode::Read, WcOpcode::FetchAdd] {
-            let Some(Event::Completion(c)) = a.poll_event() else { panic!() };
+            let Some(Event::Completion(c)) = a.transport.poll_event() else { panic!() };
             assert_eq!((c.id, c.opcode, c.status), (id, opcode, WcStatus::Success));
         }
         for opcode in [WcOpcode::Recv, WcOpcode::RecvWrite] {
-            let Some(Event::Completion(c)) = b.poll_event() else { panic!() };
+            let Some(Event::Completion(c)) = b.transport.poll_event() else { panic!() };
             assert_eq!((c.id, c.opcode, c.status), (id, opcode, WcStatus::Success));
         }
     };

@@ -5,7 +5,7 @@
 //! Offsets in the documents count from byte 24, behind the MAD header, and so do the structs here: 232 bytes each.
 
 use crate::{BuildError, ParseError, Psn, Qpn, U24};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use zerocopy::{
     FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned,
     network_endian::{U16, U32, U64},
@@ -118,21 +118,23 @@ pub const fn timeout_code(nanos: u64) -> u8 {
     code
 }
 
-/// A GID that holds an IPv4 address (`::ffff:a.b.c.d`).
+/// A GID of RoCEv2: an IPv6 address, or an IPv4 address as `::ffff:a.b.c.d` (annex A17.4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(transparent)]
 pub struct Gid(pub [u8; 16]);
 
-impl From<Ipv4Addr> for Gid {
-    fn from(ip: Ipv4Addr) -> Self {
-        Self(ip.to_ipv6_mapped().octets())
+impl From<IpAddr> for Gid {
+    fn from(ip: IpAddr) -> Self {
+        match ip {
+            IpAddr::V4(ip) => Self(ip.to_ipv6_mapped().octets()),
+            IpAddr::V6(ip) => Self(ip.octets()),
+        }
     }
 }
 
-impl Gid {
-    /// The IPv4 address in it, if there is one.
-    pub fn ipv4(self) -> Option<Ipv4Addr> {
-        core::net::Ipv6Addr::from(self.0).to_ipv4_mapped()
+impl From<Gid> for IpAddr {
+    fn from(gid: Gid) -> Self {
+        Ipv6Addr::from(gid.0).to_canonical()
     }
 }
 
@@ -227,7 +229,7 @@ mad_struct! {
 }
 
 impl Req {
-    /// A request for an RC connection between two IPv4 addresses with what Linux puts into the fields that have only
+    /// A request for an RC connection between two addresses with what Linux puts into the fields that have only
     /// one sensible value for RoCE (P_Key, LIDs, hop limit).
     pub fn new(local_comm_id: u32, port: u16, qpn: Qpn, starting_psn: Psn, ip_cm: IpCm) -> Self {
         Self {
@@ -289,7 +291,7 @@ impl Req {
     }
 }
 
-/// The flow label that Linux gives an IPv4 connection, made of its two ports.
+/// The flow label that Linux gives a connection, made of its two ports.
 pub const fn flow_label(src_port: u16, dst_port: u16) -> u32 {
     (src_port as u32 * 31 + dst_port as u32) & 0xf_ffff
 }
@@ -308,31 +310,43 @@ pub struct IpCm {
 }
 
 impl IpCm {
-    /// From `src` to `dst` over IPv4.
-    pub fn new(src_port: u16, src: Ipv4Addr, dst: Ipv4Addr) -> Self {
-        let field = |ip: Ipv4Addr| {
-            let mut bytes = [0; 16];
-            bytes[12..].copy_from_slice(&ip.octets());
-            bytes
+    /// From `src` to `dst`, which are of one family.
+    pub fn new(src_port: u16, src: impl Into<IpAddr>, dst: impl Into<IpAddr>) -> Self {
+        let (src, dst) = (src.into(), dst.into());
+        let field = |ip: IpAddr| match ip {
+            IpAddr::V4(ip) => {
+                let mut bytes = [0; 16];
+                bytes[12..].copy_from_slice(&ip.octets());
+                bytes
+            }
+            IpAddr::V6(ip) => ip.octets(),
         };
-        Self { version: 0, ip_version: 4 << 4, src_port: U16::new(src_port), src: field(src), dst: field(dst) }
+        let ip_version = if dst.is_ipv4() { 4 } else { 6 };
+        Self { version: 0, ip_version: ip_version << 4, src_port: U16::new(src_port), src: field(src), dst: field(dst) }
     }
 
     /// Checks version and IP version.
     pub const fn check(&self) -> Result<(), ParseError> {
-        if self.version == 0 && self.ip_version >> 4 == 4 { Ok(()) } else { Err(ParseError::IpCm) }
+        if self.version == 0 && matches!(self.ip_version >> 4, 4 | 6) { Ok(()) } else { Err(ParseError::IpCm) }
     }
 
     /// Source address.
-    pub const fn src(&self) -> Ipv4Addr {
-        let [.., a, b, c, d] = self.src;
-        Ipv4Addr::new(a, b, c, d)
+    pub const fn src(&self) -> IpAddr {
+        self.address(self.src)
     }
 
     /// Destination address.
-    pub const fn dst(&self) -> Ipv4Addr {
-        let [.., a, b, c, d] = self.dst;
-        Ipv4Addr::new(a, b, c, d)
+    pub const fn dst(&self) -> IpAddr {
+        self.address(self.dst)
+    }
+
+    const fn address(&self, field: [u8; 16]) -> IpAddr {
+        let [.., a, b, c, d] = field;
+        if self.ip_version >> 4 == 6 {
+            IpAddr::V6(Ipv6Addr::from_octets(field))
+        } else {
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        }
     }
 }
 
@@ -383,7 +397,7 @@ impl RejReason {
     pub const UNSUPPORTED_REQUEST: Self = Self(5);
     pub const INVALID_COMM_ID: Self = Self(6);
     pub const INVALID_COMM_INSTANCE: Self = Self(7);
-    /// Nobody listens on the port.
+    /// No service listens on the port.
     pub const INVALID_SERVICE_ID: Self = Self(8);
     pub const INVALID_TRANSPORT_TYPE: Self = Self(9);
     pub const STALE_CONNECTION: Self = Self(10);
@@ -423,7 +437,7 @@ impl RejReason {
             Self::UNSUPPORTED_REQUEST => "unsupported request",
             Self::INVALID_COMM_ID => "unknown connection",
             Self::INVALID_COMM_INSTANCE => "unknown connection instance",
-            Self::INVALID_SERVICE_ID => "nobody listens on this port",
+            Self::INVALID_SERVICE_ID => "no service listens on this port",
             Self::INVALID_TRANSPORT_TYPE => "unsupported transport type",
             Self::STALE_CONNECTION => "the peer still held an older connection of this queue pair",
             Self::NO_RDC => "no such reliable datagram channel",

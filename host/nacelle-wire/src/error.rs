@@ -66,7 +66,7 @@ pub enum ParseError {
     /// CM attribute is not one of REQ, MRA, REJ, REP, RTU, DREQ, DREP.
     #[error("unknown CM attribute")]
     CmAttribute,
-    /// RDMA IP-CM private header has another version than 0 over IPv4.
+    /// RDMA IP-CM private header has another version than 0, or another IP version than 4 and 6.
     #[error("unsupported RDMA IP-CM header")]
     IpCm,
     /// MRSP message type is unknown.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! IPv4 without options or fragments (RFC 791).
 
-use crate::ParseError;
+use crate::{Ecn, ParseError};
 use core::net::Ipv4Addr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_endian::U16};
 
@@ -12,20 +12,6 @@ pub const PROTOCOL_UDP: u8 = 17;
 
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_OR_OFFSET: u16 = 0x3fff;
-
-/// Explicit congestion notification, the low two bits of the type of service (RFC 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Ecn {
-    /// The sender does not take part: a congested switch drops.
-    NotEct = 0,
-    /// The sender takes part; code point 1.
-    Ect1 = 1,
-    /// The sender takes part; code point 0, the one that RoCEv2 uses.
-    Ect0 = 2,
-    /// Congestion experienced: marked by a switch.
-    Ce = 3,
-}
 
 /// IPv4 header without options, 20 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -73,12 +59,7 @@ impl Ipv4Header {
 
     /// Explicit congestion notification.
     pub const fn ecn(&self) -> Ecn {
-        match self.tos & 3 {
-            0 => Ecn::NotEct,
-            1 => Ecn::Ect1,
-            2 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        }
+        Ecn::from_bits(self.tos)
     }
 
     /// The same with these ECN bits.

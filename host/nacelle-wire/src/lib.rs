@@ -6,10 +6,11 @@
 //! keeps state or contains unsafe code, and no input makes it panic: what is wrong with a frame comes back as a
 //! [`ParseError`].
 //!
-//! [`RocePacket`] is the whole way from Ethernet to ICRC, in both directions:
+//! [`transport::Packet`] is what the transport sees of a packet, and [`RocePacket`] the whole way from Ethernet to ICRC, in
+//! both directions:
 //!
 //! ```
-//! use nacelle_wire::{RocePacket, RoceHeaders, Qpn, Psn, bth::{Bth, Opcode}, roce::{Ext, Flow}};
+//! use nacelle_wire::{RocePacket, RoceHeaders, Qpn, Psn, bth::{Bth, Opcode}, roce::Flow, transport::Ext};
 //!
 //! let flow = Flow::new([2, 0, 0, 0, 0, 1].into(), [2, 0, 0, 0, 0, 2].into(), [10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 0xc001);
 //! let mut headers = RoceHeaders::new(&flow, Bth::new(Opcode::SendOnly, Qpn::new(17), Psn::new(5)), Ext::None);
@@ -29,6 +30,7 @@
 pub mod arp;
 pub mod bth;
 pub mod cm;
+pub mod description;
 mod error;
 pub mod ethernet;
 pub mod icmp;
@@ -37,10 +39,12 @@ pub mod ipv4;
 pub mod kernel;
 pub mod mrsp;
 pub mod roce;
+pub mod transport;
 mod types;
 pub mod udp;
 
+pub use description::DescriptionLocation;
 pub use error::{BuildError, ParseError};
 pub use ethernet::MacAddr;
 pub use roce::{RoceHeaders, RocePacket};
-pub use types::{Psn, Qpn, RemoteAddr, Rkey, U24};
+pub use types::{Ecn, Psn, Qpn, RemoteAddr, Rkey, U24};

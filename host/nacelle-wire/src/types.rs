@@ -159,3 +159,29 @@ impl fmt::Debug for RemoteAddr {
         write!(f, "RemoteAddr({:#x})", self.0)
     }
 }
+
+/// Explicit congestion notification, the low two bits of IPv4's type of service and of IPv6's traffic class (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The sender does not take part: a congested switch drops.
+    NotEct = 0,
+    /// The sender takes part; code point 1.
+    Ect1 = 1,
+    /// The sender takes part; code point 0, the one that RoCEv2 uses.
+    Ect0 = 2,
+    /// Congestion experienced: marked by a switch.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// From the low two bits of a type of service or traffic class.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+}

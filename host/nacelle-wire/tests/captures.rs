@@ -10,9 +10,9 @@ use nacelle_wire::{
     cm::{self, IpCm, Message, PathMtu, RejReason, Rep, Req},
     icmp::EchoPacket,
     mrsp,
-    roce::Ext,
+    transport::Ext,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 use support::{capture, captures, is_roce};
 
 #[test]
@@ -194,8 +194,9 @@ fn naaice_session() {
     assert_eq!(req.max_cm_retries(), 15);
     assert_eq!(req.p_key.get(), 0xffff);
     req.ip_cm.check().unwrap();
-    assert_eq!((req.ip_cm.src(), req.ip_cm.dst()), (packets[0].headers.ip.src(), packets[0].headers.ip.dst()));
-    assert_eq!(req.primary_sgid.ipv4(), Some(packets[0].headers.ip.src()));
+    let (src, dst) = (packets[0].headers.ip.src().into(), packets[0].headers.ip.dst().into());
+    assert_eq!((req.ip_cm.src(), req.ip_cm.dst()), (src, dst));
+    assert_eq!(IpAddr::from(req.primary_sgid), src);
     assert_eq!(req.private_data, [0; 56]);
 
     let Message::Rep(rep) = cm(1) else { panic!("{:?}", cm(1)) };

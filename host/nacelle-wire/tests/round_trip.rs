@@ -2,18 +2,20 @@
 //! Parser and builder of each format undo each other, and no bytes make a parser panic.
 
 use nacelle_wire::{
-    BuildError, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket, U24,
+    BuildError, Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket, U24,
     arp::{ArpPacket, Operation},
     bth::{Aeth, AtomicAckEth, AtomicEth, Bth, ExtKind, Ieth, Opcode, Reth, Syndrome},
     cm::{self, Message, PathMtu},
     icmp::{EchoPacket, Kind},
-    ipv4::{Ecn, Ipv4Header, PROTOCOL_ICMP, checksum},
+    icrc,
+    ipv4::{Ipv4Header, PROTOCOL_ICMP, checksum},
     kernel::matmul,
     mrsp::{self, ARegion, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
-    roce::{Ext, Flow, MAX_FRAME},
+    roce::{Flow, MAX_FRAME},
+    transport::{Ext, Headers, Packet},
 };
 use proptest::{collection::vec, prelude::*};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use zerocopy::{FromBytes, IntoBytes};
 
 fn mac() -> impl Strategy<Value = MacAddr> {
@@ -503,4 +505,60 @@ fn codes() {
     for opcode in Opcode::ALL {
         assert_eq!(Opcode::from_u8(opcode as u8), Ok(opcode));
     }
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
+}
+
+/// Packets that scapy built, with values in every field that the ICRC leaves out.
+#[test]
+fn the_icrc_over_ipv6_and_ipv4_is_that_of_scapy() {
+    let over_v6 = unhex(concat!(
+        "62a123450020113f20010db8000000000000000000000001fe800000000000000000000000020003c00112b7002005920430ffff",
+        "000000118000000568656c6c6f000000fc6e369c"
+    ));
+    let (transport, icrc) = icrc::split(&over_v6[48..]).unwrap();
+    let (src, dst) = ("[2001:db8::1]:49153".parse().unwrap(), "[fe80::2:3]:4791".parse().unwrap());
+    assert_eq!(icrc::of_datagram(src, dst, 99, transport), Some(*icrc));
+    let other = "[fe80::2:4]:4791".parse().unwrap();
+    assert_ne!(icrc::of_datagram(src, other, 99, transport), Some(*icrc));
+
+    let over_v4 = unhex(
+        "452a0034000740003f1127860a0000010a000002c00112b70020a0a00430ffff000000118000000568656c6c6f000000a8dd075c",
+    );
+    let (transport, icrc) = icrc::split(&over_v4[28..]).unwrap();
+    let (src, dst) = ("10.0.0.1:49153".parse().unwrap(), "10.0.0.2:4791".parse().unwrap());
+    assert_eq!(icrc::of_datagram(src, dst, 7, transport), Some(*icrc));
+    assert_ne!(icrc::of_datagram(src, dst, 8, transport), Some(*icrc));
+    assert_eq!(icrc::of_datagram(src, other, 7, transport), None);
+    assert_eq!(icrc::split(&[0; 15]), Err(ParseError::Truncated));
+}
+
+/// The same packet, whether its payload is given or filled in.
+#[test]
+fn transport_headers_leave_the_payload_to_the_caller() {
+    let headers = Headers::new(Bth::new(Opcode::SendOnly, Qpn::new(17), Psn::new(5)), Ext::None);
+    let mut buf = [0xaa; 64];
+    let (payload, len) = headers.write(5, &mut buf).unwrap();
+    payload.copy_from_slice(b"hello");
+    assert_eq!((len, headers.packet_len(5)), (24, 24));
+    assert_eq!(buf[12..20], *b"hello\0\0\0");
+    assert_eq!(buf[20..], [0xaa; 44]);
+    let packet = Packet::parse(&buf[..len]).unwrap();
+    assert_eq!((packet.payload, packet.opcode), (&b"hello"[..], Opcode::SendOnly));
+    assert_eq!(headers.write(5, &mut buf[..23]).unwrap_err(), BuildError::BufferTooShort { needed: 24 });
+}
+
+#[test]
+fn addresses_of_both_families_pass_through_gid_and_ip_cm() {
+    let v4: (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let v6: (IpAddr, IpAddr) = ("2001:db8::1".parse().unwrap(), "fe80::2".parse().unwrap());
+    for (src, dst) in [v4, v6] {
+        let ip_cm = cm::IpCm::new(5, src, dst);
+        ip_cm.check().unwrap();
+        assert_eq!((ip_cm.src(), ip_cm.dst()), (src, dst));
+        assert_eq!(IpAddr::from(cm::Gid::from(src)), src);
+    }
+    assert_eq!(cm::Gid::from(v4.0).0[10..], [0xff, 0xff, 10, 0, 0, 1]);
 }

@@ -29,17 +29,17 @@ pub(crate) fn config(mtu: usize, patience: Duration) -> EndpointConfig {
     getrandom::fill(&mut seed).and_then(|()| getrandom::fill(&mut mac)).expect("the system gives random numbers");
     mac[0] = mac[0] & 0xfc | 0x02; // locally administered, unicast
     let mut config = EndpointConfig::new(MacAddr(mac), Ipv4Addr::UNSPECIFIED, seed);
-    config.ip_mtu = mtu;
-    config.arp.probes = PROBES;
-    config.arp.probe_interval = PROBE_INTERVAL;
-    config.arp.retry_interval = RESOLVE_EVERY;
+    config.interface.ip_mtu = mtu;
+    config.interface.arp.probes = PROBES;
+    config.interface.arp.probe_interval = PROBE_INTERVAL;
+    config.interface.arp.retry_interval = RESOLVE_EVERY;
     let tries = patience.as_millis().div_ceil(RESOLVE_EVERY.as_millis()).clamp(1, 255);
-    config.arp.tries = tries as u8;
+    config.interface.arp.tries = tries as u8;
     config
 }
 
 impl Engine {
-    /// Takes the address that is asked for, or a free one beside `peer`, after asking whether somebody has it (RFC 5227).
+    /// Takes the address that is asked for, or a free one beside `peer`, after probing it (RFC 5227).
     /// Those in `taken` are not tried.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Engine {
             if let Some(owner) = self.owner_of(ip)? {
                 return Err(Error::AddressTaken { ip, owner });
             }
-            return Ok(self.act(|state| state.endpoint.set_address(ip, prefix_len, None))?);
+            return Ok(self.act(|state| state.endpoint.interface.set_address(ip, prefix_len, None))?);
         }
         let hosts = u32::MAX.checked_shr(u32::from(peer_prefix_len)).unwrap_or(0);
         for _ in 0..ADDRESS_TRIES {
@@ -65,7 +65,7 @@ impl Engine {
                 continue;
             }
             if self.owner_of(ip)?.is_none() {
-                return Ok(self.act(|state| state.endpoint.set_address(ip, peer_prefix_len, None))?);
+                return Ok(self.act(|state| state.endpoint.interface.set_address(ip, peer_prefix_len, None))?);
             }
         }
         Err(Error::NoFreeAddress { ip: peer })
@@ -75,7 +75,7 @@ impl Engine {
         let wake = self.act(|state| {
             state.inbox.addresses.probed = None;
             let now = state.now();
-            state.endpoint.probe_address(now, ip);
+            state.endpoint.interface.probe_address(now, ip);
             state.inbox.addresses.wake.clone()
         })?;
         let deadline = Instant::now() + PROBE_INTERVAL * u32::from(PROBES) + GRACE;
@@ -89,13 +89,13 @@ impl Engine {
     /// Finds the MAC address on the way to `ip`.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] if nobody answers within `patience`.
+    /// [`Error::Unreachable`] if no host answers within `patience`.
     pub(crate) fn resolve(&self, ip: Ipv4Addr, patience: Duration) -> Result<MacAddr, Error> {
         let started = Instant::now();
         let wake = self.act(|state| {
             state.inbox.addresses.resolved = None;
             let now = state.now();
-            state.endpoint.resolve(now, ip);
+            state.endpoint.interface.resolve(now, ip);
             state.inbox.addresses.wake.clone()
         })?;
         let deadline = deadline_in(patience.saturating_add(GRACE));
@@ -106,7 +106,7 @@ impl Engine {
     /// Sends one ICMP echo request with `length` bytes of payload. Returns the time that the answer took.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] if nobody answers within `patience`; [`Error::InvalidArgument`] if it is too long a ping.
+    /// [`Error::Unreachable`] if no host answers within `patience`; [`Error::InvalidArgument`] if it is too long a ping.
     pub(crate) fn ping(
         &self,
         ip: Ipv4Addr,
@@ -118,7 +118,7 @@ impl Engine {
         let (number, wake) = self.act(|state| {
             let (number, wake) = state.inbox.open_ping(sequence);
             let now = state.now();
-            if state.endpoint.ping(now, ip, number, length, patience) {
+            if state.endpoint.interface.ping(now, ip, number, length, patience) {
                 return Ok((number, wake));
             }
             state.inbox.close_ping(number);

@@ -3,18 +3,19 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nacelle_link::{Captured, Impaired, Impairments, Link, PcapngWriter, VirtualWire, WireDir};
+use nacelle_manage::{Control, Descriptor, discover};
 use nacelle_roce::ConnectOptions;
 use nacelle_wire::mrsp::{DEFAULT_PORT, FunctionCode};
 
-use crate::control::Control;
+use crate::description::{self, Description};
 use crate::engine::Engine;
 use crate::inbox::deadline_in;
 use crate::report::{StepReport, Tracer};
-use crate::{Call, Descriptor, Error, Region, Step, address, discover};
+use crate::{Call, Error, Region, Step, address};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
 const ASSUMED_PREFIX_LEN: u8 = 24;
@@ -78,11 +79,29 @@ pub(crate) struct Shared {
     /// How the device's address was found.
     pub(crate) resolution: StepReport,
     descriptor: Option<Descriptor>,
+    /// Its description of itself, once it was read; `None` if it has none.
+    description: OnceLock<Option<Description>>,
     /// Where to ask the device for its cycles.
     traced: Option<WireDir>,
 }
 
 impl Shared {
+    /// As [`Device::describe`].
+    pub(crate) fn describe(self: &Arc<Self>) -> Result<Option<&Description>, Error> {
+        if let Some(known) = self.description.get() {
+            return Ok(known.as_ref());
+        }
+        let read = description::read(self)?;
+        Ok(self.description.get_or_init(|| read).as_ref())
+    }
+
+    /// What a result code of a function means, as far as the device's description has been read.
+    pub(crate) fn kernel_code(&self, function: u8, code: u32) -> String {
+        let described = self.description.get().and_then(Option::as_ref).and_then(|all| all.function(function));
+        let text = described.and_then(|function| function.errors.get(&u8::try_from(code).ok()?));
+        text.map_or_else(|| "a result code of its kernel".into(), Clone::clone)
+    }
+
     /// A tracer of what passes at the device from now on, if it is wanted and the device is on this machine.
     pub(crate) fn tracer(&self) -> Option<Tracer> {
         tracer(self.traced.as_ref()?, self.descriptor.as_ref()?)
@@ -97,7 +116,7 @@ impl Device {
     /// Joins the wire, takes an address, and finds the device at `ip`.
     ///
     /// # Errors
-    /// [`Error::Link`] if there is no wire, [`Error::Unreachable`] if nobody has the address.
+    /// [`Error::Link`] if there is no wire, [`Error::Unreachable`] if no host has the address.
     pub fn connect(ip: Ipv4Addr, options: &Options) -> Result<Self, Error> {
         let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path))?;
         let link = VirtualWire::join_anonymous(&wire)?;
@@ -153,6 +172,7 @@ impl Device {
             timeout: options.timeout,
             resolution,
             descriptor,
+            description: OnceLock::new(),
             traced,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -162,6 +182,16 @@ impl Device {
     #[must_use]
     pub fn ip(&self) -> Ipv4Addr {
         self.shared.ip
+    }
+
+    /// Reads the device's description of itself over the network, once: its functions, their regions, what result codes mean.
+    /// `None` if it has none.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] by the device; [`Error::Timeout`] or [`Error::Lost`] if it stops responding; [`Error::Protocol`] if the
+    /// description cannot be read.
+    pub fn describe(&self) -> Result<Option<&Description>, Error> {
+        self.shared.describe()
     }
 
     /// What the device says of itself, if it publishes that on this wire.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carries the frames of one endpoint for all threads that wait for something of it.
+//! Moves the frames of one endpoint for all threads that wait for its events.
 //!
-//! The endpoint, and what has happened at it, are the [`State`]. Its lock is held to compute only, for one frame at a time.
-//! The link lies in the state while nobody waits. A thread that has to wait takes it out and *drives*: it alone sends,
-//! receives and sleeps, without the lock, and files what happens for all. Others that wait sleep meanwhile, each until its own
-//! thing has happened. When the driver's own wait is over, it puts the link back and wakes another, which drives then.
-//! Whoever changes the endpoint while another drives rings a bell, so that the driver sends what is to be sent and looks at the
-//! timers again.
+//! The endpoint and its events are the [`State`]. Its lock is held for computation only, for one frame at a time. The link lies
+//! in the state while no thread waits. A thread that has to wait takes it out and *drives* the loop of `nacelle-driver`: it alone
+//! sends, receives and sleeps, without the lock, and files events for all. Other threads that wait sleep meanwhile, each until
+//! its own event is filed. When the driving thread's own wait is over, it puts the link back and wakes another, which drives
+//! then. A thread that changes the endpoint while another drives rings a bell, so that the driving thread sends what there is to
+//! send and looks at the timers again.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -15,25 +15,26 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nacelle_link::{Link, LinkError, MAX_FRAME, wait_readable};
+use nacelle_driver::{Clock, Limits, Pump, Station};
+use nacelle_link::{Link, LinkError};
 use nacelle_roce::{ConnId, Endpoint, EndpointConfig, Phase};
 
 use crate::inbox::Inbox;
 use crate::report::Mark;
 
-/// Frames that one look takes at most.
-const LOOK_FRAMES: usize = 64;
-/// Frames that are sent before one is received again: the other side may be waiting for room as well.
-const BURST: usize = 16;
+/// Turns of the loop that a poll makes at most.
+const POLL_TURNS: usize = 64;
+/// One received frame a turn: then the driving thread checks whether its own wait is over.
+const LIMITS: Limits = Limits { receive: 1, transmit: 16 };
 /// How long a thread that does not wait may send.
 const SEND_WITHIN: Duration = Duration::from_millis(20);
-/// How often a thread that waits for what nobody files looks again.
+/// How often a thread that waits for what is not an event looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// An endpoint, and all that its threads share.
+/// An endpoint that threads share.
 pub(crate) struct Engine {
     state: Mutex<State>,
-    /// The end of the bell that rings.
+    /// The bell's end that is written.
     bell: UnixStream,
 }
 
@@ -41,12 +42,12 @@ pub(crate) struct Engine {
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
     pub(crate) inbox: Inbox,
-    epoch: Instant,
+    clock: Clock,
     /// Packets and bytes sent, packets and bytes received.
     traffic: [u64; 4],
-    /// Taken out by the driver.
+    /// Taken out by the thread that drives.
     carrier: Option<Carrier>,
-    /// Whether the bell was rung since the driver looked.
+    /// Whether the bell was rung since the driving thread checked.
     rung: bool,
     /// Threads that wait and do not drive.
     waiting: VecDeque<Arc<Condvar>>,
@@ -54,25 +55,23 @@ pub(crate) struct State {
 
 /// What moves frames.
 struct Carrier {
-    link: Box<dyn Link>,
-    rx: Vec<u8>,
-    tx: Vec<u8>,
-    /// The end of the bell that is heard.
+    pump: Pump<Box<dyn Link>>,
+    /// The bell's end that is read.
     bell: UnixStream,
 }
 
 impl State {
     /// The endpoint's time.
     pub(crate) fn now(&self) -> nacelle_roce::Instant {
-        nacelle_roce::Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+        self.clock.now()
     }
 
-    /// This moment, and what has passed until now.
+    /// This moment, with the traffic until now.
     pub(crate) fn mark(&self) -> Mark {
         Mark { at: Instant::now(), traffic: self.traffic }
     }
 
-    /// Writes the next frame to send, and files what is due by time.
+    /// Writes the next frame to send, and files events.
     fn next_frame(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let (now, before) = (self.now(), self.mark());
         let length = self.endpoint.poll_transmit(now, buffer);
@@ -84,13 +83,13 @@ impl State {
         length
     }
 
-    /// Takes a frame that has come, and files what it causes.
+    /// Handles a received frame, and files events.
     fn take_frame(&mut self, frame: &[u8]) {
         let (now, before) = (self.now(), self.mark());
         self.traffic[2] += 1;
         self.traffic[3] += frame.len() as u64;
-        // What is wrong with a frame, the endpoint's counters say.
-        let _counted_there = self.endpoint.handle(now, frame);
+        // The endpoint's counters tell why a frame was discarded.
+        let _counted = self.endpoint.handle(now, frame);
         self.file(before);
     }
 
@@ -107,7 +106,7 @@ impl State {
         }
     }
 
-    /// Wakes a thread that is to drive, if nobody does.
+    /// Wakes a thread that is to drive, if none does.
     fn hand_over(&self) {
         if self.carrier.is_some()
             && let Some(next) = self.waiting.front()
@@ -126,26 +125,25 @@ impl Engine {
         bell.set_nonblocking(true).map_err(io)?;
         heard.set_nonblocking(true).map_err(io)?;
         let endpoint = Endpoint::new(config);
-        let tx = vec![0; endpoint.frame_len()];
         let state = State {
             endpoint,
             inbox: Inbox::default(),
-            epoch: Instant::now(),
+            clock: Clock::start(),
             traffic: [0; 4],
-            carrier: Some(Carrier { link, rx: vec![0; MAX_FRAME], tx, bell: heard }),
+            carrier: Some(Carrier { pump: Pump::new(link), bell: heard }),
             rung: false,
             waiting: VecDeque::new(),
         };
         Ok(Self { state: Mutex::new(state), bell })
     }
 
-    /// The state. Nobody sleeps or does I/O under this lock.
+    /// The state. No thread sleeps or does I/O under this lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere left no half-made state that a call could see: each call looks at its own session only.
+        // A panic of another thread leaves no inconsistent state that a call could see: each looks at its own session only.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the endpoint, and sends what that causes: now, or by the thread that drives. Does not wait for anything to come.
+    /// Changes the endpoint, and sends what that causes: now, or by the thread that drives. Does not wait for frames.
     ///
     /// # Errors
     /// If the link is broken.
@@ -161,24 +159,23 @@ impl Engine {
         Ok(result)
     }
 
-    /// Moves the frames that can be moved at once, unless another thread does so anyway.
+    /// Moves the frames that can be moved at once, unless another thread drives.
     ///
     /// # Errors
     /// If the link is broken.
-    pub(crate) fn look(&self) -> Result<(), LinkError> {
+    pub(crate) fn poll(&self) -> Result<(), LinkError> {
         let Some(mut driver) = Driver::take(self, self.lock()) else { return Ok(()) };
         let until = Instant::now() + SEND_WITHIN;
-        for _ in 0..LOOK_FRAMES {
-            let busy = driver.transmit()?;
-            if !(driver.receive()? || busy) || Instant::now() >= until {
+        for _ in 0..POLL_TURNS {
+            if !driver.turn()? || Instant::now() >= until {
                 break;
             }
         }
-        driver.transmit().map(|_| ())
+        Ok(())
     }
 
-    /// Waits until `look` makes something of the state, for which it is asked whenever `wake` is notified; `None` if it did not
-    /// until `deadline`.
+    /// Waits until `look` finds something in the state, which it is called for whenever `wake` is notified; `None` if it has not
+    /// by `deadline`.
     ///
     /// # Errors
     /// If the link is broken.
@@ -208,18 +205,18 @@ impl Engine {
         }
     }
 
-    /// Waits until no connection is about to end. Returns whether that was before `deadline`.
+    /// Waits until no connection is ending. Returns whether that was before `deadline`.
     ///
     /// # Errors
     /// If the link is broken.
     pub(crate) fn settle(&self, deadline: Instant) -> Result<bool, LinkError> {
-        let nobody = Arc::default();
+        let unused = Arc::default();
         loop {
             let tick = deadline.min(Instant::now() + LOOK_EVERY);
             let ending =
                 |(_, info): (ConnId, nacelle_roce::ConnInfo)| matches!(info.phase, Phase::Lingering | Phase::DreqSent);
             let settled =
-                self.wait(&nobody, tick, |state| (!state.endpoint.connections().any(ending)).then_some(()))?;
+                self.wait(&unused, tick, |state| (!state.endpoint.transport.connections().any(ending)).then_some(()))?;
             if settled.is_some() || Instant::now() >= deadline {
                 return Ok(settled.is_some());
             }
@@ -235,7 +232,7 @@ struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// Takes the link, if nobody else has it.
+    /// Takes the link, if no other thread has it.
     fn take(engine: &'a Engine, mut state: MutexGuard<'_, State>) -> Option<Self> {
         let carrier = state.carrier.take()?;
         Some(Self { engine, carrier: Some(carrier) })
@@ -245,67 +242,60 @@ impl<'a> Driver<'a> {
         self.carrier.as_mut().expect("it is put back at the end only")
     }
 
-    /// Sends some of what waits. Returns whether more may wait.
-    fn transmit(&mut self) -> Result<bool, LinkError> {
-        let engine = self.engine;
-        let carrier = self.carrier();
-        for _ in 0..BURST {
-            let Some(length) = engine.lock().next_frame(&mut carrier.tx) else { return Ok(false) };
-            carrier.link.send(&carrier.tx[..length])?;
-        }
-        Ok(true)
+    /// One turn of the loop. Returns whether there may be more to do.
+    fn turn(&mut self) -> Result<bool, LinkError> {
+        let mut station = self.engine;
+        self.carrier().pump.turn(&mut station, LIMITS)
     }
 
     /// Sends what waits, until `deadline` at most.
     fn transmit_all(&mut self, deadline: Instant) -> Result<(), LinkError> {
-        while self.transmit()? && Instant::now() < deadline {}
-        Ok(())
+        let mut station = self.engine;
+        self.carrier().pump.transmit_until(&mut station, deadline)
     }
 
-    /// Takes a frame that is there. Returns whether there was one.
-    fn receive(&mut self) -> Result<bool, LinkError> {
-        let engine = self.engine;
-        let carrier = self.carrier();
-        let Some(length) = carrier.link.recv(&mut carrier.rx, Instant::now())? else { return Ok(false) };
-        engine.lock().take_frame(&carrier.rx[..length]);
-        Ok(true)
-    }
-
-    /// Carries frames until `look` makes something of the state, or until `deadline`.
+    /// Moves frames until `look` finds something in the state, or until `deadline`.
     fn drive<T>(
         &mut self,
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
         loop {
-            let busy = self.transmit()?;
-            let received = self.receive()?;
+            let more = self.turn()?;
             let found = look(&mut self.engine.lock());
             if found.is_some() || Instant::now() >= deadline {
-                // What was received may be answered at once.
-                self.transmit()?;
                 return Ok(found);
             }
-            if !(received || busy) {
+            if !more {
                 self.sleep(deadline)?;
             }
         }
     }
 
-    /// Sleeps until a frame may be there, the bell rings, a timer is due, or `deadline`.
+    /// Sleeps until a frame may be there, the bell rings, a timer expires, or `deadline`.
     fn sleep(&mut self, deadline: Instant) -> Result<(), LinkError> {
         let engine = self.engine;
         let carrier = self.carrier();
-        let timer = {
-            let mut state = engine.lock();
-            if carrier.hear(&mut state) {
-                return Ok(());
-            }
-            state.endpoint.next_deadline().map(|at| state.epoch + Duration::from_nanos(at.as_nanos()))
-        };
-        let until = [timer, carrier.link.next_event()].into_iter().flatten().fold(deadline, Instant::min);
-        wait_readable(&[carrier.link.poll_fd(), carrier.bell.as_fd()], Some(until))
-            .map_err(|source| LinkError::Io { what: "wait for frames".into(), source })
+        if carrier.hear(&mut engine.lock()) {
+            return Ok(());
+        }
+        let until = engine.next_deadline().map_or(deadline, |at| at.min(deadline));
+        carrier.pump.sleep([carrier.bell.as_fd()], until)
+    }
+}
+
+impl Station for &Engine {
+    fn receive(&mut self, frame: &[u8]) {
+        self.lock().take_frame(frame);
+    }
+
+    fn transmit(&mut self, frame: &mut [u8]) -> Option<usize> {
+        self.lock().next_frame(frame)
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let state = self.lock();
+        state.endpoint.next_deadline().map(|at| state.clock.at(at))
     }
 }
 
@@ -324,11 +314,11 @@ impl Carrier {
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
         let mut state = self.engine.lock();
-        // What others want to be sent is sent before the link is left alone. Another driver would do that too.
+        // What other threads have posted is sent before the link is put back, unless another thread drives next and sends it.
         while self.carrier().hear(&mut state) && state.waiting.is_empty() && !std::thread::panicking() {
             drop(state);
-            // A link that is broken tells whoever drives next.
-            let _ = self.transmit_all(Instant::now() + SEND_WITHIN);
+            // A broken link is reported to the thread that drives next.
+            let _reported = self.transmit_all(Instant::now() + SEND_WITHIN);
             state = self.engine.lock();
         }
         state.carrier = self.carrier.take();

@@ -3,10 +3,10 @@
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use nacelle_link::LinkError;
+use nacelle_manage::Error as ManageError;
 use nacelle_wire::MacAddr;
 use nacelle_wire::cm::RejReason;
 
@@ -29,6 +29,8 @@ pub enum Step {
     Outputs,
     /// Closing the connection.
     Close,
+    /// Reading the device's description of itself.
+    Description,
 }
 
 impl std::fmt::Display for Step {
@@ -41,6 +43,7 @@ impl std::fmt::Display for Step {
             Self::Compute => "compute",
             Self::Outputs => "outputs",
             Self::Close => "close",
+            Self::Description => "description",
         })
     }
 }
@@ -72,8 +75,8 @@ pub enum Error {
         /// The device.
         ip: Ipv4Addr,
     },
-    /// Nobody has the device's address.
-    #[error("nobody at {ip} answered within {} ms", waited.as_millis())]
+    /// No host has the device's address.
+    #[error("no host at {ip} answered within {} ms", waited.as_millis())]
     Unreachable {
         /// The device.
         ip: Ipv4Addr,
@@ -173,25 +176,12 @@ pub enum Error {
         function: u8,
         /// The code that it returned.
         code: u32,
-        /// What that means, where it is known.
-        text: &'static str,
+        /// What that means, as the device describes it.
+        text: String,
     },
-    /// No device of this name answers on the wire.
-    #[error("no device named {name} answers on the wire {}", wire.display())]
-    NoSuchDevice {
-        /// The name.
-        name: String,
-        /// The wire.
-        wire: PathBuf,
-    },
-    /// The management socket of a device did not do what was asked.
-    #[error("the device {name} did not do it: {why}")]
-    Management {
-        /// The device's name.
-        name: String,
-        /// What it said.
-        why: String,
-    },
+    /// A device could not be managed.
+    #[error(transparent)]
+    Manage(#[from] nacelle_manage::Error),
 }
 
 /// A number for each kind of error that never changes its meaning.
@@ -265,8 +255,8 @@ impl Error {
             Self::KernelTimeout { .. } => ErrorCode::KernelTimeout,
             Self::UnknownFunction { .. } => ErrorCode::UnknownFunction,
             Self::Kernel { .. } => ErrorCode::Kernel,
-            Self::NoSuchDevice { .. } => ErrorCode::NoSuchDevice,
-            Self::Management { .. } => ErrorCode::Management,
+            Self::Manage(ManageError::NoSuchDevice { .. }) => ErrorCode::NoSuchDevice,
+            Self::Manage(ManageError::Management { .. }) => ErrorCode::Management,
         }
     }
 
@@ -283,9 +273,11 @@ impl Error {
             Self::Link(LinkError::Tap { source, .. }) => tap(source.kind()),
             Self::Link(LinkError::Io { source, .. }) => place(source.kind()),
             Self::Link(_) => "start the device and the callers again",
-            Self::AddressTaken { .. } => "leave --source out to get a free address",
+            Self::AddressTaken { .. } => "omit --source to get a free address",
             Self::NoFreeAddress { .. } => "name a free address with --source",
-            Self::Unreachable { .. } | Self::NoSuchDevice { .. } => "list the devices that run with 'nacelle ls'",
+            Self::Unreachable { .. } | Self::Manage(ManageError::NoSuchDevice { .. }) => {
+                "list the devices that run with 'nacelle ls'"
+            }
             Self::Refused { reason, .. } => refusal(RejReason(*reason)),
             Self::RegionsRefused { .. } => "use smaller regions, or see the memory that 'nacelle ls --json' shows",
             Self::Timeout { .. } => "give it more time with --timeout, or see what it does with 'nacelle ls'",
@@ -298,7 +290,7 @@ impl Error {
             }
             Self::KernelTimeout { .. } => "give the kernel less work at a time",
             Self::Kernel { .. } => "check the arguments against the kernel's description in 'nacelle --json ls'",
-            Self::Management { .. } => "see with 'nacelle ls' whether the device still runs",
+            Self::Manage(ManageError::Management { .. }) => "see with 'nacelle ls' whether the device still runs",
         }
     }
 

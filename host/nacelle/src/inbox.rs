@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has happened at the endpoint, filed by who it is for: a connection, a ping, or the search for an address.
+//! Events of the endpoint, filed by what they belong to: a connection, a ping, or the resolution of an address.
 //!
-//! This is the only place that takes an event apart. Filing wakes the thread that waits for it; what nobody waits for is
+//! Only this module takes events apart. Filing one wakes the thread that waits for it; one that no thread waits for is
 //! dropped.
 
 use std::collections::HashMap;
@@ -9,13 +9,13 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
-use nacelle_roce::{Completion, ConnId, ConnectFailure, DisconnectReason, Endpoint, Event, WcStatus};
+use nacelle_roce::{Completion, ConnId, ConnectFailure, DisconnectReason, Endpoint, Event, NetworkEvent, WcStatus};
 use nacelle_wire::MacAddr;
 
 use crate::report::Mark;
 use crate::{Error, Step};
 
-/// Why a connection is no more.
+/// Why a connection has ended.
 #[derive(Debug, Clone)]
 pub(crate) enum End {
     Failed(ConnectFailure),
@@ -26,9 +26,11 @@ pub(crate) enum End {
 /// What has happened on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
-    /// Who waits for it.
+    /// Notified when something has happened.
     pub(crate) wake: Arc<Condvar>,
     pub(crate) connected: bool,
+    /// That of the device's REP.
+    pub(crate) private_data: Vec<u8>,
     pub(crate) end: Option<End>,
     /// Work requests of the send queue that have not completed.
     pub(crate) sends: usize,
@@ -57,7 +59,7 @@ pub(crate) struct Timing {
 impl Timing {
     /// Of a call on `conn` that begins now.
     pub(crate) fn begin(endpoint: &Endpoint, conn: ConnId, now: Mark) -> Self {
-        let payload_before = endpoint.stats(conn).map_or(0, |stats| stats.rx_payload);
+        let payload_before = endpoint.transport.stats(conn).map_or(0, |stats| stats.rx_payload);
         Self { payload_before, left: packets_left(endpoint, conn), inputs: now, output: None, end: now }
     }
 
@@ -68,7 +70,7 @@ impl Timing {
         if sends > 0 && left != self.left {
             (self.left, self.inputs) = (left, now);
         }
-        if endpoint.stats(conn).is_some_and(|stats| stats.rx_payload > self.payload_before) {
+        if endpoint.transport.stats(conn).is_some_and(|stats| stats.rx_payload > self.payload_before) {
             self.output = Some(before);
         }
     }
@@ -84,7 +86,7 @@ impl Timing {
 }
 
 fn packets_left(endpoint: &Endpoint, conn: ConnId) -> u64 {
-    endpoint.stats(conn).map_or(0, |stats| stats.tx_requests.packets - stats.counters.retransmitted)
+    endpoint.transport.stats(conn).map_or(0, |stats| stats.tx_requests.packets - stats.counters.retransmitted)
 }
 
 /// A ping under way.
@@ -101,7 +103,7 @@ pub(crate) struct Addresses {
     pub(crate) wake: Arc<Condvar>,
     /// An address that was probed, and who has it.
     pub(crate) probed: Option<(Ipv4Addr, Option<MacAddr>)>,
-    /// The Ethernet address that was asked for, or that nobody answers.
+    /// The Ethernet address that was asked for, or that no host replied.
     pub(crate) resolved: Option<Option<MacAddr>>,
 }
 
@@ -125,7 +127,7 @@ impl Inbox {
         self.sessions.entry(conn).or_default()
     }
 
-    /// What happens on `conn` is of no interest any more.
+    /// Drops the events of `conn` from now on.
     pub(crate) fn forget(&mut self, conn: ConnId) {
         self.sessions.remove(&conn);
         self.timed.retain(|timed| *timed != conn);
@@ -139,7 +141,7 @@ impl Inbox {
         }
     }
 
-    /// A number for a ping that no other under way has: `wanted`, or the next that is free.
+    /// A number for a ping that no outstanding one has: `wanted`, or the next free one.
     pub(crate) fn open_ping(&mut self, wanted: u16) -> (u16, Arc<Condvar>) {
         let mut numbers = (0..=u16::MAX).map(|offset| wanted.wrapping_add(offset));
         let number = numbers.find(|number| !self.pings.contains_key(number)).unwrap_or(wanted);
@@ -164,14 +166,20 @@ impl Inbox {
             timing.note(endpoint, *conn, session.sends, before, now);
             timing.output.is_none()
         });
-        while let Some(event) = endpoint.poll_event() {
+        while let Some(event) = endpoint.transport.poll_event() {
             self.file(event, before, now);
+        }
+        while let Some(event) = endpoint.interface.poll_event() {
+            self.file_network(event);
         }
     }
 
     fn file(&mut self, event: Event, before: Mark, now: Mark) {
         match event {
-            Event::Connected { conn, .. } => self.note(conn, |session| session.connected = true),
+            Event::Connected { conn, private_data } => self.note(conn, |session| {
+                session.connected = true;
+                session.private_data = private_data;
+            }),
             Event::ConnectFailed { conn, reason } => {
                 self.note(conn, |session| session.ended(End::Failed(reason)));
             }
@@ -181,17 +189,22 @@ impl Inbox {
             Event::Completion(completion) => {
                 self.note(completion.conn, |session| session.complete(completion, before, now))
             }
-            Event::EchoReply { sequence, rtt, .. } => self.end_ping(sequence, Some(rtt)),
-            Event::EchoTimeout { sequence, .. } => self.end_ping(sequence, None),
-            Event::AddressProbed { ip, owner } => {
+            // A caller does not listen and creates no queue pairs without connection management.
+            Event::ConnectRequest { .. } | Event::QpFatal { .. } | Event::SendQueueDrained { .. } => {}
+        }
+    }
+
+    fn file_network(&mut self, event: NetworkEvent) {
+        match event {
+            NetworkEvent::EchoReply { sequence, rtt, .. } => self.end_ping(sequence, Some(rtt)),
+            NetworkEvent::EchoTimeout { sequence, .. } => self.end_ping(sequence, None),
+            NetworkEvent::AddressProbed { ip, owner } => {
                 self.addresses.probed = Some((ip, owner));
                 self.addresses.wake.notify_one();
             }
-            Event::Resolved { mac, .. } => self.end_resolution(Some(mac)),
-            // A ping to such an address ends by its own time.
-            Event::Unreachable { .. } => self.end_resolution(None),
-            // A caller listens to nobody and makes no queue pairs without connection management.
-            Event::ConnectRequest { .. } | Event::QpFatal { .. } | Event::SendQueueDrained { .. } => {}
+            NetworkEvent::Resolved { mac, .. } => self.end_resolution(Some(mac)),
+            // A ping to such an address ends by its own timeout.
+            NetworkEvent::Unreachable { .. } => self.end_resolution(None),
         }
     }
 
@@ -252,11 +265,7 @@ impl End {
                 return Error::Refused { ip, reason: reason.0, text: reason.text().to_owned() };
             }
             Self::Failed(ConnectFailure::BadReply) => {
-                return Error::Protocol {
-                    ip,
-                    step,
-                    what: "its answer to the connection request makes no sense".into(),
-                };
+                return Error::Protocol { ip, step, what: "its reply to the connection request is invalid".into() };
             }
             Self::Failed(ConnectFailure::Aborted) | Self::Disconnected(DisconnectReason::Local) => {
                 return Error::Lost { ip, step, detail: "the connection was closed from this side".into() };

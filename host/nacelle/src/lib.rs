@@ -8,7 +8,23 @@
 //! let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(vec![1, 2, 3])])?;
 //! call.invoke()?;
 //! call.wait()?;
-//! assert_eq!(call.close()?, [[2, 3, 4]]);
+//! let regions = call.close()?;
+//! assert_eq!(regions[0].to_vec()?, [2, 3, 4]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller's memory is used in place. A slice is lent for the time of a scope:
+//!
+//! ```no_run
+//! # use nacelle::{Device, FunctionCode, Options, Region};
+//! # let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! let mut bytes = [1, 2, 3];
+//! nacelle::memory::scope(|scope| {
+//!     let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(scope.lend_mut(&mut bytes))])?;
+//!     call.invoke()?;
+//!     call.wait()
+//! })?;
+//! assert_eq!(bytes, [2, 3, 4]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -21,24 +37,24 @@
 
 mod address;
 mod call;
-pub mod control;
+mod connection;
+pub mod description;
 mod device;
-pub mod discover;
 mod engine;
 mod error;
-mod frame;
 mod inbox;
-pub mod management;
 mod matmul;
 mod region;
 mod report;
 
 pub use call::Call;
+pub use description::Description;
 pub use device::{Device, Options};
-pub use discover::{Descriptor, DeviceKind, FunctionInfo};
 pub use error::{Error, ErrorCode, Step};
-pub use frame::FrameKind;
 pub use matmul::{Element, matmul};
+pub use nacelle_manage::{Descriptor, DeviceKind};
+pub use nacelle_memory as memory;
+pub use nacelle_memory::Memory;
 pub use nacelle_wire::mrsp::FunctionCode;
 pub use region::{Region, Role};
 pub use report::{Report, StepReport};

@@ -45,7 +45,8 @@ impl Element for f32 {
 
 /// Row after row, whatever the order in memory is here.
 fn to_region<T: Element>(matrix: ArrayView2<'_, T>) -> Region {
-    Region::input(matrix.iter().flat_map(|element| element.to_bytes()).collect())
+    let bytes: Vec<u8> = matrix.iter().flat_map(|element| element.to_bytes()).collect();
+    Region::input(bytes)
 }
 
 /// Multiplies two matrices on the device: `a` (m x k) by `b` (k x n). Sums of integers wrap; those of floats are made in the
@@ -74,7 +75,8 @@ pub fn matmul<T: Element>(
     call.invoke()?;
     call.wait()?;
     let report = call.report().clone();
-    let bytes = call.close()?.pop().unwrap_or_default();
+    let product = call.close()?.pop().and_then(|memory| memory.into_vec().ok());
+    let bytes = product.unwrap_or_default();
     let elements = bytes.chunks_exact(4).map(|chunk| T::from_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]));
     let product = Array2::from_shape_vec((m, n), elements.collect())
         .map_err(|error| Error::invalid(format!("the product has another shape: {error}")))?;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a call works on: regions of memory, each with a role.
+//! Regions of memory of a call, each with a role.
 
+use nacelle_memory::Memory;
 use nacelle_wire::mrsp::RegionFlags;
 
-/// What a region is for.
+/// Role of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Goes to the device with each call.
@@ -44,47 +45,60 @@ impl Role {
     }
 }
 
-/// A region of a call, and the caller's copy of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A region of a call, and the caller's memory for it.
+///
+/// The memory stays in its place and is read and written there: a `Vec<u8>`, a slice lent in a
+/// [`scope`](fn@nacelle_memory::scope), or any other [`Memory`]. [`Call::close`](crate::Call::close) returns it.
+#[derive(Debug)]
 pub struct Region {
     pub(crate) role: Role,
     /// Empty for internal regions.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) memory: Memory,
     pub(crate) size: usize,
 }
 
 impl Region {
     /// Bytes that the device gets with each call.
     #[must_use]
-    pub fn input(bytes: Vec<u8>) -> Self {
-        Self { role: Role::Input, size: bytes.len(), bytes }
+    pub fn input(memory: impl Into<Memory>) -> Self {
+        Self::new(Role::Input, memory.into())
     }
 
     /// Bytes that the device gets with the first call.
     #[must_use]
-    pub fn input_once(bytes: Vec<u8>) -> Self {
-        Self { role: Role::InputOnce, size: bytes.len(), bytes }
+    pub fn input_once(memory: impl Into<Memory>) -> Self {
+        Self::new(Role::InputOnce, memory.into())
     }
 
-    /// `size` bytes that the device gives back.
+    /// `size` bytes that the device returns, in new memory.
     #[must_use]
     pub fn output(size: usize) -> Self {
-        Self { role: Role::Output, bytes: vec![0; size], size }
+        Self::new(Role::Output, Memory::zeroed(size))
     }
 
-    /// Bytes that the device gets, and gives back changed.
+    /// Bytes that the device returns into this memory.
     #[must_use]
-    pub fn inout(bytes: Vec<u8>) -> Self {
-        Self { role: Role::InOut, size: bytes.len(), bytes }
+    pub fn output_to(memory: impl Into<Memory>) -> Self {
+        Self::new(Role::Output, memory.into())
+    }
+
+    /// Bytes that the device gets, and returns changed.
+    #[must_use]
+    pub fn inout(memory: impl Into<Memory>) -> Self {
+        Self::new(Role::InOut, memory.into())
     }
 
     /// `size` bytes of device memory without a copy here.
     #[must_use]
     pub fn internal(size: usize) -> Self {
-        Self { role: Role::Internal, bytes: Vec::new(), size }
+        Self { role: Role::Internal, memory: Vec::new().into(), size }
     }
 
-    /// What it is for.
+    fn new(role: Role, memory: Memory) -> Self {
+        Self { role, size: memory.len(), memory }
+    }
+
+    /// Its role.
     #[must_use]
     pub fn role(&self) -> Role {
         self.role

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::control::{Control, TraceFrame};
-use crate::{FrameKind, Step};
+use nacelle_manage::{Control, FrameKind, TraceFrame};
+
+use crate::Step;
 
 /// One step of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -119,24 +120,24 @@ impl Passed {
 
     /// From the connection request to its answer.
     pub(crate) fn connect(&self) -> Option<u64> {
-        let rep = self.last(|f| !f.rx && f.is_cm("REP"))?;
-        let req = self.last(|f| f.rx && f.is_cm("REQ") && f.last_beat <= rep.first_beat)?;
+        let rep = self.last(|f| !f.rx && is_cm(f, "REP"))?;
+        let req = self.last(|f| f.rx && is_cm(f, "REQ") && f.last_beat <= rep.first_beat)?;
         rep.last_beat.checked_sub(req.first_beat)
     }
 
     /// From the caller's regions to the device's. `device` and `caller` are the queue pairs of the two.
     pub(crate) fn region_setup(&self, device: u32, caller: u32) -> Option<u64> {
-        let request = self.first(|f| f.rx && f.is_rc(device, "Send"))?;
-        let answer = self.last(|f| !f.rx && f.is_rc(caller, "Send"))?;
+        let request = self.first(|f| f.rx && is_rc(f, device, "Send"))?;
+        let answer = self.last(|f| !f.rx && is_rc(f, caller, "Send"))?;
         answer.last_beat.checked_sub(request.first_beat)
     }
 
     /// Inputs, compute and outputs of one call.
     pub(crate) fn call(&self, device: u32, caller: u32) -> [Option<u64>; 3] {
-        let first_in = self.first(|f| f.rx && f.is_rc(device, "Write"));
-        let last_in = self.last(|f| f.rx && f.is_rc(device, "Write") && f.has_immediate());
-        let first_out = self.first(|f| !f.rx && f.is_rc(caller, "Write"));
-        let last_out = self.last(|f| !f.rx && f.is_rc(caller, "Write") && f.has_immediate());
+        let first_in = self.first(|f| f.rx && is_rc(f, device, "Write"));
+        let last_in = self.last(|f| f.rx && is_rc(f, device, "Write") && has_immediate(f));
+        let first_out = self.first(|f| !f.rx && is_rc(f, caller, "Write"));
+        let last_out = self.last(|f| !f.rx && is_rc(f, caller, "Write") && has_immediate(f));
         let span = |from: Option<u64>, to: Option<u64>| to?.checked_sub(from?);
         [
             span(first_in.map(|f| f.first_beat), last_in.map(|f| f.last_beat)),
@@ -146,16 +147,14 @@ impl Passed {
     }
 }
 
-impl TraceFrame {
-    fn is_cm(&self, name: &str) -> bool {
-        matches!(&self.kind, FrameKind::Cm { message } if message == name)
-    }
+fn is_cm(frame: &TraceFrame, name: &str) -> bool {
+    matches!(&frame.kind, FrameKind::Cm { message } if message == name)
+}
 
-    fn is_rc(&self, to: u32, operation: &str) -> bool {
-        matches!(&self.kind, FrameKind::Rc { opcode, qp, .. } if *qp == to && opcode.starts_with(operation))
-    }
+fn is_rc(frame: &TraceFrame, to: u32, operation: &str) -> bool {
+    matches!(&frame.kind, FrameKind::Rc { opcode, qp, .. } if *qp == to && opcode.starts_with(operation))
+}
 
-    fn has_immediate(&self) -> bool {
-        matches!(&self.kind, FrameKind::Rc { immediate: Some(_), .. })
-    }
+fn has_immediate(frame: &TraceFrame) -> bool {
+    matches!(&frame.kind, FrameKind::Rc { immediate: Some(_), .. })
 }

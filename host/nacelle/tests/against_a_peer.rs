@@ -13,7 +13,7 @@ use nacelle_roce::{SendWr, WcStatus};
 use nacelle_wire::cm::RejReason;
 use nacelle_wire::mrsp::{ARegion, AarRegion, MAX_MESSAGE, Message, RegionFlags};
 use nacelle_wire::{RemoteAddr, Rkey};
-use peer::{IP, Manners, Outgoing, increment, options, reply_only, start};
+use peer::{IP, Manners, Outgoing, close, increment, options, reply_only, start};
 
 /// Nobody may wait longer for the lock, however busy the machine is.
 const LOCK_WITHIN: Duration = Duration::from_millis(100);
@@ -45,7 +45,7 @@ fn a_call_that_ends_during_a_ping_of_a_clone_has_ended() {
     let (ended, took) = timed(|| call.wait());
     ended.expect("its reply came during the ping");
     assert!(took < MS(500), "{took:?}");
-    assert_eq!(call.close().unwrap(), [[2; 10]]);
+    assert_eq!(close(call), [[2; 10]]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn pings_are_answered_while_calls_run_in_other_threads() {
                     let mut call = increments(device, vec![seed; 30_000]);
                     call.invoke().unwrap();
                     call.wait().unwrap();
-                    assert!(call.close().unwrap()[0].iter().all(|byte| *byte == seed + 1));
+                    assert!(close(call)[0].iter().all(|byte| *byte == seed + 1));
                 }
             });
         }
@@ -175,7 +175,7 @@ fn looking_at_a_call_never_waits_and_brings_it_to_its_end() {
         println!("the longest look: {longest:?}");
         assert!(longest < LOCK_WITHIN && looks > 10, "{longest:?} in {looks} looks");
     });
-    assert!(call.close().unwrap()[0].iter().all(|byte| *byte == 7));
+    assert!(close(call)[0].iter().all(|byte| *byte == 7));
 }
 
 // ---- what fails half way ----
@@ -195,7 +195,7 @@ fn a_call_that_does_not_fit_the_send_queue_sends_nothing() {
     }
     device.ping(1, 10, Duration::from_secs(2)).unwrap();
     assert_eq!(peer.inside.lock().unwrap().endpoint.counters().rx_write_requests, 0);
-    assert_eq!(call.close().unwrap(), [[1; 10], [2; 10]]);
+    assert_eq!(close(call), [[1; 10], [2; 10]]);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn the_end_of_a_call_waits_for_nobody() {
         let mut call = increments(&device, vec![1; 10]);
         call.invoke().unwrap();
         call.wait().unwrap();
-        call.close().unwrap()
+        close(call)
     });
     assert_eq!(result, [[2; 10]]);
     assert!(took < MS(900), "close: {took:?}");
@@ -245,8 +245,8 @@ fn the_end_of_a_call_waits_for_nobody() {
 fn reports_tell_inputs_from_compute() {
     // Whether the device acknowledges the inputs, or its outputs alone say that it has them.
     for acknowledges in [true, false] {
-        let hushed = Arc::new(AtomicBool::new(false));
-        let (filter, at_end) = (Arc::clone(&hushed), Arc::clone(&hushed));
+        let silent = Arc::new(AtomicBool::new(false));
+        let (filter, at_end) = (Arc::clone(&silent), Arc::clone(&silent));
         let manners = Manners {
             kernel: MS(400),
             sends: Box::new(move |frame| frame != Outgoing::Ack || !filter.load(Ordering::Relaxed)),
@@ -260,7 +260,7 @@ fn reports_tell_inputs_from_compute() {
         options.connect.ack_timeout = MS(600);
         let (_peer, device) = start(manners, &options);
         let mut call = increments(&device, vec![1; 20_000]);
-        hushed.store(!acknowledges, Ordering::Relaxed);
+        silent.store(!acknowledges, Ordering::Relaxed);
         call.invoke().unwrap();
         call.wait().unwrap();
         let wall = |step: Step| call.report().steps.iter().find(|s| s.step == step).unwrap().wall;
@@ -357,19 +357,22 @@ fn replied_by(reply: impl FnMut(&mut nacelle_roce::Endpoint, &peer::Caller) + Se
     call.invoke().unwrap();
     let error = call.wait().expect_err("no device may reply so");
     // Whatever it was, the caller gets its bytes back.
-    assert_eq!(call.close().unwrap()[0].len(), 100);
+    assert_eq!(close(call)[0].len(), 100);
     error
 }
 
 #[test]
 fn a_reply_that_no_device_may_give_is_refused_with_a_reason() {
-    let message = replied_by(|endpoint, caller| endpoint.post_send(caller.conn, SendWr::send(0, &b""[..])).unwrap());
+    let message =
+        replied_by(|endpoint, caller| endpoint.transport.post_send(caller.conn, SendWr::send(0, &b""[..])).unwrap());
     assert!(matches!(&message, Error::Protocol { what, .. } if what.contains("immediate")), "{message}");
     let mut signed = SendWr::send(0, &b""[..]);
     signed.op = nacelle_roce::SendOp::Send { imm: Some(0) };
-    let with_immediate = replied_by(move |endpoint, caller| endpoint.post_send(caller.conn, signed.clone()).unwrap());
+    let with_immediate =
+        replied_by(move |endpoint, caller| endpoint.transport.post_send(caller.conn, signed.clone()).unwrap());
     assert!(matches!(&with_immediate, Error::Protocol { .. }), "{with_immediate}");
-    let longer = replied_by(|endpoint, caller| endpoint.post_send(caller.conn, SendWr::send(0, &b"x"[..])).unwrap());
+    let longer =
+        replied_by(|endpoint, caller| endpoint.transport.post_send(caller.conn, SendWr::send(0, &b"x"[..])).unwrap());
     assert_eq!(longer.code(), ErrorCode::Protocol, "{longer}");
     // Beyond the region, below it, and under a key that is none.
     type Place = fn(RemoteAddr, Rkey) -> (RemoteAddr, Rkey);
@@ -383,7 +386,7 @@ fn a_reply_that_no_device_may_give_is_refused_with_a_reason() {
         let error = replied_by(move |endpoint, caller| {
             let (address, key) = place(caller.told[0].address(), caller.told[0].rkey());
             let bytes = vec![0xee; 100];
-            endpoint.post_send(caller.conn, SendWr::write_imm(0, bytes, address, key, 0)).unwrap();
+            endpoint.transport.post_send(caller.conn, SendWr::write_imm(0, bytes, address, key, 0)).unwrap();
         });
         assert!(matches!(&error, Error::Protocol { what, .. } if what.contains("access")), "{error}");
     }
@@ -400,7 +403,7 @@ fn a_device_reaches_the_callers_regions_only_while_a_call_runs() {
         let caller = inside.callers.values().next().unwrap();
         let (conn, told) = (caller.conn, caller.told[0]);
         let wr = SendWr::write(0, vec![0xee; 100], told.address(), told.rkey());
-        inside.endpoint.post_send(conn, wr).unwrap();
+        inside.endpoint.transport.post_send(conn, wr).unwrap();
     };
     let mut bytes = [0; 100];
     call.invoke().unwrap();

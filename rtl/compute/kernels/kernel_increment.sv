@@ -7,6 +7,7 @@
 module kernel_increment
   import memory_pkg::*;
   import compute_pkg::*;
+  import kernel_increment_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W   = 4
@@ -25,14 +26,9 @@ module kernel_increment
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
-  localparam function_code_t INCREMENT = 7'd1;
-  localparam function_code_t EMPTY = 7'd3;
   localparam int unsigned REGIONS_W = 8;
 
-  assign identity = '{
-      name: kernel_name("increment"), version_major: 16'd1, version_minor: 16'd0, functions: 4'd2,
-      function_code: {{(KERNEL_FUNCTIONS_MAX - 2) {7'd0}}, EMPTY, INCREMENT}
-  };
+  assign identity = IDENTITY;
 
   axis_if #(.DATA_W(DATA_W)) from (), sum (), to ();
 
@@ -102,7 +98,7 @@ module kernel_increment
     for (int unsigned i = 0; i < DATA_W / 8; i++) plus_one[i*8+:8] = bytes[i*8+:8] + 8'd1;
   endfunction
 
-  // With room of its own, so that what stops the writer does not stop the reader in the same cycle.
+  // Registered, so that `tready` of the writer is not combinational to the reader.
   assign sum.tvalid  = from.tvalid;
   assign sum.tdata   = plus_one(from.tdata);
   assign sum.tkeep   = from.tkeep;

@@ -10,6 +10,7 @@
 module kernel_matmul
   import memory_pkg::*;
   import compute_pkg::*;
+  import kernel_matmul_pkg::*;
   import matmul_pkg::*;
 #(
     parameter int unsigned DATA_W  = 512,
@@ -42,10 +43,7 @@ module kernel_matmul
     $fatal(1, "the argument block takes a beat or more");
   end
 
-  assign identity = '{
-      name: kernel_name("matmul"), version_major: 16'd1, version_minor: 16'd0, functions: 4'd1,
-      function_code: {{(KERNEL_FUNCTIONS_MAX - 1) {7'd0}}, 7'd16}
-  };
+  assign identity = IDENTITY;
 
   // ---- the job ----
   typedef enum logic [2:0] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Function 2: drives the transport as its registers say, as perftest does from a host: COUNT work requests, spread over QPS queue
-// pairs in turn, never more than DEPTH outstanding on each, and counts what comes back. A job starts one run and is done when
+// pairs in turn, never more than DEPTH outstanding on each, and counts completions. A job starts one run and is done when
 // the last request is complete; BAD_ARGUMENTS if one failed. Or START, without a job. The QPs must belong to the kernels' client.
 //
 // One work request every 3 cycles; completions are taken one a cycle at all times, but for the 1 024 cycles in which a run begins:
@@ -17,6 +17,7 @@
 module kernel_traffic
   import memory_pkg::*;
   import compute_pkg::*;
+  import kernel_traffic_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
@@ -36,14 +37,10 @@ module kernel_traffic
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
-  localparam function_code_t TRAFFIC = 7'd2;
   localparam int unsigned INDEX_W = $clog2(MAX_QPS);
   typedef logic [INDEX_W-1:0] index_t;
 
-  assign identity = '{
-      name: kernel_name("traffic"), version_major: 16'd1, version_minor: 16'd0, functions: 4'd1,
-      function_code: {{(KERNEL_FUNCTIONS_MAX - 1) {7'd0}}, TRAFFIC}
-  };
+  assign identity = IDENTITY;
 
   // ---- settings ----
   typedef struct packed {
@@ -96,7 +93,7 @@ module kernel_traffic
   assign came       = cqe.data;
   assign came_index = index_t'(came.qpn - qpn_t'(set.qpn));
   wire clearing  = state_q == CLEAR;
-  // A run of receives counts what came for them, any other what was sent.
+  // A run of receives counts receive completions, any other run send completions.
   wire receives  = set.opcode[3:0] == WR_RECV;
   wire completes = cqe.valid && (came.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM}) == receives;
   wire free_slot = qp_posted_q - qp_completed_q < set.depth[7:0];
@@ -252,7 +249,7 @@ module kernel_traffic
     if (rst) settings_q <= '0;
   end
 
-  // ---- what it does not use ----
+  // ---- unused ports ----
   kernel_no_stream no_stream (.rx, .tx, .msg_tx, .msg_rx);
   kernel_no_memory #(.DATA_W(DATA_W), .ID_W(ID_W)) no_memory (.mem);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One cell of the systolic array: multiplies what comes from the west by what comes from the north and adds the product to
+// One cell of the systolic array: multiplies the operand from the west by the one from the north and adds the product to
 // one of its accumulators, and passes both on one cycle later. One step a cycle; SLOTS sums take turns, so that a sum is
 // complete before its next step needs it. Two banks of accumulators: one works, the other is read out.
 // Float: product and sum rounded each (fp32_mul, fp32_add); a sum starts from +0. Integer: modulo 2^32.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Clears extents before they are granted, all that wait in turns: FIRST_TURN pages, then TURN pages. First turns and further ones
-// alternate, so that a small extent waits for little, behind two further turns if it is the only one that comes, and a large one gets on.
+// alternate, so that a small extent waits for little, behind two further turns if it is the only one that comes, and a large one
+// gets on.
 //
-// Latency from `extent` to `cleared` of a small one alone: its beats, memory's latency, and 9 cycles (13 with block RAM). It ends after the turn
-// that it is in if the connection closes. There is room for an extent of every connection: `extent` is always taken.
+// Latency from `extent` to `cleared` of a small one alone: its beats, memory's latency, and 9 cycles (13 with block RAM). It ends
+// after the turn that it is in if the connection closes. There is room for an extent of every connection: `extent` is always taken.
 module rpc_clear
   import memory_pkg::*;
   import rpc_pkg::*;
@@ -27,7 +28,7 @@ module rpc_clear
   localparam int unsigned SLOT_W = $clog2(QPS);
   typedef logic [SLOT_W-1:0] index_t;
 
-  // A turn: what is left of an extent.
+  // A turn: the remainder of an extent.
   typedef struct packed {
     logic    first;
     extent_t left;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What each connection is doing: takes every event of the engine, one at a time, and sets the other units to work.
+// The state of each connection: takes every event of the engine, one at a time, and starts the other units.
 //
-// A connection does one thing at a time, in the order in which its caller asked: a set-up, or a call, each until its answer is
-// acknowledged (so the sends of a connection never exceed one answer, and nothing that may have to be sent again is changed).
-// What arrives meanwhile waits: its receive is posted again only when it is taken up, so at most RECEIVES arrivals wait.
-// Only a start during a call is not kept: it is counted and ignored.
+// A connection processes one request at a time, in order of arrival: a set-up, or a call, each until its answer is
+// acknowledged (so the sends of a connection never exceed one answer, and no memory that may have to be retransmitted is changed).
+// Further arrivals wait: the receive of each is posted again only when it is processed, so at most RECEIVES arrivals wait.
+// A start during a call is counted and ignored.
 //
-// A connection that closes is at rest when its set-up or call is over; until then what it holds is kept, and nobody waits for it
-// but its own CONN_CLOSED, which is answered when all of it is freed.
+// A connection that closes keeps its extent and keys until its set-up or call has ended; only its own CONN_CLOSED waits for that,
+// and is answered when all of it is freed.
 //
-// One event every 3 cycles; a start leaves on `call` 3 cycles after its completion was taken. Nothing here waits for another
-// unit (the queues behind the outputs have room for every connection), so completions and connection events are always taken.
+// One event every 3 cycles; a start leaves on `call` 3 cycles after its completion was taken. The queues behind the outputs have
+// room for every connection, so this unit never stops, and completions and connection events are always taken.
 module rpc_connections
   import memory_pkg::*;
   import roce_pkg::*;
@@ -24,7 +24,7 @@ module rpc_connections
     input  logic     clk,
     input  logic     rst,
     stream_if.sink   conn_event,  // conn_event_t
-    stream_if.source conn_answer, // qpn_t: its event has been dealt with
+    stream_if.source conn_answer, // qpn_t: its event has been processed
     stream_if.sink   cqe,         // rdma_cqe_t
     stream_if.sink   setup_done,  // setup_done_t
     stream_if.sink   answered,    // result_t: the answer of a call was posted, or dropped
@@ -34,9 +34,10 @@ module rpc_connections
     stream_if.source refusal,     // result_t: a call that has no socket
     stream_if.source repost,      // receive_t
     stream_if.source close,       // qpn_t: connections that failed
-    input  function_range_t [SOCKETS-1:0] functions,  // of each socket
-    output closing_t closing,     // one cycle for each; `gone` knows from that cycle on
-    input  slot_t    asked[3],    // connections that others ask for
+    input  function_set_t [SOCKETS-1:0] functions,  // of each socket
+    input  logic [SOCKETS-1:0] busy,  // sockets that have a call
+    output closing_t closing,     // one cycle for each; `gone` is up to date in that cycle
+    input  slot_t    asked[3],    // connections that other units ask about
     output logic     gone[3],     // same cycle: it is closed
     output logic     started,     // events
     output logic     aborted,
@@ -47,7 +48,7 @@ module rpc_connections
   typedef logic [SLOT_W-1:0] index_t;
 
   typedef enum logic [1:0] {
-    FREE,     // ready for what comes
+    FREE,     // ready for a request
     SETUP,    // rpc_setup has a message
     CALL,     // a call waits for its socket, runs, or is being answered
     ANSWERED  // the answer is out: until it is acknowledged
@@ -85,7 +86,7 @@ module rpc_connections
     PICK,
     READ,
     APPLY,
-    RESUME,   // with what has waited longest
+    RESUME,   // with the oldest waiting arrival
     OPEN_2    // the second receive
   } state_e;
 
@@ -141,24 +142,24 @@ module rpc_connections
     end
   end
 
-  // ---- what it means ----
+  // ---- effect of the event ----
   arrival_t arrival;
   assign arrival = event_q.arrival;
 
-  // What the immediate says, and which socket has the function: found while the connection is read.
+  // What the immediate says, and which socket gets the call: found while the connection is read. Of several sockets that have the
+  // function the first one that has no call; if all have one they take turns.
   logic [3:0] socket, socket_q;
   logic       known, known_q;
   logic       start_q;   // it is a start
   logic       nothing_q; // it is 0
+  logic [SOCKETS-1:0] having, later_q;
   always_comb begin
+    for (int unsigned i = 0; i < SOCKETS; i++) having[i] = functions[i][arrival.imm_data[6:0]];
+    known  = |having;
     socket = '0;
-    known  = 1'b0;
-    for (int unsigned i = 0; i < SOCKETS; i++) begin
-      if (arrival.imm_data[6:0] >= functions[i].first && arrival.imm_data[6:0] <= functions[i].last) begin
-        socket = 4'(i);
-        known  = 1'b1;
-      end
-    end
+    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1]) socket = 4'(i - 1);
+    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && later_q[i-1]) socket = 4'(i - 1);
+    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && !busy[i-1]) socket = 4'(i - 1);
   end
 
   wire applying = state_q == APPLY;
@@ -170,8 +171,8 @@ module rpc_connections
   wire take_start = arrived && arrival.immediate && start_q && connection_q.phase == FREE && connection_q.granted;
   wire take_message = arrived && !arrival.immediate && connection_q.phase == FREE;
   wire park = arrived && !no_start && !out_of_turn && !take_start && !take_message;
-  wire over = event_q.kind == SET_UP && !event_q.setup.close || event_q.kind == CALL_DONE;  // a thing was done
-  // The connection is closed and at rest: what it holds can go.
+  wire over = event_q.kind == SET_UP && !event_q.setup.close || event_q.kind == CALL_DONE;  // a set-up or call has ended
+  // The connection is closed and idle: its extent and keys can be released.
   wire free_now = applying && (event_q.kind == CLOSED && connection_q.phase inside {FREE, ANSWERED} || over && !connection_q.open);
   wire fail = applying && connection_q.open && !connection_q.failed
             && (event_q.kind == FAILED || event_q.kind == SET_UP && event_q.setup.failed);
@@ -205,7 +206,7 @@ module rpc_connections
     endcase
   end
 
-  // After this event the connection can take up what has waited longest.
+  // After this event the connection can process the oldest waiting arrival.
   wire resume = now.open && !now.failed && now.phase == FREE && now.waiting != '0;
 
   always_comb begin
@@ -238,11 +239,13 @@ module rpc_connections
     start_q   <= arrival.imm_data[7] && arrival.imm_data[6:0] != '0;
     nothing_q <= arrival.imm_data == '0;
     clear_q   <= clear_q + 1'b1;
+    if (call.valid) for (int unsigned i = 0; i < SOCKETS; i++) later_q[i] <= 4'(i) > socket_q;
     if (state_q == READ) connection_q <= states[index_t'(event_q.slot)];
     if (applying) connection_q <= now;
     if (rst) begin
       state_q <= CLEAR;
       clear_q <= '0;
+      later_q <= '0;
     end
   end
 
@@ -258,7 +261,7 @@ module rpc_connections
     if (park) inbox[{index_t'(event_q.slot), connection_q.oldest ^ connection_q.waiting[0]}] <= arrival;
   end
 
-  // ---- what follows ----
+  // ---- outputs ----
   assign setup.valid = take_message;
   assign setup.data  = '{
       slot: event_q.slot,

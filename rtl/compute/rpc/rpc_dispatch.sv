@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Gives calls to their sockets: one call a socket at a time, the others wait in the order in which they came (each connection
-// has one at most, so nobody is passed over). A job is read from the table of regions into a queue of its socket, so that a
-// socket that takes its time holds up nobody else. The window of a socket is the extent of the connection it works for,
+// Passes calls to their sockets: one call a socket at a time, further calls wait in order of arrival (each connection
+// has at most one). A job is read from the table of regions into a queue of its socket, so that a
+// slow socket does not delay the others. The window of a socket is the extent of its call's connection,
 // from before the first beat of the job until its result.
 //
 // First beat of a job 5 cycles after `call`, the others 4 cycles apart; a result leaves 1 cycle after `done`.
@@ -19,16 +19,17 @@ module rpc_dispatch
     input  logic         clk,
     input  logic         rst,
     input  closing_t     closing,          // a connection closes now
-    output slot_t        asked,            // is this connection
+    output slot_t        asked,            // connection
     input  logic         gone,             // closed? Same cycle
     stream_if.sink       call,             // call_t; there is room for one of every connection
-    stream_if.sink       refusal,          // result_t: of calls that have no socket; takes its turn among the results
+    stream_if.sink       refusal,          // result_t: of calls that have no socket; arbitrated with the results
     stream_if.source     view_read,        // region_key_t
     input  logic         view_valid,
     input  region_view_t view,
     stream_if.source     job[SOCKETS],     // job_t
     output window_t [SOCKETS-1:0] window,
     output logic [SOCKETS-1:0] cancel,     // the job that runs is of a connection that is closed
+    output logic [SOCKETS-1:0] busy,       // a call waits or runs
     stream_if.sink       done[SOCKETS],    // done_t; with a tag that is not the job's it is ignored
     stream_if.source     result,           // result_t
     output logic         idle
@@ -37,7 +38,7 @@ module rpc_dispatch
     PICK,
     LOOK_UP,   // a region
     LOOKED_UP,
-    DROP       // the connection is gone
+    DROP       // the connection is closed
   } state_e;
 
   state_e             state_q;
@@ -48,16 +49,12 @@ module rpc_dispatch
 
   stream_if #(.T(call_t)) waiting[SOCKETS] ();
   stream_if #(.T(result_t)) outcome[SOCKETS+2] ();
-  logic [SOCKETS-1:0] pending, free, chosen, later_q, call_ready, queues_empty, jobs_empty;
+  logic [SOCKETS-1:0] pending, free, chosen, call_ready, queues_empty, jobs_empty;
   call_t              next[SOCKETS];
 
   // ---- which call: of the sockets that are free, in turn ----
-  function automatic logic [SOCKETS-1:0] first(logic [SOCKETS-1:0] x);
-    return x & (~x + 1'b1);
-  endfunction
-  wire [SOCKETS-1:0] able = pending & free;
-  wire [SOCKETS-1:0] in_line = able & later_q;
-  assign chosen = |in_line ? first(in_line) : first(able);
+  wire picking = state_q == PICK;
+  round_robin #(.N(SOCKETS)) turns (.clk, .rst, .request(pending & free), .take(picking), .grant(chosen));
 
   call_t picked;
   always_comb begin
@@ -65,7 +62,6 @@ module rpc_dispatch
     for (int unsigned i = 0; i < SOCKETS; i++) if (chosen[i]) picked |= next[i];
   end
 
-  wire picking = state_q == PICK;
   logic gone_q;
   wire found = state_q == LOOKED_UP && view_valid;
   wire dead = gone_q && index_q == '0;  // not begun yet; one that closes after that finds its socket running
@@ -86,7 +82,7 @@ module rpc_dispatch
   assign view_read.valid = state_q == LOOK_UP;
   assign view_read.data  = '{slot: call_q.slot, index: index_q};
   assign call.ready      = &call_ready;
-  // Calls that wait for a running job are at rest.
+  // Calls that wait for a running job do not count as activity.
   assign idle            = picking && &(queues_empty | pending & ~free) && &jobs_empty && !call.valid && !result.valid;
 
   always_ff @(posedge clk) begin
@@ -97,7 +93,6 @@ module rpc_dispatch
         socket_q <= chosen;
         index_q  <= '0;
         if (|chosen) begin
-          later_q <= ~(chosen | (chosen - 1'b1));
           tag_q   <= tag_q + 1'b1;
           state_q <= LOOK_UP;
         end
@@ -113,7 +108,6 @@ module rpc_dispatch
     endcase
     if (rst) begin
       state_q <= PICK;
-      later_q <= '0;
       tag_q   <= '0;
     end
   end
@@ -145,6 +139,7 @@ module rpc_dispatch
 
     // The job before has been taken as a whole when its result is there.
     assign free[i]   = !running_q;
+    assign busy[i]   = running_q || !queues_empty[i];
     assign window[i] = window_q;
     assign cancel[i] = cancel_q;
     wire ours = running_q && done[i].data.tag == own_tag_q;

@@ -3,15 +3,16 @@
 // The RPC engine: lets a caller set up regions of device memory and call functions over RDMA, wire-compatible with NAAICE
 // (docs/reference/rpc.md has the messages and the states).
 //
-//   rpc_connections  what each connection is doing; every event passes here
+//   rpc_connections  the state of each connection; takes all events
 //   rpc_setup        AAR -> memory, keys, A (rpc_messages, rpc_extents)
-//   rpc_clear        memory is cleared before it is granted
+//   rpc_description  publishes the description of the device
+//   rpc_clear        clears memory before it is granted
 //   rpc_regions      the tables of regions
 //   rpc_dispatch     calls -> jobs of the sockets
 //   rpc_answer       results -> WRITEs
 //
 // Latency: receive completion of a start -> first beat of its job 7 cycles; result -> first request 6 cycles if region 0 is the
-// first output, otherwise 8; a region message: see rpc_setup. Completions are always taken, one every 3 cycles, whatever stops.
+// first output, otherwise 8; a region message: see rpc_setup. Completions are always taken, one every 3 cycles.
 module rpc_engine
   import memory_pkg::*;
   import roce_pkg::*;
@@ -23,6 +24,7 @@ module rpc_engine
     parameter int unsigned SOCKETS = 1,                           // at most 16
     parameter int unsigned MAX_REGIONS = 32,                      // a connection, internal ones included
     parameter int unsigned SQ_DEPTH = 32,                         // sends outstanding on a QP
+    parameter addr_t DESCRIPTION_BASE = addr_t'(4 << 20),         // description of the device
     parameter addr_t CTRL_BASE = '0,                              // QPS * rpc_pkg::CTRL_BYTES for messages
     parameter addr_t HEAP_BASE = addr_t'(1 << 20),                // regions
     parameter addr_t HEAP_SIZE = addr_t'(1 << 20),
@@ -31,7 +33,7 @@ module rpc_engine
 ) (
     input  logic        clk,
     input  logic        rst,
-    stream_if.sink      conn_event,       // conn_event_t: CONN_OPENED and CONN_CLOSED; always taken
+    stream_if.sink      conn_event,       // conn_event_t: CONN_OPENED and CONN_CLOSED; always taken from when the description is published
     stream_if.source    conn_answer,      // conn_answer_t: one for each, as soon as it can be
     stream_if.source    wqe,              // rdma_wqe_t: receives (RECEIVES a QP) and sends (MAX_REGIONS a QP at most)
     stream_if.sink      cqe,              // rdma_cqe_t
@@ -42,9 +44,9 @@ module rpc_engine
     input  logic        others_write,     // see axi_clear
     input  logic [29:0] memory_per_caller, // KiB of regions that all connections of one peer address may have; 0: no limit
     stream_if.source    job[SOCKETS],     // job_t
-    input  function_range_t [SOCKETS-1:0] functions,  // who has which function: disjoint, 1..127; constant
+    input  function_set_t [SOCKETS-1:0] functions,  // of each socket, without code 0; constant
     output window_t [SOCKETS-1:0] window,
-    output logic [SOCKETS-1:0] cancel,    // the caller of the running job is gone
+    output logic [SOCKETS-1:0] cancel,    // the connection of the running job is closed
     stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (the socket's duty)
     stream_if.source    close,            // qpn_t: the connection has failed, CONN_CLOSED is expected
     output rpc_events_t events,
@@ -62,6 +64,9 @@ module rpc_engine
   if (CTRL_BASE % addr_t'(CTRL_BYTES) != '0 || HEAP_BASE % addr_t'(1 << PAGE_W) != '0 || HEAP_SIZE % addr_t'(1 << PAGE_W) != '0)
   begin : g_bad_alignment
     $fatal(1, "rpc_engine: CTRL_BASE, HEAP_BASE and HEAP_SIZE must be multiples of 4096");
+  end
+  if (HEAP_BASE > addr_t'(1) << HEAP_ADDR_W || HEAP_SIZE > (addr_t'(1) << HEAP_ADDR_W) - HEAP_BASE) begin : g_bad_heap
+    $fatal(1, "rpc_engine: regions must lie below 2^40");
   end
   if (CTRL_BASE < HEAP_BASE + HEAP_SIZE && HEAP_BASE < CTRL_BASE + addr_t'(QPS * CTRL_BYTES)) begin : g_bad_layout
     $fatal(1, "rpc_engine: regions and messages overlap in memory");
@@ -85,6 +90,11 @@ module rpc_engine
   logic     setup_empty, releases_empty, refusals_empty, reposts_empty, closes_empty, answers_empty;
   logic     aborted, ignored, started, finished, failed, granted, refused, malformed;
 
+  description_t description;
+  logic         published;
+  logic [SOCKETS-1:0] busy;
+
+  stream_if #(.T(conn_event_t)) conn_in ();
   stream_if #(.T(setup_job_t)) setup_in (), setup_job ();
   stream_if #(.T(release_job_t)) release_in (), release_job ();
   stream_if #(.T(setup_done_t)) setup_done ();
@@ -98,10 +108,15 @@ module rpc_engine
   stream_if #(.T(rdma_wqe_t)) sends[2] ();
   stream_if #(.T(rdma_wqe_t)) send (), request ();
 
+  // No connection is accepted before the description is published: its REP says where it is.
+  assign conn_in.valid    = conn_event.valid && published;
+  assign conn_in.data     = conn_event.data;
+  assign conn_event.ready = conn_in.ready && published;
+
   rpc_connections #(.QPS(QPS), .SOCKETS(SOCKETS)) connections_unit (
-      .clk, .rst, .conn_event, .conn_answer(answer_in), .cqe, .setup_done, .answered,
+      .clk, .rst, .conn_event(conn_in), .conn_answer(answer_in), .cqe, .setup_done, .answered,
       .setup(setup_in), .release_(release_in), .call, .refusal(refusal_in), .repost(repost_in), .close(close_in),
-      .closing, .asked, .gone, .functions, .started, .aborted, .ignored, .idle(connections_idle)
+      .closing, .asked, .gone, .functions, .busy, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
   // Room for every connection: rpc_connections never waits.
@@ -118,14 +133,14 @@ module rpc_engine
       .clk, .rst, .in(answer_in), .out(answer_out), .empty(answers_empty)
   );
   assign conn_answer.valid = answer_out.valid;
-  assign conn_answer.data  = '{qpn: answer_out.data, accept: 1'b1, private_data: '0};
+  assign conn_answer.data  = '{qpn: answer_out.data, accept: 1'b1, private_data: description_private(description)};
   assign answer_out.ready  = conn_answer.ready;
 
   rpc_setup #(
       .DATA_W(DATA_W), .QPS(QPS), .MAX_REGIONS(MAX_REGIONS),
-      .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
+      .DESCRIPTION_BASE(DESCRIPTION_BASE), .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
-      .clk, .rst, .job(setup_job), .release_(release_job), .done(setup_done), .extent, .cleared,
+      .clk, .rst, .job(setup_job), .release_(release_job), .description, .published, .done(setup_done), .extent, .cleared,
       .opened(conn_event.valid && conn_event.ready && conn_event.data.kind == CONN_OPENED),
       .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .memory_per_caller,
       .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
@@ -145,7 +160,7 @@ module rpc_engine
   rpc_dispatch #(.QPS(QPS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
       .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .cancel, .done, .result, .idle(dispatch_idle)
+      .job, .window, .cancel, .busy, .done, .result, .idle(dispatch_idle)
   );
 
   rpc_answer answer (

@@ -3,10 +3,10 @@
 // Allocates device memory: one extent of pages a connection, first fit by address. All connections of a caller (an IPv4 address)
 // together have `quota` pages at most, if `limited`.
 //
-// The extents in use form a list sorted by address, a node a slot, held in RAM: nothing has to be merged when an extent is
-// given back, and a walk ends after at most QPS nodes. A command is answered in 4 cycles and 1 more for each node passed (1 more for
-// the node before, which is relinked). A walk for room ends at the first place that fits; if `limited`, at the list's end, and counts on its way
-// what the caller has. One command at a time; the answer waits for `rsp`.
+// The extents in use form a list sorted by address, a node a slot, held in RAM: nothing has to be merged when an extent is given
+// back, and a walk ends after at most QPS nodes. A command is answered in 4 cycles and 1 more for each node passed (1 more for the
+// node before, which is relinked). A walk for room ends at the first place that fits; if `limited`, at the list's end, and counts
+// on its way what the caller has. One command at a time; the answer waits for `rsp`.
 module rpc_extents
   import packet_pkg::*;
   import rpc_pkg::*;
@@ -64,7 +64,7 @@ module rpc_extents
   ipv4_addr_t  own_caller_q;
   page_t       used_q;             // pages of the caller
 
-  // Where the walk has found what it looked for: the place is kept while it goes on.
+  // The place that the walk has found, kept while the walk continues.
   logic        place_q;
   link_t       place_before_q, place_next_q;
   page_t       place_base_q;

@@ -3,10 +3,10 @@
 // Messages in device memory, as the set-up unit sees them: a received one as a stream of 32-bit words, an answer from such
 // a stream. One word a cycle each way: no shifters, at any DATA_W.
 //
-// Reading: one burst a message. There is room for all of it, so R never stops. First word 3 cycles after the first beat
-// (4 at DATA_W 64).
-// Writing: each beat is written by itself as soon as it is full, so W never waits in the middle of a burst. A word marked `first` begins
-// an answer at `write_addr`, also where the one before was not ended. `written` comes when all of the answer is visible.
+// Reading: one burst a message. There is room for all of it, so R never stops. First word 3 cycles after the first beat (4 at
+// DATA_W 64). Writing: each beat is a burst of its own, written as soon as it is full, so W never waits in the middle of a burst. A
+// word marked `first` begins an answer at `write_addr`, also where the one before was not ended. `written` comes when all of the
+// answer is visible.
 module rpc_messages
   import memory_pkg::*;
   import rpc_pkg::*;
@@ -17,7 +17,7 @@ module rpc_messages
     input  logic     rst,
     axi_if.master    mem,         // all with ID 0
     stream_if.sink   read,        // message_read_t; aligned to MESSAGE_BYTES, taken when the words of the one before are out
-    stream_if.source word,        // word_t of the message; the last is filled up with what follows in memory
+    stream_if.source word,        // word_t of the message; the last is padded with the bytes that follow in memory
     stream_if.sink   write,       // word_t of an answer
     input  addr_t    write_addr,  // where it goes, aligned to a beat; constant during an answer
     stream_if.source written      // logic: some of the answer was refused by memory

@@ -22,10 +22,11 @@ package rpc_pkg;
 
   // ---- device memory: regions are made of pages ----
   localparam int unsigned PAGE_W = 12;                // NAAICE rounds each region up to 4096 bytes
-  typedef logic [ADDR_W-PAGE_W-1:0] page_t;           // number of a page, or of pages
+  localparam int unsigned HEAP_ADDR_W = 40;           // regions lie below 2^40: wider page numbers would be zeros in each table
+  typedef logic [HEAP_ADDR_W-PAGE_W-1:0] page_t;      // number of a page, or of pages
 
   function automatic addr_t page_addr(page_t page);
-    return {page, PAGE_W'(0)};
+    return addr_t'({page, PAGE_W'(0)});
   endfunction
 
   // Pages that `size` bytes take.
@@ -92,7 +93,31 @@ package rpc_pkg;
     addr_t   addr;                                    // device address
   } region_view_t;
 
-  // ---- what passes between the parts ----
+  // ---- the device's description ----
+  // Where callers read it: private data of a REP (docs/reference/device-description.md).
+  localparam logic [31:0] DESCRIPTION_MAGIC = "NACD";
+  localparam logic [7:0] DESCRIPTION_VERSION = 8'd1;
+
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [31:0] rkey;
+    logic [31:0] length;                              // 0: there is none
+  } description_t;
+
+  typedef struct packed {
+    logic [31:0]  magic;
+    logic [7:0]   version;
+    logic [23:0]  reserved;
+    description_t description;
+  } description_private_t;
+
+  function automatic private_t description_private(description_t description);
+    description_private_t fields;
+    fields = '{magic: DESCRIPTION_MAGIC, version: DESCRIPTION_VERSION, reserved: '0, description: description};
+    return description.length == '0 ? '0 : {fields, {($bits(private_t) - $bits(fields)) {1'b0}}};
+  endfunction
+
+  // ---- between the units ----
 
   // A receive completion: a message in a buffer, or an immediate.
   typedef struct packed {

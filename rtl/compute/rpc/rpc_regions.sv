@@ -34,8 +34,8 @@ module rpc_regions
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[QPS*2**INDEX_W];
   (* ram_style = "block" *) logic [$bits(grant_t)-1:0] grants[QPS];
 
-  // Round robin over the readers.
-  logic [READERS-1:0] asked, chosen, later_q, asker_q;
+  // ---- one reader a cycle, in turn ----
+  logic [READERS-1:0] asked, chosen, asker_q;
   region_key_t        keys[READERS];
   for (genvar i = 0; i < READERS; i++) begin : g_reader
     assign asked[i]      = read[i].valid;
@@ -43,11 +43,7 @@ module rpc_regions
     assign read[i].ready = chosen[i];
   end
 
-  function automatic logic [READERS-1:0] first(logic [READERS-1:0] x);
-    return x & (~x + 1'b1);
-  endfunction
-  wire [READERS-1:0] in_line = asked & later_q;
-  assign chosen = |in_line ? first(in_line) : first(asked);
+  round_robin #(.N(READERS)) turns (.clk, .rst, .request(asked), .take(1'b1), .grant(chosen));
 
   region_key_t key;
   always_comb begin
@@ -67,11 +63,9 @@ module rpc_regions
     if (rst) begin
       asker_q    <= '0;
       view_valid <= '0;
-      later_q    <= '0;
     end else begin
       asker_q    <= chosen;
       view_valid <= asker_q;
-      if (|chosen) later_q <= ~(chosen | (chosen - 1'b1));
     end
   end
 endmodule

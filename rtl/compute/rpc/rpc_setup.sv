@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Region set-up (NAAICE MRSP): reads an AAR, finds memory, registers the keys, writes and sends the A, or an ERR. Also frees
-// what a closed connection holds. One step at a time; set-ups and releases alternate, each in their order, so a set-up waits for one
-// release at most for itself and for each set-up before it. A set-up that finds no memory or no key is retried after each release that is waiting, then refused.
+// Region set-up (NAAICE MRSP): reads an AAR, finds memory, registers the keys, writes and sends the A, or an ERR. Also frees what a
+// closed connection holds. One step at a time; set-ups and releases alternate, each in their order, so a set-up waits for one
+// release at most for itself and for each set-up before it. A set-up that finds no memory or no key is retried after each release
+// that is waiting, then refused.
 //
 //   AAR in 32-bit words -> table of regions with their offsets, one record each 6 cycles -> the connection's receive is posted
-//   again -> an earlier set-up is released -> one extent for all regions -> `extent`, to be cleared, and the next job meanwhile
+//   again -> an earlier set-up is released -> one extent for all regions -> `extent`, to be cleared while the next job is processed
 //   `cleared` -> a key for each parameter, its advert written behind -> SEND, when the answer is visible in memory.
 //
-// An AAR whose head is right (type, count, length) replaces an earlier set-up, whatever comes of it; any other message
-// changes nothing. Cycles from job to SEND for n regions, clearing not counted: 2 x memory latency + 6 n + n x (key latency + 9) + extents
-// passed + about 35.
+// An AAR with a correct head (type, count, length) replaces an earlier set-up, also if it is then refused; any other message
+// changes nothing. Cycles from job to SEND for n regions, clearing not counted: 2 x memory latency + 6 n + n x (key latency + 9) +
+// extents passed + about 35.
 module rpc_setup
   import packet_pkg::*;
   import memory_pkg::*;
@@ -21,6 +22,7 @@ module rpc_setup
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,
     parameter int unsigned MAX_REGIONS = 32,
+    parameter addr_t DESCRIPTION_BASE = '0,
     parameter addr_t CTRL_BASE = '0,
     parameter addr_t HEAP_BASE = '0,
     parameter addr_t HEAP_SIZE = '0,
@@ -31,6 +33,8 @@ module rpc_setup
     input  logic         rst,
     stream_if.sink       job,           // setup_job_t
     stream_if.sink       release_,      // release_job_t
+    output description_t description,   // constant from `published` on
+    output logic         published,     // before that there must be no job
     stream_if.source     done,          // setup_done_t: of each job, when its connection is answered or freed
     stream_if.source     extent,        // extent_t: to be cleared
     stream_if.sink       cleared,       // cleared_t: of each, in any order
@@ -121,6 +125,14 @@ module rpc_setup
   stream_if #(.T(word_t)) word ();
   stream_if #(.T(word_t)) write ();
   stream_if #(.T(logic)) written ();
+  stream_if #(.T(word_t)) text ();
+  stream_if #(.T(logic)) text_written ();
+  stream_if #(.T(word_t)) message ();
+  stream_if #(.T(logic)) message_written ();
+  stream_if #(.T(mr_cmd_t)) setup_mr_cmd ();
+  stream_if #(.T(mr_cmd_t)) text_mr_cmd ();
+  stream_if #(.T(mr_rsp_t)) setup_mr_rsp ();
+  stream_if #(.T(mr_rsp_t)) text_mr_rsp ();
   stream_if #(.T(extent_cmd_t)) extent_cmd ();
   stream_if #(.T(extent_rsp_t)) extent_rsp ();
 
@@ -128,8 +140,31 @@ module rpc_setup
   wire addr_t answer_at = answer_addr(CTRL_BASE, job_q.slot);
 
   rpc_messages #(.DATA_W(DATA_W)) messages (
-      .clk, .rst, .mem, .read, .word, .write, .write_addr(answer_at), .written
+      .clk, .rst, .mem, .read, .word, .write(message), .write_addr(published ? answer_at : DESCRIPTION_BASE), .written(message_written)
   );
+  rpc_description #(.BASE(DESCRIPTION_BASE), .PD(PD)) description_unit (
+      .clk, .rst, .write(text), .written(text_written), .mr_cmd(text_mr_cmd), .mr_rsp(text_mr_rsp), .description, .published
+  );
+
+  // Before the description is published, only rpc_description uses memory and the region table.
+  assign message.valid         = published ? write.valid : text.valid;
+  assign message.data          = published ? write.data : text.data;
+  assign write.ready           = published && message.ready;
+  assign text.ready            = !published && message.ready;
+  assign written.valid         = published && message_written.valid;
+  assign written.data          = message_written.data;
+  assign text_written.valid    = !published && message_written.valid;
+  assign text_written.data     = message_written.data;
+  assign message_written.ready = published ? written.ready : text_written.ready;
+  assign mr_cmd.valid          = published ? setup_mr_cmd.valid : text_mr_cmd.valid;
+  assign mr_cmd.data           = published ? setup_mr_cmd.data : text_mr_cmd.data;
+  assign setup_mr_cmd.ready    = published && mr_cmd.ready;
+  assign text_mr_cmd.ready     = !published && mr_cmd.ready;
+  assign setup_mr_rsp.valid    = published && mr_rsp.valid;
+  assign setup_mr_rsp.data     = mr_rsp.data;
+  assign text_mr_rsp.valid     = !published && mr_rsp.valid;
+  assign text_mr_rsp.data      = mr_rsp.data;
+  assign mr_rsp.ready          = published ? setup_mr_rsp.ready : text_mr_rsp.ready;
   rpc_extents #(
       .QPS(QPS),
       .FIRST_PAGE(page_t'(HEAP_BASE >> PAGE_W)),
@@ -193,9 +228,9 @@ module rpc_setup
   assign extent.valid     = state_q == CLEAR;
   assign extent.data      = '{slot: job_q.slot, base: grant_q.base, pages: grant_q.pages};
 
-  assign mr_cmd.valid = state_q inside {RELEASE, REGISTER};
+  assign setup_mr_cmd.valid = state_q inside {RELEASE, REGISTER};
   always_comb begin
-    mr_cmd.data = '{
+    setup_mr_cmd.data = '{
         op: MR_DEREGISTER_QP,
         mr: '{
             pd: PD,
@@ -206,9 +241,9 @@ module rpc_setup
         },
         default: '0
     };
-    if (state_q == REGISTER) mr_cmd.data.op = MR_REGISTER;
+    if (state_q == REGISTER) setup_mr_cmd.data.op = MR_REGISTER;
   end
-  assign mr_rsp.ready = state_q inside {RELEASE_KEYS, REGISTERED};
+  assign setup_mr_rsp.ready = state_q inside {RELEASE_KEYS, REGISTERED};
 
   assign wqe.valid = state_q inside {REPOST, SEND};
   always_comb begin
@@ -228,9 +263,9 @@ module rpc_setup
     end
   end
 
-  // A job that cannot have what it needs waits for what others give back.
+  // A job for which there is no extent or no key is retried after each release that waits.
   wire no_extent = state_q == ALLOCATE_EXTENT && extent_rsp.valid && !extent_rsp.data.ok;
-  wire no_key = state_q == REGISTERED && mr_rsp.valid && !mr_rsp.data.ok;
+  wire no_key = state_q == REGISTERED && setup_mr_rsp.valid && !setup_mr_rsp.data.ok;
   wire turn = state_q == IDLE && !cleared.valid;
   wire begins_release = release_.valid && release_.ready;
 
@@ -239,7 +274,7 @@ module rpc_setup
   assign job.ready      = turn && !(release_next_q && release_.valid);
   assign done.valid     = state_q == DONE;
   assign done.data      = '{close: releases_q, slot: slot, held: held_q && !releases_q, failed: failed_q && !releases_q};
-  assign idle          = state_q == IDLE;
+  assign idle          = state_q == IDLE && published;
 
   wire answered = state_q == SEND && wqe.ready;
   assign granted   = answered && err_q == '0;
@@ -308,9 +343,9 @@ module rpc_setup
         if (wqe.ready) state_q <= head_ok_q && held_q ? RELEASE : FREED;
       end
 
-      // ---- what the connection held ----
-      RELEASE:      if (mr_cmd.ready) state_q <= RELEASE_KEYS;
-      RELEASE_KEYS: if (mr_rsp.valid) state_q <= FREE;
+      // ---- release of the earlier set-up ----
+      RELEASE:      if (setup_mr_cmd.ready) state_q <= RELEASE_KEYS;
+      RELEASE_KEYS: if (setup_mr_rsp.valid) state_q <= FREE;
       FREE:         if (extent_cmd.ready) state_q <= FREE_EXTENT;
       FREE_EXTENT:
       if (extent_rsp.valid) begin
@@ -319,7 +354,7 @@ module rpc_setup
       end
       FREED: state_q <= releases_q ? DONE : err_q != '0 ? ERR : ALLOCATE;
 
-      // ---- what it gets ----
+      // ---- allocation ----
       ALLOCATE: begin
         grant_q.pages <= need;
         if (extent_cmd.ready) state_q <= ALLOCATE_EXTENT;
@@ -339,13 +374,13 @@ module rpc_setup
         if (view_valid) state_q <= index_q == '0 ? ADVERT_HEAD : REGISTER;
       end
       ADVERT_HEAD: if (write.ready) state_q <= REGISTER;
-      REGISTER: if (mr_cmd.ready) state_q <= REGISTERED;
+      REGISTER: if (setup_mr_cmd.ready) state_q <= REGISTERED;
       REGISTERED: begin
-        rkey_q <= mr_rsp.data.rkey;
-        if (mr_rsp.valid) begin
+        rkey_q <= setup_mr_rsp.data.rkey;
+        if (setup_mr_rsp.valid) begin
           resume_q <= REGISTER;
-          state_q  <= mr_rsp.data.ok ? ADVERT : RELEASE;
-          if (!mr_rsp.data.ok && !release_.valid) err_q <= MRSP_ERR_NO_KEYS;
+          state_q  <= setup_mr_rsp.data.ok ? ADVERT : RELEASE;
+          if (!setup_mr_rsp.data.ok && !release_.valid) err_q <= MRSP_ERR_NO_KEYS;
         end
       end
       ADVERT:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// For a kernel that only computes on memory: sends nothing, and takes and discards what comes. Wires only.
+// For a kernel that only computes on memory: sends nothing, discards everything received. Wires only.
 module kernel_no_network (
     axis_if.sink     rx,
     axis_if.source   tx,

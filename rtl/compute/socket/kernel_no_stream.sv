@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// For a kernel without a data path of its own: sends no packet and no message, and takes and discards what comes. Wires only.
+// For a kernel without a data path of its own: sends no packet and no message, discards everything received. Wires only.
 module kernel_no_stream (
     axis_if.sink   rx,
     axis_if.source tx,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Holds one kernel, chosen by KERNEL, and keeps it in its place: it sees memory only through the window of the job that it
-// runs, and only while it runs it, by bursts of its own and by RDMA; a job that takes longer than `kernel_timeout_cycles` ends with
-// RESULT_KERNEL_TIMEOUT, the kernel being cut off cleanly and reset. Functions that the kernel does not have never reach it. Exactly
-// one `done` for each job, after all that the kernel wrote is visible to every reader and each of its work requests is complete;
-// it carries the job's tag, whatever the kernel says. What the kernel does not take of a job's regions is discarded.
+// Holds one kernel, chosen by KERNEL, and isolates it: the kernel can access memory only through the window of its current job, by
+// AXI bursts and by RDMA. A job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT; the kernel is then
+// decoupled from memory and reset. A job of a function that the kernel does not have is not passed to it. There is exactly one
+// `done` for each job, after all writes of the kernel are visible to every reader and all of its work requests are complete; it
+// carries the job's tag. Regions that the kernel does not take are discarded.
 //
-// Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory and RDMA are quiet. One job at a time: `job` stops until the
-// answer to the one before is taken. A kernel that is cut off may have work requests outstanding: `abandon` asks for their end (see
-// roce_clients), and its job ends when they are complete. The kernel's stream and message ports are tied off: it receives nothing, and
-// what it sends waits.
+// Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory and RDMA are idle. One job at a time: `job` stops until
+// the answer to the previous one is taken. A kernel that is decoupled may have work requests outstanding: `abandon` has them
+// flushed (see roce_clients), and the job ends when they are complete. The kernel's stream and message ports are tied off: nothing
+// is received, and transmit is never ready.
 module socket
   import memory_pkg::*;
   import compute_pkg::*;
@@ -23,17 +23,17 @@ module socket
     input  logic            clk,
     input  logic            rst,
     input  logic [47:0]     kernel_timeout_cycles,   // 0: none
-    input  logic            cancel,                  // while high, nobody wants the result of the job: end it as if it had run out of time
+    input  logic            cancel,                  // while high, the job is aborted, as if it had timed out
     stream_if.sink          job,                     // job_t: one packet of regions a job
     input  window_t         window,                  // the job's; stable from its first region to its done
     stream_if.source        done,                    // done_t
     stream_if.source        wqe,                     // rdma_wqe_t: RDMA that the kernel starts itself
     stream_if.sink          cqe,                     // rdma_cqe_t
-    output logic            abandon,                 // nobody wants what is outstanding: the kernel is cut off
+    output logic            abandon,                 // the kernel is decoupled: its outstanding work requests are to be flushed
     input  logic            rdma_settled,            // nothing of `wqe` is outstanding, from the cycle after it was taken on
     axi_if.master           mem,
     axil_if.slave           ctrl,                    // see socket_registers
-    output function_range_t functions,               // of the kernel; constant
+    output function_set_t functions,               // of the kernel; constant
     output logic            idle                     // no job, no access
 );
   typedef enum logic [2:0] {
@@ -61,10 +61,10 @@ module socket
   axil_if kernel_ctrl ();
 
   // ---- jobs ----
-  assign known = kernel_has(identity.function_code, identity.functions, job.data.function_code);
+  assign known = functions[job.data.function_code];
   assign start = state_q == IDLE && job.valid;
 
-  assign kernel_job.valid = job.valid && !last_seen_q && state_q == RUN;   // a kernel may act on what it sees
+  assign kernel_job.valid = job.valid && !last_seen_q && state_q == RUN;   // a kernel may act on `valid` alone
   assign kernel_job.data  = job.data;
   assign job.ready = !last_seen_q && (state_q == FINISH || state_q == CUT || (state_q == RUN && kernel_job.ready));
   assign job_taken = job.valid && job.ready;
@@ -139,7 +139,7 @@ module socket
       .software_window, .idle(registers_idle)
   );
 
-  assign functions = '{first: identity.function_code[0], last: identity.function_code[3'(identity.functions - 1'b1)]};
+  assign functions = kernel_functions(identity);
   assign idle      = state_q == IDLE && memory_idle && rdma_idle && registers_idle && !kernel_wqe.valid;
 
   // ---- the kernel ----
@@ -161,7 +161,7 @@ module socket
   assign tx.tready     = 1'b0;
   assign msg_tx.tready = 1'b0;
 
-  // While no job runs its kernel is software's.
+  // While no job runs, software owns the kernel.
   always_comb begin
     unique case (state_q)
       IDLE:    rdma_window = software_window;

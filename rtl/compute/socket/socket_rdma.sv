@@ -4,8 +4,8 @@
 // reaches the engine. A request of length 0 has no local memory; while the window is closed (size 0) each request is refused.
 // An atomic has 8 bytes, whatever its length says.
 //
-// Latency: 2 cycles to the engine, completions 0; one work request every 2 cycles. When the engine stops, the kernel's work requests
-// stop; when the kernel takes no completions, they wait, and a refusal holds up the work requests behind it.
+// Latency: 2 cycles to the engine, completions 0; one work request every 2 cycles. When the engine stops, the kernel's work
+// requests stop; when the kernel takes no completions, they wait, and a refusal holds up the work requests behind it.
 //
 // While `cut` is high the kernel may do anything (it may be in reset): its work requests and their refusals are dropped but for one
 // that was already offered to the engine, completions are taken and dropped.

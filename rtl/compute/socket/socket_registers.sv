@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A socket's page of registers, read only up to 0x0ff but for two; from 0x100 on they are the kernel's own (`kernel`, same offset).
+// Registers of a socket, a page of 4 KiB: up to 0x0ff those of the socket, read only but for two; from 0x100 on those of the kernel
+// (`kernel`, same offset).
 //   0x00 MAGIC 0x4b524e4c  0x04 VERSION major << 16 | minor  0x08 FUNCTIONS  0x10..0x1f NAME  0x20 + 4 j FUNCTION_CODE[j]
-//   0x40 STATUS (0: busy, 1: the kernel is cut off, 2: work requests outstanding)  0x44 JOBS done  0x48 LAST_CYCLES of the last job
+//   0x40 STATUS (0: busy, 1: the kernel is decoupled, 2: work requests outstanding)  0x44 JOBS done  0x48 LAST_CYCLES of the last job
 //   0x4c TIMEOUTS  0x50 REFUSED bursts and work requests
 //   0x54 RDMA_PAGE, 0x58 RDMA_PAGES: the pages of 4 KiB for work requests of the kernel while no job runs; read and write
-// One access at a time, 2 cycles. What does not exist, or cannot be written, answers SLVERR. A kernel that does not answer
-// within KERNEL_CYCLES, or is reset meanwhile, costs an SLVERR and is not asked again until its reset.
+// One access at a time, 2 cycles. An access to no register, or a write to a read-only one, is answered with SLVERR. If the kernel
+// does not respond within KERNEL_CYCLES, or is reset during the access, the response is SLVERR, and it is not accessed again until
+// its reset.
 module socket_registers
   import memory_pkg::*;
   import compute_pkg::*;
@@ -32,7 +34,7 @@ module socket_registers
   localparam logic [31:0] MAGIC = 32'h4b52_4e4c;
   localparam int unsigned WAIT_W = $clog2(KERNEL_CYCLES);
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned WINDOW_W = ADDR_W - PAGE_W;
+  localparam int unsigned WINDOW_W = 32;   // of a page number: the register has no more bits
 
   typedef enum logic [1:0] {
     IDLE,
@@ -65,8 +67,8 @@ module socket_registers
       6'h12: value = last_cycles;
       6'h13: value = timeouts;
       6'h14: value = refused;
-      6'h15: value = 32'(page_q);
-      6'h16: value = 32'(pages_q);
+      6'h15: value = page_q;
+      6'h16: value = pages_q;
       default: value_resp = AXI_SLVERR;
     endcase
   end
@@ -107,8 +109,8 @@ module socket_registers
       data_q <= kernel.rdata;
       resp_q <= axi_resp_e'(write_q ? kernel.bresp : kernel.rresp);
     end
-    if (page_write) page_q <= ctrl.wdata[WINDOW_W-1:0];
-    if (pages_write) pages_q <= ctrl.wdata[WINDOW_W-1:0];
+    if (page_write) page_q <= ctrl.wdata;
+    if (pages_write) pages_q <= ctrl.wdata;
     if (rst) begin
       state_q <= IDLE;
       dead_q  <= 1'b0;
@@ -137,7 +139,7 @@ module socket_registers
     end
   end
 
-  assign software_window = '{base: {page_q, PAGE_W'(0)}, size: {pages_q, PAGE_W'(0)}};
+  assign software_window = '{base: addr_t'({page_q, PAGE_W'(0)}), size: addr_t'({pages_q, PAGE_W'(0)})};
   assign idle = state_q == IDLE;
 
   logic unused_ok;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A kernel that does whatever a kernel must not do, for tests: function 2, any job. The caller's own bits of the immediate say what,
-// until it is reset:
+// A kernel that violates the rules for kernels, for tests: function 2, any job. The `user` bits of the immediate select what it
+// does until its reset:
 //   0 reads as fast as it can   1 writes, likewise   2 bursts of a page (256 beats at most), otherwise of one beat
 //   3 promises writes and never delivers their data   4 takes neither R nor B nor completions
-//   5 posts SENDs of a page on queue pair 8..22, each when the one before was taken; 23: receives instead, 8 of them
-//   6 all of that at an address far outside of its window, otherwise in region 0   7 answers at once, and goes on with the rest, otherwise never
-// It shows what it met at 0x100: bursts that were refused << 16 | completions; 0x104: the last completion's status.
+//   5 posts SENDs of a page on queue pair 8..22, each when the previous one was taken; 23: receives instead, 8 of them
+//   6 all of that at an address far outside of its window, otherwise in region 0   7 answers at once and continues, otherwise it never answers
+// Registers: 0x100 refused bursts << 16 | completions; 0x104 status of the last completion.
 module kernel_hostile
   import memory_pkg::*;
   import compute_pkg::*;
+  import kernel_hostile_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
@@ -54,10 +55,7 @@ module kernel_hostile
   wc_status_e  status_q;
   wire [7:0]   len = mode_q.long_ ? PAGE_LEN : '0;
 
-  assign identity = '{
-      name: kernel_name("hostile"), version_major: 16'd1, version_minor: 16'd0, functions: 4'd1,
-      function_code: {{(KERNEL_FUNCTIONS_MAX - 1) {7'd0}}, 7'd2}
-  };
+  assign identity = IDENTITY;
   assign job.ready  = !running_q;
   assign done.valid = answer_q;
   assign done.data  = '{tag: '1, code: RESULT_SUCCESS};   // not its tag

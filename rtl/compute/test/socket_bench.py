@@ -87,7 +87,7 @@ def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] 
             "rdma_settled": Plain("input", "logic"),
             "mem": AxiMaster(width),
             "ctrl": AxilSlave(),
-            "functions": Plain("output", "compute_pkg::function_range_t"),
+            "functions": Plain("output", "compute_pkg::function_set_t"),
             "idle": Plain("output", "logic"),
         },
     )

@@ -8,10 +8,15 @@ import random
 import cocotb
 import pytest
 from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.device import load
+from nacelle_tb.device_rtl import generate
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.sources import ROOT
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
+
+EXAMPLE = ROOT / "examples" / "kernel_sum"
+DEVICE = load(EXAMPLE / "device.toml")
 
 
 @cocotb.test()
@@ -52,7 +57,7 @@ def test_example_kernel(width: int) -> None:
     run(
         "kernel_sum",
         __file__,
-        sources=[ROOT / "examples" / "kernel_sum" / "kernel_sum.sv"],
+        sources=[generate(DEVICE).folder / "kernel_sum_pkg.sv", EXAMPLE / "kernel_sum.sv"],
         params={"DATA_W": width},
         ports={
             "identity": Plain("output", "compute_pkg::kernel_identity_t"),

@@ -10,7 +10,7 @@ import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.memory import SLVERR
 from nacelle_tb.streams import start, wait_cycles
-from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.svtypes import constant
 from nacelle_tb.widths import WIDTHS
 from socket_bench import SUCCESS, TIMEOUT, Bench, run_socket
 
@@ -145,8 +145,7 @@ async def functions_are_shown(dut) -> None:
     Bench(dut)
     await start(dut)
     await FallingEdge(dut.clk)
-    functions = struct("compute_pkg::function_range_t").unpack(int(dut.functions.value))
-    assert (functions.first, functions.last) == (1, 3)
+    assert int(dut.functions.value) == 1 << 1 | 1 << 3
 
 
 @pytest.mark.parametrize("width", WIDTHS)

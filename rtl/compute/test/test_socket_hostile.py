@@ -9,6 +9,8 @@ from pathlib import Path
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
+from nacelle_tb.device import DEVICES, load
+from nacelle_tb.device_rtl import generate
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
 from socket_bench import REFUSED, SUCCESS, TIMEOUT, Bench, run_socket
@@ -79,4 +81,7 @@ async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> 
 
 @pytest.mark.parametrize("width", [64, 512])
 def test_socket_hostile(width: int) -> None:
-    run_socket(__file__, width, "traffic", [HERE / "kernel_hostile.sv", HERE / "socket_kernel_hostile.sv"])
+    device = generate(load(DEVICES / "hostile.toml")).folder
+    run_socket(
+        __file__, width, "hostile", [device / "kernel_hostile_pkg.sv", device / "socket_kernel.sv", HERE / "kernel_hostile.sv"]
+    )

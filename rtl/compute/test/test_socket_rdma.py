@@ -16,7 +16,7 @@ SETTINGS = "opcode length qpn qps depth count local_lo local_hi remote_lo remote
 BASE, SIZE = 0x4000, 0x2000
 BAD_ARGUMENTS = constant("compute_pkg::RESULT_BAD_ARGUMENTS")
 PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
-END_OF_MEMORY = 1 << 40
+END_OF_MEMORY = 1 << 64
 
 
 async def settings(bench: Bench, opcode: str, addr: int, length: int, count: int = 1, depth: int = 4) -> None:

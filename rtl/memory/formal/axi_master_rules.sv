@@ -16,7 +16,7 @@ module axi_master_rules
     input  logic       rst,
     input  logic       forget,   // the past is over: nothing comes for what was asked
     input  logic [4:0] free,     // AR, R, AW, W, B move
-    input  logic [39:0] addr,
+    input  addr_t      addr,
     input  logic [7:0] len,
     input  logic [ID_W-1:0] id,
     axi_if.master      bus,

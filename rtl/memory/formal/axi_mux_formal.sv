@@ -22,7 +22,7 @@ module axi_mux_formal
 
   for (genvar i = 0; i < 2; i++) begin : g_master
     axi_master_rules master (
-        .clk, .rst, .forget(1'b0), .free({1'b1, 1'b0, free[i][1], 1'b1, free[i][0]}), .addr({36'd0, addr[i]}),
+        .clk, .rst, .forget(1'b0), .free({1'b1, 1'b0, free[i][1], 1'b1, free[i][0]}), .addr(addr_t'(addr[i])),
         .len({6'd0, len[i]}), .id(id[i]), .bus(in[i]), .quiet(quiet[i])
     );
   end

@@ -20,6 +20,7 @@ def test_roce_atomic() -> None:
         ("axi_dma_write", 12, ""),
         ("rpc_messages", 30, "t:$mem_v2"),  # whatever the store of beats gives
         ("axi_mux", 11, ""),
+        ("axi_crossbar", 9, ""),
         ("axi_window", 12, ""),
     ],
 )

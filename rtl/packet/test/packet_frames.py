@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scapy.contrib.roce import BTH
-from scapy.layers.inet import ICMP, IP, UDP
-from scapy.layers.l2 import ARP, Ether
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 from scapy.utils import rdpcap
 
@@ -83,6 +84,57 @@ def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:
     return bytes(ethernet() / header / ICMP(type=type, id=7, seq=9) / Raw(payload))
 
 
+def tcp(payload: bytes, **ip: object) -> bytes:
+    header = IP(**({"src": PEER_IP, "dst": IP_ADDRESS, "id": random.getrandbits(16)} | ip))
+    segment = TCP(
+        sport=random.getrandbits(16), dport=random.getrandbits(16), seq=random.getrandbits(32), ack=random.getrandbits(32),
+        flags=random.getrandbits(8), window=random.getrandbits(16), urgptr=random.getrandbits(16),
+        options=random.choice([[], [("MSS", 1460)]]),
+    )  # fmt: skip
+    return bytes(ethernet() / header / segment / Raw(payload))
+
+
+def other_ip(payload: bytes, protocol: int = 47) -> bytes:
+    return bytes(ethernet() / IP(src=PEER_IP, dst=IP_ADDRESS, proto=protocol) / Raw(payload))
+
+
+def ipv6(payload: bytes) -> bytes:
+    return bytes(ethernet() / IPv6(src="2001:db8::2", dst="2001:db8::1") / UDP(sport=4000, dport=ROCE_PORT) / Raw(payload))
+
+
+def tagged(frame: bytes, vid: int | None = None, service: bool = False) -> bytes:
+    """The same frame with a VLAN tag; with a service tag and a VLAN tag."""
+    read = Ether(frame)
+    tag = {"prio": random.randrange(8), "dei": random.getrandbits(1), "vlan": random.randrange(4096) if vid is None else vid}
+    inner = Dot1Q(vlan=random.randrange(4096), type=read.type) / Raw(frame[14:])
+    tags = Dot1AD(**tag, type=0x8100) / inner if service else Dot1Q(**tag, type=read.type) / Raw(frame[14:])
+    return bytes(Ether(dst=read.dst, src=read.src) / tags)
+
+
+def to(destination: str, frame: bytes) -> bytes:
+    """The same frame to another Ethernet address."""
+    return mac_bytes(destination) + frame[6:]
+
+
+def ethertype(number: int, payload: bytes) -> bytes:
+    return bytes(ethernet())[:12] + number.to_bytes(2, "big") + payload
+
+
+def frames_without_route() -> dict[str, list[bytes]]:
+    """Frames of each class whose protocol the device does not have, by class; each at least as long as a MAC gives it."""
+    data = random.randbytes(random.choice([46, 64, 300, 1500]))
+    groups = ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "33:33:00:00:00:01")
+    inner = (roce(data), ping(data), udp(data), ipv6(data), arp())
+    return {
+        "TCP": [tcp(data), tcp(b"", flags="DF"), tcp(data[:1], tos=3)],
+        "IP": [other_ip(data), other_ip(data, 50), other_ip(data, 2)],
+        "IPV6": [ipv6(data), ipv6(b"")],
+        "VLAN": [tagged(frame, vid) for frame in inner for vid in (0, 1, None)] + [tagged(frame, service=True) for frame in inner],
+        "GROUP": [to(group, frame) for group in groups for frame in inner[:4]] + [arp(dst="01:00:5e:00:00:01")],
+        "OTHER": [ethertype(number, data) for number in (0x88CC, 0x8847, 0x0000, 0x05DC, 0xFFFF)],
+    }
+
+
 def arp(op: int = 1, dst: str = "ff:ff:ff:ff:ff:ff", **fields: object) -> bytes:
     values = {"hwsrc": PEER_MAC, "psrc": PEER_IP, "pdst": IP_ADDRESS} | fields
     return bytes(ethernet(dst) / ARP(op=op, **values))
@@ -116,15 +168,21 @@ def ones_sum(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What becomes of a frame: the event that is counted, and payload and header if it is handed on."""
+    """What becomes of a frame: the event that is counted, or the class and payload with which it is handed on."""
 
-    event: str
+    event: str = ""
+    cls: str = ""
     payload: bytes = b""
-    header: bytes = b""
+    frame: bytes = b""
 
     @property
     def good(self) -> bool:
-        return not self.event.startswith("drop")
+        return bool(self.cls)
+
+    @property
+    def header(self) -> bytes:
+        """All headers in front of a payload that is not the whole frame."""
+        return self.frame[: 54 + EXTENSION[self.frame[42]] if self.cls == "ROCE" else 42]
 
 
 def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS, max_frame: int = 4224) -> Judgement:
@@ -136,20 +194,24 @@ def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS,
     if len(frame) < 42:
         return Judgement("drop_runt")
     padded = frame + bytes(64)
-    if frame[0:6] not in (mac_bytes(mac), b"\xff" * 6):
+    if frame[0:6] != mac_bytes(mac) and not frame[0] & 1:
         return Judgement("drop_not_ours")
     ethertype = frame[12:14]
-    if ethertype == b"\x08\x06":
+    if ethertype in (b"\x81\0", b"\x88\xa8"):
+        return Judgement(cls="VLAN", payload=frame, frame=frame)
+    if ethertype == b"\x08\x06" and frame[0:6] in (mac_bytes(mac), b"\xff" * 6):
         known = frame[14:20] == bytes.fromhex("000108000604") and frame[20:22] in (b"\0\1", b"\0\2")
-        if not known or frame[22] & 1:  # a group address is nobody's own
+        if not known or frame[22] & 1:  # a group address is not a host's own
             return Judgement("drop_arp")
-        return Judgement("rx_arp", header=frame[:42])
+        return Judgement("rx_arp", "ARP", frame=frame)
+    if frame[0:6] != mac_bytes(mac):  # IPv4 for one host too: RFC 1122, 3.3.6
+        return Judgement(cls="GROUP", payload=frame, frame=frame)
     if ethertype != b"\x08\x00":
-        return Judgement("drop_ethertype")
+        return Judgement(cls="IPV6" if ethertype == b"\x86\xdd" else "OTHER", payload=frame, frame=frame)
     total = int.from_bytes(frame[16:18], "big")
     if frame[14] != 0x45 or total < 20:
         return Judgement("drop_ipv4_header")
-    if frame[30:34] != ip_bytes(ip) or frame[0:6] != mac_bytes(mac):  # RFC 1122, 3.3.6
+    if frame[30:34] != ip_bytes(ip):
         return Judgement("drop_not_ours")
     if int.from_bytes(frame[20:22], "big") & 0x3FFF:
         return Judgement("drop_ipv4_fragment")
@@ -160,9 +222,7 @@ def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS,
     if protocol == 1:
         if frame[34:36] != b"\x08\x00":
             return Judgement("drop_icmp")
-    elif protocol != 17:
-        return Judgement("drop_ip_protocol")
-    elif udp_length + 20 != total or udp_length < 8:
+    elif protocol == 17 and (udp_length + 20 != total or udp_length < 8):
         return Judgement("drop_udp_length")
     elif is_roce:
         if padded[42] not in EXTENSION:
@@ -170,19 +230,21 @@ def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS,
         header = 54 + EXTENSION[padded[42]]
         behind = 4 + (padded[43] >> 4 & 3)
     end = 14 + total
-    if header + behind > end or end > len(frame):
+    if (protocol in (1, 17) and header + behind > end) or end > len(frame):
         return Judgement("drop_runt")
     if ones_sum(frame[14:34]) != 0xFFFF:
         return Judgement("drop_ipv4_header")
     if protocol == 1:
         if ones_sum(frame[34:end]) != 0xFFFF:
             return Judgement("drop_icmp")
-        return Judgement("rx_icmp", frame[42:end], frame[:42])
+        return Judgement("rx_icmp", "ICMP", frame[42:end], frame)
+    if protocol != 17:
+        return Judgement(cls="TCP" if protocol == 6 else "IP", payload=frame, frame=frame)
     pseudo = frame[26:34] + bytes([0, 17]) + frame[38:40]
     if frame[40:42] != b"\0\0" and ones_sum(pseudo + frame[34:end]) != 0xFFFF:
         return Judgement("drop_udp_checksum")
     if not is_roce:
-        return Judgement("rx_udp", frame[42:end], frame[:42])
+        return Judgement("rx_udp", "UDP", frame[42:end], frame)
     if icrc(frame[:end]) != frame[end - 4 : end]:
         return Judgement("drop_icrc")
-    return Judgement("rx_roce", frame[header : end - behind], frame[:header])
+    return Judgement("rx_roce", "ROCE", frame[header : end - behind], frame)

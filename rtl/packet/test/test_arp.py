@@ -8,11 +8,12 @@ import random
 import cocotb
 import packet_frames as frames
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.record import FRAME_RX, record
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.l2 import ARP, Ether
 
-RX, TX = "packet_pkg::frame_rx_t", "packet_pkg::frame_tx_t"
+RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
 QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
 LOCAL = "packet_pkg::local_addr_t"
 ENTRIES, QUEUE, REQUEST_CYCLES, EXPIRY_CYCLES = 8, 16, 1000, 50_000
@@ -58,7 +59,7 @@ class Bench:
         self.now = (self.now + cycles) % 2**48
 
     def receive(self, frame: bytes) -> None:
-        self.rx.send(cls=constant("packet_pkg::CLASS_ARP"), hdr=int.from_bytes(frame[:42].ljust(HEADER, b"\xaa"), "big"))
+        self.rx.send(record("ARP", frame, 0))
 
     async def sent(self) -> Ether:
         got = await self.tx.recv()

@@ -11,12 +11,13 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, run
+from nacelle_tb.record import FRAME_RX, headers, says
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import ARP, Ether
 
-RX, TX = "packet_pkg::frame_rx_t", "packet_pkg::frame_tx_t"
+RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
 QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
 LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
@@ -122,9 +123,9 @@ async def classes_do_not_disturb_each_other(dut, stall: float) -> None:
             await wait_cycles(dut, ECHO_PAUSE * 60)
     for judged in roce:
         got = await bench.frame.recv()
-        assert got.cls == constant("packet_pkg::CLASS_ROCE")
+        assert got.cls == constant("frame_pkg::CLASS_ROCE")
         assert got.payload_length == len(judged.payload)
-        assert got.hdr.to_bytes(constant("packet_pkg::HDR_BYTES"), "big")[: len(judged.header)] == judged.header
+        assert says(got.headers, headers("ROCE", judged.frame))
         if judged.payload:
             assert await bench.payload.recv() == judged.payload
     for _ in range(replies):
@@ -137,6 +138,34 @@ async def classes_do_not_disturb_each_other(dut, stall: float) -> None:
     }  # fmt: skip
 
 
+DROPS = {
+    "TCP": "drop_tcp", "IP": "drop_ip_protocol", "IPV6": "drop_ipv6", "VLAN": "drop_vlan", "GROUP": "drop_group",
+    "OTHER": "drop_ethertype",
+}  # fmt: skip
+
+
+@cocotb.test()
+async def classes_without_a_route_are_counted_once_and_disturb_nothing(dut) -> None:
+    """Each kind of frame that the device has no protocol for raises its own counter by one, and the RoCE frame behind it passes."""
+    bench = await Bench(dut).start()
+    sent: dict[str, int] = {}
+    for cls, several in frames.frames_without_route().items():
+        for frame in several:
+            good = frames.roce(random.randbytes(len(frame) % 131))
+            bench.rx.send(frames.ethernet_padded(frame))
+            bench.rx.send(frames.ethernet_padded(good))
+            judged = frames.judge(good)
+            got = await bench.frame.recv()
+            assert got.payload_length == len(judged.payload) and says(got.headers, headers("ROCE", judged.frame))
+            if judged.payload:
+                assert await bench.payload.recv() == judged.payload
+            sent[DROPS[cls]] = sent.get(DROPS[cls], 0) + 1
+    await bench.quiet()
+    total = sum(sent.values())
+    counts = {name: count for name, count in bench.counts.items() if count}
+    assert counts == sent | {"rx_frame": 2 * total, "rx_roce": total, "tx_frame": 1}
+
+
 @cocotb.test()
 async def both_directions_at_line_rate(dut) -> None:
     """Received frames come through and sent ones leave without a lost cycle, at the same time."""
@@ -147,9 +176,10 @@ async def both_directions_at_line_rate(dut) -> None:
         bench.rx.send(wire)
     for wire in sent:
         judged = frames.judge(wire)
+        header = wire[: len(wire) - len(judged.payload) - 4]
         bench.user[0].send(
-            hdr_length=len(judged.header), payload_length=len(judged.payload), icrc=1,
-            hdr=int.from_bytes(judged.header.ljust(constant("packet_pkg::HDR_BYTES"), b"\0"), "big"),
+            hdr_length=len(header), payload_length=len(judged.payload), icrc=1,
+            hdr=int.from_bytes(header.ljust(constant("packet_pkg::HDR_BYTES"), b"\0"), "big"),
         )  # fmt: skip
         bench.user_payload[0].send(judged.payload)
     beats = bench.tx.beats

@@ -12,16 +12,16 @@ from cocotb.utils import get_sim_time
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Source, run
+from nacelle_tb.record import FRAME_RX, headers, says
 from nacelle_tb.streams import CLOCK_NS, AxisSink, AxisSource, StreamSink, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from nacelle_tb.widths import WIDTHS
 
-FRAME = "packet_pkg::frame_rx_t"
 EVENTS = "packet_pkg::packet_events_t"
 LOCAL = "packet_pkg::local_addr_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 MAX_FRAME = 4224
-CLASSES = {f"rx_{name}": f"packet_pkg::CLASS_{name.upper()}" for name in ("arp", "icmp", "roce", "udp")}
+CLASSES = ("ARP", "ICMP", "ROCE", "UDP", "TCP", "IP", "IPV6", "VLAN", "GROUP", "OTHER")
 
 
 class Bench:
@@ -30,7 +30,7 @@ class Bench:
     def __init__(self, dut, stall_in: float = 0.0, stall_frame: float = 0.0, stall_payload: float = 0.0, **local: object) -> None:
         self.dut = dut
         self.rx = AxisSource(dut, "rx", stall_in)
-        self.frame = StreamSink(dut, "frame", FRAME, stall_frame)
+        self.frame = StreamSink(dut, "frame", FRAME_RX, stall_frame)
         self.payload = AxisSink(dut, "payload", stall_payload)
         self.counts: dict[str, int] = {}
         self.local = local
@@ -61,37 +61,40 @@ class Bench:
                 break
         await wait_cycles(self.dut, 1)
         assert int(self.dut.idle.value) == 1
-        header_bytes = constant("packet_pkg::HDR_BYTES")
         expected: dict[str, int] = {}
+        handed_on = 0
         for judgement in judgements:
             if judgement.good:
-                if overflow is False or (self.frame.received and self._is_next(judgement, header_bytes)):
-                    assert self._is_next(judgement, header_bytes)
+                if overflow is False or (self.frame.received and self._is_next(judgement)):
+                    assert self._is_next(judgement)
+                    handed_on += 1
                     self.frame.received.popleft()
                     if judgement.payload:
                         assert self.payload.packets.popleft() == (judgement.payload, 0)
                 else:
                     continue  # dropped
-            expected[judgement.event] = expected.get(judgement.event, 0) + 1
+            if judgement.event:
+                expected[judgement.event] = expected.get(judgement.event, 0) + 1
         assert not self.frame.received
         assert not self.payload.packets
         counts = {name: count for name, count in self.counts.items() if count}
         dropped = counts.pop("drop_overflow", 0)
         assert overflow is None or (dropped > 0) == overflow
-        assert counts.pop("rx_frame", 0) == sum(count for name, count in expected.items() if name in CLASSES)
+        assert counts.pop("rx_frame", 0) == handed_on
         if dropped:  # a frame that was dropped was not judged, good or bad
             assert all(count <= expected.get(name, 0) for name, count in counts.items())
-            assert sum(counts.values()) + dropped == len(judgements)
+            bad = sum(count for name, count in counts.items() if name.startswith("drop"))
+            assert handed_on + bad + dropped == len(judgements)
         else:
             assert counts == expected
 
-    def _is_next(self, judgement: frames.Judgement, header_bytes: int) -> bool:
+    def _is_next(self, judgement: frames.Judgement) -> bool:
         """The frame handed on first is this one."""
         got = self.frame.received[0]
         return (
-            got.cls == constant(CLASSES[judgement.event])
+            got.cls == constant(f"frame_pkg::CLASS_{judgement.cls}")
             and got.payload_length == len(judgement.payload)
-            and got.hdr.to_bytes(header_bytes, "big")[: len(judgement.header)] == judgement.header
+            and says(got.headers, headers(judgement.cls, judgement.frame))
             and (not judgement.payload or self.payload.packets[0] == (judgement.payload, 0))
         )
 
@@ -143,27 +146,34 @@ def bad_frames() -> dict[str, list[tuple[bytes, bool]]]:
             (frames.arp()[:41], False),
             (frames.udp(b"")[:41], False),
             (frames.ping(b"abcd", len=25), False),
+            (frames.tcp(b"abcd" * 40)[:-1], False),
+            *((items[0][:41], False) for items in frames.frames_without_route().values()),
             (frames.roce(b"", 0x0A, extension=b"")[:-4], False),
         ],
         "drop_oversize": [(long_frame, False), (trailing, False)],
         "drop_not_ours": [
             (frames.roce(b"abc", dst="10.0.0.9"), False),
             *(
-                (bytes.fromhex(to) + frame[6:], False)
-                for to in ("020000000009", "ffffffffffff", "01005e000001", "333300000001")
-                for frame in (frames.roce(b"abc"), frames.ping(b"abc"), frames.udp(b"abc"))
+                (frames.to("02:00:00:00:00:09", frame), False)
+                for frame in (frames.roce(b"abc"), frames.ping(b"abc"), frames.udp(b"abc"), frames.arp())
             ),
-            *((frames.arp(dst=to), False) for to in ("02:00:00:00:00:09", "01:00:5e:00:00:01")),
+            *(
+                (frames.to("02:00:00:00:00:09", frame), False)
+                for name, items in frames.frames_without_route().items() if name != "GROUP" for frame in items
+            ),
+            (frames.roce(b"abc", proto=6, dst="10.0.0.9"), False),
         ],
-        "drop_ethertype": [(bytes(frames.ethernet()) [:12] + b"\x86\xdd" + bytes(60), False)],
         "drop_ipv4_header": [
             (frames.roce(b"abc", chksum=0x1234), False),
             (frames.roce(b"abc", ihl=6), False),
             (frames.roce(b"abc", version=6), False),
             (frames.udp(b"abc", len=19), False),
+            (frames.tcp(b"abc", chksum=0x1234), False),
+            (frames.roce(b"abc", proto=47, chksum=0x1234), False),
         ],
-        "drop_ipv4_fragment": [(frames.roce(b"abc", flags="MF"), False), (frames.roce(b"abc", frag=3), False)],
-        "drop_ip_protocol": [(frames.roce(b"abc", proto=6), False)],
+        "drop_ipv4_fragment": [
+            (frames.roce(b"abc", flags="MF"), False), (frames.roce(b"abc", frag=3), False), (frames.tcp(b"abc", frag=3), False),
+        ],
         "drop_udp_length": [
             (with_udp_length(frames.udp(b"abc", checksum=False), length), False)
             for length in (0, 7, 10, 12)
@@ -181,7 +191,20 @@ async def every_kind_of_good_frame(dut) -> None:
     bench = await Bench(dut).start()
     judgements = await bench.judge_all([(frame, False) for frame in good_frames()])
     assert all(judgement.good for judgement in judgements)
-    assert {judgement.event for judgement in judgements} == set(CLASSES)
+    assert {judgement.cls for judgement in judgements} == {"ARP", "ICMP", "ROCE", "UDP"}
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.5])
+async def frames_of_other_classes_come_whole(dut, stall: float) -> None:
+    """VLAN tags, IPv6, TCP, groups, what is unknown: the record and the whole frame, and a good RoCE frame behind each."""
+    bench = await Bench(dut, 0.9 if stall else 0.0, stall, stall).start()
+    items = []
+    for cls, several in frames.frames_without_route().items():
+        assert [frames.judge(frame).cls for frame in several] == [cls] * len(several)
+        items += several
+    random.shuffle(items)
+    await bench.judge_all([(item, False) for frame in items for item in (frame, frames.roce(random.randbytes(len(frame) % 97)))])
 
 
 @cocotb.test()
@@ -211,6 +234,7 @@ async def random_frames_and_mangled_ones(dut, stalls: tuple[float, float, float]
     bench = await Bench(dut, *stalls).start()
     items, pool = [], good_frames()
     pool += [frames.roce(random.randbytes(4096))] * 3
+    pool += [frame for several in frames.frames_without_route().values() for frame in several]
     for _ in range(150):
         frame = bytearray(random.choice(pool))
         for _ in range(random.choice([0, 0, 0, 1, 1, 3])):
@@ -230,6 +254,8 @@ async def no_drop_for_any_size(dut) -> None:
     items += [frames.ethernet_padded(frames.arp()), frames.ping(b"")] * 20
     items += [frames.roce(random.randbytes(size)) for size in range(0, 4097, 64 if WIDTH == 512 else 256)]
     items += [frames.roce(random.randbytes(size), 0x0B) for size in range(1, 300, 4)]
+    items += [frames.ethertype(0x88CC, random.randbytes(46 + n % 90)) for n in range(150)]  # handed on whole
+    items += [frame for n in range(80) for frame in (frames.roce(b"abcd")[:-1] + b"x", frames.roce(b"abcd"))]  # every other one bad
     await bench.judge_all([(frame, False) for frame in items])
 
 
@@ -311,7 +337,7 @@ def test_packet_rx(width: int) -> None:
         ports={
             "local_addr": Plain("input", LOCAL),
             "rx": AxisSinkPort(width),
-            "frame": Source(FRAME),
+            "frame": Source(FRAME_RX),
             "payload": AxisSourcePort(width),
             "events": Plain("output", EVENTS),
             "idle": Plain("output", "logic"),

@@ -15,6 +15,7 @@ module roce_requester_retire_formal
     input logic       post,
     input logic       acknowledge,
     input logic       fails,
+    input logic       refuses,     // with `fails`: it is memory that refused something
     input logic       drains,
     input logic       listed,
     input logic       cqe_ready,
@@ -28,30 +29,29 @@ module roce_requester_retire_formal
 
   // ---- around it: tables and ring of one QP ----
   short_t      posted_q, una_q, failed_q;
-  logic        err_q, drains_q;
+  logic        err_q, refused_q, drains_q;
   sq_retired_t retired_q;
   sq_done_t    ring_q;
-  logic        ring_read, retired_write;
+  logic        ring_read;
   sq_count_t   ring_count;
-  sq_retired_t retired_next;
+  roce_qp_read_if #(.T(retire_words_t)) words ();
+  roce_qp_write_if #(.T(sq_retired_t)) retired_next ();
 
   wire in_ring = ring_count < sq_count_t'(posted_q);
   wire short_t slot = in_ring ? short_t'(ring_count) : noise;
-  sq_confirmed_t confirmed, confirmed_seen_q;
-  sq_count_t     posted_seen_q;
-  sq_retired_t   retired_seen_q;
-  logic          look;
-  always_comb begin
-    confirmed        = '{state: err_q ? SQ_ERR : SQ_RTS, status: WC_REM_OP_ERR, default: '0};
-    confirmed.una    = xpsn_t'(una_q);
-    confirmed.drains = drains_q;
-    confirmed.failed = xpsn_t'(failed_q);
-  end
+  retire_words_t word, seen_q;
+  assign word = '{
+          posted: sq_count_t'(posted_q),
+          confirmed: '{state: err_q ? SQ_ERR : SQ_RTS, drains: drains_q, refused: refused_q, default: '0},
+          una: xpsn_t'(una_q),
+          failure: '{status: WC_REM_OP_ERR, psn: xpsn_t'(failed_q)},
+          retired: retired_q
+      };
+  assign words.data = seen_q;
 
   roce_requester_retire dut (
-      .clk, .rst, .list, .look, .index(), .posted(posted_seen_q), .confirmed(confirmed_seen_q), .retired(retired_seen_q),
-      .ring_read, .ring_index(), .ring_count, .ring_data(ring_q), .init(1'b0), .start('0), .watch('0), .engaged(), .retired_write,
-      .retired_write_index(), .retired_write_data(retired_next), .cqe, .qp_event, .flushed(), .idle()
+      .clk, .rst, .list, .words, .ring_read, .ring_index(), .ring_count, .ring_data(ring_q), .init(1'b0), .start('0), .watch('0),
+      .engaged(), .retired_next, .cqe, .qp_event, .flushed(), .unsignaled(), .unsignaled_index(), .idle()
   );
   assign list.valid     = listed;
   assign list.data      = '0;
@@ -59,17 +59,14 @@ module roce_requester_retire_formal
   assign qp_event.ready = event_ready;
 
   always_ff @(posedge clk) begin
-    if (look) begin
-      posted_seen_q    <= sq_count_t'(posted_q);
-      confirmed_seen_q <= confirmed;
-      retired_seen_q   <= retired_q;
-    end
+    if (words.read) seen_q <= word;
     if (ring_read) ring_q <= '{kind: SQ_WRITE, signaled: 1'b1, wr_id: 16'(slot), past: xpsn_t'(slot) + 1'b1};
     if (rst) begin
       posted_q  <= '0;
       una_q     <= '0;
       failed_q  <= '0;
       err_q     <= 1'b0;
+      refused_q <= 1'b0;
       drains_q  <= 1'b0;
       retired_q <= '0;
     end else begin
@@ -77,10 +74,12 @@ module roce_requester_retire_formal
       if (acknowledge && !err_q && una_q != posted_q) una_q <= una_q + 1'b1;
       else if (fails && !err_q) begin
         err_q    <= 1'b1;
-        failed_q <= una_q;
+        // What memory refused is found at `una`, whatever PSN the failure names.
+        refused_q <= refuses;
+        failed_q  <= refuses ? short_t'(noise) : una_q;
       end
       if (drains && una_q == posted_q) drains_q <= !drains_q;
-      if (retired_write) retired_q <= retired_next;
+      if (retired_next.valid) retired_q <= retired_next.data;
     end
   end
 

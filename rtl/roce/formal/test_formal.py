@@ -9,7 +9,7 @@ from nacelle_tb.formal import prove
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("what", ["psn", "roce_requester_retire", "roce_qp_tx_list"])
+@pytest.mark.parametrize("what", ["psn", "roce_requester_retire", "roce_qp_list"])
 def test_proof(what: str) -> None:
     prove(HERE / f"{what}_formal.sv")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -14,15 +14,19 @@ from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
-from nacelle_tb.bench import Clock, Plain, Sink, Source, run
+from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, run
+from nacelle_tb.record import FRAME_RX
 from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import struct
+from nacelle_tb.svtypes import constant, struct
 from receive_model import ALL, Model, Qp, Region, Respond
 
 PKG = "roce_pkg::"
 PEER = "10.0.0.2"
 QPS = int(os.environ.get("NACELLE_QPS", "16"))
+LANES = int(os.environ.get("NACELLE_LANES", "1"))
+"""Memories: the second one from FAR on"""
+FAR = 1 << 40
 RQ_DEPTH = 4
 BASE = 0x10_0000
 
@@ -53,16 +57,16 @@ class Bench:
     def __init__(self, dut: SimHandleBase, stall: float = 0.0) -> None:
         self.dut = dut
         dut.seed.value = random.getrandbits(64)
-        self.frame = StreamSource(dut, "frame", "packet_pkg::frame_rx_t", stall)
+        self.frame = StreamSource(dut, "frame", FRAME_RX, stall)
         self.payload = AxisSource(dut, "payload", stall)
-        self.cm = StreamSink(dut, "cm", "packet_pkg::frame_rx_t", stall)
+        self.cm = StreamSink(dut, "cm", FRAME_RX, stall)
         self.cm_payload = AxisSink(dut, "cm_payload", stall)
         self.response = StreamSink(dut, "response", PKG + "rc_response_t", stall)
         self.response_payload = AxisSink(dut, "response_payload", stall)
         self.respond = StreamSink(dut, "respond", PKG + "respond_t", stall)
         self.write = StreamSink(dut, "write", "memory_pkg::dma_cmd_t", stall)
         self.data = AxisSink(dut, "data", stall)
-        self.done = StreamSource(dut, "done", "memory_pkg::dma_done_t", stall)
+        self.done = [StreamSource(dut, f"done{i}", "memory_pkg::dma_done_t", stall) for i in range(LANES)]
         self.post = StreamSource(dut, "post", PKG + "rdma_wqe_t", stall)
         self.completion = StreamSink(dut, "completion", PKG + "rdma_cqe_t", stall)
         self.qp_cmd = StreamSource(dut, "qp_cmd", PKG + "qp_cmd_t", stall)
@@ -74,18 +78,26 @@ class Bench:
         self.memory: dict[int, int] = {}  # byte address -> byte
         self.refuse: set[int] = set()  # addresses whose write fails
         self.memory_delay = 0  # cycles that a write takes, at most 40 at random if negative
+        self.far: deque[tuple[int, bytes]] = deque()  # writes that wait for the second memory
+        self.far_delay = 0  # likewise, for each of them; they wait for ever while it is
+        self.far_stopped = False
+        self.far_room = 1 << 30  # units of what the second memory has room for
         self.counts: Counter[str] = Counter()
         self.pulses: Counter[str] = Counter()
         self.answered: Counter[int] = Counter()  # by QP: READs and atomics that the response unit has answered
         self.written: list[tuple[int, int, int]] = []  # address, length, cycle in which it was confirmed
         self.fence_delay = 0  # cycles that a fence of the response unit takes
         dut.rd_done.value = 0
+        dut.write_room.value = (1 << constant("memory_pkg::MAX_TARGETS")) - 1
         dut.key.value = dut.fence_number.value = dut.fences_through.value = 0
         self.model = Model(QPS)
 
     async def start(self) -> None:
         await start(self.dut)
         cocotb.start_soon(self._memory())
+        if LANES > 1:
+            cocotb.start_soon(self._far_memory())
+            cocotb.start_soon(self._room())
         cocotb.start_soon(self._fences())
         cocotb.start_soon(self._events())
         while not int(self.dut.idle.value):
@@ -96,12 +108,38 @@ class Bench:
             cmd = await self.write.recv(10**9)
             packet = await self.data.recv()
             assert len(packet) == cmd.length, f"{len(packet)} bytes for a transfer of {cmd.length}"
-            refused = cmd.addr in self.refuse
-            if not refused:
-                self.memory.update(zip(range(cmd.addr, cmd.addr + cmd.length), packet, strict=True))
-            await wait_cycles(self.dut, self.memory_delay if self.memory_delay >= 0 else random.randrange(40))
-            self.done.send(error=int(refused))
-            self.written.append((cmd.addr, cmd.length, self.write.cycle))
+            if LANES > 1 and cmd.addr >= FAR:
+                self.far.append((cmd.addr, packet))
+            else:
+                await self._confirm(self.done[0], self.memory_delay, cmd.addr, packet)
+
+    async def _far_memory(self) -> None:
+        while True:
+            await RisingEdge(self.dut.clk)
+            if self.far and not self.far_stopped:
+                addr, packet = self.far.popleft()
+                self.far_room += -(-len(packet) // 256)
+                await self._confirm(self.done[1], self.far_delay, addr, packet)
+
+    async def _room(self) -> None:
+        """As dma_write_lanes tells it."""
+        layout = struct("memory_pkg::write_size_t")
+        while True:
+            await FallingEdge(self.dut.clk)
+            if int(self.dut.reserve.value):
+                size = layout.unpack(int(self.dut.reserve_size.value))
+                self.far_room -= size.units if size.target == 1 else 0
+                assert self.far_room >= 0
+            await RisingEdge(self.dut.clk)
+            self.dut.write_room.value = 0b01 | (self.far_room >= 32) << 1
+
+    async def _confirm(self, done: StreamSource, delay: int, addr: int, packet: bytes) -> None:
+        refused = addr in self.refuse
+        if not refused:
+            self.memory.update(zip(range(addr, addr + len(packet)), packet, strict=True))
+        await wait_cycles(self.dut, delay if delay >= 0 else random.randrange(40))
+        done.send(error=int(refused))
+        self.written.append((addr, len(packet), self.write.cycle))
 
     async def _fences(self) -> None:
         """The response unit's: one at a time, and one for all who ask meanwhile."""
@@ -217,7 +255,7 @@ class Bench:
         calm = 0
         for _ in range(timeout):
             await RisingEdge(self.dut.clk)
-            busy = any(driver.busy for driver in (self.frame, self.payload, self.done, self.failed))
+            busy = any(driver.busy for driver in (self.frame, self.payload, *self.done, self.failed))
             calm = calm + 1 if int(self.dut.idle.value) and not busy else 0
             if calm > 8:
                 return
@@ -227,7 +265,7 @@ class Bench:
         """Everything that came out since the last call is what the model says, in its order."""
         await self.quiet()
         model = self.model
-        assert [respond(r) for r in _take(self.respond)] == model.responds
+        assert by_order([respond(r) for r in _take(self.respond)]) == by_order(model.responds)
         self._compare_responses()
         assert [(e.kind, e.qpn, e.status) for e in _take(self.qp_event)] == model.events
         by_qp: dict[int, list[tuple[int | None, ...]]] = {}
@@ -258,6 +296,11 @@ class Bench:
             if frame.payload:
                 assert self.response_payload.packets.popleft()[0] == frame.payload
         assert not self.response_payload.packets
+
+
+def by_order(responds: list[Respond]) -> list[Respond]:
+    """Those of each queue pair in their order; with several memories there is no order among queue pairs."""
+    return responds if LANES == 1 else sorted(responds, key=lambda r: r[1] if r[0] == "ACK" else r[2])
 
 
 def _take(sink: StreamSink) -> list[SimpleNamespace]:
@@ -321,15 +364,17 @@ async def refused(bench: Bench, frames: list[Frame], syndrome: str, qpn: int = 2
 
 PORTS = {
     "seed": Plain("input", "logic [63:0]"),
-    "frame": Sink("packet_pkg::frame_rx_t"),
-    "cm": Source("packet_pkg::frame_rx_t"),
+    "frame": Sink(FRAME_RX),
+    "cm": Source(FRAME_RX),
     "response": Source(PKG + "rc_response_t"),
     "respond": Source(PKG + "respond_t"),
     "rd_done_slot": Plain("output", "roce_pkg::qp_index_t"),
     "rd_done": Plain("input", "roce_rx_pkg::rd_count_t"),
     "now": Clock(),
     "write": Source("memory_pkg::dma_cmd_t"),
-    "done": Sink("memory_pkg::dma_done_t"),
+    "write_room": Plain("input", "memory_pkg::targets_t"),
+    "reserve": Plain("output", "logic"),
+    "reserve_size": Plain("output", "memory_pkg::write_size_t"),
     "post": Sink(PKG + "rdma_wqe_t"),
     "completion": Source(PKG + "rdma_cqe_t"),
     "qp_cmd": Sink(PKG + "qp_cmd_t"),
@@ -353,9 +398,12 @@ PORTS = {
 }
 
 
-def build_and_run(test_file: str, width: int = 64, testcase: str | None = None, qps: int = QPS) -> None:
+def build_and_run(test_file: str, width: int = 64, testcase: str | None = None, qps: int = QPS, lanes: int = 1) -> None:
     """The cocotb tests of a file, on the receive side of this width and size."""
     payloads = {"payload": AxisIn(width), "cm_payload": AxisOut(width), "response_payload": AxisOut(width), "data": AxisOut(width)}
     params = {"DATA_W": width, "QPS": qps, "RQ_DEPTH": RQ_DEPTH}
-    env = {"NACELLE_QPS": str(qps)}
-    run("roce_receive", test_file, params=params, ports={**PORTS, **payloads}, testcase=testcase, env=env)
+    if lanes > 1:
+        params |= {"LANES": lanes, "MAP": f"{{256'h0, 64'h{FAR:x}, 64'h{FAR:x}, 64'h0, 64'h{FAR:x}}}"}
+    ports = PORTS | payloads | {"done": Several(Sink("memory_pkg::dma_done_t"), lanes)}
+    env = {"NACELLE_QPS": str(qps), "NACELLE_LANES": str(lanes)}
+    run("roce_receive", test_file, params=params, ports=ports, testcase=testcase, env=env)

@@ -250,7 +250,7 @@ class Model:
     def _execute(self, frame: Frame, qp: Qp, duplicate: bool) -> None:
         """A READ or atomic goes to the response unit."""
         va, rkey, length = self._reth(frame)
-        head = (int(duplicate), frame.qpn, frame.psn, op("SYNDROME_ACK"), qp.msn % MAX_PSN, va % (1 << 40), rkey)
+        head = (int(duplicate), frame.qpn, frame.psn, op("SYNDROME_ACK"), qp.msn % MAX_PSN, va, rkey)
         if self.forms[frame.opcode].kind == "READ":
             self.responds.append(("READ", *head, qp.mtu, length))
         else:

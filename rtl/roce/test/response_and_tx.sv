@@ -65,7 +65,7 @@ module response_and_tx
 
   roce_response #(.DATA_W(DATA_W), .QPS(QPS), .RD_DEPTH(RD_DEPTH)) response (
       .clk, .rst, .cmd, .answer, .respond, .rd_done_slot, .rd_done, .packet(packet[0]), .ack, .fault(fault[0]), .left, .left_qpn,
-      .tx_idle(data_idle), .passed, .key(keys), .key_live, .fence, .fence_number, .fences_through, .mem(atomics), .qp_event, .failed,
+      .tx_idle(data_idle), .passed(targets_t'(passed)), .room('1), .waits_index(), .waits('0), .freed(1'b0), .key(keys), .key_live, .fence, .fence_number, .fences_through, .mem(atomics), .qp_event, .failed,
       .events, .idle(response_idle)
   );
 
@@ -77,7 +77,7 @@ module response_and_tx
 
   roce_tx #(.QPS(QPS)) tx (
       .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .flush_requests(1'b0), .flush_acks, .flushed,
-      .peer_write, .peer_write_index, .peer_write_data, .read_cmd, .read_data, .frame, .payload, .fault, .left, .left_qpn, .passed,
+      .peer_write, .peer_write_index, .peer_write_data, .read_cmd, .read_source(), .read_data, .frame, .payload, .fault, .left, .left_qpn, .passed,
       .went(), .events(), .data_idle, .idle(tx_idle)
   );
 

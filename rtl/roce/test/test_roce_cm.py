@@ -39,6 +39,8 @@ from nacelle_tb import cm
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, run
+from nacelle_tb.record import FRAME_RX
+from nacelle_tb.record import record as frame_record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import IP
@@ -81,7 +83,7 @@ class Device:
         self.signal("extensions").value = 0
         self.signal("by_hand").value = 0
         self.signal("seed").value = 0x1234ABCD ^ mac_number(mac) & 0xFFFFFFFF
-        self.frames = self.source("rx", "packet_pkg::frame_rx_t", stall)
+        self.frames = self.source("rx", FRAME_RX, stall)
         self.payloads = AxisSource(dut, f"rx_payload{index}", stall)
         self.headers = self.sink("tx", "packet_pkg::frame_tx_t", stall)
         self.datagrams = AxisSink(dut, f"tx_payload{index}", stall)
@@ -262,8 +264,7 @@ class Device:
     def receive(self, data: bytes, payload: bytes | None = None, bad: bool = False) -> None:
         """A frame comes in, from Ethernet header to the end of the MAD."""
         payload = data[HEADERS : HEADERS + 256] if payload is None else payload
-        header = int.from_bytes(data[:88].ljust(88, b"\0"), "big")
-        self.frames.send(cls=constant("packet_pkg::CLASS_ROCE"), payload_length=len(payload), hdr=header)
+        self.frames.send(frame_record("ROCE", data[:HEADERS], len(payload)))
         if payload:
             self.payloads.send(payload, bad)
 
@@ -629,7 +630,7 @@ async def numbers_made_by_hand_stay_out(dut) -> None:
 
 @cocotb.test()
 async def hands_at_any_moment(dut) -> None:
-    """Numbers are taken and let go by hand in any cycle, by the rule of roce_qp_hand; nobody ever has what is another's."""
+    """Numbers are taken and let go by hand in any cycle, by the rule of roce_qp_direct; nobody ever has what is another's."""
     dev = await device(dut)
     all_ = callers(60)
     dev.knows(*all_)
@@ -756,8 +757,7 @@ async def idle_means_that_every_timer_was_looked_at(dut) -> None:
 async def a_reset_forgets_a_frame_without_its_message(dut) -> None:
     dev = await device(dut)
     caller, other = callers(2)
-    header = int.from_bytes(other.req()[:88], "big")
-    dev.frames.send(cls=constant("packet_pkg::CLASS_ROCE"), payload_length=256, hdr=header)
+    dev.frames.send(frame_record("ROCE", other.req()[:HEADERS], 256))
     await dev.frames.drained()
     await wait_cycles(dut, 5)
     await FallingEdge(dut.clk)
@@ -2223,7 +2223,7 @@ def ports(width: int, qps: int) -> dict:
         "seed": Plain("input", "logic [31:0]"),
         "now": Clock(),
         "limits": Plain("input", "roce_pkg::cm_limits_t"),
-        "rx": Sink("packet_pkg::frame_rx_t"),
+        "rx": Sink(FRAME_RX),
         "rx_payload": AxisSinkPort(width),
         "tx": Source("packet_pkg::frame_tx_t"),
         "tx_payload": AxisSourcePort(width),

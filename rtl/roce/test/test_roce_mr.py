@@ -17,7 +17,7 @@ CMD, RSP, QUERY = "roce_pkg::mr_cmd_t", "roce_pkg::mr_rsp_t", "roce_rx_pkg::mr_q
 MRS = 32
 LANES = 4
 SLOT_W = 5
-TOP = 1 << 40
+TOP = 1 << 64
 RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate")
 PD = 5
 

@@ -11,7 +11,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
-from nacelle_tb.manager import QP_COUNTERS
+from nacelle_tb.management import QP_COUNTERS
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 

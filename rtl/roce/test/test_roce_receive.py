@@ -328,7 +328,7 @@ async def idle_ends_only_with_something_new(dut) -> None:
     bench, rkey = await one_qp(dut)
     bench.memory_delay = 20
     bench.refuse = {BASE + 64}
-    inputs = [getattr(dut, f"{name}valid") for name in ("frame_", "payload_t", "done_", "post_", "qp_cmd_", "failed_", "mr_cmd_")]
+    inputs = [getattr(dut, f"{name}valid") for name in ("frame_", "payload_t", "done0_", "post_", "qp_cmd_", "failed_", "mr_cmd_")]
     outputs = [getattr(dut, f"{name}valid") for name in ("respond_", "write_", "completion_", "qp_answer_", "qp_event_", "mr_rsp_")]
 
     async def watch() -> None:
@@ -447,7 +447,7 @@ async def latency(dut) -> None:
     bench.send(*send(2, 100, 256, b"fast"))
     await cycles_until(dut, "frame_valid")
     assert await cycles_until(dut, "write_valid") == 9
-    await cycles_until(dut, "done_valid")
+    await cycles_until(dut, "done0_valid")
     assert int(dut.respond_valid.value)
     assert await cycles_until(dut, "completion_valid") == 1
     await bench.compare()

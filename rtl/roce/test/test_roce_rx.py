@@ -14,7 +14,8 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import Clock, Plain, Sink, Source, run
-from nacelle_tb.roce import HDR_BYTES, Frame, op, reth
+from nacelle_tb.record import FRAME_RX, record
+from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.contrib.roce import BTH
@@ -22,7 +23,6 @@ from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap
 
-FRAME_RX = "packet_pkg::frame_rx_t"
 PACKET = "roce_rx_pkg::rc_packet_t"
 RESPONSE = "roce_pkg::rc_response_t"
 EVENTS = "roce_pkg::roce_rx_events_t"
@@ -51,10 +51,7 @@ class Bench:
 
     def send(self, headers: bytes, payload: bytes) -> int:
         """The frame as it was handed over."""
-        window = headers[:HDR_BYTES].ljust(HDR_BYTES, b"\xa5")
-        word = struct(FRAME_RX).pack(
-            cls=constant("packet_pkg::CLASS_ROCE"), payload_length=len(payload), hdr=int.from_bytes(window, "big")
-        )
+        word = record("ROCE", headers, len(payload))
         self.frame.send(word)
         if payload:
             self.payload.send(payload)
@@ -122,8 +119,7 @@ async def frames_of_linux_are_taken_apart(dut, stall: float) -> None:
             ext = random.randbytes(EXTENSIONS[opcode])
             payload = random.randbytes(random.choice((1, 64, 99))) if opcode in (0x16, 0x17, 0x10) else b""
             frame = Frame(opcode, 5, random.getrandbits(24), payload, ext, ecn=ecn)
-            headers = frame.window().to_bytes(HDR_BYTES, "big")[: BTH_END + len(ext)]
-            captured.append(headers + payload + bytes(-len(payload) % 4) + bytes(4))
+            captured.append(frame.headers() + payload + bytes(-len(payload) % 4) + bytes(4))
     random.shuffle(captured)
     for raw in map(bytes, captured):
         opcode, pad = raw[42], raw[43] >> 4 & 3

@@ -471,6 +471,7 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "peer_write_index": Plain("input", "roce_pkg::qp_index_t"),
                 "peer_write_data": Plain("input", "roce_requester_pkg::sq_peer_t"),
                 "read_cmd": Source("memory_pkg::dma_cmd_t"),
+                "read_source": Plain("output", "logic"),
                 "read_data": AxisIn(width),
                 "frame": Source("packet_pkg::frame_tx_t"),
                 "payload": AxisOut(width),

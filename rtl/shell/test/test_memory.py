@@ -12,7 +12,7 @@ EMPTY = 3
 NO_MEMORY, NO_KEYS = 2, 4
 MEMORY_PER_CALLER = 0x5C
 PAGE = 4096
-HEAP = 1 << 20
+HEAP = constant("shell_pkg::CTRL_BASE") + 256 * constant("rpc_pkg::CTRL_BYTES")
 """Where regions begin with 256 queue pairs"""
 
 
@@ -185,16 +185,17 @@ def test_writes_just_before_the_end_reach_nobody(device512: SimDevice) -> None:
 def test_keys_are_refused_when_there_are_none_left(device512: SimDevice) -> None:
     """Callers with as many regions as a connection may have take every key; the next one is told, and served when one leaves."""
     each = 32
-    callers = constant("shell_pkg::MRS") // each + 1
+    keys = constant("device_pkg::MRS") - 1  # one is that of the description
+    callers = -(-keys // each) + 1
     peers = [
         Peer(ip=f"10.77.1.{i}", mac=f"02:00:00:00:01:{i:02x}", qpn=0x100 + i, comm_id=300 + i, tid=400 + i)
         for i in range(1, callers + 1)
     ]
     net = Network(device512, peers)
     regions = [Region(INPUT, bytearray(1)) for _ in range(each)]
-    for peer in peers[:-1]:
+    for i, peer in enumerate(peers[:-1]):
         net.connect(peer)
-        net.set_up(peer, regions)
+        net.set_up(peer, regions[: keys - each * i])
     first, last = peers[0], peers[-1]
     net.connect(last)
     before = device512.counter("rpc_regions_refused")

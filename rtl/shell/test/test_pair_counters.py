@@ -4,12 +4,12 @@ the work that was asked for, and with what the line and the devices' own counter
 
 from __future__ import annotations
 
-from nacelle_tb.manager import QP_COUNTERS, ManagerError
+from nacelle_tb.management import QP_COUNTERS, ManagerError
 from nacelle_tb.pair import FIRST_QPN, MTU_CODE, Pair, Traffic
 from nacelle_tb.svtypes import constant
 from pytest import mark, raises
 
-QPS, RD_DEPTH = constant("shell_pkg::DEFAULT_QPS"), constant("shell_pkg::RD_DEPTH")
+QPS, RD_DEPTH = constant("device_pkg::QPS"), constant("device_pkg::RD_DEPTH")
 RP_ENABLE, NP_ENABLE = 0x80, 0x84
 NO_TROUBLE = (
     "packet_retransmit local_ack_timeout_err rnr_nak_retry_err packet_seq_err duplicate_request out_of_seq_request sent_nak "

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nacelle_tb.manager import QpAttributes
+from nacelle_tb.management import QpAttributes
 from nacelle_tb.pair import FIRST_QPN, RQ_DEPTH, Pair, Traffic
 from pytest import mark
 

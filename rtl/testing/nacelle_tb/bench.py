@@ -32,6 +32,8 @@ from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
 from .sources import GENERATED, ROOT, module_dirs, overlay, packages
+from .streams import CLOCK_NS
+from .waves import show_failure
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class AxiMaster(_Interface):
     """`axi_if.master`: the module reads and writes memory. The signal names fit cocotbext-axi's AxiBus.from_prefix."""
 
     width: int
-    addr_width: int = 40
+    addr_width: int = 64
     id_width: int = 4
 
     def _kind(self) -> str:
@@ -254,6 +256,22 @@ def coverage() -> Path | None:
     return Path(os.environ["NACELLE_COVERAGE"]) if "NACELLE_COVERAGE" in os.environ else None
 
 
+def precompiled(build: Path, options: Sequence[str]) -> Path:
+    """Verilator's header, precompiled: reading it takes longer than compiling most models, and every bench reads it. Made once for
+    benches with these options, with those in the makefile of the bench in `build`."""
+    key = hashlib.sha256("\n".join([*options, str(bool(coverage())), sys.prefix]).encode()).hexdigest()[:12]
+    header = ROOT / "build" / "precompiled" / key / "bench.h"
+    header.parent.mkdir(parents=True, exist_ok=True)
+    with (header.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not header.exists():
+            header.write_text("#ifndef NACELLE_BENCH_H\n#define NACELLE_BENCH_H\n#include <verilated.h>\n#endif\n")
+        rules = Path(__file__).with_name("precompiled.mk")
+        make = ["make", "-s", "-C", str(build), "-f", str(rules), f"HEADER={header}", *options, f"{header}.gch"]
+        subprocess.run(make, check=True)
+    return header
+
+
 def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool = False) -> None:
     """Makes the simulator `build`/`top`; does next to nothing if it is newer than its sources.
 
@@ -268,15 +286,20 @@ def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: 
     verilator = [
         "verilator", "--cc", "--exe", "--Mdir", build, "--top-module", top, "--prefix", "Vtop", "-o", top, "--vpi",
         "--public-depth", "1", "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "--timescale", "1ns/1ps",
-        "--output-split", "0", "-CFLAGS", "-O1", "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
+        "--output-split", "0", "-CFLAGS", "-O1 -fpch-preprocess",
+        "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
         *(["--trace-fst", "--trace-structs"] if waves else []),
         *(["--coverage-line", "--coverage-toggle"] if coverage() else []), *[arg for path in search for arg in ("-y", path)],
         cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", *packages(), *sources, wrapper_file,
         *([changed / "mutation.cpp"] if (changed := overlay()) else []),
     ]  # fmt: skip
-    make = ["make", "-C", build, "-f", "Vtop.mk", f"VM_TRACE={int(waves)}"]
-    for command in (verilator, make):
-        subprocess.run([str(argument) for argument in command], cwd=build, check=True)
+    subprocess.run([str(argument) for argument in verilator], cwd=build, check=True)
+    options = [f"VM_TRACE={int(waves)}"]
+    header = precompiled(build, options)
+    # What ccache asks for before it works with precompiled headers.
+    environment = {**os.environ, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
+    make = ["make", "-C", str(build), "-f", "Vtop.mk", *options, f"USER_CPPFLAGS=-include {header}"]
+    subprocess.run(make, cwd=build, env=environment, check=True)
 
 
 def _current_test() -> str:
@@ -347,20 +370,26 @@ def run(
         compile_bench(top, wrapper_file, sources, build, waves)
     begin = time.monotonic()
     runner = get_runner("verilator")
-    result = runner.test(
-        plusargs=plusargs,
-        hdl_toplevel=top,
-        hdl_toplevel_lang="verilog",
-        test_module=Path(test_file).stem,
-        test_dir=build,
-        build_dir=build,
-        testcase=testcase,
-        seed=seed,
-        waves=waves,
-        extra_env=dict(env or {}),
-        results_xml=str(build / f"results_{os.getpid()}.xml"),
-    )
-    _record(build, Path(result), time.monotonic() - begin)
-    total, failed = get_results(Path(result))
+    results = build / f"results_{os.getpid()}.xml"
+    try:
+        runner.test(
+            plusargs=plusargs,
+            hdl_toplevel=top,
+            hdl_toplevel_lang="verilog",
+            test_module=Path(test_file).stem,
+            test_dir=build,
+            build_dir=build,
+            testcase=testcase,
+            seed=seed,
+            waves=waves,
+            extra_env=dict(env or {}),
+            results_xml=str(results),
+        )
+    except SystemExit:  # how the runner says that a test failed
+        if waves:
+            show_failure(results, build / "dump.fst", CLOCK_NS, top)
+        raise
+    _record(build, results, time.monotonic() - begin)
+    total, failed = get_results(results)
     assert total > 0, f"no cocotb test ran in {test_file}"
     assert failed == 0, f"{failed} of {total} cocotb tests failed in {test_file}"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
-from .manager import Manager, QpAttributes
+from .device import standard
+from .management import Manager, QpAttributes
 from .peer import ip_bytes, mac_bytes
 from .session import configure
 from .sources import ROOT
@@ -27,10 +28,10 @@ MTU_CODE = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 FIRST_QPN = 2
 FIRST_PSN = 0xFFFF00  # so that every longer run passes the wrap
 
-TRAFFIC_SOCKET = constant("shell_pkg::TRAFFIC_SOCKET")
-TRAFFIC_CLIENT = constant("shell_pkg::TRAFFIC_CLIENT")
-RQ_DEPTH = constant("shell_pkg::RQ_DEPTH")
-SOCKET_REGISTERS = 0x10000 + 0x1000 * TRAFFIC_SOCKET
+DEVICE = standard()
+TRAFFIC_CLIENT = DEVICE.client_of("traffic")
+RQ_DEPTH = DEVICE.receive_queue_depth
+SOCKET_REGISTERS = 0x10000 + 0x1000 * DEVICE.socket_of("traffic")
 TRAFFIC_REGISTERS = SOCKET_REGISTERS + 0x100
 RDMA_PAGE, RDMA_PAGES = SOCKET_REGISTERS + 0x54, SOCKET_REGISTERS + 0x58
 SETTINGS = ("opcode length qpn qps depth count local_lo local_hi remote_lo remote_hi rkey stride wrap").split()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import random
 import struct
 from dataclasses import dataclass
 
@@ -12,11 +11,10 @@ from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from . import record
 from .svtypes import constant
-from .svtypes import struct as sv_struct
 
 DEVICE_IP = "10.0.0.1"
-HDR_BYTES = 88
 ROCE_HDR_BYTES = 54
 
 
@@ -53,18 +51,15 @@ class Frame:
     tver: int = 0
     ecn: int = 0
 
-    def window(self) -> int:
-        """The header window: bytes beyond the headers are anything."""
+    def headers(self) -> bytes:
+        """All headers, from the Ethernet header on."""
         frame = Ether(src="02:00:00:00:00:02", dst="02:00:00:00:00:01") / IP(src=self.src, dst=DEVICE_IP, flags="DF", tos=self.ecn)
         frame /= UDP(sport=49152, dport=4791) / BTH(
             opcode=self.opcode, solicited=self.solicited, migreq=self.migreq, padcount=-len(self.payload) % 4,
             version=self.tver, pkey=self.pkey, dqpn=self.qpn, ackreq=self.ackreq, psn=self.psn & 0xFFFFFF,
         )  # fmt: skip
-        headers = bytes(frame)[:ROCE_HDR_BYTES] + self.ext
-        return int.from_bytes(headers + random.randbytes(HDR_BYTES - len(headers)), "big")
+        return bytes(frame)[:ROCE_HDR_BYTES] + self.ext
 
     def rx(self) -> int:
         """As frame_rx_t."""
-        return sv_struct("packet_pkg::frame_rx_t").pack(
-            cls=constant("packet_pkg::CLASS_ROCE"), payload_length=len(self.payload), hdr=self.window()
-        )
+        return record.record("ROCE", self.headers(), len(self.payload))

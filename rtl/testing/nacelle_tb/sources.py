@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
+
+from .device import standard
+from .device_rtl import DeviceRtl, generate
 
 RTL = Path(__file__).resolve().parents[2]
 ROOT = RTL.parent
@@ -16,22 +20,30 @@ _PACKAGES = [
     "stream/time_pkg.sv",
     "memory/memory_pkg.sv",
     "packet/packet_pkg.sv",
-    "packet/packet_rx_pkg.sv",
     "roce/roce_pkg.sv",
-    "roce/roce_rx_pkg.sv",
-    "roce/cm_pkg.sv",
-    "roce/roce_requester_pkg.sv",
-    "roce/roce_response_pkg.sv",
-    "roce/roce_cc_pkg.sv",
-    "roce/roce_counters_pkg.sv",
-    "roce/roce_manager_pkg.sv",
+    "packet/frame_pkg.sv",
+    "packet/packet_rx_pkg.sv",
+    "roce/receive/roce_rx_pkg.sv",
+    "roce/cm/roce_cm_pkg.sv",
+    "roce/requester/roce_requester_pkg.sv",
+    "roce/requester/roce_requester_ack_pkg.sv",
+    "roce/response/roce_response_pkg.sv",
+    "roce/cc/roce_cc_pkg.sv",
+    "roce/counters/roce_counters_pkg.sv",
+    "roce/clients/roce_management_pkg.sv",
     "compute/compute_pkg.sv",
-    "compute/kernels/matmul_pkg.sv",
     "compute/rpc/rpc_pkg.sv",
-    "shell/shell_pkg.sv",
 ]
 # Made from the register map and the packages above (rtl/control/generate.py).
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]
+# Where modules are not part of a device.
+_NOT_A_PLANE = ("test", "formal", "testing", "sim_build", "__pycache__")
+
+
+@functools.cache
+def standard_device() -> DeviceRtl:
+    """The RTL that only the standard device has."""
+    return generate(standard())
 
 
 def overlay() -> Path | None:
@@ -39,19 +51,18 @@ def overlay() -> Path | None:
     return Path(os.environ["NACELLE_OVERLAY"]) if "NACELLE_OVERLAY" in os.environ else None
 
 
-def packages() -> list[Path]:
-    """All packages that exist, in dependency order."""
-    named = [RTL / name for name in _PACKAGES] + [GENERATED / name for name in _GENERATED_PACKAGES]
+def packages(device: DeviceRtl | None = None) -> list[Path]:
+    """All packages that exist, in dependency order; the standard device's unless another is named."""
+    named = [RTL / name for name in _PACKAGES]
+    named += [*(device or standard_device()).packages(), RTL / "shell" / "shell_pkg.sv"]
+    named += [GENERATED / name for name in _GENERATED_PACKAGES]
     if changed := overlay():
         named = [changed / "mutation_pkg.sv"] + [changed / path.name if (changed / path.name).exists() else path for path in named]
     return [path for path in named if path.exists()]
 
 
-def module_dirs() -> list[Path]:
-    """Folders to search for `<module>.sv`, in order."""
-    changed = overlay()
-    return [changed] * (changed is not None) + [
-        path
-        for path in sorted(RTL.rglob("*"))
-        if path.is_dir() and path.name not in ("test", "formal", "testing", "sim_build", "__pycache__") and any(path.glob("*.sv"))
-    ]
+def module_dirs(device: DeviceRtl | None = None) -> list[Path]:
+    """Folders to search for `<module>.sv`, in order; `device` as for packages()."""
+    changed = [folder] if (folder := overlay()) else []
+    planes = [path for path in sorted(RTL.rglob("*")) if path.is_dir() and path.name not in _NOT_A_PLANE and any(path.glob("*.sv"))]
+    return list(dict.fromkeys([*changed, *planes, *(device or standard_device()).module_dirs()]))

@@ -22,13 +22,13 @@ from .sources import packages
 
 
 class Struct:
-    """A packed struct (or a plain vector or enum: then values are integers)."""
+    """A packed struct or union (or a plain vector or enum: then values are integers). Of a union any member may be named."""
 
     def __init__(self, sv_type: Any) -> None:
         self.width: int = sv_type.bitWidth
         canonical = sv_type.canonicalType
         self.fields: dict[str, tuple[int, Struct]] = {}
-        if isinstance(canonical, ast.PackedStructType):
+        if isinstance(canonical, (ast.PackedStructType, ast.PackedUnionType)):
             for member in canonical:
                 if isinstance(member, ast.FieldSymbol):
                     self.fields[member.name] = (member.bitOffset, Struct(member.type))

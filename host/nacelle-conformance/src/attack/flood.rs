@@ -7,7 +7,7 @@ use crate::{
 };
 use nacelle_wire::{
     bth::{AtomicEth, Opcode},
-    roce::Ext,
+    transport::Ext,
 };
 
 /// Size of each flooding caller's region, in bytes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! REQs from forged addresses, which stay half open because the REP reaches nobody.
+//! REQs from forged addresses, which stay half open because the REP reaches no host.
 
 use crate::{
     Failure,

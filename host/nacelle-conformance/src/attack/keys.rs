@@ -8,7 +8,7 @@ use crate::{
 };
 use nacelle_wire::{
     bth::{AtomicEth, NakCode, Opcode},
-    roce::Ext,
+    transport::Ext,
 };
 
 /// Every operation that carries an R_Key.

@@ -15,7 +15,7 @@ use nacelle_wire::{
     bth::{AtomicEth, Opcode, Syndrome},
     cm::Message,
     mrsp::RegionFlags,
-    roce::Ext,
+    transport::Ext,
 };
 use std::time::Duration;
 

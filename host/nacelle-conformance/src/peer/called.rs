@@ -4,7 +4,7 @@
 use super::{Peer, Qp};
 use crate::{Failure, failure::ensure};
 use core::time::Duration;
-use nacelle::management::{Completion, ConnectionState, Work};
+use nacelle_manage::{Completion, ConnectionState, Work};
 use nacelle_wire::{
     Psn, Qpn,
     cm::{self, Drep, Extensions, Message, Rep, Req},

@@ -7,7 +7,7 @@ use nacelle_wire::{
     RemoteAddr, Rkey,
     bth::{ImmDt, Opcode, Reth, Syndrome},
     mrsp::AarRegion,
-    roce::Ext,
+    transport::Ext,
 };
 use zerocopy::IntoBytes;
 

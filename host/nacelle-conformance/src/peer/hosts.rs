@@ -24,7 +24,7 @@ impl Peer {
         ip
     }
 
-    /// This host has died with all its connections: it says nothing any more, and nobody will end them.
+    /// This host has vanished with all its connections: it sends nothing more, and does not end them.
     pub(crate) fn vanish(&mut self, ip: Ipv4Addr) {
         self.station.vanish(ip);
         self.open.retain(|qp| qp.ip != ip);

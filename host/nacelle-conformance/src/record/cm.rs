@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cases of connection management: REQs with odd fields, and messages that nobody expects.
+//! Cases of connection management: REQs with unusual fields, and unexpected messages.
 
 use super::{
     Step, pick,
@@ -10,7 +10,7 @@ use nacelle_wire::{
     Psn, Qpn, RoceHeaders,
     bth::{Bth, Deth, Opcode},
     cm::{self, Drep, Dreq, Message, Mra, Rej, RejReason, Rep, Req, Rtu},
-    roce::Ext,
+    transport::Ext,
 };
 
 /// A connection that a REQ of the case asks for, as far as it has come.

@@ -3,11 +3,9 @@
 
 use core::net::Ipv4Addr;
 use nacelle_wire::{
-    bth::Bth,
     ethernet::EthernetHeader,
     icrc,
     ipv4::{Ipv4Header, checksum},
-    roce::BASE_LEN,
     udp::UdpHeader,
 };
 use zerocopy::FromBytes;
@@ -77,8 +75,7 @@ pub(super) fn change(frame: &mut Vec<u8>, changes: &[Change]) {
     frame[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
     let ip = Ipv4Header::read_from_bytes(&frame[IP..UDP]).expect("it has the length");
     let udp = UdpHeader::read_from_bytes(&frame[UDP..BTH]).expect("it has the length");
-    let bth = Bth::read_from_bytes(&frame[BTH..BASE_LEN]).expect("it has the length");
-    let crc = icrc::compute(&ip, &udp, &bth, &frame[BASE_LEN..end]);
+    let crc = icrc::over_ipv4(&ip, &udp, &frame[BTH..end]);
     frame[end..].copy_from_slice(&crc);
     for change in changes {
         match *change {

@@ -18,7 +18,7 @@ use nacelle_wire::{
     bth::{Aeth, AtomicAckEth, AtomicEth, Deth, ExtKind, Ieth, ImmDt, Opcode, Reth, Syndrome},
     cm::{self, Extensions},
     mrsp::{AarRegion, RegionFlags},
-    roce::Ext,
+    transport::Ext,
 };
 
 /// One packet.

@@ -13,7 +13,7 @@ use nacelle_wire::{
     bth::{NakCode, Opcode, Reth, Syndrome},
     cm::{Dreq, Extensions, Message, RejReason},
     mrsp,
-    roce::Ext,
+    transport::Ext,
 };
 use std::collections::BTreeMap;
 
@@ -100,8 +100,8 @@ impl<'a> Scene<'a> {
     /// So does connection management, which works at its own pace.
     fn cm_round(&mut self) -> Result<(), Failure> {
         let (ip, tid) = (self.witness.ip, fastrand::u64(..));
-        let nobody = Dreq::new(fastrand::u32(..), fastrand::u32(..) | 0x8000_0000, self.witness.qpn);
-        self.peer.send_cm_from(ip, tid, Message::Dreq(&nobody))?;
+        let unknown = Dreq::new(fastrand::u32(..), fastrand::u32(..) | 0x8000_0000, self.witness.qpn);
+        self.peer.send_cm_from(ip, tid, Message::Dreq(&unknown))?;
         self.peer.expect_cm("DREP", |t, m| t == tid && matches!(m, Message::Drep(_)))?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 use nacelle_wire::{
     bth::{Opcode, Syndrome},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("arp.request_is_answered_to_its_sender", "RFC 826", request),
-    nacelle("arp.request_sent_to_the_device_alone_is_answered", "RFC 826", unicast),
+    nacelle("arp.unicast_request_is_answered", "RFC 826", unicast),
     nacelle("arp.probe_is_answered", "RFC 5227 2.1.1", probe),
-    nacelle("arp.question_for_another_address_is_not_answered", "RFC 826", other),
+    nacelle("arp.request_for_another_address_is_not_answered", "RFC 826", other),
     nacelle("arp.reply_and_announcement_are_not_answered", "RFC 826", reply),
-    nacelle("arp.wrong_kinds_and_lengths_are_not_answered", "RFC 826", wrong),
+    nacelle("arp.invalid_operations_and_lengths_are_not_answered", "RFC 826", wrong),
 ];
 
 fn frame(arp: &ArpPacket) -> Result<Vec<u8>, Failure> {

@@ -9,15 +9,15 @@ use crate::{
 };
 use nacelle_wire::{
     bth::{AtomicEth, NakCode, Opcode},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
-    standard("atomic.fetch_add_adds_and_returns_what_was_there", "IBTA 9.4.5.1", fetch_add),
-    standard("atomic.cmp_swap_swaps_only_what_is_equal", "IBTA 9.4.5.2", cmp_swap),
-    standard("atomic.repeated_request_is_answered_not_repeated", "IBTA 9.7.5.1.5", replayed),
-    standard("atomic.of_an_odd_address_is_refused", "IBTA 9.7.4.1.5", odd),
-    standard("atomic.outside_of_the_region_is_refused", "IBTA 9.7.4.1.4", outside),
+    standard("atomic.fetch_add_adds_and_returns_the_original_value", "IBTA 9.4.5.1", fetch_add),
+    standard("atomic.cmp_swap_swaps_only_on_equality", "IBTA 9.4.5.2", cmp_swap),
+    standard("atomic.duplicate_request_returns_the_saved_result", "IBTA 9.7.5.1.5", replayed),
+    standard("atomic.unaligned_address_is_refused", "IBTA 9.7.4.1.5", odd),
+    standard("atomic.outside_the_region_is_refused", "IBTA 9.7.4.1.4", outside),
 ];
 
 fn eth(at: &Memory, offset: u64, swap_add: u64, compare: u64) -> AtomicEth {

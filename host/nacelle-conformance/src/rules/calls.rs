@@ -10,26 +10,26 @@ use crate::{
 use nacelle_wire::{
     bth::{ImmDt, Opcode, Syndrome},
     mrsp::{AarRegion, RegionFlags},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("call.is_acknowledged_before_it_is_answered", "NAAICE: ordering", acknowledged_first),
-    nacelle("call.outputs_come_whole_in_index_order_the_last_with_immediate", CALLS, outputs),
+    nacelle("call.outputs_are_written_in_index_order_the_last_with_immediate", CALLS, outputs),
     nacelle("call.changes_inputs_and_returns_outputs_only", CALLS, inputs),
     nacelle("call.immediate_of_success_is_0_and_solicited", "NAAICE: immediate", success),
     nacelle("call.user_bytes_of_the_immediate_start_the_same_function", "NAAICE: immediate", user_bytes),
     nacelle("call.is_started_by_the_last_packet_of_a_write", CALLS, by_a_write),
-    nacelle("call.region_of_single_send_keeps_what_was_written_once", "NAAICE: single send", single_send),
-    nacelle("call.region_of_single_send_may_be_an_output", "rpc: messages", single_send_output),
+    nacelle("call.single_send_region_keeps_its_contents", "NAAICE: single send", single_send),
+    nacelle("call.single_send_region_may_be_an_output", "rpc: messages", single_send_output),
     nacelle("call.internal_region_is_never_returned", "rpc: messages", internal),
-    nacelle("call.without_output_is_answered_by_a_write_of_nothing", CALLS, no_output),
+    nacelle("call.without_output_is_answered_by_a_zero_length_write", CALLS, no_output),
     nacelle("call.of_an_unknown_function_has_result_3", RESULTS, unknown),
-    nacelle("call.that_fails_is_answered_by_a_write_of_nothing", RESULTS, fails),
+    nacelle("call.that_fails_is_answered_by_a_zero_length_write", RESULTS, fails),
     nacelle("call.immediate_0_is_no_call", CALLS, given_up),
-    nacelle("call.immediate_without_the_start_bit_is_no_call", CALLS, no_start),
-    nacelle("call.before_the_set_up_is_no_call", "rpc: connections", before_set_up),
-    nacelle("call.may_follow_another_at_once", "rpc: connections", one_after_another),
+    nacelle("call.immediate_without_the_start_bit_is_ignored", CALLS, no_start),
+    nacelle("call.before_region_setup_is_ignored", "rpc: connections", before_set_up),
+    nacelle("call.may_follow_another_immediately", "rpc: connections", one_after_another),
 ];
 
 const CALLS: &str = "rpc: calls";

@@ -11,12 +11,12 @@ use nacelle_wire::{
     Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
     bth::{Bth, Deth, Opcode, Reth, Syndrome},
     cm::{self, Dreq, Message, RejReason, Rep, Rtu},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
     standard("cm.connects_and_disconnects", "IBTA 12.9.7", connects),
-    standard("cm.answers_with_the_transaction_of_the_question", "IBTA 12.6", transaction),
+    standard("cm.reply_has_the_transaction_id_of_the_request", "IBTA 12.6", transaction),
     not_linux(
         "cm.repeated_req_gets_the_same_answer",
         "IBTA 12.9.8.3",
@@ -24,18 +24,18 @@ pub(super) const RULES: &[Rule] = &[
         repeated_req,
     ),
     standard("cm.rep_is_repeated_until_the_rtu", "IBTA 12.9.8.7", repeated_rep),
-    standard("cm.packet_on_the_connection_stands_for_the_rtu", "IBTA 12.9.7.2", no_rtu),
-    standard("cm.port_without_a_service_is_refused", "IBTA 12.6.7.2", no_service),
+    standard("cm.packet_on_the_connection_replaces_the_rtu", "IBTA 12.9.7.2", no_rtu),
+    standard("cm.port_without_a_service_is_rejected", "IBTA 12.6.7.2", no_service),
     standard("cm.repeated_dreq_is_answered_again", "IBTA 12.9.8.8", repeated_dreq),
-    nacelle("cm.req_of_a_known_connection_gets_its_answer_in_any_transaction", "cm: messages", known_req),
+    nacelle("cm.duplicate_req_gets_its_reply_in_any_transaction", "cm: messages", known_req),
     nacelle("cm.dreq_for_another_queue_pair_is_dropped", "cm: messages", wrong_dreq),
-    nacelle("cm.rep_that_nobody_asked_for_is_rejected", "IBTA 12.9.8.3; cm: messages", unasked_rep),
+    nacelle("cm.unexpected_rep_is_rejected", "IBTA 12.9.8.3; cm: messages", unasked_rep),
     nacelle("cm.datagram_of_another_queue_pair_is_dropped", "IBTA 13.5.3.3; cm: limits", not_gsi),
     standard("cm.dreq_of_an_unknown_connection_is_answered", "IBTA 12.9.8.8", unknown_dreq),
-    standard("cm.queue_pair_is_dead_after_the_disconnection", "IBTA 12.9.7", dead),
-    standard("cm.connections_can_be_made_again_and_again", "IBTA 12.9.7", again),
+    standard("cm.queue_pair_is_unusable_after_disconnection", "IBTA 12.9.7", dead),
+    standard("cm.connections_can_be_established_repeatedly", "IBTA 12.9.7", again),
     nacelle("cm.connection_of_the_device_answers_a_keep_alive", "IBTA 9.7.4.1.4", own_keep_alive),
-    standard("cm.several_connections_live_beside_each_other", "IBTA 12.9.7", beside),
+    standard("cm.several_connections_coexist", "IBTA 12.9.7", beside),
 ];
 
 fn connects(peer: &mut Peer) -> Result<(), Failure> {
@@ -129,11 +129,11 @@ fn known_req(peer: &mut Peer) -> Result<(), Failure> {
     peer.disconnect(&first)
 }
 
-/// What is sent is not answered: the first answer is that to a DREQ of a connection that nobody knows.
+/// The message gets no reply: the first reply is that to a DREQ of an unknown connection.
 fn unanswered(peer: &mut Peer) -> Result<(), Failure> {
     let tid = 0x7777;
-    let nobody = Dreq::new(0x1234_5678, 0x8765_4321, Qpn::new(0x1234));
-    peer.send_cm(tid, Message::Dreq(&nobody))?;
+    let unknown = Dreq::new(0x1234_5678, 0x8765_4321, Qpn::new(0x1234));
+    peer.send_cm(tid, Message::Dreq(&unknown))?;
     let mad = peer.expect_cm("DREP", |_, _| true)?;
     let (answered, _) = Message::parse(&mad)?;
     ensure!(answered == tid, "it is answered, in transaction {answered:#x}");

@@ -9,10 +9,9 @@ use crate::{
 };
 use core::time::Duration;
 use nacelle_wire::{
-    RoceHeaders,
+    Ecn, RoceHeaders,
     bth::{Opcode, Syndrome},
-    ipv4::Ecn,
-    roce::Ext,
+    transport::Ext,
 };
 use std::time::Instant;
 
@@ -20,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     not_linux("congestion.marked_packet_is_answered_with_a_cnp", "IBTA A17.9.3", "it sends no CNPs", answered),
     not_linux("congestion.cnps_are_not_sent_for_every_mark", "IBTA A17.9.3", "it sends no CNPs", spaced),
     standard("congestion.unmarked_packet_gets_no_cnp", "IBTA A17.9.3", unmarked),
-    standard("congestion.cnp_for_a_connection_disturbs_nothing", "IBTA A17.9.4", taken),
+    standard("congestion.cnp_leaves_the_connection_intact", "IBTA A17.9.4", taken),
 ];
 
 fn marked(peer: &mut Peer, ecn: Ecn, count: u64) -> Result<(usize, crate::peer::Qp), Failure> {

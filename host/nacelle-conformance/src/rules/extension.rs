@@ -10,17 +10,17 @@ use crate::{
 use nacelle_wire::{
     bth::{ImmDt, NakCode, Opcode, Syndrome},
     cm::Extensions,
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("extension.is_agreed_when_it_is_offered", "extensions: agreement", agreed),
     nacelle("extension.is_not_used_when_it_is_not_offered", "extensions: agreement", not_offered),
-    nacelle("extension.write_ahead_of_its_turn_is_kept", "extensions: selective repeat", kept),
-    nacelle("extension.every_packet_ahead_is_complained_of_by_its_psn", "extensions: selective repeat", complained),
-    nacelle("extension.second_gap_is_told_when_the_first_is_closed", "extensions: selective repeat", second_gap),
-    nacelle("extension.psn_moves_on_past_what_is_kept", "extensions: selective repeat", moves_on),
-    nacelle("extension.what_is_not_a_write_is_taken_in_order_only", "extensions: selective repeat", in_order),
+    nacelle("extension.write_ahead_is_placed", "extensions: selective repeat", kept),
+    nacelle("extension.every_packet_ahead_causes_a_nak_with_its_psn", "extensions: selective repeat", complained),
+    nacelle("extension.second_gap_causes_a_nak_when_the_first_is_closed", "extensions: selective repeat", second_gap),
+    nacelle("extension.expected_psn_advances_past_placed_packets", "extensions: selective repeat", moves_on),
+    nacelle("extension.other_requests_are_accepted_in_order_only", "extensions: selective repeat", in_order),
     nacelle("extension.msn_counts_messages_up_to_the_psn_acknowledged", "IBTA 9.7.5.1.1", msn),
     nacelle("extension.immediate_reports_the_whole_write", "extensions: selective repeat", whole),
 ];
@@ -38,7 +38,7 @@ fn agreed(peer: &mut Peer) -> Result<(), Failure> {
 
 fn not_offered(peer: &mut Peer) -> Result<(), Failure> {
     let qp = peer.connect(&Terms::default())?;
-    ensure!(qp.extensions == Extensions::default(), "the device agreed to what nobody offered");
+    ensure!(qp.extensions == Extensions::default(), "the device agreed to extensions that were not offered");
     peer.disconnect(&qp)
 }
 

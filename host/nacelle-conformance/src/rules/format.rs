@@ -8,25 +8,25 @@ use crate::{
     station::build,
 };
 use nacelle_wire::{
-    Qpn, RoceHeaders,
+    Ecn, Qpn, RoceHeaders,
     bth::{Bth, Deth, Opcode, Syndrome},
     cm,
     ethernet::EthernetHeader,
     icrc,
-    ipv4::{Ecn, Ipv4Header},
-    roce::{BASE_LEN, Ext},
+    ipv4::Ipv4Header,
+    roce::{BASE_LEN, LOWER_LEN},
+    transport::Ext,
     udp::UdpHeader,
 };
-use zerocopy::FromBytes;
 
 pub(super) const RULES: &[Rule] = &[
-    standard("format.wrong_icrc_is_dropped_in_silence", "IBTA A17.3.3", icrc_wrong),
-    standard("format.any_corrupted_byte_is_dropped_in_silence", "IBTA A17.3.3", corrupted),
-    standard("format.any_truncated_packet_is_dropped_in_silence", "IBTA 9.6.1", truncated),
-    nacelle("format.wrong_udp_checksum_is_dropped_in_silence", "RFC 1122 4.1.3.4", udp_checksum),
-    nacelle("format.packet_in_a_frame_for_all_or_another_station_is_dropped", "RFC 1122 3.3.6", link_broadcast),
+    standard("format.wrong_icrc_is_silently_dropped", "IBTA A17.3.3", icrc_wrong),
+    standard("format.any_corrupted_byte_is_silently_dropped", "IBTA A17.3.3", corrupted),
+    standard("format.any_truncated_packet_is_silently_dropped", "IBTA 9.6.1", truncated),
+    nacelle("format.wrong_udp_checksum_is_silently_dropped", "RFC 1122 4.1.3.4", udp_checksum),
+    nacelle("format.packet_in_a_broadcast_or_foreign_frame_is_dropped", "RFC 1122 3.3.6", link_broadcast),
     standard("format.transport_version_other_than_0_is_dropped", "IBTA 9.6.1.1", version),
-    standard("format.foreign_partition_is_dropped", "IBTA 9.6.1.1.2", partition),
+    standard("format.wrong_partition_is_dropped", "IBTA 9.6.1.1.2", partition),
     standard("format.unknown_queue_pair_is_dropped", "IBTA 9.6.1.1.1", unknown_qp),
     standard("format.datagram_opcode_on_a_connection_is_dropped", "IBTA 9.6.1.1", datagram),
     not_linux(
@@ -137,13 +137,12 @@ fn version(peer: &mut Peer) -> Result<(), Failure> {
     settled(peer, &mut qp)
 }
 
-/// Gives a frame that was changed by hand the right ICRC.
+/// Gives a changed frame the right ICRC.
 fn reseal(frame: &mut [u8]) -> Result<(), Failure> {
     let (ip, segment) = Ipv4Header::parse(&frame[EthernetHeader::LEN..])?;
     let (udp, _) = UdpHeader::parse(&ip, segment)?;
-    let bth = Bth::read_from_bytes(&frame[BASE_LEN - Bth::LEN..BASE_LEN]).expect("a BTH has its length");
     let end = frame.len() - icrc::LEN;
-    let crc = icrc::compute(&ip, &udp, &bth, &frame[BASE_LEN..end]);
+    let crc = icrc::over_ipv4(&ip, &udp, &frame[LOWER_LEN..end]);
     frame[end..].copy_from_slice(&crc);
     Ok(())
 }

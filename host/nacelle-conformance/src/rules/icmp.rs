@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     nacelle("icmp.other_messages_and_replies_are_not_answered", "RFC 1122 3.2.2", others),
     nacelle("icmp.echo_for_another_host_is_not_answered", "RFC 1122 3.2.1.3", not_for_us),
     nacelle("icmp.fragment_is_dropped", "device contract: packet plane", fragment),
-    nacelle("icmp.echo_cut_short_is_dropped", "RFC 791", cut_short),
+    nacelle("icmp.truncated_echo_is_dropped", "RFC 791", cut_short),
 ];
 
 /// Offset of the IPv4 header in a frame, and of the ICMP message.

@@ -9,15 +9,15 @@ use crate::{
 };
 use nacelle_wire::{
     bth::{NakCode, Opcode, Syndrome},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
     standard("order.gap_is_answered_with_the_expected_psn", "IBTA 9.7.5.1.6", gap),
-    standard("order.gap_is_complained_of_once", "IBTA 9.7.5.1.6", once),
+    standard("order.gap_causes_one_nak", "IBTA 9.7.5.1.6", once),
     standard("order.packet_after_a_gap_has_no_effect", "IBTA 9.7.5.1.6", no_effect),
-    standard("order.repeated_write_is_acknowledged_not_repeated", "IBTA 9.7.5.1.3", repeated_write),
-    standard("order.repeated_packet_is_answered_with_the_newest_acknowledgement", "IBTA 9.7.5.1.3", newest),
+    standard("order.duplicate_write_is_acknowledged_not_executed", "IBTA 9.7.5.1.3", repeated_write),
+    standard("order.duplicate_is_answered_with_the_newest_acknowledgement", "IBTA 9.7.5.1.3", newest),
 ];
 
 fn gap(peer: &mut Peer) -> Result<(), Failure> {

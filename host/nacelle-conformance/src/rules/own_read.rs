@@ -9,36 +9,36 @@ use crate::{
     peer::{Called, OWN_RKEY, Peer, own_address},
 };
 use core::{ops::Range, time::Duration};
-use nacelle::management::{Bytes, Work};
+use nacelle_manage::{Bytes, Work};
 use nacelle_roce::WcStatus;
 use nacelle_wire::{
     Psn,
     bth::{Aeth, NakCode, Opcode, RnrTimer, Syndrome},
-    roce::Ext,
+    transport::Ext,
 };
 use std::time::Instant;
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("requester.read_is_answered_in_packets_of_the_path_mtu", "IBTA 9.4.4", every_mtu),
-    nacelle("requester.read_brings_every_length", "IBTA 9.4.4", lengths),
-    nacelle("requester.read_takes_a_psn_for_each_response_packet", "IBTA 9.7.3.1", psns),
-    nacelle("requester.read_is_repeated_if_no_response_comes", "IBTA 9.7.6.1.3", timeout),
-    nacelle("requester.read_is_repeated_from_the_response_that_is_missing", "IBTA 9.7.5.1.2", gap),
+    nacelle("requester.read_returns_every_length", "IBTA 9.4.4", lengths),
+    nacelle("requester.read_uses_a_psn_per_response_packet", "IBTA 9.7.3.1", psns),
+    nacelle("requester.read_is_repeated_without_a_response", "IBTA 9.7.6.1.3", timeout),
+    nacelle("requester.read_is_repeated_from_the_missing_response", "IBTA 9.7.5.1.2", gap),
     nacelle("requester.read_is_repeated_at_once_after_a_nak", "IBTA 9.7.5.2.8", sequence_error),
-    nacelle("requester.read_waits_when_the_responder_is_not_ready", "IBTA 9.7.5.2.8", not_ready),
-    nacelle("requester.read_is_not_complete_by_an_acknowledgement", "IBTA 9.7.5.1.2", acknowledged),
-    nacelle("requester.read_takes_each_response_once", "IBTA 9.7.6.1", twice),
-    nacelle("requester.read_takes_no_response_to_an_earlier_one", "IBTA 9.7.6.1", stale),
-    nacelle("requester.read_takes_no_response_to_what_it_has_not_sent", "IBTA 9.7.6.1", ghost),
-    nacelle("requester.read_takes_no_response_of_another_host", "IBTA 9.6.1.1", foreign),
+    nacelle("requester.read_waits_for_the_rnr_timer", "IBTA 9.7.5.2.8", not_ready),
+    nacelle("requester.read_is_not_completed_by_an_acknowledgement", "IBTA 9.7.5.1.2", acknowledged),
+    nacelle("requester.read_accepts_each_response_once", "IBTA 9.7.6.1", twice),
+    nacelle("requester.read_ignores_responses_to_an_earlier_read", "IBTA 9.7.6.1", stale),
+    nacelle("requester.read_ignores_responses_to_unsent_requests", "IBTA 9.7.6.1", ghost),
+    nacelle("requester.read_ignores_responses_from_another_host", "IBTA 9.6.1.1", foreign),
     nacelle("requester.read_response_acknowledges_no_write", "IBTA 9.7.6.1", for_a_write),
-    nacelle("requester.read_fails_on_a_response_out_of_order", "IBTA 9.9.2.2", disorder),
-    nacelle("requester.read_fails_on_a_response_of_another_length", "IBTA 9.9.2.2", wrong_length),
-    nacelle("requester.read_fails_on_a_response_that_says_no", "IBTA 9.9.2.2", negative),
-    nacelle("requester.read_fails_if_it_is_refused", "IBTA 9.9.2.2", refused),
+    nacelle("requester.read_completes_in_error_on_a_response_out_of_order", "IBTA 9.9.2.2", disorder),
+    nacelle("requester.read_completes_in_error_on_a_wrong_response_length", "IBTA 9.9.2.2", wrong_length),
+    nacelle("requester.read_completes_in_error_on_a_negative_response", "IBTA 9.9.2.2", negative),
+    nacelle("requester.read_completes_in_error_on_a_nak", "IBTA 9.9.2.2", refused),
     nacelle("requester.read_gives_up_after_its_retries", "IBTA 9.9.2.1.1", gives_up),
-    nacelle("requester.read_that_has_failed_takes_no_response", "IBTA 9.9.2.1.1", late),
-    nacelle("requester.read_is_not_sent_to_a_peer_that_takes_none", "IBTA 12.6.8", none_taken),
+    nacelle("requester.failed_read_ignores_responses", "IBTA 9.9.2.1.1", late),
+    nacelle("requester.read_is_not_sent_without_responder_resources", "IBTA 12.6.8", none_taken),
 ];
 
 /// Path MTU of most rules, and a length of four packets.

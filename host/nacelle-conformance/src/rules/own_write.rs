@@ -12,19 +12,19 @@ use crate::{
 use nacelle_wire::{
     Psn,
     bth::{NakCode, Opcode, RnrTimer, Syndrome},
-    roce::Ext,
+    transport::Ext,
 };
 use std::time::{Duration, Instant};
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("own_write.is_cut_at_the_path_mtu", "IBTA 9.4.3", form),
-    nacelle("own_write.is_repeated_from_what_is_not_acknowledged", "IBTA 9.7.6.1.3", timeout),
+    nacelle("own_write.is_repeated_from_the_first_unacknowledged_packet", "IBTA 9.7.6.1.3", timeout),
     nacelle("own_write.goes_back_to_the_psn_of_a_nak_in_its_middle", "IBTA 9.7.5.2.8", sequence_error),
-    nacelle("own_write.waits_when_the_receiver_of_its_immediate_is_not_ready", "IBTA 9.7.5.2.8", not_ready),
-    nacelle("own_write.takes_no_acknowledgement_of_what_it_has_not_sent", "IBTA 9.7.5.1.2", ghost),
-    nacelle("own_write.of_a_wrong_key_ends_the_connection", "IBTA 9.9.2.2", refused),
-    nacelle("own_write.of_another_error_ends_the_connection", "IBTA 9.9.2.2", failed),
-    nacelle("own_write.is_not_disturbed_by_answers_for_others", "IBTA 9.6.1.1", foreign),
+    nacelle("own_write.with_immediate_waits_for_the_rnr_timer", "IBTA 9.7.5.2.8", not_ready),
+    nacelle("own_write.ignores_acknowledgements_of_unsent_packets", "IBTA 9.7.5.1.2", ghost),
+    nacelle("own_write.with_a_wrong_key_ends_the_connection", "IBTA 9.9.2.2", refused),
+    nacelle("own_write.with_another_nak_ends_the_connection", "IBTA 9.9.2.2", failed),
+    nacelle("own_write.ignores_responses_for_other_connections", "IBTA 9.6.1.1", foreign),
     nacelle("own_write.gives_up_after_its_retries", "IBTA 9.9.2.1.1", gives_up),
 ];
 

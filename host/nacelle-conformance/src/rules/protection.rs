@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys, bounds and owners: nobody reaches what is not theirs, and a fault costs nobody else anything (IBTA 9.7.4.1.4, 10.6.3).
+//! Keys, bounds and owners: no peer accesses what it has no right to, and an error affects only its own connection (IBTA
+//! 9.7.4.1.4, 10.6.3).
 
 use super::{Rule, pattern, standard};
 use crate::{
@@ -10,7 +11,7 @@ use nacelle_wire::{
     RemoteAddr, Rkey,
     bth::{NakCode, Opcode, Reth, Syndrome},
     cm::Message,
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -19,11 +20,11 @@ pub(super) const RULES: &[Rule] = &[
     standard("protection.write_beyond_the_region_is_refused", "IBTA 9.7.4.1.4", beyond),
     standard("protection.range_that_wraps_is_refused", "IBTA 9.7.4.1.4", wraps),
     standard("protection.long_write_is_refused_at_its_first_packet", "IBTA 9.7.4.1.4", long),
-    standard("protection.key_of_a_closed_connection_is_dead", "IBTA 10.6.3", dead_key),
+    standard("protection.key_of_a_closed_connection_is_invalid", "IBTA 10.6.3", dead_key),
     super::nacelle("protection.key_of_another_connection_is_refused", "device contract", other_key),
-    standard("protection.fault_costs_only_its_own_connection", "IBTA 9.9.2.4", costs_itself),
+    standard("protection.error_ends_only_its_own_connection", "IBTA 9.9.2.4", costs_itself),
     super::nacelle("protection.nak_leaves_before_the_disconnection", "device contract", nak_first),
-    standard("protection.nothing_is_taken_after_a_fault", "IBTA 9.9.2.4", nothing_after),
+    standard("protection.requests_after_an_error_are_dropped", "IBTA 9.9.2.4", nothing_after),
 ];
 
 fn refused(peer: &mut Peer, qp: &Qp, reth: Reth, len: usize) -> Result<(), Failure> {

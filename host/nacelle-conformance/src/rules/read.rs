@@ -10,24 +10,24 @@ use crate::{
 use nacelle_wire::{
     RemoteAddr, Rkey,
     bth::{NakCode, Opcode, Reth, Syndrome},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
     standard("read.returns_every_length_from_every_alignment", "IBTA 9.4.4", lengths),
-    standard("read.takes_one_psn_a_response_packet", "IBTA 9.7.4.1", psns),
-    standard("read.of_nothing_is_answered_without_a_key", "IBTA 9.7.4.1.4", nothing),
+    standard("read.uses_one_psn_per_response_packet", "IBTA 9.7.4.1", psns),
+    standard("read.of_zero_length_needs_no_key", "IBTA 9.7.4.1.4", nothing),
     standard("read.first_and_last_response_carry_an_acknowledgement", "IBTA 9.7.5.1.9", aeth),
     standard("read.sees_the_writes_before_it", "IBTA 10.8.3.3", after_writes),
-    standard("read.asked_for_again_is_carried_out_again", "IBTA 9.7.5.1.5", again),
+    standard("read.duplicate_request_is_executed_again", "IBTA 9.7.5.1.5", again),
     not_linux(
         "read.may_be_asked_for_again_from_the_middle",
         "IBTA 9.7.5.1.5",
         "its answer begins with READ response middle",
         middle,
     ),
-    standard("read.several_at_once_are_answered_in_order", "IBTA 9.7.5.1.9", several),
-    standard("read.outside_of_the_region_is_refused", "IBTA 9.7.4.1.4", outside),
+    standard("read.several_outstanding_are_answered_in_order", "IBTA 9.7.5.1.9", several),
+    standard("read.outside_the_region_is_refused", "IBTA 9.7.4.1.4", outside),
 ];
 
 fn lengths(peer: &mut Peer) -> Result<(), Failure> {

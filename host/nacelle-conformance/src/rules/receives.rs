@@ -10,12 +10,12 @@ use crate::{
 use nacelle_wire::{
     Rkey,
     bth::{Ieth, NakCode, Opcode, RnrTimer, Syndrome},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("receive.third_message_waiting_gets_an_rnr_nak", "IBTA 9.7.5.2.8; device contract", third),
-    nacelle("receive.packet_behind_an_rnr_nak_is_dropped_in_silence", "IBTA 9.7.5.2.8", behind),
+    nacelle("receive.packet_after_an_rnr_nak_is_silently_dropped", "IBTA 9.7.5.2.8", behind),
     nacelle("receive.write_without_immediate_needs_none", "IBTA 9.7.5.2.8", write),
     nacelle("receive.first_packet_of_a_message_is_refused_not_its_last", "IBTA 9.7.5.2.8", first_packet),
     nacelle("receive.invalidation_of_an_unknown_key_is_refused", "IBTA 9.4.1.1; device contract", unknown_key),

@@ -10,15 +10,15 @@ use core::ops::RangeInclusive;
 use nacelle_wire::{
     RemoteAddr, Rkey,
     bth::{NakCode, Opcode, Reth},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
     standard("write.places_every_length_at_every_alignment", "IBTA 9.4.3", places),
-    standard("write.takes_every_path_mtu", "IBTA 9.3.1", |p| path_mtus(p, 1..=3)),
+    standard("write.accepts_every_path_mtu", "IBTA 9.3.1", |p| path_mtus(p, 1..=3)),
     // Linux takes them too, where its Ethernet has room for them.
-    nacelle("write.takes_the_path_mtus_of_jumbo_frames", "IBTA 9.3.1", |p| path_mtus(p, 4..=5)),
-    standard("write.of_nothing_needs_no_key", "IBTA 9.7.4.1.4", nothing),
+    nacelle("write.accepts_the_path_mtus_of_jumbo_frames", "IBTA 9.3.1", |p| path_mtus(p, 4..=5)),
+    standard("write.of_zero_length_needs_no_key", "IBTA 9.7.4.1.4", nothing),
     standard("send.in_several_packets_is_one_message", "IBTA 9.4.1", send_in_packets),
     standard("sequence.middle_without_first_is_refused", "IBTA 9.7.4.1.2", middle_alone),
     standard("sequence.last_without_first_is_refused", "IBTA 9.7.4.1.2", last_alone),

@@ -4,7 +4,7 @@
 use super::{Failure, clock::Clock};
 use core::time::Duration;
 use nacelle_roce::{
-    Completion, ConnId, Endpoint, RecvWr, Region, RegionId, SendWr, WcOpcode, WcStatus,
+    Completion, ConnId, RecvWr, Region, RegionId, SendWr, Transport, WcOpcode, WcStatus,
     wire::{
         RemoteAddr, Rkey,
         mrsp::{self, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
@@ -79,7 +79,7 @@ const RECEIVE_ID: u64 = 1 << 32;
 impl Caller {
     /// A caller for the connection attempt `conn`, with `operations` to do. It counts as waiting since `since`.
     pub(super) fn new(
-        endpoint: &mut Endpoint,
+        transport: &mut Transport,
         conn: ConnId,
         mut rng: fastrand::Rng,
         operations: u32,
@@ -93,14 +93,14 @@ impl Caller {
             })
             .collect();
         let mut register = |len| {
-            endpoint
+            transport
                 .register(vec![0; len], nacelle_roce::Access::REMOTE_WRITE, Some(conn))
                 .map_err(|e| Failure::Failed(format!("a buffer cannot be registered: {e}")))
         };
         let homes = sizes.into_iter().map(&mut register).collect::<Result<_, _>>()?;
         let answer = register(mrsp::MAX_MESSAGE)?;
         for i in 0..RECEIVES {
-            endpoint
+            transport
                 .post_recv(conn, RecvWr { id: RECEIVE_ID + i, slice: Some(answer.all()) })
                 .map_err(|e| Failure::Failed(format!("a receive cannot be posted: {e}")))?;
         }
@@ -160,7 +160,7 @@ impl Caller {
     }
 
     /// The connection is established: sends the region request.
-    pub(super) fn connected(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+    pub(super) fn connected(&mut self, transport: &mut Transport) -> Result<(), Failure> {
         self.since = Instant::now();
         let flags = RegionFlags::INPUT | RegionFlags::OUTPUT;
         let request: Vec<AarRegion> =
@@ -168,12 +168,12 @@ impl Caller {
         let mut message = [0; mrsp::MAX_MESSAGE];
         let len = mrsp::Message::Aar(&request).write(&mut message).expect("few regions fit a message");
         self.stage = Stage::SettingUp;
-        self.post(endpoint, |id| SendWr::send(id, &message[..len]), Wanted::Nothing)
+        self.post(transport, |id| SendWr::send(id, &message[..len]), Wanted::Nothing)
     }
 
     fn post(
         &mut self,
-        endpoint: &mut Endpoint,
+        transport: &mut Transport,
         make: impl FnOnce(u64) -> SendWr,
         wanted: Wanted,
     ) -> Result<(), Failure> {
@@ -181,11 +181,11 @@ impl Caller {
         let wr = make(self.next_id);
         self.bytes += wr.data.len() as u64;
         self.pending.insert(self.next_id, wanted);
-        endpoint.post_send(self.conn, wr).map_err(|e| Failure::Failed(format!("a request cannot be posted: {e}")))
+        transport.post_send(self.conn, wr).map_err(|e| Failure::Failed(format!("a request cannot be posted: {e}")))
     }
 
     /// Posts random operations up to the caller's depth.
-    pub(super) fn act(&mut self, endpoint: &mut Endpoint, clock: &Clock) -> Result<(), Failure> {
+    pub(super) fn act(&mut self, transport: &mut Transport, clock: &Clock) -> Result<(), Failure> {
         while self.stage == Stage::Working && self.pending.len() < self.depth {
             if self.left == 0 {
                 if self.pending.is_empty() {
@@ -202,27 +202,27 @@ impl Caller {
             if core::mem::take(&mut self.call_next) {
                 self.calls += 1;
                 self.called = clock.now();
-                return self.call(endpoint);
+                return self.call(transport);
             }
             self.operations += 1;
-            self.one_sided(endpoint)?;
+            self.one_sided(transport)?;
         }
         Ok(())
     }
 
-    fn call(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+    fn call(&mut self, transport: &mut Transport) -> Result<(), Failure> {
         self.stage = Stage::Calling;
         let imm = CallImm::Start { function: FunctionCode::INCREMENT, user: [0; 3] }.to_u32();
-        self.post(endpoint, |id| SendWr::write_imm(id, Vec::new(), RemoteAddr(0), Rkey(0), imm), Wanted::Nothing)
+        self.post(transport, |id| SendWr::write_imm(id, Vec::new(), RemoteAddr(0), Rkey(0), imm), Wanted::Nothing)
     }
 
-    fn one_sided(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+    fn one_sided(&mut self, transport: &mut Transport) -> Result<(), Failure> {
         let region = self.rng.usize(..self.regions.len());
         let size = self.regions[region].model.len();
         let (addr, rkey) = (self.regions[region].addr, self.regions[region].rkey);
         let at = |offset: usize| RemoteAddr(addr.0 + offset as u64);
-        let scratch = |endpoint: &mut Endpoint, len: usize, conn| {
-            endpoint
+        let scratch = |transport: &mut Transport, len: usize, conn| {
+            transport
                 .register(vec![0; len], nacelle_roce::Access::LOCAL, Some(conn))
                 .map_err(|e| Failure::Failed(format!("a buffer cannot be registered: {e}")))
         };
@@ -235,7 +235,7 @@ impl Caller {
                 self.regions[region].model[offset..offset + len].copy_from_slice(&bytes);
                 let fence = core::mem::take(&mut self.fence);
                 self.post(
-                    endpoint,
+                    transport,
                     |id| SendWr { fence, ..SendWr::write(id, bytes, at(offset), rkey) },
                     Wanted::Nothing,
                 )
@@ -243,10 +243,10 @@ impl Caller {
             45..80 => {
                 let offset = self.rng.usize(..size);
                 let len = self.rng.usize(..=size - offset);
-                let to = scratch(endpoint, len, self.conn)?;
+                let to = scratch(transport, len, self.conn)?;
                 let wanted = Wanted::Bytes(to.id, self.regions[region].model[offset..offset + len].to_vec());
                 self.fence = true;
-                self.post(endpoint, |id| SendWr::read(id, to.all(), at(offset), rkey), wanted)
+                self.post(transport, |id| SendWr::read(id, to.all(), at(offset), rkey), wanted)
             }
             choice => {
                 // Regions begin at a multiple of 8, as atomics need.
@@ -261,11 +261,11 @@ impl Caller {
                     _ => before,
                 };
                 place.copy_from_slice(&after.to_le_bytes());
-                let to = scratch(endpoint, 8, self.conn)?;
+                let to = scratch(transport, 8, self.conn)?;
                 let wanted = Wanted::Bytes(to.id, before.to_ne_bytes().to_vec());
                 let fence = core::mem::replace(&mut self.fence, true);
                 self.post(
-                    endpoint,
+                    transport,
                     |id| SendWr {
                         fence,
                         ..match choice {
@@ -280,16 +280,16 @@ impl Caller {
     }
 
     /// Deregisters the buffers of a caller whose connection was refused.
-    pub(super) fn give_back(self, endpoint: &mut Endpoint) {
+    pub(super) fn give_back(self, transport: &mut Transport) {
         for buffer in self.homes.iter().map(|home| home.id).chain(self.message) {
-            let _ = endpoint.deregister(buffer);
+            let _ = transport.deregister(buffer);
         }
     }
 
     /// Checks a completion of this connection.
     pub(super) fn completed(
         &mut self,
-        endpoint: &mut Endpoint,
+        transport: &mut Transport,
         done: &Completion,
         clock: &Clock,
     ) -> Result<(), Failure> {
@@ -302,21 +302,22 @@ impl Caller {
         }
         self.since = Instant::now();
         match done.opcode {
-            WcOpcode::Recv => self.set_up(endpoint),
-            WcOpcode::RecvWrite => self.returned(endpoint, done.imm, clock),
+            WcOpcode::Recv => self.set_up(transport),
+            WcOpcode::RecvWrite => self.returned(transport, done.imm, clock),
             _ => match self.pending.remove(&done.id) {
                 None => Err(Failure::Failed(format!("request {} completed twice", done.id))),
                 Some(Wanted::Nothing) => Ok(()),
                 Some(Wanted::Bytes(buffer, wanted)) => {
-                    let found = endpoint.deregister(buffer).unwrap_or_default();
+                    let found =
+                        transport.deregister(buffer).and_then(|memory| memory.into_vec().ok()).unwrap_or_default();
                     compare(&format!("{:?}", done.opcode), &found, &wanted)
                 }
             },
         }
     }
 
-    fn set_up(&mut self, endpoint: &mut Endpoint) -> Result<(), Failure> {
-        let answer = self.message.take().and_then(|m| endpoint.region(m).map(<[u8]>::to_vec)).unwrap_or_default();
+    fn set_up(&mut self, transport: &mut Transport) -> Result<(), Failure> {
+        let answer = self.message.take().and_then(|m| bytes(transport, m)).unwrap_or_default();
         let len = 4 + 16 * self.homes.len();
         match mrsp::Message::parse(answer.get(..len).unwrap_or_default()) {
             Ok(mrsp::Message::A(given)) if self.stage == Stage::SettingUp => {
@@ -333,7 +334,7 @@ impl Caller {
         Ok(())
     }
 
-    fn returned(&mut self, endpoint: &mut Endpoint, imm: Option<u32>, clock: &Clock) -> Result<(), Failure> {
+    fn returned(&mut self, transport: &mut Transport, imm: Option<u32>, clock: &Clock) -> Result<(), Failure> {
         let code = imm.map(ReturnCode::from_imm);
         if self.stage != Stage::Calling || code != Some(ReturnCode::SUCCESS) {
             return Err(Failure::Failed(format!("a call returned {code:?}; {}", self.describe())));
@@ -342,9 +343,9 @@ impl Caller {
         self.worst = self.worst.max(clock.now().saturating_sub(self.called));
         for memory in &mut self.regions {
             memory.model.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
-            compare("a call", endpoint.region(memory.home.id).unwrap_or_default(), &memory.model)?;
+            compare("a call", &bytes(transport, memory.home.id).unwrap_or_default(), &memory.model)?;
         }
-        endpoint
+        transport
             .post_recv(self.conn, RecvWr { id: RECEIVE_ID + 9, slice: None })
             .map_err(|e| Failure::Failed(format!("a receive cannot be posted: {e}")))
     }
@@ -367,4 +368,9 @@ fn compare(what: &str, found: &[u8], wanted: &[u8]) -> Result<(), Failure> {
             )
         }
     }))
+}
+
+/// The bytes of a region.
+fn bytes(transport: &Transport, region: RegionId) -> Option<Vec<u8>> {
+    transport.region(region)?.to_vec().ok()
 }

@@ -63,7 +63,7 @@ impl Clock {
                 let answer = manage.time();
                 next = Instant::now() + INTERVAL.max(asked.elapsed() * SHARE);
                 let Ok(time) = answer else { continue };
-                let mut samples = samples.lock().expect("nobody panics with it");
+                let mut samples = samples.lock().expect("no thread panics while it holds it");
                 *samples = Samples { before: samples.last, last: (Instant::now(), time) };
             }
         }));
@@ -73,7 +73,7 @@ impl Clock {
     /// The device's time since its start, or the host's since the start of this clock.
     pub(super) fn now(&self) -> Duration {
         match &self.samples {
-            Some(samples) => samples.lock().expect("nobody panics with it").at(Instant::now()),
+            Some(samples) => samples.lock().expect("no thread panics while it holds it").at(Instant::now()),
             None => self.begin.elapsed(),
         }
     }

@@ -16,7 +16,7 @@ use nacelle_wire::{
     arp::ArpPacket,
     bth::{Opcode, RnrTimer, Syndrome},
     cm::{Dreq, Message},
-    roce::Ext,
+    transport::Ext,
 };
 
 /// Addresses of each hostile caller: the first [`LIVING`] answer, each of the others is used once as a dead one.
@@ -215,9 +215,9 @@ impl Hostile {
         let ip = self.peer.act_as_host(7);
         for _ in 0..self.rng.u16(16..256) {
             let (own, theirs) = (self.rng.u32(..), self.rng.u32(..));
-            let nobody = Dreq::new(own, theirs, nacelle_wire::Qpn::new(self.rng.u32(..0x100_0000)));
+            let unknown = Dreq::new(own, theirs, nacelle_wire::Qpn::new(self.rng.u32(..0x100_0000)));
             let tid = self.rng.u64(..);
-            self.peer.send_cm_from(ip, tid, Message::Dreq(&nobody))?;
+            self.peer.send_cm_from(ip, tid, Message::Dreq(&unknown))?;
         }
         Ok(())
     }

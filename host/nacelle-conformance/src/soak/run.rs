@@ -9,9 +9,10 @@ use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
-use nacelle_link::{Impaired, Impairments, Link, MAX_FRAME, VirtualWire, WireDir};
+use nacelle_driver::Port;
+use nacelle_link::{Impaired, Impairments, VirtualWire, WireDir};
 use nacelle_roce::{
-    ConnId, ConnectFailure, ConnectOptions, Endpoint, EndpointConfig, Event,
+    ConnId, ConnectFailure, ConnectOptions, Endpoint, EndpointConfig, Event, Transport,
     wire::{
         MacAddr,
         cm::{PathMtu, RejReason},
@@ -103,7 +104,7 @@ pub(super) struct Run {
     restarts: u32,
     hostile: u8,
     allowance: u16,
-    /// Somebody may have taken all the connections that there are, or left them behind: the device may refuse others for a while.
+    /// All connections may be in use, or not released yet: the device may refuse others for a while.
     crowded: bool,
 }
 
@@ -126,13 +127,8 @@ impl fmt::Display for Run {
     }
 }
 
-/// An endpoint, its link and its clock.
-struct Place {
-    endpoint: Endpoint,
-    link: Impaired<VirtualWire>,
-    epoch: Instant,
-    frame: Vec<u8>,
-}
+/// A host: an endpoint on an impaired wire.
+struct Place(Port<Impaired<VirtualWire>>);
 
 impl Place {
     fn new(target: &Target, rules: Impairments, host: u8) -> Result<Self, Failure> {
@@ -142,41 +138,29 @@ impl Place {
         let mut seed = [0; 32];
         fastrand::Rng::new().fill(&mut seed);
         let mut config = EndpointConfig::new(MacAddr([0x02, 0x50, 0xac, b, c, host]), ip, seed);
-        config.ip_mtu = 4200;
-        config.max_connections = 1024;
-        config.arp.tries = 40;
-        config.arp.retry_interval = Duration::from_millis(100);
+        config.interface.ip_mtu = 4200;
+        config.interface.arp.tries = 40;
+        config.interface.arp.retry_interval = Duration::from_millis(100);
+        config.transport.max_connections = 1024;
         let link = Impaired::new(VirtualWire::join_anonymous(&target.wire)?, rules);
-        Ok(Self { endpoint: Endpoint::new(config), link, epoch: Instant::now(), frame: vec![0; MAX_FRAME] })
+        Ok(Self(Port::new(Endpoint::new(config), link)))
     }
 
-    fn now(&self) -> nacelle_roce::Instant {
-        nacelle_roce::Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
-    }
-
-    /// Sends all pending frames, then handles those that arrive within 20 ms.
+    /// One turn of the loop, of 20 ms at most.
     fn turn(&mut self) -> Result<(), Failure> {
-        while let Some(len) = self.endpoint.poll_transmit(self.now(), &mut self.frame) {
-            self.link.send(&self.frame[..len])?;
-        }
-        let timer = self.endpoint.next_deadline().map(|t| self.epoch + Duration::from_nanos(t.as_nanos()));
-        let mut until = Instant::now() + Duration::from_millis(20);
-        until = timer.map_or(until, |t| t.min(until));
-        // A bounded number, so that answers are sent between them.
-        for _ in 0..16 {
-            let Some(len) = self.link.recv(&mut self.frame, until)? else { break };
-            let _ = self.endpoint.handle(self.now(), &self.frame[..len]);
-            until = Instant::now();
-        }
-        Ok(())
+        Ok(self.0.turn(Instant::now() + Duration::from_millis(20))?)
+    }
+
+    fn transport(&mut self) -> &mut Transport {
+        &mut self.0.endpoint.transport
     }
 
     /// Waits until all connections are closed, with the retransmissions that this needs.
     fn part(&mut self, patience: Duration) -> Result<(), Failure> {
         let mut moved = Instant::now();
-        while self.endpoint.connections().count() > 0 {
+        while self.transport().connections().count() > 0 {
             self.turn()?;
-            while self.endpoint.poll_event().is_some() {
+            while self.0.poll_event().is_some() {
                 moved = Instant::now();
             }
             if moved.elapsed() > patience {
@@ -285,7 +269,7 @@ impl Run {
             shared.tally(|tally| {
                 // Callers that finished have been counted before.
                 callers.values().for_each(|caller| tally.add(caller));
-                tally.frames += place.link.fates();
+                tally.frames += place.0.link().counts();
             });
             outcome?;
             if shared.failed.load(Ordering::Relaxed) {
@@ -304,12 +288,13 @@ impl Run {
         since: Instant,
     ) -> Result<(ConnId, Caller), Failure> {
         let options = self.options(rng, target);
-        let now = place.now();
+        let now = place.0.now();
         let conn = place
+            .0
             .endpoint
             .connect(now, target.device, target.port, options)
             .map_err(|e| Failure::Failed(format!("no connection can be begun: {e}")))?;
-        Ok((conn, Caller::new(&mut place.endpoint, conn, rng.fork(), self.operations, since)?))
+        Ok((conn, Caller::new(place.transport(), conn, rng.fork(), self.operations, since)?))
     }
 
     #[expect(clippy::too_many_arguments, reason = "what it changes is looked at when it has failed")]
@@ -335,16 +320,16 @@ impl Run {
                 return Ok(());
             }
             place.turn()?;
-            while let Some(event) = place.endpoint.poll_event() {
+            while let Some(event) = place.0.poll_event() {
                 match event {
                     Event::Connected { conn, .. } => {
                         if let Some(caller) = callers.get_mut(&conn) {
-                            caller.connected(&mut place.endpoint)?;
+                            caller.connected(place.transport())?;
                         }
                     }
                     Event::Completion(done) => {
                         if let Some(caller) = callers.get_mut(&done.conn) {
-                            caller.completed(&mut place.endpoint, &done, shared.clock)?;
+                            caller.completed(place.transport(), &done, shared.clock)?;
                         }
                     }
                     // Beside attacks and restarts the device may be full for a while, and a new life may use a QPN of which the device
@@ -354,7 +339,7 @@ impl Run {
                     {
                         let Some(caller) = callers.remove(&conn) else { continue };
                         refused.since.push(caller.since());
-                        caller.give_back(&mut place.endpoint);
+                        caller.give_back(place.transport());
                         refused.again = Some(Instant::now() + PAUSE);
                         shared.waiting.fetch_add(1, Ordering::Relaxed);
                         shared.tally(|tally| tally.refused += 1);
@@ -380,7 +365,7 @@ impl Run {
             }
             let mut over = Vec::new();
             for (conn, caller) in &mut *callers {
-                caller.act(&mut place.endpoint, shared.clock)?;
+                caller.act(place.transport(), shared.clock)?;
                 if caller.is_over() {
                     over.push(*conn);
                 } else if caller.is_stuck(target.patience, shared.clock) {
@@ -390,8 +375,8 @@ impl Run {
             for conn in over {
                 let caller = callers.remove(&conn).expect("it was there");
                 shared.tally(|tally| tally.add(&caller));
-                let now = place.now();
-                place.endpoint.disconnect(now, conn);
+                let now = place.0.now();
+                place.transport().disconnect(now, conn);
             }
         }
         place.part(target.patience)

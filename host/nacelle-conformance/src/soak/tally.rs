@@ -3,7 +3,7 @@
 
 use super::{Failure, caller::Caller};
 use core::{fmt, net::Ipv4Addr, time::Duration};
-use nacelle_link::Fates;
+use nacelle_link::ImpairmentCounts;
 use std::collections::{BTreeMap, HashSet};
 
 /// The counts of all runs.
@@ -19,7 +19,7 @@ pub(super) struct Tally {
     /// Connections of honest callers that were refused and tried again.
     pub(super) refused: u64,
     pub(super) restarts: u64,
-    pub(super) frames: Fates,
+    pub(super) frames: ImpairmentCounts,
     attacks: BTreeMap<&'static str, (u64, u64)>,
     dead: HashSet<Ipv4Addr>,
     /// Leak checks between runs.
@@ -78,7 +78,7 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fates { frames, lost, duplicated, overtaken, damaged } = self.frames;
+        let ImpairmentCounts { frames, lost, duplicated, overtaken, damaged } = self.frames;
         let megabytes = self.bytes as f64 / 1e6;
         writeln!(
             f,

@@ -7,9 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
-use nacelle::management::{
+use nacelle_manage::{
     Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
-    MAX_PRIVATE, Manage, MemoryRegion, Opened, Owner, Port, Progress, QpState, QueryWords, QueuePair,
+    MAX_PRIVATE, Mailbox, Manage, MemoryRegion, Opened, Owner, Progress, QpState, QueryWords, QueuePair,
     QueuePairCounters, Refusal, RegionWords, Registers, Reset, Work, access, access_names, private_args,
 };
 use nacelle_roce::WcStatus;
@@ -106,8 +106,8 @@ fn refused(error: CommandError) -> Refusal {
 }
 
 impl RtlEngine {
-    fn port(&mut self) -> Port<'_, Sim> {
-        Port::new(&mut self.sim)
+    fn port(&mut self) -> Mailbox<'_, Sim> {
+        Mailbox::new(&mut self.sim)
     }
 
     /// Takes every completion and event that waits, and gives it to its connection.
@@ -137,12 +137,12 @@ impl RtlEngine {
 
     fn note(&mut self, event: EventWords) -> Result<(), Refusal> {
         if event.asynchronous {
-            return Ok(()); // of a queue pair made by hand, which shows its state
+            return Ok(()); // of a queue pair without connection management, which shows its state
         }
         let text = |reason: u32| RejReason(reason as u16).text().to_owned();
         let private = Bytes::trimmed(&event.private);
         match event.kind {
-            // Nobody here waits for callers.
+            // Management does not accept connections.
             EventWords::OPENED => {
                 self.port().command(Command::ConnAnswer, &[(0, event.qpn), (1, 0)])?.map_err(refused)?;
             }
@@ -230,10 +230,10 @@ fn queue_pair(qpn: u32, QueryWords(words): QueryWords) -> Option<QueuePair> {
     Some(QueuePair {
         qpn,
         state,
-        peer: (words[2] != 0).then(|| Ipv4Addr::from_bits(words[2])),
+        peer: (words[2] != 0).then(|| Ipv4Addr::from_bits(words[2]).into()),
         peer_qpn: (words[3] != 0).then_some(words[3]),
         owner,
-        by_hand: words[1] >> 16 & 1 == 1,
+        unmanaged: words[1] >> 16 & 1 == 1,
         domain: words[1] & 0xff,
         next_psn: words[4],
         oldest_psn: words[5],
@@ -382,7 +382,7 @@ impl Manage for RtlEngine {
             (7, (address >> 32) as u32),
             (8, rkey),
         ];
-        Port::new(&mut self.sim).command(Command::Post, &args)?.map_err(refused)?;
+        Mailbox::new(&mut self.sim).command(Command::Post, &args)?.map_err(refused)?;
         *busy = true;
         if opcode != RECEIVE {
             managed.reads = if opcode == READ | SIGNALED { length } else { 0 };

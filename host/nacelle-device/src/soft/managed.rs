@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use nacelle::management::{
+use nacelle_manage::{
     Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, MAX_MESSAGE, MAX_PRIVATE, Manage,
     MemoryRegion, Opened, Owner, Progress, QpState, QueuePair, QueuePairCounters, Refusal, Reset, Work, access_names,
 };
@@ -67,7 +67,7 @@ impl SoftEngine {
 
     /// One is established.
     pub(super) fn managed_established(&mut self, conn: ConnId, private: &[u8]) {
-        let qpn = self.endpoint.connection(conn).map_or(0, |info| info.local_qpn.get());
+        let qpn = self.endpoint.transport.connection(conn).map_or(0, |info| info.local_qpn.get());
         let private = Bytes::trimmed(&private[..private.len().min(MAX_PRIVATE)]);
         if let Some(managed) = self.managed.with_conn(conn) {
             managed.state = ConnectionState::Established;
@@ -85,7 +85,7 @@ impl SoftEngine {
                 private: Bytes::trimmed(&private_data[..private_data.len().min(MAX_PRIVATE)]),
             },
             ConnectFailure::BadReply => {
-                let text = "the peer's answer makes no sense".into();
+                let text = "the peer's reply is invalid".into();
                 ConnectionState::Refused { reason: 0, text, private: Bytes::default() }
             }
             ConnectFailure::Aborted => ConnectionState::Closed,
@@ -101,7 +101,7 @@ impl SoftEngine {
     fn end(&mut self, conn: ConnId, state: ConnectionState) {
         let Some(managed) = self.managed.with_conn(conn) else { return };
         if let Some(buffer) = managed.buffer.take() {
-            self.endpoint.deregister(buffer.id);
+            self.endpoint.transport.deregister(buffer.id);
         }
         managed.state = state;
     }
@@ -114,9 +114,13 @@ impl SoftEngine {
             WcOpcode::Read => Some(MAX_MESSAGE),
             _ => None,
         };
-        let came = place.zip(managed.buffer).and_then(|(place, buffer)| {
-            self.endpoint.region(buffer.id).and_then(|all| all.get(place..place + completion.byte_len))
-        });
+        let mut data = Vec::new();
+        if let (Some(place), Some(buffer)) = (place, managed.buffer)
+            && let Some(memory) = self.endpoint.transport.region(buffer.id)
+        {
+            data.resize(completion.byte_len, 0);
+            memory.read(place, &mut data).expect("a receive or READ stays within its slice");
+        }
         let receive = completion.opcode.is_recv();
         let busy = if receive { &mut managed.receiving } else { &mut managed.sending };
         *busy = false;
@@ -124,7 +128,7 @@ impl SoftEngine {
             receive,
             ok: completion.status == WcStatus::Success,
             status: completion.status.to_string(),
-            data: Bytes(came.unwrap_or_default().to_vec()),
+            data: Bytes(data),
             immediate: completion.imm,
         });
     }
@@ -159,13 +163,13 @@ fn counters(info: &ConnInfo) -> QueuePairCounters {
 impl Manage for SoftEngine {
     fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal> {
         let state = |code| QpState::from_code(code).unwrap_or(QpState::Err);
-        let pairs = self.endpoint.connections().map(|(conn, info)| QueuePair {
+        let pairs = self.endpoint.transport.connections().map(|(conn, info)| QueuePair {
             qpn: info.local_qpn.get(),
             state: state(info.phase.qp_state() as u32),
-            peer: Some(info.peer_ip),
+            peer: Some(info.peer),
             peer_qpn: info.remote_qpn.map(|qpn| qpn.get()),
             owner: if self.is_managed(conn) { Owner::Management } else { Owner::Service },
-            by_hand: matches!(info.phase, nacelle_roce::Phase::Manual(_)),
+            unmanaged: matches!(info.phase, nacelle_roce::Phase::Unmanaged(_)),
             domain: info.domain.number(),
             next_psn: info.next_psn.get(),
             oldest_psn: info.oldest_psn.get(),
@@ -176,7 +180,7 @@ impl Manage for SoftEngine {
 
     fn queue_pair_counters(&mut self, qpn: Option<u32>) -> Result<Vec<QueuePairCounters>, Refusal> {
         let wanted = |info: &ConnInfo| qpn.is_none_or(|qpn| qpn == info.local_qpn.get());
-        let infos = self.endpoint.connections().map(|(_, info)| info).filter(wanted);
+        let infos = self.endpoint.transport.connections().map(|(_, info)| info).filter(wanted);
         let all: Vec<QueuePairCounters> = infos.map(|info| counters(&info)).collect();
         match qpn {
             Some(qpn) if all.is_empty() => Err(Refusal::no_queue_pair(qpn)),
@@ -188,6 +192,7 @@ impl Manage for SoftEngine {
         let wanted = |number: u32| qpn.is_none_or(|qpn| qpn == number);
         let conns: Vec<ConnId> = self
             .endpoint
+            .transport
             .connections()
             .filter(|(_, info)| wanted(info.local_qpn.get()))
             .map(|(conn, _)| conn)
@@ -198,20 +203,20 @@ impl Manage for SoftEngine {
             return Err(Refusal::no_queue_pair(qpn));
         }
         let now = self.now();
-        conns.iter().for_each(|conn| self.endpoint.disconnect(now, *conn));
+        conns.iter().for_each(|conn| self.endpoint.transport.disconnect(now, *conn));
         Ok(Reset { closing: !conns.is_empty() })
     }
 
     fn regions(&mut self) -> Result<Vec<MemoryRegion>, Refusal> {
         let rights = [Access::REMOTE_WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC, Access::REMOTE_INVALIDATE];
-        let valid = self.endpoint.regions().filter(|info| info.valid);
+        let valid = self.endpoint.transport.regions().filter(|info| info.valid);
         let regions = valid.map(|info| {
             let bits = rights.iter().enumerate().map(|(bit, right)| u32::from(info.access.contains(*right)) << bit);
             let (qpn, domain) = match info.scope {
                 Scope::Local => (None, None),
                 Scope::Domain(domain) => (None, Some(domain.number())),
                 Scope::Connection(conn) => {
-                    let owner = self.endpoint.connection(conn);
+                    let owner = self.endpoint.transport.connection(conn);
                     (owner.map(|owner| owner.local_qpn.get()), owner.map(|owner| owner.domain.number()))
                 }
             };
@@ -227,7 +232,7 @@ impl Manage for SoftEngine {
     }
 
     fn domains(&mut self) -> Result<Vec<u32>, Refusal> {
-        Ok(self.endpoint.domains().map(|domain| domain.number()).collect())
+        Ok(self.endpoint.transport.domains().map(|domain| domain.number()).collect())
     }
 
     fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
@@ -245,8 +250,8 @@ impl Manage for SoftEngine {
             ConnectOptions { private_data: private.to_vec(), path_mtu: Some(mtu), ..self.config.connect.clone() };
         let conn =
             self.endpoint.connect(self.now(), peer, port, options).map_err(|error| Refusal(error.to_string()))?;
-        let Ok(buffer) = self.endpoint.register(vec![0; 2 * MAX_MESSAGE], Access::LOCAL, Some(conn)) else {
-            self.endpoint.disconnect(self.now(), conn);
+        let Ok(buffer) = self.endpoint.transport.register(vec![0; 2 * MAX_MESSAGE], Access::LOCAL, Some(conn)) else {
+            self.endpoint.transport.disconnect(self.now(), conn);
             return Err(Refusal("it has no region left".into()));
         };
         while self.managed.connections.contains_key(&self.managed.next) {
@@ -279,15 +284,15 @@ impl Manage for SoftEngine {
         match work {
             Work::Receive {} => {
                 let here = buffer.slice(0, MAX_MESSAGE);
-                self.endpoint.post_recv(conn, RecvWr { id: RECEIVE, slice: Some(here) })
+                self.endpoint.transport.post_recv(conn, RecvWr { id: RECEIVE, slice: Some(here) })
             }
-            Work::Send { data } => self.endpoint.post_send(conn, SendWr::send(SEND, data.0)),
+            Work::Send { data } => self.endpoint.transport.post_send(conn, SendWr::send(SEND, data.0)),
             Work::Write { data, address, rkey } => {
-                self.endpoint.post_send(conn, SendWr::write(SEND, data.0, RemoteAddr(address), Rkey(rkey)))
+                self.endpoint.transport.post_send(conn, SendWr::write(SEND, data.0, RemoteAddr(address), Rkey(rkey)))
             }
             Work::Read { address, rkey, length } => {
                 let here = buffer.slice(MAX_MESSAGE, length as usize);
-                self.endpoint.post_send(conn, SendWr::read(SEND, here, RemoteAddr(address), Rkey(rkey)))
+                self.endpoint.transport.post_send(conn, SendWr::read(SEND, here, RemoteAddr(address), Rkey(rkey)))
             }
         }
         .map_err(|error| Refusal(error.to_string()))?;
@@ -307,7 +312,7 @@ impl Manage for SoftEngine {
 
     fn close(&mut self, connection: u16) -> Result<(), Refusal> {
         let conn = self.managed.get(connection)?.conn;
-        self.endpoint.disconnect(self.now(), conn);
+        self.endpoint.transport.disconnect(self.now(), conn);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ impl MemoryThread {
             for order in to_do {
                 match order {
                     Order::Make(id, sizes) => {
-                        // Nobody is left to tell when the device has ended.
+                        // The receiver is gone when the device has ended.
                         let _ = done.send((id, make(&sizes)));
                         waker.wake();
                     }

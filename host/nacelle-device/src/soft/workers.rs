@@ -77,7 +77,7 @@ struct Worker {
 struct Running {
     worker: Worker,
     deadline: Option<Instant>,
-    /// Nobody waits for its result.
+    /// Its result is not needed.
     ended: bool,
     /// Its time has passed.
     lost: bool,
@@ -256,7 +256,7 @@ struct Network {
 }
 
 impl Network {
-    /// Whether somebody is there.
+    /// Whether a worker is there.
     fn tell(&self, message: Message) -> bool {
         let there = self.messages.send(message).is_ok();
         self.waker.wake();

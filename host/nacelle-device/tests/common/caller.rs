@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use nacelle::DeviceKind;
-use nacelle::control::Control;
 use nacelle_device::{Place, SoftConfig, SoftEngine};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
+use nacelle_manage::Control;
 use nacelle_roce::wire::mrsp::{ARegion, AarRegion, CallImm, Message, RegionFlags};
 use nacelle_roce::{
     Access, Completion, ConnId, ConnectFailure, ConnectOptions, Endpoint, EndpointConfig, Event, RecvWr, Region,
@@ -79,8 +79,8 @@ impl Caller {
     pub(crate) fn join(wire: &WireDir, device: Ipv4Addr, number: u8) -> Self {
         let ip = Ipv4Addr::new(10, 77, 9, number);
         let mut config = EndpointConfig::new([2, 0, 0, 0, 9, number].into(), ip, [number; 32]);
-        config.prefix_len = 16;
-        config.max_connections = 1024;
+        config.interface.prefix_len = 16;
+        config.transport.max_connections = 1024;
         let link = VirtualWire::join(wire, &format!("caller{number}")).unwrap();
         Self { ep: Endpoint::new(config), device, ip, link, epoch: Instant::now(), events: Vec::new() }
     }
@@ -100,7 +100,7 @@ impl Caller {
             let _counted = self.ep.handle(self.now(), &frame[..length]);
             until = Instant::now();
         }
-        while let Some(event) = self.ep.poll_event() {
+        while let Some(event) = self.ep.transport.poll_event() {
             self.events.push(event);
         }
     }
@@ -137,7 +137,7 @@ impl Caller {
     /// Accepts a connection that the device asks for.
     pub(crate) fn accept(&mut self, conn: ConnId, options: ConnectOptions) {
         let now = self.now();
-        self.ep.accept(now, conn, options).unwrap();
+        self.ep.transport.accept(now, conn, options).unwrap();
     }
 
     /// What became of a connection: the reason if it was refused.
@@ -157,15 +157,15 @@ impl Caller {
         let conn = self.begin();
         self.outcome(conn).unwrap();
         let access = Access::REMOTE_WRITE | Access::REMOTE_READ;
-        let here = self.ep.register(vec![0; length.max(2048)], access, conn).unwrap();
+        let here = self.ep.transport.register(vec![0; length.max(2048)], access, conn).unwrap();
         Session { conn, here }
     }
 
     pub(crate) fn disconnect(&mut self, session: Session) {
         let now = self.now();
-        self.ep.disconnect(now, session.conn);
+        self.ep.transport.disconnect(now, session.conn);
         self.wait(|event| matches!(event, Event::Disconnected { conn, .. } if *conn == session.conn).then_some(()));
-        self.ep.deregister(session.here.id);
+        self.ep.transport.deregister(session.here.id);
     }
 
     /// Sends a message and returns the answer's bytes.
@@ -177,16 +177,17 @@ impl Caller {
     /// Sends a message; its answer comes to the last 1024 bytes of the buffer.
     pub(crate) fn say(&mut self, session: Session, message: &[u8]) {
         let slice = Some(session.here.slice(session.here.len - 1024, 1024));
-        self.ep.post_recv(session.conn, RecvWr { id: 0, slice }).unwrap();
+        self.ep.transport.post_recv(session.conn, RecvWr { id: 0, slice }).unwrap();
         let send = SendWr { signaled: false, ..SendWr::send(1, message) };
-        self.ep.post_send(session.conn, send).unwrap();
+        self.ep.transport.post_send(session.conn, send).unwrap();
         self.turn();
     }
 
     /// The answer to a message.
     pub(crate) fn answer(&mut self, session: Session) -> Vec<u8> {
         let done = self.received(session, WcOpcode::Recv).unwrap();
-        self.ep.region(session.here.id).unwrap()[session.here.len - 1024..][..done.byte_len].to_vec()
+        self.ep.transport.region(session.here.id).unwrap().to_vec().unwrap()[session.here.len - 1024..][..done.byte_len]
+            .to_vec()
     }
 
     /// The next receive that completes, or how the connection ended.
@@ -212,14 +213,14 @@ impl Caller {
 
     /// Starts a function with a WRITE of nothing.
     pub(crate) fn start(&mut self, session: Session, function: FunctionCode) {
-        self.ep.post_recv(session.conn, RecvWr { id: 2, slice: None }).unwrap();
+        self.ep.transport.post_recv(session.conn, RecvWr { id: 2, slice: None }).unwrap();
         self.immediate(session, CallImm::Start { function, user: [0; 3] }.to_u32());
     }
 
     /// Sends an immediate that has no answer.
     pub(crate) fn immediate(&mut self, session: Session, imm: u32) {
         let request = SendWr::write_imm(3, Vec::new(), session.here.addr, session.here.rkey, imm);
-        self.ep.post_send(session.conn, request).unwrap();
+        self.ep.transport.post_send(session.conn, request).unwrap();
         self.turn();
     }
 
@@ -230,7 +231,7 @@ impl Caller {
 
     /// Writes into a region of the device. How it ended.
     pub(crate) fn write(&mut self, session: Session, to: &ARegion, data: &[u8]) -> WcStatus {
-        self.ep.post_send(session.conn, SendWr::write(4, data, to.address(), to.rkey())).unwrap();
+        self.ep.transport.post_send(session.conn, SendWr::write(4, data, to.address(), to.rkey())).unwrap();
         self.received(session, WcOpcode::Write).map_or_else(|status| status, |done| done.status)
     }
 
@@ -238,9 +239,9 @@ impl Caller {
     pub(crate) fn read(&mut self, session: Session, from: &ARegion) -> Result<Vec<u8>, WcStatus> {
         let length = from.size() as usize;
         let read = SendWr::read(5, session.here.slice(0, length), from.address(), from.rkey());
-        self.ep.post_send(session.conn, read).unwrap();
+        self.ep.transport.post_send(session.conn, read).unwrap();
         self.received(session, WcOpcode::Read)?;
-        Ok(self.ep.region(session.here.id).unwrap()[..length].to_vec())
+        Ok(self.ep.transport.region(session.here.id).unwrap().to_vec().unwrap()[..length].to_vec())
     }
 }
 

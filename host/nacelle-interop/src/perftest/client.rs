@@ -51,7 +51,7 @@ impl Control {
     /// Says something and returns the answer.
     fn ask(&self, s: &mut Station, what: &str, message: Vec<u8>) -> Outcome<Vec<u8>> {
         let len = message.len();
-        s.ep.post_send(self.conn, SendWr::send(SEND, message))?;
+        s.ep().transport.post_send(self.conn, SendWr::send(SEND, message))?;
         s.done(what, self.conn, SEND)?;
         let answer = self.inbox.recv(s, what)?;
         check(answer.len() == len, || format!("{what}: {} bytes instead of {len}", answer.len()))?;
@@ -76,24 +76,24 @@ pub(crate) fn client(s: &mut Station, peer: Ipv4Addr, plan: &Plan) -> Outcome {
     );
     control.ask(s, "exchanging page sizes", 4096u32.to_be_bytes().to_vec())?;
     control.ask(s, "exchanging cache line sizes", 64u32.to_be_bytes().to_vec())?;
-    let mtu = s.ep.connection(conn).map_or(3, |info| info.path_mtu.code());
+    let mtu = s.ep().transport.connection(conn).map_or(3, |info| info.path_mtu.code());
     let theirs = control.ask(s, "exchanging path MTUs", vec![b'0' + mtu, 0])?;
     check(theirs[0] == b'0' + mtu, || format!("the server's path MTU is {theirs:?}"))?;
     control.meet(s, "meeting before the second connection", &Dest::default())?;
 
     let (conn, region) = s.connect(peer, plan.port, &plan.tool.options(), |ep, conn| {
-        let region = ep.register(vec![0; plan.memory()], plan.tool.access(), Some(conn))?;
+        let region = ep.transport.register(vec![0; plan.memory()], plan.tool.access(), Some(conn))?;
         if plan.tool == Tool::SendLat {
             for _ in 0..plan.iterations.min(512) {
-                ep.post_recv(conn, RecvWr { id: 0, slice: Some(region.slice(0, plan.size)) })?;
+                ep.transport.post_recv(conn, RecvWr { id: 0, slice: Some(region.slice(0, plan.size)) })?;
             }
         }
         Ok(region)
     })?;
     let test = Test { conn, region };
     control.meet(s, "meeting after the second connection", &Dest::default())?;
-    let qpn = s.ep.connection(conn).map_or(0, |info| info.local_qpn.get());
-    let (rkey, vaddr, ip) = (region.rkey.0, region.addr.0, Some(s.ep.ip()));
+    let qpn = s.ep().transport.connection(conn).map_or(0, |info| info.local_qpn.get());
+    let (rkey, vaddr, ip) = (region.rkey.0, region.addr.0, Some(s.ep().interface.ip()));
     let own = Dest { out_reads: 1, qpn, psn: 0, rkey, vaddr, ip };
     let theirs = control.meet(s, "exchanging destinations", &own)?;
     for _ in 1..plan.tool.meetings() {
@@ -124,14 +124,14 @@ pub(crate) fn client(s: &mut Station, peer: Ipv4Addr, plan: &Plan) -> Outcome {
 fn stream(s: &mut Station, test: &Test, remote: Remote, plan: &Plan) -> Outcome {
     let depth = if plan.tool.is_latency() { 1 } else { DEPTH };
     let payload: Vec<u8> = (0..plan.size).map(|i| (i * 31 + 7) as u8).collect();
-    let own = s.ep.register(payload.clone(), nacelle_roce::Access::LOCAL, None)?;
+    let own = s.ep().transport.register(payload.clone(), nacelle_roce::Access::LOCAL, None)?;
     let mut old = VecDeque::new();
     let mut first = None;
     let (mut posted, mut done) = (0, 0);
     while done < plan.iterations {
         while posted < plan.iterations && posted - done < depth {
             let id = SEND + u64::from(posted);
-            s.ep.post_send(
+            s.ep().transport.post_send(
                 test.conn,
                 match plan.tool {
                     Tool::ReadBw | Tool::ReadLat => {
@@ -149,12 +149,12 @@ fn stream(s: &mut Station, test: &Test, remote: Remote, plan: &Plan) -> Outcome 
             posted += 1;
         }
         s.done("working", test.conn, SEND + u64::from(done))?;
-        let bytes = s.ep.region(test.region.id).unwrap_or(&[]);
         if plan.tool.is_atomic() {
             let slot = done as usize % (plan.memory() / 8);
-            old.push_back(u64::from_ne_bytes(std::array::from_fn(|i| bytes[slot * 8 + i])));
+            let bytes = s.bytes(&test.region.slice(slot * 8, 8))?;
+            old.push_back(u64::from_ne_bytes(std::array::from_fn(|i| bytes[i])));
         } else if plan.tool.is_read() && depth == 1 {
-            let got = bytes[..plan.size].to_vec();
+            let got = s.bytes(&test.region.slice(0, plan.size))?;
             check(*first.get_or_insert_with(|| got.clone()) == got, || format!("READ {done} brought something else"))?;
         }
         done += 1;
@@ -172,10 +172,10 @@ fn stream(s: &mut Station, test: &Test, remote: Remote, plan: &Plan) -> Outcome 
 /// Each side answers a SEND by a SEND; the client begins.
 fn turns_by_send(s: &mut Station, test: &Test, plan: &Plan) -> Outcome {
     for i in 0..plan.iterations {
-        s.ep.post_send(test.conn, SendWr::send(SEND, vec![i as u8; plan.size]))?;
+        s.ep().transport.post_send(test.conn, SendWr::send(SEND, vec![i as u8; plan.size]))?;
         let c = s.completion("waiting for the answer", test.conn, |c| c.opcode == WcOpcode::Recv)?;
         check(c.byte_len == plan.size, || format!("an answer of {} bytes", c.byte_len))?;
-        s.ep.post_recv(test.conn, RecvWr { id: 0, slice: Some(test.region.slice(0, plan.size)) })?;
+        s.ep().transport.post_recv(test.conn, RecvWr { id: 0, slice: Some(test.region.slice(0, plan.size)) })?;
         s.done("sending", test.conn, SEND)?;
     }
     println!("ok: {} messages of {} bytes, each answered", plan.iterations, plan.size);
@@ -184,15 +184,12 @@ fn turns_by_send(s: &mut Station, test: &Test, plan: &Plan) -> Outcome {
 
 /// Each side answers a WRITE by a WRITE, whose last byte is its number; the server begins.
 fn turns_by_write(s: &mut Station, test: &Test, remote: Remote, plan: &Plan) -> Outcome {
-    let region = test.region.id;
+    let last_byte = test.region.slice(plan.size - 1, 1);
     for i in 1..=plan.iterations {
-        s.until("waiting for the server's WRITE", |s| {
-            let last = s.ep.region(region).and_then(|bytes| bytes.get(plan.size - 1)).copied();
-            Ok((last == Some(i as u8)).then_some(()))
-        })?;
+        s.until("waiting for the server's WRITE", |s| Ok((s.bytes(&last_byte)? == [i as u8]).then_some(())))?;
         let mut data = vec![0x5a; plan.size];
         data[plan.size - 1] = i as u8;
-        s.ep.post_send(test.conn, SendWr::write(SEND, data, remote.addr, remote.rkey))?;
+        s.ep().transport.post_send(test.conn, SendWr::write(SEND, data, remote.addr, remote.rkey))?;
         s.done("writing", test.conn, SEND)?;
     }
     println!("ok: {} WRITEs of {} bytes each way, in turn", plan.iterations, plan.size);

@@ -35,15 +35,15 @@ struct Session<'a> {
 
 /// The server's side of a whole session.
 pub(crate) fn server(s: &mut Station, plan: &Plan) -> Outcome {
-    s.ep.listen(plan.port);
+    s.ep().transport.listen(plan.port);
     let (control, peer) = s.request()?;
-    let inbox = Inbox::post(&mut s.ep, control, EXCHANGE_SLOTS, LONGEST)?;
+    let inbox = Inbox::post(s.ep(), control, EXCHANGE_SLOTS, LONGEST)?;
     s.accept(control, ConnectOptions { rnr_retry: 7, ..ConnectOptions::default() })?;
     println!("ok: {peer} has connected");
     let (test, remote) = (None, None);
     let mut session = Session { plan, control, inbox, test, remote, met: 0, received: 0, sent: 0, ended: 0 };
     s.until("serving the client", |s| {
-        while let Some(event) = s.take(|e| Some(e.clone())) {
+        while let Some(event) = s.poll_event() {
             session.handle(s, event)?;
         }
         session.look_at_memory(s)?;
@@ -79,14 +79,14 @@ impl Session<'_> {
 
     fn accept_test(&mut self, s: &mut Station, conn: ConnId) -> Outcome {
         check(self.test.is_none(), || "a third connection".into())?;
-        let region = s.ep.register(vec![0; self.plan.memory()], self.plan.tool.access(), Some(conn))?;
+        let region = s.ep().transport.register(vec![0; self.plan.memory()], self.plan.tool.access(), Some(conn))?;
         if self.plan.tool.is_send() {
             for _ in 0..RECEIVES.min(self.plan.iterations) {
-                s.ep.post_recv(conn, RecvWr { id: 0, slice: Some(region.slice(0, self.plan.size)) })?;
+                s.ep().transport.post_recv(conn, RecvWr { id: 0, slice: Some(region.slice(0, self.plan.size)) })?;
             }
         }
         let now = s.now();
-        s.ep.accept(now, conn, self.plan.tool.options())?;
+        s.ep().transport.accept(now, conn, self.plan.tool.options())?;
         self.test = Some(Test { conn, region });
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Session<'_> {
             }
             len => return Err(Failure::Wrong(format!("{len} bytes in the exchange: {said:02x?}"))),
         };
-        s.ep.post_send(self.control, SendWr::send(1 << 32, answer))?;
+        s.ep().transport.post_send(self.control, SendWr::send(1 << 32, answer))?;
         // With the first real destination everything is known; in ib_write_lat the server begins.
         if self.plan.tool == Tool::WriteLat && self.sent == 0 && self.remote.is_some() {
             self.write_back(s)?;
@@ -120,11 +120,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn own_dest(&self, s: &Station, theirs: &Dest) -> Dest {
+    fn own_dest(&self, s: &mut Station, theirs: &Dest) -> Dest {
         let Some(test) = self.test.as_ref().filter(|_| theirs.is_known()) else { return Dest::default() };
-        let qpn = s.ep.connection(test.conn).map_or(0, |info| info.local_qpn.get());
+        let qpn = s.ep().transport.connection(test.conn).map_or(0, |info| info.local_qpn.get());
         let (rkey, vaddr) = (test.region.rkey.0, test.region.addr.0);
-        Dest { out_reads: theirs.out_reads.min(16), qpn, psn: 0, rkey, vaddr, ip: Some(s.ep.ip()) }
+        Dest { out_reads: theirs.out_reads.min(16), qpn, psn: 0, rkey, vaddr, ip: Some(s.ep().interface.ip()) }
     }
 
     /// A message of the test has come by SEND.
@@ -132,9 +132,9 @@ impl Session<'_> {
         let Some(test) = &self.test else { return Ok(()) };
         check(c.byte_len == self.plan.size, || format!("a message has {} bytes", c.byte_len))?;
         self.received += 1;
-        s.ep.post_recv(test.conn, RecvWr { id: 0, slice: Some(test.region.slice(0, self.plan.size)) })?;
+        s.ep().transport.post_recv(test.conn, RecvWr { id: 0, slice: Some(test.region.slice(0, self.plan.size)) })?;
         if self.plan.tool.is_latency() {
-            s.ep.post_send(test.conn, SendWr::send(1 << 32, vec![self.received as u8; self.plan.size]))?;
+            s.ep().transport.post_send(test.conn, SendWr::send(1 << 32, vec![self.received as u8; self.plan.size]))?;
             self.sent += 1;
         }
         Ok(())
@@ -145,8 +145,8 @@ impl Session<'_> {
         let Some(test) = self.test.as_ref().filter(|_| self.plan.tool == Tool::WriteLat && self.sent > 0) else {
             return Ok(());
         };
-        let last = s.ep.region(test.region.id).and_then(|bytes| bytes.get(self.plan.size - 1)).copied();
-        if self.received < self.plan.iterations && last == Some((self.received + 1) as u8) {
+        let last = s.bytes(&test.region.slice(self.plan.size - 1, 1))?;
+        if self.received < self.plan.iterations && last == [(self.received + 1) as u8] {
             self.received += 1;
             if self.sent < self.plan.iterations {
                 self.write_back(s)?;
@@ -160,7 +160,7 @@ impl Session<'_> {
         self.sent += 1;
         let mut data = vec![0xa5; self.plan.size];
         data[self.plan.size - 1] = self.sent as u8;
-        Ok(s.ep.post_send(test.conn, SendWr::write(1 << 32, data, remote.addr, remote.rkey))?)
+        Ok(s.ep().transport.post_send(test.conn, SendWr::write(1 << 32, data, remote.addr, remote.rkey))?)
     }
 
     /// The payload that the test's connection has taken.
@@ -178,8 +178,8 @@ impl Session<'_> {
     }
 
     /// What can be said once all is over.
-    fn judge(&self, s: &Station) -> Outcome {
-        let (plan, counters) = (self.plan, s.ep.counters());
+    fn judge(&self, s: &mut Station) -> Outcome {
+        let (plan, counters) = (self.plan, s.ep().counters());
         let n = plan.iterations;
         if plan.tool.is_send() || plan.tool == Tool::WriteLat {
             check(self.received == n, || format!("{} messages instead of {n}", self.received))?;
@@ -197,7 +197,7 @@ impl Session<'_> {
             let atomics = counters.rx_atomic_requests;
             check(atomics >= u64::from(n), || format!("{atomics} atomics instead of {n}"))?;
             let test = self.test.as_ref().ok_or_else(|| Failure::Wrong("there was no test".into()))?;
-            let bytes = s.ep.region(test.region.id).unwrap_or(&[]);
+            let bytes = s.bytes(&test.region.all())?;
             let sum: u64 = bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(std::array::from_fn(|i| b[i]))).sum();
             println!("ok: {atomics} atomics served; what they added sums up to {sum}");
             check(sum == u64::from(n), || format!("the sum is not {n}"))?;

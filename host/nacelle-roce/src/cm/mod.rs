@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connection management, both roles (IBTA volume 1, chapter 12; RDMA IP-CM service, annex A11).
 //!
-//! Here: datagrams in and out, repetition, and what both roles share. [`active`] asks for connections, [`passive`]
-//! answers, [`close`] ends them.
+//! Here: datagrams in and out, repetition, and what both roles share. [`active`] requests connections, [`passive`]
+//! accepts them, [`close`] ends them.
 
 mod active;
 mod close;
 mod passive;
 
 use crate::{
-    ConnId, ConnStats, ConnectFailure, ConnectOptions, Discard, Endpoint, Event, Instant, Phase,
+    ConnId, ConnStats, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Event, Instant, Path, Phase,
+    Transmit, Transport,
     cc::Pace,
     conn::Connection,
-    netif::is_one_host,
     qp::{Requester, Responder},
 };
-use core::{net::Ipv4Addr, time::Duration};
+use core::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 use nacelle_wire::{
-    MacAddr, Psn, Qpn, RoceHeaders, RocePacket,
+    Ecn, Psn, Qpn,
     bth::{Bth, Deth, Opcode},
     cm::{GSI_Q_KEY, MAD_LEN, Message, Mra, PathMtu, Rej, RejReason, set_private_data, timeout_nanos},
-    roce::{Ext, Flow},
+    transport::{Ext, Headers, Packet},
 };
 use rand_chacha::rand_core::Rng;
+use std::collections::VecDeque;
 
 /// Longest time that one MRA of a peer can make this side wait.
 const MRA_LIMIT: Duration = Duration::from_secs(60);
@@ -42,23 +46,22 @@ mod private_data {
     pub(super) const DREP: usize = 224;
 }
 
-/// UDP source port by queue pair, as Linux chooses it: the same for all packets of one, different between them.
+/// UDP source port of a queue pair's packets, as Linux chooses it.
 pub(crate) fn source_port(qpn: Qpn) -> u16 {
     0xc000 | ((qpn.get() ^ qpn.get() >> 14) & 0x3fff) as u16
 }
 
-/// Where a CM message came from, or goes to.
-#[derive(Clone, Copy)]
-struct Peer {
-    mac: MacAddr,
-    ip: Ipv4Addr,
-}
+/// Most CM messages that wait to be sent. Others are lost, as in a busy network: all of them are repeated.
+const QUEUE_LIMIT: usize = 256;
 
-/// What both roles know of a connection when it begins.
-pub(crate) struct Beginning {
+/// CM messages that wait to be sent, with their PSNs.
+pub(crate) type CmQueue = VecDeque<(Path, Psn, [u8; MAD_LEN])>;
+
+/// How a connection begins.
+pub(crate) struct Origin {
     pub(crate) active: bool,
-    pub(crate) peer_ip: Ipv4Addr,
-    pub(crate) next_hop: Ipv4Addr,
+    pub(crate) peer: IpAddr,
+    pub(crate) path: Option<Path>,
     pub(crate) port: u16,
     pub(crate) path_mtu: PathMtu,
     pub(crate) options: ConnectOptions,
@@ -71,10 +74,10 @@ fn private_data_fits(options: &ConnectOptions, first: usize) -> bool {
         && options.drep_data.len() <= private_data::DREP
 }
 
-impl Endpoint {
-    /// Takes a place for a connection. Call only if there is one.
-    pub(crate) fn insert(&mut self, now: Instant, beginning: Beginning) -> ConnId {
-        let Beginning { active, peer_ip, next_hop, port, path_mtu, options } = beginning;
+impl Transport {
+    /// Adds a connection. Call only if there is room.
+    pub(crate) fn insert(&mut self, now: Instant, origin: Origin) -> ConnId {
+        let Origin { active, peer, path, port, path_mtu, options } = origin;
         let local_comm_id = loop {
             let id = self.rng.next_u32();
             if id != 0 && self.conns.iter().all(|c| c.local_comm_id != id) {
@@ -91,10 +94,8 @@ impl Endpoint {
             requester: Requester::new(&options),
             responder: Responder::new(&options),
             options,
-            peer_ip,
-            next_hop,
-            peer_mac: None,
-            flow: None,
+            peer,
+            path,
             port,
             local_qpn,
             remote_qpn: Qpn::default(),
@@ -114,10 +115,10 @@ impl Endpoint {
             mad: Box::new([0; MAD_LEN]),
             tries_left: 0,
             cm_deadline: None,
-            told: false,
+            end_reported: false,
             pace: Pace::default(),
             stats: ConnStats { started: now, ..ConnStats::default() },
-            answer_queued: false,
+            acknowledge_queued: false,
             send_queued: false,
         })
     }
@@ -135,35 +136,44 @@ impl Endpoint {
     /// Sends a connection's last message again.
     fn repeat_cm(&mut self, id: ConnId) {
         if let Some(c) = self.conns.get(id)
-            && let Some(mac) = c.peer_mac
+            && let Some(path) = c.path
         {
-            let (peer, mad) = (Peer { mac, ip: c.peer_ip }, *c.mad);
-            self.send_mad(peer, &mad);
+            let mad = *c.mad;
+            self.queue_mad(path, mad);
         }
     }
 
-    fn send_mad(&mut self, peer: Peer, mad: &[u8; MAD_LEN]) {
-        let flow = Flow::new(self.net.mac, peer.mac, self.net.ip, peer.ip, source_port(Qpn::GSI));
-        let mut bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, self.gsi_psn);
-        bth.set_ack_req(true); // as Linux does, though nobody acknowledges a datagram
-        self.gsi_psn = self.gsi_psn.add(1);
-        let mut headers = RoceHeaders::new(&flow, bth, Ext::Deth(Deth::new(GSI_Q_KEY, Qpn::GSI)));
-        headers.ip.identification.set(self.net.next_ip_id());
-        if self.net.queue.push(|buf| headers.write(mad, buf)) {
+    /// Queues a CM message.
+    fn queue_mad(&mut self, path: Path, mad: [u8; MAD_LEN]) {
+        if self.cm_queue.len() < QUEUE_LIMIT {
+            self.cm_queue.push_back((path, self.gsi_psn, mad));
+            self.gsi_psn = self.gsi_psn.add(1);
             self.core.counters.tx_cm += 1;
         } else {
-            self.core.counters.tx_queue_full += 1;
+            self.core.counters.tx_cm_queue_full += 1;
         }
     }
 
-    /// What is due at a connection by the connection manager's clock.
+    /// Builds the segment of the oldest CM message.
+    pub(crate) fn send_cm(&mut self, buf: &mut [u8]) -> Option<Transmit> {
+        let (path, psn, mad) = self.cm_queue.pop_front()?;
+        let mut bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, psn);
+        bth.set_ack_req(true); // as Linux does, though datagrams are not acknowledged
+        let headers = Headers::new(bth, Ext::Deth(Deth::new(GSI_Q_KEY, Qpn::GSI)));
+        let (payload, len) = headers.write(MAD_LEN, buf).expect("the caller's buffer holds a CM message");
+        payload.copy_from_slice(&mad);
+        let source_port = source_port(Qpn::GSI);
+        Some(Transmit { path, source_port, dscp: 0, ecn: Ecn::NotEct, len, segment_size: None })
+    }
+
+    /// Handles the CM timer of a connection.
     pub(crate) fn run_cm_timer(&mut self, now: Instant, id: ConnId) {
         let Some(c) = self.conns.get_mut(id) else { return };
         if c.cm_deadline.is_none_or(|t| now < t) {
             return;
         }
         match c.phase {
-            Phase::Resolving | Phase::Established | Phase::Manual(_) => c.cm_deadline = None,
+            Phase::Resolving | Phase::Established | Phase::Unmanaged(_) => c.cm_deadline = None,
             Phase::Lingering => self.send_dreq(now, id, &[]),
             Phase::ReqReceived => self.run_decision_timer(now, id),
             Phase::ReqSent | Phase::RepSent | Phase::DreqSent if c.tries_left > 0 => {
@@ -175,33 +185,31 @@ impl Endpoint {
                 self.send_rej(id, RejReason::TIMEOUT, &[]);
                 self.abandon(id, ConnectFailure::Timeout);
             }
-            Phase::DreqSent => self.finish(id, crate::DisconnectReason::Local, &[]),
+            Phase::DreqSent => self.finish(id, DisconnectReason::Local, &[]),
         }
     }
 
-    /// A connection that never came to be ends.
+    /// A connection that was not established ends.
     fn abandon(&mut self, id: ConnId, reason: ConnectFailure) {
         self.flush(id);
-        if self.conns.remove(id).is_some_and(|c| !c.told) {
+        if self.conns.remove(id).is_some_and(|c| !c.end_reported) {
             self.core.events.push_back(Event::ConnectFailed { conn: id, reason });
         }
     }
 
     /// Sends a REJ for a connection that is being set up.
     fn send_rej(&mut self, id: ConnId, reason: RejReason, private_data: &[u8]) {
-        let guid = guid(self.net.mac);
-        let Some(c) = self.conns.get(id) else { return };
-        let Some(mac) = c.peer_mac else { return };
-        // An active side has not seen a REP yet, and an accepting one has answered the REQ: neither refuses a message.
+        let Some((c, path)) = self.conns.get(id).and_then(|c| Some((c, c.path?))) else { return };
+        // An active side has not seen a REP yet, and an accepting one has replied to the REQ: neither refuses a message.
         let rejected = if c.phase == Phase::ReqReceived { MESSAGE_REQ } else { NO_MESSAGE };
         let mut rej = Rej::new(c.local_comm_id, c.remote_comm_id, rejected, reason);
         if reason == RejReason::TIMEOUT {
             // A peer that has not seen this side's identifier finds the connection by GUID (IBTA 12.6.7.2).
-            rej.set_information(&guid.to_be_bytes());
+            rej.set_information(&self.guid.to_be_bytes());
         }
         set_private_data(&mut rej.private_data, private_data).expect("checked by the caller");
-        let (peer, mad) = (Peer { mac, ip: c.peer_ip }, Message::Rej(&rej).to_mad(c.transaction_id));
-        self.send_mad(peer, &mad);
+        let mad = Message::Rej(&rej).to_mad(c.transaction_id);
+        self.queue_mad(path, mad);
     }
 
     /// The connection is ready.
@@ -215,58 +223,54 @@ impl Endpoint {
         }
     }
 
-    /// Takes a packet to the general service interface.
-    pub(crate) fn receive_cm(&mut self, now: Instant, packet: &RocePacket<'_>) -> Result<(), Discard> {
+    /// Receives a packet for the general service interface.
+    pub(crate) fn receive_cm(&mut self, now: Instant, path: Path, packet: &Packet<'_>) -> Result<(), Discard> {
         let Ext::Deth(deth) = packet.headers.ext else { return Err(Discard::CmUnexpected) };
         if deth.q_key != GSI_Q_KEY {
             return Err(Discard::QKey);
         }
-        let peer = Peer { mac: packet.headers.eth.src, ip: packet.headers.ip.src() };
-        // From the general service interface of a single host: nobody else can be answered (IBTA 13.5.3.3).
-        if deth.src_qp() != Qpn::GSI || !is_one_host(peer.mac, peer.ip) {
+        // From the general service interface of a unicast address: only that can be replied to (IBTA 13.5.3.3).
+        if deth.src_qp() != Qpn::GSI || !is_unicast(path.remote) {
             return Err(Discard::CmSource);
         }
         let (transaction_id, message) = Message::parse(packet.payload)?;
         match message {
-            Message::Req(req) => self.receive_req(now, peer, transaction_id, req),
-            Message::Rep(rep) => self.receive_rep(now, peer, transaction_id, rep),
-            Message::Rtu(rtu) => self.receive_rtu(now, peer, rtu),
-            Message::Rej(rej) => self.receive_rej(now, peer, transaction_id, rej),
-            Message::Mra(mra) => self.receive_mra(now, peer, mra),
-            Message::Dreq(dreq) => self.receive_dreq(peer, transaction_id, dreq),
-            Message::Drep(drep) => self.receive_drep(peer, drep),
+            Message::Req(req) => self.receive_req(now, path, transaction_id, req),
+            Message::Rep(rep) => self.receive_rep(now, path, transaction_id, rep),
+            Message::Rtu(rtu) => self.receive_rtu(now, path, rtu),
+            Message::Rej(rej) => self.receive_rej(now, path, transaction_id, rej),
+            Message::Mra(mra) => self.receive_mra(now, path, mra),
+            Message::Dreq(dreq) => self.receive_dreq(path, transaction_id, dreq),
+            Message::Drep(drep) => self.receive_drep(path, drep),
         }?;
         self.core.counters.rx_cm += 1;
         Ok(())
     }
 
-    /// The connection with `peer` that is `local` here and `remote`, if given, there, in one of these phases.
-    fn find(&self, peer: Peer, local: u32, remote: Option<u32>, phases: &[Phase]) -> Result<ConnId, Discard> {
+    /// The connection with `peer` that has the identifiers `local` and, if given, `remote`, in one of these phases.
+    fn find(&self, peer: IpAddr, local: u32, remote: Option<u32>, phases: &[Phase]) -> Result<ConnId, Discard> {
         self.conns
             .iter()
-            .find(|c| c.local_comm_id == local && c.peer_ip == peer.ip)
+            .find(|c| c.local_comm_id == local && c.peer == peer)
             .filter(|c| remote.is_none_or(|r| c.remote_comm_id == r) && phases.contains(&c.phase))
             .map(|c| c.id)
             .ok_or(Discard::CmUnexpected)
     }
 
-    /// The connection with `peer` whose queue pair there is `qpn`, if it has not ended here.
-    fn find_remote_qpn(&self, peer: Peer, qpn: Qpn) -> Option<ConnId> {
+    /// The connection with queue pair `qpn` of `peer`, if it has not ended.
+    fn find_remote_qpn(&self, peer: IpAddr, qpn: Qpn) -> Option<ConnId> {
         let alive = [Phase::RepSent, Phase::Established];
-        self.conns
-            .iter()
-            .find(|c| c.peer_ip == peer.ip && c.remote_qpn == qpn && alive.contains(&c.phase))
-            .map(|c| c.id)
+        self.conns.iter().find(|c| c.peer == peer && c.remote_qpn == qpn && alive.contains(&c.phase)).map(|c| c.id)
     }
 
-    /// The peer needs longer for its answer. Each MRA uses up one repetition, so that nobody waits for ever.
-    fn receive_mra(&mut self, now: Instant, peer: Peer, mra: &Mra) -> Result<(), Discard> {
+    /// The peer needs longer for its reply. Each MRA counts as one repetition, so the wait is bounded.
+    fn receive_mra(&mut self, now: Instant, path: Path, mra: &Mra) -> Result<(), Discard> {
         let (waiting, remote) = match mra.message_mraed() {
             MESSAGE_REQ => (Phase::ReqSent, None),
             MESSAGE_REP => (Phase::RepSent, Some(mra.local_comm_id.get())),
             _ => return Err(Discard::CmUnexpected),
         };
-        let id = self.find(peer, mra.remote_comm_id.get(), remote, &[waiting])?;
+        let id = self.find(path.remote, mra.remote_comm_id.get(), remote, &[waiting])?;
         if let Some(c) = self.conns.get_mut(id)
             && c.tries_left > 0
         {
@@ -282,8 +286,11 @@ fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A channel adapter's GUID from its Ethernet address (EUI-64, as Linux makes it).
-fn guid(mac: MacAddr) -> u64 {
-    let [a, b, c, d, e, f] = mac.0;
-    u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+/// Whether an address is that of a single host.
+fn is_unicast(ip: IpAddr) -> bool {
+    let special = match ip {
+        IpAddr::V4(ip) => ip == Ipv4Addr::BROADCAST || ip.octets()[0] >= 224,
+        IpAddr::V6(ip) => ip.is_multicast(),
+    };
+    !special && !ip.is_unspecified()
 }

@@ -1,37 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The side that is asked: REQ in, MRA, REP or REJ out, RTU in (IBTA 12.9.7.2).
+//! The passive side: REQ in, MRA, REP or REJ out, RTU in (IBTA 12.9.7.2).
 
 use super::{
-    Beginning, MESSAGE_REQ, Peer,
+    MESSAGE_REQ, Origin,
     active::{own_extensions, without_extensions},
-    guid, nanos, private_data, private_data_fits, source_port,
+    nanos, private_data, private_data_fits,
 };
 use crate::{
-    ConnId, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint, Event, Instant, Phase,
-    qp::Requester,
+    ConnId, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Event, Instant, Path, Phase,
+    Transport, qp::Requester,
 };
-use core::{net::Ipv4Addr, time::Duration};
-use nacelle_wire::{
-    cm::{
-        Extensions, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data, timeout_code,
-        timeout_nanos,
-    },
-    roce::Flow,
+use core::{net::IpAddr, time::Duration};
+use nacelle_wire::cm::{
+    Extensions, Gid, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data,
+    timeout_code, timeout_nanos,
 };
 
-/// Time that the application has to answer a connection request.
+/// Time that the application has to accept or reject a connection request.
 const DECISION_TIME: Duration = Duration::from_secs(60);
 
-/// Code of the longest time that a request can make this side wait for the answer to its REP or DREQ: 17 s.
+/// Code of the longest time that a request can set for replies to REP and DREQ: 17 s.
 const CM_TIMEOUT_LIMIT: u8 = 22;
 
-impl Endpoint {
+impl Transport {
     /// Accepts connection requests on a port. They come as [`Event::ConnectRequest`].
     pub fn listen(&mut self, port: u16) {
         self.listening.insert(port);
     }
 
-    /// Refuses connection requests on a port from now on; connections stay.
+    /// Rejects connection requests on a port from now on; connections stay.
     pub fn unlisten(&mut self, port: u16) {
         self.listening.remove(&port);
     }
@@ -41,7 +38,7 @@ impl Endpoint {
         if !private_data_fits(&options, private_data::REP) {
             return Err(ConnectError::PrivateData);
         }
-        let own_mac = self.net.mac;
+        let guid = self.guid;
         let c = self.conns.get_mut(id).filter(|c| c.phase == Phase::ReqReceived).ok_or(ConnectError::NotWaiting)?;
         c.requester = Requester::new(&options);
         c.requester.start(c.send_psn, c.path_mtu, c.peer_retry_count, c.peer_rnr_retry);
@@ -56,7 +53,7 @@ impl Endpoint {
         let mut rep = Rep::new(c.local_comm_id, c.remote_comm_id, c.local_qpn, c.receive_psn);
         rep.responder_resources = c.responder_resources;
         rep.initiator_depth = c.initiator_depth;
-        rep.local_ca_guid.set(guid(own_mac));
+        rep.local_ca_guid.set(guid);
         rep.set_target_ack_delay(15);
         rep.set_rnr_retry_count(c.options.rnr_retry.min(7));
         set_private_data(&mut rep.private_data, &c.options.private_data).expect("checked above");
@@ -68,12 +65,12 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Refuses a connection request for the application's own reasons, with up to 148 bytes for the peer's.
+    /// Rejects a connection request (consumer reject), with up to 148 bytes of private data.
     pub fn reject(&mut self, id: ConnId, private_data: &[u8]) -> Result<(), ConnectError> {
         self.reject_with(id, RejReason::CONSUMER, private_data)
     }
 
-    /// Refuses a connection request for any reason that the standard has (IBTA 12.6.7.2).
+    /// Rejects a connection request with any reason of the standard (IBTA 12.6.7.2).
     pub fn reject_with(&mut self, id: ConnId, reason: RejReason, private_data: &[u8]) -> Result<(), ConnectError> {
         if private_data.len() > private_data::REJ {
             return Err(ConnectError::PrivateData);
@@ -88,42 +85,41 @@ impl Endpoint {
     pub(super) fn receive_req(
         &mut self,
         now: Instant,
-        peer: Peer,
+        path: Path,
         transaction_id: u64,
         req: &Req,
     ) -> Result<(), Discard> {
         let remote = req.local_comm_id.get();
-        let known = self.conns.iter().find(|c| !c.active && c.peer_ip == peer.ip && c.remote_comm_id == remote);
+        let known = self.conns.iter().find(|c| !c.active && c.peer == path.remote && c.remote_comm_id == remote);
         if let Some(c) = known {
             let id = c.id;
             return self.receive_known_req(id);
         }
-        if let Err((reason, info)) = self.check_req(req) {
+        if let Err((reason, info)) = self.check_req(path, req) {
             let mut rej = Rej::new(0, remote, MESSAGE_REQ, reason);
             rej.set_information(&info);
-            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
+            self.queue_mad(path, Message::Rej(&rej).to_mad(transaction_id));
             return Ok(());
         }
-        // The peer uses a queue pair anew that is still connected here: it has restarted. The old connection is dead,
-        // and the peer tries again (IBTA 12.9.8.3.1).
-        if let Some(old) = self.find_remote_qpn(peer, req.local_qpn()) {
+        // The peer reuses a queue pair that is still connected here: it has restarted. The old connection ends, and the peer
+        // repeats its request (IBTA 12.9.8.3.1).
+        if let Some(old) = self.find_remote_qpn(path.remote, req.local_qpn()) {
             let rej = Rej::new(0, remote, MESSAGE_REQ, RejReason::STALE_CONNECTION);
-            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
+            self.queue_mad(path, Message::Rej(&rej).to_mad(transaction_id));
             self.release_stale(now, old);
             return Ok(());
         }
-        if let Err(reason) = self.check_room(peer.ip) {
+        if let Err(reason) = self.check_room(path.remote) {
             let rej = Rej::new(0, remote, MESSAGE_REQ, reason);
-            self.send_mad(peer, &Message::Rej(&rej).to_mad(transaction_id));
+            self.queue_mad(path, Message::Rej(&rej).to_mad(transaction_id));
             return Ok(());
         }
 
         let port = service_port(req.service_id.get()).unwrap_or(0);
         let path_mtu = PathMtu::from_code(req.path_mtu()).unwrap_or(PathMtu::Mtu256);
         let options = ConnectOptions::default();
-        let beginning = Beginning { active: false, peer_ip: peer.ip, next_hop: peer.ip, port, path_mtu, options };
-        let id = self.insert(now, beginning);
-        let (own_mac, own_ip) = (self.net.mac, self.net.ip);
+        let peer = path.remote;
+        let id = self.insert(now, Origin { active: false, peer, path: Some(path), port, path_mtu, options });
         let Some(c) = self.conns.get_mut(id) else { return Ok(()) };
         c.transaction_id = transaction_id;
         c.remote_comm_id = remote;
@@ -133,24 +129,22 @@ impl Endpoint {
         c.cm_retries = req.max_cm_retries();
         c.peer_retry_count = req.retry_count();
         c.peer_rnr_retry = req.rnr_retry_count();
-        // What the peer can take; what this side wants comes with accept.
+        // What the peer offers; what this side asks for comes with accept.
         c.responder_resources = req.initiator_depth;
         c.initiator_depth = req.responder_resources;
         let offered = Extensions::find(&req.private_data);
         c.selective_repeat = offered.is_some_and(|e| e.contains(Extensions::SELECTIVE_REPEAT));
-        c.peer_mac = Some(peer.mac);
-        c.flow = Some(Flow::new(own_mac, peer.mac, own_ip, peer.ip, source_port(c.local_qpn)));
         c.stats.resolved = Some(now);
-        // An MRA in time, then the end of the application's patience.
+        // First an MRA in time, then the end of the decision time.
         let peer_waits = Duration::from_nanos(timeout_nanos(req.remote_cm_timeout()));
         c.cm_deadline = Some(now + (peer_waits / 2).min(DECISION_TIME));
         let private_data = without_extensions(&req.private_data);
-        self.core.events.push_back(Event::ConnectRequest { conn: id, port, peer: peer.ip, private_data });
+        self.core.events.push_back(Event::ConnectRequest { conn: id, port, peer, private_data });
         self.touch(id);
         Ok(())
     }
 
-    /// A request for a connection that exists already. Its name is its sender's identifier, whatever the transaction.
+    /// A repeated request. It is recognised by its sender's identifier, whatever the transaction.
     fn receive_known_req(&mut self, id: ConnId) -> Result<(), Discard> {
         let Some(c) = self.conns.get(id) else { return Ok(()) };
         match c.phase {
@@ -161,8 +155,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether a request can be offered to the application; if not, why, and additional information.
-    fn check_req(&self, req: &Req) -> Result<(), (RejReason, Vec<u8>)> {
+    /// Whether a request can be passed to the application; if not, the reason and additional information.
+    fn check_req(&self, path: Path, req: &Req) -> Result<(), (RejReason, Vec<u8>)> {
         let refuse = |reason| Err((reason, Vec::new()));
         if !service_port(req.service_id.get()).is_some_and(|port| self.listening.contains(&port)) {
             return refuse(RejReason::INVALID_SERVICE_ID);
@@ -170,38 +164,38 @@ impl Endpoint {
         if req.transport() != 0 {
             return refuse(RejReason::INVALID_TRANSPORT_TYPE);
         }
-        if req.ip_cm.check().is_err() {
+        if req.ip_cm.check().is_err() || req.ip_cm.dst().is_ipv4() != path.local.is_ipv4() {
             return refuse(RejReason::UNSUPPORTED_REQUEST);
         }
-        if req.ip_cm.dst() != self.net.ip {
-            return Err((RejReason::INVALID_GID, self.net.ip.to_ipv6_mapped().octets().to_vec()));
+        if req.ip_cm.dst() != path.local {
+            return Err((RejReason::INVALID_GID, Gid::from(path.local).0.to_vec()));
         }
         let mtu = PathMtu::from_code(req.path_mtu());
-        if mtu.is_none() || mtu > self.max_mtu {
-            return Err((RejReason::INVALID_PATH_MTU, self.max_mtu.map(PathMtu::code).into_iter().collect()));
+        if mtu.is_none() || mtu > self.max_path_mtu() {
+            return Err((RejReason::INVALID_PATH_MTU, self.max_path_mtu().map(PathMtu::code).into_iter().collect()));
         }
         Ok(())
     }
 
-    /// Whether there is room for one more connection of a peer; if not, why.
-    fn check_room(&self, peer: Ipv4Addr) -> Result<(), RejReason> {
-        if self.is_too_much(peer) {
+    /// Whether there is room for one more connection of a peer; if not, the reason.
+    fn check_room(&self, peer: IpAddr) -> Result<(), RejReason> {
+        if self.exceeds_limits(peer) {
             return Err(RejReason::NO_RESOURCES);
         }
         if self.conns.is_full() { Err(RejReason::NO_QP) } else { Ok(()) }
     }
 
-    /// Whether one more connection, half open as yet, would be too many of this peer or of all.
-    fn is_too_much(&self, peer: Ipv4Addr) -> bool {
+    /// Whether one more half-open connection would exceed the limits of this peer or of all.
+    fn exceeds_limits(&self, peer: IpAddr) -> bool {
         let opened = || self.conns.iter().filter(|c| !c.active);
         let half_open = || opened().filter(|c| matches!(c.phase, Phase::ReqReceived | Phase::RepSent));
         let reached = |limit: usize, count: usize| limit != 0 && count >= limit;
-        reached(self.accept.per_peer, opened().filter(|c| c.peer_ip == peer).count())
+        reached(self.accept.per_peer, opened().filter(|c| c.peer == peer).count())
             || reached(self.accept.half_open, half_open().count())
-            || reached(self.accept.half_open_per_peer, half_open().filter(|c| c.peer_ip == peer).count())
+            || reached(self.accept.half_open_per_peer, half_open().filter(|c| c.peer == peer).count())
     }
 
-    /// The application has not decided yet: first the peer is asked for patience, at last refused.
+    /// The application has not decided yet: first an MRA is sent, at the end a REJ.
     pub(super) fn run_decision_timer(&mut self, now: Instant, id: ConnId) {
         let Some(c) = self.conns.get_mut(id) else { return };
         let end = c.stats.started + DECISION_TIME;
@@ -215,24 +209,23 @@ impl Endpoint {
     }
 
     fn send_mra(&mut self, id: ConnId) {
-        let Some(c) = self.conns.get(id) else { return };
-        let Some(mac) = c.peer_mac else { return };
+        let Some((c, path)) = self.conns.get(id).and_then(|c| Some((c, c.path?))) else { return };
         let mra = Mra::new(c.local_comm_id, c.remote_comm_id, MESSAGE_REQ, timeout_code(nanos(DECISION_TIME)));
-        let (peer, mad) = (Peer { mac, ip: c.peer_ip }, Message::Mra(&mra).to_mad(c.transaction_id));
-        self.send_mad(peer, &mad);
+        let mad = Message::Mra(&mra).to_mad(c.transaction_id);
+        self.queue_mad(path, mad);
     }
 
-    pub(super) fn receive_rtu(&mut self, now: Instant, peer: Peer, rtu: &Rtu) -> Result<(), Discard> {
+    pub(super) fn receive_rtu(&mut self, now: Instant, path: Path, rtu: &Rtu) -> Result<(), Discard> {
         let (local, remote) = (rtu.remote_comm_id.get(), rtu.local_comm_id.get());
-        let id = self.find(peer, local, Some(remote), &[Phase::RepSent])?;
+        let id = self.find(path.remote, local, Some(remote), &[Phase::RepSent])?;
         self.establish(now, id, rtu.private_data.to_vec());
         Ok(())
     }
 
-    /// Ends a connection that the peer has forgotten: the peer is told once more, in case it has not.
+    /// Ends a connection that no longer exists at the peer; a DREQ tells the peer in case it does.
     pub(super) fn release_stale(&mut self, now: Instant, id: ConnId) {
         self.flush(id);
-        self.tell_end(id, DisconnectReason::Remote, &[]);
+        self.report_end(id, DisconnectReason::Remote, &[]);
         self.send_dreq(now, id, &[]);
     }
 }

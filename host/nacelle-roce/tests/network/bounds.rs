@@ -7,7 +7,7 @@ use nacelle_roce::{
     wire::{
         RemoteAddr, Rkey, RocePacket,
         bth::{ImmDt, NakCode, Opcode, Reth, RnrTimer, Syndrome},
-        roce::Ext,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -37,8 +37,8 @@ fn write(len: usize) -> SendWr {
 #[test]
 fn when_an_acknowledgement_is_asked_for() {
     let mut raw = Raw::active(ConnectOptions { window: 8, ..options() });
-    raw.ep.post_send(raw.conn, write(1)).unwrap();
-    raw.ep.post_send(raw.conn, write(256 * 40)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(1)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(256 * 40)).unwrap();
     let sent = raw.drain();
     assert_eq!((numbers(&sent), asking(&sent)), ((0..8).collect(), vec![0, 4, 7]));
     raw.answer(TO_PEER.add(7), Syndrome::ACK).unwrap();
@@ -55,12 +55,12 @@ fn when_an_acknowledgement_is_asked_for() {
 fn rnr_retries() {
     for (rnr_retry, limit) in [(0, Some(0)), (6, Some(6)), (7, None), (200, None)] {
         let mut raw = Raw::active(ConnectOptions { rnr_retry, ..options() });
-        raw.ep.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
         let mut tries = 0;
         for _ in 0..300 {
             raw.wait(MS);
             raw.answer(TO_PEER, Syndrome::RnrNak(RnrTimer::new(1))).unwrap();
-            match raw.ep.poll_event() {
+            match raw.ep.transport.poll_event() {
                 None => tries += 1,
                 Some(Event::Completion(c)) => {
                     assert_eq!(c.status, WcStatus::RnrRetryExceeded);
@@ -86,8 +86,8 @@ fn the_longest_message() {
     for (len, fits) in [(LONGEST, true), (LONGEST + 1, false)] {
         let answer = |mut raw: Raw, opcode: Opcode, imm: bool, payload: &[u8]| {
             let rights = Access::REMOTE_WRITE | Access::REMOTE_READ;
-            let region = raw.ep.register(vec![0; LONGEST as usize + 1], rights, raw.conn).unwrap();
-            raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+            let region = raw.ep.transport.register(vec![0; LONGEST as usize + 1], rights, raw.conn).unwrap();
+            raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
             let reth = Reth::new(region.addr, region.rkey, len);
             let ext = if imm { Ext::RethImm(reth, ImmDt::new(1)) } else { Ext::Reth(reth) };
             raw.send(opcode, TO_ENDPOINT, ext, payload).unwrap();
@@ -102,9 +102,9 @@ fn the_longest_message() {
         assert_eq!(answer(Raw::selective(), Opcode::WriteOnlyImm, true, &[0; 256]), expected);
     }
     let mut raw = Raw::active(options());
-    raw.ep.post_send(raw.conn, write(LONGEST as usize)).unwrap();
-    assert_eq!(raw.ep.post_send(raw.conn, write(LONGEST as usize + 1)), Err(PostError::TooLong));
-    assert_eq!(raw.ep.connection(raw.conn).unwrap().sends, 1);
+    raw.ep.transport.post_send(raw.conn, write(LONGEST as usize)).unwrap();
+    assert_eq!(raw.ep.transport.post_send(raw.conn, write(LONGEST as usize + 1)), Err(PostError::TooLong));
+    assert_eq!(raw.ep.transport.connection(raw.conn).unwrap().sends, 1);
 }
 
 /// WRITEs that touch without a common byte do not wait for each other in selective repeat.
@@ -113,21 +113,21 @@ fn neighbours_do_not_overlap() {
     let at = |offset: u64, len| SendWr::write(1, vec![1; len], RemoteAddr(AT + offset), KEY);
     for (offset, len, waits) in [(0, 100, false), (1, 100, true), (200, 1, false), (199, 1, true)] {
         let mut raw = Raw::selective();
-        raw.ep.post_send(raw.conn, at(100, 100)).unwrap();
-        raw.ep.post_send(raw.conn, at(offset, len)).unwrap();
+        raw.ep.transport.post_send(raw.conn, at(100, 100)).unwrap();
+        raw.ep.transport.post_send(raw.conn, at(offset, len)).unwrap();
         assert_eq!(numbers(&raw.drain()), if waits { vec![0] } else { vec![0, 1] }, "{len} bytes at {offset}");
     }
     // Eight bytes are changed by an atomic, and a READ changes nothing.
     for (offset, waits) in [(92, false), (93, true), (107, true), (108, false)] {
         let mut raw = Raw::selective();
-        let to = raw.ep.register(vec![0; 8], Access::LOCAL, None).unwrap();
-        raw.ep.post_send(raw.conn, SendWr::cmp_swap(1, to.all(), RemoteAddr(AT + 100), KEY, 0, 1)).unwrap();
-        raw.ep.post_send(raw.conn, at(offset, if offset < 100 { 8 } else { 1 })).unwrap();
+        let to = raw.ep.transport.register(vec![0; 8], Access::LOCAL, None).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::cmp_swap(1, to.all(), RemoteAddr(AT + 100), KEY, 0, 1)).unwrap();
+        raw.ep.transport.post_send(raw.conn, at(offset, if offset < 100 { 8 } else { 1 })).unwrap();
         assert_eq!(numbers(&raw.drain()), if waits { vec![0] } else { vec![0, 1] }, "at {offset}");
     }
     let mut raw = Raw::selective();
-    let to = raw.ep.register(vec![0; 8], Access::LOCAL, None).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::read(1, to.all(), RemoteAddr(AT + 100), KEY)).unwrap();
-    raw.ep.post_send(raw.conn, at(100, 8)).unwrap();
+    let to = raw.ep.transport.register(vec![0; 8], Access::LOCAL, None).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(1, to.all(), RemoteAddr(AT + 100), KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, at(100, 8)).unwrap();
     assert_eq!(numbers(&raw.drain()), [0, 1]);
 }

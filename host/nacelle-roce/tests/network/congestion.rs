@@ -8,14 +8,15 @@ use crate::{
 use nacelle_roce::{
     Access, Congestion, ConnId, ConnectOptions, Endpoint, Event, Instant, Region, SendWr,
     wire::{
-        RemoteAddr, Rkey, RoceHeaders,
+        Ecn, RemoteAddr, Rkey, RoceHeaders,
         bth::Opcode,
         ethernet::EthernetHeader,
-        ipv4::{Ecn, Ipv4Header, checksum},
-        roce::{Ext, Flow},
+        ipv4::{Ipv4Header, checksum},
+        roce::Flow,
+        transport::Ext,
     },
 };
-use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+use std::{cmp::Reverse, collections::BinaryHeap, net::IpAddr, time::Duration};
 
 const PORT: u16 = 12345;
 const MESSAGE: usize = 32 * 1024;
@@ -51,11 +52,17 @@ fn mark(frame: &mut [u8]) {
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
+/// Last octet of an IPv4 address.
+fn last_octet(ip: IpAddr) -> u8 {
+    let IpAddr::V4(ip) = ip else { panic!("{ip} is not IPv4") };
+    ip.octets()[3]
+}
+
 impl Incast {
     fn new(senders: usize, congestion: Congestion) -> Self {
         let node = |i| {
             let mut c = config(i, 77);
-            c.congestion = congestion;
+            c.transport.congestion = congestion;
             Endpoint::new(c)
         };
         let mut incast = Self {
@@ -69,8 +76,8 @@ impl Incast {
             marked: 0,
             buf: vec![0; 2000],
         };
-        incast.nodes[0].listen(PORT);
-        let (now, target) = (incast.now, incast.nodes[0].ip());
+        incast.nodes[0].transport.listen(PORT);
+        let (now, target) = (incast.now, incast.nodes[0].interface.ip());
         for ep in &mut incast.nodes[1..] {
             let ack_timeout = Duration::from_millis(2);
             let o = ConnectOptions { ack_timeout, ..ConnectOptions::default() };
@@ -101,13 +108,13 @@ impl Incast {
     }
 
     fn serve(&mut self, i: usize) {
-        while let Some(event) = self.nodes[i].poll_event() {
+        while let Some(event) = self.nodes[i].transport.poll_event() {
             match event {
                 Event::ConnectRequest { conn, peer, .. } => {
                     let buffer = vec![0; 2 * MESSAGE];
-                    let region = self.nodes[0].register(buffer, Access::REMOTE_WRITE, Some(conn)).unwrap();
-                    self.conns[usize::from(peer.octets()[3]) - 1] = Some((conn, region));
-                    self.nodes[0].accept(self.now, conn, ConnectOptions::default()).unwrap();
+                    let region = self.nodes[0].transport.register(buffer, Access::REMOTE_WRITE, Some(conn)).unwrap();
+                    self.conns[usize::from(last_octet(peer)) - 1] = Some((conn, region));
+                    self.nodes[0].transport.accept(self.now, conn, ConnectOptions::default()).unwrap();
                 }
                 // Two messages are always under way, to places of their own.
                 Event::Connected { conn, .. } if i != 0 => (0..2).for_each(|slot| self.write(i, conn, slot)),
@@ -126,7 +133,7 @@ impl Incast {
         let (_, region) = self.conns[i].expect("connected");
         let addr = RemoteAddr(region.addr.0 + slot * MESSAGE as u64);
         let wr = SendWr::write(slot, vec![1; MESSAGE], addr, region.rkey);
-        self.nodes[i].post_send(conn, wr).unwrap();
+        self.nodes[i].transport.post_send(conn, wr).unwrap();
     }
 
     fn run(&mut self, time: Duration) {
@@ -151,7 +158,8 @@ impl Incast {
 
     /// Bytes that each sender's connection has brought so far.
     fn received(&self) -> Vec<u64> {
-        let bytes = |c: &Option<(ConnId, Region)>| self.nodes[0].connection(c.unwrap().0).unwrap().stats.rx_payload;
+        let bytes =
+            |c: &Option<(ConnId, Region)>| self.nodes[0].transport.connection(c.unwrap().0).unwrap().stats.rx_payload;
         self.conns[1..].iter().map(bytes).collect()
     }
 }
@@ -185,7 +193,7 @@ fn senders_share_a_line_without_loss() {
         assert!(shares.iter().sum::<u64>() > 18_000_000, "{shares:?}");
         for ep in &incast.nodes[1..] {
             assert!(ep.counters().rp_cnp_handled > 0);
-            assert!(ep.connections().next().unwrap().1.rate_limit.is_some());
+            assert!(ep.transport.connections().next().unwrap().1.rate_limit.is_some());
         }
         let receiver = incast.nodes[0].counters();
         assert_eq!(receiver.np_ecn_marked_roce_packets, incast.marked);
@@ -199,7 +207,7 @@ fn senders_share_a_line_without_loss() {
 }
 
 fn congested(mut raw: Raw, congestion: Congestion) -> Raw {
-    raw.ep.set_congestion(congestion);
+    raw.ep.transport.set_congestion(congestion);
     raw
 }
 
@@ -250,11 +258,11 @@ fn cnps_slow_a_connection_down() {
         let counters = raw.ep.counters();
         let expected = if enabled { (10, 0) } else { (0, 10) };
         assert_eq!((counters.rp_cnp_handled, counters.rp_cnp_ignored), expected);
-        let limit = raw.ep.connection(raw.conn).unwrap().rate_limit;
+        let limit = raw.ep.transport.connection(raw.conn).unwrap().rate_limit;
         assert_eq!(limit.is_some_and(|rate| rate < 20.0), enabled, "{limit:?}");
 
         // Forty packets: at once without a limit, at more than 100 us each with it, but for what idle time allows.
-        raw.ep.post_send(raw.conn, SendWr::send(1, vec![0; 40 * 256])).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![0; 40 * 256])).unwrap();
         let mut sent = raw.drain();
         assert_eq!(sent.len() < 40, enabled);
         let begin = raw.now;
@@ -266,11 +274,11 @@ fn cnps_slow_a_connection_down() {
         let ecn = if enabled { Ecn::Ect0 } else { Ecn::NotEct };
         assert!(sent.iter().all(|p| p.headers.ip.ecn() == ecn));
         // Switched off, it has no limit any more.
-        raw.ep.set_congestion(Congestion::default());
-        raw.ep.post_send(raw.conn, SendWr::send(2, vec![0; 40 * 256])).unwrap();
+        raw.ep.transport.set_congestion(Congestion::default());
+        raw.ep.transport.post_send(raw.conn, SendWr::send(2, vec![0; 40 * 256])).unwrap();
         raw.now = raw.now + Duration::from_micros(500);
         assert_eq!(raw.drain().len(), 40);
-        assert_eq!(raw.ep.connection(raw.conn).unwrap().rate_limit, None);
+        assert_eq!(raw.ep.transport.connection(raw.conn).unwrap().rate_limit, None);
     }
 }
 
@@ -280,13 +288,19 @@ fn a_slow_connection_does_not_time_out() {
     let slow = Congestion { rate_to_set_on_first_cnp: 1, rpg_time_reset: 0, rpg_byte_reset: 0, ..on() };
     let mut incast = Incast::new(1, slow);
     incast.run(Duration::from_millis(1));
-    let (conn, info) = incast.nodes[1].connections().next().expect("connected");
-    let flow = Flow::new(incast.nodes[0].mac(), incast.nodes[1].mac(), info.peer_ip, incast.nodes[1].ip(), 0xc000);
+    let (conn, info) = incast.nodes[1].transport.connections().next().expect("connected");
+    let flow = Flow::new(
+        incast.nodes[0].interface.mac(),
+        incast.nodes[1].interface.mac(),
+        incast.nodes[0].interface.ip(),
+        incast.nodes[1].interface.ip(),
+        0xc000,
+    );
     let cnp = raw::frame(&RoceHeaders::cnp(&flow, info.local_qpn), &[]);
     incast.nodes[1].handle(incast.now, &cnp).unwrap();
-    let before = incast.nodes[1].connection(conn).expect("alive").stats.tx_bytes;
+    let before = incast.nodes[1].transport.connection(conn).expect("alive").stats.tx_bytes;
     incast.run(Duration::from_secs(3));
-    let info = incast.nodes[1].connection(conn).expect("alive");
+    let info = incast.nodes[1].transport.connection(conn).expect("alive");
     assert_eq!(info.rate_limit, Some(1.0));
     let sent = info.stats.tx_bytes - before;
     assert!((300_000..500_000).contains(&sent), "{sent} bytes in three seconds");

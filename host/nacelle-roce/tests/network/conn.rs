@@ -3,7 +3,7 @@
 
 use crate::{
     raw::{self, PEER_QPN, Raw, TO_ENDPOINT, TO_PEER, endpoint, mad, options, req},
-    sim::{Impairment, Net, PORT, config, ip, mac, seeds},
+    sim::{Impairment, Net, PORT, config, ip, mac, region_bytes, seeds},
 };
 use nacelle_roce::{
     AcceptLimits, Access, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint,
@@ -13,7 +13,8 @@ use nacelle_roce::{
         bth::{Bth, Deth, Opcode},
         cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu},
         ipv4::Ipv4Header,
-        roce::{Ext, Flow},
+        roce::Flow,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -31,7 +32,7 @@ fn assert_quiet(net: &mut Net) {
     net.run(LONG);
     for node in &mut net.nodes {
         if node.alive {
-            assert_eq!(node.ep.connections().count(), 0);
+            assert_eq!(node.ep.transport.connections().count(), 0);
             assert_eq!(node.ep.next_deadline(), None);
             assert_eq!(node.events, []);
         }
@@ -41,15 +42,15 @@ fn assert_quiet(net: &mut Net) {
 #[test]
 fn private_data_both_ways() {
     let mut net = Net::new(1, 2);
-    net.ep(1).listen(PORT);
+    net.ep(1).transport.listen(PORT);
     let now = net.now;
     let ask = ConnectOptions { private_data: vec![1; 56], ..ConnectOptions::default() };
     net.ep(0).connect(now, ip(1), PORT, ask).unwrap();
     let Some(Event::ConnectRequest { conn, port, peer, private_data }) = net.event(1, LONG) else { panic!() };
-    assert_eq!((port, peer, private_data), (PORT, ip(0), vec![1; 56]));
+    assert_eq!((port, peer, private_data), (PORT, ip(0).into(), vec![1; 56]));
     let answer = ConnectOptions { private_data: vec![2; 196], ..ConnectOptions::default() };
     let now = net.now;
-    net.ep(1).accept(now, conn, answer).unwrap();
+    net.ep(1).transport.accept(now, conn, answer).unwrap();
     let Some(Event::Connected { private_data, .. }) = net.event(0, LONG) else { panic!() };
     assert_eq!(private_data, [2; 196]);
 
@@ -64,13 +65,13 @@ fn the_first_send_may_follow_at_once() {
     let mut net = Net::new(2, 2);
     let o = ConnectOptions::default();
     let (a, b) = net.connect_with(0, 1, &o, &o, |ep, conn| {
-        let region = ep.register(vec![0; 16], Access::LOCAL, None).unwrap();
-        ep.post_recv(conn, RecvWr { id: 1, slice: Some(region.all()) }).unwrap();
+        let region = ep.transport.register(vec![0; 16], Access::LOCAL, None).unwrap();
+        ep.transport.post_recv(conn, RecvWr { id: 1, slice: Some(region.all()) }).unwrap();
     });
-    net.ep(0).post_send(a, SendWr::send(1, vec![1; 16])).unwrap();
+    net.ep(0).transport.post_send(a, SendWr::send(1, vec![1; 16])).unwrap();
     assert_eq!(net.success(1).byte_len, 16);
     assert_eq!(net.ep(1).counters().send_rnr_err, 0);
-    assert_eq!(net.ep(1).connection(b).unwrap().phase, Phase::Established);
+    assert_eq!(net.ep(1).transport.connection(b).unwrap().phase, Phase::Established);
 }
 
 #[test]
@@ -82,19 +83,19 @@ fn mtu_is_agreed() {
             3,
             [(0, mtus.0), (1, mtus.1)].map(|(i, m)| {
                 let mut c = config(i, 3);
-                c.ip_mtu = m;
+                c.interface.ip_mtu = m;
                 c
             }),
         );
         let (a, b) = net.connect(0, 1, &ConnectOptions::default());
         let mtu = PathMtu::from_code(expected).unwrap();
-        assert_eq!(net.ep(0).connection(a).unwrap().path_mtu, mtu);
-        assert_eq!(net.ep(1).connection(b).unwrap().path_mtu, mtu);
+        assert_eq!(net.ep(0).transport.connection(a).unwrap().path_mtu, mtu);
+        assert_eq!(net.ep(1).transport.connection(b).unwrap().path_mtu, mtu);
     }
     let mut net = Net::with(
         3,
         [config(0, 3)].map(|mut c| {
-            c.ip_mtu = 200;
+            c.interface.ip_mtu = 200;
             c
         }),
     );
@@ -122,7 +123,7 @@ fn nobody_there() {
 fn somebody_there_but_silent() {
     let mut net = Net::new(5, 2);
     net.filter = Some(Box::new(|from, frame| from == 0 || frame[12..14] == [8, 6]));
-    net.ep(1).listen(PORT);
+    net.ep(1).transport.listen(PORT);
     let now = net.now;
     net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     assert_eq!(failure(&mut net, 0), ConnectFailure::Timeout);
@@ -141,15 +142,15 @@ fn rejects() {
     let ConnectFailure::Rejected { reason, .. } = failure(&mut net, 0) else { panic!() };
     assert_eq!(reason, RejReason::INVALID_SERVICE_ID);
 
-    net.ep(1).listen(PORT);
+    net.ep(1).transport.listen(PORT);
     let now = net.now;
     net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     let Some(Event::ConnectRequest { conn, .. }) = net.event(1, LONG) else { panic!() };
-    net.ep(1).reject(conn, b"no").unwrap();
+    net.ep(1).transport.reject(conn, b"no").unwrap();
     let ConnectFailure::Rejected { reason, private_data } = failure(&mut net, 0) else { panic!() };
     assert_eq!((reason, &private_data[..3]), (RejReason::CONSUMER, &b"no\0"[..]));
-    assert_eq!(net.ep(1).reject(conn, b""), Err(ConnectError::NotWaiting));
-    net.ep(1).unlisten(PORT);
+    assert_eq!(net.ep(1).transport.reject(conn, b""), Err(ConnectError::NotWaiting));
+    net.ep(1).transport.unlisten(PORT);
     let now = net.now;
     net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     assert!(matches!(failure(&mut net, 0), ConnectFailure::Rejected { .. }));
@@ -159,7 +160,7 @@ fn rejects() {
 #[test]
 fn an_application_that_never_answers() {
     let mut net = Net::new(7, 2);
-    net.ep(1).listen(PORT);
+    net.ep(1).transport.listen(PORT);
     let now = net.now;
     net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     assert!(matches!(net.event(1, LONG), Some(Event::ConnectRequest { .. })));
@@ -176,7 +177,7 @@ fn the_table_is_bounded() {
         8,
         (0..2).map(|i| {
             let mut c = config(i, 8);
-            c.max_connections = if i == 1 { 3 } else { 256 };
+            c.transport.max_connections = if i == 1 { 3 } else { 256 };
             c
         }),
     );
@@ -189,14 +190,17 @@ fn the_table_is_bounded() {
     assert_eq!(refused, Err(ConnectError::TooMany));
     // A place that becomes free can be used again, under another number.
     let now = net.now;
-    let old = net.ep(1).connection(first[0].1).unwrap().local_qpn;
-    net.ep(0).disconnect(now, first[0].0);
+    let old = net.ep(1).transport.connection(first[0].1).unwrap().local_qpn;
+    net.ep(0).transport.disconnect(now, first[0].0);
     assert!(matches!(net.event(0, LONG), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
     assert!(matches!(net.event(1, LONG), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
     let (_, again) = net.connect(0, 1, &ConnectOptions::default());
-    assert_ne!(net.ep(1).connection(again).unwrap().local_qpn, old);
-    assert_eq!(net.ep(1).connection(first[0].1), None);
-    assert_eq!(net.ep(1).post_recv(first[0].1, RecvWr { id: 0, slice: None }), Err(PostError::UnknownConnection));
+    assert_ne!(net.ep(1).transport.connection(again).unwrap().local_qpn, old);
+    assert_eq!(net.ep(1).transport.connection(first[0].1), None);
+    assert_eq!(
+        net.ep(1).transport.post_recv(first[0].1, RecvWr { id: 0, slice: None }),
+        Err(PostError::UnknownConnection)
+    );
 }
 
 /// What one peer, and all peers that do not finish what they begin, can take.
@@ -211,12 +215,12 @@ fn what_peers_open_is_bounded() {
         messages.collect()
     };
     let mut config = EndpointConfig::new(mac(0), ip(0), [7; 32]);
-    config.max_connections = 20;
-    config.accept = AcceptLimits::for_device(20, 5);
-    assert_eq!(config.accept, AcceptLimits { per_peer: 5, half_open: 10, half_open_per_peer: 0 });
-    config.accept.half_open_per_peer = 3;
+    config.transport.max_connections = 20;
+    config.transport.accept = AcceptLimits::for_device(20, 5);
+    assert_eq!(config.transport.accept, AcceptLimits { per_peer: 5, half_open: 10, half_open_per_peer: 0 });
+    config.transport.accept.half_open_per_peer = 3;
     let mut ep = Endpoint::new(config);
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     let now = Instant::from_nanos(1);
     // Asks from a peer, lets the application accept, and tells what was answered.
     let ask = |ep: &mut Endpoint, peer: usize, id: u32| {
@@ -227,9 +231,9 @@ fn what_peers_open_is_bounded() {
         let headers = RoceHeaders::new(&flow, Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)), ext);
         let frame = raw::frame(&headers, &Message::Req(&req).to_mad(id.into()));
         ep.handle(now, &frame).unwrap();
-        if let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() {
+        if let Some(Event::ConnectRequest { conn, .. }) = ep.transport.poll_event() {
             let options = ConnectOptions { starting_psn: Some(TO_ENDPOINT), ..ConnectOptions::default() };
-            ep.accept(now, conn, options).unwrap();
+            ep.transport.accept(now, conn, options).unwrap();
         }
         let said = answers(ep, now);
         assert_eq!(said.len(), 1);
@@ -242,17 +246,17 @@ fn what_peers_open_is_bounded() {
         assert_eq!([id, id + 1, id + 2].map(|id| ask(&mut ep, peer, id)), expected, "half open, of all");
     }
     // Those that finish are no longer half open.
-    for info in ep.connections().map(|(_, info)| info).collect::<Vec<_>>() {
-        let frame = raw::write_from(info.peer_ip, info.local_qpn, TO_ENDPOINT);
+    for info in ep.transport.connections().map(|(_, info)| info).collect::<Vec<_>>() {
+        let frame = raw::write_from(info.peer, info.local_qpn, TO_ENDPOINT);
         ep.handle(now, &frame).unwrap();
     }
-    while ep.poll_event().is_some() {}
+    while ep.transport.poll_event().is_some() {}
     raw::drain(&mut ep, now);
     assert_eq!([40, 41, 42].map(|id| ask(&mut ep, 1, id)), [None, None, refused], "of one peer");
     assert_eq!([50, 51].map(|id| ask(&mut ep, 5, id)), [None, None]);
     // An end makes room.
-    ep.reset();
-    while ep.poll_event().is_some() {}
+    ep.transport.reset();
+    while ep.transport.poll_event().is_some() {}
     assert_eq!(ask(&mut ep, 1, 60), None);
 }
 
@@ -261,8 +265,8 @@ fn crossed_disconnects() {
     let mut net = Net::new(9, 2);
     let (a, b) = net.connect(0, 1, &ConnectOptions::default());
     let now = net.now;
-    net.ep(0).disconnect(now, a);
-    net.ep(1).disconnect(now, b);
+    net.ep(0).transport.disconnect(now, a);
+    net.ep(1).transport.disconnect(now, b);
     for i in 0..2 {
         let Some(Event::Disconnected { reason, .. }) = net.event(i, LONG) else { panic!() };
         assert_eq!(reason, DisconnectReason::Local);
@@ -277,7 +281,7 @@ fn disconnect_from_a_dead_peer_ends() {
     let (a, _) = net.connect(0, 1, &ConnectOptions::default());
     net.nodes[1].alive = false;
     let now = net.now;
-    net.ep(0).disconnect(now, a);
+    net.ep(0).transport.disconnect(now, a);
     assert!(matches!(net.event(0, LONG), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
     assert!(net.now - now < Duration::from_secs(9));
     assert_quiet(&mut net);
@@ -287,12 +291,12 @@ fn disconnect_from_a_dead_peer_ends() {
 fn disconnect_flushes() {
     let mut net = Net::new(11, 2);
     let (a, b) = net.connect(0, 1, &ConnectOptions::default());
-    net.ep(1).post_recv(b, RecvWr { id: 3, slice: None }).unwrap();
+    net.ep(1).transport.post_recv(b, RecvWr { id: 3, slice: None }).unwrap();
     net.filter = Some(Box::new(|_, frame| frame[42] >= 0x60)); // only CM
-    net.ep(0).post_send(a, SendWr::write(1, vec![0; 9], RemoteAddr(0), Rkey(0))).unwrap();
+    net.ep(0).transport.post_send(a, SendWr::write(1, vec![0; 9], RemoteAddr(0), Rkey(0))).unwrap();
     net.run(Duration::from_micros(100));
     let now = net.now;
-    net.ep(0).disconnect(now, a);
+    net.ep(0).transport.disconnect(now, a);
     assert_eq!(net.completion(0).status, WcStatus::WrFlushErr);
     assert!(matches!(net.event(0, LONG), Some(Event::Disconnected { .. })));
     let c = net.completion(1);
@@ -304,7 +308,7 @@ fn disconnect_flushes() {
 fn abort_in_every_phase() {
     seeds(0..60, |seed| {
         let mut net = Net::new(seed, 2);
-        net.ep(1).listen(PORT);
+        net.ep(1).transport.listen(PORT);
         let now = net.now;
         let conn = net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
         // Up to 30 us: address resolution, REQ, REP, RTU each take 5.
@@ -315,14 +319,14 @@ fn abort_in_every_phase() {
             if let Some(Event::ConnectRequest { conn, .. }) = net.nodes[1].events.front() {
                 let (conn, now) = (*conn, net.now);
                 net.nodes[1].events.clear();
-                net.ep(1).accept(now, conn, ConnectOptions::default()).unwrap();
+                net.ep(1).transport.accept(now, conn, ConnectOptions::default()).unwrap();
                 accepted = Some(conn);
             }
         }
         let (now, by_server) = (net.now, net.rng.below(2) == 1);
         match accepted {
-            Some(conn) if by_server => net.ep(1).disconnect(now, conn),
-            _ => net.ep(0).disconnect(now, conn),
+            Some(conn) if by_server => net.ep(1).transport.disconnect(now, conn),
+            _ => net.ep(0).transport.disconnect(now, conn),
         }
         net.run(Duration::from_secs(80));
         for i in 0..2 {
@@ -352,11 +356,11 @@ fn crash_and_restart() {
         let (victim, _) = net.connect(0, 1, &o);
         let (witness, other) = net.connect(0, 2, &o);
         net.nodes[1].alive = false;
-        net.ep(0).post_send(victim, SendWr::write(1, vec![0; 5000], RemoteAddr(0), Rkey(0))).unwrap();
-        let region = net.ep(2).register(vec![0; 5000], Access::REMOTE_WRITE, Some(other)).unwrap();
-        net.ep(0).post_send(witness, SendWr::write(2, vec![7; 5000], region.addr, region.rkey)).unwrap();
+        net.ep(0).transport.post_send(victim, SendWr::write(1, vec![0; 5000], RemoteAddr(0), Rkey(0))).unwrap();
+        let region = net.ep(2).transport.register(vec![0; 5000], Access::REMOTE_WRITE, Some(other)).unwrap();
+        net.ep(0).transport.post_send(witness, SendWr::write(2, vec![7; 5000], region.addr, region.rkey)).unwrap();
         assert_eq!(net.success(0).id, 2);
-        assert_eq!(net.ep(2).region(region.id).unwrap(), [7; 5000]);
+        assert_eq!(region_bytes(net.ep(2), region.id), [7; 5000]);
 
         if seed % 2 == 0 {
             // It comes back and knows nothing: requests meet silence.
@@ -371,7 +375,7 @@ fn crash_and_restart() {
         if seed % 2 == 0 {
             net.connect(0, 1, &o);
         }
-        assert_eq!(net.ep(0).connection(witness).unwrap().phase, Phase::Established);
+        assert_eq!(net.ep(0).transport.connection(witness).unwrap().phase, Phase::Established);
     });
 }
 
@@ -387,16 +391,16 @@ fn many_connections_at_once() {
     let pairs: Vec<_> = (1..9).flat_map(|i| [i, i]).map(|i| (i, net.connect(i, 0, &o))).collect();
     let mut targets = Vec::new();
     for &(i, (client, server)) in &pairs {
-        let region = net.ep(0).register(vec![0; 30_000], Access::REMOTE_WRITE, Some(server)).unwrap();
+        let region = net.ep(0).transport.register(vec![0; 30_000], Access::REMOTE_WRITE, Some(server)).unwrap();
         let fill = vec![client_byte(i, targets.len()); 30_000];
-        net.ep(i).post_send(client, SendWr::write(1, fill, region.addr, region.rkey)).unwrap();
+        net.ep(i).transport.post_send(client, SendWr::write(1, fill, region.addr, region.rkey)).unwrap();
         targets.push((i, region));
     }
     for &(i, _) in &targets {
         net.success(i);
     }
     for (n, (i, region)) in targets.into_iter().enumerate() {
-        let bytes = net.ep(0).deregister(region.id).unwrap();
+        let bytes = net.ep(0).transport.deregister(region.id).unwrap().into_vec().unwrap();
         assert!(bytes.iter().all(|&b| b == client_byte(i, n)));
     }
 }
@@ -419,15 +423,15 @@ fn cm_answers(packets: &[raw::Packet]) -> Vec<String> {
 fn a_repeated_request_is_answered_the_same_way() {
     let mut ep = endpoint(3);
     let now = Instant::ZERO;
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     let ask = mad(77, Message::Req(&req(TO_PEER)));
     ep.handle(now, &ask).unwrap();
     assert!(raw::drain(&mut ep, now).is_empty());
     ep.handle(now, &ask).unwrap();
     assert_eq!(cm_answers(&raw::drain(&mut ep, now)), ["Mra 77"]);
-    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
-    assert_eq!(ep.poll_event(), None);
-    ep.accept(now, conn, options()).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = ep.transport.poll_event() else { panic!() };
+    assert_eq!(ep.transport.poll_event(), None);
+    ep.transport.accept(now, conn, options()).unwrap();
     let first = raw::drain(&mut ep, now);
     assert_eq!(cm_answers(&first), ["Rep 77"]);
     for _ in 0..2 {
@@ -452,13 +456,13 @@ fn a_half_open_connection_lives_as_long_as_its_request_says() {
     {
         let mut ep = endpoint(40);
         let mut now = Instant::ZERO;
-        ep.listen(PORT);
+        ep.transport.listen(PORT);
         let mut ask = req(TO_PEER);
         ask.set_local_cm_timeout(timeout);
         ask.set_max_cm_retries(asked);
         ep.handle(now, &mad(1, Message::Req(&ask))).unwrap();
-        let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
-        ep.accept(now, conn, ConnectOptions { cm_retries: own, ..options() }).unwrap();
+        let Some(Event::ConnectRequest { conn, .. }) = ep.transport.poll_event() else { panic!() };
+        ep.transport.accept(now, conn, ConnectOptions { cm_retries: own, ..options() }).unwrap();
         let expected = |n| [if n <= retries { "Rep 1" } else { "Rej 4 1" }];
         for n in 0..=retries + 1 {
             assert_eq!(cm_answers(&raw::drain(&mut ep, now)), expected(n), "{timeout} {asked} {own}: {n}");
@@ -466,16 +470,19 @@ fn a_half_open_connection_lives_as_long_as_its_request_says() {
             assert!(raw::drain(&mut ep, now).is_empty(), "{timeout} {asked} {own}: {n}");
             now = now + Duration::from_nanos(1);
         }
-        assert_eq!(ep.connections().count(), 0);
-        assert!(matches!(ep.poll_event(), Some(Event::ConnectFailed { reason: ConnectFailure::Timeout, .. })));
+        assert_eq!(ep.transport.connections().count(), 0);
+        assert!(matches!(
+            ep.transport.poll_event(),
+            Some(Event::ConnectFailed { reason: ConnectFailure::Timeout, .. })
+        ));
     }
 }
 
-/// Only the general service interface of a single host is answered.
+/// Only the general service interface at a unicast address gets replies.
 #[test]
-fn a_message_from_nobody_that_can_be_answered_is_dropped() {
+fn a_message_from_no_unicast_source_is_dropped() {
     let mut ep = endpoint(41);
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     let send = |ep: &mut Endpoint, source: u32, change: &dyn Fn(&mut RoceHeaders)| {
         let ext = Ext::Deth(Deth::new(cm::GSI_Q_KEY, Qpn::new(source)));
         let mut headers = raw::headers(Qpn::GSI, Opcode::UdSendOnly, Psn::new(0), ext);
@@ -489,27 +496,27 @@ fn a_message_from_nobody_that_can_be_answered_is_dropped() {
         let group = |h: &mut RoceHeaders| h.ip = Ipv4Header::new(from.into(), h.ip.dst(), h.ip.protocol);
         assert_eq!(send(&mut ep, 1, &group), Err(Discard::CmSource));
     }
-    assert_eq!(send(&mut ep, 1, &|h| h.eth.src.0[0] |= 1), Err(Discard::CmSource));
-    assert_eq!((raw::drain(&mut ep, Instant::ZERO).len(), ep.poll_event()), (0, None));
+    assert_eq!(send(&mut ep, 1, &|h| h.eth.src.0[0] |= 1), Err(Discard::NotForUs));
+    assert_eq!((raw::drain(&mut ep, Instant::ZERO).len(), ep.transport.poll_event()), (0, None));
     send(&mut ep, 1, &|_| {}).unwrap();
-    assert!(matches!(ep.poll_event(), Some(Event::ConnectRequest { .. })));
+    assert!(matches!(ep.transport.poll_event(), Some(Event::ConnectRequest { .. })));
 }
 
 #[test]
 fn data_stands_for_a_lost_rtu() {
     let mut ep = endpoint(4);
     let now = Instant::ZERO;
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     ep.handle(now, &mad(1, Message::Req(&req(TO_PEER)))).unwrap();
-    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
-    ep.post_recv(conn, RecvWr { id: 1, slice: None }).unwrap();
-    ep.accept(now, conn, options()).unwrap();
-    let qpn = ep.connection(conn).unwrap().local_qpn;
+    let Some(Event::ConnectRequest { conn, .. }) = ep.transport.poll_event() else { panic!() };
+    ep.transport.post_recv(conn, RecvWr { id: 1, slice: None }).unwrap();
+    ep.transport.accept(now, conn, options()).unwrap();
+    let qpn = ep.transport.connection(conn).unwrap().local_qpn;
     let send = raw::frame(&raw::headers(qpn, Opcode::SendOnly, TO_ENDPOINT, Ext::None), &[]);
     raw::drain(&mut ep, now);
     ep.handle(now, &send).unwrap();
-    assert!(matches!(ep.poll_event(), Some(Event::Connected { .. })));
-    assert!(matches!(ep.poll_event(), Some(Event::Completion(_))));
+    assert!(matches!(ep.transport.poll_event(), Some(Event::Connected { .. })));
+    assert!(matches!(ep.transport.poll_event(), Some(Event::Completion(_))));
     assert_eq!(raw::drain(&mut ep, now + Duration::from_secs(2)).len(), 1, "the ACK, and no more REP");
 }
 
@@ -520,7 +527,7 @@ fn a_lost_rtu_is_sent_again() {
     rep.set_rnr_retry_count(7);
     raw.ep.handle(raw.now, &mad(5, Message::Rep(&rep))).unwrap();
     assert_eq!(cm_answers(&raw.drain()), ["Rtu 5"]);
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.transport.poll_event(), None);
     // Another connection's reply is refused.
     let stray = Rep::new(1, 2, PEER_QPN, TO_PEER);
     assert_eq!(raw.ep.handle(raw.now, &mad(6, Message::Rep(&stray))), Err(Discard::CmUnexpected));
@@ -530,12 +537,12 @@ fn a_lost_rtu_is_sent_again() {
 #[test]
 fn requests_are_checked() {
     let mut ep = endpoint(5);
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     let mut refused = |tid, change: &dyn Fn(&mut cm::Req)| {
         let mut r = req(TO_PEER);
         change(&mut r);
         ep.handle(Instant::ZERO, &mad(tid, Message::Req(&r))).unwrap();
-        assert_eq!(ep.poll_event(), None);
+        assert_eq!(ep.transport.poll_event(), None);
         cm_answers(&raw::drain(&mut ep, Instant::ZERO))
     };
     assert_eq!(refused(1, &|r| r.set_transport(1)), ["Rej 9 1"]);
@@ -551,7 +558,7 @@ fn requests_are_checked() {
     let v6 = raw::frame(&raw::headers(Qpn::GSI, Opcode::UdSendOnly, Psn::new(0), ext), &bytes);
     ep.handle(Instant::ZERO, &v6).unwrap();
     assert_eq!(cm_answers(&raw::drain(&mut ep, Instant::ZERO)), ["Rej 5 7"]);
-    assert_eq!(ep.connections().count(), 0);
+    assert_eq!(ep.transport.connections().count(), 0);
 }
 
 #[test]
@@ -571,7 +578,7 @@ fn mra_buys_time_but_not_for_ever() {
     assert!(raw::drain(&mut ep, now).is_empty());
     now = now + Duration::from_secs(1);
     assert_eq!(raw::drain(&mut ep, now).len(), 1);
-    assert_eq!(ep.connection(conn).unwrap().phase, Phase::ReqSent);
+    assert_eq!(ep.transport.connection(conn).unwrap().phase, Phase::ReqSent);
 }
 
 #[test]
@@ -584,7 +591,7 @@ fn a_disconnect_request_is_always_answered() {
     let wrong = Dreq::new(0x0bad_cafe, raw.comm_id, Qpn::new(5));
     assert_eq!(raw.ep.handle(raw.now, &mad(8, Message::Dreq(&wrong))), Err(Discard::CmUnexpected));
     assert!(raw.drain().is_empty());
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.transport.poll_event(), None);
     for _ in 0..2 {
         raw.dreq().unwrap();
         let answer = raw.drain();
@@ -592,9 +599,12 @@ fn a_disconnect_request_is_always_answered() {
         let (_, Message::Drep(drep)) = Message::parse(&answer[0].payload).unwrap() else { panic!() };
         assert_eq!(*drep, Drep::new(raw.comm_id, 0x0bad_cafe));
     }
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
-    assert_eq!(raw.ep.poll_event(), None);
-    assert_eq!(raw.ep.connection(raw.conn), None);
+    assert!(matches!(
+        raw.ep.transport.poll_event(),
+        Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })
+    ));
+    assert_eq!(raw.ep.transport.poll_event(), None);
+    assert_eq!(raw.ep.transport.connection(raw.conn), None);
 }
 
 #[test]
@@ -607,14 +617,17 @@ fn a_queue_pair_used_anew_ends_its_old_connection() {
     assert_eq!(cm_answers(&answers[..1]), ["Rej 10 3"]);
     assert!(matches!(Message::parse(&answers[1].payload), Ok((_, Message::Dreq(_)))), "{answers:?}");
     assert_eq!(answers.len(), 2);
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
+    assert!(matches!(
+        raw.ep.transport.poll_event(),
+        Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })
+    ));
     raw.ep.handle(raw.now, &mad(4, Message::Req(&anew))).unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::ConnectRequest { .. })));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::ConnectRequest { .. })));
     // The old connection is gone once nobody answers for it, and nothing more is said of it.
     for _ in 0..9 {
         raw.wait(Duration::from_millis(1100));
     }
-    assert_eq!((raw.ep.connection(raw.conn), raw.ep.poll_event()), (None, None));
+    assert_eq!((raw.ep.transport.connection(raw.conn), raw.ep.transport.poll_event()), (None, None));
 }
 
 /// The same, seen from the side that asks.
@@ -631,8 +644,11 @@ fn a_reply_with_a_connected_queue_pair_is_refused() {
     let (_, Message::Dreq(dreq)) = Message::parse(&answers[1].payload).unwrap() else { panic!("{answers:?}") };
     assert_eq!((dreq.local_comm_id.get(), dreq.remote_qpn()), (raw.comm_id, PEER_QPN));
     let reason = ConnectFailure::BadReply;
-    assert_eq!(raw.ep.poll_event(), Some(Event::ConnectFailed { conn: second, reason }));
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
+    assert_eq!(raw.ep.transport.poll_event(), Some(Event::ConnectFailed { conn: second, reason }));
+    assert!(matches!(
+        raw.ep.transport.poll_event(),
+        Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })
+    ));
 }
 
 #[test]
@@ -647,8 +663,8 @@ fn messages_out_of_place_change_nothing() {
     ] {
         assert_eq!(raw.ep.handle(raw.now, &mad(1, message)), Err(Discard::CmUnexpected), "{message:?}");
     }
-    assert_eq!(raw.ep.poll_event(), None);
-    assert_eq!(raw.ep.connection(raw.conn).unwrap().phase, Phase::Established);
+    assert_eq!(raw.ep.transport.poll_event(), None);
+    assert_eq!(raw.ep.transport.connection(raw.conn).unwrap().phase, Phase::Established);
     assert!(raw.drain().is_empty());
 }
 
@@ -658,8 +674,11 @@ fn a_reject_ends_a_connection_that_the_peer_never_had() {
     let mut raw = Raw::active(options());
     let rej = Rej::new(0x0bad_cafe, raw.comm_id, 2, RejReason::CONSUMER);
     raw.ep.handle(raw.now, &mad(1, Message::Rej(&rej))).unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
-    assert_eq!(raw.ep.connection(raw.conn), None);
+    assert!(matches!(
+        raw.ep.transport.poll_event(),
+        Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })
+    ));
+    assert_eq!(raw.ep.transport.connection(raw.conn), None);
 }
 
 /// After a failure that this side noticed as responder, the peer has time to say good-bye itself.
@@ -668,14 +687,17 @@ fn a_failed_connection_is_closed_with_the_peer() {
     let mut raw = Raw::passive();
     raw.send(Opcode::SendLast, TO_ENDPOINT, Ext::None, &[1]).unwrap();
     assert_eq!(raw.drain().len(), 1, "the NAK");
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Error(_), .. })));
+    assert!(matches!(
+        raw.ep.transport.poll_event(),
+        Some(Event::Disconnected { reason: DisconnectReason::Error(_), .. })
+    ));
     let later = raw.wait(Duration::from_secs(1));
     assert_eq!(cm_answers(&later).len(), 1);
     let (tid, Message::Dreq(dreq)) = Message::parse(&later[0].payload).unwrap() else { panic!() };
     assert_eq!((dreq.remote_qpn(), dreq.local_comm_id.get()), (PEER_QPN, raw.comm_id));
     let drep = Drep::new(0x0bad_cafe, raw.comm_id);
     raw.ep.handle(raw.now, &mad(tid, Message::Drep(&drep))).unwrap();
-    assert_eq!((raw.ep.connection(raw.conn), raw.ep.poll_event()), (None, None));
+    assert_eq!((raw.ep.transport.connection(raw.conn), raw.ep.transport.poll_event()), (None, None));
 }
 
 fn hex(c: u8, len: usize) -> Vec<u8> {
@@ -693,7 +715,7 @@ fn padded(said: &[u8], len: usize) -> Vec<u8> {
 fn every_message_carries_private_data() {
     for (active_closes, selective_repeat) in [(true, true), (false, true), (true, false)] {
         let mut net = Net::new(20, 2);
-        net.ep(1).listen(PORT);
+        net.ep(1).transport.listen(PORT);
         let now = net.now;
         let ask = ConnectOptions {
             private_data: hex(1, 48),
@@ -707,19 +729,19 @@ fn every_message_carries_private_data() {
         assert_eq!(private_data, padded(&hex(1, 48), 56), "the record is not the application's");
         let answer = ConnectOptions { private_data: hex(4, 188), drep_data: hex(5, 224), ..ConnectOptions::default() };
         let now = net.now;
-        net.ep(1).accept(now, b, answer).unwrap();
+        net.ep(1).transport.accept(now, b, answer).unwrap();
         let Some(Event::Connected { private_data, .. }) = net.event(0, LONG) else { panic!() };
         assert_eq!(private_data, padded(&hex(4, 188), 196));
         let Some(Event::Connected { private_data, .. }) = net.event(1, LONG) else { panic!() };
         assert_eq!(private_data, hex(2, 224));
         for (i, conn) in [(0, a), (1, b)] {
-            assert_eq!(net.ep(i).connection(conn).unwrap().selective_repeat, selective_repeat);
+            assert_eq!(net.ep(i).transport.connection(conn).unwrap().selective_repeat, selective_repeat);
         }
 
         let (closer, conn, drep) = if active_closes { (0, a, 5) } else { (1, b, 3) };
         let now = net.now;
-        assert_eq!(net.ep(closer).disconnect_with(now, conn, &[6; 221]), Err(ConnectError::PrivateData));
-        net.ep(closer).disconnect_with(now, conn, &[6; 220]).unwrap();
+        assert_eq!(net.ep(closer).transport.disconnect_with(now, conn, &[6; 221]), Err(ConnectError::PrivateData));
+        net.ep(closer).transport.disconnect_with(now, conn, &[6; 220]).unwrap();
         let Some(Event::Disconnected { private_data, reason, .. }) = net.event(1 - closer, LONG) else { panic!() };
         assert_eq!((reason, private_data), (DisconnectReason::Remote, hex(6, 220)));
         let Some(Event::Disconnected { private_data, reason, .. }) = net.event(closer, LONG) else { panic!() };
@@ -753,8 +775,8 @@ fn selective_repeat_is_agreed() {
     ] {
         let mut net = Net::new(22, 2);
         let (a, b) = net.connect_with(0, 1, &active, &passive, |_, _| {});
-        assert_eq!(net.ep(0).connection(a).unwrap().selective_repeat, agreed);
-        assert_eq!(net.ep(1).connection(b).unwrap().selective_repeat, agreed);
+        assert_eq!(net.ep(0).transport.connection(a).unwrap().selective_repeat, agreed);
+        assert_eq!(net.ep(1).transport.connection(b).unwrap().selective_repeat, agreed);
     }
     // A peer that takes what nobody offered, or another version, changes nothing.
     for (offered, change, agreed) in [(true, 0, true), (false, 0, false), (true, 1, false)] {
@@ -765,7 +787,7 @@ fn selective_repeat_is_agreed() {
         cm::Extensions::SELECTIVE_REPEAT.put(&mut rep.private_data).unwrap();
         rep.private_data[192] += change;
         ep.handle(Instant::ZERO, &mad(tid, Message::Rep(&rep))).unwrap();
-        assert_eq!(ep.connection(conn).unwrap().selective_repeat, agreed);
+        assert_eq!(ep.transport.connection(conn).unwrap().selective_repeat, agreed);
     }
 }
 
@@ -797,7 +819,7 @@ fn reads_in_flight_are_agreed() {
         let mut net = Net::new(24, 2);
         let (a, b) = net.connect_with(0, 1, &active, &passive, |_, _| {});
         let agreed = [(0, a), (1, b)].map(|(i, conn)| {
-            let info = net.ep(i).connection(conn).unwrap();
+            let info = net.ep(i).transport.connection(conn).unwrap();
             (info.responder_resources, info.initiator_depth)
         });
         assert_eq!(agreed, expected);
@@ -809,7 +831,7 @@ fn reads_in_flight_are_agreed() {
     let mut rep = Rep::new(9, sent.local_comm_id.get(), PEER_QPN, TO_PEER);
     (rep.responder_resources, rep.initiator_depth) = (255, 255);
     ep.handle(Instant::ZERO, &mad(tid, Message::Rep(&rep))).unwrap();
-    let info = ep.connection(conn).unwrap();
+    let info = ep.transport.connection(conn).unwrap();
     assert_eq!((info.responder_resources, info.initiator_depth), (2, 3));
 }
 
@@ -829,7 +851,7 @@ fn requests_look_like_those_of_linux() {
 fn every_port_can_be_listened_on() {
     for port in [1, 4791, 18515, 0xffff] {
         let mut net = Net::new(27, 2);
-        net.ep(1).listen(port);
+        net.ep(1).transport.listen(port);
         let now = net.now;
         net.ep(0).connect(now, ip(1), port, ConnectOptions::default()).unwrap();
         let Some(Event::ConnectRequest { port: asked, .. }) = net.event(1, LONG) else { panic!() };
@@ -841,12 +863,12 @@ fn every_port_can_be_listened_on() {
 fn every_reject_reason_arrives() {
     for reason in (1..=33).map(RejReason) {
         let mut net = Net::new(28, 2);
-        net.ep(1).listen(PORT);
+        net.ep(1).transport.listen(PORT);
         let now = net.now;
         net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
         let Some(Event::ConnectRequest { conn, .. }) = net.event(1, LONG) else { panic!() };
-        assert_eq!(net.ep(1).reject_with(conn, reason, &[1; 149]), Err(ConnectError::PrivateData));
-        net.ep(1).reject_with(conn, reason, &[8; 148]).unwrap();
+        assert_eq!(net.ep(1).transport.reject_with(conn, reason, &[1; 149]), Err(ConnectError::PrivateData));
+        net.ep(1).transport.reject_with(conn, reason, &[8; 148]).unwrap();
         assert_eq!(failure(&mut net, 0), ConnectFailure::Rejected { reason, private_data: hex(8, 148) });
         assert_ne!(reason.text(), "refused", "{reason:?} has a name");
         assert_quiet(&mut net);
@@ -859,14 +881,14 @@ fn a_slow_application_sends_an_mra_in_time() {
     for cm_timeout in [Duration::from_millis(10), Duration::from_secs(1), Duration::from_secs(5)] {
         let mut net = Net::new(29, 2);
         net.log = Some(Vec::new());
-        net.ep(1).listen(PORT);
+        net.ep(1).transport.listen(PORT);
         let now = net.now;
         let o = ConnectOptions { cm_timeout, cm_retries: 1, ..ConnectOptions::default() };
         net.ep(0).connect(now, ip(1), PORT, o).unwrap();
         let Some(Event::ConnectRequest { conn, .. }) = net.event(1, LONG) else { panic!() };
         net.run(Duration::from_secs(50));
         let now = net.now;
-        net.ep(1).accept(now, conn, ConnectOptions::default()).unwrap();
+        net.ep(1).transport.accept(now, conn, ConnectOptions::default()).unwrap();
         assert!(matches!(net.event(0, LONG), Some(Event::Connected { .. })));
         assert!(matches!(net.event(1, LONG), Some(Event::Connected { .. })));
         let kinds =
@@ -889,20 +911,20 @@ fn mras_do_not_buy_time_for_ever() {
         ep.handle(now, &mra(0)).unwrap();
         now = now + Duration::from_secs(1);
         raw::drain(&mut ep, now);
-        if ep.connection(conn).is_none() {
+        if ep.transport.connection(conn).is_none() {
             break;
         }
     }
-    assert!(matches!(ep.poll_event(), Some(Event::ConnectFailed { reason: ConnectFailure::Timeout, .. })));
+    assert!(matches!(ep.transport.poll_event(), Some(Event::ConnectFailed { reason: ConnectFailure::Timeout, .. })));
     assert!(now <= Instant::ZERO + Duration::from_secs(10), "{now:?}");
 
     // The same for a REP.
     let mut ep = endpoint(31);
     let now = Instant::ZERO;
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     ep.handle(now, &mad(1, Message::Req(&req(TO_PEER)))).unwrap();
-    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
-    ep.accept(now, conn, options()).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = ep.transport.poll_event() else { panic!() };
+    ep.transport.accept(now, conn, options()).unwrap();
     let rep = raw::drain(&mut ep, now).pop().unwrap();
     let (_, Message::Rep(rep)) = Message::parse(&rep.payload).unwrap() else { panic!() };
     let local = rep.local_comm_id.get();
@@ -922,10 +944,10 @@ fn a_request_after_the_end_is_a_new_one() {
     let mut raw = Raw::passive();
     raw.dreq().unwrap();
     raw.drain();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { .. })));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::Disconnected { .. })));
     raw.ep.handle(raw.now, &mad(1, Message::Req(&req(TO_PEER)))).unwrap();
-    let Some(Event::ConnectRequest { conn, .. }) = raw.ep.poll_event() else { panic!() };
-    raw.ep.accept(raw.now, conn, options()).unwrap();
+    let Some(Event::ConnectRequest { conn, .. }) = raw.ep.transport.poll_event() else { panic!() };
+    raw.ep.transport.accept(raw.now, conn, options()).unwrap();
     let answer = raw.drain().pop().unwrap();
     let (_, Message::Rep(rep)) = Message::parse(&answer.payload).unwrap() else { panic!() };
     assert_ne!(rep.local_comm_id.get(), raw.comm_id);
@@ -934,11 +956,13 @@ fn a_request_after_the_end_is_a_new_one() {
     let other = raw.ep.handle(raw.now, &mad(1, Message::Rej(&refusal(0x5555))));
     assert_eq!(other, Err(Discard::CmUnexpected));
     raw.ep.handle(raw.now, &mad(1, Message::Rej(&refusal(rep.remote_comm_id.get())))).unwrap();
-    let Some(Event::ConnectFailed { reason: ConnectFailure::Rejected { reason, .. }, .. }) = raw.ep.poll_event() else {
+    let Some(Event::ConnectFailed { reason: ConnectFailure::Rejected { reason, .. }, .. }) =
+        raw.ep.transport.poll_event()
+    else {
         panic!()
     };
     assert_eq!(reason, RejReason::INVALID_COMM_ID);
-    assert_eq!(raw.ep.connections().count(), 0);
+    assert_eq!(raw.ep.transport.connections().count(), 0);
 }
 
 /// A REJ for a timeout names this side's adapter: a peer that knows no identifier yet finds the connection by it.
@@ -946,7 +970,7 @@ fn a_request_after_the_end_is_a_new_one() {
 fn a_timeout_names_the_adapter() {
     let mut ep = endpoint(33);
     let (conn, _, sent) = request(&mut ep, options());
-    ep.disconnect(Instant::ZERO, conn);
+    ep.transport.disconnect(Instant::ZERO, conn);
     let rej = raw::drain(&mut ep, Instant::ZERO).pop().unwrap();
     let (_, Message::Rej(rej)) = Message::parse(&rej.payload).unwrap() else { panic!() };
     assert_eq!((rej.reason(), rej.message_rejected()), (RejReason::TIMEOUT, 2));
@@ -963,7 +987,7 @@ fn crossed_requests() {
         let o = ConnectOptions { cm_timeout: Duration::from_millis(5), cm_retries: 15, ..ConnectOptions::default() };
         let now = net.now;
         for i in 0..2 {
-            net.ep(i).listen(PORT);
+            net.ep(i).transport.listen(PORT);
             net.ep(i).connect(now, ip(1 - i), PORT, o.clone()).unwrap();
         }
         let mut connected = [0; 2];
@@ -973,7 +997,7 @@ fn crossed_requests() {
                     match event {
                         Event::ConnectRequest { conn, .. } => {
                             let now = net.now;
-                            net.ep(i).accept(now, conn, o.clone()).unwrap();
+                            net.ep(i).transport.accept(now, conn, o.clone()).unwrap();
                         }
                         Event::Connected { .. } => *connected += 1,
                         other => panic!("{other:?}"),
@@ -986,10 +1010,10 @@ fn crossed_requests() {
         // Good-byes cross as well, in a network that loses and repeats.
         let now = net.now;
         for i in 0..2 {
-            let all: Vec<_> = net.ep(i).connections().map(|(id, _)| id).collect();
+            let all: Vec<_> = net.ep(i).transport.connections().map(|(id, _)| id).collect();
             assert_eq!(all.len(), 2);
             for id in all {
-                net.ep(i).disconnect(now, id);
+                net.ep(i).transport.disconnect(now, id);
             }
         }
         net.run(LONG);

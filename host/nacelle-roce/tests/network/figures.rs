@@ -5,11 +5,10 @@ use crate::raw::{self, PEER_QPN, Raw, TO_ENDPOINT, TO_PEER, endpoint, mad, optio
 use nacelle_roce::{
     Access, Congestion, ConnectOptions, Discard, Event, RecvWr, Region, SendWr, Traffic,
     wire::{
-        Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
+        Ecn, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
         bth::{Aeth, AtomicAckEth, AtomicEth, Deth, Ieth, NakCode, Opcode, Reth, RnrTimer, Syndrome},
         cm::{self, Message},
-        ipv4::Ecn,
-        roce::Ext,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -24,7 +23,7 @@ fn psn(n: u32) -> Psn {
 
 fn shared(raw: &mut Raw, len: usize) -> Region {
     let rights = Access::REMOTE_READ | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC | Access::REMOTE_INVALIDATE;
-    raw.ep.register(vec![7; len], rights, raw.conn).unwrap()
+    raw.ep.transport.register(vec![7; len], rights, raw.conn).unwrap()
 }
 
 fn reth(region: &Region, len: u32) -> Ext {
@@ -33,7 +32,7 @@ fn reth(region: &Region, len: u32) -> Ext {
 
 /// What the connection has counted: names and values of all counters that are not zero.
 fn counted(raw: &Raw) -> Vec<(&'static str, u64)> {
-    raw.ep.stats(raw.conn).unwrap().counters.iter().filter(|c| c.1 != 0).collect()
+    raw.ep.transport.stats(raw.conn).unwrap().counters.iter().filter(|c| c.1 != 0).collect()
 }
 
 /// The same of the endpoint.
@@ -49,7 +48,7 @@ fn a_responder_counts() {
     assert_eq!(raw.send(Opcode::SendOnly, psn(0), Ext::None, &[1]), Err(Discard::ReceiverNotReady));
     raw.drain();
     for id in 0..2 {
-        raw.ep.post_recv(raw.conn, RecvWr { id, slice: Some(region.slice(0, 8)) }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id, slice: Some(region.slice(0, 8)) }).unwrap();
     }
     raw.send(Opcode::SendOnly, psn(0), Ext::None, &[1, 2, 3]).unwrap();
     raw.drain();
@@ -81,7 +80,7 @@ fn a_responder_counts() {
         ("rx_invalidations", 1),
     ];
     assert_eq!(counted(&raw), expected);
-    let stats = raw.ep.stats(raw.conn).unwrap();
+    let stats = raw.ep.transport.stats(raw.conn).unwrap();
     assert_eq!(stats.rx_payload, 303, "accepted bytes");
     assert_eq!(stats.rx_requests, Traffic { packets: 9, payload: 305 }, "what came");
     assert_eq!(stats.tx_responses, Traffic { packets: 10, payload: 600 });
@@ -94,7 +93,7 @@ fn a_responder_counts() {
 #[test]
 fn a_requester_counts() {
     let mut raw = Raw::active(options());
-    let to = raw.ep.register(vec![0; 600], Access::LOCAL, None).unwrap();
+    let to = raw.ep.transport.register(vec![0; 600], Access::LOCAL, None).unwrap();
     for wr in [
         SendWr::send(0, vec![0; 300]),
         SendWr::send_invalidate(1, vec![0; 3], KEY),
@@ -103,7 +102,7 @@ fn a_requester_counts() {
         SendWr::fetch_add(4, to.slice(0, 8), AT, KEY, 1),
         SendWr::cmp_swap(5, to.slice(0, 8), AT, KEY, 1, 2),
     ] {
-        raw.ep.post_send(raw.conn, wr).unwrap();
+        raw.ep.transport.post_send(raw.conn, wr).unwrap();
     }
     assert_eq!(raw.drain().len(), 7);
     raw.answer(TO_PEER, Syndrome::ACK).unwrap();
@@ -140,14 +139,14 @@ fn a_requester_counts() {
         ("rdma_atomics", 2),
     ];
     assert_eq!(counted(&raw), expected);
-    let stats = raw.ep.stats(raw.conn).unwrap();
+    let stats = raw.ep.transport.stats(raw.conn).unwrap();
     assert_eq!(stats.rx_payload, 300 + 16);
     assert_eq!(stats.rx_responses, Traffic { packets: 9, payload: 300 });
     let payload = 300 + 3 + 5 + (44 + 3 + 5) + (3 + 5) + (3 + 5);
     assert_eq!(stats.tx_requests, Traffic { packets: 25, payload });
     assert_eq!((stats.tx_responses, stats.rx_requests), Default::default());
     // Each of the six is complete.
-    assert_eq!(std::iter::from_fn(|| raw.ep.poll_event()).count(), 6);
+    assert_eq!(std::iter::from_fn(|| raw.ep.transport.poll_event()).count(), 6);
 }
 
 /// A failure is counted by its cause, with what it costs: the work request that it ends, and those that are flushed.
@@ -162,9 +161,9 @@ fn failures_are_counted_by_their_cause() {
         (Syndrome::Nak(NakCode::PsnSequenceError), [("packet_seq_err", 1), ("retry_exceeded_err", 1)]),
     ] {
         let mut raw = Raw::active(ConnectOptions { retry_count: 0, rnr_retry: 0, ..options() });
-        raw.ep.post_recv(raw.conn, RecvWr { id: 9, slice: None }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id: 9, slice: None }).unwrap();
         for id in 0..3 {
-            raw.ep.post_send(raw.conn, SendWr::send(id, vec![1])).unwrap();
+            raw.ep.transport.post_send(raw.conn, SendWr::send(id, vec![1])).unwrap();
         }
         raw.drain();
         raw.answer(TO_PEER, syndrome).unwrap();
@@ -178,8 +177,8 @@ fn failures_are_counted_by_their_cause() {
     }
     // A malformed answer.
     let mut raw = Raw::active(options());
-    let to = raw.ep.register(vec![0; 8], Access::LOCAL, None).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::read(1, to.all(), AT, KEY)).unwrap();
+    let to = raw.ep.transport.register(vec![0; 8], Access::LOCAL, None).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(1, to.all(), AT, KEY)).unwrap();
     raw.drain();
     let aeth = Ext::Aeth(Aeth::new(Syndrome::ACK, 0));
     raw.send(Opcode::ReadResponseOnly, TO_PEER, aeth, &[1; 7]).unwrap();
@@ -194,29 +193,29 @@ fn failures_are_counted_by_their_cause() {
     ] {
         let mut raw = Raw::passive();
         let inbox = shared(&mut raw, 8);
-        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: Some(inbox.all()) }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: Some(inbox.all()) }).unwrap();
         raw.send(opcode, psn(0), ext, &vec![1; len]).unwrap();
         raw.drain();
         let expected: Vec<_> = [("tx_nak", 1)].into_iter().chain(mine).collect();
         assert_eq!(counted(&raw), expected, "{opcode:?}");
-        assert_eq!(raw.ep.stats(raw.conn).unwrap().tx_responses, Traffic { packets: 1, payload: 0 });
+        assert_eq!(raw.ep.transport.stats(raw.conn).unwrap().tx_responses, Traffic { packets: 1, payload: 0 });
     }
     // A READ whose key is gone when its data is due.
     let mut raw = Raw::passive();
     let region = shared(&mut raw, 8);
     raw.send(Opcode::ReadRequest, psn(0), reth(&region, 8), &[]).unwrap();
-    assert!(raw.ep.invalidate(region.id));
+    assert!(raw.ep.transport.invalidate(region.id));
     raw.drain();
     let expected = [("rx_request", 1), ("tx_nak", 1), ("rx_read_requests", 1), ("resp_remote_access_errors", 1)];
     assert_eq!(counted(&raw), expected);
-    assert_eq!(raw.ep.stats(raw.conn).unwrap().tx_responses, Traffic { packets: 1, payload: 0 });
+    assert_eq!(raw.ep.transport.stats(raw.conn).unwrap().tx_responses, Traffic { packets: 1, payload: 0 });
 }
 
 /// Congestion notifications are packets of their connection.
 #[test]
 fn notifications_count() {
     let mut raw = Raw::passive();
-    raw.ep.set_congestion(Congestion { np_enable: true, rp_enable: true, ..Congestion::default() });
+    raw.ep.transport.set_congestion(Congestion { np_enable: true, rp_enable: true, ..Congestion::default() });
     let mut marked = raw::headers(raw.qpn, Opcode::WriteOnly, psn(0), Ext::Reth(Reth::new(AT, KEY, 0)));
     marked.bth.set_ack_req(false);
     marked.ip = marked.ip.with_ecn(Ecn::Ce);
@@ -233,7 +232,7 @@ fn notifications_count() {
         ("rp_cnp_handled", 1),
     ];
     assert_eq!(counted(&raw), expected);
-    let stats = raw.ep.stats(raw.conn).unwrap();
+    let stats = raw.ep.transport.stats(raw.conn).unwrap();
     // A CNP has 16 reserved bytes behind its BTH; the WRITE has a RETH of the same length.
     assert_eq!((stats.rx_packets, stats.rx_bytes, stats.tx_packets, stats.tx_bytes), (2, 2 * 74, 1, 74));
     assert_eq!(stats.tx_responses, Traffic::default(), "it answers no request");
@@ -289,7 +288,7 @@ fn an_endpoint_counts() {
         ("discard_cm", 1),
     ];
     assert_eq!(total(&ep), expected);
-    assert_eq!(ep.poll_event(), None);
+    assert_eq!(ep.transport.poll_event(), None);
     // A request that is refused: one message each way.
     let ask = mad(1, Message::Req(&req(TO_PEER)));
     ep.handle(now, &ask).unwrap();
@@ -308,12 +307,12 @@ fn times_of_a_connection() {
     let mut raw = Raw::active(options());
     let begin = raw.now;
     raw.now = begin + MS;
-    raw.ep.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
     raw.drain();
     raw.now = begin + MS * 2;
     raw.answer(TO_PEER, Syndrome::ACK).unwrap();
-    let stats = *raw.ep.stats(raw.conn).unwrap();
+    let stats = *raw.ep.transport.stats(raw.conn).unwrap();
     assert_eq!((stats.started, stats.resolved, stats.established), (begin, Some(begin), Some(begin)));
     assert_eq!(stats.last_received, Some(begin + MS * 2));
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Completion(_))));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::Completion(_))));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Goodput over a lossy line, with go-back-N and with selective repeat: 100 Gb/s, 10 us round trip, MTU 4096.
 
-use crate::sim::{Rng, config, ip, mac};
+use crate::sim::{Rng, config, path, region_bytes};
 use nacelle_roce::{
     Access, ConnId, ConnectOptions, Endpoint, Event, Instant, QpModify, Region, Rtr, Rts, SendWr, WcStatus,
     wire::{Psn, cm::PathMtu},
@@ -34,19 +34,19 @@ impl Line {
         let now = Instant::from_nanos(1);
         let mut ends = [0, 1].map(|i| {
             let mut c = config(i, seed);
-            c.ip_mtu = 4200;
+            c.interface.ip_mtu = 4200;
             Endpoint::new(c)
         });
         let options = ConnectOptions { ack_timeout: Duration::from_micros(100), ..ConnectOptions::default() };
-        let conns = [0, 1].map(|i: usize| ends[i].create_qp(now, options.clone()).unwrap());
-        let qpns = [0, 1].map(|i: usize| ends[i].connection(conns[i]).unwrap().local_qpn);
+        let conns = [0, 1].map(|i: usize| ends[i].transport.create_qp(now, options.clone()).unwrap());
+        let qpns = [0, 1].map(|i: usize| ends[i].transport.connection(conns[i]).unwrap().local_qpn);
         for i in [0, 1] {
             let peer = 1 - i;
-            let to = Rtr::new(ip(peer), qpns[peer], Psn::new(0), PathMtu::Mtu4096);
-            let to = Rtr { peer_mac: Some(mac(peer)), selective_repeat, ..to };
+            let to = Rtr::new(path(i, peer), qpns[peer], Psn::new(0), PathMtu::Mtu4096);
+            let to = Rtr { selective_repeat, ..to };
             let from = Rts { ack_timeout: options.ack_timeout, ..Rts::new(Psn::new(0)) };
             for step in [QpModify::Init, QpModify::Rtr(to), QpModify::Rts(from)] {
-                ends[i].modify_qp(now, conns[i], step).unwrap();
+                ends[i].transport.modify_qp(now, conns[i], step).unwrap();
             }
         }
         let (busy, queue, sequence, buf) = ([false; 2], BinaryHeap::new(), 0, vec![0; 5000]);
@@ -100,24 +100,24 @@ fn goodput(seed: u64, loss: f64, selective: bool) -> (f64, u64) {
     let mut line = Line::new(seed, loss, selective);
     let [here, there] = line.conns;
     let data: Vec<u8> = Rng(seed).bytes(MESSAGE * MESSAGES);
-    let source = line.ends[0].register(data.clone(), Access::LOCAL, None).unwrap();
-    let target: Region = line.ends[1].register(vec![0; data.len()], Access::REMOTE_WRITE, there).unwrap();
+    let source = line.ends[0].transport.register(data.clone(), Access::LOCAL, None).unwrap();
+    let target: Region = line.ends[1].transport.register(vec![0; data.len()], Access::REMOTE_WRITE, there).unwrap();
     for i in 0..MESSAGES {
         let at = target.addr.checked_add((i * MESSAGE) as u64).unwrap();
         let wr = SendWr::write(i as u64, source.slice(i * MESSAGE, MESSAGE), at, target.rkey);
-        line.ends[0].post_send(here, wr).unwrap();
+        line.ends[0].transport.post_send(here, wr).unwrap();
     }
     let begin = line.now;
     let mut done = 0;
     while done < MESSAGES {
         line.step();
-        while let Some(event) = line.ends[0].poll_event() {
+        while let Some(event) = line.ends[0].transport.poll_event() {
             let Event::Completion(c) = event else { panic!("{event:?}") };
             assert_eq!(c.status, WcStatus::Success);
             done += 1;
         }
     }
-    assert!(line.ends[1].region(target.id).unwrap() == data, "other bytes arrived");
+    assert!(region_bytes(&line.ends[1], target.id) == data, "other bytes arrived");
     let nanos = (line.now - begin).as_nanos() as f64;
     (data.len() as f64 * 8.0 / nanos, line.ends[0].counters().retransmitted)
 }

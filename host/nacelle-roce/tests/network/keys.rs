@@ -2,12 +2,13 @@
 //! A key that has been taken back opens nothing any more, also to what began under it.
 
 use crate::raw::{Packet, Raw, TO_ENDPOINT};
+use crate::sim::region_bytes;
 use nacelle_roce::{
     Access, Completion, Event, RecvWr, Region, Scope, WcStatus,
     wire::{
         Psn, RemoteAddr,
         bth::{AtomicEth, Ieth, NakCode, Opcode, Reth, Syndrome},
-        roce::Ext,
+        transport::Ext,
     },
 };
 
@@ -19,7 +20,7 @@ fn psn(n: u32) -> Psn {
 
 fn shared(raw: &mut Raw, len: usize) -> Region {
     let all = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC | Access::REMOTE_INVALIDATE;
-    raw.ep.register(vec![0; len], all, raw.conn).unwrap()
+    raw.ep.transport.register(vec![0; len], all, raw.conn).unwrap()
 }
 
 fn whole(region: &Region) -> Ext {
@@ -31,7 +32,7 @@ fn assert_refused(raw: &mut Raw, packets: &[Packet]) {
     let [Packet { headers, .. }] = packets else { panic!("{packets:?}") };
     let Ext::Aeth(aeth) = headers.ext else { panic!("{headers:?}") };
     assert_eq!(aeth.syndrome(), REFUSED);
-    let ended = std::iter::from_fn(|| raw.ep.poll_event()).any(|event| {
+    let ended = std::iter::from_fn(|| raw.ep.transport.poll_event()).any(|event| {
         use nacelle_roce::DisconnectReason::Error;
         matches!(event, Event::Disconnected { reason: Error(WcStatus::LocAccessErr), .. })
     });
@@ -42,18 +43,18 @@ fn assert_refused(raw: &mut Raw, packets: &[Packet]) {
 /// Every way in which a region's owner takes its key back.
 fn revocations() -> [fn(&mut Raw, &Region); 3] {
     [
-        |raw, region| assert!(raw.ep.invalidate(region.id)),
-        |raw, region| assert_ne!(raw.ep.rekey(region.id).unwrap().rkey, region.rkey),
+        |raw, region| assert!(raw.ep.transport.invalidate(region.id)),
+        |raw, region| assert_ne!(raw.ep.transport.rekey(region.id).unwrap().rkey, region.rkey),
         |raw, region| {
             // A second key for the same memory: the buffer is registered anew, as for its next owner.
-            let buffer = raw.ep.deregister(region.id).unwrap();
-            raw.ep.register(buffer, Access::REMOTE_WRITE, Scope::Local).unwrap();
+            let buffer = raw.ep.transport.deregister(region.id).unwrap();
+            raw.ep.transport.register(buffer, Access::REMOTE_WRITE, Scope::Local).unwrap();
         },
     ]
 }
 
 fn bytes(raw: &Raw) -> Vec<u8> {
-    raw.ep.regions().flat_map(|info| raw.ep.region(info.region.id).unwrap().to_vec()).collect()
+    raw.ep.transport.regions().flat_map(|info| region_bytes(&raw.ep, info.region.id).to_vec()).collect()
 }
 
 #[test]
@@ -129,10 +130,10 @@ fn an_atomic_needs_a_key_when_it_is_carried_out() {
 fn an_invalidation_by_the_peer_counts_as_well() {
     let mut raw = Raw::passive();
     let region = shared(&mut raw, 1000);
-    raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
     raw.send(Opcode::ReadRequest, psn(0), whole(&region), &[]).unwrap();
     raw.send(Opcode::SendOnlyInvalidate, psn(4), Ext::Ieth(Ieth::new(region.rkey)), &[]).unwrap();
-    let Some(Event::Completion(Completion { invalidated, .. })) = raw.ep.poll_event() else { panic!() };
+    let Some(Event::Completion(Completion { invalidated, .. })) = raw.ep.transport.poll_event() else { panic!() };
     assert_eq!(invalidated, Some(region.rkey));
     let said = raw.drain();
     assert_refused(&mut raw, &said);
@@ -144,11 +145,11 @@ fn a_new_key_does_not_revive_what_the_old_one_began() {
     let mut raw = Raw::passive();
     let region = shared(&mut raw, 600);
     raw.send(Opcode::WriteFirst, psn(0), whole(&region), &[1; 256]).unwrap();
-    let renewed = raw.ep.rekey(region.id).unwrap();
+    let renewed = raw.ep.transport.rekey(region.id).unwrap();
     assert_eq!((renewed.addr, renewed.len), (RemoteAddr(region.addr.0), region.len));
     raw.drain();
     raw.send(Opcode::WriteMiddle, psn(1), Ext::None, &[2; 256]).unwrap();
     let said = raw.drain();
     assert_refused(&mut raw, &said);
-    assert_eq!(raw.ep.region(region.id).unwrap()[256..], [0; 344]);
+    assert_eq!(region_bytes(&raw.ep, region.id)[256..], [0; 344]);
 }

@@ -2,13 +2,13 @@
 //! Which packets a switch may mark, and when a slow connection asks for acknowledgements.
 
 use crate::raw::{self, Raw, TO_ENDPOINT, options};
+use crate::sim::region_bytes;
 use nacelle_roce::{
     Access, Congestion, ConnectOptions, RecvWr, SendWr,
     wire::{
-        RoceHeaders,
+        Ecn, RoceHeaders,
         bth::{AtomicEth, Opcode, Reth},
-        ipv4::Ecn,
-        roce::Ext,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -18,9 +18,9 @@ use std::time::Duration;
 fn what_is_paced_can_be_marked() {
     for rp_enable in [true, false] {
         let mut raw = Raw::passive();
-        raw.ep.set_congestion(Congestion { rp_enable, ..Congestion::default() });
+        raw.ep.transport.set_congestion(Congestion { rp_enable, ..Congestion::default() });
         let rights = Access::REMOTE_READ | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
-        let region = raw.ep.register(vec![0; 600], rights, raw.conn).unwrap();
+        let region = raw.ep.transport.register(vec![0; 600], rights, raw.conn).unwrap();
         let whole = Ext::Reth(Reth::new(region.addr, region.rkey, 600));
         let add = Ext::Atomic(AtomicEth::new(region.addr, region.rkey, 1, 0));
         let byte = Ext::Reth(Reth::new(region.addr, region.rkey, 1));
@@ -28,7 +28,7 @@ fn what_is_paced_can_be_marked() {
         raw.send(Opcode::FetchAdd, TO_ENDPOINT.add(3), add, &[]).unwrap();
         raw.send(Opcode::WriteOnly, TO_ENDPOINT.add(4), byte, &[1]).unwrap();
         let mut seen: Vec<_> = raw.drain().iter().map(|p| (p.opcode, p.headers.ip.ecn())).collect();
-        raw.ep.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
         seen.extend(raw.drain().iter().map(|p| (p.opcode, p.headers.ip.ecn())));
         let (paced, not) = (if rp_enable { Ecn::Ect0 } else { Ecn::NotEct }, Ecn::NotEct);
         let expected = [
@@ -57,10 +57,10 @@ fn a_slow_connection_asks_for_every_acknowledgement() {
             rpg_byte_reset: 0,
             ..Congestion::default()
         };
-        raw.ep.set_congestion(slow);
+        raw.ep.transport.set_congestion(slow);
         let cnp = raw::frame(&RoceHeaders::cnp(&raw::flow(), raw.qpn), &[]);
         raw.ep.handle(raw.now, &cnp).unwrap();
-        raw.ep.post_send(raw.conn, SendWr::send(1, vec![0; 1000])).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![0; 1000])).unwrap();
         let first = raw.drain();
         assert_eq!((first.len(), first[0].headers.bth.ack_req()), (1, asks), "{ack_timeout:?}");
     }
@@ -71,20 +71,21 @@ fn a_slow_connection_asks_for_every_acknowledgement() {
 fn short_answers_take_turns() {
     let mut raw = Raw::passive();
     let (own, theirs) = (raw.conn, raw::second(&mut raw));
-    let region = raw.ep.register(vec![0; 8], Access::REMOTE_ATOMIC, nacelle_roce::ProtectionDomain::DEFAULT).unwrap();
+    let region =
+        raw.ep.transport.register(vec![0; 8], Access::REMOTE_ATOMIC, nacelle_roce::ProtectionDomain::DEFAULT).unwrap();
     let add = Ext::Atomic(AtomicEth::new(region.addr, region.rkey, 1, 0));
     assert!(raw.drain().is_empty());
     for n in 0..3 {
         raw.send(Opcode::FetchAdd, TO_ENDPOINT.add(n), add, &[]).unwrap();
     }
-    let second = raw.ep.connection(theirs).unwrap().local_qpn;
+    let second = raw.ep.transport.connection(theirs).unwrap().local_qpn;
     let frame = raw::frame(&raw::headers(second, Opcode::FetchAdd, TO_ENDPOINT, add), &[]);
     raw.ep.handle(raw.now, &frame).unwrap();
     let to: Vec<_> = raw.drain().iter().map(|p| p.headers.bth.dest_qp()).collect();
-    let [first, second] = [own, theirs].map(|id| raw.ep.connection(id).unwrap().remote_qpn.unwrap());
+    let [first, second] = [own, theirs].map(|id| raw.ep.transport.connection(id).unwrap().remote_qpn.unwrap());
     assert_eq!(to, [first, second, first, first]);
     // Nothing is left that would give one of them a turn too many.
-    raw.ep.post_recv(own, RecvWr { id: 1, slice: None }).unwrap();
+    raw.ep.transport.post_recv(own, RecvWr { id: 1, slice: None }).unwrap();
     assert!(raw.drain().is_empty());
-    assert_eq!(raw.ep.region(region.id).unwrap(), 4u64.to_ne_bytes());
+    assert_eq!(region_bytes(&raw.ep, region.id), 4u64.to_ne_bytes());
 }

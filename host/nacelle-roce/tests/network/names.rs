@@ -12,7 +12,8 @@ use nacelle_roce::{
         arp::ArpPacket,
         bth::{Bth, Deth, Opcode},
         cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu},
-        roce::{Ext, Flow},
+        roce::Flow,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -51,23 +52,23 @@ fn asked(ep: &mut Endpoint) -> (u64, Box<Req>) {
 /// The raw peer has asked for a connection, and the application has not answered.
 fn undecided() -> (Endpoint, ConnId) {
     let mut ep = endpoint(70);
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     ep.handle(NOW, &mad(1, Message::Req(&req(TO_PEER)))).unwrap();
-    let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+    let Some(Event::ConnectRequest { conn, .. }) = ep.transport.poll_event() else { panic!() };
     (ep, conn)
 }
 
 /// The same, and the application has accepted.
 fn accepted() -> (Endpoint, ConnId, u32) {
     let (mut ep, conn) = undecided();
-    ep.accept(NOW, conn, options()).unwrap();
+    ep.transport.accept(NOW, conn, options()).unwrap();
     let rep = raw::drain(&mut ep, NOW).pop().unwrap();
     let (_, Message::Rep(rep)) = Message::parse(&rep.payload).unwrap() else { panic!() };
     (ep, conn, rep.local_comm_id.get())
 }
 
 fn phase(ep: &Endpoint, conn: ConnId) -> Phase {
-    ep.connection(conn).unwrap().phase
+    ep.transport.connection(conn).unwrap().phase
 }
 
 /// The right names under another address are nobody's.
@@ -84,7 +85,7 @@ fn strangers_reach_no_connection() {
     ] {
         assert_eq!(ep.handle(NOW, &stranger(tid, message)), Err(Discard::CmUnexpected), "{message:?}");
     }
-    assert_eq!((phase(&ep, conn), ep.poll_event()), (Phase::ReqSent, None));
+    assert_eq!((phase(&ep, conn), ep.transport.poll_event()), (Phase::ReqSent, None));
     // The side that was asked.
     let (mut ep, conn, ours) = accepted();
     for message in [
@@ -95,15 +96,15 @@ fn strangers_reach_no_connection() {
     ] {
         assert_eq!(ep.handle(NOW, &stranger(1, message)), Err(Discard::CmUnexpected), "{message:?}");
     }
-    assert_eq!((phase(&ep, conn), ep.poll_event()), (Phase::RepSent, None));
+    assert_eq!((phase(&ep, conn), ep.transport.poll_event()), (Phase::RepSent, None));
     // The end. A DREQ is answered to anybody; it ends nothing.
     let mut raw = Raw::passive();
     raw.ep.handle(raw.now, &stranger(1, Message::Dreq(&Dreq::new(THEIRS, raw.comm_id, raw.qpn)))).unwrap();
-    assert_eq!((phase(&raw.ep, raw.conn), raw.ep.poll_event()), (Phase::Established, None));
-    raw.ep.disconnect(raw.now, raw.conn);
+    assert_eq!((phase(&raw.ep, raw.conn), raw.ep.transport.poll_event()), (Phase::Established, None));
+    raw.ep.transport.disconnect(raw.now, raw.conn);
     let drep = stranger(1, Message::Drep(&Drep::new(THEIRS, raw.comm_id)));
     assert_eq!(raw.ep.handle(raw.now, &drep), Err(Discard::CmUnexpected));
-    assert_eq!((phase(&raw.ep, raw.conn), raw.ep.poll_event()), (Phase::DreqSent, None));
+    assert_eq!((phase(&raw.ep, raw.conn), raw.ep.transport.poll_event()), (Phase::DreqSent, None));
 }
 
 /// A name of the peer's that is not this connection's, from the peer.
@@ -113,11 +114,11 @@ fn both_names_count() {
     assert_eq!(ep.handle(NOW, &mad(1, Message::Rtu(&Rtu::new(THEIRS ^ 1, ours)))), Err(Discard::CmUnexpected));
     assert_eq!(phase(&ep, conn), Phase::RepSent);
     let mut raw = Raw::passive();
-    raw.ep.disconnect(raw.now, raw.conn);
+    raw.ep.transport.disconnect(raw.now, raw.conn);
     let drep = mad(1, Message::Drep(&Drep::new(THEIRS ^ 1, raw.comm_id)));
     assert_eq!(raw.ep.handle(raw.now, &drep), Err(Discard::CmUnexpected));
     raw.ep.handle(raw.now, &mad(1, Message::Drep(&Drep::new(THEIRS, raw.comm_id)))).unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
 }
 
 /// An answer to an earlier transaction, or of another connection, is not taken for the one that is due.
@@ -130,9 +131,9 @@ fn replies_belong_to_their_request() {
     assert_eq!(ep.handle(NOW, &mad(tid ^ 1, Message::Rep(&rep(THEIRS)))), Err(Discard::CmUnexpected));
     let rej = Rej::new(THEIRS, ours, 0, RejReason::CONSUMER);
     assert_eq!(ep.handle(NOW, &mad(tid ^ 1, Message::Rej(&rej))), Err(Discard::CmUnexpected));
-    assert_eq!((phase(&ep, conn), ep.poll_event()), (Phase::ReqSent, None));
+    assert_eq!((phase(&ep, conn), ep.transport.poll_event()), (Phase::ReqSent, None));
     ep.handle(NOW, &mad(tid, Message::Rep(&rep(THEIRS)))).unwrap();
-    assert!(matches!(ep.poll_event(), Some(Event::Connected { .. })));
+    assert!(matches!(ep.transport.poll_event(), Some(Event::Connected { .. })));
     raw::drain(&mut ep, NOW);
     // Once connected, only the same connection's REP gets the RTU again.
     assert_eq!(ep.handle(NOW, &mad(tid, Message::Rep(&rep(THEIRS ^ 1)))), Err(Discard::CmUnexpected));
@@ -145,9 +146,9 @@ fn a_reject_without_this_sides_name() {
     let rej = |theirs| mad(1, Message::Rej(&Rej::new(theirs, 0, 2, RejReason::TIMEOUT)));
     let (mut ep, conn) = undecided();
     assert_eq!(ep.handle(NOW, &rej(THEIRS ^ 1)), Err(Discard::CmUnexpected));
-    assert_eq!(ep.poll_event(), None);
+    assert_eq!(ep.transport.poll_event(), None);
     ep.handle(NOW, &rej(THEIRS)).unwrap();
-    let Some(Event::ConnectFailed { conn: failed, reason }) = ep.poll_event() else { panic!() };
+    let Some(Event::ConnectFailed { conn: failed, reason }) = ep.transport.poll_event() else { panic!() };
     assert_eq!(failed, conn);
     assert!(matches!(reason, ConnectFailure::Rejected { reason: RejReason::TIMEOUT, .. }), "{reason:?}");
     // On the side that asked, the peer knows both names from the REQ.
@@ -161,15 +162,18 @@ fn a_reject_without_this_sides_name() {
 fn rejects_in_every_phase() {
     let (mut ep, conn, ours) = accepted();
     ep.handle(NOW, &mad(1, Message::Rej(&Rej::new(THEIRS, ours, 1, RejReason::CONSUMER)))).unwrap();
-    assert!(matches!(ep.poll_event(), Some(Event::ConnectFailed { reason: ConnectFailure::Rejected { .. }, .. })));
-    assert_eq!(ep.connection(conn), None);
+    assert!(matches!(
+        ep.transport.poll_event(),
+        Some(Event::ConnectFailed { reason: ConnectFailure::Rejected { .. }, .. })
+    ));
+    assert_eq!(ep.transport.connection(conn), None);
 
     let mut raw = Raw::passive();
-    raw.ep.disconnect(raw.now, raw.conn);
+    raw.ep.transport.disconnect(raw.now, raw.conn);
     let rej = Rej::new(THEIRS, raw.comm_id, 2, RejReason::CONSUMER);
     raw.ep.handle(raw.now, &mad(1, Message::Rej(&rej))).unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
-    assert_eq!(raw.ep.connection(raw.conn), None);
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::Disconnected { reason: DisconnectReason::Local, .. })));
+    assert_eq!(raw.ep.transport.connection(raw.conn), None);
 }
 
 /// A peer that cannot take the path MTU names one that it can; this side asks again if that is smaller.
@@ -189,7 +193,7 @@ fn a_smaller_path_mtu_is_tried() {
     assert_eq!((smaller.path_mtu(), smaller.local_comm_id), (PathMtu::Mtu256.code(), sent.local_comm_id));
     assert_ne!(again, tid, "another request, so that answers to the first are not taken for its own");
     assert_eq!(ep.handle(NOW, &first), Err(Discard::CmUnexpected));
-    assert_eq!((phase(&ep, conn), ep.poll_event()), (Phase::ReqSent, None));
+    assert_eq!((phase(&ep, conn), ep.transport.poll_event()), (Phase::ReqSent, None));
     // The same or a larger one, or the same information for another reason, ends it.
     for (reason, named) in [
         (RejReason::INVALID_PATH_MTU, PathMtu::Mtu512),
@@ -199,7 +203,7 @@ fn a_smaller_path_mtu_is_tried() {
         let mut ep = endpoint(74);
         let (_, tid, sent) = ask(&mut ep, ConnectOptions { path_mtu: Some(PathMtu::Mtu512), ..options() });
         ep.handle(NOW, &refuse(tid, &sent, reason, named)).unwrap();
-        let Some(Event::ConnectFailed { reason: failure, .. }) = ep.poll_event() else { panic!() };
+        let Some(Event::ConnectFailed { reason: failure, .. }) = ep.transport.poll_event() else { panic!() };
         assert!(matches!(failure, ConnectFailure::Rejected { reason: r, .. } if r == reason), "{failure:?}");
         assert!(raw::drain(&mut ep, NOW).is_empty());
     }
@@ -209,25 +213,25 @@ fn a_smaller_path_mtu_is_tried() {
 #[test]
 fn a_request_under_the_name_of_a_past_connection() {
     let mut raw = Raw::active(options());
-    raw.ep.listen(PORT);
+    raw.ep.transport.listen(PORT);
     raw.dreq().unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Disconnected { .. })));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::Disconnected { .. })));
     raw.ep.handle(raw.now, &mad(0, Message::Req(&req(TO_PEER)))).unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::ConnectRequest { .. })));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::ConnectRequest { .. })));
     // And beside a connection that this side asked for and that still is.
     let mut raw = Raw::active(options());
-    raw.ep.listen(PORT);
+    raw.ep.transport.listen(PORT);
     let mut other = Req::new(THEIRS, PORT, Qpn::new(0x999), TO_PEER, IpCm::new(5, ip(1), ip(0)));
     other.set_path_mtu(1);
     raw.ep.handle(raw.now, &mad(7, Message::Req(&other))).unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::ConnectRequest { .. })));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::ConnectRequest { .. })));
 }
 
 /// The peer is asked for patience when half of its own is over, not before.
 #[test]
 fn patience_is_asked_for_at_half_time() {
     let mut ep = endpoint(75);
-    ep.listen(PORT);
+    ep.transport.listen(PORT);
     let mut ask = req(TO_PEER);
     ask.set_remote_cm_timeout(20); // 4.096 us * 2^20
     let wait = Duration::from_nanos(4096 << 20);
@@ -251,7 +255,7 @@ fn adapters_have_their_guid() {
     let (_, _, sent) = ask(&mut endpoint(76), options());
     assert_eq!(sent.local_ca_guid.get(), 0x0000_00ff_fe00_0001);
     let (mut ep, conn) = undecided();
-    ep.accept(NOW, conn, options()).unwrap();
+    ep.transport.accept(NOW, conn, options()).unwrap();
     let rep = raw::drain(&mut ep, NOW).pop().unwrap();
     let (_, Message::Rep(rep)) = Message::parse(&rep.payload).unwrap() else { panic!() };
     assert_eq!(rep.local_ca_guid.get(), 0x0000_00ff_fe00_0001);

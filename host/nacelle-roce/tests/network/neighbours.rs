@@ -3,7 +3,7 @@
 
 use crate::sim::{Net, PORT, config, ip, mac};
 use nacelle_roce::{
-    ConnectFailure, ConnectOptions, Discard, Endpoint, EndpointConfig, Event, Instant,
+    ConnectFailure, ConnectOptions, Discard, Endpoint, EndpointConfig, Event, Instant, NetworkEvent,
     wire::{
         MacAddr,
         arp::{ArpPacket, Operation},
@@ -41,8 +41,8 @@ fn frames(ep: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
 
 /// Whether the endpoint knows the address without asking.
 fn knows(ep: &mut Endpoint, now: Instant, who: Ipv4Addr) -> bool {
-    ep.resolve(now, who);
-    ep.poll_event() == Some(Event::Resolved { ip: who, mac: mac(1) })
+    ep.interface.resolve(now, who);
+    ep.interface.poll_event() == Some(NetworkEvent::Resolved { ip: who, mac: mac(1) })
 }
 
 /// Addresses of one large network: 10.0.1.0 and on.
@@ -61,7 +61,7 @@ fn an_address_is_believed_for_its_lifetime() {
 
 #[test]
 fn the_oldest_address_makes_room() {
-    let mut ep = station(|c| c.prefix_len = 8);
+    let mut ep = station(|c| c.interface.prefix_len = 8);
     for n in 0..1024 {
         introduce(&mut ep, NOW + Duration::from_nanos(n.into()), many(n));
     }
@@ -81,12 +81,12 @@ fn routes() {
     for (prefix_len, local) in [(32, 0), (40, 0), (24, 1), (8, 2), (0, 3)] {
         for (i, who) in near.into_iter().enumerate() {
             for router in [None, Some(gateway)] {
-                let mut ep = station(|c| (c.prefix_len, c.gateway) = (prefix_len, router));
-                ep.resolve(NOW, who);
+                let mut ep = station(|c| (c.interface.prefix_len, c.interface.gateway) = (prefix_len, router));
+                ep.interface.resolve(NOW, who);
                 let hop = if i < local { Some(who) } else { router };
                 let asked = frames(&mut ep, NOW).first().map(|frame| ArpPacket::parse(frame).unwrap().target_ip);
                 assert_eq!(asked, hop, "{who} from a network of {prefix_len} bits");
-                assert_eq!(ep.poll_event(), hop.is_none().then_some(Event::Unreachable { ip: who }));
+                assert_eq!(ep.interface.poll_event(), hop.is_none().then_some(NetworkEvent::Unreachable { ip: who }));
             }
         }
     }
@@ -99,13 +99,13 @@ fn two_wait_for_one_address() {
         let mut net = Net::new(41, 2);
         let now = net.now;
         if user_first {
-            net.ep(0).resolve(now, ip(1));
+            net.ep(0).interface.resolve(now, ip(1));
         }
         net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
         if !user_first {
-            net.ep(0).resolve(now, ip(1));
+            net.ep(0).interface.resolve(now, ip(1));
         }
-        assert_eq!(net.event(0, SEC), Some(Event::Resolved { ip: ip(1), mac: mac(1) }));
+        assert_eq!(net.network_event(0, SEC), Some(NetworkEvent::Resolved { ip: ip(1), mac: mac(1) }));
         assert!(matches!(net.event(0, SEC), Some(Event::ConnectFailed { .. })), "nobody listens there");
         assert_eq!(net.ep(0).counters().tx_arp, 1);
     }
@@ -121,7 +121,7 @@ fn one_of_two_is_unreachable() {
     let found = net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     let reason = ConnectFailure::Unreachable;
     assert_eq!(net.event(0, SEC * 6), Some(Event::ConnectFailed { conn: lost, reason }));
-    assert!(net.ep(0).connection(found).is_some());
+    assert!(net.ep(0).transport.connection(found).is_some());
 }
 
 /// Each question has its own time; one whose time passed unnoticed is asked as soon as somebody looks.
@@ -131,10 +131,10 @@ fn questions_are_asked_again_in_their_time() {
         frames(ep, now).iter().map(|frame| ArpPacket::parse(frame).unwrap().target_ip).collect()
     };
     let mut ep = station(|_| {});
-    ep.resolve(NOW, ip(1));
+    ep.interface.resolve(NOW, ip(1));
     assert_eq!(asked(&mut ep, NOW), [ip(1)]);
     let half = NOW + SEC / 2;
-    ep.resolve(half, ip(2));
+    ep.interface.resolve(half, ip(2));
     assert_eq!(asked(&mut ep, half), [ip(2)]);
     assert_eq!(ep.next_deadline(), Some(NOW + SEC));
     assert_eq!(asked(&mut ep, NOW + SEC), [ip(1)]);
@@ -144,19 +144,22 @@ fn questions_are_asked_again_in_their_time() {
     assert_eq!(ep.next_deadline(), Some(NOW + SEC * 11));
 }
 
-/// Beyond 256 addresses at once nobody is asked, and who waits learns it at once.
+/// Beyond 256 addresses at a time no request is sent, and what waits for the address fails at once.
 #[test]
 fn questions_are_bounded() {
-    let mut ep = station(|c| (c.prefix_len, c.max_connections) = (8, 300));
+    let mut ep = station(|c| (c.interface.prefix_len, c.transport.max_connections) = (8, 300));
     for n in 0..256 {
         ep.connect(NOW, many(n), PORT, ConnectOptions::default()).unwrap();
     }
-    assert_eq!(ep.poll_event(), None);
+    assert_eq!(ep.transport.poll_event(), None);
     let conn = ep.connect(NOW, many(256), PORT, ConnectOptions::default()).unwrap();
-    assert_eq!(ep.poll_event(), Some(Event::ConnectFailed { conn, reason: ConnectFailure::Unreachable }));
+    assert_eq!(ep.transport.poll_event(), Some(Event::ConnectFailed { conn, reason: ConnectFailure::Unreachable }));
+    // A program that asks for one more address gets an event.
+    ep.interface.resolve(NOW, many(257));
+    assert_eq!(ep.interface.poll_event(), Some(NetworkEvent::Unreachable { ip: many(257) }));
     // One more for an address that is asked for already costs nothing.
     ep.connect(NOW, many(0), PORT, ConnectOptions::default()).unwrap();
-    assert_eq!(ep.poll_event(), None);
+    assert_eq!(ep.transport.poll_event(), None);
     assert_eq!(frames(&mut ep, NOW).len(), 256);
 }
 
@@ -164,13 +167,15 @@ fn questions_are_bounded() {
 fn pings_are_bounded() {
     let mut ep = station(|_| {});
     for n in 0..256 {
-        assert!(ep.ping(NOW, ip(1), n, 8, SEC));
+        assert!(ep.interface.ping(NOW, ip(1), n, 8, SEC));
     }
-    assert!(!ep.ping(NOW, ip(1), 256, 8, SEC));
+    assert!(!ep.interface.ping(NOW, ip(1), 256, 8, SEC));
     frames(&mut ep, NOW + SEC);
-    let over = std::iter::from_fn(|| ep.poll_event()).filter(|e| matches!(e, Event::EchoTimeout { .. })).count();
+    let over = std::iter::from_fn(|| ep.interface.poll_event())
+        .filter(|e| matches!(e, NetworkEvent::EchoTimeout { .. }))
+        .count();
     assert_eq!(over, 256);
-    assert!(ep.ping(NOW + SEC, ip(1), 256, 8, SEC));
+    assert!(ep.interface.ping(NOW + SEC, ip(1), 256, 8, SEC));
 }
 
 fn echo(src: Ipv4Addr, kind: Kind, identifier: u16, sequence: u16) -> EchoPacket<'static> {
@@ -192,7 +197,7 @@ fn replies_find_their_ping() {
     introduce(&mut ep, NOW, ip(1));
     introduce(&mut ep, NOW, ip(2));
     for (who, sequence) in [(1, 7), (2, 7), (2, 8)] {
-        assert!(ep.ping(NOW, ip(who), sequence, 3, SEC));
+        assert!(ep.interface.ping(NOW, ip(who), sequence, 3, SEC));
     }
     let asked = frames(&mut ep, NOW);
     let identifier = EchoPacket::parse(&asked[0]).unwrap().identifier;
@@ -204,7 +209,7 @@ fn replies_find_their_ping() {
     for (who, sequence) in [(2, 8), (2, 7), (1, 7)] {
         ep.handle(later, &bytes(&echo(ip(who), Kind::Reply, identifier, sequence))).unwrap();
         let rtt = Duration::from_micros(30);
-        assert_eq!(ep.poll_event(), Some(Event::EchoReply { ip: ip(who), sequence, len: 3, rtt }));
+        assert_eq!(ep.interface.poll_event(), Some(NetworkEvent::EchoReply { ip: ip(who), sequence, len: 3, rtt }));
     }
     let again = bytes(&echo(ip(1), Kind::Reply, identifier, 7));
     assert_eq!(ep.handle(later, &again), Err(Discard::UnexpectedEcho));
@@ -310,12 +315,12 @@ fn conflicts_of_a_probe() {
         (ArpPacket { sender_ip: ip(1), ..rival }, false),
     ] {
         let mut ep = station(|_| {});
-        ep.probe_address(NOW, free);
+        ep.interface.probe_address(NOW, free);
         frames(&mut ep, NOW);
         let expected = if conflict { Ok(()) } else { Err(Discard::ArpIgnored) };
         assert_eq!(ep.handle(NOW, &arp(&packet)), expected, "{packet:?}");
-        let event = conflict.then_some(Event::AddressProbed { ip: free, owner: Some(mac(1)) });
-        assert_eq!(ep.poll_event(), event, "{packet:?}");
+        let event = conflict.then_some(NetworkEvent::AddressProbed { ip: free, owner: Some(mac(1)) });
+        assert_eq!(ep.interface.poll_event(), event, "{packet:?}");
         let left: usize = (1..=9).map(|n| frames(&mut ep, NOW + SEC * n).len()).sum();
         assert_eq!(left, if conflict { 0 } else { 2 }, "three probes in all: {packet:?}");
     }

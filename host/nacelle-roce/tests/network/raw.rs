@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A peer made of single packets, to say things that an endpoint would not.
 
-use crate::sim::{PORT, Rng, ip, mac};
+use crate::sim::{PORT, Rng, ip, mac, path};
 use nacelle_roce::{
     ConnId, ConnectOptions, Discard, Endpoint, EndpointConfig, Event, Instant, QpModify, Rtr, Rts,
     wire::{
         Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
         bth::{Aeth, Bth, Deth, Opcode, Reth, Syndrome},
         cm::{self, Dreq, IpCm, Message, Rep, Req, Rtu},
-        roce::{Ext, Flow},
+        roce::Flow,
+        transport::Ext,
     },
 };
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 /// PSN at which the raw peer sends, and at which it is sent to.
 pub const TO_ENDPOINT: Psn = Psn::new(0xff_fffe);
@@ -67,7 +68,8 @@ pub fn frame(h: &RoceHeaders, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A zero-length WRITE to a queue pair of the endpoint, from the station with this address.
-pub fn write_from(peer: std::net::Ipv4Addr, qpn: Qpn, psn: Psn) -> Vec<u8> {
+pub fn write_from(peer: IpAddr, qpn: Qpn, psn: Psn) -> Vec<u8> {
+    let IpAddr::V4(peer) = peer else { panic!("{peer} is not IPv4") };
     let reth = Reth::new(RemoteAddr(0), Rkey(0), 0);
     let flow = Flow::new(mac(1), mac(0), peer, ip(0), 0xdead);
     frame(&RoceHeaders::new(&flow, Bth::new(Opcode::WriteOnly, qpn, psn), Ext::Reth(reth)), &[])
@@ -109,13 +111,12 @@ pub fn req(starting_psn: Psn) -> Req {
     req
 }
 
-/// A second queue pair of the endpoint, by hand, with another one of the same peer.
+/// A second queue pair of the endpoint, without connection management, to another one of the same peer.
 pub fn second(raw: &mut Raw) -> ConnId {
-    let conn = raw.ep.create_qp(raw.now, options()).unwrap();
-    let mut to = Rtr::new(ip(1), Qpn::new(PEER_QPN.get() + 1), TO_ENDPOINT, cm::PathMtu::Mtu256);
-    to.peer_mac = Some(mac(1));
+    let conn = raw.ep.transport.create_qp(raw.now, options()).unwrap();
+    let to = Rtr::new(path(0, 1), Qpn::new(PEER_QPN.get() + 1), TO_ENDPOINT, cm::PathMtu::Mtu256);
     for step in [QpModify::Init, QpModify::Rtr(to), QpModify::Rts(Rts::new(TO_PEER))] {
-        raw.ep.modify_qp(raw.now, conn, step).unwrap();
+        raw.ep.transport.modify_qp(raw.now, conn, step).unwrap();
     }
     conn
 }
@@ -129,17 +130,17 @@ impl Raw {
     pub fn passive_with(options: ConnectOptions, before_accept: impl FnOnce(&mut Endpoint, ConnId)) -> Self {
         let now = Instant::from_nanos(1);
         let mut ep = endpoint(1);
-        ep.listen(PORT);
+        ep.transport.listen(PORT);
         ep.handle(now, &mad(1, Message::Req(&req(TO_PEER)))).unwrap();
-        let Some(Event::ConnectRequest { conn, .. }) = ep.poll_event() else { panic!() };
+        let Some(Event::ConnectRequest { conn, .. }) = ep.transport.poll_event() else { panic!() };
         before_accept(&mut ep, conn);
-        ep.accept(now, conn, options).unwrap();
+        ep.transport.accept(now, conn, options).unwrap();
         let rep = drain(&mut ep, now).pop().unwrap();
         let (_, Message::Rep(rep)) = Message::parse(&rep.payload).unwrap() else { panic!() };
         assert_eq!(rep.starting_psn(), TO_ENDPOINT);
         let (qpn, comm_id) = (rep.local_qpn(), rep.local_comm_id.get());
         ep.handle(now, &mad(1, Message::Rtu(&Rtu::new(PEER_ID, comm_id)))).unwrap();
-        assert!(matches!(ep.poll_event(), Some(Event::Connected { .. })));
+        assert!(matches!(ep.transport.poll_event(), Some(Event::Connected { .. })));
         Self { ep, now, conn, qpn, comm_id }
     }
 
@@ -161,35 +162,34 @@ impl Raw {
         rep.responder_resources = 16;
         rep.initiator_depth = 16;
         ep.handle(now, &mad(tid, Message::Rep(&rep))).unwrap();
-        assert!(matches!(ep.poll_event(), Some(Event::Connected { .. })));
+        assert!(matches!(ep.transport.poll_event(), Some(Event::Connected { .. })));
         let rtu = drain(&mut ep, now);
         assert!(matches!(Message::parse(&rtu[0].payload), Ok((_, Message::Rtu(_)))));
         Self { ep, now, conn, qpn: req.local_qpn(), comm_id: req.local_comm_id.get() }
     }
 
-    /// A queue pair by hand, connected to the peer; path MTU 256.
-    pub fn manual(options: ConnectOptions, rtr: impl FnOnce(&mut Rtr), rts: impl FnOnce(&mut Rts)) -> Self {
+    /// A queue pair without connection management, connected to the peer; path MTU 256.
+    pub fn unmanaged(options: ConnectOptions, rtr: impl FnOnce(&mut Rtr), rts: impl FnOnce(&mut Rts)) -> Self {
         let now = Instant::from_nanos(1);
         let mut ep = endpoint(3);
-        let mut to = Rtr::new(ip(1), PEER_QPN, TO_ENDPOINT, cm::PathMtu::Mtu256);
-        to.peer_mac = Some(mac(1));
+        let mut to = Rtr::new(path(0, 1), PEER_QPN, TO_ENDPOINT, cm::PathMtu::Mtu256);
         rtr(&mut to);
         let mut from = Rts::new(TO_PEER);
         from.ack_timeout = options.ack_timeout;
         from.retry_count = options.retry_count;
         from.rnr_retry = options.rnr_retry;
         rts(&mut from);
-        let conn = ep.create_qp(now, options).unwrap();
+        let conn = ep.transport.create_qp(now, options).unwrap();
         for to in [QpModify::Init, QpModify::Rtr(to), QpModify::Rts(from)] {
-            ep.modify_qp(now, conn, to).unwrap();
+            ep.transport.modify_qp(now, conn, to).unwrap();
         }
-        let qpn = ep.connection(conn).unwrap().local_qpn;
+        let qpn = ep.transport.connection(conn).unwrap().local_qpn;
         Self { ep, now, conn, qpn, comm_id: 0 }
     }
 
     /// The same with selective repeat.
     pub fn selective() -> Self {
-        Self::manual(options(), |rtr| rtr.selective_repeat = true, |_| {})
+        Self::unmanaged(options(), |rtr| rtr.selective_repeat = true, |_| {})
     }
 
     /// Sends a packet to the endpoint.

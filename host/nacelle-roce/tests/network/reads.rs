@@ -2,13 +2,14 @@
 //! READ, atomics and invalidation, rule by rule, against a raw peer.
 
 use crate::raw::{Packet, Raw, TO_ENDPOINT, TO_PEER, options};
+use crate::sim::region_bytes;
 use nacelle_roce::{
     Access, Completion, ConnectOptions, Data, Discard, DisconnectReason, Event, PostError, ProtectionDomain, RecvWr,
     Region, Scope, SendOp, SendWr, WcOpcode, WcStatus,
     wire::{
         Psn, RemoteAddr, Rkey,
         bth::{Aeth, AtomicAckEth, AtomicEth, Ieth, NakCode, Opcode, Reth, RnrTimer, Syndrome},
-        roce::Ext,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -31,7 +32,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 fn shared(raw: &mut Raw, len: usize) -> Region {
-    raw.ep.register(pattern(len), all(), raw.conn).unwrap()
+    raw.ep.transport.register(pattern(len), all(), raw.conn).unwrap()
 }
 
 fn reth(region: &Region, offset: u64, len: u32) -> Ext {
@@ -53,14 +54,14 @@ fn cmp_swap(raw: &mut Raw, n: u32, region: &Region, compare: u64, swap: u64) -> 
 }
 
 fn completion(raw: &mut Raw) -> Completion {
-    match raw.ep.poll_event() {
+    match raw.ep.transport.poll_event() {
         Some(Event::Completion(c)) => c,
         other => panic!("{other:?}"),
     }
 }
 
 fn assert_failed(raw: &mut Raw, status: WcStatus) {
-    match raw.ep.poll_event() {
+    match raw.ep.transport.poll_event() {
         Some(Event::Disconnected { reason, .. }) => assert_eq!(reason, DisconnectReason::Error(status)),
         other => panic!("{other:?}"),
     }
@@ -76,7 +77,7 @@ fn payload(packets: &[Packet]) -> Vec<u8> {
 }
 
 fn word(raw: &Raw, region: &Region) -> u64 {
-    u64::from_ne_bytes(raw.ep.region(region.id).unwrap()[..8].try_into().unwrap())
+    u64::from_ne_bytes(region_bytes(&raw.ep, region.id)[..8].try_into().unwrap())
 }
 
 // Responder
@@ -136,10 +137,10 @@ fn a_duplicate_read_may_begin_anywhere() {
     assert_eq!(read(&mut raw, 2, &region, 512, 4 * 256), Err(Discard::Duplicate));
     let with_payload = raw.send(Opcode::ReadRequest, psn(0), reth(&region, 0, 1000), &[1]);
     assert_eq!(with_payload, Err(Discard::Duplicate));
-    assert!(raw.ep.invalidate(region.id));
+    assert!(raw.ep.transport.invalidate(region.id));
     assert_eq!(read(&mut raw, 0, &region, 0, 1000), Err(Discard::Duplicate));
     assert!(raw.drain().is_empty());
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.transport.poll_event(), None);
 }
 
 /// There is room for one that comes again, whatever was agreed.
@@ -156,7 +157,7 @@ fn a_duplicate_read_finds_room() {
 #[test]
 fn atomics_are_executed_once() {
     let mut raw = Raw::passive_with(ConnectOptions { responder_resources: 2, ..options() }, |_, _| {});
-    let region = raw.ep.register(5u64.to_ne_bytes().to_vec(), all(), raw.conn).unwrap();
+    let region = raw.ep.transport.register(5u64.to_ne_bytes().to_vec(), all(), raw.conn).unwrap();
     let original = |raw: &mut Raw, n| {
         let packets = raw.drain();
         assert_eq!(forms(&packets), [(Opcode::AtomicAcknowledge, n)]);
@@ -186,12 +187,12 @@ fn atomics_are_executed_once() {
 fn rights_of_reads_and_atomics() {
     let refused = |access: Access, opcode: Opcode, ext: &dyn Fn(&Region) -> Ext, syndrome: Syndrome| {
         let mut raw = Raw::passive();
-        let region = raw.ep.register(pattern(64), access, raw.conn).unwrap();
+        let region = raw.ep.transport.register(pattern(64), access, raw.conn).unwrap();
         raw.send(opcode, psn(0), ext(&region), &[]).unwrap();
         assert_eq!(raw.one_answer(), (psn(0), syndrome, 0));
         let status = if syndrome == ACCESS { WcStatus::LocAccessErr } else { WcStatus::LocQpOpErr };
         assert_failed(&mut raw, status);
-        assert_eq!(raw.ep.region(region.id).unwrap(), pattern(64));
+        assert_eq!(region_bytes(&raw.ep, region.id), pattern(64));
         let c = raw.ep.counters();
         let wrong = (u64::from(syndrome == ACCESS), u64::from(syndrome == INVALID));
         assert_eq!((c.resp_remote_access_errors, c.resp_remote_invalid_requests), wrong);
@@ -214,7 +215,7 @@ fn more_at_once_than_agreed() {
     for resources in [0, 1, 16] {
         let options = ConnectOptions { responder_resources: resources, ..options() };
         let mut raw = Raw::passive_with(options, |_, _| {});
-        assert_eq!(raw.ep.connection(raw.conn).unwrap().responder_resources, resources);
+        assert_eq!(raw.ep.transport.connection(raw.conn).unwrap().responder_resources, resources);
         let region = shared(&mut raw, 64);
         for n in 0..u32::from(resources) {
             match n % 2 {
@@ -266,7 +267,7 @@ fn a_region_that_goes_away_while_it_is_read() {
     read(&mut raw, 0, &region, 0, 1000).unwrap();
     let mut buf = vec![0; raw.ep.frame_len()];
     assert!(raw.ep.poll_transmit(raw.now, &mut buf).is_some());
-    raw.ep.deregister(region.id).unwrap();
+    raw.ep.transport.deregister(region.id).unwrap();
     assert_eq!(raw.one_answer(), (psn(1), ACCESS, 1));
     assert_failed(&mut raw, WcStatus::LocAccessErr);
 }
@@ -275,19 +276,19 @@ fn a_region_that_goes_away_while_it_is_read() {
 fn send_with_invalidate() {
     let mut raw = Raw::passive();
     let region = shared(&mut raw, 600);
-    let inbox = raw.ep.register(vec![0; 600], Access::LOCAL, None).unwrap();
+    let inbox = raw.ep.transport.register(vec![0; 600], Access::LOCAL, None).unwrap();
     for id in 0..3 {
-        raw.ep.post_recv(raw.conn, RecvWr { id, slice: Some(inbox.all()) }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id, slice: Some(inbox.all()) }).unwrap();
     }
     raw.send(Opcode::SendFirst, psn(0), Ext::None, &[1; 256]).unwrap();
-    assert!(raw.ep.regions().any(|r| r.region == region && r.valid));
+    assert!(raw.ep.transport.regions().any(|r| r.region == region && r.valid));
     raw.send(Opcode::SendLastInvalidate, psn(1), Ext::Ieth(Ieth::new(region.rkey)), &[2; 4]).unwrap();
     let c = completion(&mut raw);
     assert_eq!((c.id, c.byte_len, c.invalidated), (0, 260, Some(region.rkey)));
-    assert!(raw.ep.regions().any(|r| r.region == region && !r.valid));
+    assert!(raw.ep.transport.regions().any(|r| r.region == region && !r.valid));
     raw.drain();
     // A new key opens the region again, the old one does not.
-    let renewed = raw.ep.rekey(region.id).unwrap();
+    let renewed = raw.ep.transport.rekey(region.id).unwrap();
     assert_ne!(renewed.rkey, region.rkey);
     read(&mut raw, 2, &renewed, 0, 1).unwrap();
     assert_eq!(forms(&raw.drain()), [(Opcode::ReadResponseOnly, 2)]);
@@ -303,19 +304,19 @@ fn send_with_invalidate() {
 fn keys_that_a_peer_may_not_invalidate() {
     for case in 0..4 {
         let mut raw = Raw::passive();
-        let other = raw.ep.alloc_domain();
+        let other = raw.ep.transport.alloc_domain();
         let key = match case {
             0 => Rkey(77),
-            1 => raw.ep.register(vec![0], all(), other).unwrap().rkey,
-            2 => raw.ep.register(vec![0], Access::REMOTE_READ, raw.conn).unwrap().rkey,
-            _ => raw.ep.register(vec![0], all(), None).unwrap().rkey,
+            1 => raw.ep.transport.register(vec![0], all(), other).unwrap().rkey,
+            2 => raw.ep.transport.register(vec![0], Access::REMOTE_READ, raw.conn).unwrap().rkey,
+            _ => raw.ep.transport.register(vec![0], all(), None).unwrap().rkey,
         };
-        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
         raw.send(Opcode::SendOnlyInvalidate, psn(0), Ext::Ieth(Ieth::new(key)), &[]).unwrap();
         assert_eq!(raw.one_answer(), (psn(0), ACCESS, 0));
         assert_eq!(completion(&mut raw).status, WcStatus::RemInvReqErr);
         assert_failed(&mut raw, WcStatus::RemInvReqErr);
-        assert!(raw.ep.regions().all(|r| r.valid));
+        assert!(raw.ep.transport.regions().all(|r| r.valid));
         assert_eq!(raw.ep.counters().resp_cqe_error, 1);
     }
 }
@@ -326,15 +327,15 @@ fn scopes() {
     let opens = |scope: &dyn Fn(&mut Raw) -> Scope| {
         let mut raw = Raw::passive();
         let scope = scope(&mut raw);
-        let region = raw.ep.register(pattern(8), all(), scope).unwrap();
+        let region = raw.ep.transport.register(pattern(8), all(), scope).unwrap();
         read(&mut raw, 0, &region, 0, 8).unwrap();
         raw.drain()[0].opcode == Opcode::ReadResponseOnly
     };
     assert!(opens(&|raw| raw.conn.into()));
     assert!(opens(&|_| ProtectionDomain::DEFAULT.into()));
     assert!(!opens(&|_| Scope::Local));
-    assert!(!opens(&|raw| raw.ep.alloc_domain().into()));
-    assert!(!opens(&|raw| raw.ep.create_qp(raw.now, options()).unwrap().into()));
+    assert!(!opens(&|raw| raw.ep.transport.alloc_domain().into()));
+    assert!(!opens(&|raw| raw.ep.transport.create_qp(raw.now, options()).unwrap().into()));
 }
 
 // Requester
@@ -344,7 +345,7 @@ fn numbers(packets: &[Packet]) -> Vec<(Opcode, u32)> {
 }
 
 fn sink(raw: &mut Raw, len: usize) -> Region {
-    raw.ep.register(vec![0; len], Access::LOCAL, None).unwrap()
+    raw.ep.transport.register(vec![0; len], Access::LOCAL, None).unwrap()
 }
 
 const AT: RemoteAddr = RemoteAddr(0x1000);
@@ -366,8 +367,8 @@ fn a_read_and_its_answer() {
     use Opcode::*;
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 1000);
-    raw.ep.post_send(raw.conn, SendWr::read(1, region.slice(10, 600), AT, KEY)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::write(2, vec![1], AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(1, region.slice(10, 600), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write(2, vec![1], AT, KEY)).unwrap();
     let packets = raw.drain();
     assert_eq!(numbers(&packets), [(ReadRequest, 0), (WriteOnly, 3)]);
     assert_eq!(packets[0].headers.ext, Ext::Reth(Reth::new(AT, KEY, 600)));
@@ -375,13 +376,13 @@ fn a_read_and_its_answer() {
     let data = pattern(600);
     respond(&mut raw, 0, ReadResponseFirst, &data[..256]).unwrap();
     respond(&mut raw, 1, ReadResponseMiddle, &data[256..512]).unwrap();
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.transport.poll_event(), None);
     respond(&mut raw, 2, ReadResponseLast, &data[512..]).unwrap();
     let c = completion(&mut raw);
     assert_eq!((c.id, c.opcode, c.status, c.byte_len), (1, WcOpcode::Read, WcStatus::Success, 600));
     raw.answer(TO_PEER.add(3), Syndrome::ACK).unwrap();
     assert_eq!(completion(&mut raw).id, 2);
-    let bytes = raw.ep.region(region.id).unwrap();
+    let bytes = region_bytes(&raw.ep, region.id);
     assert_eq!(bytes[10..610], data);
     assert!(bytes[..10].iter().chain(&bytes[610..]).all(|&b| b == 0));
     // A ghost of it comes too late.
@@ -394,8 +395,8 @@ fn the_rest_of_a_read_is_asked_for_again() {
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 1000);
     let data = pattern(1000);
-    raw.ep.post_send(raw.conn, SendWr::write(1, vec![1], AT, KEY)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::read(2, region.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write(1, vec![1], AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(2, region.all(), AT, KEY)).unwrap();
     assert_eq!(raw.drain().len(), 2);
     // The first response acknowledges the WRITE.
     respond(&mut raw, 1, ReadResponseFirst, &data[..256]).unwrap();
@@ -412,7 +413,7 @@ fn the_rest_of_a_read_is_asked_for_again() {
     respond(&mut raw, 3, ReadResponseMiddle, &data[512..768]).unwrap();
     respond(&mut raw, 4, ReadResponseLast, &data[768..]).unwrap();
     assert_eq!(completion(&mut raw).status, WcStatus::Success);
-    assert_eq!(raw.ep.region(region.id).unwrap(), data);
+    assert_eq!(region_bytes(&raw.ep, region.id), data);
     assert!(raw.wait(MS * 100).is_empty(), "a timer is left");
 }
 
@@ -422,7 +423,7 @@ fn reads_do_not_flood_this_side() {
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 300 * 256);
     for id in 0..4 {
-        raw.ep.post_send(raw.conn, SendWr::read(id, region.slice(0, 100 * 256), AT, KEY)).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::read(id, region.slice(0, 100 * 256), AT, KEY)).unwrap();
     }
     // 100 and 100 packets; the third READ waits for the first.
     assert_eq!(numbers(&raw.drain()), [(Opcode::ReadRequest, 0), (Opcode::ReadRequest, 100)]);
@@ -438,7 +439,7 @@ fn reads_do_not_flood_this_side() {
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 300 * 256);
     for id in 0..2 {
-        raw.ep.post_send(raw.conn, SendWr::read(id, region.all(), AT, KEY)).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::read(id, region.all(), AT, KEY)).unwrap();
     }
     assert_eq!(numbers(&raw.drain()), [(Opcode::ReadRequest, 0)]);
 }
@@ -448,12 +449,12 @@ fn reads_do_not_flood_this_side() {
 fn lost_answers_are_noticed() {
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 64);
-    raw.ep.post_send(raw.conn, SendWr::fetch_add(1, region.slice(8, 8), AT, KEY, 3)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(2, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::fetch_add(1, region.slice(8, 8), AT, KEY, 3)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(2, vec![1])).unwrap();
     raw.drain();
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
     assert_eq!(numbers(&raw.drain()), [(Opcode::FetchAdd, 0), (Opcode::SendOnly, 1)]);
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.transport.poll_event(), None);
     // The repeated acknowledgement says nothing new.
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
     assert!(raw.drain().is_empty());
@@ -461,7 +462,7 @@ fn lost_answers_are_noticed() {
     answer_atomic(&mut raw, 0, 0x0102_0304_0506_0708).unwrap();
     let c = completion(&mut raw);
     assert_eq!((c.id, c.opcode, c.byte_len), (1, WcOpcode::FetchAdd, 8));
-    assert_eq!(raw.ep.region(region.id).unwrap()[8..16], 0x0102_0304_0506_0708u64.to_ne_bytes());
+    assert_eq!(region_bytes(&raw.ep, region.id)[8..16], 0x0102_0304_0506_0708u64.to_ne_bytes());
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
     assert_eq!(completion(&mut raw).id, 2);
 }
@@ -472,8 +473,8 @@ fn wrong_answers() {
     // Of the wrong kind: nothing happens.
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 600);
-    raw.ep.post_send(raw.conn, SendWr::cmp_swap(1, region.slice(0, 8), AT, KEY, 1, 2)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::read(2, region.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::cmp_swap(1, region.slice(0, 8), AT, KEY, 1, 2)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(2, region.all(), AT, KEY)).unwrap();
     let packets = raw.drain();
     assert_eq!(packets[0].headers.ext, Ext::Atomic(AtomicEth::new(AT, KEY, 2, 1)));
     assert_eq!(respond(&mut raw, 0, ReadResponseOnly, &[0; 8]), Err(Discard::UnexpectedResponse));
@@ -492,7 +493,7 @@ fn wrong_answers() {
 fn out_of_form(n: u32, opcode: Opcode, syndrome: Syndrome) {
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 600);
-    raw.ep.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
     raw.drain();
     for (n, opcode) in (0..n).zip([Opcode::ReadResponseFirst, Opcode::ReadResponseMiddle]) {
         respond(&mut raw, n, opcode, &[0; 256]).unwrap();
@@ -525,13 +526,13 @@ fn answers_out_of_form() {
 
         let mut raw = Raw::active(options());
         let region = sink(&mut raw, 8);
-        raw.ep.post_send(raw.conn, SendWr::fetch_add(1, region.all(), AT, KEY, 3)).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::fetch_add(1, region.all(), AT, KEY, 3)).unwrap();
         raw.drain();
         let ext = Ext::AethAtomic(Aeth::new(syndrome, 0), AtomicAckEth::new(1));
         raw.send(AtomicAcknowledge, TO_PEER, ext, &[]).unwrap();
         assert_eq!(completion(&mut raw).status, WcStatus::BadRespErr);
         assert_failed(&mut raw, WcStatus::BadRespErr);
-        assert_eq!(raw.ep.region(region.id).unwrap(), [0; 8]);
+        assert_eq!(region_bytes(&raw.ep, region.id), [0; 8]);
     }
 }
 
@@ -540,7 +541,7 @@ fn no_more_outstanding_than_agreed() {
     let mut raw = Raw::active(ConnectOptions { initiator_depth: 2, ..options() });
     let region = sink(&mut raw, 600);
     for id in 0..4 {
-        raw.ep.post_send(raw.conn, SendWr::read(id, region.slice(0, 8), AT, KEY)).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::read(id, region.slice(0, 8), AT, KEY)).unwrap();
     }
     assert_eq!(raw.drain().len(), 2);
     respond(&mut raw, 0, Opcode::ReadResponseOnly, &[0; 8]).unwrap();
@@ -548,7 +549,7 @@ fn no_more_outstanding_than_agreed() {
 
     let mut raw = Raw::active(ConnectOptions { initiator_depth: 0, ..options() });
     let region = sink(&mut raw, 8);
-    let refused = raw.ep.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY));
+    let refused = raw.ep.transport.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY));
     assert_eq!(refused, Err(PostError::NotAgreed));
 }
 
@@ -556,10 +557,10 @@ fn no_more_outstanding_than_agreed() {
 fn a_fence_waits_for_reads() {
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 600);
-    raw.ep.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::write(2, vec![1], AT, KEY)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr { fence: true, ..SendWr::send(3, vec![1]) }).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(4, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write(2, vec![1], AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr { fence: true, ..SendWr::send(3, vec![1]) }).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(4, vec![1])).unwrap();
     assert_eq!(numbers(&raw.drain()), [(Opcode::ReadRequest, 0), (Opcode::WriteOnly, 3)]);
     for (n, opcode) in [Opcode::ReadResponseFirst, Opcode::ReadResponseMiddle].into_iter().enumerate() {
         respond(&mut raw, n as u32, opcode, &[0; 256]).unwrap();
@@ -573,32 +574,32 @@ fn a_fence_waits_for_reads() {
 fn local_invalidation_takes_its_turn() {
     let mut raw = Raw::active(options());
     let region = shared(&mut raw, 8);
-    raw.ep.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::local_invalidate(2, region.rkey)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send_invalidate(3, vec![1; 300], KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::local_invalidate(2, region.rkey)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send_invalidate(3, vec![1; 300], KEY)).unwrap();
     let packets = raw.drain();
     let expected = [(Opcode::SendOnly, 0), (Opcode::SendFirst, 1), (Opcode::SendLastInvalidate, 2)];
     assert_eq!(numbers(&packets), expected);
     assert_eq!(packets[2].headers.ext, Ext::Ieth(Ieth::new(KEY)));
-    assert!(raw.ep.regions().all(|r| !r.valid));
-    assert_eq!(raw.ep.poll_event(), None, "completions keep their order");
+    assert!(raw.ep.transport.regions().all(|r| !r.valid));
+    assert_eq!(raw.ep.transport.poll_event(), None, "completions keep their order");
     // Going back does not invalidate again.
-    let renewed = raw.ep.rekey(region.id).unwrap();
+    let renewed = raw.ep.transport.rekey(region.id).unwrap();
     raw.answer(TO_PEER, SEQUENCE).unwrap();
     assert_eq!(numbers(&raw.drain()), expected);
-    assert!(raw.ep.regions().any(|r| r.region == renewed && r.valid));
+    assert!(raw.ep.transport.regions().any(|r| r.region == renewed && r.valid));
     raw.answer(TO_PEER, Syndrome::ACK).unwrap();
     assert_eq!((completion(&mut raw).id, completion(&mut raw).opcode), (1, WcOpcode::LocalInvalidate));
     raw.answer(TO_PEER.add(2), Syndrome::ACK).unwrap();
     assert_eq!(completion(&mut raw).id, 3);
     // Alone in the queue it needs no packet.
-    raw.ep.post_send(raw.conn, SendWr::local_invalidate(4, renewed.rkey)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::local_invalidate(4, renewed.rkey)).unwrap();
     assert!(raw.drain().is_empty());
     assert_eq!(completion(&mut raw).id, 4);
     assert!(raw.wait(MS * 100).is_empty());
     assert_eq!(raw.ep.next_deadline(), None);
     // A key of somebody else.
-    raw.ep.post_send(raw.conn, SendWr::local_invalidate(5, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::local_invalidate(5, KEY)).unwrap();
     raw.drain();
     assert_eq!(completion(&mut raw).status, WcStatus::LocQpOpErr);
     assert_failed(&mut raw, WcStatus::LocQpOpErr);
@@ -609,8 +610,8 @@ fn answers_need_a_place() {
     let mut raw = Raw::active(options());
     let conn = raw.conn;
     let region = sink(&mut raw, 16);
-    let foreign = raw.ep.alloc_domain();
-    let elsewhere = raw.ep.register(vec![0; 16], Access::LOCAL, foreign).unwrap();
+    let foreign = raw.ep.transport.alloc_domain();
+    let elsewhere = raw.ep.transport.register(vec![0; 16], Access::LOCAL, foreign).unwrap();
     let inline =
         SendWr { op: SendOp::Read { addr: AT, rkey: KEY }, data: Data::Inline(vec![0; 4]), ..SendWr::send(1, vec![]) };
     for wr in [
@@ -621,19 +622,19 @@ fn answers_need_a_place() {
         SendWr::read(1, elsewhere.all(), AT, KEY),
         SendWr::send(1, elsewhere.all()),
     ] {
-        assert_eq!(raw.ep.post_send(conn, wr), Err(PostError::BadSlice));
+        assert_eq!(raw.ep.transport.post_send(conn, wr), Err(PostError::BadSlice));
     }
     let slice = Some(elsewhere.all());
-    assert_eq!(raw.ep.post_recv(conn, RecvWr { id: 1, slice }), Err(PostError::BadSlice));
+    assert_eq!(raw.ep.transport.post_recv(conn, RecvWr { id: 1, slice }), Err(PostError::BadSlice));
     // Nothing needs no place.
-    raw.ep.post_send(conn, SendWr { data: Data::Inline(Vec::new()), ..inline }).unwrap();
+    raw.ep.transport.post_send(conn, SendWr { data: Data::Inline(Vec::new()), ..inline }).unwrap();
     assert_eq!(raw.drain()[0].headers.ext, Ext::Reth(Reth::new(AT, KEY, 0)));
     respond(&mut raw, 0, Opcode::ReadResponseOnly, &[]).unwrap();
     assert_eq!(completion(&mut raw).status, WcStatus::Success);
     // A place that goes away.
-    raw.ep.post_send(conn, SendWr::read(2, region.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(conn, SendWr::read(2, region.all(), AT, KEY)).unwrap();
     raw.drain();
-    raw.ep.deregister(region.id).unwrap();
+    raw.ep.transport.deregister(region.id).unwrap();
     respond(&mut raw, 1, Opcode::ReadResponseOnly, &[0; 16]).unwrap();
     assert_eq!(completion(&mut raw).status, WcStatus::LocProtErr);
     assert_failed(&mut raw, WcStatus::LocProtErr);
@@ -645,8 +646,8 @@ fn two_gibibytes() {
     const LEN: usize = 1 << 31;
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, LEN);
-    raw.ep.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(2, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(2, vec![1])).unwrap();
     let packets = raw.drain();
     assert_eq!(numbers(&packets), [(Opcode::ReadRequest, 0)], "no PSN is left for more");
     assert_eq!(packets[0].headers.ext, Ext::Reth(Reth::new(AT, KEY, LEN as u32)));
@@ -656,10 +657,10 @@ fn two_gibibytes() {
     let again = raw.drain();
     assert_eq!(again[0].headers.ext, Ext::Reth(Reth::new(RemoteAddr(AT.0 + 256), KEY, LEN as u32 - 256)));
     let long = SendWr::read(1, nacelle_roce::RegionSlice { len: LEN + 1, ..region.all() }, AT, KEY);
-    assert!(matches!(raw.ep.post_send(raw.conn, long), Err(PostError::BadSlice | PostError::TooLong)));
+    assert!(matches!(raw.ep.transport.post_send(raw.conn, long), Err(PostError::BadSlice | PostError::TooLong)));
 
     let mut raw = Raw::passive();
-    let region = raw.ep.register(vec![0; LEN], all(), raw.conn).unwrap();
+    let region = raw.ep.transport.register(vec![0; LEN], all(), raw.conn).unwrap();
     read(&mut raw, 0, &region, 0, LEN as u32).unwrap();
     let mut buf = vec![0; raw.ep.frame_len()];
     assert!(raw.ep.poll_transmit(raw.now, &mut buf).is_some());
@@ -678,8 +679,8 @@ fn naks_behind_a_lost_answer() {
     let mut raw = Raw::active(options());
     let region = sink(&mut raw, 8);
     let begin = |raw: &mut Raw| {
-        raw.ep.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
-        raw.ep.post_send(raw.conn, SendWr::send(2, vec![1])).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::read(1, region.all(), AT, KEY)).unwrap();
+        raw.ep.transport.post_send(raw.conn, SendWr::send(2, vec![1])).unwrap();
         raw.drain();
     };
     begin(&mut raw);
@@ -689,8 +690,8 @@ fn naks_behind_a_lost_answer() {
     respond(&mut raw, 0, Opcode::ReadResponseOnly, &[1; 8]).unwrap();
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
     assert_eq!((completion(&mut raw).id, completion(&mut raw).id), (1, 2));
-    raw.ep.post_send(raw.conn, SendWr::read(3, region.all(), AT, KEY)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(4, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(3, region.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(4, vec![1])).unwrap();
     raw.drain();
     raw.answer(TO_PEER.add(3), INVALID).unwrap();
     let seen = [completion(&mut raw), completion(&mut raw)].map(|c| (c.id, c.status));
@@ -703,18 +704,17 @@ fn naks_behind_a_lost_answer() {
 /// Data of READs and requests share the wire by packet; a connection with much to say does not keep others waiting.
 #[test]
 fn everybody_gets_a_turn() {
-    let mut raw = Raw::manual(options(), |_| {}, |_| {});
-    let region = raw.ep.register(pattern(256 * 40), all(), ProtectionDomain::DEFAULT).unwrap();
-    let other = raw.ep.create_qp(raw.now, options()).unwrap();
+    let mut raw = Raw::unmanaged(options(), |_| {}, |_| {});
+    let region = raw.ep.transport.register(pattern(256 * 40), all(), ProtectionDomain::DEFAULT).unwrap();
+    let other = raw.ep.transport.create_qp(raw.now, options()).unwrap();
     use nacelle_roce::{QpModify::*, Rtr as To, Rts as From, wire::cm::PathMtu};
-    let mut to = To::new(crate::sim::ip(1), crate::raw::PEER_QPN, TO_ENDPOINT, PathMtu::Mtu256);
-    to.peer_mac = Some(crate::sim::mac(1));
+    let to = To::new(crate::sim::path(0, 1), crate::raw::PEER_QPN, TO_ENDPOINT, PathMtu::Mtu256);
     for step in [Init, Rtr(to), Rts(From::new(TO_PEER))] {
-        raw.ep.modify_qp(raw.now, other, step).unwrap();
+        raw.ep.transport.modify_qp(raw.now, other, step).unwrap();
     }
     read(&mut raw, 0, &region, 0, 256 * 40).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::write(1, vec![1; 256 * 20], AT, KEY)).unwrap();
-    raw.ep.post_send(other, SendWr::write(1, vec![2; 256 * 20], AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write(1, vec![1; 256 * 20], AT, KEY)).unwrap();
+    raw.ep.transport.post_send(other, SendWr::write(1, vec![2; 256 * 20], AT, KEY)).unwrap();
     let packets = raw.drain();
     assert_eq!(packets.len(), 80);
     // While all three have something to say, each connection has every second packet, and the kinds take turns.

@@ -7,7 +7,7 @@ use nacelle_roce::{
     wire::{
         Psn, RemoteAddr, Rkey,
         bth::{Aeth, AtomicEth, ImmDt, NakCode, Opcode, Reth, Syndrome},
-        roce::Ext,
+        transport::Ext,
     },
 };
 
@@ -21,7 +21,7 @@ fn psn(n: u32) -> Psn {
 
 fn shared(raw: &mut Raw, len: usize) -> Region {
     let rights = Access::REMOTE_READ | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
-    raw.ep.register(vec![7; len], rights, raw.conn).unwrap()
+    raw.ep.transport.register(vec![7; len], rights, raw.conn).unwrap()
 }
 
 fn reth(region: &Region, offset: u64, len: u32) -> Ext {
@@ -55,10 +55,10 @@ fn respond(raw: &mut Raw, n: u32, opcode: Opcode, len: usize) {
 #[test]
 fn a_read_that_is_being_answered_is_not_repeated() {
     let mut raw = Raw::selective();
-    let to = raw.ep.register(vec![0; 600], Access::LOCAL, None).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::read(2, to.all(), AT, KEY)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(3, vec![3])).unwrap();
+    let to = raw.ep.transport.register(vec![0; 600], Access::LOCAL, None).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(2, to.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(3, vec![3])).unwrap();
     assert_eq!(numbers(&raw.drain()), [0, 1, 4]);
     miss(&mut raw, 0, 4);
     respond(&mut raw, 1, Opcode::ReadResponseFirst, 256);
@@ -66,7 +66,7 @@ fn a_read_that_is_being_answered_is_not_repeated() {
     respond(&mut raw, 2, Opcode::ReadResponseMiddle, 256);
     respond(&mut raw, 3, Opcode::ReadResponseLast, 88);
     raw.answer(TO_PEER.add(4), Syndrome::ACK).unwrap();
-    let done = std::iter::from_fn(|| raw.ep.poll_event())
+    let done = std::iter::from_fn(|| raw.ep.transport.poll_event())
         .filter(|event| matches!(event, Event::Completion(c) if c.status == WcStatus::Success));
     assert_eq!(done.count(), 3);
 }
@@ -76,18 +76,18 @@ fn a_read_that_is_being_answered_is_not_repeated() {
 fn a_fence_holds_local_operations() {
     let mut raw = Raw::selective();
     let to = shared(&mut raw, 8);
-    raw.ep.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::read(2, to.all(), AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(2, to.all(), AT, KEY)).unwrap();
     let invalidate = SendWr { fence: true, ..SendWr::local_invalidate(3, to.rkey) };
-    raw.ep.post_send(raw.conn, invalidate).unwrap();
+    raw.ep.transport.post_send(raw.conn, invalidate).unwrap();
     assert_eq!(numbers(&raw.drain()), [0, 1]);
     miss(&mut raw, 0, 1);
     assert_eq!(numbers(&raw.drain()), [0, 1]);
-    assert!(raw.ep.regions().all(|r| r.valid), "not before the READ is over");
+    assert!(raw.ep.transport.regions().all(|r| r.valid), "not before the READ is over");
     respond(&mut raw, 1, Opcode::ReadResponseOnly, 8);
     assert!(raw.drain().is_empty());
-    assert!(raw.ep.regions().all(|r| !r.valid));
-    let ids: Vec<u64> = std::iter::from_fn(|| raw.ep.poll_event())
+    assert!(raw.ep.transport.regions().all(|r| !r.valid));
+    let ids: Vec<u64> = std::iter::from_fn(|| raw.ep.transport.poll_event())
         .map(|event| if let Event::Completion(c) = event { c.id } else { panic!("{event:?}") })
         .collect();
     assert_eq!(ids, [1, 2, 3]);
@@ -97,10 +97,10 @@ fn a_fence_holds_local_operations() {
 #[test]
 fn a_second_gap_among_what_was_repeated() {
     let mut raw = Raw::selective();
-    raw.ep.post_send(raw.conn, SendWr::write(1, vec![1; 512], AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write(1, vec![1; 512], AT, KEY)).unwrap();
     let far = RemoteAddr(AT.0 + 1000);
-    raw.ep.post_send(raw.conn, SendWr::write_imm(2, vec![2; 300], far, KEY, 7)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(3, vec![3; 300])).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write_imm(2, vec![2; 300], far, KEY, 7)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(3, vec![3; 300])).unwrap();
     assert_eq!(numbers(&raw.drain()), [0, 1, 2, 3, 4, 5]);
     // 1 and 2 are lost; 3 shows the first of them.
     miss(&mut raw, 1, 3);
@@ -114,22 +114,24 @@ fn a_second_gap_among_what_was_repeated() {
 fn a_queue_that_drains_begins_nothing() {
     let mut raw = Raw::selective();
     let region = shared(&mut raw, 8);
-    raw.ep.post_send(raw.conn, SendWr::write(1, vec![1; 512], AT, KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write(1, vec![1; 512], AT, KEY)).unwrap();
     assert_eq!(numbers(&raw.drain()), [0, 1]);
-    raw.ep.modify_qp(raw.now, raw.conn, nacelle_roce::QpModify::Sqd).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::local_invalidate(2, region.rkey)).unwrap();
+    raw.ep.transport.modify_qp(raw.now, raw.conn, nacelle_roce::QpModify::Sqd).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::local_invalidate(2, region.rkey)).unwrap();
     miss(&mut raw, 0, 1);
     assert_eq!(numbers(&raw.drain()), [0]);
-    assert!(raw.ep.regions().all(|r| r.valid));
+    assert!(raw.ep.transport.regions().all(|r| r.valid));
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Completion(c)) if c.id == 1));
-    assert_eq!(raw.ep.poll_event(), Some(Event::SendQueueDrained { conn: raw.conn }));
+    assert!(matches!(raw.ep.transport.poll_event(), Some(Event::Completion(c)) if c.id == 1));
+    assert_eq!(raw.ep.transport.poll_event(), Some(Event::SendQueueDrained { conn: raw.conn }));
     raw.drain();
-    assert!(raw.ep.regions().all(|r| r.valid));
-    raw.ep.modify_qp(raw.now, raw.conn, nacelle_roce::QpModify::Resume).unwrap();
+    assert!(raw.ep.transport.regions().all(|r| r.valid));
+    raw.ep.transport.modify_qp(raw.now, raw.conn, nacelle_roce::QpModify::Resume).unwrap();
     raw.drain();
-    assert!(raw.ep.regions().all(|r| !r.valid));
-    assert!(matches!(raw.ep.poll_event(), Some(Event::Completion(c)) if c.opcode == WcOpcode::LocalInvalidate));
+    assert!(raw.ep.transport.regions().all(|r| !r.valid));
+    assert!(
+        matches!(raw.ep.transport.poll_event(), Some(Event::Completion(c)) if c.opcode == WcOpcode::LocalInvalidate)
+    );
 }
 
 // Responder
@@ -195,9 +197,9 @@ fn repeated_answers_are_bounded() {
 #[test]
 fn a_write_with_immediate_is_whole() {
     for selective in [false, true] {
-        let mut raw = Raw::manual(options(), |rtr| rtr.selective_repeat = selective, |_| {});
+        let mut raw = Raw::unmanaged(options(), |rtr| rtr.selective_repeat = selective, |_| {});
         let region = shared(&mut raw, 600);
-        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
         let end = Ext::RethImm(Reth::new(region.addr, region.rkey, 300), ImmDt::new(9));
         raw.send(Opcode::WriteOnlyImm, psn(0), end, &[2; 44]).unwrap();
         let invalid = Syndrome::Nak(NakCode::InvalidRequest);

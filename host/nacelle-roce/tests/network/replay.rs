@@ -12,7 +12,7 @@ use nacelle_roce::{
         bth::{AtomicEth, Bth, Opcode, Reth, Syndrome},
         cm::{Message, PathMtu},
         mrsp,
-        roce::Ext,
+        transport::Ext,
     },
 };
 use std::{fs, path::Path};
@@ -52,7 +52,7 @@ fn linux_client_session() {
 
     let now = Instant::from_nanos(1);
     let mut ep = Endpoint::new(EndpointConfig::new(client.eth.dst, client.ip.dst(), [9; 32]));
-    ep.listen(mrsp::DEFAULT_PORT);
+    ep.transport.listen(mrsp::DEFAULT_PORT);
     let mut buf = vec![0; ep.frame_len()];
     let mut sent = move |ep: &mut Endpoint| {
         let mut all = Vec::new();
@@ -77,13 +77,13 @@ fn linux_client_session() {
                 && packet.opcode == Opcode::SendOnly
             {
                 for g in given {
-                    let r = ep.register(vec![0; g.size() as usize], Access::REMOTE_WRITE, conn).unwrap();
+                    let r = ep.transport.register(vec![0; g.size() as usize], Access::REMOTE_WRITE, conn).unwrap();
                     regions.push((*g, r));
                 }
                 let own: Vec<_> = regions.iter().map(|(g, r)| mrsp::ARegion::new(r.addr, r.rkey, g.size())).collect();
                 let mut message = [0; mrsp::MAX_MESSAGE];
                 let len = mrsp::Message::A(&own).write(&mut message).unwrap();
-                ep.post_send(conn.unwrap(), SendWr::send(1, &message[..len])).unwrap();
+                ep.transport.post_send(conn.unwrap(), SendWr::send(1, &message[..len])).unwrap();
                 assert_eq!(sent(&mut ep).len(), 1);
             }
             continue;
@@ -92,14 +92,16 @@ fn linux_client_session() {
             match Message::parse(packet.payload).unwrap() {
                 (_, Message::Req(req)) if conn.is_none() => {
                     ep.handle(now, raw).unwrap(); // exactly as Linux sent it
-                    let Some(Event::ConnectRequest { conn: c, port, peer, .. }) = ep.poll_event() else { panic!() };
-                    assert_eq!((port, peer), (mrsp::DEFAULT_PORT, client.ip.src()));
-                    let recv = ep.register(vec![0; mrsp::MAX_MESSAGE], Access::LOCAL, None).unwrap();
-                    ep.post_recv(c, RecvWr { id: 0, slice: Some(recv.all()) }).unwrap();
-                    ep.post_recv(c, RecvWr { id: 1, slice: None }).unwrap();
+                    let Some(Event::ConnectRequest { conn: c, port, peer, .. }) = ep.transport.poll_event() else {
+                        panic!()
+                    };
+                    assert_eq!((port, peer), (mrsp::DEFAULT_PORT, client.ip.src().into()));
+                    let recv = ep.transport.register(vec![0; mrsp::MAX_MESSAGE], Access::LOCAL, None).unwrap();
+                    ep.transport.post_recv(c, RecvWr { id: 0, slice: Some(recv.all()) }).unwrap();
+                    ep.transport.post_recv(c, RecvWr { id: 1, slice: None }).unwrap();
                     let starting_psn = Some(linux_rep.starting_psn());
-                    ep.accept(now, c, ConnectOptions { starting_psn, ..ConnectOptions::default() }).unwrap();
-                    let info = ep.connection(c).unwrap();
+                    ep.transport.accept(now, c, ConnectOptions { starting_psn, ..ConnectOptions::default() }).unwrap();
+                    let info = ep.transport.connection(c).unwrap();
                     assert_eq!(info.path_mtu, PathMtu::Mtu1024);
                     assert_eq!(info.remote_qpn, Some(req.local_qpn()));
                     qpn = info.local_qpn;
@@ -127,7 +129,7 @@ fn linux_client_session() {
                     let mad = Message::Rtu(&own).to_mad(tid);
                     let p = RocePacket { payload: &mad, ..packet };
                     ep.handle(now, &rewrite(&p, Qpn::GSI, p.headers.ext)).unwrap();
-                    assert!(matches!(ep.poll_event(), Some(Event::Connected { .. })));
+                    assert!(matches!(ep.transport.poll_event(), Some(Event::Connected { .. })));
                     started = true;
                 }
                 (tid, Message::Dreq(dreq)) => {
@@ -135,7 +137,7 @@ fn linux_client_session() {
                     let mad = Message::Dreq(&own).to_mad(tid);
                     let p = RocePacket { payload: &mad, ..packet };
                     ep.handle(now, &rewrite(&p, Qpn::GSI, p.headers.ext)).unwrap();
-                    assert!(matches!(ep.poll_event(), Some(Event::Disconnected { .. })));
+                    assert!(matches!(ep.transport.poll_event(), Some(Event::Disconnected { .. })));
                     let drep = sent(&mut ep).pop().unwrap();
                     let drep = RocePacket::parse(&drep).unwrap();
                     assert!(matches!(Message::parse(drep.payload), Ok((t, Message::Drep(_))) if t == tid));
@@ -165,7 +167,7 @@ fn linux_client_session() {
             assert_eq!(ack.headers.bth.psn(), packet.headers.bth.psn());
             assert_eq!(answers[0].len(), 62);
         }
-        while let Some(event) = ep.poll_event() {
+        while let Some(event) = ep.transport.poll_event() {
             let Event::Completion(c) = event else { panic!("{event:?}") };
             assert_eq!(c.status, WcStatus::Success);
             match c.opcode {
@@ -187,7 +189,7 @@ fn linux_client_session() {
                         } else {
                             SendWr::write(2, data, out.address(), out.rkey())
                         };
-                        ep.post_send(conn.unwrap(), wr).unwrap();
+                        ep.transport.post_send(conn.unwrap(), wr).unwrap();
                     }
                     sent(&mut ep);
                 }
@@ -232,17 +234,17 @@ fn linux_reads_and_atomics() {
         };
 
         let mut ep = Endpoint::new(EndpointConfig::new(h.eth.dst, h.ip.dst(), [5; 32]));
-        let conn = ep.create_qp(now, ConnectOptions::default()).unwrap();
-        let to = Rtr::new(h.ip.src(), answers[0].headers.bth.dest_qp(), h.bth.psn(), mtu);
-        let to = Rtr { peer_mac: Some(h.eth.src), ..to };
-        ep.modify_qp(now, conn, QpModify::Init).unwrap();
-        ep.modify_qp(now, conn, QpModify::Rtr(to)).unwrap();
-        let region = ep.register(content, Access::REMOTE_READ | Access::REMOTE_ATOMIC, conn).unwrap();
+        let conn = ep.transport.create_qp(now, ConnectOptions::default()).unwrap();
+        let path = nacelle_roce::Path { local: h.ip.dst().into(), remote: h.ip.src().into(), hop: h.eth.src.into() };
+        let to = Rtr::new(path, answers[0].headers.bth.dest_qp(), h.bth.psn(), mtu);
+        ep.transport.modify_qp(now, conn, QpModify::Init).unwrap();
+        ep.transport.modify_qp(now, conn, QpModify::Rtr(to)).unwrap();
+        let region = ep.transport.register(content, Access::REMOTE_READ | Access::REMOTE_ATOMIC, conn).unwrap();
         let ext = match h.ext {
             Ext::Atomic(a) => Ext::Atomic(AtomicEth::new(region.addr, region.rkey, a.swap_add(), a.compare())),
             _ => Ext::Reth(Reth::new(region.addr, region.rkey, len as u32)),
         };
-        let qpn = ep.connection(conn).unwrap().local_qpn;
+        let qpn = ep.transport.connection(conn).unwrap().local_qpn;
         ep.handle(now, &rewrite(request, qpn, ext)).unwrap();
         let mut buf = vec![0; ep.frame_len()];
         for theirs in answers {

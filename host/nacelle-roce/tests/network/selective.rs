@@ -2,12 +2,13 @@
 //! Selective repeat, rule by rule, against a raw peer (docs/reference/extensions.md).
 
 use crate::raw::{Packet, Raw, TO_ENDPOINT, TO_PEER, options};
+use crate::sim::region_bytes;
 use nacelle_roce::{
     Access, Completion, ConnectOptions, Discard, Event, RecvWr, Region, SendWr, WcOpcode,
     wire::{
         Psn, RemoteAddr, Rkey,
         bth::{Aeth, ImmDt, NakCode, Opcode, Reth, Syndrome},
-        roce::Ext,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -20,7 +21,7 @@ fn psn(n: u32) -> Psn {
 }
 
 fn target(raw: &mut Raw, len: usize) -> Region {
-    raw.ep.register(vec![0; len], Access::REMOTE_WRITE | Access::REMOTE_READ, raw.conn).unwrap()
+    raw.ep.transport.register(vec![0; len], Access::REMOTE_WRITE | Access::REMOTE_READ, raw.conn).unwrap()
 }
 
 /// The peer WRITEs one byte at the place that its number names.
@@ -36,7 +37,7 @@ fn nak(raw: &mut Raw) -> (Psn, Syndrome, Psn) {
 }
 
 fn completion(raw: &mut Raw) -> Completion {
-    match raw.ep.poll_event() {
+    match raw.ep.transport.poll_event() {
         Some(Event::Completion(c)) => c,
         other => panic!("{other:?}"),
     }
@@ -56,7 +57,7 @@ fn what_is_early_goes_to_its_place() {
     write(&mut raw, 3, &region).unwrap();
     write(&mut raw, 5, &region).unwrap();
     assert_eq!(nak(&mut raw), (psn(1), SEQUENCE, psn(5)), "the newest counts");
-    assert_eq!(raw.ep.region(region.id).unwrap()[..7], [1, 0, 3, 4, 0, 6, 0]);
+    assert_eq!(region_bytes(&raw.ep, region.id)[..7], [1, 0, 3, 4, 0, 6, 0]);
     // Again: dropped, and the same answer.
     assert_eq!(write(&mut raw, 3, &region), Err(Discard::OutOfSequence));
     assert_eq!(nak(&mut raw), (psn(1), SEQUENCE, psn(3)));
@@ -65,7 +66,7 @@ fn what_is_early_goes_to_its_place() {
     assert_eq!(nak(&mut raw), (psn(4), SEQUENCE, psn(1)));
     write(&mut raw, 4, &region).unwrap();
     assert_eq!(raw.one_answer(), (psn(5), Syndrome::ACK, 6), "each packet is a message");
-    assert_eq!(raw.ep.region(region.id).unwrap()[..7], [1, 2, 3, 4, 5, 6, 0]);
+    assert_eq!(region_bytes(&raw.ep, region.id)[..7], [1, 2, 3, 4, 5, 6, 0]);
     let c = raw.ep.counters();
     assert_eq!((c.placed_early, c.rx_write_requests, c.rx_request), (3, 6, 6));
     assert_eq!(write(&mut raw, 4, &region), Err(Discard::Duplicate));
@@ -86,7 +87,7 @@ fn the_expected_psn_moves_on_within_a_message() {
     raw.drain();
     raw.send(Opcode::WriteLast, psn(2), Ext::None, &[9; 44]).unwrap();
     assert_eq!(raw.one_answer(), (psn(2), Syndrome::ACK, 2));
-    assert_eq!(raw.ep.region(region.id).unwrap()[254..258], [7, 7, 9, 9]);
+    assert_eq!(region_bytes(&raw.ep, region.id)[254..258], [7, 7, 9, 9]);
 }
 
 #[test]
@@ -100,14 +101,14 @@ fn the_window_is_128_packets() {
         write(&mut raw, n, &region).unwrap();
     }
     assert_eq!(raw.one_answer(), (psn(127), Syndrome::ACK, 128));
-    assert_eq!(raw.ep.region(region.id).unwrap()[128], 0);
+    assert_eq!(region_bytes(&raw.ep, region.id)[128], 0);
 }
 
 #[test]
 fn all_else_is_taken_in_order_only() {
     let mut raw = Raw::selective();
     let region = target(&mut raw, 600);
-    raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
     let reth = Reth::new(region.addr, region.rkey, 1);
     let wrong_key = Reth::new(region.addr, Rkey(region.rkey.0 ^ 1), 1);
     let wrong_len = Reth::new(region.addr, region.rkey, 2);
@@ -123,8 +124,8 @@ fn all_else_is_taken_in_order_only() {
         assert_eq!(raw.send(opcode, psn(3), ext, &vec![7; len]), Err(Discard::OutOfSequence), "{opcode:?}");
         assert_eq!(nak(&mut raw), (psn(0), SEQUENCE, psn(3)));
     }
-    assert!(raw.ep.region(region.id).unwrap().iter().all(|&b| b == 0));
-    assert_eq!(raw.ep.poll_event(), None);
+    assert!(region_bytes(&raw.ep, region.id).iter().all(|&b| b == 0));
+    assert_eq!(raw.ep.transport.poll_event(), None);
 }
 
 #[test]
@@ -153,16 +154,16 @@ fn the_end_of_a_write_with_immediate() {
     raw.drain();
     raw.send(Opcode::WriteOnly, psn(2), Ext::Reth(inside(0, 1)), &[3]).unwrap();
     assert!(raw.drain().is_empty());
-    raw.ep.post_recv(raw.conn, RecvWr { id: 5, slice: None }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 5, slice: None }).unwrap();
     raw.send(Opcode::WriteOnlyImm, psn(1), end, &[2; 44]).unwrap();
     assert_eq!(raw.one_answer(), (psn(2), Syndrome::ACK, 3));
     let c = completion(&mut raw);
     assert_eq!((c.id, c.opcode, c.byte_len, c.imm), (5, WcOpcode::RecvWrite, 300, Some(9)));
-    let bytes = raw.ep.region(region.id).unwrap();
+    let bytes = region_bytes(&raw.ep, region.id);
     assert_eq!((bytes[0], bytes[99..101].to_vec(), bytes[355..357].to_vec()), (3, vec![0, 1], vec![1, 2]));
     assert_eq!(bytes[399..401], [2, 0]);
     // More payload than range.
-    raw.ep.post_recv(raw.conn, RecvWr { id: 6, slice: None }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 6, slice: None }).unwrap();
     raw.send(Opcode::WriteOnlyImm, psn(3), Ext::RethImm(inside(0, 1), ImmDt::new(1)), &[0; 2]).unwrap();
     assert_eq!(raw.one_answer().1, Syndrome::Nak(NakCode::InvalidRequest));
 }
@@ -173,7 +174,7 @@ fn the_end_of_a_write_is_not_empty() {
     for (len, expected) in [(0, Syndrome::ACK), (1, Syndrome::Nak(NakCode::InvalidRequest))] {
         let mut raw = Raw::selective();
         let region = target(&mut raw, 8);
-        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
         let end = Ext::RethImm(Reth::new(region.addr, region.rkey, len), ImmDt::new(1));
         raw.send(Opcode::WriteOnlyImm, psn(0), end, &[]).unwrap();
         assert_eq!(raw.one_answer().1, expected, "{len}");
@@ -186,7 +187,7 @@ const AT: u64 = 0x10_0000;
 const KEY: Rkey = Rkey(0x77);
 
 fn post(raw: &mut Raw, id: u64, offset: u64, len: usize) {
-    raw.ep.post_send(raw.conn, SendWr::write(id, vec![id as u8; len], RemoteAddr(AT + offset), KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write(id, vec![id as u8; len], RemoteAddr(AT + offset), KEY)).unwrap();
 }
 
 fn numbers(packets: &[Packet]) -> Vec<u32> {
@@ -204,8 +205,8 @@ fn writes_are_cut_into_packets_that_stand_alone() {
     let mut raw = Raw::selective();
     post(&mut raw, 1, 0, 600);
     let imm = SendWr::write_imm(2, vec![2; 300], RemoteAddr(AT + 1000), KEY, 7);
-    raw.ep.post_send(raw.conn, imm).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(3, vec![3; 300])).unwrap();
+    raw.ep.transport.post_send(raw.conn, imm).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(3, vec![3; 300])).unwrap();
     let packets = raw.drain();
     let seen: Vec<_> = packets.iter().map(|p| (p.opcode, p.headers.ext, p.payload.len())).collect();
     let reth = |offset, len| Reth::new(RemoteAddr(AT + offset), KEY, len);
@@ -270,10 +271,10 @@ fn repetitions_without_progress_give_up() {
 fn what_the_peer_dropped_is_sent_again_too() {
     let mut raw = Raw::selective();
     post(&mut raw, 1, 0, 512);
-    raw.ep.post_send(raw.conn, SendWr::write_imm(2, vec![2; 300], RemoteAddr(AT + 1000), KEY, 7)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(3, vec![3; 300])).unwrap();
-    let to = raw.ep.register(vec![0; 600], Access::LOCAL, None).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::read(4, to.all(), RemoteAddr(AT), KEY)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::write_imm(2, vec![2; 300], RemoteAddr(AT + 1000), KEY, 7)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(3, vec![3; 300])).unwrap();
+    let to = raw.ep.transport.register(vec![0; 600], Access::LOCAL, None).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::read(4, to.all(), RemoteAddr(AT), KEY)).unwrap();
     post(&mut raw, 5, 2000, 1);
     assert_eq!(numbers(&raw.drain()), [0, 1, 2, 3, 4, 5, 6, 9]);
     miss(&mut raw, 1, 2);
@@ -302,8 +303,8 @@ fn overlapping_writes_keep_their_order() {
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
     assert_eq!(numbers(&raw.drain()), [2, 3]);
     // Also after an atomic.
-    let to = raw.ep.register(vec![0; 8], Access::LOCAL, None).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::fetch_add(5, to.all(), RemoteAddr(AT + 8000), KEY, 1)).unwrap();
+    let to = raw.ep.transport.register(vec![0; 8], Access::LOCAL, None).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::fetch_add(5, to.all(), RemoteAddr(AT + 8000), KEY, 1)).unwrap();
     post(&mut raw, 6, 8007, 1);
     assert_eq!(numbers(&raw.drain()), [4]);
     // Empty ones disturb nobody.
@@ -313,7 +314,8 @@ fn overlapping_writes_keep_their_order() {
 
 #[test]
 fn at_most_128_outstanding() {
-    let mut raw = Raw::manual(ConnectOptions { window: 1000, ..options() }, |rtr| rtr.selective_repeat = true, |_| {});
+    let mut raw =
+        Raw::unmanaged(ConnectOptions { window: 1000, ..options() }, |rtr| rtr.selective_repeat = true, |_| {});
     post(&mut raw, 1, 0, 256 * 200);
     let packets = raw.drain();
     assert_eq!(packets.len(), 128);

@@ -2,7 +2,8 @@
 //! A network of endpoints in virtual time. Everything random comes from one seed.
 
 use nacelle_roce::{
-    Completion, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, WcStatus,
+    Completion, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, Hop, Instant, NetworkEvent, Path, RegionId,
+    WcStatus,
     wire::{MacAddr, RocePacket},
 };
 use std::{
@@ -58,6 +59,14 @@ pub struct Node {
     pub ep: Endpoint,
     pub alive: bool,
     pub events: VecDeque<Event>,
+    pub network_events: VecDeque<NetworkEvent>,
+}
+
+impl Node {
+    fn new(config: EndpointConfig) -> Self {
+        let (events, network_events) = (VecDeque::new(), VecDeque::new());
+        Self { ep: Endpoint::new(config), alive: true, events, network_events }
+    }
 }
 
 /// Decides about each frame: the sender, the frame; `false` loses it.
@@ -85,6 +94,16 @@ pub fn ip(i: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, i as u8 + 1)
 }
 
+/// The way from one node to another.
+pub fn path(from: usize, to: usize) -> Path {
+    Path { local: ip(from).into(), remote: ip(to).into(), hop: Hop::from(mac(to)) }
+}
+
+/// The bytes of a region.
+pub fn region_bytes(ep: &Endpoint, region: RegionId) -> Vec<u8> {
+    ep.transport.region(region).expect("there is such a region").to_vec().expect("it is heap memory")
+}
+
 pub fn config(i: usize, seed: u64) -> EndpointConfig {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -98,8 +117,7 @@ impl Net {
     }
 
     pub fn with(seed: u64, configs: impl IntoIterator<Item = EndpointConfig>) -> Self {
-        let nodes =
-            configs.into_iter().map(|c| Node { ep: Endpoint::new(c), alive: true, events: VecDeque::new() }).collect();
+        let nodes = configs.into_iter().map(Node::new).collect();
         Self {
             now: Instant::from_nanos(1_000_000),
             nodes,
@@ -167,9 +185,8 @@ impl Net {
             }
         }
         for node in &mut self.nodes {
-            while let Some(event) = node.ep.poll_event() {
-                node.events.push_back(event);
-            }
+            node.events.extend(std::iter::from_fn(|| node.ep.transport.poll_event()));
+            node.network_events.extend(std::iter::from_fn(|| node.ep.interface.poll_event()));
         }
     }
 
@@ -222,6 +239,12 @@ impl Net {
         self.nodes[node].events.pop_front()
     }
 
+    /// The next event of a node's interface, within `time`.
+    pub fn network_event(&mut self, node: usize, time: Duration) -> Option<NetworkEvent> {
+        self.run_until(time, |net| !net.nodes[node].network_events.is_empty());
+        self.nodes[node].network_events.pop_front()
+    }
+
     /// The next event of a node, which is a completion.
     pub fn completion(&mut self, node: usize) -> Completion {
         match self.event(node, Duration::from_secs(100)) {
@@ -252,14 +275,14 @@ impl Net {
         before_accept: impl FnOnce(&mut Endpoint, ConnId),
     ) -> (ConnId, ConnId) {
         let long = Duration::from_secs(200);
-        self.ep(b).listen(PORT);
+        self.ep(b).transport.listen(PORT);
         let now = self.now;
-        let target = self.ep(b).ip();
+        let target = self.ep(b).interface.ip();
         let ca = self.ep(a).connect(now, target, PORT, active.clone()).unwrap();
         let Some(Event::ConnectRequest { conn: cb, .. }) = self.event(b, long) else { panic!("no request") };
         before_accept(self.ep(b), cb);
         let now = self.now;
-        self.ep(b).accept(now, cb, passive.clone()).unwrap();
+        self.ep(b).transport.accept(now, cb, passive.clone()).unwrap();
         match self.event(a, long) {
             Some(Event::Connected { conn, .. }) => assert_eq!(conn, ca),
             other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 //! Many connections between several endpoints over a bad network, every operation mixed, ends and restarts at any time.
 //! Every byte, every answer and the order of all completions are checked; at the end nothing is left.
 
-use crate::sim::{Impairment, Net, PORT, Rng, config};
+use crate::sim::{Impairment, Net, PORT, Rng, config, region_bytes};
 use nacelle_roce::{
     Access, Completion, ConnId, ConnectOptions, Counters, Event, ProtectionDomain, RecvWr, Region, Scope, SendOp,
     SendWr, WcOpcode, WcStatus,
@@ -99,7 +99,7 @@ pub fn run(seed: u64, max_connections: usize, operations: usize) -> Report {
     let mtus = [300, 600, 1500, 4200];
     let configs = (0..nodes).map(|i| {
         let mut c = config(i, seed);
-        c.ip_mtu = mtus[rng.below(mtus.len())].max(400);
+        c.interface.ip_mtu = mtus[rng.below(mtus.len())].max(400);
         c
     });
     let mut net = Net::with(seed, configs.collect::<Vec<_>>());
@@ -154,9 +154,9 @@ impl Soak {
             Side {
                 node,
                 conn,
-                target: ep.register(model.clone(), access, scope).unwrap(),
+                target: ep.transport.register(model.clone(), access, scope).unwrap(),
                 model,
-                spare: ep.register(vec![0; 8], Access::REMOTE_INVALIDATE, scope).unwrap(),
+                spare: ep.transport.register(vec![0; 8], Access::REMOTE_INVALIDATE, scope).unwrap(),
                 spare_known: true,
                 recvs: VecDeque::new(),
                 next_recv: 0,
@@ -212,8 +212,8 @@ impl Soak {
         // Receives come late now and then, so that the peer meets RNR NAKs.
         if side.recvs.len() < 4 && self.rng.below(4) == 0 {
             let ep = self.net.ep(side.node);
-            let region = ep.register(vec![0; RECV], Access::LOCAL, None).unwrap();
-            ep.post_recv(side.conn, RecvWr { id: side.next_recv, slice: Some(region.all()) }).unwrap();
+            let region = ep.transport.register(vec![0; RECV], Access::LOCAL, None).unwrap();
+            ep.transport.post_recv(side.conn, RecvWr { id: side.next_recv, slice: Some(region.all()) }).unwrap();
             side.recvs.push_back((side.next_recv, region));
             side.next_recv += 1;
         }
@@ -242,7 +242,7 @@ impl Soak {
         let imm = (rng.below(2) == 0).then(|| rng.next() as u32);
         let solicited = rng.below(2) == 0;
         let mut answer = |bytes: Vec<u8>| {
-            let region = self.net.ep(node).register(vec![0; bytes.len()], Access::LOCAL, None).unwrap();
+            let region = self.net.ep(node).transport.register(vec![0; bytes.len()], Access::LOCAL, None).unwrap();
             (region, bytes)
         };
         let mut answered = None;
@@ -304,7 +304,7 @@ impl Soak {
             _ => WcOpcode::CmpSwap,
         };
         let (len, signaled) = (wr.data.len(), wr.signaled);
-        self.net.ep(node).post_send(side.conn, wr).unwrap();
+        self.net.ep(node).transport.post_send(side.conn, wr).unwrap();
         self.posted += 1;
         if signaled {
             side.pending.push_back(Pending { id, opcode, len, answer: answered });
@@ -320,7 +320,7 @@ impl Soak {
             self.links[link].cut = true;
             let Side { node, conn, .. } = self.links[link].sides[i];
             let now = self.net.now;
-            self.net.ep(node).disconnect(now, conn);
+            self.net.ep(node).transport.disconnect(now, conn);
         }
     }
 
@@ -329,8 +329,8 @@ impl Soak {
         for link in &mut self.links {
             link.cut |= link.sides.iter().any(|s| s.node == node);
         }
-        self.net.ep(node).reset();
-        assert_eq!(self.net.ep(node).regions().count(), 0);
+        self.net.ep(node).transport.reset();
+        assert_eq!(self.net.ep(node).transport.regions().count(), 0);
     }
 
     fn take_events(&mut self, nodes: usize) {
@@ -363,7 +363,7 @@ impl Soak {
             if c.opcode.is_recv() {
                 let (id, region) = side.recvs.pop_front().unwrap();
                 assert_eq!(c.id, id);
-                ep.deregister(region.id);
+                ep.transport.deregister(region.id);
             } else {
                 while let Some(p) = side.pending.front()
                     && p.id <= c.id
@@ -378,15 +378,19 @@ impl Soak {
             let p = side.pending.pop_front().unwrap();
             assert_eq!((c.id, c.opcode, c.byte_len), (p.id, p.opcode, p.len));
             if let Some((region, expected)) = p.answer {
-                let seen = ep.deregister(region.id);
+                let seen = ep.transport.deregister(region.id);
                 // After a restart of this node its memory is gone.
-                assert!(seen.is_none() && *cut || seen.is_some_and(|b| b == expected), "{:?} brought other bytes", c);
+                assert!(
+                    seen.is_none() && *cut || seen.is_some_and(|m| m.into_vec() == Ok(expected)),
+                    "{:?} brought other bytes",
+                    c
+                );
             }
             return;
         }
         let (id, region) = side.recvs.pop_front().unwrap();
         assert_eq!(c.id, id);
-        let Some(buffer) = ep.deregister(region.id) else {
+        let Some(buffer) = ep.transport.deregister(region.id).map(|m| m.into_vec().unwrap()) else {
             assert!(*cut);
             return;
         };
@@ -399,7 +403,7 @@ impl Soak {
         };
         assert!(side.arrivals.pop_front() == Some(seen), "a receive brought something else");
         if c.invalidated.is_some()
-            && let Some(renewed) = ep.rekey(side.spare.id)
+            && let Some(renewed) = ep.transport.rekey(side.spare.id)
         {
             side.spare = renewed;
             side.spare_known = true;
@@ -409,7 +413,7 @@ impl Soak {
     /// Ends what is left and looks whether anything stays behind.
     fn finish(&mut self, nodes: usize) {
         let idle = |net: &mut Net, links: &[Link]| {
-            let open = |s: &Side| net.nodes[s.node].ep.connection(s.conn).is_some_and(|c| c.sends > 0);
+            let open = |s: &Side| net.nodes[s.node].ep.transport.connection(s.conn).is_some_and(|c| c.sends > 0);
             !links.iter().filter(|l| !l.cut).flat_map(|l| &l.sides).any(open)
         };
         let links = std::mem::take(&mut self.links);
@@ -421,14 +425,14 @@ impl Soak {
                 continue;
             }
             for side in &self.links[link].sides {
-                let seen = self.net.nodes[side.node].ep.region(side.target.id).unwrap();
+                let seen = region_bytes(&self.net.nodes[side.node].ep, side.target.id);
                 assert!(seen == side.model, "the memory of a connection differs");
             }
             let first = self.rng.below(2);
             self.links[link].cut = true;
             let Side { node, conn, .. } = self.links[link].sides[first];
             let now = self.net.now;
-            self.net.ep(node).disconnect(now, conn);
+            self.net.ep(node).transport.disconnect(now, conn);
         }
         self.net.run(LONG);
         self.take_events(nodes);
@@ -437,7 +441,7 @@ impl Soak {
                 // A side that heard nothing because its peer had restarted is idle, and closed from here.
                 let (node, conn) = (self.links[link].sides[i].node, self.links[link].sides[i].conn);
                 let now = self.net.now;
-                self.net.ep(node).disconnect(now, conn);
+                self.net.ep(node).transport.disconnect(now, conn);
             }
         }
         self.net.run(LONG);
@@ -447,12 +451,12 @@ impl Soak {
             assert!(side.recvs.is_empty() && side.pending.is_empty(), "work is left");
         }
         for (i, node) in self.net.nodes.iter_mut().enumerate() {
-            node.ep.unlisten(PORT);
-            assert_eq!(node.ep.connections().count(), 0, "a connection is left at node {i}");
+            node.ep.transport.unlisten(PORT);
+            assert_eq!(node.ep.transport.connections().count(), 0, "a connection is left at node {i}");
             assert_eq!(node.ep.next_deadline(), None, "a timer is left at node {i}");
-            let ids: Vec<_> = node.ep.regions().map(|r| r.region.id).collect();
-            ids.into_iter().for_each(|id| drop(node.ep.deregister(id).unwrap()));
-            assert_eq!((node.ep.regions().count(), node.events.len()), (0, 0));
+            let ids: Vec<_> = node.ep.transport.regions().map(|r| r.region.id).collect();
+            ids.into_iter().for_each(|id| drop(node.ep.transport.deregister(id).unwrap()));
+            assert_eq!((node.ep.transport.regions().count(), node.events.len()), (0, 0));
         }
     }
 }

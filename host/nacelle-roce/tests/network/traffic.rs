@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random traffic both ways over a bad network; every byte and every completion is checked.
 
-use crate::sim::{Impairment, Net, Rng, config, seeds};
+use crate::sim::{Impairment, Net, Rng, config, region_bytes, seeds};
 use nacelle_roce::{
     Access, ConnId, ConnectOptions, DisconnectReason, Event, RecvWr, Region, SendOp, SendWr, WcOpcode, WcStatus,
     wire::{Psn, bth::RnrTimer, cm::PathMtu},
@@ -42,7 +42,7 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
         seed,
         (0..2).map(|i| {
             let mut c = config(i, seed);
-            c.ip_mtu = mtus[rng.below(mtus.len())].max(400);
+            c.interface.ip_mtu = mtus[rng.below(mtus.len())].max(400);
             c
         }),
     );
@@ -67,9 +67,9 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
             let ep = net.ep(i);
             Side {
                 conn,
-                target: ep.register(vec![0; REGION], Access::REMOTE_WRITE, Some(conn)).unwrap(),
+                target: ep.transport.register(vec![0; REGION], Access::REMOTE_WRITE, Some(conn)).unwrap(),
                 model: vec![0; REGION],
-                source: ep.register(data, Access::LOCAL, None).unwrap(),
+                source: ep.transport.register(data, Access::LOCAL, None).unwrap(),
                 recvs: VecDeque::new(),
                 next_recv: 0,
                 expected: VecDeque::new(),
@@ -91,8 +91,8 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
             let side = &mut sides[i];
             if side.recvs.len() < 4 && rng.below(4) == 0 {
                 let ep = net.ep(i);
-                let region = ep.register(vec![0; RECV], Access::LOCAL, None).unwrap();
-                ep.post_recv(side.conn, RecvWr { id: side.next_recv, slice: Some(region.all()) }).unwrap();
+                let region = ep.transport.register(vec![0; RECV], Access::LOCAL, None).unwrap();
+                ep.transport.post_recv(side.conn, RecvWr { id: side.next_recv, slice: Some(region.all()) }).unwrap();
                 side.recvs.push_back((side.next_recv, region));
                 side.next_recv += 1;
             }
@@ -114,18 +114,18 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
     }
     // Unsignaled sends leave no trace but their effect: wait until the queues are empty.
     let idle = |net: &mut Net| {
-        [(0, a), (1, b)].into_iter().all(|(i, c)| net.ep(i).connection(c).is_some_and(|info| info.sends == 0))
+        [(0, a), (1, b)].into_iter().all(|(i, c)| net.ep(i).transport.connection(c).is_some_and(|info| info.sends == 0))
     };
     assert!(net.run_until(Duration::from_secs(60), idle));
     for (i, side) in sides.iter().enumerate() {
-        assert!(net.ep(i).region(side.target.id).unwrap() == side.model, "the target of side {i} differs");
+        assert!(region_bytes(net.ep(i), side.target.id) == side.model, "the target of side {i} differs");
     }
 
     let now = net.now;
     let first = rng.below(2);
-    net.ep(first).disconnect(now, sides[first].conn);
+    net.ep(first).transport.disconnect(now, sides[first].conn);
     if rng.below(3) == 0 {
-        net.ep(1 - first).disconnect(now, sides[1 - first].conn);
+        net.ep(1 - first).transport.disconnect(now, sides[1 - first].conn);
     }
     for i in [0, 1] {
         for _ in 0..sides[i].recvs.len() {
@@ -139,7 +139,7 @@ fn run(seed: u64, impairment: Impairment, operations: usize) {
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(net.ep(i).connections().count(), 0, "a connection is left");
+        assert_eq!(net.ep(i).transport.connections().count(), 0, "a connection is left");
     }
     net.run(Duration::from_secs(60));
     for i in [0, 1] {
@@ -163,8 +163,8 @@ fn post(net: &mut Net, i: usize, sides: &mut [Side], rng: &mut Rng) {
     } else {
         let offset = rng.below(REGION - len);
         // No work request that is under way may read what is changed here; inline data is used while any does.
-        if side.sends.is_empty() && net.ep(i).connection(side.conn).unwrap().sends == 0 {
-            net.ep(i).region_mut(side.source.id).unwrap()[offset..offset + len].copy_from_slice(&bytes);
+        if side.sends.is_empty() && net.ep(i).transport.connection(side.conn).unwrap().sends == 0 {
+            net.ep(i).transport.region_mut(side.source.id).unwrap().write(offset, &bytes).unwrap();
             side.source.slice(offset, len).into()
         } else {
             bytes.clone().into()
@@ -188,7 +188,7 @@ fn post(net: &mut Net, i: usize, sides: &mut [Side], rng: &mut Rng) {
     };
     let side = &mut sides[i];
     let wr = SendWr { id: side.next_send, op, data, solicited, signaled, fence: false };
-    net.ep(i).post_send(side.conn, wr).unwrap();
+    net.ep(i).transport.post_send(side.conn, wr).unwrap();
     if signaled {
         side.sends.push_back((side.next_send, opcode, len));
     } else {
@@ -206,7 +206,7 @@ fn check(net: &mut Net, i: usize, side: &mut Side, c: nacelle_roce::Completion) 
         _ => {
             let (id, region) = side.recvs.pop_front().unwrap();
             assert_eq!(c.id, id);
-            let buffer = net.ep(i).deregister(region.id).unwrap();
+            let buffer = net.ep(i).transport.deregister(region.id).unwrap().into_vec().unwrap();
             let seen = if c.opcode == WcOpcode::Recv {
                 assert!(buffer[c.byte_len..].iter().all(|&b| b == 0), "bytes behind the message changed");
                 Expected::Send(buffer[..c.byte_len].to_vec(), c.imm, c.solicited)

@@ -2,13 +2,14 @@
 //! The rules of the reliable connection, one by one, against a raw peer.
 
 use crate::raw::{PEER_QPN, Raw, TO_ENDPOINT, TO_PEER, options};
+use crate::sim::region_bytes;
 use nacelle_roce::{
     Access, Completion, ConnectOptions, Discard, DisconnectReason, Event, PostError, RecvWr, Region, SendOp, SendWr,
     WcOpcode, WcStatus,
     wire::{
         Psn, RemoteAddr, Rkey,
         bth::{AtomicEth, Ieth, ImmDt, NakCode, Opcode, Reth, RnrTimer, Syndrome},
-        roce::Ext,
+        transport::Ext,
     },
 };
 use std::time::Duration;
@@ -27,11 +28,11 @@ fn psn(n: u32) -> Psn {
 }
 
 fn target(raw: &mut Raw, len: usize) -> Region {
-    raw.ep.register(vec![0; len], Access::REMOTE_WRITE, Some(raw.conn)).unwrap()
+    raw.ep.transport.register(vec![0; len], Access::REMOTE_WRITE, Some(raw.conn)).unwrap()
 }
 
 fn completion(raw: &mut Raw) -> Completion {
-    match raw.ep.poll_event() {
+    match raw.ep.transport.poll_event() {
         Some(Event::Completion(c)) => c,
         other => panic!("{other:?}"),
     }
@@ -39,12 +40,12 @@ fn completion(raw: &mut Raw) -> Completion {
 
 /// The connection has failed with this status, after these completions.
 fn assert_failed(raw: &mut Raw, status: WcStatus) {
-    match raw.ep.poll_event() {
+    match raw.ep.transport.poll_event() {
         Some(Event::Disconnected { reason, .. }) => assert_eq!(reason, DisconnectReason::Error(status)),
         other => panic!("{other:?}"),
     }
     let write = SendWr::write(1, Vec::new(), RemoteAddr(0), Rkey(0));
-    assert_eq!(raw.ep.post_send(raw.conn, write), Err(PostError::NotConnected));
+    assert_eq!(raw.ep.transport.post_send(raw.conn, write), Err(PostError::NotConnected));
 }
 
 // Responder
@@ -62,14 +63,14 @@ fn write_of_every_form() {
     raw.send(Opcode::WriteLast, psn(2), Ext::None, &data[512..]).unwrap();
     assert_eq!(raw.one_answer(), (psn(2), Syndrome::ACK, 1));
     assert_eq!(psn(2).get(), 0);
-    let bytes = raw.ep.region(region.id).unwrap();
+    let bytes = region_bytes(&raw.ep, region.id);
     assert!(bytes[..100].iter().chain(&bytes[800..]).all(|&b| b == 0));
     assert_eq!(bytes[100..800], data);
 
     raw.send(Opcode::WriteOnly, psn(3), reth(&region, 999, 1), &[7]).unwrap();
     assert_eq!(raw.one_answer(), (psn(3), Syndrome::ACK, 2));
-    assert_eq!(raw.ep.region(region.id).unwrap()[999], 7);
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(region_bytes(&raw.ep, region.id)[999], 7);
+    assert_eq!(raw.ep.transport.poll_event(), None);
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn zero_length_write_needs_no_key() {
     let nowhere = Reth::new(RemoteAddr(0), Rkey(0), 0);
     raw.send(Opcode::WriteOnly, psn(0), Ext::Reth(nowhere), &[]).unwrap();
     assert_eq!(raw.one_answer(), (psn(0), Syndrome::ACK, 1));
-    raw.ep.post_recv(raw.conn, RecvWr { id: 5, slice: None }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 5, slice: None }).unwrap();
     raw.send(Opcode::WriteOnlyImm, psn(1), Ext::RethImm(nowhere, ImmDt::new(9)), &[]).unwrap();
     assert_eq!(raw.one_answer(), (psn(1), Syndrome::ACK, 2));
     let c = completion(&mut raw);
@@ -100,7 +101,7 @@ fn missing_packet_is_asked_for_once() {
     assert_eq!(raw.one_answer(), (psn(1), SEQUENCE, 1));
     assert_eq!(send(&mut raw, 3), Err(Discard::OutOfSequence));
     assert!(raw.drain().is_empty(), "a second NAK for the same packet");
-    assert_eq!(raw.ep.region(region.id).unwrap()[..4], [1, 0, 0, 0]);
+    assert_eq!(region_bytes(&raw.ep, region.id)[..4], [1, 0, 0, 0]);
     for n in 1..4 {
         send(&mut raw, n).unwrap();
         assert_eq!(raw.one_answer(), (psn(n), Syndrome::ACK, n + 1));
@@ -118,7 +119,7 @@ fn duplicate_is_acknowledged_and_not_executed() {
     assert_eq!(raw.one_answer(), (psn(1), Syndrome::ACK, 2));
     assert_eq!(raw.send(Opcode::WriteOnly, psn(0), reth(&region, 0, 1), &[3]), Err(Discard::Duplicate));
     assert_eq!(raw.one_answer(), (psn(1), Syndrome::ACK, 2), "the newest PSN");
-    assert_eq!(raw.ep.region(region.id).unwrap()[0], 2);
+    assert_eq!(region_bytes(&raw.ep, region.id)[0], 2);
     // Half the circle back is still a duplicate, one further is ahead.
     assert_eq!(raw.send(Opcode::SendOnly, psn(2).sub(1 << 23), Ext::None, &[]), Err(Discard::Duplicate));
     assert_eq!(raw.send(Opcode::SendOnly, psn(1).sub(1 << 23), Ext::None, &[]), Err(Discard::OutOfSequence));
@@ -138,9 +139,9 @@ fn a_waiting_nak_is_not_lost_to_a_duplicate() {
 #[test]
 fn send_fills_receives_in_order() {
     let mut raw = Raw::passive();
-    let region = raw.ep.register(vec![0; 2000], Access::LOCAL, None).unwrap();
-    raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: Some(region.slice(10, 300)) }).unwrap();
-    raw.ep.post_recv(raw.conn, RecvWr { id: 2, slice: Some(region.slice(1000, 5)) }).unwrap();
+    let region = raw.ep.transport.register(vec![0; 2000], Access::LOCAL, None).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: Some(region.slice(10, 300)) }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 2, slice: Some(region.slice(1000, 5)) }).unwrap();
     raw.send(Opcode::SendFirst, psn(0), Ext::None, &[1; 256]).unwrap();
     raw.send(Opcode::SendLastImm, psn(1), Ext::Imm(ImmDt::new(0xabcd)), &[2; 44]).unwrap();
     raw.send(Opcode::SendOnly, psn(2), Ext::None, &[3; 5]).unwrap();
@@ -149,7 +150,7 @@ fn send_fills_receives_in_order() {
     assert_eq!((c.id, c.byte_len, c.imm), (1, 300, Some(0xabcd)));
     let c = completion(&mut raw);
     assert_eq!((c.id, c.byte_len, c.imm), (2, 5, None));
-    let bytes = raw.ep.region(region.id).unwrap();
+    let bytes = region_bytes(&raw.ep, region.id);
     assert_eq!(bytes[9..11], [0, 1]);
     assert_eq!(bytes[265..267], [1, 2]);
     assert_eq!(bytes[309..311], [2, 0]);
@@ -165,7 +166,7 @@ fn receiver_not_ready() {
     // What follows is dropped without a word.
     assert_eq!(raw.send(Opcode::SendOnly, psn(1), Ext::None, &[2]), Err(Discard::OutOfSequence));
     assert!(raw.drain().is_empty());
-    raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: Some(region.all()) }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: Some(region.all()) }).unwrap();
     raw.send(Opcode::SendOnly, psn(0), Ext::None, &[1]).unwrap();
     assert_eq!(raw.one_answer(), (psn(0), Syndrome::ACK, 1));
     assert_eq!(completion(&mut raw).byte_len, 1);
@@ -175,7 +176,7 @@ fn receiver_not_ready() {
     let imm = Ext::RethImm(place, ImmDt::new(1));
     assert_eq!(raw.send(Opcode::WriteOnlyImm, psn(1), imm, &[9]), Err(Discard::ReceiverNotReady));
     assert_eq!(raw.one_answer(), (psn(1), Syndrome::RnrNak(RnrTimer::new(14)), 1));
-    assert_eq!(raw.ep.region(region.id).unwrap()[4], 0);
+    assert_eq!(region_bytes(&raw.ep, region.id)[4], 0);
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn wrong_key_bounds_rights_and_owner() {
         assert_eq!(raw.send(Opcode::WriteOnly, psn(0), ext, &[0xff; 10]), Ok(()));
         assert_eq!(raw.one_answer(), (psn(0), ACCESS, 0));
         assert_failed(&mut raw, WcStatus::LocAccessErr);
-        assert_eq!(raw.ep.region(guard.id).unwrap(), [0; 100]);
+        assert_eq!(region_bytes(&raw.ep, guard.id), [0; 100]);
         // From now on silence.
         assert_eq!(raw.send(Opcode::SendOnly, psn(1), Ext::None, &[]), Err(Discard::QpError));
         assert_eq!(raw.ep.counters().resp_remote_access_errors, 1);
@@ -209,23 +210,23 @@ fn wrong_key_bounds_rights_and_owner() {
         Ext::Reth(Reth::new(RemoteAddr(u64::MAX - 4), r.rkey, 10))
     });
     refused(&|raw| {
-        let r = raw.ep.register(vec![0; 100], Access::REMOTE_READ, Some(raw.conn)).unwrap();
+        let r = raw.ep.transport.register(vec![0; 100], Access::REMOTE_READ, Some(raw.conn)).unwrap();
         reth(&r, 0, 10)
     });
     refused(&|raw| {
-        let r = raw.ep.register(vec![0; 100], Access::REMOTE_WRITE, None).unwrap();
+        let r = raw.ep.transport.register(vec![0; 100], Access::REMOTE_WRITE, None).unwrap();
         reth(&r, 0, 10)
     });
     refused(&|raw| {
         let now = raw.now;
-        let other = raw.ep.connect(now, [10, 0, 0, 77].into(), 1, ConnectOptions::default()).unwrap();
+        let other = raw.ep.connect(now, [10, 0, 0, 77], 1, ConnectOptions::default()).unwrap();
         raw.drain();
-        let r = raw.ep.register(vec![0; 100], Access::REMOTE_WRITE, Some(other)).unwrap();
+        let r = raw.ep.transport.register(vec![0; 100], Access::REMOTE_WRITE, Some(other)).unwrap();
         reth(&r, 0, 10)
     });
     refused(&|raw| {
         let r = target(raw, 100);
-        raw.ep.deregister(r.id).unwrap();
+        raw.ep.transport.deregister(r.id).unwrap();
         reth(&r, 0, 10)
     });
 }
@@ -239,7 +240,7 @@ fn bounds_are_those_of_the_message() {
         raw.send(Opcode::WriteFirst, psn(0), reth(&region, 0, len), &[1; 256]).unwrap();
         let (at, syndrome, _) = raw.one_answer();
         assert_eq!((at, syndrome), (psn(0), if fits { Syndrome::ACK } else { ACCESS }));
-        assert_eq!(raw.ep.region(region.id).unwrap()[0], u8::from(fits));
+        assert_eq!(region_bytes(&raw.ep, region.id)[0], u8::from(fits));
     }
 }
 
@@ -249,7 +250,7 @@ fn a_region_that_goes_away_under_a_message() {
     let region = target(&mut raw, 600);
     raw.send(Opcode::WriteFirst, psn(0), reth(&region, 0, 600), &[1; 256]).unwrap();
     raw.drain();
-    assert_eq!(raw.ep.deregister(region.id).unwrap()[255..257], [1, 0]);
+    assert_eq!(raw.ep.transport.deregister(region.id).unwrap().into_vec().unwrap()[255..257], [1, 0]);
     raw.send(Opcode::WriteMiddle, psn(1), Ext::None, &[1; 256]).unwrap();
     assert_eq!(raw.one_answer(), (psn(1), ACCESS, 0));
     assert_failed(&mut raw, WcStatus::LocAccessErr);
@@ -260,8 +261,8 @@ fn invalid_requests() {
     let refused = |prefix: &[(Opcode, usize)], opcode: Opcode, ext: Option<&dyn Fn(&Region) -> Ext>, len: usize| {
         let mut raw = Raw::passive();
         let region = target(&mut raw, 4096);
-        let recv = raw.ep.register(vec![0; 4096], Access::LOCAL, None).unwrap();
-        raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: Some(recv.all()) }).unwrap();
+        let recv = raw.ep.transport.register(vec![0; 4096], Access::LOCAL, None).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: Some(recv.all()) }).unwrap();
         let default = |o: Opcode, len: usize| match o.ext() {
             nacelle_roce::wire::bth::ExtKind::Reth => reth(&region, 0, len as u32),
             _ => Ext::None,
@@ -279,7 +280,7 @@ fn invalid_requests() {
         let flushed = completion(&mut raw);
         assert_eq!((flushed.id, flushed.status), (1, WcStatus::WrFlushErr));
         assert_failed(&mut raw, WcStatus::LocQpOpErr);
-        assert!(raw.ep.region(region.id).unwrap().iter().all(|&b| b == 0));
+        assert!(region_bytes(&raw.ep, region.id).iter().all(|&b| b == 0));
     };
     use Opcode::*;
     // Opcode sequence.
@@ -323,11 +324,11 @@ fn checks_have_an_order() {
         let mut raw = Raw::passive();
         let region = target(&mut raw, 4096);
         if receives {
-            raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
+            raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: None }).unwrap();
         }
         let ext = ext(&region);
         let _ = raw.send(opcode, psn(0), ext, &vec![1; len]);
-        assert_eq!(raw.ep.region(region.id).unwrap(), [0; 4096]);
+        assert_eq!(region_bytes(&raw.ep, region.id), [0; 4096]);
         raw.one_answer().1
     };
     use Opcode::*;
@@ -360,7 +361,7 @@ fn checks_have_an_order() {
         raw.send(WriteFirst, psn(0), reth(&region, 0, 300), &[1; 256]).unwrap();
         raw.drain();
         if revoked {
-            raw.ep.invalidate(region.id);
+            raw.ep.transport.invalidate(region.id);
         }
         raw.send(opcode, psn(1), Ext::None, &vec![1; len]).unwrap();
         assert_eq!(raw.one_answer(), (psn(1), expected, 0), "{opcode:?} {len} {revoked}");
@@ -370,9 +371,9 @@ fn checks_have_an_order() {
 #[test]
 fn message_longer_than_its_receive() {
     let mut raw = Raw::passive();
-    let recv = raw.ep.register(vec![0; 1000], Access::LOCAL, None).unwrap();
-    raw.ep.post_recv(raw.conn, RecvWr { id: 1, slice: Some(recv.slice(0, 300)) }).unwrap();
-    raw.ep.post_recv(raw.conn, RecvWr { id: 2, slice: None }).unwrap();
+    let recv = raw.ep.transport.register(vec![0; 1000], Access::LOCAL, None).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 1, slice: Some(recv.slice(0, 300)) }).unwrap();
+    raw.ep.transport.post_recv(raw.conn, RecvWr { id: 2, slice: None }).unwrap();
     raw.send(Opcode::SendFirst, psn(0), Ext::None, &[1; 256]).unwrap();
     raw.drain();
     raw.send(Opcode::SendLast, psn(1), Ext::None, &[1; 45]).unwrap();
@@ -380,7 +381,7 @@ fn message_longer_than_its_receive() {
     assert_eq!(completion(&mut raw).status, WcStatus::LocLenErr);
     assert_eq!(completion(&mut raw).status, WcStatus::WrFlushErr);
     assert_failed(&mut raw, WcStatus::LocLenErr);
-    assert_eq!(raw.ep.region(recv.id).unwrap()[256..], [0; 744]);
+    assert_eq!(region_bytes(&raw.ep, recv.id)[256..], [0; 744]);
 }
 
 #[test]
@@ -422,7 +423,7 @@ fn packet_forms_sent() {
     let mut raw = Raw::active(options());
     let forms = |raw: &mut Raw, op, len| {
         let wr = SendWr { id: 1, op, data: vec![5; len].into(), solicited: true, signaled: false, fence: false };
-        raw.ep.post_send(raw.conn, wr).unwrap();
+        raw.ep.transport.post_send(raw.conn, wr).unwrap();
         let packets = raw.drain();
         let (last, others) = packets.split_last().unwrap();
         assert!(last.headers.bth.solicited() && last.headers.bth.ack_req());
@@ -455,14 +456,14 @@ fn packet_forms_sent() {
         [(WriteFirst, Ext::Reth(place(768))), (WriteMiddle, Ext::None), (WriteLast, Ext::None)]
     );
     assert_eq!(forms(&mut raw, to(imm), 512), [(WriteFirst, Ext::Reth(place(512))), (WriteLastImm, Ext::Imm(dt))]);
-    assert_eq!(raw.ep.poll_event(), None, "unsignaled");
+    assert_eq!(raw.ep.transport.poll_event(), None, "unsignaled");
 }
 
 #[test]
 fn like_linux_on_the_wire() {
     let mut raw = Raw::active(options());
     for id in 0..3 {
-        raw.ep.post_send(raw.conn, write(id, 1)).unwrap();
+        raw.ep.transport.post_send(raw.conn, write(id, 1)).unwrap();
     }
     let packets = raw.drain();
     let ids: Vec<u16> = packets.iter().map(|p| p.headers.ip.identification.get()).collect();
@@ -479,13 +480,13 @@ fn like_linux_on_the_wire() {
 fn cumulative_acknowledgement() {
     let mut raw = Raw::active(options());
     for id in 0..4 {
-        raw.ep.post_send(raw.conn, write(id, 300)).unwrap();
+        raw.ep.transport.post_send(raw.conn, write(id, 300)).unwrap();
     }
     assert_eq!(numbers(&raw.drain()), [0, 1, 2, 3, 4, 5, 6, 7]);
     raw.answer(TO_PEER.add(4), Syndrome::ACK).unwrap();
     assert_eq!(completion(&mut raw).id, 0);
     assert_eq!(completion(&mut raw).id, 1);
-    assert_eq!(raw.ep.poll_event(), None, "half of a message is not all of it");
+    assert_eq!(raw.ep.transport.poll_event(), None, "half of a message is not all of it");
     // Old, and not yet sent.
     assert_eq!(raw.answer(TO_PEER.add(3), Syndrome::ACK), Err(Discard::StaleAck));
     assert_eq!(raw.answer(TO_PEER.add(8), Syndrome::ACK), Err(Discard::StaleAck));
@@ -499,7 +500,7 @@ fn cumulative_acknowledgement() {
 fn sequence_nak_goes_back() {
     let mut raw = Raw::active(options());
     for id in 0..4 {
-        raw.ep.post_send(raw.conn, write(id, 300)).unwrap();
+        raw.ep.transport.post_send(raw.conn, write(id, 300)).unwrap();
     }
     raw.drain();
     raw.answer(TO_PEER.add(3), SEQUENCE).unwrap();
@@ -519,7 +520,7 @@ fn sequence_nak_goes_back() {
 fn acknowledgement_while_going_back() {
     let mut raw = Raw::active(ConnectOptions { window: 4, ..options() });
     for id in 0..4 {
-        raw.ep.post_send(raw.conn, write(id, 512)).unwrap();
+        raw.ep.transport.post_send(raw.conn, write(id, 512)).unwrap();
     }
     assert_eq!(numbers(&raw.drain()), [0, 1, 2, 3]);
     raw.answer(TO_PEER, SEQUENCE).unwrap();
@@ -531,7 +532,7 @@ fn acknowledgement_while_going_back() {
 #[test]
 fn the_window_bounds_what_is_in_flight() {
     let mut raw = Raw::active(ConnectOptions { window: 8, ..options() });
-    raw.ep.post_send(raw.conn, write(0, 256 * 20)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(0, 256 * 20)).unwrap();
     let packets = raw.drain();
     assert_eq!(numbers(&packets), [0, 1, 2, 3, 4, 5, 6, 7]);
     assert!(packets[7].headers.bth.ack_req(), "an exhausted window asks for an ACK");
@@ -542,8 +543,8 @@ fn the_window_bounds_what_is_in_flight() {
 #[test]
 fn timeout_backs_off_and_gives_up() {
     let mut raw = Raw::active(options()); // 1 ms, up to 8 ms, 3 retries
-    raw.ep.post_send(raw.conn, write(0, 300)).unwrap();
-    raw.ep.post_send(raw.conn, write(1, 1)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(0, 300)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(1, 1)).unwrap();
     assert_eq!(numbers(&raw.drain()), [0, 1, 2]);
     for ms in [1, 2, 4] {
         assert!(raw.wait(MS * ms - Duration::from_nanos(1)).is_empty(), "{ms}");
@@ -553,7 +554,7 @@ fn timeout_backs_off_and_gives_up() {
         assert!(next > raw.now && next <= raw.now + MS * ms * 2);
     }
     assert!(raw.wait(MS * 8 - Duration::from_nanos(1)).is_empty());
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.transport.poll_event(), None);
     let dreq = raw.wait(Duration::from_nanos(1));
     let c = completion(&mut raw);
     assert_eq!((c.id, c.status, c.byte_len), (0, WcStatus::RetryExceeded, 0));
@@ -568,14 +569,14 @@ fn timeout_backs_off_and_gives_up() {
         dreqs += raw.wait(Duration::from_secs(1)).len();
     }
     assert_eq!(dreqs, 8);
-    assert_eq!((raw.ep.connection(raw.conn), raw.ep.next_deadline()), (None, None));
-    assert_eq!(raw.ep.poll_event(), None, "one end is enough");
+    assert_eq!((raw.ep.transport.connection(raw.conn), raw.ep.next_deadline()), (None, None));
+    assert_eq!(raw.ep.transport.poll_event(), None, "one end is enough");
 }
 
 #[test]
 fn progress_renews_the_retries() {
     let mut raw = Raw::active(options());
-    raw.ep.post_send(raw.conn, write(0, 256 * 10)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(0, 256 * 10)).unwrap();
     raw.drain();
     for n in 0..10 {
         for ms in [1, 2, 4] {
@@ -589,7 +590,7 @@ fn progress_renews_the_retries() {
 #[test]
 fn repeated_sequence_naks_give_up() {
     let mut raw = Raw::active(options());
-    raw.ep.post_send(raw.conn, write(0, 1)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(0, 1)).unwrap();
     for _ in 0..4 {
         raw.drain();
         raw.answer(TO_PEER, SEQUENCE).unwrap();
@@ -601,8 +602,8 @@ fn repeated_sequence_naks_give_up() {
 #[test]
 fn receiver_not_ready_waits_and_gives_up() {
     let mut raw = Raw::active(options()); // 2 RNR retries
-    raw.ep.post_send(raw.conn, write(0, 256)).unwrap();
-    raw.ep.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(0, 256)).unwrap();
+    raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
     assert_eq!(numbers(&raw.drain()), [0, 1]);
     for _ in 0..2 {
         raw.answer(TO_PEER.add(1), Syndrome::RnrNak(RnrTimer::new(18))).unwrap(); // 5.12 ms
@@ -625,9 +626,9 @@ fn fatal_naks() {
         (NakCode::RemoteOperationalError, WcStatus::RemOpErr),
     ] {
         let mut raw = Raw::active(options());
-        raw.ep.post_recv(raw.conn, RecvWr { id: 9, slice: None }).unwrap();
+        raw.ep.transport.post_recv(raw.conn, RecvWr { id: 9, slice: None }).unwrap();
         for id in 0..3 {
-            raw.ep.post_send(raw.conn, write(id, 1)).unwrap();
+            raw.ep.transport.post_send(raw.conn, write(id, 1)).unwrap();
         }
         raw.drain();
         raw.answer(TO_PEER.add(1), Syndrome::Nak(code)).unwrap();
@@ -641,12 +642,12 @@ fn fatal_naks() {
 #[test]
 fn meaningless_responses_change_nothing() {
     let mut raw = Raw::active(options());
-    raw.ep.post_send(raw.conn, write(0, 1)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(0, 1)).unwrap();
     raw.drain();
     assert_eq!(raw.answer(TO_PEER, Syndrome::Reserved(0x40)), Err(Discard::UnexpectedResponse));
     let aeth = Ext::Aeth(nacelle_roce::wire::bth::Aeth::new(Syndrome::ACK, 1));
     assert_eq!(raw.send(Opcode::ReadResponseOnly, TO_PEER, aeth, &[1]), Err(Discard::UnexpectedResponse));
-    assert_eq!(raw.ep.poll_event(), None);
+    assert_eq!(raw.ep.transport.poll_event(), None);
     raw.answer(TO_PEER, Syndrome::ACK).unwrap();
     assert_eq!(completion(&mut raw).status, WcStatus::Success);
 }
@@ -654,24 +655,27 @@ fn meaningless_responses_change_nothing() {
 #[test]
 fn posting_is_checked() {
     let mut raw = Raw::active(ConnectOptions { send_depth: 2, recv_depth: 1, ..options() });
-    let region = raw.ep.register(vec![0; 10], Access::LOCAL, None).unwrap();
+    let region = raw.ep.transport.register(vec![0; 10], Access::LOCAL, None).unwrap();
     let conn = raw.conn;
     let send = |slice| SendWr::send(0, slice);
-    assert_eq!(raw.ep.post_send(conn, send(region.slice(5, 6))), Err(PostError::BadSlice));
-    assert_eq!(raw.ep.post_send(conn, send(region.slice(usize::MAX, 2))), Err(PostError::BadSlice));
-    assert_eq!(raw.ep.post_recv(conn, RecvWr { id: 0, slice: Some(region.slice(11, 0)) }), Err(PostError::BadSlice));
-    raw.ep.post_recv(conn, RecvWr { id: 0, slice: None }).unwrap();
-    assert_eq!(raw.ep.post_recv(conn, RecvWr { id: 0, slice: None }), Err(PostError::QueueFull));
-    raw.ep.post_send(conn, send(region.slice(10, 0))).unwrap();
-    raw.ep.post_send(conn, send(region.all())).unwrap();
-    assert_eq!(raw.ep.post_send(conn, send(region.all())), Err(PostError::QueueFull));
+    assert_eq!(raw.ep.transport.post_send(conn, send(region.slice(5, 6))), Err(PostError::BadSlice));
+    assert_eq!(raw.ep.transport.post_send(conn, send(region.slice(usize::MAX, 2))), Err(PostError::BadSlice));
+    assert_eq!(
+        raw.ep.transport.post_recv(conn, RecvWr { id: 0, slice: Some(region.slice(11, 0)) }),
+        Err(PostError::BadSlice)
+    );
+    raw.ep.transport.post_recv(conn, RecvWr { id: 0, slice: None }).unwrap();
+    assert_eq!(raw.ep.transport.post_recv(conn, RecvWr { id: 0, slice: None }), Err(PostError::QueueFull));
+    raw.ep.transport.post_send(conn, send(region.slice(10, 0))).unwrap();
+    raw.ep.transport.post_send(conn, send(region.all())).unwrap();
+    assert_eq!(raw.ep.transport.post_send(conn, send(region.all())), Err(PostError::QueueFull));
     // A region that goes away before its bytes are sent.
-    raw.ep.deregister(region.id).unwrap();
+    raw.ep.transport.deregister(region.id).unwrap();
     raw.drain();
     let seen: Vec<_> = (0..3).map(|_| completion(&mut raw).status).collect();
     assert!(seen.contains(&WcStatus::LocProtErr) && !seen.contains(&WcStatus::Success), "{seen:?}");
     assert_failed(&mut raw, WcStatus::LocProtErr);
-    assert_eq!(raw.ep.region(region.id), None);
+    assert!(raw.ep.transport.region(region.id).is_none());
 }
 
 /// Answers go out before this side's own requests: a caller that sees the reply before its ACK fails.
@@ -681,7 +685,7 @@ fn answers_go_first() {
     let region = target(&mut raw, 8);
     raw.send(Opcode::WriteOnly, psn(0), reth(&region, 0, 1), &[1]).unwrap();
     for id in 0..5 {
-        raw.ep.post_send(raw.conn, write(id, 300)).unwrap();
+        raw.ep.transport.post_send(raw.conn, write(id, 300)).unwrap();
     }
     let packets = raw.drain();
     assert_eq!(packets[0].opcode, Opcode::Acknowledge);
@@ -706,12 +710,12 @@ fn keepalive_finds_a_dead_peer() {
 #[test]
 fn stats_tell_what_happened() {
     let mut raw = Raw::active(options());
-    raw.ep.post_send(raw.conn, write(0, 300)).unwrap();
+    raw.ep.transport.post_send(raw.conn, write(0, 300)).unwrap();
     raw.drain();
     raw.answer(TO_PEER, SEQUENCE).unwrap();
     raw.drain();
     raw.answer(TO_PEER.add(1), Syndrome::ACK).unwrap();
-    let info = raw.ep.connection(raw.conn).unwrap();
+    let info = raw.ep.transport.connection(raw.conn).unwrap();
     let stats = info.stats;
     assert_eq!((stats.tx_packets, stats.counters.retransmitted, stats.counters.packet_seq_err), (4, 2, 1));
     assert_eq!(stats.rx_packets, 2);

@@ -51,7 +51,7 @@ impl Link for Cable {
             if Instant::now() >= deadline {
                 return Ok(None);
             }
-            wait_readable(&[self.0.as_fd()], Some(deadline)).unwrap();
+            wait_readable([self.0.as_fd()], Some(deadline)).unwrap();
         }
     }
 
@@ -133,13 +133,15 @@ pub(crate) fn increment(endpoint: &mut Endpoint, caller: &Caller) {
     let outputs: Vec<_> =
         caller.told.iter().zip(&caller.own).filter(|(told, _)| told.flags().contains(RegionFlags::OUTPUT)).collect();
     for (index, (told, own)) in outputs.iter().enumerate() {
-        endpoint.region_mut(own.id).unwrap().iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+        let memory = endpoint.transport.region_mut(own.id).unwrap();
+        let more: Vec<u8> = memory.to_vec().unwrap().iter().map(|byte| byte.wrapping_add(1)).collect();
+        memory.write(0, &more).unwrap();
         let wr = if index + 1 == outputs.len() {
             SendWr::write_imm(0, own.all(), told.address(), told.rkey(), 0)
         } else {
             SendWr::write(0, own.all(), told.address(), told.rkey())
         };
-        endpoint.post_send(caller.conn, wr).unwrap();
+        endpoint.transport.post_send(caller.conn, wr).unwrap();
     }
     if outputs.is_empty() {
         reply_only(endpoint, caller, 0);
@@ -149,7 +151,7 @@ pub(crate) fn increment(endpoint: &mut Endpoint, caller: &Caller) {
 /// Replies without a byte.
 pub(crate) fn reply_only(endpoint: &mut Endpoint, caller: &Caller, imm: u32) {
     let wr = SendWr::write_imm(0, Vec::new(), caller.told[0].address(), caller.told[0].rkey(), imm);
-    endpoint.post_send(caller.conn, wr).unwrap();
+    endpoint.transport.post_send(caller.conn, wr).unwrap();
 }
 
 /// What a test may look at and do while the device runs.
@@ -205,10 +207,10 @@ pub(crate) fn start(manners: Manners, options: &Options) -> (Peer, Device) {
 /// A device with these manners on a link.
 pub(crate) fn serve(link: Box<dyn Link>, manners: Manners) -> Peer {
     let mut config = EndpointConfig::new(MacAddr([2, 0, 0, 0, 0, 2]), IP, [7; 32]);
-    config.prefix_len = 16;
-    config.ip_mtu = 4200;
+    config.interface.prefix_len = 16;
+    config.interface.ip_mtu = 4200;
     let mut endpoint = Endpoint::new(config);
-    endpoint.listen(DEFAULT_PORT);
+    endpoint.transport.listen(DEFAULT_PORT);
     let inside = Arc::new(Mutex::new(Inside { endpoint, callers: HashMap::new(), failures: Vec::new() }));
     let stop = Arc::new(AtomicBool::new(false));
     let (shared, seen) = (Arc::clone(&inside), Arc::clone(&stop));
@@ -226,7 +228,7 @@ fn run(inside: &Mutex<Inside>, stop: &AtomicBool, mut link: Box<dyn Link>, mut m
         if let Some(length) = received {
             let _counted_there = inside.endpoint.handle(now(), &rx[..length]);
         }
-        while let Some(event) = inside.endpoint.poll_event() {
+        while let Some(event) = inside.endpoint.transport.poll_event() {
             inside.note(event, &manners, now());
         }
         let Inside { endpoint, callers, .. } = &mut *inside;
@@ -248,18 +250,18 @@ impl Inside {
     fn note(&mut self, event: Event, manners: &Manners, now: nacelle_roce::Instant) {
         match event {
             Event::ConnectRequest { conn, .. } if manners.refuses.is_some() => {
-                self.endpoint.reject_with(conn, manners.refuses.unwrap(), &[]).unwrap();
+                self.endpoint.transport.reject_with(conn, manners.refuses.unwrap(), &[]).unwrap();
             }
             Event::ConnectRequest { conn, .. } => {
                 let buffer = |endpoint: &mut Endpoint| {
-                    let region = endpoint.register(vec![0; 1024], Access::LOCAL, Some(conn)).unwrap();
-                    endpoint.post_recv(conn, RecvWr { id: 0, slice: Some(region.all()) }).unwrap();
+                    let region = endpoint.transport.register(vec![0; 1024], Access::LOCAL, Some(conn)).unwrap();
+                    endpoint.transport.post_recv(conn, RecvWr { id: 0, slice: Some(region.all()) }).unwrap();
                     region
                 };
                 let messages = vec![buffer(&mut self.endpoint)];
                 let caller = Caller { conn, told: Vec::new(), own: Vec::new(), reply_at: None, messages };
                 self.callers.insert(conn, caller);
-                self.endpoint.accept(now, conn, ConnectOptions::default()).unwrap();
+                self.endpoint.transport.accept(now, conn, ConnectOptions::default()).unwrap();
             }
             Event::Completion(done) if done.status == WcStatus::WrFlushErr => {}
             Event::Completion(done) if done.status != WcStatus::Success => self.failures.push(done.status),
@@ -267,14 +269,16 @@ impl Inside {
                 let Some(caller) = self.callers.get_mut(&done.conn) else { return };
                 match done.opcode {
                     WcOpcode::Recv => {
-                        let bytes = self.endpoint.region(caller.messages[0].id).unwrap()[..done.byte_len].to_vec();
+                        let bytes = self.endpoint.transport.region(caller.messages[0].id).unwrap().to_vec().unwrap()
+                            [..done.byte_len]
+                            .to_vec();
                         let answer = give(&mut self.endpoint, caller, &bytes, manners);
-                        self.endpoint.post_recv(done.conn, RecvWr { id: 0, slice: None }).unwrap();
-                        self.endpoint.post_send(done.conn, SendWr::send(0, answer)).unwrap();
+                        self.endpoint.transport.post_recv(done.conn, RecvWr { id: 0, slice: None }).unwrap();
+                        self.endpoint.transport.post_send(done.conn, SendWr::send(0, answer)).unwrap();
                     }
                     WcOpcode::RecvWrite => {
                         caller.reply_at = Some(Instant::now() + manners.kernel);
-                        self.endpoint.post_recv(done.conn, RecvWr { id: 0, slice: None }).unwrap();
+                        self.endpoint.transport.post_recv(done.conn, RecvWr { id: 0, slice: None }).unwrap();
                     }
                     _ => {}
                 }
@@ -293,10 +297,9 @@ fn give(endpoint: &mut Endpoint, caller: &mut Caller, asked: &[u8], manners: &Ma
     let told = told.iter().filter(|region| !region.flags().contains(RegionFlags::INTERNAL));
     caller.told = told.copied().collect();
     let conn = caller.conn;
-    let own = caller
-        .told
-        .iter()
-        .map(|region| endpoint.register(vec![0; region.size() as usize], Access::REMOTE_WRITE, Some(conn)).unwrap());
+    let own = caller.told.iter().map(|region| {
+        endpoint.transport.register(vec![0; region.size() as usize], Access::REMOTE_WRITE, Some(conn)).unwrap()
+    });
     caller.own = own.collect();
     let mut given: Vec<_> =
         caller.own.iter().map(|own| ARegion::new(RemoteAddr(own.addr.0), Rkey(own.rkey.0), own.len as u32)).collect();
@@ -307,4 +310,10 @@ fn give(endpoint: &mut Endpoint, caller: &mut Caller, asked: &[u8], manners: &Ma
     let length = Message::A(&given).write(&mut message).unwrap();
     message.truncate(length);
     message
+}
+
+/// Ends a call. Returns the bytes of its regions.
+pub(crate) fn close(call: nacelle::Call) -> Vec<Vec<u8>> {
+    let regions = call.close().unwrap();
+    regions.into_iter().map(|memory| memory.into_vec().unwrap()).collect()
 }

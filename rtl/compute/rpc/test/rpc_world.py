@@ -19,6 +19,7 @@ from typing import Any
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
+from nacelle_tb.device import description, standard
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant, struct
@@ -32,15 +33,23 @@ SQ_DEPTH = 32
 CTRL_BASE = 0
 CTRL_BYTES = constant("rpc_pkg::CTRL_BYTES")
 PAGE = 4096
+DESCRIPTION = description(standard())
 
 
 def heap(qps: int) -> tuple[int, int]:
     """(base, size) of the memory for regions."""
-    return CTRL_BASE + qps * CTRL_BYTES + 0x8000, max(96, 3 * qps) * PAGE
+    return description_base(qps) + 0x8000, max(96, 3 * qps) * PAGE
+
+
+def description_base(qps: int) -> int:
+    """Where the description of the device lies."""
+    return CTRL_BASE + qps * CTRL_BYTES
 
 
 HEAP_BASE, HEAP_SIZE = heap(QPS)
-FUNCTIONS = [(1, 2), (3, 9)]  # of socket 0, of socket 1
+DESCRIPTION_BASE = description_base(QPS)
+SHARED = 9
+FUNCTIONS = [{1, 2, 7, SHARED}, {3, 4, 5, 6, 8, SHARED}]  # of socket 0, of socket 1
 
 INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8
 
@@ -139,7 +148,7 @@ class World:
         dut.others_write.value = 0
         dut.memory_per_caller.value = 0
         self.heap = bytearray(self.memory.read(HEAP_BASE, HEAP_SIZE))  # what it must hold, but for what the engine clears
-        dut.functions.value = sum((first << 7 | last) << 14 * i for i, (first, last) in enumerate(FUNCTIONS))
+        dut.functions.value = sum(1 << 128 * i + code for i, codes in enumerate(FUNCTIONS) for code in codes)
         self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall, noise=True)
         self.conn_answer = StreamSink(dut, "conn_answer", "roce_pkg::conn_answer_t", stall)
         self.unanswered: set[int] = set()  # QPs with a connection event
@@ -156,12 +165,14 @@ class World:
         self.kernel_cycles = (0, 30)
         self.ack_cycles = (5, 60)
         self.free_keys = keys
+        self.description_allowed = True
+        self.description_key: int | None = None
         self.events = {name: 0 for name in struct("compute_pkg::rpc_events_t").fields}
         self.cycle = 0
         self.wqe_cycles: deque[int] = deque()
 
     async def start(self) -> None:
-        """Resets the engine and lets the world turn."""
+        """Resets the engine, lets the world turn, and waits until the description is published, or cannot be."""
         await start(self.dut)
         for task in (
             self._clock(),
@@ -171,6 +182,9 @@ class World:
             *(self._socket(i) for i in range(SOCKETS)),
         ):
             cocotb.start_soon(task)
+        await self.until(lambda: int(self.dut.idle.value))
+        if self.description_key is not None:
+            assert self.memory.read(DESCRIPTION_BASE, len(DESCRIPTION)) == DESCRIPTION
 
     # ---- surroundings ----
 
@@ -306,13 +320,34 @@ class World:
     async def _manager(self) -> None:
         while True:
             answer = await self.conn_answer.recv(timeout_cycles=1 << 30)
-            assert answer.accept and not answer.private_data
+            assert answer.accept and answer.private_data.to_bytes(48, "big") == self.private_data()
             self.unanswered.remove(answer.qpn)  # each event is answered once
+
+    def private_data(self) -> bytes:
+        """What every REP must have: where the description is to be read."""
+        if self.description_key is None:
+            return bytes(48)
+        fields = binary.pack(">4sB3xQII", b"NACD", 1, DESCRIPTION_BASE, self.description_key, len(DESCRIPTION))
+        return fields.ljust(48, b"\0")
+
+    def _publish(self, mr: Any) -> None:
+        """The region that holds the description: of no queue pair, and nobody may change it."""
+        access = mr.access
+        assert (mr.pd, mr.addr, mr.length) == (PD, DESCRIPTION_BASE, len(DESCRIPTION)) and self.description_key is None
+        assert (access.remote_write, access.remote_read, access.remote_atomic, access.remote_invalidate) == (0, 1, 0, 0)
+        if self.description_allowed:
+            self.description_key = self.rng.getrandbits(32)
+            self.mr_rsp.send(ok=1, rkey=self.description_key)
+        else:
+            self.mr_rsp.send(ok=0)
 
     async def _protect(self) -> None:
         while True:
             command = await self.mr_cmd.recv(timeout_cycles=1 << 30)
             mr = command.mr
+            if command.op == MR["MR_REGISTER"] and mr.qpn == 0:
+                self._publish(mr)
+                continue
             keys = self.qps[mr.qpn].keys
             await self.later((1, 6))
             if command.op == MR["MR_DEREGISTER_QP"]:

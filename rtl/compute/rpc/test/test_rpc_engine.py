@@ -12,6 +12,8 @@ from nacelle_tb.svtypes import struct
 from rpc_world import (
     CONN,
     CTRL_BASE,
+    DESCRIPTION,
+    DESCRIPTION_BASE,
     FUNCTIONS,
     HEAP_BASE,
     HEAP_SIZE,
@@ -21,12 +23,14 @@ from rpc_world import (
     OUTPUT,
     PAGE,
     QPS,
+    SHARED,
     SINGLE_SEND,
     SOCKETS,
     SQ_DEPTH,
     Region,
     World,
     aar,
+    description_base,
     heap,
     parse_advert,
     regions,
@@ -49,6 +53,32 @@ GOLDEN_REGIONS = [
     Region(INPUT | OUTPUT, 0x40, 0x1122334455670000, 0x0A0B0C0D, 0x1000),
     Region(INTERNAL, 0x20, requested=0x2000),
 ]
+
+
+@cocotb.test()
+async def no_connection_is_accepted_before_the_description_is_published(dut) -> None:
+    world = World(dut, latency=400)
+    starting = cocotb.start_soon(world.start())
+    await world.open(5)  # asked for from reset on
+    assert world.description_key is not None
+    await starting
+
+
+@cocotb.test()
+@cocotb.parametrize(cause=["memory", "keys"])
+async def a_device_that_cannot_describe_itself_works(dut, cause: str) -> None:
+    world = World(dut)
+    if cause == "memory":
+        at = DESCRIPTION_BASE + len(DESCRIPTION) // 2
+        world.memory.errors[:] = [(at, at)]
+    else:
+        world.description_allowed = False
+    await world.start()
+    assert world.description_key is None
+    qp = await world.open(5)
+    world.send(qp, GOLDEN_AAR)
+    assert (await world.answer(qp))[0] == 2
+    await world.settle()
 
 
 @cocotb.test()
@@ -568,8 +598,7 @@ async def odd_immediates(dut, stall: float) -> None:
         world.send(qp, START | function)
         await world.until(lambda: world.jobs)
         job = world.jobs.popleft()
-        low, high = FUNCTIONS[job.socket]
-        assert low <= function <= high and job.beats[0].function_code == function
+        assert function in FUNCTIONS[job.socket] and job.beats[0].function_code == function
         world.finish(job)
         await world.result(qp, wanted, qp.granted)
     await world.settle()
@@ -679,12 +708,41 @@ async def calls_that_end_at_once(dut, stall: float) -> None:
         await world.set_up(qp, its)
     for _ in range(4):
         for i, qp in enumerate(qps):
-            world.send(qp, START | FUNCTIONS[i][0])
+            world.send(qp, START | min(FUNCTIONS[i]))
         await world.until(lambda: len(world.jobs) == 2)
         for _ in range(2):
             world.finish(world.jobs.popleft())
         for qp, its in zip(qps, wanted, strict=True):
             await world.result(qp, its, qp.granted)
+    await world.settle()
+
+
+@cocotb.test()
+async def sockets_share_a_function(dut) -> None:
+    """A call goes to a socket that has none; when both have one, they take turns."""
+    world, qps = await begin(dut, callers=6)
+    wanted = regions(world.rng, 2, 1)
+    for qp in qps:
+        await world.set_up(qp, wanted)
+    for round_ in range(3):
+        served = []
+        for qp in qps:
+            world.send(qp, START | SHARED)
+            if round_ == 2:  # the second socket is always free
+                await world.until(lambda: world.jobs)
+                served.append(world.jobs[0].socket)
+                world.finish(world.jobs.popleft())
+                await world.result(qp, wanted, qp.granted)
+        if round_ == 2:
+            assert served == [0] * 6
+            continue
+        for _ in range(3):
+            await world.until(lambda: len(world.jobs) == 2)
+            assert {job.socket for job in world.jobs} == {0, 1}
+            for _ in range(2):
+                world.finish(world.jobs.popleft())
+        for qp in qps:
+            await world.result(qp, wanted, qp.granted)
     await world.settle()
 
 
@@ -1047,6 +1105,7 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
         params={
             "DATA_W": data_w, "QPS": qps, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
             "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE,
+            "DESCRIPTION_BASE": description_base(qps),
             "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
         },
         ports={
@@ -1056,7 +1115,7 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
             "mem": AxiMaster(data_w), "clear_mem": AxiMaster(data_w), "others_write": Plain("input", "logic"),
             "memory_per_caller": Plain("input", "logic [29:0]"),
             "job": Several(Source("compute_pkg::job_t"), SOCKETS), "done": Several(Sink("compute_pkg::done_t"), SOCKETS),
-            "functions": Plain("input", f"logic [{14 * SOCKETS - 1}:0]"),
+            "functions": Plain("input", f"logic [{128 * SOCKETS - 1}:0]"),
             "cancel": Plain("output", f"logic [{SOCKETS - 1}:0]"),
             "window": Plain("output", f"logic [{SOCKETS * window - 1}:0]"),
             "close": Source("roce_pkg::qpn_t"),

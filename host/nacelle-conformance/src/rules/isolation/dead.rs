@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Callers that die in the middle of a call, or have never lived, at a hundred addresses and more: nobody else is held up, and all that they held is free again.
+//! Callers that vanish during a call, or never existed, at a hundred addresses and more: no other is delayed, and all that they held is free again.
 
 use super::{CONTRACT, Rule, bystander::Bystander, half_open::EACH, nacelle};
 use crate::{
@@ -8,13 +8,13 @@ use crate::{
     failure::ensure,
     peer::{Peer, Terms},
 };
-use nacelle::management::ConnectionState;
+use nacelle_manage::ConnectionState;
 use std::time::{Duration, Instant};
 
 pub(super) const RULES: &[Rule] = &[
-    nacelle("isolation.connection_to_a_dead_address_holds_up_nobody", CONTRACT, dead_address),
-    nacelle("isolation.flood_of_requests_from_nowhere_costs_nobody_else_anything", CONTRACT, flood),
-    nacelle("isolation.callers_that_died_hold_up_nobody", CONTRACT, died),
+    nacelle("isolation.connection_to_an_unreachable_address_delays_no_other", CONTRACT, dead_address),
+    nacelle("isolation.flood_of_requests_from_forged_addresses_affects_no_other", CONTRACT, flood),
+    nacelle("isolation.vanished_callers_delay_no_other", CONTRACT, died),
 ];
 
 /// So many callers die.
@@ -24,7 +24,7 @@ const GROUP: u16 = 25;
 /// What they held is free after this time: their retries, and the device's own of its DREQ.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 
-/// REQs from addresses that nobody has.
+/// REQs from addresses without a host.
 const FLOOD: u16 = 256;
 
 fn died(peer: &mut Peer) -> Result<(), Failure> {
@@ -47,7 +47,7 @@ fn died(peer: &mut Peer) -> Result<(), Failure> {
         let held = match peer.manage() {
             Ok(manage) => {
                 let pairs = manage.queue_pairs()?;
-                theirs.iter().filter(|qp| pairs.iter().any(|p| p.peer == Some(qp.ip))).count()
+                theirs.iter().filter(|qp| pairs.iter().any(|p| p.peer == Some(qp.ip.into()))).count()
             }
             Err(_) => break,
         };
@@ -65,11 +65,11 @@ fn died(peer: &mut Peer) -> Result<(), Failure> {
 
 fn dead_address(peer: &mut Peer) -> Result<(), Failure> {
     let mut bystander = Bystander::new(peer)?;
-    // The device asks for an address that nobody has.
+    // The device resolves an address without a host.
     let mut numbers = Vec::new();
     for index in 0..4 {
-        let nobody = peer.station.host(3000 + index);
-        numbers.push(peer.manage()?.connect(nobody, 12_345, None)?);
+        let absent = peer.station.host(3000 + index);
+        numbers.push(peer.manage()?.connect(absent, 12_345, None)?);
         bystander.works_on(peer)?;
         bystander.brings_another(peer)?;
     }
@@ -84,7 +84,7 @@ fn dead_address(peer: &mut Peer) -> Result<(), Failure> {
     for number in numbers {
         let manage = peer.manage()?;
         let state = manage.poll(number)?.state;
-        ensure!(state != ConnectionState::Established, "the device is connected with nobody");
+        ensure!(state != ConnectionState::Established, "the device is connected with an address without a host");
         manage.close(number)?;
     }
     bystander.leaves(peer)
@@ -100,7 +100,7 @@ fn flood(peer: &mut Peer) -> Result<(), Failure> {
             bystander.brings_another(peer)?;
         }
     }
-    // When they are forgotten, half open is nobody.
+    // When they have timed out, no connection is half open.
     let late = Duration::from_secs(3).saturating_sub(begin.elapsed());
     peer.station.gather(late)?;
     peer.act_as_host(FLOOD);

@@ -13,14 +13,14 @@ use nacelle_wire::{
     RemoteAddr, Rkey,
     bth::{Opcode, Reth},
     cm::{Dreq, Message, Rtu},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
-    nacelle("isolation.reads_of_one_caller_hold_up_no_other", CONTRACT, |peer| tried(peer, reads)),
-    nacelle("isolation.atomics_of_one_caller_hold_up_no_other", CONTRACT, |peer| tried(peer, atomics)),
-    nacelle("isolation.writes_of_one_caller_hold_up_no_other", CONTRACT, |peer| tried(peer, writes)),
-    nacelle("isolation.caller_that_opens_and_closes_all_the_time_holds_up_no_other", CONTRACT, open_and_close),
+    nacelle("isolation.reads_of_one_caller_delay_no_other", CONTRACT, |peer| tried(peer, reads)),
+    nacelle("isolation.atomics_of_one_caller_delay_no_other", CONTRACT, |peer| tried(peer, atomics)),
+    nacelle("isolation.writes_of_one_caller_delay_no_other", CONTRACT, |peer| tried(peer, writes)),
+    nacelle("isolation.caller_that_connects_continuously_delays_no_other", CONTRACT, open_and_close),
 ];
 
 /// See [`tried`].

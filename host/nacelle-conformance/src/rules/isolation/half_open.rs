@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! REQs that nobody follows up: connections that are half open leave room for others, whether one address has them or many.
+//! REQs without an RTU: half-open connections leave room for others, whether one address has them or many.
 
 use super::{CONTRACT, Rule, bystander::Bystander, nacelle};
 use crate::{
@@ -11,7 +11,7 @@ use nacelle_wire::{
     RemoteAddr, Rkey,
     bth::{Opcode, Reth},
     cm::{Message, Rtu},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -41,7 +41,7 @@ fn of_one(peer: &mut Peer) -> Result<(), Failure> {
     bystander.works_on(peer)?;
     if let Err(Failure::Refused(_)) = bystander.brings_another(peer) {
         return Err(Failure::Content(format!(
-            "one address has {count} half-open connections, and nobody else can connect"
+            "one address has {count} half-open connections, and no other can connect"
         )));
     }
     // One that ends makes room for another.

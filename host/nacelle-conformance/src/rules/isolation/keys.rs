@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys that are dead, or somebody else's, or guessed.
+//! Keys that are invalid, of another caller, or guessed.
 
 use super::{CONTRACT, Rule, nacelle};
 use crate::{
@@ -15,15 +15,15 @@ use crate::{
 use nacelle_wire::{
     Rkey,
     bth::{Ieth, NakCode, Opcode},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[
-    nacelle("isolation.old_key_is_dead_after_a_new_set_up", CONTRACT, after_set_up),
-    nacelle("isolation.old_key_is_dead_after_a_refused_set_up", CONTRACT, after_refusal),
-    nacelle("isolation.old_key_is_dead_after_the_disconnection", CONTRACT, after_close),
+    nacelle("isolation.old_key_is_invalid_after_a_new_setup", CONTRACT, after_set_up),
+    nacelle("isolation.old_key_is_invalid_after_a_refused_setup", CONTRACT, after_refusal),
+    nacelle("isolation.old_key_is_invalid_after_disconnection", CONTRACT, after_close),
     nacelle("isolation.key_of_another_caller_is_refused_in_every_operation", CONTRACT, of_another),
-    nacelle("isolation.keys_beside_a_key_are_refused", CONTRACT, neighbours),
+    nacelle("isolation.keys_adjacent_to_a_key_are_refused", CONTRACT, neighbours),
     nacelle("isolation.regions_of_a_call_cannot_be_invalidated", CONTRACT, invalidate),
 ];
 
@@ -97,7 +97,7 @@ fn neighbours(peer: &mut Peer) -> Result<(), Failure> {
     peer.disconnect(&owner)
 }
 
-/// The service gives nobody the right to invalidate: not the owner, and not others.
+/// The service grants no right to invalidate, neither to the owner nor to others.
 fn invalidate(peer: &mut Peer) -> Result<(), Failure> {
     let mut owner = peer.connect_with(&Terms::default(), &[4096])?;
     let region = owner.regions[0];

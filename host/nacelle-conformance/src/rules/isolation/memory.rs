@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a caller leaves in memory is nobody's: the next one finds zeros, however the first one went.
+//! A caller's data does not outlive it: the next one finds zeros in memory, however the first one ended.
 
 use super::{CONTRACT, Rule, nacelle};
 use crate::{
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(super) const RULES: &[Rule] = &[
     nacelle("isolation.memory_of_a_caller_that_disconnected_is_cleared", CONTRACT, |p| left(p, Way::Dreq)),
     nacelle("isolation.memory_of_a_caller_that_rejected_is_cleared", CONTRACT, |p| left(p, Way::Rej)),
-    nacelle("isolation.memory_given_back_by_a_new_set_up_is_cleared", CONTRACT, |p| left(p, Way::SetUp)),
+    nacelle("isolation.memory_freed_by_a_new_setup_is_cleared", CONTRACT, |p| left(p, Way::SetUp)),
     nacelle("isolation.memory_of_a_caller_that_vanished_is_cleared", CONTRACT, |p| left(p, Way::Vanished)),
     nacelle("isolation.memory_of_the_same_caller_is_cleared_too", CONTRACT, itself),
 ];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Attacks: what one caller does, right or wrong, dead or alive, reaches nobody else's memory and costs nobody else's calls.
+//! Attacks: a caller, correct or hostile, present or vanished, neither accesses other callers' memory nor delays their calls.
 
 mod bystander;
 mod dead;

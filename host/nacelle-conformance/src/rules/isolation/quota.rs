@@ -12,7 +12,7 @@ use nacelle_wire::cm::RejReason;
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("isolation.one_caller_cannot_take_all_connections", CONTRACT, quota),
-    nacelle("isolation.connections_given_back_count_no_more", CONTRACT, given_back),
+    nacelle("isolation.closed_connections_no_longer_count", CONTRACT, given_back),
 ];
 
 /// Hosts that no other rule plays.
@@ -38,7 +38,7 @@ fn quota(peer: &mut Peer) -> Result<(), Failure> {
     bystander.works_on(peer)?;
     if let Err(Failure::Refused(_)) = bystander.brings_another(peer) {
         return Err(Failure::Content(format!(
-            "one caller took {} connections, and nobody else can connect",
+            "one caller took {} connections, and no other can connect",
             greedy.len()
         )));
     }

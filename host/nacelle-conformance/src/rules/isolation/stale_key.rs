@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The attack of a few frames: requests under a key that is given back are refused when it is, and nobody else's memory is touched.
+//! An attack of a few frames: requests under a key are refused once it is invalid, and other callers' memory is not touched.
 
 use super::{CONTRACT, Rule, nacelle};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use nacelle_wire::{
     bth::{NakCode, Syndrome},
-    roce::Ext,
+    transport::Ext,
 };
 
 pub(super) const RULES: &[Rule] = &[

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Configuration of the software device.
+
+use std::time::Duration;
+
+use nacelle_roce::{AcceptLimits, ConnectOptions, Endpoint, EndpointConfig};
+
+use super::MAX_CONNECTIONS;
+use crate::Identity;
+use crate::kernels::Kernel;
+
+/// Longest IP packet, in bytes: room for a path MTU of 4096.
+const IP_MTU: usize = 4200;
+
+/// Configuration of a software device.
+#[derive(Debug, Clone)]
+pub struct SoftConfig {
+    /// Memory for regions, in bytes. Default: 1 GiB.
+    pub memory_bytes: u64,
+    /// Memory that one caller (an IPv4 address) may have, in bytes; 0 for no limit of its own. Default: 0.
+    pub memory_per_caller: u64,
+    /// Connections that one caller may have, of the 256 that there are; 0 for no limit of its own. Default: 64.
+    pub connections_per_caller: usize,
+    /// Kernels that run at a time, at least 1. Default: one for each processor.
+    pub workers: usize,
+    /// Threads that are started in place of those whose kernels did not return in time. Default: 16.
+    pub spare_workers: usize,
+    /// Time that a kernel has; its caller gets result 2 when it has passed. `None` for no limit. Default: 60 s.
+    pub kernel_time: Option<Duration>,
+    /// The functions that it offers. Default: [`Kernel::standard`].
+    pub kernels: Vec<Kernel>,
+    /// How connections behave. By default a caller that says nothing for 5 s is asked whether it still lives, and a CM
+    /// message is repeated 3 times.
+    pub connect: ConnectOptions,
+}
+
+impl Default for SoftConfig {
+    fn default() -> Self {
+        let connect =
+            ConnectOptions { keepalive: Some(Duration::from_secs(5)), cm_retries: 3, ..ConnectOptions::default() };
+        Self {
+            memory_bytes: 1 << 30,
+            memory_per_caller: 0,
+            connections_per_caller: MAX_CONNECTIONS / 4,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            spare_workers: 16,
+            kernel_time: Some(Duration::from_secs(60)),
+            kernels: Kernel::standard(),
+            connect,
+        }
+    }
+}
+
+impl SoftConfig {
+    pub(super) fn endpoint(&self, identity: &Identity, seed: u32) -> Endpoint {
+        let mut random = [0; 32];
+        // Without the system's random numbers, keys would be as good as known: then it is better not to start.
+        getrandom::fill(&mut random).expect("the system gives random numbers");
+        random[..4].copy_from_slice(&seed.to_be_bytes());
+        let mut config = EndpointConfig::new(identity.mac, identity.ip, random);
+        config.interface.prefix_len = identity.prefix_len;
+        config.interface.gateway = identity.gateway;
+        config.interface.ip_mtu = IP_MTU;
+        config.transport.max_connections = MAX_CONNECTIONS;
+        config.transport.accept = AcceptLimits::for_device(MAX_CONNECTIONS, self.connections_per_caller);
+        config.transport.congestion.rp_enable = true;
+        config.transport.congestion.np_enable = true;
+        Endpoint::new(config)
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The description of the device: a region that every caller may READ (docs/reference/device-description.md).
+
+use nacelle::description::{Description, Kind};
+use nacelle_roce::{Access, ConnectOptions};
+use nacelle_wire::DescriptionLocation;
+
+use super::SoftEngine;
+use super::setup::MAX_REGIONS;
+
+impl SoftEngine {
+    /// Registers the description of the device, for every connection to read.
+    pub(super) fn publish(&mut self) {
+        let functions = self.config.kernels.iter().map(|kernel| kernel.description.clone()).collect();
+        let mut description = Description::new("soft", Kind::Soft, functions);
+        description.memory_bytes = self.config.memory_bytes;
+        description.max_regions = MAX_REGIONS as u32;
+        let region = self
+            .endpoint
+            .transport
+            .register(description.to_json(), Access::REMOTE_READ, self.config.connect.domain)
+            .ok();
+        self.description = region.map(|region| DescriptionLocation {
+            addr: region.addr,
+            rkey: region.rkey,
+            length: region.len as u32,
+        });
+    }
+
+    /// How connections are accepted: the REP says where the description is.
+    pub(super) fn accept_options(&self) -> ConnectOptions {
+        let private_data = self.description.map(|place| place.to_bytes().to_vec()).unwrap_or_default();
+        ConnectOptions { private_data, ..self.config.connect.clone() }
+    }
+}

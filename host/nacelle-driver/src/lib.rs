@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The loop between a link and an endpoint.
+//!
+//! Endpoints are pure: they have no socket and no clock. Here is what moves their frames, in three layers, of which each
+//! program takes the highest that fits:
+//!
+//! - [`Port`] owns an endpoint, its link, its clock and the events that no one has taken yet: for a program with one thread.
+//! - [`Pump`] is the loop itself, over a link and any [`Station`]: for a station that is shared between threads (the client
+//!   library), or is no endpoint (a simulated device).
+//! - [`Clock`] converts between the system's time and an endpoint's.
+//!
+//! One turn of the loop: received frames go to the station, up to a limit; the station works; its frames are sent, up to a
+//! limit, because the other side may wait for room too. If nothing moved, the loop sleeps until the link is readable, a timer
+//! of the station or the link expires, or another descriptor of the program is readable. It never spins and never sleeps
+//! past a timer.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod port;
+mod pump;
+
+pub use clock::Clock;
+pub use port::Port;
+pub use pump::{Limits, Pump, Station};

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Management of devices.
+//!
+//! - A device publishes a [`Descriptor`] on its wire; [`discover`] finds them.
+//! - [`Control`] speaks to a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
+//! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
+//! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
+//!
+//! See docs/reference/management.md.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod control;
+mod descriptor;
+pub mod discover;
+mod error;
+mod frame;
+mod mailbox;
+mod manage;
+mod protocol;
+mod registers;
+
+pub use bytes::Bytes;
+pub use control::Control;
+pub use descriptor::{Descriptor, DeviceKind, parse_mac};
+pub use error::Error;
+pub use frame::FrameKind;
+pub use mailbox::{
+    Args, Attention, Command, CommandError, CompletionWords, EventWords, Mailbox, QueryWords, RegionWords, private_args,
+};
+pub use manage::{
+    Completion, ConnectionState, DEFAULT_MTU, MAX_MESSAGE, MAX_PRIVATE, Manage, MemoryRegion, Opened, Owner, Progress,
+    QP_COUNTERS, QpState, QueuePair, QueuePairCounters, Refusal, Reset, Work, access_names,
+};
+pub use protocol::{Done, MAX_REQUEST, Reply, Request, Stats, Trace, TraceFrame};
+pub use registers::{Access, Registers, access};

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Borrowed slices as memory, until the end of a scope.
+
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Memory;
+
+/// Lets accesses pass until it is closed.
+pub(crate) struct Gate(Mutex<bool>);
+
+impl Gate {
+    /// Does `access` unless the gate is closed, and keeps it open meanwhile.
+    pub(crate) fn pass(&self, access: impl FnOnce()) -> Option<()> {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.then(access)
+    }
+
+    /// Waits for the access that is under way, and lets none pass any more.
+    fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+}
+
+/// Lends slices until [`scope()`] ends.
+pub struct Scope<'scope, 'env: 'scope> {
+    gate: Arc<Gate>,
+    // Invariant, as in `std::thread::Scope`: neither lifetime may be shortened.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// A slice as memory that is read only.
+    pub fn lend(&'scope self, bytes: &'scope [u8]) -> Memory {
+        // SAFETY: the slice is borrowed, and so neither written nor freed, for `'scope`, which does not end before `scope` has
+        // closed the gate.
+        unsafe { Memory::borrowed(NonNull::from(bytes), false, Arc::clone(&self.gate)) }
+    }
+
+    /// A slice as memory that is read and written.
+    pub fn lend_mut(&'scope self, bytes: &'scope mut [u8]) -> Memory {
+        // SAFETY: the slice is borrowed exclusively for `'scope`, which does not end before `scope` has closed the gate.
+        unsafe { Memory::borrowed(NonNull::from(bytes), true, Arc::clone(&self.gate)) }
+    }
+}
+
+/// Lets borrowed slices be registered during `f`.
+///
+/// When `f` returns or panics, every memory that was lent ends: what a peer does to its region from then on fails as if it was
+/// deregistered. Nothing depends on whether it was.
+///
+/// ```
+/// let mut bytes = [1, 2, 3];
+/// let kept = nacelle_memory::scope(|scope| {
+///     let mut memory = scope.lend_mut(&mut bytes);
+///     memory.write(1, &[9]).unwrap();
+///     memory
+/// });
+/// assert_eq!(bytes, [1, 9, 3]);
+/// assert!(kept.to_vec().is_err());
+/// ```
+///
+/// A slice that does not live long enough, or is used meanwhile, is an error of compilation:
+///
+/// ```compile_fail
+/// let mut bytes = [1, 2, 3];
+/// nacelle_memory::scope(|scope| {
+///     let memory = scope.lend_mut(&mut bytes);
+///     bytes[0] = 5;
+///     drop(memory);
+/// });
+/// ```
+///
+/// ```compile_fail
+/// nacelle_memory::scope(|scope| {
+///     let mut bytes = [1, 2, 3];
+///     drop(scope.lend_mut(&mut bytes));
+/// });
+/// ```
+pub fn scope<'env, T>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+    struct Close(Arc<Gate>);
+    impl Drop for Close {
+        fn drop(&mut self) {
+            self.0.close();
+        }
+    }
+    let gate = Arc::new(Gate(Mutex::new(true)));
+    let _at_the_end = Close(Arc::clone(&gate));
+    f(&Scope { gate, scope: PhantomData, env: PhantomData })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{AccessError, scope};
+
+    #[test]
+    fn what_was_lent_ends_with_the_scope_also_by_a_panic() {
+        let (mut written, read) = (vec![0; 4], vec![5; 4]);
+        let mut kept = Vec::new();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            scope(|scope| {
+                kept.extend([scope.lend_mut(&mut written), scope.lend(&read)]);
+                kept[0].write(0, &[1, 2]).unwrap();
+                assert_eq!(kept[1].write(0, &[1]), Err(AccessError::ReadOnly));
+                assert_eq!(kept[1].to_vec().unwrap(), [5; 4]);
+                panic!("halfway");
+            })
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(written, [1, 2, 0, 0]);
+        assert_eq!(kept[0].write(0, &[9]), Err(AccessError::Ended));
+        assert_eq!(kept[1].read(0, &mut [0]), Err(AccessError::Ended));
+        assert_eq!(written, [1, 2, 0, 0]);
+    }
+
+    /// The end of the scope waits for the access that another thread makes.
+    #[test]
+    fn an_access_never_outlives_the_scope() {
+        for _ in 0..50 {
+            let mut bytes = vec![0; 1 << 16];
+            let writer = scope(|scope| {
+                let mut memory = scope.lend_mut(&mut bytes);
+                let writer = std::thread::spawn(move || {
+                    let ones = vec![1; 1 << 16];
+                    while memory.write(0, &ones).is_ok() {}
+                });
+                std::thread::yield_now();
+                writer
+            });
+            assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+            let before = bytes.clone();
+            writer.join().unwrap();
+            assert_eq!(before, bytes);
+        }
+    }
+}

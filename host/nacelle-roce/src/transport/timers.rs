@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Timers, and what is to be done for a connection after each event.
+
+use super::Transport;
+use crate::{ConnId, DisconnectReason, Event, Instant, Phase, SendWr, WcStatus, qp::QpFailure, time::earliest};
+use core::time::Duration;
+use nacelle_wire::{RemoteAddr, Rkey};
+
+impl Transport {
+    pub(super) fn run_timers(&mut self, now: Instant) {
+        let due: Vec<ConnId> =
+            self.conns.iter().filter(|c| c.next_deadline().is_some_and(|t| t <= now)).map(|c| c.id).collect();
+        for id in due {
+            self.run_cm_timer(now, id);
+            let Some(conn) = self.conns.get_mut(id) else { continue };
+            conn.pace.run_timers(now);
+            let keepalive = conn.keepalive_deadline().is_some_and(|t| t <= now);
+            let (requester, _, mut env) = conn.split(&mut self.core);
+            if keepalive {
+                // A zero-length WRITE changes nothing and must be acknowledged. The queue is empty: there is room.
+                let mut wr = SendWr::write(0, Vec::new(), RemoteAddr(0), Rkey(0));
+                wr.signaled = false;
+                let _ = requester.post(wr, true);
+            }
+            if let Err(QpFailure(status)) = requester.run_timers(now, &mut env) {
+                self.fail(now, id, status, Duration::ZERO);
+            }
+            self.touch(id);
+        }
+        self.wake = self.conns.iter().map(|c| c.next_deadline()).fold(None, earliest);
+    }
+
+    /// Queues a connection that has something to send, and takes its deadline into account.
+    pub(crate) fn touch(&mut self, id: ConnId) {
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        if conn.wants_to_acknowledge() && !conn.acknowledge_queued {
+            conn.acknowledge_queued = true;
+            self.acknowledging.push_back(id);
+        }
+        if conn.requester.has_drained() {
+            self.core.events.push_back(Event::SendQueueDrained { conn: id });
+        }
+        if (conn.wants_to_send_data() || conn.wants_to_send()) && !conn.send_queued {
+            conn.send_queued = true;
+            self.sending.push_back(id);
+        }
+        self.wake = earliest(self.wake, conn.next_deadline());
+    }
+
+    /// Flushes all work requests of a connection.
+    pub(crate) fn flush(&mut self, id: ConnId) {
+        if let Some(conn) = self.conns.get_mut(id) {
+            let (requester, responder, mut env) = conn.split(&mut self.core);
+            requester.flush(&mut env, |_| WcStatus::WrFlushErr);
+            responder.flush(&mut env);
+        }
+    }
+
+    /// A queue pair fails: its work ends, the user gets an event, and after `linger` the peer a DREQ, unless it sends one first.
+    pub(super) fn fail(&mut self, now: Instant, id: ConnId, status: WcStatus, linger: Duration) {
+        self.flush(id);
+        if self.conns.get(id).is_some_and(|c| matches!(c.phase, Phase::Unmanaged(_))) {
+            return self.fail_unmanaged(id, status);
+        }
+        self.report_end(id, DisconnectReason::Error(status), &[]);
+        if let Some(conn) = self.conns.get_mut(id) {
+            conn.phase = Phase::Lingering;
+            conn.cm_deadline = Some(now + linger);
+        }
+        self.touch(id);
+    }
+}

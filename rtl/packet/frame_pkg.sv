@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The receive record: what the parser says of a received frame. packet_parser alone fills it and alone knows where a field lies in a
+// frame; every unit behind it reads fields by name. A class of frames (frame_class_e) says which fields have a meaning.
+package frame_pkg;
+  import packet_pkg::*;
+  import roce_pkg::*;
+
+  // Which protocol a frame is for. docs/how-to/add-a-frame-class.md says how to add one.
+  typedef enum logic [3:0] {
+    CLASS_ARP,        // IPv4 over Ethernet, well formed
+    CLASS_ICMP,       // echo request for us
+    CLASS_ROCE,       // UDP to port 4791 for us, ICRC verified
+    CLASS_UDP,        // any other UDP for us
+    CLASS_TCP,        // for us; the header is in the record, nothing of it is checked
+    CLASS_IP,         // IPv4 for us with any other protocol
+    CLASS_IPV6,       // to our Ethernet address
+    CLASS_VLAN,       // with a tag (IEEE 802.1Q, 802.1ad), to us or to a group
+    CLASS_GROUP,      // to a multicast or broadcast Ethernet address, ARP broadcasts excepted
+    CLASS_OTHER       // any other EtherType, to our Ethernet address
+  } frame_class_e;
+  localparam int unsigned CLASSES = 10;
+
+  // The payload of these is the whole frame, from its Ethernet header on: no header of theirs is taken off.
+  function automatic logic whole_frame(frame_class_e cls);
+    return !(cls inside {CLASS_ARP, CLASS_ICMP, CLASS_ROCE, CLASS_UDP});
+  endfunction
+
+  // ---- layer 2 ----
+
+  // The outer tag, if there is one.
+  typedef struct packed {
+    logic        present;
+    logic        service;          // an 802.1ad service tag, else an 802.1Q tag
+    logic [2:0]  pcp;
+    logic        dei;
+    logic [11:0] vid;              // 0: a priority tag
+  } vlan_t;
+
+  typedef struct packed {
+    mac_t  src;
+    logic  group;                  // to a multicast or broadcast address,
+    logic  broadcast;              // to the latter
+    vlan_t vlan;
+  } l2_t;
+
+  // ---- layer 3: IPv4 today. IPv6 fills the same fields; the parser does not look into it yet ----
+  typedef struct packed {
+    logic [15:0] identification;
+    logic        reserved;
+    logic        df;
+    logic        mf;
+    logic [12:0] offset;
+  } fragment_t;
+
+  typedef struct packed {
+    logic        v6;
+    ip_addr_t    src;
+    ip_addr_t    dst;
+    logic [5:0]  dscp;
+    logic [1:0]  ecn;
+    logic [7:0]  hop_limit;        // IPv4: TTL
+    logic [7:0]  protocol;
+    fragment_t   fragment;
+    logic [15:0] header_checksum;  // IPv4
+  } l3_t;
+
+  // ---- layer 4, by class ----
+
+  // The extension headers of a RoCE packet (IBTA 9.2), each in its own place whatever the opcode. A packet has the immediate data or
+  // the key to invalidate, and one of the others at most; those that it does not have are undefined.
+  typedef struct packed {
+    reth_t       reth;
+    logic [95:0] unused;
+  } ext_reth_t;
+  typedef struct packed {
+    aeth_t         aeth;
+    atomicacketh_t atomicacketh;
+    logic [127:0]  unused;
+  } ext_aeth_t;
+  typedef struct packed {
+    deth_t        deth;
+    logic [159:0] unused;
+  } ext_deth_t;
+  typedef union packed {
+    ext_reth_t  request;
+    atomiceth_t atomiceth;         // its va and rkey are those of a RETH
+    ext_aeth_t  response;
+    ext_deth_t  datagram;
+  } ext_t;
+
+  typedef struct packed {
+    udp_hdr_t    udp;
+    bth_t        bth;
+    ext_t        ext;
+    logic [31:0] word;             // ImmDt or IETH
+  } l4_roce_t;
+
+  typedef struct packed {
+    udp_hdr_t udp;
+    logic [$bits(l4_roce_t)-$bits(udp_hdr_t)-1:0] unused;
+  } l4_udp_t;
+
+  typedef struct packed {
+    tcp_hdr_t tcp;                 // without its options
+    logic [$bits(l4_roce_t)-$bits(tcp_hdr_t)-1:0] unused;
+  } l4_tcp_t;
+
+  typedef struct packed {
+    icmp_echo_hdr_t echo;
+    logic [$bits(l4_roce_t)-$bits(icmp_echo_hdr_t)-1:0] unused;
+  } l4_icmp_t;
+
+  typedef struct packed {
+    logic       request;           // else a reply
+    mac_t       sha;
+    ipv4_addr_t spa;
+    ipv4_addr_t tpa;
+    logic [$bits(l4_roce_t)-2*$bits(ipv4_addr_t)-$bits(mac_t)-2:0] unused;
+  } l4_arp_t;
+
+  typedef union packed {
+    l4_roce_t roce;
+    l4_udp_t  udp;
+    l4_tcp_t  tcp;
+    l4_icmp_t icmp;
+    l4_arp_t  arp;
+  } l4_t;
+
+  // What the headers say.
+  typedef struct packed {
+    logic one_host;                // IPv4, and sent by a single host: answers may go there
+    l2_t  l2;
+    l3_t  l3;                      // of IPv4 packets
+    l4_t  l4;                      // ARP too
+  } headers_t;
+
+  // Received: one for each frame that passed every check of its class (Ethernet destination; IPv4 header and checksum; lengths;
+  // UDP or ICMP checksum; ICRC). Its payload, if payload_length > 0, is the next packet of the payload stream.
+  typedef struct packed {
+    frame_class_e cls;
+    logic [15:0]  payload_length;  // bytes behind the last header of the class, without pad, ICRC and Ethernet padding; or the whole frame
+    headers_t     headers;
+  } frame_rx_t;
+endpackage

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The registers of the management port on AXI4-Lite (docs/reference/management.md): one page of 4 KiB with arguments, COMMAND, STATUS,
+// results and LOST. A write of COMMAND starts a command, of which `busy` says that it is under way; until `finish` neither it nor its
+// arguments can be changed.
+// An access takes 3 cycles; one at a time, writes before reads. In reset nothing is taken that would never be answered.
+module roce_management_registers
+  import memory_pkg::*;
+  import roce_management_pkg::*;
+(
+    input  logic         clk,
+    input  logic         rst,
+    axil_if.slave        bus,           // 12 bits of address
+
+    output words_t       argument,
+    output man_command_e command,
+    output logic         busy,          // from its start to `finish`
+    input  logic         finish,        // pulse, with
+    input  man_error_e   error,         // this
+    input  words_t       result,
+    input  logic         event_waits,
+    input  logic         cqe_waits,
+    input  logic         lost,          // pulse: an event was
+    input  logic         refused,       // pulse: a connection was
+    output logic         idle           // no access under way
+);
+  // Word addresses in the page.
+  localparam logic [9:0] AT_COMMAND = 10'h000;
+  localparam logic [9:0] AT_STATUS = 10'h001;
+  localparam logic [9:0] AT_LOST = 10'h002;
+  localparam logic [9:0] AT_ARGUMENT = 10'h040;   // 0x100
+  localparam logic [9:0] AT_RESULT = 10'h080;     // 0x200
+
+  typedef enum logic [1:0] {
+    B_IDLE,
+    B_READ,
+    B_ANSWER_WRITE,
+    B_ANSWER_READ
+  } state_e;
+
+  state_e      state_q;
+  logic [9:0]  read_at_q;
+  logic [31:0] rdata_q;
+  axi_resp_e   resp_q;
+  logic        ok_q;
+  logic [15:0] finished_q, lost_q, refused_q;
+
+  wire       writing = !rst && state_q == B_IDLE && bus.awvalid && bus.wvalid;
+  wire       whole = &bus.wstrb;                  // part of a register cannot be written
+  wire [9:0] write_at = bus.awaddr[11:2];
+  wire       in_arguments = write_at >= AT_ARGUMENT && write_at < AT_ARGUMENT + 10'(WORDS);
+  wire       in_results = write_at >= AT_RESULT && write_at < AT_RESULT + 10'(WORDS);
+  wire       known = in_arguments || in_results || write_at inside {AT_COMMAND, AT_STATUS, AT_LOST};
+  wire       start = writing && whole && write_at == AT_COMMAND && !busy;
+
+  assign bus.awready = writing;
+  assign bus.wready  = writing;
+  assign bus.bvalid  = state_q == B_ANSWER_WRITE;
+  assign bus.bresp   = resp_q;
+  assign bus.arready = !rst && state_q == B_IDLE && !writing;
+  assign bus.rvalid  = state_q == B_ANSWER_READ;
+  assign bus.rresp   = resp_q;
+  assign bus.rdata   = rdata_q;
+  assign idle        = state_q == B_IDLE && !bus.awvalid && !bus.arvalid;
+
+  logic [31:0] read_data;
+  logic        read_known;
+  wire  [4:0]  read_word = read_at_q[4:0];
+  always_comb begin
+    read_known = 1'b1;
+    read_data  = '0;
+    if (read_at_q[9:6] == AT_ARGUMENT[9:6] && read_at_q[5:0] < 6'(WORDS)) read_data = argument[read_word];
+    else if (read_at_q[9:6] == AT_RESULT[9:6] && read_at_q[5:0] < 6'(WORDS)) read_data = result[read_word];
+    else begin
+      unique case (read_at_q)
+        AT_COMMAND: read_data = 32'(command);
+        AT_STATUS:  read_data = {finished_q, error, 4'd0, event_waits, cqe_waits, ok_q, busy};
+        AT_LOST:    read_data = {refused_q, lost_q};
+        default:    read_known = 1'b0;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    unique case (state_q)
+      B_IDLE: begin
+        read_at_q <= bus.araddr[11:2];
+        resp_q    <= !known ? AXI_DECERR : whole ? AXI_OKAY : AXI_SLVERR;
+        if (writing) state_q <= B_ANSWER_WRITE;
+        else if (bus.arvalid) state_q <= B_READ;
+      end
+      B_READ: begin
+        rdata_q <= read_data;
+        resp_q  <= read_known ? AXI_OKAY : AXI_DECERR;
+        state_q <= B_ANSWER_READ;
+      end
+      B_ANSWER_WRITE: if (bus.bready) state_q <= B_IDLE;
+      default: if (bus.rready) state_q <= B_IDLE;
+    endcase
+    if (writing && whole && in_arguments && !busy) argument[write_at[4:0]] <= bus.wdata;
+    if (start) begin
+      command <= man_command_e'(bus.wdata[7:0]);
+      busy    <= 1'b1;
+      ok_q    <= 1'b0;
+    end
+    if (finish) begin
+      busy       <= 1'b0;
+      ok_q       <= error == MAN_OK;
+      finished_q <= finished_q + 1'b1;
+    end
+    if (lost && !(&lost_q)) lost_q <= lost_q + 1'b1;
+    if (refused && !(&refused_q)) refused_q <= refused_q + 1'b1;
+
+    if (rst) begin
+      state_q    <= B_IDLE;
+      argument   <= '0;
+      command    <= MAN_NONE;
+      busy       <= 1'b0;
+      ok_q       <= 1'b0;
+      finished_q <= '0;
+      lost_q     <= '0;
+      refused_q  <= '0;
+    end
+  end
+endmodule

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What an event means for a connection: the rules of the connection manager, both sides (IBTA 12.9.7, 12.9.8), and nothing
+// else. Messages are decided in roce_cm_decide_message. Combinational: from the event and the connection as it was to the connection as it
+// will be and what is to be done.
+module roce_cm_decide
+  import packet_pkg::*;
+  import roce_pkg::*;
+  import roce_cm_pkg::*;
+#(
+    parameter int unsigned  RD_DEPTH = 8,
+    parameter logic [3:0]   MAX_RETRIES = 3,      // of a REP or DREQ; a REQ may ask for less
+    parameter logic [3:0]   REQ_RETRIES = 15,
+    parameter cm_timeout_t  CM_TIMEOUT = 20,      // for the answers to our REQ
+    parameter cm_timeout_t  MRA_TIMEOUT = 22,     // what our MRA asks for; half of it is used
+    parameter logic [1:0]   MRAS = 3,             // at most, for one REQ
+    parameter pd_t [3:0]    PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
+    parameter access_t [3:0] PASSIVE_ACCESS = '1
+) (
+    input  cm_op_e       op,
+    input  cm_msg_t      msg,           // OP_MESSAGE
+    input  connect_t     connect,       // OP_CONNECT
+    input  logic         right_qpn,     // DREQ: it names this connection's QP
+    input  logic         acceptable,    // REQ: msg.refusal is REJ_NONE
+    input  logic         matched,       // the message's ids and address are this connection's
+    input  logic         called,        // the message's remote id and address are those of this connection, which waits for its REP
+    input  logic         duplicate,     // REQ: this connection was made by the same REQ
+    input  logic         stale,         // REQ, REP: the peer's QP has another connection with us
+    input  logic         per_peer,      // REQ: the peer has as many connections as it may have
+    input  logic         half_open,     // REQ: as many are half open as may be,
+    input  logic         half_open_per_peer,  // with this peer
+    input  logic         free,          // REQ, OP_CONNECT: this connection is free
+    input  logic         expired,       // OP_WALK: its timer has run out
+    input  logic         resolved,      // OP_CONNECT, OP_WALK in CM_RESOLVING: the peer's address is known
+    input  mac_t         mac,           // this
+    input  logic         accepted,      // OP_ANSWER: to CONN_OPENED
+    input  conn_event_e  told,          // OP_TELL
+    input  mtu_code_t    max_mtu,
+    input  logic         extensions,    // selective repeat is offered and taken
+    input  comm_id_t     new_comm_id,   // for a new connection
+    input  psn_t         new_psn,
+    input  cm_conn_t     was,
+    output cm_conn_t     becomes,       // if plan.write
+    output cm_plan_t     plan,
+    output logic         makes_stale,   // REQ, REP: the peer's other connection is to be closed
+    output cm_events_t   counts
+);
+  wire retry = was.retries != 0;
+  wire asked = was.state == CM_REQ_RCVD;   // the owner has yet to answer CONN_OPENED: CONN_CLOSED comes after that
+
+  cm_conn_t   message_becomes;
+  cm_plan_t   message_plan;
+  cm_events_t message_counts;
+  logic       message_makes_stale;
+  roce_cm_decide_message #(
+      .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS)
+  ) message (
+      .msg, .right_qpn, .acceptable, .matched, .called, .duplicate, .stale, .per_peer, .half_open, .half_open_per_peer, .free,
+      .extensions, .new_comm_id, .new_psn, .was,
+      .becomes(message_becomes), .plan(message_plan), .makes_stale(message_makes_stale), .counts(message_counts)
+  );
+
+  always_comb begin
+    plan  = '0;
+    plan.attr = CM_REP;
+    plan.about = CM_MSG_OTHER;
+    plan.timeout = was.timeout;
+    plan.kind = CONN_CLOSED;
+    becomes  = was;
+    counts = '0;
+    makes_stale = 1'b0;
+
+    unique case (op)
+      OP_CONNECT: begin
+        plan.attr = CM_REQ;
+        plan.kind = CONN_REFUSED;
+        plan.why  = conn_reason_t'(REJ_NO_QP);
+        plan.tell = !free;
+        plan.send = free && resolved;
+        plan.save = free;
+        plan.write = free;
+        plan.timeout = resolved ? CM_TIMEOUT : RESOLVE_FIRST;
+        becomes = '0;
+        becomes.state = resolved ? CM_REQ_SENT : CM_RESOLVING;
+        becomes.active = 1'b1;
+        becomes.mac = mac;
+        becomes.ip = connect.ip;
+        becomes.port = connect.port;
+        becomes.ids.local_comm_id = new_comm_id;
+        becomes.tid = {8'h0, new_psn, new_comm_id};
+        becomes.starting_psn = new_psn;
+        becomes.client = connect.client;
+        becomes.tag = connect.tag;
+        becomes.pd = connect.pd;
+        becomes.access = connect.access;
+        becomes.path_mtu = (connect.path_mtu == 0 || connect.path_mtu > max_mtu) ? max_mtu : connect.path_mtu;
+        becomes.ack_timeout = connect.timeout;
+        becomes.retry_count = connect.retry_cnt;
+        becomes.rnr_retry_count = connect.rnr_retry;
+        becomes.responder_resources = cm_at_most(connect.responder_resources, rd_count_t'(RD_DEPTH));
+        becomes.initiator_depth = cm_at_most(connect.initiator_depth, rd_count_t'(RD_DEPTH));
+        becomes.selective_repeat = extensions;
+        becomes.timeout = plan.timeout;
+        becomes.retries = REQ_RETRIES;
+      end
+
+      OP_WALK:
+      if (expired) begin
+        plan.write = 1'b1;
+        becomes.retries = was.retries - 1'b1;
+        unique case (was.state)
+          CM_RESOLVING: begin
+            becomes.retries = was.retries;
+            plan.attr = CM_REQ;
+            plan.kind = CONN_REFUSED;
+            plan.why  = CONN_UNREACHABLE;
+            if (resolved) begin
+              plan.load = 1'b1;
+              plan.send = 1'b1;
+              plan.timeout = CM_TIMEOUT;
+              becomes.state = CM_REQ_SENT;
+              becomes.mac = mac;
+            end else if (was.timeout == RESOLVE_LAST) begin
+              counts.drop_unresolved = 1'b1;
+              plan.save = 1'b1;
+              plan.tell = 1'b1;
+              becomes.state = CM_IDLE;
+              becomes.owed  = OWED_REFUSED;
+            end else plan.timeout = was.timeout + 1'b1;
+            becomes.timeout = plan.timeout;
+          end
+          CM_REQ_SENT: begin         // no REP
+            counts.req_timeout = 1'b1;
+            plan.load = retry;
+            plan.send = 1'b1;
+            plan.attr = retry ? CM_REQ : CM_REJ;
+            plan.reason = REJ_TIMEOUT;
+            plan.save = !retry;
+            plan.tell = !retry;
+            plan.kind = CONN_REFUSED;
+            plan.why  = CONN_UNREACHABLE;
+            if (!retry) begin
+              becomes.state = CM_IDLE;
+              becomes.owed  = OWED_REFUSED;
+            end
+          end
+          CM_REQ_RCVD: begin         // the owner has not answered
+            becomes.retries = was.retries;
+            plan.send  = 1'b1;
+            plan.about = CM_MSG_REQ;
+            if (was.mras != MRAS) begin
+              plan.attr = CM_MRA;
+              plan.timeout = cm_half(MRA_TIMEOUT);
+              becomes.mras = was.mras + 1'b1;
+            end else begin
+              plan.attr   = CM_REJ;
+              plan.reason = REJ_NO_RESOURCES;
+              plan.reset  = 1'b1;
+              becomes.state = CM_IDLE;
+            end
+          end
+          CM_REP_SENT: begin         // no RTU
+            counts.rep_timeout = 1'b1;
+            plan.load   = retry;
+            plan.send   = 1'b1;
+            plan.attr   = retry ? CM_REP : CM_REJ;
+            plan.reason = REJ_TIMEOUT;
+            plan.reset  = !retry;
+            plan.tell   = !retry;
+            plan.why    = conn_reason_t'(REJ_TIMEOUT);
+            if (!retry) begin
+              becomes.state = CM_IDLE;
+              becomes.owed  = OWED_CLOSED;
+            end
+          end
+          default: begin             // CM_DREQ_SENT: no DREP
+            counts.dreq_timeout = 1'b1;
+            plan.send = retry;
+            plan.attr = CM_DREQ;
+            if (!retry) becomes.state = CM_IDLE;
+          end
+        endcase
+      end
+
+      OP_CLOSE, OP_STALE:
+      if (was.state inside {CM_RESOLVING, CM_REQ_SENT}) begin   // given up, as Linux does it (cm_destroy_id)
+        plan.send   = was.state == CM_REQ_SENT;
+        plan.attr   = CM_REJ;
+        plan.reason = REJ_TIMEOUT;
+        plan.save   = 1'b1;
+        plan.tell   = 1'b1;
+        plan.kind   = CONN_REFUSED;
+        plan.why    = conn_reason_t'(REJ_CONSUMER_DEFINED);
+        plan.write  = 1'b1;
+        becomes.state = CM_IDLE;
+        becomes.owed  = OWED_REFUSED;
+      end else if (was.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED}) begin
+        plan.send   = 1'b1;
+        plan.reset  = 1'b1;
+        plan.tell   = !asked;
+        plan.why    = (op == OP_STALE) ? conn_reason_t'(REJ_STALE_CONN) : '0;
+        plan.write  = 1'b1;
+        if (asked) begin
+          plan.attr   = CM_REJ;
+          plan.about  = CM_MSG_REQ;
+          plan.reason = REJ_CONSUMER_DEFINED;
+          becomes.state = CM_IDLE;
+        end else begin
+          plan.attr   = CM_DREQ;
+          becomes.state = CM_DREQ_SENT;
+          becomes.owed  = OWED_CLOSED;
+          becomes.tid   = was.ids;
+          becomes.retries = MAX_RETRIES;
+        end
+      end
+
+      OP_USED: begin                 // as good as an RTU (IBTA 12.9.7.2, 11.6.3.1)
+        plan.write = was.state == CM_REP_SENT;
+        becomes.state = CM_ESTABLISHED;
+      end
+
+      OP_ANSWER:
+      unique case (was.owed)
+        OWED_CLOSED: begin
+          plan.write = 1'b1;
+          becomes.owed = OWED_NOTHING;
+        end
+        OWED_OPENED: begin
+          plan.write = 1'b1;
+          becomes.owed = OWED_NOTHING;
+          if (!accepted) begin
+            becomes.state = CM_IDLE;
+            counts.connection_closed = 1'b1;
+            plan.send   = asked;
+            plan.attr   = CM_REJ;
+            plan.about  = CM_MSG_REQ;
+            plan.reason = REJ_CONSUMER_DEFINED;
+            plan.reset  = asked;
+          end else if (asked) begin
+            becomes.state = CM_REP_SENT;
+            plan.send = 1'b1;
+            plan.attr = CM_REP;
+            plan.save = 1'b1;
+          end else begin             // it ended meanwhile
+            plan.tell = 1'b1;
+            becomes.owed = OWED_CLOSED;
+          end
+        end
+        default: plan.write = 1'b0;  // to nothing
+      endcase
+
+      OP_TELL: begin
+        plan.load  = told != CONN_CLOSED;
+        plan.write = told == CONN_REFUSED;
+        becomes.owed = OWED_NOTHING;
+      end
+
+      default: begin                 // OP_MESSAGE
+        becomes = message_becomes;
+        plan    = message_plan;
+        counts  = message_counts;
+        makes_stale = message_makes_stale;
+      end
+    endcase
+  end
+endmodule

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Builds a message of the connection manager and sends it as a frame of QP1: headers to `frame`, the 256 bytes of its MAD to
+// `payload`.
+// One beat a cycle from the cycle in which `msg` is valid; takes `msg` with the last of header and beats. Stops with either side.
+module roce_cm_tx
+  import packet_pkg::*;
+  import roce_pkg::*;
+  import roce_cm_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter cm_timeout_t CM_TIMEOUT = 20,
+    parameter logic [3:0]  REQ_RETRIES = 15,
+    parameter logic [4:0]  MRA_TIMEOUT = 22,
+    parameter logic [2:0]  RNR_RETRIES = 6,
+    parameter logic [4:0]  TARGET_ACK_DELAY = 15
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  local_addr_t local_addr,
+    input  mtu_code_t   max_mtu,
+    stream_if.sink      msg,       // cm_send_t
+    stream_if.source    frame,     // frame_tx_t
+    axis_if.source      payload
+);
+  localparam int unsigned BEATS = MAD_BYTES * 8 / DATA_W;
+  localparam int unsigned BEAT_W = $clog2(BEATS);
+  // UDP source port of the device's QP1: any of the dynamic range (IBTA A17.3.1 leaves it to the sender).
+  localparam logic [15:0] UDP_SRC_PORT = 16'hc001;
+
+  psn_t psn_q;
+  logic frame_done_q, payload_done_q;
+  logic [BEAT_W-1:0] beat_q;
+
+  cm_conn_t conn;
+  assign conn = msg.data.conn;
+
+  // ---- headers ----
+  gsi_hdr_t hdr;
+  always_comb begin
+    hdr = '0;
+    hdr.roce.eth = '{dst: conn.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV4};
+    hdr.roce.ipv4.version = 4'd4;
+    hdr.roce.ipv4.ihl = 4'd5;
+    hdr.roce.ipv4.total_length = 16'(GSI_HDR_BYTES - ETH_HDR_BYTES + MAD_BYTES + ICRC_BYTES);
+    hdr.roce.ipv4.flag_df = 1'b1;
+    hdr.roce.ipv4.ttl = 8'd64;
+    hdr.roce.ipv4.protocol = IPPROTO_UDP;
+    hdr.roce.ipv4.src = local_addr.ip;
+    hdr.roce.ipv4.dst = conn.ip;
+    hdr.roce.ipv4 = ipv4_with_checksum(hdr.roce.ipv4);
+    hdr.roce.udp.src_port = UDP_SRC_PORT;
+    hdr.roce.udp.dst_port = UDP_PORT_ROCE;
+    hdr.roce.udp.length = 16'(GSI_HDR_BYTES - ETH_HDR_BYTES - IPV4_HDR_BYTES + MAD_BYTES + ICRC_BYTES);
+    hdr.roce.bth.opcode = UD_SEND_ONLY;
+    hdr.roce.bth.pkey = PKEY_DEFAULT;
+    hdr.roce.bth.destqp = QPN_GSI;
+    hdr.roce.bth.psn = psn_q;
+    hdr.deth.qkey = QKEY_GSI;
+    hdr.deth.srcqp = QPN_GSI;
+  end
+
+  assign frame.valid = msg.valid && !frame_done_q;
+  assign frame.data.hdr_length = 7'(GSI_HDR_BYTES);
+  assign frame.data.payload_length = 16'(MAD_BYTES);
+  assign frame.data.pad = '0;
+  assign frame.data.icrc = 1'b1;
+  assign frame.data.hdr = {hdr, (HDR_BYTES*8 - $bits(gsi_hdr_t))'(0)};
+
+  // ---- the datagram ----
+  // EUI-64 of the MAC address (RFC 4291 appendix A), as RoCE devices have it.
+  wire [63:0] guid = {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
+
+  function automatic logic [127:0] mapped(ipv4_addr_t ip);
+    return {80'h0, 16'hffff, ip};
+  endfunction
+
+  cm_mad_t mad;
+  cm_req_t req;
+  cm_rep_t rep;
+  cm_rej_t rej;
+  cm_mra_t mra;
+  cm_dreq_t dreq;
+  extensions_t extensions;
+  always_comb begin
+    extensions = '0;
+    if (conn.selective_repeat) begin
+      extensions.magic = EXTENSIONS_MAGIC;
+      extensions.version = EXTENSIONS_VERSION;
+      extensions.selective_repeat = 1'b1;
+    end
+
+    req = '0;
+    req.local_comm_id = conn.ids.local_comm_id;
+    req.service_id.port_space = RDMA_PS_TCP;
+    req.service_id.port = conn.port;
+    req.local_ca_guid = guid;
+    req.local_qpn = msg.data.qpn;
+    req.responder_resources = 8'(conn.responder_resources);
+    req.initiator_depth = 8'(conn.initiator_depth);
+    req.remote_cm_response_timeout = CM_TIMEOUT;
+    req.transport_service_type = TRANSPORT_RC;
+    req.starting_psn = conn.starting_psn;
+    req.local_cm_response_timeout = CM_TIMEOUT;
+    req.retry_count = conn.retry_count;
+    req.partition_key = PKEY_DEFAULT;
+    req.path_packet_payload_mtu = 4'(conn.path_mtu);
+    req.rnr_retry_count = conn.rnr_retry_count;
+    req.max_cm_retries = REQ_RETRIES;
+    req.primary_local_port_lid = '1;
+    req.primary_remote_port_lid = '1;
+    req.primary_local_port_gid = mapped(local_addr.ip);
+    req.primary_remote_port_gid = mapped(conn.ip);
+    req.primary_hop_limit = 8'd64;
+    req.primary_local_ack_timeout = conn.ack_timeout;
+    req.cma.ip_version = 4'd4;
+    req.cma.port = {2'b11, conn.ids.local_comm_id[13:0]};   // of the dynamic range; each connection its own
+    req.cma.src_addr = 128'(local_addr.ip);
+    req.cma.dst_addr = 128'(conn.ip);
+    req.private_data = msg.data.private_data;
+    req.extensions = extensions;
+
+    rep = '0;
+    rep.ids = conn.ids;
+    rep.local_qpn = msg.data.qpn;
+    rep.starting_psn = conn.starting_psn;
+    rep.responder_resources = 8'(conn.responder_resources);
+    rep.initiator_depth = 8'(conn.initiator_depth);
+    rep.target_ack_delay = TARGET_ACK_DELAY;
+    rep.rnr_retry_count = RNR_RETRIES;
+    rep.local_ca_guid = guid;
+    rep.private_data = msg.data.private_data;
+    rep.extensions = extensions;
+
+    rej = '0;
+    rej.ids = conn.ids;
+    rej.message_rejected = msg.data.about;
+    rej.reason = conn_reason_t'(msg.data.reason);
+    if (msg.data.reason == REJ_INVALID_MTU) begin
+      rej.reject_info_length = 7'd1;
+      rej.info[63:56] = 8'(max_mtu);
+    end
+    if (msg.data.reason == REJ_TIMEOUT && conn.active) begin
+      rej.reject_info_length = 7'd8;
+      rej.info = guid;
+    end
+    if (msg.data.reason == REJ_CONSUMER_DEFINED) rej.private_data = msg.data.private_data;
+    // The peer has not seen our id, unless in an MRA.
+    if (msg.data.about == CM_MSG_REQ && conn.mras == '0) rej.ids.local_comm_id = '0;
+
+    mra = '0;
+    mra.ids = conn.ids;
+    mra.message_mraed = msg.data.about;
+    mra.service_timeout = MRA_TIMEOUT;
+
+    dreq = '0;
+    dreq.ids = conn.ids;
+    if (msg.data.attr == CM_DREQ) dreq.remote_qpn = conn.remote_qpn;
+
+    mad.hdr = '0;
+    mad.hdr.base_version = MAD_BASE_VERSION;
+    mad.hdr.mgmt_class = MAD_CLASS_CM;
+    mad.hdr.class_version = CM_CLASS_VERSION;
+    mad.hdr.method = MAD_METHOD_SEND;
+    mad.hdr.tid = conn.tid;
+    mad.hdr.attr_id = {CM_ATTR_PREFIX, msg.data.attr};
+    unique case (msg.data.attr)
+      CM_REQ:  mad.data = req;
+      CM_REP:  mad.data = rep;
+      CM_REJ:  mad.data = {rej, (MAD_DATA_BYTES*8 - $bits(cm_rej_t))'(0)};
+      CM_MRA:  mad.data = {mra, (MAD_DATA_BYTES*8 - $bits(cm_mra_t))'(0)};
+      default: mad.data = {dreq, (MAD_DATA_BYTES*8 - $bits(cm_dreq_t))'(0)};
+    endcase
+  end
+
+  // ---- its beats ----
+  logic [BEATS-1:0][DATA_W-1:0] words;
+  always_comb begin
+    for (int unsigned i = 0; i < MAD_BYTES; i++) words[i*8/DATA_W][i*8%DATA_W+:8] = mad[(MAD_BYTES-1-i)*8+:8];
+  end
+
+  assign payload.tvalid = msg.valid && !payload_done_q;
+  assign payload.tdata = words[beat_q];
+  assign payload.tkeep = '1;
+  assign payload.tlast = beat_q == BEAT_W'(BEATS - 1);
+  assign payload.tuser = 1'b0;
+
+  wire frame_done = frame_done_q || frame.ready;
+  wire payload_done = payload_done_q || (payload.tready && payload.tlast);
+  assign msg.ready = frame_done && payload_done;
+
+  always_ff @(posedge clk) begin
+    if (payload.tvalid && payload.tready) beat_q <= beat_q + 1'b1;
+    if (rst || (msg.valid && msg.ready)) begin
+      frame_done_q   <= 1'b0;
+      payload_done_q <= 1'b0;
+      beat_q         <= '0;
+    end else if (msg.valid) begin
+      frame_done_q   <= frame_done;
+      payload_done_q <= payload_done;
+    end
+    if (rst) psn_q <= '0;
+    else if (msg.valid && msg.ready) psn_q <= psn_q + 1'b1;
+  end
+endmodule

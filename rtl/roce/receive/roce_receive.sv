@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The receive side of the RoCEv2 plane: roce_rx, roce_responder and roce_mr put together. See each of them; latency from
+// `frame` to `write` 9 cycles, to `response` 1, to `cm` none.
+module roce_receive
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import roce_rx_pkg::*;
+  import time_pkg::*;
+#(
+    parameter int unsigned DATA_W   = 512,
+    parameter int unsigned QPS      = 16,
+    parameter int unsigned RQ_DEPTH = 4,      // receives posted a QP; power of two
+    parameter int unsigned MRS      = 256,    // memory regions; power of two
+    parameter int unsigned LANES    = 1,      // memories,
+    parameter memory_map_t MAP      = '0      // and where they are
+) (
+    input  logic            clk,
+    input  logic            rst,
+    input  time_t           now,              // cycles; may jump ahead
+    input  logic [63:0]     seed,             // of the keys; read in reset
+    // packet plane
+    stream_if.sink          frame,            // frame_rx_t of CLASS_ROCE
+    axis_if.sink            payload,
+    // connection manager
+    stream_if.source        cm,               // frame_rx_t
+    axis_if.source          cm_payload,
+    // requester: answers to our requests, from anybody
+    stream_if.source        response,         // rc_response_t
+    axis_if.source          response_payload, // of those with payload_length > 0
+    // response unit: answers to the peers' requests
+    stream_if.source        respond,          // respond_t
+    output qp_index_t       rd_done_slot,     // READs and atomics of this QP answered so far,
+    input  rd_count_t       rd_done,          // modulo 256, in the same cycle
+    // memory
+    stream_if.source        write,            // dma_cmd_t
+    axis_if.source          data,
+    stream_if.sink          done[LANES],      // dma_done_t, of each memory
+    input  targets_t        write_room,       // see roce_responder
+    output logic            reserve,
+    output write_size_t     reserve_size,
+    // receives
+    stream_if.sink          post,             // rdma_wqe_t, WR_RECV
+    stream_if.source        completion,       // rdma_cqe_t
+    // queue pairs and regions
+    stream_if.sink          qp_cmd,           // qp_cmd_t
+    stream_if.source        qp_answer,        // logic
+    stream_if.source        qp_event,         // qp_event_t
+    stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
+    stream_if.sink          mr_cmd,           // mr_cmd_t
+    stream_if.source        mr_rsp,           // mr_rsp_t
+    // response unit: are these keys valid still, and is it through with those that are not?
+    input  logic [1:0][31:0] key,
+    output logic [1:0]      key_live,         // a cycle later
+    output logic            fence,            // pulse: one is asked for,
+    input  fence_t          fence_number,     // this one
+    input  fence_t          fences_through,
+    // what happened, by pulse
+    output logic            active,           // a request, CNP or marked response of the peer came
+    output logic            ecn_marked,       // it was marked with congestion
+    output logic            cnp,              // it was a CNP
+    output qpn_t            active_qpn,       // on this QP
+    output logic [15:0]     active_bytes,     // with so much payload
+    output roce_rx_events_t events,           // rcvd_pkts, duplicate_request, out_of_seq_request: of active_qpn
+    output logic            idle
+);
+  stream_if #(.T(rc_packet_t)) packet ();
+  axis_if #(.DATA_W(DATA_W)) packet_payload ();
+
+  mr_query_t       query;
+  logic            granted, pause, invalidate, fenced, message_live;
+  logic [31:0]     invalid_key, message_key;
+  roce_rx_events_t rx_events, responder_events;
+  logic            rx_idle, responder_idle, mr_idle;
+
+  stream_if #(.T(logic)) mr_fence ();
+
+  roce_rx #(.DATA_W(DATA_W)) rx (
+      .clk, .rst, .now, .frame, .payload, .cm, .cm_payload, .response, .response_payload, .packet, .packet_payload,
+      .events(rx_events), .idle(rx_idle)
+  );
+
+  roce_responder #(.DATA_W(DATA_W), .QPS(QPS), .RQ_DEPTH(RQ_DEPTH), .LANES(LANES), .MAP(MAP)) responder (
+      .clk, .rst,
+      .packet, .payload(packet_payload),
+      .respond, .rd_done_slot, .rd_done,
+      .write, .data, .done, .write_room, .reserve, .reserve_size,
+      .query, .granted, .pause, .invalidate, .invalid_key, .key(message_key), .key_live(message_live),
+      .mr_fence, .fence, .fenced, .fence_number, .fences_through,
+      .post, .completion,
+      .cmd(qp_cmd), .answer(qp_answer), .qp_event, .failed,
+      .active, .ecn_marked, .cnp, .active_qpn, .active_bytes,
+      .events(responder_events), .idle(responder_idle)
+  );
+
+  roce_mr #(.MRS(MRS)) mr (
+      .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query, .granted, .pause, .invalidate, .invalid_key,
+      .key({key, message_key}), .live({key_live, message_live}),
+      .fence(mr_fence), .fenced, .fence_number, .fences_through, .idle(mr_idle)
+  );
+
+  assign events = rx_events | responder_events;
+  assign idle   = rx_idle && responder_idle && mr_idle;
+endmodule

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Requester of the RoCEv2 engine's reliable connections: work requests in, request packets out, what the peer answers in, results in
+// memory and completions out.
+//
+//   wqe -> queue -> [list] -> send -> packet (to roce_tx)             timer -> ack, queue (keep-alive)
+//                     ^
+//   response -> ack --+--> response -> write, data ... done -> [list] -> retire -> cqe, qp_event
+//
+// Tables of one word a QP, each written by one unit: tail (queue), sent (send), progress (ack), confirmed (response), retired (retire);
+// path, policy and peer (roce_qp_control, which also starts and stops QPs here). See docs/reference/roce-transmit.md.
+//
+// Latency: 11 cycles from `wqe` to `packet`. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
+// the peer's answer do not count.
+module roce_requester
+  import packet_pkg::*;
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+  import memory_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned QPS = 16,                   // power of two, 8 to 1024
+    parameter int unsigned SQ_DEPTH = 16,              // send work requests a QP; power of two, 4 to 128
+    parameter int unsigned RD_DEPTH = 8,               // READs and atomics among them; power of two, 4 to 16
+    parameter int unsigned WINDOW = 8192,              // PSNs outstanding a QP, and up to 16 more, or a READ
+    parameter int unsigned ACK_EVERY = 128,           // packets of a message between AckReq bits; power of two
+    parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
+    parameter int unsigned BACKOFF_MAX = 4             // ACK timeout grows by 2^BACKOFF_MAX at most
+) (
+    input logic        clk,
+    input logic        rst,
+    input logic [47:0] now,                // cycles; may jump ahead
+    input logic [47:0] keepalive_cycles,   // idle time after which a live QP asks its peer; 0: never
+
+    // From roce_qp_control.
+    input logic       enable,              // the tables are in order
+    stream_if.sink    change,              // sq_event_t
+    output logic      commanded,           // pulse: the oldest of them is done
+    input logic       init,
+    input sq_init_t   start,
+    input qp_index_t  attr_index,
+    input logic       path_write,
+    input sq_path_t   path,
+    input logic       policy_write,
+    input sq_policy_t policy,
+    input logic       peer_write,
+    input qp_index_t  peer_index,
+    input sq_peer_t   peer,
+    input qp_index_t  watch,
+    input logic       hold,                // begin to send nothing of QP `watch`
+    output logic      sending,             // a packet of QP `watch` may still come on `packet` ...
+    output logic      engaged,             // ... something else of it is under way
+    input qp_index_t  view_index,
+    output psn_t      view_next,           // a cycle later
+    output psn_t      view_oldest,
+
+    stream_if.sink   wqe,                  // rdma_wqe_t
+    stream_if.source cqe,                  // rdma_cqe_t
+    output logic      unsignaled,          // pulse: a work request of this QP has succeeded and has no completion
+    output qp_index_t unsignaled_index,
+    stream_if.source qp_event,             // qp_event_t
+
+    stream_if.source packet,               // tx_packet_t
+    stream_if.sink   fault,                // tx_fault_t
+
+    stream_if.sink   response,             // rc_response_t
+    axis_if.sink     response_payload,     // of those that have one, in order
+    stream_if.source write,                // dma_cmd_t: READ responses and the results of atomics
+    axis_if.source   write_data,
+    stream_if.sink   write_done,           // dma_done_t
+    input logic      active,               // a packet of this QP was received
+    input qpn_t      active_qpn,
+
+    // Pacing (roce_cc).
+    input logic [QPS-1:0] blocked,         // may not begin to send now
+    stream_if.source      parked,          // qp_index_t: found blocked, and dropped from the list
+    stream_if.sink        resume,          // qp_index_t: list it again
+    output logic          sent,            // pulse: a data packet of this QP was given away ...
+    output qp_index_t     sent_index,
+    output logic [12:0]   sent_bytes,      // ... which is so long on the wire, preamble and gap included
+
+    output roce_tx_events_t events,        // but for what roce_tx counts
+    output qp_index_t       events_index,  // of the QP that timed out or was answered
+    output logic            idle
+);
+  if (QPS < 8 || QPS > MAX_QPS || QPS != 2 ** $clog2(QPS)) begin : g_bad_qps
+    $fatal(1, "roce_requester: QPS must be a power of two from 8 to 1024");
+  end
+  if (SQ_DEPTH < 4 || SQ_DEPTH > 128 || SQ_DEPTH != 2 ** $clog2(SQ_DEPTH)) begin : g_bad_depth
+    $fatal(1, "roce_requester: SQ_DEPTH must be a power of two from 4 to 128");
+  end
+  if (RD_DEPTH < 4 || RD_DEPTH > 16 || RD_DEPTH != 2 ** $clog2(RD_DEPTH)) begin : g_bad_rd_depth
+    $fatal(1, "roce_requester: RD_DEPTH must be a power of two from 4 to 16");
+  end
+  if (WINDOW < 32 || WINDOW > 2 ** 22) begin : g_bad_window
+    $fatal(1, "roce_requester: WINDOW must be 32 to 2^22");
+  end
+  if (ACK_EVERY < 2 || 2 * ACK_EVERY > WINDOW || ACK_EVERY != 2 ** $clog2(ACK_EVERY)) begin : g_bad_ack_every
+    $fatal(1, "roce_requester: ACK_EVERY must be a power of two from 2 to half of WINDOW");
+  end
+
+  // ---- tables ----
+  roce_qp_write_if #(.T(sq_tail_t)) tail ();
+  roce_qp_write_if #(.T(sq_sent_t)) sent_word ();
+  roce_qp_write_if #(.T(sq_progress_t)) progress ();
+  roce_qp_write_if #(.T(sq_confirmed_t)) confirmed ();
+  roce_qp_write_if #(.T(xpsn_t)) una ();
+  roce_qp_write_if #(.T(sq_failure_t)) failure ();
+  roce_qp_write_if #(.T(sq_retired_t)) retired ();
+  roce_qp_write_if #(.T(sq_path_t)) path_word ();
+  roce_qp_write_if #(.T(sq_policy_t)) policy_word ();
+  roce_qp_write_if #(.T(sq_peer_t)) peer_word ();
+  roce_qp_read_if #(.T(queue_policy_t)) queue_policy ();
+  roce_qp_read_if #(.T(queue_words_t)) queue_words ();
+  roce_qp_read_if #(.T(send_words_t)) send_words ();
+  roce_qp_read_if #(.T(ack_words_t)) ack_words ();
+  roce_qp_read_if #(.T(retire_words_t)) retire_words ();
+  roce_qp_read_if #(.T(timer_words_t)) timer_words ();
+  roce_qp_read_if #(.T(view_words_t)) view_words ();
+  qp_index_t     confirm_index;
+  sq_confirmed_t confirm_word;
+
+  assign path_word.valid   = path_write;
+  assign path_word.index   = attr_index;
+  assign path_word.data    = path;
+  assign policy_word.valid = policy_write;
+  assign policy_word.index = attr_index;
+  assign policy_word.data  = policy;
+  assign peer_word.valid   = peer_write;
+  assign peer_word.index   = peer_index;
+  assign peer_word.data    = peer;
+
+  view_words_t seen;
+  assign view_words.read  = 1'b1;
+  assign view_words.index = view_index;
+  assign seen             = view_words.data;
+  assign view_next        = seen.next;
+  assign view_oldest      = seen.oldest;
+
+  roce_requester_tables #(
+      .QPS(QPS)
+  ) tables (
+      .clk,
+      .tail,
+      .sent(sent_word),
+      .progress,
+      .confirmed,
+      .una,
+      .failure,
+      .retired,
+      .path(path_word),
+      .policy(policy_word),
+      .peer(peer_word),
+      .queue_policy,
+      .queue(queue_words),
+      .send(send_words),
+      .ack(ack_words),
+      .confirm_index,
+      .confirm(confirm_word),
+      .retire(retire_words),
+      .timer(timer_words),
+      .view(view_words)
+  );
+
+  // ---- rings: of each QP SQ_DEPTH work requests, or RD_DEPTH READs and atomics ----
+  typedef logic [$clog2(QPS)-1:0] index_t;
+  typedef logic [$clog2(SQ_DEPTH)-1:0] sq_slot_t;
+  typedef logic [$clog2(RD_DEPTH)-1:0] rd_slot_t;
+  logic ring_write, rd_write, send_read, done_read, rd_read, compare_read;
+  sq_count_t ring_count;
+  rd_count_t ring_rd_count, rd_read_count, compare_count;
+  qp_index_t ring_index, send_read_index, done_read_index, rd_read_index, compare_index;
+  sq_count_t send_read_count, done_read_count;
+  sq_send_t send_ring_in, send_ring_out;
+  sq_done_t done_ring_in, done_ring_out;
+  sq_rd_t rd_ring_in, rd_ring_out;
+  logic [63:0] compare_in, compare_out;
+
+  ram_1w1r #(
+      .T(sq_send_t),
+      .WORDS(QPS * SQ_DEPTH)
+  ) send_ring (
+      .clk,
+      .write(ring_write),
+      .write_at({index_t'(ring_index), sq_slot_t'(ring_count)}),
+      .write_data(send_ring_in),
+      .read(send_read),
+      .read_at({index_t'(send_read_index), sq_slot_t'(send_read_count)}),
+      .read_data(send_ring_out)
+  );
+  ram_1w1r #(
+      .T(sq_done_t),
+      .WORDS(QPS * SQ_DEPTH)
+  ) done_ring (
+      .clk,
+      .write(ring_write),
+      .write_at({index_t'(ring_index), sq_slot_t'(ring_count)}),
+      .write_data(done_ring_in),
+      .read(done_read),
+      .read_at({index_t'(done_read_index), sq_slot_t'(done_read_count)}),
+      .read_data(done_ring_out)
+  );
+  ram_1w1r #(
+      .T(sq_rd_t),
+      .WORDS(QPS * RD_DEPTH)
+  ) rd_ring (
+      .clk,
+      .write(rd_write),
+      .write_at({index_t'(ring_index), rd_slot_t'(ring_rd_count)}),
+      .write_data(rd_ring_in),
+      .read(rd_read),
+      .read_at({index_t'(rd_read_index), rd_slot_t'(rd_read_count)}),
+      .read_data(rd_ring_out)
+  );
+  ram_1w1r #(
+      .T(logic [63:0]),
+      .WORDS(QPS * RD_DEPTH)
+  ) compare_ring (
+      .clk,
+      .write(rd_write),
+      .write_at({index_t'(ring_index), rd_slot_t'(ring_rd_count)}),
+      .write_data(compare_in),
+      .read(compare_read),
+      .read_at({index_t'(compare_index), rd_slot_t'(compare_count)}),
+      .read_data(compare_out)
+  );
+
+  // ---- work requests ----
+  stream_if #(.T(qp_index_t)) keepalive ();
+  stream_if #(.T(qp_index_t)) work[5] ();    // again; after a response or timer; a READ completed; unblocked; new
+  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed, posted in the error state
+  stream_if #(.T(rdma_cqe_t)) completed[2] ();
+  logic keepalive_sent, queue_engaged, retire_engaged, cqe_engaged;
+  logic queue_idle, send_idle, ack_idle, response_idle, retire_idle, settled;
+
+  roce_requester_queue #(
+      .QPS(QPS),
+      .SQ_DEPTH(SQ_DEPTH),
+      .RD_DEPTH(RD_DEPTH)
+  ) queue (
+      .clk,
+      .rst,
+      .enable,
+      .wqe,
+      .keepalive,
+      .init,
+      .start,
+      .watch,
+      .engaged(queue_engaged),
+      .policy(queue_policy),
+      .words(queue_words),
+      .tail_next(tail),
+      .ring_write,
+      .ring_index,
+      .ring_count,
+      .ring_send(send_ring_in),
+      .ring_done(done_ring_in),
+      .rd_write,
+      .rd_count(ring_rd_count),
+      .ring_rd(rd_ring_in),
+      .ring_compare(compare_in),
+      .work(work[4]),
+      .flush(retire[1]),
+      .refused(completed[1]),
+      .keepalive_sent,
+      .idle(queue_idle)
+  );
+
+  assign work[3].valid = resume.valid;
+  assign work[3].data  = resume.data;
+  assign resume.ready  = work[3].ready;
+
+  // ---- sending ----
+  stream_if #(.T(qp_index_t)) next_work ();
+  logic work_empty, selective_retransmit;
+
+  roce_qp_list #(
+      .QPS(QPS),
+      .N(5)
+  ) work_list (
+      .clk,
+      .rst,
+      .in(work),
+      .out(next_work),
+      .empty(work_empty)
+  );
+
+  roce_requester_send #(
+      .QPS(QPS),
+      .WINDOW(WINDOW),
+      .ACK_EVERY(ACK_EVERY)
+  ) send (
+      .clk,
+      .rst,
+      .watch,
+      .hold,
+      .watched(sending),
+      .list(next_work),
+      .blocked,
+      .parked,
+      .words(send_words),
+      .ring_read(send_read),
+      .ring_index(send_read_index),
+      .ring_count(send_read_count),
+      .ring_data(send_ring_out),
+      .compare_read,
+      .compare_index,
+      .compare_count,
+      .compare_data(compare_out),
+      .init,
+      .start,
+      .sent_next(sent_word),
+      .packet,
+      .again(work[0]),
+      .selective_retransmit,
+      .idle(send_idle)
+  );
+
+  // What a packet has on the wire beside extension headers and payload: preamble, headers, ICRC, FCS and the gap between frames.
+  localparam int unsigned OVERHEAD = 8 + ROCE_HDR_BYTES + ICRC_BYTES + 4 + 12;
+  tx_packet_t given;
+  assign given = packet.data;
+  always_ff @(posedge clk) begin
+    sent       <= packet.valid && packet.ready && !rst;
+    sent_index <= sq_index(given.qpn);
+    sent_bytes <= 13'(OVERHEAD) + 13'(ext_headers(given.opcode).bytes) + {given.length[12:2] + 11'(|given.length[1:0]), 2'b00};
+  end
+
+  // ---- responses and time ----
+  stream_if #(.T(sq_event_t)) expired ();
+  stream_if #(.T(sq_verdict_t)) verdict ();
+  stream_if #(.T(qp_index_t)) write_fault ();
+  roce_tx_events_t ack_events;
+
+  roce_requester_ack #(
+      .QPS(QPS),
+      .WINDOW(WINDOW)
+  ) intake (
+      .clk,
+      .rst,
+      .enable,
+      .command(change),
+      .write_fault,
+      .fault,
+      .timer(expired),
+      .response,
+      .words(ack_words),
+      .rd_read,
+      .rd_index(rd_read_index),
+      .rd_count(rd_read_count),
+      .rd_data(rd_ring_out),
+      .progress_next(progress),
+      .work(work[1]),
+      .verdict,
+      .events(ack_events),
+      .events_index,
+      .idle(ack_idle)
+  );
+
+  roce_requester_receive #(
+      .DATA_W(DATA_W),
+      .QPS(QPS)
+  ) results (
+      .clk,
+      .rst,
+      .verdict,
+      .payload(response_payload),
+      .write,
+      .data(write_data),
+      .done(write_done),
+      .index(confirm_index),
+      .confirmed(confirm_word),
+      .confirmed_next(confirmed),
+      .una,
+      .failure,
+      .retire(retire[0]),
+      .work(work[2]),
+      .fault(write_fault),
+      .commanded,
+      .idle(response_idle)
+  );
+
+  logic busy_q;
+  wire busy = !(enable && queue_idle && send_idle && ack_idle && response_idle && work_empty) || change.valid;
+
+  roce_timer #(
+      .QPS(QPS),
+      .CLOCK_HZ(CLOCK_HZ),
+      .BACKOFF_MAX(BACKOFF_MAX)
+  ) timer (
+      .clk,
+      .rst,
+      .enable,
+      .now,
+      .keepalive_cycles,
+      .activity(active && qpn_exists(active_qpn, QPS)),
+      .activity_index(sq_index(active_qpn)),
+      .busy(busy_q),
+      .words(timer_words),
+      .expired,
+      .keepalive,
+      .settled
+  );
+
+  // ---- completions ----
+  stream_if #(.T(qp_index_t)) next_retire ();
+  logic retire_empty, flushed;
+
+  roce_qp_list #(
+      .QPS(QPS),
+      .N(2)
+  ) retire_list (
+      .clk,
+      .rst,
+      .in(retire),
+      .out(next_retire),
+      .empty(retire_empty)
+  );
+
+  roce_requester_retire retirer (
+      .clk,
+      .rst,
+      .list(next_retire),
+      .words(retire_words),
+      .ring_read(done_read),
+      .ring_index(done_read_index),
+      .ring_count(done_read_count),
+      .ring_data(done_ring_out),
+      .init,
+      .start,
+      .watch,
+      .engaged(retire_engaged),
+      .retired_next(retired),
+      .cqe(completed[0]),
+      .qp_event,
+      .flushed,
+      .unsignaled,
+      .unsignaled_index,
+      .idle(retire_idle)
+  );
+
+  stream_arbiter #(
+      .T(rdma_cqe_t),
+      .N(2)
+  ) completions (
+      .clk,
+      .rst,
+      .in  (completed),
+      .last('1),
+      .out (cqe)
+  );
+  rdma_cqe_t cqe_data;
+  assign cqe_data    = cqe.data;
+  assign cqe_engaged = cqe.valid && cqe_data.qpn == qp_number(watch);
+  assign engaged     = queue_engaged || retire_engaged || cqe_engaged;
+
+  always_comb begin
+    events                      = ack_events;
+    events.keepalive_sent       = keepalive_sent;
+    events.selective_retransmit = selective_retransmit;
+    events.req_cqe_flush_error  = flushed;
+  end
+
+  always_ff @(posedge clk) busy_q <= busy;
+  assign idle = !busy && !busy_q && retire_empty && retire_idle && !cqe.valid && !response.valid && settled;
+endmodule

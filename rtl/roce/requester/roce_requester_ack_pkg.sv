@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What passes between the stages of roce_requester_ack: an event, what the tables say about it, and what becomes of its QP.
+package roce_requester_ack_pkg;
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+
+  typedef enum logic [2:0] {
+    IS_ACK,
+    IS_READ_FIRST,
+    IS_READ_MIDDLE,
+    IS_READ_LAST,
+    IS_READ_ONLY,
+    IS_ATOMIC
+  } response_e;
+
+  function automatic response_e response_of(logic [7:0] opcode);
+    unique case (opcode)
+      RC_RDMA_READ_RESPONSE_FIRST:  return IS_READ_FIRST;
+      RC_RDMA_READ_RESPONSE_MIDDLE: return IS_READ_MIDDLE;
+      RC_RDMA_READ_RESPONSE_LAST:   return IS_READ_LAST;
+      RC_RDMA_READ_RESPONSE_ONLY:   return IS_READ_ONLY;
+      RC_ATOMIC_ACKNOWLEDGE:        return IS_ATOMIC;
+      default:                      return IS_ACK;
+    endcase
+  endfunction
+
+  typedef struct packed {
+    sq_event_e              kind;
+    qp_index_t              index;
+    logic                   exists;
+    psn_t                   psn;
+    // of a response:
+    response_e              is;
+    logic [7:0]             syndrome;
+    psn_t                   cause;          // of a NAK with selective repeat, in place of the MSN
+    logic [12:0]            length;
+    logic                   has_payload;
+    atomicacketh_t          original;
+    packet_pkg::ipv4_addr_t src_ip;
+  } ack_event_t;
+
+  // Of roce_qp_control, which waits for its verdict.
+  function automatic logic is_command(sq_event_e kind);
+    return kind inside {SQ_EV_START, SQ_EV_PAUSE, SQ_EV_RESUME, SQ_EV_ERROR, SQ_EV_STOP};
+  endfunction
+
+  function automatic logic plain_ack(ack_event_t e);
+    return e.kind == SQ_EV_RESPONSE && e.is == IS_ACK && !e.has_payload && e.syndrome[7:5] == SYNDROME_ACK[7:5];
+  endfunction
+
+  // Where an event is in the window of its QP.
+  typedef struct packed {
+    ack_event_t   e;
+    sq_progress_t was;
+    sq_path_t     path;
+    logic         heard;           // a response from the peer of a QP
+    psn_t         ahead;           // PSN - una
+    xpsn_t        span;            // limit - una
+    xpsn_t        spread;          // next to send - una
+    psn_t         beyond_mark;     // a selective NAK's cause - mark
+    logic         sent_epoch;
+    logic [1:0]   sent_single;
+    logic         last_retry;
+    logic         last_rnr_retry;  // without progress ...
+    logic         no_rnr_retry;    // ... and with it
+    logic         reads;           // a READ or atomic is not answered
+  } ack_placed_t;
+
+  // The oldest READ or atomic that is not answered, and the response expected next.
+  typedef struct packed {
+    sq_rd_t      rd;
+    logic        beyond;           // anything that a response can be about
+    psn_t        expected;         // distance of the response from una
+    logic [22:0] position;         // of it in its READ
+    logic        opens;            // it is the first of that
+    logic        outstanding;      // the event's PSN is
+    logic        window_shut;
+  } ack_expected_t;
+
+  // An event beside what was expected.
+  typedef struct packed {
+    ack_event_t   e;
+    sq_progress_t was;
+    logic         live;            // the QP sends, or waits in SQD
+    logic         heard;
+    logic         counts;          // heard, live, and about a PSN that is outstanding ...
+    logic         ghost;           // ... but it answers what is answered, or was never asked, or has a reserved syndrome
+    logic         is_ack;
+    logic         fatal;           // one of the NAKs; the next two if they free nothing that was not answered
+    logic         sequence_error;
+    logic         not_ready;
+    logic         window_shut;
+    logic         ahead_some;      // it is not about `una` itself
+    psn_t         ahead;
+    psn_t         reached;         // what it acknowledges, from una on
+    logic         moves;           // that is something
+    logic         capped;          // it acknowledges a READ or atomic that was not answered
+    logic         in_order;        // a READ response or atomic acknowledge: the one expected ...
+    logic         skips;           // ... or one behind that
+    logic         fits;            // its opcode and length are those expected
+    logic         last;            // of the READ
+    logic         selective;
+    logic         beyond_mark;     // a selective NAK: the packet sent again alone is lost too
+    logic         pending;         // a rewind that has not begun
+    logic         sent_epoch;
+    logic         single_pending;
+    logic         last_retry;
+    logic         last_rnr_retry;
+    logic         no_rnr_retry;
+    addr_t        addr;
+    addr_t        offset;
+    logic [12:0]  length;
+  } ack_matched_t;
+
+  typedef enum logic [1:0] {
+    RETRIES_KEEP,
+    RETRIES_CLEAR,
+    RETRIES_ONE,
+    RETRIES_COUNT
+  } retries_e;
+
+  // What becomes of the QP.
+  typedef struct packed {
+    logic       change;       // its word is written; else nothing below but `send_more` counts
+    logic       begins;       // with a new word: from the event's PSN, in this state
+    sq_state_e  state;
+    psn_t       advance;      // of una
+    retries_e   retries;
+    retries_e   rnr_retries;
+    logic       implied_set;
+    logic       implied_clear;
+    logic       asked_clear;
+    logic       go_back;      // send again from una
+    logic       resend;       // send the packet `una` again
+    logic       rnr_set;      // wait as long as the RNR NAK says ...
+    logic       rnr_clear;    // ... no longer
+    logic       drained_set;
+    logic       drained_clear;
+    logic       answered;     // a READ or atomic is complete
+    logic       place;        // payload of a READ response
+    logic       original;     // of an atomic
+    logic       send_more;    // list the QP for sending
+    logic       fail;
+    wc_status_e fail_status;
+    psn_t       fail_at;      // from una
+  } ack_ruling_t;
+endpackage

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Types that the transmit side of the RoCEv2 plane shares among its units: what the tables hold, and what passes between them.
+package roce_requester_pkg;
+  import roce_pkg::*;
+  import memory_pkg::*;
+
+  function automatic qp_index_t sq_index(qpn_t qpn);
+    return qp_index_t'(qp_index(qpn));
+  endfunction
+
+  function automatic logic qpn_exists(qpn_t qpn, int unsigned qps);
+    return qpn >= QPN_FIRST && qpn < qpn_t'(qps) + QPN_FIRST;
+  endfunction
+
+  // PSN that does not wrap: the PSN on the wire in its lower 24 bits. A full send queue may span more than 2^24 PSNs (2 GiB
+  // at MTU 256 are 2^23), so that 24 bits could not tell its ends apart.
+  typedef logic [30:0] xpsn_t;
+
+  function automatic logic xpsn_before(xpsn_t a, xpsn_t b);
+    xpsn_t d;
+    d = a - b;
+    return d[30];
+  endfunction
+
+  // Counts the work requests of a QP; its slot in the ring is the count modulo SQ_DEPTH (at most 128).
+  typedef logic [7:0] sq_count_t;
+  // Counts its READs and atomics; the slot is the count modulo RD_DEPTH (at most 16). A difference is -16 to 16.
+  typedef logic [5:0] rd_count_t;
+
+  // A visit of a QP sends so many packets at most, and so many times 256 bytes.
+  localparam int unsigned SQ_QUANTUM = 16;
+  // Packets that may be outstanding with selective repeat (docs/reference/extensions.md): a power of two, and a multiple of SQ_QUANTUM.
+  localparam int unsigned SELECTIVE_WINDOW = 128;
+  localparam int unsigned SELECTIVE_W = $clog2(SELECTIVE_WINDOW);
+  // And how far the AckReq bits of a message are apart then, so that the window opens in time; a power of two.
+  localparam int unsigned SELECTIVE_ACK_EVERY = 16;
+
+  // ---- tables, one word a QP, one writer each ----
+
+  // roce_requester_queue: what was posted. A PSN below `next` that no work request covers is a keep-alive.
+  typedef struct packed {
+    sq_count_t count;   // work requests so far
+    rd_count_t rd;      // READs and atomics among them
+    logic      probe;   // the PSN before `next` is a keep-alive
+    xpsn_t     next;    // first PSN not given away
+  } sq_tail_t;
+
+  // roce_requester_send: what was sent.
+  typedef struct packed {
+    logic       epoch;  // sq_progress_t::epoch that this position belongs to
+    logic [1:0] single; // sq_progress_t::single that was answered
+    logic       open;   // `limit` is inside a work request
+    sq_count_t  count;  // work request to send from
+    xpsn_t      psn;    // next PSN to send
+    xpsn_t      limit;  // first PSN never sent
+    // Selective repeat; one that is passed (not ahead of `una`) says nothing:
+    logic       hull;   // WRITEs or atomics are outstanding, and roce_requester_overlap knows where
+    xpsn_t      strict; // first PSN behind all that was sent and that the peer takes in order only
+    xpsn_t      mark;   // `limit` when the oldest packet was last sent again
+  } sq_sent_t;
+
+  typedef enum logic [1:0] {
+    SQ_RESET,           // of a QP in RESET, INIT or RTR
+    SQ_RTS,
+    SQ_SQD,
+    SQ_ERR
+  } sq_state_e;
+
+  // roce_requester_ack: what the peer said, and the state of the QP's transmit side.
+  typedef struct packed {
+    sq_state_e  state;
+    logic       epoch;        // toggles to send again from `una`
+    logic       asked;        // selective repeat: the packet `una` was asked to be sent again, since it is the oldest ...
+    logic       later;        // ... caused by a packet that was sent after the last repetition
+    logic [1:0] single;       // counts when it is to be sent again
+    logic       implied;      // sent again because of a response that was skipped; no progress since
+    logic       drained;      // SQD: told so
+    logic       rnr_wait;
+    logic [4:0] rnr_code;
+    logic [2:0] retries;      // since the last progress
+    logic [2:0] rnr_retries;
+    rd_count_t  rd;           // READs and atomics answered
+    xpsn_t      una;          // oldest PSN not acknowledged
+  } sq_progress_t;
+
+  // roce_requester_receive: the same, as far as memory has confirmed what responses wrote. This is what the owner may learn. Beside this
+  // word an xpsn_t, the oldest PSN not confirmed, and, of a QP in SQ_ERR, an sq_failure_t.
+  typedef struct packed {
+    sq_state_e state;
+    logic      refused;       // by memory, before the QP failed: the PSN not confirmed stays, and is the one at fault
+    logic      drains;        // toggles when the send queue is drained
+    rd_count_t rd_done;       // READs and atomics complete
+  } sq_confirmed_t;
+
+  typedef struct packed {
+    wc_status_e status;       // WC_WR_FLUSH_ERR: the error state was asked for
+    xpsn_t      psn;          // at fault, unless memory refused something
+  } sq_failure_t;
+
+  // roce_requester_retire: what was completed.
+  typedef struct packed {
+    logic      reported;      // the event of the error state is out
+    logic      blamed;        // the work request at fault has completed
+    logic      drains;        // sq_confirmed_t::drains that was told
+    sq_count_t count;         // work requests completed
+  } sq_retired_t;
+
+  // roce_qp_control: attributes of a QP, for its life ...
+  typedef struct packed {
+    mtu_code_t  path_mtu;
+    logic       selective_repeat;
+  } sq_path_t;
+
+  // ... those of sending ...
+  typedef struct packed {
+    logic [4:0] timeout;
+    logic [2:0] retry_cnt;
+    logic [2:0] rnr_retry;
+    rd_count_t  max_rd_atomic;  // RD_DEPTH at most
+  } sq_policy_t;
+
+  // ... and its peer.
+  typedef struct packed {
+    logic                  valid;
+    packet_pkg::mac_t       mac;
+    packet_pkg::ipv4_addr_t ip;
+    qpn_t                   qpn;
+  } sq_peer_t;
+
+  // ---- what each reader sees of these words (roce_requester_tables) ----
+  typedef struct packed {
+    sq_count_t count;
+    xpsn_t     next;
+  } send_tail_t;
+
+  typedef struct packed {
+    sq_state_e  state;
+    logic       epoch;
+    logic       asked;
+    logic       later;
+    logic [1:0] single;
+    logic       rnr_wait;
+    xpsn_t      una;
+  } send_progress_t;
+
+  typedef struct packed {
+    send_tail_t     tail;
+    sq_sent_t       sent;
+    send_progress_t progress;
+    sq_count_t      retired;        // work requests completed
+    rd_count_t      rd_done;        // READs and atomics complete
+    sq_path_t       path;
+    rd_count_t      max_rd_atomic;
+  } send_words_t;
+
+  typedef struct packed {
+    logic       epoch;
+    logic [1:0] single;
+    xpsn_t      psn;
+    xpsn_t      limit;
+    psn_t       mark;
+  } ack_sent_t;
+
+  typedef struct packed {
+    logic [2:0] retry_cnt;
+    logic [2:0] rnr_retry;
+  } ack_policy_t;
+
+  typedef struct packed {
+    sq_progress_t           progress;
+    ack_sent_t              sent;
+    sq_path_t               path;
+    ack_policy_t            policy;
+    rd_count_t              rd_posted;
+    packet_pkg::ipv4_addr_t peer_ip;
+  } ack_words_t;
+
+  typedef struct packed {
+    sq_count_t     posted;          // work requests so far
+    sq_confirmed_t confirmed;
+    xpsn_t         una;             // oldest PSN not confirmed
+    sq_failure_t   failure;
+    sq_retired_t   retired;
+  } retire_words_t;
+
+  typedef struct packed {
+    logic  open;
+    xpsn_t limit;
+  } timer_sent_t;
+
+  typedef struct packed {
+    sq_state_e  state;
+    logic       epoch;
+    logic       drained;
+    logic       rnr_wait;
+    logic [4:0] rnr_code;
+    logic [2:0] retries;
+    xpsn_t      una;
+  } timer_progress_t;
+
+  typedef struct packed {
+    xpsn_t           posted;        // first PSN not given away
+    timer_sent_t     sent;
+    timer_progress_t progress;
+    logic [4:0]      timeout;
+  } timer_words_t;
+
+  typedef struct packed {
+    sq_state_e state;
+    xpsn_t     una;
+  } queue_progress_t;
+
+  typedef struct packed {
+    sq_path_t  path;
+    rd_count_t max_rd_atomic;
+  } queue_policy_t;
+
+  typedef struct packed {
+    sq_tail_t        tail;
+    queue_progress_t progress;
+    sq_count_t       retired;       // work requests completed
+    rd_count_t       rd_done;       // READs and atomics complete
+  } queue_words_t;
+
+  typedef struct packed {
+    psn_t next;                     // first PSN never sent
+    psn_t oldest;                   // not acknowledged
+  } view_words_t;
+
+  // What a list of QPs shows of one.
+  typedef struct packed {
+    qp_state_e              state;   // QPS_RESET also for a number that does not exist
+    packet_pkg::ipv4_addr_t ip;      // of the peer; this and what follows undefined in RESET
+    qpn_t                   dest_qp_num;
+    psn_t                   next;    // first PSN never sent; this and the next undefined before RTS
+    psn_t                   oldest;  // oldest PSN not acknowledged
+  } qp_view_t;
+
+  // ---- rings: what a work request leaves for its sending (as often as needed), for its completion, and for its responses ----
+  typedef enum logic [2:0] {
+    SQ_SEND,
+    SQ_SEND_IMM,
+    SQ_SEND_INV,
+    SQ_WRITE,
+    SQ_WRITE_IMM,
+    SQ_READ,
+    SQ_CMP_SWAP,
+    SQ_FETCH_ADD
+  } sq_kind_e;
+
+  function automatic logic is_write(sq_kind_e kind);
+    return kind inside {SQ_WRITE, SQ_WRITE_IMM};
+  endfunction
+
+  function automatic logic is_atomic(sq_kind_e kind);
+    return kind inside {SQ_CMP_SWAP, SQ_FETCH_ADD};
+  endfunction
+
+  // Is answered with more than an acknowledgement.
+  function automatic logic is_rd(sq_kind_e kind);
+    return kind inside {SQ_READ, SQ_CMP_SWAP, SQ_FETCH_ADD};
+  endfunction
+
+  // The completion's name of it.
+  function automatic wc_opcode_e completion_of(sq_kind_e kind);
+    unique case (kind)
+      SQ_WRITE, SQ_WRITE_IMM: return WC_RDMA_WRITE;
+      SQ_READ:                return WC_RDMA_READ;
+      SQ_CMP_SWAP:            return WC_COMP_SWAP;
+      SQ_FETCH_ADD:           return WC_FETCH_ADD;
+      default:                return WC_SEND;
+    endcase
+  endfunction
+
+  typedef struct packed {
+    sq_kind_e    kind;
+    logic        solicited;
+    logic        fence;
+    logic        gap;         // a keep-alive comes before it
+    rd_count_t   rd;          // READs and atomics before it
+    xpsn_t       first;
+    addr_t       local_addr;
+    logic [31:0] length;      // atomics: upper half of swap_add
+    logic [63:0] remote_addr;
+    logic [31:0] rkey;
+    logic [31:0] word;        // ImmDt or IETH; READ: its PSNs; atomics: lower half of swap_add
+    logic [22:0] last;        // its PSNs - 1
+    logic [12:0] tail;        // bytes in its last packet
+  } sq_send_t;
+
+  typedef struct packed {
+    sq_kind_e    kind;
+    logic        signaled;
+    logic [15:0] wr_id;
+    xpsn_t       past;        // first PSN after it
+  } sq_done_t;
+
+  typedef struct packed {
+    logic        atomic;
+    xpsn_t       first;
+    addr_t       addr;        // where the answer goes
+    logic [22:0] last;        // its PSNs - 1
+    logic [12:0] tail;        // bytes in its last packet
+  } sq_rd_t;
+
+  // ---- between the units ----
+
+  // roce_requester_schedule -> roce_requester_send: a visit, the QP and where it stands.
+  typedef struct packed {
+    qp_index_t  index;
+    sq_path_t   path;
+    logic       drain;     // SQD: begin nothing
+    logic       repair;    // what the peer misses is sent again
+    logic       strict;    // ... which is more than the oldest packet ...
+    xpsn_t      strict_gap;  // ... and ends at this distance from psn
+    logic       covered;   // ... and is on its way, if the oldest packet is one that the peer takes in order only
+    logic       epoch;
+    logic [1:0] single;
+    rd_count_t  rd_done;
+    rd_count_t  max_rd;
+    logic [4:0] quantum;
+    sq_count_t  count;     // work request to send from
+    sq_count_t  left;      // work requests queued from there on:
+    logic       none;      // none
+    logic       more;      // 2 or more
+    xpsn_t      psn;
+    xpsn_t      gap;       // distance from psn to the first PSN never sent ...
+    logic       fresh;     // ... is 0
+    logic       opens;     // psn is the first of a work request, or that of a keep-alive before it
+    xpsn_t      limit;
+    // What the table keeps if this visit is a repair, or sends nothing new.
+    sq_sent_t   sent;
+  } sq_visit_t;
+
+  // roce_requester_send -> roce_requester_headers: a packet, and the work request that it is cut from.
+  typedef struct packed {
+    qp_index_t   index;
+    psn_t        psn;
+    sq_send_t    request;
+    logic        keepalive;   // it belongs to no work request
+    logic        piece;       // each packet of the work request stands alone
+    logic        first;
+    logic        last;
+    addr_t       addr;        // of its payload
+    logic [63:0] va;          // where that goes at the peer
+    logic [31:0] left;        // READ: bytes asked for
+    logic [12:0] length;      // of its payload
+    logic        again;       // it was sent before
+    logic        asks;        // for an acknowledgement, in the middle of a message
+  } sq_cut_t;
+
+  // Starts a QP's word in every table: it begins with this PSN.
+  typedef struct packed {
+    qp_index_t index;
+    psn_t      psn;
+  } sq_init_t;
+
+  typedef enum logic [3:0] {
+    SQ_EV_RESPONSE,     // of the peer
+    SQ_EV_TIMEOUT,      // no acknowledgement in time; psn: what was oldest then
+    SQ_EV_RNR_DONE,     // the peer's RNR time is over
+    SQ_EV_DRAINED,      // SQD: all that was begun is acknowledged
+    SQ_EV_FAULT,        // payload of the packet with this PSN could not be read
+    SQ_EV_WRITE_FAULT,  // what a response brought could not be written
+    SQ_EV_START,        // RESET -> RTS, first PSN
+    SQ_EV_PAUSE,        // RTS -> SQD
+    SQ_EV_RESUME,       // SQD -> RTS
+    SQ_EV_ERROR,        // any but RESET -> ERR, asked for
+    SQ_EV_STOP          // any -> RESET
+  } sq_event_e;
+
+  typedef struct packed {
+    sq_event_e  kind;
+    qp_index_t  index;
+    psn_t       psn;
+  } sq_event_t;
+
+  // roce_requester_ack -> roce_requester_receive: what becomes of a response's payload, and what is then confirmed.
+  typedef enum logic [1:0] {
+    PAYLOAD_NONE,
+    PAYLOAD_DROP,
+    PAYLOAD_PLACE,
+    PAYLOAD_ORIGINAL    // there is none: the 8 bytes of `original` are placed
+  } sq_payload_e;
+
+  typedef struct packed {
+    qp_index_t     index;
+    sq_payload_e   payload;
+    addr_t         addr;
+    logic [12:0]   length;    // of what is placed
+    atomicacketh_t original;
+    logic          confirms;  // else only the payload is dropped
+    logic          command;   // caused by roce_qp_control, which waits for it
+    logic          fresh;     // begins the QP's word
+    logic          answered;  // a READ or atomic is complete
+    logic          drained;
+    sq_state_e     state;
+    xpsn_t         una;
+    wc_status_e    status;
+    xpsn_t         failed;
+  } sq_verdict_t;
+endpackage

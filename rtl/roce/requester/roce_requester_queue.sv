@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Send queues: takes work requests, gives each its PSNs, writes it to its QP's rings and lists the QP for sending.
+// One work request every 2 cycles; 4 cycles from `wqe` to `work`. What is refused (no such QP or QP that does not send: WC_WR_FLUSH_ERR;
+// no verb of a send queue, or a READ or atomic where max_rd_atomic is 0: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full:
+// WC_GENERAL_ERR) completes at once on `refused` and changes nothing.
+// In the error state a work request is queued as ever and flushed in its turn: the QP is listed on `flush` then.
+// A keep-alive takes one PSN and no place in the rings, and only if the QP has nothing outstanding; else it is forgotten.
+// Stops only when `work`, `flush` or `refused` stop.
+module roce_requester_queue
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+#(
+    parameter int unsigned QPS = 16,
+    parameter int unsigned SQ_DEPTH = 16,
+    parameter int unsigned RD_DEPTH = 8
+) (
+    input logic clk,
+    input logic rst,
+    input logic enable,           // takes nothing while low
+
+    stream_if.sink   wqe,         // rdma_wqe_t
+    stream_if.sink   keepalive,   // qp_index_t
+
+    input logic      init,        // starts a QP's word; takes precedence for a cycle
+    input sq_init_t  start,
+    input qp_index_t watch,
+    output logic     engaged,     // something of the QP `watch` is under way here
+
+    roce_qp_read_if.reader  policy,     // queue_policy_t
+    roce_qp_read_if.reader  words,      // queue_words_t
+    roce_qp_write_if.writer tail_next,  // sq_tail_t
+
+    output logic      ring_write,
+    output qp_index_t ring_index,
+    output sq_count_t ring_count,
+    output sq_send_t  ring_send,
+    output sq_done_t  ring_done,
+    output logic      rd_write,   // with ring_write, if it is a READ or atomic
+    output rd_count_t rd_count,
+    output sq_rd_t    ring_rd,
+    output logic [63:0] ring_compare,
+
+    stream_if.source work,        // qp_index_t
+    stream_if.source flush,       // qp_index_t
+    stream_if.source refused,     // rdma_cqe_t
+    output logic     keepalive_sent,
+    output logic     idle
+);
+  // ---- accept, and look up the path ----
+  rdma_wqe_t  in_q;
+  qp_index_t  in_index_q;
+  logic       in_exists_q, in_keepalive_q;
+  logic       in_valid_q;
+  queue_policy_t in_policy;
+  logic       take;    // the first stage is free
+
+  stream_if #(.T(qp_index_t)) probe ();
+  stream_slice #(.T(qp_index_t)) probe_slice (.clk, .rst, .in(keepalive), .out(probe));
+
+  assign probe.ready = enable && take;
+  assign wqe.ready   = enable && take && !probe.valid;
+  wire accept = (probe.valid && probe.ready) || (wqe.valid && wqe.ready);
+
+  rdma_wqe_t request;
+  assign request      = wqe.data;
+  assign policy.read  = take;
+  assign policy.index = probe.valid ? probe.data : sq_index(request.qpn);
+  assign in_policy    = policy.data;
+
+  // ---- what it is, and how many packets ----
+  typedef struct packed {
+    rdma_wqe_t   request;
+    qp_index_t   index;
+    logic        exists;
+    logic        keepalive;
+    logic        known;         // a verb that may be sent here
+    logic        fits;
+    logic        sound;         // all three
+    sq_kind_e    kind;
+    logic [23:0] packets;
+    logic [22:0] last;          // packets - 1
+    logic [12:0] tail;          // bytes in the last
+  } counted_t;
+
+  counted_t counted_q, counted;
+  logic     counted_valid_q;
+  logic     look;    // the deciding stage takes it, with the words of its QP
+  logic     done;    // the deciding stage is through with its own
+
+  wire counted_free = !counted_valid_q || look;
+  assign take = !in_valid_q || counted_free;
+
+  function automatic sq_kind_e kind_of(wr_opcode_e opcode);
+    unique case (opcode)
+      WR_RDMA_WRITE:           return SQ_WRITE;
+      WR_RDMA_WRITE_WITH_IMM:  return SQ_WRITE_IMM;
+      WR_SEND_WITH_IMM:        return SQ_SEND_IMM;
+      WR_SEND_WITH_INV:        return SQ_SEND_INV;
+      WR_RDMA_READ:            return SQ_READ;
+      WR_ATOMIC_CMP_AND_SWP:   return SQ_CMP_SWAP;
+      WR_ATOMIC_FETCH_AND_ADD: return SQ_FETCH_ADD;
+      default:                 return SQ_SEND;
+    endcase
+  endfunction
+
+  logic [23:0] whole;         // packets that are full
+  logic [12:0] rest;          // bytes in the one behind them
+  sq_kind_e    in_kind;
+  assign in_kind = kind_of(in_q.opcode);
+  wire         alone = is_atomic(in_kind) || in_keepalive_q;
+  wire         even  = !alone && rest == 0 && in_q.length != 0;   // nothing is behind them
+  assign whole = alone ? '0 : 24'(in_q.length >> (4'd7 + 4'(in_policy.path.path_mtu)));
+  assign rest  = in_q.length[12:0] & (mtu_bytes(in_policy.path.path_mtu) - 13'd1);
+
+  always_comb begin
+    counted.request   = in_q;
+    counted.index     = in_index_q;
+    counted.exists    = in_exists_q || in_keepalive_q;
+    counted.keepalive = in_keepalive_q;
+    counted.kind      = in_kind;
+    counted.known     = in_q.opcode inside {WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND, WR_SEND_WITH_IMM, WR_SEND_WITH_INV}
+        || (is_rd(in_kind) && in_policy.max_rd_atomic != 0);
+    counted.fits      = in_q.length <= 32'h8000_0000 || is_atomic(in_kind);  // IBTA 9.7.7: a message has 2^31 bytes at most
+    counted.sound     = counted.exists && counted.known && counted.fits;
+    counted.packets   = whole + 24'(!even);
+    counted.last      = 23'(whole) - 23'(even);
+    counted.tail      = alone ? 13'd8 : even ? mtu_bytes(in_policy.path.path_mtu) : rest;
+  end
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      in_q           <= request;
+      in_index_q     <= policy.index;
+      in_exists_q    <= qpn_exists(request.qpn, QPS);
+      in_keepalive_q <= probe.valid;
+    end
+    if (counted_free) counted_q <= counted;
+    if (rst) begin
+      in_valid_q      <= 1'b0;
+      counted_valid_q <= 1'b0;
+    end else begin
+      if (take) in_valid_q <= accept;
+      if (counted_free) counted_valid_q <= in_valid_q;
+    end
+  end
+
+  // ---- read the QP's words ----
+  counted_t     post_q;
+  logic         post_valid_q, judged_q;
+  logic         full_q, shut_q, quiet_q, queue_it;
+  queue_words_t word;
+  sq_tail_t     tail, behind;     // before this work request, and behind it
+  assign word = words.data;
+  assign tail = word.tail;
+
+  wire post_free = !post_valid_q || done;
+  assign look = counted_valid_q && post_free && !init;
+
+  // Read in every cycle in which one waits here: its QP may have failed meanwhile, and its last completion may be out.
+  assign words.read  = 1'b1;
+  assign words.index = look ? counted_q.index : post_q.index;
+
+  // Of a QP whose tail is written while it is read the new one counts.
+  logic      moved_q;
+  sq_count_t moved_count_q, posted;
+  rd_count_t moved_rd_q, posted_rd;
+  assign posted    = moved_q ? moved_count_q : tail.count;
+  assign posted_rd = moved_q ? moved_rd_q : tail.rd;
+
+  always_ff @(posedge clk) begin
+    if (look) post_q <= counted_q;
+    moved_q       <= look && done && queue_it && post_q.index == counted_q.index;
+    moved_count_q <= behind.count;
+    moved_rd_q    <= behind.rd;
+    full_q   <= sq_count_t'(posted - word.retired) == sq_count_t'(SQ_DEPTH);
+    shut_q   <= is_rd(post_q.kind) && rd_count_t'(posted_rd - word.rd_done) == rd_count_t'(RD_DEPTH);
+    quiet_q  <= tail.next == word.progress.una && tail.count == word.retired && !moved_q;
+    judged_q <= post_valid_q && !done;
+    if (rst) post_valid_q <= 1'b0;
+    else if (post_free) post_valid_q <= look;
+  end
+
+  // ---- decide and write ----
+  logic      work_valid_q, flush_valid_q, refused_valid_q;
+  qp_index_t work_q;
+  rdma_cqe_t refused_q;
+
+  assign flush.valid   = flush_valid_q;
+  assign flush.data    = work_q;
+  assign refused.valid = refused_valid_q;
+  assign refused.data  = refused_q;
+
+  sq_state_e state;
+  assign state = word.progress.state;
+  wire live  = post_q.exists && state != SQ_RESET;
+  wire reads = is_rd(post_q.kind);
+  // After an error nothing is answered any more: READs only wait to be flushed.
+  wire room  = !full_q && !(shut_q && state != SQ_ERR);
+
+  wire out_free = !work_valid_q && !flush_valid_q && !refused_valid_q;
+  assign queue_it = post_q.keepalive ? quiet_q && state == SQ_RTS : post_q.sound && state != SQ_RESET && room;
+  wire refuse   = !post_q.keepalive && !queue_it;
+  wire counts   = !post_q.keepalive;
+
+  assign done = judged_q && out_free && !init;
+
+  // Named in the cycle in which the tables are written; what is not taken then waits.
+  wire lists = done && queue_it && state inside {SQ_RTS, SQ_SQD};
+  assign work.valid    = work_valid_q || lists;
+  assign work.data     = work_valid_q ? work_q : post_q.index;
+
+  assign ring_index       = post_q.index;
+  assign ring_count       = tail.count;
+  assign ring_write       = done && queue_it && counts;
+  always_comb begin
+    behind.count = tail.count + sq_count_t'(counts);
+    behind.rd    = tail.rd + rd_count_t'(counts && reads);
+    behind.probe = post_q.keepalive;
+    behind.next  = tail.next + xpsn_t'(post_q.packets);
+  end
+  assign tail_next.valid = init || (done && queue_it);
+  assign tail_next.index = init ? start.index : post_q.index;
+  assign tail_next.data  = init ? sq_tail_t'{next: xpsn_t'(start.psn), default: '0} : behind;
+
+  always_comb begin
+    ring_send = '{
+        kind: post_q.kind,
+        solicited: post_q.request.solicited,
+        fence: post_q.request.fence,
+        gap: tail.probe,
+        rd: tail.rd,
+        first: tail.next,
+        local_addr: post_q.request.local_addr,
+        length: post_q.request.length,
+        remote_addr: post_q.request.remote_addr,
+        rkey: post_q.request.rkey,
+        word: post_q.request.imm_data,
+        last: post_q.last,
+        tail: post_q.tail
+    };
+    if (post_q.kind == SQ_READ) ring_send.word = 32'(post_q.packets);
+    if (is_atomic(post_q.kind)) {ring_send.length, ring_send.word} = post_q.request.swap_add;
+  end
+  assign ring_done = '{
+          kind: post_q.kind,
+          signaled: post_q.request.signaled,
+          wr_id: post_q.request.wr_id,
+          past: behind.next
+      };
+  assign rd_write = ring_write && reads;
+  assign rd_count = tail.rd;
+  assign ring_rd = '{
+          atomic: is_atomic(post_q.kind),
+          first: tail.next,
+          addr: post_q.request.local_addr,
+          last: post_q.last,
+          tail: post_q.tail
+      };
+  assign ring_compare = post_q.request.compare;
+
+  assign keepalive_sent = done && queue_it && post_q.keepalive;
+  assign engaged        = (in_valid_q && in_index_q == watch) || (counted_valid_q && counted_q.index == watch)
+      || (post_valid_q && post_q.index == watch)
+      || ((work_valid_q || flush_valid_q || refused_valid_q) && work_q == watch);
+  assign idle           = !probe.valid && !in_valid_q && !counted_valid_q && !post_valid_q && out_free;
+
+  always_ff @(posedge clk) begin
+    if (out_free) begin
+      work_q    <= post_q.index;
+      refused_q <= '{
+          status: !live ? WC_WR_FLUSH_ERR : !post_q.known ? WC_LOC_QP_OP_ERR : !post_q.fits ? WC_LOC_LEN_ERR : WC_GENERAL_ERR,
+          opcode: completion_of(post_q.kind),
+          with_imm: post_q.kind inside {SQ_SEND_IMM, SQ_WRITE_IMM},
+          qpn: post_q.request.qpn,
+          wr_id: post_q.request.wr_id,
+          default: '0
+      };
+    end
+    if (rst) begin
+      work_valid_q    <= 1'b0;
+      flush_valid_q   <= 1'b0;
+      refused_valid_q <= 1'b0;
+    end else begin
+      work_valid_q <= work.valid && !work.ready;
+      if (out_free || flush.ready) flush_valid_q <= done && queue_it && state == SQ_ERR;
+      if (out_free || refused.ready) refused_valid_q <= done && refuse;
+    end
+  end
+endmodule

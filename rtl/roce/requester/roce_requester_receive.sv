@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Places what responses bring, and tells what the owner of a QP may learn only when memory has confirmed everything before it.
+//
+//   verdict ─┬─ write, data       the payload of a READ response goes to memory, or is dropped; an atomic's original value is made
+//            └─ waiting ── done ── confirmed table ── retire, work, fault
+//
+// One verdict a cycle; 2 cycles from `verdict` to the table without a write, 1 from `done` with one. Payload passes at one beat a cycle.
+// All QPs are confirmed in one order, so a completion waits at most for the writes of memory that were begun before it.
+// What memory refuses stops its QP: `una` of the table stays, and the QP is named once on `fault`, which has room for every QP.
+// Stops when memory, `retire` or `work` stop.
+module roce_requester_receive
+  import roce_pkg::*;
+  import roce_requester_pkg::*;
+  import memory_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned QPS = 16,
+    parameter int unsigned PENDING = 64      // verdicts that wait for memory; a power of two
+) (
+    input logic clk,
+    input logic rst,
+
+    stream_if.sink   verdict,       // sq_verdict_t
+    axis_if.sink     payload,       // of the responses that have one, in order
+
+    stream_if.source write,         // dma_cmd_t
+    axis_if.source   data,
+    stream_if.sink   done,          // dma_done_t
+
+    output qp_index_t     index,    // whose word is read
+    input  sq_confirmed_t confirmed,
+    roce_qp_write_if.writer confirmed_next,  // sq_confirmed_t
+    roce_qp_write_if.writer una,             // xpsn_t
+    roce_qp_write_if.writer failure,         // sq_failure_t
+
+    stream_if.source retire,        // qp_index_t: look for completions
+    stream_if.source work,          // qp_index_t: may send again what waited for a READ or atomic
+    stream_if.source fault,         // qp_index_t
+    output logic     commanded,     // pulse: what roce_qp_control asked for is in the table
+    output logic     idle
+);
+  typedef struct packed {
+    sq_payload_e   payload;
+    atomicacketh_t original;
+  } steer_t;
+
+  typedef struct packed {
+    qp_index_t  index;
+    logic       writes;
+    logic       command;
+    logic       fresh;
+    logic       answered;
+    logic       drained;
+    sq_state_e  state;
+    xpsn_t      una;
+    wc_status_e status;
+    xpsn_t      failed;
+  } waiting_t;
+
+  localparam int unsigned PLACING = 16;    // payloads that wait for their turn
+  typedef logic [$clog2(PENDING):0] count_t;
+
+  stream_if #(.T(dma_cmd_t)) write_in ();
+  stream_if #(.T(steer_t)) steer_in ();
+  stream_if #(.T(steer_t)) steer_out ();
+  stream_if #(.T(waiting_t)) waiting_in ();
+  stream_if #(.T(waiting_t)) waiting_out ();
+  logic   write_empty, steer_empty, waiting_empty, faults_empty;
+  count_t writes_q, steers_q, waits_q;     // in each queue
+  logic   room_q;                          // in all of them, for one more after what comes just now
+
+  sq_verdict_t said;
+  assign said = verdict.data;
+  wire places = said.payload inside {PAYLOAD_PLACE, PAYLOAD_ORIGINAL};
+
+  assign verdict.ready    = room_q;
+  assign write_in.valid   = verdict.valid && room_q && places;
+  assign write_in.data    = '{addr: said.addr, length: 32'(said.length)};
+  assign steer_in.valid   = verdict.valid && room_q && said.payload != PAYLOAD_NONE;
+  assign steer_in.data    = '{payload: said.payload, original: said.original};
+  assign waiting_in.valid = verdict.valid && room_q && said.confirms;
+  assign waiting_in.data  = '{
+          index: said.index,
+          writes: places,
+          command: said.command,
+          fresh: said.fresh,
+          answered: said.answered,
+          drained: said.drained,
+          state: said.state,
+          una: said.una,
+          status: said.status,
+          failed: said.failed
+      };
+
+  stream_fifo #(.T(dma_cmd_t), .DEPTH(PLACING)) writes (.clk, .rst, .in(write_in), .out(write), .empty(write_empty));
+  stream_fifo #(.T(steer_t), .DEPTH(PLACING)) steers (.clk, .rst, .in(steer_in), .out(steer_out), .empty(steer_empty));
+  stream_fifo #(.T(waiting_t), .DEPTH(PENDING)) waiting (.clk, .rst, .in(waiting_in), .out(waiting_out), .empty(waiting_empty));
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      writes_q <= '0;
+      steers_q <= '0;
+      waits_q  <= '0;
+      room_q   <= 1'b0;
+    end else begin
+      writes_q <= writes_q + count_t'(write_in.valid) - count_t'(write.valid && write.ready);
+      steers_q <= steers_q + count_t'(steer_in.valid) - count_t'(steer_out.valid && steer_out.ready);
+      waits_q  <= waits_q + count_t'(waiting_in.valid) - count_t'(waiting_out.valid && waiting_out.ready);
+      room_q   <= writes_q <= count_t'(PLACING - 2) && steers_q <= count_t'(PLACING - 2) && waits_q <= count_t'(PENDING - 2);
+    end
+  end
+
+  // ---- payload ----
+  steer_t steer;
+  assign steer = steer_out.data;
+  wire made = steer.payload == PAYLOAD_ORIGINAL;
+  wire drop = steer.payload == PAYLOAD_DROP;
+
+  // The original value is big-endian on the wire and little-endian in device memory.
+  assign data.tvalid     = steer_out.valid && (made || (!drop && payload.tvalid));
+  always_comb begin
+    data.tdata = payload.tdata;
+    if (made) data.tdata[63:0] = steer.original;   // tkeep says that the rest means nothing
+  end
+  assign data.tkeep      = made ? (DATA_W / 8)'(8'hff) : payload.tkeep;
+  assign data.tlast      = made || payload.tlast;
+  assign data.tuser      = 1'b0;
+  assign payload.tready  = steer_out.valid && !made && (drop || data.tready);
+  assign steer_out.ready = made ? data.tready : payload.tvalid && payload.tlast && (drop || data.tready);
+
+  // ---- confirmation ----
+  waiting_t  head;
+  dma_done_t result;
+  assign head   = waiting_out.data;
+  assign result = done.data;
+  assign index  = head.index;
+
+  wire confirms = waiting_out.valid && (!head.writes || done.valid);
+  wire act      = confirms && (!head.answered || work.ready);
+  wire refused  = head.writes && result.error;
+
+  assign waiting_out.ready = act;
+  assign done.ready        = waiting_out.valid && head.writes && (!head.answered || work.ready);
+  assign work.valid        = confirms && head.answered;
+  assign work.data         = head.index;
+  assign retire.valid      = act;
+  assign retire.data       = head.index;
+  always_ff @(posedge clk) commanded <= !rst && act && head.command;
+
+  // A QP that has failed stays as it was then.
+  wire takes = confirmed.state != SQ_ERR || head.state == SQ_RESET;
+  wire good  = !confirmed.refused && !refused;
+  sq_confirmed_t next;
+  always_comb begin
+    next = confirmed;
+    if (head.fresh) next = '{state: head.state, default: '0};
+    else begin
+      next.drains = confirmed.drains ^ head.drained;
+      if (takes) begin
+        next.state   = head.state;
+        next.refused = !good;
+      end
+      if (head.answered && good) next.rd_done = confirmed.rd_done + 1'b1;
+    end
+  end
+  assign confirmed_next.valid = act;
+  assign confirmed_next.index = head.index;
+  assign confirmed_next.data  = next;
+  assign una.valid            = act && (head.fresh || (takes && good));
+  assign una.index            = head.index;
+  assign una.data             = head.una;
+  // What memory refused is at fault, whatever came later.
+  assign failure.valid        = act && takes;
+  assign failure.index        = head.index;
+  assign failure.data         = '{status: confirmed.refused ? WC_LOC_PROT_ERR : head.status, psn: head.failed};
+
+  stream_if #(.T(qp_index_t)) refusal[1] ();
+  assign refusal[0].valid = act && refused && !confirmed.refused && !head.fresh;
+  assign refusal[0].data  = head.index;
+  roce_qp_list #(
+      .QPS(QPS),
+      .N(1)
+  ) faults (
+      .clk,
+      .rst,
+      .in(refusal),
+      .out(fault),
+      .empty(faults_empty)
+  );
+
+  assign idle = !verdict.valid && write_empty && steer_empty && waiting_empty && faults_empty;
+
+  always_ff @(posedge clk) begin
+    if (!rst) begin
+      assert (!refusal[0].valid || refusal[0].ready);
+      assert (!retire.valid || retire.ready);
+      assert (!write_in.valid || write_in.ready);
+      assert (!steer_in.valid || steer_in.ready);
+      assert (!waiting_in.valid || waiting_in.ready);
+    end
+  end
+endmodule

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The responder: takes the requests of all QPs, checks each against the receive state of its QP, and acts: writes to memory,
+// says what to answer, completes receives (IBTA 9.7). CNPs, and responses that came marked with congestion, pass the same checks
+// of QP and peer and are noted.
+//
+// One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a command, the news that
+// memory refused a write, the flush of one receive of a QP in error, or a fence behind a key that has gone.
+//
+//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   -> dispatch -> confirm -> complete
+//
+// Latency from `packet` to `write`: 8 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
+// a SEND with invalidate, has the pipeline for itself: HOLD cycles.
+// The commands have their answers when everything that the QP had under way has left by `respond`, memory and `completion`.
+// For that `completion` must be taken at all times. A fence is through when memory has confirmed all that was judged before it, of any
+// QP: packets behind it go on meanwhile. When an output stops, up to ACTIONS decided packets wait, then `packet`
+// stops; responses leave in the order in which the packets came, and each before the completion of its message.
+module roce_responder
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import roce_rx_pkg::*;
+#(
+    parameter int unsigned DATA_W   = 512,
+    parameter int unsigned QPS      = 16,
+    parameter int unsigned RQ_DEPTH = 4,
+    parameter int unsigned ACTIONS  = 16,     // power of two, 8 or more
+    parameter int unsigned PENDING  = 64,     // packets that memory has not confirmed; power of two
+    parameter int unsigned FAR_PENDING = 256, // likewise, in the lane of each memory but the first
+    parameter int unsigned LANES    = 1,      // memories,
+    parameter memory_map_t MAP      = '0      // and where they are
+) (
+    input  logic            clk,
+    input  logic            rst,
+    // requests, CNPs and marked responses
+    stream_if.sink          packet,           // rc_packet_t
+    axis_if.sink            payload,          // of those with payload_length > 0
+    // what they are answered with
+    stream_if.source        respond,          // respond_t
+    output qp_index_t       rd_done_slot,     // READs and atomics of this QP answered so far,
+    input  rd_count_t       rd_done,          // modulo 256, in the same cycle
+    // memory
+    stream_if.source        write,            // dma_cmd_t, length > 0
+    axis_if.source          data,
+    stream_if.sink          done[LANES],      // dma_done_t, of each memory
+    input  targets_t        write_room,       // a packet of any size may be written there
+    output logic            reserve,          // pulse: one will be,
+    output write_size_t     reserve_size,     // of this size
+    // the access check (roce_mr): granted 3 cycles after query
+    output mr_query_t       query,
+    input  logic            granted,
+    output logic            pause,            // an invalidation may come
+    output logic            invalidate,
+    output logic [31:0]     invalid_key,
+    output logic [31:0]     key,              // of the WRITE in progress:
+    input  logic            key_live,         // it is valid still, a cycle later
+    stream_if.sink          mr_fence,         // logic: a key has gone
+    output logic            fenced,           // pulse: memory has confirmed all that was judged before that
+    // the response unit's fences: asked for when a key has gone
+    output logic            fence,            // pulse
+    input  fence_t          fence_number,
+    input  fence_t          fences_through,
+    // receives
+    stream_if.sink          post,             // rdma_wqe_t, WR_RECV
+    stream_if.source        completion,       // rdma_cqe_t
+    // queue pairs
+    stream_if.sink          cmd,              // qp_cmd_t
+    stream_if.source        answer,           // logic
+    stream_if.source        qp_event,         // qp_event_t: QP_FATAL of the receive side, COMM_EST
+    stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
+    // what came, by pulse
+    output logic            active,           // a packet of the peer
+    output logic            ecn_marked,       // it was marked with congestion
+    output logic            cnp,              // it was a CNP
+    output qpn_t            active_qpn,       // on this QP
+    output logic [15:0]     active_bytes,     // with so much payload
+    output roce_rx_events_t events,           // all but those of roce_rx and of the response unit
+    output logic            idle
+);
+  localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;
+  localparam int unsigned PENDING_W = $clog2(PENDING) + 1;
+  localparam logic [3:0]  HOLD = 4'd12;       // from a command, or a SEND with invalidate, to the next operation
+  localparam logic [3:0]  HOLD_FREE = 4'd4;   // of these at the end, what was done is in the tables
+
+  // ---- 0: what enters ----
+  typedef struct packed {
+    rx_op_e     op;
+    rc_packet_t packet;                       // of the others only the QP number counts
+  } rx_operation_t;
+
+  stream_if #(.T(qpn_t)) unwritten ();         // memory refused a write
+  stream_if #(.T(qp_failed_t)) refusal[2] ();  // that, and what the response unit cannot answer
+  stream_if #(.T(qp_failed_t)) fault ();
+  stream_if #(.T(qpn_t)) flush ();
+  stream_if #(.T(qpn_t)) kick ();
+  stream_if #(.T(action_t)) decided ();
+  stream_if #(.T(action_t)) action ();
+  stream_if #(.T(outcome_t)) outcome ();
+  action_t  action_7;
+  outcome_t outcome_7;
+
+  logic                table_ready, may_enter, commanded_q, flush_busy, inv_q;
+  logic [3:0]          hold_q;
+  logic [FLIGHT_W-1:0] flight_q, flight_d;    // operations between here and the end of dispatch
+  logic [PENDING_W-1:0] pending_q, pending_d; // operations between here and the end of their outcome, if they have one
+  logic [LANES-1:0]    outcome_left;
+  logic                spare_q;               // every lane has room for what does not come from a peer
+  qp_cmd_t             cmd_now, cmd_q;
+  rc_packet_t          packet_now;
+  qp_failed_t          failing;
+  assign cmd_now    = cmd.data;
+  assign failing    = fault.data;
+  assign packet_now = packet.data;
+
+  wire fault_waits = fault.valid && spare_q;
+  wire flush_waits = flush.valid && spare_q;
+  wire cmd_waits   = cmd.valid && spare_q && !commanded_q && !flush_busy;
+  wire fence_waits = mr_fence.valid && spare_q;
+  wire take_fault  = may_enter && fault_waits;
+  wire take_flush  = may_enter && !fault_waits && flush_waits;
+  wire take_cmd    = may_enter && !fault_waits && !flush_waits && cmd_waits;
+  wire take_fence  = may_enter && !fault_waits && !flush_waits && !cmd_waits && fence_waits;
+  wire take_packet = packet.valid && packet.ready;
+  wire enter       = take_fault || take_flush || take_cmd || take_fence || take_packet;
+
+  assign refusal[0].valid = unwritten.valid;
+  assign refusal[0].data  = '{qpn: unwritten.data, denied: 1'b0};
+  assign unwritten.ready  = refusal[0].ready;
+  assign refusal[1].valid = failed.valid;
+  assign refusal[1].data  = failed.data;
+  assign failed.ready     = refusal[1].ready;
+  stream_arbiter #(.T(qp_failed_t), .N(2)) refusals (.clk, .rst, .in(refusal), .last('1), .out(fault));
+
+  assign fault.ready  = may_enter && spare_q;
+  assign flush.ready  = take_flush;
+  assign cmd.ready    = take_cmd;
+  assign mr_fence.ready = take_fence;
+  assign packet.ready = may_enter && !fault_waits && !flush_waits && !cmd_waits && !fence_waits;
+
+  // An operation and what is known of it, by stage. Not held: the pipeline never stops.
+  rx_operation_t stage[1:7];
+  logic [7:1]    valid;
+  logic [6:2]    exists;
+  qp_index_t     slot[2:6];
+  qp_rx_attr_t   attr[2:7];
+  form_t         form[4:7];
+  rq_pointer_t   tail[4:6];
+  rd_count_t     rd_done_5, rd_done_6;
+
+  // ---- 1: QP number ----
+  qpn_t      index_1;
+  qp_index_t slot_1;
+  assign index_1 = qp_index(stage[1].packet.qpn);
+  assign slot_1  = qp_index_t'(index_1);
+
+  always_ff @(posedge clk) begin
+    stage[1].op     <= take_fault ? (failing.denied ? OP_DENIED : OP_FAULT) : take_flush ? OP_FLUSH : take_cmd ? OP_COMMAND
+                     : take_fence ? OP_FENCE : OP_PACKET;
+    stage[1].packet <= packet.data;
+    if (take_fault) stage[1].packet.qpn <= failing.qpn;
+    else if (take_flush) stage[1].packet.qpn <= flush.data;
+    else if (take_cmd) stage[1].packet.qpn <= cmd_now.qpn;
+    else if (take_fence) stage[1].packet.qpn <= '0;   // of no QP
+
+    for (int unsigned i = 2; i <= 7; i++) stage[i] <= stage[i-1];
+    for (int unsigned i = 3; i <= 7; i++) attr[i] <= attr[i-1];
+    for (int unsigned i = 5; i <= 7; i++) form[i] <= form[i-1];
+    for (int unsigned i = 3; i <= 6; i++) slot[i] <= slot[i-1];
+    for (int unsigned i = 5; i <= 6; i++) tail[i] <= tail[i-1];
+    slot[2]   <= slot_1;
+    exists    <= {exists[5:2], index_1 < qpn_t'(QPS)};
+    rd_done_5 <= rd_done;
+    rd_done_6 <= rd_done_5;
+    if (take_cmd) cmd_q <= cmd_now;
+    if (enter) inv_q <= take_packet && packet_now.with_inv;
+
+    if (rst) begin
+      valid       <= '0;
+      may_enter   <= 1'b0;
+      commanded_q <= 1'b0;
+      hold_q      <= '0;
+      flight_q    <= '0;
+      pending_q   <= '0;
+    end else begin
+      valid     <= {valid[6:1], enter};
+      flight_q  <= flight_d;
+      pending_q <= pending_d;
+      may_enter <= table_ready && !enter && hold_q <= 4'd1 && !flight_d[FLIGHT_W-1] && !pending_d[PENDING_W-1];
+      if (take_cmd) commanded_q <= 1'b1;
+      else if (answer.valid && answer.ready) commanded_q <= 1'b0;
+      if (take_cmd || (take_packet && packet_now.with_inv)) hold_q <= HOLD - 1'b1;
+      else if (hold_q != '0) hold_q <= hold_q - 1'b1;
+    end
+  end
+
+  // What enters and what leaves is counted one cycle late; nothing enters in the cycle after another.
+  logic dispatched_q, ended_q, left_q;
+  always_ff @(posedge clk) begin
+    dispatched_q <= !rst && action.valid && action.ready;
+    ended_q      <= !rst && valid[7] && !(action_7.waits && action_7.lane == '0);
+    left_q       <= !rst && outcome_left[0];
+  end
+  assign flight_d  = flight_q + FLIGHT_W'(valid[1]) - FLIGHT_W'(dispatched_q);
+  assign pending_d = pending_q + PENDING_W'(valid[1]) - PENDING_W'(ended_q) - PENDING_W'(left_q);
+
+  // ---- 2, 3: attributes; the access check begins ----
+  roce_responder_check form_ (.clk, .packet(stage[2].packet), .attr(attr[2]), .form(form[4]));
+
+  rc_packet_t packet_3;
+  assign packet_3 = stage[3].packet;
+  always_comb begin
+    query = '{
+        rkey: packet_3.with_inv ? packet_3.word : packet_3.reth.rkey,
+        pd: attr[3].pd,
+        qpn: packet_3.qpn,
+        bounded: !packet_3.with_inv,
+        va: packet_3.reth.va,
+        length: packet_3.kind == RC_ATOMIC ? ATOMIC_BYTES : packet_3.reth.dmalen,
+        access: '0
+    };
+    unique case (packet_3.kind)
+      RC_SEND:   query.access.remote_invalidate = 1'b1;
+      RC_READ:   query.access.remote_read = 1'b1;
+      RC_ATOMIC: query.access.remote_atomic = 1'b1;
+      default:   query.access.remote_write = 1'b1;
+    endcase
+  end
+  assign pause = inv_q && hold_q >= HOLD_FREE;
+
+  // ---- 4: read   5: check   6: decide ----
+  qp_rx_t      state_5, old_6, new_6;
+  qp_rx_attr_t attr_new;
+  receive_t    receive_6;
+  verdict_e    verdict_6;
+  qp_rx_view_t view;
+  qp_index_t   view_slot;
+  logic        queue_idle, consumes_6, remember_6, advance_6, present_6, left_6;
+  psn_t        expected_6;
+
+  stream_if #(.T(rx_reject_t)) reject ();
+
+  target_t     target_6, lane_6, target_7, lane_7;   // the memory that the payload is for; whose lane the outcome waits in
+  logic        busy_6, full_6;
+  qp_index_t   left_index[LANES];
+
+  assign attr_new = '{
+      dst_ip: cmd_q.attr.dst_ip,
+      pd: cmd_q.attr.pd,
+      access: cmd_q.attr.access,
+      path_mtu: cmd_q.attr.path_mtu,
+      selective_repeat: cmd_q.attr.selective_repeat,
+      min_rnr_timer: cmd_q.attr.min_rnr_timer,
+      max_dest_rd_atomic: cmd_q.attr.max_dest_rd_atomic
+  };
+
+  wire changes_6 = valid[6] && exists[6];
+  wire set_up_6  = changes_6 && stage[6].op == OP_COMMAND && cmd_q.op == QP_SETUP && verdict_6 == VERDICT_DONE;
+
+  roce_qp_rx #(.QPS(QPS)) qps (
+      .clk, .rst,
+      .ready(table_ready),
+      .attr_slot(slot_1), .attr(attr[2]),
+      .attr_write(set_up_6), .attr_write_slot(slot[6]), .attr_new,
+      .read_slot(slot[4]), .state(state_5),
+      .write(changes_6), .write_slot(slot[6]), .write_state(new_6),
+      .view_slot, .view
+  );
+
+  roce_qp_rx_queue #(.QPS(QPS), .RQ_DEPTH(RQ_DEPTH)) receives (
+      .clk, .rst,
+      .post, .reject, .kick, .idle(queue_idle),
+      .view_slot, .view,
+      .tail_slot(slot[4]), .tail(tail[4]),
+      .read_slot(slot[5]), .read_head(state_5.rq_head), .receive(receive_6)
+  );
+
+  assign rd_done_slot = slot[4];
+  assign key          = state_5.rkey;
+
+  roce_responder_window #(.QPS(QPS)) window (
+      .clk, .rst,
+      .read_slot(slot[4]),
+      .psn(stage[4].packet.psn), .next(form[4].next),
+      .present(present_6), .expected(expected_6), .left(left_6),
+      .write(changes_6), .write_slot(slot[6]), .clear(set_up_6), .remember(remember_6), .advance(advance_6)
+  );
+
+  roce_responder_decide decide (
+      .clk,
+      .check_op(stage[5].op), .check_exists(exists[5]), .check_packet(stage[5].packet), .check_attr(attr[5]),
+      .check_form(form[5]), .check_state(state_5), .check_tail(tail[5]), .check_rd_done(rd_done_5), .cmd(cmd_q),
+      .op(stage[6].op), .exists(exists[6]), .packet(stage[6].packet), .form(form[6]),
+      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .granted, .key_live,
+      .busy(busy_6), .full(full_6),
+      .present(present_6), .expected(expected_6),
+      .old_state(old_6), .new_state(new_6), .verdict(verdict_6), .consumes(consumes_6), .remember(remember_6),
+      .advance(advance_6)
+  );
+
+  // ---- 6: which memory, and its lane ----
+
+  if (LANES == 1) begin : g_one_lane
+    assign target_6 = '0;
+    assign lane_6   = '0;
+    assign busy_6   = 1'b0;
+    assign full_6   = 1'b0;
+    assign spare_q  = 1'b1;
+
+    logic unused_ok;
+    assign unused_ok = &{1'b0, write_room, left_index[0]};
+  end else begin : g_lanes
+    // Room for answers when packets are refused; for what does not come from a peer when they are not even answered.
+    localparam int unsigned ANSWERS = 32, OTHERS = 16;
+    typedef logic [$clog2(FAR_PENDING):0] far_t;
+
+    rc_packet_t       packet_6;
+    target_t          packet_target_6, state_target_6;
+    targets_t         waits_6, room_q, answers_q, spares;
+    logic             fences_6;
+    assign packet_6 = stage[6].packet;
+    always_ff @(posedge clk) begin
+      packet_target_6 <= target_of(MAP, LANES, stage[5].packet.reth.va);
+      state_target_6  <= target_of(MAP, LANES, state_5.base);
+    end
+    wire data_6 = stage[6].op == OP_PACKET && packet_6.payload_length != '0 && packet_6.kind inside {RC_SEND, RC_WRITE};
+
+    always_comb begin
+      if (!packet_6.first) target_6 = state_target_6;
+      else target_6 = packet_6.kind == RC_SEND ? target_of(MAP, LANES, receive_6.addr) : packet_target_6;
+      // What a key's end waits for comes after all that was judged before, of any QP.
+      fences_6 = stage[6].op == OP_FENCE || (stage[6].op == OP_PACKET && packet_6.with_inv);
+      lane_6   = data_6 ? target_6 : '0;
+      for (int unsigned i = 1; i < LANES; i++) if (target_t'(i) > lane_6 && (waits_6[i] || fences_6)) lane_6 = target_t'(i);
+    end
+    assign busy_6 = (data_6 && !write_room[target_6]) || !room_q[lane_6];
+    assign full_6 = !answers_q[lane_6];
+
+    assign {waits_6[0], room_q[0], answers_q[0], spares[0]} = 4'b0111;
+    for (genvar i = LANES; i < MAX_TARGETS; i++) begin : g_no_lane
+      assign {waits_6[i], room_q[i], answers_q[i], spares[i]} = 4'b0111;
+    end
+    for (genvar i = 1; i < LANES; i++) begin : g_lane
+      far_t held_q;                           // outcomes in this lane
+      wire  enters = valid[7] && action_7.waits && action_7.lane == target_t'(i);
+      roce_qp_outstanding #(.QPS(QPS), .COUNT_W($clog2(FAR_PENDING) + 1)) waiting (
+          .clk, .rst, .begins(enters), .begins_index(qp_index_t'(qp_index(stage[7].packet.qpn))),
+          .ends(outcome_left[i]), .ends_index(left_index[i]), .index(slot[6]), .outstanding(waits_6[i])
+      );
+      assign room_q[i]    = held_q < far_t'(FAR_PENDING - ANSWERS - OTHERS);
+      assign answers_q[i] = held_q < far_t'(FAR_PENDING - OTHERS);
+      always_ff @(posedge clk) begin
+        spares[i] <= held_q < far_t'(FAR_PENDING - 8);
+        if (rst) held_q <= '0;
+        else held_q <= held_q + far_t'(enters) - far_t'(outcome_left[i]);
+      end
+    end
+    assign spare_q = &spares;
+  end
+  always_ff @(posedge clk) begin
+    lane_7   <= lane_6;
+    target_7 <= target_6;
+  end
+
+  // ---- 7: act ----
+  verdict_e        verdict_7;
+  qp_rx_t          new_7, old_7;
+  logic            consumes_7, left_7, fails_7, from_peer_7;
+  roce_rx_events_t events_7;
+
+  always_ff @(posedge clk) begin
+    verdict_7  <= verdict_6;
+    new_7      <= new_6;
+    old_7      <= old_6;
+    consumes_7 <= consumes_6;
+    left_7     <= left_6;
+  end
+
+  roce_responder_act act (
+      .op(stage[7].op), .packet(stage[7].packet), .form(form[7]), .attr(attr[7]),
+      .old_state(old_7), .new_state(new_7), .verdict(verdict_7), .consumes(consumes_7), .left(left_7), .lane(lane_7), .cmd(cmd_q),
+      .action(action_7), .outcome(outcome_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
+  );
+
+  assign invalidate  = valid[7] && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv;
+  assign invalid_key = stage[7].packet.word;
+
+  assign decided.valid = valid[7];
+  assign decided.data  = action_7;
+
+  logic actions_empty;
+  stream_fifo #(.T(action_t), .DEPTH(ACTIONS)) actions (
+      .clk, .rst, .in(decided), .out(action), .empty(actions_empty)
+  );
+
+  // ---- receives of QPs in error ----
+  roce_responder_flush #(.QPS(QPS)) flusher (
+      .clk, .rst,
+      .list(valid[7] && fails_7), .list_qpn(stage[7].packet.qpn),
+      .kick, .kick_allowed(!cmd.valid),
+      .flush, .flushed(valid[7] && stage[7].op == OP_FLUSH), .flushed_one(consumes_7),
+      .busy(flush_busy)
+  );
+
+  // ---- dispatch and completion ----
+  logic dispatched, dispatch_idle, confirm_idle, complete_idle;
+  target_t dispatched_lane;
+  stream_if #(.T(confirmed_t)) confirmed ();
+
+  assign outcome.valid = valid[7] && action_7.waits;
+  assign outcome.data  = outcome_7;
+  assign reserve       = valid[7] && action_7.write;
+  assign reserve_size  = write_size(target_7, action_7.length);
+
+  roce_responder_dispatch #(.DATA_W(DATA_W)) dispatch (
+      .clk, .rst,
+      .action, .qp_event, .dispatched, .dispatched_lane, .payload, .write, .data,
+      .idle(dispatch_idle)
+  );
+
+  roce_responder_confirm #(.LANES(LANES), .PENDING(PENDING), .FAR_PENDING(FAR_PENDING)) confirm (
+      .clk, .rst,
+      .outcome, .target(target_7), .lane(lane_7), .dispatched, .dispatched_lane, .done, .confirmed,
+      .left(outcome_left), .left_index, .idle(confirm_idle)
+  );
+
+  roce_responder_complete #(.QPS(QPS)) complete (
+      .clk, .rst,
+      .confirmed, .reject, .respond, .completion, .answer, .fault(unwritten),
+      .fence, .fenced, .fence_number, .fences_through,
+      .idle(complete_idle)
+  );
+
+  // ---- what happened ----
+  always_ff @(posedge clk) begin
+    events <= valid[7] && !rst ? events_7 : '0;
+    active     <= valid[7] && !rst && from_peer_7;
+    ecn_marked <= valid[7] && !rst && from_peer_7 && stage[7].packet.ce;
+    cnp        <= valid[7] && !rst && from_peer_7 && stage[7].packet.kind == RC_CNP;
+    active_qpn <= stage[7].packet.qpn;
+    active_bytes <= stage[7].packet.payload_length;
+  end
+
+  assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && !mr_fence.valid && !valid[1] && flight_q == '0 && !commanded_q
+                && actions_empty && !flush_busy && queue_idle && dispatch_idle && confirm_idle && complete_idle && hold_q == '0 && events == '0;
+
+  // Every decision finds room.
+  always_ff @(posedge clk) if (!rst && valid[7]) assert (decided.ready && (!outcome.valid || outcome.ready));
+endmodule

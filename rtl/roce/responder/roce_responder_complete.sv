@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Carries out what memory has confirmed (roce_responder_confirm): responses, completions and command answers, in order.
+//
+// One outcome a cycle (two for a READ or atomic that closes a gap of selective repeat). Latency: 0 from `confirmed` to `respond`, 1 to
+// `completion`, which never comes before the response of the same packet was handed over. While `respond`, `completion` or `answer`
+// stop, everything behind waits.
+// An outcome behind which a key has gone asks the response unit for a fence and leaves; a SEND's completion then waits for it, and 32
+// completions and answers behind that one do.
+// Data that memory refuses: the packet is answered with a NAK (remote operational error) and the QP is named once on
+// `fault`, which has room for every QP. From there on nothing of it is answered any more and its completions say
+// WC_LOC_PROT_ERR, until the QP is set up again or reset.
+module roce_responder_complete
+  import memory_pkg::*;
+  import roce_pkg::*;
+  import roce_rx_pkg::*;
+#(
+    parameter int unsigned QPS = 16
+) (
+    input  logic            clk,
+    input  logic            rst,
+    stream_if.sink          confirmed,      // confirmed_t
+    stream_if.sink          reject,         // rx_reject_t: a receive that could not be posted
+    stream_if.source        respond,        // respond_t
+    stream_if.source        completion,     // rdma_cqe_t
+    stream_if.source        answer,         // logic
+    stream_if.source        fault,          // qpn_t
+    output logic            fence,          // pulse: ask for one of the response unit's
+    input  fence_t          fence_number,   // this one
+    input  fence_t          fences_through,
+    output logic            fenced,         // pulse: an outcome that is but a fence has left
+    output logic            idle
+);
+  // What is told: a completion, an answer, or first the one and then the other.
+  typedef struct packed {
+    logic      completes;
+    logic      answers;
+    logic      answer;
+    logic      waits;                       // for this fence
+    fence_t    number;
+    rdma_cqe_t cqe;
+  } told_t;
+
+  localparam int unsigned SLOT_W = $clog2(QPS);
+  typedef logic [SLOT_W-1:0] slot_t;
+
+  outcome_t   head;
+  execution_t execution;
+  report_t    report;
+  rx_reject_t rejected;
+  told_t      telling, leaving;
+  confirmed_t oldest;
+  logic       faults_empty, told_empty;
+
+  stream_if #(.T(told_t)) told ();
+  stream_if #(.T(told_t)) kept ();
+  stream_if #(.T(slot_t)) refused ();
+  stream_if #(.T(slot_t)) blamed ();
+
+  // ---- the oldest ----
+  (* ram_style = "distributed" *) logic [0:0] failed[QPS];
+
+  assign oldest    = confirmed.data;
+  assign head      = oldest.outcome;
+  assign execution = head.body.execution;
+  assign report    = head.body.report;
+  assign rejected  = reject.data;
+
+  logic       executed_q;                   // the READ or atomic of the oldest was handed over
+  wire slot_t slot          = slot_t'(qp_index(head.qpn));
+  wire        reports       = head.completes || head.answers;
+  wire        own           = confirmed.valid && reports;
+  wire        refused_now   = oldest.error;
+  wire        failed_before = failed[slot];
+  wire        silent        = refused_now || failed_before;
+  wire        blames        = refused_now && !failed_before;
+  wire        executes      = head.executes && !silent && !executed_q;
+  wire        acks          = blames || (head.acks && !silent);
+  wire        responded     = !executes && (!acks || respond.ready);
+  wire        may_report    = !reports || told.ready;
+  wire        leaves        = confirmed.valid && may_report && responded;
+
+  assign confirmed.ready = may_report && responded;
+  assign fence         = leaves && head.fences;
+  assign fenced        = fence && !head.completes;
+
+  always_ff @(posedge clk) begin
+    if (leaves && (head.renews || blames)) failed[slot] <= blames;
+    executed_q <= !rst && !leaves && (executed_q || (respond.valid && respond.ready && executes));
+  end
+
+  assign refused.valid = leaves && blames;
+  assign refused.data  = slot;
+
+  stream_fifo #(.T(slot_t), .DEPTH(2 ** SLOT_W), .BLOCK_RAM(QPS > 256)) faults (
+      .clk, .rst, .in(refused), .out(blamed), .empty(faults_empty)
+  );
+  assign fault.valid  = blamed.valid;
+  assign fault.data   = qp_number(qp_index_t'(blamed.data));
+  assign blamed.ready = fault.ready;
+
+  // ---- what the peer is answered ----
+  respond_t reply;
+  always_comb begin
+    reply = '{
+        kind: execution.atomic ? RESPOND_ATOMIC : RESPOND_READ,
+        duplicate: execution.duplicate,
+        qpn: head.qpn,
+        psn: head.psn,
+        aeth: head.aeth,
+        path_mtu: execution.path_mtu,
+        addr: execution.addr,
+        rkey: execution.rkey,
+        length: execution.of.read.length,
+        compare_swap: execution.of.operands.compare_swap,
+        swap_add: execution.of.operands.swap_add,
+        compare: execution.of.operands.compare
+    };
+    if (!executes) begin
+      reply.kind      = RESPOND_ACK;
+      reply.duplicate = 1'b0;
+      if (blames) begin
+        reply.aeth = {SYNDROME_NAK_REM_OP, head.aeth.msn - 24'(head.last)};
+      end else begin
+        reply.psn = head.ack_psn;
+        reply.aeth.msn = head.aeth.msn + 24'(head.behind);
+        if (head.gap) reply.aeth = {SYNDROME_NAK_PSN_SEQ, head.psn};
+      end
+    end
+  end
+
+  assign respond.valid = confirmed.valid && may_report && (executes || acks);
+  assign respond.data  = reply;
+
+  // ---- what is told; a receive that was rejected takes a free cycle ----
+  always_comb begin
+    telling = '{
+        completes: head.completes,
+        answers: head.answers,
+        answer: head.answer,
+        waits: head.fences,
+        number: fence_number,
+        cqe: '{
+            status: silent && report.status == WC_SUCCESS ? WC_LOC_PROT_ERR : report.status,
+            opcode: report.of_write ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+            with_imm: report.with_imm,
+            with_inv: report.with_inv,
+            solicited: report.solicited,
+            qpn: head.qpn,
+            wr_id: report.wr_id,
+            byte_len: report.byte_len,
+            imm_data: report.imm_data
+        }
+    };
+    if (!own) begin
+      telling.completes     = 1'b1;
+      telling.answers       = 1'b0;
+      telling.waits         = 1'b0;
+      telling.cqe.status    = WC_GENERAL_ERR;
+      telling.cqe.opcode    = WC_RECV;
+      telling.cqe.with_imm  = 1'b0;
+      telling.cqe.with_inv  = 1'b0;
+      telling.cqe.solicited = 1'b0;
+      telling.cqe.qpn       = rejected.qpn;
+      telling.cqe.wr_id     = rejected.wr_id;
+      telling.cqe.byte_len  = '0;
+    end
+  end
+  assign told.valid   = own ? responded : reject.valid;
+  assign told.data    = telling;
+  assign reject.ready = told.ready && !own;
+
+  stream_fifo #(.T(told_t), .DEPTH(32)) telling_queue (.clk, .rst, .in(told), .out(kept), .empty(told_empty));
+
+  logic completed_q;                          // the completion of what is told was taken
+  assign leaving          = kept.data;
+  wire held = leaving.waits && !fence_reached(fences_through, leaving.number);
+  assign completion.valid = kept.valid && leaving.completes && !completed_q && !held;
+  assign completion.data  = leaving.cqe;
+  assign answer.valid     = kept.valid && leaving.answers && (!leaving.completes || completed_q);
+  assign answer.data      = leaving.answer;
+  assign kept.ready       = leaving.answers ? answer.valid && answer.ready : completion.ready && !held;
+  always_ff @(posedge clk) begin
+    completed_q <= !rst && leaving.answers && (completed_q || (completion.valid && completion.ready)) && !kept.ready;
+  end
+
+  assign idle = told_empty && faults_empty && !reject.valid;
+
+  always_ff @(posedge clk) begin
+    if (!rst && refused.valid) assert (refused.ready);
+  end
+endmodule

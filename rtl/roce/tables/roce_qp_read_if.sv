@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Read port of tables of one word a QP: `data` is that of QP `index` a cycle after `read`, until the next read. A word that is written
+// in the cycle of `read` is seen at the next read.
+interface roce_qp_read_if
+  import roce_pkg::*;
+#(
+    parameter type T = logic
+);
+  logic      read;
+  qp_index_t index;
+  T          data;
+
+  modport reader(output read, output index, input data);
+  modport table_(input read, input index, output data);
+endinterface

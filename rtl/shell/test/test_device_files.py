@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptions of devices: every one in the repository can be built, and one that cannot says what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from nacelle_tb.device import DEVICES, ROOT, DescriptionError, description, load
+from nacelle_tb.device_rtl import generate
+
+STANDARD = (DEVICES / "standard.toml").read_text()
+KERNEL = """
+name = "other"
+version = "1.0"
+[[functions]]
+code = 5
+name = "other"
+doc = "Does something else."
+"""
+
+
+@pytest.mark.parametrize("path", [*DEVICES.glob("*.toml"), ROOT / "examples" / "kernel_sum" / "device.toml"], ids=lambda p: p.stem)
+def test_every_description_can_be_built(path: Path) -> None:
+    device = load(path)
+    files = {file.name for file in generate(device).folder.glob("*.sv")}
+    assert {"device_pkg.sv", "socket_kernel.sv", "description_pkg.sv"} < files
+    assert {f"{kernel.module}_pkg.sv" for kernel in device.kernels} < files
+
+
+WRONG = {
+    "queue_pairs = 256": ("queue_pairs = 100", "queue_pairs is 100; it must be a power of two from 8 to 1024"),
+    "data_w = 512": ("data_w = 1024", "data_w is 1024; it must be a power of two from 64 to 512"),
+    "clock_hz = 250_000_000": ('clock_hz = "fast"', "clock_hz is 'fast'; it must be of type int"),
+    "memory_regions = 1024\n": ("", "memory_regions is missing"),
+    "read_depth = 8": ("read_depth = 8\nreed_depth = 8", "unknown key reed_depth"),
+    'kernel = "matmul"': ('kernel = "matmull"', "no kernel_matmull.toml in"),
+    "completions = 4096": ("completions = 4095", "traffic: completions must be a power of two"),
+    "[memory]": ("[memory", "Expected"),
+}
+
+
+@pytest.mark.parametrize("right", WRONG, ids=lambda text: text.split()[0].strip("["))
+def test_a_mistake_is_named(tmp_path: Path, right: str) -> None:
+    wrong, said = WRONG[right]
+    assert right in STANDARD
+    path = tmp_path / "device.toml"
+    path.write_text(STANDARD.replace("../rtl", str(ROOT / "rtl")).replace(right, wrong, 1))
+    with pytest.raises(DescriptionError) as error:
+        load(path)
+    assert said in str(error.value) and ("device.toml" in str(error.value) or "kernel_" in str(error.value))
+
+
+KERNEL_MISTAKES = {
+    "code = 5": ("code = 0", "code is 0; it must be from 1 to 127"),
+    'name = "other"\nversion': ('name = "another"\nversion', "its name must be other"),
+    '"1.0"': ('"1"', "version must be two numbers"),
+    'doc = "Does something else."': ('doc = "Macht \u00e4rger."', "printable ASCII"),
+    "[[functions]]": ('[errors]\n0x80 = "too large"\n[[functions]]', "0x80 must be a code from 0x10 to 0x7f"),
+}
+
+
+@pytest.mark.parametrize("right", KERNEL_MISTAKES, ids=lambda text: text.split()[0].strip("["))
+def test_a_mistake_of_a_kernel_is_named(tmp_path: Path, right: str) -> None:
+    wrong, said = KERNEL_MISTAKES[right]
+    (tmp_path / "kernel_other.sv").touch()
+    (tmp_path / "device.toml").write_text(
+        f'base = "{DEVICES / "standard.toml"}"\nname = "d"\nkernels = ["."]\n[[sockets]]\nkernel = "other"\n'
+    )
+    (tmp_path / "kernel_other.toml").write_text(KERNEL)
+    assert load(tmp_path / "device.toml").kernels[0].functions[0].code == 5
+    (tmp_path / "kernel_other.toml").write_text(KERNEL.replace(right, wrong, 1))
+    with pytest.raises(DescriptionError) as error:
+        load(tmp_path / "device.toml")
+    assert said in str(error.value) and "kernel_other.toml" in str(error.value)
+
+
+def test_two_kernels_with_one_function(tmp_path: Path) -> None:
+    (tmp_path / "kernel_other.sv").touch()
+    (tmp_path / "kernel_other.toml").write_text(KERNEL.replace("code = 5", "code = 16"))
+    path = tmp_path / "device.toml"
+    folders = f'kernels = [".", "{ROOT / "rtl" / "compute" / "kernels"}"]'
+    sockets = "".join(f'[[sockets]]\nkernel = "{name}"\n' for name in ("matmul", "other", "matmul"))
+    path.write_text(f'base = "{DEVICES / "standard.toml"}"\n{folders}\n{sockets}')
+    with pytest.raises(DescriptionError, match="matmul and other both have function 16"):
+        load(path)
+    path.write_text(path.read_text().replace('kernel = "other"', 'kernel = "increment"'))
+    assert [function["sockets"] for function in json.loads(description(load(path)))["functions"]] == [2, 1, 1]
+
+
+def test_a_kernel_without_a_module_and_a_circle_of_bases(tmp_path: Path) -> None:
+    (tmp_path / "kernel_other.toml").write_text(KERNEL)
+    path = tmp_path / "device.toml"
+    path.write_text(f'base = "{DEVICES / "standard.toml"}"\nkernels = ["."]\n[[sockets]]\nkernel = "other"\n')
+    with pytest.raises(DescriptionError, match=r"there is no kernel_other\.sv beside it"):
+        load(path)
+    path.write_text('base = "device.toml"\n')
+    with pytest.raises(DescriptionError, match="its own base"):
+        load(path)

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices as their description files have them (docs/reference/device-description.md).
+
+A description that cannot be built is refused with a sentence that names the file and the key.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+DEVICES = ROOT / "devices"
+
+WIDTHS = (64, 128, 256, 512)
+MAX_FUNCTION_CODE = 127
+MAX_KERNEL_FUNCTIONS = 8  # compute_pkg::KERNEL_FUNCTIONS_MAX
+MAX_SOCKETS = 16
+RPC_CLIENT, MANAGEMENT_CLIENT, FIRST_KERNEL_CLIENT = 0, 1, 2
+MAX_CLIENTS = 4  # roce_pkg::client_t
+MAX_MEMORIES = 4  # memory_pkg::MAX_TARGETS
+MEMORY_STRIDE_W = 36  # shell_pkg::MEMORY_STRIDE_W
+DESCRIPTION_VERSION = 1
+MAX_DESCRIPTION = 64 << 10
+ACCESS = ("in", "out", "inout", "internal")
+
+
+class DescriptionError(ValueError):
+    """A description file that cannot be built."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A parameter of a function."""
+
+    name: str
+    access: str  # of ACCESS, as the caller sees it
+    repeated: bool  # any number of these
+    doc: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a caller can call."""
+
+    code: int
+    name: str
+    doc: str
+    regions: tuple[Region, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel: module `kernel_<name>`."""
+
+    name: str
+    version: tuple[int, int]
+    functions: tuple[Function, ...]  # by code
+    errors: tuple[tuple[int, str], ...]  # by code
+    file: Path
+
+    @property
+    def module(self) -> str:
+        """Its module."""
+        return f"kernel_{self.name}"
+
+
+@dataclass(frozen=True)
+class Socket:
+    """A socket and what is in it. `completions`: how many its kernel can be owed; 0: it starts no RDMA."""
+
+    kernel: Kernel
+    completions: int
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that can be built."""
+
+    name: str
+    data_w: int
+    clock_hz: int
+    max_frame: int
+    queue_pairs: int
+    memory_regions: int
+    send_queue_depth: int
+    receive_queue_depth: int
+    read_depth: int
+    max_regions: int
+    call_completions: int
+    management_completions: int
+    memory_bytes: int
+    memories: int  # each of memory_bytes
+    calls_memory: int  # the one that callers' regions are in
+    sockets: tuple[Socket, ...]
+    kernel_folders: tuple[Path, ...]
+    files: tuple[Path, ...]  # that this is from
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Each kernel once."""
+        return list(dict.fromkeys(socket.kernel for socket in self.sockets))
+
+    def socket_of(self, kernel: str) -> int:
+        """The socket that holds this kernel."""
+        return next(i for i, socket in enumerate(self.sockets) if socket.kernel.name == kernel)
+
+    def clients(self) -> list[int | None]:
+        """For each socket the client of the transport that its kernel is."""
+        free = iter(range(FIRST_KERNEL_CLIENT, MAX_CLIENTS))
+        return [next(free) if socket.completions else None for socket in self.sockets]
+
+    def client_of(self, kernel: str) -> int:
+        """The client of the transport that this kernel is."""
+        client = self.clients()[self.socket_of(kernel)]
+        if client is None:
+            raise DescriptionError(f"{self.name}: the kernel {kernel} starts no RDMA")
+        return client
+
+    def with_sizes(self, data_w: int | None = None, queue_pairs: int | None = None) -> Device:
+        """The same device with another width, or for another number of connections."""
+        changed = replace(self, data_w=data_w or self.data_w, queue_pairs=queue_pairs or self.queue_pairs)
+        check(changed)
+        return changed
+
+
+# ---- reading ----
+
+
+class _Table:
+    """A table of a description file. Every key must be asked for: one that is not is a mistake."""
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        self.values, self.where = dict(values), where
+
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
+        value = self.values.pop(key, default)
+        if value is None:
+            raise DescriptionError(f"{self.where}: {key} is missing")
+        if type(value) is not kind:
+            raise DescriptionError(f"{self.where}: {key} is {value!r}; it must be of type {kind.__name__}")
+        return value
+
+    def text(self, key: str, longest: int = 200) -> str:
+        value = self.take(key, str)
+        if not value or len(value) > longest or not value.isascii() or not value.isprintable():
+            raise DescriptionError(f"{self.where}: {key} is {value!r}; it must be 1 to {longest} printable ASCII characters")
+        return value
+
+    def number(self, key: str, low: int, high: int, power_of_two: bool = False, default: int | None = None) -> int:
+        value = self.take(key, int, default)
+        if not low <= value <= high or (power_of_two and value & (value - 1)):
+            rule = "a power of two " if power_of_two else ""
+            raise DescriptionError(f"{self.where}: {key} is {value}; it must be {rule}from {low} to {high}")
+        return value
+
+    def table(self, key: str) -> _Table:
+        return _Table(self.take(key, dict), f"{self.where}, [{key}]")
+
+    def tables(self, key: str, least: int = 1) -> list[_Table]:
+        found = self.take(key, list, [])
+        if len(found) < least or not all(type(item) is dict for item in found):
+            raise DescriptionError(f"{self.where}: {key} must be {least} tables or more")
+        return [_Table(item, f"{self.where}, {key}[{i}]") for i, item in enumerate(found)]
+
+    def end(self) -> None:
+        if self.values:
+            raise DescriptionError(f"{self.where}: unknown key {', '.join(sorted(self.values))}")
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise DescriptionError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DescriptionError(f"{path}: {error}") from None
+
+
+def load_kernel(name: str, folders: Sequence[Path]) -> Kernel:
+    """The kernel of this name in the first of these folders that has it."""
+    path = next((folder / f"kernel_{name}.toml" for folder in folders if (folder / f"kernel_{name}.toml").exists()), None)
+    if path is None:
+        raise DescriptionError(f"no kernel_{name}.toml in {', '.join(map(str, folders))}")
+    if not path.with_suffix(".sv").exists():
+        raise DescriptionError(f"{path}: there is no {path.with_suffix('.sv').name} beside it")
+    table = _Table(_parse(path), str(path))
+    if table.text("name", 16) != name:
+        raise DescriptionError(f"{path}: its name must be {name}, as in the name of the file")
+    version = table.text("version").split(".")
+    if len(version) != 2 or not all(part.isdecimal() and int(part) < 1 << 16 for part in version):
+        raise DescriptionError(f"{path}: version must be two numbers below 65536 with a dot between")
+    functions = []
+    for entry in table.tables("functions"):
+        regions = []
+        for row in entry.tables("regions", 0):
+            region = Region(row.text("name"), row.text("access"), row.take("repeated", bool, False), row.text("doc"))
+            if region.access not in ACCESS:
+                raise DescriptionError(f"{row.where}: access is {region.access!r}; it must be one of {', '.join(ACCESS)}")
+            row.end()
+            regions.append(region)
+        code = entry.number("code", 1, MAX_FUNCTION_CODE)
+        functions.append(Function(code, entry.text("name", 32), entry.text("doc"), tuple(regions)))
+        entry.end()
+    codes = [function.code for function in functions]
+    if len(codes) > MAX_KERNEL_FUNCTIONS or codes != sorted(set(codes)):
+        raise DescriptionError(f"{path}: at most {MAX_KERNEL_FUNCTIONS} functions, in the order of their codes, each code once")
+    errors = {}
+    for code, text in _Table(table.take("errors", dict, {}), f"{path}, [errors]").values.items():
+        try:
+            number = int(code, 0)
+        except ValueError:
+            number = 0
+        if not 0x10 <= number <= 0x7F or type(text) is not str:
+            raise DescriptionError(f"{path}, [errors]: {code} must be a code from 0x10 to 0x7f, with a text")
+        errors[number] = text
+    table.end()
+    return Kernel(name, (int(version[0]), int(version[1])), tuple(functions), tuple(sorted(errors.items())), path)
+
+
+def _merged(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
+    """The keys of a description over those of its base. Folders are taken from where they are named."""
+    if path in seen:
+        raise DescriptionError(f"{path}: it is its own base")
+    values = _parse(path)
+    if "kernels" in values:
+        if type(values["kernels"]) is not list or not all(type(folder) is str for folder in values["kernels"]):
+            raise DescriptionError(f"{path}: kernels must be a list of folders")
+        values["kernels"] = [str((path.parent / folder).resolve()) for folder in values["kernels"]]
+    files = (*seen, path)
+    if "base" not in values:
+        return values, files
+    base, files = _merged((path.parent / str(values.pop("base"))).resolve(), files)
+    for key, value in values.items():
+        base[key] = {**base[key], **value} if type(value) is dict and type(base.get(key)) is dict else value
+    return base, files
+
+
+def load(path: Path) -> Device:
+    """Reads a description and checks it."""
+    values, files = _merged(path.resolve())
+    table = _Table(values, str(path))
+    folders = tuple(Path(folder) for folder in table.take("kernels", list))
+    transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
+    sockets = []
+    for entry in table.tables("sockets"):
+        sockets.append(Socket(load_kernel(entry.text("kernel", 16), folders), entry.number("completions", 0, 1 << 15, default=0)))
+        entry.end()
+    device = Device(
+        name=table.text("name", 32),
+        data_w=table.number("data_w", WIDTHS[0], WIDTHS[-1], power_of_two=True),
+        clock_hz=table.number("clock_hz", 1_000_000, 2_000_000_000),
+        max_frame=table.number("max_frame", 512, 9216),
+        queue_pairs=transport.number("queue_pairs", 8, 1024, power_of_two=True),
+        memory_regions=transport.number("memory_regions", 16, 4096, power_of_two=True),
+        send_queue_depth=transport.number("send_queue_depth", 2, 64, power_of_two=True),
+        receive_queue_depth=transport.number("receive_queue_depth", 2, 64, power_of_two=True),
+        read_depth=transport.number("read_depth", 1, 16, power_of_two=True),
+        max_regions=calls.number("max_regions", 2, 32),
+        call_completions=calls.number("completions", 16, 1 << 15, power_of_two=True),
+        management_completions=management.number("completions", 16, 1 << 15, power_of_two=True),
+        memory_bytes=memory.number("bytes", 1 << 22, 1 << MEMORY_STRIDE_W, power_of_two=True),
+        memories=memory.number("count", 1, MAX_MEMORIES, default=1),
+        calls_memory=memory.number("of_calls", 0, MAX_MEMORIES - 1, default=0),
+        sockets=tuple(sockets),
+        kernel_folders=folders,
+        files=(*files, *(socket.kernel.file for socket in sockets)),
+    )
+    for part in (transport, calls, management, memory, table):
+        part.end()
+    check(device)
+    return device
+
+
+def check(device: Device) -> None:
+    """What the parts of a description must keep together."""
+    where = device.files[0]
+    if len(device.sockets) > MAX_SOCKETS:
+        raise DescriptionError(f"{where}: {len(device.sockets)} sockets; there can be {MAX_SOCKETS}")
+    if device.queue_pairs & (device.queue_pairs - 1) or not 8 <= device.queue_pairs <= 1024:
+        raise DescriptionError(f"{where}: {device.queue_pairs} queue pairs; it must be a power of two from 8 to 1024")
+    if device.calls_memory >= device.memories:
+        raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
+    owners: dict[int, str] = {}
+    for kernel in device.kernels:
+        for function in kernel.functions:
+            if function.code in owners:
+                raise DescriptionError(f"{where}: {owners[function.code]} and {kernel.name} both have function {function.code}")
+            owners[function.code] = kernel.name
+    kernel_clients = sum(socket.completions > 0 for socket in device.sockets)
+    if kernel_clients > MAX_CLIENTS - FIRST_KERNEL_CLIENT:
+        raise DescriptionError(f"{where}: {kernel_clients} sockets start RDMA; at most {MAX_CLIENTS - FIRST_KERNEL_CLIENT} can")
+    for socket in device.sockets:
+        if socket.completions & (socket.completions - 1):
+            raise DescriptionError(f"{where}: {socket.kernel.name}: completions must be a power of two")
+    if len(description(device)) > MAX_DESCRIPTION:
+        raise DescriptionError(f"{where}: what it tells callers is longer than {MAX_DESCRIPTION} bytes")
+
+
+def named(name: str) -> Device:
+    """The device of this description: a file, or a name in devices/."""
+    path = Path(name) if name.endswith(".toml") else DEVICES / f"{name}.toml"
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in DEVICES.glob("*.toml")))
+        raise DescriptionError(f"there is no device {name}: name a .toml file, or one of {known}")
+    return load(path)
+
+
+def standard() -> Device:
+    """The device that unit tests are about."""
+    return load(DEVICES / "standard.toml")
+
+
+# ---- what callers are told ----
+
+
+def description(device: Device) -> bytes:
+    """What the device tells callers: JSON (docs/reference/device-description.md)."""
+    return json.dumps(
+        {
+            "version": DESCRIPTION_VERSION,
+            "device": device.name,
+            "kind": "rtl",
+            "data_w": device.data_w,
+            "clock_hz": device.clock_hz,
+            "memory_bytes": device.memory_bytes,
+            "max_regions": device.max_regions,
+            "functions": [
+                {
+                    "code": function.code,
+                    "name": function.name,
+                    "kernel": kernel.name,
+                    "kernel_version": list(kernel.version),
+                    "sockets": sum(socket.kernel == kernel for socket in device.sockets),
+                    "doc": function.doc,
+                    "regions": [
+                        {"name": r.name, "access": r.access, **({"repeated": True} if r.repeated else {}), "doc": r.doc}
+                        for r in function.regions
+                    ],
+                    "errors": {str(code): text for code, text in kernel.errors},
+                }
+                for kernel in device.kernels
+                for function in kernel.functions
+            ],
+        },
+        separators=(",", ":"),
+    ).encode("ascii")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the RTL gets from the description of a device:
+
+    device_pkg.sv          the sizes
+    kernel_<name>_pkg.sv   the identity of each kernel and the codes of its functions
+    socket_kernel.sv       the kernels that a socket can hold
+    description_pkg.sv     what the device tells its callers about itself
+
+in a folder of build/generated/devices for each device, width and number of queue pairs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .device import MANAGEMENT_CLIENT, MAX_KERNEL_FUNCTIONS, ROOT, RPC_CLIENT, Device, Kernel, description
+
+OUT = ROOT / "build" / "generated" / "devices"
+DESCRIPTION_WORD = 4  # bytes
+HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made from {source}. Do not edit.\n\n"
+
+
+def kernel_package(kernel: Kernel) -> str:
+    """The kernel's identity and the codes of its functions."""
+    codes = "\n".join(f"  localparam function_code_t {f.name.upper()} = 7'd{f.code};" for f in kernel.functions)
+    listed = ", ".join(f.name.upper() for f in reversed(kernel.functions))
+    missing = MAX_KERNEL_FUNCTIONS - len(kernel.functions)
+    padding = f"{{{missing}{{7'd0}}}}, " if missing else ""
+    return f"""// The kernel `{kernel.name}`: who it is, and what it is called for.
+package {kernel.module}_pkg;
+  import compute_pkg::*;
+
+{codes}
+
+  localparam kernel_identity_t IDENTITY = '{{
+      name: kernel_name("{kernel.name}"), version_major: 16'd{kernel.version[0]}, version_minor: 16'd{kernel.version[1]},
+      functions: 4'd{len(kernel.functions)}, function_code: {{{padding}{listed}}}
+  }};
+endpackage
+"""
+
+
+def socket_kernel(kernels: Sequence[Kernel]) -> str:
+    """The module that holds the kernel of a socket."""
+    branches = " else ".join(
+        f'if (KERNEL == "{kernel.name}") begin : g_kernel\n    {kernel.module} #(.DATA_W(DATA_W), .ID_W(ID_W)) kernel (.*);\n  end'
+        for kernel in kernels
+    )
+    return f"""// The kernels that a socket of this device can hold, by name.
+module socket_kernel
+  import compute_pkg::*;
+#(
+    parameter string       KERNEL = "{kernels[0].name}",
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W   = 4
+) (
+    input  logic             clk,
+    input  logic             rst,
+    output kernel_identity_t identity,
+    axil_if.slave            ctrl,
+    stream_if.sink           job,
+    stream_if.source         done,
+    axi_if.master            mem,
+    axis_if.sink             rx,
+    axis_if.source           tx,
+    stream_if.source         wqe,
+    stream_if.sink           cqe,
+    axis_if.source           msg_tx,
+    axis_if.sink             msg_rx
+);
+  {branches} else begin : g_unknown
+    $fatal(1, "this device has no kernel of this name");
+  end
+endmodule
+"""
+
+
+def device_package(device: Device) -> str:
+    """The sizes of a device."""
+    clients = device.clients()
+    depths = [device.call_completions, device.management_completions]
+    depths += [socket.completions for socket in device.sockets if socket.completions]
+    kernels = ", ".join(f'"{socket.kernel.name}"' for socket in device.sockets)
+    return f"""// The sizes of the device `{device.name}`.
+package device_pkg;
+  localparam int unsigned DATA_W = {device.data_w};
+  localparam int unsigned CLOCK_HZ = {device.clock_hz};
+  localparam int unsigned MAX_FRAME = {device.max_frame};           // bytes, without FCS
+
+  localparam int unsigned QPS = {device.queue_pairs};                  // connections at once
+  localparam int unsigned MRS = {device.memory_regions};                 // memory regions at once
+  localparam int unsigned SQ_DEPTH = {device.send_queue_depth};              // sends outstanding on a QP
+  localparam int unsigned RQ_DEPTH = {device.receive_queue_depth};              // receives outstanding on a QP
+  localparam int unsigned RD_DEPTH = {device.read_depth};               // READs and atomics outstanding on a QP, at each side
+
+  localparam int unsigned SOCKETS = {len(device.sockets)};
+  localparam string KERNELS[SOCKETS] = '{{{kernels}}};
+  localparam int unsigned MAX_REGIONS = {device.max_regions};           // of a connection
+
+  // Clients of the transport: the RPC engine, software through the management port, and sockets whose kernels start RDMA.
+  localparam int unsigned CLIENTS = {len(depths)};
+  localparam int unsigned RPC_CLIENT = {RPC_CLIENT};
+  localparam int unsigned MANAGEMENT_CLIENT = {MANAGEMENT_CLIENT};
+  // The client that the kernel of each socket is; 0: none.
+  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{{{", ".join(str(client or 0) for client in clients)}}};
+  // Completions that each client can be owed, the last client first.
+  localparam logic [CLIENTS-1:0][15:0] CQ_DEPTH = {{{", ".join(f"16'd{depth}" for depth in reversed(depths))}}};
+
+  localparam longint unsigned DRAM_BYTES = 64'd{device.memory_bytes};   // of each memory
+  localparam int unsigned MEMORIES = {device.memories};
+  localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
+endpackage
+"""
+
+
+def description_package(device: Device) -> str:
+    """What callers are told, as the words of a ROM."""
+    text = description(device)
+    padded = text.ljust(-(-len(text) // DESCRIPTION_WORD) * DESCRIPTION_WORD, b"\0")
+    words = [int.from_bytes(padded[i : i + DESCRIPTION_WORD], "big") for i in range(0, len(padded), DESCRIPTION_WORD)]
+    lines = ",\n".join(f"      32'h{word:08x}" for word in reversed(words))
+    return f"""// What the device tells its callers: JSON, first byte in the high bits of word 0.
+package description_pkg;
+  localparam int unsigned BYTES = {len(text)};
+  localparam int unsigned WORDS = {len(words)};
+  localparam logic [WORDS-1:0][31:0] DESCRIPTION = {{
+{lines}
+  }};
+endpackage
+"""
+
+
+@dataclass(frozen=True)
+class DeviceRtl:
+    """The RTL of a device that is not the same in all devices."""
+
+    folder: Path  # what was generated
+    kernel_folders: tuple[Path, ...]
+
+    def packages(self) -> list[Path]:
+        """Its packages: those generated, and those that kernels have for themselves."""
+        own = [path for folder in self.kernel_folders for path in sorted(folder.glob("*_pkg.sv"))]
+        return [*sorted(self.folder.glob("*_pkg.sv")), *own]
+
+    def module_dirs(self) -> list[Path]:
+        """Where its modules are."""
+        return [self.folder, *self.kernel_folders]
+
+
+def generate(device: Device) -> DeviceRtl:
+    """Writes the RTL of a device. A file whose content stays as it is keeps its time."""
+    folder = OUT / f"{device.name}_{device.data_w}_{device.queue_pairs}"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {f"{kernel.module}_pkg.sv": (kernel.file, kernel_package(kernel)) for kernel in device.kernels}
+    files |= {
+        "device_pkg.sv": (device.files[0], device_package(device)),
+        "description_pkg.sv": (device.files[0], description_package(device)),
+        "socket_kernel.sv": (device.files[0], socket_kernel(device.kernels)),
+    }
+    for stale in {path.name for path in folder.glob("*.sv")} - set(files):
+        (folder / stale).unlink(missing_ok=True)
+    for name, (source, body) in files.items():
+        path = folder / name
+        text = HEAD.format(source=os.path.relpath(source, ROOT)) + body
+        if not path.exists() or path.read_text() != text:
+            draft = path.with_suffix(f".{os.getpid()}")
+            draft.write_text(text)
+            draft.rename(path)
+    return DeviceRtl(folder, device.kernel_folders)
