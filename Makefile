@@ -71,7 +71,7 @@ test: setup-test setup-interop  ## set up, build, and run every test
 test-long: soak interop mutate  ## what make test has no time for: soak, every width, comparison, fuzzing, mutation, coverage (hours)
 	@$(PYTHON) tools/conformance.py --compare --cases 5000
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
-	@NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl shell
+	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) tools/coverage.py
 
 soak: setup-test sim-fast host  ## random traffic beside attacks, on both devices (SOAK_ARGS="rtl --minutes 60" for more)

@@ -16,9 +16,9 @@ SOURCE = "a slow memory costs others nothing"
 def measure() -> Iterator[Result]:
     """All of them."""
     for kind, size in (("write", 256), ("write", 1024), ("read", 256), ("read", 3000)):
-        fair, _ = beside(512, kind, size, "near")
+        fair, _ = beside(512, "two-memories", kind, size, "near")
         for others in ("far", "both"):
-            mine, _ = beside(512, kind, size, others)
+            mine, _ = beside(512, "two-memories", kind, size, others)
             name = f"rtl.slow_memory.{others}.{kind}_{size}B"
             yield Result(f"{name}.rate", 100 * mine.done / fair.done, "%", 98, "higher", SOURCE, HOW)
             yield Result(f"{name}.latency", 100 * mine.mean / fair.mean, "%", 102, "lower", SOURCE, HOW)

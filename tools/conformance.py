@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -65,6 +66,12 @@ def suite(wire: Path, *arguments: str, seconds: float = SUITE_S) -> subprocess.C
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=seconds)
 
 
+def at_once(do: Callable[[str], list[dict[str, Any]]], devices: list[str]) -> list[list[dict[str, Any]]]:
+    """What `do` returns for each device. Most of the time a device, or the suite, waits: all are tried at the same time."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(do, devices))
+
+
 def judge(device: str) -> list[dict[str, Any]]:
     """The verdict of every rule on a device."""
     with running(device) as wire:
@@ -100,7 +107,7 @@ def difference(one: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 def compare(devices: list[str], arguments: argparse.Namespace) -> list[str]:
     """Every difference between two devices, with the seed and the number of its case."""
-    one, other = (record(device, arguments) for device in devices)
+    one, other = at_once(lambda device: record(device, arguments), devices)
     found = []
     for a, b in zip_longest(one, other):
         if a is None or b is None:
@@ -124,8 +131,8 @@ def main() -> None:
     devices = arguments.devices or list(DEVICES)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     broken = 0
-    for device in devices if not arguments.compare else []:
-        verdicts = judge(device)
+    judged = [] if arguments.compare else devices
+    for device, verdicts in zip(judged, at_once(judge, judged), strict=True):
         results[device] = {verdict["rule"]: verdict for verdict in verdicts}
         failed = [v for v in verdicts if v["outcome"] == "fail"]
         broken += len(failed)

@@ -81,7 +81,7 @@ async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> 
 
 @pytest.mark.parametrize("width", [64, 512])
 def test_socket_hostile(width: int) -> None:
-    device = generate(load(DEVICES / "hostile.toml")).folder
+    device = generate(load(DEVICES / "test.toml")).folder
     run_socket(
         __file__, width, "hostile", [device / "kernel_hostile_pkg.sv", device / "socket_kernel.sv", HERE / "kernel_hostile.sv"]
     )

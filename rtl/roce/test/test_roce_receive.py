@@ -8,6 +8,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
+from nacelle_tb.long import some
 from nacelle_tb.roce import Frame, atomiceth, op, reth
 from nacelle_tb.streams import wait_cycles
 from receive_bench import BASE, QPS, RQ_DEPTH, Bench, build_and_run, one_qp, refused, respond, send, write
@@ -589,9 +590,11 @@ async def random_traffic(dut, stall: float) -> None:
 
 
 # Nothing but payload beats depends on the width: all tests on the extremes, one on the widths between.
-@pytest.mark.parametrize(
-    ("width", "testcase"), [(64, None), (128, "random_traffic/stall=0.3"), (256, "random_traffic/stall=0.3"), (512, None)]
-)
+BETWEEN = "random_traffic/stall=0.3"
+BUILDS = [(64, None), (512, None), (128, BETWEEN), (256, BETWEEN)]
+
+
+@pytest.mark.parametrize(("width", "testcase"), some(BUILDS, 2))
 def test_roce_receive(width: int, testcase: str | None) -> None:
     build_and_run(__file__, width, testcase)
 

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 
 import cocotb
+from nacelle_tb.long import some
 from nacelle_tb.roce import Frame, atomiceth, op, reth
 from nacelle_tb.streams import wait_cycles
 from receive_bench import BASE, FAR, Bench, build_and_run, respond, write
@@ -71,7 +72,7 @@ async def a_stopped_memory_holds_up_nobody_else(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=some([0.3, 0.0]))
 async def each_queue_pair_keeps_its_order(dut, stall: float) -> None:
     """WRITEs, READs, atomics and duplicates at random, to either memory at its pace."""
     bench = await lanes(dut, stall)

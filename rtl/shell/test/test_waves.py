@@ -9,7 +9,7 @@ from nacelle_tb.session import SimDevice, configure
 
 def test_a_waveform_is_written(tmp_path: Path) -> None:
     file = tmp_path / "device.fst"
-    with SimDevice(64, qps=1024, waves=file) as device:
+    with SimDevice(64, device="test", waves=file) as device:
         configure(device)
         device.send(Peer().arp_request())
         assert device.recv() is not None

@@ -208,13 +208,13 @@ SLOW = {"latency_cycles": 400, "jitter_cycles": 200, "stall_cycles": 10_000, "st
 """Host memory over PCIe, at its worst"""
 
 
-def beside(data_w: int, kind: str, size: int, others: str, cycles: int = 60_000) -> tuple[Figures, Figures]:
-    """Three queue pairs in the fast memory of the device two-memories, beside three others: what each three saw.
+def beside(data_w: int, name: str, kind: str, size: int, others: str, cycles: int = 60_000) -> tuple[Figures, Figures]:
+    """Three queue pairs in the fast memory of the device `name`, which has two, beside three others: what each three saw.
 
     The others use the fast memory as well ("near"), the slow one ("far"), or both in turn ("both"). All data is checked.
     """
     bases = {"near": (0,), "far": (FAR,), "both": (0, FAR)}[others]
-    with SimDevice(data_w, device="two-memories", line_rate_mbps=NO_RATE_LIMIT) as device:
+    with SimDevice(data_w, device=name, line_rate_mbps=NO_RATE_LIMIT) as device:
         configure(device)
         device.set_memory(1, **SLOW)
         near = [Flow(2 + i, kind, size, 4, (0x1000_0000 + (i << 20),)) for i in range(3)]
