@@ -31,9 +31,9 @@ from nacelle_tb.device_rtl import DeviceRtl, generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 STANDARD = "standard"
-# The reference width is built to run fast, in a file for each core more than once; the others, mostly for tests, to be built fast:
-# the compiler takes longer to read Verilator's headers than to compile a file.
-REFERENCE_W = 512
+# More than one file for each of its cores only slows the compiler down: each has to read Verilator's headers.
+JOBS = int(os.environ.get("NACELLE_JOBS", os.cpu_count() or 1))
+FAST_FILES = 6
 WARNINGS = ["-Wno-fatal", "-Wno-DECLFILENAME"]
 
 
@@ -75,9 +75,8 @@ def compile_model(work: Path, library: Path, device: Device, waves: bool, optimi
     """Compiles the C++ in `work` and links `library`. `profile`: the compiler's options to collect or use a profile."""
     # A cached object is right only for the profile that it was made with.
     cache = "ccache" if shutil.which("ccache") and not profile else ""
-    jobs = os.environ.get("NACELLE_JOBS", str(os.cpu_count() or 1))
     run(
-        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{jobs}", f"OPT_FAST={' '.join([optimise, *profile])}",
+        ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{JOBS}", f"OPT_FAST={' '.join([optimise, *profile])}",
          "OPT_SLOW=-O0", "OPT_GLOBAL=-O1", f"OBJCACHE={cache}", "libVnacelle.a", "libverilated.a"],
         "The C++ compiler",
     )  # fmt: skip
@@ -150,7 +149,8 @@ def build(device: Device, suffix: str, waves: bool, fast: bool) -> Path:
     work.mkdir(parents=True, exist_ok=True)
     tools = Path(sys.executable).parent
     os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    optimise, files = ("-O2", 6) if fast or data_w == REFERENCE_W else ("-O1", 1)
+    # Without a profile, -O2 takes longer to compile and runs no faster.
+    optimise, files = ("-O2", FAST_FILES) if fast else ("-O1", JOBS)
     verilate(work, rtl, waves, files)
     if fast:
         train(work, name, device, waves)

@@ -220,7 +220,7 @@ def test_an_idle_device_costs_next_to_nothing(wire: Wire) -> None:
 
 def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
     """It takes 1024 connections and takes them again, and its timers are as quick as those of a smaller one."""
-    wire.device("--name", "large", "--library", str(ROOT / "build/sim/libnacelle_sim_64_test_waves.so"))
+    wire.device("--name", "large", "--library", str(ROOT / "build/sim/libnacelle_sim_64_test.so"))
     # One caller may have all of them.
     bounds = (MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN)
     wire.control("large", "registers", accesses=[{"write": {"address": address, "value": 0}} for address in bounds])

@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
+from nacelle_tb.long import LONG  # noqa: E402
 from nacelle_tb.widths import WIDTHS  # noqa: E402
 
 BUILD = ROOT / "build"
@@ -66,8 +67,9 @@ def command(name: str, *arguments: str, cwd: Path = ROOT) -> Callable[[], Outcom
 def simulators() -> Outcome:
     """Builds every simulated device. Verilator and the linker use one core: as many builds at a time as there are cores."""
     # The one that takes longest comes first.
-    kinds: dict[str, tuple[str, ...]] = {"test": ("--device", "test", "--data-w", "64", "--waves")}
+    kinds: dict[str, tuple[str, ...]] = {"test": ("--device", "test", "--data-w", "64")}
     kinds |= {str(width): ("--data-w", str(width)) for width in sorted(WIDTHS, reverse=True)}
+    kinds |= {"64_waves": ("--data-w", "64", "--waves")} if LONG else {}
     names = {f"sim::build_{kind}": arguments for kind, arguments in kinds.items()}
 
     def build(arguments: tuple[str, ...]) -> int:

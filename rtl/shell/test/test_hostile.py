@@ -11,7 +11,7 @@ import pytest
 from nacelle_tb.management import Manager, QpAttributes, State
 from nacelle_tb.pair import SOCKET_REGISTERS, TRAFFIC_CLIENT
 from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, ip_bytes, mac_bytes
-from nacelle_tb.session import TEST_DEVICE, Network, SimDevice, configure, outputs
+from nacelle_tb.session import Network, SimDevice, configure, outputs
 from nacelle_tb.svtypes import constant
 
 INCREMENT, HOSTILE = 1, 2
@@ -39,7 +39,7 @@ MODES = {
 @pytest.fixture
 def device() -> Iterator[SimDevice]:
     """A device with a hostile kernel where the traffic kernel was."""
-    with SimDevice(64, line_rate_mbps=0xFFFF_FFFF, device=TEST_DEVICE) as sim:
+    with SimDevice(64, line_rate_mbps=0xFFFF_FFFF, device="test") as sim:
         configure(sim)
         yield sim
 
@@ -136,7 +136,7 @@ def test_a_caller_that_leaves_ends_it(device: SimDevice, what: str) -> None:
 
 
 def test_the_limit_is_a_minute() -> None:
-    with SimDevice(64, device=TEST_DEVICE) as device:
+    with SimDevice(64, device="test") as device:
         assert device.read(LIMIT_MS_REGISTER) == 60_000
 
 

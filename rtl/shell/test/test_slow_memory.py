@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import pytest
 from nacelle_tb.load import beside
-from nacelle_tb.session import TEST_DEVICE
 
 
 @pytest.mark.parametrize(("kind", "size"), [("write", 256), ("write", 1024), ("read", 256), ("read", 3000)])
 def test_a_slow_memory_costs_others_nothing(kind: str, size: int) -> None:
-    fair, _ = beside(64, TEST_DEVICE, kind, size, "near")
+    fair, _ = beside(64, kind, size, "near")
     for others in ("far", "both"):
-        mine, slow = beside(64, TEST_DEVICE, kind, size, others)
+        mine, slow = beside(64, kind, size, others)
         print(f"{kind} of {size}: beside others of the same memory {fair}; beside those of the slow one {mine}; these {slow}")
         assert slow.done and slow.most > 5000, "the slow memory has stalled"
         assert mine.done >= 0.98 * fair.done

@@ -34,9 +34,6 @@ from .sources import ROOT
 sys.path.insert(0, str(ROOT / "sim"))
 from nacelle_sim import Sent, SimDevice
 
-TEST_DEVICE = "test_waves"
-"""The device of devices/test.toml at 64 bits, able to write waveforms: one build for all tests that need any of this."""
-
 REG_MAC_LO, REG_MAC_HI, REG_IP, REG_PREFIX, REG_GATEWAY, REG_SEED, REG_CTRL = 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38
 
 
