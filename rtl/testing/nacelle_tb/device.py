@@ -7,7 +7,9 @@ A description that cannot be built is refused with a sentence that names the fil
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 DEVICES = ROOT / "devices"
+STANDARD = "standard"
 
 WIDTHS = (64, 128, 256, 512)
 MAX_FUNCTION_CODE = 127
@@ -312,7 +315,22 @@ def named(name: str) -> Device:
 
 def standard() -> Device:
     """The device that unit tests are about."""
-    return load(DEVICES / "standard.toml")
+    return named(STANDARD)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Gives a tool the options that choose a device: --device, --data-w and --qps."""
+    parser.add_argument("--device", default=STANDARD, help=f"description file, or the name of one in devices/ [{STANDARD}]")
+    parser.add_argument("--data-w", type=int, choices=WIDTHS, help="bits of the data path, if not as described")
+    parser.add_argument("--qps", type=int, help="connections at once, if not as described")
+
+
+def from_options(options: Namespace) -> Device:
+    """The device that these options choose. Ends the tool with a message if there is none."""
+    try:
+        return named(options.device).with_sizes(options.data_w, options.qps)
+    except DescriptionError as error:
+        sys.exit(f"error: {error}")
 
 
 # ---- what callers are told ----
