@@ -80,7 +80,7 @@ endmodule
 
 def device_package(device: Device) -> str:
     """The sizes of a device."""
-    clients = device.clients()
+    clients = ["NO_CLIENT" if client is None else str(client) for client in device.clients()]
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
     kernels = ", ".join(f'"{socket.kernel.name}"' for socket in device.sockets)
@@ -104,9 +104,10 @@ package device_pkg;
   localparam int unsigned CLIENTS = {len(depths)};
   localparam int unsigned RPC_CLIENT = {RPC_CLIENT};
   localparam int unsigned MANAGEMENT_CLIENT = {MANAGEMENT_CLIENT};
-  // The client that the kernel of each socket is; 0: none.
-  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{{{", ".join(str(client or 0) for client in clients)}}};
-  // Completions that each client can be owed, the last client first.
+  // The client that the kernel of each socket is.
+  localparam int unsigned NO_CLIENT = CLIENTS;
+  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{{{", ".join(clients)}}};
+  // Completions that each client can have outstanding, the last client first.
   localparam logic [CLIENTS-1:0][15:0] CQ_DEPTH = {{{", ".join(f"16'd{depth}" for depth in reversed(depths))}}};
 
   localparam longint unsigned DRAM_BYTES = 64'd{device.memory_bytes};   // of each memory
