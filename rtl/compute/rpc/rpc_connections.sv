@@ -146,21 +146,25 @@ module rpc_connections
   arrival_t arrival;
   assign arrival = event_q.arrival;
 
-  // What the immediate says, and which socket gets the call: found while the connection is read. Of several sockets that have the
-  // function the first one that has no call; if all have one they take turns.
+  // The immediate is decoded and the socket chosen while the connection is read. Of several sockets that have the function, the
+  // first without a call is chosen; if all have one, round robin.
   logic [3:0] socket, socket_q;
   logic       known, known_q;
   logic       start_q;   // it is a start
   logic       nothing_q; // it is 0
-  logic [SOCKETS-1:0] having, later_q;
+  logic [SOCKETS-1:0] having, in_turn;
   always_comb begin
     for (int unsigned i = 0; i < SOCKETS; i++) having[i] = functions[i][arrival.imm_data[6:0]];
     known  = |having;
     socket = '0;
-    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1]) socket = 4'(i - 1);
-    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && later_q[i-1]) socket = 4'(i - 1);
+    for (int unsigned i = SOCKETS; i > 0; i--) if (in_turn[i-1]) socket = 4'(i - 1);
     for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && !busy[i-1]) socket = 4'(i - 1);
   end
+
+  // Also a free socket that was chosen out of turn becomes the last in line.
+  round_robin #(.N(SOCKETS)) turns (
+      .clk, .rst, .request(call.valid ? SOCKETS'(1) << socket_q : having), .take(call.valid), .grant(in_turn)
+  );
 
   wire applying = state_q == APPLY;
   wire arrived = applying && event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
@@ -239,13 +243,11 @@ module rpc_connections
     start_q   <= arrival.imm_data[7] && arrival.imm_data[6:0] != '0;
     nothing_q <= arrival.imm_data == '0;
     clear_q   <= clear_q + 1'b1;
-    if (call.valid) for (int unsigned i = 0; i < SOCKETS; i++) later_q[i] <= 4'(i) > socket_q;
     if (state_q == READ) connection_q <= states[index_t'(event_q.slot)];
     if (applying) connection_q <= now;
     if (rst) begin
       state_q <= CLEAR;
       clear_q <= '0;
-      later_q <= '0;
     end
   end
 

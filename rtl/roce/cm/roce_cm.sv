@@ -283,12 +283,13 @@ module roce_cm
   // messages, the walker and the connections that are wanted ----
   logic stale_pending_q;     // OP_STALE of stale_close_q
   idx_t stale_close_q;
-  logic [2:0] later_q;       // of walker, messages, connects: those behind the one that was last
 
   logic pick_news, pick_close, pick_stale, pick_answer, pick_tell, pick_message, pick_connect;
   wire  conn_free = !conn_valid_q;
-  wire  [2:0] wanted = {walk_due, msg.valid, connect.valid};
-  wire  [2:0] in_line = |(wanted & later_q) ? wanted & later_q : wanted;
+  logic [2:0] in_turn;
+  round_robin #(.N(3)) turns (
+      .clk, .rst, .request({walk_due, msg.valid, connect.valid}), .take(pick_walk || pick_message || pick_connect), .grant(in_turn)
+  );
   always_comb begin
     {pick_news, pick_close, pick_stale, pick_answer, pick_tell, pick_message, pick_walk, pick_connect} = '0;
     if (picking) begin
@@ -297,9 +298,9 @@ module roce_cm
       else if (stale_pending_q) pick_stale = 1'b1;
       else if (conn_answer.valid) pick_answer = 1'b1;
       else if (told.valid && conn_free) pick_tell = 1'b1;
-      else if (in_line[0]) pick_connect = 1'b1;
-      else if (in_line[1]) pick_message = 1'b1;
-      else if (in_line[2]) pick_walk = 1'b1;
+      else if (in_turn[0]) pick_connect = 1'b1;
+      else if (in_turn[1]) pick_message = 1'b1;
+      else if (in_turn[2]) pick_walk = 1'b1;
     end
   end
 
@@ -458,18 +459,15 @@ module roce_cm
         if (pick_message) begin
           op_q  <= OP_MESSAGE;
           idx_q <= idx_t'(msg.data.ids.remote_comm_id);   // ours holds the index
-          later_q <= 3'b100;
           fsm_q <= (is_req || is_rep || names_own) ? S_SEARCH : S_READ;
         end
         if (pick_walk) begin
           op_q   <= OP_WALK;
           idx_q  <= walk;
-          later_q <= '0;
           fsm_q  <= S_READ;
         end
         if (pick_connect) begin
           op_q  <= OP_CONNECT;
-          later_q <= 3'b110;
           fsm_q <= S_SEARCH;
         end
       end
@@ -584,7 +582,6 @@ module roce_cm
     if (rst) begin
       fsm_q           <= S_CLEAR;
       search_q        <= '0;
-      later_q         <= '0;
       stale_pending_q <= 1'b0;
       events          <= '0;
     end
