@@ -138,7 +138,7 @@ module roce_tx_lane
     );
   end
 
-  assign response_read = owner.ready && !owner.data;
+  assign response_read = mine[0].tvalid && mine[0].tready && mine[0].tlast;
   assign freed         = |passes || |leaves;
   assign idle          = dma_idle && (&none_waiting) && !asked.valid;
 endmodule
