@@ -97,8 +97,8 @@ module roce_cm_decide
         becomes.ack_timeout = connect.timeout;
         becomes.retry_count = connect.retry_cnt;
         becomes.rnr_retry_count = connect.rnr_retry;
-        becomes.responder_resources = cm_at_most(connect.responder_resources, rd_count_t'(RD_DEPTH));
-        becomes.initiator_depth = cm_at_most(connect.initiator_depth, rd_count_t'(RD_DEPTH));
+        becomes.responder_resources = cm_at_most(connect.responder_resources, rd_limit_t'(RD_DEPTH));
+        becomes.initiator_depth = cm_at_most(connect.initiator_depth, rd_limit_t'(RD_DEPTH));
         becomes.selective_repeat = extensions;
         becomes.timeout = plan.timeout;
         becomes.retries = REQ_RETRIES;

@@ -73,8 +73,8 @@ module roce_cm_decide_message
           becomes.ack_timeout = msg.local_ack_timeout;
           becomes.retry_count = msg.retry_count;
           becomes.rnr_retry_count = msg.rnr_retry_count;
-          becomes.responder_resources = cm_at_most(msg.initiator_depth, rd_count_t'(RD_DEPTH));
-          becomes.initiator_depth = cm_at_most(msg.responder_resources, rd_count_t'(RD_DEPTH));
+          becomes.responder_resources = cm_at_most(msg.initiator_depth, rd_limit_t'(RD_DEPTH));
+          becomes.initiator_depth = cm_at_most(msg.responder_resources, rd_limit_t'(RD_DEPTH));
           becomes.selective_repeat = extensions && msg.selective_repeat;
           becomes.timeout = msg.timeout;
           becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;

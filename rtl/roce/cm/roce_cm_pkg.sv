@@ -258,12 +258,12 @@ package roce_cm_pkg;
     return (timeout == 0) ? '0 : timeout - 1'b1;
   endfunction
 
-  // READs and atomics at once, the device's maximum of 16 included.
-  typedef logic [4:0] rd_count_t;
+  // How many READs and atomics may be outstanding, the maximum of 16 included. The units count them modulo a power of two.
+  typedef logic [4:0] rd_limit_t;
 
   // No more of them than the device can have.
-  function automatic rd_count_t cm_at_most(logic [7:0] count, rd_count_t limit);
-    return (count > 8'(limit)) ? limit : rd_count_t'(count);
+  function automatic rd_limit_t cm_at_most(logic [7:0] count, rd_limit_t limit);
+    return (count > 8'(limit)) ? limit : rd_limit_t'(count);
   endfunction
 
   // A message that is well formed, with what is needed of it. Fields that its kind has not are undefined.
@@ -350,8 +350,8 @@ package roce_cm_pkg;
     logic [4:0]  ack_timeout;
     logic [2:0]  retry_count;
     logic [2:0]  rnr_retry_count;   // the QP's; in CM_REQ_SENT what the peer is asked to do
-    rd_count_t   responder_resources;  // the peer's READs and atomics at once
-    rd_count_t   initiator_depth;      // ours
+    rd_limit_t   responder_resources;  // the peer's READs and atomics at once
+    rd_limit_t   initiator_depth;      // ours
     logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
     cm_timeout_t timeout;           // for the answer to a REQ, REP or DREQ of ours; to the next look-up
     logic [3:0]  retries;           // left
