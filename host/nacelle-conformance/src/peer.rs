@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A connection that the suite plays packet by packet: set-up, requests in any form, and the answers that they get.
+//! A peer of the device, packet by packet: connections, requests of any form, and their responses.
 
 mod called;
 mod calls;
@@ -20,7 +20,7 @@ use nacelle_wire::{
 };
 use std::time::{Duration, Instant};
 
-/// What a broken rule leaves behind costs the next ones nothing after this time.
+/// After a failed rule: how long [`Peer::recover`] waits for the device to free its queue pairs.
 const RECOVERY: Duration = Duration::from_secs(12);
 
 pub(crate) use called::Called;
@@ -51,7 +51,7 @@ pub(crate) struct Qp {
     pub(crate) extensions: Extensions,
     /// READs and atomics that the device takes at once.
     pub(crate) responder_resources: u8,
-    /// What the device gave for the regions asked for.
+    /// The device's regions, in the order of the request.
     pub(crate) regions: Vec<Memory>,
 }
 
@@ -76,11 +76,11 @@ impl Memory {
     }
 }
 
-/// Addresses of the caller's own regions, which have no memory: the suite only looks at the device's packets to them.
+/// Key and address of the caller's own regions, which have no memory: the suite only checks the device's packets to them.
 pub(crate) const OWN_RKEY: Rkey = Rkey(0x0ca1_1e57);
 const OWN_ADDR: u64 = 0x7000_0000_0000;
 
-/// What a connection is asked for.
+/// The parameters of a REQ.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// Path MTU code, 1 (256 bytes) to 5 (4096).
@@ -93,7 +93,7 @@ pub(crate) struct Terms {
     pub(crate) retry_count: u8,
     /// And on RNR NAKs.
     pub(crate) rnr_retry_count: u8,
-    /// READs and atomics that the suite wants to have outstanding.
+    /// READs and atomics that the suite may have outstanding.
     pub(crate) initiator_depth: u8,
     /// What is offered beyond the standard.
     pub(crate) extensions: Extensions,
@@ -113,13 +113,13 @@ impl Default for Terms {
     }
 }
 
-/// The suite towards one device.
+/// The suite as a peer of one device.
 pub(crate) struct Peer {
-    /// Its place on the wire.
+    /// Its station on the wire.
     pub(crate) station: Station,
     /// The device's service port.
     pub(crate) port: u16,
-    /// The host that connects: the suite's own address, or another that it plays.
+    /// The host that connects: the suite's own address, or another that it acts as.
     pub(crate) ip: Ipv4Addr,
     /// The device's management, if the suite can reach it.
     manage: Option<Manage>,
@@ -138,7 +138,7 @@ pub(crate) enum Answer {
 }
 
 impl Peer {
-    /// Plays towards the device that the station faces.
+    /// A peer of the station's device.
     pub(crate) fn new(station: Station, port: u16, manage: Option<Manage>) -> Self {
         let ip = station.ip();
         Self { station, port, ip, manage, next_id: fastrand::u32(1..0x7fff_ffff) & !0xff, open: Vec::new() }
@@ -285,7 +285,7 @@ impl Peer {
         Ok(qp)
     }
 
-    /// Disconnects, and waits until the device has agreed. What the device still sends on the connection is forgotten.
+    /// Disconnects, and waits for the DREP. Packets of the connection that the device has sent are discarded.
     ///
     /// # Errors
     /// [`Failure::Missing`] if there is no DREP.
@@ -294,7 +294,7 @@ impl Peer {
         self.station.forget()
     }
 
-    /// As [`Self::disconnect`], but what came for others is kept.
+    /// As [`Self::disconnect`], but packets of other connections are kept.
     ///
     /// # Errors
     /// [`Failure::Missing`] if there is no DREP.
@@ -307,10 +307,10 @@ impl Peer {
         Ok(())
     }
 
-    /// Ends what a rule that failed has left open, so that the next finds the device as it should be.
+    /// Disconnects what a failed rule has left open, so that the next rule finds an idle device.
     ///
     /// # Errors
-    /// The link is broken. A device that does not agree to the end is left alone.
+    /// The link is broken. A missing DREP is ignored.
     pub(crate) fn tidy(&mut self) -> Result<(), Failure> {
         for qp in core::mem::take(&mut self.open) {
             if let Err(Failure::Link(broken)) = self.disconnect(&qp) {
@@ -322,7 +322,7 @@ impl Peer {
         self.station.forget()
     }
 
-    /// Says goodbye on whatever is open, and does not wait for the answers. Its hosts stay, and say nothing any more.
+    /// Sends a DREQ on every open connection, without waiting for the DREPs. Its hosts stay, and send nothing more.
     ///
     /// # Errors
     /// The link is broken.
@@ -335,12 +335,12 @@ impl Peer {
         self.station.forget()
     }
 
-    /// This connection is left as it is: the suite will not end it.
+    /// Leaves this connection open: [`Self::tidy`] does not end it.
     pub(crate) fn leave(&mut self, qp: &Qp) {
         self.open.retain(|q| q.own_comm_id != qp.own_comm_id);
     }
 
-    /// Waits until the device has forgotten what a broken rule has left behind, where the suite can see it; not for ever.
+    /// After a failed rule: waits until the device has freed all queue pairs, if its management is reachable, for a limited time.
     ///
     /// # Errors
     /// The link is broken.
@@ -363,7 +363,7 @@ impl Peer {
         RoceHeaders::new(&self.station.flow_from(qp.ip), Bth::new(opcode, qp.qpn, psn), ext)
     }
 
-    /// Sends a packet that asks for an acknowledgement.
+    /// Sends a packet with AckReq set.
     ///
     /// # Errors
     /// The link is broken.
@@ -373,7 +373,7 @@ impl Peer {
         self.station.send(&headers, payload)
     }
 
-    /// Sends a packet that does not ask for one.
+    /// Sends a packet without AckReq.
     ///
     /// # Errors
     /// The link is broken.
@@ -430,7 +430,7 @@ impl Peer {
         Ok(aeth)
     }
 
-    /// Checks that the device says no in this way to the packet with this PSN, which it expected.
+    /// Checks that the device answers the packet with this PSN, which it expected, with this NAK.
     ///
     /// # Errors
     /// [`Failure::Unexpected`] if it does not.
@@ -438,10 +438,10 @@ impl Peer {
         self.expect_ack(qp, psn, Syndrome::Nak(code)).map(|_| ())
     }
 
-    /// Checks that nothing came that the device did not have to send: a request that must be acknowledged is answered first.
+    /// Checks that the device has sent nothing: the first packet from it is the acknowledgement of a new request.
     ///
     /// # Errors
-    /// [`Failure::Unexpected`] with what came before.
+    /// [`Failure::Unexpected`] with an earlier packet.
     pub(crate) fn expect_silence(&mut self, qp: &mut Qp) -> Result<(), Failure> {
         self.write(qp, Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0)), Opcode::WriteOnly, &[])
     }
@@ -484,7 +484,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Asks for a READ with this PSN and returns its response packets.
+    /// Sends a READ request with this PSN and returns its response packets.
     ///
     /// # Errors
     /// They do not come, or not in order.
@@ -577,10 +577,10 @@ impl Peer {
 
     // ---- regions ----
 
-    /// Asks the device for regions of these sizes, each input and output, and keeps what it gives in `qp.regions`.
+    /// Requests regions of these sizes, each input and output, and stores the device's regions in `qp.regions`.
     ///
     /// # Errors
-    /// The device refuses or says something else.
+    /// The device refuses, or answers something else.
     pub(crate) fn set_up_regions(&mut self, qp: &mut Qp, sizes: &[u32]) -> Result<(), Failure> {
         self.send_message(qp, &region_request(sizes))?;
         self.take_regions(qp, sizes)
@@ -589,7 +589,7 @@ impl Peer {
     /// Takes the answer to a request for regions of these sizes.
     ///
     /// # Errors
-    /// The device refuses or says something else.
+    /// The device refuses, or answers something else.
     pub(crate) fn take_regions(&mut self, qp: &mut Qp, sizes: &[u32]) -> Result<(), Failure> {
         let answer = self.receive_message(qp)?;
         match mrsp::Message::parse(&answer)? {
@@ -597,7 +597,7 @@ impl Peer {
                 qp.regions = given.iter().map(Memory::from).collect();
                 Ok(())
             }
-            other => Err(Failure::Content(format!("{} regions were asked for, the answer is {other:?}", sizes.len()))),
+            other => Err(Failure::Content(format!("{} regions were requested, the answer is {other:?}", sizes.len()))),
         }
     }
 
@@ -676,7 +676,7 @@ impl Peer {
     }
 }
 
-/// The message that asks for regions of these sizes, each input and output.
+/// The message that requests regions of these sizes, each input and output.
 pub(crate) fn region_request(sizes: &[u32]) -> Vec<u8> {
     let regions: Vec<AarRegion> =
         sizes.iter().enumerate().map(|(i, &size)| region(RegionFlags::INPUT | RegionFlags::OUTPUT, i, size)).collect();
@@ -688,7 +688,7 @@ pub(crate) fn region(flags: RegionFlags, index: usize, size: u32) -> AarRegion {
     AarRegion::parameter(flags, 0, own_address(index), OWN_RKEY, size)
 }
 
-/// Where the suite pretends to keep region `index`.
+/// The address that the suite announces for region `index`.
 pub(crate) fn own_address(index: usize) -> RemoteAddr {
     RemoteAddr(OWN_ADDR + ((index as u64) << 32))
 }

@@ -82,7 +82,7 @@ impl Call {
         Ok(call)
     }
 
-    /// Tells the device of the regions, and learns of the device's.
+    /// Sends the regions to the device, and takes the device's regions from its answer.
     fn set_up(&mut self, regions: Vec<Region>) -> Result<(), Error> {
         let (shared, conn) = (Arc::clone(&self.connection.shared), self.connection.id);
         let mut asked = 0u64;
@@ -338,7 +338,7 @@ impl Call {
         }
     }
 
-    /// Ends the call, unless it has only run into its timeout, and tells what the reply means.
+    /// Ends the call, unless it has only run into its timeout, and returns the meaning of the reply.
     fn end(&mut self, outcome: Result<Completion, Error>) -> Result<(), Error> {
         if let Err(error @ Error::Timeout { .. }) = outcome {
             return Err(error);

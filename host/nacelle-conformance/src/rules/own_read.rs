@@ -139,7 +139,7 @@ impl Reader {
         peer.acknowledge(&self.called.qp, self.psn(0), syndrome)
     }
 
-    /// The READ is complete, and has brought what it should.
+    /// The READ is complete, with the right bytes.
     fn complete(&mut self, peer: &mut Peer) -> Result<(), Failure> {
         let completion = peer.completion(&self.called)?;
         ensure!(completion.ok && !completion.receive, "the READ ended with: {}", completion.status);
@@ -255,7 +255,7 @@ fn psns(peer: &mut Peer) -> Result<(), Failure> {
 
 fn timeout(peer: &mut Peer) -> Result<(), Failure> {
     let mut reader = Reader::new(peer)?;
-    // The whole response is lost, and then its end.
+    // The whole response is lost, then its end.
     for arrives in [0, 1, PACKETS - 1] {
         reader.begin(peer, arrives as u8, LENGTH)?;
         reader.answer(peer, 0, 0..arrives)?;
@@ -270,7 +270,7 @@ fn gap(peer: &mut Peer) -> Result<(), Failure> {
     for lost in 0..PACKETS - 1 {
         at_once(peer, &mut reader, |peer, reader| {
             reader.answer(peer, 0, 0..lost)?;
-            // What comes behind the gap is not taken.
+            // Packets behind the gap are dropped.
             reader.mislead(peer, lost + 1..PACKETS)?;
             reader.request(peer, 0..lost + 1)
         })?;
@@ -287,7 +287,8 @@ fn sequence_error(peer: &mut Peer) -> Result<(), Failure> {
     peer.hang_up(&reader.called)
 }
 
-/// The device asks again for this reason, and not because its time is over. A machine that is busy may let that pass, too: not always.
+/// The retransmission is caused by this event, not by the ACK timeout. On a busy machine the timeout may expire as well, so this is tried
+/// more than once.
 fn at_once(
     peer: &mut Peer,
     reader: &mut Reader,
@@ -303,7 +304,7 @@ fn at_once(
             return Ok(());
         }
     }
-    Err(Failure::Content("the device asked again only when its time was over".into()))
+    Err(Failure::Content("the device retransmitted only after its ACK timeout".into()))
 }
 
 fn not_ready(peer: &mut Peer) -> Result<(), Failure> {
@@ -316,7 +317,7 @@ fn not_ready(peer: &mut Peer) -> Result<(), Failure> {
         reader.request(peer, 0..1)?;
         let took = asked.elapsed();
         let least = Duration::from_micros(timer.micros().into());
-        // A simulated device's clock may run slower than this one, never faster than a tenth too fast.
+        // The clock of a simulated device may be slower than this one, and up to 10 % faster.
         ensure!(took * 10 > least * 9, "the repetition came after {took:?} instead of {least:?}");
     }
     reader.end(peer, 0)
@@ -365,7 +366,7 @@ fn ghost(peer: &mut Peer) -> Result<(), Failure> {
     for ahead in [0, 1, 1000, 0x7f_ffff] {
         reader.respond(peer, Opcode::ReadResponseOnly, ahead, &wrong)?;
     }
-    // They have been seen when what comes behind them is.
+    // They have been processed when a later packet is acknowledged.
     reader.write(peer)?;
     reader.acknowledge(peer)?;
     reader.begin(peer, 1, LENGTH)?;
@@ -394,7 +395,7 @@ fn for_a_write(peer: &mut Peer) -> Result<(), Failure> {
     for opcode in [Opcode::ReadResponseOnly, Opcode::ReadResponseFirst, Opcode::ReadResponseLast] {
         reader.respond(peer, opcode, 0, &[WRONG; 8])?;
     }
-    // Not acknowledged: it comes again.
+    // Not acknowledged: it is retransmitted.
     reader.written(peer)?;
     reader.acknowledge(peer)?;
     peer.hang_up(&reader.called)
@@ -468,7 +469,7 @@ fn refused(peer: &mut Peer) -> Result<(), Failure> {
         reader.refuse(peer, Syndrome::Nak(code))?;
         reader.fails(peer, status)?;
     }
-    // In the middle of its response the memory is gone.
+    // The memory is deregistered in the middle of the response.
     let mut reader = Reader::new(peer)?;
     reader.begin(peer, 1, LENGTH)?;
     reader.answer(peer, 0, 0..2)?;
@@ -479,7 +480,7 @@ fn refused(peer: &mut Peer) -> Result<(), Failure> {
 fn gives_up(peer: &mut Peer) -> Result<(), Failure> {
     let mut reader = Reader::new(peer)?;
     reader.begin(peer, 1, LENGTH)?;
-    // NAKs cost retries as timeouts do, in less time.
+    // NAKs use up retries as timeouts do, in less time.
     for _ in 0..RETRIES - 1 {
         reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
         reader.request(peer, 0..1)?;
@@ -506,7 +507,7 @@ fn late(peer: &mut Peer) -> Result<(), Failure> {
     reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
     let dead = Reader { called: reader.called.clone(), bytes: reader.bytes.clone() };
     reader.fails(peer, WcStatus::RetryExceeded)?;
-    // Nor does the next connection take them, which may have the same number.
+    // They have no effect on the next connection either, which may have the same number.
     dead.mislead(peer, 0..PACKETS)?;
     let mut next = Reader::new(peer)?;
     dead.mislead(peer, 0..PACKETS)?;
@@ -516,15 +517,15 @@ fn late(peer: &mut Peer) -> Result<(), Failure> {
 
 fn none_taken(peer: &mut Peer) -> Result<(), Failure> {
     let called = peer.called(MTU, 0)?;
-    ensure!(called.req.initiator_depth > 0, "the REQ asks for no READs");
+    ensure!(called.req.initiator_depth > 0, "the REQ has an initiator depth of 0");
     let work = Work::Read { address: own_address(0).0, rkey: OWN_RKEY.0, length: LENGTH as u32 };
     // Either management refuses it, or the queue pair.
     if peer.give(&called, work).is_ok() {
         let completion = peer.completion(&called)?;
-        ensure!(!completion.ok, "a READ ended well that the peer does not take");
+        ensure!(!completion.ok, "a READ succeeded that the peer does not support");
         ensure!(completion.data.0.is_empty(), "a READ that failed brought {} bytes", completion.data.0.len());
     }
-    // Its PSN is free for what comes next.
+    // The next request uses its PSN.
     let mut reader = Reader { called, bytes: Vec::new() };
     reader.write(peer)?;
     reader.acknowledge(peer)?;
