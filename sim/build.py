@@ -42,7 +42,7 @@ def say(text: str) -> None:
 
 
 def run(command: list[str], what: str) -> None:
-    """Runs a tool quietly; on failure shows everything it said and stops."""
+    """Runs a tool without output; on failure shows all of its output and stops."""
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
         sys.exit(f"{result.stdout}\n{what} failed: {' '.join(command[:3])} ... returned {result.returncode}")

@@ -74,7 +74,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Socket:
-    """A socket and what is in it. `completions`: how many its kernel can be owed; 0: it starts no RDMA."""
+    """A socket and what is in it. `completions`: how many its kernel can have outstanding; 0: it starts no RDMA."""
 
     kernel: Kernel
     completions: int
@@ -135,7 +135,7 @@ class Device:
 
 
 class _Table:
-    """A table of a description file. Every key must be asked for: one that is not is a mistake."""
+    """A table of a description file. Every key must be taken: one that is left is unknown."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values, self.where = dict(values), where
@@ -301,7 +301,7 @@ def check(device: Device) -> None:
         if socket.completions & (socket.completions - 1):
             raise DescriptionError(f"{where}: {socket.kernel.name}: completions must be a power of two")
     if len(description(device)) > MAX_DESCRIPTION:
-        raise DescriptionError(f"{where}: what it tells callers is longer than {MAX_DESCRIPTION} bytes")
+        raise DescriptionError(f"{where}: the description for callers is longer than {MAX_DESCRIPTION} bytes")
 
 
 def named(name: str) -> Device:
@@ -333,11 +333,11 @@ def from_options(options: Namespace) -> Device:
         sys.exit(f"error: {error}")
 
 
-# ---- what callers are told ----
+# ---- the description for callers ----
 
 
 def description(device: Device) -> bytes:
-    """What the device tells callers: JSON (docs/reference/device-description.md)."""
+    """The description of the device for callers: JSON (docs/reference/device-description.md)."""
     return json.dumps(
         {
             "version": DESCRIPTION_VERSION,

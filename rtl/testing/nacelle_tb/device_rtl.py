@@ -4,7 +4,7 @@
     device_pkg.sv          the sizes
     kernel_<name>_pkg.sv   the identity of each kernel and the codes of its functions
     socket_kernel.sv       the kernels that a socket can hold
-    description_pkg.sv     what the device tells its callers about itself
+    description_pkg.sv     the description of the device for its callers
 
 in a folder of build/generated/devices for each device, width and number of queue pairs.
 """
@@ -29,7 +29,7 @@ def kernel_package(kernel: Kernel) -> str:
     listed = ", ".join(f.name.upper() for f in reversed(kernel.functions))
     missing = MAX_KERNEL_FUNCTIONS - len(kernel.functions)
     padding = f"{{{missing}{{7'd0}}}}, " if missing else ""
-    return f"""// The kernel `{kernel.name}`: who it is, and what it is called for.
+    return f"""// The kernel `{kernel.name}`: its identity, and its functions.
 package {kernel.module}_pkg;
   import compute_pkg::*;
 
@@ -118,12 +118,12 @@ endpackage
 
 
 def description_package(device: Device) -> str:
-    """What callers are told, as the words of a ROM."""
+    """The description for callers, as the words of a ROM."""
     text = description(device)
     padded = text.ljust(-(-len(text) // DESCRIPTION_WORD) * DESCRIPTION_WORD, b"\0")
     words = [int.from_bytes(padded[i : i + DESCRIPTION_WORD], "big") for i in range(0, len(padded), DESCRIPTION_WORD)]
     lines = ",\n".join(f"      32'h{word:08x}" for word in reversed(words))
-    return f"""// What the device tells its callers: JSON, first byte in the high bits of word 0.
+    return f"""// The description of the device for its callers: JSON, first byte in the high bits of word 0.
 package description_pkg;
   localparam int unsigned BYTES = {len(text)};
   localparam int unsigned WORDS = {len(words)};
