@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated RTL device called by the real client, over real frames, with and without loss, by many clients and by clients that vanish."""
+"""The simulated RTL device and the real client over real frames: with and without loss, many clients, clients that vanish."""
 
 from __future__ import annotations
 
