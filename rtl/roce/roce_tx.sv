@@ -3,18 +3,18 @@
 // Builds the frames of a device's queue pairs: packets of two sources, each source in its order, with payload read from memory; and
 // acknowledgements and CNPs, which have no payload and no order, and go first at each packet boundary.
 //
-// `ack` to `frame`: 4 cycles; one frame a cycle. The read of a payload is issued in the cycle after its packet has arrived, up to 32
-// packets or 16 KiB of each source ahead of the wire, so that the latency of memory costs no throughput; no further ahead, because a
-// retransmission leaves behind what was taken before it. The sources are served round robin, packet by packet, both at memory and on
-// the wire. A frame that is ready does not wait for one whose payload is still being read: a packet without payload passes those of
-// the other source, and while no payload is on its way out a packet waits until the first beat of its own has arrived. When `frame` or
-// `payload` stop everything stops, acknowledgements after 32 of them; nothing is dropped.
+// `ack` to `frame`: 4 cycles; one frame a cycle. The read of a payload is issued in the cycle after its packet has arrived, up to
+// 32 packets or 16 KiB of each source ahead of the wire, so that the latency of memory costs no throughput; no further ahead,
+// because a retransmission leaves behind what was taken before it. The sources are served round robin, packet by packet, both at
+// memory and on the wire. A frame that is ready does not wait for one whose payload is still being read: a packet without payload
+// passes those of the other source, and while no payload is on its way out a packet waits until the first beat of its own has
+// arrived. When `frame` or `payload` stop everything stops, acknowledgements after 32 of them; nothing is dropped.
 //
-// Payload that could not be read ends with tuser, which invalidates the frame on its way to the wire, and is reported to its source on
-// `fault`; no other payload passes until that is taken. An acknowledgement of a QP that is not set up is dropped.
+// Payload that could not be read ends with tuser, which invalidates the frame on its way to the wire, and is reported to its source
+// on `fault`; no other payload passes until that is taken. An acknowledgement of a QP that is not set up is dropped.
 //
-// A pulse on `flush_requests` or `flush_acks` makes `flushed` low until all requests or all acknowledgements inside at that moment have
-// left, payload included. Nothing stops meanwhile, and later arrivals do not delay it.
+// A pulse on `flush_requests` or `flush_acks` makes `flushed` low until all requests or all acknowledgements inside at that moment
+// have left, payload included. Nothing stops meanwhile, and later arrivals do not delay it.
 module roce_tx
   import packet_pkg::*;
   import roce_pkg::*;
@@ -25,7 +25,7 @@ module roce_tx
 #(
     parameter int unsigned QPS = 16,
     parameter logic [5:0] DSCP = 6'd0,       // of all but CNPs
-    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6): CNPs should not wait in the queues that they are about
+    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6): CNPs are not to wait in the congested queues
 ) (
     input logic        clk,
     input logic        rst,
@@ -285,7 +285,7 @@ module roce_tx
   );
 
   // ---- what is inside ----
-  logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, was not let go
+  logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, has not passed
   logic [1:0] source_idle;
   for (genvar i = 0; i < 2; i++) begin : g_open
     wire closed_empty   = head_taken[i] && head[i].empty;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reports when the requests, or the acknowledgements, that were inside roce_tx at the pulse on `flush_requests` or `flush_acks` have left:
-// they are chosen, the payload of all frames chosen by then has passed, and these frames have passed the pipeline behind the choice.
+// Reports when the requests, or the acknowledgements, that were inside roce_tx at the pulse on `flush_requests` or `flush_acks`
+// have left: they are chosen, the payload of all frames chosen by then has passed, and these frames have passed the pipeline behind
+// the choice.
 //
 // `flushed` is low from the pulse on, and high again 6 cycles after it at the earliest. A pulse comes only while `flushed`.
 module roce_tx_flush

@@ -37,7 +37,7 @@ module rpc_connections
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket
     input  logic [SOCKETS-1:0] busy,  // sockets that have a call
     output closing_t closing,     // one cycle for each; `gone` is up to date in that cycle
-    input  slot_t    asked[3],    // connections that other units ask about
+    input  slot_t    asked[3],    // connections of other units' queries
     output logic     gone[3],     // same cycle: it is closed
     output logic     started,     // events
     output logic     aborted,
@@ -56,7 +56,7 @@ module rpc_connections
 
   typedef struct packed {
     logic       open;
-    logic       failed;   // a completion said so: the CM was asked to close
+    logic       failed;   // a completion failed: `close` was sent to the CM
     logic       granted;  // has regions
     phase_e     phase;
     logic [1:0] waiting;  // arrivals

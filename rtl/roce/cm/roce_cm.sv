@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Connection manager, both sides (IBTA 12.9.7; RDMA IP CM service, annex A11): opens and accepts connections by messages on QP1, sets
-// queue pairs up and takes them down, and reports to their owners.
+// Connection manager, both sides (IBTA 12.9.7; RDMA IP CM service, annex A11): opens and accepts connections by messages on QP1,
+// sets queue pairs up and takes them down, and reports to their owners.
 //
 // One event at a time, each in a bounded number of cycles: a message about a known connection takes about 20 cycles and its
 // answer's beats; a REQ, a REP and a `connect` search all connections, QPS cycles more. An event waits for the answer of the
@@ -18,7 +18,7 @@
 // different connections in any order. A refused CONN_OPENED leaves the connection free at once, without CONN_CLOSED. The owner
 // closes a connection by `close`. While `conn` is stopped, no owner gets events and no `connect` is taken that finds no QP.
 //
-// Software makes queue pairs too (roce_qp_direct); roce_cm_numbers says which numbers belong to whom.
+// Software makes queue pairs too (roce_qp_direct); roce_cm_numbers says which numbers are whose.
 //
 // The random numbers (communication ids, starting PSNs) come from an LFSR: hard to guess for a bystander, not cryptographic.
 module roce_cm
@@ -34,15 +34,16 @@ module roce_cm
     parameter int unsigned     RD_DEPTH = 8,        // READs and atomics at once, at most 16
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MSG_DEPTH = 32,      // messages that may wait, of each of two kinds
-    parameter logic [3:0]      MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may ask for less
+    parameter logic [3:0]      MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may allow fewer
     parameter logic [3:0]      REQ_RETRIES = 15,    // of a REQ
     parameter cm_timeout_t     CM_TIMEOUT = 20,     // for the answers to a REQ, and carried in it: 4.096 us * 2^20 = 4.3 s
     parameter cm_timeout_t     MRA_TIMEOUT = 22,    // the time in an MRA: 17 s, of which half are used
     parameter logic [1:0]      MRAS = 3,            // at most, for one REQ
     parameter logic [2:0]      RNR_RETRIES = 6,     // of the peer, carried in the REP
     parameter logic [4:0]      TARGET_ACK_DELAY = 15, // carried in the REP: 4.096 us * 2^15 = 134 ms
-    parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},  // of QPs that peers open, by client
-    parameter access_t [3:0]   PASSIVE_ACCESS = '1                     // and what these peers may do
+    // Domain and access rights of QPs that peers open, by client.
+    parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
+    parameter access_t [3:0]   PASSIVE_ACCESS = '1
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -66,7 +67,7 @@ module roce_cm
     stream_if.source    qp_cmd,          // qp_cmd_t
     stream_if.sink      qp_done,         // logic
     stream_if.sink      qp_event,        // qp_event_t; always taken
-    stream_if.sink      close,           // qpn_t: the owner is done with it
+    stream_if.sink      close,           // qpn_t: the owner closes it
     input  logic [QPS-1:0] by_hand,      // numbers of QPs that software makes
     output logic [QPS-1:0] mine,         // numbers that are taken here
 
@@ -129,7 +130,7 @@ module roce_cm
     S_SEARCHED,
     S_READ,
     S_MATCH,
-    S_RESOLVE,   // the MAC address of a peer that is called
+    S_RESOLVE,   // the MAC address of the peer, for `connect`
     S_RESOLVED,
     S_DECIDE,    // what the event means for this connection
     S_DELAY,
@@ -317,8 +318,8 @@ module roce_cm
 
   // ---- the course of an event ----
   wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
-  // The queue pair is set up before the REP or RTU, since its first packet may follow at once; and it is reset before the DREQ, DREP or
-  // REJ, so that its last packet, which may be a NAK, leaves before the connection ends.
+  // The queue pair is set up before the REP or RTU, since its first packet may follow at once; and it is reset before the DREQ,
+  // DREP or REJ, so that its last packet, which may be a NAK, leaves before the connection ends.
   wire fsm_e begin_ = plan_q.setup || plan_q.reset ? S_QP : plan_q.send ? S_SEND : finish;
 
   always_ff @(posedge clk) begin
@@ -357,8 +358,8 @@ module roce_cm
 
       S_MATCH: begin
         work_q    <= found;
-        matched_q <= names_own ? duplicate : cm_has_peer(found.state) && found.ip == msg.data.ip && found.ids.local_comm_id == msg.data.ids.remote_comm_id
-            && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
+        matched_q <= names_own ? duplicate : cm_has_peer(found.state) && found.ip == msg.data.ip
+            && found.ids.local_comm_id == msg.data.ids.remote_comm_id && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
         called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip
             && found.ids.local_comm_id == msg.data.ids.remote_comm_id;
         right_qpn_q  <= msg.data.qpn == qp_number(qp_index_t'(idx_q));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which queue pair numbers belong to connections (`mine`). The places of connections and the numbers of queue pairs are the same, and
-// software takes numbers too (`by_hand`); no number belongs to both. A place is taken in the cycle in which it is found. If software took
-// it in the same cycle, `gives_way` says so in the next, and the place is left to software.
+// Which queue pair numbers belong to connections (`mine`). The places of connections and the numbers of queue pairs are the same,
+// and software takes numbers too (`by_hand`); no number belongs to both. A place is taken in the cycle in which it is found. If
+// software took it in the same cycle, `gives_way` is high in the next, and the place is left to software.
 //
 // If the queue pairs refuse a number all the same, a peer's REQ is processed again with another, until all have been tried.
 module roce_cm_numbers

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Chooses the next event of the connection manager. First, in this order: events of queue pairs, so that no queue pair outlives its
-// connection; `close`; a connection that became stale; answers of owners; events for owners. Then, round robin: messages, timers and
-// `connect`.
+// connection; `close`; a connection that became stale; answers of owners; events for owners. Then, round robin: messages, timers
+// and `connect`.
 //
-// Combinational in a cycle of `picking`. An event of a queue pair can be chosen a cycle after it came; `qp_event` is always taken, since
-// the reset of a queue pair may wait for that: a queue pair reports once that it is used, and once on each side that it failed, for which
-// there is room. Events of queue pairs beyond QPS, and a `close` or an answer about one, are taken and ignored.
+// Combinational in a cycle of `picking`. An event of a queue pair can be chosen a cycle after it came; `qp_event` is always taken,
+// since the reset of a queue pair may wait for that: a queue pair reports once that it is used, and once on each side that it
+// failed, for which there is room. Events of queue pairs beyond QPS, and a `close` or an answer about one, are taken and ignored.
 module roce_cm_pick
   import roce_pkg::*;
   import roce_cm_pkg::*;
