@@ -71,7 +71,7 @@ def call_cycles(size: int = 64) -> int:
 
 
 def receive_drops(size: int) -> int:
-    """Frames dropped for want of room while 200 WRITEs of `size` bytes come back to back."""
+    """Frames dropped for lack of room while 200 WRITEs of `size` bytes come back to back."""
     device, net, peer = fresh()
     net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(1 << 20))])
     net.step(2000)

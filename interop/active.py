@@ -15,7 +15,7 @@ from wire import Wire
 
 TABLE = "Devices call Linux"
 ABOUT = "`nacelle connect` makes the device the active side: it opens the connection, sends, and takes what comes back."
-# Nobody has it; nobody listens there.
+# No host has this address; no application listens on this port.
 NOWHERE, CLOSED_PORT = "10.77.9.9", 9
 MESSAGE = "The quick brown fox jumps over the lazy dog"
 
@@ -42,12 +42,12 @@ CASES = [
     Case("ten messages of 2048 bytes", "-e", ("--send", "x" * 2048) * 10, (0,), "DISCONNECTED"),
     Case("private data with the request", "-e", ("--private", "good day", "--send", MESSAGE), (0,), "DISCONNECTED"),
     Case("the receive comes late: RNR NAKs", "-e -n 500", ("--send", MESSAGE), (0,), "DISCONNECTED"),
-    Case("WRITE with a key that Linux does not know", "-e", ("--write", "data", "--to", "4096", "--rkey", "4660"), (6,)),
+    Case("WRITE with an invalid key", "-e", ("--write", "data", "--to", "4096", "--rkey", "4660"), (6,)),
     # Whether its echo leaves before it closes is a matter of chance.
     Case("Linux closes", "-e -d 1", ("--send", MESSAGE, "--stay"), (0, 3), "disconnecting"),
     Case("Linux rejects", "-r", ("--send", MESSAGE), (4,), "rejected"),
-    Case("a port on which nobody listens", None, (), (4,), port=CLOSED_PORT),
-    Case("an address that nobody has", None, (), (3,), address=NOWHERE),
+    Case("a port without a listener", None, (), (4,), port=CLOSED_PORT),
+    Case("an address that no host has", None, (), (3,), address=NOWHERE),
 ]
 
 

@@ -20,8 +20,8 @@ PORT = 12345
 # The tables, with the sentence above each.
 TABLES = {
     "Linux calls a device": "`nacelle_verbs_client` in the guest, one case a row. The last column is Linux itself, behind"
-    " `nacelle_verbs_server` in a second guest: it shows that the cases ask for nothing unusual.",
-    "Programs of the project call Linux": "`nacelle_verbs_server` in the guest stands in for a device.",
+    " `nacelle_verbs_server` in a second guest: it shows that the cases use nothing unusual.",
+    "Programs of the project call Linux": "`nacelle_verbs_server` in the guest takes the place of a device.",
     tools.TABLE: tools.ABOUT,
 }
 DEVICE_TABLE, CALLER_TABLE, _ = TABLES
@@ -29,7 +29,7 @@ DEVICE_TABLE, CALLER_TABLE, _ = TABLES
 PATIENCE, PATIENCE_WITH_LOSS = 15, 40
 # With loss, Linux sends again after 4.096 us x 2^16 = 0.27 s instead of 2.1 s.
 ACK_TIMEOUT_WITH_LOSS = 16
-# How nacelle_verbs_server misbehaves, and the exit status of `nacelle run` by which that is told (docs/how-to/command-line.md).
+# How nacelle_verbs_server misbehaves, and the exit status of `nacelle run` for that (docs/how-to/command-line.md).
 MANNERS = {
     "receives come late": ("-n 500", 0),
     "refused": ("-r", 4),

@@ -34,8 +34,8 @@ LOSS = 1.0
 CONGESTION = """## Congestion notification
 
 Soft-RoCE takes no part in it. What it sends is not ECN-capable (its IP packets have a type of service of 0), so no switch marks
-it, and a device never has a reason to send it a congestion notification packet (CNP). It sends no CNP when a marked packet comes.
-A CNP that is sent to it all the same does no harm: `nacelle-conformance --target linux` sees that neither its answers nor its own
+it, and a device never has a reason to send it a congestion notification packet (CNP). It sends no CNP for a marked packet.
+A CNP that is sent to it has no effect: `nacelle-conformance --target linux` checks that neither its responses nor its own
 requests change (`congestion.cnp_leaves_the_connection_intact`, `requester.cnp_is_no_acknowledgement`)."""
 QUICK = ["connect", "connect-refused-port", "disconnect-*", "regions-*", "call-*", "write-[01]", "write-mtu*", "write-imm-mtu*",
          "write-outstanding", "read-[01]", "read-mtu*", "read-outstanding", "read-fence", "fetch-add", "compare-swap",
@@ -84,7 +84,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     parts = [
         "# Interoperability with Linux",
-        "What Linux' soft-RoCE and Nacelle do together. [How to](../how-to/interoperate-with-linux.md) runs it and adds to it.",
+        "Tests of Nacelle with Linux' soft-RoCE. [How to](../how-to/interoperate-with-linux.md) runs it and adds to it.",
         f"`make interop` made this page, {when}: {passed} of {len(outcomes)} checks passed. With"
         f" {'; '.join(unique(result['made_with'] for result in results.values()))}.",
         "With loss, each frame is lost with the given probability in each direction at Nacelle's end of the wire.",

@@ -13,7 +13,10 @@ from outcome import Outcome
 from wire import Wire, WireError
 
 TABLE = "Linux' own programs"
-ABOUT = "`nacelle-interop` is the other side of each program and checks what comes. Where Linux asks, the client is in the guest."
+ABOUT = (
+    "`nacelle-interop` is the other side of each program and checks what it receives. "
+    "Where Linux is the client, the client runs in the guest."
+)
 PORT = 12345
 IP = "10.77.0.9"
 TIMEOUT = 60
@@ -22,17 +25,17 @@ READY_TIMEOUT = 20
 
 @dataclass(frozen=True)
 class Program:
-    """A program of Linux and what plays the other side of it; `{peer}` stands for the other side's address."""
+    """A program of Linux and the other side of it; `{peer}` stands for the other side's address."""
 
     row: str
     server: str | None
-    """In the guest; None if only Linux asks."""
+    """In the guest; None if Linux is only tested as the client."""
     client: str | None
-    """In the guest; None if only Nacelle asks."""
+    """In the guest; None if Nacelle is only tested as the client."""
     host_server: str = ""
     host_client: str = ""
     ready: str = ""
-    """What the guest's server writes when it listens; empty if nacelle-interop asks until it does, and both end by themselves."""
+    """What the guest's server writes when it listens; empty if nacelle-interop retries until then, and both end by themselves."""
 
 
 def symmetric(row: str, guest_server: str, guest_client: str, host: str) -> Program:
@@ -63,7 +66,7 @@ def perftest(name: str, count: int, size: int) -> Program:
 
 
 def pingpong(count: int, size: int) -> Program:
-    """SENDs that come back, on queue pairs connected by hand."""
+    """SENDs and their echo, on queue pairs connected without connection management."""
     own = f"-n {count} -s {size}"
     return symmetric(
         f"ibv_rc_pingpong {own}", f"ibv_rc_pingpong -g 1 {own}", f"ibv_rc_pingpong -g 1 {own} {{peer}}", f"pingpong {own}"
@@ -79,7 +82,7 @@ MANNERS = [
     Program("rejected by the application", None, f"! {CONNECT}", f"reject -p {PORT}"),
     Program("rejected by the application", f"{SERVER} -r {PORT}", None, "", f"refused {{peer}} -p {PORT} --reason 28", LISTENS),
     Program("connect, Nacelle disconnects", f"{SERVER} {PORT}", None, "", f"connect {{peer}} -p {PORT} -C 3", LISTENS),
-    Program("nobody listens", f"{SERVER} {PORT}", None, "", "refused {peer} -p 4444", LISTENS),
+    Program("no listener", f"{SERVER} {PORT}", None, "", "refused {peer} -p 4444", LISTENS),
 ]  # fmt: skip
 PROGRAMS = [
     rping(10, 100), rping(4, 65535), ucmatose(10, 100), ucmatose(10, 9000),
@@ -158,7 +161,7 @@ def column(wire: Wire, guest: Guest, loss: float, programs: Sequence[Program], h
     for program in programs:
         if program.client:
             detail = linux_asks(wire, guest, loss, program)
-            yield Outcome(TABLE, program.row, f"Linux asks, {heading}", not detail, detail)
+            yield Outcome(TABLE, program.row, f"Linux is the client, {heading}", not detail, detail)
         if program.server:
             detail = nacelle_asks(wire, guest, loss, program)
-            yield Outcome(TABLE, program.row, f"Nacelle asks, {heading}", not detail, detail)
+            yield Outcome(TABLE, program.row, f"Nacelle is the client, {heading}", not detail, detail)

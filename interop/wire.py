@@ -99,7 +99,7 @@ class Wire:
                     raise WireError(f"the device {name} does not run:\n{self.said(name)}")
                 time.sleep(0.1)
             yield
-            # Who looks into a failure wants to know what the device has counted.
+            # The device's counters help to find the cause of a failure.
             (self.logs / f"{capture}.counters").write_text(self.run("stats", name, timeout=20).stdout)
         finally:
             stop(child)

@@ -26,11 +26,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
-from nacelle_tb.device import MEMORY_STRIDE_W, WIDTHS, DescriptionError, Device, named  # noqa: E402
+from nacelle_tb.device import MEMORY_STRIDE_W, STANDARD, Device, add_options, from_options  # noqa: E402
 from nacelle_tb.device_rtl import DeviceRtl, generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
-STANDARD = "standard"
 # More than one file for each of its cores only slows the compiler down: each has to read Verilator's headers.
 JOBS = int(os.environ.get("NACELLE_JOBS", os.cpu_count() or 1))
 FAST_FILES = 6
@@ -43,7 +42,7 @@ def say(text: str) -> None:
 
 
 def run(command: list[str], what: str) -> None:
-    """Runs a tool quietly; on failure shows everything it said and stops."""
+    """Runs a tool without output; on failure shows all of its output and stops."""
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
         sys.exit(f"{result.stdout}\n{what} failed: {' '.join(command[:3])} ... returned {result.returncode}")
@@ -165,18 +164,13 @@ def build(device: Device, suffix: str, waves: bool, fast: bool) -> Path:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default=STANDARD, help="description file, or the name of one in devices/ [standard]")
-    parser.add_argument("--data-w", type=int, choices=WIDTHS, help="bits of the data path, if not as described")
-    parser.add_argument("--qps", type=int, help="connections at once, if not as described")
+    add_options(parser)
     parser.add_argument("--waves", action="store_true", help="can write waveforms")
     parser.add_argument("--fast", action="store_true", help="compile with a profile: takes longer, runs faster")
     arguments = parser.parse_args()
     if arguments.fast and (arguments.qps or arguments.device != STANDARD):
         parser.error("--fast is for the standard device")
-    try:
-        device = named(arguments.device).with_sizes(arguments.data_w, arguments.qps)
-    except DescriptionError as error:
-        sys.exit(f"error: {error}")
+    device = from_options(arguments)
     suffix = f"_qps{arguments.qps}" if arguments.qps else ""
     suffix += f"_{device.name}" if device.name != STANDARD else ""
     suffix += "_waves" if arguments.waves else ""

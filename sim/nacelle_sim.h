@@ -95,7 +95,7 @@ int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value);
 /* Sets the timing of a memory from now on; only while no access is under way. Returns 0, or -1 if the device has no such memory. */
 int nacelle_sim_set_memory(nacelle_sim *sim, uint32_t memory, const nacelle_sim_memory *timing);
 
-/* Device memory by the back door, at no cost in time. Returns 0, or -1 if the range is outside of it. */
+/* Device memory without a simulated access, at no cost in simulated time. Returns 0, or -1 if the range is outside of it. */
 int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length);
 int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length);
 

@@ -204,14 +204,14 @@ class SimDevice:
             raise ValueError(f"the device has no memory {memory}")
 
     def dram_read(self, address: int, length: int) -> bytes:
-        """Device memory, by the back door."""
+        """Device memory, without a simulated access."""
         data = c.create_string_buffer(length)
         if self._lib.nacelle_sim_dram_read(self._sim, c.c_uint64(address), data, c.c_size_t(length)):
             raise ValueError("outside of device memory")
         return data.raw
 
     def dram_write(self, address: int, data: bytes) -> None:
-        """Device memory, by the back door."""
+        """Device memory, without a simulated access."""
         if self._lib.nacelle_sim_dram_write(self._sim, c.c_uint64(address), data, c.c_size_t(len(data))):
             raise ValueError("outside of device memory")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated RTL device called by the real client, over real frames: clean, over a bad wire, by many, by those who vanish."""
+"""The simulated RTL device and the real client over real frames: with and without loss, many clients, clients that vanish."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEEPALIVE_MS = 0x40
 DETECTION_S = 240
 MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN = 0x50, 0x54
 KERNEL_TIMEOUT_MS, MEMORY_PER_CALLER = 0x44, 0x5C
-# What the command returns when the device refuses, or does not answer in time because it still takes frames of the dead.
+# What the command returns when the device refuses, or does not answer in time because it still processes frames of killed clients.
 NOT_NOW = (3, 4, 5)
 # Without it each client takes an address of its own.
 SAME_CALLER = ("--source", "10.77.0.50/16")

@@ -38,7 +38,7 @@ def until(done: Any) -> None:
 
 
 def failure(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """The error that a command told as JSON."""
+    """The error that a command reported as JSON."""
     return json.loads(result.stderr.splitlines()[-1])["error"]
 
 
@@ -88,7 +88,7 @@ def test_queue_pairs_are_listed_and_reset(wire: Wire, device: str) -> None:
 
 
 def test_an_end_hides_no_beginning(wire: Wire, device: str) -> None:
-    """Who asks for the first time when the connection has ended is told that it was there."""
+    """A first poll after the end of the connection reports that it was established."""
     with socket.socket(socket.AF_UNIX) as control:
         control.settimeout(60)
         control.connect(str(wire.folder / "wire" / f"{device}.ctl"))
@@ -118,7 +118,7 @@ def test_both_ends_of_a_connection_count_the_same(wire: Wire, device: str) -> No
         return found[0]["counters"] if found else {}
 
     def agree() -> bool:
-        # What has been sent may still be on its way, and who is silent for long is asked whether he lives: without a byte.
+        # Packets may still be in flight, and an idle connection gets a keep-alive of zero bytes.
         one, other = counted("own"), counted("peer")
         return one.get("rcvd_bytes") == len(messages) * len(bytes.fromhex(SERVICE_SAYS)) and all(
             sender[f"sent_{what}"] == receiver[f"rcvd_{what}"] > 0
@@ -192,7 +192,7 @@ def test_a_device_reads_on_its_own_connection(wire: Wire, device: str) -> None:
             assert f"{mtu} bytes are no path MTU" in ask("connect", peer=PEER, port=int(PORT), mtu=mtu)["error"]
         number = ask("connect", peer=PEER, port=int(PORT), mtu=512)["ok"]
         until(lambda: ask("poll", connection=number)["ok"]["state"] == "established")
-        # Nobody asks for the key of nothing (IBTA 9.7.4.1.4).
+        # A request of zero bytes needs no key (IBTA 9.7.4.1.4).
         nothing = {"verb": "read", "address": 0, "rkey": 0, "length": 0}
         too_much = ask("post", connection=number, work={**nothing, "length": 2049})
         assert "at most 2048 bytes, not 2049" in too_much["error"]
@@ -214,7 +214,7 @@ def test_a_callers_queue_pair_and_regions_are_listed(wire: Wire, device: str) ->
     [region] = [region for region in regions if region["length"] == 3_000_000]
     assert region["qpn"] == pair["qpn"] and "write" in region["access"]
     wire.json("qp", "reset", device, "--all")
-    assert child.wait(60) == 3, "the caller is told that it lost the device"
+    assert child.wait(60) == 3, "the caller gets an error when the device is killed"
 
 
 def test_bad_arguments_are_told(wire: Wire, device: str) -> None:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BASICS = "sh awk cat cmp cp dirname env flock grep id ln mkdir printf rm sed".split()
 LOCK = "requirements-demo.lock"
 
-# Does what the script asks Python for, and writes down what that was. `pip install` ends as the file `pip-ends` says.
+# Stands in for Python: carries out the script's commands, and records them. `pip install` ends as the file `pip-ends` says.
 PYTHON = """#!/bin/sh
 here=$(dirname "$0")
 case "$*" in
@@ -64,7 +64,7 @@ class Machine:
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
     def done(self) -> list[str]:
-        """What Python was asked to do since the last call."""
+        """The commands for Python since the last call."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.unlink(missing_ok=True)
         return [line.split()[0] for line in lines]

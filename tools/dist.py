@@ -44,7 +44,7 @@ def name() -> str:
 
 
 def needs(program: Path) -> list[str]:
-    """Shared libraries of a program, and the newest version of glibc that it asks for."""
+    """Shared libraries of a program, and the newest version of glibc that it needs."""
     said = subprocess.run(["objdump", "-p", str(program)], check=True, capture_output=True, text=True).stdout
     glibc = {tuple(map(int, number.split("."))) for number in re.findall(r"GLIBC_(\d[\d.]*)", said)}
     newest = f"glibc {'.'.join(map(str, max(glibc)))} or newer" if glibc else "no glibc"

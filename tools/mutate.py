@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes the RTL in many small ways and sees whether the tests notice: mutation testing (docs/explanation/mutation.md).
+"""Changes the RTL in many small ways and checks whether the tests fail: mutation testing (docs/explanation/mutation.md).
 
     python tools/mutate.py [--count N] [--seed S] [--seconds T] FILE ...     FILE: modules under rtl/, or folders of them
     python tools/mutate.py --report                                          puts the scores into docs/explanation/mutation.md
@@ -168,7 +168,7 @@ def notes() -> dict[str, list[dict[str, str]]]:
 
 
 def named(file: Path) -> list[Site]:
-    """The changes of this file that rtl/mutants.toml asks for."""
+    """The changes of this file that rtl/mutants.toml names."""
     source, found = file.read_text(), []
     for change in notes().get("change", []):
         if ROOT / change["file"] == file:
@@ -180,7 +180,7 @@ def named(file: Path) -> list[Site]:
 
 
 def choose(file: Path, count: int, seed: int) -> list[Site]:
-    """The changes that are asked for and `count` others at most that do not overlap, in the order of the file."""
+    """The changes that are named and `count` others at most that do not overlap, in the order of the file."""
     available = sites(file)
     random.Random(f"{seed} {file.name}").shuffle(available)
     chosen = named(file)
@@ -271,7 +271,7 @@ class Mutant:
 
 
 def plan() -> list[dict[str, Any]]:
-    """Every simulation of the unit tests, as nacelle_tb.bench tells it."""
+    """Every simulation of the unit tests, as nacelle_tb.bench lists it."""
     tests = [path for path in RTL.rglob("*.py") if "shell" not in path.parts and "formal" not in path.parts]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(tests))).hexdigest()
     file, stamp = WORK / "plan.jsonl", WORK / "plan.digest"
@@ -326,7 +326,7 @@ class Server:
 
     @staticmethod
     def start(bench: dict[str, Any], build: Path) -> Server:
-        """Starts it and asks for its tests."""
+        """Starts it and reads its tests."""
         (theirs, requests), (answers, back) = os.pipe(), os.pipe()
         environment = {
             **os.environ, **bench["env"], "NACELLE_REQUESTS": str(theirs), "NACELLE_ANSWERS": str(back),
@@ -382,7 +382,7 @@ class Test:
         return f"{self.server.bench['test'].partition('::')[2]}::{self.name.rpartition('.')[2]}"
 
     def price(self) -> float:
-        """Seconds of its runs for a mutant killed, as far as one knows."""
+        """Seconds of its runs for each mutant that it has killed so far."""
         return (self.seconds + 0.02) * (self.tries + 2) / (self.kills + 1)
 
 

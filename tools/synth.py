@@ -36,7 +36,7 @@ from lut_depth import depth
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
-from nacelle_tb.device import WIDTHS, DescriptionError, Device, named  # noqa: E402
+from nacelle_tb.device import STANDARD, Device, add_options, from_options  # noqa: E402
 from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
@@ -320,9 +320,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="all, then `engine`, unless named; `total` is all parts")
     parser.add_argument("--list", action="store_true", help="name the parts and stop")
-    parser.add_argument("--device", default="standard", help="description file, or the name of one in devices/ [standard]")
-    parser.add_argument("--data-w", type=int, choices=WIDTHS, help="bits of the data path, if not as described")
-    parser.add_argument("--qps", type=int, help="connections at once, if not as described")
+    add_options(parser)
     parser.add_argument("--family", choices=FAMILIES, default=FAMILIES[0])
     parser.add_argument("--no-uram", action="store_true", help="for a device without UltraRAM")
     parser.add_argument("--by-instance", type=int, default=0, metavar="LEVELS", help="sizes of the instances inside")
@@ -330,10 +328,7 @@ def main() -> None:
     parser.add_argument("--paths", type=int, default=1, metavar="N", help="the N longest paths")
     arguments = parser.parse_args()
 
-    try:
-        device = named(arguments.device).with_sizes(arguments.data_w, arguments.qps)
-    except DescriptionError as error:
-        sys.exit(f"error: {error}")
+    device = from_options(arguments)
     shell = Shell(device, arguments.family, uram=not arguments.no_uram)
     if arguments.list:
         print("\n".join([*shell.parts, *shell.extras]))
@@ -362,7 +357,7 @@ def main() -> None:
             show_memories(row)
         if arguments.paths > 1 and "paths" in row:
             show_paths(row)
-    suffix = "" if device.name == "standard" else f"-{device.name}"
+    suffix = "" if device.name == STANDARD else f"-{device.name}"
     suffix += f"-{arguments.qps}-qps" if arguments.qps else ""
     suffix += "-intel" * (arguments.family == "intel") + "-no-uram" * arguments.no_uram
     (ROOT / "build" / f"synth-{device.data_w}{suffix}.json").write_text(json.dumps(rows, indent=1))

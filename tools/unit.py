@@ -32,7 +32,7 @@ def files_of(unit: str) -> list[Path]:
 
 
 def known() -> list[str]:
-    """Names that can be asked for."""
+    """Names that can be given."""
     names = {path.stem.removeprefix("test_") for path in tests()}
     for path in tests():
         names |= set(re.findall(r"\brun\(\s*[\"'](\w+)[\"']", path.read_text()))

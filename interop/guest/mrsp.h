@@ -13,7 +13,7 @@ enum { MRSP_MALFORMED = 1, MRSP_NO_MEMORY = 2 };
 // An immediate that starts a function, and those of its results. Calls: docs/reference/wire.md.
 enum { MRSP_START = 0x80, MRSP_INCREMENT = 1, MRSP_EMPTY = 3, MRSP_NO_SUCH_FUNCTION = 3 };
 
-// What a caller asks for.
+// A region of a request.
 struct mrsp_aar_region {
     uint8_t flags;
     uint64_t address;  // at the caller: where an output goes

@@ -78,7 +78,7 @@ static bool frames_get_lost;
 
 static uint32_t in_bytes(const struct session *s, struct size size) { return (uint32_t)(size.mtus * (int)s->mtu + size.bytes); }
 
-// Asks for one region of `size` bytes at least, filled with a background that is also returned.
+// Requests one region of `size` bytes at least, filled with a background that is also returned.
 static struct region *begin(struct session *s, uint32_t size, uint8_t **background) {
     struct region *region = session_region(s, size + MARGIN);
     *background = session_take(s, region->size);
@@ -111,7 +111,7 @@ static struct request to_region(enum ibv_wr_opcode opcode, uint64_t id, const st
                             .rkey = region->rkey};
 }
 
-// A refusal is told by a NAK, which is sent once.
+// A refusal is a NAK, which is sent once.
 static void expect_refusal(struct session *s, uint64_t id, enum ibv_wc_status status) {
     struct ibv_wc wc = session_completion(s, s->sends);
     check(wc.wr_id == id && (wc.status == status || (frames_get_lost && wc.status == IBV_WC_RETRY_EXC_ERR)),
@@ -228,7 +228,7 @@ static void after_disconnect(int unused) {
     expect_refusal(&s, 8, IBV_WC_REM_ACCESS_ERR);
 }
 
-// The device must not write where it has no right to, and tells so by ending the connection.
+// The device must not write where it has no right to, and ends the connection in that case.
 static void disconnected_by_device(int unused) {
     (void)unused;
     struct session s;
@@ -415,7 +415,7 @@ static void write_imm_size(struct scene *scene) {
     same(region->here, background, region->size, "the region");
 }
 
-// Only one completion in sixteen is asked for; none of the others may come.
+// Only one work request in sixteen is signalled; the others may not complete visibly.
 static void write_outstanding(struct scene *scene) {
     struct session *s = &scene->s;
     struct region *region = scene->region;
@@ -432,7 +432,7 @@ static void write_outstanding(struct scene *scene) {
     }
     contents(s, region, background);
     struct ibv_wc wc;
-    check(ibv_poll_cq(s->sends, 1, &wc) == 0, "request %lu completed, which was not asked for", (unsigned long)wc.wr_id);
+    check(ibv_poll_cq(s->sends, 1, &wc) == 0, "request %lu completed, which was not signalled", (unsigned long)wc.wr_id);
 }
 
 static void write_inline(struct scene *scene) {

@@ -85,7 +85,7 @@ static void post_receive(const struct connection *c, unsigned number) {
     check(ibv_post_recv(c->id->qp, &wr, &bad) == 0, "ibv_post_recv failed");
 }
 
-// What cannot be posted belongs to a connection that has failed; its end is told by the connection manager.
+// What cannot be posted belongs to a connection that has failed; the connection manager reports its end.
 static void post(const struct connection *c, struct ibv_send_wr wr, const void *local, uint32_t length, uint32_t lkey) {
     struct ibv_sge piece = {.addr = (uintptr_t)local, .length = length, .lkey = lkey};
     struct ibv_send_wr *bad;

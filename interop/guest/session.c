@@ -123,7 +123,7 @@ void session_destroy(struct session *s) {
 uint8_t *session_take(struct session *s, size_t size) {
     uint8_t *taken = (uint8_t *)s->memory->addr + s->used;
     s->used += (size + PAGE - 1) / PAGE * PAGE;
-    check(s->used <= s->memory->length, "the test case uses more memory than it asked for");
+    check(s->used <= s->memory->length, "the test case uses more memory than it has requested");
     return taken;
 }
 
@@ -182,7 +182,7 @@ struct ibv_wc session_completion(struct session *s, struct ibv_cq *cq) {
             return wc;
         }
         check(ibv_req_notify_cq(cq, 0) == 0, "ibv_req_notify_cq failed");
-        // One that came before the notification was asked for would not be told.
+        // There is no notification of one that came before the notification was requested.
         if (ibv_poll_cq(cq, 1, &wc)) {
             return wc;
         }

@@ -55,7 +55,7 @@ struct request {
 
 // Resolves the address and makes the queue pair, but does not connect. `size` bytes of memory are registered.
 void session_prepare(struct session *s, const struct session_options *options, size_t size);
-// Asks for the connection, and waits for the answer: returns the event's type, and its status in *status if that is not null.
+// Sends the REQ, and waits for the answer: returns the event's type, and its status in *status if that is not null.
 enum rdma_cm_event_type session_connect(struct session *s, int *status);
 // Both; fails unless connected.
 void session_open(struct session *s, const struct session_options *options, size_t size);
@@ -83,9 +83,9 @@ void session_do(struct session *s, struct request request);
 
 // Sends a message of the region set-up and returns the answer's length.
 size_t session_ask(struct session *s, const uint8_t *message, size_t length, uint8_t *answer);
-// Asks for regions, which are then in s->regions. Their counterparts here are taken from the session's memory.
+// Requests regions, which are then in s->regions. Their counterparts here are taken from the session's memory.
 void session_regions(struct session *s, unsigned count, const uint8_t *flags, const uint32_t *sizes);
-// Asks for one region that is input and output.
+// Requests one region that is input and output.
 struct region *session_region(struct session *s, uint32_t size);
 // Waits for the answer of a call, whose receive is posted, and returns the result.
 uint32_t session_answer(struct session *s);

@@ -89,7 +89,7 @@ package compute_pkg;
   localparam logic [7:0] MRSP_AAR = 8'h01;   // advertise and request, caller -> device
   localparam logic [7:0] MRSP_A   = 8'h02;   // advertise, device -> caller
 
-  // Why a set-up is refused: the code in an ERR. The upstream library knows only that it is not an A.
+  // Why a set-up is refused: the code in an ERR. The upstream library distinguishes it only from an A.
   localparam logic [7:0] MRSP_ERR_MALFORMED = 8'h01;         // type, length against count, order of regions
   localparam logic [7:0] MRSP_ERR_NO_MEMORY = 8'h02;         // no room for the regions, the caller's quota is reached, or memory failed
   localparam logic [7:0] MRSP_ERR_TOO_MANY_REGIONS = 8'h03;  // count above the device's limit

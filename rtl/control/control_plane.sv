@@ -114,7 +114,7 @@ module control_plane
   nacelle_regs_pkg::nacelle_regs__out_t settings;
   logic [1:0] bresp, rresp;
 
-  // The registers know one error only, an address that is not there; they call it SLVERR.
+  // The registers have one error only, an address that does not exist, with response SLVERR.
   assign slave[0].bresp = (bresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
   assign slave[0].rresp = (rresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
 

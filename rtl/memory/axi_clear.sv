@@ -3,9 +3,10 @@
 // Writes zeros to memory, in the background: a burst of BURST_BEATS beats goes when no other master writes (`others_write`, from
 // axi_mux), or when one has waited for PATIENCE cycles. One `done` for each command, in order, after its last write response.
 //
-// Throughput: one beat a cycle while nobody else writes, also across commands, if OUTSTANDING bursts cover the latency of memory; BURST_BEATS
-// beats in PATIENCE + 2 * BURST_BEATS cycles or so while others never pause. An address goes when half of the data before it is through: so others wait for
-// one and a half bursts at most. Latency: 2 cycles from `cmd` to AW and W. Write responses are always taken; `done` must be too.
+// Throughput: one beat a cycle while no other master writes, also across commands, if OUTSTANDING bursts cover the latency of
+// memory; about BURST_BEATS beats in PATIENCE + 2 * BURST_BEATS cycles while others write without a pause. An address is issued
+// when half of the data before it has been transferred, so others wait for one and a half bursts at most. Latency: 2 cycles from
+// `cmd` to AW and W. Write responses are always taken; `done` must be too.
 module axi_clear
   import memory_pkg::*;
 #(

@@ -6,8 +6,8 @@
 // its AW at the earliest; R and B pass in the same cycle.
 //
 // Data goes to memory in the order of the addresses, and all masters share R and B. So each keeps this rule: the data of a write is
-// there before its address goes, and R and B are taken in the cycle in which they come. Then none holds up another.
-// `others_write` is for a master that works in the background (axi_clear): 1 cycle behind what it tells of.
+// there before its address goes, and R and B are taken in the cycle in which they come. Then none delays another by stopping.
+// `others_write` is for a master with the lowest priority (axi_clear): 1 cycle behind the requests of the others.
 module axi_mux
   import memory_pkg::*;
 #(
@@ -21,7 +21,7 @@ module axi_mux
     input  logic  rst,
     axi_if.slave  in[N],
     axi_if.master out,         // ID_W + axi_mux_index_w(N) bits of ID
-    output logic  others_write // a master but BACKGROUND asks to write, or its data is not through
+    output logic  others_write // a master but BACKGROUND requests a write, or has write data outstanding
 );
   localparam int unsigned INDEX_W = axi_mux_index_w(N);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A master that asks for nothing, where a port has no other.
+// A master without accesses, for an unused port.
 module axi_silent (
     axi_if.master out
 );

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Lets a socket reach the pages [base, base + size) of memory and nothing else (architecture: nobody reaches what is not theirs), and
-// keeps the rule of axi_mux for it: a read goes to memory only when there is room for all its beats, a write when all its data is
-// here. So memory's responses are taken in the cycle in which they come, and data follows its address at once, whatever the socket does.
+// Lets a socket access the pages [base, base + size) of memory and nothing else, and enforces the rule of axi_mux for it: a read is
+// issued only when there is room for all its beats, a write when all its data has arrived. So memory's responses are taken in the
+// cycle in which they come, and data follows its address at once, whatever the socket does.
 //
-// A burst that is not wholly inside the window of the cycle in which it is taken never reaches memory: a write's data is drained and
-// answered with SLVERR, a read gets SLVERR beats of ones. The refusal waits until earlier bursts of its direction are answered, so
-// that responses keep their order.
+// A burst that is not wholly inside the window of the cycle in which it is taken never reaches memory: a write's data is drained
+// and answered with SLVERR, a read gets SLVERR beats of ones. The refusal waits until earlier bursts of its direction are answered,
+// so that responses keep their order.
 //
-// Latency: AR 1 cycle, R 2; AW 2 after the last beat of its data, W at most 1 after its AW; B 1. One beat a cycle; a burst a cycle of
-// writes, every 2 cycles of reads. Up to READ_BEATS and WRITE_BEATS are inside: at one beat a cycle they must cover the latency of
-// memory. When memory stops, the socket stops. When the socket stops, it waits alone.
+// Latency: AR 1 cycle, R 2; AW 2 after the last beat of its data, W at most 1 after its AW; B 1. One beat a cycle; a burst a cycle
+// of writes, every 2 cycles of reads. Up to READ_BEATS and WRITE_BEATS are inside: at one beat a cycle they must cover the latency
+// of memory. When memory stops, the socket stops. When the socket stops, no other master waits for it.
 //
 // `decouple` cuts the socket off at any moment, in the middle of a burst too: nothing new is taken, writes whose data is not
-// complete are forgotten, the others go out, responses are swallowed. When `idle` is high again nothing of the past is under way; then
-// `decouple` may fall. From its first cycle on, the socket's signals may do anything (it may be in reset).
+// complete are discarded, the others are issued, responses are discarded. When `idle` is high again no earlier access is
+// outstanding; then `decouple` may fall. From its first cycle on, the socket's signals may do anything (it may be in reset).
 module axi_window
   import memory_pkg::*;
   import compute_pkg::*;
@@ -82,7 +82,7 @@ module axi_window
 
   request_t   ar_q, ar_d;
   logic       ar_valid_q, ar_load, ar_done, ar_asked, ar_refusing, reads_none_q;
-  beats_t     reads_q, reads_d, free_q, beats;    // bursts at memory; room that nobody has asked for
+  beats_t     reads_q, reads_d, free_q, beats;    // bursts at memory; room that is not reserved
   logic [7:0] refused_beat_q;
 
   stream_if #(.T(read_beat_t)) read_in ();
@@ -173,7 +173,7 @@ module axi_window
   assign promised_in.data  = aw_d;
   assign socket.awready    = promised_in.ready && !decouple;
 
-  // Data is counted by AWLEN, whatever the socket says of WLAST.
+  // Data is counted by AWLEN; WLAST of the socket is ignored.
   assign w_open           = promised.valid && !full_q && !decouple;
   assign w_take           = w_open && socket.wvalid && stored_in.tready;
   assign w_last           = w_beat_q == promised.data.len;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A user of dma_write_lanes that wants its packets confirmed in one order, whatever memories they are for: finds the memory of each by its
-// address, reserves room in its lane, and brings the outcomes of the lanes into the order of the commands. With one lane: wires.
+// For a user of dma_write_lanes that needs its outcomes in the order of its packets, whatever memories they are for: finds the
+// memory of each by its address, reserves room in its lane, and brings the outcomes of the lanes into the order of the commands.
+// With one lane: wires.
 //
 // Latency with several lanes: 0 for commands, 1 cycle for outcomes. A command waits, and those behind it, until its lane has room.
 module dma_write_in_order

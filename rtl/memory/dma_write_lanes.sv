@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The write engine of several users: their packets, in turn, to the memory that each is for. One axi_dma_write a memory, its *lane*; each
-// user is told of its own packets, lane by lane, in its order in each.
+// The write engine of several users: their packets, in turn, to the memory that each is for. One axi_dma_write a memory, its
+// *lane*; each user gets the outcomes of its own packets, by lane, in the order of the lane.
 //
-// Lane 0 writes a packet as it comes and stops its users when its memory stops. Every other lane has a store: a user reserves room before it
-// offers a packet for it, so no packet of one memory ever waits for another memory, and shows a packet to its memory when all of it
-// is there. `room` says that a packet of any size may be reserved for, also if another one was two cycles ago; each user has its own half
-// of each store.
+// Lane 0 writes a packet as it comes and stops its users when its memory stops. Every other lane has a store: a user reserves room
+// before it offers a packet for it, so no packet of one memory ever waits for another memory, and shows a packet to its memory when
+// all of it is there. `room` says that a packet of any size may be reserved for, also if another one was two cycles ago; each user
+// has its own half of each store.
 //
-// Latency from `cmd` to AW 3 cycles, W 5, in lane 0; in others the packet's beats and 4 more. One beat a cycle together. `done` of a user waits in
-// a queue that has room for PENDING; a user has no more packets under way.
+// Latency from `cmd` to AW 3 cycles, W 5, in lane 0; in others the packet's beats and 4 more. One beat a cycle together. `done` of
+// a user waits in a queue that has room for PENDING; a user has no more packets under way.
 module dma_write_lanes
   import memory_pkg::*;
 #(
@@ -122,7 +122,7 @@ module dma_write_lanes
     wire here = steer.data.target == target_t'(l);
     wire asks = taken[0].valid && taken[0].data.target == target_t'(l);
 
-    // Who is told.
+    // The user of each packet.
     logic [1:0] cmd_parts;
     stream_if #(.T(logic)) part_in ();
     stream_if #(.T(logic)) part[2] ();
@@ -220,7 +220,7 @@ module dma_write_lanes
         .clk, .rst, .cmd(dma_cmd), .data(dma_data), .mem(mem[l]), .done(dma_done), .idle(dma_idle)
     );
 
-    // ---- who is told, in a queue of its own, so that no user's delay is another's ----
+    // ---- outcomes, in a queue for each user, so that no user delays another ----
     logic [USERS-1:0] told, none_told;
     assign dma_done.ready = owner.valid && |told;
     assign owner.ready    = dma_done.valid && dma_done.ready;

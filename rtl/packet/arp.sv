@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Address resolution (RFC 826) for one IPv4 address on Ethernet: answers requests for it, finds the addresses of other hosts for the
-// device, and announces the device when it gets its address.
+// Address resolution (RFC 826) for one IPv4 address on Ethernet: answers requests for it, finds the addresses of other hosts for
+// the device, and announces the device when it gets its address.
 //
-// A question is answered from the cache, found or not, within 4 * ENTRIES + 10 cycles as long as `tx` takes what is sent: nothing
-// waits for the network. Answers come in the order of the questions. One that is not found makes a request on the network, unless its
-// target was requested less than REQUEST_CYCLES ago; the unit that needs the address asks again later. A host outside of the prefix is
-// reached by the gateway; without one it is not found.
+// A query is answered from the cache, found or not, within 4 * ENTRIES + 10 cycles as long as `tx` takes what is sent: it never
+// waits for the network. Answers come in the order of the queries. For an address that is not found an ARP request is sent, unless
+// one was sent less than REQUEST_CYCLES ago; the unit that needs the address repeats its query later. A host outside of the prefix
+// is reached by the gateway; without one it is not found.
 //
 // Received frames wait in a queue of QUEUE; one that finds it full is dropped and counted, so that `rx` never stops. Frames between
-// others may take a quarter of it, so that they cannot keep out those for us.
+// other hosts may use a quarter of it, so that they leave room for those for us.
 //
-// The cache has two parts of ENTRIES hosts each, so that neither can crowd out the other: those that the device asked for, and
-// those that were heard of otherwise. It learns as RFC 826 says: from frames for us, and newer addresses of hosts that it knows from
-// any frame. An entry serves for EXPIRY_CYCLES after the host was last heard, and is then dropped. When all entries of a part are taken the
-// next in turn makes room.
+// The cache has two parts of ENTRIES hosts each, so that neither can evict the other: addresses that the device has requested, and
+// others. As in RFC 826, a frame for us creates or updates an entry, and any other frame updates one. An entry is valid for
+// EXPIRY_CYCLES after the last frame of its host, and is then dropped. When all entries of a part are used they are replaced in
+// turn.
 module arp
   import packet_pkg::*;
   import frame_pkg::*;
@@ -36,7 +36,7 @@ module arp
     output logic        drop_overflow,  // pulse: a received frame found no room
     output logic        idle
 );
-  localparam int unsigned SLOTS = 2 * ENTRIES;       // first those that were heard of, then those asked for
+  localparam int unsigned SLOTS = 2 * ENTRIES;       // first the others, then those requested
   localparam int unsigned SLOT_W = $clog2(SLOTS);
   localparam int unsigned EXPIRY_BITS = $clog2(EXPIRY_CYCLES + 1);
 
@@ -54,7 +54,7 @@ module arp
     arp_hdr_t arp;
   } arp_frame_t;
 
-  // What a received frame says.
+  // What is needed of a received frame.
   typedef struct packed {
     logic       for_us;
     logic       asks;
@@ -71,8 +71,8 @@ module arp
   typedef enum logic [2:0] {
     S_IDLE,
     S_SCAN,    // look for the address, one entry a cycle
-    S_LEARN,   // what a received frame says
-    S_LOOKUP,  // what the cache says to a question
+    S_LEARN,   // the cache takes a received frame
+    S_LOOKUP,  // the result of a query
     S_ANSWER,
     S_SEND
   } state_e;
@@ -89,7 +89,7 @@ module arp
   logic [$clog2(QUEUE+2)-1:0] waiting_q;
   stream_fifo #(.T(heard_t), .DEPTH(QUEUE)) queue (.clk, .rst, .in(arrived), .out(heard), .empty(queue_empty));
   wire room = arrived.ready && (arrived.data.for_us || waiting_q < $bits(waiting_q)'(QUEUE / 4));
-  wire probe = !arrived.data.for_us && arrived.data.spa == '0;   // for another's address (RFC 5227): says nothing
+  wire probe = !arrived.data.for_us && arrived.data.spa == '0;   // for another's address (RFC 5227): has no sender address
   assign arrived.valid = rx.valid && room && !probe;
   assign arrived.data  = '{
       for_us: rx_arp.tpa == local_addr.ip,
@@ -105,7 +105,7 @@ module arp
 
   // ---- the cache: each cycle one entry is read, a cycle ahead, and dropped if it has expired ----
   (* ram_style = "distributed" *) logic [$bits(entry_t)-1:0] entries[SLOTS];
-  logic [SLOTS-1:0] used_q, known_q;   // an entry that is used but not known: its host was asked for
+  logic [SLOTS-1:0] used_q, known_q;   // an entry that is used but not known: its host was requested
   slot_t  slot_q, found_slot_q;
   logic   found_q, found_known_q;
   logic [1:0] free_q;                  // of each part
@@ -154,7 +154,7 @@ module arp
   always_ff @(posedge clk) if (teaches || requests)
     entries[write_slot] <= {key_q, heard_q.sha, now + (requests ? time_t'(REQUEST_CYCLES) : time_t'(EXPIRY_CYCLES))};
 
-  // A question goes first: the unit that asks has other things to do between two.
+  // A query has priority: the unit that sends them does other work between two.
   assign query.ready  = state_q == S_IDLE && announced_q;
   assign heard.ready  = state_q == S_IDLE && announced_q && !query.valid;
   assign tx.valid     = state_q == S_SEND;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The receive record: what the parser says of a received frame. packet_parser alone fills it and alone knows where a field lies in a
-// frame; every unit behind it reads fields by name. A class of frames (frame_class_e) says which fields have a meaning.
+// The receive record: the fields of a received frame. Only packet_parser fills it, and only packet_parser uses offsets in a
+// frame; every unit behind it reads fields by name. Which fields are defined depends on the class of the frame (frame_class_e).
 package frame_pkg;
   import packet_pkg::*;
   import roce_pkg::*;
@@ -67,8 +67,8 @@ package frame_pkg;
 
   // ---- layer 4, by class ----
 
-  // The extension headers of a RoCE packet (IBTA 9.2), each in its own place whatever the opcode. A packet has the immediate data or
-  // the key to invalidate, and one of the others at most; those that it does not have are undefined.
+  // The extension headers of a RoCE packet (IBTA 9.2), each in its own place whatever the opcode. A packet has the immediate data
+  // or the key to invalidate, and one of the others at most; those that it does not have are undefined.
   typedef struct packed {
     reth_t       reth;
     logic [95:0] unused;

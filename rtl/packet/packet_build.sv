@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts frames together: header, payload behind it, zeros for the pad, the ICRC's place and up to the 60 bytes that Ethernet wants.
+// Puts frames together: header, payload behind it, zeros for the pad, the ICRC's place and up to the 60 bytes that Ethernet needs.
 // One beat a cycle, no bubble between frames, as long as header and payload are there. 1 cycle from `frame` to its first beat.
 // Stops with `out`. `icrc_here` marks the beat in which the ICRC begins, at byte `icrc_lane`; an ICRC that does not fit there
 // goes on at byte 0 of the next beat. From the beat on in which a payload ends with tuser, `out` has it too.
 //
-// The payload comes rotated: its first byte at the lane where it lies in the frame (packet_pkg::PLACE_BYTES), so that nothing is left to
-// be shifted here. What of a beat lies below that lane goes into the next beat of the frame.
+// The payload comes rotated: its first byte at the lane where it lies in the frame (packet_pkg::PLACE_BYTES), so that nothing is
+// left to be shifted here. What of a beat lies below that lane goes into the next beat of the frame.
 module packet_build
   import packet_pkg::*;
 #(

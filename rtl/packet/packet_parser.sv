@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads the headers of received frames: which class a frame has, where its payload lies, what its headers say, and what is wrong with
-// it as far as they tell. Nothing else on the receive side knows where a field lies in a frame. The headers are gathered from the first
+// Reads the headers of received frames: the class of a frame, where its payload is, the fields of its headers, and the checks that
+// need only headers. No other unit of the receive side uses offsets in a frame. The headers are gathered from the first
 // beats as they pass and read together, as structs.
 //
-// Limits, all decided here: headers are read in untagged frames and behind IPv4 headers without options alone. icrc_state, which sees
-// the beats before anything is known of a frame, relies on that: CLASS_ROCE has no other layout.
+// Limits, all decided here: headers are read in untagged frames and behind IPv4 headers without options alone. icrc_state, which
+// sees the beats before the frame has a class, relies on that: CLASS_ROCE has no other layout.
 //
-// One beat a cycle, never stops, gaps between beats do not matter. `headers` holds the frame's in the cycle after its last beat came
-// in. `verdict` is that of the frame whose beat came in 3 cycles ago, as soon as that beat is the one that holds byte 42 or a later
-// one; it says nothing about frames that end before. `checks` follow one cycle behind it.
+// One beat a cycle, never stops, gaps between beats do not matter. `headers` holds the frame's in the cycle after its last beat
+// came in. `verdict` is that of the frame whose beat came in 3 cycles ago, as soon as that beat is the one that holds byte 42 or a
+// later one; it is undefined for frames that end before. `checks` follow one cycle behind it.
 module packet_parser
   import packet_pkg::*;
   import roce_pkg::*;

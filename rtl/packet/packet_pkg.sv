@@ -184,7 +184,8 @@ package packet_pkg;
     ipv4_addr_t  gateway;         // 0: none
   } local_addr_t;
 
-  // Address resolution: who has `ip`? The answer comes at once. Not found: the host is being asked for, the answer may be another soon.
+  // Address resolution of `ip`. The answer comes at once. If it is not found, an ARP request is sent, and a later query may find
+  // it.
   typedef struct packed {
     logic found;
     mac_t mac;                    // of the host, or of the gateway for a host outside of the prefix

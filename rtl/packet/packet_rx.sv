@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Receive side of the packet plane: checks every frame of the MAC, tells its class and what its headers say, and hands on its payload,
-// moved to byte 0, once everything about it was found right. A frame that fails any check leaves no trace but one event.
+// Receive side of the packet plane: checks every frame of the MAC, and gives the fields of its headers, its class, and its payload,
+// moved to byte 0, if it passes every check. A frame that fails a check has no effect but one event.
 //
 // One beat a cycle with no stall for every frame size, single-beat frames back to back included. Fixed latency: `frame` is
 // there 11 cycles after the frame's last beat was taken, the first beat of `payload` 12. Received frames wait in stores for
 // RECORDS frames and for twice MAX_FRAME or more. A MAC cannot wait: `rx.tready` is always high, and a frame that begins
 // when there is no room for one of MAX_FRAME is dropped whole and counted.
-// Bytes behind the end that an IPv4 header tells (Ethernet padding, junk) are ignored.
+// Bytes behind the IPv4 total length (Ethernet padding) are ignored.
 module packet_rx
   import packet_pkg::*;
   import frame_pkg::*;

@@ -6,7 +6,7 @@
 // One beat a cycle on `tx` with no bubble between frames while the inputs keep up. 7 cycles from `frame` to the first beat, 6 below
 // 256 bits. `tx` comes from registers. A protocol that stops in the middle of a payload stops the others; one that has
 // nothing to send does not. When `tx` stops, the inputs stop.
-// Payload that ends with tuser spoils its frame: `tx` ends with tuser, and an ICRC is inverted, so no peer takes it for good.
+// Payload that ends with tuser invalidates its frame: `tx` ends with tuser, and an ICRC is inverted, so no peer accepts it.
 module packet_tx
   import packet_pkg::*;
 #(

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds the frames of a device's queue pairs: packets of two sources, each in its order, their payload read from memory; and
-// what has no payload and no order: acknowledgements and CNPs, which go first at each packet boundary.
+// Builds the frames of a device's queue pairs: packets of two sources, each source in its order, with payload read from memory; and
+// acknowledgements and CNPs, which have no payload and no order, and go first at each packet boundary.
 //
-// `ack` to `frame`: 4 cycles; one frame a cycle. Payload is asked for in the cycle after its packet has come, up to 32 packets
-// or 16 KiB of each source ahead of the wire, so that the latency of memory costs no throughput; no more, because what is sent again
-// leaves behind that. The sources take turns, packet by packet, both
-// in asking memory and on the wire. What is ready is not held up behind what waits for memory: a packet without payload passes
-// those of the other source, and while no payload is on its way out a packet waits until the first beat of its own has come.
-// When `frame` or `payload` stop everything stops, acknowledgements after 32 of them; nothing is lost.
+// `ack` to `frame`: 4 cycles; one frame a cycle. The read of a payload is issued in the cycle after its packet has arrived, up to
+// 32 packets or 16 KiB of each source ahead of the wire, so that the latency of memory costs no throughput; no further ahead,
+// because a retransmission leaves behind what was taken before it. The sources are served round robin, packet by packet, both at
+// memory and on the wire. A frame that is ready does not wait for one whose payload is still being read: a packet without payload
+// passes those of the other source, and while no payload is on its way out a packet waits until the first beat of its own has
+// arrived. When `frame` or `payload` stop everything stops, acknowledgements after 32 of them; nothing is dropped.
 //
-// Payload that could not be read ends with tuser, which spoils the frame on its way to the wire, and is told to its source on
-// `fault`; no other payload passes until that is taken. An acknowledgement of a QP that is not set up is dropped.
+// Payload that could not be read ends with tuser, which invalidates the frame on its way to the wire, and is reported to its source
+// on `fault`; no other payload passes until that is taken. An acknowledgement of a QP that is not set up is dropped.
 //
-// Who wants to know when something of a QP has left gives a pulse: `flushed` is low then until all requests (`flush_requests`) or all
-// acknowledgements (`flush_acks`) that were here have left, payload included. Nobody waits for that; what comes behind does not count.
+// A pulse on `flush_requests` or `flush_acks` makes `flushed` low until all requests or all acknowledgements inside at that moment
+// have left, payload included. Nothing stops meanwhile, and later arrivals do not delay it.
 module roce_tx
   import packet_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_counters_pkg::*;
   import memory_pkg::*;
+  import roce_tx_pkg::*;
 #(
     parameter int unsigned QPS = 16,
     parameter logic [5:0] DSCP = 6'd0,       // of all but CNPs
-    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6): CNPs should not wait in the queues that they are about
+    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6): CNPs are not to wait in the congested queues
 ) (
     input logic        clk,
     input logic        rst,
@@ -57,34 +58,7 @@ module roce_tx
     output logic            data_idle,  // no response inside
     output logic            idle
 );
-  localparam int unsigned AHEAD = 32;    // packets whose payload is asked for; those of a source that wait
-  localparam int unsigned AHEAD_UNITS = 64;  // payload of a source inside, 256 bytes each: covers the latency of memory
-  localparam int unsigned PACKET_UNITS = 16;
-  localparam int unsigned ACKS = 32;     // acknowledgements that wait
-  localparam int unsigned CHOSEN = 8;    // frames chosen before their payload has passed: acknowledgements wait behind them
-  localparam int unsigned INDEX_W = $clog2(QPS);
-
-  // ---- what comes: into its source's queue, and to memory ----
-  typedef struct packed {
-    qp_index_t   index;
-    logic [7:0]  opcode;
-    psn_t        psn;
-    logic        se;
-    logic        ackreq;
-    logic [EXT_BYTES*8-1:0] ext;
-    logic [12:0] length;
-    logic        empty;
-    logic        again;
-    logic        internal_;
-  } queued_t;
-
-  typedef logic [$clog2(AHEAD):0] count_t;
-  typedef logic [4:0] units_t;           // of a packet: PACKET_UNITS at most
-
-  function automatic units_t units_of(logic empty, logic [12:0] length);
-    return empty ? '0 : units_t'(length[12:8]) + units_t'(|length[7:0]);
-  endfunction
-
+  // ---- packets arrive: into the queue of their source, and their reads to memory ----
   typedef struct packed {
     addr_t       addr;
     logic [12:0] length;
@@ -93,14 +67,14 @@ module roce_tx
   tx_packet_t  came[2];
   read_t       read[2];
   logic [1:0]  asks, taken;
-  count_t      waits_q[2];               // packets in its queue
+  tx_count_t   waits_q[2];               // packets in its queue
   logic [1:0]  room_q;                   // for one more after what comes just now
   logic [1:0]  passed_q;                 // payload of this source has passed: so much
-  units_t      passed_units_q;
+  tx_units_t   passed_units_q;
   logic        order_room_q;
-  logic        pick;                     // the source that asks memory
+  logic        pick;                     // the source whose read is issued
   logic        turn_q, locked_q, pick_q; // a read that was offered stays
-  queued_t     head[2];
+  tx_queued_t  head[2];
   logic [1:0]  head_valid, head_taken;
   logic        chosen_payload;           // a packet with payload leaves its queue
   stream_if #(.T(logic)) order_in ();    // whose payload comes next
@@ -109,8 +83,8 @@ module roce_tx
   wire         ask = read_cmd.valid && read_cmd.ready;
 
   for (genvar i = 0; i < 2; i++) begin : g_source
-    stream_if #(.T(queued_t)) queue_in ();
-    stream_if #(.T(queued_t)) queue_out ();
+    stream_if #(.T(tx_queued_t)) queue_in ();
+    stream_if #(.T(tx_queued_t)) queue_out ();
 
     stream_if #(.T(read_t)) read_in ();
     stream_if #(.T(read_t)) read_out ();
@@ -137,32 +111,14 @@ module roce_tx
             internal_: came[i].internal_
         };
 
-    stream_fifo #(
-        .T(queued_t),
-        .DEPTH(AHEAD)
-    ) queue (
-        .clk,
-        .rst,
-        .in   (queue_in),
-        .out  (queue_out),
-        .empty()
-    );
-    stream_fifo #(
-        .T(read_t),
-        .DEPTH(AHEAD)
-    ) reads (
-        .clk,
-        .rst,
-        .in   (read_in),
-        .out  (read_out),
-        .empty()
-    );
+    stream_fifo #(.T(tx_queued_t), .DEPTH(TX_AHEAD)) queue (.clk, .rst, .in(queue_in), .out(queue_out), .empty());
+    stream_fifo #(.T(read_t), .DEPTH(TX_AHEAD)) reads (.clk, .rst, .in(read_in), .out(read_out), .empty());
     assign head[i]         = queue_out.data;
     assign head_valid[i]   = queue_out.valid;
     assign queue_out.ready = head_taken[i];
 
     logic [6:0] inside_q, inside_d;      // units of payload; there is room as long as those of the largest packet fit
-    assign inside_d = inside_q + (taken[i] ? 7'(units_of(came[i].empty, came[i].length)) : '0)
+    assign inside_d = inside_q + (taken[i] ? 7'(tx_units(came[i].empty, came[i].length)) : '0)
         - (passed_q[i] ? 7'(passed_units_q) : '0);
     always_ff @(posedge clk) begin
       if (rst) begin
@@ -170,9 +126,9 @@ module roce_tx
         inside_q   <= '0;
         room_q[i]  <= 1'b0;
       end else begin
-        waits_q[i] <= waits_q[i] + count_t'(taken[i]) - count_t'(head_taken[i]);
+        waits_q[i] <= waits_q[i] + tx_count_t'(taken[i]) - tx_count_t'(head_taken[i]);
         inside_q   <= inside_d;
-        room_q[i]  <= waits_q[i] <= count_t'(AHEAD - 2) && inside_d <= 7'(AHEAD_UNITS - PACKET_UNITS);
+        room_q[i]  <= waits_q[i] <= tx_count_t'(TX_AHEAD - 2) && inside_d <= 7'(TX_AHEAD_UNITS - TX_PACKET_UNITS);
       end
     end
     always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready && read_in.ready);
@@ -194,68 +150,34 @@ module roce_tx
     end else locked_q <= read_cmd.valid && !read_cmd.ready;
   end
 
-  count_t ordered_q;
+  tx_count_t ordered_q;
   always_ff @(posedge clk) begin
     if (rst) begin
       ordered_q    <= '0;
       order_room_q <= 1'b0;
     end else begin
-      ordered_q    <= ordered_q + count_t'(ask) - count_t'(chosen_payload);
-      order_room_q <= ordered_q <= count_t'(AHEAD - 2);
+      ordered_q    <= ordered_q + tx_count_t'(ask) - tx_count_t'(chosen_payload);
+      order_room_q <= ordered_q <= tx_count_t'(TX_AHEAD - 2);
     end
   end
   always_ff @(posedge clk) if (!rst && order_in.valid) assert (order_in.ready);
 
-  stream_fifo #(
-      .T(logic),
-      .DEPTH(AHEAD)
-  ) order (
-      .clk,
-      .rst,
-      .in   (order_in),
-      .out  (order_out),
-      .empty()
-  );
+  stream_fifo #(.T(logic), .DEPTH(TX_AHEAD)) order (.clk, .rst, .in(order_in), .out(order_out), .empty());
 
   stream_if #(.T(ack_tx_t)) ack_out ();
   logic ack_empty;
-  stream_fifo #(
-      .T(ack_tx_t),
-      .DEPTH(ACKS)
-  ) acks (
-      .clk,
-      .rst,
-      .in   (ack),
-      .out  (ack_out),
-      .empty(ack_empty)
-  );
+  stream_fifo #(.T(ack_tx_t), .DEPTH(TX_ACKS)) acks (.clk, .rst, .in(ack), .out(ack_out), .empty(ack_empty));
 
   // ---- payload passes through, once its frame was chosen ----
-  typedef struct packed {
-    logic      source;
-    units_t    units;
-    qp_index_t index;
-    psn_t      psn;
-  } owner_t;
-
-  stream_if #(.T(owner_t)) owner_in ();
-  stream_if #(.T(owner_t)) owner_out ();
-  logic   fault_valid_q;
-  owner_t fault_q;
+  stream_if #(.T(tx_owner_t)) owner_in ();
+  stream_if #(.T(tx_owner_t)) owner_out ();
+  logic       fault_valid_q;
+  tx_owner_t  fault_q;
   logic [1:0] fault_ready;
-  wire    payload_end = payload.tvalid && payload.tready && payload.tlast;
-  wire    pass = owner_out.valid && !fault_valid_q;
+  wire        payload_end = payload.tvalid && payload.tready && payload.tlast;
+  wire        pass = owner_out.valid && !fault_valid_q;
 
-  stream_fifo #(
-      .T(owner_t),
-      .DEPTH(CHOSEN)
-  ) owners (
-      .clk,
-      .rst,
-      .in   (owner_in),
-      .out  (owner_out),
-      .empty()
-  );
+  stream_fifo #(.T(tx_owner_t), .DEPTH(TX_CHOSEN)) owners (.clk, .rst, .in(owner_in), .out(owner_out), .empty());
   assign owner_out.ready = payload_end;
 
   assign passed           = passed_q[0];
@@ -281,32 +203,12 @@ module roce_tx
   end
 
   // ---- choose ----
-  // What the headers of a frame say, apart from the addresses.
-  typedef enum logic [1:0] {
-    FROM_RESPONSES = 2'd0,
-    FROM_REQUESTS  = 2'd1,
-    FROM_ACKS      = 2'd2
-  } from_e;
-
-  typedef struct packed {
-    from_e       from;
-    qp_index_t   index;
-    logic [7:0]  opcode;
-    logic        becn;
-    psn_t        psn;
-    logic        se;
-    logic        ackreq;
-    logic [EXT_BYTES*8-1:0] ext;
-    logic [12:0] length;
-    logic        again;
-  } job_t;
-
   ack_tx_t next_ack;
   assign next_ack = ack_out.data;
 
-  logic       step;        // the pipeline moves
-  logic       first_q;     // the source whose turn it is
-  logic [1:0] may;         // its packet can go
+  stream_if #(.T(tx_job_t)) job ();
+  logic       first_q;       // the source whose turn it is
+  logic [1:0] may;           // its packet can go
   logic       source;
   logic       ahead_room_q;  // one more frame may be chosen ahead of its payload
   for (genvar i = 0; i < 2; i++) begin : g_may
@@ -317,22 +219,22 @@ module roce_tx
 
   wire choose_ack  = ack_out.valid;
   wire choose_data = !choose_ack && |may;
-  assign head_taken = {step && choose_data && source, step && choose_data && !source};
-  queued_t next_packet;
+  assign head_taken = {job.ready && choose_data && source, job.ready && choose_data && !source};
+  tx_queued_t next_packet;
   assign next_packet   = head[source];
-  assign ack_out.ready = step && choose_ack;
+  assign ack_out.ready = job.ready && choose_ack;
 
   assign chosen_payload = (head_taken[0] && !head[0].empty) || (head_taken[1] && !head[1].empty);
   assign order_out.ready = chosen_payload;
   assign owner_in.valid  = chosen_payload;
   assign owner_in.data   = '{
-          source: source, units: units_of(1'b0, next_packet.length), index: next_packet.index, psn: next_packet.psn
+          source: source, units: tx_units(1'b0, next_packet.length), index: next_packet.index, psn: next_packet.psn
       };
 
-  job_t chosen;
+  assign job.valid = choose_ack || choose_data;
   always_comb begin
     if (choose_ack) begin
-      chosen = '{
+      job.data = '{
           from: FROM_ACKS,
           index: sq_index(next_ack.qpn),
           opcode: next_ack.cnp ? CNP : RC_ACKNOWLEDGE,
@@ -342,7 +244,7 @@ module roce_tx
           default: '0
       };
     end else begin
-      chosen = '{
+      job.data = '{
           from: source ? FROM_REQUESTS : FROM_RESPONSES,
           index: next_packet.index,
           opcode: next_packet.opcode,
@@ -357,11 +259,11 @@ module roce_tx
     end
   end
 
-  logic [$clog2(CHOSEN):0] ahead_q;
+  tx_chosen_t ahead_q;  // chosen, and their payload has not passed
   always_ff @(posedge clk) begin
-    ahead_room_q <= ahead_q <= ($clog2(CHOSEN) + 1)'(CHOSEN - 2);  // and one more may be chosen just now
+    ahead_room_q <= ahead_q <= tx_chosen_t'(TX_CHOSEN - 2);  // and one more may be chosen just now
     if (rst) ahead_q <= '0;
-    else ahead_q <= ahead_q + ($clog2(CHOSEN) + 1)'(chosen_payload) - ($clog2(CHOSEN) + 1)'(payload_end);
+    else ahead_q <= ahead_q + tx_chosen_t'(chosen_payload) - tx_chosen_t'(payload_end);
   end
   always_ff @(posedge clk) if (!rst && owner_in.valid) assert (owner_in.ready);
 
@@ -376,133 +278,14 @@ module roce_tx
     end
   end
 
-  // ---- addresses ----
-  (* ram_style = "block" *) logic [$bits(sq_peer_t)-1:0] peers[QPS];
-  logic [$bits(sq_peer_t)-1:0] peer_bits_q;
-  sq_peer_t peer_q;
-  job_t     job_q;
-  logic     job_valid_q;
-  assign peer_q = sq_peer_t'(peer_bits_q);
-
-  always_ff @(posedge clk) begin
-    if (peer_write) peers[peer_write_index[INDEX_W-1:0]] <= peer_write_data;
-    if (step) begin
-      job_q       <= chosen;
-      peer_bits_q <= peers[chosen.index[INDEX_W-1:0]];
-    end
-  end
-
-  // ---- headers, all but the IPv4 checksum ----
-  localparam int unsigned TAIL_BYTES = HDR_BYTES - ROCE_HDR_BYTES - EXT_BYTES;  // of the window: not used
-  typedef struct packed {
-    from_e       from;
-    logic [6:0]  hdr_length;
-    logic [15:0] payload_length;
-    logic [1:0]  pad;
-    roce_hdr_t   hdr;
-    logic [EXT_BYTES*8-1:0] ext;
-  } laid_t;
-
-  // Spreads the flows of a device over the paths of a network (IBTA annex A17.4.5): one port a QP, as Linux chooses it.
-  function automatic logic [15:0] source_port(qp_index_t index);
-    qpn_t qpn;
-    qpn = qp_number(index);
-    return 16'hc000 | 16'(qpn[13:0] ^ 14'(qpn[23:14]));
-  endfunction
-
-  function automatic laid_t headers(job_t job, sq_peer_t peer, local_addr_t local_, logic ect_, logic [15:0] identification);
-    laid_t       r;
-    logic [5:0]  ext_bytes;
-    logic [10:0] words;      // of payload
-    logic [15:0] udp_length;
-    words            = job.length[12:2] + 11'(|job.length[1:0]);
-    ext_bytes        = ext_headers(job.opcode).bytes;
-    r.from           = job.from;
-    r.pad            = 2'(-job.length[1:0]);
-    r.payload_length = 16'(job.length);
-    r.hdr_length     = 7'(ROCE_HDR_BYTES) + 7'(ext_bytes);
-    udp_length       = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(ext_bytes) + {3'b0, words, 2'b00};
-
-    r.hdr.eth  = '{dst: peer.mac, src: local_.mac, ethertype: ETHERTYPE_IPV4};
-    r.hdr.ipv4 = '{
-        version: 4'd4,
-        ihl: 4'd5,
-        dscp: job.becn ? CNP_DSCP : DSCP,
-        ecn: {ect_ && job.from != FROM_ACKS, 1'b0},
-        total_length: 16'(IPV4_HDR_BYTES) + udp_length,
-        identification: identification,
-        flag_df: 1'b1,
-        ttl: 8'd64,
-        protocol: IPPROTO_UDP,
-        src: local_.ip,
-        dst: peer.ip,
-        default: '0
-    };
-    // Checksum 0: the ICRC covers it all (IBTA annex A17.3.1).
-    r.hdr.udp = '{src_port: source_port(job.index), dst_port: UDP_PORT_ROCE, length: udp_length, checksum: '0};
-    r.hdr.bth = '{
-        opcode: job.opcode,
-        se: job.se,
-        migreq: !job.becn,   // 0 in a CNP (IBTA annex A17.9.3)
-        padcnt: r.pad,
-        pkey: PKEY_DEFAULT,
-        becn: job.becn,
-        destqp: peer.qpn,
-        ackreq: job.ackreq,
-        psn: job.psn,
-        default: '0
-    };
-    r.ext = job.ext;
-    return r;
-  endfunction
-
-  laid_t       laid_q, summed_q;
-  logic [15:0] sum_q, identification_q;
-  logic        laid_valid_q, summed_valid_q;
-  wire         keep = job_valid_q && (peer_q.valid || job_q.from != FROM_ACKS);
-
-  assign step = !summed_valid_q || frame.ready;
-
-  roce_hdr_t hdr;
-  always_comb begin
-    hdr                      = summed_q.hdr;
-    hdr.ipv4.header_checksum = ~sum_q;
-  end
-  assign frame.valid = summed_valid_q;
-  assign frame.data  = frame_tx_t'{
-          hdr_length: summed_q.hdr_length,
-          payload_length: summed_q.payload_length,
-          pad: summed_q.pad,
-          icrc: 1'b1,
-          hdr: {hdr, summed_q.ext, {TAIL_BYTES * 8{1'b0}}}
-      };
-
-  always_ff @(posedge clk) begin
-    if (step) begin
-      laid_q   <= headers(job_q, peer_q, local_addr, ect, identification_q);
-      summed_q <= laid_q;
-      sum_q    <= ipv4_header_sum(laid_q.hdr.ipv4);
-    end
-    if (rst) begin
-      job_valid_q      <= 1'b0;
-      laid_valid_q     <= 1'b0;
-      summed_valid_q   <= 1'b0;
-      identification_q <= '0;
-    end else if (step) begin
-      job_valid_q      <= choose_ack || choose_data;
-      laid_valid_q     <= keep;
-      summed_valid_q   <= laid_valid_q;
-      identification_q <= identification_q + 16'(keep);
-    end
-  end
+  // ---- headers ----
+  logic [TX_FROM-1:0] under_way;
+  roce_tx_headers #(.QPS(QPS), .DSCP(DSCP), .CNP_DSCP(CNP_DSCP)) headers (
+      .clk, .rst, .local_addr, .ect, .peer_write, .peer_write_index, .peer_write_data, .job, .frame, .under_way, .went
+  );
 
   // ---- what is inside ----
-  function automatic logic inside_(from_e from);
-    return (job_valid_q && job_q.from == from) || (laid_valid_q && laid_q.from == from)
-        || (summed_valid_q && summed_q.from == from);
-  endfunction
-
-  logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, was not let go
+  logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, has not passed
   logic [1:0] source_idle;
   for (genvar i = 0; i < 2; i++) begin : g_open
     wire closed_empty   = head_taken[i] && head[i].empty;
@@ -511,77 +294,21 @@ module roce_tx
       if (rst) open_q[i] <= '0;
       else open_q[i] <= open_q[i] + 7'(taken[i]) - 7'(closed_empty) - 7'(closed_payload);
     end
-    assign source_idle[i] = open_q[i] == 0 && !inside_(i == 0 ? FROM_RESPONSES : FROM_REQUESTS)
+    assign source_idle[i] = open_q[i] == 0 && !under_way[i == 0 ? FROM_RESPONSES : FROM_REQUESTS]
         && !(fault_valid_q && fault_q.source == i);
   end
 
   assign data_idle = source_idle[0];
-  assign idle      = &source_idle && !inside_(FROM_ACKS) && ack_empty;
+  assign idle      = &source_idle && !under_way[FROM_ACKS] && ack_empty;
 
-  // ---- when has what is inside now left? ----
-  localparam int unsigned STAGES = 3;       // of frames, behind their choice
-  typedef logic [$clog2(ACKS)+1:0] ack_count_t;
+  roce_tx_flush flush (
+      .clk, .rst, .flush_requests, .flush_acks,
+      .ack_waits(ack.valid), .ack_taken(ack.valid && ack.ready), .ack_chosen(ack_out.valid && ack_out.ready),
+      .requests(waits_q[1]), .request_taken(taken[1]), .request_chosen(head_taken[1]), .ahead(ahead_q), .payload_end,
+      .step(job.ready), .fault(fault_valid_q && fault_q.source), .flushed
+  );
 
-  enum logic [1:0] {
-    F_LEFT,
-    F_WAITS,                                // some of it is not chosen
-    F_PAYLOAD,                              // some payload of what is chosen has not passed
-    F_FRAMES                                // some frames of what is chosen were not let go, or a fault was not told
-  } flush_q;
-  ack_count_t acks_q, before_q;             // acknowledgements that wait; what waits before the end of the flush
-  logic       of_acks_q;
-  logic [$clog2(CHOSEN):0] passing_q;
-  logic [1:0] steps_q;
-  wire        gone = of_acks_q ? ack_out.valid && ack_out.ready : head_taken[1];
-  assign flushed = flush_q == F_LEFT && !flush_requests && !flush_acks;
-
-  always_ff @(posedge clk) begin
-    if (rst) acks_q <= '0;
-    else acks_q <= acks_q + ack_count_t'(ack.valid && ack.ready) - ack_count_t'(ack_out.valid && ack_out.ready);
-
-    if (flush_requests || flush_acks) begin
-      of_acks_q <= flush_acks;
-      // An acknowledgement that finds no room comes next.
-      before_q  <= flush_acks ? acks_q + ack_count_t'(ack.valid) - ack_count_t'(ack_out.valid && ack_out.ready)
-          : ack_count_t'(waits_q[1]) + ack_count_t'(taken[1]) - ack_count_t'(head_taken[1]);
-    end else if (gone) before_q <= before_q - 1'b1;
-    if (flush_q == F_WAITS) passing_q <= ahead_q - ($clog2(CHOSEN) + 1)'(payload_end);
-    else if (payload_end) passing_q <= passing_q - 1'b1;
-    if (flush_q != F_FRAMES) steps_q <= 2'(STAGES);
-    else if (step && steps_q != '0) steps_q <= steps_q - 1'b1;
-
-    if (rst) flush_q <= F_LEFT;
-    else begin
-      unique case (flush_q)
-        F_WAITS:   if (before_q == '0) flush_q <= of_acks_q ? F_FRAMES : F_PAYLOAD;
-        F_PAYLOAD: if (passing_q == '0) flush_q <= F_FRAMES;
-        F_FRAMES:  if (steps_q == '0 && !(fault_valid_q && fault_q.source)) flush_q <= F_LEFT;
-        default:   ;
-      endcase
-      if (flush_requests || flush_acks) flush_q <= F_WAITS;
-    end
-  end
-
-  // ---- what happened ----
-  aeth_t aeth;
-  assign aeth = job_q.ext[EXT_BYTES*8-1-:AETH_BYTES*8];
-  wire answers = job_q.from == FROM_ACKS && !job_q.becn;
-  always_ff @(posedge clk) begin
-    went <= '0;
-    if (!rst && keep && step) begin
-      went <= '{
-          index: job_q.index,
-          pkts: job_q.from == FROM_REQUESTS,
-          responses: job_q.from == FROM_RESPONSES || answers,
-          bytes: qp_bytes_t'(job_q.length),
-          packet_retransmit: job_q.from == FROM_REQUESTS && job_q.again,
-          sent_nak: answers && aeth.syndrome[6:5] == SYNDROME_NAK_PSN_SEQ[6:5],
-          send_rnr_err: answers && aeth.syndrome[6:5] == SYNDROME_RNR_NAK[6:5],
-          np_cnp_sent: job_q.becn
-      };
-    end
-  end
-
+  // ---- events ----
   // A message counts when its last packet is chosen for the first time.
   wire request = head_taken[1];
   wire message = request && !head[1].again && !head[1].internal_;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The lane of one slow memory in roce_tx_lanes: packets wait, each source's in their order, until all of their payload has been read into the
-// source's store. Then they pass, and their payload comes out of the store as it is taken, one beat a cycle.
+// The lane of one slow memory in roce_tx_lanes: packets wait, each source's in their order, until all of their payload has been
+// read into the source's store. Then they pass, and their payload comes out of the store as it is taken, one beat a cycle.
 //
-// The sources take turns in asking memory; up to PACKETS packets and STORE_BYTES of each are asked for, which covers the latency of memory. A
-// packet takes the latency of memory, its beats, and 6 cycles. When `ready_` or `data` stop, the lane fills up, then `packet` stops.
+// The sources' reads are issued round robin; up to PACKETS packets and STORE_BYTES of each are read ahead, which covers the latency
+// of memory. A packet takes the latency of memory, its beats, and 6 cycles. When `ready_` or `data` stop, the lane fills up, then
+// `packet` stops.
 module roce_tx_lane
   import memory_pkg::*;
   import roce_pkg::*;
@@ -77,7 +78,7 @@ module roce_tx_lane
     stream_if #(.T(logic [4:0])) size ();
     stream_if #(.T(tx_packet_t)) queue_in ();
     tx_packet_t came, head;
-    units_t units_q;             // of payload that is asked for, or in the store
+    units_t units_q;             // of payload that is being read, or in the store
     count_t count_q, whole_q;    // packets here; of them those whose payload is
     logic   open_q;              // takes one more of any size after what comes just now
     assign came            = packet[i].data;
@@ -138,7 +139,7 @@ module roce_tx_lane
     );
   end
 
-  assign response_read = owner.ready && !owner.data;
+  assign response_read = mine[0].tvalid && mine[0].tready && mine[0].tlast;
   assign freed         = |passes || |leaves;
   assign idle          = dma_idle && (&none_waiting) && !asked.valid;
 endmodule

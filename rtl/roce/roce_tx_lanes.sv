@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Stands before roce_tx and lets it send the payload of slow memories without waiting for them. Packets without payload, and those with
-// payload in the first memory, pass: roce_tx has it read when it wants it. Packets for any other memory wait in that memory's lane
-// (roce_tx_lane) until all of it is there; then they pass, and roce_tx takes it from there at one beat a cycle.
+// Stands before roce_tx and lets it send the payload of slow memories without waiting for them. Packets without payload, and those
+// with payload in the first memory, pass: roce_tx reads it. Packets for any other memory wait in that memory's lane (roce_tx_lane)
+// until all of it is there; then they pass, and roce_tx takes it from there at one beat a cycle.
 //
-// The order of each QP is kept: a packet waits here, and those of its source behind it, until the packets of its QP that are in other
-// lanes have passed. A source that does not want to wait asks first: `room` says to which lanes a quantum (4 KiB, 16 packets) may be
-// given, `waits` in which lanes the QP `waits_index` has packets; meanwhile it gives packets of other QPs.
+// The order of each QP is kept: a packet waits here, and those of its source behind it, until the packets of its QP that are in
+// other lanes have passed. A source that must not wait checks first: `room` has a bit for each lane that takes a quantum (4 KiB, 16
+// packets), `waits` one for each lane in which the QP `waits_index` has packets; meanwhile it gives packets of other QPs.
 //
-// Latency: with one memory none, these are wires; with several 1 cycle, and for a packet of a lane that of the lane. One packet a cycle. When
-// roce_tx stops everything stops.
+// Latency: with one memory none, these are wires; with several 1 cycle, and for a packet of a lane that of the lane. One packet a
+// cycle. When roce_tx stops everything stops.
 module roce_tx_lanes
   import memory_pkg::*;
   import roce_pkg::*;
@@ -36,7 +36,7 @@ module roce_tx_lanes
     input  logic           passed,           // pulse of roce_tx: the payload of a response has passed
     output targets_t       response_read,    // pulse: the payload of a response has been read from this memory
     input  logic           flush_requests,   // pulse, when `flushed`: `flushed` is low until all requests that were here have left,
-    output logic           flush_frames,     // and this pulse tells roce_tx
+    output logic           flush_frames,     // and this pulse is for roce_tx
     output logic           flushed,
     output logic           responses_idle,   // no response here
     output logic           idle
@@ -154,7 +154,7 @@ module roce_tx_lanes
     assign {lane_freed[0], lane_idle[0], lane_read[0]} = 3'b010;
     assign freed          = |lane_freed;
 
-    // ---- payload in the order in which roce_tx asks ----
+    // ---- payload in the order of roce_tx's read commands ----
     typedef struct packed {
       target_t target;
       logic    source;

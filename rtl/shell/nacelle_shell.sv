@@ -399,7 +399,7 @@ module nacelle_shell
         .DATA_W(DATA_W),
         .ID_W  (MASTER_ID_W),
         .KERNEL(KERNELS[i]),
-        .RDMA  (RDMA_CLIENT[i] != RPC_CLIENT)
+        .RDMA  (RDMA_CLIENT[i] != NO_CLIENT)
     ) socket (
         .clk,
         .rst(plane_rst_q),
@@ -418,7 +418,7 @@ module nacelle_shell
         .idle(socket_idle[i])
     );
 
-    if (RDMA_CLIENT[i] != RPC_CLIENT) begin : rdma
+    if (RDMA_CLIENT[i] != NO_CLIENT) begin : rdma
       assign client_wqe[RDMA_CLIENT[i]].valid = kernel_wqe[i].valid;
       assign client_wqe[RDMA_CLIENT[i]].data  = kernel_wqe[i].data;
       assign kernel_wqe[i].ready              = client_wqe[RDMA_CLIENT[i]].ready;
@@ -436,7 +436,9 @@ module nacelle_shell
 
   always_comb begin
     abandon = '0;
-    for (int unsigned i = 0; i < SOCKETS; i++) if (RDMA_CLIENT[i] != RPC_CLIENT) abandon[RDMA_CLIENT[i]] = gives_up[i];
+    for (int unsigned c = 0; c < CLIENTS; c++) begin
+      for (int unsigned i = 0; i < SOCKETS; i++) if (RDMA_CLIENT[i] == c) abandon[c] = gives_up[i];
+    end
   end
 
   // ---- memory ----

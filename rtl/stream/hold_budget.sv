@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Says whether a receiver may have more of a stream that others share. It may hold the stream up for CREDIT cycles, of which one comes back
-// in each PAUSE cycles of the time `now` (which may jump ahead); when they are used up, what is for it is to be dropped, so that others go on.
+// Limits the time for which one receiver stops a stream that others share: CREDIT cycles, and one more for each PAUSE cycles of the
+// time `now` (which may jump ahead), up to CREDIT. While `allowed` is low, data for it is to be dropped, so that the others go on.
 // `allowed` follows `holds` by 2 cycles.
 module hold_budget
   import time_pkg::*;

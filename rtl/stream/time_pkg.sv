@@ -20,7 +20,7 @@ package time_pkg;
   endfunction
 
   // The deadline is still to come. For deadlines that are never set as far as 2^bits cycles ahead: one that seems to be further
-  // away has passed, so the answer stays right however late it is asked for, but for 2^bits cycles of each range.
+  // away has passed, so the result stays right however late it is used, except for 2^bits cycles of each range.
   function automatic logic time_ahead(time_t now, time_t deadline, int unsigned bits);
     time_t left;
     left = deadline - now;

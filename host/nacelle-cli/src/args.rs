@@ -24,7 +24,7 @@ pub(crate) struct Cli {
     /// /tmp/nacelle-UID]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) wire: Option<PathBuf>,
-    /// Use a wire that belongs to another user, who is trusted with what this command does there
+    /// Use a wire that belongs to another user, who can then control what this command does there
     #[arg(long, global = true)]
     pub(crate) trust_owner: bool,
     #[command(subcommand)]
@@ -231,7 +231,7 @@ pub(crate) struct CallerArgs {
     /// Write what is sent and received to a pcapng file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,
-    /// Give up when nothing has moved for so long
+    /// Fail when there is no progress for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     pub(crate) timeout: Duration,
     /// Send again what is not acknowledged after so long; doubles with each try
@@ -295,7 +295,7 @@ pub(crate) enum QpCommand {
         /// The queue pair's number
         qpn: Option<u32>,
     },
-    /// Reset one or all; connections are closed, and their peers told
+    /// Reset one or all; connections are closed with a DREQ
     Reset {
         /// The device's name or address
         device: String,
@@ -325,7 +325,7 @@ pub(crate) struct ConnectArgs {
     pub(crate) address: Ipv4Addr,
     /// The listener's port, in the TCP port space of the RDMA connection manager
     pub(crate) port: u16,
-    /// What to tell the listener with the request, up to 48 bytes
+    /// Private data of the request for the listener, up to 48 bytes
     #[arg(long, value_name = "TEXT")]
     pub(crate) private: Option<String>,
     /// Send a message and wait for one back; can be given more than once
@@ -352,7 +352,7 @@ pub(crate) struct ConnectArgs {
     /// Wait until the listener closes the connection, instead of closing it
     #[arg(long)]
     pub(crate) stay: bool,
-    /// Give up when a step takes longer
+    /// Fail when a step takes longer
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     pub(crate) timeout: Duration,
 }

@@ -97,7 +97,7 @@ impl Connection {
     fn wait(&mut self, step: Step, done: impl Fn(&Self) -> bool) -> Result<(), Failure> {
         let deadline = Instant::now() + self.timeout;
         loop {
-            // One that is over is forgotten: there is nothing more to ask.
+            // One that has ended is removed: there is nothing more to query.
             if !self.state.is_over() {
                 self.look()?;
             }
@@ -178,7 +178,7 @@ pub(crate) fn connect(cli: &Cli, args: &ConnectArgs) -> Result<(), Failure> {
     };
     let outcome = run(&mut connection, args, &data);
     if outcome.is_err() && !connection.state.is_over() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = connection.close();
     }
     let outcome = outcome?;

@@ -55,7 +55,7 @@ impl Failure {
         self.exit_code
     }
 
-    /// Tells people on stderr, or programs as one JSON line there.
+    /// Writes it to stderr, as text or as one JSON line.
     pub(crate) fn tell(&self, json: bool) {
         if json {
             let line = serde_json::json!({ "error": self });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `nacelle` command.
 //!
-//! Data goes to stdout, talk to stderr. Exit codes: 0 done, 2 wrong arguments or files, 3 unreachable, 4 refused, 5 timeout,
+//! Data goes to stdout, messages go to stderr. Exit codes: 0 done, 2 wrong arguments or files, 3 unreachable, 4 refused, 5 timeout,
 //! 6 remote error.
 
 #![forbid(unsafe_code)]

@@ -66,7 +66,7 @@ fn counter_rows(pair: &QueuePairCounters) -> impl Iterator<Item = Vec<String>> {
     counted.map(|(name, value)| vec![pair.qpn.to_string(), name.clone(), value.to_string()])
 }
 
-/// A device that refuses a queue pair knows better ones.
+/// The hint for a queue pair that the device refuses: how to list those that it has.
 fn unknown(device: &str) -> impl FnOnce(Error) -> Failure + '_ {
     move |error| match error {
         Error::Management { .. } => {

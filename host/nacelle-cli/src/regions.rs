@@ -20,11 +20,11 @@ type OfSize = fn(usize) -> Region;
 const OF_FILES: [(&str, OfBytes, &str); 3] = [
     ("input", Region::input, "A region that the device gets: the bytes of a file"),
     ("single-send", Region::input_once, "The same, marked as one that is sent with the first call only"),
-    ("inout", Region::inout, "A region that the device gets and gives back changed"),
+    ("inout", Region::inout, "A region that the device reads and writes"),
 ];
 /// The options that name a size.
 const OF_SIZES: [(&str, OfSize, &str); 2] = [
-    ("output", Region::output, "A region that the device gives back"),
+    ("output", Region::output, "A region that the device writes"),
     (
         "internal",
         Region::internal,

@@ -323,7 +323,7 @@ fn calls_that_cannot_be_are_refused_and_write_nothing() {
         ("1 --output o.bin -o o", 2, &["'o.bin'", "-o"]),
         ("1 --inout x -o no/such/o", 2, &["no/such/o"]),
         (&format!("1 {many}"), 2, &["32 regions", "31"]),
-        ("99 --inout x -o o", 6, &["does not know function 99"]),
+        ("99 --inout x -o o", 6, &["does not have function 99"]),
         ("16 --inout x -o o", 6, &["function 16", "0x10"]),
     ];
     for (words, exit_code, said) in cases {

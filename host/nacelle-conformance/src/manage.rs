@@ -39,7 +39,7 @@ impl Manage {
         Some(Self { control, kind: found.device.kind, clock_hz: found.device.clock_hz })
     }
 
-    /// Lets the device try silent connections sooner, where it can be told; returns what it was told before.
+    /// Shortens the device's keep-alive time, where it can be set; returns the time that was set before.
     ///
     /// # Errors
     /// Management does not answer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One station on the wire that sends whatever it is told to and hears what is meant for it. It can be several hosts at once: each address
-//! that it plays has a MAC address of its own, and may stop answering at any time.
+//! One station on the wire, which sends any frame and receives those for its addresses. It can act as several hosts at once: each address
+//! has a MAC address of its own, and may stop answering at any time.
 
 use crate::Failure;
 use core::net::Ipv4Addr;
@@ -32,9 +32,9 @@ pub(crate) struct Packet {
 
 /// Identifier of echo requests.
 pub(crate) const ECHO_IDENTIFIER: u16 = 0x4e61;
-/// Hosts that there are to play.
+/// Number of hosts that a station can act as.
 pub(crate) const MAX_HOSTS: u16 = 0x7f00;
-/// Frames other than RoCE that are kept for those who look for them.
+/// Frames other than RoCE that are kept until they are read.
 const PLAIN_FRAMES: usize = 64;
 
 /// The suite's place on the wire.
@@ -45,7 +45,7 @@ pub(crate) struct Station {
     present: HashSet<Ipv4Addr>,
     peer_ip: Ipv4Addr,
     peer_mac: MacAddr,
-    /// Number of the first host that this station may play.
+    /// Number of the first host that this station may act as.
     pub(crate) first_host: u16,
     /// How long an answer may take.
     pub(crate) patience: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Station {
     buffer: Vec<u8>,
 }
 
-/// The MAC address of a host that the suite plays.
+/// The MAC address of a host that the suite acts as.
 pub(crate) fn mac_of(ip: Ipv4Addr) -> MacAddr {
     let [_, b, c, d] = ip.octets();
     MacAddr([0x02, 0xc0, 0xf0, b, c, d])
@@ -65,7 +65,7 @@ impl Station {
     /// A station at `ip` that faces the device at `peer_ip`, found by ARP.
     ///
     /// # Errors
-    /// [`Failure::NoDevice`] if nobody answers for the address.
+    /// [`Failure::NoDevice`] if there is no ARP reply for the address.
     pub(crate) fn new(
         link: Box<dyn Link>,
         ip: Ipv4Addr,
@@ -114,7 +114,7 @@ impl Station {
         self.peer_mac
     }
 
-    /// Another host of the device's network that the station may play; each index is a host of its own, up to [`MAX_HOSTS`] in all.
+    /// Another host of the device's network that the station may act as; each index is a separate host, up to [`MAX_HOSTS`] in all.
     pub(crate) fn host(&self, index: u16) -> Ipv4Addr {
         let [a, b, ..] = self.peer_ip.octets();
         let [c, d] = (self.first_host + index + 256).to_be_bytes();
@@ -126,7 +126,7 @@ impl Station {
         self.present.insert(ip);
     }
 
-    /// This host has died: nothing that is for it is heard any more, nor answered.
+    /// Removes this host: frames for it are neither received nor answered any more.
     pub(crate) fn vanish(&mut self, ip: Ipv4Addr) {
         self.present.remove(&ip);
         self.inbox.retain(|p| p.headers.ip.dst() != ip);
@@ -144,7 +144,7 @@ impl Station {
         self.flow_from(self.ip)
     }
 
-    /// Packets from a host that the suite plays to the device.
+    /// Addresses of packets to the device from a host that the suite acts as.
     pub(crate) fn flow_from(&self, ip: Ipv4Addr) -> Flow {
         Flow::new(mac_of(ip), self.peer_mac, ip, self.peer_ip, 0xc123)
     }
@@ -186,7 +186,7 @@ impl Station {
         Ok(bytes)
     }
 
-    /// The next packet of the device for which `wanted` holds, within the patience. Others stay for later.
+    /// The next packet of the device for which `wanted` holds, within `patience`. Others are kept.
     ///
     /// # Errors
     /// The link is broken.
@@ -289,7 +289,7 @@ impl Station {
         Ok(found)
     }
 
-    /// Forgets what has come so far.
+    /// Discards what has been received so far.
     ///
     /// # Errors
     /// The link is broken.

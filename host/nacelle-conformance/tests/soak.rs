@@ -32,7 +32,7 @@ impl Device {
         let (seen, there) = (Arc::clone(&stop), place.clone());
         let (ready, started) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            // Peers that vanished are noticed soon.
+            // Vanished peers are detected soon.
             let connect = ConnectOptions {
                 keepalive: Some(Duration::from_millis(300)),
                 max_ack_timeout: Duration::from_millis(500),
@@ -90,7 +90,7 @@ fn a_good_device_passes_and_the_summary_tells_what_was_done() {
     let line = |begin: &str| said.lines().rfind(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{said}"));
     assert!(numbers(line("seeds "))[..4].iter().all(|count| *count > 0), "{said}");
     assert_eq!(line("hangs "), "hangs 0, wrong bytes 0, failed requests 0, leaks 0", "{said}");
-    assert_eq!(numbers(line("dead "))[3], 5, "the device was looked at after each seed: {said}");
+    assert_eq!(numbers(line("dead "))[3], 5, "the device was checked after each seed: {said}");
     let attacks: Vec<_> = said.lines().filter(|line| line.starts_with("attack ")).map(numbers).collect();
     let (all, cut) = attacks.iter().fold((0, 0), |(all, cut), one| (all + one[0], cut + one[1]));
     assert!(all >= 15 && cut < all, "most attacks come to their end: {said}");
@@ -159,6 +159,6 @@ fn what_a_device_does_not_give_back_is_a_leak() {
         said
     });
     assert!(output.contains(": something leaked: when all was quiet for 4s the device holds"), "{output}");
-    assert!(output.contains("10.77.0.99"), "the summary names who holds it: {output}");
+    assert!(output.contains("10.77.0.99"), "the summary has the address of the connection: {output}");
     assert!(output.contains("hangs 0, wrong bytes 0, failed requests 0, leaks 1"), "{output}");
 }

@@ -88,12 +88,12 @@ fn compare(samples: usize, mut ours: impl FnMut() -> Outcome, mut peer: impl FnM
         (0..samples).map(timed).collect()
     }
     ours()?;
-    peer()?; // now the switch knows everybody
+    peer()?; // now the switch has learnt every address
     let repetition = |_| Ok(json!({"ours": block(samples, &mut ours)?, "peer": block(samples, &mut peer)?}));
     (0..REPETITIONS).map(repetition).collect()
 }
 
-/// A party of the wire that knows nothing but frames.
+/// A party of the wire that exchanges raw frames.
 struct Raw {
     socket: UnixDatagram,
     switch: PathBuf,
@@ -139,7 +139,7 @@ fn start_device(place: Place) -> Outcome {
         let link = Box::new(VirtualWire::join(&place.wire, &place.name).expect("the wire can be joined"));
         let engine = SoftEngine::new(SoftConfig::default());
         let mut host = Host::new(engine, &place, link, 1).expect("the device can be made");
-        ready.send(()).expect("somebody waits for the device");
+        ready.send(()).expect("the main thread waits for the device");
         host.run(&AtomicBool::new(false)).expect("the wire stays");
     });
     Ok(started.recv_timeout(PATIENCE)?)

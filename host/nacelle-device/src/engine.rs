@@ -24,7 +24,7 @@ pub struct Facts {
     pub memory_bytes: u64,
 }
 
-/// Who a device is on the network.
+/// The addresses of a device on the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Its MAC address.
@@ -37,7 +37,7 @@ pub struct Identity {
     pub gateway: Option<Ipv4Addr>,
 }
 
-/// A device without a network: frames go in and come out, and time passes when it is told to.
+/// A device without a network: frames go in and come out, and the caller advances the time.
 pub trait Engine: Manage {
     /// What it is.
     fn facts(&self) -> Facts;
@@ -69,10 +69,10 @@ pub trait Engine: Manage {
     /// Lets `time` pass at once, while idle.
     fn pass(&mut self, time: Duration);
 
-    /// When it wants to run again though no frame came, at the latest.
+    /// When it must run again though no frame came, at the latest.
     fn wake_at(&self) -> Option<Instant>;
 
-    /// Readable when it wants to run again though no frame came.
+    /// Readable when it must run again though no frame came.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -83,6 +83,6 @@ pub trait Engine: Manage {
     /// Everything that it counted, by name.
     ///
     /// # Errors
-    /// If the device does not say.
+    /// If the device does not answer.
     fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError>;
 }

@@ -367,7 +367,7 @@ impl Published {
         Ok(Self { descriptor, path })
     }
 
-    /// Notices that the wire was removed.
+    /// Detects that the wire was removed.
     fn check(&self) -> Result<(), LinkError> {
         if self.path.exists() {
             return Ok(());

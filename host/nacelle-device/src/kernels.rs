@@ -79,7 +79,7 @@ pub type Run = dyn Fn(&mut dyn Memory) -> Result<(), Stop> + Send + Sync;
 pub struct Kernel {
     /// The code that selects it.
     pub code: FunctionCode,
-    /// What callers are told about it.
+    /// Its part of the description for callers.
     pub description: Function,
     pub(crate) run: Arc<Run>,
     /// It may run in the network's thread if all its regions together are not larger.

@@ -56,7 +56,7 @@ pub enum DeviceError {
         /// The register's address.
         address: u32,
     },
-    /// The registers are not those of a device that this program knows.
+    /// The registers are not those of a device that this program supports.
     #[error("the device does not say that it is one: register {address:#07x} is {value:#010x}")]
     Identity {
         /// The register's address.

@@ -40,7 +40,7 @@ pub struct Management {
 }
 
 impl Management {
-    /// Listens as `<wire>/<name>.ctl`. A socket that a dead device left there is replaced: the place is claimed.
+    /// Listens as `<wire>/<name>.ctl`. A socket that a killed device left there is replaced: the name is claimed.
     ///
     /// # Errors
     /// [`DeviceError::Io`] if the wire cannot be written.

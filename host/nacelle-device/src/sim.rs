@@ -16,7 +16,7 @@ use libloading::Library;
 
 use crate::DeviceError;
 
-/// The ABI that this wrapper speaks (`NACELLE_SIM_ABI`).
+/// The ABI of this wrapper (`NACELLE_SIM_ABI`).
 const ABI: u32 = 3;
 /// Room for the sentence that says why a device could not be made, in bytes.
 const ERROR_SIZE: usize = 512;
@@ -140,7 +140,7 @@ pub struct SimLibrary {
 }
 
 impl SimLibrary {
-    /// Loads a library and checks that it speaks this ABI.
+    /// Loads a library and checks that it has this ABI.
     ///
     /// # Errors
     /// [`DeviceError::Library`] if there is none, or it is something else.
@@ -182,7 +182,7 @@ impl SimLibrary {
         // SAFETY: `info` is a whole nacelle_sim_info, written only during the call.
         unsafe { (functions.get_info)(&raw mut info) };
         if info.abi != ABI {
-            return Err(failed(format!("it speaks ABI {}, this program ABI {ABI}", info.abi)));
+            return Err(failed(format!("it has ABI {}, this program has ABI {ABI}", info.abi)));
         }
         Ok(Self { functions: Rc::new(functions), info, path })
     }

@@ -137,7 +137,7 @@ impl SoftEngine {
             Event::ConnectFailed { conn, reason } if self.is_managed(conn) => self.managed_failed(conn, reason),
             Event::Disconnected { conn, .. } if self.is_managed(conn) => self.managed_closed(conn),
             Event::ConnectFailed { conn, .. } | Event::Disconnected { conn, .. } => self.release(conn),
-            // A failed work request ends its connection, which is told by its own event; the rest answers what this
+            // A failed work request ends its connection, which has an event of its own; the rest answers what this
             // device never asks.
             _ => {}
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Remembers the last frames that passed a device, with the cycles in which they did.
+//! Stores the last frames that passed a device, with their cycles.
 //!
 //! Frames are kept as they are, and parsed only on request: a frame that passes costs no more than its place here.
 
@@ -10,7 +10,7 @@ use nacelle_manage::{FrameKind, Trace, TraceFrame};
 
 use crate::Stamp;
 
-/// Frames remembered, and their bytes.
+/// Frames stored, and their bytes.
 const MAX_FRAMES: usize = 65_536;
 const MAX_BYTES: usize = 64 << 20;
 /// Frames in one answer, so that it takes a few milliseconds.

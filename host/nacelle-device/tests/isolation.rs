@@ -15,7 +15,7 @@ use nacelle_roce::{SendWr, WcOpcode, WcStatus};
 use nacelle_wire::kernel::matmul::{Args, Dtype};
 use nacelle_wire::mrsp::{AarRegion, FunctionCode};
 
-/// Requests of connections from addresses of anybody's choice, by a party that answers to nothing.
+/// REQs from forged addresses, by a party that answers nothing.
 struct Flood {
     link: VirtualWire,
     device: (MacAddr, std::net::Ipv4Addr),

@@ -17,7 +17,7 @@ const LONG: FunctionCode = FunctionCode::new(100).unwrap();
 const START_EMPTY: u32 = 0x80 | 3;
 const PANIC: FunctionCode = FunctionCode::new(101).unwrap();
 
-/// A kernel that runs for as long as a test wants it to.
+/// A kernel that runs until the test ends it.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<usize>, Condvar)>);
 
@@ -34,7 +34,7 @@ impl Gate {
     }
 }
 
-/// What a long kernel tells when it begins (the first byte of its region), and how its last write went.
+/// What a long kernel reports: when it begins, the first byte of its region; at its end, the outcome of its last write.
 struct Long {
     gate: Gate,
     begun: Receiver<u8>,
@@ -156,7 +156,7 @@ fn calls_wait_in_the_order_in_which_they_came() {
         assert!(caller.received(*session, WcOpcode::Write).is_ok());
         bench.wait_for_counter("kernels.waiting", index.max(1) as u64 - u64::from(index == 0));
     }
-    // One that gives up waiting is passed over.
+    // A call whose caller has closed is skipped.
     let (mut gone, session, _) = callers.remove(2);
     gone.disconnect(session);
     bench.wait_for_counter("kernels.waiting", 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The management socket: who is served, what is told, and what is written where.
+//! The management socket: which users are served, the answers, and the files.
 
 mod common;
 
@@ -145,7 +145,7 @@ fn another_user_is_not_served() {
         let output = command.args(["-c", script]).arg(&socket).uid(user).gid(user).output();
         output.ok().map(|output| String::from_utf8(output.stdout).unwrap())
     };
-    // Only root can be somebody else; and without Python nobody asks.
+    // Only root can change its user; and the test needs Python.
     if let (Some(own), Some(other)) = (ask(0), ask(65_533)) {
         assert_eq!(own.trim(), "100");
         assert_eq!(other.trim(), "0");

@@ -331,7 +331,7 @@ fn a_device_that_vanishes_is_noticed_in_the_step_where_it_does() {
     assert!(matches!(error, Error::Lost { step: Step::Inputs, .. }), "{error}");
     assert_eq!(error.code().exit_code(), 3);
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
-    // So is one that vanishes while nothing is under way.
+    // So is one that vanishes while no call is under way.
     let error = device.create(FunctionCode::EMPTY, vec![Region::input(vec![1])]).err().unwrap();
     assert!(matches!(error.code(), ErrorCode::Timeout | ErrorCode::Unreachable | ErrorCode::Link), "{error}");
 }
@@ -363,7 +363,7 @@ fn a_caller_that_vanishes_leaves_nothing_behind() {
     let lost = bench.connect();
     let mut call = lost.create(FunctionCode::INCREMENT, vec![Region::inout(vec![0; 100_000])]).unwrap();
     call.invoke().unwrap();
-    // Neither the call nor its connection are closed, and nobody carries their frames any more: as if it had been killed.
+    // Neither the call nor its connection are closed, and their frames are no longer sent: as if the caller had been killed.
     std::mem::forget(call);
     bench.wait_for_counter("rpc.callers", 1);
     let device = bench.connect();

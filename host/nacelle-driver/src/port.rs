@@ -111,7 +111,7 @@ struct Filtered<'a, F> {
 impl<F: FnMut(&[u8]) -> bool> Station for Filtered<'_, F> {
     fn receive(&mut self, frame: &[u8]) {
         if (self.filter)(frame) {
-            // The endpoint's counters tell why a frame was discarded.
+            // The endpoint's counters count discarded frames by reason.
             let _counted = self.endpoint.handle(self.clock.now(), frame);
         }
     }

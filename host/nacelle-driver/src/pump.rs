@@ -21,7 +21,7 @@ pub trait Station {
     /// Writes the next frame to send and returns its length; `None` if there is none now.
     fn transmit(&mut self, frame: &mut [u8]) -> Option<usize>;
 
-    /// When it wants a turn though nothing was received.
+    /// When it must run again though nothing was received.
     fn next_deadline(&self) -> Option<Instant>;
 }
 

@@ -151,7 +151,7 @@ enum Tool {
         /// Reason, as in the standard; 28 is the application's own.
         #[arg(long, default_value_t = 28, value_parser = clap::value_parser!(u16).range(1..))]
         reason: u16,
-        /// Seconds before each answer; the other side is asked for patience (MRA).
+        /// Seconds before each answer; the other side gets an MRA.
         #[arg(long, default_value_t = 0.0)]
         late: f64,
     },
@@ -162,7 +162,7 @@ enum Tool {
         /// Requests to accept.
         #[arg(short = 'C', long, default_value_t = 1)]
         count: u32,
-        /// Seconds before each answer; the other side is asked for patience (MRA).
+        /// Seconds before each answer; the other side gets an MRA.
         #[arg(long, default_value_t = 0.0)]
         late: f64,
         /// Let the other side disconnect.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `ibv_rc_pingpong`: queue pairs are told over TCP, then messages go to and fro; the client begins.
+//! `ibv_rc_pingpong`: the parameters of queue pairs are exchanged over TCP, then messages go to and fro; the client begins.
 
 use crate::{
     failure::{Failure, Outcome, check},
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     pub(crate) size: usize,
 }
 
-/// What one side must know of the other.
+/// The parameters of one side.
 struct Introduction {
     qpn: Qpn,
     psn: Psn,
@@ -59,7 +59,7 @@ impl Introduction {
     }
 }
 
-/// A queue pair that does not know its peer yet, and how to introduce it.
+/// A queue pair without a peer yet, and its parameters for the peer.
 fn create(s: &mut Station, plan: &Plan) -> Outcome<(ConnId, Inbox, Introduction)> {
     let now = s.now();
     let conn =

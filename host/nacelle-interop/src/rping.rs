@@ -98,7 +98,7 @@ pub(crate) fn server(s: &mut Station, plan: &Plan) -> Outcome {
     Ok(())
 }
 
-/// Tells the client that its announcement has been used.
+/// Confirms to the client that its announcement has been used.
 fn go_ahead(s: &mut Station, conn: ConnId) -> Outcome {
     s.ep().transport.post_send(conn, SendWr::send(SEND, vec![0; INFO]))?;
     s.done("telling the client to go on", conn, SEND)

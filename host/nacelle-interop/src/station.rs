@@ -209,7 +209,7 @@ impl Station {
         self.ended(conn).map(|_| ())
     }
 
-    /// Waits until a connection has ended. Receives that are flushed by it are forgotten.
+    /// Waits until a connection has ended. Receives that are flushed by it are dropped.
     pub(crate) fn ended(&mut self, conn: ConnId) -> Outcome<DisconnectReason> {
         let reason = self.event("waiting for the end of the connection", |e| match e {
             Event::Disconnected { conn: c, reason, .. } if *c == conn => Some(*reason),
@@ -219,7 +219,7 @@ impl Station {
         Ok(reason)
     }
 
-    /// Forgets what is left of a connection that has ended.
+    /// Removes what is left of a connection that has ended.
     fn forget(&mut self, conn: ConnId) {
         self.port.drop_completions(conn);
     }

@@ -89,7 +89,7 @@ fn over_a_bad_wire() {
     both_pass("--loss 2 --seed 7 ucmatose", "--loss 2 --seed 8 ucmatose 10.9.0.1");
 }
 
-/// A check that fails, and a time that is over, are told by the exit status.
+/// A failed check and a timeout set the exit status.
 #[test]
 fn failures_are_told() {
     let wire = Wire::new();

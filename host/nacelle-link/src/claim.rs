@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-/// A name on a wire, held for as long as this value lives. The kernel lets go of it whatever becomes of its holder.
+/// A name on a wire, held for as long as this value lives. The kernel releases it however the process ends.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,

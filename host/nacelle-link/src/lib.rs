@@ -70,7 +70,7 @@ pub enum LinkError {
     /// Another live party has this name.
     #[error("the name {name} is taken on the wire {}", dir.display())]
     NameTaken {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The wire's directory.
         dir: PathBuf,
@@ -134,10 +134,10 @@ pub trait Link: Send {
     /// [`LinkError::Io`] if the link is broken for good.
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError>;
 
-    /// Becomes readable when a frame may be there: for those who wait for several things at once.
+    /// Becomes readable when a frame may be there: for poll(2) on several descriptors.
     fn poll_fd(&self) -> BorrowedFd<'_>;
 
-    /// When the link wants `recv` to be called though nothing is readable; `None` if never.
+    /// When `recv` must be called though nothing is readable; `None` if never.
     fn next_event(&self) -> Option<Instant> {
         None
     }
@@ -167,7 +167,7 @@ impl<L: Link + ?Sized> Link for Box<L> {
 /// Waits until one of `fds` is readable or `deadline` has passed. Returns early if a signal arrives.
 ///
 /// # Errors
-/// What poll(2) says, save `EINTR`.
+/// The result of poll(2), except `EINTR`.
 pub fn wait_readable<'a>(fds: impl IntoIterator<Item = BorrowedFd<'a>>, deadline: Option<Instant>) -> io::Result<()> {
     let mut polled: Vec<PollFd<'_>> = fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     wait(&mut polled, deadline)
@@ -233,7 +233,7 @@ fn send_patiently(mut attempt: impl FnMut() -> io::Result<usize>) -> io::Result<
 /// The user at the other end of a Unix socket, as the kernel saw it connect.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn peer_user(socket: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
 }

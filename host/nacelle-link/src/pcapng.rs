@@ -81,7 +81,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Writes the section header, with `comment`, and the description of the one interface.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The error of the writer.
     pub fn new(out: W, interface: &str, comment: &str) -> io::Result<Self> {
         let mut writer = Self { out, block: Vec::with_capacity(MAX_FRAME + 64) };
         writer.begin(SECTION_HEADER);
@@ -108,7 +108,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Writes one frame that passed at `at`.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The error of the writer.
     pub fn frame(&mut self, at: SystemTime, direction: Direction, frame: &[u8]) -> io::Result<()> {
         let nanoseconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let length = u32::try_from(frame.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -159,7 +159,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 }
 
-/// A capture that can be started and stopped at any time, and that a full disk ends without harm to anybody else.
+/// A capture that can be started and stopped at any time, and that ends when the disk is full, without an effect on the link.
 #[derive(Debug, Default)]
 pub struct Recorder {
     writer: Option<PcapngWriter<File>>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switch of a virtual wire: learns who is where and forwards, or floods.
+//! The switch of a virtual wire: a learning bridge (IEEE 802.1D) that forwards frames, or floods them.
 //!
-//! It never blocks: each party has a bounded queue, and what does not fit is dropped and counted. A party that vanished
-//! is forgotten, and its socket file removed, as soon as a frame for it cannot be delivered.
+//! It never blocks: each party has a bounded queue, and what does not fit is dropped and counted. A party whose process has ended
+//! is removed, with its socket file, as soon as a frame for it cannot be delivered.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -26,9 +26,9 @@ pub(crate) const MIRROR_PREFIX: &str = "mirror";
 const QUEUE_FRAMES: usize = 1024;
 /// Parties on one wire at most.
 const MAX_PARTIES: usize = 256;
-/// MAC addresses remembered of one party; a new one takes the place of its oldest. So no party takes another's room.
+/// MAC addresses stored for one party; a new one replaces its oldest, so that no party uses another's room.
 const MAX_ADDRESSES: usize = 256;
-/// How long an address that says nothing is remembered (IEEE 802.1Q, ageing time).
+/// Ageing time of an address (IEEE 802.1Q): how long it is kept without a frame from it.
 const AGING: Duration = Duration::from_secs(300);
 /// Frames taken in one turn, so that waiting frames get theirs.
 const BURST: usize = 64;
@@ -50,7 +50,7 @@ pub struct SwitchStats {
     pub dropped_full: u64,
     /// Datagrams dropped because they were no frames.
     pub dropped_malformed: u64,
-    /// Parties forgotten because they had vanished.
+    /// Parties removed because their process had ended.
     pub vanished: u64,
 }
 
@@ -71,7 +71,7 @@ struct Station {
 
 impl Party {
     fn connect(path: &Path) -> io::Result<Self> {
-        // A connected socket tells by POLLOUT when the party's queue has room again; an unconnected one cannot.
+        // A connected socket reports by POLLOUT when the party's queue has room again; an unconnected one cannot.
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         socket.connect(path)?;
@@ -128,7 +128,7 @@ impl Switch {
         self.stats
     }
 
-    /// Forgets addresses that say nothing for so long. Default 300 s.
+    /// Ageing time: an address without a frame for so long is removed. Default 300 s.
     pub fn set_aging(&mut self, time: Duration) {
         self.aging = time;
     }
@@ -199,7 +199,7 @@ impl Switch {
         }
     }
 
-    /// A station was heard from a party.
+    /// Learns the party of a station from a frame.
     fn learn(&mut self, station: [u8; 6], id: u64) {
         let heard = Instant::now();
         let before = self.addresses.insert(station, Station { party: id, heard });
@@ -216,7 +216,7 @@ impl Switch {
         }
     }
 
-    /// The party that a station was last heard from, if it is not too long ago.
+    /// The party that a station's last frame came from, if it is not too old.
     fn find(&self, station: [u8; 6]) -> Option<u64> {
         let there = self.addresses.get(&station)?;
         (there.heard.elapsed() < self.aging).then_some(there.party)
@@ -232,7 +232,7 @@ impl Switch {
         self.drain(id);
     }
 
-    /// Sends what waits for a party, as far as its socket takes it. Forgets the party if it is gone.
+    /// Sends what waits for a party, as far as its socket takes it. Removes the party if its socket is gone.
     fn drain(&mut self, id: u64) {
         let Some(party) = self.parties.get_mut(&id) else { return };
         while let Some(frame) = party.queue.front() {

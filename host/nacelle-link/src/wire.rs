@@ -147,7 +147,7 @@ impl WireDir {
     /// What has its name already is replaced, and not written to.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn publish(&self, name: &str, contents: &[u8]) -> io::Result<()> {
         let draft = self.file(&format!(".{name}.draft"));
         match fs::remove_file(&draft) {
@@ -204,7 +204,7 @@ pub(crate) fn remove_stale(path: &Path) {
     }
 }
 
-/// Asks for large socket buffers; a smaller one only means more retries.
+/// Requests large socket buffers; smaller ones only mean more retries.
 pub(crate) fn enlarge(socket: &UnixDatagram) {
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER);
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, SOCKET_BUFFER);

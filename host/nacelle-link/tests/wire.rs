@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual wire and its switch: who gets which frame, and what becomes of those who vanish.
+//! The virtual wire and its switch: which party gets which frame, and what happens to parties that vanish.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -52,13 +52,13 @@ fn a_broadcast_reaches_everybody_and_a_known_address_only_its_owner() {
     for party in &mut parties[1..] {
         assert_eq!(receive(party).as_deref(), Some(&call[..]));
     }
-    assert!(silent(&mut parties[0]), "nobody hears himself");
+    assert!(silent(&mut parties[0]), "no party receives its own frames");
 
     let answer = frame(mac(0), mac(7), b"me");
     parties[7].send(&answer).unwrap();
     assert_eq!(receive(&mut parties[0]).as_deref(), Some(&answer[..]));
     for n in [1, 2, 19] {
-        assert!(silent(&mut parties[n]), "party {n} heard what was not for it");
+        assert!(silent(&mut parties[n]), "party {n} received a frame for another");
     }
 }
 
@@ -110,7 +110,7 @@ fn a_party_that_vanishes_is_forgotten_and_its_socket_removed() {
     assert_eq!(switch.parties(), 2);
     assert!(receive(&mut alive).is_some());
 
-    drop(dead); // the file stays, as after a crash
+    drop(dead); // the file remains, as after a crash
     alive.send(&frame(mac(9), mac(1), b"are you there?")).unwrap();
     switch.step(Instant::now() + Duration::from_secs(1)).unwrap();
     assert_eq!(switch.stats().vanished, 1);
@@ -147,7 +147,7 @@ fn a_party_that_does_not_listen_costs_only_its_own_frames() {
         switch.step(Instant::now() + Duration::from_secs(1)).unwrap();
         assert_eq!(receive(&mut b).as_ref(), Some(&broadcast), "frame {number}");
     }
-    assert!(switch.stats().dropped_full > 0, "the deaf party's queue is bounded");
+    assert!(switch.stats().dropped_full > 0, "the queue of the party that does not receive is bounded");
     assert!(started.elapsed() < Duration::from_secs(20));
     drop(deaf);
 }
@@ -201,7 +201,7 @@ fn another_process_takes_over_when_the_switch_leaves() {
         if let Some(frame) = receive_within(&mut b, Duration::from_millis(50)) {
             break frame;
         }
-        assert!(Instant::now() < deadline, "nobody took over");
+        assert!(Instant::now() < deadline, "no party took over");
     };
     assert_eq!(heard, frame(mac(2), mac(1), b"again"));
     assert!(a.stats().tx_no_carrier + a.stats().tx_frames > 0);
@@ -255,7 +255,7 @@ fn one_party_cannot_use_up_the_switchs_memory() {
     b.send(&frame(mac(1), mac(2), b"")).unwrap();
     switch.step(Instant::now()).unwrap();
     assert_eq!(switch.stats().flooded, flooded, "both are known");
-    // So is the greedy one's latest address.
+    // So is the latest address of the flooding party.
     let [_, x, y, z] = 19_999u32.to_be_bytes();
     a.send(&frame([6, 0, 0, x, y, z], mac(1), b"")).unwrap();
     switch.step(Instant::now()).unwrap();
@@ -267,7 +267,7 @@ fn of_many_that_join_by_one_name_one_does() {
     let (_temp, dir) = wire();
     let _switch = SwitchHost::start(&dir).unwrap();
     for round in 0..20 {
-        // What a dead party left is in the way of all.
+        // The files of a killed party are in the way of all.
         drop(UnixDatagram::bind(dir.path().join(format!("party{round}.sock"))).unwrap());
         let start = Arc::new(Barrier::new(8));
         let threads: Vec<_> = (0..8)
@@ -314,7 +314,7 @@ fn a_directory_that_others_can_enter_is_no_wire() {
     WireDir::open(open.join("wire")).unwrap();
 }
 
-/// Root is refused like anybody else, until it says that it trusts the owner.
+/// Root is refused like any other user, unless it passes `--trust-owner`.
 #[test]
 fn a_wire_of_another_user_is_not_used_by_accident() {
     let temp = tempfile::tempdir().unwrap();
@@ -342,7 +342,7 @@ fn an_address_that_says_nothing_is_forgotten() {
     say(&mut a, BROADCAST, mac(1));
     assert!(receive(&mut third).is_some());
     say(&mut b, mac(1), mac(2));
-    assert!(silent(&mut third), "it is known");
+    assert!(silent(&mut third), "the switch has its address");
     std::thread::sleep(Duration::from_millis(250));
     say(&mut b, mac(1), mac(2));
     assert!(receive(&mut third).is_some(), "it is flooded");

@@ -44,7 +44,7 @@ impl Control {
         Ok(Self { name: name.to_owned(), stream, input: Vec::new(), patience: ANSWER_WITHIN })
     }
 
-    /// Whether the device `name` on `wire` accepts a connection, and says within `patience` that it runs.
+    /// Whether the device `name` on `wire` accepts a connection, and reports within `patience` that it runs.
     pub(crate) fn is_alive(wire: &WireDir, name: &str, patience: Duration) -> bool {
         let Ok(mut control) = Self::open(wire, name) else { return false };
         control.patience = patience;

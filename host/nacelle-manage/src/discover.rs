@@ -45,14 +45,14 @@ pub fn published(wire: &WireDir) -> Vec<Descriptor> {
     found
 }
 
-/// All devices that published themselves on a wire, by name. They are asked side by side whether they run, for a second at
+/// All devices that published themselves on a wire, by name. They are queried in parallel, for a second at
 /// most.
 #[must_use]
 pub fn list(wire: &WireDir) -> Vec<Found> {
     ask(wire, published(wire), LISTED_WITHIN)
 }
 
-/// The first of `devices` that answers; all are asked side by side, for 3 s at most.
+/// The first of `devices` that answers; all are queried in parallel, for 3 s at most.
 #[must_use]
 pub fn alive(wire: &WireDir, devices: Vec<Descriptor>) -> Option<Descriptor> {
     ask(wire, devices, MEANT_WITHIN).into_iter().find(|found| found.alive).map(|found| found.device)

@@ -9,7 +9,7 @@ pub enum Error {
     /// No device of this name answers on the wire.
     #[error("no device named {name} answers on the wire {}", wire.display())]
     NoSuchDevice {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The wire's directory.
         wire: PathBuf,

@@ -11,15 +11,15 @@ use nacelle_wire::transport::Ext;
 use nacelle_wire::{ParseError, Qpn, RocePacket};
 use serde::{Deserialize, Serialize};
 
-/// The protocol and operation of a frame, and what tells it from others of its kind.
+/// The protocol and operation of a frame, and what distinguishes it from others of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "protocol", rename_all = "kebab-case")]
 pub enum FrameKind {
     /// ARP (RFC 826): who has `target`?
     ArpRequest {
-        /// The address asked for.
+        /// The requested address.
         target: Ipv4Addr,
-        /// Who asks.
+        /// The sender of the request.
         sender: Ipv4Addr,
     },
     /// ARP: `sender` is here.

@@ -2,7 +2,7 @@
 //! Management of devices.
 //!
 //! - A device publishes a [`Descriptor`] on its wire; [`discover`] finds them.
-//! - [`Control`] speaks to a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
+//! - [`Control`] is a client of a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
 //!

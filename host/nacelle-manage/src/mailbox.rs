@@ -40,8 +40,8 @@ pub enum Command {
 /// Why a command was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The port does not know it.
-    #[error("the management port does not know the command")]
+    /// The port does not support it.
+    #[error("the management port does not support the command")]
     Unknown,
     /// No such queue pair, or not one that this may be done to.
     #[error("there is no such queue pair")]
@@ -117,7 +117,7 @@ pub struct EventWords {
 }
 
 impl EventWords {
-    /// Kind: a peer wants to connect.
+    /// Kind: a peer's REQ.
     pub const OPENED: u32 = 0;
     /// Kind: the peer has accepted.
     pub const ESTABLISHED: u32 = 1;
@@ -188,7 +188,7 @@ impl<'a, R: Registers> Mailbox<'a, R> {
         Ok(Attention { completion: status & reg::COMPLETION_WAITS != 0, event: status & reg::EVENT_WAITS != 0 })
     }
 
-    /// Looks at a queue pair; of one in RESET only the state is asked for.
+    /// Queries a queue pair; of one in RESET only the state.
     ///
     /// # Errors
     /// As [`Mailbox::command`].

@@ -40,7 +40,7 @@ pub const DEFAULT_MTU: PathMtu = PathMtu::Mtu1024;
 /// Most private data with its request and its answer, in bytes.
 pub const MAX_PRIVATE: usize = 48;
 
-/// Why a device did not do what it was asked, in a sentence.
+/// Why a device refused a request, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub String);
@@ -59,12 +59,12 @@ impl Refusal {
     }
 }
 
-/// What a device can be asked.
+/// The requests to a device.
 pub trait Manage {
     /// All queue pairs that are not in RESET.
     ///
     /// # Errors
-    /// If the device does not say.
+    /// If the device does not answer.
     fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal>;
 
     /// What one queue pair has counted, or each that is not in RESET.
@@ -73,7 +73,7 @@ pub trait Manage {
     /// If there is no such queue pair.
     fn queue_pair_counters(&mut self, qpn: Option<u32>) -> Result<Vec<QueuePairCounters>, Refusal>;
 
-    /// Resets one queue pair, or all. One that has a connection is closed: its peer is told.
+    /// Resets one queue pair, or all. One that has a connection is closed with a DREQ.
     ///
     /// # Errors
     /// If there is no such queue pair.
@@ -82,17 +82,17 @@ pub trait Manage {
     /// All memory regions that have a key.
     ///
     /// # Errors
-    /// If the device does not say.
+    /// If the device does not answer.
     fn regions(&mut self) -> Result<Vec<MemoryRegion>, Refusal>;
 
     /// The numbers of all protection domains that are in use.
     ///
     /// # Errors
-    /// If the device does not say.
+    /// If the device does not answer.
     fn domains(&mut self) -> Result<Vec<u32>, Refusal>;
 
     /// Begins to open a connection with this path MTU, or the largest that the device's link carries if that is smaller.
-    /// [`Manage::poll`] tells what became of it. Returns its number.
+    /// [`Manage::poll`] returns the outcome. Returns its number.
     ///
     /// # Errors
     /// If there is no room, or no way to the address.
@@ -104,7 +104,7 @@ pub trait Manage {
     /// If it is not established, or has as much to do.
     fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal>;
 
-    /// What has happened to a connection since it was last asked for. One that is over is forgotten with this answer.
+    /// What has happened to a connection since the last poll. One that has ended is removed with this answer.
     ///
     /// # Errors
     /// If there is no such connection.
@@ -235,7 +235,7 @@ impl QueuePairCounters {
 /// What a reset did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reset {
-    /// Connections are being closed: their peers are told first. Without, everything is in RESET.
+    /// Connections are being closed, with a DREQ each. Without, everything is in RESET.
     pub closing: bool,
 }
 
@@ -316,7 +316,7 @@ impl Work {
 pub struct Progress {
     /// Where it is.
     pub state: ConnectionState,
-    /// How it was established, if it ever was: a connection that ended before anybody asked was there all the same.
+    /// How it was established, if it ever was: also for a connection that ended before it was polled.
     pub opened: Option<Opened>,
     /// What has completed, in order.
     pub completions: Vec<Completion>,

@@ -18,7 +18,7 @@ use crate::{Descriptor, MemoryRegion, QueuePair, QueuePairCounters, Reset};
 /// Longest request, in bytes, its newline included.
 pub const MAX_REQUEST: usize = 64 << 10;
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
@@ -123,9 +123,9 @@ pub struct Stats {
 /// Frames that passed the device's MAC interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// Number of the next frame: what to ask for next time.
+    /// Number of the next frame, for the next request.
     pub next: u64,
-    /// Frames wanted but no longer remembered.
+    /// Frames requested but no longer stored.
     pub lost: u64,
     /// The frames, oldest first.
     pub frames: Vec<TraceFrame>,

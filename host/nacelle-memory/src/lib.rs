@@ -11,7 +11,7 @@
 //!
 //! # Concurrent access
 //!
-//! A peer writes whenever it likes, within the rights that it was given. So no `&[u8]` to registered memory is ever made,
+//! A peer may write at any time, within its access rights. So no `&[u8]` to registered memory is ever made,
 //! here or by a user of this crate: all access is by bounds-checked copies, [`Memory::read`] and [`Memory::write`].
 //!
 //! - Heap memory and borrowed slices cannot be reached but through their `Memory`, which needs `&mut` to write. There is no

@@ -32,7 +32,7 @@ pub enum AccessError {
 /// - `bytes` returns the same range, and the range does not lie within the value itself;
 /// - all of the range may be read, and written if [`is_writable`](Self::is_writable), from any thread;
 /// - there is no reference (`&` or `&mut`) to any of it;
-/// - accesses from elsewhere in this process keep to what the [crate documentation](crate#concurrent-access) says.
+/// - accesses from elsewhere in this process follow the rules of the [crate documentation](crate#concurrent-access).
 pub unsafe trait StableBytes: Send + 'static {
     /// The range.
     fn bytes(&self) -> NonNull<[u8]>;

@@ -397,7 +397,7 @@ impl Pace {
         self.reaction.sent(p, now, bytes);
     }
 
-    /// When to ask again whether data may be sent.
+    /// When data may be sent at the earliest.
     pub(crate) fn held_until(&self) -> Option<Instant> {
         self.held_until
     }

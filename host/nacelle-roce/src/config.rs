@@ -125,7 +125,7 @@ pub struct ArpConfig {
     pub tries: u8,
     /// Probes before an address counts as free (RFC 5227: 3). Default 3.
     pub probes: u8,
-    /// Time between probes and after the last one. Default 100 ms, suited to a local wire; RFC 5227 says 1 to 2 s.
+    /// Time between probes and after the last one. Default 100 ms, suited to a local wire; RFC 5227 has 1 to 2 s.
     pub probe_interval: Duration,
 }
 
@@ -148,21 +148,21 @@ impl Default for ArpConfig {
 /// stretch them all with [`scaled`](Self::scaled).
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// Time before a CM message is sent again. Default 1 s. The accepting side waits as long as the request asks for,
+    /// Time before a CM message is sent again. Default 1 s. The accepting side uses the timeout of the REQ,
     /// 17 s at most.
     pub cm_timeout: Duration,
     /// How often a CM message is sent again, up to 15. Default 7. The accepting side uses the smaller of this and what
-    /// the request asks for.
+    /// the REQ requests.
     pub cm_retries: u8,
     /// Time before unacknowledged packets are sent again the first time; doubles with each retry. Default 500 ms.
     pub ack_timeout: Duration,
     /// Bound of the doubling. Default 4 s.
     pub max_ack_timeout: Duration,
     /// Retries without progress before the connection fails, up to 7. Default 7. The accepting side uses the smaller
-    /// of this and what the request asks for.
+    /// of this and the value in the REQ.
     pub retry_count: u8,
     /// Retries on receiver-not-ready before the connection fails, up to 7, where 7 is without limit. Default 6. The
-    /// smaller of this and what the peer asks for is used.
+    /// smaller of this and the peer's value is used.
     pub rnr_retry: u8,
     /// RNR timer: time that a peer waits after an RNR NAK of this side. Default code 12, 0.64 ms.
     pub rnr_timer: RnrTimer,
@@ -180,10 +180,10 @@ pub struct ConnectOptions {
     pub keepalive: Option<Duration>,
     /// PSN at which the peer begins to send. Default random.
     pub starting_psn: Option<Psn>,
-    /// READs and atomics that this side can serve at a time. The smaller of this and what the peer asks for is used.
+    /// READs and atomics that this side can serve at a time. The smaller of this and the peer's value is used.
     /// Default 16.
     pub responder_resources: u8,
-    /// READs and atomics that this side asks to have outstanding. The smaller of this and what the peer serves is used.
+    /// READs and atomics that this side may have outstanding. The smaller of this and the peer's limit is used.
     /// Default 16.
     pub initiator_depth: u8,
     /// Send only lost packets again, if the peer can as well. Offered in the last 8 bytes of the private data of REQ
@@ -193,7 +193,7 @@ pub struct ConnectOptions {
     pub private_data: Vec<u8>,
     /// For the peer's application, from the connecting side when the connection is ready (RTU): up to 224 bytes.
     pub rtu_data: Vec<u8>,
-    /// For the peer's application when it has asked for the end of the connection (DREP): up to 224 bytes.
+    /// Private data of the DREP for the peer's application: up to 224 bytes.
     pub drep_data: Vec<u8>,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     pub(crate) receive_psn: Psn,
     /// First PSN of this side; on the accepting side from the REQ.
     pub(crate) send_psn: Psn,
-    /// Time before a CM message is repeated, and number of repetitions: on the accepting side as the REQ asks, within bounds.
+    /// Time before a CM message is repeated, and number of repetitions: on the accepting side those of the REQ, within bounds.
     pub(crate) cm_timeout: Duration,
     pub(crate) cm_retries: u8,
     pub(crate) peer_retry_count: u8,

@@ -95,7 +95,7 @@ impl Endpoint {
         Counters::new(self.interface.counters(), &self.transport.counters())
     }
 
-    /// Finds the paths that the transport asks for.
+    /// Resolves the paths that the transport requests.
     fn resolve_paths(&mut self, now: Instant) {
         while let Some(peer) = self.transport.poll_path_request() {
             match (self.interface.path(now, peer), self.interface.hop_to(peer)) {

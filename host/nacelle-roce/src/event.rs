@@ -28,7 +28,7 @@ pub enum Event {
         /// Why.
         reason: ConnectFailure,
     },
-    /// A peer wants to connect to a port that is listened on. Answer by [`accept`](crate::Transport::accept) or
+    /// A peer's REQ for a port that is listened on. Answer by [`accept`](crate::Transport::accept) or
     /// [`reject`](crate::Transport::reject); post receives before accepting.
     ConnectRequest {
         /// The connection that it would be.
@@ -88,15 +88,15 @@ pub enum NetworkEvent {
         /// Number given to [`ping`](crate::Interface::ping).
         sequence: u16,
     },
-    /// An address that [`resolve`](crate::Interface::resolve) asked for is known.
+    /// An address is resolved that [`resolve`](crate::Interface::resolve) requested.
     Resolved {
         /// The address, or the router on the way to it.
         ip: Ipv4Addr,
         /// Its Ethernet address.
         mac: MacAddr,
     },
-    /// No host replies for an address that [`resolve`](crate::Interface::resolve) or [`ping`](crate::Interface::ping) asked
-    /// for, or too many are being asked for.
+    /// No host replies for an address that [`resolve`](crate::Interface::resolve) or [`ping`](crate::Interface::ping)
+    /// requested, or too many requests are outstanding.
     Unreachable {
         /// The address, or the router on the way to it.
         ip: Ipv4Addr,
@@ -133,9 +133,9 @@ pub enum ConnectFailure {
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
-    /// This side asked for it.
+    /// This side.
     Local,
-    /// The peer asked for it.
+    /// The peer.
     Remote,
     /// The queue pair failed with this status.
     Error(WcStatus),

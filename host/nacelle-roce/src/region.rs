@@ -163,7 +163,7 @@ impl RegionSlice {
     }
 }
 
-/// Part of a region that a peer may use, for as long as the key under which it asked for it is valid.
+/// Part of a region that a peer may access, for as long as the key of its request is valid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     place: RegionSlice,
@@ -228,7 +228,7 @@ pub(crate) struct RegionTable {
     next_domain: u32,
 }
 
-/// Regions lie this far apart at least, so that an address one too far never falls into a neighbour.
+/// Regions lie this far apart at least, so that an address just beyond a region never lies in another.
 const GUARD: u64 = 4096;
 
 impl RegionTable {
@@ -450,7 +450,7 @@ impl RegionTable {
         self.domains.iter().copied()
     }
 
-    /// Forgets every region and every domain but the default one. Their numbers do not come back.
+    /// Removes every region and every domain but the default one. Their numbers are not reused.
     pub(crate) fn clear(&mut self) {
         for index in 0..self.slots.len() as u32 {
             let generation = self.slots[index as usize].generation;

@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Frames go from each to the other until nobody has any.
+/// Frames go from each to the other until neither has any.
 fn exchange(now: Instant, a: &mut Endpoint, b: &mut Endpoint, frame: &mut [u8]) {
     loop {
         if let Some(len) = a.poll_transmit(now, frame) {

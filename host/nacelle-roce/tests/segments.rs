@@ -192,7 +192,7 @@ fn a_peer_without_a_path_is_unreachable() {
     assert_eq!(transport.poll_event(), Some(Event::ConnectFailed { conn, reason }));
 }
 
-/// A transport over a socket of the kernel. Of the IP header it knows the addresses and, of what Linux sends from an unconnected
+/// A transport over a socket of the kernel. Of the IP header it has the addresses and, of what Linux sends from an unconnected
 /// socket, that the identification of IPv4 is 0: all that the ICRC covers.
 struct Node {
     transport: Transport,

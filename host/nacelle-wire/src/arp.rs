@@ -26,7 +26,7 @@ struct ArpBytes {
 /// What an ARP packet does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Who has the target address?
+    /// Requests the MAC address of the target address.
     Request,
     /// The sender has the sender address.
     Reply,
@@ -52,7 +52,7 @@ pub struct ArpPacket {
 }
 
 impl ArpPacket {
-    /// Asks for the owner of `ip`. With `sender_ip` 0.0.0.0 it is a probe, with `sender_ip == ip` an announcement.
+    /// Requests the MAC address of `ip`. With `sender_ip` 0.0.0.0 it is a probe, with `sender_ip == ip` an announcement.
     pub const fn request(mac: MacAddr, sender_ip: Ipv4Addr, ip: Ipv4Addr) -> Self {
         Self {
             dst: MacAddr::BROADCAST,

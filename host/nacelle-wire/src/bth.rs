@@ -179,7 +179,7 @@ impl Bth {
     /// Length in bytes.
     pub const LEN: usize = size_of::<Self>();
 
-    /// A header with MigReq set, the default partition, no solicited event, no acknowledgement asked for.
+    /// A header with MigReq set, the default partition, no solicited event, no acknowledgement request.
     pub fn new(opcode: Opcode, dest_qp: Qpn, psn: Psn) -> Self {
         Self {
             opcode: opcode as u8,
@@ -257,7 +257,7 @@ impl Bth {
         self.dest_qp.into()
     }
 
-    /// The requester asks for an acknowledgement of this packet.
+    /// AckReq: the requester requests an acknowledgement of this packet.
     pub const fn ack_req(&self) -> bool {
         self.ack & ACK_REQ != 0
     }
@@ -411,7 +411,7 @@ impl Syndrome {
     }
 }
 
-/// Code of the time that an RNR NAK asks to wait, 5 bits (IBTA 9.7.5.2.8, table 57).
+/// Code of the wait time in an RNR NAK, 5 bits (IBTA 9.7.5.2.8, table 57).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RnrTimer(u8);
 

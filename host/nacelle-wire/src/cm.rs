@@ -189,7 +189,7 @@ mad_struct! {
         /// Identifies the connection at the sender.
         pub local_comm_id: U32,
         reserved0: U32,
-        /// What is asked for; see [`service_id`].
+        /// The requested service; see [`service_id`].
         pub service_id: U64,
         /// GUID of the sender's channel adapter.
         pub local_ca_guid: U64,
@@ -200,7 +200,7 @@ mad_struct! {
         /// READs and atomics that the sender can serve at once.
         pub responder_resources: u8,
         local_eecn: U24,
-        /// READs and atomics that the sender wants to have outstanding.
+        /// READs and atomics that the sender may have outstanding.
         pub initiator_depth: u8,
         remote_eecn: U24,
         remote_timeout: u8,
@@ -256,7 +256,7 @@ impl Req {
         remote_timeout[1; 2] transport, set_transport
     }
     bits! {
-        /// Time after which the sender gives up waiting, as a code.
+        /// Timeout of the sender for the response, as a code.
         local_timeout[3; 5] local_cm_timeout, set_local_cm_timeout
     }
     bits! {
@@ -365,7 +365,7 @@ mad_struct! {
 }
 
 impl Mra {
-    /// Asks the sender of `message` (0 REQ, 1 REP, 2 LAP) to wait for a time, given as a code.
+    /// Extends the timeout of the sender of `message` (0 REQ, 1 REP, 2 LAP) to a service timeout, given as a code.
     pub fn new(local_comm_id: u32, remote_comm_id: u32, message: u8, service_timeout: u8) -> Self {
         let mut mra = Self::with_ids(local_comm_id, remote_comm_id);
         mra.set_message_mraed(message);
@@ -542,7 +542,7 @@ mad_struct! {
         reserved2: u8,
         /// READs and atomics that the sender can serve at once.
         pub responder_resources: u8,
-        /// READs and atomics that the sender wants to have outstanding.
+        /// READs and atomics that the sender may have outstanding.
         pub initiator_depth: u8,
         ack_delay: u8,
         rnr: u8,

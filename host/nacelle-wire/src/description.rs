@@ -36,7 +36,7 @@ impl DescriptionLocation {
     const MAGIC: [u8; 4] = *b"NACD";
     const VERSION: u8 = 1;
 
-    /// What the private data of a REP says; `None` without a record of this version, or if there is nothing to be read.
+    /// Parses the private data of a REP; `None` without a record of this version, or if the description is empty.
     pub fn find(private_data: &[u8]) -> Option<Self> {
         let (record, _) = Record::read_from_prefix(private_data).ok()?;
         let known = record.magic == Self::MAGIC && record.version == Self::VERSION && record.length.get() != 0;

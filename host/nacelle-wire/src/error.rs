@@ -72,7 +72,7 @@ pub enum ParseError {
     /// MRSP message type is unknown.
     #[error("unknown MRSP message type")]
     MrspType,
-    /// MRSP message length differs from what its count says.
+    /// MRSP message length does not match its count.
     #[error("MRSP count does not match the length")]
     MrspCount,
     /// Immediate value has no meaning in this direction.

@@ -41,9 +41,9 @@ pub struct EchoPacket<'a> {
     pub ip: Ipv4Header,
     /// Request or reply.
     pub kind: Kind,
-    /// Tells one sender of requests from another.
+    /// Distinguishes senders of requests.
     pub identifier: u16,
-    /// Tells one request from another.
+    /// Distinguishes requests of a sender.
     pub sequence: u16,
     /// Comes back as it was sent.
     pub payload: &'a [u8],

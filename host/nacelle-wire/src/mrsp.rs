@@ -161,7 +161,7 @@ impl ARegion {
     }
 }
 
-/// Codes of an ERR. The upstream library knows only 1 and treats all alike.
+/// Codes of an ERR. The upstream library supports only 1 and treats all alike.
 pub mod reason {
     /// The request makes no sense.
     pub const MALFORMED: u8 = 1;
@@ -185,7 +185,7 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message. Its length must be exactly what its count says.
+    /// Reads a message. Its length must match its count exactly.
     pub fn parse(message: &'a [u8]) -> Result<Self, ParseError> {
         let (&[kind, count, _, _], body) = message.split_first_chunk::<HEAD>().ok_or(ParseError::Truncated)?;
         match kind {

@@ -110,7 +110,7 @@ impl Headers {
         Self { bth, ext }
     }
 
-    /// Those of a congestion notification packet: tells the sender behind `dest_qp` that its packets were marked (RoCEv2
+    /// Those of a congestion notification packet: notifies the sender behind `dest_qp` that its packets were marked (RoCEv2
     /// annex A17.9.3). It has no payload and a PSN of 0.
     pub fn cnp(dest_qp: Qpn) -> Self {
         let mut bth = Bth::new(Opcode::Cnp, dest_qp, Psn::new(0));

@@ -160,7 +160,7 @@ fn every_cm_message_comes_out_the_same() {
             let Ext::Deth(deth) = packet.headers.ext else { panic!("{name}: not a datagram") };
             assert_eq!(deth.q_key.get(), cm::GSI_Q_KEY);
             let (tid, message) = match Message::parse(packet.payload) {
-                // Service ID resolution of udaddy: not part of what Nacelle speaks.
+                // Service ID resolution of udaddy: not supported by Nacelle.
                 Err(ParseError::CmAttribute) => continue,
                 parsed => parsed.unwrap(),
             };
@@ -235,7 +235,7 @@ fn naaice_session() {
         } else if qpn == req.local_qpn() {
             asked.iter().map(|r| (r.address(), r.rkey(), r.size())).collect()
         } else {
-            panic!("a WRITE to nobody");
+            panic!("a WRITE without a region");
         };
         assert!(targets.iter().any(|t| t.0 == reth.va() && t.1 == reth.rkey() && reth.dma_len() <= t.2), "{reth:?}");
         match imm {

@@ -171,7 +171,7 @@ proptest! {
         let len = packet.write(&mut frame).unwrap();
         let parsed = EchoPacket::parse(&frame[..len]).unwrap();
         prop_assert_eq!(EchoPacket { ip, ..parsed }, packet);
-        // The checksums notice any one flipped bit behind the Ethernet header, but not in the padding.
+        // The checksums detect any one flipped bit behind the Ethernet header, but not in the padding.
         let bit = flip.index((EchoPacket::HEADER_LEN + payload.len() - 14) * 8);
         frame[14 + bit / 8] ^= 1 << (bit % 8);
         prop_assert!(EchoPacket::parse(&frame[..len]).is_err());

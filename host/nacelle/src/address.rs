@@ -21,7 +21,7 @@ const ADDRESS_TRIES: u32 = 16;
 /// How late an event may be that the endpoint promises.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// An endpoint without an address, under a random MAC address of its own. Whatever it asks for is asked for during `patience`.
+/// An endpoint without an address, with a random MAC address. Its requests time out after `patience`.
 /// `mtu` is the longest IP packet, in bytes.
 pub(crate) fn config(mtu: usize, patience: Duration) -> EndpointConfig {
     let mut seed = [0; 32];

@@ -29,7 +29,7 @@ pub enum Kind {
     Rtl,
     /// The software device.
     Soft,
-    /// Of a kind that this crate does not know.
+    /// Of an unknown kind.
     #[serde(other)]
     Other,
 }
@@ -87,7 +87,7 @@ pub struct Function {
 pub struct RegionInfo {
     /// Its name.
     pub name: String,
-    /// Who writes it.
+    /// Which side writes it.
     pub access: RegionAccess,
     /// Any number of these.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -96,7 +96,7 @@ pub struct RegionInfo {
     pub doc: String,
 }
 
-/// Who writes a region.
+/// Which side writes a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

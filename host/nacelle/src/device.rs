@@ -139,7 +139,7 @@ impl Device {
         }
         let published = wire.as_ref().map(discover::published).unwrap_or_default();
         let taken: Vec<Ipv4Addr> = published.iter().map(|device| device.ip).collect();
-        // Only the device that is meant is asked: the others may be slow, or dead.
+        // Only this device is queried: others may be slow, or may have been killed.
         let meant = published.into_iter().filter(|device| device.ip == ip).collect();
         let descriptor = wire.as_ref().and_then(|wire| discover::alive(wire, meant));
         let prefix_len = descriptor.as_ref().map_or(ASSUMED_PREFIX_LEN, |device| device.prefix_len);
@@ -218,9 +218,9 @@ impl Device {
         self.shared.engine.ping(self.shared.ip, sequence, length, patience)
     }
 
-    /// Waits until the device has agreed to the end of every call that was closed or dropped, for `patience` at most. Returns
-    /// whether it has. [`Call::close`] does not wait for that: a device that hears nothing of the end notices it by itself,
-    /// but only after it has asked for some time whether the caller is alive.
+    /// Waits until the device has confirmed the end (DREP) of every call that was closed or dropped, for `patience` at most. Returns
+    /// whether it has. [`Call::close`] does not wait for that: a device that does not receive the DREQ detects the end by its keep-alive,
+    /// which takes longer.
     ///
     /// # Errors
     /// [`Error::Link`] if the wire is broken.

@@ -88,7 +88,7 @@ impl State {
         let (now, before) = (self.now(), self.mark());
         self.traffic[2] += 1;
         self.traffic[3] += frame.len() as u64;
-        // The endpoint's counters tell why a frame was discarded.
+        // The endpoint's counters count discarded frames by reason.
         let _counted = self.endpoint.handle(now, frame);
         self.file(before);
     }
@@ -300,7 +300,7 @@ impl Station for &Engine {
 }
 
 impl Carrier {
-    /// Whether the bell was rung; it is silent again then.
+    /// Whether it was signalled; clears the signal.
     fn hear(&mut self, state: &mut State) -> bool {
         let rung = std::mem::take(&mut state.rung);
         if rung {

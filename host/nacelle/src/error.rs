@@ -66,7 +66,7 @@ pub enum Error {
     AddressTaken {
         /// The address.
         ip: Ipv4Addr,
-        /// Who has it.
+        /// The MAC address that uses it.
         owner: MacAddr,
     },
     /// All addresses tried in the device's subnet are used.
@@ -159,8 +159,8 @@ pub enum Error {
         /// The function called.
         function: u8,
     },
-    /// The device does not know this function.
-    #[error("the device at {ip} does not know function {function}")]
+    /// The device does not have this function.
+    #[error("the device at {ip} does not have function {function}")]
     UnknownFunction {
         /// The device.
         ip: Ipv4Addr,
@@ -313,7 +313,7 @@ const fn refusal(reason: RejReason) -> &'static str {
             "the peer waited too long for an answer: try again, with less beside it on a busy machine"
         }
         RejReason::UNSUPPORTED_REQUEST | RejReason::INVALID_TRANSPORT_TYPE | RejReason::INVALID_CLASS_VERSION => {
-            "the peer does not know such requests: see with 'nacelle ls' whether it is the device that you mean"
+            "the peer does not support this kind of request: check with 'nacelle ls' whether it is the intended device"
         }
         RejReason::INVALID_SERVICE_ID => {
             "leave --port out, or name the port that the device publishes: 'nacelle ls --json' shows it"

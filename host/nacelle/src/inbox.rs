@@ -97,11 +97,11 @@ struct Ping {
     outcome: Option<Option<Duration>>,
 }
 
-/// What came of questions for addresses. They are asked by one thread, before there are calls.
+/// Results of address resolution. One thread requests them, before there are calls.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     pub(crate) wake: Arc<Condvar>,
-    /// An address that was probed, and who has it.
+    /// An address that was probed, and the MAC address that uses it.
     pub(crate) probed: Option<(Ipv4Addr, Option<MacAddr>)>,
     /// The Ethernet address that was asked for, or that no host replied.
     pub(crate) resolved: Option<Option<MacAddr>>,

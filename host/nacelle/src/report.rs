@@ -85,7 +85,7 @@ impl Tracer {
     pub(crate) fn take(&mut self) -> Passed {
         let mut frames = Vec::new();
         while let Ok(mut page) = self.control.trace(self.next) {
-            // Without the beginning, no step could be told for sure.
+            // Without the beginning, no step could be assigned for sure.
             if page.frames.is_empty() || page.lost != 0 {
                 break;
             }

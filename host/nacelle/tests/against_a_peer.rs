@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The client against a device in the hands of the test: several threads at once, failures half way, and a device that is
-//! slow, silent or hostile.
+//! slow, hanging or hostile.
 
 mod peer;
 
@@ -15,7 +15,7 @@ use nacelle_wire::mrsp::{ARegion, AarRegion, MAX_MESSAGE, Message, RegionFlags};
 use nacelle_wire::{RemoteAddr, Rkey};
 use peer::{IP, Manners, Outgoing, close, increment, options, reply_only, start};
 
-/// Nobody may wait longer for the lock, however busy the machine is.
+/// No thread may wait longer for the lock, however busy the machine is.
 const LOCK_WITHIN: Duration = Duration::from_millis(100);
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -203,7 +203,7 @@ fn a_refusal_says_what_to_do_about_its_reason() {
     let cases = [
         (RejReason::NO_QP, "wait until another caller has ended"),
         (RejReason::NO_RESOURCES, "limit for one caller"),
-        (RejReason::UNSUPPORTED_REQUEST, "does not know"),
+        (RejReason::UNSUPPORTED_REQUEST, "does not support"),
         (RejReason::INVALID_SERVICE_ID, "--port"),
         (RejReason::STALE_CONNECTION, "try again"),
         (RejReason::CONSUMER, "application"),
@@ -218,7 +218,7 @@ fn a_refusal_says_what_to_do_about_its_reason() {
     }
 }
 
-// ---- a device that is slow or silent ----
+// ---- a device that is slow or does not answer ----
 
 /// A device that never agrees to the end of a connection.
 fn clinging() -> Manners {

@@ -2,7 +2,7 @@
 
 // The systolic array: ROWS x COLS cells. In each cycle it takes one value for each row and one for each column, in step:
 // the skew is made here. `complete` follows the last step of a tile when the last cell has its sum.
-// Results are read by row: COLS sums of one row and slot, one cycle after they are asked for.
+// Results are read by row: COLS sums of one row and slot, one cycle after they are requested.
 module matmul_array
   import matmul_pkg::*;
 #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keeps A and B near the array. Packets come in the order in which they were asked for (`note` says what each is) and are
+// Buffers of A and B for the array. Packets come in the order in which they were requested (`note` says what each is) and are
 // taken one beat a cycle, always: room was reserved. A: two chunks of ROWS x CHUNK_K. B: a ring of BUFFER rows of PANEL columns.
 // A step reads a column of A and COLS values of a row of B; they are there 2 cycles later.
 module matmul_buffers
@@ -14,7 +14,7 @@ module matmul_buffers
 ) (
     input  logic                       clk,
     input  logic                       rst,
-    input  logic                       clear,      // pulse: forget everything; nothing may be on its way
+    input  logic                       clear,      // pulse: clears everything; no read may be outstanding
     stream_if.sink                     note,       // fetch_t, one for each packet
     axis_if.sink                       data,
     output logic [511:0]               args,       // the last packet for TO_ARGS, first byte lowest

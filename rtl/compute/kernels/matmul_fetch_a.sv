@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks for A: for each panel of C's columns, for each tile of ROWS rows, chunk by chunk of CHUNK_K values of k, row by row.
+// Reads A: for each panel of C's columns, for each tile of ROWS rows, chunk by chunk of CHUNK_K values of k, row by row.
 // One request a cycle; stops while both halves of the A buffer are taken (`freed`: pulse, one chunk is used up).
 module matmul_fetch_a
   import memory_pkg::*;

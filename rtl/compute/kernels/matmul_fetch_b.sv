@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks for B: for each panel of PANEL columns, row by row; once for the panel if `keep` (the buffer holds it), else again for
+// Reads B: for each panel of PANEL columns, row by row; once for the panel if `keep` (the buffer holds it), else again for
 // each tile of ROWS rows of C. One request a cycle; stops while the buffer has no room for a row (`freed`: rows used up in
 // this cycle).
 module matmul_fetch_b

@@ -6,7 +6,7 @@
 //
 // First request 4 cycles after the result if region 0 is the first output, otherwise 6; the others 2 cycles apart at best, faster
 // than frames of the least size leave: the transport must never wait for work once it has begun. So the next region is looked up as
-// soon as one is known. If that region's request is not taken at once the look-up is forgotten and done again behind it: 3 cycles
+// soon as one is known. If that region's request is not taken at once the look-up is discarded and repeated behind it: 3 cycles
 // then. A call of a connection that is closed is answered by nothing.
 module rpc_answer
   import memory_pkg::*;

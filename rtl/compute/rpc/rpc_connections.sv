@@ -37,7 +37,7 @@ module rpc_connections
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket
     input  logic [SOCKETS-1:0] busy,  // sockets that have a call
     output closing_t closing,     // one cycle for each; `gone` is up to date in that cycle
-    input  slot_t    asked[3],    // connections that other units ask about
+    input  slot_t    asked[3],    // connections of other units' queries
     output logic     gone[3],     // same cycle: it is closed
     output logic     started,     // events
     output logic     aborted,
@@ -56,7 +56,7 @@ module rpc_connections
 
   typedef struct packed {
     logic       open;
-    logic       failed;   // a completion said so: the CM was asked to close
+    logic       failed;   // a completion failed: `close` was sent to the CM
     logic       granted;  // has regions
     phase_e     phase;
     logic [1:0] waiting;  // arrivals
@@ -146,21 +146,25 @@ module rpc_connections
   arrival_t arrival;
   assign arrival = event_q.arrival;
 
-  // What the immediate says, and which socket gets the call: found while the connection is read. Of several sockets that have the
-  // function the first one that has no call; if all have one they take turns.
+  // The immediate is decoded and the socket chosen while the connection is read. Of several sockets that have the function, the
+  // first without a call is chosen; if all have one, round robin.
   logic [3:0] socket, socket_q;
   logic       known, known_q;
   logic       start_q;   // it is a start
   logic       nothing_q; // it is 0
-  logic [SOCKETS-1:0] having, later_q;
+  logic [SOCKETS-1:0] having, in_turn;
   always_comb begin
     for (int unsigned i = 0; i < SOCKETS; i++) having[i] = functions[i][arrival.imm_data[6:0]];
     known  = |having;
     socket = '0;
-    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1]) socket = 4'(i - 1);
-    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && later_q[i-1]) socket = 4'(i - 1);
+    for (int unsigned i = SOCKETS; i > 0; i--) if (in_turn[i-1]) socket = 4'(i - 1);
     for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && !busy[i-1]) socket = 4'(i - 1);
   end
+
+  // Also a free socket that was chosen out of turn becomes the last in line.
+  round_robin #(.N(SOCKETS)) turns (
+      .clk, .rst, .request(call.valid ? SOCKETS'(1) << socket_q : having), .take(call.valid), .grant(in_turn)
+  );
 
   wire applying = state_q == APPLY;
   wire arrived = applying && event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
@@ -239,13 +243,11 @@ module rpc_connections
     start_q   <= arrival.imm_data[7] && arrival.imm_data[6:0] != '0;
     nothing_q <= arrival.imm_data == '0;
     clear_q   <= clear_q + 1'b1;
-    if (call.valid) for (int unsigned i = 0; i < SOCKETS; i++) later_q[i] <= 4'(i) > socket_q;
     if (state_q == READ) connection_q <= states[index_t'(event_q.slot)];
     if (applying) connection_q <= now;
     if (rst) begin
       state_q <= CLEAR;
       clear_q <= '0;
-      later_q <= '0;
     end
   end
 

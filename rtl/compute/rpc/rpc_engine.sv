@@ -108,7 +108,7 @@ module rpc_engine
   stream_if #(.T(rdma_wqe_t)) sends[2] ();
   stream_if #(.T(rdma_wqe_t)) send (), request ();
 
-  // No connection is accepted before the description is published: its REP says where it is.
+  // No connection is accepted before the description is published: the REP has its address.
   assign conn_in.valid    = conn_event.valid && published;
   assign conn_in.data     = conn_event.data;
   assign conn_event.ready = conn_in.ready && published;

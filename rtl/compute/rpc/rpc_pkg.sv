@@ -35,7 +35,7 @@ package rpc_pkg;
   endfunction
 
   typedef struct packed {
-    logic  free;                                      // give back the extent of the slot; otherwise find one
+    logic  free;                                      // free the extent of the slot; otherwise find one
     slot_t slot;
     page_t pages;                                     // at least 1
   } extent_cmd_t;

@@ -2,7 +2,7 @@
 
 // The work requests of a kernel: one whose local memory is not wholly inside `window` completes with WC_LOC_PROT_ERR and never
 // reaches the engine. A request of length 0 has no local memory; while the window is closed (size 0) each request is refused.
-// An atomic has 8 bytes, whatever its length says.
+// An atomic has 8 bytes, whatever its length field.
 //
 // Latency: 2 cycles to the engine, completions 0; one work request every 2 cycles. When the engine stops, the kernel's work
 // requests stop; when the kernel takes no completions, they wait, and a refusal holds up the work requests behind it.

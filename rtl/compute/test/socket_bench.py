@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A socket with memory, and an engine that completes its work requests when it is told to."""
+"""A socket with memory, and an engine that completes its work requests when the test lets it."""
 
 from __future__ import annotations
 

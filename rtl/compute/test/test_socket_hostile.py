@@ -25,14 +25,14 @@ MODES = {
     "takes no data": READS | LONG | DEAF,
     "takes no responses": WRITES | DEAF,
     "promises data": WRITES | LONG | WITHHOLDS,
-    "promises data, is deaf": READS | WRITES | WITHHOLDS | DEAF,
+    "withholds data, takes nothing": READS | WRITES | WITHHOLDS | DEAF,
     "floods": READS | WRITES,
     "floods by pages": READS | WRITES | LONG,
     "is outside": READS | WRITES | LONG | OUTSIDE,
     "posts": POSTS,
-    "posts and is deaf": POSTS | DEAF,
+    "posts and takes nothing": POSTS | DEAF,
     "posts from outside": POSTS | OUTSIDE,
-    "posts from outside and is deaf": POSTS | OUTSIDE | DEAF,
+    "posts from outside and takes nothing": POSTS | OUTSIDE | DEAF,
     "all at once": READS | WRITES | LONG | POSTS,
 }
 

@@ -99,7 +99,7 @@ async def without_a_job_memory_is_what_software_gives(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.4])
 async def a_cut_waits_for_what_is_outstanding(dut, stall: float) -> None:
-    """The kernel is cut off with work requests under way: its job ends when they do, and the next one never hears of them."""
+    """The kernel is cut off with work requests under way: its job ends when they do; the next one gets no completion of them."""
     bench = Bench(dut, stall)
     await start(dut)
     for round_ in range(3):

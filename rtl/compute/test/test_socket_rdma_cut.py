@@ -20,7 +20,7 @@ def request(addr: int, wr_id: int) -> int:
 
 
 async def begin(dut) -> None:
-    """A window, no request, nobody who takes anything."""
+    """A window, no request, all outputs stopped."""
     for name in ("kernel_wqe_valid", "cqe_valid", "wqe_ready", "kernel_cqe_ready", "cut"):
         getattr(dut, name).value = 0
     dut.window.value = struct("compute_pkg::window_t").pack(base=BASE, size=SIZE)
@@ -102,7 +102,7 @@ async def a_refusal_nobody_took_is_dropped(dut) -> None:
 
 @cocotb.test()
 async def a_refused_request_is_no_violation_once_it_is_cut(dut) -> None:
-    """One that waits behind a completion when the cut comes is forgotten, and not told as a violation either."""
+    """One that waits behind a completion when the socket is cut off is dropped, and not reported as a violation either."""
     await begin(dut)
     dut.cqe_valid.value = 1
     await ask(dut, 0, 9)

@@ -18,7 +18,7 @@ from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
 SLAVES = 3
 PAGES = (0x00, 0x12, 0xFF)
 TIMEOUT = 40
-AT_ONCE = 12  # cycles: an answer that waits for nobody
+AT_ONCE = 12  # cycles: an answer that needs no slave
 OKAY, SLVERR, DECERR = 0, 2, 3
 CHANNELS = {
     "aw": ("awvalid", "awready", ("awaddr",)), "w": ("wvalid", "wready", ("wdata", "wstrb")), "b": ("bvalid", "bready", ("bresp",)),
@@ -56,11 +56,11 @@ class Monitor:
                 else:
                     waiting[channel] = now
             assert self.taken["b"] <= min(self.taken["aw"], self.taken["w"]), f"{self.name}: a response to nothing"
-            assert self.taken["r"] <= self.taken["ar"], f"{self.name}: data for nobody"
+            assert self.taken["r"] <= self.taken["ar"], f"{self.name}: data without a request"
 
 
 class Slave:
-    """Words of a page; `delay` says how many cycles each hand-shake waits, and a channel in `held` waits until it is let go."""
+    """Words of a page; `delay` says how many cycles each hand-shake waits, and a channel in `held` waits until it is released."""
 
     def __init__(self, dut, name: str, delay: Callable[[str], int] = lambda channel: 0) -> None:
         self.dut = dut
@@ -169,7 +169,7 @@ def at(slave: int, offset: int) -> int:
 @cocotb.test()
 @cocotb.parametrize(slowest=[0, 9])
 async def accesses_reach_their_page(dut, slowest: int) -> None:
-    """Reads and writes at once, against a model; addresses of nobody between them."""
+    """Reads and writes at once, against a model; addresses without a slave between them."""
     rng = random.Random(slowest)
     bench = Bench(dut, lambda channel: rng.randrange(slowest + 1))
     await start(dut)
@@ -253,7 +253,7 @@ async def address_and_data_may_come_apart(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(held=[("aw", "w"), ("aw",), ("w",), ("b",), ("ar",), ("r",)])
 async def a_slave_that_stops_costs_its_own_page_until_it_goes_on(dut, held: tuple[str, ...]) -> None:
-    """At any hand-shake: SLVERR in time, then at once; others are served; nobody gets the late answer; then all is as before."""
+    """At any hand-shake: SLVERR in time, then at once; others are served; the late answer is dropped; then all is as before."""
     bench = Bench(dut)
     await start(dut)
     slave = bench.slaves[1]
@@ -282,7 +282,7 @@ async def a_slave_that_stops_costs_its_own_page_until_it_goes_on(dut, held: tupl
         await wait_cycles(dut, 5 * TIMEOUT)
         slave.held.clear()
         await wait_cycles(dut, 20)
-        # What it was asked first it has done, and nothing else.
+        # It has executed the first request, and nothing else.
         assert slave.words[0x10] == (0xA if writing else 0x01D)
         assert await bench.master.write(at(1, 0x10), 0xC) == OKAY
         assert await bench.master.read(at(1, 0x10)) == (0xC, OKAY)

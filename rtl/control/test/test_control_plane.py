@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""control_plane: the register map as programs rely on it, counters that lose nothing, a bus that nobody can hang."""
+"""control_plane: the register map as programs rely on it, counters that lose nothing, a bus that no unit can block."""
 
 from __future__ import annotations
 
@@ -238,10 +238,10 @@ async def no_pulse_is_lost(dut) -> None:
 
 @cocotb.test()
 async def a_dead_socket_costs_its_own_page(dut) -> None:
-    """A socket that takes nothing, one that takes but is late: SLVERR in bounded time, everybody else is served, and the late
-    answer is given to nobody."""
+    """A socket that takes nothing, one that takes but is late: SLVERR in bounded time, all others are served, and the late
+    answer is dropped."""
     bus = await begin(dut, sockets=1)
-    assert await bus.read(0x11000) == (0, AxiResp.SLVERR)  # nothing taken: asked again next time
+    assert await bus.read(0x11000) == (0, AxiResp.SLVERR)  # the request was not taken: the next one is tried again
     assert await bus.write(0x11000, 1) == AxiResp.SLVERR
     assert await bus.get(0) == FACTS[0]
 
@@ -251,7 +251,7 @@ async def a_dead_socket_costs_its_own_page(dut) -> None:
     assert await bus.read(0x12000) == (0, AxiResp.SLVERR)
     assert await bus.write(0x12000, 1) == AxiResp.SLVERR
     before = cocotb.utils.get_sim_time("ns")
-    assert await bus.read(0x12000) == (0, AxiResp.SLVERR)  # still owes an answer: not asked
+    assert await bus.read(0x12000) == (0, AxiResp.SLVERR)  # its response is outstanding: no new request
     assert await bus.write(0x12000, 1) == AxiResp.SLVERR
     assert cocotb.utils.get_sim_time("ns") - before < 100 * CLOCK_NS
     assert await bus.write(0x10004, 77) == AxiResp.OKAY

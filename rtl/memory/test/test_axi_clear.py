@@ -87,7 +87,7 @@ async def one_beat_a_cycle(dut) -> None:
 
 @cocotb.test()
 async def gives_way_to_others(dut) -> None:
-    """What is on its way when they come is one and a half bursts at most; then it has a burst in PATIENCE cycles and some, no more
+    """When others begin, at most one and a half bursts are in flight; then it gets one burst in about PATIENCE cycles, no more
     and no less."""
     bench = Bench(dut, latency=20)
     await start(dut)

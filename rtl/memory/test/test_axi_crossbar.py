@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_crossbar: each master finds each memory; what no memory has is refused; a slow memory slows nobody else."""
+"""axi_crossbar: each master reaches each memory; addresses of no memory are refused; a slow memory delays no other."""
 
 import random
 from collections import deque
@@ -57,7 +57,7 @@ async def every_master_finds_every_memory(dut, stall: float, reorder: bool) -> N
             expected[k][offset : offset + len(data)] = data
             masters[i].write(BASES[k] + offset, data)
         else:
-            offset = offset % 0x8000 + 0x8000  # nobody writes there
+            offset = offset % 0x8000 + 0x8000  # no master writes there
             beats = min(beats, (4096 - offset % 4096) // step)
             reads[i].append((0, memory[k].read(BASES[k] + offset, beats * step), 0))
             masters[i].read(BASES[k] + offset, beats)

@@ -37,7 +37,7 @@ async def each_master_gets_its_own(dut, stall: float, reorder: bool) -> None:
             masters[i].write(addr, data, ident=random.randrange(4))
             wrote += 1
         else:
-            at = addr % 0x4000 + 0xC000  # nobody writes here
+            at = addr % 0x4000 + 0xC000  # no master writes here
             beats = min(beats, (4096 - at % 4096) // step)
             ident = random.randrange(4)
             reads[i].append((ident, memory.read(at, beats * step)))
@@ -91,7 +91,7 @@ async def nobody_starves(dut) -> None:
 
 @cocotb.test()
 async def tells_whether_others_write(dut) -> None:
-    """From the address being asked for to the last beat; reads do not count, nor does the master in the background."""
+    """From the request of the address to the last beat; reads do not count, nor does the master in the background."""
     memory = AxiMemory(dut, "out", SIZE, latency=5, noise=True)
     masters = [AxiDriver(dut, f"in{i}") for i in range(MASTERS)]
     await start(dut)

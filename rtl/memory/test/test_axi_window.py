@@ -149,7 +149,7 @@ async def cut_off_in_the_middle(dut, cut: int) -> None:
 
 
 class Watch:
-    """What other masters would feel: responses of memory not taken at once, and cycles in which data was owed and not shown."""
+    """The effect on other masters: responses of memory not taken at once, and cycles in which write data was due and not valid."""
 
     def __init__(self, dut) -> None:
         self.dut = dut

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_write_lanes: packets reach their memories, each user hears of its own in order, a stopped memory stops no other."""
+"""dma_write_lanes: packets reach their memories, each user gets its completions in order, a stopped memory stops no other."""
 
 import random
 from collections import deque

@@ -21,7 +21,7 @@ PEER_MAC, PEER_IP = "02:00:00:00:00:02", "10.0.0.2"
 ROCE_PORT = 4791
 LINUX_CAPTURE = Path(__file__).parent / "data" / "linux_rxe.pcap"
 
-# Bytes of extension headers behind the BTH (IBTA 9.2, table 38), for the opcodes of RC and UD that the device knows.
+# Bytes of extension headers behind the BTH (IBTA 9.2, table 38), for the opcodes of RC and UD that the device supports.
 EXTENSION = (
     {opcode: 0 for opcode in (0x00, 0x01, 0x02, 0x04, 0x07, 0x08, 0x0E)}
     | {opcode: 4 for opcode in (0x03, 0x05, 0x09, 0x16, 0x17, 0x0D, 0x0F, 0x10, 0x11)}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""arp: answers, asks, learns, forgets; every question is answered at once, in order, whatever comes from the network. Frames by
-scapy."""
+"""arp: replies, requests, and the life of cache entries; every query is answered at once, in order, whatever frames
+arrive. Frames by scapy."""
 
 import itertools
 import random
@@ -27,7 +27,7 @@ def host(n: int) -> tuple[str, str]:
 
 
 class Bench:
-    """The module, and a network that a test plays by hand. `now` runs with the clock, or jumps when told."""
+    """The module, and a network whose frames the test sends. `now` runs with the clock, or jumps on request."""
 
     def __init__(self, dut, stall: float = 0.0) -> None:
         self.dut = dut
@@ -129,7 +129,7 @@ async def asks_and_takes_the_reply(dut) -> None:
 
 @cocotb.test()
 async def a_target_is_requested_now_and_then(dut) -> None:
-    """However often it is asked for; and each question is answered at once."""
+    """However often it is queried; and each query is answered at once."""
     bench = await Bench(dut).start()
     _, ip = host(9)
     requested = []
@@ -149,7 +149,7 @@ async def a_target_is_requested_now_and_then(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.3])
 async def targets_are_resolved_side_by_side(dut, stall: float) -> None:
-    """Those that nobody has hold up nobody; answers come in order, and from the network in any order."""
+    """Unresolvable addresses do not delay others; queries are answered in order, ARP replies come in any order."""
     bench = await Bench(dut, stall).start()
     numbers = range(11, 11 + ENTRIES)
     for n in numbers:
@@ -171,7 +171,7 @@ async def targets_are_resolved_side_by_side(dut, stall: float) -> None:
 
 @cocotb.test()
 async def more_targets_than_entries(dut) -> None:
-    """The oldest questions make room; what is heard of meanwhile does not crowd out what was asked for, nor the reverse."""
+    """A new request replaces the oldest; other hosts' entries do not evict requested ones, nor the reverse."""
     bench = await Bench(dut).start()
     for n in range(ENTRIES):
         bench.receive(frames.arp(hwsrc=host(200 + n)[0], psrc=host(200 + n)[1]))
@@ -298,7 +298,7 @@ async def learns_only_what_it_should(dut) -> None:
     other = host(77)[0]
     bench.receive(frames.arp(hwsrc=mac, psrc=ip, pdst="10.0.0.99"))  # between others: not learned
     bench.receive(frames.arp(hwsrc=mac, psrc="0.0.0.0", pdst="10.0.0.99"))
-    bench.receive(frames.arp(op=2, hwsrc=other, psrc=frames.IP_ADDRESS))  # somebody claims our address
+    bench.receive(frames.arp(op=2, hwsrc=other, psrc=frames.IP_ADDRESS))  # another host claims our address
     await bench.quiet()
     bench.receive(frames.arp(hwsrc=mac, psrc=ip))
     await bench.sent()

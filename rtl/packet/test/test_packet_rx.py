@@ -315,7 +315,7 @@ async def a_frame_that_began_in_reset_is_no_frame(dut) -> None:
     dut.rst.value = 1
     bench.rx.send(frames.roce(b"the end"))
     await wait_cycles(dut, 1)
-    # The driver waits for the end of reset: the first beat is played by hand.
+    # The driver waits for the end of reset: the test drives the first beat itself.
     dut.rx_tvalid.value = 1
     dut.rx_tlast.value = 0
     await wait_cycles(dut, 1)

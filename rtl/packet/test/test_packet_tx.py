@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packet_tx: frames leave byte for byte as asked for, ICRC as scapy computes it, and without a bubble between them."""
+"""packet_tx: frames are sent byte for byte as requested, with the ICRC that scapy computes, and without a bubble between them."""
 
 import os
 import random

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Congestion control by DCQCN (docs/reference/congestion.md): the reaction point, which keeps each QP to its rate, and the
-// notification point, which tells peers of congestion on the way to us.
+// notification point, which notifies peers of congestion on the way to us.
 //
 // A CNP limits its QP; what a limited QP sends is taken from its credit, which its rate fills again. Without credit the QP is
-// `blocked`: the requester lets go of it (`parked`) and gets it back (`resume`) when there is credit. A QP that never got a CNP, or
+// `blocked`: the requester parks it (`parked`) and continues with it (`resume`) when there is credit. A QP that never got a CNP, or
 // has grown back to the line rate, is not limited and never blocked; neither is any while rp_enable is 0.
 //
 // QPs are stepped one after the other (roce_cc_step) by a walker, which passes a QP that needs no step in a cycle; requests come
@@ -291,7 +291,7 @@ module roce_cc
     end
   end
 
-  // ---- quiet: the walker has gone round twice without news ----
+  // ---- idle: two rounds of the walker without an event ----
   logic [INDEX_W+1:0] calm_q;         // QPs that it has passed
   time_pkg::time_t    now_q;
   logic               jump_q, news_q;

@@ -3,11 +3,11 @@
 // The notification point: answers packets that came with congestion experienced by CNPs, at most one in `cnp_ticks` cycles to
 // each QP (Zhu et al., SIGCOMM 2015, figure 6; IBTA annex A17.9).
 //
-// A mark each cycle, its CNP 3 cycles later. When more CNPs wait than the queue takes (DEPTH), the mark is passed over: the next
-// one of that QP asks again. After reset the table is cleared, QPS cycles; marks wait for nothing but get no CNP before.
+// A mark each cycle, its CNP 3 cycles later. While the queue of CNPs (DEPTH) is full marks are ignored: the next
+// one of that QP causes a CNP. After reset the table is cleared, QPS cycles; marks wait for nothing but get no CNP before.
 //
-// A QP is silenced by its CNP until a time; in cycles without a mark a walker looks for those whose time has passed and forgets
-// it, so that none is kept for half of the range of times.
+// A CNP of a QP suppresses others of it until a time; in cycles without a mark a walker clears the times that have passed,
+// so that none is kept for half of the range of times.
 module roce_cc_notify
   import roce_pkg::*;
   import time_pkg::*;

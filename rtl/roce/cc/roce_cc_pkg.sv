@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types of congestion control (docs/reference/congestion.md): its parameters, and what it knows of a QP.
+// Types of congestion control (docs/reference/congestion.md): its parameters, and the state of a QP.
 package roce_cc_pkg;
   import roce_pkg::*;
 
@@ -63,7 +63,7 @@ package roce_cc_pkg;
     cc_ticks_t   cnp_ticks;
   } cc_scaled_t;
 
-  // What the reaction point knows of a QP that is limited: eight words, so that a narrow memory holds them.
+  // The state of a limited QP at the reaction point: eight words, so that a narrow memory holds them.
   typedef enum logic [2:0] {
     CC_SEEN,        // time of the last step
     CC_FLOW,

@@ -9,7 +9,7 @@
 // (or of the first one then in which `sent_valid`, and all later).
 //
 // No time is kept for longer than half of the range of times: the last step of a QP with a limit is recent; the time of a timer
-// that is switched off is that of the last step; when the next cut may come is forgotten, but for that it may, once it has passed.
+// that is switched off is that of the last step; of the time of the next cut only a bit is kept once it has passed.
 module roce_cc_step
   import roce_pkg::*;
   import roce_cc_pkg::*;

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Connection manager, both sides (IBTA 12.9.7; RDMA IP CM service, annex A11): calls peers and answers callers on QP1, sets
-// queue pairs up and takes them down, and tells their owners.
+// Connection manager, both sides (IBTA 12.9.7; RDMA IP CM service, annex A11): opens and accepts connections by messages on QP1,
+// sets queue pairs up and takes them down, and reports to their owners.
 //
 // One event at a time, each in a bounded number of cycles: a message about a known connection takes about 20 cycles and its
-// answer's beats; a REQ, a REP and a `connect` look through all connections, QPS cycles more. Waits inside for the answer of the
-// queue pairs and for the frame to leave, never for the peer, for its address or for an owner: those are states of the
+// answer's beats; a REQ, a REP and a `connect` search all connections, QPS cycles more. An event waits for the answer of the
+// queue pairs and for the frame to leave, but not for the peer, for its MAC address or for an owner: those are states of the
 // connection, with a timer each. A message that arrives meanwhile waits in a queue (roce_cm_rx); the stream of frames never stops.
 //
-// A message to a peer goes to the MAC address from which its REQ or REP came, an answer about no connection to where the message
-// came from. Only a peer that a client calls is looked up; if its address is not known yet, it is looked up again by the timer.
+// A message to a peer goes to the MAC address from which its REQ or REP came, an answer about no connection to the source of the
+// message. Only the address of a peer that a client calls is looked up; while it is not known, the timer repeats the look-up.
 //
-// No peer can take all that there is, whatever addresses it pretends to have: `limits` bounds the connections with one address, and
-// those that are half open; a REQ beyond is refused. Messages that name a connection have a queue apart from all others.
+// `limits` bounds the connections with one address, and those that are half open, so that no peer can take all resources, whatever
+// source addresses it uses; a REQ beyond a limit is refused. Messages that name a connection have a queue apart from all others.
 //
-// An owner gets its events on `conn`, in the order in which they happened, and answers those that want it by `conn_answer`,
+// An owner gets its events on `conn`, in the order in which they happened, and answers those that need an answer by `conn_answer`,
 // different connections in any order. A refused CONN_OPENED leaves the connection free at once, without CONN_CLOSED. The owner
-// closes a connection by `close`. While `conn` is not taken, no owner gets events and no `connect` is taken that finds no QP.
+// closes a connection by `close`. While `conn` is stopped, no owner gets events and no `connect` is taken that finds no QP.
 //
-// Queue pairs are made by software too (roce_qp_direct). A number is the connection manager's (`mine`) from before its first use until its
-// last owner has let go, or it is `by_hand`; never both. If the queue pairs refuse a number all the same, a caller gets another, until
-// all have been tried.
+// Software makes queue pairs too (roce_qp_direct); roce_cm_numbers says which numbers are whose.
 //
 // The random numbers (communication ids, starting PSNs) come from an LFSR: hard to guess for a bystander, not cryptographic.
 module roce_cm
@@ -36,15 +34,16 @@ module roce_cm
     parameter int unsigned     RD_DEPTH = 8,        // READs and atomics at once, at most 16
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MSG_DEPTH = 32,      // messages that may wait, of each of two kinds
-    parameter logic [3:0]      MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may ask for less
+    parameter logic [3:0]      MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may allow fewer
     parameter logic [3:0]      REQ_RETRIES = 15,    // of a REQ
-    parameter cm_timeout_t     CM_TIMEOUT = 20,     // for the answers to a REQ, and told in it: 4.096 us * 2^20 = 4.3 s
-    parameter cm_timeout_t     MRA_TIMEOUT = 22,    // what an MRA asks for: 17 s, of which half are used
+    parameter cm_timeout_t     CM_TIMEOUT = 20,     // for the answers to a REQ, and carried in it: 4.096 us * 2^20 = 4.3 s
+    parameter cm_timeout_t     MRA_TIMEOUT = 22,    // the time in an MRA: 17 s, of which half are used
     parameter logic [1:0]      MRAS = 3,            // at most, for one REQ
-    parameter logic [2:0]      RNR_RETRIES = 6,     // asked of the peer in the REP
-    parameter logic [4:0]      TARGET_ACK_DELAY = 15, // told to the peer: 4.096 us * 2^15 = 134 ms
-    parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},  // of QPs that peers open, by client
-    parameter access_t [3:0]   PASSIVE_ACCESS = '1                     // and what these peers may do
+    parameter logic [2:0]      RNR_RETRIES = 6,     // of the peer, carried in the REP
+    parameter logic [4:0]      TARGET_ACK_DELAY = 15, // carried in the REP: 4.096 us * 2^15 = 134 ms
+    // Domain and access rights of QPs that peers open, by client.
+    parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
+    parameter access_t [3:0]   PASSIVE_ACCESS = '1
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -68,7 +67,7 @@ module roce_cm
     stream_if.source    qp_cmd,          // qp_cmd_t
     stream_if.sink      qp_done,         // logic
     stream_if.sink      qp_event,        // qp_event_t; always taken
-    stream_if.sink      close,           // qpn_t: the owner is done with it
+    stream_if.sink      close,           // qpn_t: the owner closes it
     input  logic [QPS-1:0] by_hand,      // numbers of QPs that software makes
     output logic [QPS-1:0] mine,         // numbers that are taken here
 
@@ -123,7 +122,7 @@ module roce_cm
     else random_q <= {random_q[62:0], random_q[63] ^ random_q[62] ^ random_q[60] ^ random_q[59]};
   end
 
-  // ---- what is going on ----
+  // ---- the event at work ----
   typedef enum logic [4:0] {
     S_CLEAR,     // after reset: every connection idle
     S_IDLE,      // picks the next event
@@ -131,7 +130,7 @@ module roce_cm
     S_SEARCHED,
     S_READ,
     S_MATCH,
-    S_RESOLVE,   // the MAC address of a peer that is called
+    S_RESOLVE,   // the MAC address of the peer, for `connect`
     S_RESOLVED,
     S_DECIDE,    // what the event means for this connection
     S_DELAY,
@@ -163,33 +162,12 @@ module roce_cm
   wire commit = fsm_q == S_COMMIT;
 
   // ---- connections ----
-  (* ram_style = "block" *) logic [$bits(cm_conn_t)-1:0] conns[QPS];
-  logic [$bits(cm_conn_t)-1:0] read_q;
   cm_conn_t found;
   idx_t search_q;
-  wire idx_t read_idx = (fsm_q == S_SEARCH) ? search_q : idx_q;
-
-  always_ff @(posedge clk) begin
-    if (clearing || (commit && plan_q.write)) conns[clearing ? search_q : idx_q] <= clearing ? '0 : work_q;
-    read_q <= conns[read_idx];
-  end
-  assign found = cm_conn_t'(read_q);
-
-  // What names each connection in a message, beside: whether one that arrives names any. Our ids have their first bit set.
-  typedef struct packed {
-    logic       live;
-    comm_id_t   id;
-    ipv4_addr_t ip;
-  } name_t;
-  (* ram_style = "block" *) logic [$bits(name_t)-1:0] names[QPS];
-  logic [$bits(name_t)-1:0] name_q;
-  name_t name;
-  assign name = '{live: work_q.state != CM_IDLE, id: work_q.ids.local_comm_id, ip: work_q.ip};
-  always_ff @(posedge clk) begin
-    if (clearing || (commit && plan_q.write)) names[clearing ? search_q : idx_q] <= clearing ? '0 : name;
-    name_q <= names[idx_t'(names_id)];
-  end
-  assign named = name_q == {1'b1, names_id, names_ip};
+  roce_cm_table #(.QPS(QPS)) connections (
+      .clk, .clear(clearing), .write(commit && plan_q.write), .idx(clearing ? search_q : idx_q), .conn(work_q),
+      .read_idx(fsm_q == S_SEARCH ? search_q : idx_q), .found, .names_id, .names_ip, .named
+  );
 
   // ---- their private data ----
   private_t private_data;
@@ -214,60 +192,14 @@ module roce_cm
       .per_peer, .half_open, .half_open_per_peer
   );
 
-  // ---- the owners. What they are to be told waits here; a connection has two events at most that are not told yet ----
-  typedef struct packed {
-    idx_t         idx;
-    conn_event_e  kind;
-    conn_reason_t why;
-  } tell_t;
-
-  stream_if #(.T(tell_t)) tell ();
-  stream_if #(.T(tell_t)) told ();
-  logic told_empty, conn_valid_q;
-  conn_event_t conn_data_q;
-  stream_fifo #(.T(tell_t), .DEPTH(2 * QPS)) owner_events (.clk, .rst, .in(tell), .out(told), .empty(told_empty));
-
-  // A `connect` that found no place is answered at once: it has none to wait in.
-  wire homeless = op_q == OP_CONNECT && !plan_q.write;
-  wire telling = op_q == OP_TELL || homeless;
-  assign tell.valid = commit && plan_q.tell && !homeless;
-  assign tell.data  = '{idx: idx_q, kind: plan_q.kind, why: plan_q.why};
-  assign told.ready = commit && op_q == OP_TELL;
-  assign conn.valid = conn_valid_q;
-  assign conn.data  = conn_data_q;
-  always_ff @(posedge clk) begin
-    if (commit && telling) begin
-      conn_data_q <= '{
-          kind: homeless ? CONN_REFUSED : told.data.kind,
-          client: work_q.client,
-          qpn: homeless ? '0 : qp_number(qp_index_t'(idx_q)),
-          tag: work_q.tag,
-          reason: homeless ? plan_q.why : told.data.why,
-          ip: work_q.ip,
-          private_data: homeless ? '0 : private_data
-      };
-    end
-    if (rst) conn_valid_q <= 1'b0;
-    else if (commit && telling && (homeless ? plan_q.tell : 1'b1)) conn_valid_q <= 1'b1;
-    else if (conn.ready) conn_valid_q <= 1'b0;
-    if (!rst) assert (!tell.valid || tell.ready);
-  end
-
-  // ---- what the queue pairs say: taken at any time, for a queue pair's reset may wait for that. A QP says it is used once, and
-  // that it failed once on each side ----
-  typedef struct packed {
-    idx_t idx;
-    logic failed;
-  } news_t;
-
-  stream_if #(.T(news_t)) news_in ();
-  stream_if #(.T(news_t)) news ();
-  logic news_empty;
-  stream_fifo #(.T(news_t), .DEPTH(4 * QPS)) qp_news (.clk, .rst, .in(news_in), .out(news), .empty(news_empty));
-  assign news_in.valid  = qp_event.valid && qp_index(qp_event.data.qpn) < qpn_t'(QPS)
-      && qp_event.data.kind inside {EVENT_QP_FATAL, EVENT_COMM_EST};
-  assign news_in.data   = '{idx: idx_t'(qp_index(qp_event.data.qpn)), failed: qp_event.data.kind == EVENT_QP_FATAL};
-  assign qp_event.ready = news_in.ready;
+  // ---- events for the owners ----
+  logic tell_pending, conn_free, owners_idle;
+  idx_t tell_idx;
+  conn_event_e tell_kind;
+  roce_cm_owners #(.QPS(QPS)) owners (
+      .clk, .rst, .commit, .op(op_q), .idx(idx_q), .plan(plan_q), .work(work_q), .private_data,
+      .pending(tell_pending), .pending_idx(tell_idx), .pending_kind(tell_kind), .free(conn_free), .conn, .idle(owners_idle)
+  );
 
   // ---- timers: about 4 cycles for each connection that is looked at ----
   logic walk_due, round_due;
@@ -279,43 +211,28 @@ module roce_cm
       .clk, .rst, .now, .look(pick_walk), .idx(walk), .due(walk_due), .due_next(round_due), .timed, .deadline(work_q.deadline)
   );
 
-  // ---- the next event: the queue pairs' first, so that none outlives its connection, then the owners', then in turn the
-  // messages, the walker and the connections that are wanted ----
-  logic stale_pending_q;     // OP_STALE of stale_close_q
-  idx_t stale_close_q;
-  logic [2:0] later_q;       // of walker, messages, connects: those behind the one that was last
+  // ---- the next event ----
+  logic   makes_stale, answer_foreign, pick_valid, pick_idle;
+  cm_op_e pick_op;
+  idx_t   pick_idx;
+  roce_cm_pick #(.QPS(QPS)) pick (
+      .clk, .rst, .picking, .qp_event, .close, .makes_stale(fsm_q == S_DECIDE && makes_stale), .stale_idx,
+      .answer_valid(conn_answer.valid), .answer_qpn(conn_answer.data.qpn), .answer_foreign,
+      .tell_valid(tell_pending && conn_free), .tell_idx,
+      .msg_valid(msg.valid), .msg_id(msg.data.ids.remote_comm_id),   // a communication id of ours holds the index
+      .walk_valid(walk_due), .walk_idx(walk), .walk_taken(pick_walk), .connect_valid(connect.valid),
+      .valid(pick_valid), .op(pick_op), .idx(pick_idx), .idle(pick_idle)
+  );
 
-  logic pick_news, pick_close, pick_stale, pick_answer, pick_tell, pick_message, pick_connect;
-  wire  conn_free = !conn_valid_q;
-  wire  [2:0] wanted = {walk_due, msg.valid, connect.valid};
-  wire  [2:0] in_line = |(wanted & later_q) ? wanted & later_q : wanted;
-  always_comb begin
-    {pick_news, pick_close, pick_stale, pick_answer, pick_tell, pick_message, pick_walk, pick_connect} = '0;
-    if (picking) begin
-      if (news.valid) pick_news = 1'b1;
-      else if (close.valid) pick_close = 1'b1;
-      else if (stale_pending_q) pick_stale = 1'b1;
-      else if (conn_answer.valid) pick_answer = 1'b1;
-      else if (told.valid && conn_free) pick_tell = 1'b1;
-      else if (in_line[0]) pick_connect = 1'b1;
-      else if (in_line[1]) pick_message = 1'b1;
-      else if (in_line[2]) pick_walk = 1'b1;
-    end
-  end
-
-  wire answer_ours = qp_index(conn_answer.data.qpn) < qpn_t'(QPS);
-  assign news.ready        = picking;
-  assign close.ready       = picking && !news.valid;
-  assign conn_answer.ready = commit && op_q == OP_ANSWER || pick_answer && !answer_ours;
+  assign conn_answer.ready = commit && op_q == OP_ANSWER || answer_foreign;
   assign msg.ready         = commit && op_q == OP_MESSAGE;
   assign connect.ready     = commit && op_q == OP_CONNECT;
 
-  // ---- what it means ----
+  // ---- what the event means ----
   wire is_req = msg.data.attr == CM_REQ;
   wire is_rep = msg.data.attr == CM_REP;
-  // A caller that gives up before it has had our REP names its REQ by its own id (IBTA 12.6.7.2, reason 4).
+  // A caller that ends before it has our REP names its REQ by its own id (IBTA 12.6.7.2, reason 4).
   wire names_own = msg.data.attr == CM_REJ && msg.data.ids.remote_comm_id == '0;
-  logic makes_stale;
   cm_events_t decided;
 
   roce_cm_decide #(
@@ -339,7 +256,7 @@ module roce_cm
       .resolved(resolved_q.found),
       .mac(resolved_q.mac),
       .accepted(conn_answer.data.accept),
-      .told(told.data.kind),
+      .told(tell_kind),
       .max_mtu,
       .extensions,
       .new_comm_id({1'b1, random_q[62:32+IDX_W], idx_q}),
@@ -388,32 +305,21 @@ module roce_cm
       }
   };
 
-  // ---- whose numbers: a place is taken as soon as it is found, and left to software if that took it in the same cycle ----
-  logic [IDX_W:0] tries_q;   // numbers that were refused for the message at hand
-  logic taken_q;             // this place was free
-  wire takes = fsm_q == S_SEARCHED && free && (op_q == OP_CONNECT || (is_req && !duplicate));
-  wire gives_way = fsm_q == S_READ && taken_q && by_hand[idx_q];
+  // ---- numbers of queue pairs ----
+  logic gives_way, again, first_try;
   wire qp_refused = fsm_q == S_QP_DONE && qp_done.valid && !qp_done.data && plan_q.setup;
-  wire again = qp_refused && !work_q.active && tries_q != (IDX_W + 1)'(QPS - 1);
-
-  always_ff @(posedge clk) begin
-    taken_q <= takes;
-    if (takes) mine[free_idx] <= 1'b1;
-    if (gives_way || again) mine[idx_q] <= 1'b0;
-    if (commit) mine[idx_q] <= plan_q.write ? cm_occupied(work_q) : was_occupied_q;
-    if (again) tries_q <= tries_q + 1'b1;
-    else if (commit && op_q == OP_MESSAGE) tries_q <= '0;
-    if (rst) begin
-      mine    <= '0;
-      taken_q <= 1'b0;
-      tries_q <= '0;
-    end else assert (fsm_q inside {S_SEARCHED, S_READ} || (mine & by_hand) == '0);
-  end
+  roce_cm_numbers #(.QPS(QPS)) numbers (
+      .clk, .rst, .by_hand, .mine,
+      .take(fsm_q == S_SEARCHED && free && (op_q == OP_CONNECT || (is_req && !duplicate))), .take_idx(free_idx),
+      .reading(fsm_q == S_READ), .idx(idx_q), .gives_way, .refused(qp_refused), .active(work_q.active), .again, .first(first_try),
+      .commit, .message(op_q == OP_MESSAGE), .occupied(plan_q.write ? cm_occupied(work_q) : was_occupied_q)
+  );
+  always_ff @(posedge clk) if (!rst) assert (fsm_q inside {S_SEARCHED, S_READ} || (mine & by_hand) == '0);
 
   // ---- the course of an event ----
   wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
-  // The queue pair is set up before the REP or RTU, since its first packet may follow at once; and it is reset before the DREQ, DREP or
-  // REJ, so that its last packet, which may be a NAK, leaves before the connection ends.
+  // The queue pair is set up before the REP or RTU, since its first packet may follow at once; and it is reset before the DREQ,
+  // DREP or REJ, so that its last packet, which may be a NAK, leaves before the connection ends.
   wire fsm_e begin_ = plan_q.setup || plan_q.reset ? S_QP : plan_q.send ? S_SEND : finish;
 
   always_ff @(posedge clk) begin
@@ -429,48 +335,10 @@ module roce_cm
 
       S_IDLE: begin
         search_q <= turn_q;
-        if (pick_news) begin
-          op_q  <= news.data.failed ? OP_CLOSE : OP_USED;
-          idx_q <= news.data.idx;
-          fsm_q <= S_READ;
-        end
-        if (pick_close) begin
-          op_q  <= OP_CLOSE;
-          idx_q <= idx_t'(qp_index(close.data));
-          if (qp_index(close.data) < qpn_t'(QPS)) fsm_q <= S_READ;
-        end
-        if (pick_stale) begin
-          op_q  <= OP_STALE;
-          idx_q <= stale_close_q;
-          stale_pending_q <= 1'b0;
-          fsm_q <= S_READ;
-        end
-        if (pick_answer) begin
-          op_q  <= OP_ANSWER;
-          idx_q <= idx_t'(qp_index(conn_answer.data.qpn));
-          if (answer_ours) fsm_q <= S_READ;
-        end
-        if (pick_tell) begin
-          op_q  <= OP_TELL;
-          idx_q <= told.data.idx;
-          fsm_q <= S_READ;
-        end
-        if (pick_message) begin
-          op_q  <= OP_MESSAGE;
-          idx_q <= idx_t'(msg.data.ids.remote_comm_id);   // ours holds the index
-          later_q <= 3'b100;
-          fsm_q <= (is_req || is_rep || names_own) ? S_SEARCH : S_READ;
-        end
-        if (pick_walk) begin
-          op_q   <= OP_WALK;
-          idx_q  <= walk;
-          later_q <= '0;
-          fsm_q  <= S_READ;
-        end
-        if (pick_connect) begin
-          op_q  <= OP_CONNECT;
-          later_q <= 3'b110;
-          fsm_q <= S_SEARCH;
+        if (pick_valid) begin
+          op_q  <= pick_op;
+          idx_q <= pick_idx;
+          fsm_q <= pick_op == OP_CONNECT || (pick_op == OP_MESSAGE && (is_req || is_rep || names_own)) ? S_SEARCH : S_READ;
         end
       end
 
@@ -482,16 +350,16 @@ module roce_cm
       S_SEARCHED: begin
         if (op_q == OP_CONNECT) idx_q <= free_idx;
         else if (!is_rep) idx_q <= duplicate ? duplicate_idx : free_idx;
-        // No place, and the answer that says so has none either yet: again later.
-        fsm_q <= (op_q == OP_CONNECT && !free && conn_valid_q) ? S_IDLE : S_READ;
+        // No place for the connection, nor on `conn` for the refusal: again later.
+        fsm_q <= (op_q == OP_CONNECT && !free && !conn_free) ? S_IDLE : S_READ;
       end
 
       S_READ: fsm_q <= gives_way ? S_IDLE : S_MATCH;
 
       S_MATCH: begin
         work_q    <= found;
-        matched_q <= names_own ? duplicate : cm_has_peer(found.state) && found.ip == msg.data.ip && found.ids.local_comm_id == msg.data.ids.remote_comm_id
-            && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
+        matched_q <= names_own ? duplicate : cm_has_peer(found.state) && found.ip == msg.data.ip
+            && found.ids.local_comm_id == msg.data.ids.remote_comm_id && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
         called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip
             && found.ids.local_comm_id == msg.data.ids.remote_comm_id;
         right_qpn_q  <= msg.data.qpn == qp_number(qp_index_t'(idx_q));
@@ -509,16 +377,12 @@ module roce_cm
       end
 
       S_DECIDE: begin
-        if (op_q != OP_MESSAGE || tries_q == '0) events <= decided;
+        if (op_q != OP_MESSAGE || first_try) events <= decided;
         events.drop_malformed <= drop_malformed || decided.drop_malformed;
         events.drop_overflow <= drop_overflow;
         work_q <= work_d;
         plan_q <= plan_d;
         was_occupied_q <= cm_occupied(work_q);
-        if (makes_stale) begin
-          stale_pending_q <= 1'b1;
-          stale_close_q   <= stale_idx;
-        end
         fsm_q <= (op_q == OP_WALK && !expired_q) ? S_IDLE : S_DELAY;
       end
 
@@ -548,7 +412,7 @@ module roce_cm
         fsm_q <= plan_q.send ? S_SEND : finish;
         if (again) fsm_q <= S_IDLE;
         else if (qp_refused) begin
-          // A caller is refused, and its REQ forgotten; a peer that we called is refused, and the owner told.
+          // A caller is refused, and its REQ is dropped; a peer that we called is refused, and the owner is notified.
           plan_q.setup  <= 1'b0;
           plan_q.send   <= 1'b1;
           plan_q.attr   <= CM_REJ;
@@ -582,11 +446,9 @@ module roce_cm
     endcase
 
     if (rst) begin
-      fsm_q           <= S_CLEAR;
-      search_q        <= '0;
-      later_q         <= '0;
-      stale_pending_q <= 1'b0;
-      events          <= '0;
+      fsm_q    <= S_CLEAR;
+      search_q <= '0;
+      events   <= '0;
     end
   end
 
@@ -605,6 +467,6 @@ module roce_cm
       .came, .loading(fsm_q == S_LOAD), .loaded, .saving(fsm_q == S_SAVE), .saved, .at_work(private_data)
   );
 
-  assign idle = rx_idle && told_empty && !conn_valid_q && !msg.valid && !stale_pending_q && !qp_event.valid && news_empty
+  assign idle = rx_idle && owners_idle && !msg.valid && pick_idle && !qp_event.valid
       && !close.valid && !conn_answer.valid && !connect.valid && picking && !walk_due && !round_due;
 endmodule

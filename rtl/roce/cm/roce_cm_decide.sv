@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What an event means for a connection: the rules of the connection manager, both sides (IBTA 12.9.7, 12.9.8), and nothing
-// else. Messages are decided in roce_cm_decide_message. Combinational: from the event and the connection as it was to the connection as it
-// will be and what is to be done.
+// else. Messages are decided in roce_cm_decide_message. Combinational: from the event and the connection as it was to the
+// connection as it will be and what is to be done.
 module roce_cm_decide
   import packet_pkg::*;
   import roce_pkg::*;
   import roce_cm_pkg::*;
 #(
     parameter int unsigned  RD_DEPTH = 8,
-    parameter logic [3:0]   MAX_RETRIES = 3,      // of a REP or DREQ; a REQ may ask for less
+    parameter logic [3:0]   MAX_RETRIES = 3,      // of a REP or DREQ; a REQ may allow fewer
     parameter logic [3:0]   REQ_RETRIES = 15,
     parameter cm_timeout_t  CM_TIMEOUT = 20,      // for the answers to our REQ
-    parameter cm_timeout_t  MRA_TIMEOUT = 22,     // what our MRA asks for; half of it is used
+    parameter cm_timeout_t  MRA_TIMEOUT = 22,     // service timeout of our MRA; half of it is used
     parameter logic [1:0]   MRAS = 3,             // at most, for one REQ
     parameter pd_t [3:0]    PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1
@@ -97,8 +97,8 @@ module roce_cm_decide
         becomes.ack_timeout = connect.timeout;
         becomes.retry_count = connect.retry_cnt;
         becomes.rnr_retry_count = connect.rnr_retry;
-        becomes.responder_resources = cm_at_most(connect.responder_resources, rd_count_t'(RD_DEPTH));
-        becomes.initiator_depth = cm_at_most(connect.initiator_depth, rd_count_t'(RD_DEPTH));
+        becomes.responder_resources = cm_at_most(connect.responder_resources, rd_limit_t'(RD_DEPTH));
+        becomes.initiator_depth = cm_at_most(connect.initiator_depth, rd_limit_t'(RD_DEPTH));
         becomes.selective_repeat = extensions;
         becomes.timeout = plan.timeout;
         becomes.retries = REQ_RETRIES;

@@ -7,7 +7,7 @@ module roce_cm_decide_message
   import roce_cm_pkg::*;
 #(
     parameter int unsigned   RD_DEPTH = 8,
-    parameter logic [3:0]    MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may ask for less
+    parameter logic [3:0]    MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may allow fewer
     parameter pd_t [3:0]     PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1
 ) (
@@ -33,7 +33,7 @@ module roce_cm_decide_message
 );
   wire retry = was.retries != 0;
   wire asked = was.state == CM_REQ_RCVD;   // the owner has yet to answer CONN_OPENED: CONN_CLOSED comes after that
-  wire owned = !asked && was.state != CM_DREQ_SENT;   // the owner has it, and has not been told of its end
+  wire owned = !asked && was.state != CM_DREQ_SENT;   // the owner has it, and no event of its end
 
   always_comb begin
     plan  = '0;
@@ -73,8 +73,8 @@ module roce_cm_decide_message
           becomes.ack_timeout = msg.local_ack_timeout;
           becomes.retry_count = msg.retry_count;
           becomes.rnr_retry_count = msg.rnr_retry_count;
-          becomes.responder_resources = cm_at_most(msg.initiator_depth, rd_count_t'(RD_DEPTH));
-          becomes.initiator_depth = cm_at_most(msg.responder_resources, rd_count_t'(RD_DEPTH));
+          becomes.responder_resources = cm_at_most(msg.initiator_depth, rd_limit_t'(RD_DEPTH));
+          becomes.initiator_depth = cm_at_most(msg.responder_resources, rd_limit_t'(RD_DEPTH));
           becomes.selective_repeat = extensions && msg.selective_repeat;
           becomes.timeout = msg.timeout;
           becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;
@@ -116,7 +116,7 @@ module roce_cm_decide_message
           becomes.responder_resources = cm_at_most(msg.initiator_depth, was.responder_resources);
           becomes.initiator_depth = cm_at_most(msg.responder_resources, was.initiator_depth);
           becomes.selective_repeat = was.selective_repeat && msg.selective_repeat;
-          if (stale) begin         // of its two connections, the peer does not know one (IBTA 12.9.8.3.1)
+          if (stale) begin         // of its two connections, the peer has only one (IBTA 12.9.8.3.1)
             makes_stale = 1'b1;
             plan.attr   = CM_REJ;
             plan.about  = CM_MSG_REP;

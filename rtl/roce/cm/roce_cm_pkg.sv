@@ -111,7 +111,7 @@ package roce_cm_pkg;
     logic [127:0] dst_addr;
   } cma_hdr_t;
 
-  // Last 8 bytes of the private data of a REQ or REP between endpoints that can do more than the standard says
+  // Last 8 bytes of the private data of a REQ or REP between endpoints with extensions of the standard
   // (docs/reference/extensions.md).
   typedef struct packed {
     logic [31:0] magic;
@@ -258,12 +258,12 @@ package roce_cm_pkg;
     return (timeout == 0) ? '0 : timeout - 1'b1;
   endfunction
 
-  // READs and atomics at once, the device's maximum of 16 included.
-  typedef logic [4:0] rd_count_t;
+  // How many READs and atomics may be outstanding, the maximum of 16 included. The units count them modulo a power of two.
+  typedef logic [4:0] rd_limit_t;
 
   // No more of them than the device can have.
-  function automatic rd_count_t cm_at_most(logic [7:0] count, rd_count_t limit);
-    return (count > 8'(limit)) ? limit : rd_count_t'(count);
+  function automatic rd_limit_t cm_at_most(logic [7:0] count, rd_limit_t limit);
+    return (count > 8'(limit)) ? limit : rd_limit_t'(count);
   endfunction
 
   // A message that is well formed, with what is needed of it. Fields that its kind has not are undefined.
@@ -274,7 +274,7 @@ package roce_cm_pkg;
     tid_t         tid;
     cm_ids_t      ids;               // as sent: local is the peer's. A REQ has no remote_comm_id
     qpn_t         qpn;               // REQ, REP: the peer's; DREQ: ours
-    cm_timeout_t  timeout;           // REQ: for the peer's answer to our REP; MRA: how long the peer asks us to wait
+    cm_timeout_t  timeout;           // REQ: for the peer's answer to our REP; MRA: the peer's service timeout
     cm_msg_e      about;             // MRA: which of our messages it has received
     conn_reason_t reason;            // REJ
     // REQ, and REP as far as it has them
@@ -286,7 +286,7 @@ package roce_cm_pkg;
     private_t     private_data;      // and of a REJ
     // REQ alone
     rej_reason_e  refusal;           // why this device cannot take it whatever its state; REJ_NONE if it can
-    client_t      client;            // who listens on the port
+    client_t      client;            // that listens on the port
     cm_timeout_t  response_timeout;  // for our answer
     mtu_code_t    path_mtu;
     logic [4:0]   local_ack_timeout;
@@ -299,7 +299,7 @@ package roce_cm_pkg;
     CM_IDLE,
     CM_RESOLVING,      // active side: the peer's MAC address is not known yet
     CM_REQ_SENT,       // active side
-    CM_REQ_RCVD,       // passive side: the owner is asked
+    CM_REQ_RCVD,       // passive side: the owner has not answered CONN_OPENED
     CM_REP_SENT,       // passive side
     CM_ESTABLISHED,
     CM_DREQ_SENT
@@ -310,7 +310,7 @@ package roce_cm_pkg;
     return state inside {CM_RESOLVING, CM_REQ_SENT, CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
   endfunction
 
-  // Nobody knows yet whether there is a peer.
+  // The source address has not been confirmed by a second message.
   function automatic logic cm_half_open(cm_state_e state);
     return state inside {CM_REQ_RCVD, CM_REP_SENT};
   endfunction
@@ -325,7 +325,7 @@ package roce_cm_pkg;
     OWED_NOTHING,
     OWED_OPENED,       // the owner's answer to CONN_OPENED
     OWED_CLOSED,       // and to CONN_CLOSED
-    OWED_REFUSED       // CONN_REFUSED has not been told yet
+    OWED_REFUSED       // CONN_REFUSED has not been delivered yet
   } cm_owed_e;
 
   // All that is kept of a connection: what a repeated message, the queue pair, the owner and the disconnection need. Its
@@ -349,9 +349,9 @@ package roce_cm_pkg;
     mtu_code_t   path_mtu;
     logic [4:0]  ack_timeout;
     logic [2:0]  retry_count;
-    logic [2:0]  rnr_retry_count;   // the QP's; in CM_REQ_SENT what the peer is asked to do
-    rd_count_t   responder_resources;  // the peer's READs and atomics at once
-    rd_count_t   initiator_depth;      // ours
+    logic [2:0]  rnr_retry_count;   // the QP's; in CM_REQ_SENT the value for the peer
+    rd_limit_t   responder_resources;  // the peer's READs and atomics at once
+    rd_limit_t   initiator_depth;      // ours
     logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
     cm_timeout_t timeout;           // for the answer to a REQ, REP or DREQ of ours; to the next look-up
     logic [3:0]  retries;           // left
@@ -366,13 +366,13 @@ package roce_cm_pkg;
   // What can happen to a connection.
   typedef enum logic [2:0] {
     OP_MESSAGE,
-    OP_CONNECT,      // a client wants one
+    OP_CONNECT,      // of a client
     OP_CLOSE,        // the QP failed, or its owner is done
-    OP_STALE,        // the peer has forgotten it
+    OP_STALE,        // the peer does not have it any more
     OP_USED,         // the QP has received something: the peer has our REP
     OP_ANSWER,       // of the owner
     OP_TELL,         // the owner gets an event
-    OP_WALK          // is its time over?
+    OP_WALK          // its timer is checked
   } cm_op_e;
 
   // What is then to be done, in this order; with `setup` the queue pair comes before the message.

@@ -2,9 +2,9 @@
 
 // Takes the datagrams that came for QP1, checks them, and keeps what the connection manager needs of each.
 // One beat a cycle and 12 free cycles between datagrams; a message is at `msg` about 25 cycles after its last beat.
-// Never stops the stream longer for the connection manager's sake: with DEPTH messages waiting, the next one is dropped (the peer
-// repeats it) and counted. There are two queues, taken from in turn: one for messages that name a connection, by our id and the
-// peer's address, and one for all others. So who has no connection cannot keep back the messages of those who have.
+// The connection manager never stops the stream: while DEPTH messages wait, the next one is dropped (the peer retransmits
+// it) and counted. There are two queues, served in turn: one for messages that name a connection, by our id and the
+// peer's address, and one for all others, so that messages about no connection do not delay those about one.
 //
 // A datagram is good if it is a UD SEND_ONLY with the key and partition of the general service interface, from a QP1, of 256
 // bytes, from a single host, and its MAD header is one of communication management with a known attribute (IBTA 9.2, 13.4.3, 16.7).
@@ -66,7 +66,7 @@ module roce_cm_rx
   logic [BEAT_W-1:0] beat_q;
   logic [BEATS-1:0][DATA_W-1:0] words_q;
 
-  // ---- what it says ----
+  // ---- decode ----
   cm_mad_t mad;
   cm_req_t req;
   cm_rep_t rep;
@@ -88,7 +88,7 @@ module roce_cm_rx
           {CM_ATTR_PREFIX, CM_REP}, {CM_ATTR_PREFIX, CM_RTU}, {CM_ATTR_PREFIX, CM_DREQ}, {CM_ATTR_PREFIX, CM_DREP}};
   wire cm_attr_e attr = cm_attr_e'(mad.hdr.attr_id[2:0]);
 
-  // Who listens on the port: the first, should there be several.
+  // The client that listens on the port: the first of several.
   client_t client, client_q;
   logic    heard;
   always_comb begin

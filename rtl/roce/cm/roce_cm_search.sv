@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a message or a `connect` finds among all connections: the one that the same REQ has made, the one that becomes stale, a free
-// place, and how many the peer has. The user shows every connection once, one a cycle; the results stand 2 cycles after the last.
+// Searches all connections for a message or a `connect`: the one that the same REQ has made, the one that becomes stale, a free
+// place, and how many the peer has. The user shows every connection once, one a cycle; the results are valid 2 cycles after the
+// last.
 //
-// Places are given away in turn, so that a QP number comes back as late as can be: the user begins behind the place that was taken last.
+// Places are allocated in turn, so that a QP number is reused as late as possible: the user begins behind the place that was taken
+// last.
 module roce_cm_search
   import packet_pkg::*;
   import roce_pkg::*;
@@ -12,7 +14,7 @@ module roce_cm_search
     parameter int unsigned QPS = 16
 ) (
     input  logic       clk,
-    input  logic       begins,            // forget what was found
+    input  logic       begins,            // clear the results
     input  cm_limits_t limits,
     input  cm_msg_t    msg,
     input  logic       seen_valid,
@@ -67,7 +69,7 @@ module roce_cm_search
         duplicate     <= 1'b1;
         duplicate_idx <= seen;
       end
-      // The peer has one connection a QP: it forgot this one (IBTA 12.9.8.3.1).
+      // The peer has one connection a QP: this one is stale (IBTA 12.9.8.3.1).
       if (same_peer && same_qpn && !same_id && found.state != CM_DREQ_SENT) begin
         stale     <= 1'b1;
         stale_idx <= seen;

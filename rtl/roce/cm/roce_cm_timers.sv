@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Says when the timers of the connections are looked at: in rounds through all of them, one connection at a time. A round is due when
+// When the timers of the connections are checked: in rounds through all of them, one connection at a time. A round is due when
 // the first timer may have ended. The deadlines themselves are kept with the connections.
 module roce_cm_timers
   import time_pkg::*;
@@ -11,9 +11,9 @@ module roce_cm_timers
     input  logic                   clk,
     input  logic                   rst,
     input  time_t                  now,
-    input  logic                   look,             // the connection `idx` is looked at now
+    input  logic                   look,             // the connection `idx` is checked now
     output logic [$clog2(QPS)-1:0] idx,
-    output logic                   due,              // there is one to look at
+    output logic                   due,              // there is one to check
     output logic                   due_next,         // or will be in the next cycle
     input  logic                   timed,            // this timer runs: set just now, or found in this round
     input  time_t                  deadline

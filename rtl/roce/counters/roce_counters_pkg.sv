@@ -30,7 +30,7 @@ package roce_counters_pkg;
   typedef logic [QP_COUNTERS-1:0][31:0] qp_counters_t;   // each modulo 2^32
   typedef logic [15:0] qp_bytes_t;
 
-  // What happened in one cycle, by the unit that tells; each struct is about one QP. Bytes are those of the packet that is told.
+  // The events of one cycle, by unit; each struct is about one QP. Bytes are those of the packet.
   typedef struct packed {
     qp_index_t index;
     logic      pkts;

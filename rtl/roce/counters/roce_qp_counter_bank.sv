@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The counters of every QP that one unit tells of: a row of COUNTERS a QP in block RAM, all of a row counted at once.
+// The counters of every QP for the events of one unit: a row of COUNTERS a QP in block RAM, all of a row counted at once.
 //
 // Takes an event every cycle, also of one QP, and never loses one. An event is in its row 3 cycles later. A QP is cleared from the
-// next cycle on: until a cycle without an event, or its own next event, lets the row be written its index stands for zeros. The next
-// clear comes after that. In the QPS cycles after reset all are cleared, and an event is lost.
-// A look takes the RAM's read port, so it waits for a cycle in which nothing is counted, and then takes 3 cycles.
+// next cycle on: until a cycle without an event, or its own next event, lets the row be written its index stands for zeros. The
+// next clear comes after that. In the QPS cycles after reset all are cleared, and an event is lost. A look takes the RAM's read
+// port, so it waits for a cycle in which nothing is counted, and then takes 3 cycles.
 module roce_qp_counter_bank
   import roce_pkg::*;
 #(

@@ -2,9 +2,9 @@
 
 // Counters of each QP (docs/reference/management.md), cleared when it is set up.
 //
-// The units that tell of events have a bank of counters each, so that none waits for another: whatever comes, an event of each
-// unit in every cycle for ever, is counted. A view is answered when each bank had a cycle without an event: a bank that is told of
-// frames has one in any two frames, for a frame takes longer on a line than a cycle (84 bytes, a beat is 64 at most).
+// Each unit that reports events has a bank of counters of its own, so that none waits for another: an event of each
+// unit in every cycle is counted. A view is answered when each bank had a cycle without an event: a bank that counts
+// frames has one in any two frames, since a frame takes longer on a line than a cycle (84 bytes, a beat is 64 at most).
 // Latency: an event is counted after 3 cycles; a view takes 6, one at a time.
 module roce_qp_counters
   import roce_pkg::*;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Congestion control in software, twice: the integer arithmetic of docs/reference/congestion.md, and the equations of the paper
-(Zhu et al., SIGCOMM 2015, section 5) in floating point, which know nothing of each other."""
+(Zhu et al., SIGCOMM 2015, section 5) in floating point, independent of each other."""
 
 from __future__ import annotations
 

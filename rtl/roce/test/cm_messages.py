@@ -73,7 +73,7 @@ def linux_caller() -> Caller:
 
 
 def linux_frames() -> dict[str, bytes]:
-    """CM frames that Linux 6.1 soft-RoCE sent: a connection of the NAAICE client, and a REQ refused for want of a listener."""
+    """CM frames that Linux 6.1 soft-RoCE sent: a connection of the NAAICE client, and a REQ refused for lack of a listener."""
     names = ["req", "rep", "rtu", "dreq", "drep", "unheard_req", "rej"]
     frames = rdpcap(str(Path(__file__).parent / "data" / "linux_cm.pcap"))
     return {name: bytes(item) for name, item in zip(names, frames, strict=True)}

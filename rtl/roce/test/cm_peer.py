@@ -78,7 +78,7 @@ class PeerCm:
             yield self._close(self.rng.choice(living))
         elif choice < 0.8 and pending:
             link = self.rng.choice(pending)
-            if link.state == CALLING:  # patience ends
+            if link.state == CALLING:  # its timeout ends
                 link.state = GONE
                 yield link.caller.frame(REJ, cm.rej(link.caller.local_id, 0, cm.ABOUT_OTHER, 4, link.caller.guid.ljust(8, b"\0")))
 

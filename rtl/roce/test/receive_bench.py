@@ -122,7 +122,7 @@ class Bench:
                 await self._confirm(self.done[1], self.far_delay, addr, packet)
 
     async def _room(self) -> None:
-        """As dma_write_lanes tells it."""
+        """As dma_write_lanes reports it."""
         layout = struct("memory_pkg::write_size_t")
         while True:
             await FallingEdge(self.dut.clk)
@@ -142,7 +142,7 @@ class Bench:
         self.written.append((addr, len(packet), self.write.cycle))
 
     async def _fences(self) -> None:
-        """The response unit's: one at a time, and one for all who ask meanwhile."""
+        """The response unit's: one at a time, and one for all requests that come meanwhile."""
         dut, through, wanted, left = self.dut, 0, 0, -1
         while True:
             await FallingEdge(dut.clk)

@@ -163,7 +163,7 @@ class Model:
         return True
 
     def fail(self, qpn: int, denied: bool = False) -> None:
-        """Memory refused what was to be read for the peer, or its key is not valid any more: the response unit has told it so."""
+        """Memory refused what was to be read for the peer, or its key is not valid any more: the response unit has reported it."""
         qp = self.qps.get(qpn)
         if qp is None or qp.state not in ("RTR", "RTS", "SQD"):
             return

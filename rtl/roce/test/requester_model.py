@@ -114,7 +114,7 @@ class Sent:
 
 @dataclass
 class Answered:
-    """A READ or atomic that the far end has executed, in case it is asked for again."""
+    """A READ or atomic that the peer has executed, in case it is retransmitted."""
 
     first: int  # PSN
     count: int
@@ -507,7 +507,7 @@ class Bench:
         """Posts a work request with random content; the far end expects it."""
         rng = self.rng
         wr_id = next(self.wr_ids) & 0xFFFF
-        # Each READ and atomic has a place of its own, so that what was placed tells whose it is.
+        # Each READ and atomic has a place of its own, so that data in memory identifies its request.
         address = rng.randrange(1 << 30) if opcode not in (READ, CAS, FADD) else (1 << 34) + (wr_id << 22) + rng.randrange(64)
         remote_addr = (
             rng.getrandbits(64) & ~7 if opcode in (READ, WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV) else rng.randrange(8) * 8

@@ -370,7 +370,7 @@ async def the_first_rate_is_no_less_than_the_least(dut) -> None:
 
 @cocotb.test()
 async def notifies_peers(dut) -> None:
-    """A CNP for the first mark of a QP, then at most one in min_time_between_cnps; against a model that knows the time."""
+    """A CNP for the first mark of a QP, then at most one in min_time_between_cnps; against a model with the same times."""
     rng = random.Random(random.getrandbits(64))
     bench = Bench(dut, min_time_between_cnps=4)
     await bench.start()
@@ -422,7 +422,7 @@ async def two_marks_at_once_get_one_cnp(dut, apart: int) -> None:
 
 @cocotb.test()
 async def a_cnp_that_finds_no_room_comes_with_the_next_mark(dut) -> None:
-    """The queue of CNPs stands still: marks beyond it are passed over, and none of those QPs is silent for its time."""
+    """The queue of CNPs is stopped: marks beyond it are ignored, and do not start the interval of their QPs."""
     bench = Bench(dut)
     await bench.start()
     bench.cnp_tx.stall = 1.0

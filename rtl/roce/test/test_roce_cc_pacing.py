@@ -87,7 +87,7 @@ async def alone(dut, rate: int) -> None:
 
 @cocotb.test()
 async def slow_beside_fast(dut) -> None:
-    """10 Mb/s, in packets that are small enough to tell, beside much faster QPs."""
+    """10 Mb/s, in packets that are small enough to measure it, beside much faster QPs."""
     await begin(dut)
     await check(dut, {3: 10, 4: 300, 9: 7_000, 11: 25_000}, 98, 98)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_clients: everybody gets what is theirs, nobody touches what is not, and one that stops stops alone."""
+"""roce_clients: each client gets its own completions, none can use another's objects, and one that stops delays no other."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Bench:
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.4])
 async def completions_find_their_client(dut, stall: float) -> None:
-    """Random requests of all clients, for their own QPs and others': each completes once, at the client that asked."""
+    """Random requests of all clients, for their own QPs and others': each completes once, at the client that posted it."""
     bench = Bench(dut, stall)
     await bench.start()
     owner = {qpn: random.randrange(N) for qpn in range(2, QPS)}  # two numbers stay without a QP
@@ -191,7 +191,7 @@ async def a_reset_gives_back_what_its_qp_held(dut) -> None:
         taken = bench.client_wqe[client].sent - before
         assert DEPTH - MARGIN <= taken < DEPTH
         await bench.change("gone", 5, client)
-        if round_ == 3:  # one completion crosses the reset: it still arrives, and takes nobody's room
+        if round_ == 3:  # one completion crosses the reset: it still arrives, and uses no other's room
             bench.cqe.send(qpn=5, wr_id=77)
         await wait_cycles(dut, 200)
         # The rest was for a QP that is gone.
@@ -263,7 +263,7 @@ async def settled_means_that_nothing_is_outstanding(dut, stall: float) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.4])
 async def what_a_client_gives_up_is_flushed(dut, stall: float) -> None:
-    """Its queue pairs with something outstanding go to ERR, and nobody else's; with queue pairs that come and go meanwhile."""
+    """Its queue pairs with something outstanding go to ERR, and no others; with queue pairs that are made and reset meanwhile."""
     bench = Bench(dut, stall)
     await bench.start()
     mine, quiet, others = (3, 5, 9, 17), (4, 10), (6, 11)
@@ -290,7 +290,7 @@ async def what_a_client_gives_up_is_flushed(dut, stall: float) -> None:
             command = await bench.fail.recv()
             assert (command.op, command.state) == (constant(P + "QP_MODIFY"), constant(P + "QPS_ERR"))
             assert command.qpn in mine
-            if command.qpn not in hit:  # it may be asked for again until all is through
+            if command.qpn not in hit:  # it may be repeated until all is done
                 hit.add(command.qpn)
                 if command.qpn == mine[1]:
                     await bench.change("gone", command.qpn, 2)

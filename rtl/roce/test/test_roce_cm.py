@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_cm: answers callers as Linux rdma_cm expects it, whatever they send and lose, and never keeps what nobody wants."""
+"""roce_cm: compatible with Linux rdma_cm, under loss and against any messages; every connection is freed in the end."""
 
 from __future__ import annotations
 
@@ -106,15 +106,15 @@ class Device:
         self.qp_log: deque = deque()  # commands, as they came
         self.setup_ok = True
         self.refused: set[int] = set()  # numbers that the queue pairs refuse
-        self.by_hand = 0  # numbers made by hand, a bit each
+        self.by_hand = 0  # numbers of QPs made by software, a bit each
         self.live: dict[int, object] = {}  # qpn -> attributes of QPs that are set up
-        self.events: deque = deque()  # what the owners were told
+        self.events: deque = deque()  # events for the owners
         self.owner_log: deque = deque()  # (kind, qpn) of it
         self.owned: set[int] = set()  # between CONN_OPENED or CONN_ESTABLISHED and the answer to CONN_CLOSED
         self.owner_accepts: Callable[[int], bool | None] = lambda qpn: True  # None: no answer
         self.owner_frees = True  # answers CONN_CLOSED
         self.owner_private = b""  # in its answers
-        self.owner_cycles = lambda: 0  # thinks so long
+        self.owner_cycles = lambda: 0  # before it answers
         self.wants: dict[int, dict] = {}  # connects without an answer, by tag
         self.psn = -1  # of the last datagram
 
@@ -137,7 +137,7 @@ class Device:
         self.signal("port").value = sum(port << 16 * i for i, port in enumerate(ports))
 
     def fail(self, qpn: int, kind: int = FATAL) -> None:
-        """The QP says something."""
+        """An event of a QP."""
         self.qp_events.send(kind=kind, qpn=qpn, status=constant("roce_pkg::WC_RETRY_EXC_ERR"))
 
     def answer(self, qpn: int, accept: bool = True, private: bytes | None = None) -> None:
@@ -212,10 +212,10 @@ class Device:
             assert QPN_FIRST <= command.qpn < QPN_FIRST + QPS
             ok = self.setup_ok and command.qpn not in self.refused
             if command.op == SETUP and ok:
-                assert not self.by_hand >> command.qpn - QPN_FIRST & 1, "it is made by hand"
+                assert not self.by_hand >> command.qpn - QPN_FIRST & 1, "it is made by software"
                 assert command.state == RTS
                 assert command.qpn not in self.live, "set up twice"
-                assert command.qpn not in self.owned, "set up before its last owner has let go"
+                assert command.qpn not in self.owned, "set up before its last owner has released it"
                 self.live[command.qpn] = command.attr
             elif command.op == RESET:
                 assert command.qpn in self.live, "reset of a QP that is not set up"
@@ -353,7 +353,7 @@ async def linux_session(dut, stall: float) -> None:
     dev = await device(dut, stall)
     linux = linux_frames()
     dev.knows(Caller())
-    assert linux_caller().req()[HEADERS:318] == linux["req"][HEADERS:318]  # our own builder speaks as Linux does
+    assert linux_caller().req()[HEADERS:318] == linux["req"][HEADERS:318]  # our own builder makes the same bytes as Linux
 
     dev.receive(linux["req"])
     rep = await dev.sent()
@@ -454,7 +454,7 @@ async def path_mtu_is_the_callers(dut) -> None:
 
 @cocotb.test()
 async def resources_are_the_lesser(dut) -> None:
-    """Of READs and atomics at once: what the caller asks for, at most the device's, each way; the QP gets the same."""
+    """READs and atomics at once: the caller's numbers, at most the device's, each way; the QP gets the same."""
     dev = await device(dut)
     cases = [(0, 0, 0, 0), (1, 0, 0, 1), (0, 1, 1, 0), (3, 7, 7, 3), (8, 9, 8, 8), (128, 255, 8, 8)]
     for caller, (resources, depth, given_resources, given_depth) in zip(callers(6), cases, strict=True):
@@ -503,8 +503,8 @@ async def owner_refuses(dut) -> None:
 
 @cocotb.test()
 async def owner_is_silent(dut) -> None:
-    """The caller is asked to wait when half of its time is over, and again, a few times; then REJ (no resources). The owner's late
-    answer opens nothing, and the QP is not used again before it has answered CONN_CLOSED too."""
+    """The caller gets an MRA when half of its timeout has passed, and again, a few times; then REJ (no resources). The owner's late
+    answer has no effect, and the QP is not reused before it has answered CONN_CLOSED too."""
     dev = await device(dut)
     caller = callers(1, response_timeout=12)[0]
     dev.knows(caller)
@@ -631,7 +631,7 @@ async def numbers_made_by_hand_stay_out(dut) -> None:
 
 @cocotb.test()
 async def hands_at_any_moment(dut) -> None:
-    """Numbers are taken and let go by hand in any cycle, by the rule of roce_qp_direct; nobody ever has what is another's."""
+    """Software takes and releases numbers in any cycle, by the rule of roce_qp_direct; no number ever has two owners."""
     dev = await device(dut)
     all_ = callers(60)
     dev.knows(*all_)
@@ -797,7 +797,7 @@ async def rtu_of_others_changes_nothing(dut) -> None:
 
 @cocotb.test()
 async def retries_and_times_are_bounded(dut) -> None:
-    """Fewer retries if the REQ allows fewer; no longer wait than 17 s whatever it asks for."""
+    """Fewer retries if the REQ allows fewer; no longer wait than 17 s whatever the timeout in the REQ."""
     dev = await device(dut)
     caller = callers(1, cm_timeout=31, retries=1)[0]
     await dev.open(caller, rtu=False)
@@ -809,7 +809,7 @@ async def retries_and_times_are_bounded(dut) -> None:
 
 @cocotb.test()
 async def mra(dut) -> None:
-    """The caller asks for time: the REP waits that long, but not for ever."""
+    """The caller sends MRAs: the REP's timer restarts with their timeout, a limited number of times."""
     dev = await device(dut)
     caller = callers(1, cm_timeout=10)[0]
     rep = await dev.open(caller, rtu=False)
@@ -840,7 +840,7 @@ async def rejected_by_the_caller(dut) -> None:
 
 @cocotb.test()
 async def stale_connection(dut) -> None:
-    """A caller that comes back with the QP of an old connection has forgotten it: REJ 10, and the old one is closed."""
+    """A REQ with the QP of an old connection makes that one stale: REJ 10, and the old one is closed."""
     dev = await device(dut)
     caller = callers(1)[0]
     old = await dev.open(caller)
@@ -852,13 +852,13 @@ async def stale_connection(dut) -> None:
     assert (dreq.attr, dreq.local_id, dreq.remote_id, dreq.qpn) == (DREQ, old.local_id, caller.local_id, caller.qpn)
     await dev.settle()
     assert not dev.live and not dev.owned
-    rep = await dev.open(forgetful)  # repeated: now it is welcome, though nobody has answered the DREQ
+    rep = await dev.open(forgetful)  # repeated: it is accepted, though the DREQ has not been answered
     assert rep.qpn != old.qpn
 
 
 @cocotb.test()
 async def dreq_repeated_unknown_or_wrong(dut) -> None:
-    """A DREQ is always answered, that for somebody else's QP never."""
+    """A DREQ is always answered, except for another QP than the connection's."""
     dev = await device(dut, 0.2)
     caller = callers(1)[0]
     rep = await dev.open(caller)
@@ -912,7 +912,7 @@ async def rep_for_a_connection_that_the_peer_opened(dut, rtu: bool) -> None:
 @cocotb.test()
 @cocotb.parametrize(cause=["failure", "owner"], rtu=[True, False])
 async def device_closes(dut, cause: str, rtu: bool) -> None:
-    """QP reset, then DREQ, owner told, DREQ repeated until the DREP, a few times at most. An event once more does nothing."""
+    """QP reset, then DREQ, event for the owner, DREQ repeated until the DREP, a few times at most. A second event has no effect."""
     dev = await device(dut, 0.2)
     a, b = callers(2, cm_timeout=12)
     for caller, answers in ((a, True), (b, False)):
@@ -961,7 +961,7 @@ async def failures_are_taken_at_any_time(dut) -> None:
     dev.done.send = held.append
     dev.receive(all_[0].dreq(reps[0]))
     await wait_cycles(dut, 200)
-    assert dev.qp_log[-1].op == RESET and dev.silent(), "a queue pair goes before its peer learns of it"
+    assert dev.qp_log[-1].op == RESET and dev.silent(), "the queue pair is reset before its peer gets the message"
     for _ in range(2):
         for rep in reps:
             dev.fail(rep.qpn)
@@ -1011,7 +1011,7 @@ async def closed_while_the_owner_thinks(dut) -> None:
 
 
 async def call(dev: Device, peer: Caller, tag: int = 1, private: bytes = b"", **fields: int) -> Message:
-    """The REQ of a connection that a client wants."""
+    """The REQ for a `connect` of a client."""
     dev.knows(peer)
     dev.connect(peer.ip, tag, private, **fields)
     req = await dev.sent()
@@ -1109,7 +1109,7 @@ async def call_is_refused(dut) -> None:
 
 @cocotb.test()
 async def nobody_answers(dut) -> None:
-    """The REQ is repeated, the same each time; at last REJ (timeout) with the device's GUID, and the owner is told."""
+    """The REQ is repeated, the same each time; at last REJ (timeout) with the device's GUID, and CONN_REFUSED for the owner."""
     dev = await device(dut)
     peer = callers(1)[0]
     req = await call(dev, peer, private=b"anybody there?")
@@ -1136,8 +1136,8 @@ async def nobody_answers(dut) -> None:
 
 @cocotb.test()
 async def nobody_has_the_address(dut) -> None:
-    """It is looked up again and again, ever more seldom, for about 0.3 s in which the device is idle; then the owner is told. Once
-    the REQ has left, nothing more is looked up."""
+    """The look-up is repeated at growing intervals for about 0.3 s, in which the device is idle; then the owner gets
+    CONN_UNREACHABLE. Once the REQ has left, nothing more is looked up."""
     dev = await device(dut)
     peer = callers(1)[0]
     dev.connect(peer.ip, 3, b"x")
@@ -1200,7 +1200,7 @@ async def no_queue_pair_for_a_call(dut) -> None:
 
 @cocotb.test()
 async def rep_again_and_of_others(dut) -> None:
-    """A repeated REP gets the RTU again; a REP of another host, for another id or from another id is refused, and harms nobody."""
+    """A repeated REP gets the RTU again; a REP of another host, for another id or from another id is refused, without effect."""
     dev = await device(dut, 0.2)
     peer, stranger = callers(2)
     dev.knows(stranger)
@@ -1259,7 +1259,7 @@ async def peer_asks_for_time(dut) -> None:
 
 @cocotb.test()
 async def attributes_are_negotiated(dut) -> None:
-    """What the REQ asks for, at most the device's; what the QP gets, at most the REP's."""
+    """The REQ has the client's numbers, at most the device's; the QP gets at most the REP's."""
     dev = await device(dut)
     dev.dut.max_mtu.value = 4
     cases = [  # wanted resources, depth; REQ's; REP's; the QP's max_dest_rd_atomic, max_rd_atomic
@@ -1284,7 +1284,7 @@ async def attributes_are_negotiated(dut) -> None:
 
 @cocotb.test()
 async def stale_answer(dut) -> None:
-    """A REP that names the QP of another connection: the peer has forgotten that one. Both end, the owners are told why."""
+    """A REP that names the QP of another connection makes that one stale. Both end, with the reason for their owners."""
     dev = await device(dut)
     peer = callers(1)[0]
     old, _ = await establish(dev, peer)
@@ -1306,7 +1306,7 @@ async def stale_answer(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(mine=[0, 1], passive=[False, True])
 async def selective_repeat_is_agreed(dut, mine: int, passive: bool) -> None:
-    """Only if both sides say so, by a record of a version that both know; a repeated REP says the same."""
+    """Only if both sides offer it, by a record of a version that both support; a repeated REP has the same record."""
     dev = await device(dut)
     dev.dut.extensions.value = mine
     records = [(b"", 0), (cm.extensions(1), 1), (cm.extensions(0xFF), 1), (cm.extensions(0), 0), (cm.extensions(2), 0),
@@ -1380,7 +1380,7 @@ async def active_dreqs(dut) -> None:
 
 @cocotb.test()
 async def a_call_is_given_up(dut) -> None:
-    """`close` ends a call that is not answered yet: the owner and the peer are told, and an answer that comes late is refused."""
+    """`close` aborts a REQ that is not answered yet: CONN_REFUSED for the owner, REJ for the peer; a late REP is refused."""
     dev = await device(dut, 0.2)
     peer = callers(1)[0]
     for tag in range(QPS + 2):
@@ -1433,7 +1433,7 @@ async def private_data_passes(dut) -> None:
 
 @cocotb.test()
 async def a_port_each(dut) -> None:
-    """Each client hears its own port; port 0 is nobody's."""
+    """Each client listens on its own port; on port 0 none does."""
     dev = await device(dut)
     dev.listen(PORT, PORT + 9)
     a, b, c = callers(3)
@@ -1496,7 +1496,7 @@ async def answers_in_any_order(dut) -> None:
 
 @cocotb.test()
 async def events_wait_for_their_owner(dut) -> None:
-    """Nobody takes events: connections come, are established and end meanwhile; then all is told, in order."""
+    """`conn` is stopped: connections come, are established and end meanwhile; then all events come, in order."""
     dev = await device(dut)
     peers = callers(QPS)
     dev.conns.stall = 1.0
@@ -1547,7 +1547,7 @@ async def caller_gives_up(dut) -> None:
     dev.receive(a.req())
     await dev.settle()
     give_up = cm.rej(a.local_id, 0, cm.ABOUT_OTHER, 4, a.guid)
-    dev.receive(b.frame(REJ, give_up))  # somebody else's
+    dev.receive(b.frame(REJ, give_up))  # another connection's
     await dev.settle()
     assert len(dev.live) == 1 and dev.counts["drop_no_connection"] == 1
     dev.receive(a.frame(REJ, give_up))
@@ -1604,7 +1604,8 @@ async def malformed(dut) -> None:
 
 @cocotb.test()
 async def messages_go_where_they_came_from(dut) -> None:
-    """Nobody is looked up. About a connection, to where its REQ or REP came from, whoever asks; about none, to the asker."""
+    """Without address resolution: a message about a connection goes to the source of its REQ or REP, another one to the source of
+    the message that it answers."""
     dev = await device(dut, 0.2)
     here, there = "02:00:00:00:aa:01", "02:00:00:00:aa:02"
     a = callers(1, cm_timeout=10)[0]
@@ -1613,7 +1614,7 @@ async def messages_go_where_they_came_from(dut) -> None:
     dev.receive(a.req())
     rep = await dev.sent()
     assert (rep.attr, rep.dst_mac, dev.qp_log[-1].attr.dst_mac) == (REP, here, mac_number(here))
-    dev.receive(elsewhere.req())  # somebody pretends to be the caller, to learn of its connection
+    dev.receive(elsewhere.req())  # another host sends the caller's REQ
     assert await dev.sent() == rep
     await dev.pass_time(10)
     assert await dev.sent() == rep
@@ -1648,7 +1649,7 @@ async def messages_go_where_they_came_from(dut) -> None:
 
 @cocotb.test()
 async def calls_are_resolved_side_by_side(dut) -> None:
-    """Those that nobody has hold up no other, and each goes on when its address is known, at its next look at the latest."""
+    """Unresolvable addresses delay no other, and each REQ is sent when its address is known, at the next look-up at the latest."""
     dev = await device(dut)
     *dead, late, live = callers(QPS)
     begin = dev.headers.cycle
@@ -1671,9 +1672,9 @@ async def calls_are_resolved_side_by_side(dut) -> None:
     assert (req.attr, req.dst_ip, req.dst_mac) == (REQ, late.ip, late.mac)
     assert req.private[0] == len(dead) + 1
     await dev.settle()
-    dev.closes.send(next(qpn for qpn in range(QPN_FIRST, QPN_FIRST + QPS) if qpn != req.qpn))  # the first of the dead is given up
+    dev.closes.send(next(qpn for qpn in range(QPN_FIRST, QPN_FIRST + QPS) if qpn != req.qpn))  # the first unreachable one is closed
     await dev.settle()
-    assert dev.silent(), "who has not been called gets no REJ"
+    assert dev.silent(), "no REJ without a REQ"
     (event,) = dev.events
     assert (event.kind, event.reason, event.private_data) == (REFUSED, 28, 0)
     for _ in range(14):  # looks
@@ -1682,13 +1683,13 @@ async def calls_are_resolved_side_by_side(dut) -> None:
     assert len(dev.wants) == 2 and dev.counts["drop_unresolved"] == len(dead) - 1
 
 
-# ---- dead and hostile peers ----
+# ---- unreachable and hostile peers ----
 
 
 @cocotb.test()
 async def dead_peers_hold_up_nobody(dut) -> None:
-    """Hundreds of peers at as many addresses connect and vanish, all but one place of the device at once. Somebody else connects
-    meanwhile without delay, and all is free again when the last DREQ is not answered. Address resolution knows none of them."""
+    """Hundreds of peers at as many addresses connect and vanish, all but one place of the device at once. Another peer connects
+    meanwhile without delay, and all is free again when the last DREQ is not answered. None of their addresses can be resolved."""
     dev = await device(dut)
     rounds = 300 // (QPS - 1)
     peers = callers(rounds * QPS, cm_timeout=8)
@@ -1723,8 +1724,8 @@ async def dead_peers_hold_up_nobody(dut) -> None:
 
 @cocotb.test()
 async def connections_per_peer(dut) -> None:
-    """As many with one address as the limit says, those that end included until their owner lets go; others are served; what the
-    device opens itself does not count."""
+    """At most the limit with one address, those that end included until their owner has released them; others are served;
+    connections that the device opens do not count."""
     dev = await device(dut, 0.2)
     dev.limit(per_peer=2)
     peer, other = callers(2)
@@ -1745,7 +1746,7 @@ async def connections_per_peer(dut) -> None:
     assert (await dev.sent()).attr == DREP
     await dev.settle()
     dev.receive(mine[2].req())
-    assert (await dev.sent()).reason == 3, "its owner has not let go"
+    assert (await dev.sent()).reason == 3, "its owner has not released it"
     dev.owned.discard(reps[0].qpn)
     dev.answer(reps[0].qpn)
     await dev.settle()
@@ -2195,7 +2196,7 @@ async def two_of_them(dut, seed: int) -> None:
 
 @cocotb.test()
 async def fill_each_other(dut) -> None:
-    """Both ask for more connections than there are places: all places are used, the rest is refused, nobody is stuck."""
+    """Both open more connections than there are places: all places are used, the rest is refused, none hangs."""
     rng = random.Random(7)
     devs, net = await pair(dut, rng)
     net.good = True

@@ -218,7 +218,7 @@ async def work_and_completions(dut) -> None:
     assert (wqe.qpn, wqe.opcode, wqe.signaled, wqe.solicited, wqe.fence, wqe.wr_id) == (5, 6, 1, 1, 1, 0xBEEF)
     assert (wqe.local_addr, wqe.length, wqe.remote_addr) == (0x200001000, 64, 0x0123456789ABCDEF)
     assert (wqe.rkey, wqe.imm_data, wqe.swap_add, wqe.compare) == (0x77, 0x99, 2 << 32 | 1, 4 << 32 | 3)
-    # When the engine takes no more, software is told, and nothing that was accepted is lost.
+    # When the engine takes no more, software gets FULL, and nothing that was accepted is lost.
     bench.wqe.stall = 1.0
     await wait_cycles(dut, 4)
     accepted = 0
@@ -294,7 +294,7 @@ async def connections(dut) -> None:
 
 @cocotb.test()
 async def software_that_sleeps_stops_nobody(dut) -> None:
-    """Nobody fetches events: connections are refused, losses counted, outcomes of our own requests kept."""
+    """Software fetches no events: connections are refused, losses counted, outcomes of our own requests kept."""
     bench = Bench(dut)
     await bench.start()
     opened, closed, established = (constant(P + name) for name in ("CONN_OPENED", "CONN_CLOSED", "CONN_ESTABLISHED"))
@@ -372,12 +372,12 @@ async def events_that_come_while_regions_are_freed(dut) -> None:
         bench.qp_event.send(kind=fatal, qpn=12, status=10)
     await bench.qp_event.drained()
     await close_with_events()
-    assert await bench.read(LOST) == 2, "that it was closed, and that the queue pair by hand failed"
+    assert await bench.read(LOST) == 2, "that it was closed, and that the queue pair made by software failed"
 
 
 @cocotb.test()
 async def connects_that_nobody_takes(dut) -> None:
-    """When the connection manager takes no more, software is told, and nothing that was accepted is lost."""
+    """When the connection manager takes no more, software gets FULL, and nothing that was accepted is lost."""
     bench = Bench(dut)
     await bench.start()
     bench.connect.stall = 1.0

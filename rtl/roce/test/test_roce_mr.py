@@ -85,7 +85,7 @@ class Bench:
                 through += 1
                 dut.fences_through.value = through % 256
 
-    # A query asks for one byte or more: the responder does not ask about an access of no bytes.
+    # A query is for one byte or more: the responder sends none for an access of no bytes.
     def ask(
         self, rkey: int, qpn: int, va: int, length: int, rights: frozenset[str] = frozenset({"remote_write"}), pd: int = PD,
         bounded: bool = True,
@@ -104,7 +104,7 @@ class Bench:
             await RisingEdge(self.dut.clk)
         for _ in range(5):
             await RisingEdge(self.dut.clk)
-        # All three readers of keys say so too, a cycle later.
+        # All three readers of keys have the same result, a cycle later.
         keys: tuple[int, ...] = ()
         while self.asked or keys:
             await FallingEdge(self.dut.clk)
@@ -174,7 +174,7 @@ class Bench:
 
 @cocotb.test()
 async def a_confined_command_sees_its_own_domain_only(dut) -> None:
-    """It answers 0 and changes nothing for a region of another one, whatever it knows of it."""
+    """It answers 0 and changes nothing for a region of another client, even with the right key."""
     bench = Bench(dut)
     await bench.start()
     mine, other = PD, PD + 1

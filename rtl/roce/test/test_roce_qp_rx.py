@@ -118,7 +118,7 @@ async def attributes_stay_until_they_are_written_again(dut) -> None:
         dut.attr_write_slot.value, dut.attr_new.value = slot, value
         asked = random.choice(list(table)) if table else None
         if writes:
-            asked = None if asked == slot else asked  # the cycle of the write itself promises nothing
+            asked = None if asked == slot else asked  # the result in the cycle of the write itself is undefined
             table[slot] = value
         if asked is not None:
             dut.attr_slot.value = asked

@@ -77,7 +77,7 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
 
 @cocotb.test()
 async def nothing_is_judged_without_room(dut) -> None:
-    """Nobody takes what comes of a post: the posts wait, and none of it is lost."""
+    """The outputs of posts are stopped: the posts wait, and nothing is lost."""
     post = StreamSource(dut, "post", WQE, noise=True)
     reject, kick = StreamSink(dut, "reject", REJECT, 1.0), StreamSink(dut, "kick", "roce_pkg::qpn_t", 1.0)
     for name in ("tail_slot", "read_slot", "read_head"):

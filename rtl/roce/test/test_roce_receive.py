@@ -80,7 +80,7 @@ async def opcodes_out_of_sequence_are_refused(dut) -> None:
             ext = reth(BASE, rkey, 256) if "WRITE" in name else b""
             frames = [*begin, Frame(op("RC_" + name), 2, 100 + len(begin), bytes(256), ext)]
             await refused(bench, frames, "SYNDROME_NAK_INVALID_REQ")
-    for opcode in (0x15, 0x18, 0x1F):  # nobody's
+    for opcode in (0x15, 0x18, 0x1F):  # of no service
         await refused(bench, [Frame(opcode, 2, 100, b"", reth(BASE, rkey, 8))], "SYNDROME_NAK_INVALID_REQ")
 
 
@@ -275,7 +275,7 @@ async def memory_that_refuses_costs_the_qp(dut) -> None:
     bench.send(*write(2, 105, 256, BASE, rkey, b"lost"))
     await bench.quiet()
     assert bench.content(BASE, 4) == b"kept" and bench.counts["drop_qp_state"] == 1
-    # A reset forgets it.
+    # A reset clears it.
     await bench.setup(2, 7, 1)
     bench.respond.received.clear()
     bench.completion.received.clear()
@@ -315,7 +315,7 @@ async def nothing_of_a_qp_is_under_way_after_its_reset(dut) -> None:
         await bench.quiet()
         assert bench.memory == before
         assert (len(bench.respond.received), len(bench.completion.received)) == (responds, completions)
-        # Up again: the message in progress and the receive are forgotten.
+        # Set up again: the message in progress and the receive are discarded.
         await bench.setup(2, 100, 1)
         seen = len(bench.respond.received)
         bench.frame.send(next(send(2, 100, 256, b"")).rx())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receive side with two memories: a slow one holds up the queue pairs that use it, and nobody else."""
+"""The receive side with two memories: a slow one delays the queue pairs that use it, and no others."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def what_has_no_room_is_asked_for_again(dut) -> None:
     begin = bench.psn[FAR_QP]
     sent = bench.frames(FAR_QP, FAR, 100 * 256)
     taken = 33  # there is room for one more while 32 units are free
-    # The model knows no busy memory: it is told what was taken.
+    # The model has no busy memory: the test gives it the packets that were taken.
     bench.send(*sent[:taken])
     for frame in sent[taken:]:
         bench.frame.send(frame.rx())

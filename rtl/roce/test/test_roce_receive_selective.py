@@ -163,7 +163,7 @@ async def losses_and_reordering_at_full_rate(dut, stall: float) -> None:
     bench, rkey = await one_qp(dut, stall, random.choice((0xFFFF80, 5)))
     for round_ in range(14):
         model = bench.model
-        if round_ % 5 == 4 or model.qps[2].error:  # forgets what is remembered
+        if round_ % 5 == 4 or model.qps[2].error:  # clears what is stored
             await bench.setup(2, random.choice((0xFFFFC0, random.getrandbits(24))), 1, selective=True)
             await bench.setup(3, 7, 1)
         first = model.qps[2].epsn

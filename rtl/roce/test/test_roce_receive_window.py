@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_responder_window: remembers packets ahead, finds the first that is missing; one operation every 2 cycles. Against sets."""
+"""roce_responder_window: which packets ahead have arrived, and the first missing one; an operation every 2 cycles. Against sets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def the_window_moves_on_past_what_is_remembered(dut) -> None:
         if random.random() < (0.2, 0.01)[cycle // 1000 % 2]:  # few gaps are closed: long runs
             ahead = 0
         psn = (base + ahead) % MAX_PSN
-        # A READ takes more than one PSN; what is remembered is behind its last.
+        # A READ takes more than one PSN; the stored packets are behind its last.
         span = random.choice((1, 1, 1, 2, 100, 128, 5000))
         if any((p - base) % MAX_PSN < span for p in kept[slot]) or len([p for p in pending if p]) > 0:
             span = 1

@@ -219,7 +219,7 @@ async def a_fatal_nak_ends_the_queue_pair(dut, syndrome: int, status: str) -> No
     while len(peer.seen) < 10:
         await wait_cycles(dut, 10)
     peer.answer(syndrome, 4)  # of the third; acknowledges two
-    await bench.complete(1)  # only the second wants to be told
+    await bench.complete(1)  # only the second is signalled
     await bench.complete(1, status)
     await bench.complete(2, "WC_WR_FLUSH_ERR")
     event = await bench.qp_event.recv()
@@ -456,7 +456,7 @@ async def keepalive_finds_a_lost_peer(dut) -> None:
         bench.post(11, SEND, 10)
     await bench.complete(SQ_DEPTH)
     assert peer.keepalives == 4
-    # Nobody there: a failure without a work request.
+    # No response: a failure without a work request.
     peer.deaf = True
     event = await bench.qp_event.recv()
     assert (event.qpn, event.status) == (11, op("WC_RETRY_EXC_ERR"))
@@ -497,7 +497,7 @@ async def refused_work_requests_change_nothing(dut) -> None:
     bench.cmd.send(op=op("QP_SETUP"), qpn=QPS + 2, attr={})
     assert await bench.answer.recv() == 0
     await bench.reset(1, answer=0)
-    await bench.reset(9, answer=1)  # was never set up: nothing to forget
+    await bench.reset(9, answer=1)  # was never set up: nothing to clear
 
 
 @cocotb.test()

@@ -715,7 +715,7 @@ async def err_may_be_asked_for(dut) -> None:
     await bench.modify(5, "QPS_RTS", answer=0)
     bench.receive_event.send(kind=op("EVENT_QP_FATAL"), qpn=5, status=op("WC_LOC_PROT_ERR"))
     await bench.quiet()
-    assert not bench.qp_event.received, "no event for a state that was asked for"
+    assert not bench.qp_event.received, "no event for a state that was requested"
     assert (await bench.look(5)).state == op("QPS_ERR")
     await bench.reset(5)
     assert (await bench.look(5)).state == op("QPS_RESET")

@@ -54,7 +54,7 @@ class Packet:
 
 @dataclass
 class Item:
-    """A READ or atomic and what is left of its answer; `optional` (a duplicate): it may be forgotten as a whole."""
+    """A READ or atomic and what is left of its answer; `optional` (a duplicate): it may be dropped as a whole."""
 
     packets: deque[Packet]
     optional: bool
@@ -142,7 +142,7 @@ class Bench:
         self.dut.key_write.value = 0
 
     async def ask(self) -> int:
-        """Asks for a fence: its number."""
+        """Requests a fence: its number."""
         await FallingEdge(self.dut.clk)
         self.dut.fence.value = 1
         number = int(self.dut.fence_number.value)
@@ -151,7 +151,7 @@ class Bench:
         return number
 
     async def fence(self) -> int:
-        """Asks for a fence and waits until it is through: the cycles it took."""
+        """Requests a fence and waits until it is complete: the cycles it took."""
         await wait_cycles(self.dut, 3)
         begin = self.cycle
         number = await self.ask()
@@ -741,7 +741,7 @@ async def the_longest_read_goes_on_until_memory_refuses(dut: Any) -> None:
 
 @cocotb.test()
 async def failures_that_nobody_takes_are_kept(dut: Any) -> None:
-    """Memory refuses what three queue pairs read, while nobody takes one of the two streams that tell of it, then the other."""
+    """Memory refuses what three queue pairs read, while one of the two streams that report it is stopped, then the other."""
     bench = Bench(dut)
     await bench.start()
     for waiting, taken in ((bench.qp_event, bench.failed), (bench.failed, bench.qp_event)):
@@ -750,7 +750,7 @@ async def failures_that_nobody_takes_are_kept(dut: Any) -> None:
         for peer in peers:
             bench.read(peer, BAD[0], 100)
         await wait_cycles(dut, 1000)
-        assert len(taken.received) == 1 and not waiting.received  # the next is told when this one was taken
+        assert len(taken.received) == 1 and not waiting.received  # the next comes when this one was taken
         waiting.stall = 0.0
         await bench.quiet()
         await wait_cycles(dut, 10)
@@ -850,7 +850,7 @@ async def a_read_goes_on_only_under_its_key(dut: Any, stall: float, mtu: int) ->
         await bench.fence()
         region = [burst for burst in bench.memory._reads if burst.addr >= WORDS + 100_000]
         assert not region, "a read is under way"
-        bench.memory.write(WORDS + 100_000, bytes(60_000))  # somebody else's now
+        bench.memory.write(WORDS + 100_000, bytes(60_000))  # another connection's now
         end = await nak(bench, peer)
         assert psn(end - before) >= 1 + -(-5000 // (128 << mtu)), "what was allowed came"
         bench.memory.write(0, bench.image)
@@ -925,7 +925,7 @@ async def behind_an_atomic_that_failed_none_is_carried_out(dut: Any) -> None:
 
 @cocotb.test()
 async def a_fence_is_through_in_time_under_load(dut: Any) -> None:
-    """It waits for what is under way, not for what others begin; and nobody waits for it."""
+    """It waits for what is under way, not for what others begin; and nothing waits for it."""
     bench = Bench(dut, latency=30)
     await bench.start()
     assert await bench.fence() <= 8

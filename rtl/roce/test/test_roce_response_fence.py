@@ -37,7 +37,7 @@ class Traffic:
     async def cycle(
         self, visits: float = 0.5, reads: float = 0.5, passes: float = 0.5, atomic: bool = False, ask: bool = False
     ) -> None:
-        """With these chances a visit is under way, a payload is asked for in it, one passes."""
+        """The chances that a visit is under way, that it requests a payload, and that one passes."""
         passed = bool(self.payloads) and random.random() < passes
         if passed:
             self.payloads.popleft()
@@ -69,7 +69,7 @@ async def begin(dut) -> Traffic:
     await start(dut)
     for _ in range(3):
         await FallingEdge(dut.clk)
-        assert dut.idle.value, "a fence is under way that nobody asked for"
+        assert dut.idle.value, "a fence is under way that was not requested"
     return traffic
 
 

@@ -22,7 +22,7 @@ FAR = 1 << 40
 
 
 class Bench:
-    """Both memories, the two sources, and roce_tx, which asks for the payload of its frames, of either source at random."""
+    """Both memories, the two sources, and roce_tx, which reads the payload of its frames, of either source at random."""
 
     def __init__(self, dut: Any, stall: float, far: dict[str, Any]) -> None:
         self.dut = dut

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers that vanish by the hundred, each at an address of its own: nobody else waits for them, and what they held is freed."""
+"""Hundreds of callers vanish, each at an address of its own: no other waits for them, and their resources are freed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nacelle_tb.session import Network, SimDevice, configure
 from nacelle_tb.sources import GENERATED
 
 DEAD = 200
-REP_WITHIN = 60_000  # cycles: a REQ's own time, behind the DREQ and the reset of all, who are found dead at once
+REP_WITHIN = 60_000  # cycles: a REQ's own time, behind the DREQs and resets of all that are detected at the same time
 SET_UP_WITHIN = 20_000  # cycles: its own time, and a release or two
 CLOCK_HZ = 250_000_000
 STEP = 500_000_000  # cycles, of time that passes
@@ -32,7 +32,7 @@ def counter(device: SimDevice, name: str) -> int:
 
 
 def let_pass(device: SimDevice, steps: int) -> int:
-    """Time passes while the device is idle; nobody answers what it sends. Returns the cycles that passed so."""
+    """Time passes while the device is idle; its frames are not answered. Returns the cycles that passed so."""
     passed = 0
     for _ in range(steps):
         passed += device.skip(STEP)

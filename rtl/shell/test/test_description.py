@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device tells every caller what it is: its REP says where to READ the description, and nobody can change that."""
+"""The description for callers: the REP has its address, every caller can READ it, none can change it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ MODES = {
     "takes no data": (READS | LONG | DEAF, 1.02, 1.02),
     "takes no responses": (WRITES | DEAF, 1.02, 1.02),
     "promises data": (WRITES | LONG | WITHHOLDS, 1.02, 1.02),
-    "promises data and is deaf": (READS | WRITES | WITHHOLDS | DEAF, 1.02, 1.02),
+    "withholds data and takes nothing": (READS | WRITES | WITHHOLDS | DEAF, 1.02, 1.02),
     "floods": (READS | WRITES, 1.15, 1.1),
     "floods by pages": (READS | WRITES | LONG, 2, 2),
     "floods outside": (READS | WRITES | LONG | OUTSIDE, 1.02, 1.02),
@@ -126,7 +126,7 @@ def test_others_are_served_and_the_limit_ends_it(device: SimDevice, what: str) -
 
 @pytest.mark.parametrize("what", MODES)
 def test_a_caller_that_leaves_ends_it(device: SimDevice, what: str) -> None:
-    """With a limit of a minute: the connection closes, the socket is told, everything is free again."""
+    """With a limit of a minute: the connection closes, the call is cancelled, everything is free again."""
     scene = Scene(device)
     scene.attack(MODES[what][0])
     scene.net.disconnect(scene.bad)
@@ -143,8 +143,8 @@ def test_the_limit_is_a_minute() -> None:
 @pytest.mark.parametrize("what", [POSTS, POSTS | RECEIVES], ids=["sends", "receives"])
 @pytest.mark.parametrize("how", ["limit", "leaving"])
 def test_work_requests_that_nobody_answers(device: SimDevice, what: int, how: str) -> None:
-    """The kernel is cut off with SENDs under way to a peer that is gone and is waited for without end, or with receives that nobody
-    uses: its queue pair goes to ERR, they are flushed, and its job ends at once. Queue pairs that have nothing outstanding stay."""
+    """The kernel is cut off with SENDs under way to a vanished peer with unlimited retries, or with unused
+    receives: its queue pair goes to ERR, they are flushed, and its job ends at once. Other queue pairs stay."""
     scene = Scene(device)
     manager = Manager(device)
     attributes = QpAttributes(

@@ -127,7 +127,7 @@ def test_a_read_does_not_go_on_under_a_key_that_is_gone(width: int) -> None:
         for _ in range(300):
             a.net.step(2000)
         for packet in a.responses:
-            assert packet.payload[-16:] not in data, f"somebody else's bytes in response {(packet.psn - first) & 0xFFFFFF}"
+            assert packet.payload[-16:] not in data, f"another caller's bytes in response {(packet.psn - first) & 0xFFFFFF}"
         assert 0 < len(a.responses) < 3 * packets
         nak = a.first_of_the_end()
         assert (nak.psn - first) & 0xFFFFFF == len(a.responses), "that of the first response that does not come"

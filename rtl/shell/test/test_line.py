@@ -18,7 +18,7 @@ ADDRESS = ("10.0.0.1", "10.0.0.2")
 
 
 def pair(width: int) -> tuple[SimDevice, SimDevice]:
-    """Two devices that know their own addresses."""
+    """Two devices with their addresses set."""
     devices = SimDevice(width), SimDevice(width)
     for device, ip, mac in zip(devices, ADDRESS, MAC, strict=True):
         configure(device, ip=ip, mac=mac)

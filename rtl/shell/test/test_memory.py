@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device memory goes from caller to caller without what was in it, and the clearing of it costs others nothing that they notice."""
+"""Device memory is cleared between callers, and the clearing costs others no measurable time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_nobody_gets_what_the_last_caller_left(device: SimDevice) -> None:
 
 
 def test_nobody_gets_what_memory_held_at_power_on(device: SimDevice) -> None:
-    """Nor what its own regions held before it asked for others."""
+    """Nor what its own regions held before it requested others."""
     device.dram_write(HEAP, b"\xaa" * (16 * PAGE))
     peer = Peer()
     net = Network(device, [peer])
@@ -77,7 +77,7 @@ def small_regions() -> list[Region]:
 
 
 def in_the_background(net: Network, peer: Peer, size: int) -> None:
-    """Asks for a large region, and does not wait."""
+    """Requests a large region, and does not wait."""
     net.connect(peer)
     net.send(peer.send_message(peer.advertise([Region(INPUT, bytearray(size))])))
     net.step(3000)
@@ -165,7 +165,7 @@ def test_a_caller_has_no_more_memory_than_its_quota(device512: SimDevice) -> Non
 
 
 def test_writes_just_before_the_end_reach_nobody(device512: SimDevice) -> None:
-    """A caller fills its regions up to its last moment; who has them next finds zeros, and they stay."""
+    """A caller writes its regions until it disconnects; the next caller of the memory reads zeros, and they stay."""
     first, second = two_callers()
     net = Network(device512, [first, second])
     net.connect(first)
@@ -183,7 +183,7 @@ def test_writes_just_before_the_end_reach_nobody(device512: SimDevice) -> None:
 
 
 def test_keys_are_refused_when_there_are_none_left(device512: SimDevice) -> None:
-    """Callers with as many regions as a connection may have take every key; the next one is told, and served when one leaves."""
+    """Callers with as many regions as a connection may have take every key; the next one is refused, and served when one leaves."""
     each = 32
     keys = constant("device_pkg::MRS") - 1  # one is that of the description
     callers = -(-keys // each) + 1

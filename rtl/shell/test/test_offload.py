@@ -235,7 +235,7 @@ def test_a_lost_caller_frees_what_it_held(device512: SimDevice) -> None:
         net.caller(peer).auto_ack = False
         net.send(peer.call(EMPTY))
         net.step(5000)
-        for _ in range(2000):  # nobody acknowledges: retries run out
+        for _ in range(2000):  # no acknowledgement: retries run out
             device512.skip(50_000_000)
             device512.step(2000)
             while (sent := device512.pull()) is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two devices on a line, queue pairs made by hand: what each queue pair counted on one side agrees with the other side, with
-the work that was asked for, and with what the line and the devices' own counters saw."""
+"""Two devices on a line, queue pairs made by software: the counters of each queue pair agree with those of the other side, with
+the work requests, and with the counts of the line and of the devices."""
 
 from __future__ import annotations
 

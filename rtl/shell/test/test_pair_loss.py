@@ -109,7 +109,7 @@ def test_selective_repeat_does_without_a_nak() -> None:
 
 @mark.parametrize("what", ["repetition", "nak"])
 def test_go_back_n_needs_the_timeout_only_if_a_repetition_or_nak_is_lost(what: str) -> None:
-    """The peer asks once (IBTA 9.7.5.2.8); nothing but time says that it asked in vain."""
+    """The peer sends one NAK (IBTA 9.7.5.2.8); only the timeout detects its loss."""
     seen: dict[int, int] = {}
     nak = nth(1, 1, nak=True)
 

@@ -16,7 +16,7 @@ TIME = 1 << 48
 
 
 class Bench:
-    """Beside the module, what is owed: PAUSE cycles for each one held, less those that have passed."""
+    """A model: PAUSE cycles for each one held, less those that have passed."""
 
     def __init__(self, dut, now: int) -> None:
         self.dut, self.now, self.owed = dut, now, 0

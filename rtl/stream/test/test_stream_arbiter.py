@@ -14,7 +14,7 @@ N = 3
 
 
 def packets_of(source: int, count: int, size: int | None = None) -> list[bytes]:
-    """Packets whose every byte tells who sent them."""
+    """Packets with their source in every byte."""
     return [bytes([source]) * (size or random.randrange(1, 40)) + bytes([i]) for i in range(count)]
 
 

@@ -296,7 +296,7 @@ def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: 
     subprocess.run([str(argument) for argument in verilator], cwd=build, check=True)
     options = [f"VM_TRACE={int(waves)}"]
     header = precompiled(build, options)
-    # What ccache asks for before it works with precompiled headers.
+    # ccache needs this for precompiled headers.
     environment = {**os.environ, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
     make = ["make", "-C", str(build), "-f", "Vtop.mk", *options, f"USER_CPPFLAGS=-include {header}"]
     subprocess.run(make, cwd=build, env=environment, check=True)

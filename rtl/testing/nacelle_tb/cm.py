@@ -140,7 +140,7 @@ def dreq(local_id: int, remote_id: int, qpn: int) -> bytes:
 
 @dataclass
 class Message:
-    """A datagram that was sent to somebody, taken apart. Fields that its kind has not are garbage."""
+    """The fields of a datagram. Those that its kind does not have are undefined."""
 
     dst_ip: str
     dst_mac: str

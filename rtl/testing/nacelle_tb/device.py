@@ -7,7 +7,9 @@ A description that cannot be built is refused with a sentence that names the fil
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 DEVICES = ROOT / "devices"
+STANDARD = "standard"
 
 WIDTHS = (64, 128, 256, 512)
 MAX_FUNCTION_CODE = 127
@@ -71,7 +74,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Socket:
-    """A socket and what is in it. `completions`: how many its kernel can be owed; 0: it starts no RDMA."""
+    """A socket and what is in it. `completions`: how many its kernel can have outstanding; 0: it starts no RDMA."""
 
     kernel: Kernel
     completions: int
@@ -132,7 +135,7 @@ class Device:
 
 
 class _Table:
-    """A table of a description file. Every key must be asked for: one that is not is a mistake."""
+    """A table of a description file. Every key must be taken: one that is left is unknown."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values, self.where = dict(values), where
@@ -298,7 +301,7 @@ def check(device: Device) -> None:
         if socket.completions & (socket.completions - 1):
             raise DescriptionError(f"{where}: {socket.kernel.name}: completions must be a power of two")
     if len(description(device)) > MAX_DESCRIPTION:
-        raise DescriptionError(f"{where}: what it tells callers is longer than {MAX_DESCRIPTION} bytes")
+        raise DescriptionError(f"{where}: the description for callers is longer than {MAX_DESCRIPTION} bytes")
 
 
 def named(name: str) -> Device:
@@ -312,14 +315,29 @@ def named(name: str) -> Device:
 
 def standard() -> Device:
     """The device that unit tests are about."""
-    return load(DEVICES / "standard.toml")
+    return named(STANDARD)
 
 
-# ---- what callers are told ----
+def add_options(parser: ArgumentParser) -> None:
+    """Gives a tool the options that choose a device: --device, --data-w and --qps."""
+    parser.add_argument("--device", default=STANDARD, help=f"description file, or the name of one in devices/ [{STANDARD}]")
+    parser.add_argument("--data-w", type=int, choices=WIDTHS, help="bits of the data path, if not as described")
+    parser.add_argument("--qps", type=int, help="connections at once, if not as described")
+
+
+def from_options(options: Namespace) -> Device:
+    """The device that these options choose. Ends the tool with a message if there is none."""
+    try:
+        return named(options.device).with_sizes(options.data_w, options.qps)
+    except DescriptionError as error:
+        sys.exit(f"error: {error}")
+
+
+# ---- the description for callers ----
 
 
 def description(device: Device) -> bytes:
-    """What the device tells callers: JSON (docs/reference/device-description.md)."""
+    """The description of the device for callers: JSON (docs/reference/device-description.md)."""
     return json.dumps(
         {
             "version": DESCRIPTION_VERSION,

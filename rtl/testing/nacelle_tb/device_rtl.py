@@ -4,7 +4,7 @@
     device_pkg.sv          the sizes
     kernel_<name>_pkg.sv   the identity of each kernel and the codes of its functions
     socket_kernel.sv       the kernels that a socket can hold
-    description_pkg.sv     what the device tells its callers about itself
+    description_pkg.sv     the description of the device for its callers
 
 in a folder of build/generated/devices for each device, width and number of queue pairs.
 """
@@ -29,7 +29,7 @@ def kernel_package(kernel: Kernel) -> str:
     listed = ", ".join(f.name.upper() for f in reversed(kernel.functions))
     missing = MAX_KERNEL_FUNCTIONS - len(kernel.functions)
     padding = f"{{{missing}{{7'd0}}}}, " if missing else ""
-    return f"""// The kernel `{kernel.name}`: who it is, and what it is called for.
+    return f"""// The kernel `{kernel.name}`: its identity, and its functions.
 package {kernel.module}_pkg;
   import compute_pkg::*;
 
@@ -80,7 +80,7 @@ endmodule
 
 def device_package(device: Device) -> str:
     """The sizes of a device."""
-    clients = device.clients()
+    clients = ["NO_CLIENT" if client is None else str(client) for client in device.clients()]
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
     kernels = ", ".join(f'"{socket.kernel.name}"' for socket in device.sockets)
@@ -104,9 +104,10 @@ package device_pkg;
   localparam int unsigned CLIENTS = {len(depths)};
   localparam int unsigned RPC_CLIENT = {RPC_CLIENT};
   localparam int unsigned MANAGEMENT_CLIENT = {MANAGEMENT_CLIENT};
-  // The client that the kernel of each socket is; 0: none.
-  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{{{", ".join(str(client or 0) for client in clients)}}};
-  // Completions that each client can be owed, the last client first.
+  // The client that the kernel of each socket is.
+  localparam int unsigned NO_CLIENT = CLIENTS;
+  localparam int unsigned RDMA_CLIENT[SOCKETS] = '{{{", ".join(clients)}}};
+  // Completions that each client can have outstanding, the last client first.
   localparam logic [CLIENTS-1:0][15:0] CQ_DEPTH = {{{", ".join(f"16'd{depth}" for depth in reversed(depths))}}};
 
   localparam longint unsigned DRAM_BYTES = 64'd{device.memory_bytes};   // of each memory
@@ -117,12 +118,12 @@ endpackage
 
 
 def description_package(device: Device) -> str:
-    """What callers are told, as the words of a ROM."""
+    """The description for callers, as the words of a ROM."""
     text = description(device)
     padded = text.ljust(-(-len(text) // DESCRIPTION_WORD) * DESCRIPTION_WORD, b"\0")
     words = [int.from_bytes(padded[i : i + DESCRIPTION_WORD], "big") for i in range(0, len(padded), DESCRIPTION_WORD)]
     lines = ",\n".join(f"      32'h{word:08x}" for word in reversed(words))
-    return f"""// What the device tells its callers: JSON, first byte in the high bits of word 0.
+    return f"""// The description of the device for its callers: JSON, first byte in the high bits of word 0.
 package description_pkg;
   localparam int unsigned BYTES = {len(text)};
   localparam int unsigned WORDS = {len(words)};

@@ -25,7 +25,7 @@ HALF = PSNS // 2
 TIMEOUT = 25_000
 """Cycles without progress after which a requester begins again at its oldest request"""
 RNR_CYCLES = 2_500
-"""What min_rnr_timer 1 asks for: 0.01 ms"""
+"""The time of min_rnr_timer 1: 0.01 ms"""
 
 
 @dataclass
@@ -222,5 +222,5 @@ def beside(data_w: int, name: str, kind: str, size: int, others: str, cycles: in
         load = Load(device, near + other)
         load.run(cycles)
         load.check()
-        assert not sum(flow.refused + flow.repeated for flow in near), "a queue pair of the fast memory was asked to wait"
+        assert not sum(flow.refused + flow.repeated for flow in near), "a queue pair of the fast memory got an RNR NAK"
         return figures(near), figures(other)

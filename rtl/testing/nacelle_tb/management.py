@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The management port of a simulated device: queue pairs by hand and regions (docs/reference/management.md)."""
+"""The management port of a simulated device: queue pairs and regions (docs/reference/management.md)."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ class AxiMemory:
             if quiet > QUIET and not any(int(valid.value) for valid in asking):
                 await First(*(RisingEdge(valid) for valid in asking))
                 quiet = 0
-                if int(self.clk.value):  # asked with the clock: there is a new choice before it can be taken
+                if int(self.clk.value):  # called at the clock edge: there is a new choice before it can be taken
                     continue
 
             await RisingEdge(self.clk)
@@ -301,7 +301,7 @@ class AxiDriver:
         self.asked_writes += 1
 
     def read(self, addr: int, beats: int, ident: int = 0) -> None:
-        """Asks for one burst."""
+        """Issues one burst."""
         self._reads.setdefault(ident, deque()).append(beats)
         self._ar.send(addr, ident, beats - 1)
 

@@ -189,7 +189,7 @@ class Peer:
         return self.ethernet(0x0800, packet[:-4] + icrc(packet[:-4]))
 
     def arp_request(self) -> bytes:
-        """Who has the device's address?"""
+        """Requests the device's MAC address."""
         body = (
             struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1)
             + mac_bytes(self.mac)
@@ -223,7 +223,7 @@ class Peer:
         return self.mad(cm.REQ, request.data())
 
     def take_rep(self, packet: Packet) -> None:
-        """Learns the device's side from its REP."""
+        """Takes the device's parameters from its REP."""
         rep = cm.Message(self.ip, self.mac, packet.payload)
         assert rep.attr == cm.REP, f"not a REP: {packet.payload[:64].hex()}"
         assert rep.remote_id == self.comm_id
@@ -296,7 +296,7 @@ class Peer:
         return message
 
     def take_advert(self, message: bytes) -> None:
-        """Learns the device's regions from its A message."""
+        """Takes the device's regions from its A message."""
         kind, count, _ = struct.unpack("!BBH", message[:4])
         visible = [region for region in self.regions if not region.flags & INTERNAL]
         assert kind == 2, f"not an A message: {message.hex()}"

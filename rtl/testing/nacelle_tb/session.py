@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers at work on a simulated device: delivers their frames, answers what the device asks, and notes when things happened."""
+"""Callers at work on a simulated device: delivers their frames, answers its requests, and records when events happened."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def configure(
 
 @dataclass
 class Caller:
-    """A peer with its inbox. `auto_ack` acknowledges every request of the device that asks for it."""
+    """A peer with its inbox. `auto_ack` acknowledges every request of the device that has AckReq set."""
 
     peer: Peer
     inbox: deque[tuple[Packet, Sent]] = field(default_factory=deque)

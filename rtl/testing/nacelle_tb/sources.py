@@ -28,6 +28,7 @@ _PACKAGES = [
     "roce/requester/roce_requester_pkg.sv",
     "roce/requester/roce_requester_ack_pkg.sv",
     "roce/response/roce_response_pkg.sv",
+    "roce/roce_tx_pkg.sv",
     "roce/cc/roce_cc_pkg.sv",
     "roce/counters/roce_counters_pkg.sv",
     "roce/clients/roce_management_pkg.sv",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A line between two simulated devices that shows every RoCE packet and loses exactly those that it is told to."""
+"""A line between two simulated devices that shows every RoCE packet and drops exactly those that a test selects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tap:
         self._under_way: tuple[deque[tuple[int, bytes]], ...] = (deque(), deque())  # by receiver
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to release."""
 
     def step(self, cycles: int) -> None:
         """Runs both devices."""

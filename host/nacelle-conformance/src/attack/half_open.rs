@@ -7,7 +7,7 @@ use crate::{
 };
 use nacelle_wire::cm::Message;
 
-/// CM response timeout that the REQ states: 4.096 us * 2^15 = 134 ms, so that the device gives up early.
+/// CM response timeout that the REQ states: 4.096 us * 2^15 = 134 ms, so that the device times out early.
 pub(crate) const SHORT: u8 = 15;
 
 /// Sends a REQ from the address of `host`, which answers no ARP request.

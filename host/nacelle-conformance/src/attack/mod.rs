@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Attacks of hostile callers, shared by the rules of `isolation` and by the soak. An attack checks here what must hold on any wire and
-//! beside any traffic; the rules check the exact answers, which a device owes only on a quiet wire.
+//! beside any traffic; the rules check the exact answers, which are only deterministic on an idle wire.
 //!
 //! An attack acts as several hosts of its peer, numbered from a base: attacks whose bases are far enough apart have no host in common.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The suite as several hosts: callers that know nothing of each other.
+//! The suite as several hosts: independent callers.
 
 use super::{Answer, Peer, Qp, Terms};
 use crate::Failure;
@@ -24,7 +24,7 @@ impl Peer {
         ip
     }
 
-    /// This host has vanished with all its connections: it sends nothing more, and does not end them.
+    /// Removes this host with all its connections: it sends nothing more, and does not end them.
     pub(crate) fn vanish(&mut self, ip: Ipv4Addr) {
         self.station.vanish(ip);
         self.open.retain(|qp| qp.ip != ip);
@@ -33,7 +33,7 @@ impl Peer {
         }
     }
 
-    /// Connects: `None` if the device refuses for want of resources (REJ 3).
+    /// Connects: `None` if the device refuses for lack of resources (REJ 3).
     ///
     /// # Errors
     /// It refuses for another reason, or does not answer.

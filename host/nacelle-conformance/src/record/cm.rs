@@ -56,7 +56,7 @@ enum Change {
     AckReq,
 }
 
-/// Plays a case.
+/// Runs a case.
 pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec<Step>, Failure> {
     let caller = scene.caller;
     scene.peer.act_as(caller);
@@ -217,7 +217,7 @@ fn send(scene: &mut Scene<'_>, mut mad: Vec<u8>, changes: &[Change]) -> Result<(
     scene.peer.station.send(&headers, &mad)
 }
 
-/// Remembers what a REP says about a connection.
+/// Stores the identifiers of a REP.
 fn note(asked: &mut [Asked], packet: &Packet) {
     if let Ok((_, Message::Rep(rep))) = Message::parse(&packet.payload)
         && let Some(one) = asked.iter_mut().find(|a| a.req.local_comm_id == rep.remote_comm_id)

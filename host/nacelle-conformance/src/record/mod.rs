@@ -35,7 +35,7 @@ fn pick<T: Copy>(rng: &mut fastrand::Rng, from: &[T]) -> T {
     from[rng.usize(..from.len())]
 }
 
-/// Plays a few cases, whatever the answers are.
+/// Runs a few cases, and ignores the answers.
 ///
 /// # Errors
 /// The device does not answer the bystander, or frames were lost.
@@ -51,7 +51,7 @@ pub(crate) fn play(peer: &mut Peer, rng: &mut fastrand::Rng) -> Result<(), Failu
     scene.end()
 }
 
-/// Plays these cases, and writes a line of JSON for each.
+/// Runs these cases, and writes a line of JSON for each.
 ///
 /// # Errors
 /// The device is not there any more, or the file cannot be written.

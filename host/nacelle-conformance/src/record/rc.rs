@@ -67,7 +67,7 @@ const ENDS_OF_SENDS: [Opcode; 6] = [
     Opcode::SendOnlyInvalidate,
 ];
 
-/// Plays a case.
+/// Runs a case.
 pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec<Step>, Failure> {
     let terms = Terms {
         mtu: pick(rng, &[1, 1, 1, 2, 3, 5]),

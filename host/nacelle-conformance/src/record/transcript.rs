@@ -17,7 +17,7 @@ use nacelle_wire::{
 };
 use std::collections::BTreeMap;
 
-/// Rounds of the bystander without news after which everything is answered.
+/// Rounds of the bystander without another packet after which every request has been answered.
 const QUIET: u32 = 3;
 /// And if something must be answered that is not: after so many.
 const GIVES_UP: u32 = 100;
@@ -77,7 +77,7 @@ impl<'a> Scene<'a> {
         Ok(Talk { qp, start, expected_start, old: Vec::new(), over: false })
     }
 
-    /// The bystander asks, and is answered.
+    /// The bystander sends a request, and gets the response.
     fn round(&mut self) -> Result<(), Failure> {
         let nothing = Ext::Reth(Reth::new(RemoteAddr(0), Rkey(0), 0));
         self.peer.send(&self.witness, Opcode::WriteOnly, self.witness.next, nothing, &[])?;
@@ -152,7 +152,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Everything that connection management sends until it has nothing more to say.
+    /// All messages of connection management that the device sends in answer.
     ///
     /// # Errors
     /// The bystander is not answered.
@@ -197,7 +197,7 @@ impl<'a> Scene<'a> {
         }
         talk.over |= fatal;
         if let Some(taken) = newest.taken {
-            // A gap that is still open; one that was closed may have been told or not.
+            // A gap that is still open; one that was closed may have been reported or not.
             let gap = newest.gap.filter(|(psn, _)| psn.distance(taken) > 0);
             // An acknowledgement may be merged with a NAK behind it.
             let msn = newest.msn.filter(|_| !talk.over && gap.is_none());
@@ -233,14 +233,14 @@ fn is_fatal(talk: &Talk, packet: &Packet) -> bool {
             if matches!(aeth.syndrome(), Syndrome::Nak(code) if code != NakCode::PsnSequenceError))
 }
 
-/// How far the device has come, whatever the packets are that say so.
+/// How far the device has executed requests, whichever packets acknowledge them.
 #[derive(Default)]
 struct Newest {
     /// The last PSN that it has taken.
     taken: Option<Psn>,
     /// The MSN of the last acknowledgement.
     msn: Option<u32>,
-    /// The last gap that it has told of: its PSN, and the words.
+    /// The last gap that it has reported: its PSN, and the text.
     gap: Option<(Psn, String)>,
 }
 

@@ -220,7 +220,7 @@ fn beside(peer: &mut Peer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// By a WRITE of nothing, as both devices ask a peer that is silent.
+/// A WRITE of 0 bytes: the keep-alive of both devices.
 fn own_keep_alive(peer: &mut Peer) -> Result<(), Failure> {
     let mut called = peer.called(1024, 1)?;
     peer.expect_silence(&mut called.qp)?;

@@ -29,7 +29,7 @@ pub(crate) type Test = fn(&mut Peer) -> Result<(), Failure>;
 /// Whom a rule binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Everybody who speaks RoCEv2.
+    /// Every RoCEv2 device.
     Standard,
     /// Everybody, but Linux soft-RoCE does otherwise, for this reason.
     NotLinux(&'static str),

@@ -2,20 +2,19 @@
 //! The device as the requester of READs: management lets it open a connection and read memory of the suite, which loses, changes or
 //! refuses what it answers (IBTA 9.7.5.1.9, 9.7.6, 9.9.2).
 
-use super::{Rule, nacelle, pattern};
+mod reader;
+
+use super::{Rule, nacelle};
 use crate::{
     Failure,
     failure::ensure,
-    peer::{Called, OWN_RKEY, Peer, own_address},
+    peer::{OWN_RKEY, Peer, own_address},
 };
-use core::{ops::Range, time::Duration};
-use nacelle_manage::{Bytes, Work};
+use core::time::Duration;
+use nacelle_manage::Work;
 use nacelle_roce::WcStatus;
-use nacelle_wire::{
-    Psn,
-    bth::{Aeth, NakCode, Opcode, RnrTimer, Syndrome},
-    transport::Ext,
-};
+use nacelle_wire::bth::{NakCode, Opcode, RnrTimer, Syndrome};
+use reader::{Reader, respond};
 use std::time::Instant;
 
 pub(super) const RULES: &[Rule] = &[
@@ -49,176 +48,6 @@ const PACKETS: u32 = 4;
 const RETRIES: u32 = 7;
 /// Payload of forged responses, which must not reach memory.
 const WRONG: u8 = 0xee;
-
-/// A connection of the device, and the READ that is under way on it.
-struct Reader {
-    called: Called,
-    /// The bytes that it reads.
-    bytes: Vec<u8>,
-}
-
-impl Reader {
-    fn new(peer: &mut Peer) -> Result<Self, Failure> {
-        Self::with_mtu(peer, MTU)
-    }
-
-    fn with_mtu(peer: &mut Peer, mtu: u16) -> Result<Self, Failure> {
-        Ok(Self { called: peer.called(mtu, 1)?, bytes: Vec::new() })
-    }
-
-    /// Response packets of the READ.
-    fn packets(&self) -> u32 {
-        self.bytes.len().div_ceil(self.called.qp.mtu).max(1) as u32
-    }
-
-    fn psn(&self, index: u32) -> Psn {
-        self.called.qp.expected.add(index)
-    }
-
-    /// Lets the device read, and takes its request.
-    fn begin(&mut self, peer: &mut Peer, seed: u8, length: usize) -> Result<(), Failure> {
-        self.bytes = pattern(seed, length);
-        let work = Work::Read { address: own_address(0).0, rkey: OWN_RKEY.0, length: length as u32 };
-        peer.give(&self.called, work)?;
-        self.request(peer, 0..1).map(|_| ())
-    }
-
-    /// Checks that the device's next request is the READ from one of these response packets to the end. Returns which.
-    fn request(&self, peer: &mut Peer, from: Range<u32>) -> Result<u32, Failure> {
-        let packet = peer.request(&self.called.qp)?;
-        let index = packet.headers.bth.psn().since(self.psn(0));
-        let Ext::Reth(reth) = packet.headers.ext else { return Err(Failure::unexpected("a READ", &packet)) };
-        if packet.opcode != Opcode::ReadRequest || !from.contains(&index) {
-            return Err(Failure::unexpected(format!("a READ from response packet {from:?} on"), &packet));
-        }
-        let at = index as usize * self.called.qp.mtu;
-        ensure!(reth.va().0 == own_address(0).0 + at as u64, "the READ is of address {:#x}", reth.va().0);
-        ensure!(reth.rkey() == OWN_RKEY, "the READ has key {:#x}", reth.rkey().0);
-        let left = self.bytes.len() - at;
-        ensure!(reth.dma_len() as usize == left, "the READ is of {} bytes instead of {left}", reth.dma_len());
-        ensure!(packet.payload.is_empty(), "the request has {} bytes of payload", packet.payload.len());
-        ensure!(!packet.headers.bth.solicited(), "a READ cannot ask for a solicited event");
-        Ok(index)
-    }
-
-    /// Payload of a response packet.
-    fn part(&self, index: u32) -> &[u8] {
-        let mtu = self.called.qp.mtu;
-        let at = index as usize * mtu;
-        &self.bytes[at..self.bytes.len().min(at + mtu)]
-    }
-
-    /// Opcode of a response packet, of a request that began at another.
-    fn opcode(&self, from: u32, index: u32) -> Opcode {
-        match (index == from, index + 1 == self.packets()) {
-            (true, true) => Opcode::ReadResponseOnly,
-            (true, false) => Opcode::ReadResponseFirst,
-            (false, false) => Opcode::ReadResponseMiddle,
-            (false, true) => Opcode::ReadResponseLast,
-        }
-    }
-
-    /// Sends the right response packets of these indices.
-    fn answer(&self, peer: &mut Peer, from: u32, indices: Range<u32>) -> Result<(), Failure> {
-        indices.into_iter().try_for_each(|index| self.respond(peer, self.opcode(from, index), index, self.part(index)))
-    }
-
-    /// Sends response packets that are valid but carry the wrong payload.
-    fn mislead(&self, peer: &mut Peer, indices: Range<u32>) -> Result<(), Failure> {
-        let mut indices = indices.into_iter();
-        indices.try_for_each(|i| self.respond(peer, self.opcode(0, i), i, &vec![WRONG; self.part(i).len()]))
-    }
-
-    /// Sends a response packet.
-    fn respond(&self, peer: &mut Peer, opcode: Opcode, index: u32, payload: &[u8]) -> Result<(), Failure> {
-        respond(peer, &self.called, opcode, self.psn(index), Syndrome::ACK, payload)
-    }
-
-    /// Answers the READ with this syndrome.
-    fn refuse(&self, peer: &mut Peer, syndrome: Syndrome) -> Result<(), Failure> {
-        peer.acknowledge(&self.called.qp, self.psn(0), syndrome)
-    }
-
-    /// The READ is complete, and has brought what it should.
-    fn complete(&mut self, peer: &mut Peer) -> Result<(), Failure> {
-        let completion = peer.completion(&self.called)?;
-        ensure!(completion.ok && !completion.receive, "the READ ended with: {}", completion.status);
-        let (found, wanted) = (&completion.data.0, &self.bytes);
-        ensure!(found.len() == wanted.len(), "the READ brought {} bytes instead of {}", found.len(), wanted.len());
-        if let Some(at) = found.iter().zip(wanted).position(|(a, b)| a != b) {
-            let (found, wanted) = (found[at], wanted[at]);
-            return Err(Failure::Content(format!("byte {at} of the READ is {found:#04x} instead of {wanted:#04x}")));
-        }
-        self.called.qp.expected = self.psn(self.packets());
-        Ok(())
-    }
-
-    /// Answers the READ from here on. It is complete then.
-    fn finish(&mut self, peer: &mut Peer, from: u32) -> Result<(), Failure> {
-        self.answer(peer, from, from..self.packets())?;
-        self.complete(peer)
-    }
-
-    /// Answers the READ from here on, and ends the connection.
-    fn end(mut self, peer: &mut Peer, from: u32) -> Result<(), Failure> {
-        self.finish(peer, from)?;
-        peer.hang_up(&self.called)
-    }
-
-    /// The READ fails, and ends the connection.
-    fn fails(self, peer: &mut Peer, status: WcStatus) -> Result<(), Failure> {
-        let completion = peer.broken(&self.called)?;
-        let wanted = status.to_string();
-        ensure!(completion.status == wanted, "the READ ended with: {}, not: {wanted}", completion.status);
-        ensure!(completion.data.0.is_empty(), "a READ that failed brought {} bytes", completion.data.0.len());
-        Ok(())
-    }
-
-    fn timeouts(&self, peer: &mut Peer) -> Result<u64, Failure> {
-        peer.manage()?.timeouts(self.called.qp.qpn.get())
-    }
-
-    /// A WRITE of the device has the next PSN.
-    fn write(&mut self, peer: &mut Peer) -> Result<(), Failure> {
-        let work = Work::Write { data: Bytes(pattern(9, 8)), address: own_address(1).0, rkey: OWN_RKEY.0 };
-        peer.give(&self.called, work)?;
-        self.written(peer)
-    }
-
-    fn written(&self, peer: &mut Peer) -> Result<(), Failure> {
-        let packet = peer.request(&self.called.qp)?;
-        if packet.opcode != Opcode::WriteOnly || packet.headers.bth.psn() != self.psn(0) {
-            return Err(Failure::unexpected(format!("a WRITE of PSN {:#x}", self.psn(0).get()), &packet));
-        }
-        Ok(())
-    }
-
-    /// Acknowledges that WRITE.
-    fn acknowledge(&mut self, peer: &mut Peer) -> Result<(), Failure> {
-        peer.acknowledge(&self.called.qp, self.psn(0), Syndrome::ACK)?;
-        let completion = peer.completion(&self.called)?;
-        ensure!(completion.ok, "the WRITE ended with: {}", completion.status);
-        ensure!(completion.data.0.is_empty(), "a WRITE brought {} bytes", completion.data.0.len());
-        self.called.qp.expected = self.psn(1);
-        Ok(())
-    }
-}
-
-/// Sends a READ response packet.
-fn respond(
-    peer: &mut Peer,
-    called: &Called,
-    opcode: Opcode,
-    psn: Psn,
-    syndrome: Syndrome,
-    payload: &[u8],
-) -> Result<(), Failure> {
-    let ext = match opcode {
-        Opcode::ReadResponseMiddle => Ext::None,
-        _ => Ext::Aeth(Aeth::new(syndrome, 1)),
-    };
-    peer.send_quietly(&called.qp, opcode, psn, ext, payload)
-}
 
 fn every_mtu(peer: &mut Peer) -> Result<(), Failure> {
     for mtu in [256, 512, 1024, 2048, 4096] {
@@ -255,7 +84,7 @@ fn psns(peer: &mut Peer) -> Result<(), Failure> {
 
 fn timeout(peer: &mut Peer) -> Result<(), Failure> {
     let mut reader = Reader::new(peer)?;
-    // The whole response is lost, and then its end.
+    // The whole response is lost, then its end.
     for arrives in [0, 1, PACKETS - 1] {
         reader.begin(peer, arrives as u8, LENGTH)?;
         reader.answer(peer, 0, 0..arrives)?;
@@ -270,7 +99,7 @@ fn gap(peer: &mut Peer) -> Result<(), Failure> {
     for lost in 0..PACKETS - 1 {
         at_once(peer, &mut reader, |peer, reader| {
             reader.answer(peer, 0, 0..lost)?;
-            // What comes behind the gap is not taken.
+            // Packets behind the gap are dropped.
             reader.mislead(peer, lost + 1..PACKETS)?;
             reader.request(peer, 0..lost + 1)
         })?;
@@ -287,7 +116,8 @@ fn sequence_error(peer: &mut Peer) -> Result<(), Failure> {
     peer.hang_up(&reader.called)
 }
 
-/// The device asks again for this reason, and not because its time is over. A machine that is busy may let that pass, too: not always.
+/// The retransmission is caused by this event, not by the ACK timeout. On a busy machine the timeout may expire as well, so this is tried
+/// more than once.
 fn at_once(
     peer: &mut Peer,
     reader: &mut Reader,
@@ -303,7 +133,7 @@ fn at_once(
             return Ok(());
         }
     }
-    Err(Failure::Content("the device asked again only when its time was over".into()))
+    Err(Failure::Content("the device retransmitted only after its ACK timeout".into()))
 }
 
 fn not_ready(peer: &mut Peer) -> Result<(), Failure> {
@@ -316,7 +146,7 @@ fn not_ready(peer: &mut Peer) -> Result<(), Failure> {
         reader.request(peer, 0..1)?;
         let took = asked.elapsed();
         let least = Duration::from_micros(timer.micros().into());
-        // A simulated device's clock may run slower than this one, never faster than a tenth too fast.
+        // The clock of a simulated device may be slower than this one, and up to 10 % faster.
         ensure!(took * 10 > least * 9, "the repetition came after {took:?} instead of {least:?}");
     }
     reader.end(peer, 0)
@@ -365,7 +195,7 @@ fn ghost(peer: &mut Peer) -> Result<(), Failure> {
     for ahead in [0, 1, 1000, 0x7f_ffff] {
         reader.respond(peer, Opcode::ReadResponseOnly, ahead, &wrong)?;
     }
-    // They have been seen when what comes behind them is.
+    // They have been processed when a later packet is acknowledged.
     reader.write(peer)?;
     reader.acknowledge(peer)?;
     reader.begin(peer, 1, LENGTH)?;
@@ -394,7 +224,7 @@ fn for_a_write(peer: &mut Peer) -> Result<(), Failure> {
     for opcode in [Opcode::ReadResponseOnly, Opcode::ReadResponseFirst, Opcode::ReadResponseLast] {
         reader.respond(peer, opcode, 0, &[WRONG; 8])?;
     }
-    // Not acknowledged: it comes again.
+    // Not acknowledged: it is retransmitted.
     reader.written(peer)?;
     reader.acknowledge(peer)?;
     peer.hang_up(&reader.called)
@@ -468,7 +298,7 @@ fn refused(peer: &mut Peer) -> Result<(), Failure> {
         reader.refuse(peer, Syndrome::Nak(code))?;
         reader.fails(peer, status)?;
     }
-    // In the middle of its response the memory is gone.
+    // The memory is deregistered in the middle of the response.
     let mut reader = Reader::new(peer)?;
     reader.begin(peer, 1, LENGTH)?;
     reader.answer(peer, 0, 0..2)?;
@@ -479,7 +309,7 @@ fn refused(peer: &mut Peer) -> Result<(), Failure> {
 fn gives_up(peer: &mut Peer) -> Result<(), Failure> {
     let mut reader = Reader::new(peer)?;
     reader.begin(peer, 1, LENGTH)?;
-    // NAKs cost retries as timeouts do, in less time.
+    // NAKs use up retries as timeouts do, in less time.
     for _ in 0..RETRIES - 1 {
         reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
         reader.request(peer, 0..1)?;
@@ -506,7 +336,7 @@ fn late(peer: &mut Peer) -> Result<(), Failure> {
     reader.refuse(peer, Syndrome::Nak(NakCode::PsnSequenceError))?;
     let dead = Reader { called: reader.called.clone(), bytes: reader.bytes.clone() };
     reader.fails(peer, WcStatus::RetryExceeded)?;
-    // Nor does the next connection take them, which may have the same number.
+    // They have no effect on the next connection either, which may have the same number.
     dead.mislead(peer, 0..PACKETS)?;
     let mut next = Reader::new(peer)?;
     dead.mislead(peer, 0..PACKETS)?;
@@ -516,15 +346,15 @@ fn late(peer: &mut Peer) -> Result<(), Failure> {
 
 fn none_taken(peer: &mut Peer) -> Result<(), Failure> {
     let called = peer.called(MTU, 0)?;
-    ensure!(called.req.initiator_depth > 0, "the REQ asks for no READs");
+    ensure!(called.req.initiator_depth > 0, "the REQ has an initiator depth of 0");
     let work = Work::Read { address: own_address(0).0, rkey: OWN_RKEY.0, length: LENGTH as u32 };
     // Either management refuses it, or the queue pair.
     if peer.give(&called, work).is_ok() {
         let completion = peer.completion(&called)?;
-        ensure!(!completion.ok, "a READ ended well that the peer does not take");
+        ensure!(!completion.ok, "a READ succeeded that the peer does not support");
         ensure!(completion.data.0.is_empty(), "a READ that failed brought {} bytes", completion.data.0.len());
     }
-    // Its PSN is free for what comes next.
+    // The next request uses its PSN.
     let mut reader = Reader { called, bytes: Vec::new() };
     reader.write(peer)?;
     reader.acknowledge(peer)?;

@@ -57,7 +57,7 @@ pub(super) struct Caller {
     fence: bool,
     /// When the connection last made progress.
     since: Instant,
-    /// The `since` for which the patience has run out, and the device's time when that was seen.
+    /// The `since` for which `patience` has passed, and the device's time when that was detected.
     late: Option<(Instant, Duration)>,
     /// The device's time when the current call was posted.
     called: Duration,
@@ -68,9 +68,9 @@ pub(super) struct Caller {
     pub(super) worst: Duration,
 }
 
-/// Device time that a caller may wait after its patience; see [`Caller::is_stuck`].
+/// Device time that a caller may wait in addition to its `patience`; see [`Caller::is_stuck`].
 const DEVICE_PATIENCE: Duration = Duration::from_secs(10);
-/// Bound of the whole wait, in multiples of the patience.
+/// Bound of the whole wait, in multiples of `patience`.
 const LONGEST: u32 = 10;
 /// Receives posted at the start. One is used at a time; the second covers the moment before it is replaced.
 const RECEIVES: u64 = 2;
@@ -293,7 +293,7 @@ impl Caller {
         done: &Completion,
         clock: &Clock,
     ) -> Result<(), Failure> {
-        // The receives of a refused connection are flushed before the event that says so.
+        // The receives of a refused connection are flushed before the event of the refusal.
         if done.status == WcStatus::WrFlushErr && self.stage == Stage::Connecting {
             return Ok(());
         }

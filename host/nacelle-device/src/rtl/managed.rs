@@ -151,7 +151,7 @@ impl RtlEngine {
                     managed.state = ConnectionState::Established;
                     managed.opened = Some(Opened { qpn: event.qpn, private });
                 }
-                // Who asked for it has gone, or has given it up.
+                // The client that requested it has gone, or has aborted it.
                 _ => self.port().command(Command::Close, &[(0, event.qpn)])?.map_err(refused)?,
             },
             EventWords::REFUSED => {

@@ -102,7 +102,7 @@ impl SoftEngine {
         }
     }
 
-    /// Does what a kernel wants of its memory. `None` if its caller has gone.
+    /// Carries out a kernel's access to its memory. `None` if its caller has gone.
     fn access(&mut self, access: workers::Access) -> Option<Vec<u8>> {
         let workers::Access { call, region, at, write, mut bytes } = access;
         let session = self.sessions.get(self.calls.get(&call)?)?;

@@ -40,7 +40,7 @@ impl Wake {
         self.stream.as_fd()
     }
 
-    /// Forgets that it was woken. What was to be told must be looked for after this, so that nothing is missed.
+    /// Clears the wake-up. Queues must be checked after this, so that no event is missed.
     pub(super) fn clear(&self) {
         if !self.woken.swap(false, Ordering::AcqRel) {
             return;

@@ -35,7 +35,7 @@ pub(super) struct Limits {
     pub(super) time: Option<Duration>,
 }
 
-/// What a kernel wants of its memory.
+/// A kernel's access to its memory.
 #[derive(Debug)]
 pub(super) struct Access {
     pub(super) call: CallId,
@@ -55,7 +55,7 @@ pub(super) enum Notice {
     Done(CallId, ReturnCode),
 }
 
-/// What threads tell.
+/// Messages from the threads.
 enum Message {
     Access(Access),
     Done(CallId, Result<(), Stop>),
@@ -98,7 +98,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// No thread is started before the first call. `waker` wakes who polls.
+    /// No thread is started before the first call. `waker` wakes the polling thread.
     pub(super) fn new(limits: Limits, waker: Waker) -> Self {
         let (to_messages, messages) = channel();
         Self {
@@ -114,7 +114,7 @@ impl Workers {
         }
     }
 
-    /// Queues a call of a kernel on these regions. [`Workers::poll`] tells what becomes of it.
+    /// Queues a call of a kernel on these regions. [`Workers::poll`] returns its outcome.
     pub(super) fn start(&mut self, kernel: &Kernel, layout: Layout) -> CallId {
         let call = self.next;
         self.next += 1;

@@ -48,7 +48,7 @@ struct Control {
 }
 
 impl Control {
-    /// Says something and returns the answer.
+    /// Sends a message and returns the answer.
     fn ask(&self, s: &mut Station, what: &str, message: Vec<u8>) -> Outcome<Vec<u8>> {
         let len = message.len();
         s.ep().transport.post_send(self.conn, SendWr::send(SEND, message))?;
@@ -70,10 +70,7 @@ pub(crate) fn client(s: &mut Station, peer: Ipv4Addr, plan: &Plan) -> Outcome {
     let (conn, inbox) = s.connect(peer, plan.port, &options, post)?;
     let control = Control { conn, inbox };
     let version = control.ask(s, "exchanging versions", VERSION.to_vec())?;
-    println!(
-        "ok: the server speaks version {} of the exchange",
-        String::from_utf8_lossy(&version).trim_end_matches('\0')
-    );
+    println!("ok: the server has version {} of the exchange", String::from_utf8_lossy(&version).trim_end_matches('\0'));
     control.ask(s, "exchanging page sizes", 4096u32.to_be_bytes().to_vec())?;
     control.ask(s, "exchanging cache line sizes", 64u32.to_be_bytes().to_vec())?;
     let mtu = s.ep().transport.connection(conn).map_or(3, |info| info.path_mtu.code());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What perftest's two sides tell each other over a first connection (`-R`): SENDs in turn, the client first.
+//! The exchange of perftest's two sides over a first connection (`-R`): SENDs in turn, the client first.
 //!
 //! Version (16 bytes), page and cache line size (4 bytes each), path MTU (2), and then, as often as it pleases, where the
 //! test's queue pair and memory are (56 bytes): as data, or merely to meet. Programs that measure a bandwidth exchange five
@@ -50,7 +50,7 @@ impl Dest {
         })
     }
 
-    /// Whether it tells anything, or is merely a meeting.
+    /// Whether it carries parameters, or only synchronises the two sides.
     pub(crate) fn is_known(&self) -> bool {
         *self != Self::default()
     }

@@ -2,7 +2,7 @@
 //! perftest with `-R`: `ib_write_bw`, `ib_write_lat`, `ib_read_bw`, `ib_read_lat`, `ib_send_bw`, `ib_send_lat`, `ib_atomic_bw`,
 //! `ib_atomic_lat`.
 //!
-//! Two connections to one port: the first for what the sides tell each other ([`exchange`]), the second for the test.
+//! Two connections to one port: the first for the exchange of parameters ([`exchange`]), the second for the test.
 
 mod client;
 mod exchange;

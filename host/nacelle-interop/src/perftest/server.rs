@@ -97,7 +97,7 @@ impl Session<'_> {
         let answer = match said.len() {
             16 => {
                 let version = String::from_utf8_lossy(&said).trim_end_matches('\0').to_owned();
-                println!("ok: the client speaks version {version} of the exchange");
+                println!("ok: the client has version {version} of the exchange");
                 VERSION.to_vec()
             }
             // Page size, cache line size, path MTU, a number of the report.
@@ -140,7 +140,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// In ib_write_lat the last byte of each message is its number, which is all that tells of its arrival.
+    /// In ib_write_lat the last byte of each message is its number, by which its arrival is detected.
     fn look_at_memory(&mut self, s: &mut Station) -> Outcome {
         let Some(test) = self.test.as_ref().filter(|_| self.plan.tool == Tool::WriteLat && self.sent > 0) else {
             return Ok(());

@@ -180,7 +180,7 @@ fn agrees_with_the_paper() {
     }
 }
 
-/// A course of events computed by hand, with the paper's parameters at 100 Gb/s.
+/// A course of events with precomputed rates, with the paper's parameters at 100 Gb/s.
 #[test]
 fn numbers_are_exact() {
     let p = on();
@@ -334,7 +334,7 @@ fn the_count_of_bytes_is_bounded() {
     }
 }
 
-/// Without a CNP the limit goes, and with it everything that was remembered.
+/// Without a CNP the limit is removed, and the state of the queue pair is initialised.
 #[test]
 fn the_limit_ends() {
     let p = on();

@@ -150,7 +150,7 @@ impl Transport {
         rej: &Rej,
     ) -> Result<(), Discard> {
         let (local, remote) = (rej.remote_comm_id.get(), rej.local_comm_id.get());
-        // A peer that aborts before it has seen a REP does not know this side's identifier.
+        // A peer that aborts before it has seen a REP does not have this side's identifier.
         let named = |c: &&Connection| c.local_comm_id == local || local == 0 && !c.active && c.remote_comm_id == remote;
         let found = self.conns.iter().find(|c| c.peer == path.remote && named(c)).map(|c| c.id);
         let found = found.and_then(|id| self.conns.get_mut(id));

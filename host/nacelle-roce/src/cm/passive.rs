@@ -129,7 +129,7 @@ impl Transport {
         c.cm_retries = req.max_cm_retries();
         c.peer_retry_count = req.retry_count();
         c.peer_rnr_retry = req.rnr_retry_count();
-        // What the peer offers; what this side asks for comes with accept.
+        // What the peer offers; the values of this side come with accept.
         c.responder_resources = req.initiator_depth;
         c.initiator_depth = req.responder_resources;
         let offered = Extensions::find(&req.private_data);
@@ -222,7 +222,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Ends a connection that no longer exists at the peer; a DREQ tells the peer in case it does.
+    /// Ends a connection that no longer exists at the peer; a DREQ ends it at the peer in case it does.
     pub(super) fn release_stale(&mut self, now: Instant, id: ConnId) {
         self.flush(id);
         self.report_end(id, DisconnectReason::Remote, &[]);

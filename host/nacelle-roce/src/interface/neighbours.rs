@@ -33,7 +33,7 @@ struct Probe {
     next: Instant,
 }
 
-/// What the interface knows of its neighbours.
+/// The ARP cache of the interface.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     config: ArpConfig,

@@ -163,7 +163,7 @@ impl Transport {
         }
     }
 
-    /// Changes the state of a queue pair made by [`Self::create_qp`]. [`Self::connection`] tells the current one.
+    /// Changes the state of a queue pair made by [`Self::create_qp`]. [`Self::connection`] returns the current one.
     pub fn modify_qp(&mut self, now: Instant, id: ConnId, to: QpModify) -> Result<(), QpError> {
         use QpState::*;
         let from = self.unmanaged_state(id)?;

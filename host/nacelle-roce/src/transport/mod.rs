@@ -24,7 +24,7 @@ use std::collections::{HashSet, VecDeque};
 /// The RoCEv2 transport: any number of reliable connections, and connection management, over UDP datagrams of either IP
 /// version.
 ///
-/// It never blocks, has no clock and touches no socket, and knows nothing of the network but [`Network`] and [`Path`](crate::Path). The
+/// It never blocks, has no clock and touches no socket, and depends on the network only by [`Network`] and [`Path`](crate::Path). The
 /// caller's loop:
 ///
 /// 1. give received segments to [`handle`](Self::handle) or [`handle_all`](Self::handle_all);

@@ -18,7 +18,7 @@ impl Transport {
         result
     }
 
-    /// Receives a batch of segments. Why some are discarded, the counters tell.
+    /// Receives a batch of segments. The counters count discarded ones by reason.
     pub fn handle_all<'a>(&mut self, now: Instant, segments: impl IntoIterator<Item = Segment<'a>>) {
         for segment in segments {
             let _counted = self.handle(now, &segment);
@@ -27,7 +27,7 @@ impl Transport {
 
     fn receive(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Discard> {
         let packet = Packet::parse(segment.payload)?;
-        // Full and limited members of the default partition may talk to a full member (IBTA 10.9.1.1).
+        // Full and limited members of the default partition may communicate with a full member (IBTA 10.9.1.1).
         if packet.headers.bth.p_key.get() & 0x7fff != 0x7fff {
             return Err(Discard::PKey);
         }

@@ -11,7 +11,7 @@ use core::time::Duration;
 use nacelle_wire::{Ecn, transport::Headers};
 
 impl Transport {
-    /// Writes segments to send into `buf` and says how; `None` if there is nothing to send now. Also handles timers, so call
+    /// Writes segments to send into `buf` and describes them; `None` if there is nothing to send now. Also handles timers, so call
     /// it when [`Self::next_deadline`] has come, and after [`Self::handle`], until it returns `None`.
     ///
     /// One call gives up to `max_segments` of one connection, equally long but for the last (UDP_SEGMENT). ACKs, NAKs and

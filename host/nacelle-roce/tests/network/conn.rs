@@ -164,7 +164,7 @@ fn an_application_that_never_answers() {
     let now = net.now;
     net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
     assert!(matches!(net.event(1, LONG), Some(Event::ConnectRequest { .. })));
-    // An MRA keeps the caller patient, so that the other side's end of patience counts.
+    // An MRA extends the caller's timeout, so that the other side's timeout comes first.
     assert!(matches!(failure(&mut net, 0), ConnectFailure::Rejected { reason: RejReason::TIMEOUT, .. }));
     assert!(net.now - now >= Duration::from_secs(60));
     assert_eq!(failure(&mut net, 1), ConnectFailure::Timeout);
@@ -222,7 +222,7 @@ fn what_peers_open_is_bounded() {
     let mut ep = Endpoint::new(config);
     ep.transport.listen(PORT);
     let now = Instant::from_nanos(1);
-    // Asks from a peer, lets the application accept, and tells what was answered.
+    // Sends a REQ of a peer, lets the application accept it, and returns the answer.
     let ask = |ep: &mut Endpoint, peer: usize, id: u32| {
         let mut req = Req::new(id, PORT, Qpn::new(0x100 + id), TO_PEER, IpCm::new(5, ip(peer), ip(0)));
         req.set_path_mtu(1);
@@ -363,7 +363,7 @@ fn crash_and_restart() {
         assert_eq!(region_bytes(net.ep(2), region.id), [7; 5000]);
 
         if seed % 2 == 0 {
-            // It comes back and knows nothing: requests meet silence.
+            // It restarts without state: requests get no answer.
             net.nodes[1].ep = Endpoint::new(config(1, seed + 1000));
             net.nodes[1].events.clear();
             net.nodes[1].alive = true;
@@ -446,7 +446,7 @@ fn a_repeated_request_is_answered_the_same_way() {
     assert_eq!(cm_answers(&raw::drain(&mut ep, now + Duration::from_millis(1074))), ["Rep 77"]);
 }
 
-/// Nobody takes up the connection: it is half open for as long as the request says, within bounds.
+/// Without an RTU the connection is half open for the time in the REQ, within bounds.
 #[test]
 fn a_half_open_connection_lives_as_long_as_its_request_says() {
     let code = |code: u8| Duration::from_nanos(cm::timeout_nanos(code));
@@ -623,7 +623,7 @@ fn a_queue_pair_used_anew_ends_its_old_connection() {
     ));
     raw.ep.handle(raw.now, &mad(4, Message::Req(&anew))).unwrap();
     assert!(matches!(raw.ep.transport.poll_event(), Some(Event::ConnectRequest { .. })));
-    // The old connection is gone once nobody answers for it, and nothing more is said of it.
+    // The old connection ends when its DREQs are not answered, without a further event.
     for _ in 0..9 {
         raw.wait(Duration::from_millis(1100));
     }
@@ -778,7 +778,7 @@ fn selective_repeat_is_agreed() {
         assert_eq!(net.ep(0).transport.connection(a).unwrap().selective_repeat, agreed);
         assert_eq!(net.ep(1).transport.connection(b).unwrap().selective_repeat, agreed);
     }
-    // A peer that takes what nobody offered, or another version, changes nothing.
+    // A REP that takes an extension that was not offered, or another version of it, has no effect.
     for (offered, change, agreed) in [(true, 0, true), (false, 0, false), (true, 1, false)] {
         let mut ep = endpoint(23);
         let o = ConnectOptions { selective_repeat: offered, ..options() };
@@ -875,7 +875,7 @@ fn every_reject_reason_arrives() {
     }
 }
 
-/// The passive side's application decides late; the peer, as patient as Linux or less, is asked to wait.
+/// The passive side's application decides late; the peer, with the timeout of Linux or less, gets an MRA.
 #[test]
 fn a_slow_application_sends_an_mra_in_time() {
     for cm_timeout in [Duration::from_millis(10), Duration::from_secs(1), Duration::from_secs(5)] {
@@ -938,7 +938,7 @@ fn mras_do_not_buy_time_for_ever() {
     assert_eq!(cm_answers(&raw::drain(&mut ep, now + Duration::from_secs(19))), ["Rep 1"]);
 }
 
-/// A copy of a request that arrives after its end is a request, as for Linux. The peer, who knows nothing of it, refuses the answer.
+/// A duplicate of a REQ that arrives after the end of its connection is a new REQ, as for Linux. The peer has no such connection, and rejects the REP.
 #[test]
 fn a_request_after_the_end_is_a_new_one() {
     let mut raw = Raw::passive();
@@ -951,7 +951,7 @@ fn a_request_after_the_end_is_a_new_one() {
     let answer = raw.drain().pop().unwrap();
     let (_, Message::Rep(rep)) = Message::parse(&answer.payload).unwrap() else { panic!() };
     assert_ne!(rep.local_comm_id.get(), raw.comm_id);
-    // Not by somebody who names another connection.
+    // Not by a message that names another connection.
     let refusal = |own| Rej::new(own, rep.local_comm_id.get(), 1, RejReason::INVALID_COMM_ID);
     let other = raw.ep.handle(raw.now, &mad(1, Message::Rej(&refusal(0x5555))));
     assert_eq!(other, Err(Discard::CmUnexpected));
@@ -965,7 +965,7 @@ fn a_request_after_the_end_is_a_new_one() {
     assert_eq!(raw.ep.transport.connections().count(), 0);
 }
 
-/// A REJ for a timeout names this side's adapter: a peer that knows no identifier yet finds the connection by it.
+/// A REJ for a timeout has the GUID of this side's adapter: a peer without an identifier yet finds the connection by it.
 #[test]
 fn a_timeout_names_the_adapter() {
     let mut ep = endpoint(33);

@@ -118,7 +118,7 @@ fn a_requester_counts() {
     let atomic = |raw: &mut Raw, n| {
         raw.send(Opcode::AtomicAcknowledge, TO_PEER.add(n), Ext::AethAtomic(aeth, AtomicAckEth::new(1)), &[])
     };
-    // The first atomic's answer is lost; the second one's tells.
+    // The first atomic's response is lost; the second one's implies that.
     assert_eq!(atomic(&mut raw, 7), Err(Discard::OutOfSequence));
     assert_eq!(raw.drain().len(), 2);
     atomic(&mut raw, 6).unwrap();
@@ -301,7 +301,7 @@ fn an_endpoint_counts() {
     assert_eq!(c.discard_cm, 1);
 }
 
-/// When each step of a connection was, and when the peer was last heard.
+/// When each step of a connection was, and when the last packet of the peer arrived.
 #[test]
 fn times_of_a_connection() {
     let mut raw = Raw::active(options());

@@ -94,7 +94,7 @@ fn data_of_a_read_stays_here_once_its_key_is_gone() {
     }
 }
 
-/// A READ that comes again gets nothing; it may be a late copy, so it costs nobody a connection.
+/// A duplicate READ is dropped; it may be a late copy, so it does not end the connection.
 #[test]
 fn a_read_that_comes_again_is_checked_again() {
     for revoke in revocations() {

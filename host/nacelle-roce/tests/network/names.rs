@@ -71,7 +71,7 @@ fn phase(ep: &Endpoint, conn: ConnId) -> Phase {
     ep.transport.connection(conn).unwrap().phase
 }
 
-/// The right names under another address are nobody's.
+/// Messages with the right identifiers from another address have no effect.
 #[test]
 fn strangers_reach_no_connection() {
     // The side that asked.
@@ -97,7 +97,7 @@ fn strangers_reach_no_connection() {
         assert_eq!(ep.handle(NOW, &stranger(1, message)), Err(Discard::CmUnexpected), "{message:?}");
     }
     assert_eq!((phase(&ep, conn), ep.transport.poll_event()), (Phase::RepSent, None));
-    // The end. A DREQ is answered to anybody; it ends nothing.
+    // The end. A DREQ from another address is answered, without effect.
     let mut raw = Raw::passive();
     raw.ep.handle(raw.now, &stranger(1, Message::Dreq(&Dreq::new(THEIRS, raw.comm_id, raw.qpn)))).unwrap();
     assert_eq!((phase(&raw.ep, raw.conn), raw.ep.transport.poll_event()), (Phase::Established, None));
@@ -140,7 +140,7 @@ fn replies_belong_to_their_request() {
     assert!(raw::drain(&mut ep, NOW).is_empty());
 }
 
-/// A peer that gives up before it knows this side's name rejects with its own name alone (IBTA 12.6.7).
+/// A peer that times out before it has this side's identifier rejects with its own identifier alone (IBTA 12.6.7).
 #[test]
 fn a_reject_without_this_sides_name() {
     let rej = |theirs| mad(1, Message::Rej(&Rej::new(theirs, 0, 2, RejReason::TIMEOUT)));
@@ -151,7 +151,7 @@ fn a_reject_without_this_sides_name() {
     let Some(Event::ConnectFailed { conn: failed, reason }) = ep.transport.poll_event() else { panic!() };
     assert_eq!(failed, conn);
     assert!(matches!(reason, ConnectFailure::Rejected { reason: RejReason::TIMEOUT, .. }), "{reason:?}");
-    // On the side that asked, the peer knows both names from the REQ.
+    // On the active side, the peer has both identifiers from the REQ.
     let mut raw = Raw::active(options());
     assert_eq!(raw.ep.handle(raw.now, &rej(THEIRS)), Err(Discard::CmUnexpected));
     assert_eq!(phase(&raw.ep, raw.conn), Phase::Established);
@@ -227,7 +227,7 @@ fn a_request_under_the_name_of_a_past_connection() {
     assert!(matches!(raw.ep.transport.poll_event(), Some(Event::ConnectRequest { .. })));
 }
 
-/// The peer is asked for patience when half of its own is over, not before.
+/// The MRA is sent when half of the peer's timeout has passed, not before.
 #[test]
 fn patience_is_asked_for_at_half_time() {
     let mut ep = endpoint(75);

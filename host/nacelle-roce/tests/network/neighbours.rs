@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The network interface at its bounds: what it believes, whom it answers, how much it remembers.
+//! The network interface at its bounds: which ARP frames it takes, which requests it answers, how many entries it has.
 
 use crate::sim::{Net, PORT, config, ip, mac};
 use nacelle_roce::{
@@ -28,7 +28,7 @@ fn arp(packet: &ArpPacket) -> [u8; 60] {
     buf
 }
 
-/// `owner` asks the endpoint, which learns the address that way.
+/// `owner` sends the endpoint an ARP request, from which the endpoint takes its address.
 fn introduce(ep: &mut Endpoint, now: Instant, owner: Ipv4Addr) {
     ep.handle(now, &arp(&ArpPacket::request(mac(1), owner, ip(0)))).unwrap();
     frames(ep, now);
@@ -39,7 +39,7 @@ fn frames(ep: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| ep.poll_transmit(now, &mut buf).map(|len| buf[..len].to_vec())).collect()
 }
 
-/// Whether the endpoint knows the address without asking.
+/// Whether the endpoint has the address without an ARP request.
 fn knows(ep: &mut Endpoint, now: Instant, who: Ipv4Addr) -> bool {
     ep.interface.resolve(now, who);
     ep.interface.poll_event() == Some(NetworkEvent::Resolved { ip: who, mac: mac(1) })
@@ -66,12 +66,12 @@ fn the_oldest_address_makes_room() {
         introduce(&mut ep, NOW + Duration::from_nanos(n.into()), many(n));
     }
     assert!((0..1024).all(|n| knows(&mut ep, NOW, many(n))));
-    // One that is known already takes nobody's place.
+    // One that has an entry already does not replace another.
     introduce(&mut ep, NOW + SEC, many(0));
     assert!((0..1024).all(|n| knows(&mut ep, NOW + SEC, many(n))));
     introduce(&mut ep, NOW + SEC, many(1024));
     let forgotten: Vec<u32> = (0..=1024).filter(|&n| !knows(&mut ep, NOW + SEC, many(n))).collect();
-    assert_eq!(forgotten, [1], "0 has been heard of since");
+    assert_eq!(forgotten, [1], "0 has sent a frame since");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn routes() {
     }
 }
 
-/// A connection and the user wait for the same address: both are told.
+/// A connection and the user wait for the same address: both get the result.
 #[test]
 fn two_wait_for_one_address() {
     for user_first in [true, false] {
@@ -106,12 +106,12 @@ fn two_wait_for_one_address() {
             net.ep(0).interface.resolve(now, ip(1));
         }
         assert_eq!(net.network_event(0, SEC), Some(NetworkEvent::Resolved { ip: ip(1), mac: mac(1) }));
-        assert!(matches!(net.event(0, SEC), Some(Event::ConnectFailed { .. })), "nobody listens there");
+        assert!(matches!(net.event(0, SEC), Some(Event::ConnectFailed { .. })), "no application listens there");
         assert_eq!(net.ep(0).counters().tx_arp, 1);
     }
 }
 
-/// An address that nobody has ends only what waits for it.
+/// An address that no host has fails only what waits for it.
 #[test]
 fn one_of_two_is_unreachable() {
     let mut net = Net::new(42, 2);
@@ -124,7 +124,7 @@ fn one_of_two_is_unreachable() {
     assert!(net.ep(0).transport.connection(found).is_some());
 }
 
-/// Each question has its own time; one whose time passed unnoticed is asked as soon as somebody looks.
+/// Each ARP request has its own timer; one that is overdue is sent at the next poll.
 #[test]
 fn questions_are_asked_again_in_their_time() {
     let asked = |ep: &mut Endpoint, now| -> Vec<Ipv4Addr> {
@@ -217,7 +217,7 @@ fn replies_find_their_ping() {
     assert_eq!((c.rx_echo_reply, c.discard_echo, c.rx_echo_request), (3, 4, 0));
 }
 
-/// An echo request is answered to the single host that asked, and to nobody else (RFC 1122, 3.2.1.3).
+/// An echo request is answered only if its source is a single host (RFC 1122, 3.2.1.3).
 #[test]
 fn only_single_hosts_get_an_echo() {
     let mut ep = station(|_| {});
@@ -259,7 +259,7 @@ fn identifications_differ() {
     assert_eq!(ids, [ids[0], ids[0] + 1, ids[0] + 2]);
 }
 
-/// Who says something of itself to this station, or was asked for, is believed; nobody else is.
+/// An entry is created by an ARP frame to this station, or by a requested reply; by no other frame.
 #[test]
 fn what_an_arp_packet_teaches() {
     let request = ArpPacket::request(mac(1), ip(1), ip(0));
@@ -273,12 +273,7 @@ fn what_an_arp_packet_teaches() {
             Err(Discard::ArpIgnored),
             false,
         ),
-        (
-            "an answer that nobody asked for",
-            ArpPacket { operation: Operation::Reply, ..request },
-            Err(Discard::ArpIgnored),
-            true,
-        ),
+        ("an unrequested reply", ArpPacket { operation: Operation::Reply, ..request }, Err(Discard::ArpIgnored), true),
     ];
     for (name, packet, result, learned) in cases {
         let mut ep = station(|_| {});
@@ -290,7 +285,7 @@ fn what_an_arp_packet_teaches() {
     }
 }
 
-/// A probe is answered, and its sender, who has no address yet, is nobody to remember.
+/// A probe is answered; its sender has no address yet, so no entry is created.
 #[test]
 fn a_probe_by_another() {
     let mut ep = station(|_| {});

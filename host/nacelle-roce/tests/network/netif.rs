@@ -52,7 +52,7 @@ fn resolve_caches_and_forgets() {
     assert_eq!(resolve(&mut net), 1);
     assert_eq!(resolve(&mut net), 1, "known");
     net.run(SEC * 61);
-    assert_eq!(resolve(&mut net), 2, "forgotten");
+    assert_eq!(resolve(&mut net), 2, "the entry has expired");
     let now = net.now;
     net.ep(0).interface.resolve(now, ip(5));
     assert_eq!(net.network_event(0, SEC * 20), Some(NetworkEvent::Unreachable { ip: ip(5) }));

@@ -171,7 +171,7 @@ fn work_requests_tell_their_length() {
     assert_eq!(received, [true, true, false]);
 }
 
-/// Messages that use up a receive ask for a wake-up, on the wire and in the completion; others have nobody to wake.
+/// Messages that use up a receive set the solicited event, on the wire and in the completion; others do not.
 #[test]
 fn what_asks_for_a_wake_up() {
     let (addr, rkey) = (RemoteAddr(0x1000), Rkey(7));

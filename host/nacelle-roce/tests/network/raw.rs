@@ -28,7 +28,7 @@ pub struct Packet {
     pub payload: Vec<u8>,
 }
 
-/// An endpoint, connected to a peer that this struct plays.
+/// An endpoint, connected to a peer that this struct simulates.
 pub struct Raw {
     pub ep: Endpoint,
     pub now: Instant,

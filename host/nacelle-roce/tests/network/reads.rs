@@ -321,7 +321,7 @@ fn keys_that_a_peer_may_not_invalidate() {
     }
 }
 
-/// Every region is for one connection, one domain, or nobody.
+/// Every region is for one connection, for one domain, or not remotely accessible.
 #[test]
 fn scopes() {
     let opens = |scope: &dyn Fn(&mut Raw) -> Scope| {
@@ -444,7 +444,7 @@ fn reads_do_not_flood_this_side() {
     assert_eq!(numbers(&raw.drain()), [(Opcode::ReadRequest, 0)]);
 }
 
-/// An acknowledgement of what came later says that the answer is lost; a timeout says so too.
+/// An acknowledgement of a later request implies that the response is lost; so does a timeout.
 #[test]
 fn lost_answers_are_noticed() {
     let mut raw = Raw::active(options());
@@ -598,7 +598,7 @@ fn local_invalidation_takes_its_turn() {
     assert_eq!(completion(&mut raw).id, 4);
     assert!(raw.wait(MS * 100).is_empty());
     assert_eq!(raw.ep.next_deadline(), None);
-    // A key of somebody else.
+    // A key of another connection.
     raw.ep.transport.post_send(raw.conn, SendWr::local_invalidate(5, KEY)).unwrap();
     raw.drain();
     assert_eq!(completion(&mut raw).status, WcStatus::LocQpOpErr);

@@ -71,7 +71,7 @@ fn linux_client_session() {
     let mut finished = false;
     for (raw, packet) in frames.iter().filter_map(|f| RocePacket::parse(f).ok().map(|p| (f, p))) {
         if packet.headers.eth.src != client.eth.src {
-            // The other Linux's advertisement tells which of its addresses the client means below.
+            // The other Linux's advertisement has the address that the client uses below.
             if let Ok(mrsp::Message::A(given)) = mrsp::Message::parse(packet.payload)
                 && regions.is_empty()
                 && packet.opcode == Opcode::SendOnly

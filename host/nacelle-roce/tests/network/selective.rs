@@ -307,7 +307,7 @@ fn overlapping_writes_keep_their_order() {
     raw.ep.transport.post_send(raw.conn, SendWr::fetch_add(5, to.all(), RemoteAddr(AT + 8000), KEY, 1)).unwrap();
     post(&mut raw, 6, 8007, 1);
     assert_eq!(numbers(&raw.drain()), [4]);
-    // Empty ones disturb nobody.
+    // Empty ones have no effect.
     raw.answer(TO_PEER.add(3), Syndrome::ACK).unwrap();
     assert!(raw.drain().is_empty());
 }

@@ -167,7 +167,7 @@ impl Net {
     /// Everybody sends what there is to send now.
     fn transmit(&mut self) {
         for rounds in 0.. {
-            assert!(rounds < 1_000_000, "somebody sends for ever");
+            assert!(rounds < 1_000_000, "a node sends for ever");
             let mut quiet = true;
             for i in 0..self.nodes.len() {
                 if !self.nodes[i].alive {

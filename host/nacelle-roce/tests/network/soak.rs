@@ -63,7 +63,7 @@ struct Side {
     /// What the peer reaches, and what must be in it once all that the peer has posted is done.
     target: Region,
     model: Vec<u8>,
-    /// What the peer may invalidate, while it knows the key.
+    /// What the peer may invalidate, while it has the key.
     spare: Region,
     spare_known: bool,
     recvs: VecDeque<(u64, Region)>,
@@ -294,7 +294,7 @@ impl Soak {
         }
         wr.fence = fence;
         wr.solicited = solicited;
-        // What brings an answer must tell when it is there.
+        // A request with a response must be signalled.
         wr.signaled = answered.is_some() || rng.below(4) != 0;
         let opcode = match wr.op {
             SendOp::Send { .. } | SendOp::SendInvalidate { .. } => WcOpcode::Send,
@@ -324,7 +324,7 @@ impl Soak {
         }
     }
 
-    /// A node forgets everything.
+    /// A node restarts without state.
     fn restart(&mut self, node: usize) {
         for link in &mut self.links {
             link.cut |= link.sides.iter().any(|s| s.node == node);
@@ -438,7 +438,7 @@ impl Soak {
         self.take_events(nodes);
         for link in 0..self.links.len() {
             for i in [0, 1] {
-                // A side that heard nothing because its peer had restarted is idle, and closed from here.
+                // A side that received nothing because its peer had restarted is idle, and is closed by the test.
                 let (node, conn) = (self.links[link].sides[i].node, self.links[link].sides[i].conn);
                 let now = self.net.now;
                 self.net.ep(node).transport.disconnect(now, conn);

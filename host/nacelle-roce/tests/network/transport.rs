@@ -563,7 +563,7 @@ fn timeout_backs_off_and_gives_up() {
     assert_failed(&mut raw, WcStatus::RetryExceeded);
     assert_eq!(raw.ep.counters().local_ack_timeout_err, 4);
     assert_eq!(raw.ep.counters().retry_exceeded_err, 1);
-    // The peer is told, as long as it takes, but not for ever.
+    // The DREQ is repeated until the peer answers, a limited number of times.
     let mut dreqs = dreq.len();
     for _ in 0..20 {
         dreqs += raw.wait(Duration::from_secs(1)).len();

@@ -148,7 +148,7 @@ fn states_from_both_sides() {
     assert_eq!(raw.ep.transport.poll_event(), None);
 }
 
-/// SQD finishes what has begun, tells so, and goes on.
+/// SQD completes the requests that have begun, reports that, and continues after RTS.
 #[test]
 fn draining() {
     let mut raw = Raw::unmanaged(ConnectOptions { window: 2, ..options() }, |_| {}, |_| {});
@@ -183,7 +183,7 @@ fn failure_is_told_and_can_be_repaired() {
     assert!(matches!(raw.ep.transport.poll_event(), Some(Event::Completion(c)) if c.status == WcStatus::WrFlushErr));
     assert_eq!(raw.ep.transport.poll_event(), Some(Event::QpFatal { conn, status }));
     assert_eq!(state(&raw, conn), QpState::Err);
-    assert!(matches!(raw.one_answer().1, Syndrome::Nak(_)), "the peer is told");
+    assert!(matches!(raw.one_answer().1, Syndrome::Nak(_)), "the peer gets a NAK");
     for step in [QpModify::Reset, QpModify::Init, QpModify::Rtr(rtr(PEER_QPN)), QpModify::Rts(Rts::new(TO_PEER))] {
         raw.ep.transport.modify_qp(now, conn, step).unwrap();
     }
@@ -229,7 +229,7 @@ fn between_two_endpoints() {
         }
         assert_eq!(region_bytes(net.ep(0), back.id)[..4000], data);
         assert_eq!(region_bytes(net.ep(0), back.id)[4000..4008], data[..8]);
-        // One side goes without a word; the other notices.
+        // One side is destroyed without a message; the other detects it.
         net.ep(1).transport.destroy_qp(b).unwrap();
         net.ep(0).transport.post_send(a, SendWr::send(4, vec![1])).unwrap();
         assert_eq!(net.completion(0).status, WcStatus::RetryExceeded);
@@ -349,7 +349,7 @@ fn counters_of_one_and_of_all() {
     }
 }
 
-/// Through RESET a queue pair becomes as new: it knows no peer, counts messages from 0 and expects what it is told to.
+/// RESET initialises a queue pair: it has no peer, counts messages from 0, and takes the new PSNs.
 #[test]
 fn reset_forgets() {
     let mut raw = Raw::unmanaged(options(), |_| {}, |_| {});

@@ -89,7 +89,7 @@ fn kind(frame: &[u8]) -> Outgoing {
 /// What the device holds for one caller.
 pub(crate) struct Caller {
     pub(crate) conn: ConnId,
-    /// The caller's regions, as it told.
+    /// The caller's regions, from its request.
     pub(crate) told: Vec<AarRegion>,
     /// The device's, one for each that is not internal.
     pub(crate) own: Vec<Region>,
@@ -291,7 +291,7 @@ impl Inside {
     }
 }
 
-/// Memory for the regions that are asked for, and the message that says so.
+/// Memory for the requested regions, and the answer to the request.
 fn give(endpoint: &mut Endpoint, caller: &mut Caller, asked: &[u8], manners: &Manners) -> Vec<u8> {
     let Ok(Message::Aar(told)) = Message::parse(asked) else { panic!("no region request: {asked:?}") };
     let told = told.iter().filter(|region| !region.flags().contains(RegionFlags::INTERNAL));

@@ -84,7 +84,7 @@ class Region:
 
 
 def aar(regions: list[Region], count: int | None = None, kind: int = 1) -> bytes:
-    """The message that asks for `regions`."""
+    """The message that requests `regions`."""
     return bytes([kind, len(regions) if count is None else count, 0, 0]) + b"".join(r.record() for r in regions)
 
 
@@ -239,7 +239,7 @@ class World:
         assert HEAP_BASE <= addr and not any(data)
         for qp in self.qps.values():
             clash = any(at < addr + len(data) and addr < at + length for at, length in qp.keys.values())
-            assert not clash, "cleared somebody's region"
+            assert not clash, "cleared a region that is in use"
         self.heap[addr - HEAP_BASE : addr - HEAP_BASE + len(data)] = data
 
     def _dirty(self, addr: int, length: int) -> None:
@@ -331,7 +331,7 @@ class World:
         return fields.ljust(48, b"\0")
 
     def _publish(self, mr: Any) -> None:
-        """The region that holds the description: of no queue pair, and nobody may change it."""
+        """The region that holds the description: of no queue pair, and read-only."""
         access = mr.access
         assert (mr.pd, mr.addr, mr.length) == (PD, DESCRIPTION_BASE, len(DESCRIPTION)) and self.description_key is None
         assert (access.remote_write, access.remote_read, access.remote_atomic, access.remote_invalidate) == (0, 1, 0, 0)
@@ -442,7 +442,7 @@ class World:
         return content
 
     async def set_up(self, qp: Qp, wanted: list[Region]) -> list[tuple[int, int, int]]:
-        """Asks for regions, checks the A against the keys that exist, and that all that was granted is clear."""
+        """Requests regions, checks the A against the keys that exist, and that all that was granted is clear."""
         self.send(qp, aar(wanted))
         await self.until(lambda: qp.sent, 20_000 + 2 * sum(r.pages for r in wanted) * PAGE // self.memory.bytes_per_beat)
         got = parse_advert(await self.answer(qp))

@@ -60,7 +60,7 @@ GOLDEN_REGIONS = [
 async def no_connection_is_accepted_before_the_description_is_published(dut) -> None:
     world = World(dut, latency=400)
     starting = cocotb.start_soon(world.start())
-    await world.open(5)  # asked for from reset on
+    await world.open(5)  # requested from reset on
     assert world.description_key is not None
     await starting
 
@@ -137,7 +137,7 @@ async def begin(dut, stall: float = 0.0, callers: int = 1, **options: int) -> tu
 
 
 async def call(world: World, qp, wanted: list[Region], function: int = 1, code: int = 0) -> None:
-    """One call from start to answer; the test plays the kernel."""
+    """One call from start to answer; the test acts as the kernel."""
     world.send(qp, START | function)
     await world.until(lambda: world.jobs)
     world.finish(world.jobs.popleft(), code)
@@ -248,7 +248,7 @@ async def regions_too_large(dut, stall: float) -> None:
         assert not qp.keys
         await world.set_up(other, everything)
         await world.refused(qp, aar([Region(INPUT, 1, 1, 2)]), NO_MEMORY)
-        await world.refused(other, aar(wanted), NO_MEMORY)  # and gives up what it had
+        await world.refused(other, aar(wanted), NO_MEMORY)  # and releases what it had
         await world.set_up(qp, everything)
         await world.refused(qp, aar(wanted), NO_MEMORY)
     await world.settle()
@@ -509,7 +509,7 @@ async def a_set_up_waits_for_one_release(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=STALLS, short=["memory", "keys"])
 async def a_set_up_waits_for_what_is_being_released(dut, stall: float, short: str) -> None:
-    """It is not refused what connections that have closed before it are just giving back; what nobody gives back, it is."""
+    """A set-up waits for memory that closed connections are releasing; it is refused only if none is being released."""
     count = QPS - 1
     world, qps = await begin(dut, stall, callers=QPS, **({"keys": count} if short == "keys" else {}))
     each = HEAP_SIZE // PAGE // count * PAGE
@@ -592,7 +592,7 @@ async def odd_immediates(dut, stall: float) -> None:
         assert len(qp.receives) == 2
     assert world.events["call_failed"] == 1  # the caller's own error
     assert world.events["immediate_ignored"] == 1 + len(nothing)
-    for function in (10, 11, 127):  # nobody has these
+    for function in (10, 11, 127):  # no socket has these
         world.send(qp, START | function)
         await world.result(qp, wanted, qp.granted, UNKNOWN_FUNCTION)
     for function in range(1, 10):
@@ -749,7 +749,7 @@ async def sockets_share_a_function(dut) -> None:
 
 @cocotb.test()
 async def sockets_take_turns(dut) -> None:
-    """A socket whose jobs end at once, with callers who wait for it, does not keep the other one from its call."""
+    """A socket whose jobs end at once, with callers that wait for it, does not delay a call for another one."""
     world, qps = await begin(dut, callers=QPS)
     wanted = regions(world.rng, 6, 1)
     for qp in qps:
@@ -843,7 +843,7 @@ async def closed_while_its_call_waits(dut) -> None:
 
 @cocotb.test()
 async def closed_while_its_call_runs(dut) -> None:
-    """The job of a connection that is gone is cancelled, and nobody else's."""
+    """The job of a closed connection is cancelled, and no other."""
     world, (first, qp) = await begin(dut, callers=2)
     wanted = regions(world.rng, 1, 1)
     for it in (first, qp):
@@ -942,7 +942,7 @@ async def closed_at_any_time(dut, stall: float) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=STALLS)
 async def transport_fails(dut, stall: float) -> None:
-    """An error completion asks for the connection to be closed, once; then it is closed like any other."""
+    """An error completion requests that the connection be closed, once; then it is closed like any other."""
     world, (qp, other) = await begin(dut, stall, callers=2)
     wanted = regions(world.rng, 1, 3)
     await world.set_up(qp, wanted)
@@ -1083,7 +1083,7 @@ async def latency(dut) -> None:
         qp.sent.clear()
 
 
-# All tests at one width and with few connections. Only messages know how wide memory is: theirs at the other widths.
+# All tests at one width and with few connections. Only messages depend on the width of memory: their tests at the other widths.
 # With many connections the queues between the parts are in block RAM.
 BUILDS = {
     (512, 8): ".",

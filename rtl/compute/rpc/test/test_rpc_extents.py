@@ -93,7 +93,7 @@ async def random_sizes(dut, stall: float) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.4])
 async def quotas(dut, stall: float) -> None:
-    """What one caller has on all of its connections counts, and nobody else's."""
+    """What one caller has on all of its connections counts, and no other caller's."""
     bench = Bench(dut, stall)
     await start(dut)
     for slot in range(QPS):

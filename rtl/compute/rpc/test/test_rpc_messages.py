@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rpc_messages: words are what memory holds, memory is what the words say, no byte beside them changes, errors are told."""
+"""rpc_messages: reads return the content of memory, writes change it and no byte beside it, errors are reported."""
 
 import random
 
@@ -72,7 +72,7 @@ async def writes(dut, stall: float) -> None:
 
 @cocotb.test()
 async def errors(dut) -> None:
-    """An error anywhere in a message is told with it, and with no other."""
+    """An error anywhere in a message is reported with it, and with no other."""
     bench = Bench(dut, 0.2)
     await start(dut)
     for at in (0, 200, 700, 771):
@@ -86,7 +86,7 @@ async def errors(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.4])
 async def reads_behind_each_other(dut, stall: float) -> None:
-    """The next message is asked for while one is read: it waits, however short they are."""
+    """The next message is requested while one is read: it waits, however short they are."""
     bench = Bench(dut, stall)
     await start(dut)
     asked = [(random.randrange(0, SIZE, MESSAGE), length) for length in (1, 4, 2, 100, 3, 1024, 4, 4, 64, 1)]
@@ -102,7 +102,7 @@ async def reads_behind_each_other(dut, stall: float) -> None:
 
 @cocotb.test()
 async def a_memory_that_waits_for_valid(dut) -> None:
-    """AXI allows a memory to be ready only when it is asked, and to take data before the address."""
+    """AXI allows a memory to be ready only after a request, and to take data before the address."""
     for name in ("arready", "awready", "wready", "bvalid", "rvalid"):
         getattr(dut, f"mem_{name}").value = 0
     write = StreamSource(dut, "write", "rpc_pkg::word_t")

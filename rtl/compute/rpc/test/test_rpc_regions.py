@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rpc_regions: each reader gets what it asked for, 2 cycles after it was taken, and nothing that it did not ask for."""
+"""rpc_regions: each reader gets the entry of its request, 2 cycles after that was taken, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = 4096
 
 
 class Bench:
-    """The tables as they should be, and what each reader is owed."""
+    """The tables as they should be, and the outstanding reads of each reader."""
 
     def __init__(self, dut) -> None:
         self.dut = dut
@@ -51,7 +51,7 @@ class Bench:
         return struct("rpc_pkg::region_view_t").pack(grant=grant, region=region, addr=page * PAGE)
 
     async def read(self, cycles: int, asks: tuple[float, ...]) -> None:
-        """Each reader asks with its probability in each cycle, and keeps asking until it is taken."""
+        """Each reader requests with its probability in each cycle, until the request is taken."""
         dut, rng = self.dut, random.Random(random.getrandbits(64))
         asking: list[tuple[int, int] | None] = [None] * READERS
         owed: deque[list] = deque([[None] * READERS, [None] * READERS])
@@ -73,7 +73,7 @@ class Bench:
                 if asking[i] is not None and int(getattr(dut, f"read{i}_ready").value):
                     taken[i], asking[i] = asking[i], None
                     self.served[i] += 1
-            assert sum(key is not None for key in taken) == int(any(asking) or any(taken)), "one a cycle, if anybody asks"
+            assert sum(key is not None for key in taken) == int(any(asking) or any(taken)), "one a cycle, if any reader requests"
             owed.append(taken)
             await FallingEdge(dut.clk)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A caller that has nothing to do with an attack, and must not notice it.
+//! A caller that takes no part in an attack, and must not be affected by it.
 
 use crate::{
     Failure,
@@ -59,7 +59,7 @@ impl Bystander {
         let outputs = peer.outputs_of_nothing(&mut self.qp)?;
         ensure!(outputs == [bytes], "a bystander's call returned other bytes");
         let took = begin.elapsed();
-        ensure!(took < self.bound(), "a bystander's call took {took:?}; when all was quiet {:?}", self.quiet);
+        ensure!(took < self.bound(), "a bystander's call took {took:?}; without the attack {:?}", self.quiet);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Bystander {
     }
 }
 
-/// A caller connects, calls and disconnects. It asks again if it is told that there is no room now.
+/// A caller connects, calls and disconnects. It retries if it is refused for lack of resources.
 fn visits(peer: &mut Peer, deadline: Instant) -> Result<(), Failure> {
     let attacker = peer.ip;
     peer.act_as_host(HOST + 1);

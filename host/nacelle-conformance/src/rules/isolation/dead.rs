@@ -56,7 +56,7 @@ fn died(peer: &mut Peer) -> Result<(), Failure> {
         }
         ensure!(
             Instant::now() < until,
-            "{held} of {DEAD} connections of dead callers are still there after {FORGOTTEN:?}"
+            "{held} of {DEAD} connections of vanished callers still exist after {FORGOTTEN:?}"
         );
         std::thread::sleep(Duration::from_millis(100));
     }

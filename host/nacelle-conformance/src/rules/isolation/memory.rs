@@ -21,9 +21,9 @@ pub(super) const RULES: &[Rule] = &[
 const SIZES: [u32; 3] = [4096, 20_000, 40_000];
 /// A device that does not use addresses again is asked so often.
 const TRIES: u32 = 8;
-/// A device that is silent for so long has its callers tried.
+/// Keep-alive time of the device.
 const KEEP_ALIVE_MS: u32 = 500;
-/// A caller that has vanished is forgotten within this time.
+/// The resources of a vanished caller are free within this time.
 const FORGOTTEN: Duration = Duration::from_secs(12);
 
 /// How the first caller goes.

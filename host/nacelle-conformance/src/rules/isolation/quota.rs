@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
     nacelle("isolation.closed_connections_no_longer_count", CONTRACT, given_back),
 ];
 
-/// Hosts that no other rule plays.
+/// Hosts that no other rule uses.
 const GREEDY: u16 = 3500;
 /// Opens connections until the device refuses: the reason is that no resources are left.
 fn fill(peer: &mut Peer) -> Result<Vec<Qp>, Failure> {

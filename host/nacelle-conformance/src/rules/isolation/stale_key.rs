@@ -33,14 +33,14 @@ const ROUNDS: u16 = 3;
 fn cut_off(answers: &Answers) -> Result<(), Failure> {
     let Answers { all: answers, refused_from: Some(from) } = answers else { return Ok(()) };
     let naks = answers.iter().filter(|p| is_nak(p)).count();
-    ensure!(naks == 1, "{naks} NAKs came on the connection whose key is dead, instead of 1");
+    ensure!(naks == 1, "{naks} NAKs came on the connection whose key was deregistered, instead of 1");
     let last = answers.last().expect("there is a NAK");
     let refused = matches!(last.headers.ext, Ext::Aeth(a) if a.syndrome() == Syndrome::Nak(NakCode::RemoteAccessError));
     if !refused {
         return Err(Failure::unexpected("NAK remote access error as the last answer", last));
     }
     match answers.iter().find(|p| !is_nak(p) && p.headers.bth.psn().distance(*from) >= 0) {
-        Some(packet) => Err(Failure::unexpected("no answer to what came under a dead key", packet)),
+        Some(packet) => Err(Failure::unexpected("no answer to a request with a deregistered key", packet)),
         None => Ok(()),
     }
 }

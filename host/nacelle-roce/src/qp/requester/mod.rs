@@ -61,7 +61,7 @@ pub(crate) struct Requester {
     mtu: PathMtu,
     window: u32,
     depth: usize,
-    /// Packets since the last one that asked for an acknowledgement.
+    /// Packets since the last one with AckReq set.
     since_ack_req: u32,
     ack_timeout: Duration,
     max_ack_timeout: Duration,
@@ -105,8 +105,8 @@ impl Requester {
         }
     }
 
-    /// The connection is set up: packets begin at `psn` with up to `mtu` bytes of payload; the peer asks for at most these
-    /// retries.
+    /// The connection is set up: packets begin at `psn` with up to `mtu` bytes of payload; with at most these
+    /// retries of either kind, as agreed on with the peer.
     pub(crate) fn start(&mut self, psn: Psn, mtu: PathMtu, retry_count: u8, rnr_retry: u8) {
         self.base = psn;
         self.mtu = mtu;
@@ -168,7 +168,7 @@ impl Requester {
         self.next_send - self.unacked
     }
 
-    /// The next packet asks for its acknowledgement.
+    /// The next packet has AckReq set.
     pub(crate) fn ask_for_ack(&mut self) {
         self.since_ack_req = self.window;
     }

@@ -13,7 +13,7 @@ use nacelle_wire::{
     transport::{Ext, Headers},
 };
 
-/// Most PSNs in flight: half the circle, so that the responder can tell old from new (IBTA 9.7.2).
+/// Most PSNs in flight: half the circle, so that the responder can distinguish duplicates from new packets (IBTA 9.7.2).
 const MAX_IN_FLIGHT: u64 = 1 << 23;
 /// Most response packets outstanding to READs, unless one READ alone has more: they come as fast as the peer can send, and
 /// queues on the way must hold them.
