@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RoCEv2 frames as they pass between the packet plane and the RoCE plane. Headers are built with scapy."""
+"""RoCEv2 frames as they pass between the packet plane and the RoCE plane.
+
+scapy builds the same headers (rtl/shell/test/test_peer.py compares), but takes too long to do so for each packet of a random test.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,12 @@ import functools
 import struct
 from dataclasses import dataclass
 
-from scapy.contrib.roce import BTH
-from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Ether
-
 from . import record
+from .peer import internet_checksum, ip_bytes, mac_bytes
 from .svtypes import constant
 
 DEVICE_IP = "10.0.0.1"
-ROCE_HDR_BYTES = 54
+BTH_BYTES, ICRC_BYTES = 12, 4
 
 
 @functools.cache
@@ -29,9 +29,57 @@ def reth(va: int, rkey: int, dmalen: int) -> bytes:
     return struct.pack("!QII", va, rkey, dmalen)
 
 
+def aeth(syndrome: int, msn: int) -> bytes:
+    """ACK extended transport header (IBTA 9.2.5)."""
+    return struct.pack("!I", syndrome << 24 | msn)
+
+
 def atomiceth(va: int, rkey: int, swap_add: int, compare: int) -> bytes:
     """Atomic extended transport header (IBTA 9.2.6)."""
     return struct.pack("!QIQQ", va, rkey, swap_add, compare)
+
+
+@dataclass(frozen=True)
+class Headers:
+    """The Ethernet, IPv4, UDP and base transport headers of a RoCEv2 frame (IBTA 9.2.1, annex A17.3)."""
+
+    src_mac: str
+    dst_mac: str
+    src_ip: str
+    dst_ip: str
+    sport: int
+    opcode: int
+    dqpn: int
+    psn: int
+    length: int = 0
+    """Bytes between the BTH and the ICRC: extension headers, payload, padding"""
+    padcount: int = 0
+    solicited: bool = False
+    migreq: bool = False
+    ackreq: bool = False
+    becn: bool = False
+    version: int = 0
+    pkey: int = 0xFFFF
+    tos: int = 0
+    identification: int = 1
+
+    def __bytes__(self) -> bytes:
+        udp_length = 8 + BTH_BYTES + self.length + ICRC_BYTES
+        ip = struct.pack("!BBHHHBBH", 0x45, self.tos, 20 + udp_length, self.identification, 0x4000, 64, 17, 0)
+        ip += ip_bytes(self.src_ip) + ip_bytes(self.dst_ip)
+        bth = struct.pack(
+            "!BBHII",
+            self.opcode,
+            self.solicited << 7 | self.migreq << 6 | self.padcount << 4 | self.version,
+            self.pkey,
+            self.becn << 30 | self.dqpn,
+            self.ackreq << 31 | self.psn,
+        )
+        return (
+            mac_bytes(self.dst_mac) + mac_bytes(self.src_mac) + struct.pack("!H", 0x0800)
+            + ip[:10] + struct.pack("!H", internet_checksum(ip)) + ip[12:]
+            + struct.pack("!HHHH", self.sport, 4791, udp_length, 0) + bth
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,12 +101,13 @@ class Frame:
 
     def headers(self) -> bytes:
         """All headers, from the Ethernet header on."""
-        frame = Ether(src="02:00:00:00:00:02", dst="02:00:00:00:00:01") / IP(src=self.src, dst=DEVICE_IP, flags="DF", tos=self.ecn)
-        frame /= UDP(sport=49152, dport=4791) / BTH(
-            opcode=self.opcode, solicited=self.solicited, migreq=self.migreq, padcount=-len(self.payload) % 4,
-            version=self.tver, pkey=self.pkey, dqpn=self.qpn, ackreq=self.ackreq, psn=self.psn & 0xFFFFFF,
+        padcount = -len(self.payload) % 4
+        headers = Headers(
+            "02:00:00:00:00:02", "02:00:00:00:00:01", self.src, DEVICE_IP, 49152, self.opcode, self.qpn, self.psn & 0xFFFFFF,
+            len(self.ext) + len(self.payload) + padcount, padcount, self.solicited, self.migreq, self.ackreq,
+            version=self.tver, pkey=self.pkey, tos=self.ecn,
         )  # fmt: skip
-        return bytes(frame)[:ROCE_HDR_BYTES] + self.ext
+        return bytes(headers) + self.ext
 
     def rx(self) -> int:
         """As frame_rx_t."""
