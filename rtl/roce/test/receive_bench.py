@@ -143,35 +143,43 @@ class Bench:
 
     async def _fences(self) -> None:
         """The response unit's: one at a time, and one for all requests that come meanwhile."""
-        dut, through, wanted, left = self.dut, 0, 0, -1
+        through, wanted, left, shown = 0, 0, -1, None
+        clk, fence, fence_number, fences_through = (
+            getattr(self.dut, name) for name in ("clk", "fence", "fence_number", "fences_through")
+        )
         while True:
-            await FallingEdge(dut.clk)
+            await FallingEdge(clk)
             if left == 0:
                 through += 1
             left = max(left - 1, -1)
             number = through + (2 if left >= 0 else 1)
-            dut.fence_number.value, dut.fences_through.value = number % 256, through % 256
-            await RisingEdge(dut.clk)
-            if int(dut.fence.value):
+            if shown != (number, through):
+                fence_number.value, fences_through.value = number % 256, through % 256
+                shown = number, through
+            await RisingEdge(clk)
+            if int(fence.value):
                 wanted = number
             if left < 0 and wanted != through:
                 left = self.fence_delay
 
     async def _events(self) -> None:
-        layout = struct(PKG + "roce_rx_events_t")
-        dut = self.dut
+        layout, shown = struct(PKG + "roce_rx_events_t"), None
+        names = ("clk", "rd_done", "rd_done_slot", "events", "active", "active_qpn", "ecn_marked", "cnp")
+        clk, rd_done, rd_done_slot, events, active, active_qpn, ecn_marked, cnp = (getattr(self.dut, name) for name in names)
         while True:
-            await FallingEdge(dut.clk)
-            dut.rd_done.value = self.answered[int(dut.rd_done_slot.value) + 2] % 256
-            word = int(dut.events.value)
+            await FallingEdge(clk)
+            answered = self.answered[int(rd_done_slot.value) + 2] % 256
+            if shown != answered:
+                rd_done.value = shown = answered
+            word = int(events.value)
             if word:
                 self.counts += Counter(vars(layout.unpack(word)))
-            if int(dut.active.value):
-                assert int(dut.active_qpn.value) in self.model.qps
-                for name in ("active", "ecn_marked", "cnp"):
-                    self.pulses[name] += int(getattr(dut, name).value)
+            marked, notified = int(ecn_marked.value), int(cnp.value)
+            if int(active.value):
+                assert int(active_qpn.value) in self.model.qps
+                self.pulses += Counter(active=1, ecn_marked=marked, cnp=notified)
             else:
-                assert not int(dut.ecn_marked.value) and not int(dut.cnp.value)
+                assert not marked and not notified
 
     async def command(self, name: str, qpn: int, state: str = "RESET", **attr: object) -> int:
         """A QP command's answer."""
