@@ -7,7 +7,8 @@
 //                        ├ responses ─── roce_requester ─ requests ───────┴ roce_tx ─ tx[1]
 //                        └ CNPs, marks ─ roce_cc: how fast each QP may send, CNPs to send
 //
-// Its clients share it through roce_clients: they post work requests (WR_RECV goes to the receive side, the rest to the requester),
+// Its clients share it through roce_clients: they post work requests (the receive side checks their local memory and keeps WR_RECV, the
+// rest goes to the requester),
 // take completions, make memory regions, and learn of connections, which they can open and close. Queue pairs are made by the
 // connection manager, or by hand (`hand_cmd`), both through roce_qp_control, which takes the three sides of a QP through every
 // change in order. Frames in and out take one beat a cycle.
@@ -29,6 +30,7 @@ module roce_engine
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
     parameter int unsigned     CLIENTS  = 2,
+    parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // of them, those that may use LOCAL_DMA_LKEY
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MEMORIES = 1,
     parameter memory_map_t     MAP      = '0
@@ -85,7 +87,8 @@ module roce_engine
   localparam mtu_code_t MAX_MTU = 3'd5;            // 4096 bytes
   localparam logic [4:0] MIN_RNR_TIMER = 5'd12;    // 0.64 ms
 
-  stream_if #(.T(rdma_wqe_t)) work[2] ();          // receives, sends
+  stream_if #(.T(rdma_wqe_t)) send ();
+  stream_if #(.T(logic)) send_denied ();
   stream_if #(.T(rdma_cqe_t)) completion[2] ();
   stream_if #(.T(qp_cmd_t)) cmd[2] ();             // of the connection manager, by hand
   stream_if #(.T(logic)) cmd_done[2] ();
@@ -123,6 +126,8 @@ module roce_engine
   stream_if #(.T(qp_failed_t)) failed ();
   logic [1:0][31:0] key;
   logic [1:0] key_live;
+  qp_index_t  watch;
+  logic       posting;                             // a receive of QP `watch` is being posted
   logic       fence;
   fence_t     fence_number, fences_through;
   qp_index_t  rd_done_slot;
@@ -136,6 +141,7 @@ module roce_engine
       .QPS     (QPS),
       .RQ_DEPTH(RQ_DEPTH),
       .MRS     (MRS),
+      .TRUSTED (TRUSTED),
       .LANES   (MEMORIES),
       .MAP     (MAP)
   ) receive (
@@ -158,7 +164,11 @@ module roce_engine
       .write_room(write_room[0]),
       .reserve(reserve[0]),
       .reserve_size(reserve_size[0]),
-      .post(work[0]),
+      .wqe,
+      .send,
+      .send_denied,
+      .watch,
+      .engaged(posting),
       .completion(completion[0]),
       .qp_cmd(receive_cmd),
       .qp_answer(receive_answer),
@@ -259,9 +269,9 @@ module roce_engine
   stream_if #(.T(dma_done_t)) place_done ();
   stream_if #(.T(qp_index_t)) parked ();
   stream_if #(.T(qp_index_t)) resume ();
-  logic ready, commanded, init, path_write, policy_write, peer_write, hold, sending, engaged, flush_requests, flush_acks, flushed, sent;
+  logic ready, commanded, init, path_write, policy_write, peer_write, hold, sending, requesting, flush_requests, flush_acks, flushed, sent;
   sq_init_t    start;
-  qp_index_t   attr_index, peer_index, watch, view_index, sent_index, retried_index;
+  qp_index_t   attr_index, peer_index, view_index, sent_index, retried_index;
   sq_path_t    path;
   sq_policy_t  policy;
   sq_peer_t    peer;
@@ -296,11 +306,12 @@ module roce_engine
       .watch,
       .hold,
       .sending,
-      .engaged,
+      .engaged(requesting),
       .view_index,
       .view_next,
       .view_oldest,
-      .wqe(work[1]),
+      .wqe(send),
+      .wqe_denied(send_denied),
       .cqe(completion[1]),
       .unsignaled,
       .unsignaled_index,
@@ -353,7 +364,7 @@ module roce_engine
       .watch,
       .hold,
       .sending,
-      .engaged,
+      .engaged(requesting || posting),
       .flush_requests,
       .flush_acks,
       .flushed,
@@ -603,16 +614,7 @@ module roce_engine
     gone <= !rst && qp_done.valid && qp_done.ready && qp_done.data && changed.op == QP_RESET;
   end
 
-  // ---- work requests and completions ----
-
-  stream_demux #(
-      .T(rdma_wqe_t),
-      .N(2)
-  ) work_demux (
-      .in(wqe),
-      .select(wqe.data.opcode != WR_RECV),
-      .out(work)
-  );
+  // ---- completions ----
 
   stream_arbiter #(
       .T(rdma_cqe_t),

@@ -161,6 +161,10 @@ package roce_pkg;
     WR_RECV                = 4'd15
   } wr_opcode_e;
 
+  // The L_Key that stands for all device memory (as Linux' local_dma_lkey). Only clients that are trusted with it may use it, and only in
+  // work requests: no region has this key.
+  localparam logic [31:0] LOCAL_DMA_LKEY = 32'd0;
+
   // One work request. Its owner keeps to the depth of the queue (SQ_DEPTH sends, of which RD_DEPTH READs and atomics, and
   // RQ_DEPTH receives outstanding a QP); one more ends at once with WC_GENERAL_ERR.
   typedef struct packed {
@@ -171,6 +175,7 @@ package roce_pkg;
     qpn_t        qpn;
     logic [15:0] wr_id;        // returned in the completion
     addr_t       local_addr;   // device memory: source; for READ, atomics and RECV where the data goes
+    logic [31:0] lkey;         // of a region that has it; LOCAL_DMA_LKEY: any. Counts if there is a byte
     logic [31:0] length;       // bytes; atomics: taken as 8
     logic [63:0] remote_addr;
     logic [31:0] rkey;
@@ -232,8 +237,10 @@ package roce_pkg;
     logic [31:0] imm_data;
   } rdma_cqe_t;
 
-  // What a peer may do (ibv_access_flags; remote_invalidate: the key may be invalidated by a SEND).
+  // What a peer may do (ibv_access_flags; remote_invalidate: the key may be invalidated by a SEND), and the device's own work requests:
+  // local_write, what READs, atomics and receives bring. A region that a peer may change has it always; to be read none is needed.
   typedef struct packed {
+    logic local_write;
     logic remote_invalidate;
     logic remote_atomic;
     logic remote_read;

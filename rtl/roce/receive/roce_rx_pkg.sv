@@ -96,11 +96,18 @@ package roce_rx_pkg;
     rq_pointer_t rq_head;
   } qp_rx_view_t;
 
+  // A receive on its way to its ring.
+  typedef struct packed {
+    rdma_wqe_t   wqe;
+    logic        denied;              // its key does not allow it
+  } rx_post_t;
+
   // A posted receive.
   typedef struct packed {
     addr_t       addr;
     logic [31:0] length;
     logic [15:0] wr_id;
+    logic        denied;              // it may not be written: nothing but messages without data
   } receive_t;
 
   // A receive that could not be posted.
@@ -111,7 +118,7 @@ package roce_rx_pkg;
 
   // ---- the access check ----
   typedef struct packed {
-    logic [31:0] rkey;
+    logic [31:0] key;                 // R_Key of a request, L_Key of a work request
     pd_t         pd;                  // of the QP
     qpn_t        qpn;
     logic        bounded;             // an access to [va, va + length); else only the key counts
@@ -159,6 +166,7 @@ package roce_rx_pkg;
     VERDICT_MEMORY_FULL,              // as if it had not come, there being no room for an answer either
     VERDICT_ACCESS,                   // NAK: remote access error
     VERDICT_TOO_LONG,                 // NAK: invalid request, and the receive ends with WC_LOC_LEN_ERR
+    VERDICT_PROTECTION,               // NAK: remote operational error, and the receive, whose L_Key is wrong, ends with WC_LOC_PROT_ERR
     VERDICT_FAULT,                    // NAK: remote operational error, sent by roce_responder_complete or the response unit
     VERDICT_DENIED,                   // NAK: remote access error, sent by the response unit
     VERDICT_FLUSH,                    // a receive completes with WC_WR_FLUSH_ERR

@@ -4,7 +4,7 @@
 //
 // A key is 32 bits: the low bits are the region's slot, the others are random and new at each registration of a slot
 // (xorshift64 stepped each cycle, from `seed`). A region belongs to a domain or, in it, to one QP. Freed slots wait in a
-// queue, so a slot comes back as late as possible.
+// queue, so a slot comes back as late as possible. The random bits are never 0, so no key is LOCAL_DMA_LKEY.
 // Check: one query a cycle, `granted` 3 cycles later: key exact, domain, QP, rights, and [va, va + length) inside the region
 // without overflow (IBTA 10.6.3, 9.7.4.1.5).
 // Keys: what was granted once and goes on later asks again whether its key is `live`: each of KEYS readers gets the answer for `key` one
@@ -49,6 +49,9 @@ module roce_mr
   typedef logic [31-SLOT_W:0] secret_t; // the random bits of a key, above its slot
   typedef logic [ADDR_W:0]    end_t;    // first byte after a region: may be 2^ADDR_W
 
+  if (LOCAL_DMA_LKEY != '0) begin : g_bad_local
+    $fatal(1, "roce_mr: the key that is kept from regions is 0");
+  end
   if (MRS < 4 || 2 ** SLOT_W != MRS) begin : g_bad
     $fatal(1, "roce_mr: MRS must be a power of two, 4 or more");
   end
@@ -125,10 +128,10 @@ module roce_mr
   logic [31:0] room_q;                    // where it may begin at the latest
 
   always_ff @(posedge clk) begin
-    region      <= regions[slot_t'(query.rkey)];
+    region      <= regions[slot_t'(query.key)];
     query_q     <= query;
 
-    key_ok_q    <= region.valid && region.secret == secret_t'(query_q.rkey >> SLOT_W);
+    key_ok_q    <= region.valid && region.secret == secret_t'(query_q.key >> SLOT_W);
     owner_ok_q  <= region.pd == query_q.pd && (region.qpn == query_q.qpn || region.qpn == '0);
     rights_ok_q <= (region.access & query_q.access) == query_q.access;
     unbounded_q <= !query_q.bounded;
@@ -188,10 +191,14 @@ module roce_mr
 
   assign command_slot = write_q ? write_slot_q : slot_q;
 
-  // The random bits of a new key, never those that the slot had last.
-  secret_t fresh, new_secret;
+  // The random bits of a new key, never those that the slot had last, and never 0: so no key is LOCAL_DMA_LKEY. A bit is turned then, or
+  // another one.
+  secret_t fresh, turned, new_secret;
   assign fresh      = random_q[63:32+SLOT_W];
-  assign new_secret = fresh == held_q.secret ? {~fresh[31-SLOT_W], fresh[30-SLOT_W:0]} : fresh;
+  assign turned     = {~fresh[31-SLOT_W], fresh[30-SLOT_W:0]};
+  wire fit          = fresh != held_q.secret && fresh != '0;
+  wire turned_fit   = turned != held_q.secret && turned != '0;
+  assign new_secret = fit ? fresh : turned_fit ? turned : {fresh[31-SLOT_W:1], ~fresh[0]};
 
   // What the command may not name, and may not touch.
   wire foreign = command.confined && command.mr.pd != command.domain && command.op inside {MR_REGISTER, MR_DEREGISTER_PD};
@@ -300,6 +307,8 @@ module roce_mr
                 length: command.mr.length,
                 access: command.mr.access
             };
+            // Who lets peers change it may do so too (ibv_reg_mr asks for both).
+            if (command.mr.access.remote_write || command.mr.access.remote_atomic) write_region.access.local_write = 1'b1;
             rsp_d.ok     = 1'b1;
             rsp_d.rkey   = {new_secret, slot_q};
           end

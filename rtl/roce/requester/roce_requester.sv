@@ -55,6 +55,7 @@ module roce_requester
     output psn_t      view_oldest,
 
     stream_if.sink   wqe,                  // rdma_wqe_t
+    stream_if.sink   wqe_denied,           // logic, one for each, at any time after it: its L_Key does not allow it
     stream_if.source cqe,                  // rdma_cqe_t
     output logic      unsignaled,          // pulse: a work request of this QP has succeeded and has no completion
     output qp_index_t unsignaled_index,
@@ -228,7 +229,7 @@ module roce_requester
   // ---- work requests ----
   stream_if #(.T(qp_index_t)) keepalive ();
   stream_if #(.T(qp_index_t)) work[5] ();    // again; after a response or timer; a READ completed; unblocked; new
-  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed, posted in the error state
+  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed, posted in the error state or with a wrong key
   stream_if #(.T(rdma_cqe_t)) completed[2] ();
   logic keepalive_sent, queue_engaged, retire_engaged, cqe_engaged;
   logic queue_idle, send_idle, ack_idle, response_idle, retire_idle, settled;
@@ -242,6 +243,7 @@ module roce_requester
       .rst,
       .enable,
       .wqe,
+      .denied(wqe_denied),
       .keepalive,
       .init,
       .start,
@@ -260,7 +262,7 @@ module roce_requester
       .ring_rd(rd_ring_in),
       .ring_compare(compare_in),
       .work(work[4]),
-      .flush(retire[1]),
+      .look(retire[1]),
       .refused(completed[1]),
       .keepalive_sent,
       .idle(queue_idle)
@@ -329,7 +331,8 @@ module roce_requester
   // ---- responses and time ----
   stream_if #(.T(sq_event_t)) expired ();
   stream_if #(.T(sq_verdict_t)) verdict ();
-  stream_if #(.T(qp_index_t)) write_fault ();
+  stream_if #(.T(qp_index_t)) local_fault[2] ();   // memory refused a result, the L_Key of the oldest work request is wrong
+  stream_if #(.T(qp_index_t)) local_faults ();
   roce_tx_events_t ack_events;
 
   roce_requester_ack #(
@@ -340,7 +343,7 @@ module roce_requester
       .rst,
       .enable,
       .command(change),
-      .write_fault,
+      .local_fault(local_faults),
       .fault,
       .timer(expired),
       .response,
@@ -375,9 +378,20 @@ module roce_requester
       .failure,
       .retire(retire[0]),
       .work(work[2]),
-      .fault(write_fault),
+      .fault(local_fault[0]),
       .commanded,
       .idle(response_idle)
+  );
+
+  stream_arbiter #(
+      .T(qp_index_t),
+      .N(2)
+  ) faults (
+      .clk,
+      .rst,
+      .in(local_fault),
+      .last('1),
+      .out(local_faults)
   );
 
   logic busy_q;
@@ -433,6 +447,7 @@ module roce_requester
       .retired_next(retired),
       .cqe(completed[0]),
       .qp_event,
+      .fault(local_fault[1]),
       .flushed,
       .unsignaled,
       .unsignaled_index,

@@ -2,7 +2,7 @@
 
 // What happens to a QP's transmit side: responses, timeouts, faults, commands. Owns the state of it.
 // One event a cycle, of one QP one every 7 cycles; seen in the table 8 cycles later. An ACK that waits for its QP takes in the next one if
-// that acknowledges more. Events come in this order of urgency: `command`, `write_fault`, `fault`, `timer`, `response`.
+// that acknowledges more. Events come in this order of urgency: `command`, `local_fault`, `fault`, `timer`, `response`.
 // Stops only when `work` or `verdict` stop.
 //
 // A response counts if its QP sends, its source is the QP's peer, and its PSN is outstanding (una <= PSN < limit); else it changes nothing
@@ -29,7 +29,7 @@ module roce_requester_ack
     input logic enable,            // takes responses
 
     stream_if.sink command,        // sq_event_t
-    stream_if.sink write_fault,    // qp_index_t: memory refused what responses brought
+    stream_if.sink local_fault,    // qp_index_t: memory refused what responses brought, or an L_Key
     stream_if.sink fault,          // tx_fault_t
     stream_if.sink timer,          // sq_event_t
     stream_if.sink response,       // rc_response_t
@@ -98,16 +98,16 @@ module roce_requester_ack
   ack_event_t answer, chosen;
   qp_index_t  refused;
   assign told    = asked.data;
-  assign refused = write_fault.data;
+  assign refused = local_fault.data;
   assign unread  = broken.data;
   assign timed   = due.data;
   assign answer  = heard.data;
 
   // The most urgent, one-hot.
-  wire [4:0] waiting = {heard.valid, due.valid, broken.valid, write_fault.valid, asked.valid};
+  wire [4:0] waiting = {heard.valid, due.valid, broken.valid, local_fault.valid, asked.valid};
   wire [4:0] grant = waiting & (~waiting + 1'b1);
   assign asked.ready       = take && grant[0];
-  assign write_fault.ready = take && grant[1];
+  assign local_fault.ready = take && grant[1];
   assign broken.ready      = take && grant[2];
   assign due.ready         = take && grant[3];
   assign heard.ready       = merge || (take && grant[4]);
@@ -118,7 +118,7 @@ module roce_requester_ack
   always_comb begin
     chosen = answer;
     if (!grant[4]) begin
-      chosen.kind        = grant[0] ? told.kind : grant[1] ? SQ_EV_WRITE_FAULT : grant[2] ? SQ_EV_FAULT : timed.kind;
+      chosen.kind        = grant[0] ? told.kind : grant[1] ? SQ_EV_LOCAL_FAULT : grant[2] ? SQ_EV_FAULT : timed.kind;
       chosen.exists      = 1'b0;
       chosen.psn         = grant[0] ? told.psn : grant[2] ? unread.psn : timed.psn;
       chosen.has_payload = 1'b0;

@@ -71,7 +71,7 @@ module roce_requester_ack_decide
         own.fail    = matched.live;
         own.fail_at = matched.ahead;
       end
-      SQ_EV_WRITE_FAULT: own.fail = matched.live;
+      SQ_EV_LOCAL_FAULT: own.fail = matched.live;
       default: ;
     endcase
   end

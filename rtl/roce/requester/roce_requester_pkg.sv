@@ -277,6 +277,7 @@ package roce_requester_pkg;
     sq_kind_e    kind;
     logic        solicited;
     logic        fence;
+    logic        denied;      // its L_Key does not allow it: it is never sent
     logic        gap;         // a keep-alive comes before it
     rd_count_t   rd;          // READs and atomics before it
     xpsn_t       first;
@@ -292,6 +293,7 @@ package roce_requester_pkg;
   typedef struct packed {
     sq_kind_e    kind;
     logic        signaled;
+    logic        denied;      // its L_Key does not allow it
     logic [15:0] wr_id;
     xpsn_t       past;        // first PSN after it
   } sq_done_t;
@@ -362,7 +364,7 @@ package roce_requester_pkg;
     SQ_EV_RNR_DONE,     // the peer's RNR time is over
     SQ_EV_DRAINED,      // SQD: all that was begun is acknowledged
     SQ_EV_FAULT,        // payload of the packet with this PSN could not be read
-    SQ_EV_WRITE_FAULT,  // what a response brought could not be written
+    SQ_EV_LOCAL_FAULT,  // what a response brought could not be written, or the L_Key of the work request `una` is wrong
     SQ_EV_START,        // RESET -> RTS, first PSN
     SQ_EV_PAUSE,        // RTS -> SQD
     SQ_EV_RESUME,       // SQD -> RTS

@@ -5,7 +5,7 @@
 // of a message where it must: a READ is then asked for from there.
 //
 // A work request that may not begin yet ends the visit without listing the QP again: behind a fence or with max_rd_atomic READs
-// and atomics outstanding (the one that completes lists it), in SQD (the command that ends that does).
+// and atomics outstanding (the one that completes lists it), in SQD (the command that ends that does), with a wrong L_Key (it ends the QP).
 //
 // With selective repeat (docs/reference/extensions.md) each packet of a WRITE stands alone, and a visit may be a *repair*: it sends
 // the oldest packet again and, of what was sent behind it, what the peer takes in order only; it passes the others by, one a cycle.
@@ -107,7 +107,7 @@ module roce_requester_send
   logic        following_q;   // ring_data is the one behind it
   xpsn_t       seek_q;        // distance in PSNs of the visit's place from its first
   logic [35:0] offset_q;      // the same in bytes
-  logic        barred_q;      // it may not begin: fence, or too many READs
+  logic        barred_q;      // it may not begin: fence, too many READs, or its L_Key is wrong
   logic [4:0]  tail_cost_q;   // of its last packet
   // The next packet:
   logic [22:0] behind_q;      // packets of the work request behind it
@@ -216,7 +216,7 @@ module roce_requester_send
       writes_q    <= is_write(ring_data.kind);
       piece_q     <= next_path.selective_repeat && is_write(ring_data.kind);
       seek_q      <= (begin_visit ? ahead.psn : visit_q.psn) - ring_data.first;
-      barred_q    <= (ring_data.fence && next_waits) || (next_reads && !next_ahead[5] && next_ahead >= next_max_rd);
+      barred_q    <= ring_data.denied || (ring_data.fence && next_waits) || (next_reads && !next_ahead[5] && next_ahead >= next_max_rd);
       tail_cost_q <= length_cost(ring_data.tail);
       first_q     <= 1'b1;
       addr_q      <= ring_data.local_addr;

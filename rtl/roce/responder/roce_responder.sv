@@ -47,6 +47,7 @@ module roce_responder
     output write_size_t     reserve_size,     // of this size
     // the access check (roce_mr): granted 3 cycles after query
     output mr_query_t       query,
+    output logic            asks,             // it counts in this cycle
     input  logic            granted,
     output logic            pause,            // an invalidation may come
     output logic            invalidate,
@@ -60,7 +61,7 @@ module roce_responder
     input  fence_t          fence_number,
     input  fence_t          fences_through,
     // receives
-    stream_if.sink          post,             // rdma_wqe_t, WR_RECV
+    stream_if.sink          post,             // rx_post_t
     stream_if.source        completion,       // rdma_cqe_t
     // queue pairs
     stream_if.sink          cmd,              // qp_cmd_t
@@ -209,7 +210,7 @@ module roce_responder
   assign packet_3 = stage[3].packet;
   always_comb begin
     query = '{
-        rkey: packet_3.with_inv ? packet_3.word : packet_3.reth.rkey,
+        key: packet_3.with_inv ? packet_3.word : packet_3.reth.rkey,
         pd: attr[3].pd,
         qpn: packet_3.qpn,
         bounded: !packet_3.with_inv,
@@ -224,6 +225,7 @@ module roce_responder
       default:   query.access.remote_write = 1'b1;
     endcase
   end
+  assign asks  = valid[3] && stage[3].op == OP_PACKET;
   assign pause = inv_q && hold_q >= HOLD_FREE;
 
   // ---- 4: read   5: check   6: decide ----

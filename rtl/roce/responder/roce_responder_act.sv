@@ -31,7 +31,7 @@ module roce_responder_act
   wire placed    = verdict == VERDICT_PLACED;
   wire again     = verdict == VERDICT_AGAIN;
   wire told      = verdict inside {VERDICT_FAULT, VERDICT_DENIED};   // the peer, by others
-  wire fatal     = verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG} || told;
+  wire fatal     = verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG, VERDICT_PROTECTION} || told;
   wire rnr       = verdict inside {VERDICT_NO_RECEIVE, VERDICT_MEMORY_BUSY};
   wire ahead     = verdict == VERDICT_AHEAD || placed;
   wire stopped   = verdict == VERDICT_DONE && cmd.op == QP_MODIFY && cmd.state == QPS_ERR && old_state.state != QPS_ERR;
@@ -55,12 +55,13 @@ module roce_responder_act
       VERDICT_NO_RECEIVE, VERDICT_MEMORY_BUSY: syndrome = SYNDROME_RNR_NAK | 8'(attr.min_rnr_timer);
       VERDICT_INVALID, VERDICT_TOO_LONG: syndrome = SYNDROME_NAK_INVALID_REQ;
       VERDICT_ACCESS:                    syndrome = SYNDROME_NAK_REM_ACCESS;
+      VERDICT_PROTECTION:                syndrome = SYNDROME_NAK_REM_OP;
       default:                           syndrome = SYNDROME_ACK;
     endcase
     unique case (verdict)
       VERDICT_INVALID:               status = WC_LOC_QP_OP_ERR;
       VERDICT_TOO_LONG:              status = WC_LOC_LEN_ERR;
-      VERDICT_ACCESS, VERDICT_FAULT, VERDICT_DENIED: status = WC_LOC_PROT_ERR;
+      VERDICT_ACCESS, VERDICT_PROTECTION, VERDICT_FAULT, VERDICT_DENIED: status = WC_LOC_PROT_ERR;
       VERDICT_FLUSH, VERDICT_DONE:   status = WC_WR_FLUSH_ERR;
       default:                       status = WC_SUCCESS;
     endcase
@@ -150,7 +151,7 @@ module roce_responder_act
     events.resp_remote_access_errors = verdict inside {VERDICT_ACCESS, VERDICT_DENIED};
     events.resp_invalid_request = verdict == VERDICT_INVALID;
     events.resp_local_length_error = verdict == VERDICT_TOO_LONG;
-    events.resp_local_protection_errors = verdict == VERDICT_FAULT;
+    events.resp_local_protection_errors = verdict inside {VERDICT_PROTECTION, VERDICT_FAULT};
     events.resp_cqe_flush_error = outcome.completes && status == WC_WR_FLUSH_ERR;
     events.out_of_order_placed  = placed;
     events.drop_duplicate_forgotten = verdict == VERDICT_FORGOTTEN;

@@ -136,13 +136,15 @@ module roce_responder_decide
   wire goes_on  = packet.kind == RC_WRITE && !packet.first;
   wire denied   = goes_on ? !key_live : form.checked && !granted;
   logic [31:0] length;
-  logic        wrong_sum, refused, placed;
+  logic        wrong_sum, unprotected, refused, placed;
 
   always_comb begin
     length    = checks.into_receive ? receive.length : checks.length;
     wrong_sum = checks.into_receive ? checks.offset > 33'(receive.length) : checks.wrong_sum;
+    // The receive may not be written.
+    unprotected = checks.into_receive && receive.denied && packet.payload_length != '0;
     // Fatal for the QP.
-    refused   = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum)));
+    refused   = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum || unprotected)));
     // Ahead of its turn, but fit to be placed. After an RNR NAK nothing is taken before the packet expected.
     placed    = early && !busy && checks.in_window && form.placeable && !denied && !present && !old_state.nak_sent;
   end
@@ -175,6 +177,7 @@ module roce_responder_decide
         else if (form.bad_length) verdict = VERDICT_INVALID;
         else if (denied) verdict = VERDICT_ACCESS;
         else if (wrong_sum) verdict = is_send ? VERDICT_TOO_LONG : VERDICT_INVALID;
+        else if (unprotected) verdict = VERDICT_PROTECTION;
         else verdict = VERDICT_ACCEPT;
       end
     endcase

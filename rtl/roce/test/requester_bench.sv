@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// roce_requester with the roce_qp_control that it belongs to, for their tests.
+// roce_requester with the roce_qp_control that it belongs to, for their tests. A work request whose L_Key is all ones is denied, as late as
+// roce_mr_local says so.
 module requester_bench
   import packet_pkg::*;
   import roce_pkg::*;
@@ -55,6 +56,18 @@ module requester_bench
     output roce_tx_events_t events,
     output logic       idle
 );
+  stream_if #(.T(logic)) verdict ();
+  stream_if #(.T(logic)) wqe_denied ();
+  localparam int unsigned CHECK = 3;
+  logic [CHECK:1] asked_q, denied_q;
+  always_ff @(posedge clk) begin
+    asked_q  <= rst ? '0 : {asked_q[CHECK-1:1], wqe.valid && wqe.ready};
+    denied_q <= {denied_q[CHECK-1:1], wqe.data.lkey == '1};
+  end
+  assign verdict.valid = asked_q[CHECK];
+  assign verdict.data  = denied_q[CHECK];
+  stream_fifo #(.T(logic), .DEPTH(8)) verdicts (.clk, .rst, .in(verdict), .out(wqe_denied), .empty());
+
   stream_if #(.T(sq_event_t)) change ();
   stream_if #(.T(qp_event_t)) requester_event ();
   logic ready, commanded, init, path_write, policy_write, hold, sending, engaged, control_idle, requester_idle;
@@ -85,7 +98,7 @@ module requester_bench
   ) requester (
       .clk, .rst, .now, .keepalive_cycles, .enable(ready), .change, .commanded, .init, .start, .attr_index, .path_write, .path,
       .policy_write, .policy, .peer_write, .peer_index, .peer, .watch, .hold, .sending, .engaged, .view_index, .view_next,
-      .view_oldest, .wqe, .cqe, .qp_event(requester_event), .packet, .fault, .response, .response_payload, .write, .write_data,
+      .view_oldest, .wqe, .wqe_denied, .cqe, .qp_event(requester_event), .packet, .fault, .response, .response_payload, .write, .write_data,
       .write_done, .active, .active_qpn, .blocked, .parked, .resume, .sent, .sent_index, .sent_bytes, .events, .idle(requester_idle),
       .unsignaled(), .unsignaled_index(), .events_index()
   );

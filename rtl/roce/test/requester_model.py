@@ -26,6 +26,7 @@ PSNS = 1 << 24
 TIMES = 1 << 48  # the device's clock wraps
 MEMORY = random.Random(7).randbytes(1 << 20)
 ACK, RNR, NAK_SEQ = 0x1F, 0x20, 0x60
+DENIED = 0xFFFFFFFF  # an L_Key that is wrong
 
 _VERBS = ("RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "SEND_WITH_INV", "RDMA_READ", "ATOMIC_CMP_AND_SWP")
 WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV, READ, CAS = (op(f"WR_{n}") for n in _VERBS)
@@ -65,6 +66,7 @@ class Request:
     fence: bool = False
     swap_add: int = 0
     compare: int = 0
+    lkey: int = 0
 
     @property
     def write(self) -> bool:
@@ -517,13 +519,14 @@ class Bench:
             local_addr=more.pop("local_addr", address),
             remote_addr=more.pop("remote_addr", remote_addr), rkey=rng.getrandbits(32), imm_data=rng.getrandbits(32),
             solicited=more.pop("solicited", rng.random() < 0.5), signaled=more.pop("signaled", True), wr_id=wr_id,
-            fence=more.pop("fence", False), swap_add=rng.getrandbits(64),
+            fence=more.pop("fence", False), lkey=more.pop("lkey", 0), swap_add=rng.getrandbits(64),
             compare=more.pop("compare", rng.getrandbits(64)),
         )  # fmt: skip
         assert not more
         self.wqe.send(**vars(request))
         if known:
-            self.peers[qpn].expected.append(request)
+            if request.lkey != DENIED:
+                self.peers[qpn].expected.append(request)
             self.posted[qpn].append(request)
         return request
 

@@ -23,8 +23,11 @@ from nacelle_tb.sources import module_dirs, packages
 from nacelle_tb.streams import wait_cycles
 from requester_model import (
     ACK,
+    ALL_VERBS,
+    DENIED,
     NAK_SEQ,
     PSNS,
+    READ,
     RNR,
     SEND,
     SEND_IMM,
@@ -517,6 +520,99 @@ async def payload_that_cannot_be_read_never_leaves_as_good(dut) -> None:
     await bench.quiet()
     assert [f.psn for f in bench.spoiled] == [4, 5]
     assert len(peer.expected) == 2
+
+
+async def _wrong_key(bench: Bench, qpn: int, before: int, behind: int, status: str = "WC_LOC_PROT_ERR") -> None:
+    """Completions of a queue pair with one wrong key among its work requests, and its event."""
+    await bench.complete(before)
+    await bench.complete(1, status)
+    await bench.complete(behind, "WC_WR_FLUSH_ERR")
+    if status != "WC_WR_FLUSH_ERR":
+        event = await bench.qp_event.recv()
+        assert (event.kind, event.qpn, event.status) == (op("EVENT_QP_FATAL"), qpn, op(status))
+    await bench.quiet()
+    assert not bench.cqe.received and not bench.qp_event.received
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def a_wrong_key_ends_the_queue_pair_in_its_turn(dut, stall: float) -> None:
+    """Never sent; completes with WC_LOC_PROT_ERR when all before it have succeeded, however late they are acknowledged; what is
+    behind it is flushed. Others go on."""
+    bench = Bench(dut, stall, latency=40)
+    await bench.start()
+    for opcode in ALL_VERBS:
+        for before, behind in ((0, 0), (0, 3), (3, 0), (2, 3)):
+            for loss in (0.0, 0.3):
+                peer = await bench.setup(13, mtu=1, timeout=2, loss=loss, dest=500)
+                await bench.setup(3, mtu=1)
+                for _ in range(before):
+                    bench.post(13, bench.rng.choice(ALL_VERBS), bench.rng.randrange(600), signaled=True)
+                bench.post(13, opcode, 300, lkey=DENIED, signaled=bench.rng.random() < 0.5)
+                for _ in range(behind):
+                    bench.post(13, WRITE, 100, signaled=False)
+                bench.post(3, WRITE, 700)
+                sent = sum(r.packets(256) for r in list(peer.expected)[:before])
+                others = []
+                while len(others) < 1:
+                    await wait_cycles(dut, 10)
+                    others = [c for c in bench.cqe.received if c.qpn == 3]
+                assert others[0].status == 0
+                bench.cqe.received.remove(others[0])
+                bench.cqe.cycles.pop()
+                await _wrong_key(bench, 13, before, behind)
+                assert {f.psn for f in peer.seen} <= set(range(max(sent, 1))) and bool(peer.seen) == bool(before)
+                bench.posted[3].clear()
+                for qpn in (3, 13):
+                    await bench.reset(qpn)
+
+
+@cocotb.test()
+async def a_wrong_key_waits_for_its_turn_in_every_state(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    # SQD: nothing is begun, so nothing fails; RTS: it fails.
+    await bench.setup(13, mtu=1)
+    await bench.modify(13, "QPS_SQD")
+    assert (await bench.qp_event.recv()).kind == op("EVENT_SQ_DRAINED")
+    bench.post(13, WRITE, 100, lkey=DENIED)
+    bench.post(13, WRITE, 100)
+    await wait_cycles(dut, 2000)
+    assert not bench.cqe.received and not bench.qp_event.received
+    await bench.modify(13, "QPS_RTS")
+    await _wrong_key(bench, 13, 0, 1)
+    # ERR: flushed like any other.
+    bench.post(13, WRITE, 100, lkey=DENIED)
+    await _wrong_key(bench, 13, 0, 0, "WC_WR_FLUSH_ERR")
+    # RESET: refused like any other, and it is forgotten then.
+    await bench.reset(13)
+    bench.post(13, WRITE, 100, lkey=DENIED, known=False)
+    assert (await bench.cqe.recv()).status == op("WC_WR_FLUSH_ERR")
+    for i in range(30):
+        await bench.setup(13, mtu=1)
+        bench.posted[13].clear()
+        bench.post(13, WRITE, 100, lkey=DENIED)
+        await bench.wqe.drained()
+        await wait_cycles(dut, i + 1)
+        await bench.reset(13)
+        bench.cqe.received.clear()
+        bench.cqe.cycles.clear()
+        bench.qp_event.received.clear()
+        bench.qp_event.cycles.clear()
+        peer = await bench.setup(13, mtu=1)
+        bench.post(13, WRITE, 300)
+        await bench.complete(1)
+        assert len(peer.seen) == 2
+        await bench.quiet()
+        assert not bench.qp_event.received
+        await bench.reset(13)
+    # What is refused anyway is, and the queue pair lives.
+    await bench.setup(13, mtu=1, max_rd=0)
+    bench.post(13, READ, 100, lkey=DENIED, known=False)
+    assert (await bench.cqe.recv()).status == op("WC_LOC_QP_OP_ERR")
+    bench.post(13)
+    await bench.complete(1)
+    await bench.quiet()
 
 
 @cocotb.test()
