@@ -88,7 +88,7 @@ module roce_engine
   localparam logic [4:0] MIN_RNR_TIMER = 5'd12;    // 0.64 ms
 
   stream_if #(.T(rdma_wqe_t)) send ();
-  stream_if #(.T(logic)) send_denied ();
+  stream_if #(.T(local_access_t)) send_access ();
   stream_if #(.T(rdma_cqe_t)) completion[2] ();
   stream_if #(.T(qp_cmd_t)) cmd[2] ();             // of the connection manager, by hand
   stream_if #(.T(logic)) cmd_done[2] ();
@@ -124,8 +124,9 @@ module roce_engine
   logic [1:0] reserve;
   write_size_t [1:0] reserve_size;
   stream_if #(.T(qp_failed_t)) failed ();
-  logic [1:0][31:0] key;
-  logic [1:0] key_live;
+  logic [3:0][31:0] key;                           // of the response unit, of the requester
+  logic [3:0] key_live;
+  logic       fencing, requests_over;
   qp_index_t  watch;
   logic       posting;                             // a receive of QP `watch` is being posted
   logic       fence;
@@ -166,7 +167,7 @@ module roce_engine
       .reserve_size(reserve_size[0]),
       .wqe,
       .send,
-      .send_denied,
+      .send_access,
       .watch,
       .engaged(posting),
       .completion(completion[0]),
@@ -196,8 +197,7 @@ module roce_engine
       .DATA_W(DATA_W),
       .ID_W  (ID_W),
       .USERS (2),
-      .LANES (MEMORIES),
-      .MAP   (MAP)
+      .LANES (MEMORIES)
   ) write_dma (
       .clk,
       .rst,
@@ -217,11 +217,12 @@ module roce_engine
   stream_if #(.T(tx_fault_t)) fault[2] ();
   stream_if #(.T(ack_tx_t)) ack[2] ();             // acknowledgements, CNPs
   stream_if #(.T(ack_tx_t)) acks ();
-  logic       left, passed;
+  logic       left;
+  logic [1:0] passed;
   qpn_t       left_qpn;
   logic       data_idle, responses_idle, lane_freed;
   targets_t [1:0] lane_room, lane_waits;
-  targets_t   response_read;
+  targets_t [1:0] was_read;
   qp_index_t  lane_index;
 
   roce_response #(
@@ -229,8 +230,7 @@ module roce_engine
       .ID_W    (ID_W),
       .QPS     (QPS),
       .RD_DEPTH(RD_DEPTH),
-      .LANES   (MEMORIES),
-      .MAP     (MAP)
+      .LANES   (MEMORIES)
   ) answers (
       .clk,
       .rst,
@@ -249,12 +249,14 @@ module roce_engine
       .left,
       .left_qpn,
       .tx_idle(data_idle && responses_idle),
-      .passed(response_read),
-      .key,
-      .key_live,
+      .passed(was_read[0]),
+      .key(key[1:0]),
+      .key_live(key_live[1:0]),
       .fence,
       .fence_number,
       .fences_through,
+      .fencing,
+      .others_over(requests_over),
       .mem(mem[0]),
       .qp_event(side_event[1]),
       .failed,
@@ -284,7 +286,8 @@ module roce_engine
       .QPS     (QPS),
       .SQ_DEPTH(SQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
-      .CLOCK_HZ(CLOCK_HZ)
+      .CLOCK_HZ(CLOCK_HZ),
+      .LANES   (MEMORIES)
   ) requester (
       .clk,
       .rst,
@@ -311,13 +314,18 @@ module roce_engine
       .view_next,
       .view_oldest,
       .wqe(send),
-      .wqe_denied(send_denied),
+      .wqe_access(send_access),
       .cqe(completion[1]),
       .unsignaled,
       .unsignaled_index,
       .qp_event(requester_event),
       .packet(packet[1]),
       .fault(fault[1]),
+      .passed(was_read[1]),
+      .key(key[3:2]),
+      .key_live(key_live[3:2]),
+      .fencing,
+      .fence_over(requests_over),
       .response,
       .response_payload,
       .write(place_cmd),
@@ -428,8 +436,7 @@ module roce_engine
       .DATA_W(DATA_W),
       .ID_W  (ID_W),
       .QPS   (QPS),
-      .LANES (MEMORIES),
-      .MAP   (MAP)
+      .LANES (MEMORIES)
   ) lanes (
       .clk,
       .rst,
@@ -444,7 +451,7 @@ module roce_engine
       .read_data,
       .mem(reader),
       .passed,
-      .response_read,
+      .was_read,
       .flush_requests,
       .flush_frames,
       .flushed(lanes_flushed),
@@ -490,8 +497,7 @@ module roce_engine
   // ---- payload of responses ----
 
   dma_write_in_order #(
-      .LANES(MEMORIES),
-      .MAP  (MAP)
+      .LANES(MEMORIES)
   ) place (
       .clk,
       .rst,

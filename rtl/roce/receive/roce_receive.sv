@@ -44,7 +44,7 @@ module roce_receive
     // work requests: receives are for here, the others pass
     stream_if.sink          wqe,              // rdma_wqe_t
     stream_if.source        send,             // rdma_wqe_t
-    stream_if.source        send_denied,      // logic, one for each: its L_Key does not allow it
+    stream_if.source        send_access,      // local_access_t, one for each
     input  qp_index_t       watch,
     output logic            engaged,          // a receive of this QP is not posted yet
     stream_if.source        completion,       // rdma_cqe_t
@@ -55,9 +55,9 @@ module roce_receive
     stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
     stream_if.sink          mr_cmd,           // mr_cmd_t
     stream_if.source        mr_rsp,           // mr_rsp_t
-    // response unit: are these keys valid still, and is it through with those that are not?
-    input  logic [1:0][31:0] key,
-    output logic [1:0]      key_live,         // a cycle later
+    // response unit and requester: are these keys valid still, and are they through with those that are not?
+    input  logic [3:0][31:0] key,
+    output logic [3:0]      key_live,         // a cycle later
     output logic            fence,            // pulse: one is asked for,
     input  fence_t          fence_number,     // this one
     input  fence_t          fences_through,
@@ -75,8 +75,10 @@ module roce_receive
 
   mr_query_t       query[2];                  // of requests, of work requests
   logic [1:0]      asks;
-  logic            granted, pause, invalidate, fenced, message_live;
-  logic [31:0]     invalid_key, message_key;
+  logic            granted, pause, invalidate, fenced;
+  logic [31:0]     invalid_key;
+  logic [1:0][31:0] message_key;
+  logic [1:0]      message_live;
   roce_rx_events_t rx_events, responder_events;
   logic            rx_idle, responder_idle, mr_idle;
 
@@ -107,15 +109,15 @@ module roce_receive
   always_ff @(posedge clk) if (qp_cmd.valid && qp_cmd.ready) cmd_q <= qp_cmd.data;
   wire made = qp_answer.valid && qp_answer.data && cmd_q.op == QP_SETUP;
 
-  roce_mr_local #(.QPS(QPS), .TRUSTED(TRUSTED)) locals_ (
+  roce_mr_local #(.QPS(QPS), .TRUSTED(TRUSTED), .LANES(LANES), .MAP(MAP)) locals_ (
       .clk, .rst,
       .made, .made_by(cmd_q),
-      .wqe, .send, .send_denied, .receive(post),
+      .wqe, .send, .send_access, .receive(post),
       .asks(asks[1]), .query(query[1]), .may_ask(!asks[0]), .granted,
       .watch, .engaged, .idle(local_idle)
   );
 
-  roce_mr #(.MRS(MRS)) mr (
+  roce_mr #(.MRS(MRS), .KEYS(6), .TARGETS(LANES), .MAP(MAP)) mr (
       .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query(asks[0] ? query[0] : query[1]), .granted, .pause, .invalidate, .invalid_key,
       .key({key, message_key}), .live({key_live, message_live}),
       .fence(mr_fence), .fenced, .fence_number, .fences_through, .idle(mr_idle)

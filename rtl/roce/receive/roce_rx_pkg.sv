@@ -69,8 +69,10 @@ package roce_rx_pkg;
     logic        nak_sent;            // a NAK for epsn is out: later PSNs are dropped in silence until epsn comes
     logic        established;         // a request was taken since set-up
     rx_message_e message;             // in progress
-    addr_t       base;                // where the message goes
-    logic [31:0] rkey;                // of the WRITE
+    addr_t       base;                // where the message goes,
+    target_t     target;              // in which memory
+    logic [31:0] key;                 // R_Key of the WRITE, L_Key of the receive,
+    logic        keyed;               // which must be valid
     logic [31:0] length;              // of the WRITE, or of the receive buffer
     logic [31:0] offset;              // bytes of the message received
     logic [15:0] wr_id;               // of the receive consumed last
@@ -98,8 +100,8 @@ package roce_rx_pkg;
 
   // A receive on its way to its ring.
   typedef struct packed {
-    rdma_wqe_t   wqe;
-    logic        denied;              // its key does not allow it
+    rdma_wqe_t     wqe;
+    local_access_t access;
   } rx_post_t;
 
   // A posted receive.
@@ -107,7 +109,8 @@ package roce_rx_pkg;
     addr_t       addr;
     logic [31:0] length;
     logic [15:0] wr_id;
-    logic        denied;              // it may not be written: nothing but messages without data
+    logic [31:0] lkey;
+    local_access_t access;            // denied: nothing but messages without data may come
   } receive_t;
 
   // A receive that could not be posted.
@@ -180,6 +183,8 @@ package roce_rx_pkg;
     logic        payload;             // the packet has payload,
     logic        write;               // which goes to memory:
     addr_t       addr;
+    target_t     target;
+    mr_key_t key;
     logic [15:0] length;
     logic        event_;              // tell the QP's owner
     logic        fatal;               // QP_FATAL, else COMM_EST
@@ -202,6 +207,7 @@ package roce_rx_pkg;
     logic                      duplicate;
     mtu_code_t                 path_mtu;
     addr_t                     addr;
+    target_t                   target;
     logic [31:0]               rkey;
     union packed {
       operands_t               operands;   // atomic
@@ -226,6 +232,7 @@ package roce_rx_pkg;
 
   typedef struct packed {
     logic        write;               // waits for memory to confirm this packet's own payload
+    logic        lapsed;              // which is not written, the L_Key of its receive being invalid by now: as if memory refused it
     logic        last;                // the packet, next in turn, that completes a message
     logic        executes;            // a READ or atomic
     logic        acks;                // an acknowledgement or NAK, with syndrome and msn; after that READ or atomic
@@ -248,7 +255,7 @@ package roce_rx_pkg;
 
   // An outcome when memory has confirmed everything before it, of its QP at least.
   typedef struct packed {
-    logic     error;                  // memory refused the packet's own payload
+    logic     error;                  // memory refused the packet's own payload, or it has lapsed
     outcome_t outcome;
   } confirmed_t;
 

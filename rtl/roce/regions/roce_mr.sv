@@ -24,13 +24,15 @@ module roce_mr
 #(
     parameter int unsigned MRS = 256,   // regions; a power of two, 4 or more
     parameter int unsigned LANES = MRS < 64 ? MRS / 2 : 32,  // slots that are searched at a time; a power of two, 2 to MRS / 2
-    parameter int unsigned KEYS = 3
+    parameter int unsigned KEYS = 6,
+    parameter int unsigned TARGETS = 1,   // memories,
+    parameter memory_map_t MAP = '0       // and where they are
 ) (
     input  logic        clk,
     input  logic        rst,
     input  logic [63:0] seed,           // of the keys; read in reset
     stream_if.sink      cmd,            // mr_cmd_t
-    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, or a region beyond the address space
+    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, or a region beyond the address space or in two memories
     input  mr_query_t   query,
     output logic        granted,
     input  logic        pause,
@@ -172,6 +174,7 @@ module roce_mr
   mr_rsp_t rsp_q, rsp_d;
   fence_t  number_q;                     // of the response unit's fence that is waited for
   end_t    command_end;
+  addr_t   command_last;
   logic    taken, match;
 
   logic  frees;
@@ -180,8 +183,9 @@ module roce_mr
   stream_if #(.T(slot_t)) unused ();
   stream_fifo #(.T(slot_t), .DEPTH(MRS), .BLOCK_RAM(MRS > 256)) free (.clk, .rst, .in(freed), .out(unused), .empty());
 
-  assign command     = cmd.data;
-  assign command_end = end_t'(command.mr.addr) + end_t'(command.mr.length);
+  assign command      = cmd.data;
+  assign command_end  = end_t'(command.mr.addr) + end_t'(command.mr.length);
+  assign command_last = command.mr.addr + addr_t'(command.mr.length) - addr_t'(command.mr.length != '0);
   assign cmd.ready   = taken;
   assign fence.valid = state_q == FENCE;
   assign fence.data  = 1'b1;
@@ -244,7 +248,7 @@ module roce_mr
         unique case (command.op)
           MR_REGISTER: begin
             slot_d = unused.data;
-            if (command_end > end_t'(1) << ADDR_W || !unused.valid) begin
+            if (command_end > end_t'(1) << ADDR_W || !unused.valid || !in_one_target(MAP, TARGETS, command.mr.addr, command_last)) begin
               taken   = 1'b1;
               state_d = ANSWER;
             end else begin

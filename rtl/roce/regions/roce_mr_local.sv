@@ -4,10 +4,12 @@
 // queue pair which holds all of it and, if it is to be written (READ, atomics, RECV), has the right local write. LOCAL_DMA_LKEY
 // stands for any memory, if the client that has the queue pair is one of TRUSTED. A work request without a byte has no local memory.
 //
+// It is here that the memory of the address is found out.
+//
 // Sends pass at once, their verdicts come behind them, in order: so nothing of a send waits for the check but the last step of posting it.
 // Receives wait for theirs, up to RECEIVES of them.
 //
-// Latency: `wqe` to `send` 0, to `send_denied` 4 cycles, to `receive` 5; one cycle more when a request of a peer is checked, which goes
+// Latency: `wqe` to `send` 0, to `send_access` 4 cycles, to `receive` 5; one cycle more when a request of a peer is checked, which goes
 // first. One work request a cycle then, else one every 2. When `receive` stops, receives stop, and what is behind them on `wqe`.
 module roce_mr_local
   import memory_pkg::*;
@@ -15,7 +17,9 @@ module roce_mr_local
   import roce_rx_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0   // clients that may use LOCAL_DMA_LKEY
+    parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,  // clients that may use LOCAL_DMA_LKEY
+    parameter int unsigned LANES = 1,                // memories,
+    parameter memory_map_t MAP = '0                  // and where they are
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -25,7 +29,7 @@ module roce_mr_local
 
     stream_if.sink      wqe,           // rdma_wqe_t
     stream_if.source    send,          // rdma_wqe_t: all but WR_RECV
-    stream_if.source    send_denied,   // logic, one for each of `send`: its key does not allow it
+    stream_if.source    send_access,   // local_access_t, one for each of `send`
     stream_if.source    receive,       // rx_post_t
 
     // roce_mr
@@ -78,12 +82,11 @@ module roce_mr_local
   // ---- 1: ask ----
   owner_t asker;
   side_e  asked_side;
-  logic   needs_none;
   assign asker      = owner_t'(owners[index_t'(qp_index(asked_q.qpn))]);
   assign asked_side = asked_q.opcode == WR_RECV ? RECEIVE : SEND;
   wire atomic       = asked_q.opcode inside {WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD};
   wire lands        = atomic || asked_q.opcode inside {WR_RDMA_READ, WR_RECV};
-  assign needs_none = (asked_q.length == '0 && !atomic) || (asked_q.lkey == LOCAL_DMA_LKEY && TRUSTED[asker.client]);
+  wire keyed        = (atomic || asked_q.length != '0) && !(asked_q.lkey == LOCAL_DMA_LKEY && TRUSTED[asker.client]);
   assign asks       = asked_valid_q;
   assign ask_free   = !asked_valid_q || may_ask;
   always_comb begin
@@ -101,15 +104,16 @@ module roce_mr_local
 
   // ---- 2 .. 4: it is checked ----
   typedef struct packed {
-    side_e side;
-    logic  needs_none;
+    side_e   side;
+    logic    keyed;
+    target_t target;
   } checked_t;
   logic [CHECK:1]     check_valid_q;
   checked_t [CHECK:1] check_q;
 
   always_ff @(posedge clk) begin
     if (ask_free) asked_q <= came;
-    check_q <= {check_q[CHECK-1:1], checked_t'{side: asked_side, needs_none: needs_none}};
+    check_q <= {check_q[CHECK-1:1], checked_t'{side: asked_side, keyed: keyed, target: target_of(MAP, LANES, asked_q.local_addr)}};
     if (rst) begin
       asked_valid_q <= 1'b0;
       check_valid_q <= '0;
@@ -120,35 +124,35 @@ module roce_mr_local
   end
 
   // ---- 4: verdicts, the oldest at once ----
-  wire denies = !check_q[CHECK].needs_none && !granted;
-  logic [1:0] denied_valid, denied, denied_taken;
+  local_access_t       verdict;
+  logic [1:0]          verdict_valid, verdict_taken;
+  local_access_t [1:0] oldest;
+  assign verdict = '{denied: check_q[CHECK].keyed && !granted, keyed: check_q[CHECK].keyed, target: check_q[CHECK].target};
   for (genvar i = 0; i < 2; i++) begin : g_side
-    logic [VERDICTS-1:0] kept_q;
-    count_t              count_q;
+    local_access_t [VERDICTS-1:0] kept, kept_q;
+    count_t                       count_q;
     wire comes = check_valid_q[CHECK] && check_q[CHECK].side == side_e'(i);
-    assign denied_valid[i] = comes || count_q != '0;
-    assign denied[i]       = count_q != '0 ? kept_q[0] : denies;
-
-    logic [VERDICTS-1:0] kept;
+    assign verdict_valid[i] = comes || count_q != '0;
+    assign oldest[i]        = count_q != '0 ? kept_q[0] : verdict;
     always_comb begin
       kept = kept_q;
-      if (comes) kept[count_q[$clog2(VERDICTS)-1:0]] = denies;
-      if (denied_taken[i]) kept = kept >> 1;
+      if (comes) kept[count_q[$clog2(VERDICTS)-1:0]] = verdict;
+      if (verdict_taken[i]) kept = kept >> $bits(local_access_t);
     end
     always_ff @(posedge clk) begin
       kept_q  <= kept;
-      count_q <= rst ? '0 : count_q + count_t'(comes) - count_t'(denied_taken[i]);
+      count_q <= rst ? '0 : count_q + count_t'(comes) - count_t'(verdict_taken[i]);
       if (!rst && comes) assert (count_q < count_t'(VERDICTS));
     end
   end
 
-  assign send_denied.valid     = denied_valid[SEND];
-  assign send_denied.data      = denied[SEND];
-  assign denied_taken[SEND]    = denied_valid[SEND] && send_denied.ready;
-  assign receive.valid         = waits.valid && denied_valid[RECEIVE];
-  assign receive.data          = '{wqe: waits.data, denied: denied[RECEIVE]};
-  assign waits.ready           = receive.ready && denied_valid[RECEIVE];
-  assign denied_taken[RECEIVE] = receive.valid && receive.ready;
+  assign send_access.valid      = verdict_valid[SEND];
+  assign send_access.data       = oldest[SEND];
+  assign verdict_taken[SEND]    = verdict_valid[SEND] && send_access.ready;
+  assign receive.valid          = waits.valid && verdict_valid[RECEIVE];
+  assign receive.data           = '{wqe: waits.data, access: oldest[RECEIVE]};
+  assign waits.ready            = receive.ready && verdict_valid[RECEIVE];
+  assign verdict_taken[RECEIVE] = receive.valid && receive.ready;
 
   // ---- who waits ----
   rdma_wqe_t leaves;

@@ -11,6 +11,7 @@
 //   NAK, RNR NAK     frees everything before its PSN
 //   READ response, atomic acknowledge
 //                    free everything before the request that they answer, and must come in order
+// What they bring is placed if the L_Key of the work request is valid still; else the QP fails.
 // None of them frees a READ or atomic that was not answered: what goes beyond, or skips one, says that a response was lost, and that is
 // asked for again from the first missing PSN (IBTA 9.7.5.1.2: implied NAK). Once, until there is progress or a timeout.
 //
@@ -40,6 +41,9 @@ module roce_requester_ack
     output qp_index_t    rd_index,
     output rd_count_t    rd_count,
     input  sq_rd_t       rd_data,  // a cycle later, until the next read
+    output logic [31:0]  key,      // of it: is this L_Key valid?
+    input  logic         key_live, // a cycle later
+    output logic         moves,    // pulse: all events have moved on by a stage
 
     roce_qp_write_if.writer progress_next,  // sq_progress_t
 
@@ -216,6 +220,10 @@ module roce_requester_ack
     end
   end
 
+  // The L_Key of what is in rd3_q is looked up all the time, while it waits too.
+  assign key   = step ? rd_data.lkey : rd3_q.lkey;
+  assign moves = step;
+
   // ---- 4: what is expected of it ----
   ack_expected_t expected_q;
   always_ff @(posedge clk) begin
@@ -228,7 +236,8 @@ module roce_requester_ack
           position: read_gap_q[30] ? read_done_q[22:0] : '0,
           opens: !read_gap_q[30],
           outstanding: outstanding_q,
-          window_shut: window_shut_q
+          window_shut: window_shut_q,
+          live: key_live
       };
     end
   end
@@ -305,6 +314,8 @@ module roce_requester_ack
           index: e.index,
           payload: r_q.original ? PAYLOAD_ORIGINAL : r_q.place ? PAYLOAD_PLACE : e.has_payload ? PAYLOAD_DROP : PAYLOAD_NONE,
           addr: m_q.addr + m_q.offset,
+          target: m_q.target,
+          key: m_q.key,
           length: m_q.length,
           original: e.original,
           confirms: r_q.change || commands_q,

@@ -7,7 +7,7 @@
 // In the error state a work request is queued as ever and flushed in its turn, one with a wrong L_Key ends the QP in its turn: the QP is
 // listed on `look` then.
 // A keep-alive takes one PSN and no place in the rings, and only if the QP has nothing outstanding; else it is forgotten.
-// Stops only when `work`, `look` or `refused` stop, or `denied` does not come.
+// Stops only when `work`, `look` or `refused` stop, or `access` does not come.
 module roce_requester_queue
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -21,7 +21,7 @@ module roce_requester_queue
     input logic enable,           // takes nothing while low
 
     stream_if.sink   wqe,         // rdma_wqe_t
-    stream_if.sink   denied,      // logic, one for each: its L_Key does not allow it; 4 cycles behind it costs no time
+    stream_if.sink   access,      // local_access_t, one for each; 4 cycles behind it costs no time
     stream_if.sink   keepalive,   // qp_index_t
 
     input logic      init,        // starts a QP's word; takes precedence for a cycle
@@ -206,9 +206,11 @@ module roce_requester_queue
   wire counts   = !post_q.keepalive;
 
   // A keep-alive has no key.
-  assign done         = judged_q && out_free && !init && (post_q.keepalive || denied.valid);
-  assign denied.ready = judged_q && out_free && !init && !post_q.keepalive;
-  wire   wrong_key    = counts && denied.data;
+  assign done         = judged_q && out_free && !init && (post_q.keepalive || access.valid);
+  assign access.ready = judged_q && out_free && !init && !post_q.keepalive;
+  local_access_t allowed;
+  assign allowed      = access.data;
+  wire   wrong_key    = counts && allowed.denied;
 
   // Named in the cycle in which the tables are written; what is not taken then waits.
   wire lists = done && queue_it && state inside {SQ_RTS, SQ_SQD};
@@ -233,11 +235,12 @@ module roce_requester_queue
         kind: post_q.kind,
         solicited: post_q.request.solicited,
         fence: post_q.request.fence,
-        denied: wrong_key,
         gap: tail.probe,
         rd: tail.rd,
         first: tail.next,
         local_addr: post_q.request.local_addr,
+        lkey: post_q.request.lkey,
+        access: allowed,
         length: post_q.request.length,
         remote_addr: post_q.request.remote_addr,
         rkey: post_q.request.rkey,
@@ -261,6 +264,8 @@ module roce_requester_queue
           atomic: is_atomic(post_q.kind),
           first: tail.next,
           addr: post_q.request.local_addr,
+          lkey: post_q.request.lkey,
+          access: allowed,
           last: post_q.last,
           tail: post_q.tail
       };

@@ -48,7 +48,8 @@ module roce_qp_rx_queue
 
   // ---- post: look at the QP, then judge ----
   rdma_wqe_t   wqe_q;
-  logic        looks_q, judges_q, exists_q, denied_q;
+  logic        looks_q, judges_q, exists_q;
+  local_access_t access_q;
   qp_index_t   slot_q;
   qp_rx_view_t view_q;
   rq_pointer_t posted_q;                   // the QP's tail
@@ -88,7 +89,7 @@ module roce_qp_rx_queue
       .clk,
       .write(accept),
       .write_at(ring_addr_t'({slot_t'(slot_q), place_t'(posted_q)})),
-      .write_data('{addr: wqe_q.local_addr, length: wqe_q.length, wr_id: wqe_q.wr_id, denied: denied_q}),
+      .write_data('{addr: wqe_q.local_addr, length: wqe_q.length, wr_id: wqe_q.wr_id, lkey: wqe_q.lkey, access: access_q}),
       .read(1'b1),
       .read_at(ring_addr_t'({slot_t'(read_slot), place_t'(read_head)})),
       .read_data(receive)
@@ -99,7 +100,7 @@ module roce_qp_rx_queue
     view_q   <= view;
     posted_q <= tails[slot_t'(slot_q)];
     if (post.ready && post.valid) begin
-      denied_q <= came.denied;
+      access_q <= came.access;
       wqe_q    <= offered;
       slot_q   <= qp_index_t'(offered_index);
       exists_q <= offered_index < qpn_t'(QPS);

@@ -16,7 +16,9 @@ module roce_responder_act
     input  verdict_e        verdict,
     input  logic            consumes,
     input  logic            left,          // packets behind the next gap are remembered
+    input  target_t         target,        // of the payload; of a READ or atomic
     input  target_t         lane,          // that the outcome waits in
+    input  logic            key_live,      // the key of the receive is valid, if a message begins
     input  qp_cmd_t         cmd,           // of OP_COMMAND
     output action_t         action,
     output outcome_t        outcome,       // if action.waits
@@ -41,7 +43,8 @@ module roce_responder_act
   wire gap    = attr.selective_repeat && (ahead || (accepted && left));
   wire runs   = (accepted && (is_read || is_atomic)) || again;
   wire has_payload = op == OP_PACKET && packet.payload_length != '0;
-  wire writes      = (accepted || placed) && has_payload;
+  wire lapsed      = accepted && has_payload && is_send && packet.first && new_state.keyed && !key_live;
+  wire writes      = (accepted || placed) && has_payload && !lapsed;
 
   // A receive whose message is broken off ends with it; those that were not touched yet are flushed later.
   wire holds    = old_state.message == MESSAGE_SEND || consumes;
@@ -77,12 +80,14 @@ module roce_responder_act
     action.write   = writes;
     action.lane    = lane;
     action.addr    = base + addr_t'(offset);
+    action.target  = target;
+    action.key     = placed ? packet.reth.rkey : new_state.key;
     action.length  = packet.payload_length;
     action.event_  = fatal || (accepted && !old_state.established);
     action.fatal   = fatal;
     action.status  = status;
     action.qpn     = packet.qpn;
-    action.waits   = writes || outcome.executes || outcome.acks || outcome.completes || outcome.answers || outcome.fences;
+    action.waits   = writes || lapsed || outcome.executes || outcome.acks || outcome.completes || outcome.answers || outcome.fences;
   end
 
   report_t    report;
@@ -103,6 +108,7 @@ module roce_responder_act
     execution.duplicate = again;
     execution.path_mtu  = attr.path_mtu;
     execution.addr      = addr_t'(packet.reth.va);
+    execution.target    = target;
     execution.rkey      = packet.reth.rkey;
     if (is_atomic) begin
       execution.of.operands = '{compare_swap: packet.compare_swap, swap_add: packet.swap_add, compare: packet.compare};
@@ -113,6 +119,7 @@ module roce_responder_act
 
   always_comb begin
     outcome.write    = writes;
+    outcome.lapsed   = lapsed;
     outcome.last     = accepted && packet.last;
     outcome.behind   = accepted ? 7'(new_state.epsn - form.next) : '0;
     outcome.executes = runs;

@@ -70,7 +70,7 @@ class Bench:
         self.done = [StreamSource(dut, f"done{i}", "memory_pkg::dma_done_t", stall) for i in range(LANES)]
         self.post = StreamSource(dut, "wqe", PKG + "rdma_wqe_t", stall)
         self.sends = StreamSink(dut, "send", PKG + "rdma_wqe_t", stall)
-        self.denied = StreamSink(dut, "send_denied", "logic", stall)
+        self.access = StreamSink(dut, "send_access", PKG + "local_access_t", stall)
         self.completion = StreamSink(dut, "completion", PKG + "rdma_cqe_t", stall)
         self.qp_cmd = StreamSource(dut, "qp_cmd", PKG + "qp_cmd_t", stall)
         self.qp_answer = StreamSink(dut, "qp_answer", "logic", stall)
@@ -89,6 +89,7 @@ class Bench:
         self.pulses: Counter[str] = Counter()
         self.answered: Counter[int] = Counter()  # by QP: READs and atomics that the response unit has answered
         self.written: list[tuple[int, int, int]] = []  # address, length, cycle in which it was confirmed
+        self.clients: dict[int, int] = {}  # by QP
         self.fence_delay = 0  # cycles that a fence of the response unit takes
         dut.rd_done.value = dut.watch.value = 0
         dut.write_room.value = (1 << constant("memory_pkg::MAX_TARGETS")) - 1
@@ -193,6 +194,7 @@ class Bench:
             access=access(rights), selective_repeat=int(selective), max_dest_rd_atomic=max_rd, client=client,
         )  # fmt: skip
         assert answer == 1
+        self.clients[qpn] = client
         self.model.qps[qpn] = Qp(psn, 128 << mtu, peer, timer, state, pd, rights, selective, max_rd)
 
     async def modify(self, qpn: int, state: str) -> None:
@@ -380,7 +382,7 @@ PORTS = {
     "reserve_size": Plain("output", "memory_pkg::write_size_t"),
     "wqe": Sink(PKG + "rdma_wqe_t"),
     "send": Source(PKG + "rdma_wqe_t"),
-    "send_denied": Source("logic"),
+    "send_access": Source(PKG + "local_access_t"),
     "watch": Plain("input", PKG + "qp_index_t"),
     "engaged": Plain("output", "logic"),
     "completion": Source(PKG + "rdma_cqe_t"),
@@ -388,8 +390,8 @@ PORTS = {
     "qp_answer": Source("logic"),
     "qp_event": Source(PKG + "qp_event_t"),
     "failed": Sink(PKG + "qp_failed_t"),
-    "key": Plain("input", "logic [1:0][31:0]"),
-    "key_live": Plain("output", "logic [1:0]"),
+    "key": Plain("input", "logic [3:0][31:0]"),
+    "key_live": Plain("output", "logic [3:0]"),
     "fence": Plain("output", "logic"),
     "fence_number": Plain("input", PKG + "fence_t"),
     "fences_through": Plain("input", PKG + "fence_t"),

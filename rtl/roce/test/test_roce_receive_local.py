@@ -38,7 +38,10 @@ async def denied(bench: Bench, opcode: str, lkey: int, addr: int = BASE, length:
     bench.post.send(**fields)
     passed = await bench.sends.recv()
     assert {name: getattr(passed, name) for name in fields} == fields
-    return bool(await bench.denied.recv())
+    access = await bench.access.recv()
+    trusted = lkey == RESERVED and bench.clients[qpn] == TRUSTED
+    assert access.keyed == (not trusted and (length > 0 or opcode in ATOMICS))
+    return bool(access.denied)
 
 
 @cocotb.test()
@@ -141,6 +144,88 @@ async def a_receive_with_a_wrong_key_ends_the_queue_pair_when_it_is_used(dut) ->
     assert bench.counts["resp_local_protection_errors"] == 3 * len(wrong)
 
 
+async def ended(bench: Bench, completions: list[tuple[int, str]], nak: int | None) -> None:
+    """The queue pair has ended by its own fault, with these completions and a NAK with this PSN."""
+    await bench.quiet()
+    assert [(c.wr_id, c.status) for c in bench.completion.received] == [(wr_id, op(status)) for wr_id, status in completions]
+    naks = [(r.psn, r.aeth.syndrome) for r in bench.respond.received if r.aeth.syndrome != op("SYNDROME_ACK")]
+    assert naks == [(nak, REMOTE_OPERATIONAL)]
+    assert [e.status for e in bench.qp_event.received if e.kind == op("EVENT_QP_FATAL")] == [op("WC_LOC_PROT_ERR")]
+    for sink in (bench.completion, bench.respond, bench.qp_event):
+        sink.received.clear()
+        sink.cycles.clear()
+
+
+def give(bench: Bench, frames: list[Frame]) -> None:
+    for frame in frames:
+        bench.frame.send(frame.rx())
+        bench.payload.send(frame.payload)
+
+
+@cocotb.test()
+@cocotb.parametrize(size=[1, 256, 700])
+async def a_receive_whose_key_has_gone_is_not_written(dut, size: int) -> None:
+    """Deregistered between posting and use, in every way; by a SEND with invalidate, too."""
+    bench = await untrusted(dut)
+    for how in ("MR_DEREGISTER", "MR_DEREGISTER_QP", "MR_DEREGISTER_PD", "SEND"):
+        await bench.setup(QPN, 100, 1, pd=PD, client=CLIENT)
+        kept = await bench.register(0, BASE, SIZE, WRITABLE, PD + 2)  # of another domain
+        key = await bench.register(QPN, BASE, SIZE, frozenset({"local_write", "remote_invalidate"}), PD)
+        for wr_id in range(3):
+            await bench.receive(QPN, BASE, SIZE, wr_id, key)
+        psn = 100
+        completions = []
+        if how == "SEND":
+            give(bench, [Frame(op("RC_SEND_ONLY_WITH_INVALIDATE"), QPN, psn, b"last", key.to_bytes(4, "big"), ackreq=True)])
+            await bench.quiet()
+            del bench.model.regions[key]
+            psn, completions = psn + 1, [(0, "WC_SUCCESS")]
+        else:
+            await bench.deregister(key, how)
+        bench.memory.clear()
+        give(bench, list(send(QPN, psn, 256, b"x" * size)))
+        used = len(completions)
+        completions += [(used, "WC_LOC_PROT_ERR"), *((i, "WC_WR_FLUSH_ERR") for i in range(used + 1, 3))]
+        await ended(bench, completions, psn)
+        assert not bench.memory
+        await bench.deregister(kept)
+
+
+@cocotb.test()
+async def a_send_does_not_go_on_under_a_key_that_has_gone(dut) -> None:
+    """Nor is anything on its way when the deregistration is answered: on a memory that takes its time, at any time."""
+    bench = await untrusted(dut)
+    bench.memory_delay = 60
+    ends = set()
+    for delay in range(0, 120, 3):
+        await bench.setup(QPN, 100, 1, pd=PD, client=CLIENT)
+        await bench.setup(3, 100, 1, pd=PD, client=CLIENT)
+        key = await bench.register(0, BASE, SIZE, WRITABLE, PD)
+        other = await bench.register(0, BASE + SIZE, SIZE, WRITABLE, PD)
+        await bench.receive(QPN, BASE, SIZE, 7, key)
+        await bench.receive(3, BASE + SIZE, SIZE, 8, other)
+        give(bench, list(send(QPN, 100, 256, b"x" * 2000)))
+        await wait_cycles(dut, delay + 1)
+        await bench.deregister(key)
+        mine = [at for addr, length, at in bench.written if addr < BASE + SIZE]
+        bench.memory.clear()
+        give(bench, list(send(3, 100, 256, b"y" * 2000)))
+        await bench.quiet()
+        assert [at for addr, length, at in bench.written if addr < BASE + SIZE] == mine, "written behind the answer"
+        assert set(bench.memory) == set(range(BASE + SIZE, BASE + SIZE + 2000))
+        got = {c.wr_id: c.status for c in bench.completion.received}
+        assert got[8] == op("WC_SUCCESS")
+        ends.add(got[7])
+        naks = [r.aeth.syndrome for r in bench.respond.received if r.qpn == QPN and r.aeth.syndrome != op("SYNDROME_ACK")]
+        assert naks == ([] if got[7] == op("WC_SUCCESS") else [REMOTE_OPERATIONAL])
+        for sink in (bench.completion, bench.respond, bench.qp_event):
+            sink.received.clear()
+            sink.cycles.clear()
+        await bench.deregister(other)
+        bench.written.clear()
+    assert ends == {op("WC_SUCCESS"), op("WC_LOC_PROT_ERR")}
+
+
 @cocotb.test()
 async def a_receive_that_gets_no_byte_needs_no_key(dut) -> None:
     """Of a SEND without data, or of an RDMA WRITE with immediate."""
@@ -186,7 +271,7 @@ async def each_work_request_gets_its_own_verdict(dut, stall: float) -> None:
             bench.send(Frame(op("RC_RDMA_WRITE_ONLY"), 5, psn, b"", reth(0, 0, 0)), Frame(
                 op("RC_RDMA_WRITE_ONLY"), 5, psn + 1, b"x", reth(BASE + 0x8000, remote, 1), ackreq=True))  # fmt: skip
             psn += 2
-    got = [((await bench.sends.recv()).wr_id, bool(await bench.denied.recv())) for _ in expected]
+    got = [((await bench.sends.recv()).wr_id, bool((await bench.access.recv()).denied)) for _ in expected]
     assert got == expected
     await bench.quiet()
     assert {c.status for c in bench.completion.received} == {op("WC_GENERAL_ERR")}
@@ -207,13 +292,13 @@ async def the_cycles_it_takes(dut) -> None:
         await RisingEdge(dut.clk)
         if int(dut.send_valid.value) and int(dut.send_ready.value):
             at.append(("send", cycle))
-        if int(dut.send_denied_valid.value) and int(dut.send_denied_ready.value):
-            at.append(("denied", cycle))
+        if int(dut.send_access_valid.value) and int(dut.send_access_ready.value):
+            at.append(("access", cycle))
     sends = [cycle for kind, cycle in at if kind == "send"]
     assert [b - a for a, b in pairwise(sends)] == [1, 1]
-    assert [cycle for kind, cycle in at if kind == "denied"] == [cycle + 4 for cycle in sends]
+    assert [cycle for kind, cycle in at if kind == "access"] == [cycle + 4 for cycle in sends]
     bench.sends.received.clear()
-    bench.denied.received.clear()
+    bench.access.received.clear()
 
     async def span(posts: int) -> int:
         """Cycles from the first to the last of many writes, while work requests are posted."""
@@ -238,7 +323,7 @@ async def the_cycles_it_takes(dut) -> None:
 
     alone = await span(0)
     assert await span(400) == alone
-    assert len(bench.denied.received) == 400 and all(bench.denied.received)
+    assert len(bench.access.received) == 400 and all(access.denied for access in bench.access.received)
 
 
 @cocotb.test()
