@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import deque
 from collections.abc import Callable
 
 import cocotb
+import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.roce import op
@@ -19,6 +21,8 @@ MRS = 32
 LANES = 4
 SLOT_W = 5
 TOP = 1 << 64
+FAR = 1 << 40  # where a second memory begins, as large
+TARGETS = int(os.environ.get("NACELLE_TARGETS", "1"))
 RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate", "local_write")
 PD = 5
 
@@ -505,11 +509,33 @@ async def a_reset_forgets_all_keys(dut) -> None:
     await bench.answered()
 
 
-def test_roce_mr() -> None:
+@cocotb.test()
+async def a_region_is_in_one_memory(dut) -> None:
+    """With several; a region in two of them is refused, and takes no slot."""
+    bench = Bench(dut)
+    await bench.start()
+    edges = (FAR, 2 * FAR) if TARGETS > 1 else ()
+    for _ in range(4):
+        for edge in (FAR, 2 * FAR):
+            for first in (-4096, -4095, -1, 0, 1):
+                for length in (0, 1, 4096, 0xFFFFFFFF):
+                    addr = edge + first
+                    key = await bench.register(2, addr, length)
+                    assert (key is None) == any(addr < e < addr + length for e in edges), f"{addr:x} {length:x}"
+                    if key is not None:
+                        await bench.deregister(key)
+    assert len([await bench.register(2, 0, 0xFFFFFFFF) for _ in range(MRS)]) == MRS and len(bench.regions) == MRS
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_roce_mr(targets: int) -> None:
+    memories = f"{{256'h0, 64'h{FAR:x}, 64'h{FAR:x}, 64'h0, 64'h{FAR:x}}}"
     run(
         "roce_mr",
         __file__,
-        params={"MRS": MRS, "LANES": LANES},
+        params={"MRS": MRS, "LANES": LANES, "KEYS": 3} | ({"TARGETS": targets, "MAP": memories} if targets > 1 else {}),
+        testcase="a_region_is_in_one_memory" if targets > 1 else None,
+        env={"NACELLE_TARGETS": str(targets)},
         ports={
             "seed": Plain("input", "logic [63:0]"), "cmd": Sink(CMD), "rsp": Source(RSP), "query": Plain("input", QUERY),
             "granted": Plain("output", "logic"), "pause": Plain("input", "logic"), "invalidate": Plain("input", "logic"),

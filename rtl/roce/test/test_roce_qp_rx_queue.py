@@ -52,13 +52,14 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
     for _ in range(400):
         slot, opcode = random.randrange(QPS + 1), op(random.choice(("WR_RECV",) * 9 + ("WR_SEND",)))
         fields = {"addr": random.getrandbits(40), "length": random.getrandbits(32), "wr_id": random.getrandbits(16)}
-        fields["denied"] = random.getrandbits(1)
-        wqe = {"local_addr": fields["addr"], "length": fields["length"], "wr_id": fields["wr_id"]}
-        post.send(wqe={"opcode": opcode, "qpn": slot + 2, **wqe}, denied=fields["denied"])
+        fields["lkey"] = random.getrandbits(32)
+        access = {"denied": random.getrandbits(1), "keyed": random.getrandbits(1), "target": random.getrandbits(2)}
+        wqe = {"local_addr": fields["addr"], **{name: fields[name] for name in ("length", "wr_id", "lkey")}}
+        post.send(wqe={"opcode": opcode, "qpn": slot + 2, **wqe}, access=access)
         await post.drained()
         await wait_cycles(dut, 3)
         if slot < QPS - 1 and opcode == op("WR_RECV") and len(rings[slot]) < DEPTH:
-            rings[slot].append(struct(RECEIVE).pack(**fields))
+            rings[slot].append(struct(RECEIVE).pack(**fields, access=access))
             if states[slot] == op("QPS_ERR"):
                 kicked.append(slot + 2)
         else:
