@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// For a user of dma_write_lanes that needs its outcomes in the order of its packets, whatever memories they are for: finds the
-// memory of each by its address, reserves room in its lane, and brings the outcomes of the lanes into the order of the commands.
-// With one lane: wires.
+// For a user of dma_write_lanes that needs its outcomes in the order of its packets, whatever memories they are for: reserves
+// room in the lane of each, and brings the outcomes of the lanes into the order of the commands. With one lane: wires.
 //
 // Latency with several lanes: 0 for commands, 1 cycle for outcomes. A command waits, and those behind it, until its lane has room.
 module dma_write_in_order
   import memory_pkg::*;
 #(
     parameter int unsigned LANES = 1,
-    parameter memory_map_t MAP = '0,
     parameter int unsigned PENDING = 64     // packets under way; power of two
 ) (
     input  logic             clk,
@@ -24,7 +22,7 @@ module dma_write_in_order
     output logic             idle
 );
   target_t target;
-  assign target         = target_of(MAP, LANES, cmd.data.addr);
+  assign target         = cmd.data.target;
   assign lanes_cmd.data = cmd.data;
   assign reserve        = lanes_cmd.valid && lanes_cmd.ready;
   assign reserve_size   = write_size(target, cmd.data.length[15:0]);

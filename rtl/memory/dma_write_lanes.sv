@@ -17,7 +17,6 @@ module dma_write_lanes
     parameter int unsigned ID_W        = 4,
     parameter int unsigned USERS       = 2,
     parameter int unsigned LANES       = 1,
-    parameter memory_map_t MAP         = '0,
     parameter int unsigned PENDING     = 64,      // packets of a user, power of two
     parameter int unsigned STORE_UNITS = 256,     // of each lane but the first; power of two, USERS * 64 at least
     parameter int unsigned OUTSTANDING = 32,      // bursts of the first lane,
@@ -66,7 +65,7 @@ module dma_write_lanes
 
   for (genvar u = 0; u < USERS; u++) begin : g_asked
     assign asked[u].valid = cmd[u].valid;
-    assign asked[u].data  = '{user: user_t'(u), target: target_of(MAP, LANES, cmd[u].data.addr), cmd: cmd[u].data};
+    assign asked[u].data  = '{user: user_t'(u), target: cmd[u].data.target, cmd: cmd[u].data};
     assign cmd[u].ready   = asked[u].ready;
   end
   stream_arbiter #(.T(owned_t), .N(USERS)) turns (.clk, .rst, .in(asked), .last('1), .out(next));

@@ -16,7 +16,8 @@ package memory_pkg;
     return (addr & ~(range.size - 1'b1)) == range.base;
   endfunction
 
-  // Which memory. A device address names it: `target_of` says which, the first one for an address that no memory has.
+  // Which memory. A device address names it: `target_of` says which, the first one for an address that no memory has. It is asked where an
+  // address enters, by what allows the access; from there the target goes with it.
   localparam int unsigned MAX_TARGETS = 4;
   typedef logic [1:0] target_t;
   typedef logic [MAX_TARGETS-1:0] targets_t;   // a bit for each
@@ -29,6 +30,18 @@ package memory_pkg;
     return target;
   endfunction
 
+  // All from `first` to `last` is in one memory, or in none.
+  function automatic logic in_one_target(memory_map_t map, int unsigned targets, addr_t first, addr_t last);
+    logic one;
+    one = 1'b1;
+    if (targets > 1) begin
+      for (int unsigned i = 0; i < MAX_TARGETS; i++) begin
+        if (i < targets && (in_range(map[i], first) != in_range(map[i], last) || (first < map[i].base) != (last < map[i].base))) one = 1'b0;
+      end
+    end
+    return one;
+  endfunction
+
   typedef enum logic [1:0] {
     AXI_OKAY   = 2'b00,
     AXI_EXOKAY = 2'b01,
@@ -36,9 +49,14 @@ package memory_pkg;
     AXI_DECERR = 2'b11
   } axi_resp_e;
 
+  // The key of the region under which memory is accessed (an L_Key or R_Key of roce_pkg; 0: the device's own access).
+  typedef logic [31:0] mr_key_t;
+
   // One transfer between a byte stream and memory, from any address, of any length; cut into bursts by the DMA units.
   // length 0 is allowed: no memory access, and for a write no beat is taken from the stream.
   typedef struct packed {
+    target_t     target;  // the memory that `addr` is in, found out when the access was allowed
+    mr_key_t key;
     addr_t       addr;
     logic [31:0] length;  // bytes
   } dma_cmd_t;

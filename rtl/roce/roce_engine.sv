@@ -7,7 +7,8 @@
 //                        ├ responses ─── roce_requester ─ requests ───────┴ roce_tx ─ tx[1]
 //                        └ CNPs, marks ─ roce_cc: how fast each QP may send, CNPs to send
 //
-// Its clients share it through roce_clients: they post work requests (WR_RECV goes to the receive side, the rest to the requester),
+// Its clients share it through roce_clients: they post work requests (the receive side checks their local memory and keeps WR_RECV, the
+// rest goes to the requester),
 // take completions, make memory regions, and learn of connections, which they can open and close. Queue pairs are made by the
 // connection manager, or by hand (`hand_cmd`), both through roce_qp_control, which takes the three sides of a QP through every
 // change in order. Frames in and out take one beat a cycle.
@@ -29,6 +30,7 @@ module roce_engine
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
     parameter int unsigned     CLIENTS  = 2,
+    parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // of them, those that may use LOCAL_DMA_LKEY
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MEMORIES = 1,
     parameter memory_map_t     MAP      = '0
@@ -85,7 +87,8 @@ module roce_engine
   localparam mtu_code_t MAX_MTU = 3'd5;            // 4096 bytes
   localparam logic [4:0] MIN_RNR_TIMER = 5'd12;    // 0.64 ms
 
-  stream_if #(.T(rdma_wqe_t)) work[2] ();          // receives, sends
+  stream_if #(.T(rdma_wqe_t)) send ();
+  stream_if #(.T(local_access_t)) send_access ();
   stream_if #(.T(rdma_cqe_t)) completion[2] ();
   stream_if #(.T(qp_cmd_t)) cmd[2] ();             // of the connection manager, by hand
   stream_if #(.T(logic)) cmd_done[2] ();
@@ -121,8 +124,11 @@ module roce_engine
   logic [1:0] reserve;
   write_size_t [1:0] reserve_size;
   stream_if #(.T(qp_failed_t)) failed ();
-  logic [1:0][31:0] key;
-  logic [1:0] key_live;
+  logic [3:0][31:0] key;                           // of the response unit, of the requester
+  logic [3:0] key_live;
+  logic       fencing, requests_over;
+  qp_index_t  watch;
+  logic       posting;                             // a receive of QP `watch` is being posted
   logic       fence;
   fence_t     fence_number, fences_through;
   qp_index_t  rd_done_slot;
@@ -136,6 +142,7 @@ module roce_engine
       .QPS     (QPS),
       .RQ_DEPTH(RQ_DEPTH),
       .MRS     (MRS),
+      .TRUSTED (TRUSTED),
       .LANES   (MEMORIES),
       .MAP     (MAP)
   ) receive (
@@ -158,7 +165,11 @@ module roce_engine
       .write_room(write_room[0]),
       .reserve(reserve[0]),
       .reserve_size(reserve_size[0]),
-      .post(work[0]),
+      .wqe,
+      .send,
+      .send_access,
+      .watch,
+      .engaged(posting),
       .completion(completion[0]),
       .qp_cmd(receive_cmd),
       .qp_answer(receive_answer),
@@ -186,8 +197,7 @@ module roce_engine
       .DATA_W(DATA_W),
       .ID_W  (ID_W),
       .USERS (2),
-      .LANES (MEMORIES),
-      .MAP   (MAP)
+      .LANES (MEMORIES)
   ) write_dma (
       .clk,
       .rst,
@@ -207,11 +217,12 @@ module roce_engine
   stream_if #(.T(tx_fault_t)) fault[2] ();
   stream_if #(.T(ack_tx_t)) ack[2] ();             // acknowledgements, CNPs
   stream_if #(.T(ack_tx_t)) acks ();
-  logic       left, passed;
+  logic       left;
+  logic [1:0] passed;
   qpn_t       left_qpn;
   logic       data_idle, responses_idle, lane_freed;
   targets_t [1:0] lane_room, lane_waits;
-  targets_t   response_read;
+  targets_t [1:0] was_read;
   qp_index_t  lane_index;
 
   roce_response #(
@@ -219,8 +230,7 @@ module roce_engine
       .ID_W    (ID_W),
       .QPS     (QPS),
       .RD_DEPTH(RD_DEPTH),
-      .LANES   (MEMORIES),
-      .MAP     (MAP)
+      .LANES   (MEMORIES)
   ) answers (
       .clk,
       .rst,
@@ -239,12 +249,14 @@ module roce_engine
       .left,
       .left_qpn,
       .tx_idle(data_idle && responses_idle),
-      .passed(response_read),
-      .key,
-      .key_live,
+      .passed(was_read[0]),
+      .key(key[1:0]),
+      .key_live(key_live[1:0]),
       .fence,
       .fence_number,
       .fences_through,
+      .fencing,
+      .others_over(requests_over),
       .mem(mem[0]),
       .qp_event(side_event[1]),
       .failed,
@@ -259,9 +271,9 @@ module roce_engine
   stream_if #(.T(dma_done_t)) place_done ();
   stream_if #(.T(qp_index_t)) parked ();
   stream_if #(.T(qp_index_t)) resume ();
-  logic ready, commanded, init, path_write, policy_write, peer_write, hold, sending, engaged, flush_requests, flush_acks, flushed, sent;
+  logic ready, commanded, init, path_write, policy_write, peer_write, hold, sending, requesting, flush_requests, flush_acks, flushed, sent;
   sq_init_t    start;
-  qp_index_t   attr_index, peer_index, watch, view_index, sent_index, retried_index;
+  qp_index_t   attr_index, peer_index, view_index, sent_index, retried_index;
   sq_path_t    path;
   sq_policy_t  policy;
   sq_peer_t    peer;
@@ -274,7 +286,8 @@ module roce_engine
       .QPS     (QPS),
       .SQ_DEPTH(SQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
-      .CLOCK_HZ(CLOCK_HZ)
+      .CLOCK_HZ(CLOCK_HZ),
+      .LANES   (MEMORIES)
   ) requester (
       .clk,
       .rst,
@@ -296,17 +309,23 @@ module roce_engine
       .watch,
       .hold,
       .sending,
-      .engaged,
+      .engaged(requesting),
       .view_index,
       .view_next,
       .view_oldest,
-      .wqe(work[1]),
+      .wqe(send),
+      .wqe_access(send_access),
       .cqe(completion[1]),
       .unsignaled,
       .unsignaled_index,
       .qp_event(requester_event),
       .packet(packet[1]),
       .fault(fault[1]),
+      .passed(was_read[1]),
+      .key(key[3:2]),
+      .key_live(key_live[3:2]),
+      .fencing,
+      .fence_over(requests_over),
       .response,
       .response_payload,
       .write(place_cmd),
@@ -353,7 +372,7 @@ module roce_engine
       .watch,
       .hold,
       .sending,
-      .engaged,
+      .engaged(requesting || posting),
       .flush_requests,
       .flush_acks,
       .flushed,
@@ -417,8 +436,7 @@ module roce_engine
       .DATA_W(DATA_W),
       .ID_W  (ID_W),
       .QPS   (QPS),
-      .LANES (MEMORIES),
-      .MAP   (MAP)
+      .LANES (MEMORIES)
   ) lanes (
       .clk,
       .rst,
@@ -433,7 +451,7 @@ module roce_engine
       .read_data,
       .mem(reader),
       .passed,
-      .response_read,
+      .was_read,
       .flush_requests,
       .flush_frames,
       .flushed(lanes_flushed),
@@ -479,8 +497,7 @@ module roce_engine
   // ---- payload of responses ----
 
   dma_write_in_order #(
-      .LANES(MEMORIES),
-      .MAP  (MAP)
+      .LANES(MEMORIES)
   ) place (
       .clk,
       .rst,
@@ -603,16 +620,7 @@ module roce_engine
     gone <= !rst && qp_done.valid && qp_done.ready && qp_done.data && changed.op == QP_RESET;
   end
 
-  // ---- work requests and completions ----
-
-  stream_demux #(
-      .T(rdma_wqe_t),
-      .N(2)
-  ) work_demux (
-      .in(wqe),
-      .select(wqe.data.opcode != WR_RECV),
-      .out(work)
-  );
+  // ---- completions ----
 
   stream_arbiter #(
       .T(rdma_cqe_t),

@@ -161,6 +161,10 @@ package roce_pkg;
     WR_RECV                = 4'd15
   } wr_opcode_e;
 
+  // The L_Key that stands for all device memory (as Linux' local_dma_lkey). Only clients that are trusted with it may use it, and only in
+  // work requests: no region has this key.
+  localparam logic [31:0] LOCAL_DMA_LKEY = 32'd0;
+
   // One work request. Its owner keeps to the depth of the queue (SQ_DEPTH sends, of which RD_DEPTH READs and atomics, and
   // RQ_DEPTH receives outstanding a QP); one more ends at once with WC_GENERAL_ERR.
   typedef struct packed {
@@ -171,6 +175,7 @@ package roce_pkg;
     qpn_t        qpn;
     logic [15:0] wr_id;        // returned in the completion
     addr_t       local_addr;   // device memory: source; for READ, atomics and RECV where the data goes
+    logic [31:0] lkey;         // of a region that has it; LOCAL_DMA_LKEY: any. Counts if there is a byte
     logic [31:0] length;       // bytes; atomics: taken as 8
     logic [63:0] remote_addr;
     logic [31:0] rkey;
@@ -232,8 +237,10 @@ package roce_pkg;
     logic [31:0] imm_data;
   } rdma_cqe_t;
 
-  // What a peer may do (ibv_access_flags; remote_invalidate: the key may be invalidated by a SEND).
+  // What a peer may do (ibv_access_flags; remote_invalidate: the key may be invalidated by a SEND), and the device's own work requests:
+  // local_write, what READs, atomics and receives bring. A region that a peer may change has it always; to be read none is needed.
   typedef struct packed {
+    logic local_write;
     logic remote_invalidate;
     logic remote_atomic;
     logic remote_read;
@@ -333,7 +340,7 @@ package roce_pkg;
   // can begin: the memory may be given to another owner.
 
   typedef struct packed {
-    logic        ok;             // 0: table full, no such key, nothing in the slot, or of another domain: nothing changed
+    logic        ok;             // 0: table full, no such key, nothing in the slot, in two memories, or of another domain: nothing changed
     logic [31:0] rkey;
     mr_t         mr;             // MR_QUERY
   } mr_rsp_t;
@@ -375,6 +382,7 @@ package roce_pkg;
     aeth_t       aeth;
     mtu_code_t   path_mtu;
     addr_t       addr;           // READ, ATOMIC: device memory
+    target_t     target;         // which
     logic [31:0] rkey;           // READ of one byte or more, ATOMIC: the key that must be valid whenever memory is touched
     logic [31:0] length;         // READ
     logic        compare_swap;   // ATOMIC: else fetch and add
@@ -388,8 +396,15 @@ package roce_pkg;
     logic        denied;         // its key is not valid any more; else memory refused
   } qp_failed_t;
 
-  // Fences of the response unit, counted. Who asks for one, its key being invalid by then, gets its number; when as many are through no
-  // READ or atomic that was begun under the key touches memory.
+  // What is known of the local memory of a work request when it is posted.
+  typedef struct packed {
+    logic        denied;         // its L_Key does not allow it
+    logic        keyed;          // that must be valid whenever memory is touched: it is not LOCAL_DMA_LKEY, and there is a byte
+    target_t     target;
+  } local_access_t;
+
+  // Fences of the response unit, counted. Who asks for one, its key being invalid by then, gets its number; when as many are through
+  // nothing that was begun under the key touches memory, be it a READ or atomic of a peer or a work request.
   typedef logic [7:0] fence_t;
 
   function automatic logic fence_reached(fence_t through, fence_t number);
@@ -408,6 +423,8 @@ package roce_pkg;
     logic        ackreq;
     logic [EXT_BYTES*8-1:0] ext; // extension headers as on the wire, from the most significant byte on
     addr_t       addr;
+    target_t     target;
+    mr_key_t key;            // under which it is read
     logic [12:0] length;         // bytes of payload
     logic        empty;          // length is 0
     logic        again;          // was sent before

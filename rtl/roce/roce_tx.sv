@@ -51,7 +51,7 @@ module roce_tx
 
     output logic       left,            // a response was chosen, a cycle ago: what is taken on `ack` now leaves behind it
     output qpn_t       left_qpn,
-    output logic       passed,          // the payload of a response was read, and has passed
+    output logic [1:0] passed,          // the payload of a packet of this source was read, and has passed
 
     output qp_sent_t        went,       // of the QP of this frame
     output roce_tx_events_t events,     // of packet[1]
@@ -60,6 +60,8 @@ module roce_tx
 );
   // ---- packets arrive: into the queue of their source, and their reads to memory ----
   typedef struct packed {
+    target_t     target;
+    mr_key_t key;
     addr_t       addr;
     logic [12:0] length;
   } read_t;
@@ -93,7 +95,7 @@ module roce_tx
     assign packet[i].ready  = room_q[i];
     assign taken[i]         = packet[i].valid && room_q[i];
     assign read_in.valid    = taken[i] && !came[i].empty;
-    assign read_in.data     = '{addr: came[i].addr, length: came[i].length};
+    assign read_in.data     = '{target: came[i].target, key: came[i].key, addr: came[i].addr, length: came[i].length};
     assign read[i]          = read_out.data;
     assign asks[i]          = read_out.valid && order_room_q;
     assign read_out.ready   = ask && pick == i;
@@ -137,7 +139,7 @@ module roce_tx
   assign pick           = locked_q ? pick_q : &asks ? turn_q : asks[1];
   assign read_source    = pick;
   assign read_cmd.valid = |asks;
-  assign read_cmd.data  = dma_cmd_t'{addr: read[pick].addr, length: 32'(read[pick].length)};
+  assign read_cmd.data  = '{target: read[pick].target, key: read[pick].key, addr: read[pick].addr, length: 32'(read[pick].length)};
   assign order_in.valid = ask;
   assign order_in.data  = pick;
 
@@ -180,7 +182,7 @@ module roce_tx
   stream_fifo #(.T(tx_owner_t), .DEPTH(TX_CHOSEN)) owners (.clk, .rst, .in(owner_in), .out(owner_out), .empty());
   assign owner_out.ready = payload_end;
 
-  assign passed           = passed_q[0];
+  assign passed           = passed_q;
   assign payload.tdata    = read_data.tdata;
   assign payload.tkeep    = read_data.tkeep;
   assign payload.tlast    = read_data.tlast;

@@ -28,7 +28,7 @@ module roce_tx_lane
     output logic [1:0][1:0] waits,               // are there packets here?
     output logic [1:0]      passes,              // pulse: a packet has passed,
     output logic [1:0][$clog2(PACKETS):0] count, // so many have not
-    output logic            response_read,       // pulse: payload of source 0 has been read from memory
+    output logic [1:0]      was_read,            // pulse: payload of this source has been read from memory
     output logic            freed,               // pulse: there is more room
     output logic            idle
 );
@@ -91,7 +91,7 @@ module roce_tx_lane
     assign queue_in.data  = came;
     stream_fifo #(.T(tx_packet_t), .DEPTH(PACKETS)) queue (.clk, .rst, .in(queue_in), .out(waiting), .empty(none_waiting[i]));
     assign read_in.valid  = enters;
-    assign read_in.data   = '{addr: came.addr, length: 32'(came.length)};
+    assign read_in.data   = '{target: came.target, key: came.key, addr: came.addr, length: 32'(came.length)};
     stream_fifo #(.T(dma_cmd_t), .DEPTH(PACKETS)) reads (.clk, .rst, .in(read_in), .out(read_out), .empty());
     assign ask[i].valid   = read_out.valid;
     assign ask[i].data    = '{source: 1'(i), cmd: read_out.data};
@@ -99,6 +99,7 @@ module roce_tx_lane
 
     axis_fifo #(.DATA_W(DATA_W), .DEPTH(STORE_BYTES / (DATA_W / 8))) store (.clk, .rst, .in(mine[i]), .out(data[i]), .empty());
     wire whole = mine[i].tvalid && mine[i].tready && mine[i].tlast;
+    assign was_read[i] = whole;
     assign leaves[i] = data[i].tvalid && data[i].tready && data[i].tlast;
     assign size_in.valid = enters;
     assign size_in.data  = came_units;
@@ -139,7 +140,6 @@ module roce_tx_lane
     );
   end
 
-  assign response_read = mine[0].tvalid && mine[0].tready && mine[0].tlast;
-  assign freed         = |passes || |leaves;
-  assign idle          = dma_idle && (&none_waiting) && !asked.valid;
+  assign freed = |passes || |leaves;
+  assign idle  = dma_idle && (&none_waiting) && !asked.valid;
 endmodule

@@ -18,8 +18,7 @@ module roce_tx_lanes
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W   = 4,
     parameter int unsigned QPS    = 16,
-    parameter int unsigned LANES  = 1,
-    parameter memory_map_t MAP    = '0
+    parameter int unsigned LANES  = 1
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -33,8 +32,8 @@ module roce_tx_lanes
     input  logic           read_source,      // for a packet of this source
     axis_if.source         read_data,
     axi_if.master          mem[LANES],       // read channels
-    input  logic           passed,           // pulse of roce_tx: the payload of a response has passed
-    output targets_t       response_read,    // pulse: the payload of a response has been read from this memory
+    input  logic [1:0]     passed,           // pulse of roce_tx: the payload of a packet of this source has passed
+    output targets_t [1:0] was_read,         // pulse, by source: the payload of a packet has been read from this memory
     input  logic           flush_requests,   // pulse, when `flushed`: `flushed` is low until all requests that were here have left,
     output logic           flush_frames,     // and this pulse is for roce_tx
     output logic           flushed,
@@ -64,7 +63,7 @@ module roce_tx_lanes
     assign room             = '1;
     assign waits            = '0;
     assign freed            = 1'b0;
-    assign response_read    = targets_t'(passed);
+    assign was_read         = {targets_t'(passed[1]), targets_t'(passed[0])};
     assign flush_frames     = flush_requests;
     assign flushed          = 1'b1;
     assign responses_idle   = 1'b1;
@@ -84,7 +83,8 @@ module roce_tx_lanes
     targets_t [1:0]        ready;                  // lanes that take it
     logic [LANES-1:0][1:0] lane_passes;
     count_t [LANES-1:0][1:0] lane_count;
-    logic [LANES-1:0]      lane_freed, lane_idle, lane_read;
+    logic [LANES-1:0]      lane_freed, lane_idle;
+    logic [LANES-1:0][1:0] lane_read;
     target_t [1:0]         target;
     qp_index_t [1:0]       own;
     logic [1:0]            response_empty;
@@ -96,7 +96,7 @@ module roce_tx_lanes
       targets_t   elsewhere;
       assign came      = packet[i].data;
       assign own[i]    = sq_index(came.qpn);
-      assign target[i] = came.empty ? '0 : target_of(MAP, LANES, came.addr);
+      assign target[i] = came.empty ? '0 : came.target;
       always_comb begin
         elsewhere            = here[i];
         elsewhere[target[i]] = 1'b0;
@@ -141,7 +141,7 @@ module roce_tx_lanes
       roce_tx_lane #(.DATA_W(DATA_W), .ID_W(ID_W), .QPS(QPS), .PACKETS(PACKETS)) lane (
           .clk, .rst, .packet(lane_in[2*l:2*l+1]), .ready_(lane_out[2*l:2*l+1]), .data(lane_data[2*l:2*l+1]), .mem(mem[l]),
           .room(lane_room), .index({waits_index[1], own[1], waits_index[0], own[0]}), .waits(lane_waits), .passes(lane_passes[l]),
-          .count(lane_count[l]), .response_read(lane_read[l]), .freed(lane_freed[l]), .idle(lane_idle[l])
+          .count(lane_count[l]), .was_read(lane_read[l]), .freed(lane_freed[l]), .idle(lane_idle[l])
       );
       for (genvar i = 0; i < 2; i++) begin : g_source
         assign room[i][l]  = lane_room[i];
@@ -151,7 +151,7 @@ module roce_tx_lanes
     end
     assign lane_passes[0] = '0;
     assign lane_count[0]  = '0;
-    assign {lane_freed[0], lane_idle[0], lane_read[0]} = 3'b010;
+    assign {lane_freed[0], lane_idle[0], lane_read[0]} = 4'b0100;
     assign freed          = |lane_freed;
 
     // ---- payload in the order of roce_tx's read commands ----
@@ -172,7 +172,7 @@ module roce_tx_lanes
     beat_t [2*MAX_TARGETS-1:0] beats;
     logic [2*MAX_TARGETS-1:0]  there;
     logic order_empty;
-    assign read_target    = target_of(MAP, LANES, read_cmd.data.addr);
+    assign read_target    = read_cmd.data.target;
     wire is_near          = read_target == '0;
     assign near_cmd.valid = read_cmd.valid && is_near && order_in.ready;
     assign near_cmd.data  = read_cmd.data;
@@ -208,20 +208,22 @@ module roce_tx_lanes
       assign lane_data[i].tready = 1'b0;
     end
 
-    // ---- responses whose payload was read: from the first memory when it has passed, from the others when it is in their store ----
-    stream_if #(.T(logic)) near_in ();
-    stream_if #(.T(logic)) near_out ();
-    tx_packet_t given;
-    assign given          = frames[0].data;
-    assign near_in.valid  = frames[0].valid && frames[0].ready && !given.empty;
-    assign near_in.data   = target_of(MAP, LANES, given.addr) == '0;
-    assign near_out.ready = passed;
-    stream_fifo #(.T(logic), .DEPTH(128)) nears (.clk, .rst, .in(near_in), .out(near_out), .empty());
-    always_ff @(posedge clk) if (!rst) assert (!near_in.valid || near_in.ready);
-    always_comb begin
-      response_read    = '0;
-      response_read[0] = passed && near_out.data;
-      for (int unsigned l = 1; l < LANES; l++) response_read[l] = lane_read[l];
+    // ---- whose payload was read: from the first memory when it has passed, from the others when it is in their store ----
+    for (genvar i = 0; i < 2; i++) begin : g_read
+      stream_if #(.T(logic)) near_in ();
+      stream_if #(.T(logic)) near_out ();
+      tx_packet_t given;
+      assign given          = frames[i].data;
+      assign near_in.valid  = frames[i].valid && frames[i].ready && !given.empty;
+      assign near_in.data   = given.target == '0;
+      assign near_out.ready = passed[i];
+      stream_fifo #(.T(logic), .DEPTH(128)) nears (.clk, .rst, .in(near_in), .out(near_out), .empty());
+      always_ff @(posedge clk) if (!rst) assert (!near_in.valid || near_in.ready);
+      always_comb begin
+        was_read[i]    = '0;
+        was_read[i][0] = passed[i] && near_out.data;
+        for (int unsigned l = 1; l < LANES; l++) was_read[i][l] = lane_read[l][i];
+      end
     end
 
     // ---- when have the requests left that are here now? ----

@@ -170,6 +170,10 @@ module nacelle_shell
   localparam memory_map_t MAP = memory_map();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(MASTER_ID_W)) master[MASTERS] ();
 
+  // All that share the transport now may use LOCAL_DMA_LKEY: the RPC engine, whose requests are its own; the manager, who may register any
+  // region; the kernels, which their sockets confine.
+  localparam logic [MAX_CLIENTS-1:0] TRUSTED = MAX_CLIENTS'((1 << CLIENTS) - 1);
+
   roce_engine #(
       .DATA_W  (DATA_W),
       .ID_W    (MASTER_ID_W),
@@ -179,6 +183,7 @@ module nacelle_shell
       .RQ_DEPTH(RQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
       .CLIENTS (CLIENTS),
+      .TRUSTED (TRUSTED),
       .CLOCK_HZ(CLOCK_HZ),
       .MEMORIES(MEMORIES),
       .MAP     (MAP)

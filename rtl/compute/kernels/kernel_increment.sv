@@ -51,7 +51,7 @@ module kernel_increment
 
   assign works         = job.data.function_code == INCREMENT;
   assign regions.valid = job.valid && works && !last_q && open_q != '1;
-  assign regions.data  = '{bytes: '{addr: job.data.addr, length: job.data.size}, empty: job.data.size == '0};
+  assign regions.data  = '{bytes: '{addr: job.data.addr, length: job.data.size, default: '0}, empty: job.data.size == '0};
   assign job.ready     = !last_q && (!works || (regions.ready && open_q != '1));
   assign taken         = job.valid && job.ready;
   stream_fork #(.T(region_t), .N(2)) both (.clk, .rst, .in(regions), .out(work));

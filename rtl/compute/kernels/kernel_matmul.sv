@@ -178,7 +178,7 @@ module kernel_matmul
 
   assign fetch[0].valid = state_q == ASK && count_q == 8'(REGIONS) && regions_q[0].size >= ARGS_BYTES;
   assign fetch[0].data  = '{
-      cmd: '{addr: regions_q[0].addr, length: ARGS_BYTES}, place: TO_ARGS, row: '0, last: 1'b1
+      cmd: '{addr: regions_q[0].addr, length: ARGS_BYTES, default: '0}, place: TO_ARGS, row: '0, last: 1'b1
   };
   assign fetched        = fetch[0].ready;
 

@@ -35,6 +35,7 @@ module matmul_fetch_a
 
   assign fetch.valid = active_q && chunks_q != 2'd2;
   always_comb begin
+    fetch.data            = '0;
     fetch.data.cmd.addr   = row_q;
     fetch.data.cmd.length = last_chunk ? {k_left_q[29:0], 2'b00} : 32'(4 * CHUNK_K);
     fetch.data.place      = TO_A;

@@ -34,6 +34,7 @@ module matmul_fetch_b
 
   assign fetch.valid = active_q && !used_q[COUNT_W-1];
   always_comb begin
+    fetch.data            = '0;
     fetch.data.cmd.addr   = row_q;
     fetch.data.cmd.length = last_panel ? {n_left_q[29:0], 2'b00} : 32'(4 * PANEL);
     fetch.data.place      = TO_B;

@@ -45,7 +45,7 @@ module matmul_store
 
   assign ready     = active && tiles_q != '0;
   assign cmd.valid = ready && !cmd_sent_q;
-  assign cmd.data  = '{addr: row_q, length: {cols[29:0], 2'b00}};
+  assign cmd.data  = '{addr: row_q, length: {cols[29:0], 2'b00}, default: '0};
 
   assign drain      = ready && (cmd_sent_q || cmd.ready) && (!data.tvalid || data.tready);
   assign drain_bank = bank_q;

@@ -86,6 +86,7 @@ module rpc_answer
     wqe.data.signaled    = last_q;
     wqe.data.solicited   = last_q;
     wqe.data.qpn         = qp_number(result_q.slot);
+    wqe.data.lkey        = LOCAL_DMA_LKEY;
     wqe.data.local_addr  = view_q.addr;
     wqe.data.length      = empty_q ? '0 : view_q.region.size;
     wqe.data.remote_addr = view_q.region.host_addr;

@@ -66,7 +66,7 @@ module rpc_clear
   assign asked         = turn.data.left.slot;
   assign turn.ready    = cmd.ready && note_in.ready;
   assign cmd.valid     = turn.valid && note_in.ready;
-  assign cmd.data      = '{addr: page_addr(turn.data.left.base), length: 32'(page_addr(pages))};
+  assign cmd.data      = '{addr: page_addr(turn.data.left.base), length: 32'(page_addr(pages)), default: '0};
   assign note_in.valid = turn.valid && cmd.ready;
   assign note_in.data  = '{slot: turn.data.left.slot, first: turn.data.first, last: rest_fits || gone, complete: rest_fits};
   assign again.valid   = taken && !rest_fits && !gone;

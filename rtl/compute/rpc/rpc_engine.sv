@@ -179,6 +179,7 @@ module rpc_engine
       request.data.opcode     = WR_RECV;
       request.data.qpn        = qp_number(repost.data.slot);
       request.data.wr_id      = 16'(repost.data.buffer);
+      request.data.lkey       = LOCAL_DMA_LKEY;
       request.data.local_addr = receive_addr(CTRL_BASE, repost.data);
       request.data.length     = 32'(MESSAGE_BYTES);
     end

@@ -237,7 +237,7 @@ module rpc_setup
             qpn: qp_number(slot),
             addr: view_q.addr,
             length: view_q.region.size,
-            access: '{remote_write: 1'b1, remote_read: READ_BACK, remote_atomic: READ_BACK, remote_invalidate: 1'b0}
+            access: '{remote_write: 1'b1, remote_read: READ_BACK, remote_atomic: READ_BACK, default: '0}
         },
         default: '0
     };
@@ -251,6 +251,7 @@ module rpc_setup
     wqe.data.opcode     = WR_RECV;
     wqe.data.qpn        = qp_number(job_q.slot);
     wqe.data.wr_id      = 16'(job_q.buffer);
+    wqe.data.lkey       = LOCAL_DMA_LKEY;
     wqe.data.local_addr = receive_at;
     wqe.data.length     = 32'(MESSAGE_BYTES);
     if (state_q == SEND) begin

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The work requests of a kernel: one whose local memory is not wholly inside `window` completes with WC_LOC_PROT_ERR and never
-// reaches the engine. A request of length 0 has no local memory; while the window is closed (size 0) each request is refused.
+// reaches the engine. The window is what confines a kernel, so a kernel has no L_Keys: here each request gets LOCAL_DMA_LKEY, with which
+// the engine trusts this client. A request of length 0 has no local memory; while the window is closed (size 0) each request is refused.
 // An atomic has 8 bytes, whatever its length field.
 //
 // Latency: 2 cycles to the engine, completions 0; one work request every 2 cycles. When the engine stops, the kernel's work
@@ -51,7 +52,10 @@ module socket_rdma
       asked_end_q <= end_t'(asked.local_addr) + end_t'(length);
       none_q      <= length == '0;
     end
-    if (pass) wqe.data <= asked_q;
+    if (pass) begin
+      wqe.data      <= asked_q;
+      wqe.data.lkey <= LOCAL_DMA_LKEY;
+    end
     if (refuse) refused_q <= '{status: WC_LOC_PROT_ERR, opcode: wc_opcode_of(asked_q.opcode), qpn: asked_q.qpn, wr_id: asked_q.wr_id, default: '0};
     violation <= !rst && refuse;
     if (rst) begin

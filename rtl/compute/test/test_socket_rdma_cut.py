@@ -14,9 +14,9 @@ BASE, SIZE = 0x4000, 0x2000
 SEND = constant("roce_pkg::WR_SEND")
 
 
-def request(addr: int, wr_id: int) -> int:
+def request(addr: int, wr_id: int, lkey: int) -> int:
     """A SEND of 64 bytes of local memory."""
-    return struct(WQE).pack(opcode=SEND, qpn=5, wr_id=wr_id, local_addr=addr, length=64)
+    return struct(WQE).pack(opcode=SEND, qpn=5, wr_id=wr_id, local_addr=addr, length=64, lkey=lkey)
 
 
 async def begin(dut) -> None:
@@ -30,9 +30,9 @@ async def begin(dut) -> None:
         await FallingEdge(dut.clk)
 
 
-async def ask(dut, addr: int, wr_id: int) -> None:
+async def ask(dut, addr: int, wr_id: int, lkey: int = 0) -> None:
     """The kernel's request is taken."""
-    dut.kernel_wqe_data.value = request(addr, wr_id)
+    dut.kernel_wqe_data.value = request(addr, wr_id, lkey)
     dut.kernel_wqe_valid.value = 1
     while not int(dut.kernel_wqe_ready.value):
         await FallingEdge(dut.clk)
@@ -55,6 +55,21 @@ async def completions_are_taken_and_not_passed_on(dut) -> None:
     dut.cqe_valid.value = 0
     await FallingEdge(dut.clk)
     assert int(dut.idle.value)
+
+
+@cocotb.test()
+async def a_kernel_has_no_keys(dut) -> None:
+    """Its window is what confines it: whatever L_Key it gives, the engine gets the reserved one."""
+    await begin(dut)
+    for i, lkey in enumerate((0, 1, 0x12345678, 0xFFFFFFFF)):
+        await ask(dut, BASE, i, lkey)
+        for _ in range(3):
+            await FallingEdge(dut.clk)
+        request = struct(WQE).unpack(int(dut.wqe_data.value))
+        assert int(dut.wqe_valid.value) and (request.wr_id, request.lkey) == (i, constant("roce_pkg::LOCAL_DMA_LKEY"))
+        dut.wqe_ready.value = 1
+        await FallingEdge(dut.clk)
+        dut.wqe_ready.value = 0
 
 
 @cocotb.test()

@@ -57,7 +57,7 @@ class Bench:
                     pulses |= 1 << u
                     sizes |= layout.pack(target=lane, units=-(-len(data) // 256)) << layout.width * u
                     self.asked[u * LANES + lane] += 1
-                    self.cmd[u].send(addr=addr, length=len(data))
+                    self.cmd[u].send(addr=addr, target=lane, length=len(data))
                     self.data[u].send(data)
             self.dut.reserve.value, self.dut.reserve_size.value = pulses, sizes
 
@@ -111,11 +111,10 @@ async def a_stopped_memory_stops_nobody_else(dut) -> None:
 
 @pytest.mark.parametrize("width", [64, 512])
 def test_dma_write_lanes(width: int) -> None:
-    ranges = f"{{256'h0, 64'h{BASES[1]:x}, 64'h{SIZE:x}, 64'h{BASES[0]:x}, 64'h{SIZE:x}}}"
     run(
         "dma_write_lanes",
         __file__,
-        params={"DATA_W": width, "USERS": USERS, "LANES": LANES, "MAP": ranges},
+        params={"DATA_W": width, "USERS": USERS, "LANES": LANES},
         ports={
             "cmd": Several(Sink("memory_pkg::dma_cmd_t"), USERS),
             "data": Several(AxisSink(width), USERS),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The receive side of the RoCEv2 plane: roce_rx, roce_responder and roce_mr put together. See each of them; latency from
-// `frame` to `write` 9 cycles, to `response` 1, to `cm` none.
+// The receive side of the RoCEv2 plane: roce_rx, roce_responder and roce_mr put together, and roce_mr_local, through which all work requests
+// come. See each of them; latency from `frame` to `write` 9 cycles, to `response` 1, to `cm` none, from `wqe` to `send` none.
+// A peer's request is checked before a work request.
 module roce_receive
   import memory_pkg::*;
   import roce_pkg::*;
@@ -12,6 +13,7 @@ module roce_receive
     parameter int unsigned QPS      = 16,
     parameter int unsigned RQ_DEPTH = 4,      // receives posted a QP; power of two
     parameter int unsigned MRS      = 256,    // memory regions; power of two
+    parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,  // clients that may use LOCAL_DMA_LKEY
     parameter int unsigned LANES    = 1,      // memories,
     parameter memory_map_t MAP      = '0      // and where they are
 ) (
@@ -39,8 +41,12 @@ module roce_receive
     input  targets_t        write_room,       // see roce_responder
     output logic            reserve,
     output write_size_t     reserve_size,
-    // receives
-    stream_if.sink          post,             // rdma_wqe_t, WR_RECV
+    // work requests: receives are for here, the others pass
+    stream_if.sink          wqe,              // rdma_wqe_t
+    stream_if.source        send,             // rdma_wqe_t
+    stream_if.source        send_access,      // local_access_t, one for each
+    input  qp_index_t       watch,
+    output logic            engaged,          // a receive of this QP is not posted yet
     stream_if.source        completion,       // rdma_cqe_t
     // queue pairs and regions
     stream_if.sink          qp_cmd,           // qp_cmd_t
@@ -49,9 +55,9 @@ module roce_receive
     stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
     stream_if.sink          mr_cmd,           // mr_cmd_t
     stream_if.source        mr_rsp,           // mr_rsp_t
-    // response unit: are these keys valid still, and is it through with those that are not?
-    input  logic [1:0][31:0] key,
-    output logic [1:0]      key_live,         // a cycle later
+    // response unit and requester: are these keys valid still, and are they through with those that are not?
+    input  logic [3:0][31:0] key,
+    output logic [3:0]      key_live,         // a cycle later
     output logic            fence,            // pulse: one is asked for,
     input  fence_t          fence_number,     // this one
     input  fence_t          fences_through,
@@ -67,13 +73,19 @@ module roce_receive
   stream_if #(.T(rc_packet_t)) packet ();
   axis_if #(.DATA_W(DATA_W)) packet_payload ();
 
-  mr_query_t       query;
-  logic            granted, pause, invalidate, fenced, message_live;
-  logic [31:0]     invalid_key, message_key;
+  mr_query_t       query[2];                  // of requests, of work requests
+  logic [1:0]      asks;
+  logic            granted, pause, invalidate, fenced;
+  logic [31:0]     invalid_key;
+  logic [1:0][31:0] message_key;
+  logic [1:0]      message_live;
   roce_rx_events_t rx_events, responder_events;
   logic            rx_idle, responder_idle, mr_idle;
 
   stream_if #(.T(logic)) mr_fence ();
+  stream_if #(.T(rx_post_t)) post ();
+  qp_cmd_t         cmd_q;                     // one at a time
+  logic            local_idle;
 
   roce_rx #(.DATA_W(DATA_W)) rx (
       .clk, .rst, .now, .frame, .payload, .cm, .cm_payload, .response, .response_payload, .packet, .packet_payload,
@@ -85,7 +97,7 @@ module roce_receive
       .packet, .payload(packet_payload),
       .respond, .rd_done_slot, .rd_done,
       .write, .data, .done, .write_room, .reserve, .reserve_size,
-      .query, .granted, .pause, .invalidate, .invalid_key, .key(message_key), .key_live(message_live),
+      .query(query[0]), .asks(asks[0]), .granted, .pause, .invalidate, .invalid_key, .key(message_key), .key_live(message_live),
       .mr_fence, .fence, .fenced, .fence_number, .fences_through,
       .post, .completion,
       .cmd(qp_cmd), .answer(qp_answer), .qp_event, .failed,
@@ -93,12 +105,24 @@ module roce_receive
       .events(responder_events), .idle(responder_idle)
   );
 
-  roce_mr #(.MRS(MRS)) mr (
-      .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query, .granted, .pause, .invalidate, .invalid_key,
+  // A QP has its owner before the command that makes it is answered.
+  always_ff @(posedge clk) if (qp_cmd.valid && qp_cmd.ready) cmd_q <= qp_cmd.data;
+  wire made = qp_answer.valid && qp_answer.data && cmd_q.op == QP_SETUP;
+
+  roce_mr_local #(.QPS(QPS), .TRUSTED(TRUSTED), .LANES(LANES), .MAP(MAP)) locals_ (
+      .clk, .rst,
+      .made, .made_by(cmd_q),
+      .wqe, .send, .send_access, .receive(post),
+      .asks(asks[1]), .query(query[1]), .may_ask(!asks[0]), .granted,
+      .watch, .engaged, .idle(local_idle)
+  );
+
+  roce_mr #(.MRS(MRS), .KEYS(6), .TARGETS(LANES), .MAP(MAP)) mr (
+      .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query(asks[0] ? query[0] : query[1]), .granted, .pause, .invalidate, .invalid_key,
       .key({key, message_key}), .live({key_live, message_live}),
       .fence(mr_fence), .fenced, .fence_number, .fences_through, .idle(mr_idle)
   );
 
   assign events = rx_events | responder_events;
-  assign idle   = rx_idle && responder_idle && mr_idle;
+  assign idle   = rx_idle && responder_idle && mr_idle && local_idle;
 endmodule

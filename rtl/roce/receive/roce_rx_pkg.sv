@@ -69,8 +69,10 @@ package roce_rx_pkg;
     logic        nak_sent;            // a NAK for epsn is out: later PSNs are dropped in silence until epsn comes
     logic        established;         // a request was taken since set-up
     rx_message_e message;             // in progress
-    addr_t       base;                // where the message goes
-    logic [31:0] rkey;                // of the WRITE
+    addr_t       base;                // where the message goes,
+    target_t     target;              // in which memory
+    logic [31:0] key;                 // R_Key of the WRITE, L_Key of the receive,
+    logic        keyed;               // which must be valid
     logic [31:0] length;              // of the WRITE, or of the receive buffer
     logic [31:0] offset;              // bytes of the message received
     logic [15:0] wr_id;               // of the receive consumed last
@@ -96,11 +98,19 @@ package roce_rx_pkg;
     rq_pointer_t rq_head;
   } qp_rx_view_t;
 
+  // A receive on its way to its ring.
+  typedef struct packed {
+    rdma_wqe_t     wqe;
+    local_access_t access;
+  } rx_post_t;
+
   // A posted receive.
   typedef struct packed {
     addr_t       addr;
     logic [31:0] length;
     logic [15:0] wr_id;
+    logic [31:0] lkey;
+    local_access_t access;            // denied: nothing but messages without data may come
   } receive_t;
 
   // A receive that could not be posted.
@@ -111,7 +121,7 @@ package roce_rx_pkg;
 
   // ---- the access check ----
   typedef struct packed {
-    logic [31:0] rkey;
+    logic [31:0] key;                 // R_Key of a request, L_Key of a work request
     pd_t         pd;                  // of the QP
     qpn_t        qpn;
     logic        bounded;             // an access to [va, va + length); else only the key counts
@@ -159,6 +169,7 @@ package roce_rx_pkg;
     VERDICT_MEMORY_FULL,              // as if it had not come, there being no room for an answer either
     VERDICT_ACCESS,                   // NAK: remote access error
     VERDICT_TOO_LONG,                 // NAK: invalid request, and the receive ends with WC_LOC_LEN_ERR
+    VERDICT_PROTECTION,               // NAK: remote operational error, and the receive, whose L_Key is wrong, ends with WC_LOC_PROT_ERR
     VERDICT_FAULT,                    // NAK: remote operational error, sent by roce_responder_complete or the response unit
     VERDICT_DENIED,                   // NAK: remote access error, sent by the response unit
     VERDICT_FLUSH,                    // a receive completes with WC_WR_FLUSH_ERR
@@ -172,6 +183,8 @@ package roce_rx_pkg;
     logic        payload;             // the packet has payload,
     logic        write;               // which goes to memory:
     addr_t       addr;
+    target_t     target;
+    mr_key_t key;
     logic [15:0] length;
     logic        event_;              // tell the QP's owner
     logic        fatal;               // QP_FATAL, else COMM_EST
@@ -194,6 +207,7 @@ package roce_rx_pkg;
     logic                      duplicate;
     mtu_code_t                 path_mtu;
     addr_t                     addr;
+    target_t                   target;
     logic [31:0]               rkey;
     union packed {
       operands_t               operands;   // atomic
@@ -218,6 +232,7 @@ package roce_rx_pkg;
 
   typedef struct packed {
     logic        write;               // waits for memory to confirm this packet's own payload
+    logic        lapsed;              // which is not written, the L_Key of its receive being invalid by now: as if memory refused it
     logic        last;                // the packet, next in turn, that completes a message
     logic        executes;            // a READ or atomic
     logic        acks;                // an acknowledgement or NAK, with syndrome and msn; after that READ or atomic
@@ -240,7 +255,7 @@ package roce_rx_pkg;
 
   // An outcome when memory has confirmed everything before it, of its QP at least.
   typedef struct packed {
-    logic     error;                  // memory refused the packet's own payload
+    logic     error;                  // memory refused the packet's own payload, or it has lapsed
     outcome_t outcome;
   } confirmed_t;
 

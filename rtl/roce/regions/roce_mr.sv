@@ -4,7 +4,7 @@
 //
 // A key is 32 bits: the low bits are the region's slot, the others are random and new at each registration of a slot
 // (xorshift64 stepped each cycle, from `seed`). A region belongs to a domain or, in it, to one QP. Freed slots wait in a
-// queue, so a slot comes back as late as possible.
+// queue, so a slot comes back as late as possible. The random bits are never 0, so no key is LOCAL_DMA_LKEY.
 // Check: one query a cycle, `granted` 3 cycles later: key exact, domain, QP, rights, and [va, va + length) inside the region
 // without overflow (IBTA 10.6.3, 9.7.4.1.5).
 // Keys: what was granted once and goes on later asks again whether its key is `live`: each of KEYS readers gets the answer for `key` one
@@ -24,13 +24,15 @@ module roce_mr
 #(
     parameter int unsigned MRS = 256,   // regions; a power of two, 4 or more
     parameter int unsigned LANES = MRS < 64 ? MRS / 2 : 32,  // slots that are searched at a time; a power of two, 2 to MRS / 2
-    parameter int unsigned KEYS = 3
+    parameter int unsigned KEYS = 6,
+    parameter int unsigned TARGETS = 1,   // memories,
+    parameter memory_map_t MAP = '0       // and where they are
 ) (
     input  logic        clk,
     input  logic        rst,
     input  logic [63:0] seed,           // of the keys; read in reset
     stream_if.sink      cmd,            // mr_cmd_t
-    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, or a region beyond the address space
+    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, or a region beyond the address space or in two memories
     input  mr_query_t   query,
     output logic        granted,
     input  logic        pause,
@@ -49,6 +51,9 @@ module roce_mr
   typedef logic [31-SLOT_W:0] secret_t; // the random bits of a key, above its slot
   typedef logic [ADDR_W:0]    end_t;    // first byte after a region: may be 2^ADDR_W
 
+  if (LOCAL_DMA_LKEY != '0) begin : g_bad_local
+    $fatal(1, "roce_mr: the key that is kept from regions is 0");
+  end
   if (MRS < 4 || 2 ** SLOT_W != MRS) begin : g_bad
     $fatal(1, "roce_mr: MRS must be a power of two, 4 or more");
   end
@@ -125,10 +130,10 @@ module roce_mr
   logic [31:0] room_q;                    // where it may begin at the latest
 
   always_ff @(posedge clk) begin
-    region      <= regions[slot_t'(query.rkey)];
+    region      <= regions[slot_t'(query.key)];
     query_q     <= query;
 
-    key_ok_q    <= region.valid && region.secret == secret_t'(query_q.rkey >> SLOT_W);
+    key_ok_q    <= region.valid && region.secret == secret_t'(query_q.key >> SLOT_W);
     owner_ok_q  <= region.pd == query_q.pd && (region.qpn == query_q.qpn || region.qpn == '0);
     rights_ok_q <= (region.access & query_q.access) == query_q.access;
     unbounded_q <= !query_q.bounded;
@@ -169,6 +174,7 @@ module roce_mr
   mr_rsp_t rsp_q, rsp_d;
   fence_t  number_q;                     // of the response unit's fence that is waited for
   end_t    command_end;
+  addr_t   command_last;
   logic    taken, match;
 
   logic  frees;
@@ -177,8 +183,9 @@ module roce_mr
   stream_if #(.T(slot_t)) unused ();
   stream_fifo #(.T(slot_t), .DEPTH(MRS), .BLOCK_RAM(MRS > 256)) free (.clk, .rst, .in(freed), .out(unused), .empty());
 
-  assign command     = cmd.data;
-  assign command_end = end_t'(command.mr.addr) + end_t'(command.mr.length);
+  assign command      = cmd.data;
+  assign command_end  = end_t'(command.mr.addr) + end_t'(command.mr.length);
+  assign command_last = command.mr.addr + addr_t'(command.mr.length) - addr_t'(command.mr.length != '0);
   assign cmd.ready   = taken;
   assign fence.valid = state_q == FENCE;
   assign fence.data  = 1'b1;
@@ -188,10 +195,14 @@ module roce_mr
 
   assign command_slot = write_q ? write_slot_q : slot_q;
 
-  // The random bits of a new key, never those that the slot had last.
-  secret_t fresh, new_secret;
+  // The random bits of a new key, never those that the slot had last, and never 0: so no key is LOCAL_DMA_LKEY. A bit is turned then, or
+  // another one.
+  secret_t fresh, turned, new_secret;
   assign fresh      = random_q[63:32+SLOT_W];
-  assign new_secret = fresh == held_q.secret ? {~fresh[31-SLOT_W], fresh[30-SLOT_W:0]} : fresh;
+  assign turned     = {~fresh[31-SLOT_W], fresh[30-SLOT_W:0]};
+  wire fit          = fresh != held_q.secret && fresh != '0;
+  wire turned_fit   = turned != held_q.secret && turned != '0;
+  assign new_secret = fit ? fresh : turned_fit ? turned : {fresh[31-SLOT_W:1], ~fresh[0]};
 
   // What the command may not name, and may not touch.
   wire foreign = command.confined && command.mr.pd != command.domain && command.op inside {MR_REGISTER, MR_DEREGISTER_PD};
@@ -237,7 +248,7 @@ module roce_mr
         unique case (command.op)
           MR_REGISTER: begin
             slot_d = unused.data;
-            if (command_end > end_t'(1) << ADDR_W || !unused.valid) begin
+            if (command_end > end_t'(1) << ADDR_W || !unused.valid || !in_one_target(MAP, TARGETS, command.mr.addr, command_last)) begin
               taken   = 1'b1;
               state_d = ANSWER;
             end else begin
@@ -300,6 +311,8 @@ module roce_mr
                 length: command.mr.length,
                 access: command.mr.access
             };
+            // Who lets peers change it may do so too (ibv_reg_mr asks for both).
+            if (command.mr.access.remote_write || command.mr.access.remote_atomic) write_region.access.local_write = 1'b1;
             rsp_d.ok     = 1'b1;
             rsp_d.rkey   = {new_secret, slot_q};
           end

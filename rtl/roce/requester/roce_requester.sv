@@ -25,6 +25,7 @@ module roce_requester
     parameter int unsigned WINDOW = 8192,              // PSNs outstanding a QP, and up to 16 more, or a READ
     parameter int unsigned ACK_EVERY = 128,           // packets of a message between AckReq bits; power of two
     parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
+    parameter int unsigned LANES = 1,                  // memories
     parameter int unsigned BACKOFF_MAX = 4             // ACK timeout grows by 2^BACKOFF_MAX at most
 ) (
     input logic        clk,
@@ -55,6 +56,7 @@ module roce_requester
     output psn_t      view_oldest,
 
     stream_if.sink   wqe,                  // rdma_wqe_t
+    stream_if.sink   wqe_access,           // local_access_t, one for each, at any time after it
     stream_if.source cqe,                  // rdma_cqe_t
     output logic      unsignaled,          // pulse: a work request of this QP has succeeded and has no completion
     output qp_index_t unsignaled_index,
@@ -62,6 +64,13 @@ module roce_requester
 
     stream_if.source packet,               // tx_packet_t
     stream_if.sink   fault,                // tx_fault_t
+    input targets_t  passed,               // pulse: payload of one was read from this memory
+
+    // L_Keys
+    output logic [1:0][31:0] key,          // of what is sent, of what is received:
+    input  logic [1:0] key_live,           // it is valid, a cycle later
+    input  logic     fencing,              // roce_response_fence: a fence is under way,
+    output logic     fence_over,           // and what it found under way here is over
 
     stream_if.sink   response,             // rc_response_t
     axis_if.sink     response_payload,     // of those that have one, in order
@@ -228,7 +237,7 @@ module roce_requester
   // ---- work requests ----
   stream_if #(.T(qp_index_t)) keepalive ();
   stream_if #(.T(qp_index_t)) work[5] ();    // again; after a response or timer; a READ completed; unblocked; new
-  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed, posted in the error state
+  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed, posted in the error state or with a wrong key
   stream_if #(.T(rdma_cqe_t)) completed[2] ();
   logic keepalive_sent, queue_engaged, retire_engaged, cqe_engaged;
   logic queue_idle, send_idle, ack_idle, response_idle, retire_idle, settled;
@@ -242,6 +251,7 @@ module roce_requester
       .rst,
       .enable,
       .wqe,
+      .access(wqe_access),
       .keepalive,
       .init,
       .start,
@@ -260,7 +270,7 @@ module roce_requester
       .ring_rd(rd_ring_in),
       .ring_compare(compare_in),
       .work(work[4]),
-      .flush(retire[1]),
+      .look(retire[1]),
       .refused(completed[1]),
       .keepalive_sent,
       .idle(queue_idle)
@@ -272,7 +282,10 @@ module roce_requester
 
   // ---- sending ----
   stream_if #(.T(qp_index_t)) next_work ();
-  logic work_empty, selective_retransmit;
+  stream_if #(.T(tx_fault_t)) unreadable[2] ();    // an L_Key that has lapsed, payload that memory refused
+  stream_if #(.T(tx_fault_t)) unreadables ();
+  logic     work_empty, selective_retransmit, visiting, intake_moves;
+  targets_t reads;
 
   roce_qp_list #(
       .QPS(QPS),
@@ -303,6 +316,8 @@ module roce_requester
       .ring_index(send_read_index),
       .ring_count(send_read_count),
       .ring_data(send_ring_out),
+      .key(key[0]),
+      .key_live(key_live[0]),
       .compare_read,
       .compare_index,
       .compare_count,
@@ -311,6 +326,9 @@ module roce_requester
       .start,
       .sent_next(sent_word),
       .packet,
+      .fault(unreadable[0]),
+      .reads,
+      .visiting,
       .again(work[0]),
       .selective_retransmit,
       .idle(send_idle)
@@ -329,7 +347,8 @@ module roce_requester
   // ---- responses and time ----
   stream_if #(.T(sq_event_t)) expired ();
   stream_if #(.T(sq_verdict_t)) verdict ();
-  stream_if #(.T(qp_index_t)) write_fault ();
+  stream_if #(.T(qp_index_t)) local_fault[2] ();   // memory refused a result, the L_Key of the oldest work request is wrong
+  stream_if #(.T(qp_index_t)) local_faults ();
   roce_tx_events_t ack_events;
 
   roce_requester_ack #(
@@ -340,8 +359,8 @@ module roce_requester
       .rst,
       .enable,
       .command(change),
-      .write_fault,
-      .fault,
+      .local_fault(local_faults),
+      .fault(unreadables),
       .timer(expired),
       .response,
       .words(ack_words),
@@ -349,6 +368,9 @@ module roce_requester
       .rd_index(rd_read_index),
       .rd_count(rd_read_count),
       .rd_data(rd_ring_out),
+      .key(key[1]),
+      .key_live(key_live[1]),
+      .moves(intake_moves),
       .progress_next(progress),
       .work(work[1]),
       .verdict,
@@ -357,9 +379,13 @@ module roce_requester
       .idle(ack_idle)
   );
 
+  localparam int unsigned PENDING = 64;
+  logic [$clog2(PENDING):0] confirming;
+  logic                     confirmed_one;
   roce_requester_receive #(
       .DATA_W(DATA_W),
-      .QPS(QPS)
+      .QPS(QPS),
+      .PENDING(PENDING)
   ) results (
       .clk,
       .rst,
@@ -375,9 +401,52 @@ module roce_requester
       .failure,
       .retire(retire[0]),
       .work(work[2]),
-      .fault(write_fault),
+      .fault(local_fault[0]),
       .commanded,
+      .confirming,
+      .confirmed_one,
       .idle(response_idle)
+  );
+
+  assign unreadable[1].valid = fault.valid;
+  assign unreadable[1].data  = fault.data;
+  assign fault.ready         = unreadable[1].ready;
+  stream_arbiter #(
+      .T(tx_fault_t),
+      .N(2)
+  ) unread (
+      .clk,
+      .rst,
+      .in(unreadable),
+      .last('1),
+      .out(unreadables)
+  );
+
+  roce_requester_fence #(
+      .LANES(LANES),
+      .PENDING(PENDING)
+  ) fence (
+      .clk,
+      .rst,
+      .fencing,
+      .visiting,
+      .reads,
+      .passed,
+      .step(intake_moves),
+      .confirming,
+      .confirmed(confirmed_one),
+      .over(fence_over)
+  );
+
+  stream_arbiter #(
+      .T(qp_index_t),
+      .N(2)
+  ) faults (
+      .clk,
+      .rst,
+      .in(local_fault),
+      .last('1),
+      .out(local_faults)
   );
 
   logic busy_q;
@@ -433,6 +502,7 @@ module roce_requester
       .retired_next(retired),
       .cqe(completed[0]),
       .qp_event,
+      .fault(local_fault[1]),
       .flushed,
       .unsignaled,
       .unsignaled_index,

@@ -2,7 +2,7 @@
 
 // What happens to a QP's transmit side: responses, timeouts, faults, commands. Owns the state of it.
 // One event a cycle, of one QP one every 7 cycles; seen in the table 8 cycles later. An ACK that waits for its QP takes in the next one if
-// that acknowledges more. Events come in this order of urgency: `command`, `write_fault`, `fault`, `timer`, `response`.
+// that acknowledges more. Events come in this order of urgency: `command`, `local_fault`, `fault`, `timer`, `response`.
 // Stops only when `work` or `verdict` stop.
 //
 // A response counts if its QP sends, its source is the QP's peer, and its PSN is outstanding (una <= PSN < limit); else it changes nothing
@@ -11,6 +11,7 @@
 //   NAK, RNR NAK     frees everything before its PSN
 //   READ response, atomic acknowledge
 //                    free everything before the request that they answer, and must come in order
+// What they bring is placed if the L_Key of the work request is valid still; else the QP fails.
 // None of them frees a READ or atomic that was not answered: what goes beyond, or skips one, says that a response was lost, and that is
 // asked for again from the first missing PSN (IBTA 9.7.5.1.2: implied NAK). Once, until there is progress or a timeout.
 //
@@ -29,7 +30,7 @@ module roce_requester_ack
     input logic enable,            // takes responses
 
     stream_if.sink command,        // sq_event_t
-    stream_if.sink write_fault,    // qp_index_t: memory refused what responses brought
+    stream_if.sink local_fault,    // qp_index_t: memory refused what responses brought, or an L_Key
     stream_if.sink fault,          // tx_fault_t
     stream_if.sink timer,          // sq_event_t
     stream_if.sink response,       // rc_response_t
@@ -40,6 +41,9 @@ module roce_requester_ack
     output qp_index_t    rd_index,
     output rd_count_t    rd_count,
     input  sq_rd_t       rd_data,  // a cycle later, until the next read
+    output logic [31:0]  key,      // of it: is this L_Key valid?
+    input  logic         key_live, // a cycle later
+    output logic         moves,    // pulse: all events have moved on by a stage
 
     roce_qp_write_if.writer progress_next,  // sq_progress_t
 
@@ -98,16 +102,16 @@ module roce_requester_ack
   ack_event_t answer, chosen;
   qp_index_t  refused;
   assign told    = asked.data;
-  assign refused = write_fault.data;
+  assign refused = local_fault.data;
   assign unread  = broken.data;
   assign timed   = due.data;
   assign answer  = heard.data;
 
   // The most urgent, one-hot.
-  wire [4:0] waiting = {heard.valid, due.valid, broken.valid, write_fault.valid, asked.valid};
+  wire [4:0] waiting = {heard.valid, due.valid, broken.valid, local_fault.valid, asked.valid};
   wire [4:0] grant = waiting & (~waiting + 1'b1);
   assign asked.ready       = take && grant[0];
-  assign write_fault.ready = take && grant[1];
+  assign local_fault.ready = take && grant[1];
   assign broken.ready      = take && grant[2];
   assign due.ready         = take && grant[3];
   assign heard.ready       = merge || (take && grant[4]);
@@ -118,7 +122,7 @@ module roce_requester_ack
   always_comb begin
     chosen = answer;
     if (!grant[4]) begin
-      chosen.kind        = grant[0] ? told.kind : grant[1] ? SQ_EV_WRITE_FAULT : grant[2] ? SQ_EV_FAULT : timed.kind;
+      chosen.kind        = grant[0] ? told.kind : grant[1] ? SQ_EV_LOCAL_FAULT : grant[2] ? SQ_EV_FAULT : timed.kind;
       chosen.exists      = 1'b0;
       chosen.psn         = grant[0] ? told.psn : grant[2] ? unread.psn : timed.psn;
       chosen.has_payload = 1'b0;
@@ -216,6 +220,10 @@ module roce_requester_ack
     end
   end
 
+  // The L_Key of what is in rd3_q is looked up all the time, while it waits too.
+  assign key   = step ? rd_data.lkey : rd3_q.lkey;
+  assign moves = step;
+
   // ---- 4: what is expected of it ----
   ack_expected_t expected_q;
   always_ff @(posedge clk) begin
@@ -228,7 +236,8 @@ module roce_requester_ack
           position: read_gap_q[30] ? read_done_q[22:0] : '0,
           opens: !read_gap_q[30],
           outstanding: outstanding_q,
-          window_shut: window_shut_q
+          window_shut: window_shut_q,
+          live: key_live
       };
     end
   end
@@ -305,6 +314,8 @@ module roce_requester_ack
           index: e.index,
           payload: r_q.original ? PAYLOAD_ORIGINAL : r_q.place ? PAYLOAD_PLACE : e.has_payload ? PAYLOAD_DROP : PAYLOAD_NONE,
           addr: m_q.addr + m_q.offset,
+          target: m_q.target,
+          key: m_q.key,
           length: m_q.length,
           original: e.original,
           confirms: r_q.change || commands_q,

@@ -68,10 +68,11 @@ module roce_requester_ack_decide
         own.drained_set = 1'b1;
       end
       SQ_EV_FAULT: begin
-        own.fail    = matched.live;
+        // What was acknowledged meanwhile is not missed: it was a repetition.
+        own.fail    = matched.live && matched.outstanding;
         own.fail_at = matched.ahead;
       end
-      SQ_EV_WRITE_FAULT: own.fail = matched.live;
+      SQ_EV_LOCAL_FAULT: own.fail = matched.live;
       default: ;
     endcase
   end
@@ -110,6 +111,10 @@ module roce_requester_ack_decide
         peers.fail_status             = WC_BAD_RESP_ERR;
         peers.fail_at                 = matched.reached;
         peers_events.bad_response_err = 1'b1;
+      end else if (matched.lapsed) begin
+        peers.fail        = 1'b1;
+        peers.fail_status = WC_LOC_PROT_ERR;
+        peers.fail_at     = matched.reached;
       end else begin
         peers.advance                      = matched.reached + 1'b1;
         peers.retries                      = RETRIES_CLEAR;

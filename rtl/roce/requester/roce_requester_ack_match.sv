@@ -51,6 +51,7 @@ module roce_requester_ack_match
     matched.ahead          = placed.ahead;
     matched.in_order       = in_order;
     matched.skips          = beyond;
+    matched.outstanding    = expected.outstanding;
     matched.counts         = matched.heard && matched.live && expected.outstanding;
     matched.is_ack         = is_ack;
     matched.fatal          = is_ack && e.syndrome inside {
@@ -72,7 +73,10 @@ module roce_requester_ack_match
     matched.last_retry     = placed.last_retry;
     matched.last_rnr_retry = placed.last_rnr_retry;
     matched.no_rnr_retry   = placed.no_rnr_retry;
+    matched.lapsed         = rd.access.keyed && !expected.live;
     matched.addr           = rd.addr;
+    matched.target         = rd.access.target;
+    matched.key            = rd.lkey;
     matched.offset         = addr_t'(expected.position) << (4'd7 + 4'(placed.path.path_mtu));
     matched.length         = rd.atomic ? 13'd8 : e.length;
   end

@@ -77,6 +77,7 @@ package roce_requester_ack_pkg;
     logic        opens;            // it is the first of that
     logic        outstanding;      // the event's PSN is
     logic        window_shut;
+    logic        live;             // the L_Key of the READ or atomic is valid
   } ack_expected_t;
 
   // An event beside what was expected.
@@ -85,6 +86,7 @@ package roce_requester_ack_pkg;
     sq_progress_t was;
     logic         live;            // the QP sends, or waits in SQD
     logic         heard;
+    logic         outstanding;     // its PSN is
     logic         counts;          // heard, live, and about a PSN that is outstanding ...
     logic         ghost;           // ... but it answers what is answered, or was never asked, or has a reserved syndrome
     logic         is_ack;
@@ -109,7 +111,10 @@ package roce_requester_ack_pkg;
     logic         last_retry;
     logic         last_rnr_retry;
     logic         no_rnr_retry;
+    logic         lapsed;          // what it brings may not be written, the L_Key being invalid by now
     addr_t        addr;
+    target_t      target;
+    mr_key_t  key;
     addr_t        offset;
     logic [12:0]  length;
   } ack_matched_t;

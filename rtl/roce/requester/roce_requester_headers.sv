@@ -2,7 +2,7 @@
 
 // Writes the headers of request packets (IBTA 9.2): opcode, RETH, AtomicETH, ImmDt and IETH by the kind of the work request and the place
 // of the packet in it. A WRITE that stands alone for each packet (`piece`, docs/reference/extensions.md) has a RETH in each.
-// One packet a cycle; 1 cycle from `cut` to `packet`. When `packet` stops `cut` stops.
+// One packet a cycle; 1 cycle from `cut` to `packet`. When `packet` or `fault` stop `cut` stops.
 module roce_requester_headers
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -12,7 +12,8 @@ module roce_requester_headers
 
     stream_if.sink      cut,           // sq_cut_t
     input logic [63:0]  compare_data,  // of an atomic: comes from the ring a cycle after `cut`, until the next
-    stream_if.source    packet         // tx_packet_t
+    stream_if.source    packet,        // tx_packet_t
+    stream_if.source    fault          // tx_fault_t: of a cut that has lapsed, in place of its packet
 );
   function automatic opcode_e opcode(sq_kind_e kind, logic first, logic last_);
     unique case (kind)
@@ -68,6 +69,8 @@ module roce_requester_headers
     made.packet.again     = came.again;
     made.packet.ext       = '0;
     made.packet.addr      = came.addr;
+    made.packet.target    = came.request.access.target;
+    made.packet.key       = came.request.lkey;
     made.packet.length    = came.length;
     made.packet.empty     = came.length == '0;
     made.packet.se        = came.request.solicited && came.last;
@@ -89,11 +92,19 @@ module roce_requester_headers
     end
   end
 
-  assign cut.ready = !packet.valid || packet.ready;
+  assign cut.ready = (!packet.valid || packet.ready) && (!fault.valid || fault.ready);
   always_ff @(posedge clk) begin
-    if (cut.ready) made_q <= made;
-    if (rst) packet.valid <= 1'b0;
-    else if (cut.ready) packet.valid <= cut.valid;
+    if (cut.ready) begin
+      made_q     <= made;
+      fault.data <= '{qpn: qp_number(came.index), psn: came.psn};
+    end
+    if (rst) begin
+      packet.valid <= 1'b0;
+      fault.valid  <= 1'b0;
+    end else begin
+      if (cut.ready || packet.ready) packet.valid <= cut.valid && cut.ready && !came.lapsed;
+      if (cut.ready || fault.ready) fault.valid <= cut.valid && cut.ready && came.lapsed;
+    end
   end
 
   // ---- where they are ----

@@ -281,6 +281,8 @@ package roce_requester_pkg;
     rd_count_t   rd;          // READs and atomics before it
     xpsn_t       first;
     addr_t       local_addr;
+    logic [31:0] lkey;
+    local_access_t access;    // denied: it is never sent
     logic [31:0] length;      // atomics: upper half of swap_add
     logic [63:0] remote_addr;
     logic [31:0] rkey;
@@ -292,6 +294,7 @@ package roce_requester_pkg;
   typedef struct packed {
     sq_kind_e    kind;
     logic        signaled;
+    logic        denied;      // its L_Key does not allow it
     logic [15:0] wr_id;
     xpsn_t       past;        // first PSN after it
   } sq_done_t;
@@ -300,6 +303,8 @@ package roce_requester_pkg;
     logic        atomic;
     xpsn_t       first;
     addr_t       addr;        // where the answer goes
+    logic [31:0] lkey;
+    local_access_t access;
     logic [22:0] last;        // its PSNs - 1
     logic [12:0] tail;        // bytes in its last packet
   } sq_rd_t;
@@ -346,6 +351,7 @@ package roce_requester_pkg;
     logic [63:0] va;          // where that goes at the peer
     logic [31:0] left;        // READ: bytes asked for
     logic [12:0] length;      // of its payload
+    logic        lapsed;      // the L_Key is not valid any more: it is not sent, but told of
     logic        again;       // it was sent before
     logic        asks;        // for an acknowledgement, in the middle of a message
   } sq_cut_t;
@@ -362,7 +368,7 @@ package roce_requester_pkg;
     SQ_EV_RNR_DONE,     // the peer's RNR time is over
     SQ_EV_DRAINED,      // SQD: all that was begun is acknowledged
     SQ_EV_FAULT,        // payload of the packet with this PSN could not be read
-    SQ_EV_WRITE_FAULT,  // what a response brought could not be written
+    SQ_EV_LOCAL_FAULT,  // what a response brought could not be written, or the L_Key of the work request `una` is wrong
     SQ_EV_START,        // RESET -> RTS, first PSN
     SQ_EV_PAUSE,        // RTS -> SQD
     SQ_EV_RESUME,       // SQD -> RTS
@@ -388,6 +394,8 @@ package roce_requester_pkg;
     qp_index_t     index;
     sq_payload_e   payload;
     addr_t         addr;
+    target_t       target;
+    mr_key_t   key;
     logic [12:0]   length;    // of what is placed
     atomicacketh_t original;
     logic          confirms;  // else only the payload is dropped

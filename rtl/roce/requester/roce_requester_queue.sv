@@ -4,9 +4,10 @@
 // One work request every 2 cycles; 4 cycles from `wqe` to `work`. What is refused (no such QP or QP that does not send: WC_WR_FLUSH_ERR;
 // no verb of a send queue, or a READ or atomic where max_rd_atomic is 0: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full:
 // WC_GENERAL_ERR) completes at once on `refused` and changes nothing.
-// In the error state a work request is queued as ever and flushed in its turn: the QP is listed on `flush` then.
+// In the error state a work request is queued as ever and flushed in its turn, one with a wrong L_Key ends the QP in its turn: the QP is
+// listed on `look` then.
 // A keep-alive takes one PSN and no place in the rings, and only if the QP has nothing outstanding; else it is forgotten.
-// Stops only when `work`, `flush` or `refused` stop.
+// Stops only when `work`, `look` or `refused` stop, or `access` does not come.
 module roce_requester_queue
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -20,6 +21,7 @@ module roce_requester_queue
     input logic enable,           // takes nothing while low
 
     stream_if.sink   wqe,         // rdma_wqe_t
+    stream_if.sink   access,      // local_access_t, one for each; 4 cycles behind it costs no time
     stream_if.sink   keepalive,   // qp_index_t
 
     input logic      init,        // starts a QP's word; takes precedence for a cycle
@@ -42,7 +44,7 @@ module roce_requester_queue
     output logic [63:0] ring_compare,
 
     stream_if.source work,        // qp_index_t
-    stream_if.source flush,       // qp_index_t
+    stream_if.source look,        // qp_index_t
     stream_if.source refused,     // rdma_cqe_t
     output logic     keepalive_sent,
     output logic     idle
@@ -85,10 +87,10 @@ module roce_requester_queue
 
   counted_t counted_q, counted;
   logic     counted_valid_q;
-  logic     look;    // the deciding stage takes it, with the words of its QP
+  logic     enter;   // the deciding stage takes it, with the words of its QP
   logic     done;    // the deciding stage is through with its own
 
-  wire counted_free = !counted_valid_q || look;
+  wire counted_free = !counted_valid_q || enter;
   assign take = !in_valid_q || counted_free;
 
   function automatic sq_kind_e kind_of(wr_opcode_e opcode);
@@ -155,11 +157,11 @@ module roce_requester_queue
   assign tail = word.tail;
 
   wire post_free = !post_valid_q || done;
-  assign look = counted_valid_q && post_free && !init;
+  assign enter = counted_valid_q && post_free && !init;
 
   // Read in every cycle in which one waits here: its QP may have failed meanwhile, and its last completion may be out.
   assign words.read  = 1'b1;
-  assign words.index = look ? counted_q.index : post_q.index;
+  assign words.index = enter ? counted_q.index : post_q.index;
 
   // Of a QP whose tail is written while it is read the new one counts.
   logic      moved_q;
@@ -169,8 +171,8 @@ module roce_requester_queue
   assign posted_rd = moved_q ? moved_rd_q : tail.rd;
 
   always_ff @(posedge clk) begin
-    if (look) post_q <= counted_q;
-    moved_q       <= look && done && queue_it && post_q.index == counted_q.index;
+    if (enter) post_q <= counted_q;
+    moved_q       <= enter && done && queue_it && post_q.index == counted_q.index;
     moved_count_q <= behind.count;
     moved_rd_q    <= behind.rd;
     full_q   <= sq_count_t'(posted - word.retired) == sq_count_t'(SQ_DEPTH);
@@ -178,16 +180,16 @@ module roce_requester_queue
     quiet_q  <= tail.next == word.progress.una && tail.count == word.retired && !moved_q;
     judged_q <= post_valid_q && !done;
     if (rst) post_valid_q <= 1'b0;
-    else if (post_free) post_valid_q <= look;
+    else if (post_free) post_valid_q <= enter;
   end
 
   // ---- decide and write ----
-  logic      work_valid_q, flush_valid_q, refused_valid_q;
+  logic      work_valid_q, look_valid_q, refused_valid_q;
   qp_index_t work_q;
   rdma_cqe_t refused_q;
 
-  assign flush.valid   = flush_valid_q;
-  assign flush.data    = work_q;
+  assign look.valid    = look_valid_q;
+  assign look.data     = work_q;
   assign refused.valid = refused_valid_q;
   assign refused.data  = refused_q;
 
@@ -198,12 +200,17 @@ module roce_requester_queue
   // After an error nothing is answered any more: READs only wait to be flushed.
   wire room  = !full_q && !(shut_q && state != SQ_ERR);
 
-  wire out_free = !work_valid_q && !flush_valid_q && !refused_valid_q;
+  wire out_free = !work_valid_q && !look_valid_q && !refused_valid_q;
   assign queue_it = post_q.keepalive ? quiet_q && state == SQ_RTS : post_q.sound && state != SQ_RESET && room;
   wire refuse   = !post_q.keepalive && !queue_it;
   wire counts   = !post_q.keepalive;
 
-  assign done = judged_q && out_free && !init;
+  // A keep-alive has no key.
+  assign done         = judged_q && out_free && !init && (post_q.keepalive || access.valid);
+  assign access.ready = judged_q && out_free && !init && !post_q.keepalive;
+  local_access_t allowed;
+  assign allowed      = access.data;
+  wire   wrong_key    = counts && allowed.denied;
 
   // Named in the cycle in which the tables are written; what is not taken then waits.
   wire lists = done && queue_it && state inside {SQ_RTS, SQ_SQD};
@@ -232,6 +239,8 @@ module roce_requester_queue
         rd: tail.rd,
         first: tail.next,
         local_addr: post_q.request.local_addr,
+        lkey: post_q.request.lkey,
+        access: allowed,
         length: post_q.request.length,
         remote_addr: post_q.request.remote_addr,
         rkey: post_q.request.rkey,
@@ -245,6 +254,7 @@ module roce_requester_queue
   assign ring_done = '{
           kind: post_q.kind,
           signaled: post_q.request.signaled,
+          denied: wrong_key,
           wr_id: post_q.request.wr_id,
           past: behind.next
       };
@@ -254,6 +264,8 @@ module roce_requester_queue
           atomic: is_atomic(post_q.kind),
           first: tail.next,
           addr: post_q.request.local_addr,
+          lkey: post_q.request.lkey,
+          access: allowed,
           last: post_q.last,
           tail: post_q.tail
       };
@@ -262,7 +274,7 @@ module roce_requester_queue
   assign keepalive_sent = done && queue_it && post_q.keepalive;
   assign engaged        = (in_valid_q && in_index_q == watch) || (counted_valid_q && counted_q.index == watch)
       || (post_valid_q && post_q.index == watch)
-      || ((work_valid_q || flush_valid_q || refused_valid_q) && work_q == watch);
+      || ((work_valid_q || look_valid_q || refused_valid_q) && work_q == watch);
   assign idle           = !probe.valid && !in_valid_q && !counted_valid_q && !post_valid_q && out_free;
 
   always_ff @(posedge clk) begin
@@ -279,11 +291,11 @@ module roce_requester_queue
     end
     if (rst) begin
       work_valid_q    <= 1'b0;
-      flush_valid_q   <= 1'b0;
+      look_valid_q    <= 1'b0;
       refused_valid_q <= 1'b0;
     end else begin
       work_valid_q <= work.valid && !work.ready;
-      if (out_free || flush.ready) flush_valid_q <= done && queue_it && state == SQ_ERR;
+      if (out_free || look.ready) look_valid_q <= done && queue_it && (state == SQ_ERR || wrong_key);
       if (out_free || refused.ready) refused_valid_q <= done && refuse;
     end
   end

@@ -38,6 +38,8 @@ module roce_requester_receive
     stream_if.source work,          // qp_index_t: may send again what waited for a READ or atomic
     stream_if.source fault,         // qp_index_t
     output logic     commanded,     // pulse: what roce_qp_control asked for is in the table
+    output logic [$clog2(PENDING):0] confirming,  // verdicts that wait for memory,
+    output logic     confirmed_one, // pulse: for the oldest no more
     output logic     idle
 );
   typedef struct packed {
@@ -76,7 +78,7 @@ module roce_requester_receive
 
   assign verdict.ready    = room_q;
   assign write_in.valid   = verdict.valid && room_q && places;
-  assign write_in.data    = '{addr: said.addr, length: 32'(said.length)};
+  assign write_in.data    = '{target: said.target, key: said.key, addr: said.addr, length: 32'(said.length)};
   assign steer_in.valid   = verdict.valid && room_q && said.payload != PAYLOAD_NONE;
   assign steer_in.data    = '{payload: said.payload, original: said.original};
   assign waiting_in.valid = verdict.valid && room_q && said.confirms;
@@ -144,6 +146,8 @@ module roce_requester_receive
   assign done.ready        = waiting_out.valid && head.writes && (!head.answered || work.ready);
   assign work.valid        = confirms && head.answered;
   assign work.data         = head.index;
+  assign confirming        = waits_q;
+  assign confirmed_one     = act;
   assign retire.valid      = act;
   assign retire.data       = head.index;
   always_ff @(posedge clk) commanded <= !rst && act && head.command;

@@ -3,7 +3,9 @@
 // Completes work requests: for each listed QP, in the order posted, those that are acknowledged and confirmed by memory; in the error
 // state also all others, after the QP's event is out (none if the state was asked for): the one at fault with its status, the rest
 // with WC_WR_FLUSH_ERR. Tells when a send queue is drained, after the completions before that.
-// One work request every 2 cycles within a QP, 5 cycles a QP that completes one. Stops when `cqe` or `qp_event` stop.
+// A work request with a wrong L_Key is never sent; when all before it are complete, and the QP sends, it is named on `fault`, which
+// brings the error state.
+// One work request every 2 cycles within a QP, 5 cycles a QP that completes one. Stops when `cqe`, `qp_event` or `fault` stop.
 module roce_requester_retire
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -28,6 +30,7 @@ module roce_requester_retire
 
     stream_if.source cqe,             // rdma_cqe_t
     stream_if.source qp_event,        // qp_event_t
+    stream_if.source fault,           // qp_index_t: the oldest work request has a wrong L_Key
     output logic     flushed,         // pulse: completed with WC_WR_FLUSH_ERR
     output logic     unsignaled,      // pulse: one of this QP has succeeded and has no completion
     output qp_index_t unsignaled_index,
@@ -40,6 +43,7 @@ module roce_requester_retire
     R_READ,
     R_COMPARE,
     R_WALK,
+    R_FAULT,
     R_DRAINED
   } state_q;
 
@@ -54,6 +58,8 @@ module roce_requester_retire
   assign cqe.data       = cqe_q;
   assign qp_event.valid = event_valid_q;
   assign qp_event.data  = event_q;
+  assign fault.valid    = state_q == R_FAULT;
+  assign fault.data     = index_q;
   assign idle           = state_q == R_IDLE && !cqe_valid_q && !event_valid_q;
   assign engaged        = (state_q != R_IDLE && index_q == watch) || (cqe_valid_q && cqe_q.qpn == qp_number(watch))
       || (event_valid_q && event_q.qpn == qp_number(watch));
@@ -83,6 +89,7 @@ module roce_requester_retire
   wire good      = acknowledged_q && !(failing && retired_q.blamed);
   wire at_fault  = failing && !acknowledged_q && !retired_q.blamed && reached_fault_q;
   wire completes = good || failing;
+  wire wrong_key = oldest_q.denied && confirmed.state == SQ_RTS;
   wire wants_cqe = oldest_q.signaled || !good;
   wire walk      = state_q == R_WALK && !init && completes && (!wants_cqe || cqe_free);
   wire drain     = confirmed.drains != retired_q.drains;
@@ -173,9 +180,11 @@ module roce_requester_retire
         R_READ:    state_q <= R_COMPARE;
         R_COMPARE: state_q <= R_WALK;
         R_WALK: begin
-          if (!completes || (walk && last_q)) state_q <= drain ? R_DRAINED : R_IDLE;
+          if (!completes && wrong_key) state_q <= R_FAULT;
+          else if (!completes || (walk && last_q)) state_q <= drain ? R_DRAINED : R_IDLE;
           else if (walk) state_q <= R_COMPARE;
         end
+        R_FAULT:   if (fault.ready) state_q <= R_IDLE;
         R_DRAINED: if (tell) state_q <= R_IDLE;
         default: state_q <= R_IDLE;
       endcase

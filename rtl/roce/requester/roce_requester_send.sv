@@ -5,7 +5,7 @@
 // of a message where it must: a READ is then asked for from there.
 //
 // A work request that may not begin yet ends the visit without listing the QP again: behind a fence or with max_rd_atomic READs
-// and atomics outstanding (the one that completes lists it), in SQD (the command that ends that does).
+// and atomics outstanding (the one that completes lists it), in SQD (the command that ends that does), with a wrong L_Key (it ends the QP).
 //
 // With selective repeat (docs/reference/extensions.md) each packet of a WRITE stands alone, and a visit may be a *repair*: it sends
 // the oldest packet again and, of what was sent behind it, what the peer takes in order only; it passes the others by, one a cycle.
@@ -14,7 +14,11 @@
 //
 // One packet a cycle for work requests of one QP that are queued already, one in 2 cycles when each is of another QP, 3 when it
 // repeats selectively; 5 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
+//
+// The L_Key of a work request is looked up in each visit. If it is not valid any more the packet is not handed over but told of on `fault`, which
+// ends the QP as if its payload could not be read.
 module roce_requester_send
+  import memory_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(
@@ -37,6 +41,8 @@ module roce_requester_send
     output qp_index_t ring_index,
     output sq_count_t ring_count,
     input  sq_send_t  ring_data,     // a cycle later
+    output logic [31:0] key,         // the L_Key there: is it valid?
+    input  logic      key_live,      // a cycle later
     output logic      compare_read,
     output qp_index_t compare_index,
     output rd_count_t compare_count,
@@ -47,6 +53,9 @@ module roce_requester_send
     roce_qp_write_if.writer sent_next,  // sq_sent_t
 
     stream_if.source packet,         // tx_packet_t
+    stream_if.source fault,          // tx_fault_t: the L_Key of this packet's payload is not valid any more
+    output targets_t reads,          // a packet is handed over whose payload is to be read from this memory
+    output logic     visiting,       // a visit that may have found its keys valid is under way
     stream_if.source again,          // qp_index_t: to be listed again
     output logic     selective_retransmit,   // pulse: a packet was sent again by a repair
     output logic     idle
@@ -107,7 +116,7 @@ module roce_requester_send
   logic        following_q;   // ring_data is the one behind it
   xpsn_t       seek_q;        // distance in PSNs of the visit's place from its first
   logic [35:0] offset_q;      // the same in bytes
-  logic        barred_q;      // it may not begin: fence, or too many READs
+  logic        barred_q;      // it may not begin: fence, too many READs, or its L_Key is wrong
   logic [4:0]  tail_cost_q;   // of its last packet
   // The next packet:
   logic [22:0] behind_q;      // packets of the work request behind it
@@ -116,7 +125,7 @@ module roce_requester_send
   logic [12:0] length_q;      // 0 for a READ or atomic
   logic [4:0]  cost_q;        // of the quantum, in units of 256 bytes
   logic [23:0] step_q;        // its PSNs: a READ request takes those of its responses
-  memory_pkg::addr_t addr_q;
+  addr_t       addr_q;
   logic [63:0] va_q;          // at the peer
   logic [31:0] left_q;        // bytes of a READ that are asked for
   logic [4:0]  quantum_q;     // left of it
@@ -139,6 +148,16 @@ module roce_requester_send
   logic       begun_q;                                     // the visit has sent something, or passed it by
   wire        covered = visit_q.repair && visit_q.covered && strict && !begun_q;
   wire        mute  = visit_q.repair && (begun_q ? !strict : covered);
+
+  // The L_Key of each work request is looked up as it is loaded: so it holds for the rest of a visit, and is looked up again in the next.
+  logic       loaded_q, live_q;
+  wire        live = loaded_q ? key_live : live_q;
+  wire        lapsed = request_q.access.keyed && !live && length_q != '0 && !keepalive;
+  assign      key = ring_data.lkey;
+  always_ff @(posedge clk) begin
+    loaded_q <= begin_visit || load_next;
+    live_q   <= live;
+  end
 
   stream_if #(.T(sq_cut_t)) cut ();
   wire        offers = !init && ((state_q == S_SEND && !stop) || keepalive);
@@ -216,7 +235,7 @@ module roce_requester_send
       writes_q    <= is_write(ring_data.kind);
       piece_q     <= next_path.selective_repeat && is_write(ring_data.kind);
       seek_q      <= (begin_visit ? ahead.psn : visit_q.psn) - ring_data.first;
-      barred_q    <= (ring_data.fence && next_waits) || (next_reads && !next_ahead[5] && next_ahead >= next_max_rd);
+      barred_q    <= ring_data.access.denied || (ring_data.fence && next_waits) || (next_reads && !next_ahead[5] && next_ahead >= next_max_rd);
       tail_cost_q <= length_cost(ring_data.tail);
       first_q     <= 1'b1;
       addr_q      <= ring_data.local_addr;
@@ -231,7 +250,7 @@ module roce_requester_send
     end else if (state_q == S_SEEK && seek_q == '1) step_q <= 24'd1;
     else if (state_q == S_PLACE) begin
       first_q  <= 1'b0;
-      addr_q   <= request_q.local_addr + memory_pkg::ADDR_W'(offset_q);
+      addr_q   <= request_q.local_addr + ADDR_W'(offset_q);
       va_q     <= request_q.remote_addr + 64'(offset_q);
       left_q   <= request_q.length - offset_q[31:0];
       behind_q <= request_q.last - seek_q[22:0];
@@ -246,7 +265,7 @@ module roce_requester_send
     end else if (emit && keepalive) step_q <= request_q.kind == SQ_READ ? request_q.word[23:0] : 24'd1;
     else if (emit) begin
       first_q  <= 1'b0;
-      addr_q   <= addr_q + memory_pkg::ADDR_W'(mtu);
+      addr_q   <= addr_q + ADDR_W'(mtu);
       va_q     <= va_q + 64'(mtu);
       behind_q <= behind_q - 1'b1;
       last_q   <= behind_q == 23'd1;
@@ -335,10 +354,16 @@ module roce_requester_send
           va: va_q,
           left: left_q,
           length: length_q,
+          lapsed: lapsed,
           again: !fresh,
           asks: visit_q.path.selective_repeat ? visit_q.psn[$clog2(SELECTIVE_ACK_EVERY)-1:0] == '1
               : visit_q.psn[$clog2(ACK_EVERY)-1:0] == '1
       };
+  always_comb begin
+    reads                          = '0;
+    reads[request_q.access.target] = cut.valid && cut.ready && !lapsed && length_q != '0 && !keepalive;
+  end
+  assign visiting      = state_q != S_IDLE;
   assign compare_read  = emit && is_atomic(request_q.kind) && !keepalive;
   assign compare_index = visit_q.index;
   assign compare_count = request_q.rd;
@@ -348,7 +373,8 @@ module roce_requester_send
       .rst,
       .cut,
       .compare_data,
-      .packet
+      .packet,
+      .fault
   );
 
   // ---- what was sent ----
@@ -386,8 +412,10 @@ module roce_requester_send
   end
 
   tx_packet_t leaving;
+  tx_fault_t  faulty;
+  assign faulty  = fault.data;
   assign leaving = packet.data;
   assign watched = schedule_watched || (state_q != S_IDLE && visit_q.index == watch) || (write_q && write_index_q == watch)
-      || (packet.valid && leaving.qpn == qp_number(watch));
-  assign idle = schedule_idle && state_q == S_IDLE && !write_q && !packet.valid;
+      || (packet.valid && leaving.qpn == qp_number(watch)) || (fault.valid && faulty.qpn == qp_number(watch));
+  assign idle = schedule_idle && state_q == S_IDLE && !write_q && !packet.valid && !fault.valid;
 endmodule

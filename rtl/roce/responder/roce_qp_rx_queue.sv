@@ -5,6 +5,7 @@
 //
 // One receive every 2 cycles, visible to packets 3 cycles later. A receive that cannot be posted comes back at once on `reject`,
 // to complete with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A
+// receive whose key does not allow it is posted like any other, and ends the QP when it is to receive something. A
 // receive for a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush.
 // While `reject` or `kick` stop, posting stops.
 module roce_qp_rx_queue
@@ -16,7 +17,7 @@ module roce_qp_rx_queue
 ) (
     input  logic        clk,
     input  logic        rst,
-    stream_if.sink      post,              // rdma_wqe_t
+    stream_if.sink      post,              // rx_post_t
     stream_if.source    reject,            // rx_reject_t
     stream_if.source    kick,              // qpn_t
     output logic        idle,
@@ -48,14 +49,17 @@ module roce_qp_rx_queue
   // ---- post: look at the QP, then judge ----
   rdma_wqe_t   wqe_q;
   logic        looks_q, judges_q, exists_q;
+  local_access_t access_q;
   qp_index_t   slot_q;
   qp_rx_view_t view_q;
   rq_pointer_t posted_q;                   // the QP's tail
   wc_status_e  status;
 
+  rx_post_t    came;
   rdma_wqe_t   offered;
   qpn_t        offered_index;
-  assign offered       = post.data;
+  assign came          = post.data;
+  assign offered       = came.wqe;
   assign offered_index = qp_index(offered.qpn);
   assign view_slot     = slot_q;
 
@@ -85,7 +89,7 @@ module roce_qp_rx_queue
       .clk,
       .write(accept),
       .write_at(ring_addr_t'({slot_t'(slot_q), place_t'(posted_q)})),
-      .write_data('{addr: wqe_q.local_addr, length: wqe_q.length, wr_id: wqe_q.wr_id}),
+      .write_data('{addr: wqe_q.local_addr, length: wqe_q.length, wr_id: wqe_q.wr_id, lkey: wqe_q.lkey, access: access_q}),
       .read(1'b1),
       .read_at(ring_addr_t'({slot_t'(read_slot), place_t'(read_head)})),
       .read_data(receive)
@@ -96,6 +100,7 @@ module roce_qp_rx_queue
     view_q   <= view;
     posted_q <= tails[slot_t'(slot_q)];
     if (post.ready && post.valid) begin
+      access_q <= came.access;
       wqe_q    <= offered;
       slot_q   <= qp_index_t'(offered_index);
       exists_q <= offered_index < qpn_t'(QPS);

@@ -47,12 +47,13 @@ module roce_responder
     output write_size_t     reserve_size,     // of this size
     // the access check (roce_mr): granted 3 cycles after query
     output mr_query_t       query,
+    output logic            asks,             // it counts in this cycle
     input  logic            granted,
     output logic            pause,            // an invalidation may come
     output logic            invalidate,
     output logic [31:0]     invalid_key,
-    output logic [31:0]     key,              // of the WRITE in progress:
-    input  logic            key_live,         // it is valid still, a cycle later
+    output logic [1:0][31:0] key,             // of the message in progress, of the receive of one that begins:
+    input  logic [1:0]      key_live,         // it is valid still, a cycle later
     stream_if.sink          mr_fence,         // logic: a key has gone
     output logic            fenced,           // pulse: memory has confirmed all that was judged before that
     // the response unit's fences: asked for when a key has gone
@@ -60,7 +61,7 @@ module roce_responder
     input  fence_t          fence_number,
     input  fence_t          fences_through,
     // receives
-    stream_if.sink          post,             // rdma_wqe_t, WR_RECV
+    stream_if.sink          post,             // rx_post_t
     stream_if.source        completion,       // rdma_cqe_t
     // queue pairs
     stream_if.sink          cmd,              // qp_cmd_t
@@ -209,7 +210,7 @@ module roce_responder
   assign packet_3 = stage[3].packet;
   always_comb begin
     query = '{
-        rkey: packet_3.with_inv ? packet_3.word : packet_3.reth.rkey,
+        key: packet_3.with_inv ? packet_3.word : packet_3.reth.rkey,
         pd: attr[3].pd,
         qpn: packet_3.qpn,
         bounded: !packet_3.with_inv,
@@ -224,6 +225,7 @@ module roce_responder
       default:   query.access.remote_write = 1'b1;
     endcase
   end
+  assign asks  = valid[3] && stage[3].op == OP_PACKET;
   assign pause = inv_q && hold_q >= HOLD_FREE;
 
   // ---- 4: read   5: check   6: decide ----
@@ -238,6 +240,7 @@ module roce_responder
 
   stream_if #(.T(rx_reject_t)) reject ();
 
+  target_t     packet_target_6;                      // the memory of the address in the packet
   target_t     target_6, lane_6, target_7, lane_7;   // the memory that the payload is for; whose lane the outcome waits in
   logic        busy_6, full_6;
   qp_index_t   left_index[LANES];
@@ -274,7 +277,7 @@ module roce_responder
   );
 
   assign rd_done_slot = slot[4];
-  assign key          = state_5.rkey;
+  assign key          = {receive_6.lkey, state_5.key};
 
   roce_responder_window #(.QPS(QPS)) window (
       .clk, .rst,
@@ -289,7 +292,7 @@ module roce_responder
       .check_op(stage[5].op), .check_exists(exists[5]), .check_packet(stage[5].packet), .check_attr(attr[5]),
       .check_form(form[5]), .check_state(state_5), .check_tail(tail[5]), .check_rd_done(rd_done_5), .cmd(cmd_q),
       .op(stage[6].op), .exists(exists[6]), .packet(stage[6].packet), .form(form[6]),
-      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .granted, .key_live,
+      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .target(packet_target_6), .granted, .key_live(key_live[0]),
       .busy(busy_6), .full(full_6),
       .present(present_6), .expected(expected_6),
       .old_state(old_6), .new_state(new_6), .verdict(verdict_6), .consumes(consumes_6), .remember(remember_6),
@@ -297,6 +300,7 @@ module roce_responder
   );
 
   // ---- 6: which memory, and its lane ----
+  always_ff @(posedge clk) packet_target_6 <= target_of(MAP, LANES, stage[5].packet.reth.va);
 
   if (LANES == 1) begin : g_one_lane
     assign target_6 = '0;
@@ -313,19 +317,14 @@ module roce_responder
     typedef logic [$clog2(FAR_PENDING):0] far_t;
 
     rc_packet_t       packet_6;
-    target_t          packet_target_6, state_target_6;
     targets_t         waits_6, room_q, answers_q, spares;
     logic             fences_6;
     assign packet_6 = stage[6].packet;
-    always_ff @(posedge clk) begin
-      packet_target_6 <= target_of(MAP, LANES, stage[5].packet.reth.va);
-      state_target_6  <= target_of(MAP, LANES, state_5.base);
-    end
     wire data_6 = stage[6].op == OP_PACKET && packet_6.payload_length != '0 && packet_6.kind inside {RC_SEND, RC_WRITE};
 
     always_comb begin
-      if (!packet_6.first) target_6 = state_target_6;
-      else target_6 = packet_6.kind == RC_SEND ? target_of(MAP, LANES, receive_6.addr) : packet_target_6;
+      if (!packet_6.first) target_6 = old_6.target;
+      else target_6 = packet_6.kind == RC_SEND ? receive_6.access.target : packet_target_6;
       // What a key's end waits for comes after all that was judged before, of any QP.
       fences_6 = stage[6].op == OP_FENCE || (stage[6].op == OP_PACKET && packet_6.with_inv);
       lane_6   = data_6 ? target_6 : '0;
@@ -376,7 +375,8 @@ module roce_responder
 
   roce_responder_act act (
       .op(stage[7].op), .packet(stage[7].packet), .form(form[7]), .attr(attr[7]),
-      .old_state(old_7), .new_state(new_7), .verdict(verdict_7), .consumes(consumes_7), .left(left_7), .lane(lane_7), .cmd(cmd_q),
+      .old_state(old_7), .new_state(new_7), .verdict(verdict_7), .consumes(consumes_7), .left(left_7), .target(target_7), .lane(lane_7),
+      .key_live(key_live[1]), .cmd(cmd_q),
       .action(action_7), .outcome(outcome_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
   );
 

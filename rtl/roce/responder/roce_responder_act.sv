@@ -16,7 +16,9 @@ module roce_responder_act
     input  verdict_e        verdict,
     input  logic            consumes,
     input  logic            left,          // packets behind the next gap are remembered
+    input  target_t         target,        // of the payload; of a READ or atomic
     input  target_t         lane,          // that the outcome waits in
+    input  logic            key_live,      // the key of the receive is valid, if a message begins
     input  qp_cmd_t         cmd,           // of OP_COMMAND
     output action_t         action,
     output outcome_t        outcome,       // if action.waits
@@ -31,7 +33,7 @@ module roce_responder_act
   wire placed    = verdict == VERDICT_PLACED;
   wire again     = verdict == VERDICT_AGAIN;
   wire told      = verdict inside {VERDICT_FAULT, VERDICT_DENIED};   // the peer, by others
-  wire fatal     = verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG} || told;
+  wire fatal     = verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG, VERDICT_PROTECTION} || told;
   wire rnr       = verdict inside {VERDICT_NO_RECEIVE, VERDICT_MEMORY_BUSY};
   wire ahead     = verdict == VERDICT_AHEAD || placed;
   wire stopped   = verdict == VERDICT_DONE && cmd.op == QP_MODIFY && cmd.state == QPS_ERR && old_state.state != QPS_ERR;
@@ -41,7 +43,8 @@ module roce_responder_act
   wire gap    = attr.selective_repeat && (ahead || (accepted && left));
   wire runs   = (accepted && (is_read || is_atomic)) || again;
   wire has_payload = op == OP_PACKET && packet.payload_length != '0;
-  wire writes      = (accepted || placed) && has_payload;
+  wire lapsed      = accepted && has_payload && is_send && packet.first && new_state.keyed && !key_live;
+  wire writes      = (accepted || placed) && has_payload && !lapsed;
 
   // A receive whose message is broken off ends with it; those that were not touched yet are flushed later.
   wire holds    = old_state.message == MESSAGE_SEND || consumes;
@@ -55,12 +58,13 @@ module roce_responder_act
       VERDICT_NO_RECEIVE, VERDICT_MEMORY_BUSY: syndrome = SYNDROME_RNR_NAK | 8'(attr.min_rnr_timer);
       VERDICT_INVALID, VERDICT_TOO_LONG: syndrome = SYNDROME_NAK_INVALID_REQ;
       VERDICT_ACCESS:                    syndrome = SYNDROME_NAK_REM_ACCESS;
+      VERDICT_PROTECTION:                syndrome = SYNDROME_NAK_REM_OP;
       default:                           syndrome = SYNDROME_ACK;
     endcase
     unique case (verdict)
       VERDICT_INVALID:               status = WC_LOC_QP_OP_ERR;
       VERDICT_TOO_LONG:              status = WC_LOC_LEN_ERR;
-      VERDICT_ACCESS, VERDICT_FAULT, VERDICT_DENIED: status = WC_LOC_PROT_ERR;
+      VERDICT_ACCESS, VERDICT_PROTECTION, VERDICT_FAULT, VERDICT_DENIED: status = WC_LOC_PROT_ERR;
       VERDICT_FLUSH, VERDICT_DONE:   status = WC_WR_FLUSH_ERR;
       default:                       status = WC_SUCCESS;
     endcase
@@ -76,12 +80,14 @@ module roce_responder_act
     action.write   = writes;
     action.lane    = lane;
     action.addr    = base + addr_t'(offset);
+    action.target  = target;
+    action.key     = placed ? packet.reth.rkey : new_state.key;
     action.length  = packet.payload_length;
     action.event_  = fatal || (accepted && !old_state.established);
     action.fatal   = fatal;
     action.status  = status;
     action.qpn     = packet.qpn;
-    action.waits   = writes || outcome.executes || outcome.acks || outcome.completes || outcome.answers || outcome.fences;
+    action.waits   = writes || lapsed || outcome.executes || outcome.acks || outcome.completes || outcome.answers || outcome.fences;
   end
 
   report_t    report;
@@ -102,6 +108,7 @@ module roce_responder_act
     execution.duplicate = again;
     execution.path_mtu  = attr.path_mtu;
     execution.addr      = addr_t'(packet.reth.va);
+    execution.target    = target;
     execution.rkey      = packet.reth.rkey;
     if (is_atomic) begin
       execution.of.operands = '{compare_swap: packet.compare_swap, swap_add: packet.swap_add, compare: packet.compare};
@@ -112,6 +119,7 @@ module roce_responder_act
 
   always_comb begin
     outcome.write    = writes;
+    outcome.lapsed   = lapsed;
     outcome.last     = accepted && packet.last;
     outcome.behind   = accepted ? 7'(new_state.epsn - form.next) : '0;
     outcome.executes = runs;
@@ -150,7 +158,7 @@ module roce_responder_act
     events.resp_remote_access_errors = verdict inside {VERDICT_ACCESS, VERDICT_DENIED};
     events.resp_invalid_request = verdict == VERDICT_INVALID;
     events.resp_local_length_error = verdict == VERDICT_TOO_LONG;
-    events.resp_local_protection_errors = verdict == VERDICT_FAULT;
+    events.resp_local_protection_errors = verdict inside {VERDICT_PROTECTION, VERDICT_FAULT};
     events.resp_cqe_flush_error = outcome.completes && status == WC_WR_FLUSH_ERR;
     events.out_of_order_placed  = placed;
     events.drop_duplicate_forgotten = verdict == VERDICT_FORGOTTEN;

@@ -7,7 +7,7 @@
 // stop, everything behind waits.
 // An outcome behind which a key has gone asks the response unit for a fence and leaves; a SEND's completion then waits for it, and 32
 // completions and answers behind that one do.
-// Data that memory refuses: the packet is answered with a NAK (remote operational error) and the QP is named once on
+// Data that memory refuses, or that has lapsed: the packet is answered with a NAK (remote operational error) and the QP is named once on
 // `fault`, which has room for every QP. From there on nothing of it is answered any more and its completions say
 // WC_LOC_PROT_ERR, until the QP is set up again or reset.
 module roce_responder_complete
@@ -110,6 +110,7 @@ module roce_responder_complete
         aeth: head.aeth,
         path_mtu: execution.path_mtu,
         addr: execution.addr,
+        target: execution.target,
         rkey: execution.rkey,
         length: execution.of.read.length,
         compare_swap: execution.of.operands.compare_swap,

@@ -43,7 +43,7 @@ module roce_responder_confirm
     assign head            = waiting.data;
     assign result          = done[0].data;
     assign confirmed.valid = waiting.valid && dispatched_q != '0 && (!head.write || done[0].valid);
-    assign confirmed.data  = '{error: head.write && result.error, outcome: head};
+    assign confirmed.data  = '{error: head.lapsed || (head.write && result.error), outcome: head};
     assign left[0]         = confirmed.valid && confirmed.ready;
     assign left_index[0]   = qp_index_t'(qp_index(head.qpn));
     assign waiting.ready   = left[0];
@@ -123,7 +123,7 @@ module roce_responder_confirm
       assign head             = waiting.data;
       assign head_writes[l]   = head.outcome.write;
       assign head_target[l]   = head.target;
-      assign now              = '{error: head.outcome.write && result_error[l][head.target], outcome: head.outcome};
+      assign now              = '{error: head.outcome.lapsed || (head.outcome.write && result_error[l][head.target]), outcome: head.outcome};
       assign leaving[l].valid = waiting.valid && dispatched_q != '0 && fenced && (!head.outcome.write || result_valid[l][head.target]);
       assign leaving[l].data  = now;
       assign leaves[l]        = leaving[l].valid && leaving[l].ready;

@@ -32,8 +32,9 @@ module roce_responder_decide
     input  rq_pointer_t tail,
     input  rd_count_t   rd_done,
     input  receive_t    receive,           // the next one posted
+    input  target_t     target,            // the memory of the address in the packet
     input  logic        granted,           // the access check
-    input  logic        key_live,          // the key of the WRITE in progress is valid still
+    input  logic        key_live,          // the key of the message in progress is valid still
     input  logic        busy,              // the lane of the QP, or of the memory that the payload is for, takes no more packets,
     input  logic        full,              // nor answers
     input  logic        present,           // the window: the packet was placed before
@@ -136,13 +137,16 @@ module roce_responder_decide
   wire goes_on  = packet.kind == RC_WRITE && !packet.first;
   wire denied   = goes_on ? !key_live : form.checked && !granted;
   logic [31:0] length;
-  logic        wrong_sum, refused, placed;
+  logic        wrong_sum, unprotected, refused, placed;
 
   always_comb begin
     length    = checks.into_receive ? receive.length : checks.length;
     wrong_sum = checks.into_receive ? checks.offset > 33'(receive.length) : checks.wrong_sum;
+    // The receive may not be written, or not any more. Whether its key is still valid when its message begins is known too late for this:
+    // roce_responder sees to it.
+    unprotected = is_send && packet.payload_length != '0 && (packet.first ? receive.access.denied : old_state.keyed && !key_live);
     // Fatal for the QP.
-    refused   = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum)));
+    refused   = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum || unprotected)));
     // Ahead of its turn, but fit to be placed. After an RNR NAK nothing is taken before the packet expected.
     placed    = early && !busy && checks.in_window && form.placeable && !denied && !present && !old_state.nak_sent;
   end
@@ -175,6 +179,7 @@ module roce_responder_decide
         else if (form.bad_length) verdict = VERDICT_INVALID;
         else if (denied) verdict = VERDICT_ACCESS;
         else if (wrong_sum) verdict = is_send ? VERDICT_TOO_LONG : VERDICT_INVALID;
+        else if (unprotected) verdict = VERDICT_PROTECTION;
         else verdict = VERDICT_ACCEPT;
       end
     endcase
@@ -204,7 +209,9 @@ module roce_responder_decide
           new_state.lead        = old_state.lead + (form.next - packet.psn) - psn_t'(packet.last);
           if (packet.first) begin
             new_state.base   = is_send ? receive.addr : addr_t'(packet.reth.va);
-            new_state.rkey   = packet.reth.rkey;
+            new_state.target = is_send ? receive.access.target : target;
+            new_state.key    = is_send ? receive.lkey : packet.reth.rkey;
+            new_state.keyed  = is_send ? receive.access.keyed : 1'b1;
             new_state.length = length;
           end
           if (takes_rd) begin

@@ -52,7 +52,7 @@ module roce_responder_dispatch
   assign part[PART_EVENT].ready = qp_event.ready || !now.event_;
 
   assign write.valid    = part[PART_WRITE].valid && now.write;
-  assign write.data     = '{addr: now.addr, length: 32'(now.length)};
+  assign write.data     = '{target: now.target, key: now.key, addr: now.addr, length: 32'(now.length)};
   assign part[PART_WRITE].ready = write.ready || !now.write;
 
   assign verdict.valid  = part[PART_PAYLOAD].valid && now.payload;

@@ -24,8 +24,7 @@ module roce_response
     parameter int unsigned ID_W     = 4,
     parameter int unsigned QPS      = 16,     // power of two, 8 to 1024
     parameter int unsigned RD_DEPTH = 8,      // READs and atomics of a peer at once; power of two, 4 to 16
-    parameter int unsigned LANES    = 1,      // memories,
-    parameter memory_map_t MAP      = '0      // and where they are
+    parameter int unsigned LANES    = 1       // memories
 ) (
     input logic      clk,
     input logic      rst,
@@ -54,6 +53,8 @@ module roce_response
     input  logic     fence,                   // pulse: a key has become invalid
     output fence_t   fence_number,
     output fence_t   fences_through,
+    output logic     fencing,                 // one is under way:
+    input  logic     others_over,             // is what it found under way in the requester over?
 
     axi_if.master    mem,                     // for atomics
     stream_if.source qp_event,                // qp_event_t
@@ -321,8 +322,7 @@ module roce_response
 
   roce_response_send #(
       .RD_DEPTH(RD_DEPTH),
-      .LANES(LANES),
-      .MAP(MAP)
+      .LANES(LANES)
   ) send (
       .clk,
       .rst,
@@ -370,6 +370,8 @@ module roce_response
       .ask(fence),
       .number(fence_number),
       .through(fences_through),
+      .fencing,
+      .others_over,
       .visiting,
       .reads,
       .passed,

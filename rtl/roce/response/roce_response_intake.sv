@@ -158,6 +158,7 @@ module roce_response_intake
           msn: in_q.aeth.msn,
           path_mtu: in_q.path_mtu,
           addr: in_q.addr,
+          target: for_atomic || in_q.length == '0 ? '0 : in_q.target,
           rkey: in_q.rkey,
           length: for_atomic ? 32'(place) : in_q.length
       };

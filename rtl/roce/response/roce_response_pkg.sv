@@ -34,6 +34,7 @@ package roce_response_pkg;
     logic [23:0] msn;
     mtu_code_t   path_mtu;
     addr_t       addr;
+    target_t     target;   // of a READ of one byte or more; else 0
     logic [31:0] rkey;     // of a READ of one byte or more
     logic [31:0] length;   // of a READ; an atomic has instead its place in the cache, see rsp_place()
   } rsp_entry_t;

@@ -17,8 +17,7 @@ module roce_response_send
   import roce_response_pkg::*;
 #(
     parameter int unsigned RD_DEPTH = 8,
-    parameter int unsigned LANES = 1,    // memories,
-    parameter memory_map_t MAP = '0      // and where they are
+    parameter int unsigned LANES = 1     // memories
 ) (
     input logic clk,
     input logic rst,
@@ -83,6 +82,8 @@ module roce_response_send
     logic [23:0] msn;
     mtu_code_t   mtu;
     addr_t       addr;
+    target_t     target;
+    logic [31:0] rkey;
     logic [31:0] left;       // bytes of the READ
     logic        first;      // its first packet comes next
     logic        last;       // its last one
@@ -154,6 +155,8 @@ module roce_response_send
     begin_visit.msn       = entry.msn;
     begin_visit.mtu       = entry.path_mtu;
     begin_visit.addr      = look_q.head.resumes ? progress.addr : entry.addr;
+    begin_visit.target    = entry.target;
+    begin_visit.rkey      = entry.rkey;
     begin_visit.left      = begin_left;
     begin_visit.first     = !look_q.head.resumes;
     begin_visit.last      = begin_left <= 32'(mtu_bytes(entry.path_mtu));
@@ -166,27 +169,23 @@ module roce_response_send
 
   // ---- may it give packets? ----
   logic away;                // its memory has no room, or packets of the QP wait for another memory
-  target_t begin_target, visit_target_q;
   if (LANES == 1) begin : g_one
-    assign away         = 1'b0;
-    assign begin_target = '0;
+    assign away = 1'b0;
 
     logic unused_ok;
     assign unused_ok = &{1'b0, room, waits};
   end else begin : g_several
     targets_t others;
-    assign begin_target = entry.atomic || entry.length == 0 ? '0 : target_of(MAP, LANES, begin_visit.addr);
     always_comb begin
       others               = waits;
-      others[begin_target] = 1'b0;
+      others[entry.target] = 1'b0;
     end
-    assign away = others != '0 || !room[begin_target];
+    assign away = others != '0 || !room[entry.target];
   end
   wire parks = load && look_q.live && !nothing && away;
   assign waits_index  = look_q.index;
   assign parked.valid = parks;
   assign parked.data  = look_q.index;
-  always_ff @(posedge clk) if (load) visit_target_q <= begin_target;
 
   // ---- visit ----
   stream_if #(.T(tx_packet_t)) out ();
@@ -304,6 +303,8 @@ module roce_response_send
           ackreq: 1'b0,
           ext: {aeth, result.original, {TAIL_BYTES * 8{1'b0}}},
           addr: visit_q.addr,
+          target: visit_q.target,
+          key: visit_q.rkey,
           length: answers ? '0 : visit_q.last ? visit_q.left[12:0] : mtu,
           empty: answers || visit_q.left == 0,
           again: visit_q.duplicate,
@@ -312,7 +313,7 @@ module roce_response_send
   assign sent     = emit;
   always_comb begin
     reads                 = '0;
-    reads[visit_target_q] = emit && !answers && visit_q.left != 0;
+    reads[visit_q.target] = emit && !answers && visit_q.left != 0;
   end
   assign visiting = state_q == V_READ;
 

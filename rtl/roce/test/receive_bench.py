@@ -28,6 +28,7 @@ LANES = int(os.environ.get("NACELLE_LANES", "1"))
 """Memories: the second one from FAR on"""
 FAR = 1 << 40
 RQ_DEPTH = 4
+TRUSTED = 0  # the client that may use LOCAL_DMA_LKEY
 BASE = 0x10_0000
 
 
@@ -67,7 +68,9 @@ class Bench:
         self.write = StreamSink(dut, "write", "memory_pkg::dma_cmd_t", stall)
         self.data = AxisSink(dut, "data", stall)
         self.done = [StreamSource(dut, f"done{i}", "memory_pkg::dma_done_t", stall) for i in range(LANES)]
-        self.post = StreamSource(dut, "post", PKG + "rdma_wqe_t", stall)
+        self.post = StreamSource(dut, "wqe", PKG + "rdma_wqe_t", stall)
+        self.sends = StreamSink(dut, "send", PKG + "rdma_wqe_t", stall)
+        self.access = StreamSink(dut, "send_access", PKG + "local_access_t", stall)
         self.completion = StreamSink(dut, "completion", PKG + "rdma_cqe_t", stall)
         self.qp_cmd = StreamSource(dut, "qp_cmd", PKG + "qp_cmd_t", stall)
         self.qp_answer = StreamSink(dut, "qp_answer", "logic", stall)
@@ -86,8 +89,9 @@ class Bench:
         self.pulses: Counter[str] = Counter()
         self.answered: Counter[int] = Counter()  # by QP: READs and atomics that the response unit has answered
         self.written: list[tuple[int, int, int]] = []  # address, length, cycle in which it was confirmed
+        self.clients: dict[int, int] = {}  # by QP
         self.fence_delay = 0  # cycles that a fence of the response unit takes
-        dut.rd_done.value = 0
+        dut.rd_done.value = dut.watch.value = 0
         dut.write_room.value = (1 << constant("memory_pkg::MAX_TARGETS")) - 1
         dut.key.value = dut.fence_number.value = dut.fences_through.value = 0
         self.model = Model(QPS)
@@ -188,16 +192,17 @@ class Bench:
 
     async def setup(
         self, qpn: int, psn: int = 0, mtu: int = 3, peer: str = PEER, timer: int = 12, state: str = "RTS", pd: int = 1,
-        rights: frozenset[str] = ALL, selective: bool = False, max_rd: int = 8,
+        rights: frozenset[str] = ALL, selective: bool = False, max_rd: int = 8, client: int = TRUSTED,
     ) -> None:  # fmt: skip
         """QP_RESET if needed, QP_SETUP, answered."""
         if qpn in self.model.qps:
             await self.reset(qpn)
         answer = await self.command(
             "QP_SETUP", qpn, state, dst_ip=ip(peer), dest_qp_num=qpn + 100, rq_psn=psn, path_mtu=mtu, min_rnr_timer=timer, pd=pd,
-            access=access(rights), selective_repeat=int(selective), max_dest_rd_atomic=max_rd,
+            access=access(rights), selective_repeat=int(selective), max_dest_rd_atomic=max_rd, client=client,
         )  # fmt: skip
         assert answer == 1
+        self.clients[qpn] = client
         self.model.qps[qpn] = Qp(psn, 128 << mtu, peer, timer, state, pd, rights, selective, max_rd)
 
     async def modify(self, qpn: int, state: str) -> None:
@@ -239,11 +244,11 @@ class Bench:
         for rkey in list(self.model.regions):
             await self.deregister(rkey)
 
-    async def receive(self, qpn: int, addr: int, length: int, wr_id: int) -> None:
+    async def receive(self, qpn: int, addr: int, length: int, wr_id: int, lkey: int = 0) -> None:
         """Posts a receive and waits until packets can use it; if the QP is in error, it comes back."""
-        self.post.send(opcode=op("WR_RECV"), qpn=qpn, local_addr=addr, length=length, wr_id=wr_id)
+        self.post.send(opcode=op("WR_RECV"), qpn=qpn, local_addr=addr, length=length, wr_id=wr_id, lkey=lkey)
         await self.post.drained()
-        await wait_cycles(self.dut, 4)
+        await wait_cycles(self.dut, 10)
         self.model.post(qpn, (addr, length, wr_id))
 
     def send(self, *frames: Frame) -> None:
@@ -383,14 +388,18 @@ PORTS = {
     "write_room": Plain("input", "memory_pkg::targets_t"),
     "reserve": Plain("output", "logic"),
     "reserve_size": Plain("output", "memory_pkg::write_size_t"),
-    "post": Sink(PKG + "rdma_wqe_t"),
+    "wqe": Sink(PKG + "rdma_wqe_t"),
+    "send": Source(PKG + "rdma_wqe_t"),
+    "send_access": Source(PKG + "local_access_t"),
+    "watch": Plain("input", PKG + "qp_index_t"),
+    "engaged": Plain("output", "logic"),
     "completion": Source(PKG + "rdma_cqe_t"),
     "qp_cmd": Sink(PKG + "qp_cmd_t"),
     "qp_answer": Source("logic"),
     "qp_event": Source(PKG + "qp_event_t"),
     "failed": Sink(PKG + "qp_failed_t"),
-    "key": Plain("input", "logic [1:0][31:0]"),
-    "key_live": Plain("output", "logic [1:0]"),
+    "key": Plain("input", "logic [3:0][31:0]"),
+    "key_live": Plain("output", "logic [3:0]"),
     "fence": Plain("output", "logic"),
     "fence_number": Plain("input", PKG + "fence_t"),
     "fences_through": Plain("input", PKG + "fence_t"),
@@ -409,7 +418,7 @@ PORTS = {
 def build_and_run(test_file: str, width: int = 64, testcase: str | None = None, qps: int = QPS, lanes: int = 1) -> None:
     """The cocotb tests of a file, on the receive side of this width and size."""
     payloads = {"payload": AxisIn(width), "cm_payload": AxisOut(width), "response_payload": AxisOut(width), "data": AxisOut(width)}
-    params = {"DATA_W": width, "QPS": qps, "RQ_DEPTH": RQ_DEPTH}
+    params = {"DATA_W": width, "QPS": qps, "RQ_DEPTH": RQ_DEPTH, "TRUSTED": 1 << TRUSTED}
     if lanes > 1:
         params |= {"LANES": lanes, "MAP": f"{{256'h0, 64'h{FAR:x}, 64'h{FAR:x}, 64'h0, 64'h{FAR:x}}}"}
     ports = PORTS | payloads | {"done": Several(Sink("memory_pkg::dma_done_t"), lanes)}

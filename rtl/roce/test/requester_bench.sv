@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// roce_requester with the roce_qp_control that it belongs to, for their tests.
+// roce_requester with the roce_qp_control that it belongs to, for their tests. A work request whose L_Key is all ones is denied, as late as
+// roce_mr_local says so.
 module requester_bench
   import packet_pkg::*;
   import roce_pkg::*;
@@ -39,6 +40,10 @@ module requester_bench
     stream_if.source   cqe,
     stream_if.source   packet,
     stream_if.sink     fault,
+    input logic        passed,
+    input logic [31:0] dead,             // this key is not valid any more
+    input logic        fencing,
+    output logic       fence_over,
     stream_if.sink     response,
     axis_if.sink       response_payload,
     stream_if.source   write,
@@ -55,6 +60,27 @@ module requester_bench
     output roce_tx_events_t events,
     output logic       idle
 );
+  stream_if #(.T(local_access_t)) verdict ();
+  stream_if #(.T(local_access_t)) wqe_access ();
+  localparam int unsigned CHECK = 3;
+  logic [CHECK:1] asked_q;
+  local_access_t [CHECK:1] access_q;
+  rdma_wqe_t posted;
+  assign posted = wqe.data;
+  wire keyed = posted.lkey != LOCAL_DMA_LKEY && (posted.length != 0
+      || posted.opcode inside {WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD});
+  always_ff @(posedge clk) begin
+    asked_q  <= rst ? '0 : {asked_q[CHECK-1:1], wqe.valid && wqe.ready};
+    access_q <= {access_q[CHECK-1:1], local_access_t'{denied: posted.lkey == '1, keyed: keyed, target: '0}};
+  end
+  assign verdict.valid = asked_q[CHECK];
+  assign verdict.data  = access_q[CHECK];
+  stream_fifo #(.T(local_access_t), .DEPTH(8)) verdicts (.clk, .rst, .in(verdict), .out(wqe_access), .empty());
+
+  logic [1:0][31:0] key;
+  logic [1:0] key_live;
+  always_ff @(posedge clk) for (int unsigned i = 0; i < 2; i++) key_live[i] <= key[i] != dead;
+
   stream_if #(.T(sq_event_t)) change ();
   stream_if #(.T(qp_event_t)) requester_event ();
   logic ready, commanded, init, path_write, policy_write, hold, sending, engaged, control_idle, requester_idle;
@@ -85,7 +111,8 @@ module requester_bench
   ) requester (
       .clk, .rst, .now, .keepalive_cycles, .enable(ready), .change, .commanded, .init, .start, .attr_index, .path_write, .path,
       .policy_write, .policy, .peer_write, .peer_index, .peer, .watch, .hold, .sending, .engaged, .view_index, .view_next,
-      .view_oldest, .wqe, .cqe, .qp_event(requester_event), .packet, .fault, .response, .response_payload, .write, .write_data,
+      .view_oldest, .wqe, .wqe_access, .cqe, .qp_event(requester_event), .packet, .fault, .passed(targets_t'(passed)), .key, .key_live,
+      .fencing, .fence_over, .response, .response_payload, .write, .write_data,
       .write_done, .active, .active_qpn, .blocked, .parked, .resume, .sent, .sent_index, .sent_bytes, .events, .idle(requester_idle),
       .unsignaled(), .unsignaled_index(), .events_index()
   );

@@ -26,6 +26,7 @@ PSNS = 1 << 24
 TIMES = 1 << 48  # the device's clock wraps
 MEMORY = random.Random(7).randbytes(1 << 20)
 ACK, RNR, NAK_SEQ = 0x1F, 0x20, 0x60
+DENIED = 0xFFFFFFFF  # an L_Key that is wrong
 
 _VERBS = ("RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "SEND_WITH_INV", "RDMA_READ", "ATOMIC_CMP_AND_SWP")
 WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV, READ, CAS = (op(f"WR_{n}") for n in _VERBS)
@@ -65,6 +66,7 @@ class Request:
     fence: bool = False
     swap_add: int = 0
     compare: int = 0
+    lkey: int = 0
 
     @property
     def write(self) -> bool:
@@ -378,12 +380,14 @@ class Bench:
         self._view = struct("roce_requester_pkg::qp_view_t")
         for name in ("keepalive_cycles", "active", "active_qpn", "blocked", "view_qpn"):
             getattr(dut, name).value = 0
+        dut.dead.value = dut.fencing.value = dut.passed.value = 0
         dut.now.value = now
         dut.flushed.value = 1
         self._flushing = 0  # packets on the wire that a flush waits for, and one for the end
         self._wire: deque[tuple[int, SimpleNamespace, int]] = deque()
-        self._writes: deque[tuple[int, int]] = deque()
-        self._dones: deque[tuple[int, int, bytes]] = deque()
+        self._passing = 0  # payloads that were read, and have not been told of
+        self._writes: deque[tuple[int, int, int]] = deque()
+        self._dones: deque[tuple[int, int, bytes, int]] = deque()
 
     async def start(self) -> None:
         await start(self.dut)
@@ -408,6 +412,8 @@ class Bench:
                 _, packet, cycle = self._wire.popleft()
                 self._leave(packet, cycle)
                 self._flushing = max(self._flushing - 1, min(self._flushing, 1))
+            dut.passed.value = int(self._passing > 0)
+            self._passing = max(0, self._passing - 1)
             if int(dut.flush_requests.value):
                 self._flushing = len(self._wire) + 1
             elif int(dut.flush_acks.value):
@@ -419,15 +425,15 @@ class Bench:
                 command = self.write.received.popleft()
                 self.write.cycles.popleft()
                 assert command.length > 0
-                self._writes.append((command.addr, command.length))
+                self._writes.append((command.addr, command.length, command.key))
             while self._writes and self.write_data.packets:
-                address, length = self._writes.popleft()
+                address, length, key = self._writes.popleft()
                 data, _ = self.write_data.packets.popleft()
                 self.write_data.spans.popleft()
                 assert len(data) == length
-                self._dones.append((self.cycle + self.write_latency, address, data))
+                self._dones.append((self.cycle + self.write_latency, address, data, key))
             while self._dones and self._dones[0][0] <= self.cycle:
-                _, address, data = self._dones.popleft()
+                _, address, data, _ = self._dones.popleft()
                 bad = address in self.bad_writes
                 if not bad:
                     self.placed.update(zip(range(address, address + len(data)), data, strict=True))
@@ -452,6 +458,7 @@ class Bench:
     def _leave(self, packet: SimpleNamespace, cycle: int) -> None:
         """A packet goes on the wire, with its payload."""
         assert bool(packet.empty) == (packet.length == 0)
+        self._passing += not packet.empty
         ext_bytes = constant(f"roce_pkg::ext_headers({packet.opcode}) & 63")
         ext = packet.ext.to_bytes(28, "big")[:ext_bytes]
         sent = Sent(
@@ -464,6 +471,34 @@ class Bench:
             self.fault.send(qpn=packet.qpn, psn=packet.psn)
         else:
             self.peers[packet.qpn].take(sent)
+
+    # ---- keys ----
+
+    async def kill(self, lkey: int) -> None:
+        """This L_Key, and no other, is not valid any more."""
+        await FallingEdge(self.dut.clk)
+        self.dut.dead.value = lkey
+        await FallingEdge(self.dut.clk)
+
+    async def fence(self, timeout: int = 20_000) -> int:
+        """A fence begins and passes: the cycles it takes."""
+        self.dut.fencing.value = 1
+        cycles = 0
+        while True:
+            await FallingEdge(self.dut.clk)
+            cycles += 1
+            if int(self.dut.fence_over.value):
+                break
+            assert cycles < timeout, "the fence does not end"
+        self.dut.fencing.value = 0
+        return cycles
+
+    def touches(self, lkey: int) -> bool:
+        """Memory is, or is to be, read or written under this key."""
+        waiting = [p for _, p, _ in self._wire] + list(self.packet.received)
+        if any(p.key == lkey and not p.empty for p in waiting):
+            return True
+        return any(key == lkey for *_, key in (*self._writes, *self._dones)) or any(c.key == lkey for c in self.write.received)
 
     # ---- QPs ----
 
@@ -517,13 +552,14 @@ class Bench:
             local_addr=more.pop("local_addr", address),
             remote_addr=more.pop("remote_addr", remote_addr), rkey=rng.getrandbits(32), imm_data=rng.getrandbits(32),
             solicited=more.pop("solicited", rng.random() < 0.5), signaled=more.pop("signaled", True), wr_id=wr_id,
-            fence=more.pop("fence", False), swap_add=rng.getrandbits(64),
+            fence=more.pop("fence", False), lkey=more.pop("lkey", 0), swap_add=rng.getrandbits(64),
             compare=more.pop("compare", rng.getrandbits(64)),
         )  # fmt: skip
         assert not more
         self.wqe.send(**vars(request))
         if known:
-            self.peers[qpn].expected.append(request)
+            if request.lkey != DENIED:
+                self.peers[qpn].expected.append(request)
             self.posted[qpn].append(request)
         return request
 
@@ -591,6 +627,10 @@ def ports(width: int, qps: int) -> dict[str, Port]:
         "cqe": Source("roce_pkg::rdma_cqe_t"),
         "packet": Source("roce_pkg::tx_packet_t"),
         "fault": Sink("roce_pkg::tx_fault_t"),
+        "passed": Plain("input", "logic"),
+        "dead": Plain("input", "logic [31:0]"),
+        "fencing": Plain("input", "logic"),
+        "fence_over": Plain("output", "logic"),
         "response": Sink("roce_pkg::rc_response_t"),
         "response_payload": AxisIn(width),
         "write": Source("memory_pkg::dma_cmd_t"),

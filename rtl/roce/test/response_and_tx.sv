@@ -47,7 +47,8 @@ module response_and_tx
   stream_if #(.T(tx_fault_t)) fault[2] ();
   stream_if #(.T(dma_cmd_t)) read_cmd ();
   axis_if #(.DATA_W(DATA_W)) read_data ();
-  logic       left, passed;
+  logic       left;
+  logic [1:0] passed;
   qpn_t       left_qpn;
   logic [1:0][31:0] keys;
   logic [1:0] key_live;
@@ -65,7 +66,8 @@ module response_and_tx
 
   roce_response #(.DATA_W(DATA_W), .QPS(QPS), .RD_DEPTH(RD_DEPTH)) response (
       .clk, .rst, .cmd, .answer, .respond, .rd_done_slot, .rd_done, .packet(packet[0]), .ack, .fault(fault[0]), .left, .left_qpn,
-      .tx_idle(data_idle), .passed(targets_t'(passed)), .room('1), .waits_index(), .waits('0), .freed(1'b0), .key(keys), .key_live, .fence, .fence_number, .fences_through, .mem(atomics), .qp_event, .failed,
+      .tx_idle(data_idle), .passed(targets_t'(passed[0])), .room('1), .waits_index(), .waits('0), .freed(1'b0), .key(keys), .key_live, .fence, .fence_number,
+      .fences_through, .fencing(), .others_over(1'b1), .mem(atomics), .qp_event, .failed,
       .events, .idle(response_idle)
   );
 

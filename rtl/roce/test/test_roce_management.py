@@ -197,14 +197,14 @@ async def regions(dut) -> None:
            MR_DEREGISTER_PD: "MR_DEREGISTER_PD", MR_QUERY: "MR_QUERY"}  # fmt: skip
     for command, op in ops.items():
         ok = random.getrandbits(1)
-        await bench.begin(command, 0xAABBCCDD, 3 | 5 << 8, 8, 0x11223344, 0x55, 4096)
+        await bench.begin(command, 0xAABBCCDD, 3 | 0x15 << 8, 8, 0x11223344, 0x55, 4096)
         sent = await bench.mr_cmd.recv()
-        bench.mr_rsp.send(ok=ok, rkey=0x1234, mr={"pd": 5, "qpn": 6, "addr": 0x71_2345_6789, "length": 77, "access": 0b1010})
+        bench.mr_rsp.send(ok=ok, rkey=0x1234, mr={"pd": 5, "qpn": 6, "addr": 0x71_2345_6789, "length": 77, "access": 0b11010})
         assert await bench.end() == (OK if ok else REFUSED)
         assert (sent.op, sent.rkey) == (constant(P + op), 0xAABBCCDD)
         assert (sent.mr.pd, sent.mr.qpn, sent.mr.addr, sent.mr.length) == (3, 8, 0x5511223344, 4096)
-        assert struct(P + "access_t").pack(sent.mr.access) == 5
-        assert await bench.result(6) == [0x1234, 0b1010 << 8 | 5, 6, 0x23456789, 0x71, 77]
+        assert struct(P + "access_t").pack(sent.mr.access) == 0x15
+        assert await bench.result(6) == [0x1234, 0b11010 << 8 | 5, 6, 0x23456789, 0x71, 77]
 
 
 @cocotb.test()
@@ -212,12 +212,13 @@ async def work_and_completions(dut) -> None:
     bench = Bench(dut)
     await bench.start()
     assert await bench.do(POLL_CQ) == EMPTY
-    words = [5, 6 | 0b111 << 4, 0xBEEF, 0x1000, 0x2, 64, 0x89ABCDEF, 0x01234567, 0x77, 0x99, 1, 2, 3, 4]
+    words = [5, 6 | 0b111 << 4, 0xBEEF, 0x1000, 0x2, 64, 0x89ABCDEF, 0x01234567, 0x77, 0x99, 1, 2, 3, 4, 0x55]
     assert await bench.do(POST, *words) == OK
     wqe = await bench.wqe.recv()
     assert (wqe.qpn, wqe.opcode, wqe.signaled, wqe.solicited, wqe.fence, wqe.wr_id) == (5, 6, 1, 1, 1, 0xBEEF)
     assert (wqe.local_addr, wqe.length, wqe.remote_addr) == (0x200001000, 64, 0x0123456789ABCDEF)
     assert (wqe.rkey, wqe.imm_data, wqe.swap_add, wqe.compare) == (0x77, 0x99, 2 << 32 | 1, 4 << 32 | 3)
+    assert wqe.lkey == 0x55
     # When the engine takes no more, software gets FULL, and nothing that was accepted is lost.
     bench.wqe.stall = 1.0
     await wait_cycles(dut, 4)

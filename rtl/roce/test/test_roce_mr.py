@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import deque
+from collections.abc import Callable
 
 import cocotb
+import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.roce import op
@@ -18,7 +21,9 @@ MRS = 32
 LANES = 4
 SLOT_W = 5
 TOP = 1 << 64
-RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate")
+FAR = 1 << 40  # where a second memory begins, as large
+TARGETS = int(os.environ.get("NACELLE_TARGETS", "1"))
+RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate", "local_write")
 PD = 5
 
 
@@ -59,7 +64,7 @@ class Bench:
                 self.dut.query.value = word
                 pipe.append(verdict)
             else:
-                self.dut.query.value = layout.pack(rkey=random.getrandbits(32), qpn=random.getrandbits(4))
+                self.dut.query.value = layout.pack(key=random.getrandbits(32), qpn=random.getrandbits(4))
                 pipe.append(None)
 
     async def _fence(self) -> None:
@@ -95,7 +100,7 @@ class Bench:
         if verdict and bounded:
             verdict = region[1] <= va and va + length <= region[1] + region[2]
         access = dict.fromkeys(rights, 1)
-        fields = {"rkey": rkey, "pd": pd, "qpn": qpn, "bounded": int(bounded), "va": va, "length": length, "access": access}
+        fields = {"key": rkey, "pd": pd, "qpn": qpn, "bounded": int(bounded), "va": va, "length": length, "access": access}
         self.queries.append((struct(QUERY).pack(**fields), verdict))
         self.asked.append(rkey)
 
@@ -124,6 +129,8 @@ class Bench:
         if not rsp.ok:
             return None
         assert rsp.rkey not in self.regions
+        if rights & {"remote_write", "remote_atomic"}:  # what peers may change the device may, too
+            rights |= {"local_write"}
         self.regions[rsp.rkey] = (qpn, addr, length, rights, pd)
         return rsp.rkey
 
@@ -338,8 +345,13 @@ def steps(state: int, count: int) -> int:
 
 
 def seed_that_repeats(first: int, second: int) -> int:
-    """A seed from which the generator says the same at both times: each of its bits is a sum (modulo 2) of bits of the seed."""
-    columns = [(steps(1 << i, first) ^ steps(1 << i, second)) >> 32 + SLOT_W for i in range(64)]
+    """A seed from which the generator says the same at both times."""
+    return seed_for(lambda bit: steps(bit, first) ^ steps(bit, second))
+
+
+def seed_for(zero: Callable[[int], int]) -> int:
+    """A seed for which the random part of this is 0: each of its bits is a sum (modulo 2) of bits of the seed."""
+    columns = [zero(1 << i) >> 32 + SLOT_W for i in range(64)]
     rows = [sum((column >> bit & 1) << i for i, column in enumerate(columns)) for bit in range(32 - SLOT_W)]
     pivots: dict[int, int] = {}
     for row in rows:
@@ -383,6 +395,32 @@ async def a_slot_never_gets_the_same_key_twice_in_a_row(dut) -> None:
         times = [next(t for t, state in enumerate(said) if state >> 32 + SLOT_W == secret) for secret in secrets]
         first, second = await run(seed_that_repeats(*times), how)
         assert first ^ second == 1 << 31 - SLOT_W, "the generator has said the same: one bit is turned"
+
+
+@cocotb.test()
+async def no_key_is_the_reserved_one(dut) -> None:
+    """Whatever the generator says: here that the random part of the first slot's key is 0."""
+    bench = Bench(dut)
+    await bench.start()
+
+    async def first(seed: int) -> int:
+        bench.regions.clear()
+        dut.seed.value = seed
+        await start(dut)
+        await wait_cycles(dut, MRS + 20)
+        key = await bench.register(2, 0, 64)
+        assert key % MRS == 0
+        bench.ask(key, 2, 0, 1)
+        bench.ask(op("LOCAL_DMA_LKEY"), 2, 0, 1)
+        await bench.answered()
+        return key >> SLOT_W
+
+    secret = await first(1)
+    said = [steps(1, 0)]
+    while len(said) < 4000:
+        said.append(steps(said[-1], 1))
+    when = next(t for t, state in enumerate(said) if state >> 32 + SLOT_W == secret)
+    assert await first(seed_for(lambda bit: steps(bit, when))) == 1 << 31 - SLOT_W, "the generator has said 0: one bit is turned"
 
 
 @cocotb.test()
@@ -471,11 +509,33 @@ async def a_reset_forgets_all_keys(dut) -> None:
     await bench.answered()
 
 
-def test_roce_mr() -> None:
+@cocotb.test()
+async def a_region_is_in_one_memory(dut) -> None:
+    """With several; a region in two of them is refused, and takes no slot."""
+    bench = Bench(dut)
+    await bench.start()
+    edges = (FAR, 2 * FAR) if TARGETS > 1 else ()
+    for _ in range(4):
+        for edge in (FAR, 2 * FAR):
+            for first in (-4096, -4095, -1, 0, 1):
+                for length in (0, 1, 4096, 0xFFFFFFFF):
+                    addr = edge + first
+                    key = await bench.register(2, addr, length)
+                    assert (key is None) == any(addr < e < addr + length for e in edges), f"{addr:x} {length:x}"
+                    if key is not None:
+                        await bench.deregister(key)
+    assert len([await bench.register(2, 0, 0xFFFFFFFF) for _ in range(MRS)]) == MRS and len(bench.regions) == MRS
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_roce_mr(targets: int) -> None:
+    memories = f"{{256'h0, 64'h{FAR:x}, 64'h{FAR:x}, 64'h0, 64'h{FAR:x}}}"
     run(
         "roce_mr",
         __file__,
-        params={"MRS": MRS, "LANES": LANES},
+        params={"MRS": MRS, "LANES": LANES, "KEYS": 3} | ({"TARGETS": targets, "MAP": memories} if targets > 1 else {}),
+        testcase="a_region_is_in_one_memory" if targets > 1 else None,
+        env={"NACELLE_TARGETS": str(targets)},
         ports={
             "seed": Plain("input", "logic [63:0]"), "cmd": Sink(CMD), "rsp": Source(RSP), "query": Plain("input", QUERY),
             "granted": Plain("output", "logic"), "pause": Plain("input", "logic"), "invalidate": Plain("input", "logic"),

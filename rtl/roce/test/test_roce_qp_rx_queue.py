@@ -13,7 +13,7 @@ from nacelle_tb.roce import op
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
-WQE, REJECT = "roce_pkg::rdma_wqe_t", "roce_rx_pkg::rx_reject_t"
+POST, REJECT = "roce_rx_pkg::rx_post_t", "roce_rx_pkg::rx_reject_t"
 VIEW, POINTER, RECEIVE = (f"roce_rx_pkg::{name}" for name in ("qp_rx_view_t", "rq_pointer_t", "receive_t"))
 SLOT = "roce_pkg::qp_index_t"
 QPS, DEPTH = 8, 4
@@ -22,7 +22,7 @@ QPS, DEPTH = 8, 4
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.5])
 async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> None:
-    post = StreamSource(dut, "post", WQE, stall, noise=True)
+    post = StreamSource(dut, "post", POST, stall, noise=True)
     reject = StreamSink(dut, "reject", REJECT, stall)
     kick = StreamSink(dut, "kick", "roce_pkg::qpn_t", stall)
     heads = [0] * QPS
@@ -52,11 +52,14 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
     for _ in range(400):
         slot, opcode = random.randrange(QPS + 1), op(random.choice(("WR_RECV",) * 9 + ("WR_SEND",)))
         fields = {"addr": random.getrandbits(40), "length": random.getrandbits(32), "wr_id": random.getrandbits(16)}
-        post.send(opcode=opcode, qpn=slot + 2, local_addr=fields["addr"], length=fields["length"], wr_id=fields["wr_id"])
+        fields["lkey"] = random.getrandbits(32)
+        access = {"denied": random.getrandbits(1), "keyed": random.getrandbits(1), "target": random.getrandbits(2)}
+        wqe = {"local_addr": fields["addr"], **{name: fields[name] for name in ("length", "wr_id", "lkey")}}
+        post.send(wqe={"opcode": opcode, "qpn": slot + 2, **wqe}, access=access)
         await post.drained()
         await wait_cycles(dut, 3)
         if slot < QPS - 1 and opcode == op("WR_RECV") and len(rings[slot]) < DEPTH:
-            rings[slot].append(struct(RECEIVE).pack(**fields))
+            rings[slot].append(struct(RECEIVE).pack(**fields, access=access))
             if states[slot] == op("QPS_ERR"):
                 kicked.append(slot + 2)
         else:
@@ -78,7 +81,7 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
 @cocotb.test()
 async def nothing_is_judged_without_room(dut) -> None:
     """The outputs of posts are stopped: the posts wait, and nothing is lost."""
-    post = StreamSource(dut, "post", WQE, noise=True)
+    post = StreamSource(dut, "post", POST, noise=True)
     reject, kick = StreamSink(dut, "reject", REJECT, 1.0), StreamSink(dut, "kick", "roce_pkg::qpn_t", 1.0)
     for name in ("tail_slot", "read_slot", "read_head"):
         getattr(dut, name).value = 0
@@ -87,9 +90,9 @@ async def nothing_is_judged_without_room(dut) -> None:
     await FallingEdge(dut.clk)
     dut.view.value = struct(VIEW).pack(state=op("QPS_ERR"), rq_head=int(dut.tail.value))
     for i in range(DEPTH):
-        post.send(opcode=op("WR_RECV"), qpn=2, wr_id=i)
+        post.send(wqe={"opcode": op("WR_RECV"), "qpn": 2, "wr_id": i})
     for i in range(DEPTH):
-        post.send(opcode=op("WR_SEND"), qpn=2, wr_id=i)
+        post.send(wqe={"opcode": op("WR_SEND"), "qpn": 2, "wr_id": i})
     await wait_cycles(dut, 3)
     for _ in range(40):
         await FallingEdge(dut.clk)
@@ -110,14 +113,14 @@ async def nothing_is_judged_without_room(dut) -> None:
 @cocotb.parametrize(cycles=[0, 1, 2])
 async def a_reset_forgets_what_is_judged(dut, cycles: int) -> None:
     """A reset of one cycle, so many cycles after a receive was taken: the receive is neither posted nor comes back."""
-    post = StreamSource(dut, "post", WQE, noise=True)
+    post = StreamSource(dut, "post", POST, noise=True)
     reject, kick = StreamSink(dut, "reject", REJECT), StreamSink(dut, "kick", "roce_pkg::qpn_t")
     for name in ("tail_slot", "read_slot", "read_head"):
         getattr(dut, name).value = 0
     dut.view.value = struct(VIEW).pack(state=op("QPS_RESET"))
     await start(dut)
     await wait_cycles(dut, 4)
-    post.send(opcode=op("WR_RECV"), qpn=2, wr_id=1)
+    post.send(wqe={"opcode": op("WR_RECV"), "qpn": 2, "wr_id": 1})
     await post.drained()
     await wait_cycles(dut, cycles)
     await FallingEdge(dut.clk)
@@ -137,7 +140,7 @@ def test_roce_qp_rx_queue() -> None:
         __file__,
         params={"QPS": QPS, "RQ_DEPTH": DEPTH},
         ports={
-            "post": Sink(WQE), "reject": Source(REJECT), "kick": Source("roce_pkg::qpn_t"), "idle": Plain("output", "logic"),
+            "post": Sink(POST), "reject": Source(REJECT), "kick": Source("roce_pkg::qpn_t"), "idle": Plain("output", "logic"),
             "view_slot": Plain("output", SLOT), "view": Plain("input", VIEW),
             "tail_slot": Plain("input", SLOT), "tail": Plain("output", POINTER),
             "read_slot": Plain("input", SLOT), "read_head": Plain("input", POINTER), "receive": Plain("output", RECEIVE),

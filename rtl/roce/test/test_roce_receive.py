@@ -329,7 +329,7 @@ async def idle_ends_only_with_something_new(dut) -> None:
     bench, rkey = await one_qp(dut)
     bench.memory_delay = 20
     bench.refuse = {BASE + 64}
-    inputs = [getattr(dut, f"{name}valid") for name in ("frame_", "payload_t", "done0_", "post_", "qp_cmd_", "failed_", "mr_cmd_")]
+    inputs = [getattr(dut, f"{name}valid") for name in ("frame_", "payload_t", "done0_", "wqe_", "qp_cmd_", "failed_", "mr_cmd_")]
     outputs = [getattr(dut, f"{name}valid") for name in ("respond_", "write_", "completion_", "qp_answer_", "qp_event_", "mr_rsp_")]
 
     async def watch() -> None:
@@ -385,11 +385,11 @@ async def a_receive_that_cannot_be_posted_comes_back(dut) -> None:
     bench, _ = await one_qp(dut)
     for i in range(RQ_DEPTH):
         await bench.receive(2, BASE, 64, i)
-    bad = [(2, "WR_RECV"), (3, "WR_RECV"), (1, "WR_RECV"), (2 + QPS, "WR_RECV"), (2, "WR_SEND")]
-    for i, (qpn, opcode) in enumerate(bad):
-        bench.post.send(opcode=op(opcode), qpn=qpn, wr_id=100 + i)
+    bad = (2, 3, 1, 2 + QPS)
+    for i, qpn in enumerate(bad):
+        bench.post.send(opcode=op("WR_RECV"), qpn=qpn, wr_id=100 + i)
     got = [await bench.completion.recv() for _ in bad]
-    assert [(c.qpn, c.wr_id, c.status) for c in got] == [(q, 100 + i, op("WC_GENERAL_ERR")) for i, (q, _) in enumerate(bad)]
+    assert [(c.qpn, c.wr_id, c.status) for c in got] == [(qpn, 100 + i, op("WC_GENERAL_ERR")) for i, qpn in enumerate(bad)]
     for i in range(RQ_DEPTH):
         bench.send(*send(2, 100 + i, 256, b"x"))
     bench.send(*send(2, 100 + RQ_DEPTH, 256, b"x"))

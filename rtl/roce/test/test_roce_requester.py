@@ -23,8 +23,13 @@ from nacelle_tb.sources import module_dirs, packages
 from nacelle_tb.streams import wait_cycles
 from requester_model import (
     ACK,
+    ALL_VERBS,
+    CAS,
+    DENIED,
+    FADD,
     NAK_SEQ,
     PSNS,
+    READ,
     RNR,
     SEND,
     SEND_IMM,
@@ -517,6 +522,248 @@ async def payload_that_cannot_be_read_never_leaves_as_good(dut) -> None:
     await bench.quiet()
     assert [f.psn for f in bench.spoiled] == [4, 5]
     assert len(peer.expected) == 2
+
+
+async def _wrong_key(bench: Bench, qpn: int, before: int, behind: int, status: str = "WC_LOC_PROT_ERR") -> None:
+    """Completions of a queue pair with one wrong key among its work requests, and its event."""
+    await bench.complete(before)
+    await bench.complete(1, status)
+    await bench.complete(behind, "WC_WR_FLUSH_ERR")
+    if status != "WC_WR_FLUSH_ERR":
+        event = await bench.qp_event.recv()
+        assert (event.kind, event.qpn, event.status) == (op("EVENT_QP_FATAL"), qpn, op(status))
+    await bench.quiet()
+    assert not bench.cqe.received and not bench.qp_event.received
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def a_wrong_key_ends_the_queue_pair_in_its_turn(dut, stall: float) -> None:
+    """Never sent; completes with WC_LOC_PROT_ERR when all before it have succeeded, however late they are acknowledged; what is
+    behind it is flushed. Others go on."""
+    bench = Bench(dut, stall, latency=40)
+    await bench.start()
+    for opcode in ALL_VERBS:
+        for before, behind in ((0, 0), (0, 3), (3, 0), (2, 3)):
+            for loss in (0.0, 0.3):
+                peer = await bench.setup(13, mtu=1, timeout=2, loss=loss, dest=500)
+                await bench.setup(3, mtu=1)
+                for _ in range(before):
+                    bench.post(13, bench.rng.choice(ALL_VERBS), bench.rng.randrange(600), signaled=True)
+                bench.post(13, opcode, 300, lkey=DENIED, signaled=bench.rng.random() < 0.5)
+                for _ in range(behind):
+                    bench.post(13, WRITE, 100, signaled=False)
+                bench.post(3, WRITE, 700)
+                sent = sum(r.packets(256) for r in list(peer.expected)[:before])
+                others = []
+                while len(others) < 1:
+                    await wait_cycles(dut, 10)
+                    others = [c for c in bench.cqe.received if c.qpn == 3]
+                assert others[0].status == 0
+                bench.cqe.received.remove(others[0])
+                bench.cqe.cycles.pop()
+                await _wrong_key(bench, 13, before, behind)
+                assert {f.psn for f in peer.seen} <= set(range(max(sent, 1))) and bool(peer.seen) == bool(before)
+                bench.posted[3].clear()
+                for qpn in (3, 13):
+                    await bench.reset(qpn)
+
+
+KEY = 0x1234
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def a_key_that_goes_before_its_turn_is_not_used(dut, stall: float) -> None:
+    """Deregistered between posting and sending: nothing of it is sent, whatever is sent under other keys; the queue pair ends."""
+    bench = Bench(dut, stall, latency=20)
+    await bench.start()
+    for opcode in (WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV):
+        peer = await bench.setup(13, mtu=1)
+        await bench.modify(13, "QPS_SQD")
+        await bench.qp_event.recv()
+        bench.post(13, WRITE, 300, lkey=KEY + 1)
+        bench.post(13, opcode, 300, lkey=KEY)
+        bench.post(13, WRITE, 300, lkey=KEY + 1)
+        await bench.wqe.drained()
+        await bench.kill(KEY)
+        await bench.modify(13, "QPS_RTS")
+        # As when payload cannot be read: what is not acknowledged by then is flushed.
+        first = await bench.cqe.recv()
+        assert (first.wr_id, first.status) == (bench.posted[13].popleft().wr_id, first.status)
+        assert first.status in (op("WC_SUCCESS"), op("WC_WR_FLUSH_ERR"))
+        await _wrong_key(bench, 13, 0, 1)
+        await bench.kill(0)
+        assert {f.psn for f in peer.seen} <= {0, 1, 4, 5}, "two packets each"
+        await bench.reset(13)
+
+
+@cocotb.test()
+async def a_key_that_goes_in_the_middle_stops_the_message(dut) -> None:
+    """When the fence is over nothing is read under it, and nothing is any more: not what was to be sent, nor repetitions."""
+    bench = Bench(dut, 0.1, latency=100)
+    await bench.start()
+    for i in range(24):
+        peer = await bench.setup(13, mtu=1, timeout=1 + i % 3, loss=0.2 * (i % 2), selective=i % 4 == 3)
+        await bench.setup(3, mtu=1, dest=i)
+        request = bench.post(13, (WRITE, SEND)[i % 2], 100_000, lkey=KEY)
+        other = bench.post(3, WRITE, 20_000, lkey=KEY + 1)
+        while len(peer.seen) < 2 * i:
+            await wait_cycles(dut, 1)
+        await bench.kill(KEY)
+        await bench.fence()
+        assert not bench.touches(KEY)
+        sent = len(peer.seen)
+        for _ in range(1500):
+            await FallingEdge(dut.clk)
+            assert not bench.touches(KEY)
+        done = [(c.wr_id, c.status) for c in bench.cqe.received]
+        assert sorted(done) == sorted([(request.wr_id, op("WC_LOC_PROT_ERR")), (other.wr_id, op("WC_SUCCESS"))])
+        assert len(peer.seen) <= sent
+        assert (await bench.qp_event.recv()).status == op("WC_LOC_PROT_ERR")
+        bench.cqe.received.clear()
+        bench.cqe.cycles.clear()
+        await bench.quiet()
+        for qpn in (3, 13):
+            bench.posted[qpn].clear()
+            await bench.reset(qpn)
+        await bench.kill(0)
+
+
+@cocotb.test()
+async def a_key_that_goes_behind_all_packets_costs_nothing(dut) -> None:
+    """All of the message has left: it is acknowledged, and succeeds. If something of it must be sent again it does not."""
+    bench = Bench(dut, latency=50)
+    await bench.start()
+    for lost in (False, True):
+        peer = await bench.setup(13, mtu=1, timeout=2)
+        peer.drop = {1} if lost else set()
+        bench.post(13, WRITE, 700, lkey=KEY)
+        bench.post(13, WRITE, 0, lkey=KEY)
+        while len(peer.seen) < 4:
+            await wait_cycles(dut, 1)
+        await bench.kill(KEY)
+        assert await bench.fence() <= 12
+        if lost:
+            await _wrong_key(bench, 13, 0, 1)
+        else:
+            await bench.complete(2)
+            bench.post(13, WRITE, 0, lkey=KEY)
+            await bench.complete(1)
+        await bench.kill(0)
+        await bench.quiet()
+        await bench.reset(13)
+
+
+@cocotb.test()
+@cocotb.parametrize(opcode=[READ, CAS, FADD])
+async def what_a_response_brings_is_not_placed_under_a_key_that_has_gone(dut, opcode: int) -> None:
+    """When the fence is over, what was admitted is in memory, and no more comes; the queue pair ends there."""
+    bench = Bench(dut, 0.1, latency=30)
+    bench.write_latency = 200
+    await bench.start()
+    for i in range(20):
+        await bench.setup(13, mtu=1)
+        await bench.setup(3, mtu=1, dest=i)
+        many = 1 if opcode == READ else 8
+        requests = [bench.post(13, opcode, 6000, lkey=KEY) for _ in range(many)]
+        bench.post(3, opcode, 100, lkey=KEY + 1)
+        for _ in range(40 + 12 * i):
+            await FallingEdge(dut.clk)
+        await bench.kill(KEY)
+        await bench.fence()
+        assert not bench.touches(KEY)
+        placed = len(bench.placed)
+        others = {bench.posted[3][0].local_addr + k for k in range(100)}
+        for _ in range(1500):
+            await FallingEdge(dut.clk)
+            assert not bench.touches(KEY)
+        assert len(bench.placed.keys() - others) <= placed
+        statuses = [c.status for c in bench.cqe.received if c.qpn == 13]
+        assert [c.status for c in bench.cqe.received if c.qpn == 3] == [0]
+        good = statuses.count(op("WC_SUCCESS"))
+        assert len(statuses) == len(requests) and statuses[:good] == [0] * good
+        if good < many:
+            assert statuses[good] == op("WC_LOC_PROT_ERR") and set(statuses[good + 1 :]) <= {op("WC_WR_FLUSH_ERR")}
+            assert (await bench.qp_event.recv()).status == op("WC_LOC_PROT_ERR")
+        for qpn in (3, 13):
+            bench.posted[qpn].clear()
+            await bench.reset(qpn)
+        bench.cqe.received.clear()
+        bench.cqe.cycles.clear()
+        bench.placed.clear()
+        await bench.kill(0)
+        await bench.quiet()
+
+
+@cocotb.test()
+async def a_fence_is_through_in_time_under_load(dut) -> None:
+    """It waits for what is there, not for what comes: others send and receive at full rate meanwhile."""
+    bench = Bench(dut, latency=20)
+    await bench.start()
+    await bench.quiet()
+    assert await bench.fence() <= 12
+    for qpn in range(2, 2 + QPS):
+        await bench.setup(qpn, mtu=1)
+    for _ in range(6):
+        for qpn in range(2, 2 + QPS):
+            bench.post(qpn, WRITE, 5000, signaled=False)
+            bench.post(qpn, READ, 2000, signaled=False)
+    await wait_cycles(dut, 200)
+    spent, before = [], len(bench.order) + len(bench.placed)
+    for _ in range(20):
+        spent.append(await bench.fence())
+        await wait_cycles(dut, 10)
+    assert max(spent) <= 100, spent
+    assert len(bench.order) + len(bench.placed) > before + 500, "under load"
+
+
+@cocotb.test()
+async def a_wrong_key_waits_for_its_turn_in_every_state(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    # SQD: nothing is begun, so nothing fails; RTS: it fails.
+    await bench.setup(13, mtu=1)
+    await bench.modify(13, "QPS_SQD")
+    assert (await bench.qp_event.recv()).kind == op("EVENT_SQ_DRAINED")
+    bench.post(13, WRITE, 100, lkey=DENIED)
+    bench.post(13, WRITE, 100)
+    await wait_cycles(dut, 2000)
+    assert not bench.cqe.received and not bench.qp_event.received
+    await bench.modify(13, "QPS_RTS")
+    await _wrong_key(bench, 13, 0, 1)
+    # ERR: flushed like any other.
+    bench.post(13, WRITE, 100, lkey=DENIED)
+    await _wrong_key(bench, 13, 0, 0, "WC_WR_FLUSH_ERR")
+    # RESET: refused like any other, and it is forgotten then.
+    await bench.reset(13)
+    bench.post(13, WRITE, 100, lkey=DENIED, known=False)
+    assert (await bench.cqe.recv()).status == op("WC_WR_FLUSH_ERR")
+    for i in range(30):
+        await bench.setup(13, mtu=1)
+        bench.posted[13].clear()
+        bench.post(13, WRITE, 100, lkey=DENIED)
+        await bench.wqe.drained()
+        await wait_cycles(dut, i + 1)
+        await bench.reset(13)
+        bench.cqe.received.clear()
+        bench.cqe.cycles.clear()
+        bench.qp_event.received.clear()
+        bench.qp_event.cycles.clear()
+        peer = await bench.setup(13, mtu=1)
+        bench.post(13, WRITE, 300)
+        await bench.complete(1)
+        assert len(peer.seen) == 2
+        await bench.quiet()
+        assert not bench.qp_event.received
+        await bench.reset(13)
+    # What is refused anyway is, and the queue pair lives.
+    await bench.setup(13, mtu=1, max_rd=0)
+    bench.post(13, READ, 100, lkey=DENIED, known=False)
+    assert (await bench.cqe.recv()).status == op("WC_LOC_QP_OP_ERR")
+    bench.post(13)
+    await bench.complete(1)
+    await bench.quiet()
 
 
 @cocotb.test()

@@ -763,7 +763,7 @@ async def reset_in_the_middle_of_reads_leaves_nothing(dut, stall: float) -> None
         await bench.reset(14)
         assert bench.commands[-2][0] == "receive" and bench.commands[-1][0] == "response"
         mine = [c.wr_id for c in bench.cqe.received if c.qpn == 14]
-        seen, late = len(peer.seen), [address for _, address, _ in bench._dones]
+        seen, late = len(peer.seen), [address for _, address, *_ in bench._dones]
         peer.answer(ACK, peer.psn - 1)
         await wait_cycles(dut, 400)
         assert len(peer.seen) == seen and [c.wr_id for c in bench.cqe.received if c.qpn == 14] == mine

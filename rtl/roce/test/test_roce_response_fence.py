@@ -25,6 +25,9 @@ class Traffic:
         self.visit: int | None = None
         self.atomic: int | None = None
         self.payloads: deque[int] = deque()  # the visits that each belongs to
+        self.other: int | None = None  # something in the requester
+        self.waits: int | None = None  # ... that was under way when the fence began
+        self.fencing = False
         self.drive(reads=False, passed=False, ask=False)
 
     def drive(self, reads: bool, passed: bool, ask: bool) -> None:
@@ -33,9 +36,20 @@ class Traffic:
         self.dut.reads.value = reads
         self.dut.passed.value = passed
         self.dut.ask.value = ask
+        fencing = bool(self.dut.fencing.value)
+        if fencing and not self.fencing:
+            self.waits = self.other
+        self.fencing = fencing
+        self.dut.others_over.value = fencing and self.waits in (None, *({self.waits} - {self.other}))
 
     async def cycle(
-        self, visits: float = 0.5, reads: float = 0.5, passes: float = 0.5, atomic: bool = False, ask: bool = False
+        self,
+        visits: float = 0.5,
+        reads: float = 0.5,
+        passes: float = 0.5,
+        atomic: bool = False,
+        ask: bool = False,
+        other: float = 0.0,
     ) -> None:
         """The chances that a visit is under way, that it requests a payload, and that one passes."""
         passed = bool(self.payloads) and random.random() < passes
@@ -49,6 +63,11 @@ class Traffic:
         asks = self.visit is not None and len(self.payloads) < IN_FLIGHT and random.random() < reads
         if asks:
             self.payloads.append(self.visit)
+        if self.other is None and random.random() < other:
+            self.things += 1
+            self.other = self.things
+        elif self.other is not None and random.random() < 1 / VISIT:
+            self.other = None
         if atomic and self.atomic is None:
             self.things += 1
             self.atomic = self.things
@@ -58,7 +77,7 @@ class Traffic:
         await FallingEdge(self.dut.clk)
 
     def under_way(self) -> set[int]:
-        return {thing for thing in (self.visit, self.atomic, *self.payloads) if thing is not None}
+        return {thing for thing in (self.visit, self.atomic, self.other, *self.payloads) if thing is not None}
 
     def through(self, number: int) -> bool:
         return (int(self.dut.through.value) - number) % FENCES < FENCES // 2
@@ -100,7 +119,7 @@ async def what_was_under_way_is_over(dut, visits: float, passes: float) -> None:
         ask = random.random() < 0.01
         number = int(dut.number.value)
         atomic = atomic - 1 if atomic else random.randrange(ATOMIC) if random.random() < 0.05 else 0
-        await traffic.cycle(visits=visits, passes=passes, atomic=atomic > 0, ask=ask)
+        await traffic.cycle(visits=visits, passes=passes, atomic=atomic > 0, ask=ask, other=visits)
         if ask and number not in asked:
             asked[number] = (traffic.under_way(), now + limit)
         elif ask:
@@ -126,6 +145,8 @@ def test_roce_response_fence() -> None:
             "reads": Plain("input", "memory_pkg::targets_t"),
             "passed": Plain("input", "memory_pkg::targets_t"),
             "executing": Plain("input", "logic"),
+            "fencing": Plain("output", "logic"),
+            "others_over": Plain("input", "logic"),
             "idle": Plain("output", "logic"),
         },
         random_state=True,

@@ -45,6 +45,8 @@ const READ: u32 = 4;
 const RECEIVE: u32 = 15;
 const SIGNALED: u32 = 1 << 4;
 const SOLICITED: u32 = 1 << 5;
+/// The L_Key that stands for all device memory; the management port may use it.
+const LOCAL_DMA_LKEY: u32 = 0;
 
 /// One connection that management opened.
 struct Managed {
@@ -381,6 +383,7 @@ impl Manage for RtlEngine {
             (6, address as u32),
             (7, (address >> 32) as u32),
             (8, rkey),
+            (14, LOCAL_DMA_LKEY),
         ];
         Mailbox::new(&mut self.sim).command(Command::Post, &args)?.map_err(refused)?;
         *busy = true;
