@@ -19,7 +19,7 @@ module axi_dma_read_formal
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(16), .ID_W(1)) mem ();
   logic idle, quiet;
   assign cmd.valid   = cmd_valid;
-  assign cmd.data    = '{addr: addr_t'(addr), length: 32'(length)};
+  assign cmd.data    = '{addr: addr_t'(addr), length: 32'(length), default: '0};
   assign data.tready = data_ready;
 
   axi_dma_read #(.DATA_W(16), .ID_W(1), .BURST_BYTES(8), .BUFFER_BEATS(4)) dut (.clk, .rst, .cmd, .mem, .data, .idle);

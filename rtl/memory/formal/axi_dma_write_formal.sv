@@ -29,7 +29,7 @@ module axi_dma_write_formal
   wire announce = cmd.valid && cmd.ready && length != '0;
   wire ends = data.tvalid && data.tready && data.tlast;
   assign cmd.valid   = cmd_valid && count_q < 4'(DEPTH);
-  assign cmd.data    = '{addr: addr_t'(addr), length: 32'(length)};
+  assign cmd.data    = '{addr: addr_t'(addr), length: 32'(length), default: '0};
   assign data.tvalid = count_q != '0;
   assign data.tlast  = beat_q == packets_q[0];
   assign data.tdata  = 16'(beat_q);

@@ -2,7 +2,7 @@
 
 // Checks the local memory of work requests when they are posted (IBTA 10.6.3): its L_Key must be that of a region in the domain of the
 // queue pair which holds all of it and, if it is to be written (READ, atomics, RECV), has the right local write. LOCAL_DMA_LKEY
-// stands for any memory, if the client that has the queue pair is one of TRUSTED. A work request without a byte has no local memory.
+// stands for any memory, if the client that has the queue pair is one of TRUSTED. No access is in two memories. A work request without a byte has no local memory.
 //
 // It is here that the memory of the address is found out.
 //
@@ -87,6 +87,8 @@ module roce_mr_local
   wire atomic       = asked_q.opcode inside {WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD};
   wire lands        = atomic || asked_q.opcode inside {WR_RDMA_READ, WR_RECV};
   wire keyed        = (atomic || asked_q.length != '0) && !(asked_q.lkey == LOCAL_DMA_LKEY && TRUSTED[asker.client]);
+  wire addr_t last  = asked_q.local_addr + addr_t'(query.length) - 1'b1;
+  wire whole        = query.length == '0 || in_one_target(MAP, LANES, asked_q.local_addr, last);
   assign asks       = asked_valid_q;
   assign ask_free   = !asked_valid_q || may_ask;
   always_comb begin
@@ -106,6 +108,7 @@ module roce_mr_local
   typedef struct packed {
     side_e   side;
     logic    keyed;
+    logic    whole;     // it is in one memory, or there is no byte: a region is
     target_t target;
   } checked_t;
   logic [CHECK:1]     check_valid_q;
@@ -113,7 +116,7 @@ module roce_mr_local
 
   always_ff @(posedge clk) begin
     if (ask_free) asked_q <= came;
-    check_q <= {check_q[CHECK-1:1], checked_t'{side: asked_side, keyed: keyed, target: target_of(MAP, LANES, asked_q.local_addr)}};
+    check_q <= {check_q[CHECK-1:1], checked_t'{side: asked_side, keyed: keyed, whole: whole, target: target_of(MAP, LANES, asked_q.local_addr)}};
     if (rst) begin
       asked_valid_q <= 1'b0;
       check_valid_q <= '0;
@@ -127,7 +130,7 @@ module roce_mr_local
   local_access_t       verdict;
   logic [1:0]          verdict_valid, verdict_taken;
   local_access_t [1:0] oldest;
-  assign verdict = '{denied: check_q[CHECK].keyed && !granted, keyed: check_q[CHECK].keyed, target: check_q[CHECK].target};
+  assign verdict = '{denied: check_q[CHECK].keyed ? !granted : !check_q[CHECK].whole, keyed: check_q[CHECK].keyed, target: check_q[CHECK].target};
   for (genvar i = 0; i < 2; i++) begin : g_side
     local_access_t [VERDICTS-1:0] kept, kept_q;
     count_t                       count_q;

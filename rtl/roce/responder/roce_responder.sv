@@ -380,7 +380,7 @@ module roce_responder
       .action(action_7), .outcome(outcome_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
   );
 
-  assign invalidate  = valid[7] && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv;
+  assign invalidate  = valid[7] && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv && !outcome_7.lapsed;
   assign invalid_key = stage[7].packet.word;
 
   assign decided.valid = valid[7];

@@ -5,6 +5,7 @@ what becomes of a receive whose key is wrong, and that peers are not held up."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import cocotb
@@ -13,7 +14,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
-from receive_bench import BASE, TRUSTED, Bench, build_and_run, send
+from receive_bench import BASE, FAR, LANES, TRUSTED, Bench, build_and_run, send
 
 SENDS = ("WR_SEND", "WR_SEND_WITH_IMM", "WR_SEND_WITH_INV", "WR_RDMA_WRITE", "WR_RDMA_WRITE_WITH_IMM")
 LANDINGS = ("WR_RDMA_READ", "WR_ATOMIC_CMP_AND_SWP", "WR_ATOMIC_FETCH_AND_ADD")
@@ -144,6 +145,21 @@ async def a_receive_with_a_wrong_key_ends_the_queue_pair_when_it_is_used(dut) ->
     assert bench.counts["resp_local_protection_errors"] == 3 * len(wrong)
 
 
+@cocotb.test()
+async def no_work_request_is_in_two_memories(dut) -> None:
+    """No region is; nor does the reserved key, which is for all of them, allow it. The memory goes with the verdict."""
+    bench = await untrusted(dut)
+    await bench.setup(3, 100, 1, pd=PD, client=TRUSTED)
+    for addr, length in ((FAR - SIZE, SIZE), (FAR - 1, 2), (FAR - SIZE, SIZE + 1), (FAR, SIZE), (FAR - 1, 1), (FAR - 1, 0)):
+        crosses = LANES > 1 and addr < FAR < addr + length
+        bench.post.send(opcode=op("WR_SEND"), qpn=3, local_addr=addr, length=length, lkey=RESERVED)
+        access = await bench.access.recv()
+        assert (access.denied, access.target) == (crosses, LANES > 1 and addr >= FAR)
+    bench.post.send(opcode=op("WR_ATOMIC_FETCH_AND_ADD"), qpn=3, local_addr=FAR - 4, length=0, lkey=RESERVED)
+    assert (await bench.access.recv()).denied == (LANES > 1)
+    bench.sends.received.clear()
+
+
 async def ended(bench: Bench, completions: list[tuple[int, str]], nak: int | None) -> None:
     """The queue pair has ended by its own fault, with these completions and a NAK with this PSN."""
     await bench.quiet()
@@ -169,7 +185,7 @@ async def a_receive_whose_key_has_gone_is_not_written(dut, size: int) -> None:
     bench = await untrusted(dut)
     for how in ("MR_DEREGISTER", "MR_DEREGISTER_QP", "MR_DEREGISTER_PD", "SEND"):
         await bench.setup(QPN, 100, 1, pd=PD, client=CLIENT)
-        kept = await bench.register(0, BASE, SIZE, WRITABLE, PD + 2)  # of another domain
+        await bench.register(0, BASE, SIZE, WRITABLE, PD + 2)  # of another domain
         key = await bench.register(QPN, BASE, SIZE, frozenset({"local_write", "remote_invalidate"}), PD)
         for wr_id in range(3):
             await bench.receive(QPN, BASE, SIZE, wr_id, key)
@@ -183,12 +199,16 @@ async def a_receive_whose_key_has_gone_is_not_written(dut, size: int) -> None:
         else:
             await bench.deregister(key, how)
         bench.memory.clear()
-        give(bench, list(send(QPN, psn, 256, b"x" * size)))
+        frames = list(send(QPN, psn, 256, b"x" * size))
+        if how == "MR_DEREGISTER" and len(frames) == 1:  # what is refused invalidates nothing
+            valid = await bench.register(0, BASE, SIZE, frozenset({"remote_invalidate"}), PD)
+            frames = [replace(frames[0], opcode=op("RC_SEND_ONLY_WITH_INVALIDATE"), ext=valid.to_bytes(4, "big"))]
+        give(bench, frames)
         used = len(completions)
         completions += [(used, "WC_LOC_PROT_ERR"), *((i, "WC_WR_FLUSH_ERR") for i in range(used + 1, 3))]
         await ended(bench, completions, psn)
         assert not bench.memory
-        await bench.deregister(kept)
+        await bench.deregister_all()
 
 
 @cocotb.test()
@@ -350,6 +370,6 @@ async def a_queue_pair_is_engaged_while_a_receive_of_it_waits(dut) -> None:
     bench.completion.received.clear()
 
 
-@pytest.mark.parametrize("width", [64])
-def test_roce_receive_local(width: int) -> None:
-    build_and_run(__file__, width)
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_roce_receive_local(lanes: int) -> None:
+    build_and_run(__file__, lanes=lanes, testcase="no_work_request_is_in_two_memories" if lanes > 1 else None)
