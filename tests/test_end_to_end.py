@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ADDRESS, ROOT, Wire
+from nacelle_tb.long import some
 
 # Register of the device: milliseconds of silence after which a connection is tried.
 KEEPALIVE_MS = 0x40
@@ -224,10 +225,10 @@ def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
     # One caller may have all of them.
     bounds = (MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN)
     wire.control("large", "registers", accesses=[{"write": {"address": address, "value": 0}} for address in bounds])
-    for rules in ("cm.connect", "cm.rep_is", "cm.repeated", "cm.queue_pair"):
+    for rules in some(("cm.connect", "cm.queue_pair", "cm.rep_is", "cm.repeated"), 2):
         wire.tool("nacelle-conformance", ADDRESS, "--only", rules)
     assert "the device takes 1024 connections, 1024 of one caller" in wire.tool(
-        "nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8", "--hostile", "0"
+        "nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8", "--operations", "8", "--hostile", "0"
     )
 
 
