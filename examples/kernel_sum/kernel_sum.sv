@@ -75,11 +75,12 @@ module kernel_sum
   assign job.ready       = state_q == COLLECT;
   assign done.valid      = state_q == ANSWER;
   assign done.data       = '{tag: region_q[0].tag, code: code_q};
+  // Behind the window of a socket neither the target nor the key of a transfer is used.
   assign read_cmd.valid  = state_q == ASK && two_regions && fits;
-  assign read_cmd.data   = '{addr: region_q[0].addr, length: region_q[0].size};
+  assign read_cmd.data   = '{addr: region_q[0].addr, length: region_q[0].size, default: '0};
   assign words.tready    = state_q == ADD;
   assign write_cmd.valid = state_q == WRITE;
-  assign write_cmd.data  = '{addr: region_q[1].addr, length: 32'd4};
+  assign write_cmd.data  = '{addr: region_q[1].addr, length: 32'd4, default: '0};
   assign sum.tvalid      = state_q == SEND;
   assign sum.tdata       = DATA_W'(sum_q);
   assign sum.tkeep       = 'hf;

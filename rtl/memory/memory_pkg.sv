@@ -56,7 +56,7 @@ package memory_pkg;
   // length 0 is allowed: no memory access, and for a write no beat is taken from the stream.
   typedef struct packed {
     target_t     target;  // the memory that `addr` is in, found out when the access was allowed
-    mr_key_t key;
+    mr_key_t     key;
     addr_t       addr;
     logic [31:0] length;  // bytes
   } dma_cmd_t;
