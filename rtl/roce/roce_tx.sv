@@ -61,7 +61,7 @@ module roce_tx
   // ---- packets arrive: into the queue of their source, and their reads to memory ----
   typedef struct packed {
     target_t     target;
-    mr_key_t key;
+    mr_key_t     key;
     addr_t       addr;
     logic [12:0] length;
   } read_t;

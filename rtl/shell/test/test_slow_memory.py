@@ -13,9 +13,9 @@ from nacelle_tb.load import beside
 
 @pytest.mark.parametrize(("kind", "size"), [("write", 256), ("write", 1024), ("read", 256), ("read", 3000)])
 def test_a_slow_memory_costs_others_nothing(kind: str, size: int) -> None:
-    fair, _ = beside(64, kind, size, "near")
+    fair, _ = beside(64, "test", kind, size, "near")
     for others in ("far", "both"):
-        mine, slow = beside(64, kind, size, others)
+        mine, slow = beside(64, "test", kind, size, others)
         print(f"{kind} of {size}: beside others of the same memory {fair}; beside those of the slow one {mine}; these {slow}")
         assert slow.done and slow.most > 5000, "the slow memory has stalled"
         assert mine.done >= 0.98 * fair.done
