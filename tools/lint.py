@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lints the whole RTL at every DATA_W, and with two memories: with Verilator -Wall (waivers with their reasons are in
-rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more strictly. Only its errors count."""
+rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more strictly. Only its errors count.
+
+    python tools/lint.py [--device DEVICE ...]
+
+With --device only these devices, at 64 and at 512 bits: description files, or names in devices/.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -13,9 +19,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
-from nacelle_tb.device import named  # noqa: E402
+from nacelle_tb.device import DescriptionError, named  # noqa: E402
 from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
+
+BUILDS = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("two-memories", 64)]
 
 
 def lint(name: str, data_w: int) -> int:
@@ -60,9 +68,17 @@ def read_for_synthesis(name: str, data_w: int) -> int:
 
 
 def main() -> int:
-    """Every check at every width, on all cores."""
+    """Every check of every build, on all cores."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", nargs="+", default=[], help="description files, or names in devices/")
+    devices = parser.parse_args().device
+    try:
+        for name in devices:
+            named(name)
+    except DescriptionError as error:
+        sys.exit(f"error: {error}")
+    builds = [(name, data_w) for name in devices for data_w in (512, 64)] or BUILDS
     with ProcessPoolExecutor() as pool:
-        builds = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("two-memories", 64)]
         running = [pool.submit(check, name, data_w) for name, data_w in builds for check in (read_for_synthesis, lint)]
         return max(job.result() for job in running)
 
