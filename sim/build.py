@@ -33,7 +33,7 @@ from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 # More than one file for each of its cores only slows the compiler down: each has to read Verilator's headers.
 JOBS = int(os.environ.get("NACELLE_JOBS", os.cpu_count() or 1))
 FAST_FILES = 6
-WARNINGS = ["-Wno-fatal", "-Wno-DECLFILENAME"]
+WARNINGS = ["-Wno-fatal", "-Werror-USERFATAL", "-Wno-DECLFILENAME"]  # $fatal of a bad parameter ends the build
 
 
 def say(text: str) -> None:

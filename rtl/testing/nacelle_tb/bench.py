@@ -285,7 +285,7 @@ def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: 
     search = [path for path in [*module_dirs(), GENERATED] if path.exists()]
     verilator = [
         "verilator", "--cc", "--exe", "--Mdir", build, "--top-module", top, "--prefix", "Vtop", "-o", top, "--vpi",
-        "--public-depth", "1", "--assert", "-Wno-fatal", "-Wno-DECLFILENAME", "--timescale", "1ns/1ps",
+        "--public-depth", "1", "--assert", "-Wno-fatal", "-Werror-USERFATAL", "-Wno-DECLFILENAME", "--timescale", "1ns/1ps",
         "--output-split", "0", "-CFLAGS", "-O1 -fpch-preprocess",
         "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
         *(["--trace-fst", "--trace-structs"] if waves else []),
