@@ -23,7 +23,7 @@ from nacelle_tb.device import DescriptionError, named  # noqa: E402
 from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
-BUILDS = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("two-memories", 64)]
+BUILDS = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("test", 64)]
 
 
 def lint(name: str, data_w: int) -> int:
@@ -47,11 +47,15 @@ def elaborate(name: str, data_w: int) -> Any:
 
     options = ast.CompilationOptions()
     options.topModules = {"nacelle_sim_top"}
-    device = generate(named(name).with_sizes(data_w))
+    description = named(name).with_sizes(data_w)
+    device = generate(description)
     compilation = ast.Compilation(pyslang.Bag([options]))
     files = [*packages(device), ROOT / "sim" / "nacelle_sim_top.sv"]
+    # A kernel that this device does not have has no package here.
+    others = {path.stem for folder in device.kernel_folders for path in folder.glob("kernel_*.toml")}
+    others -= {kernel.module for kernel in description.kernels}
     for folder in [*module_dirs(device), GENERATED]:
-        files += [path for path in sorted(folder.glob("*.sv")) if path not in files]
+        files += [path for path in sorted(folder.glob("*.sv")) if path not in files and path.stem not in others]
     for path in sorted(files, key=lambda p: not p.name.endswith("_pkg.sv")):
         compilation.addSyntaxTree(syntax.SyntaxTree.fromFile(str(path)))
     return compilation

@@ -62,12 +62,12 @@ module kernel_hostile
 
   assign mem.arvalid = running_q && mode_q.reads;
   assign mem.araddr  = addr_q;
-  assign mem.arid    = '0;
+  assign mem.arid    = ID_W'(0);
   assign mem.arlen   = len;
   assign mem.rready  = !mode_q.deaf;
   assign mem.awvalid = running_q && mode_q.writes;
   assign mem.awaddr  = addr_q;
-  assign mem.awid    = '0;
+  assign mem.awid    = ID_W'(0);
   assign mem.awlen   = len;
   assign mem.wvalid  = running_q && mode_q.writes && !mode_q.withholds;
   assign mem.wdata   = {DATA_W / 8{8'hee}};

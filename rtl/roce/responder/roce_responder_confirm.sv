@@ -84,7 +84,7 @@ module roce_responder_confirm
       assign owner_in.valid = push && outcome.data.write && target == target_t'(t);
       assign owner_in.data  = lane;
       assign owner_ready[t] = owner_in.ready;
-      stream_fifo #(.T(target_t), .DEPTH(LANES * FAR_PENDING)) owners (.clk, .rst, .in(owner_in), .out(owner), .empty());
+      stream_fifo #(.T(target_t), .DEPTH(2 ** $clog2(LANES * FAR_PENDING))) owners (.clk, .rst, .in(owner_in), .out(owner), .empty());
       assign owner.ready    = done[t].valid && result_ready[owner.data][t];
       assign done[t].ready  = owner.valid && result_ready[owner.data][t];
 

@@ -209,7 +209,7 @@ SLOW = {"latency_cycles": 400, "jitter_cycles": 200, "stall_cycles": 10_000, "st
 
 
 def beside(data_w: int, name: str, kind: str, size: int, others: str, cycles: int = 60_000) -> tuple[Figures, Figures]:
-    """Three queue pairs in the fast memory of the device `name`, which has two, beside three others: what each three saw.
+    """Three queue pairs in the fast memory of the device `name`, which has several, beside three others: what each three saw.
 
     The others use the fast memory as well ("near"), the slow one ("far"), or both in turn ("both"). All data is checked.
     """
