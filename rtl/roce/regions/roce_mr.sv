@@ -11,8 +11,8 @@
 // cycle later.
 // `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
 // was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
-// Commands: one at a time, MR_REGISTER and MR_QUERY 3 cycles. MR_DEREGISTER takes 3, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1 for
-// each LANES slots of the table and 3 for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
+// Commands: one at a time, MR_REGISTER and MR_QUERY 4 cycles. MR_DEREGISTER takes 4, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1 for
+// each LANES slots of the table and 4 for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
 // through the responder behind all that was judged before, and comes out as `fenced` when memory has confirmed that; the command is
 // answered when the response unit's fence that was asked for by then is through. A command that is confined to a domain neither sees nor
 // changes a region of another one. After reset the table is cleared, MRS cycles;
@@ -161,7 +161,8 @@ module roce_mr
     CLEAR,       // after reset: slot by slot
     IDLE,
     SEARCH,      // for the regions of an owner, LANES slots a cycle
-    READ,        // the owner of slot_q arrives
+    READ,        // what is in slot_q arrives,
+    COMPARE,     // and is compared
     ACT,
     FENCE,       // the keys are gone
     PASS,        // the fence passes through the responder,
@@ -207,6 +208,7 @@ module roce_mr
   // What the command may not name, and may not touch.
   wire foreign = command.confined && command.mr.pd != command.domain && command.op inside {MR_REGISTER, MR_DEREGISTER_PD};
   wire open    = held_q.valid && (!command.confined || held_q.pd == command.domain);
+  logic open_q, match_q;                 // the cycle before
 
   always_comb begin
     unique case (command.op)
@@ -292,7 +294,9 @@ module roce_mr
         rows_d  = rows_q + 1'b1;
       end
 
-      READ: if (!pause && !write_q) state_d = ACT;
+      READ: if (!pause && !write_q) state_d = COMPARE;
+
+      COMPARE: state_d = pause ? READ : ACT;
 
       ACT: if (pause) begin
         state_d = READ;                    // the region may go away meanwhile
@@ -316,7 +320,7 @@ module roce_mr
             rsp_d.ok     = 1'b1;
             rsp_d.rkey   = {new_secret, slot_q};
           end
-          MR_QUERY: if (open) begin
+          MR_QUERY: if (open_q) begin
             rsp_d.ok   = 1'b1;
             rsp_d.rkey = {held_q.secret, slot_q};
             rsp_d.mr   = '{
@@ -329,10 +333,10 @@ module roce_mr
           end
           default: begin
             // The key stays in the slot, invalid: the next one must differ from it.
-            write               = match;
+            write               = match_q;
             write_region.secret = held_q.secret;
-            frees               = match;
-            rsp_d.ok            = match;
+            frees               = match_q;
+            rsp_d.ok            = match_q;
             rsp_d.rkey          = command.rkey;
             // Also if there was none: a SEND may have invalidated the key just now.
             state_d             = searches ? SEARCH : FENCE;
@@ -364,6 +368,8 @@ module roce_mr
     row_q       <= row_d;
     found_q     <= found_d;
     rsp_q       <= rsp_d;
+    open_q      <= open;
+    match_q     <= match;
     if (fenced) number_q <= fence_number;
     freed.valid <= frees && !rst;
     freed.data  <= frees_slot;
