@@ -7,9 +7,9 @@
 // One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a command, the news that
 // memory refused a write, the flush of one receive of a QP in error, or a fence behind a key that has gone.
 //
-//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   -> dispatch -> confirm -> complete
+//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   8 say so   -> dispatch -> confirm -> complete
 //
-// Latency from `packet` to `write`: 8 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
+// Latency from `packet` to `write`: 9 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
 // a SEND with invalidate, has the pipeline for itself: HOLD cycles.
 // The commands have their answers when everything that the QP had under way has left by `respond`, memory and `completion`.
 // For that `completion` must be taken at all times. A fence is through when memory has confirmed all that was judged before it, of any
@@ -80,7 +80,7 @@ module roce_responder
   localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;
   localparam int unsigned PENDING_W = $clog2(PENDING) + 1;
   localparam logic [3:0]  HOLD = 4'd12;       // from a command, or a SEND with invalidate, to the next operation
-  localparam logic [3:0]  HOLD_FREE = 4'd4;   // of these at the end, what was done is in the tables
+  localparam logic [3:0]  HOLD_FREE = 4'd3;   // of these at the end, what was done is in the tables
 
   // ---- 0: what enters ----
   typedef struct packed {
@@ -96,10 +96,10 @@ module roce_responder
   stream_if #(.T(action_t)) decided ();
   stream_if #(.T(action_t)) action ();
   stream_if #(.T(outcome_t)) outcome ();
-  action_t  action_7;
-  outcome_t outcome_7;
+  action_t  action_7, action_8;
+  outcome_t outcome_7, outcome_8;
 
-  logic                table_ready, may_enter, commanded_q, flush_busy, inv_q;
+  logic                table_ready, commanded_q, flush_busy, inv_q;
   logic [3:0]          hold_q;
   logic [FLIGHT_W-1:0] flight_q, flight_d;    // operations between here and the end of dispatch
   logic [PENDING_W-1:0] pending_q, pending_d; // operations between here and the end of their outcome, if they have one
@@ -112,16 +112,26 @@ module roce_responder
   assign failing    = fault.data;
   assign packet_now = packet.data;
 
+  // Whose turn it is was decided a cycle before: who waited then waits still, and a packet comes when nobody did.
+  logic fault_turn, flush_turn, cmd_turn, fence_turn, packet_turn;
   wire fault_waits = fault.valid && spare_q;
   wire flush_waits = flush.valid && spare_q;
   wire cmd_waits   = cmd.valid && spare_q && !commanded_q && !flush_busy;
   wire fence_waits = mr_fence.valid && spare_q;
-  wire take_fault  = may_enter && fault_waits;
-  wire take_flush  = may_enter && !fault_waits && flush_waits;
-  wire take_cmd    = may_enter && !fault_waits && !flush_waits && cmd_waits;
-  wire take_fence  = may_enter && !fault_waits && !flush_waits && !cmd_waits && fence_waits;
-  wire take_packet = packet.valid && packet.ready;
+  wire take_fault  = fault_turn && fault.valid;
+  wire take_flush  = flush_turn && flush.valid;
+  wire take_cmd    = cmd_turn && cmd.valid && !flush_busy;
+  wire take_fence  = fence_turn && mr_fence.valid;
+  wire take_packet = packet_turn && packet.valid;
   wire enter       = take_fault || take_flush || take_cmd || take_fence || take_packet;
+  wire may_enter = table_ready && !enter && hold_q <= 4'd1 && !flight_d[FLIGHT_W-1] && !pending_d[PENDING_W-1];
+  always_ff @(posedge clk) begin
+    fault_turn  <= !rst && may_enter && fault_waits;
+    flush_turn  <= !rst && may_enter && !fault_waits && flush_waits;
+    cmd_turn    <= !rst && may_enter && !fault_waits && !flush_waits && cmd_waits;
+    fence_turn  <= !rst && may_enter && !fault_waits && !flush_waits && !cmd_waits && fence_waits;
+    packet_turn <= !rst && may_enter && !fault_waits && !flush_waits && !cmd_waits && !fence_waits;
+  end
 
   assign refusal[0].valid = unwritten.valid;
   assign refusal[0].data  = '{qpn: unwritten.data, denied: 1'b0};
@@ -131,11 +141,11 @@ module roce_responder
   assign failed.ready     = refusal[1].ready;
   stream_arbiter #(.T(qp_failed_t), .N(2)) refusals (.clk, .rst, .in(refusal), .last('1), .out(fault));
 
-  assign fault.ready  = may_enter && spare_q;
+  assign fault.ready  = fault_turn;
   assign flush.ready  = take_flush;
   assign cmd.ready    = take_cmd;
   assign mr_fence.ready = take_fence;
-  assign packet.ready = may_enter && !fault_waits && !flush_waits && !cmd_waits && !fence_waits;
+  assign packet.ready = packet_turn;
 
   // An operation and what is known of it, by stage. Not held: the pipeline never stops.
   rx_operation_t stage[1:7];
@@ -176,7 +186,6 @@ module roce_responder
 
     if (rst) begin
       valid       <= '0;
-      may_enter   <= 1'b0;
       commanded_q <= 1'b0;
       hold_q      <= '0;
       flight_q    <= '0;
@@ -185,7 +194,6 @@ module roce_responder
       valid     <= {valid[6:1], enter};
       flight_q  <= flight_d;
       pending_q <= pending_d;
-      may_enter <= table_ready && !enter && hold_q <= 4'd1 && !flight_d[FLIGHT_W-1] && !pending_d[PENDING_W-1];
       if (take_cmd) commanded_q <= 1'b1;
       else if (answer.valid && answer.ready) commanded_q <= 1'b0;
       if (take_cmd || (take_packet && packet_now.with_inv)) hold_q <= HOLD - 1'b1;
@@ -197,7 +205,7 @@ module roce_responder
   logic dispatched_q, ended_q, left_q;
   always_ff @(posedge clk) begin
     dispatched_q <= !rst && action.valid && action.ready;
-    ended_q      <= !rst && valid[7] && !(action_7.waits && action_7.lane == '0);
+    ended_q      <= !rst && decided.valid && !(action_8.waits && action_8.lane == '0);
     left_q       <= !rst && outcome_left[0];
   end
   assign flight_d  = flight_q + FLIGHT_W'(valid[1]) - FLIGHT_W'(dispatched_q);
@@ -380,11 +388,19 @@ module roce_responder
       .action(action_7), .outcome(outcome_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
   );
 
-  assign invalidate  = valid[7] && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv && !outcome_7.lapsed;
-  assign invalid_key = stage[7].packet.word;
-
-  assign decided.valid = valid[7];
-  assign decided.data  = action_7;
+  // ---- 8: on its way ----
+  logic    valid_8;
+  target_t target_8;
+  always_ff @(posedge clk) begin
+    valid_8   <= valid[7] && !rst;
+    action_8  <= action_7;
+    outcome_8 <= outcome_7;
+    target_8  <= target_7;
+    invalidate  <= valid[7] && !rst && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv && !outcome_7.lapsed;
+    invalid_key <= stage[7].packet.word;
+  end
+  assign decided.valid = valid_8;
+  assign decided.data  = action_8;
 
   logic actions_empty;
   stream_fifo #(.T(action_t), .DEPTH(ACTIONS)) actions (
@@ -405,8 +421,8 @@ module roce_responder
   target_t dispatched_lane;
   stream_if #(.T(confirmed_t)) confirmed ();
 
-  assign outcome.valid = valid[7] && action_7.waits;
-  assign outcome.data  = outcome_7;
+  assign outcome.valid = valid_8 && action_8.waits;
+  assign outcome.data  = outcome_8;
   assign reserve       = valid[7] && action_7.write;
   assign reserve_size  = write_size(target_7, action_7.length);
 
@@ -418,7 +434,7 @@ module roce_responder
 
   roce_responder_confirm #(.LANES(LANES), .PENDING(PENDING), .FAR_PENDING(FAR_PENDING)) confirm (
       .clk, .rst,
-      .outcome, .target(target_7), .lane(lane_7), .dispatched, .dispatched_lane, .done, .confirmed,
+      .outcome, .target(target_8), .lane(action_8.lane), .dispatched, .dispatched_lane, .done, .confirmed,
       .left(outcome_left), .left_index, .idle(confirm_idle)
   );
 
@@ -443,5 +459,5 @@ module roce_responder
                 && actions_empty && !flush_busy && queue_idle && dispatch_idle && confirm_idle && complete_idle && hold_q == '0 && events == '0;
 
   // Every decision finds room.
-  always_ff @(posedge clk) if (!rst && valid[7]) assert (decided.ready && (!outcome.valid || outcome.ready));
+  always_ff @(posedge clk) if (!rst && valid_8) assert (decided.ready && (!outcome.valid || outcome.ready));
 endmodule

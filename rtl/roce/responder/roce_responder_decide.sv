@@ -135,54 +135,68 @@ module roce_responder_decide
   wire starved  = busy || (checks.takes_receive && checks.no_receive);
   // The first packet of a WRITE is checked for the whole message; each one behind it, for the key alone.
   wire goes_on  = packet.kind == RC_WRITE && !packet.first;
-  wire denied   = goes_on ? !key_live : form.checked && !granted;
   logic [31:0] length;
-  logic        wrong_sum, unprotected, refused, placed;
+  logic        wrong_sum;
 
   always_comb begin
     length    = checks.into_receive ? receive.length : checks.length;
     wrong_sum = checks.into_receive ? checks.offset > 33'(receive.length) : checks.wrong_sum;
-    // The receive may not be written, or not any more. Whether its key is still valid when its message begins is known too late for this:
-    // roce_responder sees to it.
-    unprotected = is_send && packet.payload_length != '0 && (packet.first ? receive.access.denied : old_state.keyed && !key_live);
-    // Fatal for the QP.
-    refused   = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum || unprotected)));
-    // Ahead of its turn, but fit to be placed. After an RNR NAK nothing is taken before the packet expected.
-    placed    = early && !busy && checks.in_window && form.placeable && !denied && !present && !old_state.nak_sent;
   end
 
-  always_comb begin
-    verdict = VERDICT_NONE;
-    unique case (op)
-      OP_COMMAND: verdict = checks.allowed ? VERDICT_DONE : VERDICT_REFUSED;
-      OP_FAULT:   if (checks.live) verdict = VERDICT_FAULT;
-      OP_DENIED:  if (checks.live) verdict = VERDICT_DENIED;
-      OP_FLUSH:   if (consumes) verdict = VERDICT_FLUSH;
-      OP_FENCE:   ;
-      default: begin
-        if (!exists) verdict = VERDICT_NO_QP;
-        else if (!checks.live) verdict = VERDICT_QP_STATE;
-        else if (!form.peer) verdict = VERDICT_WRONG_PEER;
-        else if (checks.notice) verdict = VERDICT_NOTICE;
-        else if (full) verdict = VERDICT_MEMORY_FULL;
-        else if (checks.duplicate) begin
-          if (!checks.again) verdict = VERDICT_DUPLICATE;
-          else if (form.bad_length || form.disabled || !checks.in_past || (denied && packet.kind == RC_READ)) begin
-            verdict = VERDICT_FORGOTTEN;
-          end else verdict = VERDICT_AGAIN;
-        end else if (checks.early) begin
-          if (old_state.nak_sent) verdict = VERDICT_AHEAD_AGAIN;
-          else verdict = placed ? VERDICT_PLACED : VERDICT_AHEAD;
+  // The key of the message in progress is read from a memory and compared: `key_live` comes last, and chooses between what is decided
+  // if the key is not valid, [0], and if it is, [1].
+  logic [1:0] refuses, places;
+  verdict_e   judged[2];
+  wire refused = refuses[key_live];
+  wire placed  = places[key_live];
+  assign verdict = judged[key_live];
+
+  for (genvar valid_key = 0; valid_key < 2; valid_key++) begin : g_key
+    wire denied = goes_on ? valid_key == 0 : form.checked && !granted;
+    // The receive may not be written, or not any more. Whether its key is still valid when its message begins is known too late for
+    // this: roce_responder sees to it.
+    wire unprotected = is_send && packet.payload_length != '0
+                       && (packet.first ? receive.access.denied : old_state.keyed && valid_key == 0);
+    // Fatal for the QP.
+    assign refuses[valid_key] = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum || unprotected)));
+    // Ahead of its turn, but fit to be placed. After an RNR NAK nothing is taken before the packet expected.
+    assign places[valid_key]  = early && !busy && checks.in_window && form.placeable && !denied && !present && !old_state.nak_sent;
+
+    verdict_e outcome;
+    assign judged[valid_key] = outcome;
+    always_comb begin
+      outcome = VERDICT_NONE;
+      unique case (op)
+        OP_COMMAND: outcome = checks.allowed ? VERDICT_DONE : VERDICT_REFUSED;
+        OP_FAULT:   if (checks.live) outcome = VERDICT_FAULT;
+        OP_DENIED:  if (checks.live) outcome = VERDICT_DENIED;
+        OP_FLUSH:   if (consumes) outcome = VERDICT_FLUSH;
+        OP_FENCE:   ;
+        default: begin
+          if (!exists) outcome = VERDICT_NO_QP;
+          else if (!checks.live) outcome = VERDICT_QP_STATE;
+          else if (!form.peer) outcome = VERDICT_WRONG_PEER;
+          else if (checks.notice) outcome = VERDICT_NOTICE;
+          else if (full) outcome = VERDICT_MEMORY_FULL;
+          else if (checks.duplicate) begin
+            if (!checks.again) outcome = VERDICT_DUPLICATE;
+            else if (form.bad_length || form.disabled || !checks.in_past || (denied && packet.kind == RC_READ)) begin
+              outcome = VERDICT_FORGOTTEN;
+            end else outcome = VERDICT_AGAIN;
+          end else if (checks.early) begin
+            if (old_state.nak_sent) outcome = VERDICT_AHEAD_AGAIN;
+            else outcome = places[valid_key] ? VERDICT_PLACED : VERDICT_AHEAD;
+          end
+          else if (checks.invalid) outcome = VERDICT_INVALID;
+          else if (starved) outcome = busy ? VERDICT_MEMORY_BUSY : VERDICT_NO_RECEIVE;
+          else if (form.bad_length) outcome = VERDICT_INVALID;
+          else if (denied) outcome = VERDICT_ACCESS;
+          else if (wrong_sum) outcome = is_send ? VERDICT_TOO_LONG : VERDICT_INVALID;
+          else if (unprotected) outcome = VERDICT_PROTECTION;
+          else outcome = VERDICT_ACCEPT;
         end
-        else if (checks.invalid) verdict = VERDICT_INVALID;
-        else if (starved) verdict = busy ? VERDICT_MEMORY_BUSY : VERDICT_NO_RECEIVE;
-        else if (form.bad_length) verdict = VERDICT_INVALID;
-        else if (denied) verdict = VERDICT_ACCESS;
-        else if (wrong_sum) verdict = is_send ? VERDICT_TOO_LONG : VERDICT_INVALID;
-        else if (unprotected) verdict = VERDICT_PROTECTION;
-        else verdict = VERDICT_ACCEPT;
-      end
-    endcase
+      endcase
+    end
   end
 
   // A request that is next in turn moves everything on, unless it must come again. If it is refused for good the QP is in
