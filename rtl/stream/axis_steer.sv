@@ -2,7 +2,8 @@
 
 // Passes each packet of `in` to the output that its entry of `route` names: one entry for each packet, in the same order.
 // One beat a cycle. A route can be used 1 cycle after it is taken (2 cycles with DEPTH above 64, in block RAM); a packet waits for its
-// route. Up to DEPTH routes wait for their packets. An output that stops also stops the packets behind its own.
+// route. DEPTH routes and two more wait for their packets; `route.ready` is a register. An output that stops also stops the packets
+// behind its own.
 module axis_steer #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned N = 2,
