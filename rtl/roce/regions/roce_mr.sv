@@ -116,9 +116,10 @@ module roce_mr
   );
 
   lane_t lane;                            // the first of them
+  wire [LANES-1:0] first = found_q & (~found_q + 1'b1);
   always_comb begin
     lane = '0;
-    for (int unsigned i = LANES; i > 0; i--) if (found_q[i-1]) lane = lane_t'(i - 1);
+    for (int unsigned i = 0; i < LANES; i++) if (first[i]) lane |= lane_t'(i);
   end
 
   // ---- check ----
@@ -236,6 +237,8 @@ module roce_mr
     frees_slot   = slot_q;
     unused.ready = 1'b0;
 
+    if (state_q == SEARCH) slot_d = {row_q, lane};
+
     unique case (state_q)
       CLEAR: begin
         write  = 1'b1;
@@ -280,8 +283,7 @@ module roce_mr
 
       // What was found may have gone meanwhile, by an invalidation: it is looked at again.
       SEARCH: if (|found_q) begin
-        slot_d  = {row_q, lane};
-        found_d = found_q & (found_q - 1'b1);
+        found_d = found_q & ~first;
         state_d = READ;
       end else if (rows_q[ROW_W]) begin
         taken      = 1'b1;

@@ -480,7 +480,7 @@ async def commands_take_the_cycles_they_say(dut) -> None:
     assert await cycles(op=op("MR_DEREGISTER"), rkey=0) <= 5 + 5
     assert await cycles(op=op("MR_QUERY"), rkey=0) <= 5
     await bench.deregister_qp(2)
-    # All regions of an owner: 3 each, and 1 for each row, whatever the others have.
+    # All regions of an owner: 4 each, and 1 for each row, whatever the others have.
     for count, others in ((0, 0), (0, 20), (1, 20), (MRS - 20, 20)):
         for qpn, pd in [(3, 1)] * others + [(2, 2)] * count:
             assert await bench.register(qpn, 0, 1, pd=pd) is not None
