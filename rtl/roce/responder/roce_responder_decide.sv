@@ -6,6 +6,9 @@
 //   check   cycle 0: packet against the QP's state, all comparisons side by side
 //   decide  cycle 1: receive, access check and window have arrived; verdict and next state
 //
+// Whether the key of a message in progress is valid still comes a cycle later: there is a verdict for each case, and the next state is
+// that for a valid one; with the other it is the error state if `needs_key`.
+//
 // Stateless but for the register between the two.
 module roce_responder_decide
   import memory_pkg::*;
@@ -34,14 +37,15 @@ module roce_responder_decide
     input  receive_t    receive,           // the next one posted
     input  target_t     target,            // the memory of the address in the packet
     input  logic        granted,           // the access check
-    input  logic        key_live,          // the key of the message in progress is valid still
     input  logic        busy,              // the lane of the QP, or of the memory that the payload is for, takes no more packets,
     input  logic        full,              // nor answers
     input  logic        present,           // the window: the packet was placed before
     input  psn_t        expected,          // the PSN expected when this packet is taken
     output qp_rx_t      old_state,
     output qp_rx_t      new_state,
-    output verdict_e    verdict,
+    output verdict_e [1:0] verdict,        // [1] if the key of the message in progress is valid, [0] if not
+    output logic        needs_key,         // the QP goes to error if not
+    output logic        obeyed,            // a command
     output logic        consumes,          // a receive
     output logic        remember,          // for the window
     output logic        advance
@@ -143,13 +147,12 @@ module roce_responder_decide
     wrong_sum = checks.into_receive ? checks.offset > 33'(receive.length) : checks.wrong_sum;
   end
 
-  // The key of the message in progress is read from a memory and compared: `key_live` comes last, and chooses between what is decided
-  // if the key is not valid, [0], and if it is, [1].
-  logic [1:0] refuses, places;
-  verdict_e   judged[2];
-  wire refused = refuses[key_live];
-  wire placed  = places[key_live];
-  assign verdict = judged[key_live];
+  logic [1:0] refuses;
+  assign needs_key = op == OP_PACKET && refuses[0] && !refuses[1];
+  assign obeyed    = op == OP_COMMAND && checks.allowed;
+
+  // Ahead of its turn, but fit to be placed: alone in its message. After an RNR NAK nothing is taken before the packet expected.
+  wire placed = early && !busy && checks.in_window && form.placeable && !(form.checked && !granted) && !present && !old_state.nak_sent;
 
   for (genvar valid_key = 0; valid_key < 2; valid_key++) begin : g_key
     wire denied = goes_on ? valid_key == 0 : form.checked && !granted;
@@ -159,11 +162,9 @@ module roce_responder_decide
                        && (packet.first ? receive.access.denied : old_state.keyed && valid_key == 0);
     // Fatal for the QP.
     assign refuses[valid_key] = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum || unprotected)));
-    // Ahead of its turn, but fit to be placed. After an RNR NAK nothing is taken before the packet expected.
-    assign places[valid_key]  = early && !busy && checks.in_window && form.placeable && !denied && !present && !old_state.nak_sent;
 
     verdict_e outcome;
-    assign judged[valid_key] = outcome;
+    assign verdict[valid_key] = outcome;
     always_comb begin
       outcome = VERDICT_NONE;
       unique case (op)
@@ -185,7 +186,7 @@ module roce_responder_decide
             end else outcome = VERDICT_AGAIN;
           end else if (checks.early) begin
             if (old_state.nak_sent) outcome = VERDICT_AHEAD_AGAIN;
-            else outcome = places[valid_key] ? VERDICT_PLACED : VERDICT_AHEAD;
+            else outcome = placed ? VERDICT_PLACED : VERDICT_AHEAD;
           end
           else if (checks.invalid) outcome = VERDICT_INVALID;
           else if (starved) outcome = busy ? VERDICT_MEMORY_BUSY : VERDICT_NO_RECEIVE;
@@ -212,7 +213,7 @@ module roce_responder_decide
     new_state = old_state;
     unique case (op)
       OP_PACKET: begin
-        if (refused) new_state.state = QPS_ERR;
+        if (refuses[1]) new_state.state = QPS_ERR;
         if (asks_again) new_state.nak_sent = 1'b1;
         if (advance) begin
           new_state.epsn        = expected;
