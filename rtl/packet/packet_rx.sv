@@ -307,14 +307,16 @@ module packet_rx
   end
 
   // ---- room ----
-  logic [$clog2(RECORDS):0] frames_q;  // taken and not yet handed on or dropped
+  logic [$clog2(RECORDS):0] frames_q;  // taken and not yet handed on or dropped, or only just now
+  logic popped_q;
 
   always_ff @(posedge clk) begin
+    popped_q <= pop && !rst;
     if (rst) begin
       frames_q <= '0;
       room_q   <= 1'b0;
     end else begin
-      frames_q <= frames_q + $bits(frames_q)'(take && rx.tlast) - $bits(frames_q)'(pop);
+      frames_q <= frames_q + $bits(frames_q)'(take && rx.tlast) - $bits(frames_q)'(popped_q);
       room_q   <= room >= $bits(room)'(MAX_BEATS + IN_FLIGHT) && frames_q < $bits(frames_q)'(RECORDS - 2)
                   && frames_room > $bits(frames_room)'(4);
     end

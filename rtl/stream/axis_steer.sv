@@ -2,7 +2,8 @@
 
 // Passes each packet of `in` to the output that its entry of `route` names: one entry for each packet, in the same order.
 // One beat a cycle. A route can be used 1 cycle after it is taken (2 cycles with DEPTH above 64, in block RAM); a packet waits for its
-// route. Up to DEPTH routes wait for their packets. An output that stops also stops the packets behind its own.
+// route. DEPTH routes and two more wait for their packets; `route.ready` is a register. An output that stops also stops the packets
+// behind its own.
 module axis_steer #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned N = 2,
@@ -18,13 +19,17 @@ module axis_steer #(
   typedef logic [$clog2(N)-1:0] route_t;
 
   axis_if #(.DATA_W(DATA_W)) gated ();
+  stream_if #(.T(route_t)) named ();
   stream_if #(.T(route_t)) entry ();
   stream_if #(.T(route_t)) current ();
 
-  assign entry.valid = route.valid;
-  assign entry.data  = route_t'(route.data);
-  assign route.ready = entry.ready;
-  stream_fifo #(.T(route_t), .DEPTH(DEPTH)) routes (.clk, .rst, .in(entry), .out(current), .empty);
+  logic none_routed;
+  assign named.valid = route.valid;
+  assign named.data  = route_t'(route.data);
+  assign route.ready = named.ready;
+  stream_skid #(.T(route_t)) skid (.clk, .rst, .in(named), .out(entry));
+  stream_fifo #(.T(route_t), .DEPTH(DEPTH)) routes (.clk, .rst, .in(entry), .out(current), .empty(none_routed));
+  assign empty = none_routed && !entry.valid;
 
   assign gated.tvalid  = in.tvalid && current.valid;
   assign gated.tdata   = in.tdata;

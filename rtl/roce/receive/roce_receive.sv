@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The receive side of the RoCEv2 plane: roce_rx, roce_responder and roce_mr put together, and roce_mr_local, through which all work requests
-// come. See each of them; latency from `frame` to `write` 9 cycles, to `response` 1, to `cm` none, from `wqe` to `send` none.
+// come. See each of them; latency from `frame` to `write` 10 cycles, to `response` 1, to `cm` none, from `wqe` to `send` none.
 // A peer's request is checked before a work request.
 module roce_receive
   import memory_pkg::*;

@@ -56,6 +56,8 @@ module roce_rx
     logic       too_many;                      // dropped, being one datagram more than may be
     rc_opcode_t opcode;
     logic       has_payload;
+    logic       marked;                        // with congestion
+    logic       shown;                         // to the responder
     frame_rx_t  head;
   } judged_t;
 
@@ -90,6 +92,8 @@ module roce_rx
     else if (judged.opcode.kind == RC_RESPONSE) judged.route = TO_REQUESTER;
     else if (offered_bth.opcode[7:5] == SERVICE_RC || judged.opcode.kind == RC_CNP) judged.route = TO_RESPONDER;
     else judged.route = TO_DROP;
+    judged.marked = offered.headers.l3.ecn == ECN_CE;
+    judged.shown  = judged.route == TO_RESPONDER || (judged.route == TO_REQUESTER && judged.marked);
   end
 
   assign head   = in_hand.head;
@@ -111,8 +115,8 @@ module roce_rx
 
   wire has_payload = in_hand.has_payload;
   wire may_pass    = !has_payload || routed.ready;
-  wire marked      = head.headers.l3.ecn == ECN_CE;
-  wire shown       = route == TO_RESPONDER || (route == TO_REQUESTER && marked);
+  wire marked      = in_hand.marked;
+  wire shown       = in_hand.shown;
 
   assign whole.valid = held_q && may_pass;
   assign whole.data  = 1'b0;

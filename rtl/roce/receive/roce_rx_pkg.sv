@@ -253,6 +253,11 @@ package roce_rx_pkg;
     } body;
   } outcome_t;
 
+  // Whether there is one.
+  function automatic logic outcome_waits(outcome_t o);
+    return o.write || o.lapsed || o.executes || o.acks || o.completes || o.answers || o.fences;
+  endfunction
+
   // An outcome when memory has confirmed everything before it, of its QP at least.
   typedef struct packed {
     logic     error;                  // memory refused the packet's own payload, or it has lapsed

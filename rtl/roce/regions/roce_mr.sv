@@ -11,8 +11,8 @@
 // cycle later.
 // `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
 // was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
-// Commands: one at a time, MR_REGISTER and MR_QUERY 3 cycles. MR_DEREGISTER takes 3, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1 for
-// each LANES slots of the table and 3 for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
+// Commands: one at a time, MR_REGISTER and MR_QUERY 4 cycles. MR_DEREGISTER takes 4, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1 for
+// each LANES slots of the table and 4 for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
 // through the responder behind all that was judged before, and comes out as `fenced` when memory has confirmed that; the command is
 // answered when the response unit's fence that was asked for by then is through. A command that is confined to a domain neither sees nor
 // changes a region of another one. After reset the table is cleared, MRS cycles;
@@ -116,9 +116,10 @@ module roce_mr
   );
 
   lane_t lane;                            // the first of them
+  wire [LANES-1:0] first = found_q & (~found_q + 1'b1);
   always_comb begin
     lane = '0;
-    for (int unsigned i = LANES; i > 0; i--) if (found_q[i-1]) lane = lane_t'(i - 1);
+    for (int unsigned i = 0; i < LANES; i++) if (first[i]) lane |= lane_t'(i);
   end
 
   // ---- check ----
@@ -161,7 +162,8 @@ module roce_mr
     CLEAR,       // after reset: slot by slot
     IDLE,
     SEARCH,      // for the regions of an owner, LANES slots a cycle
-    READ,        // the owner of slot_q arrives
+    READ,        // what is in slot_q arrives,
+    COMPARE,     // and is compared
     ACT,
     FENCE,       // the keys are gone
     PASS,        // the fence passes through the responder,
@@ -207,6 +209,7 @@ module roce_mr
   // What the command may not name, and may not touch.
   wire foreign = command.confined && command.mr.pd != command.domain && command.op inside {MR_REGISTER, MR_DEREGISTER_PD};
   wire open    = held_q.valid && (!command.confined || held_q.pd == command.domain);
+  logic open_q, match_q;                 // the cycle before
 
   always_comb begin
     unique case (command.op)
@@ -233,6 +236,8 @@ module roce_mr
     frees        = 1'b0;
     frees_slot   = slot_q;
     unused.ready = 1'b0;
+
+    if (state_q == SEARCH) slot_d = {row_q, lane};
 
     unique case (state_q)
       CLEAR: begin
@@ -278,8 +283,7 @@ module roce_mr
 
       // What was found may have gone meanwhile, by an invalidation: it is looked at again.
       SEARCH: if (|found_q) begin
-        slot_d  = {row_q, lane};
-        found_d = found_q & (found_q - 1'b1);
+        found_d = found_q & ~first;
         state_d = READ;
       end else if (rows_q[ROW_W]) begin
         taken      = 1'b1;
@@ -292,7 +296,9 @@ module roce_mr
         rows_d  = rows_q + 1'b1;
       end
 
-      READ: if (!pause && !write_q) state_d = ACT;
+      READ: if (!pause && !write_q) state_d = COMPARE;
+
+      COMPARE: state_d = pause ? READ : ACT;
 
       ACT: if (pause) begin
         state_d = READ;                    // the region may go away meanwhile
@@ -316,7 +322,7 @@ module roce_mr
             rsp_d.ok     = 1'b1;
             rsp_d.rkey   = {new_secret, slot_q};
           end
-          MR_QUERY: if (open) begin
+          MR_QUERY: if (open_q) begin
             rsp_d.ok   = 1'b1;
             rsp_d.rkey = {held_q.secret, slot_q};
             rsp_d.mr   = '{
@@ -329,10 +335,10 @@ module roce_mr
           end
           default: begin
             // The key stays in the slot, invalid: the next one must differ from it.
-            write               = match;
+            write               = match_q;
             write_region.secret = held_q.secret;
-            frees               = match;
-            rsp_d.ok            = match;
+            frees               = match_q;
+            rsp_d.ok            = match_q;
             rsp_d.rkey          = command.rkey;
             // Also if there was none: a SEND may have invalidated the key just now.
             state_d             = searches ? SEARCH : FENCE;
@@ -364,6 +370,8 @@ module roce_mr
     row_q       <= row_d;
     found_q     <= found_d;
     rsp_q       <= rsp_d;
+    open_q      <= open;
+    match_q     <= match;
     if (fenced) number_q <= fence_number;
     freed.valid <= frees && !rst;
     freed.data  <= frees_slot;

@@ -4,6 +4,7 @@
 // and writes back.
 //
 //   cycle 0: read_slot        cycle 1: state (the newest, whoever wrote it)        cycle 2: write, write_slot, write_state
+//   cycle 3: fails, for what is known too late for that
 //
 // One operation every 2 cycles, also on the same QP: what is written in cycle 2 is forwarded to the read of that cycle.
 // `attr` comes one cycle after its slot, and is new from the cycle after `attr_write` on. `view` answers in the same cycle and
@@ -30,6 +31,7 @@ module roce_qp_rx
     input  logic        write,
     input  qp_index_t   write_slot,
     input  qp_rx_t      write_state,
+    input  logic        fails,          // what was written in the cycle before is in the error state
 
     input  qp_index_t   view_slot,
     output qp_rx_view_t view
@@ -48,17 +50,21 @@ module roce_qp_rx
   // The newest write stays here until the next: it is forwarded from the cycle in which it goes to the RAM.
   logic   pending_q, held_valid_q, forward_q;
   slot_t  held_slot_q;
-  qp_rx_t held_q, stored_q;
+  qp_rx_t held_q, held, stored_q;
   logic   ready_q;
   slot_t  init_q;                      // the next QP to put into QPS_RESET
 
   assign ready = ready_q;
-  assign state = forward_q ? held_q : stored_q;
+  assign state = forward_q ? held : stored_q;
   assign view  = views[slot_t'(view_slot)];
 
   wire        store      = pending_q || !ready;
   wire slot_t store_slot = ready ? held_slot_q : init_q;
-  wire qp_rx_t store_state = ready ? held_q : '0;
+  wire qp_rx_t store_state = ready ? held : '0;
+  always_comb begin
+    held = held_q;
+    if (fails) held.state = QPS_ERR;
+  end
 
   always_ff @(posedge clk) attr <= attrs[slot_t'(attr_slot)];
   always_ff @(posedge clk) if (attr_write) attrs[slot_t'(attr_write_slot)] <= attr_new;
@@ -71,9 +77,9 @@ module roce_qp_rx
     pending_q <= write;
     forward_q <= write ? slot_t'(write_slot) == slot_t'(read_slot)
                        : held_valid_q && held_slot_q == slot_t'(read_slot);
+    held_q <= write ? write_state : held;
     if (write) begin
       held_slot_q  <= slot_t'(write_slot);
-      held_q       <= write_state;
       held_valid_q <= 1'b1;
     end
     if (!ready) init_q <= init_q + 1'b1;

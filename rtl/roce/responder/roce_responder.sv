@@ -7,9 +7,9 @@
 // One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a command, the news that
 // memory refused a write, the flush of one receive of a QP in error, or a fence behind a key that has gone.
 //
-//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   -> dispatch -> confirm -> complete
+//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   8 say so   -> dispatch -> confirm -> complete
 //
-// Latency from `packet` to `write`: 8 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
+// Latency from `packet` to `write`: 9 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
 // a SEND with invalidate, has the pipeline for itself: HOLD cycles.
 // The commands have their answers when everything that the QP had under way has left by `respond`, memory and `completion`.
 // For that `completion` must be taken at all times. A fence is through when memory has confirmed all that was judged before it, of any
@@ -80,7 +80,7 @@ module roce_responder
   localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;
   localparam int unsigned PENDING_W = $clog2(PENDING) + 1;
   localparam logic [3:0]  HOLD = 4'd12;       // from a command, or a SEND with invalidate, to the next operation
-  localparam logic [3:0]  HOLD_FREE = 4'd4;   // of these at the end, what was done is in the tables
+  localparam logic [3:0]  HOLD_FREE = 4'd3;   // of these at the end, what was done is in the tables
 
   // ---- 0: what enters ----
   typedef struct packed {
@@ -96,15 +96,16 @@ module roce_responder
   stream_if #(.T(action_t)) decided ();
   stream_if #(.T(action_t)) action ();
   stream_if #(.T(outcome_t)) outcome ();
-  action_t  action_7;
-  outcome_t outcome_7;
+  action_t  action_7, action_8, said_8;
+  outcome_t outcome_7, outcome_8;
 
-  logic                table_ready, may_enter, commanded_q, flush_busy, inv_q;
+  logic                table_ready, commanded_q, flush_busy, inv_q;
   logic [3:0]          hold_q;
   logic [FLIGHT_W-1:0] flight_q, flight_d;    // operations between here and the end of dispatch
   logic [PENDING_W-1:0] pending_q, pending_d; // operations between here and the end of their outcome, if they have one
   logic [LANES-1:0]    outcome_left;
   logic                spare_q;               // every lane has room for what does not come from a peer
+  logic [7:1]          valid;                 // operations, by stage
   qp_cmd_t             cmd_now, cmd_q;
   rc_packet_t          packet_now;
   qp_failed_t          failing;
@@ -112,16 +113,28 @@ module roce_responder
   assign failing    = fault.data;
   assign packet_now = packet.data;
 
+  // Whose turn it is was decided a cycle before: who waited then waits still, unless it has just entered, and a packet comes when nobody
+  // did.
+  logic fault_turn, flush_turn, cmd_turn, fence_turn, packet_turn;
   wire fault_waits = fault.valid && spare_q;
   wire flush_waits = flush.valid && spare_q;
   wire cmd_waits   = cmd.valid && spare_q && !commanded_q && !flush_busy;
   wire fence_waits = mr_fence.valid && spare_q;
-  wire take_fault  = may_enter && fault_waits;
-  wire take_flush  = may_enter && !fault_waits && flush_waits;
-  wire take_cmd    = may_enter && !fault_waits && !flush_waits && cmd_waits;
-  wire take_fence  = may_enter && !fault_waits && !flush_waits && !cmd_waits && fence_waits;
-  wire take_packet = packet.valid && packet.ready;
+  wire pauses      = valid[1];                // one has just entered
+  wire take_fault  = fault_turn && fault.valid && !pauses;
+  wire take_flush  = flush_turn && flush.valid && !pauses;
+  wire take_cmd    = cmd_turn && cmd.valid && !flush_busy && !pauses;
+  wire take_fence  = fence_turn && mr_fence.valid && !pauses;
+  wire take_packet = packet_turn && packet.valid && !pauses;
   wire enter       = take_fault || take_flush || take_cmd || take_fence || take_packet;
+  wire may_enter   = table_ready && hold_q <= 4'd1 && !flight_d[FLIGHT_W-1] && !pending_d[PENDING_W-1];
+  always_ff @(posedge clk) begin
+    fault_turn  <= !rst && may_enter && fault_waits;
+    flush_turn  <= !rst && may_enter && !fault_waits && flush_waits;
+    cmd_turn    <= !rst && may_enter && !fault_waits && !flush_waits && cmd_waits;
+    fence_turn  <= !rst && may_enter && !fault_waits && !flush_waits && !cmd_waits && fence_waits;
+    packet_turn <= !rst && may_enter && !fault_waits && !flush_waits && !cmd_waits && !fence_waits;
+  end
 
   assign refusal[0].valid = unwritten.valid;
   assign refusal[0].data  = '{qpn: unwritten.data, denied: 1'b0};
@@ -131,15 +144,14 @@ module roce_responder
   assign failed.ready     = refusal[1].ready;
   stream_arbiter #(.T(qp_failed_t), .N(2)) refusals (.clk, .rst, .in(refusal), .last('1), .out(fault));
 
-  assign fault.ready  = may_enter && spare_q;
+  assign fault.ready  = fault_turn && !pauses;
   assign flush.ready  = take_flush;
   assign cmd.ready    = take_cmd;
   assign mr_fence.ready = take_fence;
-  assign packet.ready = may_enter && !fault_waits && !flush_waits && !cmd_waits && !fence_waits;
+  assign packet.ready = packet_turn && !pauses;
 
   // An operation and what is known of it, by stage. Not held: the pipeline never stops.
   rx_operation_t stage[1:7];
-  logic [7:1]    valid;
   logic [6:2]    exists;
   qp_index_t     slot[2:6];
   qp_rx_attr_t   attr[2:7];
@@ -176,7 +188,6 @@ module roce_responder
 
     if (rst) begin
       valid       <= '0;
-      may_enter   <= 1'b0;
       commanded_q <= 1'b0;
       hold_q      <= '0;
       flight_q    <= '0;
@@ -185,7 +196,6 @@ module roce_responder
       valid     <= {valid[6:1], enter};
       flight_q  <= flight_d;
       pending_q <= pending_d;
-      may_enter <= table_ready && !enter && hold_q <= 4'd1 && !flight_d[FLIGHT_W-1] && !pending_d[PENDING_W-1];
       if (take_cmd) commanded_q <= 1'b1;
       else if (answer.valid && answer.ready) commanded_q <= 1'b0;
       if (take_cmd || (take_packet && packet_now.with_inv)) hold_q <= HOLD - 1'b1;
@@ -197,7 +207,7 @@ module roce_responder
   logic dispatched_q, ended_q, left_q;
   always_ff @(posedge clk) begin
     dispatched_q <= !rst && action.valid && action.ready;
-    ended_q      <= !rst && valid[7] && !(action_7.waits && action_7.lane == '0);
+    ended_q      <= !rst && decided.valid && !(said_8.waits && said_8.lane == '0);
     left_q       <= !rst && outcome_left[0];
   end
   assign flight_d  = flight_q + FLIGHT_W'(valid[1]) - FLIGHT_W'(dispatched_q);
@@ -232,10 +242,11 @@ module roce_responder
   qp_rx_t      state_5, old_6, new_6;
   qp_rx_attr_t attr_new;
   receive_t    receive_6;
-  verdict_e    verdict_6;
+  verdict_e [1:0] verdict_6;                          // by whether the key of the message in progress is valid
   qp_rx_view_t view;
   qp_index_t   view_slot;
-  logic        queue_idle, consumes_6, remember_6, advance_6, present_6, left_6;
+  logic        queue_idle, consumes_6, remember_6, advance_6, present_6, left_6, needs_key_6, obeyed_6;
+  logic        lost_7;                               // that of a packet that needs one is not
   psn_t        expected_6;
 
   stream_if #(.T(rx_reject_t)) reject ();
@@ -256,7 +267,7 @@ module roce_responder
   };
 
   wire changes_6 = valid[6] && exists[6];
-  wire set_up_6  = changes_6 && stage[6].op == OP_COMMAND && cmd_q.op == QP_SETUP && verdict_6 == VERDICT_DONE;
+  wire set_up_6  = changes_6 && obeyed_6 && cmd_q.op == QP_SETUP;
 
   roce_qp_rx #(.QPS(QPS)) qps (
       .clk, .rst,
@@ -264,7 +275,7 @@ module roce_responder
       .attr_slot(slot_1), .attr(attr[2]),
       .attr_write(set_up_6), .attr_write_slot(slot[6]), .attr_new,
       .read_slot(slot[4]), .state(state_5),
-      .write(changes_6), .write_slot(slot[6]), .write_state(new_6),
+      .write(changes_6), .write_slot(slot[6]), .write_state(new_6), .fails(lost_7),
       .view_slot, .view
   );
 
@@ -292,10 +303,10 @@ module roce_responder
       .check_op(stage[5].op), .check_exists(exists[5]), .check_packet(stage[5].packet), .check_attr(attr[5]),
       .check_form(form[5]), .check_state(state_5), .check_tail(tail[5]), .check_rd_done(rd_done_5), .cmd(cmd_q),
       .op(stage[6].op), .exists(exists[6]), .packet(stage[6].packet), .form(form[6]),
-      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .target(packet_target_6), .granted, .key_live(key_live[0]),
+      .selective_repeat(attr[6].selective_repeat), .tail(tail[6]), .rd_done(rd_done_6), .receive(receive_6), .target(packet_target_6), .granted,
       .busy(busy_6), .full(full_6),
       .present(present_6), .expected(expected_6),
-      .old_state(old_6), .new_state(new_6), .verdict(verdict_6), .consumes(consumes_6), .remember(remember_6),
+      .old_state(old_6), .new_state(new_6), .verdict(verdict_6), .needs_key(needs_key_6), .obeyed(obeyed_6), .consumes(consumes_6), .remember(remember_6),
       .advance(advance_6)
   );
 
@@ -339,7 +350,7 @@ module roce_responder
     end
     for (genvar i = 1; i < LANES; i++) begin : g_lane
       far_t held_q;                           // outcomes in this lane
-      wire  enters = valid[7] && action_7.waits && action_7.lane == target_t'(i);
+      wire  enters = valid[7] && outcome_waits(outcome_7) && action_7.lane == target_t'(i);
       roce_qp_outstanding #(.QPS(QPS), .COUNT_W($clog2(FAR_PENDING) + 1)) waiting (
           .clk, .rst, .begins(enters), .begins_index(qp_index_t'(qp_index(stage[7].packet.qpn))),
           .ends(outcome_left[i]), .ends_index(left_index[i]), .index(slot[6]), .outstanding(waits_6[i])
@@ -360,18 +371,25 @@ module roce_responder
   end
 
   // ---- 7: act ----
+  verdict_e [1:0]  verdicts_7;
   verdict_e        verdict_7;
+  logic            live_7, needs_key_7;
   qp_rx_t          new_7, old_7;
   logic            consumes_7, left_7, fails_7, from_peer_7;
-  roce_rx_events_t events_7;
+  roce_rx_events_t events_7, events_8;
 
   always_ff @(posedge clk) begin
-    verdict_7  <= verdict_6;
+    verdicts_7  <= verdict_6;
+    live_7      <= key_live[0];
+    needs_key_7 <= needs_key_6 && changes_6;
     new_7      <= new_6;
     old_7      <= old_6;
     consumes_7 <= consumes_6;
     left_7     <= left_6;
   end
+
+  assign verdict_7 = verdicts_7[live_7];
+  assign lost_7    = needs_key_7 && !live_7;
 
   roce_responder_act act (
       .op(stage[7].op), .packet(stage[7].packet), .form(form[7]), .attr(attr[7]),
@@ -380,11 +398,26 @@ module roce_responder
       .action(action_7), .outcome(outcome_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
   );
 
-  assign invalidate  = valid[7] && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv && !outcome_7.lapsed;
-  assign invalid_key = stage[7].packet.word;
-
-  assign decided.valid = valid[7];
-  assign decided.data  = action_7;
+  // ---- 8: on its way ----
+  logic    valid_8, fails_8;
+  target_t target_8;
+  qpn_t    qpn_8;
+  always_ff @(posedge clk) begin
+    valid_8   <= valid[7] && !rst;
+    action_8  <= action_7;
+    outcome_8 <= outcome_7;
+    target_8  <= target_7;
+    fails_8   <= valid[7] && !rst && fails_7;
+    qpn_8     <= stage[7].packet.qpn;
+    invalidate  <= valid[7] && !rst && verdict_7 == VERDICT_ACCEPT && stage[7].packet.with_inv && !outcome_7.lapsed;
+    invalid_key <= stage[7].packet.word;
+  end
+  assign decided.valid = valid_8;
+  assign decided.data  = said_8;
+  always_comb begin
+    said_8       = action_8;
+    said_8.waits = outcome_waits(outcome_8);
+  end
 
   logic actions_empty;
   stream_fifo #(.T(action_t), .DEPTH(ACTIONS)) actions (
@@ -394,7 +427,7 @@ module roce_responder
   // ---- receives of QPs in error ----
   roce_responder_flush #(.QPS(QPS)) flusher (
       .clk, .rst,
-      .list(valid[7] && fails_7), .list_qpn(stage[7].packet.qpn),
+      .list(fails_8), .list_qpn(qpn_8),
       .kick, .kick_allowed(!cmd.valid),
       .flush, .flushed(valid[7] && stage[7].op == OP_FLUSH), .flushed_one(consumes_7),
       .busy(flush_busy)
@@ -405,8 +438,8 @@ module roce_responder
   target_t dispatched_lane;
   stream_if #(.T(confirmed_t)) confirmed ();
 
-  assign outcome.valid = valid[7] && action_7.waits;
-  assign outcome.data  = outcome_7;
+  assign outcome.valid = valid_8 && said_8.waits;
+  assign outcome.data  = outcome_8;
   assign reserve       = valid[7] && action_7.write;
   assign reserve_size  = write_size(target_7, action_7.length);
 
@@ -418,7 +451,7 @@ module roce_responder
 
   roce_responder_confirm #(.LANES(LANES), .PENDING(PENDING), .FAR_PENDING(FAR_PENDING)) confirm (
       .clk, .rst,
-      .outcome, .target(target_7), .lane(lane_7), .dispatched, .dispatched_lane, .done, .confirmed,
+      .outcome, .target(target_8), .lane(action_8.lane), .dispatched, .dispatched_lane, .done, .confirmed,
       .left(outcome_left), .left_index, .idle(confirm_idle)
   );
 
@@ -431,17 +464,21 @@ module roce_responder
 
   // ---- what happened ----
   always_ff @(posedge clk) begin
-    events <= valid[7] && !rst ? events_7 : '0;
+    events_8   <= valid[7] && !rst ? events_7 : '0;
     active     <= valid[7] && !rst && from_peer_7;
     ecn_marked <= valid[7] && !rst && from_peer_7 && stage[7].packet.ce;
     cnp        <= valid[7] && !rst && from_peer_7 && stage[7].packet.kind == RC_CNP;
     active_qpn <= stage[7].packet.qpn;
     active_bytes <= stage[7].packet.payload_length;
   end
+  always_comb begin
+    events = events_8;
+    events.resp_cqe_flush_error = valid_8 && outcome_8.completes && action_8.status == WC_WR_FLUSH_ERR;
+  end
 
   assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && !mr_fence.valid && !valid[1] && flight_q == '0 && !commanded_q
                 && actions_empty && !flush_busy && queue_idle && dispatch_idle && confirm_idle && complete_idle && hold_q == '0 && events == '0;
 
   // Every decision finds room.
-  always_ff @(posedge clk) if (!rst && valid[7]) assert (decided.ready && (!outcome.valid || outcome.ready));
+  always_ff @(posedge clk) if (!rst && valid_8) assert (decided.ready && (!outcome.valid || outcome.ready));
 endmodule

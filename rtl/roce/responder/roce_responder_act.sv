@@ -21,10 +21,10 @@ module roce_responder_act
     input  logic            key_live,      // the key of the receive is valid, if a message begins
     input  qp_cmd_t         cmd,           // of OP_COMMAND
     output action_t         action,
-    output outcome_t        outcome,       // if action.waits
+    output outcome_t        outcome,       // if outcome_waits()
     output logic            fails,         // the QP went to error
     output logic            from_peer,     // the peer of a live QP sent the packet
-    output roce_rx_events_t events
+    output roce_rx_events_t events         // but resp_cqe_flush_error, which follows from the outcome
 );
   wire is_send   = packet.kind == RC_SEND;
   wire is_read   = packet.kind == RC_READ;
@@ -87,7 +87,7 @@ module roce_responder_act
     action.fatal   = fatal;
     action.status  = status;
     action.qpn     = packet.qpn;
-    action.waits   = writes || lapsed || outcome.executes || outcome.acks || outcome.completes || outcome.answers || outcome.fences;
+    action.waits   = 1'b0;                // see `outcome`
   end
 
   report_t    report;
@@ -159,7 +159,6 @@ module roce_responder_act
     events.resp_invalid_request = verdict == VERDICT_INVALID;
     events.resp_local_length_error = verdict == VERDICT_TOO_LONG;
     events.resp_local_protection_errors = verdict inside {VERDICT_PROTECTION, VERDICT_FAULT};
-    events.resp_cqe_flush_error = outcome.completes && status == WC_WR_FLUSH_ERR;
     events.out_of_order_placed  = placed;
     events.drop_duplicate_forgotten = verdict == VERDICT_FORGOTTEN;
     // A response is the requester's to count.

@@ -2,8 +2,8 @@
 
 // Carries out what memory has confirmed (roce_responder_confirm): responses, completions and command answers, in order.
 //
-// One outcome a cycle (two for a READ or atomic that closes a gap of selective repeat). Latency: 0 from `confirmed` to `respond`, 1 to
-// `completion`, which never comes before the response of the same packet was handed over. While `respond`, `completion` or `answer`
+// One outcome a cycle (two for a READ or atomic that closes a gap of selective repeat, and for what changes whether a QP is answered).
+// Latency: 1 from `confirmed` to `respond`, 2 to `completion`, which never comes before the response of the same packet was handed over. While `respond`, `completion` or `answer`
 // stop, everything behind waits.
 // An outcome behind which a key has gone asks the response unit for a fence and leaves; a SEND's completion then waits for it, and 32
 // completions and answers behind that one do.
@@ -41,6 +41,7 @@ module roce_responder_complete
     rdma_cqe_t cqe;
   } told_t;
 
+  localparam int unsigned TELLING = 32;     // wait to be told, and one more
   localparam int unsigned SLOT_W = $clog2(QPS);
   typedef logic [SLOT_W-1:0] slot_t;
 
@@ -49,7 +50,7 @@ module roce_responder_complete
   report_t    report;
   rx_reject_t rejected;
   told_t      telling, leaving;
-  confirmed_t oldest;
+  confirmed_t confirmed_now, oldest_q;
   logic       faults_empty, told_empty;
 
   stream_if #(.T(told_t)) told ();
@@ -57,35 +58,45 @@ module roce_responder_complete
   stream_if #(.T(slot_t)) refused ();
   stream_if #(.T(slot_t)) blamed ();
 
-  // ---- the oldest ----
+  // ---- the oldest, and whether its QP is silent by now: what changes that leaves before the next one is looked at ----
   (* ram_style = "distributed" *) logic [0:0] failed[QPS];
 
-  assign oldest    = confirmed.data;
-  assign head      = oldest.outcome;
+  logic  oldest_valid_q, failed_before_q;
+  slot_t next_slot;
+  assign confirmed_now = confirmed.data;
+  assign next_slot     = slot_t'(qp_index(confirmed_now.outcome.qpn));
+  assign head      = oldest_q.outcome;
   assign execution = head.body.execution;
   assign report    = head.body.report;
   assign rejected  = reject.data;
 
+  logic       room_q;                       // to tell one more after what comes just now
   logic       executed_q;                   // the READ or atomic of the oldest was handed over
   wire slot_t slot          = slot_t'(qp_index(head.qpn));
   wire        reports       = head.completes || head.answers;
-  wire        own           = confirmed.valid && reports;
-  wire        refused_now   = oldest.error;
-  wire        failed_before = failed[slot];
-  wire        silent        = refused_now || failed_before;
-  wire        blames        = refused_now && !failed_before;
+  wire        own           = oldest_valid_q && reports;
+  wire        refused_now   = oldest_q.error;
+  wire        silent        = refused_now || failed_before_q;
+  wire        blames        = refused_now && !failed_before_q;
+  wire        changes       = head.renews || blames;
   wire        executes      = head.executes && !silent && !executed_q;
   wire        acks          = blames || (head.acks && !silent);
   wire        responded     = !executes && (!acks || respond.ready);
-  wire        may_report    = !reports || told.ready;
-  wire        leaves        = confirmed.valid && may_report && responded;
+  wire        may_report    = !reports || room_q;
+  wire        leaves        = oldest_valid_q && may_report && responded;
 
-  assign confirmed.ready = may_report && responded;
+  assign confirmed.ready = !oldest_valid_q || (leaves && !changes);
   assign fence         = leaves && head.fences;
   assign fenced        = fence && !head.completes;
 
   always_ff @(posedge clk) begin
-    if (leaves && (head.renews || blames)) failed[slot] <= blames;
+    if (confirmed.ready) begin
+      oldest_q        <= confirmed_now;
+      failed_before_q <= failed[next_slot];
+    end
+    if (leaves && changes) failed[slot] <= blames;
+    if (rst) oldest_valid_q <= 1'b0;
+    else oldest_valid_q <= confirmed.ready ? confirmed.valid : !leaves;
     executed_q <= !rst && !leaves && (executed_q || (respond.valid && respond.ready && executes));
   end
 
@@ -130,7 +141,7 @@ module roce_responder_complete
     end
   end
 
-  assign respond.valid = confirmed.valid && may_report && (executes || acks);
+  assign respond.valid = oldest_valid_q && may_report && (executes || acks);
   assign respond.data  = reply;
 
   // ---- what is told; a receive that was rejected takes a free cycle ----
@@ -167,25 +178,35 @@ module roce_responder_complete
       telling.cqe.byte_len  = '0;
     end
   end
-  assign told.valid   = own ? responded : reject.valid;
+  assign told.valid   = room_q && (own ? responded : reject.valid);
   assign told.data    = telling;
-  assign reject.ready = told.ready && !own;
+  assign reject.ready = room_q && !own;
 
-  stream_fifo #(.T(told_t), .DEPTH(32)) telling_queue (.clk, .rst, .in(told), .out(kept), .empty(told_empty));
+  logic [$clog2(TELLING)+1:0] telling_q;      // in the queue
+  always_ff @(posedge clk) begin
+    room_q <= !rst && telling_q < $bits(telling_q)'(TELLING);
+    if (rst) telling_q <= '0;
+    else telling_q <= telling_q + $bits(telling_q)'(told.valid) - $bits(telling_q)'(kept.valid && kept.ready);
+    if (!rst && told.valid) assert (told.ready);
+  end
+
+  stream_fifo #(.T(told_t), .DEPTH(TELLING)) telling_queue (.clk, .rst, .in(told), .out(kept), .empty(told_empty));
 
   logic completed_q;                          // the completion of what is told was taken
+  logic reached_q;                            // the fence that it waits for is through; known a cycle after it came
   assign leaving          = kept.data;
-  wire held = leaving.waits && !fence_reached(fences_through, leaving.number);
+  wire held = leaving.waits && !reached_q;
   assign completion.valid = kept.valid && leaving.completes && !completed_q && !held;
   assign completion.data  = leaving.cqe;
   assign answer.valid     = kept.valid && leaving.answers && (!leaving.completes || completed_q);
   assign answer.data      = leaving.answer;
   assign kept.ready       = leaving.answers ? answer.valid && answer.ready : completion.ready && !held;
   always_ff @(posedge clk) begin
+    reached_q   <= !rst && kept.valid && !kept.ready && fence_reached(fences_through, leaving.number);
     completed_q <= !rst && leaving.answers && (completed_q || (completion.valid && completion.ready)) && !kept.ready;
   end
 
-  assign idle = told_empty && faults_empty && !reject.valid;
+  assign idle = !oldest_valid_q && told_empty && faults_empty && !reject.valid;
 
   always_ff @(posedge clk) begin
     if (!rst && refused.valid) assert (refused.ready);

@@ -6,6 +6,9 @@
 //   check   cycle 0: packet against the QP's state, all comparisons side by side
 //   decide  cycle 1: receive, access check and window have arrived; verdict and next state
 //
+// Whether the key of a message in progress is valid still comes a cycle later: there is a verdict for each case, and the next state is
+// that for a valid one; with the other it is the error state if `needs_key`.
+//
 // Stateless but for the register between the two.
 module roce_responder_decide
   import memory_pkg::*;
@@ -34,14 +37,15 @@ module roce_responder_decide
     input  receive_t    receive,           // the next one posted
     input  target_t     target,            // the memory of the address in the packet
     input  logic        granted,           // the access check
-    input  logic        key_live,          // the key of the message in progress is valid still
     input  logic        busy,              // the lane of the QP, or of the memory that the payload is for, takes no more packets,
     input  logic        full,              // nor answers
     input  logic        present,           // the window: the packet was placed before
     input  psn_t        expected,          // the PSN expected when this packet is taken
     output qp_rx_t      old_state,
     output qp_rx_t      new_state,
-    output verdict_e    verdict,
+    output verdict_e [1:0] verdict,        // [1] if the key of the message in progress is valid, [0] if not
+    output logic        needs_key,         // the QP goes to error if not
+    output logic        obeyed,            // a command
     output logic        consumes,          // a receive
     output logic        remember,          // for the window
     output logic        advance
@@ -135,54 +139,65 @@ module roce_responder_decide
   wire starved  = busy || (checks.takes_receive && checks.no_receive);
   // The first packet of a WRITE is checked for the whole message; each one behind it, for the key alone.
   wire goes_on  = packet.kind == RC_WRITE && !packet.first;
-  wire denied   = goes_on ? !key_live : form.checked && !granted;
   logic [31:0] length;
-  logic        wrong_sum, unprotected, refused, placed;
+  logic        wrong_sum;
 
   always_comb begin
     length    = checks.into_receive ? receive.length : checks.length;
     wrong_sum = checks.into_receive ? checks.offset > 33'(receive.length) : checks.wrong_sum;
-    // The receive may not be written, or not any more. Whether its key is still valid when its message begins is known too late for this:
-    // roce_responder sees to it.
-    unprotected = is_send && packet.payload_length != '0 && (packet.first ? receive.access.denied : old_state.keyed && !key_live);
-    // Fatal for the QP.
-    refused   = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum || unprotected)));
-    // Ahead of its turn, but fit to be placed. After an RNR NAK nothing is taken before the packet expected.
-    placed    = early && !busy && checks.in_window && form.placeable && !denied && !present && !old_state.nak_sent;
   end
 
-  always_comb begin
-    verdict = VERDICT_NONE;
-    unique case (op)
-      OP_COMMAND: verdict = checks.allowed ? VERDICT_DONE : VERDICT_REFUSED;
-      OP_FAULT:   if (checks.live) verdict = VERDICT_FAULT;
-      OP_DENIED:  if (checks.live) verdict = VERDICT_DENIED;
-      OP_FLUSH:   if (consumes) verdict = VERDICT_FLUSH;
-      OP_FENCE:   ;
-      default: begin
-        if (!exists) verdict = VERDICT_NO_QP;
-        else if (!checks.live) verdict = VERDICT_QP_STATE;
-        else if (!form.peer) verdict = VERDICT_WRONG_PEER;
-        else if (checks.notice) verdict = VERDICT_NOTICE;
-        else if (full) verdict = VERDICT_MEMORY_FULL;
-        else if (checks.duplicate) begin
-          if (!checks.again) verdict = VERDICT_DUPLICATE;
-          else if (form.bad_length || form.disabled || !checks.in_past || (denied && packet.kind == RC_READ)) begin
-            verdict = VERDICT_FORGOTTEN;
-          end else verdict = VERDICT_AGAIN;
-        end else if (checks.early) begin
-          if (old_state.nak_sent) verdict = VERDICT_AHEAD_AGAIN;
-          else verdict = placed ? VERDICT_PLACED : VERDICT_AHEAD;
+  logic [1:0] refuses;
+  assign needs_key = op == OP_PACKET && refuses[0] && !refuses[1];
+  assign obeyed    = op == OP_COMMAND && checks.allowed;
+
+  // Ahead of its turn, but fit to be placed: alone in its message. After an RNR NAK nothing is taken before the packet expected.
+  wire placed = early && !busy && checks.in_window && form.placeable && !(form.checked && !granted) && !present && !old_state.nak_sent;
+
+  for (genvar valid_key = 0; valid_key < 2; valid_key++) begin : g_key
+    wire denied = goes_on ? valid_key == 0 : form.checked && !granted;
+    // The receive may not be written, or not any more. Whether its key is still valid when its message begins is known too late for
+    // this: roce_responder sees to it.
+    wire unprotected = is_send && packet.payload_length != '0
+                       && (packet.first ? receive.access.denied : old_state.keyed && valid_key == 0);
+    // Fatal for the QP.
+    assign refuses[valid_key] = current && (checks.invalid || (!starved && (form.bad_length || denied || wrong_sum || unprotected)));
+
+    verdict_e outcome;
+    assign verdict[valid_key] = outcome;
+    always_comb begin
+      outcome = VERDICT_NONE;
+      unique case (op)
+        OP_COMMAND: outcome = checks.allowed ? VERDICT_DONE : VERDICT_REFUSED;
+        OP_FAULT:   if (checks.live) outcome = VERDICT_FAULT;
+        OP_DENIED:  if (checks.live) outcome = VERDICT_DENIED;
+        OP_FLUSH:   if (consumes) outcome = VERDICT_FLUSH;
+        OP_FENCE:   ;
+        default: begin
+          if (!exists) outcome = VERDICT_NO_QP;
+          else if (!checks.live) outcome = VERDICT_QP_STATE;
+          else if (!form.peer) outcome = VERDICT_WRONG_PEER;
+          else if (checks.notice) outcome = VERDICT_NOTICE;
+          else if (full) outcome = VERDICT_MEMORY_FULL;
+          else if (checks.duplicate) begin
+            if (!checks.again) outcome = VERDICT_DUPLICATE;
+            else if (form.bad_length || form.disabled || !checks.in_past || (denied && packet.kind == RC_READ)) begin
+              outcome = VERDICT_FORGOTTEN;
+            end else outcome = VERDICT_AGAIN;
+          end else if (checks.early) begin
+            if (old_state.nak_sent) outcome = VERDICT_AHEAD_AGAIN;
+            else outcome = placed ? VERDICT_PLACED : VERDICT_AHEAD;
+          end
+          else if (checks.invalid) outcome = VERDICT_INVALID;
+          else if (starved) outcome = busy ? VERDICT_MEMORY_BUSY : VERDICT_NO_RECEIVE;
+          else if (form.bad_length) outcome = VERDICT_INVALID;
+          else if (denied) outcome = VERDICT_ACCESS;
+          else if (wrong_sum) outcome = is_send ? VERDICT_TOO_LONG : VERDICT_INVALID;
+          else if (unprotected) outcome = VERDICT_PROTECTION;
+          else outcome = VERDICT_ACCEPT;
         end
-        else if (checks.invalid) verdict = VERDICT_INVALID;
-        else if (starved) verdict = busy ? VERDICT_MEMORY_BUSY : VERDICT_NO_RECEIVE;
-        else if (form.bad_length) verdict = VERDICT_INVALID;
-        else if (denied) verdict = VERDICT_ACCESS;
-        else if (wrong_sum) verdict = is_send ? VERDICT_TOO_LONG : VERDICT_INVALID;
-        else if (unprotected) verdict = VERDICT_PROTECTION;
-        else verdict = VERDICT_ACCEPT;
-      end
-    endcase
+      endcase
+    end
   end
 
   // A request that is next in turn moves everything on, unless it must come again. If it is refused for good the QP is in
@@ -198,7 +213,7 @@ module roce_responder_decide
     new_state = old_state;
     unique case (op)
       OP_PACKET: begin
-        if (refused) new_state.state = QPS_ERR;
+        if (refuses[1]) new_state.state = QPS_ERR;
         if (asks_again) new_state.nak_sent = 1'b1;
         if (advance) begin
           new_state.epsn        = expected;

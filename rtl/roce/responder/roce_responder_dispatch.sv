@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out what was decided, action by action, in order: memory write and its payload, event. An action is done when every
-// part of it was taken; `dispatched` says so of those that have an outcome.
+// Carries out what was decided, action by action, in order: memory write and its payload, event. `dispatched` says that one
+// with an outcome is under way; all parts of those before it were taken then.
 //
 // One action a cycle, latency 0 from `action`. Payload follows one beat a cycle, the payload of refused packets is drained.
-// Any output that stops holds back the actions behind; payload stops with `data` alone.
+// Any output that stops takes its part of one action more and holds back those behind; payload stops with `data` alone. No output's
+// ready passes through to `action`.
 module roce_responder_dispatch
   import memory_pkg::*;
   import roce_pkg::*;
@@ -27,37 +28,26 @@ module roce_responder_dispatch
   action_t now;
   assign now = action.data;
 
-  // ---- the parts of an action, each taken in its own time ----
-  typedef enum int unsigned {
-    PART_EVENT,
-    PART_WRITE,
-    PART_PAYLOAD,
-    PARTS
-  } part_e;
-
-  stream_if #(.T(logic)) whole ();
-  stream_if #(.T(logic)) part[PARTS] ();
+  // ---- the parts of an action, each to a place of its own: an action is taken when all of them are free ----
+  stream_if #(.T(qp_event_t)) event_part ();
+  stream_if #(.T(dma_cmd_t)) write_part ();
   stream_if #(.T(logic)) verdict ();           // 1: to memory, 0: discarded. One for each packet with payload
 
-  assign whole.valid  = action.valid;
-  assign whole.data   = 1'b0;
-  assign action.ready = whole.ready;
-  assign dispatched      = action.valid && whole.ready && now.waits;
+  assign action.ready = event_part.ready && write_part.ready && verdict.ready;
+  wire taken = action.valid && action.ready;
+  assign dispatched      = taken && now.waits;
   assign dispatched_lane = now.lane;
 
-  stream_fork #(.T(logic), .N(PARTS)) fork_ (.clk, .rst, .in(whole), .out(part));
+  assign event_part.valid = taken && now.event_;
+  assign event_part.data  = '{kind: now.fatal ? EVENT_QP_FATAL : EVENT_COMM_EST, qpn: now.qpn, status: now.status};
+  stream_skid #(.T(qp_event_t)) event_skid (.clk, .rst, .in(event_part), .out(qp_event));
 
-  assign qp_event.valid = part[PART_EVENT].valid && now.event_;
-  assign qp_event.data  = '{kind: now.fatal ? EVENT_QP_FATAL : EVENT_COMM_EST, qpn: now.qpn, status: now.status};
-  assign part[PART_EVENT].ready = qp_event.ready || !now.event_;
+  assign write_part.valid = taken && now.write;
+  assign write_part.data  = '{target: now.target, key: now.key, addr: now.addr, length: 32'(now.length)};
+  stream_skid #(.T(dma_cmd_t)) write_skid (.clk, .rst, .in(write_part), .out(write));
 
-  assign write.valid    = part[PART_WRITE].valid && now.write;
-  assign write.data     = '{target: now.target, key: now.key, addr: now.addr, length: 32'(now.length)};
-  assign part[PART_WRITE].ready = write.ready || !now.write;
-
-  assign verdict.valid  = part[PART_PAYLOAD].valid && now.payload;
-  assign verdict.data   = now.write;
-  assign part[PART_PAYLOAD].ready = verdict.ready || !now.payload;
+  assign verdict.valid = taken && now.payload;
+  assign verdict.data  = now.write;
 
   // ---- payload ----
   localparam int unsigned DRAIN = 0;
@@ -79,5 +69,5 @@ module roce_responder_dispatch
   assign data.tuser  = way[MEMORY].tuser;
   assign way[MEMORY].tready = data.tready;
 
-  assign idle = !action.valid && verdicts_empty && !payload.tvalid;
+  assign idle = !action.valid && !qp_event.valid && !write.valid && verdicts_empty && !payload.tvalid;
 endmodule

@@ -84,7 +84,7 @@ module roce_responder_window
     stop_q    <= ~now & (wraps ? round : sum);   // one-hot: the first zero
     wrapped_q <= wraps;
     psn_bit_q <= psn_bit_1;
-    present_q <= |(now & psn_bit_1);
+    present_q <= forward_q ? |(held_q & psn_bit_1) : |(stored_q & psn_bit_1);
     next_q    <= next_1;
     round_q   <= next_1[23:PLACE_W] + 1'b1;
   end

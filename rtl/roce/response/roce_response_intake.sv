@@ -6,7 +6,7 @@
 //
 // One every 2 cycles, also all of one QP; `respond` to `work` or `name` 2 cycles. A READ or atomic makes older acknowledgements superfluous.
 // A duplicate that finds RD_DEPTH entries in the queue is forgotten: the peer will ask again. What is for a QP out of
-// service is dropped. Stops when `qp_event` or `failed` stop.
+// service is dropped. Stops when `qp_event` or `failed` stop, and has taken one more then.
 module roce_response_intake
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -17,7 +17,7 @@ module roce_response_intake
 ) (
     input logic clk,
     input logic rst,
-    input logic hold,                // take nothing
+    input logic hold,                // let nothing in
 
     stream_if.sink respond,          // respond_t
     stream_if.sink fault[2],         // rsp_fault_t
@@ -53,6 +53,8 @@ module roce_response_intake
     I_DECIDE
   } state_q;
 
+  stream_if #(.T(respond_t)) admitted ();
+  stream_if #(.T(respond_t)) next ();
   respond_t  came, in_q;
   rsp_fault_t broken[2];
   logic      in_fault_q, in_exists_q;
@@ -62,16 +64,21 @@ module roce_response_intake
   qp_failed_t failed_q;
   logic      done;
 
-  // ---- take ----
-  wire free = (state_q == I_EMPTY || done) && !hold;
-  wire any_fault = fault[0].valid || fault[1].valid;
-  wire take = free && (any_fault || respond.valid);
-  assign came           = respond.data;
+  // ---- take; what was let in before `hold` is taken still ----
+  assign admitted.valid = respond.valid && !hold;
+  assign admitted.data  = respond.data;
+  assign respond.ready  = admitted.ready && !hold;
+  stream_skid #(.T(respond_t)) skid (.clk, .rst, .in(admitted), .out(next));
+
+  wire free = state_q == I_EMPTY || done;
+  wire any_fault = (fault[0].valid || fault[1].valid) && !hold;
+  wire take = free && (any_fault || next.valid);
+  assign came           = next.data;
   assign broken[0]      = fault[0].data;
   assign broken[1]      = fault[1].data;
-  assign fault[0].ready = free;
-  assign fault[1].ready = free && !fault[0].valid;
-  assign respond.ready  = free && !any_fault;
+  assign fault[0].ready = free && !hold;
+  assign fault[1].ready = free && !hold && !fault[0].valid;
+  assign next.ready     = free && !any_fault;
 
   respond_t   taken;
   rsp_fault_t faulty;
@@ -182,7 +189,7 @@ module roce_response_intake
           aeth: in_fault_q ? {in_q.aeth.syndrome, msn} : in_q.aeth
       };
   assign forgotten    = done && forgets_q;
-  assign idle         = state_q == I_EMPTY;
+  assign idle         = state_q == I_EMPTY && !next.valid;
 
   // ---- tell the device ----
   assign qp_event.valid = event_valid_q;

@@ -8,10 +8,10 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from nacelle_tb.bench import Plain, run
 from nacelle_tb.streams import start
-from nacelle_tb.svtypes import struct
+from nacelle_tb.svtypes import constant, struct
 
 STATE = "roce_rx_pkg::qp_rx_t"
 VIEW = "roce_rx_pkg::qp_rx_view_t"
@@ -19,9 +19,16 @@ ATTR = "roce_rx_pkg::qp_rx_attr_t"
 SLOT = "roce_pkg::qp_index_t"
 
 
+def in_error(word: int) -> int:
+    """The state `word`, but for its QP being in error."""
+    fields = vars(struct(STATE).unpack(word))
+    return struct(STATE).pack(**{**fields, "state": constant("roce_pkg::QPS_ERR")})
+
+
 async def ready(dut) -> int:
     """Resets; how many cycles until the table is ready."""
     dut.write.value = 0
+    dut.fails.value = 0
     dut.read_slot.value = 0
     dut.view_slot.value = 0
     dut.attr_slot.value = 0
@@ -42,15 +49,20 @@ async def every_read_sees_the_newest_write(dut) -> None:
     table = dict.fromkeys(range(qps), 0)
     slots = [0, 1, qps // 2, qps - 1]
     cycle, reads, writes, state = 0, {}, {}, {}
-    next_read = 0
+    next_read, written = 0, None
     for cycle in range(4000):
         await FallingEdge(dut.clk)
+        # It is in error after all: seen by a read of the cycle in which it was written, and by every later one.
+        dut.fails.value = int(fails := written is not None and random.random() < 0.3)
+        if fails:
+            table[written] = in_error(table[written])
+        await Timer(1, "ps")
         if cycle - 1 in reads:
             slot = reads.pop(cycle - 1)
             state[slot] = int(dut.state.value)
             assert state[slot] == table[slot], f"QP {slot} in cycle {cycle}"
             writes[cycle + 1] = slot
-        slot = writes.pop(cycle, None)
+        written = slot = writes.pop(cycle, None)
         dut.write.value = int(slot is not None)
         dut.write_slot.value, dut.write_state.value = (
             random.choice(slots),
@@ -133,6 +145,7 @@ def test_roce_qp_rx(qps: int) -> None:
         ports={
             "ready": Plain("output", "logic"), "read_slot": Plain("input", SLOT), "state": Plain("output", STATE),
             "write": Plain("input", "logic"), "write_slot": Plain("input", SLOT), "write_state": Plain("input", STATE),
+            "fails": Plain("input", "logic"),
             "view_slot": Plain("input", SLOT), "view": Plain("output", VIEW),
             "attr_slot": Plain("input", SLOT), "attr": Plain("output", ATTR), "attr_write": Plain("input", "logic"),
             "attr_write_slot": Plain("input", SLOT), "attr_new": Plain("input", ATTR),

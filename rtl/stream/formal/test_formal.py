@@ -15,7 +15,7 @@ def test_stream_fifo(depth: int, block_ram: int) -> None:
     prove(HERE / "stream_fifo_formal.sv", {"DEPTH": depth, "BLOCK_RAM": block_ram})
 
 
-CELLS = ["stream_arbiter", "stream_fork", "stream_demux", "stream_share", "axis_store", "time"]
+CELLS = ["stream_arbiter", "stream_fork", "stream_demux", "stream_share", "stream_skid", "axis_store", "time"]
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stream_slice: nothing lost, nothing reordered, one value a cycle."""
+"""stream_slice and stream_skid: nothing lost, nothing reordered, one value a cycle."""
 
 import random
 
@@ -38,3 +38,7 @@ async def one_value_a_cycle(dut) -> None:
 @pytest.mark.parametrize("skid", [0, 1])
 def test_stream_slice(skid: int) -> None:
     run("stream_slice", __file__, params={"T": Type(WORD), "SKID": skid}, ports={"in": Sink(WORD), "out": Source(WORD)})
+
+
+def test_stream_skid() -> None:
+    run("stream_skid", __file__, params={"T": Type(WORD)}, ports={"in": Sink(WORD), "out": Source(WORD)})
