@@ -13,6 +13,7 @@ Does nothing if all of this is newer than what it is made from.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import sys
@@ -176,5 +177,9 @@ def up_to_date() -> bool:
 
 
 if __name__ == "__main__":
-    if not up_to_date():
-        generate()
+    # Builds that run at the same time each start this.
+    OUT.mkdir(parents=True, exist_ok=True)
+    with (OUT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not up_to_date():
+            generate()
