@@ -7,6 +7,7 @@
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_cc_pkg::*;
   import compute_pkg::*;
   import memory_pkg::*;

@@ -33,9 +33,9 @@ MAX_COUNTERS = 127  # event_counters.sv
 # Struct, file, prefix of its counters' names, what it counts. In the order of addresses.
 EVENT_STRUCTS = [
     ("packet_pkg::packet_events_t", "packet/packet_pkg.sv", "packet"),
-    ("roce_pkg::roce_rx_events_t", "roce/roce_pkg.sv", "roce_rx"),
-    ("roce_pkg::roce_tx_events_t", "roce/roce_pkg.sv", "roce_tx"),
-    ("roce_pkg::cm_events_t", "roce/roce_pkg.sv", "cm"),
+    ("roce_events_pkg::roce_rx_events_t", "roce/roce_events_pkg.sv", "roce_rx"),
+    ("roce_events_pkg::roce_tx_events_t", "roce/roce_events_pkg.sv", "roce_tx"),
+    ("roce_events_pkg::cm_events_t", "roce/roce_events_pkg.sv", "cm"),
     ("compute_pkg::rpc_events_t", "compute/compute_pkg.sv", "rpc"),
 ]
 

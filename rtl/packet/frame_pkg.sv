@@ -4,7 +4,7 @@
 // frame; every unit behind it reads fields by name. Which fields are defined depends on the class of the frame (frame_class_e).
 package frame_pkg;
   import packet_pkg::*;
-  import roce_pkg::*;
+  import roce_wire_pkg::*;
 
   // Which protocol a frame is for. docs/how-to/add-a-frame-class.md says how to add one.
   typedef enum logic [3:0] {

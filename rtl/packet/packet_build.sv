@@ -54,7 +54,7 @@ module packet_build
   wire         long_enough = last >= 17'(MIN_FRAME - 1);
   place_e      place;
   assign beside      = 9'(request.hdr_length) + 9'(request.pad);
-  assign beside_last = 9'(request.hdr_length) + (9'(request.pad) + (request.icrc ? 9'(roce_pkg::ICRC_BYTES - 1) : '1));
+  assign beside_last = 9'(request.hdr_length) + (9'(request.pad) + (request.icrc ? 9'(roce_wire_pkg::ICRC_BYTES - 1) : '1));
   assign body        = 17'(request.payload_length) + 17'(beside);
   assign last        = 17'(request.payload_length) + 17'(beside_last);
   assign place       = place_of_length(request.hdr_length);

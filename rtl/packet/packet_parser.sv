@@ -12,7 +12,7 @@
 // later one; it is undefined for frames that end before. `checks` follow one cycle behind it.
 module packet_parser
   import packet_pkg::*;
-  import roce_pkg::*;
+  import roce_wire_pkg::*;
   import frame_pkg::*;
   import packet_rx_pkg::*;
 #(

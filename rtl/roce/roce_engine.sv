@@ -16,7 +16,9 @@ module roce_engine
   import packet_pkg::*;
   import frame_pkg::*;
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_rx_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;

@@ -19,6 +19,7 @@
 // A few tens of cycles a command when the device is quiet; under load the time to send what is queued for the wire (32 packets at most)
 // and to confirm what responses wrote. Requests and acknowledgements of other QPs do not wait for that. After reset it clears all QPs first, one a cycle, and holds `ready` low meanwhile.
 module roce_qp_control
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(

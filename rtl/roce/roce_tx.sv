@@ -17,7 +17,9 @@
 // have left, payload included. Nothing stops meanwhile, and later arrivals do not delay it.
 module roce_tx
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_requester_pkg::*;
   import roce_counters_pkg::*;
   import memory_pkg::*;

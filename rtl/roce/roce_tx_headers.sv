@@ -6,6 +6,7 @@
 // An acknowledgement of a QP that is not set up is dropped.
 module roce_tx_headers
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_counters_pkg::*;

@@ -2,6 +2,7 @@
 
 // Types and sizes of roce_tx and its units.
 package roce_tx_pkg;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 

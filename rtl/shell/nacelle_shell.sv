@@ -14,7 +14,9 @@ module nacelle_shell
   import packet_pkg::*;
   import frame_pkg::*;
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import compute_pkg::*;
   import rpc_pkg::*;
   import roce_requester_pkg::*;

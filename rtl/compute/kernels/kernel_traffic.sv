@@ -18,6 +18,7 @@ module kernel_traffic
   import memory_pkg::*;
   import compute_pkg::*;
   import kernel_traffic_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,

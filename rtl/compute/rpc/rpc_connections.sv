@@ -14,6 +14,7 @@
 // room for every connection, so this unit never stops, and completions and connection events are always taken.
 module rpc_connections
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import compute_pkg::*;
   import rpc_pkg::*;

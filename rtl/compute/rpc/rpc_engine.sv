@@ -15,6 +15,7 @@
 // first output, otherwise 8; a region message: see rpc_setup. Completions are always taken, one every 3 cycles.
 module rpc_engine
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import compute_pkg::*;
   import rpc_pkg::*;

@@ -3,6 +3,7 @@
 // Types inside the RPC engine, and where its messages lie in device memory.
 package rpc_pkg;
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import compute_pkg::*;
 

@@ -11,6 +11,7 @@ module kernel_hostile
   import memory_pkg::*;
   import compute_pkg::*;
   import kernel_hostile_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,

@@ -26,9 +26,9 @@ PARAMS = {
 }
 EVENTS = {
     "packet": "packet_pkg::packet_events_t",
-    "roce_rx": "roce_pkg::roce_rx_events_t",
-    "roce_tx": "roce_pkg::roce_tx_events_t",
-    "cm": "roce_pkg::cm_events_t",
+    "roce_rx": "roce_events_pkg::roce_rx_events_t",
+    "roce_tx": "roce_events_pkg::roce_tx_events_t",
+    "cm": "roce_events_pkg::cm_events_t",
     "rpc": "compute_pkg::rpc_events_t",
 }
 COUNTERS = json.loads((GENERATED / "counters.json").read_text()) if (GENERATED / "counters.json").exists() else []

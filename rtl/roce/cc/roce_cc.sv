@@ -14,6 +14,7 @@
 // event. `idle`: nothing happens before more time passes. After reset it clears its tables, QPS cycles; CNPs that come before
 // count for nothing.
 module roce_cc
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_cc_pkg::*;
 #(

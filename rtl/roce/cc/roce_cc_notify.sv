@@ -9,6 +9,7 @@
 // A CNP of a QP suppresses others of it until a time; in cycles without a mark a walker clears the times that have passed,
 // so that none is kept for half of the range of times.
 module roce_cc_notify
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import time_pkg::*;
 #(

@@ -19,6 +19,7 @@
 // back; one work request and one completion a cycle. After reset it clears its tables, QPS cycles, and takes no work request
 // before.
 module roce_clients
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(

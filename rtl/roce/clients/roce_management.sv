@@ -9,6 +9,7 @@
 // work requests here.
 module roce_management
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;

@@ -3,6 +3,7 @@
 // The management port as software sees it (docs/reference/management.md): commands, their errors, and where in the argument and
 // result registers everything is. The functions are the only place where the registers' layout is written down in RTL.
 package roce_management_pkg;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import memory_pkg::*;
   import roce_requester_pkg::*;

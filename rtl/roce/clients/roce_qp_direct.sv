@@ -5,6 +5,7 @@
 //
 // One command at a time, 2 cycles there, none back; it stops when `passed` or `answer` stops.
 module roce_qp_direct
+  import roce_wire_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned QPS = 16

@@ -24,7 +24,9 @@
 module roce_cm
   import packet_pkg::*;
   import frame_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_cm_pkg::*;
   import time_pkg::*;
 #(

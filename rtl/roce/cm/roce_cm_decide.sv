@@ -5,7 +5,9 @@
 // connection as it will be and what is to be done.
 module roce_cm_decide
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_cm_pkg::*;
 #(
     parameter int unsigned  RD_DEPTH = 8,

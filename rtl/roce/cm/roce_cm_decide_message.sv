@@ -3,7 +3,9 @@
 // What a message means for a connection, both sides (IBTA 12.9.7, 12.9.8): a part of roce_cm_decide. Combinational.
 module roce_cm_decide_message
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_cm_pkg::*;
 #(
     parameter int unsigned   RD_DEPTH = 8,

@@ -8,6 +8,7 @@
 // since the reset of a queue pair may wait for that: a queue pair reports once that it is used, and once on each side that it
 // failed, for which there is room. Events of queue pairs beyond QPS, and a `close` or an answer about one, are taken and ignored.
 module roce_cm_pick
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_cm_pkg::*;
 #(

@@ -4,6 +4,7 @@
 // cm_msgs), the header of the RDMA IP CM service (IBTA annex A11), and what passes between the units of roce_cm.
 package roce_cm_pkg;
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
 
   // ---- datagrams ----

@@ -11,6 +11,7 @@
 module roce_cm_rx
   import packet_pkg::*;
   import frame_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_cm_pkg::*;
 #(

@@ -5,6 +5,7 @@
 // One beat a cycle from the cycle in which `msg` is valid; takes `msg` with the last of header and beats. Stops with either side.
 module roce_cm_tx
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_cm_pkg::*;
 #(

@@ -2,7 +2,7 @@
 
 // PSN arithmetic, for all values: "before" is an order within half of the space, and agrees between 24 and 31 bits.
 module psn_formal
-  import roce_pkg::*;
+  import roce_wire_pkg::*;
   import roce_requester_pkg::*;
 #(
     parameter bit REACH = 1'b0

@@ -4,7 +4,6 @@
 // a CNP limits a QP, a CNP is used up only by a step that had it, a QP without a limit is never blocked, and one whose credit is
 // used up may send nothing. Memory and multiplier give anything: prove() cuts them.
 module roce_cc_step_formal
-  import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
 #(

@@ -5,7 +5,9 @@
 // A peer's request is checked before a work request.
 module roce_receive
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_rx_pkg::*;
   import time_pkg::*;
 #(

@@ -12,7 +12,8 @@
 module roce_rx
   import packet_pkg::*;
   import frame_pkg::*;
-  import roce_pkg::*;
+  import roce_wire_pkg::*;
+  import roce_events_pkg::*;
   import roce_rx_pkg::*;
   import time_pkg::*;
 #(

@@ -5,6 +5,7 @@
 package roce_rx_pkg;
   import memory_pkg::*;
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
 
   localparam logic [31:0] MESSAGE_MAX = 32'h8000_0000;  // bytes (IBTA 9.7.7)

@@ -19,6 +19,7 @@
 // commands wait for that.
 module roce_mr
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(

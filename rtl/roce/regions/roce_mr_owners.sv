@@ -4,6 +4,7 @@
 // `found` names, in the same cycle, the slots of `row` whose owner matches; of a QP number only the low bits are compared, so a slot may be
 // named that is not the owner's, but none is missed. The user reads each slot that is named to decide. A write is seen from the next cycle on.
 module roce_mr_owners
+  import roce_wire_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned MRS   = 256,   // regions; a power of two

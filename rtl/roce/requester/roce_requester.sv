@@ -14,7 +14,9 @@
 // the peer's answer do not count.
 module roce_requester
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_requester_pkg::*;
   import memory_pkg::*;
 #(

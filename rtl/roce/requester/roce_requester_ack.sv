@@ -18,7 +18,9 @@
 // Retry limits (IBTA 9.9.2.1): a timeout, or a NAK without progress, costs a retry; so does an RNR NAK of its own kind.
 // Progress restores both.
 module roce_requester_ack
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_requester_pkg::*;
   import roce_requester_ack_pkg::*;
 #(

@@ -3,7 +3,9 @@
 // What becomes of a QP's transmit side when something happens to it: retirement by an ACK, retransmission by a NAK or a timeout, the
 // wait that an RNR NAK asks for, failure (IBTA 9.7.5, 9.9.2.1). Combinational: names the change, roce_requester_ack applies it.
 module roce_requester_ack_decide
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_requester_pkg::*;
   import roce_requester_ack_pkg::*;
 (

@@ -4,7 +4,7 @@
 // (IBTA 9.7.5), and whether that has the opcode and the length that it must have. Combinational.
 module roce_requester_ack_match
   import memory_pkg::*;
-  import roce_pkg::*;
+  import roce_wire_pkg::*;
   import roce_requester_pkg::*;
   import roce_requester_ack_pkg::*;
 (

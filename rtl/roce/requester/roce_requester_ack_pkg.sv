@@ -3,6 +3,7 @@
 // What passes between the stages of roce_requester_ack: an event, what the tables say about it, and what becomes of its QP.
 package roce_requester_ack_pkg;
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 

@@ -4,6 +4,7 @@
 // of the packet in it. A WRITE that stands alone for each packet (`piece`, docs/reference/extensions.md) has a RETH in each.
 // One packet a cycle; 1 cycle from `cut` to `packet`. When `packet` or `fault` stop `cut` stops.
 module roce_requester_headers
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 (

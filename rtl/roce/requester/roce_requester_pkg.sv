@@ -2,6 +2,7 @@
 
 // Types that the transmit side of the RoCEv2 plane shares among its units: what the tables hold, and what passes between them.
 package roce_requester_pkg;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import memory_pkg::*;
 

@@ -9,6 +9,7 @@
 // A keep-alive takes one PSN and no place in the rings, and only if the QP has nothing outstanding; else it is forgotten.
 // Stops only when `work`, `look` or `refused` stop, or `access` does not come.
 module roce_requester_queue
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(

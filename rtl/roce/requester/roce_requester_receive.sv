@@ -10,6 +10,7 @@
 // What memory refuses stops its QP: `una` of the table stays, and the QP is named once on `fault`, which has room for every QP.
 // Stops when memory, `retire` or `work` stop.
 module roce_requester_receive
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import memory_pkg::*;

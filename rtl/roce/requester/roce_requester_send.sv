@@ -19,6 +19,7 @@
 // ends the QP as if its payload could not be read.
 module roce_requester_send
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(

@@ -14,6 +14,7 @@
 //
 // Reads take a cycle (roce_qp_read_if), but for that of `confirm_index`: its word is there in the same cycle.
 module roce_requester_tables
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(

@@ -9,6 +9,7 @@
 // receive for a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush.
 // While `reject` or `kick` stop, posting stops.
 module roce_qp_rx_queue
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(

@@ -17,7 +17,9 @@
 // stops; responses leave in the order in which the packets came, and each before the completion of its message.
 module roce_responder
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_rx_pkg::*;
 #(
     parameter int unsigned DATA_W   = 512,

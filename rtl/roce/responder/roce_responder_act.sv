@@ -4,7 +4,9 @@
 // Combinational; the inputs stand in registers.
 module roce_responder_act
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_rx_pkg::*;
 (
     input  rx_op_e          op,

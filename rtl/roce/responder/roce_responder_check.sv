@@ -3,7 +3,7 @@
 // Judges a packet by the attributes of its QP, which do not change from packet to packet: all that needs no receive state.
 // One packet a cycle; `form` comes 2 cycles after `packet` and `attr`.
 module roce_responder_check
-  import roce_pkg::*;
+  import roce_wire_pkg::*;
   import roce_rx_pkg::*;
 (
     input  logic        clk,

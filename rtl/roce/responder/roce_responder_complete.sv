@@ -12,6 +12,7 @@
 // WC_LOC_PROT_ERR, until the QP is set up again or reset.
 module roce_responder_complete
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(

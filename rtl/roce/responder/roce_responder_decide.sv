@@ -12,6 +12,7 @@
 // Stateless but for the register between the two.
 module roce_responder_decide
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
 (

@@ -6,6 +6,7 @@
 // One receive a round trip through the pipeline. `list` has room for all QPs: a QP leaves the error state by a command, and
 // commands wait while `busy`.
 module roce_responder_flush
+  import roce_wire_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned QPS = 16

@@ -9,6 +9,7 @@
 // The run of remembered packets from `next` on is found by a carry: one added at its beginning runs through its ones and
 // stops at the first zero. If it runs out at the end, the run goes on at the beginning, where another one is added.
 module roce_responder_window
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(

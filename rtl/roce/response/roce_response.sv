@@ -16,7 +16,9 @@
 // the responder may take.
 module roce_response
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_requester_pkg::*;
   import roce_response_pkg::*;
 #(

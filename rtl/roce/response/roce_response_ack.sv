@@ -8,6 +8,7 @@
 // One a cycle; `name` to `ack` 2 cycles. When `ack` stops acknowledgements are coalesced; nothing else stops.
 module roce_response_ack
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_response_pkg::*;
 #(
     parameter int unsigned QPS = 16

@@ -8,6 +8,7 @@
 // A duplicate that finds RD_DEPTH entries in the queue is forgotten: the peer will ask again. What is for a QP out of
 // service is dropped. Stops when `qp_event` or `failed` stop, and has taken one more then.
 module roce_response_intake
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_response_pkg::*;

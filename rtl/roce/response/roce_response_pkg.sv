@@ -3,7 +3,7 @@
 // Types that the parts of roce_response share: what a QP's queue and tables hold, and what passes between the parts.
 package roce_response_pkg;
   import memory_pkg::*;
-  import roce_pkg::*;
+  import roce_wire_pkg::*;
 
   // Largest RD_DEPTH: READs and atomics of a peer at once. A QP's queue has twice the room, for as many duplicates.
   localparam int unsigned RD_DEPTH_MAX = 16;

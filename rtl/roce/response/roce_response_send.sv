@@ -12,6 +12,7 @@
 // roce_tx, for another memory or for room.
 module roce_response_send
   import memory_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_response_pkg::*;

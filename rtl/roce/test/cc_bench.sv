@@ -4,6 +4,7 @@
 // send in turn, a quantum each, at the full width of the data path, and lets go of those that are blocked. Measures from
 // `measure_from` on what each QP sends between the first time that it is resumed and the last time.
 module cc_bench
+  import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;

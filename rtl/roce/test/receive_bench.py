@@ -167,7 +167,7 @@ class Bench:
                 left = self.fence_delay
 
     async def _events(self) -> None:
-        layout, shown = struct(PKG + "roce_rx_events_t"), None
+        layout, shown = struct("roce_events_pkg::roce_rx_events_t"), None
         names = ("clk", "rd_done", "rd_done_slot", "events", "active", "active_qpn", "ecn_marked", "cnp")
         clk, rd_done, rd_done_slot, events, active, active_qpn, ecn_marked, cnp = (getattr(self.dut, name) for name in names)
         while True:
@@ -408,9 +408,9 @@ PORTS = {
     "active": Plain("output", "logic"),
     "ecn_marked": Plain("output", "logic"),
     "cnp": Plain("output", "logic"),
-    "active_qpn": Plain("output", PKG + "qpn_t"),
+    "active_qpn": Plain("output", "roce_wire_pkg::qpn_t"),
     "active_bytes": Plain("output", "logic [15:0]"),
-    "events": Plain("output", PKG + "roce_rx_events_t"),
+    "events": Plain("output", "roce_events_pkg::roce_rx_events_t"),
     "idle": Plain("output", "logic"),
 }
 

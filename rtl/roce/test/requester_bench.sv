@@ -4,7 +4,9 @@
 // roce_mr_local says so.
 module requester_bench
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_requester_pkg::*;
   import memory_pkg::*;
 #(

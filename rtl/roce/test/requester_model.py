@@ -376,7 +376,7 @@ class Bench:
         self.write = StreamSink(dut, "write", "memory_pkg::dma_cmd_t", stall)
         self.write_data = AxisSink(dut, "write_data", stall)
         self.parking = StreamSink(dut, "parked", "roce_pkg::qp_index_t", stall)
-        self._events = struct("roce_pkg::roce_tx_events_t")
+        self._events = struct("roce_events_pkg::roce_tx_events_t")
         self._view = struct("roce_requester_pkg::qp_view_t")
         for name in ("keepalive_cycles", "active", "active_qpn", "blocked", "view_qpn"):
             getattr(dut, name).value = 0
@@ -459,7 +459,7 @@ class Bench:
         """A packet goes on the wire, with its payload."""
         assert bool(packet.empty) == (packet.length == 0)
         self._passing += not packet.empty
-        ext_bytes = constant(f"roce_pkg::ext_headers({packet.opcode}) & 63")
+        ext_bytes = constant(f"roce_wire_pkg::ext_headers({packet.opcode}) & 63")
         ext = packet.ext.to_bytes(28, "big")[:ext_bytes]
         sent = Sent(
             packet.qpn, packet.opcode, packet.psn, bool(packet.se), bool(packet.ackreq), ext,
@@ -615,7 +615,7 @@ def ports(width: int, qps: int) -> dict[str, Port]:
         "response_answer": Sink("logic"),
         "receive_event": Sink("roce_pkg::qp_event_t"),
         "qp_event": Source("roce_pkg::qp_event_t"),
-        "view_qpn": Plain("input", "roce_pkg::qpn_t"),
+        "view_qpn": Plain("input", "roce_wire_pkg::qpn_t"),
         "view": Plain("output", "roce_requester_pkg::qp_view_t"),
         "peer_write": Plain("output", "logic"),
         "peer_index": Plain("output", "roce_pkg::qp_index_t"),
@@ -637,13 +637,13 @@ def ports(width: int, qps: int) -> dict[str, Port]:
         "write_data": AxisOut(width),
         "write_done": Sink("memory_pkg::dma_done_t"),
         "active": Plain("input", "logic"),
-        "active_qpn": Plain("input", "roce_pkg::qpn_t"),
+        "active_qpn": Plain("input", "roce_wire_pkg::qpn_t"),
         "blocked": Plain("input", f"logic [{qps - 1}:0]"),
         "parked": Source("roce_pkg::qp_index_t"),
         "resume": Sink("roce_pkg::qp_index_t"),
         "sent": Plain("output", "logic"),
         "sent_index": Plain("output", "roce_pkg::qp_index_t"),
         "sent_bytes": Plain("output", "logic [12:0]"),
-        "events": Plain("output", "roce_pkg::roce_tx_events_t"),
+        "events": Plain("output", "roce_events_pkg::roce_tx_events_t"),
         "idle": Plain("output", "logic"),
     }

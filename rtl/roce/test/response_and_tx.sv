@@ -3,7 +3,9 @@
 // roce_response and roce_tx as they stand in the engine, with the memory reader of the latter.
 module response_and_tx
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
   import roce_requester_pkg::*;
   import memory_pkg::*;
 #(

@@ -3,7 +3,9 @@
 // Two connection managers side by side: what one sends, the test carries to the other.
 module roce_cm_pair
   import packet_pkg::*;
+  import roce_wire_pkg::*;
   import roce_pkg::*;
+  import roce_events_pkg::*;
 #(
     parameter int unsigned DATA_W = 64,
     parameter int unsigned QPS = 8,

@@ -26,7 +26,7 @@ def ports(qps: int) -> dict:
     return {
         "cfg": Plain("input", CONFIG),
         "cnp": Plain("input", "logic"),
-        "cnp_qpn": Plain("input", "roce_pkg::qpn_t"),
+        "cnp_qpn": Plain("input", "roce_wire_pkg::qpn_t"),
         "begin_": Plain("input", "logic"),
         "members": Plain("input", f"logic [{qps - 1}:0]"),
         "packet": Plain("input", "logic [12:0]"),

@@ -13,9 +13,8 @@ from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant
 
 P = "roce_pkg::"
-WQE, CQE, CONNECT, CONN, ANSWER, QPN = (
-    P + t for t in ("rdma_wqe_t", "rdma_cqe_t", "connect_t", "conn_event_t", "conn_answer_t", "qpn_t")
-)
+WQE, CQE, CONNECT, CONN, ANSWER = (P + t for t in ("rdma_wqe_t", "rdma_cqe_t", "connect_t", "conn_event_t", "conn_answer_t"))
+QPN = "roce_wire_pkg::qpn_t"
 MR_CMD, MR_RSP = P + "mr_cmd_t", P + "mr_rsp_t"
 QP_CMD = P + "qp_cmd_t"
 INDEX = "roce_pkg::qp_index_t"

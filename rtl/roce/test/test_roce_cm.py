@@ -93,7 +93,7 @@ class Device:
         self.commands = self.sink("qp_cmd", "roce_pkg::qp_cmd_t", stall)
         self.done = self.source("qp_done", "logic", stall)
         self.qp_events = self.source("qp_event", "roce_pkg::qp_event_t", stall)
-        self.closes = self.source("close", "roce_pkg::qpn_t", stall)
+        self.closes = self.source("close", "roce_wire_pkg::qpn_t", stall)
         self.connects = self.source("connect", "roce_pkg::connect_t", stall)
         self.conns = self.sink("conn", "roce_pkg::conn_event_t", stall)
         self.answers = self.source("conn_answer", "roce_pkg::conn_answer_t", stall)
@@ -187,7 +187,7 @@ class Device:
             self.signal("now").value = self._now % 2**48
 
     async def _count(self) -> None:
-        layout = struct("roce_pkg::cm_events_t")
+        layout = struct("roce_events_pkg::cm_events_t")
         events = self.signal("events")
         while True:
             if not int(events.value):
@@ -2219,7 +2219,7 @@ def ports(width: int, qps: int) -> dict:
     return {
         "local_addr": Plain("input", "packet_pkg::local_addr_t"),
         "port": Plain("input", f"logic [{16 * CLIENTS - 1}:0]"),
-        "max_mtu": Plain("input", "roce_pkg::mtu_code_t"),
+        "max_mtu": Plain("input", "roce_wire_pkg::mtu_code_t"),
         "min_rnr_timer": Plain("input", "logic [4:0]"),
         "extensions": Plain("input", "logic"),
         "seed": Plain("input", "logic [31:0]"),
@@ -2234,13 +2234,13 @@ def ports(width: int, qps: int) -> dict:
         "qp_cmd": Source("roce_pkg::qp_cmd_t"),
         "qp_done": Sink("logic"),
         "qp_event": Sink("roce_pkg::qp_event_t"),
-        "close": Sink("roce_pkg::qpn_t"),
+        "close": Sink("roce_wire_pkg::qpn_t"),
         "by_hand": Plain("input", f"logic [{qps - 1}:0]"),
         "mine": Plain("output", f"logic [{qps - 1}:0]"),
         "connect": Sink("roce_pkg::connect_t"),
         "conn": Source("roce_pkg::conn_event_t"),
         "conn_answer": Sink("roce_pkg::conn_answer_t"),
-        "events": Plain("output", "roce_pkg::cm_events_t"),
+        "events": Plain("output", "roce_events_pkg::cm_events_t"),
         "idle": Plain("output", "logic"),
     }
 

@@ -22,7 +22,7 @@ PORTS = {
     "hand_cmd": Source(P + "qp_cmd_t"),
     "hand_done": Sink("logic"),
     "qp_event": Sink(P + "qp_event_t"),
-    "view_qpn": Plain("output", P + "qpn_t"),
+    "view_qpn": Plain("output", "roce_wire_pkg::qpn_t"),
     "view": Plain("input", "roce_requester_pkg::qp_view_t"),
     "owner": Plain("input", P + "client_t"),
     "owner_pd": Plain("input", P + "pd_t"),
@@ -37,7 +37,7 @@ PORTS = {
     "connect": Source(P + "connect_t"),
     "conn": Sink(P + "conn_event_t"),
     "conn_answer": Source(P + "conn_answer_t"),
-    "close": Source(P + "qpn_t"),
+    "close": Source("roce_wire_pkg::qpn_t"),
     "idle": Plain("output", "logic"),
 }
 COMMAND, STATUS, LOST, ARGUMENT, RESULT = 0x000, 0x004, 0x008, 0x100, 0x200

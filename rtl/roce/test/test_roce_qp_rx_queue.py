@@ -24,7 +24,7 @@ QPS, DEPTH = 8, 4
 async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> None:
     post = StreamSource(dut, "post", POST, stall, noise=True)
     reject = StreamSink(dut, "reject", REJECT, stall)
-    kick = StreamSink(dut, "kick", "roce_pkg::qpn_t", stall)
+    kick = StreamSink(dut, "kick", "roce_wire_pkg::qpn_t", stall)
     heads = [0] * QPS
     states = [op(f"QPS_{name}") for name in ("INIT", "RTR", "RTS", "RTS", "SQD", "RTS", "ERR", "RESET")]
     for name in ("tail_slot", "read_slot", "read_head"):
@@ -82,7 +82,7 @@ async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> N
 async def nothing_is_judged_without_room(dut) -> None:
     """The outputs of posts are stopped: the posts wait, and nothing is lost."""
     post = StreamSource(dut, "post", POST, noise=True)
-    reject, kick = StreamSink(dut, "reject", REJECT, 1.0), StreamSink(dut, "kick", "roce_pkg::qpn_t", 1.0)
+    reject, kick = StreamSink(dut, "reject", REJECT, 1.0), StreamSink(dut, "kick", "roce_wire_pkg::qpn_t", 1.0)
     for name in ("tail_slot", "read_slot", "read_head"):
         getattr(dut, name).value = 0
     dut.view.value = struct(VIEW).pack(state=op("QPS_ERR"))
@@ -114,7 +114,7 @@ async def nothing_is_judged_without_room(dut) -> None:
 async def a_reset_forgets_what_is_judged(dut, cycles: int) -> None:
     """A reset of one cycle, so many cycles after a receive was taken: the receive is neither posted nor comes back."""
     post = StreamSource(dut, "post", POST, noise=True)
-    reject, kick = StreamSink(dut, "reject", REJECT), StreamSink(dut, "kick", "roce_pkg::qpn_t")
+    reject, kick = StreamSink(dut, "reject", REJECT), StreamSink(dut, "kick", "roce_wire_pkg::qpn_t")
     for name in ("tail_slot", "read_slot", "read_head"):
         getattr(dut, name).value = 0
     dut.view.value = struct(VIEW).pack(state=op("QPS_RESET"))
@@ -140,7 +140,7 @@ def test_roce_qp_rx_queue() -> None:
         __file__,
         params={"QPS": QPS, "RQ_DEPTH": DEPTH},
         ports={
-            "post": Sink(POST), "reject": Source(REJECT), "kick": Source("roce_pkg::qpn_t"), "idle": Plain("output", "logic"),
+            "post": Sink(POST), "reject": Source(REJECT), "kick": Source("roce_wire_pkg::qpn_t"), "idle": Plain("output", "logic"),
             "view_slot": Plain("output", SLOT), "view": Plain("input", VIEW),
             "tail_slot": Plain("input", SLOT), "tail": Plain("output", POINTER),
             "read_slot": Plain("input", SLOT), "read_head": Plain("input", POINTER), "receive": Plain("output", RECEIVE),

@@ -12,7 +12,7 @@ from nacelle_tb.bench import Plain, run
 from nacelle_tb.streams import start
 
 QPS, WINDOW, MAX_PSN = 4, 128, 1 << 24
-SLOT, PSN = "roce_pkg::qp_index_t", "roce_pkg::psn_t"
+SLOT, PSN = "roce_pkg::qp_index_t", "roce_wire_pkg::psn_t"
 
 
 @cocotb.test()

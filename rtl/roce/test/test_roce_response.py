@@ -116,8 +116,8 @@ class Bench:
         self.asked: list[int] = []  # cycles
         self.seen: list[tuple[int, int, int]] = []  # cycle, QP number, opcode
         self._heads: deque[tuple[SimpleNamespace, int]] = deque()
-        self._events = struct("roce_pkg::roce_rx_events_t")
-        self._bth = struct("roce_pkg::bth_t")
+        self._events = struct("roce_events_pkg::roce_rx_events_t")
+        self._bth = struct("roce_wire_pkg::bth_t")
         dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
         for name in ("rd_done_slot", "peer_write", "peer_write_index", "peer_write_data", "flush_acks", "key_write", "fence"):
             getattr(dut, name).value = 0
@@ -1045,7 +1045,7 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "fence_number": Plain("output", "roce_pkg::fence_t"),
                 "fences_through": Plain("output", "roce_pkg::fence_t"),
                 "asked": Plain("output", "logic"),
-                "events": Plain("output", "roce_pkg::roce_rx_events_t"),
+                "events": Plain("output", "roce_events_pkg::roce_rx_events_t"),
                 "idle": Plain("output", "logic"),
             },
         )

@@ -25,7 +25,7 @@ from scapy.utils import rdpcap
 
 PACKET = "roce_rx_pkg::rc_packet_t"
 RESPONSE = "roce_pkg::rc_response_t"
-EVENTS = "roce_pkg::roce_rx_events_t"
+EVENTS = "roce_events_pkg::roce_rx_events_t"
 BTH_END = 54
 RESPONSES = range(0x0D, 0x13)
 # Opcode -> bytes of extension headers (IBTA table 38).

@@ -94,8 +94,8 @@ class Bench:
         self.identification = 0
         self._heads: deque[tuple[SimpleNamespace, int]] = deque()
         self._reads: deque[tuple[int, int, int]] = deque()
-        self._events = struct("roce_pkg::roce_tx_events_t")
-        self._bth = struct("roce_pkg::bth_t")
+        self._events = struct("roce_events_pkg::roce_tx_events_t")
+        self._bth = struct("roce_wire_pkg::bth_t")
         dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
         for name in ("ect", "flush_requests", "flush_acks", "peer_write", "peer_write_index", "peer_write_data"):
             getattr(dut, name).value = 0
@@ -471,9 +471,9 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
                 "payload": AxisOut(width),
                 "fault": Several(Source("roce_pkg::tx_fault_t"), 2),
                 "left": Plain("output", "logic"),
-                "left_qpn": Plain("output", "roce_pkg::qpn_t"),
+                "left_qpn": Plain("output", "roce_wire_pkg::qpn_t"),
                 "went": Plain("output", "roce_counters_pkg::qp_sent_t"),
-                "events": Plain("output", "roce_pkg::roce_tx_events_t"),
+                "events": Plain("output", "roce_events_pkg::roce_tx_events_t"),
                 "data_idle": Plain("output", "logic"),
                 "idle": Plain("output", "logic"),
             },

@@ -52,7 +52,7 @@ def test_nobody_changes_it(device: SimDevice) -> None:
             net.send(peer.write_message(addr, key, b"x" * 64))
         elif attack == "atomic":
             extension = struct.pack(">QIQQ", addr, key, 1, 0)
-            net.send([peer.roce(constant("roce_pkg::RC_FETCH_ADD"), peer.device_qpn, peer.send_psn, extension, b"", ack=True)])
+            net.send([peer.roce(constant("roce_wire_pkg::RC_FETCH_ADD"), peer.device_qpn, peer.send_psn, extension, b"", ack=True)])
         else:
             net.send([peer.read_request(addr, key, length + 1)])
         nak, _ = net.wait(peer, lambda p: p.opcode == ACKNOWLEDGE, "NAK")

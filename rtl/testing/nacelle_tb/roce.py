@@ -18,10 +18,14 @@ DEVICE_IP = "10.0.0.1"
 BTH_BYTES, ICRC_BYTES = 12, 4
 
 
+_WIRE = ("RC_", "UD_", "CNP", "SYNDROME_", "QPN_", "QKEY_", "PKEY_")
+"""How the names of the wire format's constants begin"""
+
+
 @functools.cache
 def op(name: str) -> int:
-    """An opcode or any other constant of roce_pkg, by its name there."""
-    return constant(f"roce_pkg::{name}")
+    """An opcode or any other constant of roce_wire_pkg or roce_pkg, by its name there."""
+    return constant(f"{'roce_wire_pkg' if name.startswith(_WIRE) else 'roce_pkg'}::{name}")
 
 
 def reth(va: int, rkey: int, dmalen: int) -> bytes:

@@ -20,6 +20,8 @@ _PACKAGES = [
     "stream/time_pkg.sv",
     "memory/memory_pkg.sv",
     "packet/packet_pkg.sv",
+    "roce/roce_wire_pkg.sv",
+    "roce/roce_events_pkg.sv",
     "roce/roce_pkg.sv",
     "packet/frame_pkg.sv",
     "packet/packet_rx_pkg.sv",

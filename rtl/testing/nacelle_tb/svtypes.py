@@ -3,8 +3,8 @@
 
 The layout comes from the RTL itself (elaborated with slang), so a test never repeats a bit position.
 
-    bth = struct("roce_pkg::bth_t")
-    word = bth.pack(opcode=constant("roce_pkg::RC_SEND_ONLY"), psn=7)
+    bth = struct("roce_wire_pkg::bth_t")
+    word = bth.pack(opcode=constant("roce_wire_pkg::RC_SEND_ONLY"), psn=7)
     assert bth.unpack(word).psn == 7
 """
 

@@ -156,7 +156,7 @@ class World:
         self.cqe = StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t", stall, noise=True)
         self.mr_cmd = StreamSink(dut, "mr_cmd", "roce_pkg::mr_cmd_t", stall)
         self.mr_rsp = StreamSource(dut, "mr_rsp", "roce_pkg::mr_rsp_t", stall, noise=True)
-        self.close = StreamSink(dut, "close", "roce_pkg::qpn_t", stall)
+        self.close = StreamSink(dut, "close", "roce_wire_pkg::qpn_t", stall)
         self.job = [StreamSink(dut, f"job{i}", "compute_pkg::job_t", stall) for i in range(SOCKETS)]
         self.done = [StreamSource(dut, f"done{i}", "compute_pkg::done_t", stall, noise=True) for i in range(SOCKETS)]
         self.qps = {qpn: Qp(qpn) for qpn in range(2, 2 + QPS)}

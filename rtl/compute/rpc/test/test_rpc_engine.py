@@ -1119,7 +1119,7 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
             "functions": Plain("input", f"logic [{128 * SOCKETS - 1}:0]"),
             "cancel": Plain("output", f"logic [{SOCKETS - 1}:0]"),
             "window": Plain("output", f"logic [{SOCKETS * window - 1}:0]"),
-            "close": Source("roce_pkg::qpn_t"),
+            "close": Source("roce_wire_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
         env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps], "RPC_QPS": str(qps),
