@@ -16,6 +16,9 @@ import numpy as np
 import pytest
 from conftest import NACELLE, ROOT, Wire
 
+# One worker runs them: a page may say what the machine has, beside which another page would start more.
+pytestmark = pytest.mark.xdist_group("documents")
+
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "```console" in page.read_text() and "book" not in page.parts)
 

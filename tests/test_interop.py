@@ -20,6 +20,9 @@ from guest import Guest
 from outcome import Outcome, markdown_failures, markdown_table
 from wire import HOST, Programs, Wire
 
+# One worker runs them, as they share a guest.
+pytestmark = pytest.mark.xdist_group("guest")
+
 NEEDED = ("qemu-system-x86_64", "gcc", "readelf", "dpkg-deb", "apt-get")
 # With loss each costs Linux its time-outs.
 CASES_WITH_LOSS = ["connect", "call-increment-64k", "write-64k", "write-outstanding", "read-outstanding", "atomics-outstanding"]

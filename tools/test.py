@@ -184,7 +184,7 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", "rtl/memory/formal"),
     "shell": pytest("shell", "rtl/shell"),
     "conformance": conformance,
-    "end-to-end": pytest("end-to-end", "tests", distribute="loadfile"),  # mostly waiting; a file shares a guest
+    "end-to-end": pytest("end-to-end", "tests", distribute="loadgroup"),  # those that share a guest together
     "docs": command("docs::build", PYTHON, "tools/docs.py"),
 }
 
