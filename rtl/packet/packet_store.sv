@@ -203,11 +203,14 @@ module packet_store
     room     <= rst ? '0 : ptr_t'(DEPTH) - (write_q - oldest_q);
   end
 
-  // Frames that have come, but their part has not begun to leave and they are not without one.
+  // Frames that have come, but their part has not begun to leave and they are not without one. That a part has begun is counted a cycle
+  // late: the consumer of `out` decides it.
   frame_t frames_q;
-  wire without = verdict && !comes;
+  logic   begun_q;
+  wire    without = verdict && !comes;
   always_ff @(posedge clk) begin
-    frames_q    <= rst ? '0 : frames_q + frame_t'(in_last) - frame_t'(begins) - frame_t'(without);
+    begun_q     <= !rst && begins;
+    frames_q    <= rst ? '0 : frames_q + frame_t'(in_last) - frame_t'(begun_q) - frame_t'(without);
     frames_room <= rst ? '0 : frame_t'(FRAMES) - frames_q;
   end
 

@@ -132,11 +132,16 @@ module roce_requester_ack
     chosen.index = chosen_index;
   end
 
-  // Both of the same peer, and the later one a little ahead: a stray one far off must not hide a good one.
+  // Both of the same peer, and the later one a little ahead: a stray one far off must not hide a good one. Compared while neither
+  // changes, so an event takes in one ACK every second cycle.
+  logic follows_q;
   wire psn_t further = answer.psn - event_q.psn;
-  assign merge = event_valid_q && clash && heard.valid && plain_ack(event_q) && plain_ack(answer)
-      && event_q.exists && answer.exists && event_q.index == answer.index && event_q.src_ip == answer.src_ip
-      && further[23:8] == '0;
+  assign merge = follows_q && clash;
+  always_ff @(posedge clk) begin
+    follows_q <= !rst && !take && !heard.ready && event_valid_q && heard.valid && plain_ack(event_q) && plain_ack(answer)
+        && event_q.exists && answer.exists && event_q.index == answer.index && event_q.src_ip == answer.src_ip
+        && further[23:8] == '0;
+  end
 
   // ---- 1: look up; a QP whose word is about to change waits for it ----
   localparam int unsigned STAGES = 6;
