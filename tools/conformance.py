@@ -28,7 +28,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = Path(os.environ.get("NACELLE_PROGRAMS", ROOT / "host" / "target" / "release"))
+CONFORMANCE = PROGRAMS / "nacelle-conformance"
 RESULTS = ROOT / "build" / "conformance.json"
+SHARES = 2  # of the work on each device
 ADDRESS = "10.77.0.2"
 DEVICES = {"rtl": [], "soft": ["--soft"]}
 DIFFERENTIAL = "differential.devices_answer_alike"
@@ -62,34 +64,39 @@ def running(device: str) -> Iterator[Path]:
 
 def suite(wire: Path, *arguments: str, seconds: float = SUITE_S) -> subprocess.CompletedProcess[str]:
     """Runs the suite against the device on this wire."""
-    command = [PROGRAMS / "nacelle-conformance", ADDRESS, "--wire", wire, *arguments]
+    command = [CONFORMANCE, ADDRESS, "--wire", wire, *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=seconds)
 
 
-def at_once(do: Callable[[str], list[dict[str, Any]]], devices: list[str]) -> list[list[dict[str, Any]]]:
-    """What `do` returns for each device. Most of the time a device, or the suite, waits: all are tried at the same time."""
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(do, devices))
+def at_once(do: Callable[[str, int], list[dict[str, Any]]], devices: list[str]) -> list[list[dict[str, Any]]]:
+    """What `do` returns for each device, from all shares of the work. A device, or the suite, waits most of the time, and a simulation
+    uses one core: so all shares run at the same time, each on a device of its own."""
+    jobs = [(device, share) for device in devices for share in range(SHARES)]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        parts = list(pool.map(lambda job: do(*job), jobs))
+    return [[row for part in parts[i : i + SHARES] for row in part] for i in range(0, len(parts), SHARES)]
 
 
-def judge(device: str) -> list[dict[str, Any]]:
-    """The verdict of every rule on a device."""
+def judge(device: str, share: int) -> list[dict[str, Any]]:
+    """The verdict of every rule of a share on a device."""
+    rules = [line.split()[0] for line in subprocess.check_output([CONFORMANCE, "--list"], text=True).splitlines()]
     with running(device) as wire:
-        result = suite(wire, "--json")
+        result = suite(wire, "--json", *(f"--only={rule}" for rule in rules[share::SHARES]))
     if result.returncode not in (0, 1):
         sys.exit(f"the suite could not judge the {device} device")
     return json.loads(result.stdout)
 
 
-def record(device: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """What a device answers to the cases of a seed."""
+def record(device: str, share: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """What a device answers to the cases of a share."""
+    begin, end = (arguments.cases * edge // SHARES for edge in (share, share + 1))
     with running(device) as wire:
         file = wire / "record.jsonl"
-        options = ("--record", str(file), *(f"--{name}={getattr(arguments, name)}" for name in ("cases", "first", "seed")))
-        result = suite(wire, *options, seconds=60 + CASE_S * arguments.cases)
+        options = (f"--record={file}", f"--cases={end - begin}", f"--first={arguments.first + begin}", f"--seed={arguments.seed}")
+        result = suite(wire, *options, seconds=60 + CASE_S * (end - begin))
         cases = [json.loads(line) for line in file.read_text().splitlines()]
     if result.returncode != 0:
-        print(f"{device}: the suite ended after {len(cases)} of {arguments.cases} cases")
+        print(f"{device}: the suite ended after {len(cases)} of {end - begin} cases")
     return cases
 
 
@@ -107,15 +114,16 @@ def difference(one: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 def compare(devices: list[str], arguments: argparse.Namespace) -> list[str]:
     """Every difference between two devices, with the seed and the number of its case."""
-    one, other = at_once(lambda device: record(device, arguments), devices)
+    one, other = ({case["case"]: case for case in cases} for cases in at_once(lambda *job: record(*job, arguments), devices))
     found = []
-    for a, b in zip_longest(one, other):
+    for number in range(arguments.first, arguments.first + arguments.cases):
+        a, b = one.get(number), other.get(number)
         if a is None or b is None:
-            found.append(f"seed {arguments.seed}, from case {(a or b)['case']} on: one device answers no more")
-            break
+            found.append(f"seed {arguments.seed}: a device did not answer case {number}")
+            continue
         if text := difference(a, b):
             text = text.replace("{one}", devices[0]).replace("{other}", devices[1])
-            found.append(f"seed {a['seed']} case {a['case']}: {text}")
+            found.append(f"seed {arguments.seed} case {number}: {text}")
     return found
 
 

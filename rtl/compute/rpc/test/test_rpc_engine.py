@@ -1087,7 +1087,7 @@ async def latency(dut) -> None:
 # With many connections the queues between the parts are in block RAM.
 BUILDS = {
     (512, 8): ".",
-    (64, 8): "golden|malformed|every_number|memory_fails|latency|clear",
+    (64, 8): "golden|memory_fails|latency|clear",
     (128, 128): "golden|malformed|calls_queue|closings",
     (256, 8): "golden|every_number",
     (512, 256): "with_all_other|waits_for_one",
