@@ -337,7 +337,7 @@ module roce_responder
     always_comb begin
       if (!packet_6.first) target_6 = old_6.target;
       else target_6 = packet_6.kind == RC_SEND ? receive_6.access.target : packet_target_6;
-      // A fence must follow everything decided before it, of any QP: it goes to the last lane that is not empty.
+      // A fence must follow everything decided before it, of any QP: it enters the last lane.
       fences_6 = stage[6].op == OP_FENCE || (stage[6].op == OP_PACKET && packet_6.with_inv);
       lane_6   = data_6 ? target_6 : '0;
       for (int unsigned i = 1; i < LANES; i++) if (target_t'(i) > lane_6 && (waits_6[i] || fences_6)) lane_6 = target_t'(i);
