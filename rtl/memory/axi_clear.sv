@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes zeros to memory, in the background: a burst of BURST_BEATS beats goes when no other master writes (`others_write`, from
-// axi_mux), or when one has waited for PATIENCE cycles. One `done` for each command, in order, after its last write response.
+// Writes zeros to memory in the background: a burst of BURST_BEATS beats is issued when no other master writes (`others_write`, from
+// axi_mux), or when it has waited for PATIENCE cycles. One `done` for each command, in order, after its last write response.
 //
-// Throughput: one beat a cycle while no other master writes, also across commands, if OUTSTANDING bursts cover the latency of
-// memory; about BURST_BEATS beats in PATIENCE + 2 * BURST_BEATS cycles while others write without a pause. An address is issued
-// when half of the data before it has been transferred, so others wait for one and a half bursts at most. Latency: 2 cycles from
-// `cmd` to AW and W. Write responses are always taken; `done` must be too.
+// Throughput: one beat a cycle while no other master writes, also across commands, if OUTSTANDING bursts cover the latency of memory; about
+// BURST_BEATS beats in PATIENCE + 2 * BURST_BEATS cycles while others write continuously. An address is issued when half of the data before
+// it has been transferred, so other masters wait for at most one and a half bursts. Latency: 2 cycles from `cmd` to AW and W. Write
+// responses are always accepted; `done` must be accepted at once, too.
 module axi_clear
   import memory_pkg::*;
 #(
     parameter int unsigned DATA_W      = 512,
     parameter int unsigned ID_W        = 4,
-    parameter int unsigned BURST_BEATS = 16,    // power of two, 4 at least
+    parameter int unsigned BURST_BEATS = 16,    // power of two, at least 4
     parameter int unsigned OUTSTANDING = 32,    // bursts; power of two
     parameter int unsigned PATIENCE    = 256    // power of two
 ) (
     input  logic     clk,
     input  logic     rst,
-    stream_if.sink   cmd,           // dma_cmd_t: whole blocks of BURST_BEATS beats, one at least
+    stream_if.sink   cmd,           // dma_cmd_t: whole blocks of BURST_BEATS beats, at least one
     input  logic     others_write,
-    axi_if.master    mem,           // write channels; its read channels stay silent. All with ID 0
+    axi_if.master    mem,           // write channels; the read channels are unused. All with ID 0
     stream_if.source done,          // dma_done_t
     output logic     idle           // no command inside
 );
@@ -29,21 +29,21 @@ module axi_clear
   localparam int unsigned WAIT_W = $clog2(PATIENCE);
 
   if (BURST_BEATS < 4 || 2 ** BEAT_W != BURST_BEATS || 2 ** BLOCK_W > 4096) begin : g_bad_burst
-    $fatal(1, "BURST_BEATS must be a power of two, 4 at least, and a burst 4096 bytes at most");
+    $fatal(1, "BURST_BEATS must be a power of two of at least 4, and a burst at most 4096 bytes");
   end
 
-  // ---- which block is next ----
+  // ---- next block ----
   logic                      active_q;
   logic [ADDR_W-BLOCK_W-1:0] block_q;
-  logic [31-BLOCK_W:0]       left_q;       // blocks of the command, this one included
+  logic [31-BLOCK_W:0]       left_q;       // blocks of the command, including this one
   wire                       last = left_q == 1;
 
-  // ---- its burst ----
+  // ---- burst ----
   logic              aw_valid_q;
-  logic [1:0]        owed_q;               // bursts whose data is not through: 2 at most
+  logic [1:0]        owed_q;               // bursts whose data is not transferred yet: at most 2
   logic [BEAT_W-1:0] beat_q;
-  logic [WAIT_W:0]   waited_q;             // for others
-  stream_if #(.T(logic)) end_in ();        // of each burst under way: it is its command's last
+  logic [WAIT_W:0]   waited_q;             // cycles waited for other masters
+  stream_if #(.T(logic)) end_in ();        // for each outstanding burst: it is the last of its command
   stream_if #(.T(logic)) end_out ();
   logic none_under_way;
 
@@ -87,7 +87,7 @@ module axi_clear
   end
 
   // ---- outcomes ----
-  logic error_q;   // of the command's bursts before
+  logic error_q;   // of the command's earlier bursts
   assign end_in.valid  = issue;
   assign end_in.data   = last;
   assign end_out.ready = mem.bvalid;
@@ -111,7 +111,7 @@ module axi_clear
 
   always_ff @(posedge clk) begin
     if (!rst) begin
-      assert (!mem.bvalid || end_out.valid) else $error("a response to nothing");
+      assert (!mem.bvalid || end_out.valid) else $error("write response without an outstanding burst");
       assert (!done.valid || done.ready);
       if (cmd.valid) assert (cmd.data.addr[BLOCK_W-1:0] == '0 && cmd.data.length[BLOCK_W-1:0] == '0 && cmd.data.length != '0);
     end

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// N masters on M memories. Each memory has an axi_mux of its own, so traffic to one costs the others nothing; the order is kept
-// for each memory and, for each master, in each direction. REACH says which memories a master may use. One that reaches a single memory
-// is joined to it by wires: its user has chosen the memory, which answers what it does not have. One that may use several has an
-// axi_demux, which decodes the address; what none of the memories has is answered with DECERR.
+// N masters on M memories. Each memory has an axi_mux of its own, so traffic to one memory does not delay the others; order is kept per
+// memory and, for each master, per direction. REACH lists the memories that a master may use. A master that reaches a single memory is
+// connected to it directly: its user has selected the memory, which answers addresses outside of it. A master that reaches several has an
+// axi_demux, which decodes the address; an address outside of all memories is answered with DECERR.
 //
-// The rule of axi_mux holds for all masters. Latency and throughput are those of axi_mux; with M = 1 it is one.
+// The rule of axi_mux holds for all masters. Latency and throughput are those of axi_mux; with M = 1 it is one axi_mux.
 module axi_crossbar
   import memory_pkg::*;
 #(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The slave for addresses that no memory has: each burst is answered with DECERR (AMBA IHI 0022, A3.4.4), a read with beats of
-// ones, a write after its data was discarded.
-// One burst at a time in each direction. Latency: AR to R 1 cycle, then one beat a cycle; WLAST to B 1 cycle. R and B wait until taken.
+// The slave for addresses outside of all memories: each burst is answered with DECERR (AMBA IHI 0022, A3.4.4), a read with beats of ones, a
+// write after its data was discarded. One burst at a time in each direction. Latency: AR to R 1 cycle, then one beat a cycle; WLAST to B 1
+// cycle. R and B wait until accepted.
 module axi_decode_error
   import memory_pkg::*;
 #(
@@ -15,7 +15,7 @@ module axi_decode_error
   // ---- read ----
   logic            reading_q;
   logic [ID_W-1:0] read_id_q;
-  logic [7:0]      left_q;      // beats behind the next one
+  logic [7:0]      left_q;      // beats after the next one
 
   assign in.arready = !reading_q;
   assign in.rvalid  = reading_q;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One master on M memories, by address. What none of them has is answered with DECERR, here. In each direction the bursts of the
-// master are at one memory at a time: a burst for another one waits until those before it are answered. So responses keep the order of the
-// addresses, nothing has to be stored, and R and B of a memory never wait for those of another.
+// One master on M memories, by address. An address outside of all memories is answered with DECERR here. In each direction the outstanding
+// bursts of the master are at one memory: a burst for another memory waits until the earlier ones have completed. So responses keep the
+// order of the addresses without buffers, and R and B of a memory never wait for those of another.
 //
-// Latency 0 in all channels, one burst and one beat a cycle to one memory; a change of memory costs the latency of the one before. The
-// master may show data before its address (the rule of axi_mux): it goes to the memory of the newest address taken, which has no
-// burst to take it for yet.
+// Latency 0 in all channels, one burst and one beat a cycle to one memory; a change of memory costs the latency of the previous one. The
+// master may present data before its address (the rule of axi_mux): the data is offered to the memory of the last accepted address, which
+// has no burst to accept it for yet.
 module axi_demux
   import memory_pkg::*;
 #(
@@ -21,7 +21,7 @@ module axi_demux
     axi_if.slave  in,
     axi_if.master out[M]
 );
-  localparam int unsigned WAYS = M + 1;        // the last: no memory
+  localparam int unsigned WAYS = M + 1;        // the last way: no memory
   localparam int unsigned COUNT_W = $clog2(OUTSTANDING) + 1;
   typedef logic [WAYS-1:0]    way_t;           // one-hot
   typedef logic [COUNT_W-1:0] count_t;
@@ -37,7 +37,7 @@ module axi_demux
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) none ();
   axi_decode_error #(.ID_W(ID_W)) decode_error (.clk, .rst, .in(none));
 
-  // ---- where the bursts under way are ----
+  // ---- outstanding bursts, and their memory ----
   way_t   ar_way, r_way_q, aw_way, w_way_q;
   count_t reads_q, writes_q;
   logic   may_read, may_write;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads packets from memory: for each transfer on `cmd`, from any byte address, one packet on `data`, byte 0 first (none for
-// length 0). tuser with the last beat: memory answered some beat of it with an error.
+// Reads packets from memory: for each transfer on `cmd`, from any byte address, one packet on `data`, byte 0 first (none for length 0).
+// tuser with the last beat: memory answered at least one beat of the packet with an error.
 //
-// Throughput: one beat a cycle, also across transfers of one beat each (an unaligned transfer needs as many cycles as it
-// touches beats of memory). Latency: 2 cycles from `cmd` to AR, 4 from R to `data`, 3 from the second beat if unaligned.
-// BUFFER_BEATS beats are under way at most: at one beat a cycle it must cover the latency of memory. Room is reserved before
-// a burst is asked for, so R never stops, however slow `data` is: others on the same memory do not feel it.
+// Throughput: one beat a cycle, also across transfers of one beat each (an unaligned transfer needs as many cycles as it touches beats of
+// memory). Latency: 2 cycles from `cmd` to AR, 4 from R to `data`, 3 from the second beat if unaligned. At most BUFFER_BEATS beats are
+// outstanding: at one beat a cycle this must cover the latency of memory. Buffer space is reserved before a burst is issued, so R never
+// stalls, however slow `data` is, and no other master of the memory is delayed.
 module axi_dma_read
   import memory_pkg::*;
 #(
@@ -18,7 +18,7 @@ module axi_dma_read
     input  logic     clk,
     input  logic     rst,
     stream_if.sink   cmd,    // dma_cmd_t
-    axi_if.master    mem,    // read channels; its write channels stay silent. All with ID 0
+    axi_if.master    mem,    // read channels; the write channels are unused. All with ID 0
     axis_if.source   data,
     output logic     idle    // no transfer inside
 );
@@ -33,12 +33,12 @@ module axi_dma_read
     $fatal(1, "BUFFER_BEATS must be a power of two and hold a burst");
   end
 
-  // ---- bursts out, when there is room for what comes back ----
+  // ---- bursts, issued when the buffer has space for their data ----
   stream_if #(.T(dma_burst_t)) burst ();
   logic walker_idle;
   dma_burst_walker #(.DATA_W(DATA_W), .BURST_BYTES(BURST_BYTES)) walker (.clk, .rst, .cmd, .burst, .idle(walker_idle));
 
-  // What the packet builder needs to know of a burst.
+  // The fields of a burst that the packet builder needs.
   typedef struct packed {
     logic  first;
     logic  last;
@@ -51,7 +51,7 @@ module axi_dma_read
   logic   room, asked, pop;
 
   assign beats       = beats_t'(burst.data.len) + 1'b1;
-  assign room        = beats <= free_q;   // stays true until taken: only an issue takes room
+  assign room        = beats <= free_q;   // stable until accepted: only an issue reduces the free space
   assign mem.arvalid = burst.valid && !burst.data.none && room;
   assign mem.araddr  = burst.data.addr;
   assign mem.arlen   = burst.data.len;
@@ -74,10 +74,10 @@ module axi_dma_read
       shift: lane_t'(burst.data.shift),
       tail: lane_t'(burst.data.tail)
   };
-  // Never full: each burst has room for a beat or more.
+  // Never full: each burst has reserved at least one beat.
   stream_fifo #(.T(note_t), .DEPTH(BUFFER_BEATS)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
 
-  // ---- beats back ----
+  // ---- read data ----
   typedef struct packed {
     logic              last;   // of its burst
     logic              error;
@@ -92,13 +92,13 @@ module axi_dma_read
   stream_fifo #(.T(beat_t), .DEPTH(BUFFER_BEATS)) beats_back (.clk, .rst, .in(beat_in), .out(beat), .empty());
 
   // ---- packets ----
-  // Each beat of memory is held until the packet's beat that begins in it is complete: with the next one's lower lanes, or by itself
-  // if aligned or the last. The last beat of a transfer that wraps has nothing beyond what completes the one before: it is not held.
+  // A beat of memory is held until the packet's beat that begins in it is complete: with the lower lanes of the next beat, or by itself if
+  // it is aligned or the last. The last beat of a transfer that wraps only completes the one before: it is not held.
   logic              opens_q;                       // the next beat is the first of its burst
   logic              held_q;
-  logic              alone_q;                       // what is held makes a beat by itself
-  logic              end_q;                         // and is its transfer's last
-  logic              error_q;                       // of what is held or was before it in its transfer
+  logic              alone_q;                       // the held beat completes a packet beat by itself
+  logic              end_q;                         // which is the last of its transfer
+  logic              error_q;                       // of the held beat or of an earlier one of its transfer
   lane_t             shift_q, tail_q;
   logic [DATA_W-1:0] held_data_q, merged;
   logic              here, last, spent, error, emit, ends;
@@ -154,10 +154,10 @@ module axi_dma_read
   assign mem.wlast   = 1'b0;
   assign mem.bready  = 1'b0;
 
-  // Room was reserved.
+  // Buffer space was reserved.
   always_ff @(posedge clk) begin
-    if (!rst && beat_in.valid) assert (beat_in.ready) else $error("a beat came that nobody asked for");
-    if (!rst && note_in.valid) assert (note_in.ready) else $error("more bursts than beats");
+    if (!rst && beat_in.valid) assert (beat_in.ready) else $error("read data without reserved buffer space");
+    if (!rst && note_in.valid) assert (note_in.ready) else $error("more bursts than reserved beats");
   end
 
   logic unused_ok;

@@ -3,12 +3,12 @@
 // Writes packets to memory: for each transfer on `cmd`, from any byte address, one packet from `data` of exactly its length
 // (none for length 0). One `done` for each transfer, in order, after its last write response.
 //
-// Throughput: one beat a cycle, also across transfers of one beat each. An unaligned transfer that touches one beat more of
-// memory than its packet has takes one cycle more. Latency: 2 cycles from `cmd` to AW, 4 to W, 1 from `data` to W.
-// Addresses run ahead of data by up to LEAD bursts, and the rule of axi_mux is that data is there before its address goes: give a
-// command when its data is at hand. Up to OUTSTANDING bursts are under way, until their transfer's `done` is taken; then no address
-// goes out. While memory stops, `data` stops. Write responses are always taken: `done` never holds up the memory's other masters.
-// tuser of `data` is not looked at: whoever must discard bad packets does so before.
+// Throughput: one beat a cycle, also across transfers of one beat each. An unaligned transfer that touches one more beat of memory than its
+// packet has takes one more cycle. Latency: 2 cycles from `cmd` to AW, 4 to W, 1 from `data` to W. Addresses run up to LEAD bursts ahead of
+// data, and the rule of axi_mux requires data to be available before its address is issued: issue a command only when its data is
+// available. Up to OUTSTANDING bursts are outstanding, counted until their transfer's `done` is taken; then no further address is issued.
+// While memory stalls, `data` stalls. Write responses are always accepted: a stalled `done` does not delay other masters. tuser of `data`
+// is ignored: bad packets must be discarded before.
 module axi_dma_write
   import memory_pkg::*;
 #(
@@ -21,7 +21,7 @@ module axi_dma_write
     input  logic     rst,
     stream_if.sink   cmd,     // dma_cmd_t
     axis_if.sink     data,
-    axi_if.master    mem,     // write channels; its read channels stay silent. All with ID 0
+    axi_if.master    mem,     // write channels; the read channels are unused. All with ID 0
     stream_if.source done,    // dma_done_t
     output logic     idle     // no transfer inside
 );
@@ -36,7 +36,7 @@ module axi_dma_write
     $fatal(1, "OUTSTANDING must be a power of two, at least 2");
   end
 
-  // ---- bursts: the address goes out, the rest waits for its data ----
+  // ---- bursts: the address is issued, the rest waits for its data ----
   localparam int unsigned LEAD = 4;
 
   typedef struct packed {
@@ -45,7 +45,7 @@ module axi_dma_write
   } ahead_t;
 
   stream_if #(.T(dma_burst_t)) cut ();
-  stream_if #(.T(dma_burst_t)) kept ();      // those that have a place for their outcome
+  stream_if #(.T(dma_burst_t)) kept ();      // those with a reserved outcome entry
   stream_if #(.T(dma_burst_t)) cut_fork[2] ();
   stream_if #(.T(ahead_t)) ahead_in ();
   stream_if #(.T(ahead_t)) ahead_out ();
@@ -55,7 +55,7 @@ module axi_dma_write
   stream_fork #(.T(dma_burst_t), .N(2)) both (.clk, .rst, .in(kept), .out(cut_fork));
   stream_fifo #(.T(ahead_t), .DEPTH(LEAD)) ahead (.clk, .rst, .in(ahead_in), .out(ahead_out), .empty(none_ahead));
 
-  // The place is kept before the address goes: data that was announced never waits for it.
+  // The outcome entry is reserved before the address is issued, so that the data does not wait for it.
   assign kept.valid = cut.valid && !kept_q[SLOT_W];
   assign kept.data  = cut.data;
   assign cut.ready  = kept.ready && !kept_q[SLOT_W];
@@ -69,14 +69,14 @@ module axi_dma_write
   assign mem.awid          = ID_W'(0);
   assign cut_fork[0].ready = cut_fork[0].data.none || mem.awready;
 
-  // ---- one beat of memory a step ----
-  // A packet's last bytes may need a beat of memory more than the packet has: the flush, from what is held.
+  // ---- one beat of memory per step ----
+  // The last bytes of a packet may need one more beat of memory than the packet has: the flush, from the held bytes.
   ahead_t            now;
   dma_burst_t        burst;
   logic              opens_q;                // the beat is the first of its burst,
-  logic              last_q;                 // or, if not, its last one
-  logic [7:0]        next_q;                 // number of the beat behind it
-  logic [SLOT_W:0]   outstanding_q;          // bursts and empty transfers without an outcome yet
+  logic              last_q;                 // or otherwise the last one
+  logic [7:0]        next_q;                 // number of the beat after it
+  logic [SLOT_W:0]   outstanding_q;          // bursts and empty transfers without an outcome
   logic              w_free, closes, flush, has_beat, step;
   lane_t             shift;
   logic [DATA_W-1:0] held_q, merged;
@@ -95,7 +95,7 @@ module axi_dma_write
   assign ahead_out.ready = step && closes;
   assign data.tready = ahead_out.valid && !burst.none && !flush && w_free;
 
-  // Lane i has byte i - shift of the packet's beat, the lanes below have the end of the one before.
+  // Lane i has byte i - shift of the packet's beat; the lanes below have the end of the previous beat.
   byte_funnel #(.DATA_W(DATA_W)) funnel (
       .low({data.tdata[7:0], held_q[DATA_W-1:8]}), .high({8'b0, data.tdata[DATA_W-1:8]}), .amount(~shift), .out(merged)
   );
@@ -123,8 +123,8 @@ module axi_dma_write
   end
 
   // ---- outcomes ----
-  // Bursts and empty transfers in order; each burst is retired by its response. Its place is kept until its transfer's `done` is
-  // taken, so that there is always room for it.
+  // Bursts and empty transfers in order; each burst is retired by its response. Its entry stays reserved until its transfer's `done` is
+  // taken, so that the outcome queue cannot overflow.
   typedef struct packed {
     logic last;    // of its transfer
     logic none;
@@ -174,7 +174,7 @@ module axi_dma_write
   assign mem.arlen   = '0;
   assign mem.rready  = 1'b0;
 
-  // The packet ends where its transfer says.
+  // The packet has the length of its transfer.
   logic ended_q;
   always_ff @(posedge clk) begin
     if (step && !burst.none) begin

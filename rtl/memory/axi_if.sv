@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // AXI4 (AMBA IHI 0022) as Nacelle uses it: INCR bursts of full-width beats, no locks, caches, regions or QoS.
-// A burst may begin at any byte (unaligned start, A3.4.1); it never crosses 4 KiB. Responses of one ID come in order.
+// A burst may begin at any byte (unaligned start, A3.4.1); it never crosses 4 KiB. Responses of one ID are in order.
 interface axi_if #(
     parameter int unsigned ADDR_W = 64,
     parameter int unsigned DATA_W = 512,

@@ -2,8 +2,8 @@
 
 // One port from the read channels of one master and the write channels of another. Wires only.
 module axi_join (
-    axi_if.slave  reader,   // its write channels must stay silent
-    axi_if.slave  writer,   // its read channels must stay silent
+    axi_if.slave  reader,   // its write channels must be unused
+    axi_if.slave  writer,   // its read channels must be unused
     axi_if.master out
 );
   assign out.arvalid    = reader.arvalid;

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// N masters on one memory, round robin by burst; reads and writes do not wait for each other. The ID of a burst is extended
-// at its high end by its master's index, and its responses find their way back by that.
-// Throughput: one burst and one beat a cycle in each direction, also for a master alone. Latency: AR 1 cycle, AW 1, W 1 after
-// its AW at the earliest; R and B pass in the same cycle.
+// N masters on one memory, round robin by burst; reads and writes are independent. The ID of a burst is extended at its high end by the
+// index of its master, which routes the responses back. Throughput: one burst and one beat a cycle in each direction, also for a single
+// master. Latency: AR 1 cycle, AW 1, W at least 1 after its AW; R and B pass in the same cycle.
 //
-// Data goes to memory in the order of the addresses, and all masters share R and B. So each keeps this rule: the data of a write is
-// there before its address goes, and R and B are taken in the cycle in which they come. Then none delays another by stopping.
-// `others_write` is for a master with the lowest priority (axi_clear): 1 cycle behind the requests of the others.
+// Data goes to memory in the order of the addresses, and all masters share R and B. So each master must follow this rule: the data of a
+// write is available before its address is issued, and R and B are accepted in the cycle in which they are valid. Then no master delays
+// another by stalling. `others_write` is for a master with the lowest priority (axi_clear): 1 cycle behind the requests of the others.
 module axi_mux
   import memory_pkg::*;
 #(
     parameter int unsigned N           = 2,
     parameter int unsigned DATA_W      = 512,
     parameter int unsigned ID_W        = 4,                          // of the masters
-    parameter int unsigned OUTSTANDING = 32,                         // write bursts whose data is not through yet; power of two
+    parameter int unsigned OUTSTANDING = 32,                         // write bursts whose data is not transferred yet; power of two
     parameter int unsigned BACKGROUND  = N                           // the master that works in the background; N: none
 ) (
     input  logic  clk,
     input  logic  rst,
     axi_if.slave  in[N],
     axi_if.master out,         // ID_W + axi_mux_index_w(N) bits of ID
-    output logic  others_write // a master but BACKGROUND requests a write, or has write data outstanding
+    output logic  others_write // a master other than BACKGROUND requests a write, or has write data outstanding
 );
   localparam int unsigned INDEX_W = axi_mux_index_w(N);
 
@@ -33,7 +32,7 @@ module axi_mux
     logic [7:0]      len;
   } request_t;
 
-  // ---- write: addresses in turn, and the data of each behind it ----
+  // ---- write: addresses round robin, data in the order of the addresses ----
   stream_if #(.T(request_t)) aw_in[N] ();
   stream_if #(.T(request_t)) aw ();
   stream_if #(.T(request_t)) aw_fork[2] ();
@@ -73,9 +72,9 @@ module axi_mux
     else if (w_free) out.wvalid <= w_move;
   end
 
-  // ---- whether others write ----
+  // ---- writes of other masters than BACKGROUND ----
   logic [N-1:0]               asks;
-  logic [$clog2(OUTSTANDING):0] others_q;   // their bursts whose data is not through, the one in the queue's output register included
+  logic [$clog2(OUTSTANDING):0] others_q;   // bursts whose data is not transferred yet, including the queue's output register
   wire others_in = turn_in.valid && turn_in.ready && 32'(turn_in.data) != BACKGROUND;
   wire others_out = turn.ready && 32'(turn.data) != BACKGROUND;
   always_ff @(posedge clk) begin

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Lets a socket access the pages [base, base + size) of memory and nothing else, and enforces the rule of axi_mux for it: a read is
-// issued only when there is room for all its beats, a write when all its data has arrived. So memory's responses are taken in the
-// cycle in which they come, and data follows its address at once, whatever the socket does.
+// Restricts a socket to the pages [base, base + size) of memory, and enforces the rule of axi_mux for it: a read is issued only when the
+// buffer has space for all its beats, a write when all its data has arrived. So responses of memory are accepted in the cycle in which they
+// are valid, and data follows its address at once, whatever the socket does.
 //
-// A burst that is not wholly inside the window of the cycle in which it is taken never reaches memory: a write's data is drained
-// and answered with SLVERR, a read gets SLVERR beats of ones. The refusal waits until earlier bursts of its direction are answered,
-// so that responses keep their order.
+// A burst that is not wholly inside the window of the cycle in which it is accepted never reaches memory: the data of a write is discarded
+// and answered with SLVERR, a read is answered with SLVERR beats of ones. The error response waits until earlier bursts of its direction
+// are answered, so that responses stay in order.
 //
-// Latency: AR 1 cycle, R 2; AW 2 after the last beat of its data, W at most 1 after its AW; B 1. One beat a cycle; a burst a cycle
-// of writes, every 2 cycles of reads. Up to READ_BEATS and WRITE_BEATS are inside: at one beat a cycle they must cover the latency
-// of memory. When memory stops, the socket stops. When the socket stops, no other master waits for it.
+// Latency: AR 1 cycle, R 2; AW 2 after the last beat of its data, W at most 1 after its AW; B 1. One beat a cycle; one burst a cycle for
+// writes, every 2 cycles for reads. READ_BEATS and WRITE_BEATS are the sizes of the buffers: at one beat a cycle they must cover the
+// latency of memory. When memory stalls, the socket stalls. When the socket stalls, no other master is delayed.
 //
-// `decouple` cuts the socket off at any moment, in the middle of a burst too: nothing new is taken, writes whose data is not
-// complete are discarded, the others are issued, responses are discarded. When `idle` is high again no earlier access is
-// outstanding; then `decouple` may fall. From its first cycle on, the socket's signals may do anything (it may be in reset).
+// `decouple` disconnects the socket at any moment, also within a burst: nothing new is accepted, writes whose data is not complete are
+// discarded, the others are issued, responses are discarded. When `idle` is high again no earlier access is outstanding; then `decouple`
+// may fall. From its first cycle on, the socket's signals may have any value (it may be in reset).
 module axi_window
   import memory_pkg::*;
   import compute_pkg::*;
 #(
     parameter int unsigned DATA_W      = 512,
     parameter int unsigned ID_W        = 4,
-    parameter int unsigned READ_BEATS  = 512,   // a power of two, at least the longest burst: that of a page, 256 at most
+    parameter int unsigned READ_BEATS  = 512,   // a power of two, at least the longest burst: that of a page, at most 256
     parameter int unsigned WRITE_BEATS = 512,   // likewise
-    parameter int unsigned OUTSTANDING = 64,    // write bursts whose data is complete, until their response is taken; power of two
+    parameter int unsigned OUTSTANDING = 64,    // write bursts whose data is complete, until their response is accepted; power of two
     parameter int unsigned AHEAD       = 8      // addresses of writes that wait for their data; power of two
 ) (
     input  logic    clk,
@@ -34,7 +34,7 @@ module axi_window
     axi_if.master   mem,
     output logic    read_violation,    // pulse: a read was refused
     output logic    write_violation,   // pulse: a write was refused
-    output logic    idle               // nothing under way
+    output logic    idle               // nothing outstanding
 );
   localparam int unsigned PAGE_W = 12;
   localparam int unsigned LANE_W = $clog2(DATA_W / 8);
@@ -47,13 +47,13 @@ module axi_window
     $fatal(1, "READ_BEATS and WRITE_BEATS must hold the longest burst");
   end
 
-  typedef logic [ADDR_W-PAGE_W:0] page_t;   // one bit more: the end of memory has a number too
+  typedef logic [ADDR_W-PAGE_W:0] page_t;   // one bit more, for the end of memory
   typedef logic [READ_W-1:0]      beats_t;
   typedef logic [WRITE_W-1:0]     count_t;
   typedef struct packed {
     logic [ADDR_W-PAGE_W-1:0] page;
     logic [PAGE_W-LANE_W-1:0] in_page;
-  } beat_t;                                 // which beat of memory
+  } beat_t;                                 // number of a beat of memory
   typedef struct packed {
     logic            inside_;
     logic [ID_W-1:0] id;
@@ -65,7 +65,7 @@ module axi_window
   assign first_page = page_t'(window.base[ADDR_W-1:PAGE_W]);
   assign end_page   = first_page + page_t'(window.size[ADDR_W-1:PAGE_W]);
 
-  // An AXI burst lies in one page; one that does not is refused too.
+  // An AXI burst lies in one page; one that does not is rejected as well.
   function automatic logic is_inside(beat_t beat, logic [7:0] len, page_t from, page_t to);
     logic [PAGE_W:0] last_beat;
     last_beat = (PAGE_W + 1)'(beat.in_page) + (PAGE_W + 1)'(len);
@@ -82,7 +82,7 @@ module axi_window
 
   request_t   ar_q, ar_d;
   logic       ar_valid_q, ar_load, ar_done, ar_asked, ar_refusing, reads_none_q;
-  beats_t     reads_q, reads_d, free_q, beats;    // bursts at memory; room that is not reserved
+  beats_t     reads_q, reads_d, free_q, beats;    // bursts at memory; beats not reserved
   logic [7:0] refused_beat_q;
 
   stream_if #(.T(read_beat_t)) read_in ();
@@ -97,7 +97,7 @@ module axi_window
   assign ar_load        = socket.arvalid && socket.arready;
 
   assign beats       = beats_t'(ar_q.len) + 1'b1;
-  assign mem.arvalid = ar_valid_q && ar_q.inside_ && beats <= free_q;   // stays: only an issue takes room
+  assign mem.arvalid = ar_valid_q && ar_q.inside_ && beats <= free_q;   // stable: only an issue reduces the free space
   assign mem.araddr  = ar_q.addr;
   assign mem.arid    = ar_q.id;
   assign mem.arlen   = ar_q.len;
@@ -146,14 +146,14 @@ module axi_window
   stream_if #(.T(request_t)) promised_in ();
   stream_if #(.T(request_t)) promised ();   // until its data is complete,
   stream_if #(.T(request_t)) whole_in ();
-  stream_if #(.T(request_t)) whole ();      // then until its address goes
+  stream_if #(.T(request_t)) whole ();      // then until its address is issued
   stream_if #(.T(answer_t)) answer_in ();
   stream_if #(.T(answer_t)) answer ();
   axis_if #(.DATA_W(STORED_W)) stored_in ();
   axis_if #(.DATA_W(STORED_W)) stored ();
   request_t   aw_d;
   logic       none_promised, w_open, w_take, w_last, refusing, full_q, none_at_memory_q;
-  count_t     writes_q, writes_d, at_memory_q, at_memory_d;   // without their response taken; without any
+  count_t     writes_q, writes_d, at_memory_q, at_memory_d;   // until their response is accepted; at memory without a response
   logic [7:0] w_beat_q;
 
   stream_fifo #(.T(request_t), .DEPTH(AHEAD)) promises (
@@ -173,7 +173,7 @@ module axi_window
   assign promised_in.data  = aw_d;
   assign socket.awready    = promised_in.ready && !decouple;
 
-  // Data is counted by AWLEN; WLAST of the socket is ignored.
+  // Data beats are counted by AWLEN; WLAST of the socket is ignored.
   assign w_open           = promised.valid && !full_q && !decouple;
   assign w_take           = w_open && socket.wvalid && stored_in.tready;
   assign w_last           = w_beat_q == promised.data.len;
@@ -233,10 +233,10 @@ module axi_window
 
   assign idle = !ar_valid_q && free_q == beats_t'(READ_BEATS) && none_promised && writes_q == '0;
 
-  // There is room for what comes.
+  // The buffers cannot overflow.
   always_ff @(posedge clk) begin
     if (!rst) begin
-      assert (window.base[PAGE_W-1:0] == '0 && window.size[PAGE_W-1:0] == '0) else $error("a window is whole pages");
+      assert (window.base[PAGE_W-1:0] == '0 && window.size[PAGE_W-1:0] == '0) else $error("the window must consist of whole pages");
       assert (!read_in.valid || read_in.ready);
       assert (!whole_in.valid || whole_in.ready);
       assert (!answer_in.valid || answer_in.ready);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A window of one beat into two: byte i of `out` is byte i + amount of {high, low}. Combinational; DATA_W a power of two.
-// Three steps of byte_select at 64 bytes, each for two bits of `amount`, the large steps first: they have the fewest bytes to carry on.
+// Selects one beat out of two: byte i of `out` is byte i + amount of {high, low}. Combinational; DATA_W a power of two. Three steps of
+// byte_select at 64 bytes, each for two bits of `amount`, the large steps first, because they pass on the fewest bytes.
 module byte_funnel #(
     parameter int unsigned DATA_W = 512
 ) (
@@ -18,7 +18,7 @@ module byte_funnel #(
 
   for (genvar k = STEPS - 1; k >= 0; k--) begin : g_step
     localparam int unsigned STEP = 4 ** k;
-    localparam int unsigned OUT = BYTES + STEP - 1;     // the smaller steps shift by as much
+    localparam int unsigned OUT = BYTES + STEP - 1;     // the smaller steps shift by up to STEP - 1
     logic [OUT+3*STEP-1:0][7:0] from;
     logic [OUT-1:0][7:0]        to;
     if (k == STEPS - 1) begin : g_first

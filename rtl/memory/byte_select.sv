@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One step of a byte shifter: byte i of `out` is byte i + amount * STEP of `in`. Combinational; OUT_BYTES + 3 * STEP bytes come in.
-// A 4:1 multiplexer a bit, one LUT of six inputs. Kept as it is in synthesis: a mapper that sees a whole shifter takes more LUTs.
+// One step of a byte shifter: byte i of `out` is byte i + amount * STEP of `in`. Combinational; `in` has OUT_BYTES + 3 * STEP bytes. One
+// 4:1 multiplexer per bit, one LUT with six inputs. The hierarchy is kept in synthesis: mapped as a whole, a shifter takes more LUTs.
 (* keep_hierarchy *)
 module byte_select #(
     parameter int unsigned OUT_BYTES = 64,

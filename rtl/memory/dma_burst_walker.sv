@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cuts transfers into AXI bursts: one for each block of BURST_BYTES that a transfer touches, so that no burst crosses 4 KiB
-// or has more than 256 beats (AMBA IHI 0022, A3.4.1). A transfer of length 0 passes as one value with `none` set.
-// Latency 2 cycles from `cmd` to `burst`, one burst a cycle, also from one transfer to the next. Waits while `burst` stops.
+// Splits transfers into AXI bursts: one for each block of BURST_BYTES that a transfer touches, so that no burst crosses 4 KiB or has more
+// than 256 beats (AMBA IHI 0022, A3.4.1). A transfer of length 0 passes as one value with `none` set. Latency 2 cycles from `cmd` to
+// `burst`, one burst a cycle, also from one transfer to the next. Stalls while `burst` stalls.
 module dma_burst_walker
   import memory_pkg::*;
 #(

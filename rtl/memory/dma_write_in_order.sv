@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// For a user of dma_write_lanes that needs its outcomes in the order of its packets, whatever memories they are for: reserves
-// room in the lane of each, and brings the outcomes of the lanes into the order of the commands. With one lane: wires.
+// For a user of dma_write_lanes that needs the outcomes in the order of its packets, across memories: reserves space in the lane of each
+// packet, and reorders the outcomes of the lanes into the order of the commands. With one lane: wires.
 //
-// Latency with several lanes: 0 for commands, 1 cycle for outcomes. A command waits, and those behind it, until its lane has room.
+// Latency with several lanes: 0 for commands, 1 cycle for outcomes. A command, and those behind it, waits until its lane has space.
 module dma_write_in_order
   import memory_pkg::*;
 #(
     parameter int unsigned LANES = 1,
-    parameter int unsigned PENDING = 64     // packets under way; power of two
+    parameter int unsigned PENDING = 64     // packets outstanding; power of two
 ) (
     input  logic             clk,
     input  logic             rst,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The write engine of several users: their packets, in turn, to the memory that each is for. One axi_dma_write a memory, its
-// *lane*; each user gets the outcomes of its own packets, by lane, in the order of the lane.
+// The write engine of several users: writes their packets, round robin, each to its memory. One axi_dma_write per memory, its *lane*; each
+// user receives the outcomes of its own packets, per lane, in the order of the lane.
 //
-// Lane 0 writes a packet as it comes and stops its users when its memory stops. Every other lane has a store: a user reserves room
-// before it offers a packet for it, so no packet of one memory ever waits for another memory, and shows a packet to its memory when
-// all of it is there. `room` says that a packet of any size may be reserved for, also if another one was two cycles ago; each user
-// has its own half of each store.
+// Lane 0 writes a packet as it arrives and stalls its users when its memory stalls. Every other lane has a store: a user reserves space
+// before it offers a packet, so no packet of one memory waits for another memory; a packet is presented to its memory when all of it has
+// arrived. `room` means that space for a packet of any size may be reserved, even if another reservation was made up to two cycles ago;
+// each user has its own share of each store.
 //
-// Latency from `cmd` to AW 3 cycles, W 5, in lane 0; in others the packet's beats and 4 more. One beat a cycle together. `done` of
-// a user waits in a queue that has room for PENDING; a user has no more packets under way.
+// Latency from `cmd` to AW 3 cycles, W 5, in lane 0; in the others the packet's beats and 4 more. One beat a cycle in total. The `done`
+// queue of a user holds PENDING outcomes; a user must have no more packets outstanding.
 module dma_write_lanes
   import memory_pkg::*;
 #(
@@ -18,18 +18,18 @@ module dma_write_lanes
     parameter int unsigned USERS       = 2,
     parameter int unsigned LANES       = 1,
     parameter int unsigned PENDING     = 64,      // packets of a user, power of two
-    parameter int unsigned STORE_UNITS = 256,     // of each lane but the first; power of two, USERS * 64 at least
-    parameter int unsigned OUTSTANDING = 32,      // bursts of the first lane,
-    parameter int unsigned FAR_OUTSTANDING = 128  // of the others; powers of two
+    parameter int unsigned STORE_UNITS = 256,     // of each lane except the first; power of two, at least USERS * 64
+    parameter int unsigned OUTSTANDING = 32,      // bursts of the first lane
+    parameter int unsigned FAR_OUTSTANDING = 128  // and of the others; powers of two
 ) (
     input  logic           clk,
     input  logic           rst,
     stream_if.sink         cmd[USERS],            // dma_cmd_t, length > 0, at most 4096
     axis_if.sink           data[USERS],
     stream_if.source       done[USERS*LANES],     // dma_done_t, of user u in lane l at u * LANES + l
-    input  logic [USERS-1:0] reserve,             // pulse: `cmd` will come, with
+    input  logic [USERS-1:0] reserve,             // pulse: a `cmd` will follow, with
     input  write_size_t [USERS-1:0] reserve_size, // this target and length
-    output targets_t [USERS-1:0] room,            // in each lane; in lane 0 always
+    output targets_t [USERS-1:0] room,            // per lane; in lane 0 always set
     axi_if.master          mem[LANES],
     output logic           idle
 );
@@ -42,10 +42,10 @@ module dma_write_lanes
   typedef logic [USER_W-1:0] user_t;
 
   if (STORE_UNITS < USERS * 64) begin : g_bad_store
-    $fatal(1, "a lane's store must hold 16 KiB of each user");
+    $fatal(1, "STORE_UNITS must be at least USERS * 64 (16 KiB per user)");
   end
 
-  // ---- the users in turn ----
+  // ---- arbitration of the users ----
   typedef struct packed {
     user_t    user;
     target_t  target;
@@ -58,7 +58,7 @@ module dma_write_lanes
 
   stream_if #(.T(owned_t)) asked[USERS] ();
   stream_if #(.T(owned_t)) next ();
-  stream_if #(.T(owned_t)) taken[2] ();          // to its lane; its data's way
+  stream_if #(.T(owned_t)) taken[2] ();          // to its lane; to the data routing
   stream_if #(.T(steer_t)) steer_in ();
   stream_if #(.T(steer_t)) steer ();
   logic none_steered;
@@ -76,7 +76,7 @@ module dma_write_lanes
   assign taken[1].ready = steer_in.ready;
   stream_fifo #(.T(steer_t), .DEPTH(16)) steers (.clk, .rst, .in(steer_in), .out(steer), .empty(none_steered));
 
-  // ---- data, of the user whose turn it is, to its lane ----
+  // ---- data of the selected user, to its lane ----
   typedef struct packed {
     logic                tlast;
     logic [DATA_W/8-1:0] tkeep;
@@ -162,7 +162,7 @@ module dma_write_lanes
       axis_if #(.DATA_W(DATA_W)) store_in ();
       axis_if #(.DATA_W(DATA_W)) store_out ();
       logic   none_waiting, none_stored;
-      units_t whole_q;                           // packets that are here and were not shown to memory
+      units_t whole_q;                           // packets complete in the store and not presented to memory
 
       stream_fifo #(.T(owned_t), .DEPTH(STORE_UNITS)) cmds (.clk, .rst, .in(mine), .out(waiting), .empty(none_waiting));
       assign store_in.tvalid = beat_valid && here;
@@ -184,7 +184,7 @@ module dma_write_lanes
       assign store_out.tready = dma_data.tready;
       assign store_idle       = none_waiting && none_stored;
 
-      // A packet's room is free when its data has left.
+      // A packet's space is freed when its data has left.
       typedef struct packed {
         user_t       user;
         write_size_t size;
@@ -200,7 +200,7 @@ module dma_write_lanes
         if (rst) whole_q <= '0;
         else whole_q <= whole_q + units_t'(store_in.tvalid && store_in.tready && store_in.tlast) - units_t'(leaving_in.valid);
         if (!rst && leaving_in.valid) assert (leaving_in.ready);
-        if (!rst && store_in.tvalid) assert (store_in.tready) else $error("a packet that no room was reserved for");
+        if (!rst && store_in.tvalid) assert (store_in.tready) else $error("a packet without reserved space");
       end
 
       for (genvar u = 0; u < USERS; u++) begin : g_room
@@ -219,7 +219,7 @@ module dma_write_lanes
         .clk, .rst, .cmd(dma_cmd), .data(dma_data), .mem(mem[l]), .done(dma_done), .idle(dma_idle)
     );
 
-    // ---- outcomes, in a queue for each user, so that no user delays another ----
+    // ---- outcomes, in one queue per user, so that no user delays another ----
     logic [USERS-1:0] told, none_told;
     assign dma_done.ready = owner.valid && |told;
     assign owner.ready    = dma_done.valid && dma_done.ready;

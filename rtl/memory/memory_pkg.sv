@@ -16,11 +16,11 @@ package memory_pkg;
     return (addr & ~(range.size - 1'b1)) == range.base;
   endfunction
 
-  // Which memory. A device address names it: `target_of` says which, the first one for an address that no memory has. It is asked where an
-  // address enters, by what allows the access; from there the target goes with it.
+  // Number of a memory. `target_of` decodes a device address; an address outside of all memories gives the first one. It is evaluated where
+  // an access is admitted; from there the target accompanies the address.
   localparam int unsigned MAX_TARGETS = 4;
   typedef logic [1:0] target_t;
-  typedef logic [MAX_TARGETS-1:0] targets_t;   // a bit for each
+  typedef logic [MAX_TARGETS-1:0] targets_t;   // one bit per memory
   typedef memory_range_t [MAX_TARGETS-1:0] memory_map_t;
 
   function automatic target_t target_of(memory_map_t map, int unsigned targets, addr_t addr);
@@ -30,7 +30,7 @@ package memory_pkg;
     return target;
   endfunction
 
-  // All from `first` to `last` is in one memory, or in none.
+  // True if `first` to `last` lies in one memory, or in none.
   function automatic logic in_one_target(memory_map_t map, int unsigned targets, addr_t first, addr_t last);
     logic one;
     one = 1'b1;
@@ -52,16 +52,16 @@ package memory_pkg;
   // The key of the region under which memory is accessed (an L_Key or R_Key of roce_pkg; 0: the device's own access).
   typedef logic [31:0] mr_key_t;
 
-  // One transfer between a byte stream and memory, from any address, of any length; cut into bursts by the DMA units.
-  // length 0 is allowed: no memory access, and for a write no beat is taken from the stream.
+  // One transfer between a byte stream and memory, from any address, of any length; split into bursts by the DMA units. Length 0 is
+  // allowed: no memory access, and for a write no beat is taken from the stream.
   typedef struct packed {
-    target_t     target;  // the memory that `addr` is in, found out when the access was allowed
+    target_t     target;  // the memory that contains `addr`, decoded when the access was admitted
     mr_key_t     key;
     addr_t       addr;
     logic [31:0] length;  // bytes
   } dma_cmd_t;
 
-  // What a packet takes of the store of a write lane (dma_write_lanes), in units of 256 bytes.
+  // The space that a packet occupies in the store of a write lane (dma_write_lanes), in units of 256 bytes.
   localparam int unsigned WRITE_UNIT = 256;
   localparam int unsigned WRITE_UNITS_MAX = 4096 / WRITE_UNIT;
   typedef struct packed {
@@ -73,25 +73,25 @@ package memory_pkg;
     return '{target: target, units: length[12:8] + 5'(|length[7:0])};
   endfunction
 
-  // How a transfer ended; one for each dma_cmd_t, in order. For a write: all of it is visible to every reader.
+  // The result of a transfer; one for each dma_cmd_t, in order. For a write: all of it is visible to every reader.
   typedef struct packed {
-    logic error;          // some beat of it was answered with SLVERR or DECERR
+    logic error;          // at least one beat was answered with SLVERR or DECERR
   } dma_done_t;
 
-  // One burst of a transfer, as the burst walker cuts it.
+  // One burst of a transfer, from the burst walker.
   typedef struct packed {
     addr_t       addr;    // of its first byte: unaligned only in the first burst of a transfer
     logic [7:0]  len;     // beats - 1, as AxLEN
     logic        first;   // of its transfer
     logic        last;    // of its transfer
-    logic        none;    // the transfer has length 0: no burst at all
+    logic        none;    // the transfer has length 0: no burst
     logic [6:0]  shift;   // byte lane of the transfer's first byte
     logic [6:0]  tail;    // bytes - 1 in the last beat of the transfer's byte-0 aligned packet
     logic [6:0]  lane;    // byte lane of the transfer's last byte
-    logic        wraps;   // that last beat lies in two beats of memory
+    logic        wraps;   // that last beat spans two beats of memory
   } dma_burst_t;
 
-  // Bits by which axi_mux, and so axi_crossbar, extends the IDs of its N masters.
+  // Bits by which axi_mux, and thus axi_crossbar, extends the IDs of its N masters.
   function automatic int unsigned axi_mux_index_w(int unsigned n);
     return n > 1 ? $clog2(n) : 1;
   endfunction

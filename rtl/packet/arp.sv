@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Address resolution (RFC 826) for one IPv4 address on Ethernet: answers requests for it, finds the addresses of other hosts for
-// the device, and announces the device when it gets its address.
+// Address resolution (RFC 826) for one IPv4 address on Ethernet: answers requests for it, resolves the addresses of other hosts for the
+// device, and sends an announcement when the device receives its address.
 //
-// A query is answered from the cache, found or not, within 4 * ENTRIES + 10 cycles as long as `tx` takes what is sent: it never
-// waits for the network. Answers come in the order of the queries. For an address that is not found an ARP request is sent, unless
-// one was sent less than REQUEST_CYCLES ago; the unit that needs the address repeats its query later. A host outside of the prefix
-// is reached by the gateway; without one it is not found.
+// A query is answered from the cache, found or not, within 4 * ENTRIES + 10 cycles as long as `tx` does not stall: it never waits for the
+// network. Answers have the order of the queries. For an address that is not found an ARP request is sent, unless one was sent less than
+// REQUEST_CYCLES ago; the unit that needs the address repeats its query later. A host outside of the prefix is reached through the gateway;
+// without a gateway it is not found.
 //
-// Received frames wait in a queue of QUEUE; one that finds it full is dropped and counted, so that `rx` never stops. Frames between
-// other hosts may use a quarter of it, so that they leave room for those for us.
+// Received frames wait in a queue of QUEUE entries; a frame that finds it full is dropped and counted, so that `rx` never stalls. Frames
+// between other hosts may use a quarter of it, so that entries stay free for frames to this device.
 //
-// The cache has two parts of ENTRIES hosts each, so that neither can evict the other: addresses that the device has requested, and
-// others. As in RFC 826, a frame for us creates or updates an entry, and any other frame updates one. An entry is valid for
-// EXPIRY_CYCLES after the last frame of its host, and is then dropped. When all entries of a part are used they are replaced in
-// turn.
+// The cache has two parts of ENTRIES hosts each, so that neither can evict the other: addresses that the device has requested, and others.
+// As in RFC 826, a frame to this device creates or updates an entry, and any other frame updates one. An entry is valid for EXPIRY_CYCLES
+// after the last frame of its host, and is then dropped. When all entries of a part are in use they are replaced round robin.
 module arp
   import packet_pkg::*;
   import frame_pkg::*;
@@ -29,11 +28,11 @@ module arp
     input  logic        rst,
     input  time_t       now,
     input  local_addr_t local_addr,
-    stream_if.sink      rx,      // frame_rx_t of CLASS_ARP; always taken
+    stream_if.sink      rx,      // frame_rx_t of CLASS_ARP; always accepted
     stream_if.source    tx,      // frame_tx_t
     stream_if.sink      query,   // ipv4_addr_t
     stream_if.source    answer,  // arp_answer_t
-    output logic        drop_overflow,  // pulse: a received frame found no room
+    output logic        drop_overflow,  // pulse: a received frame found the queue full
     output logic        idle
 );
   localparam int unsigned SLOTS = 2 * ENTRIES;       // first the others, then those requested
@@ -54,7 +53,7 @@ module arp
     arp_hdr_t arp;
   } arp_frame_t;
 
-  // What is needed of a received frame.
+  // The fields of a received frame that are used.
   typedef struct packed {
     logic       for_us;
     logic       asks;
@@ -71,7 +70,7 @@ module arp
   typedef enum logic [2:0] {
     S_IDLE,
     S_SCAN,    // look for the address, one entry a cycle
-    S_LEARN,   // the cache takes a received frame
+    S_LEARN,   // write a received frame to the cache
     S_LOOKUP,  // the result of a query
     S_ANSWER,
     S_SEND
@@ -89,7 +88,7 @@ module arp
   logic [$clog2(QUEUE+2)-1:0] waiting_q;
   stream_fifo #(.T(heard_t), .DEPTH(QUEUE)) queue (.clk, .rst, .in(arrived), .out(heard), .empty(queue_empty));
   wire room = arrived.ready && (arrived.data.for_us || waiting_q < $bits(waiting_q)'(QUEUE / 4));
-  wire probe = !arrived.data.for_us && arrived.data.spa == '0;   // for another's address (RFC 5227): has no sender address
+  wire probe = !arrived.data.for_us && arrived.data.spa == '0;   // for another host's address (RFC 5227): has no sender address
   assign arrived.valid = rx.valid && room && !probe;
   assign arrived.data  = '{
       for_us: rx_arp.tpa == local_addr.ip,
@@ -112,20 +111,20 @@ module arp
   turn_t [1:0] free_turn_q, turn_q;
   entry_t read, read_q;                // read_q: the entry of slot_q
   logic   alive_q;
-  logic   written_q;                   // just now: what was read is from before
+  logic   written_q;                   // written in the previous cycle: the value read is older
   wire slot_t slot_next = slot_q + 1'b1;
   wire    part = slot_q[SLOT_W-1];
   assign read = entry_t'(entries[slot_next]);
 
-  // ---- what is being dealt with ----
+  // ---- the current query or frame ----
   state_e      state_q;
-  slot_t       left_q;        // entries that the scan has yet to look at
-  logic        receiving_q;   // the scan is for a received frame, else for a question
+  slot_t       left_q;        // entries that the scan has not checked yet
+  logic        receiving_q;   // the scan is for a received frame, else for a query
   heard_t      heard_q;
   ipv4_addr_t  key_q;         // address that the scan looks for: the sender's, the host's or the gateway's
   logic        of_host_q;     // the frame was sent by another host
   logic        reachable_q;
-  logic        request_q;     // after the answer
+  logic        request_q;     // a request follows the answer
   mac_t        found_mac_q;
   arp_answer_t answer_q;
   logic        announced_q;
@@ -133,7 +132,7 @@ module arp
 
   ipv4_addr_t asked;
   assign asked = query.data;
-  ipv4_addr_t mask_q;         // of the prefix: does not change while the device is enabled
+  ipv4_addr_t mask_q;         // of the prefix: constant while the device is enabled
   always_ff @(posedge clk) mask_q <= ~(ipv4_addr_t'('1) >> local_addr.prefix_length);
   wire on_link = ((asked ^ local_addr.ip) & mask_q) == '0;
 
@@ -154,7 +153,7 @@ module arp
   always_ff @(posedge clk) if (teaches || requests)
     entries[write_slot] <= {key_q, heard_q.sha, now + (requests ? time_t'(REQUEST_CYCLES) : time_t'(EXPIRY_CYCLES))};
 
-  // A query has priority: the unit that sends them does other work between two.
+  // A query has priority: the unit that sends queries is busy between two of them.
   assign query.ready  = state_q == S_IDLE && announced_q;
   assign heard.ready  = state_q == S_IDLE && announced_q && !query.valid;
   assign tx.valid     = state_q == S_SEND;
@@ -174,7 +173,7 @@ module arp
     read_q    <= read;
     alive_q   <= used_q[slot_next] && time_ahead(now, read.expiry, EXPIRY_BITS);
     written_q <= (teaches || requests) && write_slot == slot_next;
-    of_host_q <= heard_q.spa != '0 && heard_q.spa != local_addr.ip;   // known long before the scan ends
+    of_host_q <= heard_q.spa != '0 && heard_q.spa != local_addr.ip;   // stable long before the scan ends
     if (!alive_q && !written_q) used_q[slot_q] <= 1'b0;
 
     unique case (state_q)

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The receive record: the fields of a received frame. Only packet_parser fills it, and only packet_parser uses offsets in a
-// frame; every unit behind it reads fields by name. Which fields are defined depends on the class of the frame (frame_class_e).
+// The receive record: the fields of a received frame. Only packet_parser fills it and uses offsets in a frame; every unit behind it reads
+// fields by name. The class of the frame (frame_class_e) determines which fields are defined.
 package frame_pkg;
   import packet_pkg::*;
   import roce_wire_pkg::*;
 
-  // Which protocol a frame is for. docs/how-to/add-a-frame-class.md says how to add one.
+  // The protocol of a frame. docs/how-to/add-a-frame-class.md describes how to add one.
   typedef enum logic [3:0] {
     CLASS_ARP,        // IPv4 over Ethernet, well formed
-    CLASS_ICMP,       // echo request for us
-    CLASS_ROCE,       // UDP to port 4791 for us, ICRC verified
-    CLASS_UDP,        // any other UDP for us
-    CLASS_TCP,        // for us; the header is in the record, nothing of it is checked
-    CLASS_IP,         // IPv4 for us with any other protocol
-    CLASS_IPV6,       // to our Ethernet address
-    CLASS_VLAN,       // with a tag (IEEE 802.1Q, 802.1ad), to us or to a group
+    CLASS_ICMP,       // echo request to this device
+    CLASS_ROCE,       // UDP to port 4791 of this device, ICRC verified
+    CLASS_UDP,        // any other UDP to this device
+    CLASS_TCP,        // to this device; the header is in the record and not checked
+    CLASS_IP,         // IPv4 to this device with any other protocol
+    CLASS_IPV6,       // to this device's Ethernet address
+    CLASS_VLAN,       // with a tag (IEEE 802.1Q, 802.1ad), to this device or to a group
     CLASS_GROUP,      // to a multicast or broadcast Ethernet address, ARP broadcasts excepted
-    CLASS_OTHER       // any other EtherType, to our Ethernet address
+    CLASS_OTHER       // any other EtherType, to this device's Ethernet address
   } frame_class_e;
   localparam int unsigned CLASSES = 10;
 
-  // The payload of these is the whole frame, from its Ethernet header on: no header of theirs is taken off.
+  // The payload of the other classes is the whole frame, from its Ethernet header on: no header is removed.
   function automatic logic whole_frame(frame_class_e cls);
     return !(cls inside {CLASS_ARP, CLASS_ICMP, CLASS_ROCE, CLASS_UDP});
   endfunction
@@ -44,7 +44,7 @@ package frame_pkg;
     vlan_t vlan;
   } l2_t;
 
-  // ---- layer 3: IPv4 today. IPv6 fills the same fields; the parser does not look into it yet ----
+  // ---- layer 3: IPv4. IPv6 will use the same fields; the parser does not read it yet ----
   typedef struct packed {
     logic [15:0] identification;
     logic        reserved;
@@ -67,8 +67,8 @@ package frame_pkg;
 
   // ---- layer 4, by class ----
 
-  // The extension headers of a RoCE packet (IBTA 9.2), each in its own place whatever the opcode. A packet has the immediate data
-  // or the key to invalidate, and one of the others at most; those that it does not have are undefined.
+  // The extension headers of a RoCE packet (IBTA 9.2), each in its own fields for every opcode. A packet has the immediate data or the key
+  // to invalidate, and at most one of the others; those that it does not have are undefined.
   typedef struct packed {
     reth_t       reth;
     logic [95:0] unused;
@@ -102,7 +102,7 @@ package frame_pkg;
   } l4_udp_t;
 
   typedef struct packed {
-    tcp_hdr_t tcp;                 // without its options
+    tcp_hdr_t tcp;                 // without options
     logic [$bits(l4_roce_t)-$bits(tcp_hdr_t)-1:0] unused;
   } l4_tcp_t;
 
@@ -127,19 +127,19 @@ package frame_pkg;
     l4_arp_t  arp;
   } l4_t;
 
-  // What the headers say.
+  // The fields of the headers.
   typedef struct packed {
-    logic one_host;                // IPv4, and sent by a single host: answers may go there
+    logic one_host;                // IPv4, from a unicast source: answers may be sent to it
     l2_t  l2;
     l3_t  l3;                      // of IPv4 packets
-    l4_t  l4;                      // ARP too
+    l4_t  l4;                      // also of ARP
   } headers_t;
 
   // Received: one for each frame that passed every check of its class (Ethernet destination; IPv4 header and checksum; lengths;
   // UDP or ICMP checksum; ICRC). Its payload, if payload_length > 0, is the next packet of the payload stream.
   typedef struct packed {
     frame_class_e cls;
-    logic [15:0]  payload_length;  // bytes behind the last header of the class, without pad, ICRC and Ethernet padding; or the whole frame
+    logic [15:0]  payload_length;  // bytes after the last header of the class, without pad, ICRC and Ethernet padding; or the whole frame
     headers_t     headers;
   } frame_rx_t;
 endpackage

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers ICMP echo requests (RFC 792, RFC 1122 3.2.2.6): what came goes back, as a reply. The payload passes through at one
-// beat a cycle, of any size that can be received; both checksums are brought up to date instead of computed anew (RFC 1624).
-// One request in 2 cycles; the reply's header follows 2 cycles after the request's. Holds two, then stops with `tx`; the payload stops
-// with `tx_payload`.
+// Answers ICMP echo requests (RFC 792, RFC 1122 3.2.2.6): the request is sent back as a reply. The payload passes at one beat a cycle, of
+// any size that can be received; both checksums are updated instead of recomputed (RFC 1624). One request in 2 cycles; the reply's header
+// follows 2 cycles after the request's. Holds two requests, then stalls with `tx`; the payload stalls with `tx_payload`.
 module icmp_echo
   import packet_pkg::*;
   import frame_pkg::*;
@@ -11,7 +10,7 @@ module icmp_echo
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
-    stream_if.sink      rx,          // frame_rx_t of CLASS_ICMP: echo requests with a right checksum
+    stream_if.sink      rx,          // frame_rx_t of CLASS_ICMP: echo requests with a valid checksum
     axis_if.sink        rx_payload,
     stream_if.source    tx,          // frame_tx_t
     axis_if.source      tx_payload,
@@ -25,7 +24,7 @@ module icmp_echo
     icmp_echo_hdr_t icmp;
   } echo_frame_t;
 
-  // What a reply takes over from its request; the checksums are those of the reply.
+  // The fields of a reply that are taken from its request; the checksums are those of the reply.
   typedef struct packed {
     mac_t        mac;
     ipv4_addr_t  ip;
@@ -41,7 +40,7 @@ module icmp_echo
     logic [15:0] payload_length;
   } taken_t;
 
-  // The checksum after one word that it covers changed from `old` to `new_` (RFC 1624, equation 3).
+  // The checksum after one of the covered words has changed from `old` to `new_` (RFC 1624, equation 3).
   function automatic logic [15:0] updated(logic [15:0] checksum, logic [15:0] old, logic [15:0] new_);
     logic [17:0] sum;
     logic [16:0] folded;
@@ -61,7 +60,7 @@ module icmp_echo
   assign ip    = frame.headers.l3;
   assign icmp  = frame.headers.l4.icmp.echo;
 
-  // Does not follow `tx.ready` in the same cycle: that comes a long way through the transmit side, and would go on to the receive side.
+  // No combinational path from `tx.ready`, which passes through the transmit side, to the receive side.
   assign rx.ready = !valid_q;
 
   always_ff @(posedge clk) begin

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Computes the ICRC of frames (IBTA annex A17.3.3) and puts it in its place, where the frame has zeros so far.
-// One beat a cycle, no bubble. Every beat leaves LATENCY cycles after it came at the earliest, so that no frame is torn
-// apart by the wait for its ICRC. Holds 32 beats or one more when `out` stops, then stops `in`. `out` and
-// `in.tready` come from registers.
-// A beat with tuser keeps it, and its part of the ICRC is inverted: the frame is bad for a receiver that checks either.
+// Computes the ICRC of frames (IBTA annex A17.3.3) and inserts it where the frame has zeros. One beat a cycle, no bubble. Every beat leaves
+// at least LATENCY cycles after it arrived, so that no frame is interrupted by the wait for its ICRC. Holds 32 or 33 beats when `out`
+// stalls, then stalls `in`. `out` and `in.tready` are registered. A beat with tuser keeps it, and its part of the ICRC is inverted: the
+// frame is invalid for a receiver that checks either.
 module icrc_insert
   import crc32_pkg::*;
 #(
@@ -14,7 +13,7 @@ module icrc_insert
     input logic                        rst,
     axis_if.sink                       in,
     input logic                        icrc_here,  // the ICRC begins in this beat
-    input logic [$clog2(DATA_W/8)-1:0] icrc_lane,  // at this byte: 2 modulo 4, as it always is behind 14 bytes of Ethernet header
+    input logic [$clog2(DATA_W/8)-1:0] icrc_lane,  // at this byte: 2 modulo 4, always the case after 14 bytes of Ethernet header
     axis_if.source                     out
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -39,7 +38,7 @@ module icrc_insert
     logic [DATA_W-1:0] data;
   } beat_t;
 
-  // ---- frames wait ----
+  // ---- frames wait for their ICRC ----
   (* ram_style = "distributed" *) logic [$bits(beat_t)-1:0] beats[DEPTH];
   (* ram_style = "distributed" *) logic [31:0] icrcs[DEPTH];
 
@@ -47,12 +46,12 @@ module icrc_insert
   beat_t came, beat;
   group_t group;
   wire   take = in.tvalid && in.tready;
-  logic  fire;  // a beat goes on to the output register
+  logic  fire;  // a beat moves to the output register
 
   assign group = icrc_lane[LANE_W-1:2];
   assign came  = '{icrc_here: icrc_here, group: group, last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
 
-  // Room for one beat after the one that may come just now.
+  // Space for one beat after the one that may arrive in this cycle.
   logic  room_q;
   assign in.tready = room_q;
   always_ff @(posedge clk) room_q <= !rst && ptr_t'(write_q - read_q) <= ptr_t'(DEPTH - 2);
@@ -60,7 +59,7 @@ module icrc_insert
   always_ff @(posedge clk) if (take) beats[write_q[PTR_W-1:0]] <= came;
   assign beat = beat_t'(beats[read_q[PTR_W-1:0]]);
 
-  // ---- while their ICRC is computed, up to the end of the beat, then back to the byte where it begins ----
+  // ---- ICRC: computed up to the end of the beat, then unwound to the byte where it begins ----
   logic first_q;
   always_ff @(posedge clk) begin
     if (rst) first_q <= 1'b1;
@@ -69,13 +68,13 @@ module icrc_insert
 
   logic   state_valid, icrc_valid;
   crc32_t state, unwound;
-  group_t behind_q[STATE_CYCLES];  // groups of four bytes behind the ICRC's
+  group_t behind_q[STATE_CYCLES];  // groups of four bytes after the ICRC's
   always_ff @(posedge clk) begin
     behind_q[0] <= ~group;
     for (int unsigned i = 1; i < STATE_CYCLES; i++) behind_q[i] <= behind_q[i-1];
   end
 
-  // Two bytes more are always behind the ICRC's beginning.
+  // At least two bytes always follow the ICRC's beginning.
   icrc_state #(.DATA_W(DATA_W), .BACK(2)) crc (
       .clk, .rst,
       .in_valid(take), .in_first(first_q), .in_last(icrc_here), .in_data(in.tdata),
@@ -92,7 +91,7 @@ module icrc_insert
   logic icrc_used;
   always_ff @(posedge clk) if (icrc_valid) icrcs[icrc_write_q[PTR_W-1:0]] <= ~unwound;
 
-  // ---- release: one token a beat, as late as its ICRC ----
+  // ---- release: one token a beat, at the time of its ICRC ----
   logic [LATENCY-3:0] token_q;
   ptr_t               tokens_q;
 
@@ -114,11 +113,11 @@ module icrc_insert
     end
   end
 
-  // ---- insert: little-endian, each byte of the ICRC has its place in every group of four bytes ----
+  // ---- insert: little-endian, each byte of the ICRC has a fixed position in every group of four bytes ----
   beat_t  out_q;
   crc32_t icrc;
   logic   out_valid_q;
-  logic   rest_q;  // the ICRC's upper half is still to come, at byte 0
+  logic   rest_q;  // the ICRC's upper half follows, at byte 0
   logic [DATA_W-1:0] inserted;
   assign icrc = icrcs[icrc_read_q[PTR_W-1:0]] ^ {32{beat.bad}};
 

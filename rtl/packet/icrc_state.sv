@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// CRC state of the RoCEv2 ICRC (IBTA annex A17.3.3) over a frame given from its first Ethernet byte.
+// CRC state of the RoCEv2 ICRC (IBTA annex A17.3.3) over a frame that starts with its first Ethernet byte.
 //
-// The ICRC covers eight bytes of ones, then the packet from the IPv4 header on, with every field that may change on the way
-// taken as ones. A CRC is linear, and leading zeros leave a state of zero as it is; so the 14 bytes of the Ethernet header
-// are replaced by ten zeros and four bytes of ones and the state starts at zero: the same as eight bytes of ones after a start
-// of all ones. Nothing has to be realigned, at any width.
+// The ICRC covers eight bytes of ones, then the packet from the IPv4 header on, with every field that may change in transit replaced by
+// ones. A CRC is linear, and leading zeros do not change a state of zero; so the 14 bytes of the Ethernet header are replaced by ten zeros
+// and four bytes of ones and the state starts at zero: equivalent to eight bytes of ones after a start of all ones. No realignment is
+// needed, at any width.
 //
-// The beats pass before anything is known of their frame, so the layout is fixed: no VLAN tag, IPv4 without options. Frames of no other
-// layout are RoCE for the parser (packet_parser), and none is sent.
+// The beats pass before the frame is classified, so the layout is fixed: no VLAN tag, IPv4 without options. packet_parser classifies no
+// frame of another layout as RoCE, and none is sent.
 //
-// One beat a cycle, never stops. Bytes behind the frame's end come as zeros. `out_state` follows the beat marked last by 2 cycles;
-// BACK of the bytes behind the end are taken back out (see crc32_stream).
+// One beat a cycle, never stalls. Bytes after the frame's end must be zeros. `out_state` follows the beat marked last by 2 cycles; BACK of
+// the bytes after the end are removed from the state (see crc32_stream).
 module icrc_state
   import crc32_pkg::*;
   import packet_pkg::*;
@@ -32,8 +32,8 @@ module icrc_state
   localparam int unsigned IPV4 = ETH_HDR_BYTES;
   localparam int unsigned UDP = IPV4 + IPV4_HDR_BYTES;
   localparam int unsigned BTH = UDP + UDP_HDR_BYTES;
-  localparam int unsigned ONES_BEFORE = 4;            // of the eight bytes of ones; as above
-  localparam int unsigned VARIANT_BYTES = BTH + 5;    // nothing is replaced behind the byte of BTH.fecn, becn and resv6a
+  localparam int unsigned ONES_BEFORE = 4;            // of the eight bytes of ones; see above
+  localparam int unsigned VARIANT_BYTES = BTH + 5;    // nothing is replaced after the byte of BTH.fecn, becn and resv6a
   localparam int unsigned VARIANT_BEATS = (VARIANT_BYTES + BYTES - 1) / BYTES;
 
   typedef enum logic [1:0] {
@@ -42,7 +42,7 @@ module icrc_state
     ONES
   } view_e;
 
-  // What the ICRC sees in place of byte `i` of the frame.
+  // The value that the ICRC covers in place of byte `i` of the frame.
   function automatic view_e view(int unsigned i);
     case (i) inside
       [0:IPV4-ONES_BEFORE-1]:    return ZEROS;
@@ -56,7 +56,7 @@ module icrc_state
     endcase
   endfunction
 
-  // Beats of this frame that went by, up to VARIANT_BEATS.
+  // Beats of this frame that have passed, up to VARIANT_BEATS.
   logic [$clog2(VARIANT_BEATS+1)-1:0] index_q;
 
   logic [DATA_W-1:0] seen;

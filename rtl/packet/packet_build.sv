@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts frames together: header, payload behind it, zeros for the pad, the ICRC's place and up to the 60 bytes that Ethernet needs.
-// One beat a cycle, no bubble between frames, as long as header and payload are there. 1 cycle from `frame` to its first beat.
-// Stops with `out`. `icrc_here` marks the beat in which the ICRC begins, at byte `icrc_lane`; an ICRC that does not fit there
-// goes on at byte 0 of the next beat. From the beat on in which a payload ends with tuser, `out` has it too.
+// Assembles frames: header, payload, zeros for the pad and for the ICRC, and up to the 60 bytes that Ethernet requires. One beat a cycle,
+// no bubble between frames, as long as header and payload are available. 1 cycle from `frame` to its first beat. Stalls with `out`.
+// `icrc_here` marks the beat in which the ICRC begins, at byte `icrc_lane`; an ICRC that does not fit there continues at byte 0 of the next
+// beat. If a payload ends with tuser, `out` has tuser from that beat on.
 //
-// The payload comes rotated: its first byte at the lane where it lies in the frame (packet_pkg::PLACE_BYTES), so that nothing is
-// left to be shifted here. What of a beat lies below that lane goes into the next beat of the frame.
+// The payload arrives rotated: its first byte is at the lane of its position in the frame (packet_pkg::PLACE_BYTES), so that no shifter is
+// needed here. The bytes of a beat below that lane go into the next beat of the frame.
 module packet_build
   import packet_pkg::*;
 #(
@@ -15,7 +15,7 @@ module packet_build
     input  logic                      clk,
     input  logic                      rst,
     stream_if.sink                    frame,      // frame_tx_t
-    axis_if.sink                      payload,    // rotated; bytes behind its end are zero; tkeep does not matter
+    axis_if.sink                      payload,    // rotated; bytes after its end are zero; tkeep is ignored
     axis_if.source                    out,
     output logic                      icrc_here,
     output logic [$clog2(DATA_W/8)-1:0] icrc_lane,
@@ -48,7 +48,7 @@ module packet_build
   logic  plan_valid_q, plan_done;
   wire   plan_free = !plan_valid_q || plan_done;
 
-  // Header, payload and pad; and the last byte of all, if that is enough for Ethernet.
+  // Header, payload and pad; and the last byte of all, if that reaches the minimum of Ethernet.
   logic [8:0]  beside, beside_last;
   logic [16:0] body, last;
   wire         long_enough = last >= 17'(MIN_FRAME - 1);
@@ -87,11 +87,11 @@ module packet_build
 
   // ---- build, a beat a cycle ----
   index_t index_q;          // of the beat in the frame
-  logic   payload_taken_q;  // the payload's last beat went by ...
-  logic   spoiled_q;        // ... and marked it bad
-  data_t  carry_q;          // what the payload beat before left for this one
+  logic   payload_taken_q;  // the payload's last beat has passed ...
+  logic   spoiled_q;        // ... and was marked bad
+  data_t  carry_q;          // bytes of the previous payload beat for this one
 
-  // About the beat that is being built; known a beat ahead.
+  // For the beat that is being built; computed a beat ahead.
   logic   wants_payload_q, is_last_q;
 
   wire    fire = out.tvalid && out.tready;
@@ -99,12 +99,12 @@ module packet_build
   wire    payload_ends = wants_payload_q && payload.tlast;
   wire    spoils = payload_ends && payload.tuser;
 
-  // The header, zero behind its end; moves down by a beat with each beat that leaves.
+  // The header, zero after its end; shifted down by a beat with each beat that leaves.
   localparam int unsigned HEADER_BEATS = (HDR_BYTES + BYTES - 1) / BYTES;
   logic [HEADER_BEATS*BYTES-1:0][7:0] header_q, header_moved;
   assign header_moved = header_q >> DATA_W;
 
-  // Bytes of which only a new header can be the source are cleared otherwise.
+  // Bytes that only a new header can fill are cleared otherwise.
   always_ff @(posedge clk)
     for (int unsigned i = 0; i < HEADER_BEATS * BYTES; i++)
       if (i >= HDR_BYTES) header_q[i] <= '0;
@@ -114,7 +114,7 @@ module packet_build
         else header_q[i] <= header_moved[i];
       end
 
-  // What of a payload beat goes into the frame's beat of the same cycle, and what into the next.
+  // The part of a payload beat in the frame's beat of the same cycle, and the part in the next.
   data_t beat, rotated;
   assign rotated   = payload.tdata;
   assign out.tdata = beat;
@@ -166,7 +166,7 @@ module packet_build
     if (!rst) begin
       if (frame.valid && request.payload_length != '0) assert (8'(request.hdr_length) == PLACE_BYTES[place]);
       if (frame.valid) assert (request.hdr_length <= 7'(HDR_BYTES) && request.hdr_length != '0);
-      // The payload ends in its last beat but one or in its last: `payload_length` and the packet agree.
+      // The payload ends in the last beat of the frame or in the one before: `payload_length` and the packet agree.
       if (plan_done) assert (!wants_payload_q || payload.tlast);
       if (plan_done) assert (!plan_q.has_payload || payload_taken_q || wants_payload_q);
     end

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads the headers of received frames: the class of a frame, where its payload is, the fields of its headers, and the checks that
-// need only headers. No other unit of the receive side uses offsets in a frame. The headers are gathered from the first
-// beats as they pass and read together, as structs.
+// Parses the headers of received frames: the class of a frame, the position of its payload, the fields of its headers, and the checks that
+// need only headers. No other unit of the receive side uses offsets in a frame. The headers are collected from the first beats as they pass
+// and read together, as structs.
 //
-// Limits, all decided here: headers are read in untagged frames and behind IPv4 headers without options alone. icrc_state, which
-// sees the beats before the frame has a class, relies on that: CLASS_ROCE has no other layout.
+// Limits, all decided here: headers are read in untagged frames and behind IPv4 headers without options only. icrc_state, which processes
+// the beats before the frame is classified, relies on that: CLASS_ROCE has no other layout.
 //
-// One beat a cycle, never stops, gaps between beats do not matter. `headers` holds the frame's in the cycle after its last beat
-// came in. `verdict` is that of the frame whose beat came in 3 cycles ago, as soon as that beat is the one that holds byte 42 or a
-// later one; it is undefined for frames that end before. `checks` follow one cycle behind it.
+// One beat a cycle, never stalls, gaps between beats are allowed. `headers` is valid in the cycle after the frame's last beat. `verdict`
+// belongs to the frame of the beat received 3 cycles ago, if that beat is the one that contains byte 42 or a later one; it is undefined for
+// frames that end before. `checks` follow one cycle later.
 module packet_parser
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -32,7 +32,7 @@ module packet_parser
   localparam int unsigned WINDOW_BEATS = (HDR_BYTES + BYTES - 1) / BYTES;
   localparam int unsigned DECISION = DECISION_BYTE / BYTES;
 
-  // ---- gather: byte 0 of the frame in the most significant byte ----
+  // ---- collect: byte 0 of the frame in the most significant byte ----
   logic [WINDOW_BEATS*BYTES-1:0][7:0] gathered_q;
   logic decide_q;
 
@@ -107,7 +107,7 @@ module packet_parser
   wire is_arp = roce.eth.ethertype == ETHERTYPE_ARP;
   wire has_tag = roce.eth.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG};
 
-  // ---- the record. Where fields of different layouts share bits of it they do so in the frame too, as far as can be ----
+  // ---- the record. Fields of different layouts that share its bits share bits of the frame as well, as far as possible ----
   always_comb begin
     headers.one_host = one_host(roce.eth.src, roce.ipv4.src);
     headers.l2 = '{
@@ -146,20 +146,20 @@ module packet_parser
     end
   end
 
-  // ---- look ----
+  // ---- read the fields ----
   ext_len_t ext;
   assign ext = ext_headers(roce.bth.opcode);
 
   typedef struct packed {
     logic        to_us;          // to this station,
-    logic        to_group;       // to several,
-    logic        to_all;         // to every one
+    logic        to_group;       // to a group,
+    logic        to_all;         // to all stations
     logic        has_tag;
     logic        ipv4;
     logic        ipv6;
     logic        arp;
     logic        arp_ok;
-    logic        form_ok;        // IPv4 without options, long enough for what follows
+    logic        form_ok;        // IPv4 without options, long enough for the following headers
     logic        fragment;
     logic        ip_to_us;
     logic        icmp;
@@ -221,7 +221,7 @@ module packet_parser
     end
   end
 
-  // ---- decide: the class, or why there is none. The first line that fits ----
+  // ---- decide: the class, or the reason of a drop. The first condition that holds ----
   frame_class_e cls;
   drop_e        drop;
   always_comb begin
@@ -233,7 +233,7 @@ module packet_parser
       cls = CLASS_ARP;
       if (!looked_q.arp_ok) drop = DROP_ARP;
     end
-    // A packet for one host does not come in a frame for several (RFC 1122, 3.3.6).
+    // A packet for one host is not accepted in a group frame (RFC 1122, 3.3.6).
     else if (looked_q.to_group) cls = CLASS_GROUP;
     else if (looked_q.ipv6) cls = CLASS_IPV6;
     else if (!looked_q.ipv4) cls = CLASS_OTHER;
@@ -254,7 +254,7 @@ module packet_parser
     else cls = CLASS_UDP;
   end
 
-  // What there is to check and to take off, if nothing is wrong so far.
+  // The checks and the headers to remove, if no error was found so far.
   wire ipv4_class = looked_q.ipv4 && !looked_q.to_group;
   wire udp_class  = ipv4_class && looked_q.udp;
   wire icmp_class = ipv4_class && looked_q.icmp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types of the packet plane: headers as packed structs in network order, fields named as in the standards, and the two
-// streams in which every frame passes between the packet plane and a protocol.
+// Types of the packet plane: headers as packed structs in network order, fields named as in the standards, and the two streams on which
+// frames pass between the packet plane and a protocol.
 package packet_pkg;
 
   typedef logic [47:0] mac_t;
@@ -14,13 +14,13 @@ package packet_pkg;
     return {80'h0, 16'hffff, ip};
   endfunction
 
-  // The IPv4 address that is mapped there.
+  // The IPv4 address that is mapped in it.
   function automatic ipv4_addr_t ipv4_of(ip_addr_t ip);
     return ip[31:0];
   endfunction
 
   localparam mac_t MAC_BROADCAST = '1;
-  localparam int unsigned MAC_GROUP_BIT = 40;  // set in the addresses of groups (IEEE 802, 8.2)
+  localparam int unsigned MAC_GROUP_BIT = 40;  // set in group addresses (IEEE 802, 8.2)
 
   // ---- Ethernet (IEEE 802.3) ----
   typedef enum logic [15:0] {
@@ -38,7 +38,7 @@ package packet_pkg;
   } eth_hdr_t;
   localparam int unsigned ETH_HDR_BYTES = $bits(eth_hdr_t) / 8;  // 14
 
-  // Behind the EtherType of a tag (IEEE 802.1Q, 9.6).
+  // Follows the EtherType of a tag (IEEE 802.1Q, 9.6).
   typedef struct packed {
     logic [2:0]  pcp;
     logic        dei;
@@ -142,8 +142,8 @@ package packet_pkg;
   localparam int unsigned HDR_BYTES = 88;
   typedef logic [HDR_BYTES*8-1:0] hdr_window_t;
 
-  // Where a payload begins in its frame: behind UDP or the ICMP echo header, or behind a BTH with extension headers. Few places,
-  // so that shifters stay small.
+  // The positions of a payload in its frame: after UDP or the ICMP echo header, or after a BTH with extension headers. Few positions, which
+  // keeps shifters small.
   localparam int unsigned PLACES = 8;
   typedef enum logic [2:0] {
     PLACE_42,
@@ -157,7 +157,7 @@ package packet_pkg;
   } place_e;
   localparam logic [PLACES-1:0][7:0] PLACE_BYTES = {8'd82, 8'd74, 8'd70, 8'd66, 8'd62, 8'd58, 8'd54, 8'd42};
 
-  // The place behind a header of so many bytes, which must be one of these.
+  // The position after a header of this many bytes, which must be one of these.
   function automatic place_e place_of_length(logic [6:0] hdr_length);
     logic [2:0] place;
     place = '0;
@@ -165,8 +165,8 @@ package packet_pkg;
     return place_e'(place);
   endfunction
 
-  // To send: headers ready made, payload following on the payload stream if payload_length > 0.
-  // The packet plane puts them together, appends pad zeros and the ICRC, fills up to 60 bytes, and inserts nothing else.
+  // To send: headers complete, payload following on the payload stream if payload_length > 0. The packet plane joins them, appends pad
+  // zeros and the ICRC, fills up to 60 bytes, and inserts nothing else.
   typedef struct packed {
     logic [6:0]  hdr_length;      // bytes of hdr used, from the most significant byte on
     logic [15:0] payload_length;  // bytes taken from the payload stream
@@ -184,14 +184,14 @@ package packet_pkg;
     ipv4_addr_t  gateway;         // 0: none
   } local_addr_t;
 
-  // Address resolution of `ip`. The answer comes at once. If it is not found, an ARP request is sent, and a later query may find
+  // Address resolution of `ip`. The answer is immediate. If the address is not found, an ARP request is sent, and a later query may find
   // it.
   typedef struct packed {
     logic found;
     mac_t mac;                    // of the host, or of the gateway for a host outside of the prefix
   } arp_answer_t;
 
-  // Named drop points and events of the packet plane: one pulse each, counted by the control plane.
+  // Named drop reasons and events of the packet plane: one pulse each, counted by the control plane.
   typedef struct packed {
     logic rx_frame;
     logic rx_roce;
@@ -200,10 +200,10 @@ package packet_pkg;
     logic rx_udp;
     logic tx_frame;
     logic tx_roce;
-    logic drop_overflow;          // came when the receive stores had no room for it
+    logic drop_overflow;          // arrived when the receive stores were full
     logic drop_fcs;               // tuser from the MAC
-    logic drop_runt;              // shorter than its headers say
-    logic drop_oversize;          // longer than the frame store takes
+    logic drop_runt;              // shorter than its headers require
+    logic drop_oversize;          // longer than the frame store accepts
     logic drop_not_ours;          // Ethernet or IPv4 destination of another station
     logic drop_group;             // to a multicast or broadcast Ethernet address, and not ARP
     logic drop_vlan;              // with a VLAN tag
@@ -216,20 +216,20 @@ package packet_pkg;
     logic drop_udp_length;
     logic drop_udp_checksum;
     logic drop_udp_port;          // no protocol listens on the port
-    logic drop_icmp;              // checksum, or a type that is not handled
-    logic drop_icmp_rate;         // an echo request, when those before it held up other frames for long
+    logic drop_icmp;              // checksum, or an unsupported type
+    logic drop_icmp_rate;         // an echo request, after earlier ones had stalled other frames for too long
     logic drop_arp;               // malformed
-    logic drop_arp_overflow;      // came faster than ARP frames can be dealt with
+    logic drop_arp_overflow;      // arrived faster than ARP frames can be processed
     logic drop_icrc;
-    logic drop_roce_opcode;       // opcode unknown: length of headers not known
+    logic drop_roce_opcode;       // unknown opcode: the length of its headers is not known
   } packet_events_t;
 
-  // The frame was sent by a single host: answers may go there (RFC 1122, 3.2.1.3).
+  // The frame has a unicast source: answers may be sent to it (RFC 1122, 3.2.1.3).
   function automatic logic one_host(mac_t mac, ipv4_addr_t ip);
     return !mac[MAC_GROUP_BIT] && ip[31:29] != 3'b111 && ip != '0;
   endfunction
 
-  // One's complement sum of the ten 16-bit words of an IPv4 header; 16'hffff if its checksum is right (RFC 1071).
+  // One's complement sum of the ten 16-bit words of an IPv4 header; 16'hffff if its checksum is valid (RFC 1071).
   function automatic logic [15:0] ipv4_header_sum(ipv4_hdr_t h);
     logic [19:0] sum;
     sum = '0;

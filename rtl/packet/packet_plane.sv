@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The packet plane: receive and transmit side, address resolution and echo in one. Each class of received frames has a route
-// (`route_of`). RoCE frames go out on `frame` and `payload`; ARP and echo requests are answered here; classes whose protocol the device
-// does not have are dropped and counted, each by a counter of its own.
+// The packet plane: receive and transmit side, address resolution and echo. Each class of received frames has a route (`route_of`). RoCE
+// frames are sent on `frame` and `payload`; ARP and echo requests are answered here; classes whose protocol the device does not implement
+// are dropped and counted, each by a counter of its own.
 //
-// One beat a cycle each way. `frame` and `payload` follow one cycle behind those of packet_rx. When `frame` or `payload`
-// stops, what comes behind waits in the receive stores, other classes too; when `tx` stops, echo requests wait there as well. ARP
-// frames never hold up others: they have a queue of their own, and are dropped when it is full. Echo requests do
-// for a small share of the time (hold_budget): then they are dropped.
+// One beat a cycle each way. `frame` and `payload` follow one cycle after those of packet_rx. When `frame` or `payload` stalls, all later
+// frames wait in the receive stores, also those of other classes; when `tx` stalls, echo requests wait there as well. ARP frames never
+// stall other frames: they have a queue of their own, and are dropped when it is full. Echo requests may stall other frames for a small
+// share of the time (hold_budget); beyond that they are dropped.
 module packet_plane
   import packet_pkg::*;
   import frame_pkg::*;
@@ -29,11 +29,11 @@ module packet_plane
     stream_if.sink         user_tx[USERS],           // frame_tx_t
     axis_if.sink           user_tx_payload[USERS],
     stream_if.sink         arp_query,                // ipv4_addr_t
-    stream_if.source       arp_answer,               // arp_answer_t, at once
+    stream_if.source       arp_answer,               // arp_answer_t, immediate
     output packet_events_t events,
     output logic           idle
 );
-  // Where received frames and their payloads go.
+  // Routes of received frames and their payloads.
   typedef enum logic [1:0] {
     TO_ROCE,
     TO_ECHO,
@@ -69,7 +69,7 @@ module packet_plane
   logic      echo_allowed;
   assign head = rx_frame.data;
 
-  // An echo request to which no answer may go, or one too many, is dropped.
+  // An echo request without a unicast source, or above the permitted rate, is dropped.
   wire answers_echo = head.headers.one_host && echo_allowed;
   assign route = head.cls == CLASS_ICMP && !answers_echo ? TO_DROP : route_of(head.cls);
 
@@ -124,7 +124,7 @@ module packet_plane
   assign payload.tuser  = payload_taker[TO_ROCE].tuser;
   assign payload_taker[TO_ROCE].tready = payload.tready;
 
-  // Dropped: a class that has no route, or what its route does not take.
+  // Dropped: a class without a route, or a frame that its route does not accept.
   routed_t dropped;
   assign dropped = taker[TO_DROP].data;
   assign taker[TO_DROP].ready = 1'b1;
@@ -191,7 +191,7 @@ module packet_plane
       .tx_payload(send_payload[ECHO]), .idle(echo_idle)
   );
 
-  // ---- how often: an echo request that waits for `tx` waits in front of all other frames ----
+  // ---- echo rate: an echo request that waits for `tx` stalls all frames behind it ----
   logic echo_waits_q;
   always_ff @(posedge clk) echo_waits_q <= (echo_rx.valid && !echo_rx.ready) || (payload_taker[TO_ECHO].tvalid && !payload_taker[TO_ECHO].tready);
   hold_budget echo_budget (.clk, .rst, .now, .holds(echo_waits_q), .allowed(echo_allowed));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Receive side of the packet plane: checks every frame of the MAC, and gives the fields of its headers, its class, and its payload,
-// moved to byte 0, if it passes every check. A frame that fails a check has no effect but one event.
+// Receive side of the packet plane: checks every frame of the MAC, and outputs the fields of its headers, its class, and its payload, moved
+// to byte 0, if it passes every check. A frame that fails a check has no effect but one event.
 //
-// One beat a cycle with no stall for every frame size, single-beat frames back to back included. Fixed latency: `frame` is
-// there 11 cycles after the frame's last beat was taken, the first beat of `payload` 12. Received frames wait in stores for
-// RECORDS frames and for twice MAX_FRAME or more. A MAC cannot wait: `rx.tready` is always high, and a frame that begins
-// when there is no room for one of MAX_FRAME is dropped whole and counted.
-// Bytes behind the IPv4 total length (Ethernet padding) are ignored.
+// One beat a cycle with no stall for every frame size, including single-beat frames back to back. Fixed latency: `frame` is valid 11 cycles
+// after the frame's last beat was accepted, the first beat of `payload` 12. Received frames wait in stores for RECORDS frames and for at
+// least twice MAX_FRAME. A MAC cannot stall: `rx.tready` is always high, and a frame that begins when there is no space for MAX_FRAME is
+// dropped as a whole and counted. Bytes after the IPv4 total length (Ethernet padding) are ignored.
 module packet_rx
   import packet_pkg::*;
   import frame_pkg::*;
@@ -32,10 +31,10 @@ module packet_rx
   localparam int unsigned INDEX_W = $clog2(MAX_BEATS + 1);
   localparam int unsigned DECISION = DECISION_BYTE / BYTES;
   localparam int unsigned RECORDS = 32;
-  localparam int unsigned PAYLOADS = 64;   // more than all units behind take records of before they wait for a payload
-  localparam int unsigned IN_FLIGHT = 16;  // more than the beats that come before `room` follows
+  localparam int unsigned PAYLOADS = 64;   // more than the records that all following units accept before they wait for a payload
+  localparam int unsigned IN_FLIGHT = 16;  // more than the beats that arrive before `room` is updated
   localparam int unsigned STORE_BEATS = 2 ** $clog2(2 * MAX_BEATS + IN_FLIGHT);
-  localparam int unsigned STORE_DEPTH = STORE_BEATS < 512 ? 512 : STORE_BEATS;  // a block RAM has that many anyway
+  localparam int unsigned STORE_DEPTH = STORE_BEATS < 512 ? 512 : STORE_BEATS;  // the minimum depth of a block RAM
 
   if (MAX_FRAME % BYTES != 0) begin : g_bad
     $fatal(1, "packet_rx: MAX_FRAME must be a multiple of a beat");
@@ -55,8 +54,8 @@ module packet_rx
   endfunction
 
   // ---- admission, by whole frames ----
-  logic room_q;               // for a frame of MAX_FRAME, beside all that is on the way
-  logic in_frame_q = 1'b0;    // kept in reset too: the rest of a frame that began then is not taken for a frame
+  logic room_q;               // space for a frame of MAX_FRAME, in addition to all that is in the pipeline
+  logic in_frame_q = 1'b0;    // kept in reset too: the rest of a frame that began before is not taken for a frame
   logic refused_q;            // this frame
   wire  refused = in_frame_q ? refused_q : !room_q;
   wire  take = rx.tvalid && !refused;
@@ -70,8 +69,8 @@ module packet_rx
     end
   end
 
-  // ---- beats come in: stages 1 to 3, in step with the parser ----
-  // What is taken in always runs through: room for it was kept before.
+  // ---- input beats: stages 1 to 3, in step with the parser ----
+  // The pipeline never stalls: space for every admitted frame was reserved.
   typedef struct packed {
     logic   valid;
     logic   last;
@@ -104,7 +103,7 @@ module packet_rx
       .headers, .verdict(parsed), .checks
   );
 
-  // ---- stage 4: which bytes count ----
+  // ---- stage 4: the bytes covered by the checksums ----
   typedef struct packed {
     logic         last;
     drop_e        drop;
@@ -114,14 +113,14 @@ module packet_rx
     index_t       beats;
   } outcome_t;
 
-  // Before the parser's decision every byte counts; a frame that ends before the decision's bytes is a runt.
+  // Before the parser's decision every byte is covered; a frame that ends before the decision's bytes is a runt.
   logic s3_decided_q;
   always_ff @(posedge clk)
     s3_decided_q <= s2_q.index == index_t'(DECISION) ? s2_q.keep[(DECISION_BYTE-1)%BYTES] : s2_q.index + 1'b1 > index_t'(DECISION);
   wire top_index_t index = top_index_t'(s3_q.index);
   wire top_index_t ip_last = parsed.ip_top[16:LANE_W];
 
-  data_t    s4_data_q;  // bytes that do not count are zero
+  data_t    s4_data_q;  // bytes not covered are zero
   keep_t    s4_keep_q, s4_counts_q;
   logic     s4_first_q, s4_counts_valid_q, s4_counts_last_q;
   lane_t    s4_top_q;
@@ -153,7 +152,7 @@ module packet_rx
               beats: s3_q.index == index_t'(MAX_BEATS) ? s3_q.index : s3_q.index + 1'b1};
   end
 
-  // The length of a whole frame: the beats before this one, and what of this one is kept.
+  // The length of a whole frame: the earlier beats, and the kept bytes of this one.
   lane_t s4_last_lane;
   always_comb begin
     s4_last_lane = '0;
@@ -188,7 +187,7 @@ module packet_rx
       .out_valid(sum_valid), .out_sum(sum)
   );
 
-  // The right state behind a frame whose last beat is filled up with zeros behind lane `top`.
+  // The residue of a valid frame whose last beat is filled up with zeros after lane `top`.
   typedef crc32_t [BYTES-1:0] residues_t;
   function automatic residues_t residues();
     residues_t r;
@@ -252,7 +251,7 @@ module packet_rx
   wire settled = s10_q.last;
   wire good = s10_q.drop == DROP_NONE;
 
-  // ---- whole frames wait, and their payload leaves ----
+  // ---- store of whole frames, and their payload ----
   logic [$clog2(STORE_DEPTH):0] room;
   logic [$clog2(PAYLOADS):0] frames_room;
   logic store_empty;
@@ -264,14 +263,14 @@ module packet_rx
       .wanted(good), .out(payload), .room, .frames_room, .empty(store_empty)
   );
 
-  // ---- headers wait for their outcome; both are queued for every frame, and fall away together if it is bad ----
+  // ---- headers wait for their outcome; both are queued for every frame, and discarded together if it is bad ----
   typedef struct packed {
     logic         good;
     frame_class_e cls;
     logic [15:0]  payload_length;
   } record_t;
 
-  // A frame's headers are kept long before its outcome is there; there are never more of them than frames taken.
+  // The headers of a frame are stored long before its outcome is known; there are never more of them than admitted frames.
   (* ram_style = "distributed" *) logic [$bits(headers_t)-1:0] kept[RECORDS];
   logic [$clog2(RECORDS)-1:0] keep_q, take_q;
 
@@ -306,8 +305,8 @@ module packet_rx
     end
   end
 
-  // ---- room ----
-  logic [$clog2(RECORDS):0] frames_q;  // taken and not yet handed on or dropped, or only just now
+  // ---- free space ----
+  logic [$clog2(RECORDS):0] frames_q;  // admitted and not yet handed on or dropped, or only in the previous cycle
   logic popped_q;
 
   always_ff @(posedge clk) begin

@@ -5,10 +5,10 @@ package packet_rx_pkg;
   import packet_pkg::*;
   import frame_pkg::*;
 
-  // All that decides about a frame's class and lengths lies before this byte or in the same beat, at every width.
+  // All fields that determine a frame's class and lengths are before this byte or in the same beat, at every width.
   localparam int unsigned DECISION_BYTE = ETH_HDR_BYTES + IPV4_HDR_BYTES + UDP_HDR_BYTES;  // 42: BTH opcode
 
-  // Why a frame is dropped before it has a class; one counter each, see packet_events_t.
+  // Reasons to drop a frame before it has a class; one counter each, see packet_events_t.
   typedef enum logic [3:0] {
     DROP_NONE,
     DROP_FCS,
@@ -25,13 +25,13 @@ package packet_rx_pkg;
     DROP_ROCE_OPCODE
   } drop_e;
 
-  // Where a payload may begin: where the frame does, or behind headers. Few places, so that shifters stay small.
+  // The positions of a payload: the start of the frame, or after headers. Few positions, which keeps shifters small.
   localparam int unsigned RX_PLACES = PLACES + 1;
   typedef logic [3:0] rx_place_t;
   localparam rx_place_t RX_PLACE_0 = rx_place_t'(PLACES);  // below it: place_e
   localparam logic [RX_PLACES-1:0][7:0] RX_PLACE_BYTES = {8'd0, PLACE_BYTES};
 
-  // Where the payload of a RoCE frame begins whose extension headers have so many bytes.
+  // The position of the payload of a RoCE frame with this many bytes of extension headers.
   function automatic place_e place_of_ext(logic [5:0] ext_bytes);
     unique case (ext_bytes)
       6'd4:    return PLACE_58;
@@ -45,22 +45,22 @@ package packet_rx_pkg;
   endfunction
 
   typedef struct packed {
-    drop_e        drop;            // as far as the headers tell
+    drop_e        drop;            // from the checks of the headers
     frame_class_e cls;
-    logic         ipv4;            // there is an IPv4 header to be checked,
+    logic         ipv4;            // there is an IPv4 header to check,
     logic         sum_checked;     // and a UDP or ICMP checksum
     logic         headers_fit;     // the IPv4 length covers all headers, pad and ICRC
-    rx_place_t    place;           // where the payload begins
-    logic [15:0]  payload_length;  // not of whole frames
-    logic [16:0]  ip_top;          // index in the frame of the last byte that must be there
+    rx_place_t    place;           // position of the payload
+    logic [15:0]  payload_length;  // not valid for whole frames
+    logic [16:0]  ip_top;          // index of the last byte that the frame must have
   } parsed_t;
 
   typedef struct packed {
     logic        ipv4_ok;          // the IPv4 header checksum is right, or there is none
-    logic [18:0] pseudo_sum;       // what the checksum of the IPv4 payload has in addition
+    logic [18:0] pseudo_sum;       // the part of the payload checksum from the pseudo-header
   } checks_t;
 
-  // The part of a frame that is handed on as its payload.
+  // The part of a frame that is output as its payload.
   typedef struct packed {
     rx_place_t   place;
     logic [15:0] length;

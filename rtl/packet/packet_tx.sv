@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Transmit side of the packet plane: takes frames from N protocols in turn, puts header and payload together, pads, adds the
-// ICRC where asked for and gives them to the MAC.
+// Transmit side of the packet plane: takes frames from N protocols round robin, joins header and payload, pads, adds the ICRC where
+// requested and sends them to the MAC.
 //
-// One beat a cycle on `tx` with no bubble between frames while the inputs keep up. 7 cycles from `frame` to the first beat, 6 below
-// 256 bits. `tx` comes from registers. A protocol that stops in the middle of a payload stops the others; one that has
-// nothing to send does not. When `tx` stops, the inputs stop.
-// Payload that ends with tuser invalidates its frame: `tx` ends with tuser, and an ICRC is inverted, so no peer accepts it.
+// One beat a cycle on `tx` with no bubble between frames while the inputs keep up. 7 cycles from `frame` to the first beat, 6 below 256
+// bits. `tx` is registered. A protocol that stalls within a payload stalls the others; one that has nothing to send does not. When `tx`
+// stalls, the inputs stall. Payload that ends with tuser invalidates its frame: `tx` ends with tuser, and an ICRC is inverted, so no peer
+// accepts it.
 module packet_tx
   import packet_pkg::*;
 #(
@@ -24,9 +24,9 @@ module packet_tx
   localparam int unsigned BYTES = DATA_W / 8;
   typedef logic [(N > 1 ? $clog2(N) : 1)-1:0] source_t;
 
-  // ---- one frame after the other, round robin: the frame to the builder, its turn to the payload selector ----
-  // Where its payload begins (packet_pkg::PLACE_BYTES) in two steps, so that each takes few inputs: 42, 54 or 70 bytes, and none to three
-  // times four more.
+  // ---- arbitration, round robin: the frame to the builder, its source and position to the payload selector ----
+  // The position of the payload (packet_pkg::PLACE_BYTES) in two steps with few inputs each: 42, 54 or 70 bytes, plus zero to three times
+  // four.
   localparam logic [2:0][7:0] COARSE_BYTES = {8'd70, 8'd54, 8'd42};
   typedef struct packed {
     source_t    source;
@@ -63,7 +63,7 @@ module packet_tx
   end
 
   stream_arbiter #(.T(frame_tx_t), .N(N)) arbiter (.clk, .rst, .in(request), .last('1), .out(job));
-  // Always has room: no more than two frames, in the arbiter and in the builder, can have payload that is still to be taken.
+  // Never full: at most two frames, in the arbiter and in the builder, can have payload that was not taken yet.
   stream_fifo #(.T(turn_t), .DEPTH(2)) turns (.clk, .rst, .in(turn_in), .out(turn), .empty(turns_empty));
 
   assign turn_in.valid = |taken_payload;
@@ -72,7 +72,7 @@ module packet_tx
     for (int unsigned i = 0; i < N; i++) if (taken[i]) turn_in.data |= asked[i];
   end
 
-  // ---- payloads in the order of their frames, bytes behind the end made zero, rotated to where they lie in the frame ----
+  // ---- payloads in the order of their frames, bytes after the end set to zero, rotated to their position in the frame ----
   logic [N-1:0]          payload_valid, payload_last, payload_user;
   logic [BYTES-1:0][7:0] payload_data[N];
   logic [BYTES-1:0]      payload_keep[N];

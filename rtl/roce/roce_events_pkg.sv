@@ -22,7 +22,7 @@ package roce_events_pkg;
     logic resp_cqe_flush_error;    // receives flushed
     logic out_of_order_placed;     // selective repeat: a WRITE packet ahead of the expected PSN was placed
     logic atomic_replayed;         // duplicate, answered from the response cache
-    logic drop_duplicate_forgotten; // duplicate READ or atomic without room, or without a cached answer
+    logic drop_duplicate_forgotten; // duplicate READ or atomic that finds the queue full, or no cached response
     logic drop_no_qp;
     logic drop_wrong_peer;         // the QP is connected to another address
     logic drop_bad_bth;            // TVer, P_Key, opcode of another service
@@ -33,8 +33,8 @@ package roce_events_pkg;
   } roce_rx_events_t;
 
   typedef struct packed {
-    logic sent_pkts;               // request packets, repetitions included
-    logic sent_writes;             // messages, not counting repetitions
+    logic sent_pkts;               // request packets, including retransmissions
+    logic sent_writes;             // messages, not counting retransmissions
     logic sent_sends;
     logic sent_reads;
     logic sent_atomics;
@@ -84,8 +84,8 @@ package roce_events_pkg;
     logic dreq_timeout;
     logic connection_opened;       // reported to the client; opened - closed = live connections
     logic connection_closed;
-    logic drop_malformed;          // no valid communication management datagram
-    logic drop_overflow;           // received faster than it could be answered; the peer repeats it
+    logic drop_malformed;          // not a valid communication management datagram
+    logic drop_overflow;           // received faster than it could be answered; the peer retransmits it
     logic drop_no_connection;      // for no connection, or not expected in its state
     logic drop_unresolved;         // no ARP reply for the address that a client connects to: no REQ sent
     logic refused_per_peer;        // REQ: its address has reached its limit of connections

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types of the RoCEv2 plane: work requests, completions, queue pairs and memory regions (names as in libibverbs), connections, and what
-// the units of the plane send each other. Headers and opcodes are in roce_wire_pkg, counted events in roce_events_pkg.
+// Types of the RoCEv2 plane: work requests, completions, queue pairs and memory regions (names as in libibverbs), connections, and the
+// streams between the units of the plane. Headers and opcodes are in roce_wire_pkg, counted events in roce_events_pkg.
 package roce_pkg;
   import packet_pkg::*;
   import memory_pkg::*;
   import roce_wire_pkg::*;
 
   typedef logic [7:0] pd_t;     // protection domain; 0 is the device's own
-  typedef logic [1:0] client_t; // a client of the engine (roce_clients): a QP's client gets its completions and events
+  typedef logic [1:0] client_t; // a client of the engine (roce_clients): the client of a QP receives its completions and events
   localparam int unsigned MAX_CLIENTS = 2 ** $bits(client_t);
 
-  // The protection domain of a client: of the QPs that it opens, of those that peers open to it, and of its regions. The administrator
-  // may use every domain.
+  // The protection domain of a client: of the QPs that it opens, of those that peers open to it, and of its regions. The administrator may
+  // use every domain.
   function automatic pd_t client_pd(client_t client);
     return pd_t'(client);
   endfunction
@@ -21,7 +21,7 @@ package roce_pkg;
   localparam int unsigned MAX_QPS = 1024;
   typedef logic [$clog2(MAX_QPS)-1:0] qp_index_t;
 
-  // A QP's index in the tables; QPN_FIRST has index 0. A number that no QP of the device has gives a value of QPS or more.
+  // A QP's index in the tables; QPN_FIRST has index 0. For a number that is not a QP of the device the result is QPS or more.
   function automatic qpn_t qp_index(qpn_t qpn);
     return qpn - QPN_FIRST;
   endfunction
@@ -51,16 +51,16 @@ package roce_pkg;
   localparam logic [31:0] LOCAL_DMA_LKEY = 32'd0;
 
   // One work request. A QP has at most SQ_DEPTH send requests outstanding, of which RD_DEPTH may be READs and atomics, and RQ_DEPTH
-  // receives. A request beyond that completes at once with WC_GENERAL_ERR.
+  // receives. A request above these limits completes at once with WC_GENERAL_ERR.
   typedef struct packed {
     wr_opcode_e  opcode;
-    logic        signaled;     // completes on success, too; a failure always completes. Ignored for RECV
+    logic        signaled;     // completes on success as well; a failed request always completes. Ignored for RECV
     logic        solicited;    // set SE in the last packet
-    logic        fence;        // begins after all READs and atomics before it have completed
+    logic        fence;        // starts after all earlier READs and atomics have completed
     qpn_t        qpn;
     logic [15:0] wr_id;        // returned in the completion
     addr_t       local_addr;   // device memory: source; READ, atomics, RECV: destination
-    logic [31:0] lkey;         // of a region around the data, or LOCAL_DMA_LKEY. Ignored if there is no data
+    logic [31:0] lkey;         // of a region that contains the data, or LOCAL_DMA_LKEY. Ignored if there is no data
     logic [31:0] length;       // bytes; atomics: ignored, 8
     logic [63:0] remote_addr;
     logic [31:0] rkey;
@@ -85,7 +85,7 @@ package roce_pkg;
     WC_GENERAL_ERR       = 5'd21
   } wc_status_e;
 
-  // ibv_wc_opcode; the bit of receives, 7 there, is bit 3 here.
+  // ibv_wc_opcode; the receive bit, bit 7 there, is bit 3 here.
   typedef enum logic [3:0] {
     WC_SEND               = 4'd0,
     WC_RDMA_WRITE         = 4'd1,
@@ -157,7 +157,7 @@ package roce_pkg;
     ipv4_addr_t  dst_ip;
     qpn_t        dest_qp_num;
     pd_t         pd;
-    client_t     client;             // gets its completions and events
+    client_t     client;             // receives its completions and events
     access_t     access;             // rights of the peer on any region (qp_access_flags)
     mtu_code_t   path_mtu;
     logic        selective_repeat;   // agreed with the peer (docs/reference/extensions.md)
@@ -223,8 +223,8 @@ package roce_pkg;
     logic        confined;       // only regions of `domain` match; set by roce_clients
     pd_t         domain;
   } mr_cmd_t;
-  // After the answer to an MR_DEREGISTER command no memory access that was admitted under these keys is in flight, and none can begin:
-  // the memory may be given to another owner.
+  // After the answer to an MR_DEREGISTER command no memory access admitted under these keys is in flight, and none can begin: the memory
+  // may be assigned to another owner.
 
   typedef struct packed {
     logic        ok;             // 0: table full, no such key, slot empty, region in two memories, or of another domain: nothing changed
@@ -234,7 +234,7 @@ package roce_pkg;
 
   // ---- between the units of the plane ----
 
-  // Responder -> transmit: a packet without payload, which is sent before the packets that wait and uses no state of the send side.
+  // Responder -> transmit: a packet without payload. It is sent ahead of queued packets and uses no state of the send side.
   typedef struct packed {
     qpn_t       qpn;             // the device's
     logic       cnp;             // a CNP, else an acknowledgement
@@ -263,7 +263,7 @@ package roce_pkg;
 
   typedef struct packed {
     respond_e    kind;
-    logic        duplicate;      // READ: executed again; ATOMIC: answered from the response cache, dropped if it is not there
+    logic        duplicate;      // READ: executed again; ATOMIC: answered from the response cache, dropped if the cache has no entry
     qpn_t        qpn;
     psn_t        psn;            // ACK: newest acknowledged; NAK: expected; READ and ATOMIC: the request's
     aeth_t       aeth;
@@ -280,7 +280,7 @@ package roce_pkg;
   // Response unit -> responder: a READ or atomic of this QP failed; the responder sends the NAK.
   typedef struct packed {
     qpn_t        qpn;
-    logic        denied;         // its key has become invalid; else the memory reported an error
+    logic        denied;         // its key was invalidated; else memory reported an error
   } qp_failed_t;
 
   // Result of the check of a work request's local memory, made when it is posted.
@@ -290,7 +290,7 @@ package roce_pkg;
     target_t     target;
   } local_access_t;
 
-  // Number of a fence of the response unit. A unit that has made a key invalid requests a fence and gets its number; when the number of
+  // Number of a fence of the response unit. A unit that has invalidated a key requests a fence and receives its number; when the number of
   // completed fences reaches it, no READ or atomic of a peer and no work request that began under the key accesses memory any more.
   typedef logic [7:0] fence_t;
 
@@ -331,7 +331,7 @@ package roce_pkg;
 
   // Reason of a rejected or ended connection (IBTA 12.6.7.2); 0: none.
   typedef logic [15:0] conn_reason_t;
-  localparam conn_reason_t CONN_UNREACHABLE = 16'hffff;  // no reply to ARP, or to the REQ and its repetitions
+  localparam conn_reason_t CONN_UNREACHABLE = 16'hffff;  // no reply to ARP, or to the REQ and its retransmissions
 
   // Limits on connections that peers open. 0: no limit.
   typedef struct packed {
@@ -343,7 +343,7 @@ package roce_pkg;
   // A client opens a connection.
   typedef struct packed {
     client_t     client;
-    logic [15:0] tag;            // the client's own, returned in the first event
+    logic [15:0] tag;            // chosen by the client, returned in the first event
     ipv4_addr_t  ip;
     logic [15:0] port;           // in the RDMA IP CM port space TCP
     pd_t         pd;
@@ -358,10 +358,10 @@ package roce_pkg;
   } connect_t;
 
   typedef enum logic [1:0] {
-    CONN_OPENED,      // REQ received, the QP is in RTS; to be answered when ready to receive: the REP is sent after the answer
+    CONN_OPENED,      // REQ received, the QP is in RTS; answered when the owner is ready to receive: the REP is sent after the answer
     CONN_ESTABLISHED, // the peer accepted the REQ, the QP is in RTS; no answer
     CONN_REFUSED,     // the REQ was rejected or timed out, see `reason`: there is no QP; no answer
-    CONN_CLOSED       // the QP is in RESET; to be answered when all its resources are freed: then its number may be used again
+    CONN_CLOSED       // the QP is in RESET; answered when all its resources are freed: then its number may be reused
   } conn_event_e;
 
   typedef struct packed {

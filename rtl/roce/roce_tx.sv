@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds the frames of a device's queue pairs: packets of two sources, each source in its order, with payload read from memory; and
-// acknowledgements and CNPs, which have no payload and no order, and go first at each packet boundary.
+// Builds the frames of the device's queue pairs: packets of two sources, each source in order, with payload read from memory; and
+// acknowledgements and CNPs, which have no payload and no order, and have priority at each packet boundary.
 //
-// `ack` to `frame`: 4 cycles; one frame a cycle. The read of a payload is issued in the cycle after its packet has arrived, up to
-// 32 packets or 16 KiB of each source ahead of the wire, so that the latency of memory costs no throughput; no further ahead,
-// because a retransmission leaves behind what was taken before it. The sources are served round robin, packet by packet, both at
-// memory and on the wire. A frame that is ready does not wait for one whose payload is still being read: a packet without payload
-// passes those of the other source, and while no payload is on its way out a packet waits until the first beat of its own has
-// arrived. When `frame` or `payload` stop everything stops, acknowledgements after 32 of them; nothing is dropped.
+// `ack` to `frame`: 4 cycles; one frame a cycle. The read of a payload is issued in the cycle after its packet was accepted, up to 32
+// packets or 16 KiB of each source ahead of transmission, which covers the latency of memory; no further ahead, because a retransmission is
+// sent after the packets accepted before it. The sources are served round robin, packet by packet, both for reads and for transmission. A
+// frame that is ready does not wait for one whose payload is still being read: a packet without payload passes those of the other source,
+// and while no payload is being transmitted a packet waits until the first beat of its own has arrived. When `frame` or `payload` stalls,
+// everything stalls; acknowledgements are accepted up to 32. Nothing is dropped.
 //
-// Payload that could not be read ends with tuser, which invalidates the frame on its way to the wire, and is reported to its source
-// on `fault`; no other payload passes until that is taken. An acknowledgement of a QP that is not set up is dropped.
+// Payload that could not be read ends with tuser, which invalidates the frame before transmission, and is reported to its source on
+// `fault`; no other payload passes until the report is taken. An acknowledgement of a QP that is not set up is dropped.
 //
-// A pulse on `flush_requests` or `flush_acks` makes `flushed` low until all requests or all acknowledgements inside at that moment
-// have left, payload included. Nothing stops meanwhile, and later arrivals do not delay it.
+// A pulse on `flush_requests` or `flush_acks` sets `flushed` low until all requests, or all acknowledgements, that were inside at that
+// moment have left, payload included. Nothing stalls meanwhile, and later arrivals do not delay the flush.
 module roce_tx
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -26,8 +26,8 @@ module roce_tx
   import roce_tx_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter logic [5:0] DSCP = 6'd0,       // of all but CNPs
-    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6): CNPs are not to wait in the congested queues
+    parameter logic [5:0] DSCP = 6'd0,       // of all packets except CNPs
+    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6), so that CNPs do not wait in the congested queues
 ) (
     input logic        clk,
     input logic        rst,
@@ -45,22 +45,22 @@ module roce_tx
     input sq_peer_t    peer_write_data,
 
     stream_if.source   read_cmd,        // dma_cmd_t,
-    output logic       read_source,     // of a packet of this source
+    output logic       read_source,     // source of its packet
     axis_if.sink       read_data,
     stream_if.source   frame,           // frame_tx_t
     axis_if.source     payload,
     stream_if.source   fault[2],        // tx_fault_t, to the source of the packet
 
-    output logic       left,            // a response was chosen, a cycle ago: what is taken on `ack` now leaves behind it
+    output logic       left,  // a response was selected in the previous cycle: acknowledgements taken from now on are sent after it
     output qpn_t       left_qpn,
-    output logic [1:0] passed,          // the payload of a packet of this source was read, and has passed
+    output logic [1:0] passed,          // the payload of a packet of this source was read and transmitted
 
-    output qp_sent_t        went,       // of the QP of this frame
+    output qp_sent_t        went,       // counts of the QP of a frame
     output roce_tx_events_t events,     // of packet[1]
     output logic            data_idle,  // no response inside
     output logic            idle
 );
-  // ---- packets arrive: into the queue of their source, and their reads to memory ----
+  // ---- input: packets enter the queue of their source, and their reads are issued ----
   typedef struct packed {
     target_t     target;
     mr_key_t     key;
@@ -72,16 +72,16 @@ module roce_tx
   read_t       read[2];
   logic [1:0]  asks, taken;
   tx_count_t   waits_q[2];               // packets in its queue
-  logic [1:0]  room_q;                   // for one more after what comes just now
-  logic [1:0]  passed_q;                 // payload of this source has passed: so much
+  logic [1:0]  room_q;                   // accepts one more packet after the one of this cycle
+  logic [1:0]  passed_q;                 // a payload of this source has passed, of this size
   tx_units_t   passed_units_q;
   logic        order_room_q;
   logic        pick;                     // the source whose read is issued
-  logic        turn_q, locked_q, pick_q; // a read that was offered stays
+  logic        turn_q, locked_q, pick_q; // a read that was offered stays selected
   tx_queued_t  head[2];
   logic [1:0]  head_valid, head_taken;
   logic        chosen_payload;           // a packet with payload leaves its queue
-  stream_if #(.T(logic)) order_in ();    // whose payload comes next
+  stream_if #(.T(logic)) order_in ();    // source of the next payload
   stream_if #(.T(logic)) order_out ();
 
   wire         ask = read_cmd.valid && read_cmd.ready;
@@ -121,7 +121,7 @@ module roce_tx
     assign head_valid[i]   = queue_out.valid;
     assign queue_out.ready = head_taken[i];
 
-    logic [6:0] inside_q, inside_d;      // units of payload; there is room as long as those of the largest packet fit
+    logic [6:0] inside_q, inside_d;      // units of payload; a packet is accepted as long as the largest one fits
     assign inside_d = inside_q + (taken[i] ? 7'(tx_units(came[i].empty, came[i].length)) : '0)
         - (passed_q[i] ? 7'(passed_units_q) : '0);
     always_ff @(posedge clk) begin
@@ -172,7 +172,7 @@ module roce_tx
   logic ack_empty;
   stream_fifo #(.T(ack_tx_t), .DEPTH(TX_ACKS)) acks (.clk, .rst, .in(ack), .out(ack_out), .empty(ack_empty));
 
-  // ---- payload passes through, once its frame was chosen ----
+  // ---- payload passes after its frame was selected ----
   stream_if #(.T(tx_owner_t)) owner_in ();
   stream_if #(.T(tx_owner_t)) owner_out ();
   logic       fault_valid_q;
@@ -206,15 +206,15 @@ module roce_tx
     else if (fault_ready[fault_q.source]) fault_valid_q <= 1'b0;
   end
 
-  // ---- choose ----
+  // ---- selection ----
   ack_tx_t next_ack;
   assign next_ack = ack_out.data;
 
   stream_if #(.T(tx_job_t)) job ();
-  logic       first_q;       // the source whose turn it is
-  logic [1:0] may;           // its packet can go
+  logic       first_q;       // the source with priority
+  logic [1:0] may;           // its packet can be sent
   logic       source;
-  logic       ahead_room_q;  // one more frame may be chosen ahead of its payload
+  logic       ahead_room_q;  // one more frame may be selected ahead of its payload
   for (genvar i = 0; i < 2; i++) begin : g_may
     assign may[i] = head_valid[i] && (head[i].empty
         || (order_out.valid && order_out.data == i && ahead_room_q && (owner_out.valid || read_data.tvalid)));
@@ -263,9 +263,9 @@ module roce_tx
     end
   end
 
-  tx_chosen_t ahead_q;  // chosen, and their payload has not passed
+  tx_chosen_t ahead_q;  // frames selected whose payload has not passed
   always_ff @(posedge clk) begin
-    ahead_room_q <= ahead_q <= tx_chosen_t'(TX_CHOSEN - 2);  // and one more may be chosen just now
+    ahead_room_q <= ahead_q <= tx_chosen_t'(TX_CHOSEN - 2);  // one more may be selected in this cycle
     if (rst) ahead_q <= '0;
     else ahead_q <= ahead_q + tx_chosen_t'(chosen_payload) - tx_chosen_t'(payload_end);
   end
@@ -288,8 +288,8 @@ module roce_tx
       .clk, .rst, .local_addr, .ect, .peer_write, .peer_write_index, .peer_write_data, .job, .frame, .under_way, .went
   );
 
-  // ---- what is inside ----
-  logic [6:0] open_q[2];  // packets taken whose frame, or payload if they have it, has not passed
+  // ---- occupancy ----
+  logic [6:0] open_q[2];  // packets accepted whose frame, or payload if they have one, has not passed
   logic [1:0] source_idle;
   for (genvar i = 0; i < 2; i++) begin : g_open
     wire closed_empty   = head_taken[i] && head[i].empty;
@@ -313,7 +313,7 @@ module roce_tx
   );
 
   // ---- events ----
-  // A message counts when its last packet is chosen for the first time.
+  // A message is counted when its last packet is selected for the first time.
   wire request = head_taken[1];
   wire message = request && !head[1].again && !head[1].internal_;
   always_ff @(posedge clk) begin

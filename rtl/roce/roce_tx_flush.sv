@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reports when the requests, or the acknowledgements, that were inside roce_tx at the pulse on `flush_requests` or `flush_acks`
-// have left: they are chosen, the payload of all frames chosen by then has passed, and these frames have passed the pipeline behind
-// the choice.
+// Reports when the requests, or the acknowledgements, that were inside roce_tx at the pulse on `flush_requests` or `flush_acks` have left:
+// they are selected, the payload of all frames selected by then has passed, and these frames have passed the header pipeline.
 //
-// `flushed` is low from the pulse on, and high again 6 cycles after it at the earliest. A pulse comes only while `flushed`.
+// `flushed` is low from the pulse on, for at least 6 cycles. A pulse is allowed only while `flushed`.
 module roce_tx_flush
   import roce_tx_pkg::*;
 (
@@ -13,25 +12,25 @@ module roce_tx_flush
     input  logic       flush_requests,
     input  logic       flush_acks,
     input  logic       ack_waits,        // an acknowledgement is offered,
-    input  logic       ack_taken,        // goes into the queue,
-    input  logic       ack_chosen,       // leaves it
-    input  tx_count_t  requests,         // in their queue
-    input  logic       request_taken,    // one goes into it,
-    input  logic       request_chosen,   // leaves it
-    input  tx_chosen_t ahead,            // frames chosen whose payload has not passed
-    input  logic       payload_end,      // one of these has passed
-    input  logic       step,             // the pipeline of the headers moves
-    input  logic       fault,            // a fault of a request has not been taken
+    input  logic       ack_taken,        // enters the queue,
+    input  logic       ack_chosen,       // leaves the queue
+    input  tx_count_t  requests,         // requests in their queue
+    input  logic       request_taken,    // a request enters the queue,
+    input  logic       request_chosen,   // leaves the queue
+    input  tx_chosen_t ahead,            // frames selected whose payload has not passed
+    input  logic       payload_end,      // the payload of one of these has passed
+    input  logic       step,             // the header pipeline advances
+    input  logic       fault,            // a fault of a request is pending
     output logic       flushed
 );
-  localparam int unsigned STAGES = 3;       // of frames, behind their choice
+  localparam int unsigned STAGES = 3;       // of the header pipeline
   typedef logic [$clog2(TX_ACKS)+1:0] ack_count_t;
 
   enum logic [1:0] {
     F_LEFT,
-    F_WAITS,                                // some of them are not chosen
-    F_PAYLOAD,                              // some payload of what is chosen has not passed
-    F_FRAMES                                // some frames of what is chosen are in the pipeline, or a fault was not taken
+    F_WAITS,                                // some of them are not selected
+    F_PAYLOAD,                              // payload of selected frames has not passed
+    F_FRAMES                                // selected frames are in the pipeline, or a fault is pending
   } flush_q;
   ack_count_t acks_q, before_q;             // acknowledgements in the queue; packets in the queue that the flush waits for
   logic       of_acks_q;
@@ -46,7 +45,7 @@ module roce_tx_flush
 
     if (flush_requests || flush_acks) begin
       of_acks_q <= flush_acks;
-      // One that is offered while the queue is full counts too: it is the next to enter.
+      // An acknowledgement offered while the queue is full is included: it is the next to enter.
       before_q  <= flush_acks ? acks_q + ack_count_t'(ack_waits) - ack_count_t'(ack_chosen)
           : ack_count_t'(requests) + ack_count_t'(request_taken) - ack_count_t'(request_chosen);
     end else if (gone) before_q <= before_q - 1'b1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Makes the headers of a frame: reads the addresses of the queue pair's peer, fills the headers in, and sums the IPv4 checksum.
+// Builds the headers of a frame: reads the addresses of the QP's peer, fills in the headers, and computes the IPv4 checksum.
 //
-// `job` to `frame`: 3 cycles, one frame a cycle; when `frame` stops, `job` stops. `went` is valid 2 cycles after `job` was taken.
-// An acknowledgement of a QP that is not set up is dropped.
+// `job` to `frame`: 3 cycles, one frame a cycle; when `frame` stalls, `job` stalls. `went` is valid 2 cycles after `job` was taken. An
+// acknowledgement of a QP that is not set up is dropped.
 module roce_tx_headers
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -19,7 +19,7 @@ module roce_tx_headers
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
-    input  logic        ect,                  // ECN field of all but acknowledgements and CNPs: ECT(0), else not ECT
+    input  logic        ect,                  // ECN field of all packets except acknowledgements and CNPs: ECT(0), else not ECT
 
     input  logic        peer_write,
     input  qp_index_t   peer_write_index,
@@ -27,13 +27,13 @@ module roce_tx_headers
 
     stream_if.sink      job,                  // tx_job_t
     stream_if.source    frame,                // frame_tx_t
-    output logic [TX_FROM-1:0] under_way,     // by tx_from_e: frames in here
-    output qp_sent_t    went                  // of the QP of a frame
+    output logic [TX_FROM-1:0] under_way,     // frames inside, by tx_from_e
+    output qp_sent_t    went                  // counts of the QP of a frame
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
 
   logic summed_valid_q;
-  wire  step = !summed_valid_q || frame.ready;  // the pipeline moves
+  wire  step = !summed_valid_q || frame.ready;  // the pipeline advances
   assign job.ready = step;
 
   // ---- addresses ----
@@ -52,8 +52,8 @@ module roce_tx_headers
     end
   end
 
-  // ---- headers, all but the IPv4 checksum ----
-  localparam int unsigned TAIL_BYTES = HDR_BYTES - ROCE_HDR_BYTES - EXT_BYTES;  // of the window: not used
+  // ---- headers, except the IPv4 checksum ----
+  localparam int unsigned TAIL_BYTES = HDR_BYTES - ROCE_HDR_BYTES - EXT_BYTES;  // of the header field of `frame`: not used
   typedef struct packed {
     tx_from_e    from;
     logic [6:0]  hdr_length;
@@ -63,7 +63,7 @@ module roce_tx_headers
     logic [EXT_BYTES*8-1:0] ext;
   } laid_t;
 
-  // Spreads the flows of a device over the paths of a network (IBTA annex A17.4.5): one port a QP, as Linux chooses it.
+  // Spreads the flows of a device over the paths of a network (IBTA annex A17.4.5): one port per QP, selected as in Linux.
   function automatic logic [15:0] source_port(qp_index_t index);
     qpn_t qpn;
     qpn = qp_number(index);
@@ -98,7 +98,7 @@ module roce_tx_headers
         dst: peer.ip,
         default: '0
     };
-    // Checksum 0: the ICRC covers it all (IBTA annex A17.3.1).
+    // Checksum 0: the ICRC covers all of it (IBTA annex A17.3.1).
     r.hdr.udp = '{src_port: source_port(job_.index), dst_port: UDP_PORT_ROCE, length: udp_length, checksum: '0};
     r.hdr.bth = '{
         opcode: job_.opcode,
@@ -154,7 +154,7 @@ module roce_tx_headers
     end
   end
 
-  // ---- what is inside ----
+  // ---- occupancy ----
   always_comb begin
     for (int unsigned i = 0; i < TX_FROM; i++)
       under_way[i] = (job_valid_q && job_q.from == tx_from_e'(i)) || (laid_valid_q && laid_q.from == tx_from_e'(i))

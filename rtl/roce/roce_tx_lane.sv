@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The lane of one slow memory in roce_tx_lanes: packets wait, each source's in their order, until all of their payload has been
-// read into the source's store. Then they pass, and their payload comes out of the store as it is taken, one beat a cycle.
+// The lane of one slow memory in roce_tx_lanes: packets wait, those of each source in order, until all of their payload has been read into
+// the source's store. Then they pass, and their payload is read from the store at one beat a cycle.
 //
-// The sources' reads are issued round robin; up to PACKETS packets and STORE_BYTES of each are read ahead, which covers the latency
-// of memory. A packet takes the latency of memory, its beats, and 6 cycles. When `ready_` or `data` stop, the lane fills up, then
-// `packet` stops.
+// The reads of the sources are issued round robin; up to PACKETS packets and STORE_BYTES of each are read ahead, which covers the latency
+// of memory. A packet takes the latency of memory, its beats, and 6 cycles. When `ready_` or `data` stalls, the lane fills up, then
+// `packet` stalls.
 module roce_tx_lane
   import memory_pkg::*;
   import roce_pkg::*;
@@ -20,16 +20,16 @@ module roce_tx_lane
     input  logic            clk,
     input  logic            rst,
     stream_if.sink          packet[2],           // tx_packet_t, not empty
-    stream_if.source        ready_[2],           // the same, their payload being here,
-    axis_if.source          data[2],             // which is this
+    stream_if.source        ready_[2],           // the same packets after their payload was read,
+    axis_if.source          data[2],             // and that payload
     axi_if.master           mem,                 // read channels
-    output logic [1:0]      room,                // for a quantum, 16 packets and 4 KiB, after one that is on its way
-    input  qp_index_t [1:0][1:0] index,          // by source: of these two QPs,
-    output logic [1:0][1:0] waits,               // are there packets here?
-    output logic [1:0]      passes,              // pulse: a packet has passed,
-    output logic [1:0][$clog2(PACKETS):0] count, // so many have not
-    output logic [1:0]      was_read,            // pulse: payload of this source has been read from memory
-    output logic            freed,               // pulse: there is more room
+    output logic [1:0]      room,                // a quantum, 16 packets and 4 KiB, can be accepted in addition to one on its way
+    input  qp_index_t [1:0][1:0] index,          // by source: for these two QPs,
+    output logic [1:0][1:0] waits,               // packets are in this lane
+    output logic [1:0]      passes,              // pulse: a packet has left,
+    output logic [1:0][$clog2(PACKETS):0] count, // packets in this lane
+    output logic [1:0]      was_read,            // pulse: payload of this source was read from memory
+    output logic            freed,               // pulse: entries were freed
     output logic            idle
 );
   localparam int unsigned UNITS = STORE_BYTES / 256;
@@ -42,7 +42,7 @@ module roce_tx_lane
   } ask_t;
 
   if (STORE_BYTES < 4 * 4096 || PACKETS < 4 * QUANTUM) begin : g_bad
-    $fatal(1, "roce_tx_lane: a store must hold 16 KiB and a queue 64 packets");
+    $fatal(1, "roce_tx_lane: STORE_BYTES must be at least 16384 and PACKETS at least 64");
   end
 
   // ---- memory: the sources in turn ----
@@ -78,9 +78,9 @@ module roce_tx_lane
     stream_if #(.T(logic [4:0])) size ();
     stream_if #(.T(tx_packet_t)) queue_in ();
     tx_packet_t came, head;
-    units_t units_q;             // of payload that is being read, or in the store
-    count_t count_q, whole_q;    // packets here; of them those whose payload is
-    logic   open_q;              // takes one more of any size after what comes just now
+    units_t units_q;             // of payload that is being read or in the store
+    count_t count_q, whole_q;    // packets here; of those the ones whose payload is in the store
+    logic   open_q;              // accepts one more packet of any size after the one of this cycle
     assign came            = packet[i].data;
     assign head            = waiting.data;
     assign packet[i].ready = open_q;

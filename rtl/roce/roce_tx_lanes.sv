@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Stands before roce_tx and lets it send the payload of slow memories without waiting for them. Packets without payload, and those
-// with payload in the first memory, pass: roce_tx reads it. Packets for any other memory wait in that memory's lane (roce_tx_lane)
-// until all of it is there; then they pass, and roce_tx takes it from there at one beat a cycle.
+// The stage in front of roce_tx through which the payload of slow memories is read without stalling roce_tx. Packets without payload, and
+// those with payload in the first memory, pass: roce_tx reads that payload. Packets for any other memory wait in that memory's lane
+// (roce_tx_lane) until all of their payload was read; then they pass, and roce_tx takes the payload from the lane at one beat a cycle.
 //
-// The order of each QP is kept: a packet waits here, and those of its source behind it, until the packets of its QP that are in
-// other lanes have passed. A source that must not wait checks first: `room` has a bit for each lane that takes a quantum (4 KiB, 16
-// packets), `waits` one for each lane in which the QP `waits_index` has packets; meanwhile it gives packets of other QPs.
+// The packets of a QP stay in order: a packet waits here, and those of its source behind it, until the packets of its QP in other lanes
+// have passed. A source that must not wait checks first: `room` has a bit for each lane that accepts a quantum (4 KiB, 16 packets), `waits`
+// one for each lane in which the QP `waits_index` has packets; meanwhile it sends packets of other QPs.
 //
-// Latency: with one memory none, these are wires; with several 1 cycle, and for a packet of a lane that of the lane. One packet a
-// cycle. When roce_tx stops everything stops.
+// Latency: 0 with one memory (wires only); with several 1 cycle, and for a packet of a lane that of the lane. One packet a cycle. When
+// roce_tx stalls, everything stalls.
 module roce_tx_lanes
   import memory_pkg::*;
   import roce_pkg::*;
@@ -26,18 +26,18 @@ module roce_tx_lanes
     output targets_t [1:0] room,
     input  qp_index_t [1:0] waits_index,
     output targets_t [1:0] waits,
-    output logic           freed,            // pulse: there may be more room, or a QP waits no more
+    output logic           freed,            // pulse: entries may have been freed, or a QP no longer waits
     stream_if.source       frames[2],        // tx_packet_t, to roce_tx
-    stream_if.sink         read_cmd,         // dma_cmd_t, of roce_tx,
+    stream_if.sink         read_cmd,         // dma_cmd_t, from roce_tx,
     input  logic           read_source,      // for a packet of this source
     axis_if.source         read_data,
     axi_if.master          mem[LANES],       // read channels
-    input  logic [1:0]     passed,           // pulse of roce_tx: the payload of a packet of this source has passed
-    output targets_t [1:0] was_read,         // pulse, by source: the payload of a packet has been read from this memory
+    input  logic [1:0]     passed,           // pulse of roce_tx: the payload of a packet of this source was transmitted
+    output targets_t [1:0] was_read,         // pulse, by source: the payload of a packet was read from this memory
     input  logic           flush_requests,   // pulse, when `flushed`: `flushed` is low until all requests that were here have left,
-    output logic           flush_frames,     // and this pulse is for roce_tx
+    output logic           flush_frames,     // and this pulse starts the flush of roce_tx
     output logic           flushed,
-    output logic           responses_idle,   // no response here
+    output logic           responses_idle,   // no response inside
     output logic           idle
 );
   stream_if #(.T(dma_cmd_t)) near_cmd ();
@@ -75,12 +75,12 @@ module roce_tx_lanes
     localparam int unsigned PACKETS = 64;
     typedef logic [$clog2(PACKETS):0] count_t;
 
-    // Of lane l and source i, at 2 * l + i; lane 0 is not one.
+    // Indexed by lane l and source i as 2 * l + i; the first memory has no lane.
     stream_if #(.T(tx_packet_t)) lane_in[2*LANES] ();
     stream_if #(.T(tx_packet_t)) lane_out[2*LANES] ();
     axis_if #(.DATA_W(DATA_W)) lane_data[2*LANES] ();
-    targets_t [1:0]        here;                   // lanes that have packets of the QP of the packet that came
-    targets_t [1:0]        ready;                  // lanes that take it
+    targets_t [1:0]        here;                   // lanes with packets of the QP of the offered packet
+    targets_t [1:0]        ready;                  // lanes that accept it
     logic [LANES-1:0][1:0] lane_passes;
     count_t [LANES-1:0][1:0] lane_count;
     logic [LANES-1:0]      lane_freed, lane_idle;
@@ -112,7 +112,7 @@ module roce_tx_lanes
           assign here[i][l]   = 1'b0;
           assign waits[i][l]  = 1'b0;
           assign room[i][l]   = 1'b1;
-          // There is no lane.
+          // The first memory has no lane.
           assign lane_in[i].valid      = 1'b0;
           assign lane_in[i].data       = '0;
           assign lane_in[i].ready      = 1'b0;
@@ -208,7 +208,7 @@ module roce_tx_lanes
       assign lane_data[i].tready = 1'b0;
     end
 
-    // ---- whose payload was read: from the first memory when it has passed, from the others when it is in their store ----
+    // ---- payload read: from the first memory when it was transmitted, from the others when it is in the store ----
     for (genvar i = 0; i < 2; i++) begin : g_read
       stream_if #(.T(logic)) near_in ();
       stream_if #(.T(logic)) near_out ();
@@ -226,7 +226,7 @@ module roce_tx_lanes
       end
     end
 
-    // ---- when have the requests left that are here now? ----
+    // ---- flush of the requests ----
     enum logic [1:0] {
       F_LEFT,
       F_LANES,       // some are in a lane

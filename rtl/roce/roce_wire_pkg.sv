@@ -115,7 +115,7 @@ package roce_wire_pkg;
     return 13'd128 << code;
   endfunction
 
-  // a comes before b, modulo 2^24 (IBTA 9.7.2: half of the space is the past).
+  // a precedes b, modulo 2^24 (IBTA 9.7.2: half of the space is the past).
   function automatic logic psn_before(psn_t a, psn_t b);
     psn_t d;
     d = a - b;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers calls: a WRITE for every output region in index order, the last with immediate, solicited and signaled; the
-// immediate is the result's code << 8 (0: success). A call that failed, or that has no output, is answered by one WRITE with
-// immediate of length 0 to the first output region, or to region 0.
+// Answers calls: one WRITE for every output region in index order, the last with immediate, solicited and signaled; the immediate is the
+// result's code << 8 (0: success). A call that failed, or that has no output, is answered by one WRITE with immediate of length 0 to the
+// first output region, or to region 0.
 //
-// First request 4 cycles after the result if region 0 is the first output, otherwise 6; the others 2 cycles apart at best, faster
-// than frames of the least size leave: the transport must never wait for work once it has begun. So the next region is looked up as
-// soon as one is known. If that region's request is not taken at once the look-up is discarded and repeated behind it: 3 cycles
-// then. A call of a connection that is closed is answered by nothing.
+// First request 4 cycles after the result if region 0 is the first output, otherwise 6; the others at least 2 cycles apart, faster than
+// frames of the minimum size are sent: the transport never waits for the next request. For this the next region is read as soon as one is
+// known. If that region's request is not accepted at once, the read is discarded and repeated: 3 cycles then. A call of a closed connection
+// is not answered.
 module rpc_answer
   import memory_pkg::*;
   import roce_pkg::*;
@@ -16,14 +16,14 @@ module rpc_answer
 (
     input  logic         clk,
     input  logic         rst,
-    output slot_t        asked,       // is this connection
-    input  logic         gone,        // closed? Same cycle
+    output slot_t        asked,       // this connection
+    input  logic         gone,        // is closed. Same cycle
     stream_if.sink       result,      // result_t
     stream_if.source     view_read,   // region_key_t
     input  logic         view_valid,
     input  region_view_t view,
     stream_if.source     wqe,         // rdma_wqe_t
-    stream_if.source     answered,    // result_t, after the last request was taken
+    stream_if.source     answered,    // result_t, after the last request was accepted
     output logic         finished,    // events
     output logic         failed,
     output logic         idle
@@ -38,16 +38,16 @@ module rpc_answer
 
   state_e        state_q;
   result_t       result_q;
-  region_index_t index_q;          // of the region looked up last
-  logic          outputs_q;        // index_q is the first output or behind it
+  region_index_t index_q;          // of the region read last
+  logic          outputs_q;        // index_q is the first output or a later one
   region_view_t  view_q;
   logic          gone_q;           // the connection is closed
-  logic          empty_q, last_q;  // the request has length 0; is the answer's last
-  logic          ahead_q;          // the next region's view comes in the next cycle
+  logic          empty_q, last_q;  // the request has length 0; is the last of the answer
+  logic          ahead_q;          // the view of the next region is valid in the next cycle
 
   wire empty = result_q.code != RESULT_SUCCESS || !view.grant.has_output;
 
-  // ---- which region next ----
+  // ---- next region ----
   wire found = state_q == LOOKED_UP && view_valid;
   wire skip = found && (outputs_q ? !view.region.output_ : view.grant.first_output != '0);
   logic          look_up;

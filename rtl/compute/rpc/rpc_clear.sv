@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Clears extents before they are granted, all that wait in turns: FIRST_TURN pages, then TURN pages. First turns and further ones
-// alternate, so that a small extent waits for little, behind two further turns if it is the only one that comes, and a large one
-// gets on.
+// Clears extents before they are granted, in turns: FIRST_TURN pages first, then TURN pages. First and further turns alternate, so that a
+// small extent waits for at most two further turns if no other one arrives, and a large one makes progress.
 //
-// Latency from `extent` to `cleared` of a small one alone: its beats, memory's latency, and 9 cycles (13 with block RAM). It ends
-// after the turn that it is in if the connection closes. There is room for an extent of every connection: `extent` is always taken.
+// Latency from `extent` to `cleared` of a small extent alone: its beats, the latency of memory, and 9 cycles (13 with block RAM). If the
+// connection closes, clearing ends after the current turn. There is an entry for an extent of every connection: `extent` is always
+// accepted.
 module rpc_clear
   import memory_pkg::*;
   import rpc_pkg::*;
@@ -17,10 +17,10 @@ module rpc_clear
 ) (
     input  logic     clk,
     input  logic     rst,
-    stream_if.sink   extent,        // extent_t; one of each connection at most
+    stream_if.sink   extent,        // extent_t; at most one of each connection
     stream_if.source cleared,       // cleared_t
-    output slot_t    asked,         // is this connection
-    input  logic     gone,          // closed? Same cycle
+    output slot_t    asked,         // this connection
+    input  logic     gone,          // is closed. Same cycle
     axi_if.master    mem,
     input  logic     others_write,  // see axi_clear
     output logic     idle
@@ -28,18 +28,18 @@ module rpc_clear
   localparam int unsigned SLOT_W = $clog2(QPS);
   typedef logic [SLOT_W-1:0] index_t;
 
-  // A turn: the remainder of an extent.
+  // A turn: the part of an extent that is not cleared yet.
   typedef struct packed {
     logic    first;
     extent_t left;
   } turn_t;
 
-  // What is under way.
+  // A turn in progress.
   typedef struct packed {
     slot_t slot;
     logic  first;
-    logic  last;                                  // no turn of it follows
-    logic  complete;                              // and it is cleared as a whole
+    logic  last;                                  // no further turn follows
+    logic  complete;                              // and the whole extent is cleared
   } note_t;
 
   stream_if #(.T(turn_t)) come (), again (), line[2] (), turn ();
@@ -49,7 +49,7 @@ module rpc_clear
   stream_if #(.T(cleared_t)) cleared_in ();
   logic none_come, none_again, none_noted, none_cleared, writer_idle;
 
-  // ---- whose turn ----
+  // ---- selection of the next turn ----
   assign come.valid   = extent.valid;
   assign come.data    = '{first: 1'b1, left: extent.data};
   assign extent.ready = come.ready;
@@ -77,8 +77,8 @@ module rpc_clear
 
   axi_clear #(.DATA_W(DATA_W)) writer (.clk, .rst, .cmd, .others_write, .mem, .done, .idle(writer_idle));
 
-  // ---- its end ----
-  (* ram_style = "distributed" *) logic failed[QPS];   // memory refused some of the connection's extent
+  // ---- end of a turn ----
+  (* ram_style = "distributed" *) logic failed[QPS];   // memory reported an error for a part of the connection's extent
   stream_fifo #(.T(note_t), .DEPTH(8)) notes (.clk, .rst, .in(note_in), .out(note), .empty(none_noted));
 
   wire failure = done.data.error || !note.data.first && failed[index_t'(note.data.slot)];

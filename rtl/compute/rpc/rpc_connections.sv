@@ -2,16 +2,16 @@
 
 // The state of each connection: takes every event of the engine, one at a time, and starts the other units.
 //
-// A connection processes one request at a time, in order of arrival: a set-up, or a call, each until its answer is
-// acknowledged (so the sends of a connection never exceed one answer, and no memory that may have to be retransmitted is changed).
-// Further arrivals wait: the receive of each is posted again only when it is processed, so at most RECEIVES arrivals wait.
-// A start during a call is counted and ignored.
+// A connection processes one request at a time, in order of arrival: a set-up, or a call, each until its answer is acknowledged (so the
+// outstanding sends of a connection never exceed one answer, and memory that may be retransmitted is not changed). Further arrivals wait:
+// the receive of each is posted again only when it is processed, so at most RECEIVES arrivals wait. A start during a call is counted and
+// ignored.
 //
-// A connection that closes keeps its extent and keys until its set-up or call has ended; only its own CONN_CLOSED waits for that,
-// and is answered when all of it is freed.
+// A connection that closes keeps its extent and keys until its set-up or call has ended; only its own CONN_CLOSED waits for that, and is
+// answered when everything is freed.
 //
-// One event every 3 cycles; a start leaves on `call` 3 cycles after its completion was taken. The queues behind the outputs have
-// room for every connection, so this unit never stops, and completions and connection events are always taken.
+// One event every 3 cycles; a start leaves on `call` 3 cycles after its completion was taken. The queues behind the outputs have an entry
+// for every connection, so this unit never stalls, and completions and connection events are always accepted.
 module rpc_connections
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -28,18 +28,18 @@ module rpc_connections
     stream_if.source conn_answer, // qpn_t: its event has been processed
     stream_if.sink   cqe,         // rdma_cqe_t
     stream_if.sink   setup_done,  // setup_done_t
-    stream_if.sink   answered,    // result_t: the answer of a call was posted, or dropped
+    stream_if.sink   answered,    // result_t: the answer of a call was posted, or discarded
     stream_if.source setup,       // setup_job_t
-    stream_if.source release_,    // release_job_t: its connection has no other job until this one is done
+    stream_if.source release_,    // release_job_t: the connection has no other job until this one is done
     stream_if.source call,        // call_t
-    stream_if.source refusal,     // result_t: a call that has no socket
+    stream_if.source refusal,     // result_t: a call without a socket
     stream_if.source repost,      // receive_t
     stream_if.source close,       // qpn_t: connections that failed
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket
-    input  logic [SOCKETS-1:0] busy,  // sockets that have a call
-    output closing_t closing,     // one cycle for each; `gone` is up to date in that cycle
-    input  slot_t    asked[3],    // connections of other units' queries
-    output logic     gone[3],     // same cycle: it is closed
+    input  logic [SOCKETS-1:0] busy,  // sockets with a call
+    output closing_t closing,     // one cycle for each; `gone` is updated in that cycle
+    input  slot_t    asked[3],    // connections queried by other units
+    output logic     gone[3],     // same cycle: closed
     output logic     started,     // events
     output logic     aborted,
     output logic     ignored,
@@ -52,7 +52,7 @@ module rpc_connections
     FREE,     // ready for a request
     SETUP,    // rpc_setup has a message
     CALL,     // a call waits for its socket, runs, or is being answered
-    ANSWERED  // the answer is out: until it is acknowledged
+    ANSWERED  // the answer was posted: until it is acknowledged
   } phase_e;
 
   typedef struct packed {
@@ -60,8 +60,8 @@ module rpc_connections
     logic       failed;   // a completion failed: `close` was sent to the CM
     logic       granted;  // has regions
     phase_e     phase;
-    logic [1:0] waiting;  // arrivals
-    logic       oldest;   // of them
+    logic [1:0] waiting;  // arrivals waiting
+    logic       oldest;   // index of the oldest of them
   } connection_t;
 
   typedef enum logic [2:0] {
@@ -83,12 +83,12 @@ module rpc_connections
   } event_t;
 
   typedef enum logic [2:0] {
-    CLEAR,    // the table, after reset
+    CLEAR,    // the table after reset
     PICK,
     READ,
     APPLY,
-    RESUME,   // with the oldest waiting arrival
-    OPEN_2    // the second receive
+    RESUME,   // process the oldest waiting arrival
+    OPEN_2    // post the second receive
   } state_e;
 
   (* ram_style = "distributed" *) logic [$bits(connection_t)-1:0] states[QPS];
@@ -97,11 +97,11 @@ module rpc_connections
 
   state_e      state_q, state_d;
   event_t      event_q, event_d;
-  connection_t connection_q, now;  // as it was, and as the event makes it
+  connection_t connection_q, now;  // before and after the event
   index_t      clear_q;
   closing_t    closing_q;
 
-  // ---- which event ----
+  // ---- selection of the event ----
   wire qpn_t cqe_slot = qp_index(cqe.data.qpn);
   wire       cqe_ours = cqe_slot < qpn_t'(QPS);
   wire       picking = state_q == PICK;
@@ -147,12 +147,12 @@ module rpc_connections
   arrival_t arrival;
   assign arrival = event_q.arrival;
 
-  // The immediate is decoded and the socket chosen while the connection is read. Of several sockets that have the function, the
-  // first without a call is chosen; if all have one, round robin.
+  // The immediate is decoded and the socket selected while the connection is read. Of several sockets with the function, the first without
+  // a call is selected; if all have one, round robin.
   logic [3:0] socket, socket_q;
   logic       known, known_q;
-  logic       start_q;   // it is a start
-  logic       nothing_q; // it is 0
+  logic       start_q;   // a start
+  logic       nothing_q; // the immediate is 0
   logic [SOCKETS-1:0] having, in_turn;
   always_comb begin
     for (int unsigned i = 0; i < SOCKETS; i++) having[i] = functions[i][arrival.imm_data[6:0]];
@@ -162,7 +162,7 @@ module rpc_connections
     for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && !busy[i-1]) socket = 4'(i - 1);
   end
 
-  // Also a free socket that was chosen out of turn becomes the last in line.
+  // A free socket that was selected out of turn also moves to the end of the round-robin order.
   round_robin #(.N(SOCKETS)) turns (
       .clk, .rst, .request(call.valid ? SOCKETS'(1) << socket_q : having), .take(call.valid), .grant(in_turn)
   );
@@ -170,7 +170,7 @@ module rpc_connections
   wire applying = state_q == APPLY;
   wire arrived = applying && event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
   wire no_start = arrived && arrival.immediate && !start_q;
-  // A start in the middle of a call, unless a message waits before it; or before there are regions.
+  // A start during a call, unless a message waits before it; or before regions were granted.
   wire out_of_turn = arrived && arrival.immediate && start_q
                    && (connection_q.phase == CALL && connection_q.waiting == '0 || connection_q.phase == FREE && !connection_q.granted);
   wire take_start = arrived && arrival.immediate && start_q && connection_q.phase == FREE && connection_q.granted;
@@ -291,7 +291,7 @@ module rpc_connections
   assign aborted       = no_start && nothing_q;
   assign ignored       = no_start && !nothing_q || out_of_turn;
 
-  // Every event of the connection manager has its answer; a connection has one at most that waits for it.
+  // Every event of the connection manager is answered; at most one per connection is pending.
   assign conn_answer.valid = state_q == OPEN_2 || applying && event_q.kind == SET_UP && event_q.setup.close;
   assign conn_answer.data  = qp_number(event_q.slot);
   assign closing           = closing_q;

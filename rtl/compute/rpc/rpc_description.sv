@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishes the description of the device (docs/reference/device-description.md): after reset it copies the text from a ROM
-// to device memory at BASE and registers it as a region that every connection may READ and none may change.
+// Publishes the description of the device (docs/reference/device-description.md): after reset it copies the text from a ROM to device
+// memory at BASE and registers it as a region that every connection may READ but not write.
 //
-// `published` rises after about 1 cycle for each byte, and stays high. From then on `description` is constant; its length is 0 if
-// memory answered with an error or there was no key: then the device works without.
+// `published` rises after about 1 cycle for each byte, and stays high. From then on `description` is constant; its length is 0 if memory
+// answered with an error or no key was free: then the device has no description.
 module rpc_description
   import memory_pkg::*;
   import roce_pkg::*;
@@ -12,12 +12,12 @@ module rpc_description
   import description_pkg::*;
 #(
     parameter addr_t BASE = '0,
-    parameter pd_t   PD = '0            // domain of the connections
+    parameter pd_t   PD = '0            // protection domain of the connections
 ) (
     input  logic         clk,
     input  logic         rst,
     stream_if.source     write,         // word_t: the text, to be written at BASE
-    stream_if.sink       written,       // logic: memory refused some of it
+    stream_if.sink       written,       // logic: memory reported an error
     stream_if.source     mr_cmd,        // mr_cmd_t
     stream_if.sink       mr_rsp,        // mr_rsp_t
     output description_t description,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Passes calls to their sockets: one call a socket at a time, further calls wait in order of arrival (each connection
-// has at most one). A job is read from the table of regions into a queue of its socket, so that a
-// slow socket does not delay the others. The window of a socket is the extent of its call's connection,
-// from before the first beat of the job until its result.
+// Dispatches calls to sockets: one call per socket at a time, further calls wait in order of arrival (at most one per connection). A job is
+// read from the table of regions into a queue of its socket, so that a slow socket does not delay the others. The window of a socket is the
+// extent of its call's connection, from before the first beat of the job until its result.
 //
-// First beat of a job 5 cycles after `call`, the others 4 cycles apart; a result leaves 1 cycle after `done`.
-// A call of a connection that is closed is not started, and one that runs is cancelled: its socket ends it at once.
+// First beat of a job 5 cycles after `call`, the others 4 cycles apart; a result leaves 1 cycle after `done`. A call of a closed connection
+// is not started, and a running one is cancelled: its socket ends it at once.
 module rpc_dispatch
   import memory_pkg::*;
   import compute_pkg::*;
@@ -19,24 +18,24 @@ module rpc_dispatch
     input  logic         clk,
     input  logic         rst,
     input  closing_t     closing,          // a connection closes now
-    output slot_t        asked,            // connection
-    input  logic         gone,             // closed? Same cycle
-    stream_if.sink       call,             // call_t; there is room for one of every connection
-    stream_if.sink       refusal,          // result_t: of calls that have no socket; arbitrated with the results
+    output slot_t        asked,            // this connection
+    input  logic         gone,             // is closed. Same cycle
+    stream_if.sink       call,             // call_t; there is an entry for one of every connection
+    stream_if.sink       refusal,          // result_t: of calls without a socket; arbitrated with the results
     stream_if.source     view_read,        // region_key_t
     input  logic         view_valid,
     input  region_view_t view,
     stream_if.source     job[SOCKETS],     // job_t
     output window_t [SOCKETS-1:0] window,
-    output logic [SOCKETS-1:0] cancel,     // the job that runs is of a connection that is closed
+    output logic [SOCKETS-1:0] cancel,     // the connection of the running job is closed
     output logic [SOCKETS-1:0] busy,       // a call waits or runs
-    stream_if.sink       done[SOCKETS],    // done_t; with a tag that is not the job's it is ignored
+    stream_if.sink       done[SOCKETS],    // done_t; ignored if its tag is not the job's
     stream_if.source     result,           // result_t
     output logic         idle
 );
   typedef enum logic [1:0] {
     PICK,
-    LOOK_UP,   // a region
+    LOOK_UP,   // read a region
     LOOKED_UP,
     DROP       // the connection is closed
   } state_e;
@@ -52,7 +51,7 @@ module rpc_dispatch
   logic [SOCKETS-1:0] pending, free, chosen, call_ready, queues_empty, jobs_empty;
   call_t              next[SOCKETS];
 
-  // ---- which call: of the sockets that are free, in turn ----
+  // ---- selection of a call: round robin over the free sockets ----
   wire picking = state_q == PICK;
   round_robin #(.N(SOCKETS)) turns (.clk, .rst, .request(pending & free), .take(picking), .grant(chosen));
 
@@ -64,7 +63,7 @@ module rpc_dispatch
 
   logic gone_q;
   wire found = state_q == LOOKED_UP && view_valid;
-  wire dead = gone_q && index_q == '0;  // not begun yet; one that closes after that finds its socket running
+  wire dead = gone_q && index_q == '0;  // not started; if the connection closes later, the job is cancelled
   wire beat = found && !dead;
   wire job_t job_beat = '{
       tag: tag_q,
@@ -137,7 +136,7 @@ module rpc_dispatch
         .clk, .rst, .in(beats), .out(job[i]), .empty(jobs_empty[i])
     );
 
-    // The job before has been taken as a whole when its result is there.
+    // When a job's result arrives, the whole job was taken.
     assign free[i]   = !running_q;
     assign busy[i]   = running_q || !queues_empty[i];
     assign window[i] = window_q;

@@ -11,8 +11,8 @@
 //   rpc_dispatch     calls -> jobs of the sockets
 //   rpc_answer       results -> WRITEs
 //
-// Latency: receive completion of a start -> first beat of its job 7 cycles; result -> first request 6 cycles if region 0 is the
-// first output, otherwise 8; a region message: see rpc_setup. Completions are always taken, one every 3 cycles.
+// Latency: receive completion of a start -> first beat of its job 7 cycles; result -> first request 6 cycles if region 0 is the first
+// output, otherwise 8; a region message: see rpc_setup. Completions are always accepted, one every 3 cycles.
 module rpc_engine
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -23,35 +23,35 @@ module rpc_engine
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,                              // a power of two
     parameter int unsigned SOCKETS = 1,                           // at most 16
-    parameter int unsigned MAX_REGIONS = 32,                      // a connection, internal ones included
+    parameter int unsigned MAX_REGIONS = 32,                      // per connection, internal ones included
     parameter int unsigned SQ_DEPTH = 32,                         // sends outstanding on a QP
     parameter addr_t DESCRIPTION_BASE = addr_t'(4 << 20),         // description of the device
     parameter addr_t CTRL_BASE = '0,                              // QPS * rpc_pkg::CTRL_BYTES for messages
     parameter addr_t HEAP_BASE = addr_t'(1 << 20),                // regions
     parameter addr_t HEAP_SIZE = addr_t'(1 << 20),
-    parameter pd_t PD = '0,                                       // domain of its connections: its number among the clients
+    parameter pd_t PD = '0,                                       // protection domain of its connections: its number among the clients
     parameter bit READ_BACK = 1'b1                                // a caller may also read its regions, and use atomics on them
 ) (
     input  logic        clk,
     input  logic        rst,
-    stream_if.sink      conn_event,       // conn_event_t: CONN_OPENED and CONN_CLOSED; always taken from when the description is published
-    stream_if.source    conn_answer,      // conn_answer_t: one for each, as soon as it can be
-    stream_if.source    wqe,              // rdma_wqe_t: receives (RECEIVES a QP) and sends (MAX_REGIONS a QP at most)
+    stream_if.sink      conn_event,       // conn_event_t: CONN_OPENED and CONN_CLOSED; always accepted once the description is published
+    stream_if.source    conn_answer,      // conn_answer_t: one for each, as soon as possible
+    stream_if.source    wqe,              // rdma_wqe_t: receives (RECEIVES per QP) and sends (at most MAX_REGIONS per QP)
     stream_if.sink      cqe,              // rdma_cqe_t
     stream_if.source    mr_cmd,           // mr_cmd_t
     stream_if.sink      mr_rsp,           // mr_rsp_t
     axi_if.master       mem,              // messages
     axi_if.master       clear_mem,        // zeros, in the background
     input  logic        others_write,     // see axi_clear
-    input  logic [29:0] memory_per_caller, // KiB of regions that all connections of one peer address may have; 0: no limit
+    input  logic [29:0] memory_per_caller, // KiB of regions for all connections of one peer address; 0: no limit
     stream_if.source    job[SOCKETS],     // job_t
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket, without code 0; constant
     output window_t [SOCKETS-1:0] window,
     output logic [SOCKETS-1:0] cancel,    // the connection of the running job is closed
-    stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (the socket's duty)
+    stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (guaranteed by the socket)
     stream_if.source    close,            // qpn_t: the connection has failed, CONN_CLOSED is expected
     output rpc_events_t events,
-    output logic        idle              // jobs that run in their sockets do not count
+    output logic        idle              // running jobs of sockets are not included
 );
   if (MAX_REGIONS > SQ_DEPTH || MAX_REGIONS < 2) begin : g_bad_regions
     $fatal(1, "rpc_engine: an answer must fit the send queue: MAX_REGIONS 2..SQ_DEPTH");
@@ -109,7 +109,7 @@ module rpc_engine
   stream_if #(.T(rdma_wqe_t)) sends[2] ();
   stream_if #(.T(rdma_wqe_t)) send (), request ();
 
-  // No connection is accepted before the description is published: the REP has its address.
+  // No connection is accepted before the description is published: the REP contains its address.
   assign conn_in.valid    = conn_event.valid && published;
   assign conn_in.data     = conn_event.data;
   assign conn_event.ready = conn_in.ready && published;
@@ -120,7 +120,7 @@ module rpc_engine
       .closing, .asked, .gone, .functions, .busy, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
-  // Room for every connection: rpc_connections never waits.
+  // One entry for every connection: rpc_connections never stalls.
   stream_fifo #(.T(setup_job_t), .DEPTH(QPS)) setups (.clk, .rst, .in(setup_in), .out(setup_job), .empty(setup_empty));
   stream_fifo #(.T(release_job_t), .DEPTH(QPS)) releases (
       .clk, .rst, .in(release_in), .out(release_job), .empty(releases_empty)
@@ -170,7 +170,7 @@ module rpc_engine
       .wqe(sends[0]), .answered, .finished, .failed, .idle(answer_idle)
   );
 
-  // ---- requests: receives first, so that a receive is always posted again before the answer ----
+  // ---- work requests: receives first, so that a receive is always posted again before the answer ----
   stream_arbiter #(.T(rdma_wqe_t), .N(2)) send_arbiter (.clk, .rst, .in(sends), .last('1), .out(send));
 
   always_comb begin

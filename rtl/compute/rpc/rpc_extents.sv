@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Allocates device memory: one extent of pages a connection, first fit by address. All connections of a caller (an IPv4 address)
-// together have `quota` pages at most, if `limited`.
+// Allocates device memory: one extent of pages per connection, first fit by address. All connections of a caller (an IPv4 address) together
+// have at most `quota` pages, if `limited`.
 //
-// The extents in use form a list sorted by address, a node a slot, held in RAM: nothing has to be merged when an extent is given
-// back, and a walk ends after at most QPS nodes. A command is answered in 4 cycles and 1 more for each node passed (1 more for the
-// node before, which is relinked). A walk for room ends at the first place that fits; if `limited`, at the list's end, and counts
-// on its way what the caller has. One command at a time; the answer waits for `rsp`.
+// The extents in use form a list sorted by address, one node per slot, in RAM: free extents need not be merged, and a walk ends after at
+// most QPS nodes. A command takes 4 cycles and 1 more for each node passed (1 more to relink the previous node). A walk for free space ends
+// at the first gap that fits; if `limited`, at the end of the list, adding up the caller's pages. One command at a time; the next one waits
+// until `rsp` is taken.
 module rpc_extents
   import packet_pkg::*;
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter page_t FIRST_PAGE = '0,  // of the memory that is shared out
-    parameter page_t PAGES = '0        // how many
+    parameter page_t FIRST_PAGE = '0,  // first page of the memory to allocate
+    parameter page_t PAGES = '0        // number of pages
 ) (
     input  logic       clk,
     input  logic       rst,
-    input  logic       opened,         // a connection is opened: the slot, and whose it is. The slot has no extent
+    input  logic       opened,         // a connection is opened: its slot and caller. The slot has no extent
     input  slot_t      opened_slot,
     input  ipv4_addr_t opened_ip,
     input  logic       limited,
     input  page_t      quota,
-    stream_if.sink     cmd,            // extent_cmd_t. A slot has one extent at most: it is freed before the next is asked for
+    stream_if.sink     cmd,            // extent_cmd_t. A slot has at most one extent: it is freed before the next one is allocated
     stream_if.source   rsp             // extent_rsp_t
 );
   localparam int unsigned SLOT_W = $clog2(QPS);
@@ -40,46 +40,46 @@ module rpc_extents
 
   typedef enum logic [2:0] {
     IDLE,
-    READ,    // the first node is on its way
-    STEP,    // judge a node
-    CHANGE,  // insert or take out, at the place that was found
-    RELINK,  // change the link of the node before
+    READ,    // the first node is being read
+    STEP,    // check a node
+    CHANGE,  // insert or remove at the gap or node found
+    RELINK,  // update the link of the previous node
     ANSWER
   } state_e;
 
   (* ram_style = "distributed" *) logic [$bits(node_t)-1:0] nodes[QPS];
-  (* ram_style = "distributed" *) logic [$bits(link_t)-1:0] links[QPS];   // the node behind each
+  (* ram_style = "distributed" *) logic [$bits(link_t)-1:0] links[QPS];   // link of each node to the next
   (* ram_style = "block" *) logic [$bits(ipv4_addr_t)-1:0] callers[QPS];
 
   state_e      state_q;
   extent_cmd_t cmd_q;
   logic        ok_q;
   link_t       head_q;             // first extent
-  link_t       at_q;               // node looked at
-  link_t       before_q;           // node before it
+  link_t       at_q;               // current node
+  link_t       before_q;           // previous node
   node_t       node_q;
   link_t       next_q;
-  page_t       free_q;             // first page after the node before
-  ipv4_addr_t  caller_q;           // of the node looked at; first, of the command's slot
+  page_t       free_q;             // first page after the previous node
+  ipv4_addr_t  caller_q;           // of the current node; at first, of the command's slot
   ipv4_addr_t  own_caller_q;
   page_t       used_q;             // pages of the caller
 
-  // The place that the walk has found, kept while the walk continues.
+  // The position found by the walk, kept while the walk continues.
   logic        place_q;
   link_t       place_before_q, place_next_q;
   page_t       place_base_q;
 
-  // Between the node before and this one, or the end of memory.
+  // Between the previous node and this one, or the end of memory.
   wire page_t limit = at_q.valid ? node_q.base : FIRST_PAGE + PAGES;
   wire        fits = page_t'(limit - free_q) >= cmd_q.pages;
   wire        found = at_q.valid && at_q.slot == index_t'(cmd_q.slot);
   wire        here = state_q == STEP && (cmd_q.free ? found : fits && !place_q);
-  wire link_t link = cmd_q.free ? place_next_q : '{valid: 1'b1, slot: index_t'(cmd_q.slot)};  // behind the node before
+  wire link_t link = cmd_q.free ? place_next_q : '{valid: 1'b1, slot: index_t'(cmd_q.slot)};  // new link of the previous node
   wire        allowed = !limited || {1'b0, used_q} + {1'b0, cmd_q.pages} <= {1'b0, quota};
   wire        ok = place_q && (cmd_q.free || allowed);
   wire        insert = state_q == CHANGE && ok && !cmd_q.free;
 
-  // The new node's link is written when it is inserted, then that of the node before it.
+  // The link of the new node is written when it is inserted, then the link of the previous node.
   wire relink = state_q == RELINK;
   always_ff @(posedge clk) if (insert) nodes[index_t'(cmd_q.slot)] <= {place_base_q, cmd_q.pages};
   always_ff @(posedge clk) begin

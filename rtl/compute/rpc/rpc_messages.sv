@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Messages in device memory, as the set-up unit sees them: a received one as a stream of 32-bit words, an answer from such
-// a stream. One word a cycle each way: no shifters, at any DATA_W.
+// Messages in device memory as streams for the set-up unit: a received message as a stream of 32-bit words, an answer from such a stream.
+// One word a cycle in each direction: no shifters, at any DATA_W.
 //
-// Reading: one burst a message. There is room for all of it, so R never stops. First word 3 cycles after the first beat (4 at
-// DATA_W 64). Writing: each beat is a burst of its own, written as soon as it is full, so W never waits in the middle of a burst. A
-// word marked `first` begins an answer at `write_addr`, also where the one before was not ended. `written` comes when all of the
-// answer is visible.
+// Reading: one burst per message. The buffer holds all of it, so R never stalls. First word 3 cycles after the first beat (4 at DATA_W 64).
+// Writing: each beat is a burst of its own, written as soon as it is full, so W never stalls within a burst. A word marked `first` begins
+// an answer at `write_addr`, also if the previous one was not completed. `written` is valid when all of the answer is visible.
 module rpc_messages
   import memory_pkg::*;
   import rpc_pkg::*;
@@ -16,11 +15,11 @@ module rpc_messages
     input  logic     clk,
     input  logic     rst,
     axi_if.master    mem,         // all with ID 0
-    stream_if.sink   read,        // message_read_t; aligned to MESSAGE_BYTES, taken when the words of the one before are out
+    stream_if.sink   read,        // message_read_t; aligned to MESSAGE_BYTES, accepted when all words of the previous message were sent
     stream_if.source word,        // word_t of the message; the last is padded with the bytes that follow in memory
     stream_if.sink   write,       // word_t of an answer
-    input  addr_t    write_addr,  // where it goes, aligned to a beat; constant during an answer
-    stream_if.source written      // logic: some of the answer was refused by memory
+    input  addr_t    write_addr,  // address of the answer, aligned to a beat; constant during an answer
+    stream_if.source written      // logic: memory reported an error for the answer
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned WORDS = DATA_W / 32;
@@ -48,11 +47,11 @@ module rpc_messages
   );
   stream_slice #(.T(word_t)) word_slice (.clk, .rst, .in(picked), .out(word));
 
-  logic        asking_q;             // AR is out
-  logic        reading_q;            // words are to come
+  logic        asking_q;             // AR is valid
+  logic        reading_q;            // words remain
   addr_t       read_addr_q;
   logic [7:0]  read_len_q;
-  logic [8:0]  words_left_q;         // of the message, less one
+  logic [8:0]  words_left_q;         // of the message, minus one
   logic        read_first_q, read_error_q;
   lane_t       read_lane_q;
 
@@ -102,15 +101,15 @@ module rpc_messages
 
   // ---- writing ----
   typedef enum logic [1:0] {
-    GATHER,   // words into the beat
-    HAND_OVER,// the beat is complete: AW and W, each when it is taken
-    SETTLE,   // the answer is complete: until memory has acknowledged all of it
+    GATHER,   // collect words into the beat
+    HAND_OVER,// the beat is complete: AW and W, each until accepted
+    SETTLE,   // the answer is complete: until memory has answered all writes
     REPORT
   } write_state_e;
 
   write_state_e      write_state_q;
   logic [DATA_W-1:0] write_beat_q;
-  logic [WORDS-1:0]  write_words_q;  // of the beat, those that are there
+  logic [WORDS-1:0]  write_words_q;  // words of the beat that are valid
   lane_t             write_lane_q;
   addr_t             beat_addr_q;
   logic              write_last_q, write_error_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types inside the RPC engine, and where its messages lie in device memory.
+// Types inside the RPC engine, and the layout of its messages in device memory.
 package rpc_pkg;
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -15,7 +15,7 @@ package rpc_pkg;
   // ---- connections ----
   typedef qp_index_t slot_t;                          // a connection: qp_index of its QP
 
-  // In this cycle a connection closes.
+  // A connection closes in this cycle.
   typedef struct packed {
     logic  valid;
     slot_t slot;
@@ -23,30 +23,30 @@ package rpc_pkg;
 
   // ---- device memory: regions are made of pages ----
   localparam int unsigned PAGE_W = 12;                // NAAICE rounds each region up to 4096 bytes
-  localparam int unsigned HEAP_ADDR_W = 40;           // regions lie below 2^40: wider page numbers would be zeros in each table
+  localparam int unsigned HEAP_ADDR_W = 40;           // regions lie below 2^40, which limits the width of page numbers in the tables
   typedef logic [HEAP_ADDR_W-PAGE_W-1:0] page_t;      // number of a page, or of pages
 
   function automatic addr_t page_addr(page_t page);
     return addr_t'({page, PAGE_W'(0)});
   endfunction
 
-  // Pages that `size` bytes take.
+  // Number of pages for `size` bytes.
   function automatic page_t pages_of(logic [31:0] size);
     return page_t'(size[31:PAGE_W]) + page_t'(|size[PAGE_W-1:0]);
   endfunction
 
   typedef struct packed {
-    logic  free;                                      // free the extent of the slot; otherwise find one
+    logic  free;                                      // free the extent of the slot; otherwise allocate one
     slot_t slot;
     page_t pages;                                     // at least 1
   } extent_cmd_t;
 
   typedef struct packed {
-    logic  ok;                                        // found, or freed
+    logic  ok;                                        // allocated, or freed
     page_t base;
   } extent_rsp_t;
 
-  // An extent to be cleared, and how that ended.
+  // An extent to be cleared, and the result.
   typedef struct packed {
     slot_t slot;
     page_t base;
@@ -55,7 +55,7 @@ package rpc_pkg;
 
   typedef struct packed {
     slot_t slot;
-    logic  ok;                                        // all of it is zero. Not: memory refused, or the connection is closed
+    logic  ok;                                        // all of it is zero. Else memory reported an error, or the connection is closed
   } cleared_t;
 
   // ---- regions ----
@@ -71,7 +71,7 @@ package rpc_pkg;
     logic [31:0] host_rkey;
   } region_t;
 
-  // What a connection was granted.
+  // The grant of a connection.
   typedef struct packed {
     page_t         base;
     page_t         pages;
@@ -87,7 +87,7 @@ package rpc_pkg;
     region_index_t index;
   } region_key_t;
 
-  // One region as its readers see it.
+  // One region as read from the tables.
   typedef struct packed {
     grant_t  grant;
     region_t region;
@@ -95,7 +95,7 @@ package rpc_pkg;
   } region_view_t;
 
   // ---- the device's description ----
-  // Where callers read it: private data of a REP (docs/reference/device-description.md).
+  // Address of the description for callers: private data of a REP (docs/reference/device-description.md).
   localparam logic [31:0] DESCRIPTION_MAGIC = "NACD";
   localparam logic [7:0] DESCRIPTION_VERSION = 8'd1;
 
@@ -133,7 +133,7 @@ package rpc_pkg;
     logic  buffer;
   } receive_t;
 
-  // A receive's buffer, and the buffer of a connection's answers.
+  // The address of a receive buffer, and that of the buffer of a connection's answers.
   function automatic addr_t receive_addr(addr_t ctrl_base, receive_t receive);
     return ctrl_base + addr_t'(receive.slot) * addr_t'(CTRL_BYTES) + (receive.buffer ? addr_t'(MESSAGE_BYTES) : '0);
   endfunction
@@ -141,7 +141,7 @@ package rpc_pkg;
     return ctrl_base + addr_t'(slot) * addr_t'(CTRL_BYTES) + addr_t'(RECEIVES * MESSAGE_BYTES);
   endfunction
 
-  // Work for rpc_setup: a message to answer.
+  // A job for rpc_setup: a message to answer.
   typedef struct packed {
     slot_t       slot;
     logic        held;                                // the connection has an extent and keys
@@ -149,7 +149,7 @@ package rpc_pkg;
     logic [31:0] length;
   } setup_job_t;
 
-  // Work for rpc_setup: a closed connection, whose memory and keys are to be freed.
+  // A job for rpc_setup: a closed connection, whose memory and keys are to be freed.
   typedef struct packed {
     slot_t slot;
     logic  held;
@@ -158,8 +158,8 @@ package rpc_pkg;
   typedef struct packed {
     logic  close;
     slot_t slot;
-    logic  held;                                      // it has now
-    logic  failed;                                    // memory did not take the answer: the connection cannot go on
+    logic  held;                                      // the connection has an extent and keys now
+    logic  failed;                                    // memory reported an error for the answer: the connection must be closed
   } setup_done_t;
 
   // A call accepted for a socket.
@@ -175,7 +175,7 @@ package rpc_pkg;
     logic [6:0] code;
   } result_t;
 
-  // 32 bits of a message, first byte in the most significant.
+  // 32 bits of a message, first byte in the most significant bits.
   typedef struct packed {
     logic [31:0] data;
     logic        first;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The tables of regions and of grants (block RAM), written by rpc_setup alone, read by READERS units in turn.
-// A read is answered 2 cycles after it is taken, one read a cycle; `view` belongs to the reader whose `view_valid` is high,
-// which must take it then. A slot is never read while it is written (rpc_connections sees to that).
+// The tables of regions and of grants (block RAM), written by rpc_setup alone, read by READERS units, round robin. Latency 2 cycles from an
+// accepted read to `view`, one read a cycle; `view` belongs to the reader whose `view_valid` is high, which must accept it in that cycle. A
+// slot is never read while it is written (ensured by rpc_connections).
 module rpc_regions
   import memory_pkg::*;
   import rpc_pkg::*;
@@ -34,7 +34,7 @@ module rpc_regions
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[QPS*2**INDEX_W];
   (* ram_style = "block" *) logic [$bits(grant_t)-1:0] grants[QPS];
 
-  // ---- one reader a cycle, in turn ----
+  // ---- one reader a cycle, round robin ----
   logic [READERS-1:0] asked, chosen, asker_q;
   region_key_t        keys[READERS];
   for (genvar i = 0; i < READERS; i++) begin : g_reader

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Region set-up (NAAICE MRSP): reads an AAR, finds memory, registers the keys, writes and sends the A, or an ERR. Also frees what a
-// closed connection holds. One step at a time; set-ups and releases alternate, each in their order, so a set-up waits for one
-// release at most for itself and for each set-up before it. A set-up that finds no memory or no key is retried after each release
-// that is waiting, then refused.
+// Region set-up (NAAICE MRSP): reads an AAR, allocates memory, registers the keys, writes and sends the A, or an ERR. Also frees the
+// resources of a closed connection. One step at a time; set-ups and releases alternate, each in order, so a set-up waits for at most one
+// release for itself and for each set-up before it. A set-up for which no memory or key is free is retried after each pending release, then
+// refused.
 //
 //   AAR in 32-bit words -> table of regions with their offsets, one record each 6 cycles -> the connection's receive is posted
-//   again -> an earlier set-up is released -> one extent for all regions -> `extent`, to be cleared while the next job is processed
-//   `cleared` -> a key for each parameter, its advert written behind -> SEND, when the answer is visible in memory.
+//   again -> an earlier set-up is released -> one extent for all regions -> `extent`, cleared while the next job is processed
+//   `cleared` -> a key for each parameter, followed by its advert -> SEND, when the answer is visible in memory.
 //
-// An AAR with a correct head (type, count, length) replaces an earlier set-up, also if it is then refused; any other message
-// changes nothing. Cycles from job to SEND for n regions, clearing not counted: 2 x memory latency + 6 n + n x (key latency + 9) +
-// extents passed + about 35.
+// An AAR with a correct head (type, count, length) replaces an earlier set-up, even if it is then refused; any other message changes
+// nothing. Cycles from job to SEND for n regions, without clearing: 2 x memory latency + 6 n + n x (key latency + 9) + extents passed +
+// about 35.
 module rpc_setup
   import packet_pkg::*;
   import memory_pkg::*;
@@ -26,7 +26,7 @@ module rpc_setup
     parameter addr_t CTRL_BASE = '0,
     parameter addr_t HEAP_BASE = '0,
     parameter addr_t HEAP_SIZE = '0,
-    parameter pd_t PD = '0,             // domain of the connections
+    parameter pd_t PD = '0,             // protection domain of the connections
     parameter bit READ_BACK = 1'b1      // a caller may also read its regions, and use atomics on them
 ) (
     input  logic         clk,
@@ -34,11 +34,11 @@ module rpc_setup
     stream_if.sink       job,           // setup_job_t
     stream_if.sink       release_,      // release_job_t
     output description_t description,   // constant from `published` on
-    output logic         published,     // before that there must be no job
+    output logic         published,     // no job is allowed before
     stream_if.source     done,          // setup_done_t: of each job, when its connection is answered or freed
     stream_if.source     extent,        // extent_t: to be cleared
-    stream_if.sink       cleared,       // cleared_t: of each, in any order
-    input  logic         opened,        // a connection is opened: the slot, and whose it is
+    stream_if.sink       cleared,       // cleared_t: one for each, in any order
+    input  logic         opened,        // a connection is opened: its slot and caller
     input  slot_t        opened_slot,
     input  ipv4_addr_t   opened_ip,
     input  logic [29:0]  memory_per_caller,  // KiB; 0: no limit
@@ -71,11 +71,11 @@ module rpc_setup
 
   typedef enum logic [4:0] {
     IDLE,
-    ASK,           // for the message
+    ASK,           // read the message
     HEAD,
     CHECK,         // count against length
     RECORDS,
-    DRAIN,         // the rest of a message that is refused
+    DRAIN,         // discard the rest of a refused message
     REPOST,        // the receive
     RELEASE,       // the keys, then the extent
     RELEASE_KEYS,
@@ -84,7 +84,7 @@ module rpc_setup
     FREED,
     ALLOCATE,
     ALLOCATE_EXTENT,
-    CLEAR,         // the extent: by rpc_clear, while this unit does other jobs
+    CLEAR,         // pass the extent to rpc_clear; other jobs are processed meanwhile
     LOOK_UP,       // next region
     LOOKED_UP,
     ADVERT_HEAD,
@@ -92,7 +92,7 @@ module rpc_setup
     REGISTERED,
     ADVERT,        // 4 words
     ERR,
-    WRITTEN,       // answer on its way to memory
+    WRITTEN,       // the answer is being written
     SEND,
     DONE
   } state_e;
@@ -100,19 +100,19 @@ module rpc_setup
   state_e           state_q;
   setup_job_t       job_q;
   release_job_t     release_q;
-  logic             releases_q;      // this is under way,
-  state_e           resume_q;        // and then the job's state goes on here
-  logic             release_next_q;  // it is a release's turn
+  logic             releases_q;      // a release is in progress,
+  state_e           resume_q;        // after which the job continues in this state
+  logic             release_next_q;  // the next turn is a release's
   mrsp_head_t       head_q;
-  logic             head_ok_q;       // a well-formed AAR: an earlier set-up goes
+  logic             head_ok_q;       // a well-formed AAR: an earlier set-up is released
   logic [7:0]       err_q;           // code of the ERR; 0: none
   logic             held_q;          // extent and keys
   logic             failed_q;
-  logic [REQUEST_BYTES*8-33:0] record_q;  // the words of a record before its last
+  logic [REQUEST_BYTES*8-33:0] record_q;  // the words of a record before the last one
   logic [2:0]       word_q;          // of the record, or of the advert
   region_index_t    index_q;
-  logic             internal_q;      // the region before is internal
-  logic             misordered_q;    // a parameter behind an internal region, or memory failed
+  logic             internal_q;      // the previous region is internal
+  logic             misordered_q;    // a parameter after an internal region, or a memory error
   page_t            total_q;
   grant_t           grant_q;
   region_view_t     view_q;
@@ -174,13 +174,13 @@ module rpc_setup
       .cmd(extent_cmd), .rsp(extent_rsp)
   );
 
-  // ---- the message in ----
+  // ---- the received message ----
   wire mrsp_request_t record = {record_q, word.data.data};
   wire record_end = state_q == RECORDS && word.valid && word_q == 3'(REQUEST_WORDS - 1);
   wire length_ok = job_q.length >= 32'(HEAD_BYTES + REQUEST_BYTES) && job_q.length <= 32'(MESSAGE_BYTES);
   wire aar = head_q.msg_type == MRSP_AAR;
   wire count_ok = head_q.count != '0 && head_q.count <= 8'(MAX_REGIONS);
-  // 24 bytes a region, and no multiplier for it.
+  // 24 bytes per region, without a multiplier.
   wire lengths_agree = job_q.length == 32'(HEAD_BYTES) + (32'(head_q.count) << 4) + (32'(head_q.count) << 3);
 
   assign read.valid = state_q == ASK && length_ok;
@@ -201,7 +201,7 @@ module rpc_setup
   };
   assign grant = grant_q;
 
-  // ---- the answer out ----
+  // ---- the answer ----
   wire mrsp_advert_t advert = '{addr: 64'(view_q.addr), rkey: rkey_q, size: view_q.region.size};
   wire mrsp_head_t   a_head = '{msg_type: MRSP_A, count: 8'(view_q.grant.params), pad: '0};
   wire mrsp_head_t   err_head = '{msg_type: MRSP_ERR, count: err_q, pad: '0};
@@ -264,7 +264,7 @@ module rpc_setup
     end
   end
 
-  // A job for which there is no extent or no key is retried after each release that waits.
+  // A job without a free extent or key is retried after each pending release.
   wire no_extent = state_q == ALLOCATE_EXTENT && extent_rsp.valid && !extent_rsp.data.ok;
   wire no_key = state_q == REGISTERED && setup_mr_rsp.valid && !setup_mr_rsp.data.ok;
   wire turn = state_q == IDLE && !cleared.valid;
@@ -302,7 +302,7 @@ module rpc_setup
         if (turn) release_next_q <= !begins_release;
       end
 
-      // ---- the message in ----
+      // ---- the received message ----
       ASK:
       if (!length_ok) begin
         err_q   <= MRSP_ERR_MALFORMED;
@@ -394,7 +394,7 @@ module rpc_setup
         end
       end
 
-      // ---- the answer out ----
+      // ---- the answer ----
       ERR: if (write.ready) state_q <= WRITTEN;
       WRITTEN: begin
         failed_q <= written.data;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Congestion control by DCQCN (docs/reference/congestion.md): the reaction point, which keeps each QP to its rate, and the
-// notification point, which notifies peers of congestion on the way to us.
+// Congestion control by DCQCN (docs/reference/congestion.md): the reaction point, which limits the rate of each QP, and the notification
+// point, which sends CNPs to the senders of CE-marked packets.
 //
-// A CNP limits its QP; what a limited QP sends is taken from its credit, which its rate fills again. Without credit the QP is
-// `blocked`: the requester parks it (`parked`) and continues with it (`resume`) when there is credit. A QP that never got a CNP, or
-// has grown back to the line rate, is not limited and never blocked; neither is any while rp_enable is 0.
+// A CNP limits its QP. Packets of a limited QP are charged to its credit, which is replenished at its rate. Without credit the QP is
+// `blocked`: the requester parks it (`parked`) and continues it (`resume`) when there is credit again. A QP that has received no CNP, or
+// whose rate has recovered to the line rate, is not limited and never blocked; no QP is blocked while rp_enable is 0.
 //
-// QPs are stepped one after the other (roce_cc_step) by a walker, which passes a QP that needs no step in a cycle; requests come
-// between two of its looks, and so does the next step of a QP with a CNP or with more that is due. A limited QP is stepped every
-// 22 * QPS cycles at least. A step says how far the QP may send until the next one; `blocked` shows 3 cycles after `sent` that it
-// is there. `resume` comes at most one round after the credit. `now` may jump: what fell due meanwhile is made up for event by
-// event. `idle`: nothing happens before more time passes. After reset it clears its tables, QPS cycles; CNPs that come before
-// count for nothing.
+// QPs are stepped one after the other (roce_cc_step) by a walker, which skips a QP that needs no step in one cycle; requests are inserted
+// between two of its reads, as is the next step of a QP that received a CNP or has more due. A limited QP is stepped at least every 22 *
+// QPS cycles. A step computes how far the QP may send until the next step; `blocked` rises 3 cycles after the `sent` that reaches this
+// limit. `resume` follows at most one round after the credit. `now` may jump: events that fell due meanwhile are executed one by one.
+// `idle`: no change until more time passes. After reset the tables are cleared, QPS cycles; CNPs received before that are ignored.
 module roce_cc
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -21,7 +20,7 @@ module roce_cc
     parameter int unsigned     QPS = 256,            // a power of two, 16 to 1024
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     LINE_MBPS = 100_000,
-    parameter int unsigned     BURST = 4096          // bytes that a QP may be behind its rate and still catch up
+    parameter int unsigned     BURST = 4096          // bytes that a QP may send above its rate after a pause
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -30,20 +29,20 @@ module roce_cc
 
     input  logic           cnp,          // pulse: a CNP of a live QP, from its peer
     input  qpn_t           cnp_qpn,
-    input  logic           ecn_marked,   // pulse: a packet of a live QP came with congestion experienced
+    input  logic           ecn_marked,   // pulse: a packet of a live QP arrived with congestion experienced (CE)
     input  qpn_t           ecn_marked_qpn,
     stream_if.source       cnp_tx,       // ack_tx_t
 
-    input  logic           sent,         // pulse: a data packet goes out
+    input  logic           sent,         // pulse: a data packet is sent
     input  qp_index_t      sent_index,
     input  logic [13:0]    sent_bytes,   // on the wire
-    output logic [QPS-1:0] blocked,      // the QP may not begin to send now
-    stream_if.sink         parked,       // qp_index_t: found blocked, waits for `resume`. Always taken
-    stream_if.source       resume,       // qp_index_t: once for each that is parked. May come when the QP has gone
+    output logic [QPS-1:0] blocked,      // the QP must not begin to send now
+    stream_if.sink         parked,       // qp_index_t: found blocked, waits for `resume`. Always accepted
+    stream_if.source       resume,       // qp_index_t: once for each parked QP. May follow after the QP was reset
 
     stream_if.sink         forget,       // qp_index_t: the QP is set up or reset
-    stream_if.sink         view,         // qp_index_t: how does it stand?
-    stream_if.source       viewed,       // cc_view_t, in the order asked
+    stream_if.sink         view,         // qp_index_t: read this QP's state
+    stream_if.source       viewed,       // cc_view_t, in the order of the requests
 
     output cc_events_t     events,
     output logic           idle
@@ -74,12 +73,12 @@ module roce_cc
       .idle(notify_idle)
   );
 
-  logic [INDEX_W:0] cleared_q;        // this many entries; all when its top bit is set
+  logic [INDEX_W:0] cleared_q;        // entries cleared; complete when the top bit is set
   wire              clearing = !cleared_q[INDEX_W];
   wire index_t      clear_index = cleared_q[INDEX_W-1:0];
 
-  // ---- what each QP has sent, counted for all, and how far limited ones may go: one look a cycle, for a packet sent, for a
-  // result, which is written thereby, or for a step that begins ----
+  // ---- bytes sent by each QP, and the limit of the limited QPs: one table access a cycle, for a packet sent, for a result to be written,
+  // or for a step that begins ----
   typedef struct packed {
     logic      limited;
     cc_bytes_t reach;
@@ -130,7 +129,7 @@ module roce_cc
   logic       cnp_clear_q, parked_clear_q;      // of write_index_q
   wire        on = scaled.rp_enable;
 
-  // Of a mark and its end in one cycle the mark counts.
+  // A flag set and cleared in the same cycle stays set.
   roce_qp_flags #(.QPS(QPS)) cnps (
       .clk, .rst, .write({cnp_clear_q, cnp && on}), .write_index({qp_index_t'(write_index_q), qp_index_t'(qp_index(cnp_qpn))}),
       .write_data(2'b01), .read_index(qp_index_t'(next_q)), .read_data(cnp_flag)
@@ -140,8 +139,8 @@ module roce_cc
       .write_data(2'b01), .read_index(qp_index_t'(next_q)), .read_data(parked_flag)
   );
 
-  // ---- whose step is next: requests and the walker in turn ----
-  stream_if #(.T(qp_index_t)) hint ();          // step soon
+  // ---- selection of the next step: requests and the walker in turn ----
+  stream_if #(.T(qp_index_t)) hint ();          // request an early step
   stream_if #(.T(qp_index_t)) hinted ();
   logic hints_empty;
   stream_fifo #(.T(qp_index_t), .DEPTH(8)) hints (.clk, .rst, .in(hint), .out(hinted), .empty(hints_empty));
@@ -161,7 +160,7 @@ module roce_cc
   cc_step_t step;
   cc_result_t result;
   cc_view_t result_view;
-  logic     viewing_q;                // a view is asked for and not taken
+  logic     viewing_q;                // a view was requested and not taken yet
 
   always_comb begin
     purpose_d = FOR_WALK;
@@ -180,7 +179,7 @@ module roce_cc
     end
   end
 
-  // A result is written in the cycles behind it; until then the same QP waits, and a request to forget one, which writes too.
+  // A result is written in the next cycles; until then a step of the same QP waits, and so does a `forget`, which also writes.
   wire free = next_valid_q && step_ready && !(result_valid && (purpose_q == FOR_FORGET || next_q == result_index))
       && !(write_q && next_q == write_index_q);
   wire wanted = limits[next_q] || cnp_flag || parked_flag || purpose_q inside {FOR_FORGET, FOR_VIEW};
@@ -195,7 +194,7 @@ module roce_cc
         view: purpose_q == FOR_VIEW
     };
   end
-  wire   forgets = issue && purpose_q == FOR_FORGET;   // taken then, so that a CNP that comes later counts
+  wire   forgets = issue && purpose_q == FOR_FORGET;   // taken here, so that a later CNP is counted
   assign forget.ready = forgets;
   assign view.ready   = load && purpose_d == FOR_VIEW;
   assign hinted.ready = load && purpose_d == FOR_HINT;
@@ -230,7 +229,7 @@ module roce_cc
   assign list.data  = result.step.index;
   stream_fifo #(.T(qp_index_t), .DEPTH(16)) resumed (.clk, .rst, .in(list), .out(resume), .empty(resume_empty));
 
-  // Without room in the queue the QP stays parked, and is resumed a round later.
+  // If the queue is full the QP stays parked and is resumed a round later.
   always_ff @(posedge clk) begin
     write_q <= clearing || result_valid || (write_q && sent_q && !rst);
     if (clearing) write_reach_q <= '0;
@@ -241,7 +240,7 @@ module roce_cc
     if (write_q && !sent_q) limits[write_index_q] <= write_reach_q.limited;
   end
 
-  // A CNP waits for room.
+  // The hint for a CNP is held until the queue takes it.
   logic   cnp_q;
   index_t cnp_index_q;
   wire    again = result_valid && result.busy;
@@ -250,7 +249,7 @@ module roce_cc
 
   logic     view_valid_q;
   cc_view_t view_q;
-  logic [INDEX_W:0] limited_q;        // QPs
+  logic [INDEX_W:0] limited_q;        // number of limited QPs
   assign viewed.valid = view_valid_q;
   assign viewed.data  = view_q;
   assign parked.ready = 1'b1;
@@ -292,8 +291,8 @@ module roce_cc
     end
   end
 
-  // ---- idle: two rounds of the walker without an event ----
-  logic [INDEX_W+1:0] calm_q;         // QPs that it has passed
+  // ---- idle: the walker has completed two rounds without an event ----
+  logic [INDEX_W+1:0] calm_q;         // QPs that the walker has passed
   time_pkg::time_t    now_q;
   logic               jump_q, news_q;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The notification point: answers packets that came with congestion experienced by CNPs, at most one in `cnp_ticks` cycles to
-// each QP (Zhu et al., SIGCOMM 2015, figure 6; IBTA annex A17.9).
+// The notification point: answers packets with congestion experienced (CE) by CNPs, at most one per QP in `cnp_ticks` cycles (Zhu et al.,
+// SIGCOMM 2015, figure 6; IBTA annex A17.9).
 //
-// A mark each cycle, its CNP 3 cycles later. While the queue of CNPs (DEPTH) is full marks are ignored: the next
-// one of that QP causes a CNP. After reset the table is cleared, QPS cycles; marks wait for nothing but get no CNP before.
+// One mark a cycle, its CNP 3 cycles later. While the queue of CNPs (DEPTH) is full, marks are ignored: the next mark of that QP causes a
+// CNP. After reset the table is cleared, QPS cycles; marks received before that are ignored.
 //
-// A CNP of a QP suppresses others of it until a time; in cycles without a mark a walker clears the times that have passed,
-// so that none is kept for half of the range of times.
+// A CNP of a QP suppresses further ones until a point in time. In cycles without a mark a walker clears the expired entries, so that none
+// is kept longer than half the range of the timestamps.
 module roce_cc_notify
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -22,7 +22,7 @@ module roce_cc_notify
     input  logic        enable,
     input  logic [24:0] cnp_ticks,
     input  logic        marked,        // pulse
-    input  qpn_t        marked_qpn,    // ours
+    input  qpn_t        marked_qpn,    // local QP number
     stream_if.source    cnp,           // ack_tx_t
     output logic        idle
 );
@@ -31,11 +31,11 @@ module roce_cc_notify
 
   typedef struct packed {
     logic  silent;
-    time_t until_;                     // when the next CNP may leave
+    time_t until_;                     // earliest time of the next CNP
   } entry_t;
   (* ram_style = "block" *) entry_t entries[QPS];
 
-  logic [INDEX_W:0] cleared_q;         // this many entries; all when its top bit is set
+  logic [INDEX_W:0] cleared_q;         // entries cleared; complete when the top bit is set
   wire              clearing = !cleared_q[INDEX_W];
 
   index_t at, walk_q;
@@ -59,7 +59,7 @@ module roce_cc_notify
   assign cnp.data     = '{qpn: queued.data, cnp: 1'b1, default: '0};
   assign queued.ready = cnp.ready;
 
-  // What comes up to two cycles behind a mark that has its CNP, of the same QP, is passed over: its entry was read too early.
+  // A mark up to two cycles after one of the same QP that causes a CNP is ignored: its entry was read before the update.
   wire again = (due_q && due_index_q == look_index_q) || (done_q && done_index_q == look_index_q);
   wire over  = time_reached(now, found_q.until_);
 

@@ -4,7 +4,7 @@
 package roce_cc_pkg;
   import roce_pkg::*;
 
-  // As in the registers; names, units and meaning as Linux has them for mlx5 in ecn/roce_rp and ecn/roce_np.
+  // As in the registers; names, units and meaning as in Linux for mlx5, ecn/roce_rp and ecn/roce_np.
   typedef struct packed {
     logic        rp_enable;
     logic        np_enable;
@@ -35,22 +35,22 @@ package roce_cc_pkg;
 
   localparam int unsigned RATE_UNIT = 62_500; // bit/s in a unit of cc_rate_t
 
-  // The parameters as the arithmetic takes them.
+  // The parameters in the units of the arithmetic.
   typedef struct packed {
     logic        rp_enable;
     logic        np_enable;
     logic        clamp;
     logic        clamp_after_time;
-    logic        alpha_timed;     // the timer of alpha is not switched off; likewise the two counters
+    logic        alpha_timed;     // the timer of alpha is enabled; likewise the two counters
     logic        time_counted;
     logic        byte_counted;
     logic        first_fixed;     // first_rate is the rate after the first CNP
     logic [3:0]  gd;
     logic [4:0]  threshold;
-    logic [9:0]  keep;            // alpha keeps this much of 1024
-    cc_alpha_t   gain;            // and has this added by a cut
+    logic [9:0]  keep;            // the part of alpha, of 1024, that an update keeps
+    cc_alpha_t   gain;            // added to alpha by a cut
     cc_alpha_t   first_alpha;
-    logic [15:0] max_factor;      // of a cut, of 65536
+    logic [15:0] max_factor;      // largest factor of a cut, of 65536
     cc_rate_t    max_rate;
     cc_rate_t    min_rate;
     cc_rate_t    first_rate;
@@ -63,7 +63,7 @@ package roce_cc_pkg;
     cc_ticks_t   cnp_ticks;
   } cc_scaled_t;
 
-  // The state of a limited QP at the reaction point: eight words, so that a narrow memory holds them.
+  // The state of a limited QP at the reaction point: eight words, for a narrow memory.
   typedef enum logic [2:0] {
     CC_SEEN,        // time of the last step
     CC_FLOW,
@@ -77,7 +77,7 @@ package roce_cc_pkg;
   typedef time_pkg::time_t cc_word_t;
 
   typedef struct packed {
-    cc_bytes_t   sent;            // counted until the last step
+    cc_bytes_t   sent;            // total at the last step
     logic [24:0] bytes;           // sent since the byte counter's last event
   } cc_flow_t;
 
@@ -97,26 +97,26 @@ package roce_cc_pkg;
     logic [7:0]  byte_stage;
   } cc_stages_t;
 
-  // What to do with a QP.
+  // A step of a QP.
   typedef struct packed {
     qp_index_t   index;
     logic        limited;         // was limited before
-    logic        cnp;             // a CNP came
-    logic        forget;          // the QP is made or reset: as if no CNP had ever come
-    logic        view;            // tell how it stands
+    logic        cnp;             // a CNP was received
+    logic        forget;          // the QP is set up or reset: clear its state
+    logic        view;            // return the QP's state
   } cc_step_t;
 
-  // What came of it.
+  // The result of a step.
   typedef struct packed {
     cc_step_t    step;
     logic        limited;
     logic        blocked;         // credit is used up
-    cc_bytes_t   reach;           // when it has sent more than this, the credit may be used up
+    cc_bytes_t   reach;           // total sent bytes above which the credit may be used up
     logic        cnp_done;        // the CNP has lowered the rate
-    logic        busy;            // something was due: step again, more may be
+    logic        busy;            // something was due: step again, more may be due
   } cc_result_t;
 
-  // How a QP stands.
+  // The state of a QP as read by software.
   typedef struct packed {
     logic        limited;         // else the rest is 0
     cc_rate_t    rate;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The parameters of congestion control in the units of its arithmetic: rates in 1/16 Mb/s and not above the line rate, times in
-// cycles. They change rarely: one multiplier works them out in turn. A change arrives 8 cycles later, switches at once.
+// Converts the parameters of congestion control to the units of the arithmetic: rates in 1/16 Mb/s, at most the line rate; times in cycles.
+// The parameters change rarely: one multiplier computes them in turn. A changed parameter is valid 8 cycles later; switches change at once.
 module roce_cc_scale
   import roce_cc_pkg::*;
 #(
@@ -18,14 +18,14 @@ module roce_cc_scale
   localparam cc_rate_t LINE_RATE = cc_rate_t'(LINE_MBPS * 16);
 
   if (CLOCK_HZ < 1_000_000 || CLOCK_HZ > 500_000_000 || LINE_MBPS == 0 || LINE_MBPS >= 2 ** 20) begin : g_bad
-    $fatal(1, "roce_cc_scale: the clock is between 1 and 500 MHz, the line at most 2^20 - 1 Mb/s");
+    $fatal(1, "roce_cc_scale: the clock must be between 1 and 500 MHz, the line rate at most 2^20 - 1 Mb/s");
   end
 
   function automatic cc_rate_t lower(cc_rate_t a, cc_rate_t b);
     return a < b ? a : b;
   endfunction
 
-  // ---- products: four times and the least that a cut leaves, two cycles from their operands ----
+  // ---- products: four times and the largest factor of a cut, two cycles after their operands ----
   typedef enum logic [2:0] {
     W_ALPHA,
     W_TIME,
@@ -71,7 +71,7 @@ module roce_cc_scale
   cc_rate_t max_q, min_q, first_q, first_rate_q;
   always_ff @(posedge clk) begin
     max_q        <= in.rpg_max_rate == 0 ? LINE_RATE : lower({in.rpg_max_rate, 4'd0}, LINE_RATE);
-    min_q        <= lower({in.rpg_min_rate == 0 ? 20'd1 : in.rpg_min_rate, 4'd0}, max_q);  // never 0: it would be for ever
+    min_q        <= lower({in.rpg_min_rate == 0 ? 20'd1 : in.rpg_min_rate, 4'd0}, max_q);  // never 0: the QP could not recover from it
     first_q      <= lower({in.rate_to_set_on_first_cnp, 4'd0}, max_q);
     first_rate_q <= first_q > min_q ? first_q : min_q;
   end

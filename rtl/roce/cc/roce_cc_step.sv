@@ -3,13 +3,13 @@
 // The arithmetic of the reaction point: one step of one QP (docs/reference/congestion.md, "Arithmetic"; DCQCN, Zhu et al.,
 // SIGCOMM 2015, section 5 and figure 7). Only this unit writes the QPs' states.
 //
-// One step at a time, with one multiplier: the state comes from memory a word a cycle, is worked on as it comes, and goes back a
-// word a cycle. A step is taken when `ready`; result 2 cycles later if the QP is without a limit and stays so, else 11, and 21 if
-// anything was due. `now` of a step is that of the cycle after it
-// (or of the first one then in which `sent_valid`, and all later).
+// One step at a time, with one multiplier: the state is read a word a cycle, processed as it arrives, and written back a word a cycle. A
+// step is accepted when `ready`; the result follows 2 cycles later if the QP is not limited and stays so, else 11, and 21 if anything was
+// due. The time of a step is `now` in the cycle after it is accepted (or in the first later one in which `sent_valid` is high; all later
+// cycles shift as well).
 //
-// No time is kept for longer than half of the range of times: the last step of a QP with a limit is recent; the time of a timer
-// that is switched off is that of the last step; of the time of the next cut only a bit is kept once it has passed.
+// No timestamp is kept longer than half of the range of timestamps: the last step of a limited QP is recent; a timer that is disabled has
+// the time of the last step; of the time of the next cut only a bit is kept once it has passed.
 module roce_cc_step
   import roce_pkg::*;
   import roce_cc_pkg::*;
@@ -17,8 +17,8 @@ module roce_cc_step
 #(
     parameter int unsigned     QPS = 256,
     parameter longint unsigned CLOCK_HZ = 250_000_000,
-    parameter int unsigned     BURST = 4096,      // bytes that a QP may be behind its rate
-    parameter int unsigned     ROUND_LOG2 = 12    // of the cycles by which two steps of a QP are apart, at most
+    parameter int unsigned     BURST = 4096,      // bytes that a QP may send above its rate after a pause
+    parameter int unsigned     ROUND_LOG2 = 12    // log2 of the largest distance of two steps of a QP, in cycles
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -28,20 +28,20 @@ module roce_cc_step
     output logic        ready,
     input  cc_step_t    step,
     output qp_index_t   sent_index,    // one cycle after the step
-    input  logic        sent_valid,    // it is known: the step waits for that
-    input  cc_bytes_t   sent,          // bytes that this QP sent so far, in the same cycle
+    input  logic        sent_valid,    // `sent` is valid: the step waits for it
+    input  cc_bytes_t   sent,          // bytes sent by this QP so far, same cycle
     output logic        result_valid,  // pulse
-    output cc_result_t  result,        // until the next step is taken; likewise the view
+    output cc_result_t  result,        // held until the next step is accepted; likewise `view`
     output cc_view_t    view
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
-  localparam logic [16:0] COST = 17'(8 * CLOCK_HZ / 64'(RATE_UNIT));   // of a byte
+  localparam logic [16:0] COST = 17'(8 * CLOCK_HZ / 64'(RATE_UNIT));   // credit per byte
   localparam cc_credit_t BURST_CREDIT = cc_credit_t'(64'(BURST) * 64'(COST));
   localparam int unsigned COST_LOG2 = $clog2(COST);                    // rounded up
   localparam logic signed [52:0] CREDIT_MIN = -(53'sd1 <<< 38);
 
   if (ROUND_LOG2 > 15) begin : g_bad
-    $fatal(1, "roce_cc_step: ROUND_LOG2 is 15 at most");
+    $fatal(1, "roce_cc_step: ROUND_LOG2 must be at most 15");
   end
 
   typedef enum logic [2:0] {
@@ -52,11 +52,11 @@ module roce_cc_step
     DO_BYTE_INCREASE
   } do_e;
 
-  // The cycles of a step, by what happens in them.
+  // The cycles of a step.
   typedef enum logic [4:0] {
     P_WAIT,
     P_BEGIN,
-    P_SEEN,          // the words of the state arrive, one a cycle
+    P_SEEN,          // the words of the state are read, one a cycle
     P_FLOW,
     P_CREDIT,
     P_RATES,
@@ -64,9 +64,9 @@ module roce_cc_step
     P_ALPHA_AT,
     P_TIME_AT,
     P_CUT_AT,
-    P_CHOOSE,        // what is due
+    P_CHOOSE,        // select what is due
     P_ACT,
-    P_STAGES,        // the deadlines arrive once more and are moved
+    P_STAGES,        // the deadlines are read again and moved
     P_AHEAD,
     P_MOVE,
     P_TARGET,
@@ -79,13 +79,13 @@ module roce_cc_step
 
   phase_e     phase_q;
   cc_step_t   step_q;
-  logic       limited_q;                          // from now on
+  logic       limited_q;                          // after this step
   do_e        act_q;
   logic       alpha_due_q, time_due_q, byte_due_q, cut_due_q;
-  logic       cut_free_q;                         // the time of the next cut has passed before this step
+  logic       cut_free_q;                         // the time of the next cut had passed before this step
   time_t       now_q, elapsed_q, deadline_q;
   logic [25:0] span_q;                            // elapsed, at most 2^26 - 1
-  cc_bytes_t   sent_q, more_q;                    // so far, since the last step
+  cc_bytes_t   sent_q, more_q;                    // so far, and since the last step
   logic [24:0] bytes_q;
   logic signed [52:0] credit_q;
   cc_credit_t  cap_q;
@@ -100,20 +100,20 @@ module roce_cc_step
   logic [28:0] target_q;
   logic [24:0] sum_q;
 
-  // What the credit allows to be sent: what each byte costs is rounded up to a power of two.
+  // The bytes that the credit allows: the cost of a byte is rounded up to a power of two.
   cc_bytes_t   reach_q;
   wire [52-COST_LOG2:0] allowed = credit_q[52:COST_LOG2];
   wire cc_bytes_t allowance = |allowed[52-COST_LOG2:$bits(cc_bytes_t)-2] ? cc_bytes_t'(1) << ($bits(cc_bytes_t) - 2)
       : cc_bytes_t'(allowed);
 
-  wire fresh = !step_q.limited;                   // was not limited: starts from the maximum
+  wire fresh = !step_q.limited;                   // was not limited: starts from the maximum rate
   wire stays = step_q.forget || !cfg.rp_enable || (fresh && !step_q.cnp);
   wire cutting = act_q inside {DO_FIRST_CUT, DO_CUT};
   wire increasing = act_q inside {DO_TIME_INCREASE, DO_BYTE_INCREASE};
   wire due = act_q != DO_NOTHING || alpha_due_q;
   wire cuts = step_q.cnp && cut_due_q && !(time_due_q || byte_due_q || alpha_due_q);
 
-  // ---- the multiplier: two cycles from its operands ----
+  // ---- the multiplier: result two cycles after its operands ----
   logic [25:0] x_q;
   logic [23:0] y_q;
   logic [49:0] product_q;
@@ -143,7 +143,7 @@ module roce_cc_step
     keep_word = now_q;
     unique case (phase_q)
       P_SEEN: keep_at = CC_SEEN;
-      P_RATES, P_STAGES: begin                    // the second time as the action has left it
+      P_RATES, P_STAGES: begin                    // the second time with the result of the action
         keep_at   = CC_FLOW;
         keep_word = cc_word_t'({sent_q, bytes_q});
       end

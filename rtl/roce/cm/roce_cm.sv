@@ -3,24 +3,26 @@
 // Connection manager, both sides (IBTA 12.9.7; RDMA IP CM service, annex A11): opens and accepts connections by messages on QP1,
 // sets queue pairs up and takes them down, and reports to their owners.
 //
-// One event at a time, each in a bounded number of cycles: a message about a known connection takes about 20 cycles and its
-// answer's beats; a REQ, a REP and a `connect` search all connections, QPS cycles more. An event waits for the answer of the
-// queue pairs and for the frame to leave, but not for the peer, for its MAC address or for an owner: those are states of the
-// connection, with a timer each. A message that arrives meanwhile waits in a queue (roce_cm_rx); the stream of frames never stops.
+// One event at a time, each in a bounded number of cycles: a message for a known connection takes about 20 cycles plus the beats of its
+// answer; a REQ, a REP and a `connect` search all connections, QPS cycles more. An event waits for the answer to a QP command and for its
+// frame to be sent, but not for the peer, for a MAC address or for an owner: those are states of the connection, each with a timer.
+// Messages that arrive meanwhile are queued (roce_cm_rx); the stream of frames never stalls.
 //
-// A message to a peer goes to the MAC address from which its REQ or REP came, an answer about no connection to the source of the
-// message. Only the address of a peer that a client calls is looked up; while it is not known, the timer repeats the look-up.
+// A message to a peer is sent to the source MAC address of its REQ or REP; an answer to a message without a connection is sent to that
+// message's source. Only the MAC address of a peer that a client connects to is resolved by ARP; until it is known, the timer repeats the
+// query.
 //
-// `limits` bounds the connections with one address, and those that are half open, so that no peer can take all resources, whatever
-// source addresses it uses; a REQ beyond a limit is refused. Messages that name a connection have a queue apart from all others.
+// `limits` bounds the connections per peer address, and those that are half open, so that no peer can exhaust the resources with whatever
+// source addresses; a REQ above a limit is rejected. Messages that name a connection have a queue of their own.
 //
-// An owner gets its events on `conn`, in the order in which they happened, and answers those that need an answer by `conn_answer`,
-// different connections in any order. A refused CONN_OPENED leaves the connection free at once, without CONN_CLOSED. The owner
-// closes a connection by `close`. While `conn` is stopped, no owner gets events and no `connect` is taken that finds no QP.
+// An owner receives its events on `conn`, in order, and answers those that need an answer on `conn_answer`, in any order across
+// connections. If a CONN_OPENED is refused, the connection is free at once, without CONN_CLOSED. The owner closes a connection by `close`.
+// While `conn` stalls, no owner receives events, and no `connect` is accepted if no QP is free.
 //
-// Software makes queue pairs too (roce_qp_direct); roce_cm_numbers says which numbers are whose.
+// Software creates queue pairs as well (roce_qp_direct); roce_cm_numbers assigns the QP numbers.
 //
-// The random numbers (communication ids, starting PSNs) come from an LFSR: hard to guess for a bystander, not cryptographic.
+// The random numbers (communication ids, starting PSNs) come from an LFSR: hard to guess for a node that does not see the messages, not
+// cryptographic.
 module roce_cm
   import packet_pkg::*;
   import frame_pkg::*;
@@ -33,17 +35,17 @@ module roce_cm
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     QPS = 16,            // connections, a power of two
     parameter int unsigned     CLIENTS = 2,         // at most 4
-    parameter int unsigned     RD_DEPTH = 8,        // READs and atomics at once, at most 16
+    parameter int unsigned     RD_DEPTH = 8,        // READs and atomics outstanding per QP, at most 16
     parameter longint unsigned CLOCK_HZ = 250_000_000,
-    parameter int unsigned     MSG_DEPTH = 32,      // messages that may wait, of each of two kinds
+    parameter int unsigned     MSG_DEPTH = 32,      // messages queued, in each of the two queues
     parameter logic [3:0]      MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may allow fewer
     parameter logic [3:0]      REQ_RETRIES = 15,    // of a REQ
-    parameter cm_timeout_t     CM_TIMEOUT = 20,     // for the answers to a REQ, and carried in it: 4.096 us * 2^20 = 4.3 s
+    parameter cm_timeout_t     CM_TIMEOUT = 20,     // for the answer to a REQ, and sent in it: 4.096 us * 2^20 = 4.3 s
     parameter cm_timeout_t     MRA_TIMEOUT = 22,    // the time in an MRA: 17 s, of which half are used
     parameter logic [1:0]      MRAS = 3,            // at most, for one REQ
-    parameter logic [2:0]      RNR_RETRIES = 6,     // of the peer, carried in the REP
-    parameter logic [4:0]      TARGET_ACK_DELAY = 15, // carried in the REP: 4.096 us * 2^15 = 134 ms
-    // Domain and access rights of QPs that peers open, by client.
+    parameter logic [2:0]      RNR_RETRIES = 6,     // of the peer, sent in the REP
+    parameter logic [4:0]      TARGET_ACK_DELAY = 15, // sent in the REP: 4.096 us * 2^15 = 134 ms
+    // Protection domain and access rights of QPs opened by peers, by client.
     parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0]   PASSIVE_ACCESS = '1
 ) (
@@ -51,12 +53,12 @@ module roce_cm
     input  logic        rst,
     input  local_addr_t local_addr,
     input  logic [CLIENTS-1:0][15:0] port,  // RDMA IP CM port on which each client listens; 0: it does not
-    input  mtu_code_t   max_mtu,         // largest path MTU that the device takes
+    input  mtu_code_t   max_mtu,         // largest path MTU that the device supports
     input  logic [4:0]  min_rnr_timer,   // for the QPs
-    input  logic        extensions,      // selective repeat is offered and taken
-    input  logic [31:0] seed,            // of the random numbers; taken again whenever it changes
+    input  logic        extensions,      // selective repeat is offered and accepted
+    input  logic [31:0] seed,            // of the random numbers; loaded again whenever it changes
     input  time_t       now,             // device cycles; may jump ahead
-    input  cm_limits_t  limits,          // of what peers open
+    input  cm_limits_t  limits,          // for connections opened by peers
 
     stream_if.sink      rx,              // frame_rx_t, of QP1
     axis_if.sink        rx_payload,
@@ -70,12 +72,12 @@ module roce_cm
     stream_if.sink      qp_done,         // logic
     stream_if.sink      qp_event,        // qp_event_t; always taken
     stream_if.sink      close,           // qpn_t: the owner closes it
-    input  logic [QPS-1:0] by_hand,      // numbers of QPs that software makes
-    output logic [QPS-1:0] mine,         // numbers that are taken here
+    input  logic [QPS-1:0] by_hand,      // numbers of QPs created by software
+    output logic [QPS-1:0] mine,         // numbers in use by connections
 
     stream_if.sink      connect,         // connect_t
     stream_if.source    conn,            // conn_event_t
-    stream_if.sink      conn_answer,     // conn_answer_t; to nothing: ignored
+    stream_if.sink      conn_answer,     // conn_answer_t; ignored if no event awaits an answer
 
     output cm_events_t  events,
     output logic        idle
@@ -86,7 +88,7 @@ module roce_cm
   // Cycles of 4.096 us.
   localparam longint unsigned TICK = (CLOCK_HZ * 64'd4096 >= 64'd1_000_000_000) ? CLOCK_HZ * 64'd4096 / 64'd1_000_000_000 : 1;
 
-  // No timer runs longer.
+  // Longest timer.
   localparam int unsigned DELAY_BITS = $clog2((TICK << CM_TIMEOUT_MAX) + 1);
 
   if (QPS < 2 || 2 ** IDX_W != QPS) begin : g_bad_qps
@@ -124,23 +126,23 @@ module roce_cm
     else random_q <= {random_q[62:0], random_q[63] ^ random_q[62] ^ random_q[60] ^ random_q[59]};
   end
 
-  // ---- the event at work ----
+  // ---- the current event ----
   typedef enum logic [4:0] {
     S_CLEAR,     // after reset: every connection idle
-    S_IDLE,      // picks the next event
-    S_SEARCH,    // the same connection, one that becomes stale, a free one
+    S_IDLE,      // select the next event
+    S_SEARCH,    // for a duplicate REQ, a stale connection, a free index
     S_SEARCHED,
     S_READ,
     S_MATCH,
-    S_RESOLVE,   // the MAC address of the peer, for `connect`
+    S_RESOLVE,   // MAC address of the peer, for `connect`
     S_RESOLVED,
-    S_DECIDE,    // what the event means for this connection
+    S_DECIDE,    // apply the rules of the protocol
     S_DELAY,
-    S_LOAD,      // its private data, a word a cycle
+    S_LOAD,      // read its private data, a word a cycle
     S_SEND,
     S_QP,        // command to the queue pairs
     S_QP_DONE,
-    S_SAVE,      // its private data
+    S_SAVE,      // write its private data
     S_STAMP,
     S_COMMIT
   } fsm_e;
@@ -148,13 +150,13 @@ module roce_cm
   fsm_e     fsm_q;
   cm_op_e   op_q;
   idx_t     idx_q;
-  cm_conn_t work_q, work_d;  // the connection: as it was until S_DECIDE, then as it will be
+  cm_conn_t work_q, work_d;  // the connection: before the event until S_DECIDE, then after it
   logic     was_occupied_q;
   cm_plan_t plan_q, plan_d;
-  logic     matched_q;       // the message is about this connection
-  logic     called_q;        // or answers its REQ
-  logic     right_qpn_q;     // names its QP
-  logic     acceptable_q;    // is a REQ that the device can take
+  logic     matched_q;       // the message's ids and address match this connection
+  logic     called_q;        // or the message answers its REQ
+  logic     right_qpn_q;     // the message names its QP
+  logic     acceptable_q;    // a REQ that the device supports
   logic     expired_q;
   arp_answer_t resolved_q;
   time_t    delay_q;
@@ -175,7 +177,7 @@ module roce_cm
   private_t private_data;
   logic     loaded, saved;
 
-  // ---- search, one connection a cycle, from behind the place that was taken last ----
+  // ---- search, one connection a cycle, starting after the index that was allocated last ----
   logic seen_valid_q, duplicate, stale, free;
   idx_t seen_q, duplicate_idx, stale_idx, free_idx, turn_q;
   logic per_peer, half_open, half_open_per_peer;
@@ -203,11 +205,11 @@ module roce_cm
       .pending(tell_pending), .pending_idx(tell_idx), .pending_kind(tell_kind), .free(conn_free), .conn, .idle(owners_idle)
   );
 
-  // ---- timers: about 4 cycles for each connection that is looked at ----
+  // ---- timers: about 4 cycles for each connection that is checked ----
   logic walk_due, round_due;
   idx_t walk;
   logic pick_walk;
-  // A connection at work whose timer runs: set just now, or found in this round.
+  // The current connection has a timer: set by this event, or found running in this round.
   wire timed = cm_timed(work_q.state) && (commit ? plan_q.write : fsm_q == S_DECIDE && op_q == OP_WALK && !expired_q);
   roce_cm_timers #(.QPS(QPS), .DELAY_BITS(DELAY_BITS)) timers (
       .clk, .rst, .now, .look(pick_walk), .idx(walk), .due(walk_due), .due_next(round_due), .timed, .deadline(work_q.deadline)
@@ -221,7 +223,7 @@ module roce_cm
       .clk, .rst, .picking, .qp_event, .close, .makes_stale(fsm_q == S_DECIDE && makes_stale), .stale_idx,
       .answer_valid(conn_answer.valid), .answer_qpn(conn_answer.data.qpn), .answer_foreign,
       .tell_valid(tell_pending && conn_free), .tell_idx,
-      .msg_valid(msg.valid), .msg_id(msg.data.ids.remote_comm_id),   // a communication id of ours holds the index
+      .msg_valid(msg.valid), .msg_id(msg.data.ids.remote_comm_id),   // the local communication id contains the index
       .walk_valid(walk_due), .walk_idx(walk), .walk_taken(pick_walk), .connect_valid(connect.valid),
       .valid(pick_valid), .op(pick_op), .idx(pick_idx), .idle(pick_idle)
   );
@@ -230,10 +232,10 @@ module roce_cm
   assign msg.ready         = commit && op_q == OP_MESSAGE;
   assign connect.ready     = commit && op_q == OP_CONNECT;
 
-  // ---- what the event means ----
+  // ---- decision ----
   wire is_req = msg.data.attr == CM_REQ;
   wire is_rep = msg.data.attr == CM_REP;
-  // A caller that ends before it has our REP names its REQ by its own id (IBTA 12.6.7.2, reason 4).
+  // A caller that gives up before it has received the REP names its REQ by its own id (IBTA 12.6.7.2, reason 4).
   wire names_own = msg.data.attr == CM_REJ && msg.data.ids.remote_comm_id == '0;
   cm_events_t decided;
 
@@ -299,7 +301,7 @@ module roce_cm
           rq_psn: work_q.starting_psn,
           min_rnr_timer: min_rnr_timer,
           max_dest_rd_atomic: 8'(work_q.responder_resources),
-          sq_psn: msg.data.starting_psn,   // setting up is always a message's effect
+          sq_psn: msg.data.starting_psn,   // only a message sets up a QP
           timeout: work_q.ack_timeout,
           retry_cnt: work_q.retry_count,
           rnr_retry: work_q.rnr_retry_count,
@@ -318,10 +320,10 @@ module roce_cm
   );
   always_ff @(posedge clk) if (!rst) assert (fsm_q inside {S_SEARCHED, S_READ} || (mine & by_hand) == '0);
 
-  // ---- the course of an event ----
+  // ---- sequence of an event ----
   wire fsm_e finish = plan_q.save ? S_SAVE : S_STAMP;
-  // The queue pair is set up before the REP or RTU, since its first packet may follow at once; and it is reset before the DREQ,
-  // DREP or REJ, so that its last packet, which may be a NAK, leaves before the connection ends.
+  // The queue pair is set up before the REP or RTU is sent, because the peer's first packet may follow at once; and it is reset before the
+  // DREQ, DREP or REJ, so that its last packet, which may be a NAK, leaves before the connection ends.
   wire fsm_e begin_ = plan_q.setup || plan_q.reset ? S_QP : plan_q.send ? S_SEND : finish;
 
   always_ff @(posedge clk) begin
@@ -352,7 +354,7 @@ module roce_cm
       S_SEARCHED: begin
         if (op_q == OP_CONNECT) idx_q <= free_idx;
         else if (!is_rep) idx_q <= duplicate ? duplicate_idx : free_idx;
-        // No place for the connection, nor on `conn` for the refusal: again later.
+        // Neither a free connection nor a free `conn` for the refusal: retried later.
         fsm_q <= (op_q == OP_CONNECT && !free && !conn_free) ? S_IDLE : S_READ;
       end
 
@@ -414,7 +416,7 @@ module roce_cm
         fsm_q <= plan_q.send ? S_SEND : finish;
         if (again) fsm_q <= S_IDLE;
         else if (qp_refused) begin
-          // A caller is refused, and its REQ is dropped; a peer that we called is refused, and the owner is notified.
+          // The peer's REQ is rejected and dropped; the peer's REP is rejected and the owner receives CONN_REFUSED.
           plan_q.setup  <= 1'b0;
           plan_q.send   <= 1'b1;
           plan_q.attr   <= CM_REJ;
@@ -454,7 +456,7 @@ module roce_cm
     end
   end
 
-  // ---- the private data at work ----
+  // ---- private data of the current event ----
   private_t came;
   always_comb begin
     unique case (op_q)
@@ -465,7 +467,7 @@ module roce_cm
     endcase
   end
   roce_cm_private #(.QPS(QPS)) privates (
-      .clk, .idx(idx_q), .take(fsm_q == S_DECIDE), .clear(qp_refused),   // a refusal of our own making brings none
+      .clk, .idx(idx_q), .take(fsm_q == S_DECIDE), .clear(qp_refused),   // a REJ generated by the device has none
       .came, .loading(fsm_q == S_LOAD), .loaded, .saving(fsm_q == S_SAVE), .saved, .at_work(private_data)
   );
 

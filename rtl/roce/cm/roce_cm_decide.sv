@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an event means for a connection: the rules of the connection manager, both sides (IBTA 12.9.7, 12.9.8), and nothing
-// else. Messages are decided in roce_cm_decide_message. Combinational: from the event and the connection as it was to the
-// connection as it will be and what is to be done.
+// The rules of the connection manager, both sides (IBTA 12.9.7, 12.9.8): decides what an event does to a connection. Messages are decided
+// in roce_cm_decide_message. Combinational: from the event and the connection's state before it to the state after it and the actions.
 module roce_cm_decide
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -13,8 +12,8 @@ module roce_cm_decide
     parameter int unsigned  RD_DEPTH = 8,
     parameter logic [3:0]   MAX_RETRIES = 3,      // of a REP or DREQ; a REQ may allow fewer
     parameter logic [3:0]   REQ_RETRIES = 15,
-    parameter cm_timeout_t  CM_TIMEOUT = 20,      // for the answers to our REQ
-    parameter cm_timeout_t  MRA_TIMEOUT = 22,     // service timeout of our MRA; half of it is used
+    parameter cm_timeout_t  CM_TIMEOUT = 20,      // for the answers to a REQ
+    parameter cm_timeout_t  MRA_TIMEOUT = 22,     // service timeout of the device's MRA; half of it is used
     parameter logic [1:0]   MRAS = 3,             // at most, for one REQ
     parameter pd_t [3:0]    PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1
@@ -24,31 +23,31 @@ module roce_cm_decide
     input  connect_t     connect,       // OP_CONNECT
     input  logic         right_qpn,     // DREQ: it names this connection's QP
     input  logic         acceptable,    // REQ: msg.refusal is REJ_NONE
-    input  logic         matched,       // the message's ids and address are this connection's
-    input  logic         called,        // the message's remote id and address are those of this connection, which waits for its REP
-    input  logic         duplicate,     // REQ: this connection was made by the same REQ
-    input  logic         stale,         // REQ, REP: the peer's QP has another connection with us
-    input  logic         per_peer,      // REQ: the peer has as many connections as it may have
-    input  logic         half_open,     // REQ: as many are half open as may be,
-    input  logic         half_open_per_peer,  // with this peer
+    input  logic         matched,       // the message's ids and address match this connection
+    input  logic         called,        // the message's remote id and address match this connection, which waits for a REP
+    input  logic         duplicate,     // REQ: the same REQ has created this connection
+    input  logic         stale,         // REQ, REP: the peer's QP has another connection with the device
+    input  logic         per_peer,      // REQ: the peer has reached the limit of its connections
+    input  logic         half_open,     // REQ: the limit of half-open connections is reached,
+    input  logic         half_open_per_peer,  // that of this peer
     input  logic         free,          // REQ, OP_CONNECT: this connection is free
-    input  logic         expired,       // OP_WALK: its timer has run out
+    input  logic         expired,       // OP_WALK: its timer has expired
     input  logic         resolved,      // OP_CONNECT, OP_WALK in CM_RESOLVING: the peer's address is known
-    input  mac_t         mac,           // this
-    input  logic         accepted,      // OP_ANSWER: to CONN_OPENED
+    input  mac_t         mac,           // valid if `resolved`
+    input  logic         accepted,      // OP_ANSWER: the answer to CONN_OPENED
     input  conn_event_e  told,          // OP_TELL
     input  mtu_code_t    max_mtu,
-    input  logic         extensions,    // selective repeat is offered and taken
+    input  logic         extensions,    // selective repeat is offered and accepted
     input  comm_id_t     new_comm_id,   // for a new connection
     input  psn_t         new_psn,
     input  cm_conn_t     was,
-    output cm_conn_t     becomes,       // if plan.write
+    output cm_conn_t     becomes,       // valid if plan.write
     output cm_plan_t     plan,
     output logic         makes_stale,   // REQ, REP: the peer's other connection is to be closed
     output cm_events_t   counts
 );
   wire retry = was.retries != 0;
-  wire asked = was.state == CM_REQ_RCVD;   // the owner has yet to answer CONN_OPENED: CONN_CLOSED comes after that
+  wire asked = was.state == CM_REQ_RCVD;   // the owner has not answered CONN_OPENED yet: CONN_CLOSED follows the answer
 
   cm_conn_t   message_becomes;
   cm_plan_t   message_plan;
@@ -185,7 +184,7 @@ module roce_cm_decide
       end
 
       OP_CLOSE, OP_STALE:
-      if (was.state inside {CM_RESOLVING, CM_REQ_SENT}) begin   // given up, as Linux does it (cm_destroy_id)
+      if (was.state inside {CM_RESOLVING, CM_REQ_SENT}) begin   // aborted as Linux does it (cm_destroy_id)
         plan.send   = was.state == CM_REQ_SENT;
         plan.attr   = CM_REJ;
         plan.reason = REJ_TIMEOUT;
@@ -216,7 +215,7 @@ module roce_cm_decide
         end
       end
 
-      OP_USED: begin                 // as good as an RTU (IBTA 12.9.7.2, 11.6.3.1)
+      OP_USED: begin                 // equivalent to an RTU (IBTA 12.9.7.2, 11.6.3.1)
         plan.write = was.state == CM_REP_SENT;
         becomes.state = CM_ESTABLISHED;
       end
@@ -243,12 +242,12 @@ module roce_cm_decide
             plan.send = 1'b1;
             plan.attr = CM_REP;
             plan.save = 1'b1;
-          end else begin             // it ended meanwhile
+          end else begin             // the connection was closed meanwhile
             plan.tell = 1'b1;
             becomes.owed = OWED_CLOSED;
           end
         end
-        default: plan.write = 1'b0;  // to nothing
+        default: plan.write = 1'b0;  // no answer is due
       endcase
 
       OP_TELL: begin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a message means for a connection, both sides (IBTA 12.9.7, 12.9.8): a part of roce_cm_decide. Combinational.
+// Decides what a message does to a connection, both sides (IBTA 12.9.7, 12.9.8): a part of roce_cm_decide. Combinational.
 module roce_cm_decide_message
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -16,26 +16,26 @@ module roce_cm_decide_message
     input  cm_msg_t    msg,
     input  logic       right_qpn,     // DREQ: it names this connection's QP
     input  logic       acceptable,    // REQ: msg.refusal is REJ_NONE
-    input  logic       matched,       // its ids and address are this connection's
-    input  logic       called,        // its remote id and address are those of this connection, which waits for its REP
-    input  logic       duplicate,     // REQ: this connection was made by the same REQ
-    input  logic       stale,         // REQ, REP: the peer's QP has another connection with us
-    input  logic       per_peer,      // REQ: the peer has as many connections as it may have
-    input  logic       half_open,     // REQ: as many are half open as may be,
-    input  logic       half_open_per_peer,  // with this peer
+    input  logic       matched,       // its ids and address match this connection
+    input  logic       called,        // its remote id and address match this connection, which waits for a REP
+    input  logic       duplicate,     // REQ: the same REQ has created this connection
+    input  logic       stale,         // REQ, REP: the peer's QP has another connection with the device
+    input  logic       per_peer,      // REQ: the peer has reached the limit of its connections
+    input  logic       half_open,     // REQ: the limit of half-open connections is reached,
+    input  logic       half_open_per_peer,  // that of this peer
     input  logic       free,          // REQ: this connection is free
-    input  logic       extensions,    // selective repeat is taken
+    input  logic       extensions,    // selective repeat is accepted
     input  comm_id_t   new_comm_id,   // for a new connection
     input  psn_t       new_psn,
     input  cm_conn_t   was,
-    output cm_conn_t   becomes,       // if plan.write
+    output cm_conn_t   becomes,       // valid if plan.write
     output cm_plan_t   plan,
     output logic       makes_stale,   // REQ, REP: the peer's other connection is to be closed
     output cm_events_t counts
 );
   wire retry = was.retries != 0;
-  wire asked = was.state == CM_REQ_RCVD;   // the owner has yet to answer CONN_OPENED: CONN_CLOSED comes after that
-  wire owned = !asked && was.state != CM_DREQ_SENT;   // the owner has it, and no event of its end
+  wire asked = was.state == CM_REQ_RCVD;   // the owner has not answered CONN_OPENED yet: CONN_CLOSED follows the answer
+  wire owned = !asked && was.state != CM_DREQ_SENT;   // the owner has the connection and no CONN_CLOSED for it yet
 
   always_comb begin
     plan  = '0;
@@ -54,7 +54,7 @@ module roce_cm_decide_message
         plan.send  = 1'b1;
         plan.attr  = CM_REJ;
         plan.about = CM_MSG_REQ;
-        if (duplicate) begin           // answered as before, if it has been
+        if (duplicate) begin           // answered as before, if it was answered
           plan.load = was.state inside {CM_REP_SENT, CM_ESTABLISHED};
           plan.send = plan.load || (asked && was.mras != 0);
           plan.attr = asked ? CM_MRA : CM_REP;
@@ -118,7 +118,7 @@ module roce_cm_decide_message
           becomes.responder_resources = cm_at_most(msg.initiator_depth, was.responder_resources);
           becomes.initiator_depth = cm_at_most(msg.responder_resources, was.initiator_depth);
           becomes.selective_repeat = was.selective_repeat && msg.selective_repeat;
-          if (stale) begin         // of its two connections, the peer has only one (IBTA 12.9.8.3.1)
+          if (stale) begin         // the peer's QP has only one of the two connections (IBTA 12.9.8.3.1)
             makes_stale = 1'b1;
             plan.attr   = CM_REJ;
             plan.about  = CM_MSG_REP;
@@ -133,11 +133,11 @@ module roce_cm_decide_message
             plan.kind  = CONN_ESTABLISHED;
             becomes.state = CM_ESTABLISHED;
           end
-        end else if (matched && was.active) begin   // again: it missed the RTU
+        end else if (matched && was.active) begin   // retransmitted: the RTU was lost
           plan.attr = CM_RTU;
           plan.send = was.state == CM_ESTABLISHED;
           counts.drop_no_connection = !plan.send;
-        end else begin                 // it answers no REQ of ours (IBTA 12.9.8.4)
+        end else begin                 // it answers no REQ of the device (IBTA 12.9.8.4)
           counts.drop_no_connection = 1'b1;
           plan.send   = 1'b1;
           plan.attr   = CM_REJ;
@@ -158,7 +158,7 @@ module roce_cm_decide_message
         becomes.state = CM_ESTABLISHED;
       end
 
-      CM_MRA: begin                // each costs a retry: it cannot go on for ever
+      CM_MRA: begin                // each MRA uses a retry, which bounds their number
         counts.mra_received = matched || called;
         plan.write = retry && (called && msg.about == CM_MSG_REQ
             || matched && was.state == CM_REP_SENT && msg.about == CM_MSG_REP);
@@ -175,7 +175,7 @@ module roce_cm_decide_message
         plan.reset = matched && was.state != CM_DREQ_SENT;
         plan.tell  = called || matched && owned;
         plan.kind  = called ? CONN_REFUSED : CONN_CLOSED;
-        // A refusal has a reason, also where the peer names none.
+        // A CONN_REFUSED always has a reason, also if the peer gave none.
         plan.why   = msg.reason == '0 ? conn_reason_t'(REJ_CONSUMER_DEFINED) : msg.reason;
         becomes.state = CM_IDLE;
         if (called) becomes.owed = OWED_REFUSED;
@@ -186,7 +186,7 @@ module roce_cm_decide_message
         counts.dreq_received = 1'b1;
         plan.attr = CM_DREP;
         plan.send = 1'b1;
-        if (!matched) begin      // it was closed before: the peer missed the DREP
+        if (!matched) begin      // closed before: the DREP was lost
           counts.drop_no_connection = 1'b1;
           becomes = '0;
           becomes.mac = msg.mac;

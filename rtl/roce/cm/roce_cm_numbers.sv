@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which queue pair numbers belong to connections (`mine`). The places of connections and the numbers of queue pairs are the same,
-// and software takes numbers too (`by_hand`); no number belongs to both. A place is taken in the cycle in which it is found. If
-// software took it in the same cycle, `gives_way` is high in the next, and the place is left to software.
+// The QP numbers used by connections (`mine`). A connection has the same index as its QP, and software uses QP numbers too (`by_hand`); no
+// number is in both sets. An index is allocated in the cycle in which it is found. If software claimed it in the same cycle, `gives_way` is
+// high in the next, and the index is released.
 //
-// If the queue pairs refuse a number all the same, a peer's REQ is processed again with another, until all have been tried.
+// If QP_SETUP is refused nevertheless, a peer's REQ is processed again with another number, until all have been tried.
 module roce_cm_numbers
   import roce_cm_pkg::*;
 #(
@@ -14,22 +14,22 @@ module roce_cm_numbers
     input  logic rst,
     input  logic [QPS-1:0] by_hand,
     output logic [QPS-1:0] mine,
-    input  logic take,                    // this free place has been found
+    input  logic take,                    // allocate this free index
     input  logic [$clog2(QPS)-1:0] take_idx,
-    input  logic reading,                 // the connection is being read: the cycle after `take`
-    input  logic [$clog2(QPS)-1:0] idx,   // the connection at work
+    input  logic reading,                 // the connection is read: the cycle after `take`
+    input  logic [$clog2(QPS)-1:0] idx,   // the current connection
     output logic gives_way,
-    input  logic refused,                 // the queue pairs refuse its number,
-    input  logic active,                  // and we have called the peer
-    output logic again,                   // same cycle: another number is tried
-    output logic first,                   // none has been refused for the message at work
-    input  logic commit,                  // the event at work ends,
+    input  logic refused,                 // QP_SETUP was refused,
+    input  logic active,                  // for a connection that the device has opened
+    output logic again,                   // same cycle: process the message again with another number
+    output logic first,                   // no number was refused for the current message
+    input  logic commit,                  // the current event ends,
     input  logic message,                 // which was a message,
-    input  logic occupied                 // and the connection keeps its place
+    input  logic occupied                 // and the connection keeps its index
 );
   typedef logic [$clog2(QPS):0] count_t;
   count_t tries_q;                        // numbers that were refused
-  logic   taken_q;                        // the place has just been taken
+  logic   taken_q;                        // allocated in the previous cycle
 
   assign gives_way = reading && taken_q && by_hand[idx];
   assign again     = refused && !active && tries_q != count_t'(QPS - 1);

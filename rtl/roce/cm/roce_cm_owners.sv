@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The events for the owners of connections. They are queued in the order in which they happened, and delivered on `conn` one at a
-// time: the connection manager takes the oldest as an OP_TELL, reads its connection, and delivers it at `commit`. A connection has
-// two events in the queue at most, for which there is room.
+// The events for the owners of connections. They are queued in order and delivered on `conn` one at a time: the connection manager takes
+// the oldest as an OP_TELL, reads its connection, and delivers it at `commit`. A connection has at most two events in the queue; the queue
+// has entries for all.
 //
-// A `connect` that found no place is answered at once: it has no connection for which an event could be queued. So it is decided
-// only while `free`.
+// A `connect` that found no free connection is answered directly, because there is no connection for which an event could be queued. It is
+// decided only while `free`.
 module roce_cm_owners
   import roce_pkg::*;
   import roce_cm_pkg::*;
@@ -14,7 +14,7 @@ module roce_cm_owners
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic        commit,           // the event at work ends: `plan` is carried out
+    input  logic        commit,           // the current event ends: `plan` is executed
     input  cm_op_e      op,
     input  logic [$clog2(QPS)-1:0] idx,
     input  cm_plan_t    plan,

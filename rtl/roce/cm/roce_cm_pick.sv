@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Chooses the next event of the connection manager. First, in this order: events of queue pairs, so that no queue pair outlives its
-// connection; `close`; a connection that became stale; answers of owners; events for owners. Then, round robin: messages, timers
-// and `connect`.
+// Selects the next event of the connection manager. First, in this order: events of queue pairs, so that no queue pair outlives its
+// connection; `close`; a connection that became stale; answers of owners; events for owners. Then, round robin: messages, timers and
+// `connect`.
 //
-// Combinational in a cycle of `picking`. An event of a queue pair can be chosen a cycle after it came; `qp_event` is always taken,
-// since the reset of a queue pair may wait for that: a queue pair reports once that it is used, and once on each side that it
-// failed, for which there is room. Events of queue pairs beyond QPS, and a `close` or an answer about one, are taken and ignored.
+// Combinational in a cycle of `picking`. An event of a queue pair can be selected one cycle after it arrived. `qp_event` is always
+// accepted, because the reset of a queue pair may wait for that: a queue pair reports once that it is in use and once on each side that it
+// failed, and the queue has entries for all of these. Events of queue pairs beyond QPS, and a `close` or an answer for one, are accepted
+// and ignored.
 module roce_cm_pick
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -28,15 +29,15 @@ module roce_cm_pick
     input  logic       tell_valid,        // an event for an owner can be delivered
     input  logic [$clog2(QPS)-1:0] tell_idx,
     input  logic       msg_valid,
-    input  comm_id_t   msg_id,            // by which a message names a connection of ours
-    input  logic       walk_valid,        // a timer is to be looked at
+    input  comm_id_t   msg_id,            // the local communication id in a message
+    input  logic       walk_valid,        // a timer is to be checked
     input  logic [$clog2(QPS)-1:0] walk_idx,
     output logic       walk_taken,
     input  logic       connect_valid,
 
     output logic       valid,
     output cm_op_e     op,
-    output logic [$clog2(QPS)-1:0] idx,   // of its connection, if it is known yet
+    output logic [$clog2(QPS)-1:0] idx,   // of its connection, if known yet
     output logic       idle               // no event is stored here
 );
   typedef logic [$clog2(QPS)-1:0] idx_t;

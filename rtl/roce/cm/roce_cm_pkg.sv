@@ -46,14 +46,14 @@ package roce_cm_pkg;
   } cm_attr_e;
   localparam logic [12:0] CM_ATTR_PREFIX = 13'h0002;
 
-  // What a REJ or MRA is about (IBTA 12.6.6, 12.6.7).
+  // The message to which a REJ or MRA refers (IBTA 12.6.6, 12.6.7).
   typedef enum logic [1:0] {
     CM_MSG_REQ   = 2'd0,
     CM_MSG_REP   = 2'd1,
     CM_MSG_OTHER = 2'd2
   } cm_msg_e;
 
-  // Why a connection is refused (IBTA 12.6.7.2; names of Linux enum ib_cm_rej_reason). 16 bits on the wire.
+  // Reasons of a REJ (IBTA 12.6.7.2; names of Linux enum ib_cm_rej_reason). 16 bits on the wire.
   typedef enum logic [7:0] {
     REJ_NONE                        = 8'd0,
     REJ_NO_QP                       = 8'd1,
@@ -170,13 +170,13 @@ package roce_cm_pkg;
     extensions_t    extensions;
   } cm_req_t;
 
-  // What every other message begins with. The names are the sender's view: its own id first.
+  // The first fields of every other message. The names are the sender's view: its own id first.
   typedef struct packed {
     comm_id_t local_comm_id;
     comm_id_t remote_comm_id;
   } cm_ids_t;
 
-  // The other messages, as far as they are used; what follows is private data, or zero.
+  // The other messages, as far as they are used; the rest is private data, or zero.
   typedef struct packed {          // IBTA 12.6.6
     cm_ids_t    ids;
     cm_msg_e    message_mraed;
@@ -191,7 +191,7 @@ package roce_cm_pkg;
     logic [5:0]   reserved0;
     logic [6:0]   reject_info_length;
     logic         reserved1;
-    conn_reason_t reason;            // rej_reason_e, or a vendor's own
+    conn_reason_t reason;            // rej_reason_e, or vendor specific
     logic [63:0]  info;              // REJ_INVALID_MTU: the largest path MTU, first byte; REJ_TIMEOUT of a REQ: the sender's GUID
     logic [511:0] more_info;
     private_t     private_data;      // its beginning
@@ -241,12 +241,12 @@ package roce_cm_pkg;
 
   // ---- between the units of roce_cm ----
 
-  // Times in the datagrams are 4.096 us * 2^exponent (IBTA 12.7.4). Longer ones than this are taken as this: 17 s.
+  // Times in the datagrams are 4.096 us * 2^exponent (IBTA 12.7.4). Longer ones are limited to this: 17 s.
   typedef logic [4:0] cm_timeout_t;
   localparam cm_timeout_t CM_TIMEOUT_MAX = 5'd22;
 
-  // The address of a peer that is called is looked up again after the first of these times, then after twice that, and so on up to
-  // the last: 0.27 s in all, with three requests on the network (see arp).
+  // The MAC address of a called peer is queried again after the first of these times, then after twice that, and so on up to the last: 0.27
+  // s in all, with three requests on the network (see arp).
   localparam cm_timeout_t RESOLVE_FIRST = 5'd2;
   localparam cm_timeout_t RESOLVE_LAST = 5'd15;
 
@@ -259,43 +259,43 @@ package roce_cm_pkg;
     return (timeout == 0) ? '0 : timeout - 1'b1;
   endfunction
 
-  // How many READs and atomics may be outstanding, the maximum of 16 included. The units count them modulo a power of two.
+  // Number of READs and atomics outstanding, including the maximum of 16. The units count them modulo a power of two.
   typedef logic [4:0] rd_limit_t;
 
-  // No more of them than the device can have.
+  // Limits a count to what the device supports.
   function automatic rd_limit_t cm_at_most(logic [7:0] count, rd_limit_t limit);
     return (count > 8'(limit)) ? limit : rd_limit_t'(count);
   endfunction
 
-  // A message that is well formed, with what is needed of it. Fields that its kind has not are undefined.
+  // A well-formed message, reduced to the fields in use. Fields that its kind does not have are undefined.
   typedef struct packed {
     cm_attr_e     attr;
-    mac_t         mac;               // where it came from
+    mac_t         mac;               // source MAC address
     ipv4_addr_t   ip;
     tid_t         tid;
     cm_ids_t      ids;               // as sent: local is the peer's. A REQ has no remote_comm_id
-    qpn_t         qpn;               // REQ, REP: the peer's; DREQ: ours
-    cm_timeout_t  timeout;           // REQ: for the peer's answer to our REP; MRA: the peer's service timeout
-    cm_msg_e      about;             // MRA: which of our messages it has received
+    qpn_t         qpn;               // REQ, REP: the peer's; DREQ: the device's
+    cm_timeout_t  timeout;           // REQ: for the peer's answer to the REP; MRA: the peer's service timeout
+    cm_msg_e      about;             // MRA: the message that it acknowledges
     conn_reason_t reason;            // REJ
-    // REQ, and REP as far as it has them
+    // REQ, and those of these fields that a REP has
     psn_t         starting_psn;
     logic [2:0]   rnr_retry_count;
     logic [7:0]   responder_resources;
     logic [7:0]   initiator_depth;
-    logic         selective_repeat;  // offered, or taken
+    logic         selective_repeat;  // offered, or accepted
     private_t     private_data;      // and of a REJ
     // REQ alone
-    rej_reason_e  refusal;           // why this device cannot take it whatever its state; REJ_NONE if it can
+    rej_reason_e  refusal;           // why the device rejects it in any state; REJ_NONE if it does not
     client_t      client;            // that listens on the port
-    cm_timeout_t  response_timeout;  // for our answer
+    cm_timeout_t  response_timeout;  // for the device's answer
     mtu_code_t    path_mtu;
     logic [4:0]   local_ack_timeout;
     logic [2:0]   retry_count;
     logic [3:0]   max_cm_retries;
   } cm_msg_t;
 
-  // Where a connection stands (IBTA 12.9.7; names of Linux enum ib_cm_state).
+  // State of a connection (IBTA 12.9.7; names of Linux enum ib_cm_state).
   typedef enum logic [2:0] {
     CM_IDLE,
     CM_RESOLVING,      // active side: the peer's MAC address is not known yet
@@ -306,7 +306,7 @@ package roce_cm_pkg;
     CM_DREQ_SENT
   } cm_state_e;
 
-  // A timer runs in these: the connection does not stay in them for ever.
+  // A timer runs in these states, so that the connection leaves them.
   function automatic logic cm_timed(cm_state_e state);
     return state inside {CM_RESOLVING, CM_REQ_SENT, CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
   endfunction
@@ -316,33 +316,33 @@ package roce_cm_pkg;
     return state inside {CM_REQ_RCVD, CM_REP_SENT};
   endfunction
 
-  // The peer has the connection too, or had it.
+  // The peer has, or had, this connection too.
   function automatic logic cm_has_peer(cm_state_e state);
     return state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED, CM_DREQ_SENT};
   endfunction
 
-  // What keeps a connection's place although it is idle.
+  // What keeps a connection occupied although it is idle.
   typedef enum logic [1:0] {
     OWED_NOTHING,
     OWED_OPENED,       // the owner's answer to CONN_OPENED
-    OWED_CLOSED,       // and to CONN_CLOSED
+    OWED_CLOSED,       // the owner's answer to CONN_CLOSED
     OWED_REFUSED       // CONN_REFUSED has not been delivered yet
   } cm_owed_e;
 
-  // All that is kept of a connection: what a repeated message, the queue pair, the owner and the disconnection need. Its
-  // private data lie apart.
+  // The record of a connection: what a retransmitted message, the queue pair, the owner and the disconnection need. Its private data are
+  // stored separately.
   typedef struct packed {
     cm_state_e   state;
     cm_owed_e    owed;
-    logic        active;            // we sent the REQ
+    logic        active;            // the device has sent the REQ
     logic [1:0]  mras;              // sent for the REQ
     mac_t        mac;               // the peer's, or its router's
     ipv4_addr_t  ip;
     logic [15:0] port;              // active: the peer's
-    cm_ids_t     ids;               // local is ours
+    cm_ids_t     ids;               // local is the device's
     tid_t        tid;
     qpn_t        remote_qpn;
-    psn_t        starting_psn;      // ours: where the peer begins to send
+    psn_t        starting_psn;      // the device's: the first PSN of the peer's requests
     client_t     client;
     logic [15:0] tag;               // active: the owner's
     pd_t         pd;
@@ -351,46 +351,46 @@ package roce_cm_pkg;
     logic [4:0]  ack_timeout;
     logic [2:0]  retry_count;
     logic [2:0]  rnr_retry_count;   // the QP's; in CM_REQ_SENT the value for the peer
-    rd_limit_t   responder_resources;  // the peer's READs and atomics at once
-    rd_limit_t   initiator_depth;      // ours
+    rd_limit_t   responder_resources;  // READs and atomics of the peer that may be outstanding
+    rd_limit_t   initiator_depth;      // READs and atomics of the device
     logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
-    cm_timeout_t timeout;           // for the answer to a REQ, REP or DREQ of ours; to the next look-up
+    cm_timeout_t timeout;           // for the answer to the device's REQ, REP or DREQ; until the next ARP query
     logic [3:0]  retries;           // left
     logic [47:0] deadline;          // in device cycles, in the states of cm_timed
   } cm_conn_t;
 
-  // Takes up its place.
+  // The connection's index is in use.
   function automatic logic cm_occupied(cm_conn_t conn);
     return conn.state != CM_IDLE || conn.owed != OWED_NOTHING;
   endfunction
 
-  // What can happen to a connection.
+  // Events of a connection.
   typedef enum logic [2:0] {
     OP_MESSAGE,
-    OP_CONNECT,      // of a client
-    OP_CLOSE,        // the QP failed, or its owner is done
-    OP_STALE,        // the peer does not have it any more
-    OP_USED,         // the QP has received something: the peer has our REP
-    OP_ANSWER,       // of the owner
-    OP_TELL,         // the owner gets an event
+    OP_CONNECT,      // from a client
+    OP_CLOSE,        // the QP failed, or its owner closes it
+    OP_STALE,        // the peer no longer has it
+    OP_USED,         // the QP has received a packet: the peer has the REP
+    OP_ANSWER,       // from the owner
+    OP_TELL,         // deliver an event to the owner
     OP_WALK          // its timer is checked
   } cm_op_e;
 
-  // What is then to be done, in this order; with `setup` the queue pair comes before the message.
+  // The actions that follow, in this order; with `setup` the QP command precedes the message.
   typedef struct packed {
-    logic         load;      // fetch its private data
+    logic         load;      // read its private data
     logic         setup;     // QP_SETUP
     logic         send;
     cm_attr_e     attr;
     cm_msg_e      about;     // REJ, MRA
     rej_reason_e  reason;    // REJ
     logic         reset;     // QP_RESET
-    logic         save;      // keep the private data that came
-    logic         tell;      // the owner
+    logic         save;      // write the event's private data
+    logic         tell;      // queue an event for the owner
     conn_event_e  kind;
     conn_reason_t why;
-    logic         write;     // keep the connection
-    cm_timeout_t  timeout;   // of the state that it then has
+    logic         write;     // write the connection
+    cm_timeout_t  timeout;   // of the resulting state
   } cm_plan_t;
 
   // A message to send.
@@ -398,7 +398,7 @@ package roce_cm_pkg;
     cm_attr_e    attr;
     cm_msg_e     about;
     rej_reason_e reason;
-    qpn_t        qpn;        // ours
+    qpn_t        qpn;        // the device's
     cm_conn_t    conn;
     private_t    private_data;
   } cm_send_t;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The private data of every connection (first the REQ's, then the answer's), and those at work: what came with an event, until the
-// connection's own take their place. A word a cycle: loading takes WORDS + 1 cycles, saving WORDS.
+// The private data of every connection (first those of the REQ, then those of the answer), and the current ones: those of the event until
+// the connection's are loaded. A word a cycle: loading takes WORDS + 1 cycles, saving WORDS.
 module roce_cm_private
   import roce_pkg::*;
 #(
@@ -9,12 +9,12 @@ module roce_cm_private
 ) (
     input  logic                   clk,
     input  logic [$clog2(QPS)-1:0] idx,
-    input  logic                   take,      // `came` is at work
-    input  logic                   clear,     // nothing is
+    input  logic                   take,      // `came` becomes current
+    input  logic                   clear,     // the current data become zero
     input  private_t               came,
-    input  logic                   loading,   // until `loaded`: the connection's go to work
+    input  logic                   loading,   // until `loaded`: load the connection's data
     output logic                   loaded,
-    input  logic                   saving,    // until `saved`: what is at work becomes the connection's; it turns round in place
+    input  logic                   saving,    // until `saved`: store the current data, which rotate in place
     output logic                   saved,
     output private_t               at_work
 );

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes the datagrams that came for QP1, checks them, and keeps what the connection manager needs of each.
-// One beat a cycle and 12 free cycles between datagrams; a message is at `msg` about 25 cycles after its last beat.
-// The connection manager never stops the stream: while DEPTH messages wait, the next one is dropped (the peer retransmits
-// it) and counted. There are two queues, served in turn: one for messages that name a connection, by our id and the
-// peer's address, and one for all others, so that messages about no connection do not delay those about one.
+// Receives the datagrams for QP1, checks them, and extracts the fields that the connection manager needs. One beat a cycle and 12 free
+// cycles between datagrams; a message is at `msg` about 25 cycles after its last beat. The stream never stalls: while DEPTH messages are
+// queued, the next one is dropped (the peer retransmits it) and counted. There are two queues, served in turn: one for messages that name a
+// connection, by the local id and the peer's address, and one for all others, so that messages without a connection do not delay the
+// others.
 //
-// A datagram is good if it is a UD SEND_ONLY with the key and partition of the general service interface, from a QP1, of 256
-// bytes, from a single host, and its MAD header is one of communication management with a known attribute (IBTA 9.2, 13.4.3, 16.7).
+// A datagram is accepted if it is a UD SEND_ONLY with the Q_Key and partition of the general service interface, from a QP1, of 256 bytes,
+// from a unicast source, and its MAD header is one of communication management with a known attribute (IBTA 9.2, 13.4.3, 16.7).
 module roce_cm_rx
   import packet_pkg::*;
   import frame_pkg::*;
@@ -26,13 +26,13 @@ module roce_cm_rx
     input  mtu_code_t   max_mtu,
     stream_if.sink      frame,      // frame_rx_t
     axis_if.sink        payload,
-    output comm_id_t    names_id,   // the connection that the message at hand names, if any
+    output comm_id_t    names_id,   // the connection that the current message names, if any
     output ipv4_addr_t  names_ip,
-    input  logic        named,      // a cycle later: there is one
+    input  logic        named,      // a cycle later: it exists
     stream_if.source    msg,        // cm_msg_t
     output logic        drop_malformed,
     output logic        drop_overflow,
-    output logic        idle        // nothing moves; messages may wait at `msg`
+    output logic        idle        // no activity; messages may wait at `msg`
 );
   localparam int unsigned BEATS = MAD_BYTES * 8 / DATA_W;
   localparam int unsigned BEAT_W = $clog2(BEATS);
@@ -55,9 +55,9 @@ module roce_cm_rx
 
   typedef enum logic [1:0] {
     S_FRAME,    // waits for the headers
-    S_PAYLOAD,  // takes the beats
+    S_PAYLOAD,  // receives the beats
     S_CHECK,    // the datagram is complete
-    S_KEEP      // or not
+    S_KEEP      // store it, or drop it
   } state_e;
 
   state_e            state_q;
@@ -89,7 +89,7 @@ module roce_cm_rx
           {CM_ATTR_PREFIX, CM_REP}, {CM_ATTR_PREFIX, CM_RTU}, {CM_ATTR_PREFIX, CM_DREQ}, {CM_ATTR_PREFIX, CM_DREP}};
   wire cm_attr_e attr = cm_attr_e'(mad.hdr.attr_id[2:0]);
 
-  // The client that listens on the port: the first of several.
+  // The client that listens on the port; if several do, the first.
   client_t client, client_q;
   logic    heard;
   always_comb begin
@@ -112,17 +112,17 @@ module roce_cm_rx
     else refusal = REJ_NONE;
   end
 
-  // At the same place in a REQ and a REP.
+  // At the same offset in a REQ and a REP.
   extensions_t extensions;
   logic        known_q;
   assign extensions = rep.extensions;
   wire known = extensions.magic == EXTENSIONS_MAGIC && extensions.version == EXTENSIONS_VERSION;
 
-  // Its beat, the fourth at most, is there two cycles and more before the check.
+  // The beat with this field, the fourth at the latest, arrives at least two cycles before the check.
   assign names_id = dreq.ids.remote_comm_id;
   assign names_ip = ip_q;
 
-  // ---- the course of a datagram ----
+  // ---- sequence of a datagram ----
   assign frame.ready    = state_q == S_FRAME;
   assign payload.tready = state_q == S_PAYLOAD;
 

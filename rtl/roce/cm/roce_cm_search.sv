@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Searches all connections for a message or a `connect`: the one that the same REQ has made, the one that becomes stale, a free
-// place, and how many the peer has. The user shows every connection once, one a cycle; the results are valid 2 cycles after the
-// last.
+// Searches all connections for a message or a `connect`: the one created by the same REQ, the one that becomes stale, a free one, and the
+// number of connections of the peer. Every connection is presented once, one a cycle; the results are valid 2 cycles after the last.
 //
-// Places are allocated in turn, so that a QP number is reused as late as possible: the user begins behind the place that was taken
+// Indices are allocated in turn, so that a QP number is reused as late as possible: the search starts after the index that was allocated
+// last.
 // last.
 module roce_cm_search
   import packet_pkg::*;
@@ -19,15 +19,15 @@ module roce_cm_search
     input  cm_msg_t    msg,
     input  logic       seen_valid,
     input  logic [$clog2(QPS)-1:0] seen,
-    input  cm_conn_t   found,             // the connection at that place
-    input  logic       by_software,       // its number belongs to a QP that software makes
+    input  cm_conn_t   found,             // the connection with this index
+    input  logic       by_software,       // its number belongs to a QP created by software
     output logic       duplicate,
     output logic [$clog2(QPS)-1:0] duplicate_idx,
     output logic       stale,
     output logic [$clog2(QPS)-1:0] stale_idx,
     output logic       free,
     output logic [$clog2(QPS)-1:0] free_idx,
-    output logic       per_peer,          // limits that are reached
+    output logic       per_peer,          // limits reached
     output logic       half_open,
     output logic       half_open_per_peer
 );
@@ -36,7 +36,7 @@ module roce_cm_search
   wire same_id = found.ids.remote_comm_id == msg.ids.local_comm_id && !found.active;
   wire same_qpn = found.remote_qpn == msg.qpn;
 
-  // How many peers have opened: with this address, half open, both.
+  // Connections opened by peers: with this address, half open, both.
   typedef logic [$clog2(QPS):0] count_t;
   count_t with_peer_q, half_open_q, half_open_with_peer_q;
 
@@ -69,7 +69,7 @@ module roce_cm_search
         duplicate     <= 1'b1;
         duplicate_idx <= seen;
       end
-      // The peer has one connection a QP: this one is stale (IBTA 12.9.8.3.1).
+      // The peer's QP has one connection only: this one is stale (IBTA 12.9.8.3.1).
       if (same_peer && same_qpn && !same_id && found.state != CM_DREQ_SENT) begin
         stale     <= 1'b1;
         stale_idx <= seen;

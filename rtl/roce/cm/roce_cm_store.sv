@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Two FIFOs of wide values in one narrow block RAM, with one output: a value goes in and comes out a word a cycle. When values wait in
-// both, they come out in turn.
-// Takes WORDS = $bits(T) / 72 cycles, rounded up, for a value at each side, and 2 cycles between; `in` is taken in the last of its
-// own, and must stay until then. Each holds DEPTH values, and there is one more at `out`.
+// Two FIFOs of wide values in one narrow block RAM, with one output; a value is written and read a word a cycle. When both hold values,
+// they are read alternately. A value takes WORDS = $bits(T) / 72 cycles, rounded up, on each side, and 2 cycles in between; `in` is taken
+// in the last of its cycles, and must be stable until then. Each FIFO holds DEPTH values, and `out` one more.
 module roce_cm_store #(
     parameter type T = logic,
     parameter int unsigned DEPTH = 32       // a power of two, 2 or more
@@ -11,10 +10,10 @@ module roce_cm_store #(
     input  logic     clk,
     input  logic     rst,
     stream_if.sink   in,
-    input  logic     queue,                 // where `in` goes
-    output logic     full,                  // this queue takes nothing more now
+    input  logic     queue,                 // the FIFO that `in` is written to
+    output logic     full,                  // this FIFO is full
     stream_if.source out,
-    output logic     idle                   // nothing moves: values inside wait for `out`
+    output logic     idle                   // no activity: values inside wait for `out`
 );
   localparam int unsigned WORD_BITS = 72;
   localparam int unsigned WORDS = ($bits(T) + WORD_BITS - 1) / WORD_BITS;
@@ -33,7 +32,7 @@ module roce_cm_store #(
   logic [WORD_BITS-1:0] word_q;
   words_t out_q;
   logic   out_valid_q;
-  logic   last_q;                           // the queue that the value at `out` is from, or the one that comes there
+  logic   last_q;                           // the FIFO of the value at `out`, or of the one being read
   words_t in_words;
   assign in_words = (WORDS * WORD_BITS)'(in.data);
 

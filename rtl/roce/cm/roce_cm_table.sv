@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The state of each connection; and, in a memory of its own with a second reader, the identifiers by which messages name it.
+// The state of each connection; and, in a separate memory with a second reader, the ids by which messages name it.
 //
 // Both are read a cycle after their index. `write` is visible to a read in the next cycle.
 module roce_cm_table
@@ -10,19 +10,19 @@ module roce_cm_table
     parameter int unsigned QPS = 16
 ) (
     input  logic       clk,
-    input  logic       clear,             // makes connection `idx` idle
-    input  logic       write,             // makes it `conn`
+    input  logic       clear,             // set connection `idx` to idle
+    input  logic       write,             // set connection `idx` to `conn`
     input  logic [$clog2(QPS)-1:0] idx,
     input  cm_conn_t   conn,
     input  logic [$clog2(QPS)-1:0] read_idx,
     output cm_conn_t   found,             // this connection, a cycle later
-    input  comm_id_t   names_id,          // a message with this communication id of ours, from this address:
+    input  comm_id_t   names_id,          // a message with this local communication id, from this address:
     input  ipv4_addr_t names_ip,
     output logic       named              // it names a connection; a cycle later
 );
   typedef logic [$clog2(QPS)-1:0] idx_t;
 
-  // Our communication ids have their first bit set.
+  // Local communication ids have their first bit set.
   typedef struct packed {
     logic       live;
     comm_id_t   id;

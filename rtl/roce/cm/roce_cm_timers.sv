@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// When the timers of the connections are checked: in rounds through all of them, one connection at a time. A round is due when
-// the first timer may have ended. The deadlines themselves are kept with the connections.
+// Schedules the checks of the connections' timers: in rounds through all connections, one at a time. A round is due when the first timer
+// may have expired. The deadlines are stored with the connections.
 module roce_cm_timers
   import time_pkg::*;
 #(
@@ -13,14 +13,14 @@ module roce_cm_timers
     input  time_t                  now,
     input  logic                   look,             // the connection `idx` is checked now
     output logic [$clog2(QPS)-1:0] idx,
-    output logic                   due,              // there is one to check
+    output logic                   due,              // a connection is to be checked
     output logic                   due_next,         // or will be in the next cycle
-    input  logic                   timed,            // this timer runs: set just now, or found in this round
+    input  logic                   timed,            // this timer runs: just set, or found running in this round
     input  time_t                  deadline
 );
   typedef logic [$clog2(QPS)-1:0] idx_t;
 
-  time_t first_q;            // no timer ends before,
+  time_t first_q;            // no timer expires before,
   logic  first_valid_q;      // if any runs
   logic  in_round_q, round_due_q;
 

@@ -2,7 +2,7 @@
 
 // Builds a message of the connection manager and sends it as a frame of QP1: headers to `frame`, the 256 bytes of its MAD to
 // `payload`.
-// One beat a cycle from the cycle in which `msg` is valid; takes `msg` with the last of header and beats. Stops with either side.
+// One beat a cycle from the cycle in which `msg` is valid; takes `msg` with the last of header and beats. Either output may stall.
 module roce_cm_tx
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -69,7 +69,7 @@ module roce_cm_tx
   assign frame.data.hdr = {hdr, (HDR_BYTES*8 - $bits(gsi_hdr_t))'(0)};
 
   // ---- the datagram ----
-  // EUI-64 of the MAC address (RFC 4291 appendix A), as RoCE devices have it.
+  // EUI-64 of the MAC address (RFC 4291 appendix A), as for other RoCE devices.
   wire [63:0] guid = {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
 
   function automatic logic [127:0] mapped(ipv4_addr_t ip);
@@ -115,7 +115,7 @@ module roce_cm_tx
     req.primary_hop_limit = 8'd64;
     req.primary_local_ack_timeout = conn.ack_timeout;
     req.cma.ip_version = 4'd4;
-    req.cma.port = {2'b11, conn.ids.local_comm_id[13:0]};   // of the dynamic range; each connection its own
+    req.cma.port = {2'b11, conn.ids.local_comm_id[13:0]};   // in the dynamic range; different for each connection
     req.cma.src_addr = 128'(local_addr.ip);
     req.cma.dst_addr = 128'(conn.ip);
     req.private_data = msg.data.private_data;
@@ -146,7 +146,7 @@ module roce_cm_tx
       rej.info = guid;
     end
     if (msg.data.reason == REJ_CONSUMER_DEFINED) rej.private_data = msg.data.private_data;
-    // The peer has not seen our id, unless in an MRA.
+    // The peer does not know the local id, unless it was sent in an MRA.
     if (msg.data.about == CM_MSG_REQ && conn.mras == '0) rej.ids.local_comm_id = '0;
 
     mra = '0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The receive side of the RoCEv2 plane: roce_rx, roce_responder and roce_mr put together, and roce_mr_local, through which all work requests
-// come. See each of them; latency from `frame` to `write` 10 cycles, to `response` 1, to `cm` none, from `wqe` to `send` none.
-// A peer's request is checked before a work request.
+// The receive side of the RoCEv2 plane: roce_rx, roce_responder, roce_mr, and roce_mr_local, through which all work requests pass. Latency
+// from `frame` to `write` 10 cycles, to `response` 1, to `cm` 0; from `wqe` to `send` 0. A peer's request has priority over a work request
+// in the access check.
 module roce_receive
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -13,11 +13,11 @@ module roce_receive
 #(
     parameter int unsigned DATA_W   = 512,
     parameter int unsigned QPS      = 16,
-    parameter int unsigned RQ_DEPTH = 4,      // receives posted a QP; power of two
+    parameter int unsigned RQ_DEPTH = 4,      // receives posted per QP; power of two
     parameter int unsigned MRS      = 256,    // memory regions; power of two
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,  // clients that may use LOCAL_DMA_LKEY
-    parameter int unsigned LANES    = 1,      // memories,
-    parameter memory_map_t MAP      = '0      // and where they are
+    parameter int unsigned LANES    = 1,      // memories
+    parameter memory_map_t MAP      = '0      // their addresses
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -29,10 +29,10 @@ module roce_receive
     // connection manager
     stream_if.source        cm,               // frame_rx_t
     axis_if.source          cm_payload,
-    // requester: answers to our requests, from anybody
+    // requester: responses, not yet checked against a QP or peer
     stream_if.source        response,         // rc_response_t
     axis_if.source          response_payload, // of those with payload_length > 0
-    // response unit: answers to the peers' requests
+    // response unit: responses to the peers' requests
     stream_if.source        respond,          // respond_t
     output qp_index_t       rd_done_slot,     // READs and atomics of this QP answered so far,
     input  rd_count_t       rd_done,          // modulo 256, in the same cycle
@@ -43,32 +43,32 @@ module roce_receive
     input  targets_t        write_room,       // see roce_responder
     output logic            reserve,
     output write_size_t     reserve_size,
-    // work requests: receives are for here, the others pass
+    // work requests: receives are consumed here, the others are forwarded
     stream_if.sink          wqe,              // rdma_wqe_t
     stream_if.source        send,             // rdma_wqe_t
-    stream_if.source        send_access,      // local_access_t, one for each
+    stream_if.source        send_access,      // local_access_t, one for each on `send`
     input  qp_index_t       watch,
-    output logic            engaged,          // a receive of this QP is not posted yet
+    output logic            engaged,          // a receive of this QP was taken from `wqe` but not posted yet
     stream_if.source        completion,       // rdma_cqe_t
     // queue pairs and regions
     stream_if.sink          qp_cmd,           // qp_cmd_t
     stream_if.source        qp_answer,        // logic
     stream_if.source        qp_event,         // qp_event_t
-    stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
+    stream_if.sink          failed,           // qp_failed_t: a READ or atomic request of this QP's peer cannot be answered
     stream_if.sink          mr_cmd,           // mr_cmd_t
     stream_if.source        mr_rsp,           // mr_rsp_t
-    // response unit and requester: are these keys valid still, and are they through with those that are not?
+    // response unit and requester: the validity of these keys, and their fences after an invalidation
     input  logic [3:0][31:0] key,
-    output logic [3:0]      key_live,         // a cycle later
-    output logic            fence,            // pulse: one is asked for,
-    input  fence_t          fence_number,     // this one
+    output logic [3:0]      key_live,         // one cycle later
+    output logic            fence,            // pulse: a fence is requested
+    input  fence_t          fence_number,     // the fence requested now
     input  fence_t          fences_through,
-    // what happened, by pulse
-    output logic            active,           // a request, CNP or marked response of the peer came
-    output logic            ecn_marked,       // it was marked with congestion
+    // events, by pulse
+    output logic            active,           // a request, CNP or CE-marked response of the peer arrived
+    output logic            ecn_marked,       // it had congestion experienced (CE)
     output logic            cnp,              // it was a CNP
-    output qpn_t            active_qpn,       // on this QP
-    output logic [15:0]     active_bytes,     // with so much payload
+    output qpn_t            active_qpn,       // its QP
+    output logic [15:0]     active_bytes,     // its payload length
     output roce_rx_events_t events,           // rcvd_pkts, duplicate_request, out_of_seq_request: of active_qpn
     output logic            idle
 );
@@ -107,7 +107,7 @@ module roce_receive
       .events(responder_events), .idle(responder_idle)
   );
 
-  // A QP has its owner before the command that makes it is answered.
+  // The owner of a QP is recorded before the command that sets up the QP is answered.
   always_ff @(posedge clk) if (qp_cmd.valid && qp_cmd.ready) cmd_q <= qp_cmd.data;
   wire made = qp_answer.valid && qp_answer.data && cmd_q.op == QP_SETUP;
 

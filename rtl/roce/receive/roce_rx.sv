@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes the RoCE frames from the packet plane, checks what needs no knowledge of a QP, and steers: QP1 (general services, UD) to the connection manager as it came, responses (ACKNOWLEDGE, READ responses,
-// ATOMIC ACKNOWLEDGE) to the requester, every other RC packet and CNPs to the responder. A response that came marked with
-// congestion is shown to the responder too, without its payload, because the responder knows peers and notes the marks.
+// Takes the RoCE frames from the packet plane, makes the checks that need no QP state, and demultiplexes them: frames for QP1 (general
+// services, UD) unchanged to the connection manager, responses (ACKNOWLEDGE, READ responses, ATOMIC ACKNOWLEDGE) to the requester, all
+// other RC packets and CNPs to the responder. A response with congestion experienced (CE) also goes to the responder, without its payload:
+// the responder checks the peer and reports the mark.
 //
-// Checks (IBTA 9.6.1.1): TVer 0, P_Key the default partition's, UD opcodes for QP1 alone, RC opcodes and CNP for the others.
-// A frame that fails is counted (drop_bad_bth), its payload is drained, and it has no other effect. Datagrams for QP1 may hold up what
-// is behind them for a small share of the time (hold_budget): then they are dropped and counted (drop_cm_rate).
-// Latency 1 cycle to `packet`, `response` and `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame.
-// Headers run up to PAYLOADS packets ahead of their payload. When an output stops, everything behind stops.
+// Checks (IBTA 9.6.1.1): TVer 0, P_Key of the default partition, UD opcodes for QP1 only, RC opcodes and CNP for the other QPs. A frame
+// that fails is counted (drop_bad_bth), its payload is discarded, and it has no other effect. Datagrams for QP1 may stall the frames behind
+// them for a small share of the time (hold_budget); beyond that they are dropped and counted (drop_cm_rate). Latency 1 cycle to `packet`,
+// `response` and `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame. Headers run up to PAYLOADS packets ahead
+// of their payload. When an output stalls, everything behind it stalls.
 module roce_rx
   import packet_pkg::*;
   import frame_pkg::*;
@@ -32,7 +33,7 @@ module roce_rx
     stream_if.source         packet,           // rc_packet_t
     axis_if.source           packet_payload,
     output roce_rx_events_t  events,           // drop_bad_bth, drop_cm_rate
-    output logic             idle              // nothing inside or at the door
+    output logic             idle              // nothing inside or at the inputs
 );
   typedef enum logic [1:0] {
     TO_CM,
@@ -51,14 +52,14 @@ module roce_rx
   bth_t       bth;
   rc_opcode_t opcode;
 
-  // ---- checks, before the frame is taken into the register ----
+  // ---- checks, before the frame enters the register ----
   typedef struct packed {
     route_e     route;
-    logic       too_many;                      // dropped, being one datagram more than may be
+    logic       too_many;                      // a datagram above the permitted rate: dropped
     rc_opcode_t opcode;
     logic       has_payload;
-    logic       marked;                        // with congestion
-    logic       shown;                         // to the responder
+    logic       marked;                        // congestion experienced (CE)
+    logic       shown;                         // goes to the responder
     frame_rx_t  head;
   } judged_t;
 
@@ -102,7 +103,7 @@ module roce_rx
   assign bth    = roce.bth;
   assign opcode = in_hand.opcode;
 
-  // ---- headers: to one receiver, or to two ----
+  // ---- headers: to one or two outputs ----
   typedef enum int unsigned {
     PART_CM,
     PART_RESPONDER,
@@ -198,7 +199,7 @@ module roce_rx
   wire cm_waits = (cm.valid && !cm.ready) || (cm_payload.tvalid && !cm_payload.tready);
   hold_budget cm_budget (.clk, .rst, .now, .holds(cm_waits), .allowed(cm_allowed));
 
-  // ---- what happened ----
+  // ---- events ----
   logic bad_q, too_many_q;
   always_ff @(posedge clk) begin
     bad_q      <= !rst && held_q && held_leaves && route == TO_DROP && !in_hand.too_many;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types inside the receive side of the RoCEv2 plane: a packet as the responder sees it, the receive state of a QP, and what
-// is decided about a packet. What passes to other planes is in roce_pkg.
+// Types inside the receive side of the RoCEv2 plane: a decoded packet, the receive state of a QP, and the decision on a packet. Types
+// shared with other planes are in roce_pkg.
 package roce_rx_pkg;
   import memory_pkg::*;
   import packet_pkg::*;
@@ -17,8 +17,8 @@ package roce_rx_pkg;
     RC_WRITE,
     RC_READ,
     RC_ATOMIC,
-    RC_UNSUPPORTED,                   // a request that nobody knows
-    RC_RESPONSE,                      // answers us. The responder sees it only if it came marked with congestion
+    RC_UNSUPPORTED,                   // a request with an opcode that is not supported
+    RC_RESPONSE,  // a response to the device's own request, forwarded to the responder only with congestion experienced (CE)
     RC_CNP
   } rc_kind_e;
 
@@ -31,18 +31,18 @@ package roce_rx_pkg;
     logic        compare_swap;        // ATOMIC: else fetch and add
     logic        ackreq;
     logic        se;
-    logic        ce;                  // came with congestion experienced (RFC 3168)
+    logic        ce;                  // congestion experienced (RFC 3168)
     qpn_t        qpn;
     psn_t        psn;
     ipv4_addr_t  src_ip;
     logic [15:0] payload_length;
-    reth_t       reth;                // if first of a WRITE; READ; ATOMIC without dmalen
+    reth_t       reth;                // first packet of a WRITE; READ; ATOMIC without dmalen
     logic [31:0] word;                // ImmDt of a request with_imm, IETH of one with_inv
     logic [63:0] swap_add;            // ATOMIC
     logic [63:0] compare;
   } rc_packet_t;
 
-  // ---- the receive side of a QP: what QP_SETUP says once for all ----
+  // ---- the receive side of a QP: set by QP_SETUP ----
   typedef struct packed {
     ipv4_addr_t  dst_ip;              // the peer
     pd_t         pd;
@@ -53,7 +53,7 @@ package roce_rx_pkg;
     logic [7:0]  max_dest_rd_atomic;
   } qp_rx_attr_t;
 
-  // ---- and what changes from packet to packet ----
+  // ---- and the state, updated by each packet ----
   typedef enum logic [1:0] {
     MESSAGE_NONE,
     MESSAGE_SEND,
@@ -66,11 +66,11 @@ package roce_rx_pkg;
   typedef struct packed {
     qp_state_e   state;
     psn_t        epsn;                // expected PSN
-    psn_t        lead;                // by which epsn is ahead of the MSN, see `msn_of`
-    logic        nak_sent;            // a NAK for epsn is out: later PSNs are dropped in silence until epsn comes
-    logic        established;         // a request was taken since set-up
+    psn_t        lead;                // epsn minus MSN, see `msn_of`
+    logic        nak_sent;            // a NAK for epsn was sent: later PSNs are dropped without a NAK until epsn arrives
+    logic        established;         // a request was accepted since set-up
     rx_message_e message;             // in progress
-    addr_t       base;                // where the message goes,
+    addr_t       base;                // address of the message
     target_t     target;              // in which memory
     logic [31:0] key;                 // R_Key of the WRITE, L_Key of the receive,
     logic        keyed;               // which must be valid
@@ -78,28 +78,28 @@ package roce_rx_pkg;
     logic [31:0] offset;              // bytes of the message received
     logic [15:0] wr_id;               // of the receive consumed last
     rq_pointer_t rq_head;             // next receive to consume
-    logic        rd_begun;            // rd_taken counts; before, there was none since set-up
-    rd_count_t   rd_taken;            // READs and atomics taken
+    logic        rd_begun;            // rd_taken is valid: a READ or atomic was accepted since set-up
+    rd_count_t   rd_taken;            // READs and atomics accepted
   } qp_rx_t;
 
-  // Messages completed before the expected PSN (IBTA 9.7.5.1.1). A packet placed ahead of its turn is a message of one PSN: when the
-  // expected PSN passes it, the MSN has counted it, and the lead is as it was.
+  // Messages completed before the expected PSN (IBTA 9.7.5.1.1). A packet placed ahead of a gap is a message of one PSN: when the expected
+  // PSN passes it, the MSN counts it, and the lead does not change.
   function automatic logic [23:0] msn_of(qp_rx_t state);
     return state.epsn - state.lead;
   endfunction
 
-  // Packets are taken: in SQD and RTS as in RTR.
+  // Packets are accepted in RTR, RTS and SQD.
   function automatic logic receives_packets(qp_state_e state);
     return state inside {QPS_RTR, QPS_RTS, QPS_SQD};
   endfunction
 
-  // What the posting of receives needs to know of a QP.
+  // The part of a QP's state that posting a receive needs.
   typedef struct packed {
     qp_state_e   state;
     rq_pointer_t rq_head;
   } qp_rx_view_t;
 
-  // A receive on its way to its ring.
+  // A receive on its way to its ring, with the result of its access check.
   typedef struct packed {
     rdma_wqe_t     wqe;
     local_access_t access;
@@ -111,7 +111,7 @@ package roce_rx_pkg;
     logic [31:0] length;
     logic [15:0] wr_id;
     logic [31:0] lkey;
-    local_access_t access;            // denied: nothing but messages without data may come
+    local_access_t access;            // denied: only messages without data are accepted
   } receive_t;
 
   // A receive that could not be posted.
@@ -125,7 +125,7 @@ package roce_rx_pkg;
     logic [31:0] key;                 // R_Key of a request, L_Key of a work request
     pd_t         pd;                  // of the QP
     qpn_t        qpn;
-    logic        bounded;             // an access to [va, va + length); else only the key counts
+    logic        bounded;             // an access to [va, va + length); else only the key is checked
     logic [63:0] va;
     logic [31:0] length;              // 1 or more
     access_t     access;              // all of these rights are needed
@@ -135,51 +135,51 @@ package roce_rx_pkg;
   typedef enum logic [2:0] {
     OP_PACKET,
     OP_COMMAND,                       // QP_SETUP, QP_MODIFY or QP_RESET
-    OP_FAULT,                         // memory refused data that was accepted before, or to be read for the peer
-    OP_DENIED,                        // a READ or atomic that was accepted before: its key is not valid any more
-    OP_FLUSH,                         // one receive of a QP in error
-    OP_FENCE                          // a key has gone: passes through behind what was judged before
+    OP_FAULT,  // memory reported an error for data that was accepted, or for the payload of a READ or atomic of the peer
+    OP_DENIED,                        // the key of a READ or atomic that was accepted was invalidated since
+    OP_FLUSH,                         // one receive of a QP in the error state
+    OP_FENCE                          // a key was invalidated: passes behind everything decided before
   } rx_op_e;
 
-  // What of a packet can be judged by the QP's attributes alone.
+  // The checks of a packet that need the QP's attributes alone.
   typedef struct packed {
-    logic        peer;                // comes from the QP's peer
-    logic        disabled;            // the QP allows no such request
-    logic        bad_length;          // payload against path MTU and form, message against the standard's limit, alignment
-    logic        checked;             // the access check must allow it
-    logic        placeable;           // a WRITE that may be placed ahead of its turn
+    logic        peer;                // sent by the QP's peer
+    logic        disabled;            // the QP does not allow this request
+    logic        bad_length;          // payload against path MTU and opcode, message against the standard's limit, alignment
+    logic        checked;             // subject to the access check
+    logic        placeable;           // a WRITE that may be placed ahead of a gap
     psn_t        next;                // PSN after this packet and the responses to it
-    logic [31:0] offset;              // of the payload in the message, if it is the first packet
+    logic [31:0] offset;              // of the payload in the message, if this is the first packet
   } form_t;
 
   typedef enum logic [4:0] {
-    VERDICT_NONE,                     // nothing to do
+    VERDICT_NONE,                     // no effect
     VERDICT_NO_QP,
     VERDICT_QP_STATE,
     VERDICT_WRONG_PEER,
-    VERDICT_NOTICE,                   // no request: only its congestion mark, or that it is a CNP, counts
+    VERDICT_NOTICE,                   // not a request: only its congestion mark, or that it is a CNP, is used
     VERDICT_DUPLICATE,                // acknowledged again
-    VERDICT_AGAIN,                    // a READ or atomic, answered again
-    VERDICT_FORGOTTEN,                // a READ that cannot be carried out again
+    VERDICT_AGAIN,                    // a READ or atomic, executed again
+    VERDICT_FORGOTTEN,                // a duplicate READ or atomic that cannot be executed again: dropped
     VERDICT_AHEAD,                    // NAK: PSN sequence error
-    VERDICT_AHEAD_AGAIN,              // the NAK is out already
-    VERDICT_PLACED,                   // ahead, but placed and remembered; NAK: PSN sequence error
+    VERDICT_AHEAD_AGAIN,              // dropped: the NAK was sent already
+    VERDICT_PLACED,                   // ahead of a gap, placed and marked; NAK: PSN sequence error
     VERDICT_INVALID,                  // NAK: invalid request
     VERDICT_NO_RECEIVE,               // RNR NAK
-    VERDICT_MEMORY_BUSY,              // RNR NAK, the lane of its memory being full
-    VERDICT_MEMORY_FULL,              // as if it had not come, there being no room for an answer either
+    VERDICT_MEMORY_BUSY,              // RNR NAK: the lane of the memory is full
+    VERDICT_MEMORY_FULL,              // dropped without effect: there is no entry for a response either
     VERDICT_ACCESS,                   // NAK: remote access error
     VERDICT_TOO_LONG,                 // NAK: invalid request, and the receive ends with WC_LOC_LEN_ERR
-    VERDICT_PROTECTION,               // NAK: remote operational error, and the receive, whose L_Key is wrong, ends with WC_LOC_PROT_ERR
+    VERDICT_PROTECTION,               // NAK: remote operational error; the receive's L_Key is invalid, it ends with WC_LOC_PROT_ERR
     VERDICT_FAULT,                    // NAK: remote operational error, sent by roce_responder_complete or the response unit
     VERDICT_DENIED,                   // NAK: remote access error, sent by the response unit
     VERDICT_FLUSH,                    // a receive completes with WC_WR_FLUSH_ERR
-    VERDICT_DONE,                     // a command
+    VERDICT_DONE,                     // a command was executed
     VERDICT_REFUSED,                  // a command that the QP's state does not allow
     VERDICT_ACCEPT
   } verdict_e;
 
-  // What follows from a packet or a command at once.
+  // The immediate action of a packet or a command.
   typedef struct packed {
     logic        payload;             // the packet has payload,
     logic        write;               // which goes to memory:
@@ -187,16 +187,16 @@ package roce_rx_pkg;
     target_t     target;
     mr_key_t key;
     logic [15:0] length;
-    logic        event_;              // tell the QP's owner
+    logic        event_;              // report to the QP's owner
     logic        fatal;               // QP_FATAL, else COMM_EST
     wc_status_e  status;
     qpn_t        qpn;
-    logic        waits;               // there is an outcome too,
+    logic        waits;               // there is an outcome too
     target_t     lane;                // in the lane of this memory
   } action_t;
 
-  // What follows from it when memory has confirmed everything before it: an answer to the peer, a completion, an answer to
-  // the command. What a READ or atomic needs and what a completion needs are never needed at once.
+  // The outcome, executed when memory has confirmed everything before it: a response to the peer, a completion, an answer to a command. The
+  // fields of a READ or atomic and those of a completion are never needed together.
   typedef struct packed {
     logic        compare_swap;        // else fetch and add
     logic [63:0] swap_add;
@@ -233,17 +233,17 @@ package roce_rx_pkg;
 
   typedef struct packed {
     logic        write;               // waits for memory to confirm this packet's own payload
-    logic        lapsed;              // which is not written, the L_Key of its receive being invalid by now: as if memory refused it
-    logic        last;                // the packet, next in turn, that completes a message
+    logic        lapsed;              // which is not written because the L_Key of its receive was invalidated: handled as a write error
+    logic        last;                // the packet, with the expected PSN, completes a message
     logic        executes;            // a READ or atomic
-    logic        acks;                // an acknowledgement or NAK, with syndrome and msn; after that READ or atomic
-    logic [6:0]  behind;              // it covers so many messages more, placed before, behind this packet
-    logic        gap;                 // it is the NAK of selective repeat
+    logic        acks;                // an acknowledgement or NAK, with syndrome and MSN; sent after that READ or atomic
+    logic [6:0]  behind;              // messages placed ahead of the gap that the acknowledgement also covers
+    logic        gap;                 // the acknowledgement is the NAK of selective repeat
     logic        completes;
     logic        answers;             // a command
     logic        answer;
-    logic        renews;              // which forgets all about the QP's past
-    logic        fences;              // a key has gone before: the fence of a command, or the SEND that has invalidated it
+    logic        renews;              // and clears the QP's `failed` mark
+    logic        fences;              // a key was invalidated before: by a command, or by this SEND
     qpn_t        qpn;
     psn_t        psn;                 // of the packet
     psn_t        ack_psn;
@@ -254,18 +254,18 @@ package roce_rx_pkg;
     } body;
   } outcome_t;
 
-  // Whether there is one.
+  // Whether there is an outcome.
   function automatic logic outcome_waits(outcome_t o);
     return o.write || o.lapsed || o.executes || o.acks || o.completes || o.answers || o.fences;
   endfunction
 
-  // An outcome when memory has confirmed everything before it, of its QP at least.
+  // An outcome after memory has confirmed everything before it, at least everything of its QP.
   typedef struct packed {
-    logic     error;                  // memory refused the packet's own payload, or it has lapsed
+    logic     error;                  // memory reported an error for the packet's own payload, or the payload has lapsed
     outcome_t outcome;
   } confirmed_t;
 
-  // What an RC opcode means.
+  // Decoded RC opcode.
   typedef struct packed {
     rc_kind_e kind;
     logic     first;
@@ -292,7 +292,7 @@ package roce_rx_pkg;
       CNP: o.kind = RC_CNP;
       default: o.kind = RC_UNSUPPORTED;
     endcase
-    // What is not part of a longer message is both first and last.
+    // A packet that is not part of a longer message is both first and last.
     o.first = !(opcode inside {RC_SEND_MIDDLE, RC_SEND_LAST, RC_SEND_LAST_WITH_IMM, RC_SEND_LAST_WITH_INVALIDATE,
                                RC_RDMA_WRITE_MIDDLE, RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_LAST_WITH_IMM});
     o.last = !(opcode inside {RC_SEND_FIRST, RC_SEND_MIDDLE, RC_RDMA_WRITE_FIRST, RC_RDMA_WRITE_MIDDLE});

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// For the outcomes that wait in a lane: has all that was in an earlier lane when they came left it? `reached` speaks of the oldest of them.
-// One outcome a cycle; true 2 cycles after the last of what was ahead has left, at the latest. Up to PENDING in each lane.
+// Orders the outcomes of a lane behind those of an earlier lane: `reached` is high when every outcome that was in the earlier lane when the
+// oldest outcome of this lane was pushed has left it. One outcome a cycle; `reached` rises at the latest 2 cycles after the last of those
+// outcomes has left. Up to PENDING outcomes in each lane.
 module roce_lane_fence #(
     parameter int unsigned PENDING = 64     // power of two
 ) (
     input  logic clk,
     input  logic rst,
-    input  logic push,                      // an outcome comes into the lane,
-    input  logic pop,                       // and leaves it
-    input  logic enters,                    // one comes into the earlier lane,
-    input  logic passes,                    // and leaves it
+    input  logic push,                      // an outcome enters the lane
+    input  logic pop,                       // an outcome leaves the lane
+    input  logic enters,                    // an outcome enters the earlier lane
+    input  logic passes,                    // an outcome leaves the earlier lane
     output logic reached
 );
-  typedef logic [$clog2(PENDING)+1:0] number_t;   // modulo: of PENDING that are ahead at most
+  typedef logic [$clog2(PENDING)+1:0] number_t;   // modulo: at most PENDING are ahead
 
   number_t entered_q, passed_q;
   logic [$clog2(PENDING):0] reached_q;      // outcomes in the lane whose fence is reached

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The receive side of every QP in block RAM: its attributes, written once, and its state, which one pipeline reads, changes
+// The receive side of every QP in block RAM: its attributes, written by QP_SETUP alone, and its state, which one pipeline reads, changes
 // and writes back.
 //
-//   cycle 0: read_slot        cycle 1: state (the newest, whoever wrote it)        cycle 2: write, write_slot, write_state
-//   cycle 3: fails, for what is known too late for that
+//   cycle 0: read_slot        cycle 1: state (including the write of that cycle)        cycle 2: write, write_slot, write_state
+//   cycle 3: fails, if an error is detected too late for cycle 2
 //
-// One operation every 2 cycles, also on the same QP: what is written in cycle 2 is forwarded to the read of that cycle.
-// `attr` comes one cycle after its slot, and is new from the cycle after `attr_write` on. `view` answers in the same cycle and
-// lags the pipeline by one write. After reset all QPs are put into QPS_RESET, which takes QPS cycles; until then `ready` is
-// low and nothing may be read.
+// One operation every 2 cycles, also on the same QP: a write in cycle 2 is forwarded to the read of that cycle. `attr` is valid one cycle
+// after its slot; an `attr_write` is visible from the next cycle on. `view` is combinational and lags the pipeline by one write. After
+// reset all QPs are put into QPS_RESET, which takes QPS cycles; until then `ready` is low and no read is allowed.
 module roce_qp_rx
   import roce_pkg::*;
   import roce_rx_pkg::*;
@@ -31,7 +30,7 @@ module roce_qp_rx
     input  logic        write,
     input  qp_index_t   write_slot,
     input  qp_rx_t      write_state,
-    input  logic        fails,          // what was written in the cycle before is in the error state
+    input  logic        fails,          // the QP written in the previous cycle enters the error state
 
     input  qp_index_t   view_slot,
     output qp_rx_view_t view
@@ -47,7 +46,7 @@ module roce_qp_rx
   (* ram_style = "block" *)       logic [$bits(qp_rx_t)-1:0]      states[QPS];
   (* ram_style = "distributed" *) logic [$bits(qp_rx_view_t)-1:0] views[QPS];
 
-  // The newest write stays here until the next: it is forwarded from the cycle in which it goes to the RAM.
+  // The newest write is held here until the next one, and is forwarded while it is on its way to the RAM.
   logic   pending_q, held_valid_q, forward_q;
   slot_t  held_slot_q;
   qp_rx_t held_q, held, stored_q;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The receives posted to each QP: a ring of RQ_DEPTH in RAM. This module posts; the responder consumes by moving the QP's
-// rq_head (the two pointers have one writer each).
+// The receive queue of each QP: a ring of RQ_DEPTH in RAM. This module posts; the responder consumes by advancing the QP's rq_head (each of
+// the two pointers has one writer).
 //
-// One receive every 2 cycles, visible to packets 3 cycles later. A receive that cannot be posted comes back at once on `reject`,
-// to complete with WC_GENERAL_ERR: the ring is full, there is no such QP or it is in RESET, or the work request is no WR_RECV. A
-// receive whose key does not allow it is posted like any other, and ends the QP when it is to receive something. A
-// receive for a QP in error is posted like any other, behind those that are there, and `kick` says that there is one to flush.
-// While `reject` or `kick` stop, posting stops.
+// One receive every 2 cycles, visible to packets 3 cycles later. A receive that cannot be posted is returned on `reject` and completes with
+// WC_GENERAL_ERR: the ring is full, the QP does not exist or is in RESET, or the work request is not a WR_RECV. A receive whose L_Key does
+// not permit it is posted like any other; the QP enters the error state when a message with data arrives for it. A receive for a QP in the
+// error state is posted behind those already there, and `kick` requests that it be flushed. While `reject` or `kick` is stalled, posting
+// stalls.
 module roce_qp_rx_queue
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -47,7 +47,7 @@ module roce_qp_rx_queue
   // ---- consume ----
   assign tail = tails[slot_t'(tail_slot)];
 
-  // ---- post: look at the QP, then judge ----
+  // ---- post: read the QP's state, then decide ----
   rdma_wqe_t   wqe_q;
   logic        looks_q, judges_q, exists_q;
   local_access_t access_q;
@@ -75,7 +75,7 @@ module roce_qp_rx_queue
   stream_slice #(.T(rx_reject_t)) slice (.clk, .rst, .in(refused), .out(reject));
   stream_slice #(.T(qpn_t)) kick_slice (.clk, .rst, .in(late), .out(kick));
 
-  // Looked at only when there is room for what comes of it, so that what was seen is not old when it is judged.
+  // The QP's state is read only when both outputs can take the result, so that it is not stale when it is used.
   wire room   = refused.ready && late.ready;
   wire accept = judges_q && status == WC_SUCCESS;
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The responder: takes the requests of all QPs, checks each against the receive state of its QP, and acts: writes to memory,
-// says what to answer, completes receives (IBTA 9.7). CNPs, and responses that came marked with congestion, pass the same checks
-// of QP and peer and are noted.
+// The responder: checks each request of every QP against the receive state of its QP, and executes it: memory writes, acknowledgements,
+// receive completions (IBTA 9.7). CNPs, and responses with congestion experienced (CE), pass the same checks of QP and peer and are only
+// counted and reported.
 //
-// One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a command, the news that
-// memory refused a write, the flush of one receive of a QP in error, or a fence behind a key that has gone.
+// One pipeline owns the receive state. An operation enters at most every second cycle: a packet, a command, the report of a write error by
+// memory, the flush of one receive of a QP in the error state, or a fence after the invalidation of a key.
 //
-//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   8 say so   -> dispatch -> confirm -> complete
+//   0 enter   1 QP number   2, 3 attributes, form   4 read state   5 check   6 decide   7 act   8 out   -> dispatch -> confirm -> complete
 //
-// Latency from `packet` to `write`: 9 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. A command, and
-// a SEND with invalidate, has the pipeline for itself: HOLD cycles.
-// The commands have their answers when everything that the QP had under way has left by `respond`, memory and `completion`.
-// For that `completion` must be taken at all times. A fence is through when memory has confirmed all that was judged before it, of any
-// QP: packets behind it go on meanwhile. When an output stops, up to ACTIONS decided packets wait, then `packet`
-// stops; responses leave in the order in which the packets came, and each before the completion of its message.
+// Latency from `packet` to `write`: 9 cycles. One packet every 2 cycles, also on one QP; payload one beat a cycle. After a command, and
+// after a SEND with invalidate, no other operation enters for HOLD cycles. A command is answered when everything outstanding of the QP has
+// left by `respond`, memory and `completion`. For this `completion` must always be taken. A fence completes when memory has confirmed
+// everything that was decided before it, of any QP; packets behind it proceed meanwhile. When an output stalls, up to ACTIONS decided
+// packets are buffered, then `packet` stalls. Responses leave in the order of the packets, each before the completion of its message.
 module roce_responder
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -27,16 +26,16 @@ module roce_responder
     parameter int unsigned RQ_DEPTH = 4,
     parameter int unsigned ACTIONS  = 16,     // power of two, 8 or more
     parameter int unsigned PENDING  = 64,     // packets that memory has not confirmed; power of two
-    parameter int unsigned FAR_PENDING = 256, // likewise, in the lane of each memory but the first
-    parameter int unsigned LANES    = 1,      // memories,
-    parameter memory_map_t MAP      = '0      // and where they are
+    parameter int unsigned FAR_PENDING = 256, // likewise, in the lane of each of the other memories
+    parameter int unsigned LANES    = 1,      // memories
+    parameter memory_map_t MAP      = '0      // their addresses
 ) (
     input  logic            clk,
     input  logic            rst,
     // requests, CNPs and marked responses
     stream_if.sink          packet,           // rc_packet_t
     axis_if.sink            payload,          // of those with payload_length > 0
-    // what they are answered with
+    // responses
     stream_if.source        respond,          // respond_t
     output qp_index_t       rd_done_slot,     // READs and atomics of this QP answered so far,
     input  rd_count_t       rd_done,          // modulo 256, in the same cycle
@@ -44,21 +43,21 @@ module roce_responder
     stream_if.source        write,            // dma_cmd_t, length > 0
     axis_if.source          data,
     stream_if.sink          done[LANES],      // dma_done_t, of each memory
-    input  targets_t        write_room,       // a packet of any size may be written there
-    output logic            reserve,          // pulse: one will be,
+    input  targets_t        write_room,       // this memory's buffers accept a packet of any size
+    output logic            reserve,          // pulse: a packet will be written,
     output write_size_t     reserve_size,     // of this size
     // the access check (roce_mr): granted 3 cycles after query
     output mr_query_t       query,
-    output logic            asks,             // it counts in this cycle
+    output logic            asks,             // `query` is valid in this cycle
     input  logic            granted,
-    output logic            pause,            // an invalidation may come
+    output logic            pause,            // roce_mr pauses its commands: an invalidation may follow
     output logic            invalidate,
     output logic [31:0]     invalid_key,
-    output logic [1:0][31:0] key,             // of the message in progress, of the receive of one that begins:
-    input  logic [1:0]      key_live,         // it is valid still, a cycle later
-    stream_if.sink          mr_fence,         // logic: a key has gone
-    output logic            fenced,           // pulse: memory has confirmed all that was judged before that
-    // the response unit's fences: asked for when a key has gone
+    output logic [1:0][31:0] key,             // of the message in progress, and of the receive of a message that begins:
+    input  logic [1:0]      key_live,         // still valid, one cycle later
+    stream_if.sink          mr_fence,         // logic: a key was invalidated
+    output logic            fenced,           // pulse: memory has confirmed everything decided before that
+    // the response unit's fences, requested after a key was invalidated
     output logic            fence,            // pulse
     input  fence_t          fence_number,
     input  fence_t          fences_through,
@@ -69,29 +68,29 @@ module roce_responder
     stream_if.sink          cmd,              // qp_cmd_t
     stream_if.source        answer,           // logic
     stream_if.source        qp_event,         // qp_event_t: QP_FATAL of the receive side, COMM_EST
-    stream_if.sink          failed,           // qp_failed_t: a READ or atomic of this QP's peer cannot be answered
-    // what came, by pulse
-    output logic            active,           // a packet of the peer
-    output logic            ecn_marked,       // it was marked with congestion
+    stream_if.sink          failed,           // qp_failed_t: a READ or atomic request of this QP's peer cannot be answered
+    // received packets, by pulse
+    output logic            active,           // a packet from the peer of a live QP
+    output logic            ecn_marked,       // it had congestion experienced (CE)
     output logic            cnp,              // it was a CNP
-    output qpn_t            active_qpn,       // on this QP
-    output logic [15:0]     active_bytes,     // with so much payload
-    output roce_rx_events_t events,           // all but those of roce_rx and of the response unit
+    output qpn_t            active_qpn,       // its QP
+    output logic [15:0]     active_bytes,     // its payload length
+    output roce_rx_events_t events,           // all except those of roce_rx and of the response unit
     output logic            idle
 );
   localparam int unsigned FLIGHT_W = $clog2(ACTIONS) + 1;
   localparam int unsigned PENDING_W = $clog2(PENDING) + 1;
-  localparam logic [3:0]  HOLD = 4'd12;       // from a command, or a SEND with invalidate, to the next operation
-  localparam logic [3:0]  HOLD_FREE = 4'd3;   // of these at the end, what was done is in the tables
+  localparam logic [3:0]  HOLD = 4'd12;       // cycles from a command, or a SEND with invalidate, to the next operation
+  localparam logic [3:0]  HOLD_FREE = 4'd3;   // in the last cycles of HOLD the tables hold the result
 
-  // ---- 0: what enters ----
+  // ---- 0: operation select ----
   typedef struct packed {
     rx_op_e     op;
-    rc_packet_t packet;                       // of the others only the QP number counts
+    rc_packet_t packet;                       // of the other operations only the QP number is used
   } rx_operation_t;
 
-  stream_if #(.T(qpn_t)) unwritten ();         // memory refused a write
-  stream_if #(.T(qp_failed_t)) refusal[2] ();  // that, and what the response unit cannot answer
+  stream_if #(.T(qpn_t)) unwritten ();         // QPs for which memory reported a write error
+  stream_if #(.T(qp_failed_t)) refusal[2] ();  // those, and QPs whose READ or atomic the response unit cannot answer
   stream_if #(.T(qp_failed_t)) fault ();
   stream_if #(.T(qpn_t)) flush ();
   stream_if #(.T(qpn_t)) kick ();
@@ -103,10 +102,10 @@ module roce_responder
 
   logic                table_ready, commanded_q, flush_busy, inv_q;
   logic [3:0]          hold_q;
-  logic [FLIGHT_W-1:0] flight_q, flight_d;    // operations between here and the end of dispatch
-  logic [PENDING_W-1:0] pending_q, pending_d; // operations between here and the end of their outcome, if they have one
+  logic [FLIGHT_W-1:0] flight_q, flight_d;    // operations from entry to the end of dispatch
+  logic [PENDING_W-1:0] pending_q, pending_d; // operations from entry until their outcome, if they have one, has left
   logic [LANES-1:0]    outcome_left;
-  logic                spare_q;               // every lane has room for what does not come from a peer
+  logic                spare_q;               // every lane accepts an operation that is not a packet
   logic [7:1]          valid;                 // operations, by stage
   qp_cmd_t             cmd_now, cmd_q;
   rc_packet_t          packet_now;
@@ -115,14 +114,14 @@ module roce_responder
   assign failing    = fault.data;
   assign packet_now = packet.data;
 
-  // Whose turn it is was decided a cycle before: who waited then waits still, unless it has just entered, and a packet comes when nobody
-  // did.
+  // The grant is decided one cycle ahead: a requester that was pending then is still pending, unless it has just entered; packets have the
+  // lowest priority.
   logic fault_turn, flush_turn, cmd_turn, fence_turn, packet_turn;
   wire fault_waits = fault.valid && spare_q;
   wire flush_waits = flush.valid && spare_q;
   wire cmd_waits   = cmd.valid && spare_q && !commanded_q && !flush_busy;
   wire fence_waits = mr_fence.valid && spare_q;
-  wire pauses      = valid[1];                // one has just entered
+  wire pauses      = valid[1];                // an operation entered in the previous cycle
   wire take_fault  = fault_turn && fault.valid && !pauses;
   wire take_flush  = flush_turn && flush.valid && !pauses;
   wire take_cmd    = cmd_turn && cmd.valid && !flush_busy && !pauses;
@@ -152,7 +151,7 @@ module roce_responder
   assign mr_fence.ready = take_fence;
   assign packet.ready = packet_turn && !pauses;
 
-  // An operation and what is known of it, by stage. Not held: the pipeline never stops.
+  // The operation and the data gathered for it, by stage. The pipeline never stalls.
   rx_operation_t stage[1:7];
   logic [6:2]    exists;
   qp_index_t     slot[2:6];
@@ -174,7 +173,7 @@ module roce_responder
     if (take_fault) stage[1].packet.qpn <= failing.qpn;
     else if (take_flush) stage[1].packet.qpn <= flush.data;
     else if (take_cmd) stage[1].packet.qpn <= cmd_now.qpn;
-    else if (take_fence) stage[1].packet.qpn <= '0;   // of no QP
+    else if (take_fence) stage[1].packet.qpn <= '0;   // no QP
 
     for (int unsigned i = 2; i <= 7; i++) stage[i] <= stage[i-1];
     for (int unsigned i = 3; i <= 7; i++) attr[i] <= attr[i-1];
@@ -205,7 +204,7 @@ module roce_responder
     end
   end
 
-  // What enters and what leaves is counted one cycle late; nothing enters in the cycle after another.
+  // Entries and exits are counted one cycle late; no operation enters in the cycle after another.
   logic dispatched_q, ended_q, left_q;
   always_ff @(posedge clk) begin
     dispatched_q <= !rst && action.valid && action.ready;
@@ -244,17 +243,17 @@ module roce_responder
   qp_rx_t      state_5, old_6, new_6;
   qp_rx_attr_t attr_new;
   receive_t    receive_6;
-  verdict_e [1:0] verdict_6;                          // by whether the key of the message in progress is valid
+  verdict_e [1:0] verdict_6;                          // indexed by whether the key of the message in progress is valid
   qp_rx_view_t view;
   qp_index_t   view_slot;
   logic        queue_idle, consumes_6, remember_6, advance_6, present_6, left_6, needs_key_6, obeyed_6;
-  logic        lost_7;                               // that of a packet that needs one is not
+  logic        lost_7;                               // the packet needs a valid key and the key is not valid
   psn_t        expected_6;
 
   stream_if #(.T(rx_reject_t)) reject ();
 
   target_t     packet_target_6;                      // the memory of the address in the packet
-  target_t     target_6, lane_6, target_7, lane_7;   // the memory that the payload is for; whose lane the outcome waits in
+  target_t     target_6, lane_6, target_7, lane_7;   // the memory of the payload; the lane of the outcome
   logic        busy_6, full_6;
   qp_index_t   left_index[LANES];
 
@@ -325,7 +324,7 @@ module roce_responder
     logic unused_ok;
     assign unused_ok = &{1'b0, write_room, left_index[0]};
   end else begin : g_lanes
-    // Room for answers when packets are refused; for what does not come from a peer when they are not even answered.
+    // Lane entries reserved for responses to refused packets, and for operations that are not packets.
     localparam int unsigned ANSWERS = 32, OTHERS = 16;
     typedef logic [$clog2(FAR_PENDING):0] far_t;
 
@@ -338,7 +337,7 @@ module roce_responder
     always_comb begin
       if (!packet_6.first) target_6 = old_6.target;
       else target_6 = packet_6.kind == RC_SEND ? receive_6.access.target : packet_target_6;
-      // What a key's end waits for comes after all that was judged before, of any QP.
+      // A fence must follow everything decided before it, of any QP: it enters the last lane.
       fences_6 = stage[6].op == OP_FENCE || (stage[6].op == OP_PACKET && packet_6.with_inv);
       lane_6   = data_6 ? target_6 : '0;
       for (int unsigned i = 1; i < LANES; i++) if (target_t'(i) > lane_6 && (waits_6[i] || fences_6)) lane_6 = target_t'(i);
@@ -400,7 +399,7 @@ module roce_responder
       .action(action_7), .outcome(outcome_7), .fails(fails_7), .from_peer(from_peer_7), .events(events_7)
   );
 
-  // ---- 8: on its way ----
+  // ---- 8: outputs of the decision ----
   logic    valid_8, fails_8;
   target_t target_8;
   qpn_t    qpn_8;
@@ -426,7 +425,7 @@ module roce_responder
       .clk, .rst, .in(decided), .out(action), .empty(actions_empty)
   );
 
-  // ---- receives of QPs in error ----
+  // ---- receives of QPs in the error state ----
   roce_responder_flush #(.QPS(QPS)) flusher (
       .clk, .rst,
       .list(fails_8), .list_qpn(qpn_8),
@@ -464,7 +463,7 @@ module roce_responder
       .idle(complete_idle)
   );
 
-  // ---- what happened ----
+  // ---- events ----
   always_ff @(posedge clk) begin
     events_8   <= valid[7] && !rst ? events_7 : '0;
     active     <= valid[7] && !rst && from_peer_7;
@@ -481,6 +480,6 @@ module roce_responder
   assign idle = table_ready && !fault.valid && !failed.valid && !packet.valid && !cmd.valid && !mr_fence.valid && !valid[1] && flight_q == '0 && !commanded_q
                 && actions_empty && !flush_busy && queue_idle && dispatch_idle && confirm_idle && complete_idle && hold_q == '0 && events == '0;
 
-  // Every decision finds room.
+  // The queues always accept a decision.
   always_ff @(posedge clk) if (!rst && valid_8) assert (decided.ready && (!outcome.valid || outcome.ready));
 endmodule

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All that follows from a verdict: what is done at once, what waits for memory, and the pulses of what happened.
-// Combinational; the inputs stand in registers.
+// Derives everything that follows from a verdict: the immediate action, the outcome that waits for memory, and the event pulses.
+// Combinational; the inputs are registered outside.
 module roce_responder_act
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -19,14 +19,14 @@ module roce_responder_act
     input  logic            consumes,
     input  logic            left,          // packets behind the next gap are remembered
     input  target_t         target,        // of the payload; of a READ or atomic
-    input  target_t         lane,          // that the outcome waits in
-    input  logic            key_live,      // the key of the receive is valid, if a message begins
+    input  target_t         lane,          // of the outcome
+    input  logic            key_live,      // if a message begins: the key of its receive is valid
     input  qp_cmd_t         cmd,           // of OP_COMMAND
     output action_t         action,
-    output outcome_t        outcome,       // if outcome_waits()
-    output logic            fails,         // the QP went to error
-    output logic            from_peer,     // the peer of a live QP sent the packet
-    output roce_rx_events_t events         // but resp_cqe_flush_error, which follows from the outcome
+    output outcome_t        outcome,       // valid if outcome_waits()
+    output logic            fails,         // the QP enters the error state
+    output logic            from_peer,     // the packet was sent by the peer of a live QP
+    output roce_rx_events_t events         // except resp_cqe_flush_error, which is derived from the outcome
 );
   wire is_send   = packet.kind == RC_SEND;
   wire is_read   = packet.kind == RC_READ;
@@ -34,13 +34,13 @@ module roce_responder_act
   wire accepted  = verdict == VERDICT_ACCEPT;
   wire placed    = verdict == VERDICT_PLACED;
   wire again     = verdict == VERDICT_AGAIN;
-  wire told      = verdict inside {VERDICT_FAULT, VERDICT_DENIED};   // the peer, by others
+  wire told      = verdict inside {VERDICT_FAULT, VERDICT_DENIED};   // another unit sends the NAK
   wire fatal     = verdict inside {VERDICT_INVALID, VERDICT_ACCESS, VERDICT_TOO_LONG, VERDICT_PROTECTION} || told;
   wire rnr       = verdict inside {VERDICT_NO_RECEIVE, VERDICT_MEMORY_BUSY};
   wire ahead     = verdict == VERDICT_AHEAD || placed;
   wire stopped   = verdict == VERDICT_DONE && cmd.op == QP_MODIFY && cmd.state == QPS_ERR && old_state.state != QPS_ERR;
 
-  // With selective repeat a packet may close a gap; then all up to the next gap is acknowledged, or that gap told of.
+  // With selective repeat a packet may close a gap; then everything up to the next gap is acknowledged, or a NAK names that gap.
   wire jumped = accepted && new_state.epsn != form.next;
   wire gap    = attr.selective_repeat && (ahead || (accepted && left));
   wire runs   = (accepted && (is_read || is_atomic)) || again;
@@ -48,7 +48,7 @@ module roce_responder_act
   wire lapsed      = accepted && has_payload && is_send && packet.first && new_state.keyed && !key_live;
   wire writes      = (accepted || placed) && has_payload && !lapsed;
 
-  // A receive whose message is broken off ends with it; those that were not touched yet are flushed later.
+  // A receive whose message is aborted completes with the error; receives not yet consumed are flushed later.
   wire holds    = old_state.message == MESSAGE_SEND || consumes;
   wire received = accepted && packet.last && (is_send || (packet.kind == RC_WRITE && packet.with_imm));
 
@@ -89,7 +89,7 @@ module roce_responder_act
     action.fatal   = fatal;
     action.status  = status;
     action.qpn     = packet.qpn;
-    action.waits   = 1'b0;                // see `outcome`
+    action.waits   = 1'b0;                // set in roce_responder from `outcome`
   end
 
   report_t    report;
@@ -128,7 +128,7 @@ module roce_responder_act
     outcome.gap      = gap;
     outcome.acks     = gap || ahead || rnr || (fatal && !told) || verdict == VERDICT_DUPLICATE
                        || (accepted && (jumped || (packet.ackreq && !runs)));
-    // A NAK names the PSN expected, an ACK the newest before that.
+    // A NAK carries the expected PSN, an ACK the one before it.
     if (accepted || verdict == VERDICT_DUPLICATE) outcome.ack_psn = gap ? new_state.epsn : new_state.epsn - 1'b1;
     else outcome.ack_psn = old_state.epsn;
     outcome.qpn       = packet.qpn;
@@ -163,7 +163,7 @@ module roce_responder_act
     events.resp_local_protection_errors = verdict inside {VERDICT_PROTECTION, VERDICT_FAULT};
     events.out_of_order_placed  = placed;
     events.drop_duplicate_forgotten = verdict == VERDICT_FORGOTTEN;
-    // A response is the requester's to count.
+    // Responses are counted by the requester.
     events.drop_no_qp           = verdict == VERDICT_NO_QP && packet.kind != RC_RESPONSE;
     events.drop_wrong_peer      = verdict == VERDICT_WRONG_PEER && packet.kind != RC_RESPONSE;
     events.drop_qp_state        = verdict == VERDICT_QP_STATE && packet.kind != RC_RESPONSE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Judges a packet by the attributes of its QP, which do not change from packet to packet: all that needs no receive state.
-// One packet a cycle; `form` comes 2 cycles after `packet` and `attr`.
+// Checks a packet against the attributes of its QP, which are constant between packets: all checks that need no receive state. One packet a
+// cycle; `form` is valid 2 cycles after `packet` and `attr`.
 module roce_responder_check
   import roce_wire_pkg::*;
   import roce_rx_pkg::*;
@@ -15,7 +15,7 @@ module roce_responder_check
   wire is_read  = packet.kind == RC_READ;
   wire is_atomic = packet.kind == RC_ATOMIC;
 
-  // The last packet of a WRITE with immediate, cut for selective repeat: its payload is the end of the range.
+  // The last packet of a WRITE with immediate, segmented for selective repeat: its payload is the end of the range.
   wire tail = attr.selective_repeat && is_write && packet.first && packet.with_imm;
 
   // ---- cycle 0 ----

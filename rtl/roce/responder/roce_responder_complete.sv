@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out what memory has confirmed (roce_responder_confirm): responses, completions and command answers, in order.
+// Executes the outcomes that memory has confirmed (roce_responder_confirm): responses, completions and command answers, in order.
 //
-// One outcome a cycle (two for a READ or atomic that closes a gap of selective repeat, and for what changes whether a QP is answered).
-// Latency: 1 from `confirmed` to `respond`, 2 to `completion`, which never comes before the response of the same packet was handed over. While `respond`, `completion` or `answer`
-// stop, everything behind waits.
-// An outcome behind which a key has gone asks the response unit for a fence and leaves; a SEND's completion then waits for it, and 32
-// completions and answers behind that one do.
-// Data that memory refuses, or that has lapsed: the packet is answered with a NAK (remote operational error) and the QP is named once on
-// `fault`, which has room for every QP. From there on nothing of it is answered any more and its completions say
-// WC_LOC_PROT_ERR, until the QP is set up again or reset.
+// One outcome a cycle (two for a READ or atomic that closes a gap of selective repeat, and for an outcome that changes `failed` of its QP).
+// Latency: 1 cycle from `confirmed` to `respond`, 2 to `completion`, which never precedes the response to the same packet. While `respond`,
+// `completion` or `answer` is stalled, all later outcomes stall. An outcome that follows the invalidation of a key requests a fence from
+// the response unit and leaves; the completion of a SEND with invalidate then waits for the fence, and up to 32 completions and answers
+// wait behind it. If memory reports an error for the payload, or the payload has lapsed, the packet is answered with a NAK (remote
+// operational error) and the QP is reported once on `fault`, which has an entry for every QP. From then on no request of the QP is answered
+// and its completions have the status WC_LOC_PROT_ERR, until the QP is set up again or reset.
 module roce_responder_complete
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -26,13 +25,13 @@ module roce_responder_complete
     stream_if.source        completion,     // rdma_cqe_t
     stream_if.source        answer,         // logic
     stream_if.source        fault,          // qpn_t
-    output logic            fence,          // pulse: ask for one of the response unit's
-    input  fence_t          fence_number,   // this one
+    output logic            fence,          // pulse: request a fence of the response unit
+    input  fence_t          fence_number,   // the fence requested now
     input  fence_t          fences_through,
-    output logic            fenced,         // pulse: an outcome that is but a fence has left
+    output logic            fenced,         // pulse: an outcome that consists of a fence only has left
     output logic            idle
 );
-  // What is told: a completion, an answer, or first the one and then the other.
+  // A report: a completion, an answer, or the completion followed by the answer.
   typedef struct packed {
     logic      completes;
     logic      answers;
@@ -42,7 +41,7 @@ module roce_responder_complete
     rdma_cqe_t cqe;
   } told_t;
 
-  localparam int unsigned TELLING = 32;     // wait to be told, and one more
+  localparam int unsigned TELLING = 32;     // reports queued, and one more
   localparam int unsigned SLOT_W = $clog2(QPS);
   typedef logic [SLOT_W-1:0] slot_t;
 
@@ -59,7 +58,7 @@ module roce_responder_complete
   stream_if #(.T(slot_t)) refused ();
   stream_if #(.T(slot_t)) blamed ();
 
-  // ---- the oldest, and whether its QP is silent by now: what changes that leaves before the next one is looked at ----
+  // ---- the oldest outcome, and whether its QP has failed: an outcome that changes this leaves before the next one is read ----
   (* ram_style = "distributed" *) logic [0:0] failed[QPS];
 
   logic  oldest_valid_q, failed_before_q;
@@ -71,8 +70,8 @@ module roce_responder_complete
   assign report    = head.body.report;
   assign rejected  = reject.data;
 
-  logic       room_q;                       // to tell one more after what comes just now
-  logic       executed_q;                   // the READ or atomic of the oldest was handed over
+  logic       room_q;                       // the report queue has an entry free, also after the report of this cycle
+  logic       executed_q;                   // the READ or atomic of the oldest outcome was handed over
   wire slot_t slot          = slot_t'(qp_index(head.qpn));
   wire        reports       = head.completes || head.answers;
   wire        own           = oldest_valid_q && reports;
@@ -111,7 +110,7 @@ module roce_responder_complete
   assign fault.data   = qp_number(qp_index_t'(blamed.data));
   assign blamed.ready = fault.ready;
 
-  // ---- what the peer is answered ----
+  // ---- responses ----
   respond_t reply;
   always_comb begin
     reply = '{
@@ -145,7 +144,7 @@ module roce_responder_complete
   assign respond.valid = oldest_valid_q && may_report && (executes || acks);
   assign respond.data  = reply;
 
-  // ---- what is told; a receive that was rejected takes a free cycle ----
+  // ---- reports; a rejected receive takes a free cycle ----
   always_comb begin
     telling = '{
         completes: head.completes,
@@ -183,7 +182,7 @@ module roce_responder_complete
   assign told.data    = telling;
   assign reject.ready = room_q && !own;
 
-  logic [$clog2(TELLING)+1:0] telling_q;      // in the queue
+  logic [$clog2(TELLING)+1:0] telling_q;      // reports in the queue
   always_ff @(posedge clk) begin
     room_q <= !rst && telling_q < $bits(telling_q)'(TELLING);
     if (rst) telling_q <= '0;
@@ -193,8 +192,8 @@ module roce_responder_complete
 
   stream_fifo #(.T(told_t), .DEPTH(TELLING)) telling_queue (.clk, .rst, .in(told), .out(kept), .empty(told_empty));
 
-  logic completed_q;                          // the completion of what is told was taken
-  logic reached_q;                            // the fence that it waits for is through; known a cycle after it came
+  logic completed_q;                          // the completion of the current report was taken
+  logic reached_q;                            // the fence of the current report has completed; known one cycle after the report
   assign leaving          = kept.data;
   wire held = leaving.waits && !reached_q;
   assign completion.valid = kept.valid && leaving.completes && !completed_q && !held;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Holds outcomes until memory has confirmed all data before them, and lets them out one by one: those of a QP in their order.
+// Holds outcomes until memory has confirmed all writes before them, and releases them one by one; the outcomes of a QP stay in order.
 //
-// Each memory has a *lane*, a queue of outcomes. An outcome goes to the lane of the memory that it writes, or to a later one in which
-// its QP has an outcome already; so the outcomes of a QP that uses several memories wait in the lane of the last of them, and none
-// passes another. There an outcome waits, too, until all that was in the lanes before, when it came, has left. Lanes wait for lanes before
-// them, never for later ones: memories are numbered from the fastest to the slowest, and no QP waits for a memory later than its own.
+// Each memory has a *lane*, a queue of outcomes. An outcome enters the lane of the memory it writes, or a later lane in which its QP
+// already has an outcome; so the outcomes of a QP that uses several memories wait in the last of their lanes, and none passes another.
+// There an outcome also waits until everything that was in the earlier lanes when it entered has left. A lane waits for earlier lanes only:
+// memories are numbered from the fastest to the slowest, and no QP waits for a memory later than its own.
 //
-// Latency with one lane: 2 cycles from `outcome`, 1 from `done` or `dispatched`, to `confirmed`; with several 2 cycles more. One
-// outcome a cycle. When `confirmed` stops, outcomes wait; whoever hands them over sees to it that a lane has no more than it has room for.
+// Latency with one lane: 2 cycles from `outcome`, 1 from `done` or `dispatched`, to `confirmed`; with several lanes 2 cycles more. One
+// outcome a cycle. When `confirmed` is stalled, outcomes are held; the sender must not exceed the depth of a lane.
 module roce_responder_confirm
   import memory_pkg::*;
   import roce_pkg::*;
@@ -16,19 +16,19 @@ module roce_responder_confirm
 #(
     parameter int unsigned LANES   = 1,
     parameter int unsigned PENDING = 64,    // outcomes in the first lane,
-    parameter int unsigned FAR_PENDING = 256 // in each of the others; powers of two, PENDING at most that
+    parameter int unsigned FAR_PENDING = 256 // and in each of the others; powers of two, PENDING <= FAR_PENDING
 ) (
     input  logic             clk,
     input  logic             rst,
     stream_if.sink           outcome,        // outcome_t
-    input  target_t          target,         // of what it writes,
-    input  target_t          lane,           // its lane
-    input  logic             dispatched,     // pulse, one for each outcome: what its action does at once is under way
+    input  target_t          target,         // the memory that it writes
+    input  target_t          lane,           // the lane that it waits in
+    input  logic             dispatched,     // pulse, one for each outcome: its immediate action was dispatched
     input  target_t          dispatched_lane,
     stream_if.sink           done[LANES],    // dma_done_t of each memory, one for each outcome that writes
     stream_if.source         confirmed,      // confirmed_t
-    output logic [LANES-1:0] left,           // pulse: an outcome of this lane has left it
-    output qp_index_t        left_index[LANES],  // whose
+    output logic [LANES-1:0] left,           // pulse: an outcome has left this lane
+    output qp_index_t        left_index[LANES],  // its QP
     output logic             idle
 );
   typedef logic [$clog2(FAR_PENDING):0] pending_t;
@@ -37,7 +37,7 @@ module roce_responder_confirm
     stream_if #(.T(outcome_t)) waiting ();
     outcome_t  head;
     dma_done_t result;
-    pending_t  dispatched_q;                 // outcomes here that are
+    pending_t  dispatched_q;                 // outcomes held here that were dispatched
     stream_fifo #(.T(outcome_t), .DEPTH(PENDING), .BLOCK_RAM(1'b1)) queue (.clk, .rst, .in(outcome), .out(waiting), .empty(idle));
 
     assign head            = waiting.data;
@@ -56,7 +56,7 @@ module roce_responder_confirm
     stream_if #(.T(confirmed_t)) leaving[LANES] ();
     logic [LANES-1:0] none_waiting, outcome_ready, owner_ready, leaves, head_writes;
     target_t          head_target[LANES];
-    // By lane and memory; lanes before a memory's own have no outcomes that write it.
+    // By lane and memory; the outcomes of a lane write only its own memory and those of earlier lanes.
     targets_t [MAX_TARGETS-1:0] result_ready, result_valid, result_error;
     for (genvar l = LANES; l < MAX_TARGETS; l++) begin : g_no_lane
       assign result_ready[l] = '0;
@@ -77,7 +77,7 @@ module roce_responder_confirm
     assign idle          = (&none_waiting) && !confirmed.valid;
     assign left          = leaves;
 
-    // ---- each memory: whose its writes are ----
+    // ---- each memory: the lanes of its writes in progress ----
     for (genvar t = 0; t < LANES; t++) begin : g_memory
       stream_if #(.T(target_t)) owner_in ();
       stream_if #(.T(target_t)) owner ();
@@ -111,8 +111,8 @@ module roce_responder_confirm
       stream_if #(.T(waiting_t)) waiting ();
       waiting_t   head;
       confirmed_t now;
-      pending_t   dispatched_q;              // outcomes here that are
-      logic       fenced;                    // all that was before it in the lanes before has left
+      pending_t   dispatched_q;              // outcomes held here that were dispatched
+      logic       fenced;                    // everything ahead of it in the earlier lanes has left
       assign waiting_in.valid = push && lane == target_t'(l);
       assign waiting_in.data  = '{target: target, outcome: outcome.data};
       assign outcome_ready[l] = waiting_in.ready;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What to do about a packet: the checks of IBTA 9.6 and 9.7.4.1 in their order, and the QP's next state; and what a command
-// or an internal operation does to a QP. Two steps:
+// Decides on a packet: the checks of IBTA 9.6 and 9.7.4.1 in their order, and the QP's next state; also the effect of a command or an
+// internal operation on a QP. Two steps:
 //
-//   check   cycle 0: packet against the QP's state, all comparisons side by side
-//   decide  cycle 1: receive, access check and window have arrived; verdict and next state
+//   check   cycle 0: packet against the QP's state, all comparisons in parallel
+//   decide  cycle 1: with the receive, the access check and the window; verdict and next state
 //
-// Whether the key of a message in progress is valid still comes a cycle later: there is a verdict for each case, and the next state is
-// that for a valid one; with the other it is the error state if `needs_key`.
+// Whether the key of the message in progress is still valid is known one cycle later: there is a verdict for each case. The next state is
+// that for a valid key; if the key is not valid and `needs_key` is set, the QP enters the error state instead.
 //
-// Stateless but for the register between the two.
+// The only registers are those between the two steps.
 module roce_responder_decide
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -19,7 +19,7 @@ module roce_responder_decide
     input  logic        clk,
     // cycle 0
     input  rx_op_e      check_op,
-    input  logic        check_exists,      // the QP number is one of ours
+    input  logic        check_exists,      // the QP exists
     input  rc_packet_t  check_packet,
     input  qp_rx_attr_t check_attr,
     input  form_t       check_form,
@@ -38,43 +38,43 @@ module roce_responder_decide
     input  receive_t    receive,           // the next one posted
     input  target_t     target,            // the memory of the address in the packet
     input  logic        granted,           // the access check
-    input  logic        busy,              // the lane of the QP, or of the memory that the payload is for, takes no more packets,
-    input  logic        full,              // nor answers
+    input  logic        busy,              // the lane of the QP, or of the payload's memory, accepts no more packets
+    input  logic        full,              // nor responses
     input  logic        present,           // the window: the packet was placed before
-    input  psn_t        expected,          // the PSN expected when this packet is taken
+    input  psn_t        expected,          // the expected PSN after this packet is accepted
     output qp_rx_t      old_state,
     output qp_rx_t      new_state,
     output verdict_e [1:0] verdict,        // [1] if the key of the message in progress is valid, [0] if not
-    output logic        needs_key,         // the QP goes to error if not
-    output logic        obeyed,            // a command
-    output logic        consumes,          // a receive
-    output logic        remember,          // for the window
+    output logic        needs_key,         // the QP enters the error state if the key is not valid
+    output logic        obeyed,            // the command is executed
+    output logic        consumes,          // the next receive
+    output logic        remember,          // mark the packet in the window
     output logic        advance
 );
   // ---- check ----
   typedef struct packed {
-    logic         live;                    // the QP takes packets
-    logic         notice;                  // no request
+    logic         live;                    // the QP accepts packets
+    logic         notice;                  // not a request
     logic         duplicate;
-    logic         again;                   // a duplicate that is answered by more than an acknowledgement
-    logic         in_past;                 // a duplicate whose responses are all in the past
-    logic         early;                   // a request ahead of its turn
-    logic         in_window;               // near enough to be remembered
-    logic         current;                 // a request that is next in turn
-    logic         invalid;                 // opcode unknown, out of sequence, not enabled, or too many READs and atomics
-    logic         no_receive;              // needs one, but none is posted
+    logic         again;                   // a duplicate READ or atomic, which is executed again
+    logic         in_past;                 // a duplicate whose responses all precede the expected PSN
+    logic         early;                   // a request ahead of the expected PSN
+    logic         in_window;               // close enough to the expected PSN for the window
+    logic         current;                 // a request with the expected PSN
+    logic         invalid;                 // opcode unknown, out of sequence, not enabled, or too many READs and atomics outstanding
+    logic         no_receive;              // a receive is needed but none is posted
     logic         takes_receive;
-    logic         into_receive;            // begins a message whose length is the receive's
-    logic [31:0]  length;                  // of the message, if it is not
-    logic         wrong_sum;               // against that
+    logic         into_receive;            // begins a message that is bounded by the receive's length
+    logic [31:0]  length;                  // of the message, otherwise
+    logic         wrong_sum;               // payload inconsistent with that length
     logic [32:0]  offset;                  // of the message after this packet
-    logic         allowed;                 // a command: the state has such a transition
+    logic         allowed;                 // a command: the state permits this transition
   } checks_t;
 
   checks_t     checks_d, checks;
   logic [31:0] offset_before;
   logic        check_is_send, check_is_write, check_takes_rd, too_many;
-  logic        live, notice, taken;        // taken: a request of the peer of a live QP
+  logic        live, notice, taken;        // taken: a request from the peer of a live QP
   rd_count_t   outstanding;
   psn_t        distance, beyond_psn;
 
@@ -107,7 +107,7 @@ module roce_responder_decide
     checks_d.into_receive  = check_is_send && check_packet.first;
     checks_d.length        = check_packet.first ? check_packet.reth.dmalen : check_state.length;
     checks_d.offset        = 33'(offset_before) + 33'(check_packet.payload_length);
-    // A WRITE is exactly as long as its RETH says, and its LAST has at least one byte.
+    // A WRITE has exactly the length in its RETH, and its LAST has at least one byte.
     checks_d.wrong_sum     = (check_is_send || check_is_write) && checks_d.offset > 33'(checks_d.length);
     if (check_is_write && check_packet.last != (checks_d.offset == 33'(checks_d.length))) checks_d.wrong_sum = 1'b1;
 
@@ -138,7 +138,7 @@ module roce_responder_decide
   wire current  = checks.current && !full;
   wire early    = checks.early && !full;
   wire starved  = busy || (checks.takes_receive && checks.no_receive);
-  // The first packet of a WRITE is checked for the whole message; each one behind it, for the key alone.
+  // For the first packet of a WRITE the access check covers the whole message; for the others only the validity of the key is checked.
   wire goes_on  = packet.kind == RC_WRITE && !packet.first;
   logic [31:0] length;
   logic        wrong_sum;
@@ -152,13 +152,14 @@ module roce_responder_decide
   assign needs_key = op == OP_PACKET && refuses[0] && !refuses[1];
   assign obeyed    = op == OP_COMMAND && checks.allowed;
 
-  // Ahead of its turn, but fit to be placed: alone in its message. After an RNR NAK nothing is taken before the packet expected.
+  // Ahead of the expected PSN, but placeable: the only packet of its message. After an RNR NAK nothing is placed until the expected packet
+  // arrives.
   wire placed = early && !busy && checks.in_window && form.placeable && !(form.checked && !granted) && !present && !old_state.nak_sent;
 
   for (genvar valid_key = 0; valid_key < 2; valid_key++) begin : g_key
     wire denied = goes_on ? valid_key == 0 : form.checked && !granted;
-    // The receive may not be written, or not any more. Whether its key is still valid when its message begins is known too late for
-    // this: roce_responder sees to it.
+    // The receive's L_Key does not permit the write, or was invalidated since. Whether it is still valid when its message begins is known
+    // too late for this check: roce_responder_act marks the payload as lapsed.
     wire unprotected = is_send && packet.payload_length != '0
                        && (packet.first ? receive.access.denied : old_state.keyed && valid_key == 0);
     // Fatal for the QP.
@@ -201,13 +202,14 @@ module roce_responder_decide
     end
   end
 
-  // A request that is next in turn moves everything on, unless it must come again. If it is refused for good the QP is in
-  // error, and of what its state says only the receives matter any more: so only `state` waits for the slow checks.
+  // A request with the expected PSN advances the state, unless it must be retransmitted. If it is refused with a fatal error the QP enters
+  // the error state, in which only the receive queue is still used: so only `state` depends on the slow checks.
   assign advance  = current && !checks.invalid && !starved;
   assign remember = placed;
   assign consumes = op == OP_FLUSH ? old_state.state == QPS_ERR && exists && !checks.no_receive : advance && checks.takes_receive;
 
-  // The NAK that asks again is out: with selective repeat, which answers each packet ahead, only that of a missing receive.
+  // A NAK was sent that requests retransmission. With selective repeat, which answers each packet ahead of a gap, only an RNR NAK sets
+  // this.
   wire asks_again = current ? starved && !checks.invalid : early && !selective_repeat;
 
   always_comb begin

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out what was decided, action by action, in order: memory write and its payload, event. `dispatched` says that one
-// with an outcome is under way; all parts of those before it were taken then.
+// Executes the actions in order: memory write command with payload, and event. `dispatched` pulses when an action that has an outcome is
+// taken; all parts of the actions before it were taken by then.
 //
-// One action a cycle, latency 0 from `action`. Payload follows one beat a cycle, the payload of refused packets is drained.
-// Any output that stops takes its part of one action more and holds back those behind; payload stops with `data` alone. No output's
-// ready passes through to `action`.
+// One action a cycle, latency 0 from `action`. Payload passes at one beat a cycle; the payload of refused packets is discarded. A stalled
+// output takes its part of one more action and then stalls the later ones; payload stalls with `data` alone. The ready of an output has no
+// combinational path to `action`.
 module roce_responder_dispatch
   import memory_pkg::*;
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(
     parameter int unsigned DATA_W   = 512,
-    parameter int unsigned PAYLOADS = 16       // packets decided ahead of their payload; power of two
+    parameter int unsigned PAYLOADS = 16       // packets decided before their payload has passed; power of two
 ) (
     input  logic     clk,
     input  logic     rst,
     stream_if.sink   action,                   // action_t
     stream_if.source qp_event,                 // qp_event_t
-    output logic     dispatched,               // pulse, and of which lane
+    output logic     dispatched,               // pulse, with its lane
     output target_t  dispatched_lane,
     axis_if.sink     payload,
     stream_if.source write,                    // dma_cmd_t
@@ -28,7 +28,7 @@ module roce_responder_dispatch
   action_t now;
   assign now = action.data;
 
-  // ---- the parts of an action, each to a place of its own: an action is taken when all of them are free ----
+  // ---- the parts of an action, each with its own buffer: an action is taken when all of them are free ----
   stream_if #(.T(qp_event_t)) event_part ();
   stream_if #(.T(dma_cmd_t)) write_part ();
   stream_if #(.T(logic)) verdict ();           // 1: to memory, 0: discarded. One for each packet with payload

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Empties the receive queues of QPs in error. A QP that goes to error is listed; for each, and for each receive that was
-// posted after that, the pipeline is asked to flush one receive after the other until it finds none.
+// Flushes the receive queues of QPs in the error state. A QP that enters the error state is listed; for each listed QP, and for each
+// receive that is posted later, the pipeline flushes one receive after the other until the queue is empty.
 //
-// One receive a round trip through the pipeline. `list` has room for all QPs: a QP leaves the error state by a command, and
+// One receive per round trip through the pipeline. `list` has an entry for every QP: a QP leaves the error state only by a command, and
 // commands wait while `busy`.
 module roce_responder_flush
   import roce_wire_pkg::*;
@@ -13,13 +13,13 @@ module roce_responder_flush
 ) (
     input  logic     clk,
     input  logic     rst,
-    input  logic     list,          // this QP went to error
+    input  logic     list,          // this QP enters the error state
     input  qpn_t     list_qpn,
-    stream_if.sink   kick,          // qpn_t: a receive was posted to a QP in error
+    stream_if.sink   kick,          // qpn_t: a receive was posted to a QP in the error state
     input  logic     kick_allowed,
-    stream_if.source flush,         // qpn_t: one receive
-    input  logic     flushed,       // what became of it:
-    input  logic     flushed_one,   // there was one
+    stream_if.source flush,         // qpn_t: flush one receive
+    input  logic     flushed,       // the flush was executed:
+    input  logic     flushed_one,   // a receive was flushed
     output logic     busy           // one cycle late
 );
   typedef enum logic [1:0] {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Selective repeat (docs/reference/extensions.md): remembers, for each QP, which of the 127 packets after the expected one were
-// placed ahead of their turn. One bit a packet, at its PSN modulo 128, in block RAM; all bits of a QP without the extension are 0.
+// Selective repeat (docs/reference/extensions.md): a bitmap for each QP of the 127 packets after the expected one that were placed ahead of
+// a gap. One bit a packet, at its PSN modulo 128, in block RAM; all bits of a QP without the extension are 0.
 //
 //   cycle 0: read_slot, psn, next        cycle 1: the run        cycle 2: present, expected, left; write
 //
-// One operation every 2 cycles, also on the same QP, as in roce_qp_rx.
-// The run of remembered packets from `next` on is found by a carry: one added at its beginning runs through its ones and
-// stops at the first zero. If it runs out at the end, the run goes on at the beginning, where another one is added.
+// One operation every 2 cycles, also on the same QP, as in roce_qp_rx. The run of set bits from `next` on is found by a carry: a one added
+// at its first bit propagates through the ones and stops at the first zero. If the carry leaves the top of the bitmap, the run continues at
+// bit 0, where another one is added.
 module roce_responder_window
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -22,14 +22,14 @@ module roce_responder_window
     input  psn_t      psn,           // of the packet
     input  psn_t      next,          // PSN after it
     // cycle 2
-    output logic      present,       // psn is remembered
-    output psn_t      expected,      // the first from `next` on that is not
-    output logic      left,          // some are remembered behind that one
-    input  logic      write,         // with one of these, or none of them
+    output logic      present,       // the bit of `psn` is set
+    output psn_t      expected,      // the first PSN from `next` on whose bit is not set
+    output logic      left,          // bits behind that one are set
+    input  logic      write,         // with one of the following, or none
     input  qp_index_t write_slot,
-    input  logic      clear,         // remember nothing
-    input  logic      remember,      // psn, in addition
-    input  logic      advance        // forget those before `expected`
+    input  logic      clear,         // clear the bitmap
+    input  logic      remember,      // set the bit of `psn`
+    input  logic      advance        // clear the bits before `expected`
 );
   localparam int unsigned WINDOW = 128;
   localparam int unsigned SLOT_W = $clog2(QPS);
@@ -70,13 +70,13 @@ module roce_responder_window
   end
 
   logic    wraps;
-  window_t sum, round;                // changed in the run and the zero behind it
+  window_t sum, round;                // flipped in the run and in the zero behind it
   assign {wraps, sum} = {1'b0, now} + {1'b0, next_bit_1};
   assign round        = now + 1'b1;
 
   window_t now_q, kept_q, stop_q, psn_bit_q;
   psn_t    next_q;
-  logic [23-PLACE_W:0] round_q;       // upper part of next, after a wrap
+  logic [23-PLACE_W:0] round_q;       // upper part of `next` after a wrap
   logic    wrapped_q, present_q;
 
   always_ff @(posedge clk) begin

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out atomics (IBTA 9.4.5) on device memory: fetch and add, compare and swap, on 8 bytes at an address that is a multiple of
-// 8. One at a time and in order, so that each sees what those before it did; a write by others in between is not excluded.
+// Executes atomics (IBTA 9.4.5) on device memory: fetch and add, compare and swap, on 8 bytes at an address that is a multiple of 8. One at
+// a time and in order, so that each sees the effect of those before it; writes by other masters in between are not excluded.
 //
-// Memory holds a value as the host does, least significant byte first; `op` and `done` have numbers. A compare and swap that
-// does not match writes nothing. `error`: memory answered the read or the write with an error; nothing is written after a failed read.
+// Memory holds a value in the host's byte order, least significant byte first; `op` and `done` carry numbers. A compare and swap that does
+// not match writes nothing. `error`: memory answered the read or the write with an error; after a failed read nothing is written.
 //
-// From `op` to `done`: 6 cycles and the latencies of a read and a write of memory. One that is `denied` touches no memory and passes
-// through in 1 cycle.
+// From `op` to `done`: 6 cycles plus the latencies of a read and a write of memory. An operation with `denied` does not access memory and
+// passes in 1 cycle.
 module roce_atomic
   import memory_pkg::*;
   import roce_response_pkg::*;
@@ -31,7 +31,7 @@ module roce_atomic
     A_ASK,       // read address
     A_READ,      // read data
     A_COMPUTE,
-    A_WRITE,     // write address and data, each in its own time
+    A_WRITE,     // write address and data, independently
     A_CONFIRM,   // write response
     A_DONE
   } state_e;

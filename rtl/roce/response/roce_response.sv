@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers the requests of the peers: READ responses cut into packets, atomics carried out and remembered, acknowledgements coalesced.
+// Generates the responses to the peers' requests: segments READ responses, executes atomics and caches their results, and coalesces
+// acknowledgements.
 //
 //   respond -> intake -> [work list] -> send -> packet            tables, one word a QP:  tail (intake), head (send),
 //                |  \--> [atomics list] -> atomics -> cache, work list                    executed (atomics), newest (intake)
 //                \-----> [acknowledgement list] -> ack
 //
-// The order of each QP is kept: an acknowledgement leaves when all READs and atomics before it were chosen for the wire. QPs take
-// turns of 4 KiB, and of one atomic. Whenever memory is to be touched the key must be valid, and a `fence` tells when what was begun under
-// a key that has gone is over. See docs/reference/roce-response.md.
+// Responses of a QP stay in order: an acknowledgement leaves after all READ and atomic responses before it were selected for transmission.
+// QPs are served round-robin, 4 KiB or one atomic per visit. A key must be valid whenever memory is accessed under it, and a `fence`
+// reports when the accesses begun under an invalidated key are complete. See docs/reference/roce-response.md.
 //
-// Latency: `respond` to `packet` 7 cycles, to `ack` 4 if nothing of the QP is before it. Throughput: one `respond` every 2 cycles, one
-// packet a cycle of one READ. When `packet` stops READs and atomics wait in their queues and acknowledgements behind them, those
-// of other QPs leave; when `ack` stops they coalesce. `respond` stops when `qp_event` or `failed` stop: there is room for all that
+// Latency: `respond` to `packet` 7 cycles, to `ack` 4 if no response of the QP is pending. Throughput: one `respond` every 2 cycles, one
+// packet a cycle of one READ. When `packet` stalls, READs and atomics wait in their queues and acknowledgements behind them, while
+// acknowledgements of other QPs leave; when `ack` stalls, acknowledgements are coalesced. `respond` stalls only when `qp_event` or `failed`
+// stalls: the queues hold every request that the responder may accept.
 // the responder may take.
 module roce_response
   import memory_pkg::*;
@@ -25,7 +27,7 @@ module roce_response
     parameter int unsigned DATA_W   = 512,
     parameter int unsigned ID_W     = 4,
     parameter int unsigned QPS      = 16,     // power of two, 8 to 1024
-    parameter int unsigned RD_DEPTH = 8,      // READs and atomics of a peer at once; power of two, 4 to 16
+    parameter int unsigned RD_DEPTH = 8,      // READs and atomics outstanding per peer; power of two, 4 to 16
     parameter int unsigned LANES    = 1       // memories
 ) (
     input logic      clk,
@@ -44,23 +46,23 @@ module roce_response
     input  targets_t  waits,
     input  logic      freed,
     stream_if.source ack,                     // ack_tx_t
-    stream_if.sink   fault,                   // tx_fault_t: payload that memory refused
-    input logic      left,                    // roce_tx has chosen a response ...
+    stream_if.sink   fault,                   // tx_fault_t: memory reported an error for payload
+    input logic      left,                    // roce_tx has selected a response ...
     input qpn_t      left_qpn,                // ... of this QP
     input logic      tx_idle,                 // roce_tx has no response inside
-    input targets_t  passed,                  // the payload of one was read from this memory
+    input targets_t  passed,                  // payload was read from this memory
 
     output logic [1:0][31:0] key,             // of a READ, of an atomic:
-    input  logic [1:0] key_live,              // it is valid, a cycle later
-    input  logic     fence,                   // pulse: a key has become invalid
+    input  logic [1:0] key_live,              // still valid, one cycle later
+    input  logic     fence,                   // pulse: a key was invalidated
     output fence_t   fence_number,
     output fence_t   fences_through,
-    output logic     fencing,                 // one is under way:
-    input  logic     others_over,             // is what it found under way in the requester over?
+    output logic     fencing,                 // a fence is in progress:
+    input  logic     others_over,             // the requester's accesses that it covers are complete
 
     axi_if.master    mem,                     // for atomics
     stream_if.source qp_event,                // qp_event_t
-    stream_if.source failed,                  // qp_failed_t: this QP may take no more requests
+    stream_if.source failed,                  // qp_failed_t: the QP accepts no more requests
     output roce_rx_events_t events,
     output logic     idle
 );
@@ -183,10 +185,10 @@ module roce_response
       .read_data(operation)
   );
 
-  // ---- what comes ----
+  // ---- inputs ----
   stream_if #(.T(rsp_fault_t)) faults[2] ();  // payload; keys and atomics
   localparam int unsigned WORK = LANES > 1 ? 4 : 3;
-  stream_if #(.T(qp_index_t)) work[WORK] ();  // again, carried out, new, not parked any more
+  stream_if #(.T(qp_index_t)) work[WORK] ();  // again, atomic executed, new, no longer parked
   stream_if #(.T(qp_index_t)) name[2] ();     // new, last
   stream_if #(.T(qp_index_t)) dropped ();
   stream_if #(.T(qp_index_t)) atomic_work[2] ();  // new, again
@@ -281,7 +283,7 @@ module roce_response
   assign executed.index = atomic_at;
   assign executed.data  = executed_word;
 
-  // ---- what is answered ----
+  // ---- send ----
   stream_if #(.T(qp_index_t)) next_work ();
   logic work_empty, sent, replayed, not_cached, visiting, fences_idle, none_parked;
   targets_t reads;
@@ -298,7 +300,7 @@ module roce_response
       .empty(work_empty)
   );
 
-  // ---- QPs that wait for a memory: one is tried again when there may be room for it, and from time to time ----
+  // ---- QPs that wait for a memory: retried when entries may have become free, and at least every RETRY cycles ----
   stream_if #(.T(qp_index_t)) parked[1] ();
   if (LANES > 1) begin : g_parked
     localparam int unsigned RETRY = 256;       // cycles
@@ -433,7 +435,7 @@ module roce_response
       .idle(control_idle)
   );
 
-  logic both_q;  // two duplicates were forgotten at once: neither happens in two cycles one after the other
+  logic both_q;  // two duplicates were dropped in one cycle: the second is counted a cycle later, in which neither pulse can occur
   always_ff @(posedge clk) begin
     both_q                          <= no_room && not_cached && !rst;
     events                          <= ack_events;

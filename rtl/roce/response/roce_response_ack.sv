@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sends the newest acknowledgement of each QP: at once if no READ or atomic of the QP waits to be answered or is on its way to the
-// wire, else when the last of them was chosen for the wire. QPs that may send one take turns; what is acknowledged until its turn
-// comes is one acknowledgement. Knows for each QP whether a response is on its way: what was handed to roce_tx (`sent`) and
-// was not chosen yet (`left`, in the order sent).
+// Sends the newest acknowledgement of each QP: at once if no READ or atomic of the QP is queued or on its way to transmission, else when
+// the last of them was selected for transmission. QPs with a pending acknowledgement are served round-robin; acknowledgements that become
+// pending meanwhile are coalesced into one. For each QP the unit tracks whether a response is in roce_tx: handed over (`sent`) and not yet
+// selected (`left`, in the order sent).
 //
-// One a cycle; `name` to `ack` 2 cycles. When `ack` stops acknowledgements are coalesced; nothing else stops.
+// One a cycle; `name` to `ack` 2 cycles. When `ack` stalls, acknowledgements are coalesced; nothing else stalls.
 module roce_response_ack
   import roce_pkg::*;
   import roce_events_pkg::*;
@@ -17,32 +17,32 @@ module roce_response_ack
     input logic rst,
 
     input logic      renew,          // QP `at` has
-    input logic      pend,           // an acknowledgement to send, else none
+    input logic      pend,           // a pending acknowledgement, else none
     input qp_index_t at,
     input qp_index_t watch,
-    stream_if.sink   name[2],        // qp_index_t: may send now
-    stream_if.sink   dropped,        // qp_index_t: something left the queue of this QP unanswered
+    stream_if.sink   name[2],        // qp_index_t: an acknowledgement may be due
+    stream_if.sink   dropped,        // qp_index_t: an entry left the queue of this QP unanswered
 
-    input logic      sent,           // a response was handed over
+    input logic      sent,           // a response was handed to roce_tx
     input qp_index_t sent_index,
-    input logic      left,           // one was chosen
+    input logic      left,           // roce_tx has selected a response
     input qp_index_t left_index,
 
-    output qp_index_t  index,        // whose words are read
+    output qp_index_t  index,        // the QP whose words are read
     input  rsp_count_t tail,         // entries so far
     input  rsp_count_t head,         // entries answered
     roce_qp_read_if.reader newest,   // rsp_ack_t
 
     stream_if.source ack,            // ack_tx_t
-    output logic     engaged,        // QP `watch` has an acknowledgement to send
+    output logic     engaged,        // QP `watch` has a pending acknowledgement
     output roce_rx_events_t events,  // sent_ack, sent_nak, send_rnr_err
     output logic     idle
 );
-  typedef logic [6:0] flight_t;      // counts responses; fewer than half of its range are on their way
+  typedef logic [6:0] flight_t;      // counts responses; fewer than half of its range are in roce_tx
 
   flight_t sent_q, left_q;
 
-  // ---- on their way ----
+  // ---- responses in roce_tx ----
   flight_t last;
   roce_qp_table #(
       .T(flight_t),
@@ -55,7 +55,7 @@ module roce_response_ack
       .read_index(left_index),
       .read_data(last)
   );
-  // The QP's last, and no other is handed over just now.
+  // The selected response was the QP's last, and no other one is handed over in this cycle.
   logic      landed_q;
   qp_index_t landed_index_q;
 
@@ -84,7 +84,7 @@ module roce_response_ack
       .read_data(flying)
   );
 
-  // ---- who may send ----
+  // ---- QPs that may send ----
   stream_if #(.T(qp_index_t)) named[4] ();
   stream_if #(.T(qp_index_t)) next ();
   logic list_empty;
@@ -111,9 +111,9 @@ module roce_response_ack
       .empty(list_empty)
   );
 
-  // ---- send: look up, then decide ----
-  logic      valid_q;      // looked up, not through
-  logic      first_q;      // this is the cycle after
+  // ---- send: read, then decide ----
+  logic      valid_q;      // read, not finished
+  logic      first_q;      // the cycle after the read
   logic      pending, watched, pending_at_q, flying_at_q, renewed_q, empty_q;
   qp_index_t index_q;
 
@@ -126,7 +126,7 @@ module roce_response_ack
   assign newest.index = index;
   assign newest_ack   = newest.data;
 
-  // Of an acknowledgement that is renewed while it is sent the newer one stays.
+  // If an acknowledgement is renewed while it is sent, the newer one stays pending.
   roce_qp_flags #(
       .QPS(QPS),
       .READERS(2)
@@ -146,7 +146,7 @@ module roce_response_ack
       empty_q      <= tail == head;
       pending_at_q <= pending && !(clear && index_q == index);
       flying_at_q  <= flying;
-      renewed_q    <= renew && pend && at == index;   // by one that was not looked at
+      renewed_q    <= renew && pend && at == index;   // by one that the read did not return
     end
     if (rst) begin
       valid_q <= 1'b0;

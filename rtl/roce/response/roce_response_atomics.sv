@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out the atomics that wait in the QPs' queues, one at a time: the listed QPs take turns, each with its oldest; one that has been
-// served is listed again. So a QP waits for one atomic of each other at most, however many these have. The key must be valid when
-// its turn comes; else the result says that it is denied. After an atomic that failed none of its QP is carried out.
+// Executes the atomics queued by the QPs, one at a time: the listed QPs are served round-robin, each with its oldest atomic, and listed
+// again afterwards. So a QP waits for at most one atomic of each other QP, however many are queued. The key must be valid when the atomic
+// is executed; else the result is `denied`. After an atomic of a QP has failed, no further one of that QP is executed.
 //
-// From `list` to memory 4 cycles. When `finished` stops no other atomic begins. QPs that are not in service are passed over.
+// From `list` to memory 4 cycles. While `finished` stalls, no other atomic begins. QPs out of service are skipped.
 module roce_response_atomics
   import roce_pkg::*;
   import roce_response_pkg::*;
@@ -17,30 +17,30 @@ module roce_response_atomics
 
     stream_if.sink list,             // qp_index_t
 
-    output qp_index_t     index,     // whose tables are looked at
+    output qp_index_t     index,     // the QP whose tables are read
     input  rsp_atomic_t   tail,      // atomics queued
     input  rsp_executed_t executed,
     input  logic          live,      // in service
 
-    output logic           look,     // read the operation at the place `executed` says
-    input  rsp_operation_t operation,  // a cycle later, until the next
+    output logic           look,     // read the operation at the index in `executed`
+    input  rsp_operation_t operation,  // valid a cycle later, until the next read
     output logic [31:0]    key,
-    input  logic           key_live,   // it is valid, a cycle later
+    input  logic           key_live,   // still valid, one cycle later
 
-    stream_if.source finished,       // rsp_result_t of
-    output qp_index_t     at,        // this QP,
-    output rsp_atomic_t   place,     // in the cache,
-    output rsp_executed_t done,      // and what is done of the QP then
-    stream_if.source again,          // qp_index_t: to be listed again
+    stream_if.source finished,       // rsp_result_t
+    output qp_index_t     at,        // of this QP,
+    output rsp_atomic_t   place,     // its index in the cache,
+    output rsp_executed_t done,      // and the QP's new `executed` word
+    stream_if.source again,          // qp_index_t: list this QP again
 
     axi_if.master mem,
-    output logic executing,          // an atomic of QP `at` is on its way
+    output logic executing,          // an atomic of QP `at` is in progress
     output logic idle
 );
   typedef enum logic [2:0] {
     E_IDLE,
-    E_LOOK,      // the operation arrives
-    E_CHECK,     // its key was looked up
+    E_LOOK,      // the operation is read
+    E_CHECK,     // its key is checked
     E_EXECUTE,
     E_AGAIN
   } state_e;
@@ -104,7 +104,7 @@ module roce_response_atomics
     end
   end
 
-  // One at a time: the unit is free for it.
+  // One at a time: the unit is idle when an operation starts.
   always_ff @(posedge clk) if (!rst) assert (!op.valid || atomic_idle);
 
   logic unused_ok;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes QPs into and out of service, one command at a time, answered in order (0: no such QP). QP_SETUP and QP_RESET first
-// end all of the QP: nothing of it is taken any more, no visit begins until every response on its way has left with its payload
-// (responses of other QPs wait for that, acknowledgements do not), and none of its atomics is carried out; then its tables start anew,
-// and its newest acknowledgement, which may be the NAK that says why it ends, is handed over.
-// QP_MODIFY to QPS_ERR puts the QP out of service; acknowledgements that are due still leave. To any other state: nothing to do.
+// Takes QPs into and out of service, one command at a time, answered in order (0: no such QP). QP_SETUP and QP_RESET first terminate the
+// QP: nothing of it is accepted any more, no visit begins until every response in roce_tx has left with its payload (responses of other QPs
+// wait for that, acknowledgements do not), and none of its atomics is executed. Then its tables are initialized, and its newest
+// acknowledgement, which may be the NAK of the error that ended it, is sent. QP_MODIFY to QPS_ERR takes the QP out of service; pending
+// acknowledgements still leave. QP_MODIFY to any other state has no effect here.
 //
-// A few tens of cycles when the device is quiet; under load the time to send what is queued for the wire, to carry out one atomic
-// and to hand over one acknowledgement of each QP.
-// After reset it clears the tables of all QPs, one a cycle, and nothing is taken meanwhile.
+// A few tens of cycles when the device is idle; under load the time to send the packets queued in roce_tx, to execute one atomic and to
+// send one acknowledgement of each QP. After reset the unit clears the tables of all QPs, one a cycle; nothing is accepted meanwhile.
 module roce_response_control
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -22,21 +21,21 @@ module roce_response_control
     stream_if.source answer,         // logic
 
     input  qp_index_t [2:0] at,
-    output logic [2:0] live,         // this QP is in service
-    input  logic      fail,          // this one not any more
+    output logic [2:0] live,         // each of these QPs is in service
+    input  logic      fail,          // take this QP out of service
     input  qp_index_t fail_index,
 
-    output logic      init,          // starts the tables of QP `watch`
+    output logic      init,          // initialize the tables of QP `watch`
     output qp_index_t watch,
     output logic      hold_intake,
     input  logic      intake_idle,
     output logic      hold_send,
     input  logic      send_idle,
-    input  logic      tx_idle,       // no response on its way
-    input  logic      executing,     // an atomic of this QP is carried out:
+    input  logic      tx_idle,       // no response in roce_tx
+    input  logic      executing,     // an atomic of this QP is in progress:
     input  qp_index_t executing_index,
-    stream_if.source  name,          // qp_index_t: its acknowledgement waits for nothing now
-    input  logic      engaged,       // an acknowledgement of `watch` was not handed over yet
+    stream_if.source  name,          // qp_index_t: no response of this QP is pending any more
+    input  logic      engaged,       // an acknowledgement of `watch` is pending
 
     output logic idle
 );
@@ -44,13 +43,13 @@ module roce_response_control
     C_CLEAR,
     C_IDLE,
     C_KILL,
-    C_PAUSE,     // what was taken before goes its way
+    C_PAUSE,     // drain the intake
     C_ATOMICS,
     C_RESPONSES,
-    C_CLOSE,     // as C_PAUSE, for the tables' sake
+    C_CLOSE,     // drain the intake again, before the tables are written
     C_INIT,
     C_NAME,
-    C_LAST,      // its last acknowledgement
+    C_LAST,      // send its last acknowledgement
     C_ANSWER
   } state_e;
 

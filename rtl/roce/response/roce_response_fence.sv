@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Counts fences: one is through when no READ or atomic touches memory any more whose key was found valid before it was asked for. What
-// begins later has found its key valid later. It waits for the visit under way and for the payload of what was handed over by its end, no more
-// than 16 KiB, and for one atomic; nothing waits for it.
+// Counts fences: a fence is complete when no READ or atomic whose key was checked before the request accesses memory any more. Accesses
+// begun later have had their key checked later. A fence waits for the visit in progress and for the payload of the packets handed over by
+// its end, at most 16 KiB, and for one atomic; nothing waits for the fence.
 //
-// `number` is that of the fence that covers what is asked for now: the next to begin, so that one that is on its way does for nobody
-// who comes meanwhile, and the next for all of them. When nothing is on its way a fence takes 4 cycles.
+// `number` is the number of the fence that covers a request made now: the next one to begin. A fence in progress does not cover a new
+// request; all requests made meanwhile share the next fence. With nothing in progress a fence takes 4 cycles.
 module roce_response_fence
   import memory_pkg::*;
   import roce_pkg::*;
@@ -14,21 +14,21 @@ module roce_response_fence
 ) (
     input  logic   clk,
     input  logic   rst,
-    input  logic   ask,          // pulse: a key has become invalid
+    input  logic   ask,          // pulse: a key was invalidated
     output fence_t number,
-    output fence_t through,      // fences
-    input  logic   visiting,     // a READ is being visited
-    input  targets_t reads,      // payload of this memory was asked for
-    input  targets_t passed,     // payload of this memory was read; in the order in which it was asked for
-    input  logic   executing,    // an atomic
-    output logic   fencing,      // a fence is under way:
-    input  logic   others_over,  // is what it found under way in the requester over?
+    output fence_t through,      // fences completed
+    input  logic   visiting,     // a visit of a READ is in progress
+    input  targets_t reads,      // a read of payload from this memory was requested
+    input  targets_t passed,     // payload was read from this memory; in the order of the requests
+    input  logic   executing,    // an atomic is in progress
+    output logic   fencing,      // a fence is in progress:
+    input  logic   others_over,  // the requester's accesses that it covers are complete
     output logic   idle
 );
   fence_t wanted_q, through_q;
   logic   busy_q;
-  logic   executed_q;            // the atomic that it found under way is over
-  logic   reads_over;            // and so are the READs
+  logic   executed_q;            // the atomic in progress at its begin is complete
+  logic   reads_over;            // and the READs are complete
   wire    executed = executed_q || !executing;
 
   assign number  = through_q + (busy_q ? fence_t'(2) : fence_t'(1));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes what requests are answered with: puts READs and atomics into their QP's queue, what atomics are to do into another, and keeps the
-// newest acknowledgement of each QP. Faults put the QP out of service: they leave a NAK as its newest acknowledgement, "remote
-// access error" if a key was not valid any more, else "remote operational error", and tell the device.
+// Takes the responder's requests for responses: queues READs and atomics of each QP, stores the operands of atomics in a second queue, and
+// keeps the newest acknowledgement of each QP. A fault takes the QP out of service: its newest acknowledgement becomes a NAK, "remote
+// access error" if a key was no longer valid, else "remote operational error", and the fault is reported on `qp_event` and `failed`.
 //
-// One every 2 cycles, also all of one QP; `respond` to `work` or `name` 2 cycles. A READ or atomic makes older acknowledgements superfluous.
-// A duplicate that finds RD_DEPTH entries in the queue is forgotten: the peer will ask again. What is for a QP out of
-// service is dropped. Stops when `qp_event` or `failed` stop, and has taken one more then.
+// One every 2 cycles, also on one QP; `respond` to `work` or `name` 2 cycles. A READ or atomic supersedes older acknowledgements. A
+// duplicate that finds RD_DEPTH entries in the queue is dropped: the peer will retransmit it. Responses of a QP out of service are dropped.
+// Stalls when `qp_event` or `failed` stalls, after taking one more.
 module roce_response_intake
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -18,34 +18,34 @@ module roce_response_intake
 ) (
     input logic clk,
     input logic rst,
-    input logic hold,                // let nothing in
+    input logic hold,                // accept nothing
 
     stream_if.sink respond,          // respond_t
     stream_if.sink fault[2],         // rsp_fault_t
 
-    output qp_index_t  index,        // whose words are read
+    output qp_index_t  index,        // the QP whose words are read
     input  rsp_tail_t  tail,
     input  rsp_count_t head,         // entries answered
     input  logic       live,         // in service
-    roce_qp_read_if.reader newest_msn,  // logic [23:0], of its newest acknowledgement
+    roce_qp_read_if.reader newest_msn,  // logic [23:0], MSN of its newest acknowledgement
 
-    output logic       fail,         // puts this QP out of service
-    output qp_index_t  at,           // the rest is of this QP:
+    output logic       fail,         // take this QP out of service
+    output qp_index_t  at,           // the following are of this QP:
     roce_qp_write_if.writer tail_next,  // rsp_tail_t, with an entry of the queue
     output rsp_count_t entry_count,
     output rsp_entry_t entry,
-    output logic       operation_write,  // what an atomic is to do; this and the next two
+    output logic       operation_write,  // the operands of an atomic; this and the next two
     output rsp_atomic_t operation_place,
     output rsp_operation_t operation,
     roce_qp_write_if.writer newest,  // rsp_ack_t
-    output logic       pend,         // with `newest`: it is to be sent, else nothing is
+    output logic       pend,         // with `newest`: it is pending, else nothing is
 
-    stream_if.source work,           // qp_index_t: is to be visited
+    stream_if.source work,           // qp_index_t: to be visited
     stream_if.source name,           // qp_index_t: has an acknowledgement
-    stream_if.source atomic,         // qp_index_t: has an atomic to be carried out; must be taken at once
+    stream_if.source atomic,         // qp_index_t: has an atomic to execute; must be taken at once
     stream_if.source qp_event,       // qp_event_t
     stream_if.source failed,         // qp_failed_t
-    output logic     forgotten,      // a duplicate had no room
+    output logic     forgotten,      // a duplicate was dropped
     output logic     idle
 );
   enum logic [1:0] {
@@ -65,7 +65,7 @@ module roce_response_intake
   qp_failed_t failed_q;
   logic      done;
 
-  // ---- take; what was let in before `hold` is taken still ----
+  // ---- accept; what was accepted before `hold` is still processed ----
   assign admitted.valid = respond.valid && !hold;
   assign admitted.data  = respond.data;
   assign respond.ready  = admitted.ready && !hold;
@@ -93,7 +93,7 @@ module roce_response_intake
     end
   end
 
-  // ---- look ----
+  // ---- read ----
   qp_index_t in_index_q;
   logic [23:0] msn;
   assign index            = in_index_q;
@@ -136,7 +136,7 @@ module roce_response_intake
 
   // ---- decide ----
   wire decide = state_q == I_DECIDE && !(in_fault_q && (event_valid_q || failed_valid_q));
-  wire visit = queues_q || breaks_q;    // a QP out of service loses its queue when it is visited, and can then send the NAK
+  wire visit = queues_q || breaks_q;    // a visit to a QP out of service discards its queue; the NAK can be sent after that
 
   assign work.valid   = decide && visit;
   assign work.data    = index;
@@ -192,7 +192,7 @@ module roce_response_intake
   assign forgotten    = done && forgets_q;
   assign idle         = state_q == I_EMPTY && !next.valid;
 
-  // ---- tell the device ----
+  // ---- report the fault ----
   assign qp_event.valid = event_valid_q;
   assign qp_event.data  = qp_event_t'{kind: EVENT_QP_FATAL, qpn: failed_q.qpn, status: WC_LOC_PROT_ERR};
   assign failed.valid   = failed_valid_q;
@@ -208,7 +208,7 @@ module roce_response_intake
     end
   end
 
-  // The responder takes no more than RD_DEPTH requests that are not duplicates.
+  // Only duplicates are dropped: the responder accepts at most RD_DEPTH other requests.
   always_ff @(posedge clk) if (!rst) assert (!forgotten || in_q.duplicate);
   always_ff @(posedge clk) if (!rst && atomic.valid) assert (atomic.ready);
 endmodule

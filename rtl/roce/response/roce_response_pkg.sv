@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types that the parts of roce_response share: what a QP's queue and tables hold, and what passes between the parts.
+// Types that the parts of roce_response share: queue entries, table words, and what passes between the parts.
 package roce_response_pkg;
   import memory_pkg::*;
   import roce_wire_pkg::*;
 
-  // Largest RD_DEPTH: READs and atomics of a peer at once. A QP's queue has twice the room, for as many duplicates.
+  // Largest RD_DEPTH: READs and atomics outstanding per peer. A QP's queue has twice that many entries, for as many duplicates.
   localparam int unsigned RD_DEPTH_MAX = 16;
   typedef logic [$clog2(4*RD_DEPTH_MAX)-1:0] rsp_count_t;   // counts entries of a queue; its low bits are the place in the ring
   typedef logic [$clog2(2*RD_DEPTH_MAX)-1:0] rsp_atomic_t;  // counts atomics of a QP; its low bits are the place in the cache
 
   // ---- tables, one word a QP, one writer each ----
 
-  // roce_response_intake: what came.
+  // roce_response_intake: entries accepted.
   typedef struct packed {
     rsp_count_t  count;     // entries so far
-    rsp_atomic_t atomics;   // of them atomics that are not duplicates
+    rsp_atomic_t atomics;   // of those, atomics that are not duplicates
     logic       full;      // there were RD_DEPTH of those or more: all of the cache is in use
   } rsp_tail_t;
 
-  // roce_response_send: what was answered.
+  // roce_response_send: entries answered.
   typedef struct packed {
     rsp_count_t  count;     // entries answered
-    logic [7:0] done;      // of them requests that are not duplicates, modulo 256
-    logic       resumes;   // the oldest entry goes on where rsp_progress_t says
+    logic [7:0] done;      // of those, requests that are not duplicates, modulo 256
+    logic       resumes;   // the oldest entry continues at rsp_progress_t
   } rsp_head_t;
 
   // ---- rings ----
@@ -36,10 +36,10 @@ package roce_response_pkg;
     addr_t       addr;
     target_t     target;   // of a READ of one byte or more; else 0
     logic [31:0] rkey;     // of a READ of one byte or more
-    logic [31:0] length;   // of a READ; an atomic has instead its place in the cache, see rsp_place()
+    logic [31:0] length;   // of a READ; of an atomic: its index in the cache, see rsp_place()
   } rsp_entry_t;
 
-  // What an atomic is to do.
+  // The operands of an atomic.
   typedef struct packed {
     psn_t        psn;
     addr_t       addr;
@@ -50,7 +50,7 @@ package roce_response_pkg;
   } rsp_operation_t;
 
   typedef struct packed {
-    rsp_atomic_t atomics;   // its own count; a duplicate's: that of the next atomic, those before are in the cache
+    rsp_atomic_t atomics;   // its own count; for a duplicate that of the next atomic: the ones before it are in the cache
     logic       full;
   } rsp_place_t;
 
@@ -58,22 +58,22 @@ package roce_response_pkg;
     return rsp_place_t'(entry.length[$bits(rsp_place_t)-1:0]);
   endfunction
 
-  // Rest of a READ that stopped on the way.
+  // The rest of a READ that was interrupted.
   typedef struct packed {
     psn_t        psn;
     addr_t       addr;
     logic [31:0] left;     // bytes
   } rsp_progress_t;
 
-  // What an atomic found.
+  // The result of an atomic.
   typedef struct packed {
     psn_t        psn;
-    logic        error;    // memory refused it, or
-    logic        denied;   // its key was not valid any more
+    logic        error;    // memory reported an error, or
+    logic        denied;   // its key was no longer valid
     logic [63:0] original;
   } rsp_result_t;
 
-  // What roce_response_atomics has done of a QP: this many atomics, and it does no more after one that failed.
+  // The progress of roce_response_atomics on a QP: atomics executed; it stops after one that failed.
   typedef struct packed {
     logic        stopped;
     rsp_atomic_t count;
@@ -81,17 +81,17 @@ package roce_response_pkg;
 
   // ---- between the parts ----
 
-  // One atomic for roce_atomic, or none: `denied` is only passed on.
+  // One atomic for roce_atomic; with `denied` it is passed through and not executed.
   typedef struct packed {
     logic           denied;
     rsp_operation_t operation;
   } atomic_op_t;
 
-  // What cannot be answered.
+  // A request that cannot be answered.
   typedef struct packed {
     qpn_t        qpn;
     psn_t        psn;
-    logic        denied;   // its key is not valid any more; else memory refused
+    logic        denied;   // its key is no longer valid; else memory reported an error
   } rsp_fault_t;
 
   // The newest acknowledgement of a QP.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers READs and atomics: visits the listed QPs in turn, each for the oldest entry of its queue and for 4 KiB of it at most; a QP
-// that has more is listed again. A READ becomes a response ONLY, or FIRST, MIDDLE .. and LAST, with an AETH in all but MIDDLE; one that is not
-// finished goes on in a later visit where it stopped. An atomic is answered when it was carried out, until then its QP is off
-// the list; a duplicate with what is in the cache under its PSN, or dropped if that is not there. At each visit the key of a READ must be
-// valid; else it is a fault, or, if it is a duplicate, it is dropped.
+// Generates the responses to READs and atomics: visits the listed QPs round-robin, each for the oldest entry of its queue and at most 4 KiB
+// of it; a QP with more entries or payload is listed again. A READ becomes a response ONLY, or FIRST, MIDDLE .. and LAST, with an AETH in
+// all but MIDDLE; an unfinished one continues in a later visit. An atomic is answered after it was executed; until then its QP is not
+// listed. A duplicate atomic is answered with the cached result of its PSN, or dropped if the cache has none. At each visit the key of a
+// READ must be valid; else it is a fault, or, if it is a duplicate, it is dropped.
 //
-// One packet a cycle, 3 cycles from `list` to `packet`; a visit costs 1 cycle beside its packets, of an atomic 3, of a duplicate 2 for each
-// place of the cache. Looks ahead by one visit; a QP is never in both. When `packet` stops everything stops.
-// A QP out of service loses its queue at its next visit. With several memories a QP is parked whose packets would have to wait, before
-// roce_tx, for another memory or for room.
+// One packet a cycle, 3 cycles from `list` to `packet`; a visit costs 1 cycle in addition to its packets, of an atomic 3, of a duplicate 2
+// for each cache entry searched. The unit looks ahead by one visit; the two are never of the same QP. When `packet` stalls, everything
+// stalls. A QP out of service has its queue discarded at its next visit. With several memories, a QP is parked if its packets would have to
+// wait in front of roce_tx for another memory or for free entries.
 module roce_response_send
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -26,22 +26,22 @@ module roce_response_send
 
     stream_if.sink list,             // qp_index_t
 
-    output qp_index_t   index,       // whose words are read
+    output qp_index_t   index,       // the QP whose words are read
     input  rsp_count_t  tail,        // entries so far
     input  rsp_head_t   head,
-    input  rsp_atomic_t executed,    // atomics carried out
+    input  rsp_atomic_t executed,    // atomics executed
     output logic [31:0] key,         // of the oldest entry:
-    input  logic        key_live,    // it is valid, a cycle later
+    input  logic        key_live,    // still valid, one cycle later
     input  logic        live,        // in service
 
     output logic        look,        // read the oldest entry (`head.count`) and the progress of `index`
-    input  rsp_entry_t  entry,       // a cycle later, until the next
+    input  rsp_entry_t  entry,       // valid a cycle later, until the next read
     input  rsp_progress_t progress,
 
-    output logic        fetch,       // read this place of the cache
+    output logic        fetch,       // read this entry of the cache
     output qp_index_t   fetch_index,
     output rsp_atomic_t fetch_place,
-    input  rsp_result_t result,      // a cycle later, until the next
+    input  rsp_result_t result,      // valid a cycle later, until the next read
 
     output qp_index_t   at,          // the next four are of this QP
     roce_qp_write_if.writer head_next,  // rsp_head_t
@@ -50,18 +50,18 @@ module roce_response_send
     output logic        sent,        // a packet was handed over
 
     stream_if.source packet,         // tx_packet_t
-    input  targets_t  room,          // for a quantum of packets, by memory,
+    input  targets_t  room,          // each memory's queue accepts a quantum of packets
     output qp_index_t waits_index,
-    input  targets_t  waits,         // and where packets of this QP wait for memory (roce_tx_lanes)
-    stream_if.source parked,         // qp_index_t: may not give packets now; must be taken at once
-    stream_if.source again,          // qp_index_t: to be listed again; must be taken at once
-    stream_if.source dropped,        // qp_index_t: something left the queue unanswered
-    stream_if.source fault,          // rsp_fault_t: memory refused an atomic, or a key is not valid any more
+    input  targets_t  waits,         // memories for which packets of this QP wait (roce_tx_lanes)
+    stream_if.source parked,         // qp_index_t: cannot send now; must be taken at once
+    stream_if.source again,          // qp_index_t: list this QP again; must be taken at once
+    stream_if.source dropped,        // qp_index_t: an entry left the queue unanswered
+    stream_if.source fault,          // rsp_fault_t: memory reported an error for an atomic, or a key is no longer valid
 
     output logic replayed,           // a duplicate was answered from the cache
-    output logic forgotten,          // or was not there
-    output logic visiting,           // a READ that was found allowed may have packets to come
-    output targets_t reads,          // a packet was handed over whose payload is to be read from this memory
+    output logic forgotten,          // a duplicate was dropped
+    output logic visiting,           // a READ whose key was checked may have packets to send
+    output targets_t reads,          // a packet was handed over whose payload is read from this memory
     output logic idle
 );
   // ---- look ahead ----
@@ -86,13 +86,13 @@ module roce_response_send
     target_t     target;
     logic [31:0] rkey;
     logic [31:0] left;       // bytes of the READ
-    logic        first;      // its first packet comes next
-    logic        last;       // its last one
+    logic        first;      // the first packet of the READ is next
+    logic        last;       // the last packet of the READ is next
     logic [4:0]  packets;    // left of the quantum
-    logic        stops;      // which ends with the next one, in the middle of the READ
-    logic        keyed;      // it has a key
+    logic        stops;      // the quantum ends with the next packet, within the READ
+    logic        keyed;      // subject to the key check
     rsp_atomic_t place;      // in the cache
-    rsp_atomic_t places;     // to look at after this one
+    rsp_atomic_t places;     // cache entries to search after this one
   } visit_t;
 
   typedef enum logic [2:0] {
@@ -101,8 +101,8 @@ module roce_response_send
     V_FETCH,     // result of an atomic
     V_CHECK,
     V_ATOMIC,
-    V_DROP,      // this entry
-    V_FLUSH,     // all entries, if any
+    V_DROP,      // discard this entry
+    V_FLUSH,     // discard all entries, if any
     V_FAULT
   } state_e;
 
@@ -115,7 +115,7 @@ module roce_response_send
 
   tx_packet_t given;
   assign given = packet.data;
-  // Of a QP that has just given a packet it is not known yet where it waits.
+  // For a QP that has just sent a packet, `waits` is not valid yet.
   wire unsettled = LANES > 1 && packet.valid && sq_index(given.qpn) == look_q.index;
   wire load = state_q == V_IDLE && look_valid_q && !unsettled;
   wire busy_with_it = (look_valid_q && look_q.index == index) || (state_q != V_IDLE && visit_q.index == index);
@@ -140,7 +140,7 @@ module roce_response_send
   rsp_place_t place;
   assign place = rsp_place(entry);
   wire nothing = look_q.tail == look_q.head.count;
-  wire not_yet = !entry.duplicate && look_q.executed == place.atomics;   // not carried out yet
+  wire not_yet = !entry.duplicate && look_q.executed == place.atomics;   // not executed yet
   wire none_cached = !place.full && place.atomics == 0;
 
   logic [31:0] begin_left;
@@ -168,8 +168,8 @@ module roce_response_send
     begin_visit.places    = place.full ? rsp_atomic_t'(RD_DEPTH - 1) : place.atomics - 1'b1;
   end
 
-  // ---- may it give packets? ----
-  logic away;                // its memory has no room, or packets of the QP wait for another memory
+  // ---- can it send packets? ----
+  logic away;                // its memory's queue is full, or packets of the QP wait for another memory
   if (LANES == 1) begin : g_one
     assign away = 1'b0;
 
@@ -249,7 +249,7 @@ module roce_response_send
   assign fetch_index = visit_q.index;
   assign fetch_place = visit_q.place;
 
-  // ---- what it leaves behind ----
+  // ---- results of a visit ----
   assign at              = visit_q.index;
   assign head_next.valid = ends;
   assign head_next.index = visit_q.index;
@@ -265,7 +265,7 @@ module roce_response_send
           left: visit_q.left - 32'(mtu)
       };
 
-  // A cycle later: whether the visit ends depends on its key.
+  // One cycle later, because the end of a visit depends on the key check.
   logic      again_q;
   qp_index_t again_index_q;
   assign again.valid   = again_q;

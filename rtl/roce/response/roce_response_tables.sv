@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The tables of roce_response: one word a QP. Each word has one writer; each reader has a memory of its own for the part that it wants.
-// See roce_response_pkg for what the words mean. `init` starts the words of QP `watch`, but for `newest`.
+// The tables of roce_response: one word a QP. Each word has one writer; each reader has its own copy of the part that it needs. See
+// roce_response_pkg for the words. `init` clears the words of QP `watch`, except `newest`.
 //
 //   written by        read by
 //   intake   tail     intake, send, ack, atomics
@@ -9,7 +9,7 @@
 //   send     head     intake, send, ack, the responder
 //   atomics  executed send, atomics
 //
-// A word is there in the cycle in which the QP is named, but for `newest`, whose reads take a cycle (roce_qp_read_if).
+// Reads are combinational, except for `newest`, whose reads take a cycle (roce_qp_read_if).
 module roce_response_tables
   import roce_pkg::*;
   import roce_response_pkg::*;
@@ -106,7 +106,7 @@ module roce_response_tables
       .read_index(atomic_index), .read_data(atomic_executed)
   );
 
-  // Only the MSN goes into a NAK that a fault causes.
+  // A NAK for a fault needs the MSN only.
   wire index_t newest_at     = index_t'(newest.index);
   wire index_t newest_msn_at = index_t'(newest_msn.index);
   wire index_t newest_ack_at = index_t'(newest_ack.index);
