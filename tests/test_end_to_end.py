@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ADDRESS, ROOT, Wire
-from nacelle_tb.long import some
+from nacelle_tb.long import LONG, some
 
 # Register of the device: milliseconds of silence after which a connection is tried.
 KEEPALIVE_MS = 0x40
@@ -219,15 +219,24 @@ def test_an_idle_device_costs_next_to_nothing(wire: Wire) -> None:
     assert used < 0.3, "an idle device uses the processor"
 
 
-def test_a_device_with_1024_queue_pairs(wire: Wire) -> None:
-    """It takes 1024 connections and takes them again, and its timers are as quick as those of a smaller one."""
+@pytest.fixture
+def large(wire: Wire) -> Wire:
+    """A wire with a device of 1024 queue pairs, of which one caller may have all."""
     wire.device("--name", "large", "--library", str(ROOT / "build/sim/libnacelle_sim_64_test.so"))
-    # One caller may have all of them.
     bounds = (MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN)
     wire.control("large", "registers", accesses=[{"write": {"address": address, "value": 0}} for address in bounds])
+    return wire
+
+
+def test_a_device_with_1024_queue_pairs(large: Wire) -> None:
+    """Its timers are as quick as those of a smaller one."""
     for rules in some(("cm.connect", "cm.queue_pair", "cm.rep_is", "cm.repeated"), 2):
-        wire.tool("nacelle-conformance", ADDRESS, "--only", rules)
-    assert "the device takes 1024 connections, 1024 of one caller" in wire.tool(
+        large.tool("nacelle-conformance", ADDRESS, "--only", rules)
+
+
+@pytest.mark.skipif(not LONG, reason="takes over a minute")
+def test_a_device_takes_1024_connections_and_takes_them_again(large: Wire) -> None:
+    assert "the device takes 1024 connections, 1024 of one caller" in large.tool(
         "nacelle-soak", ADDRESS, "--seeds", "1", "--connections", "8", "--operations", "8", "--hostile", "0"
     )
 
