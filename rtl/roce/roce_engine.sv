@@ -5,13 +5,12 @@
 //   frame ─ roce_receive ┬ QP1 ───────── roce_cm ───────────────────────────────── tx[0]
 //                        ├ requests ──── roce_response ── responses, ACKs ┐
 //                        ├ responses ─── roce_requester ─ requests ───────┴ roce_tx ─ tx[1]
-//                        └ CNPs, marks ─ roce_cc: how fast each QP may send, CNPs to send
+//                        └ CNPs, marks ─ roce_cc: rate of each QP, CNPs to send
 //
-// Its clients share it through roce_clients: they post work requests (the receive side checks their local memory and keeps WR_RECV, the
-// rest goes to the requester),
-// take completions, make memory regions, and learn of connections, which they can open and close. Queue pairs are made by the
-// connection manager, or by hand (`hand_cmd`), both through roce_qp_control, which takes the three sides of a QP through every
-// change in order. Frames in and out take one beat a cycle.
+// Clients share it through roce_clients: they post work requests (the receive side checks their local memory and holds WR_RECV, the
+// others go to the requester), accept completions, register memory regions, open and close connections, and receive connection
+// events. Queue pairs are set up by the connection manager or manually (`hand_cmd`), both through roce_qp_control, which applies
+// every change to receive, response and requester in order. Frames in and out: one beat a cycle.
 module roce_engine
   import packet_pkg::*;
   import frame_pkg::*;
@@ -32,7 +31,7 @@ module roce_engine
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
     parameter int unsigned     CLIENTS  = 2,
-    parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // of them, those that may use LOCAL_DMA_LKEY
+    parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // those that may use LOCAL_DMA_LKEY
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MEMORIES = 1,
     parameter memory_map_t     MAP      = '0
@@ -42,7 +41,7 @@ module roce_engine
     input  logic [47:0] now,               // device cycles; may jump ahead
     input  local_addr_t local_addr,
     input  logic [CLIENTS-1:0][15:0] port, // each client's, in the RDMA IP CM port space TCP; 0: it does not listen
-    input  logic        extensions,        // selective repeat is offered and taken
+    input  logic        extensions,        // selective repeat is offered and accepted
     input  cm_limits_t  limits,            // of connections that peers open
     input  cc_config_t  congestion,
     input  logic [31:0] seed,              // of keys and packet sequence numbers; stable from before the end of reset
@@ -57,7 +56,7 @@ module roce_engine
 
     stream_if.sink      wqe,               // rdma_wqe_t
     stream_if.source    cqe,               // rdma_cqe_t
-    output logic        unsignaled,        // pulse: a work request of this QP has succeeded and has no completion
+    output logic        unsignaled,        // pulse: an unsignaled work request of this QP has completed with success
     output qp_index_t   unsignaled_index,
     stream_if.sink      mr_cmd,            // mr_cmd_t
     stream_if.source    mr_rsp,            // mr_rsp_t
@@ -66,13 +65,13 @@ module roce_engine
     stream_if.sink      conn_answer,       // conn_answer_t
     stream_if.sink      close,             // qpn_t
 
-    stream_if.sink      hand_cmd,          // qp_cmd_t: queue pairs by hand
+    stream_if.sink      hand_cmd,          // qp_cmd_t: queue pairs set up manually
     stream_if.source    hand_done,         // logic
-    stream_if.source    qp_event,          // qp_event_t: what the connection manager learns too
+    stream_if.source    qp_event,          // qp_event_t: also reported to the connection manager
     input  qpn_t        view_qpn,
     output qp_view_t    view,              // a cycle later
-    output logic        made,              // pulse: a QP was set up with these attributes,
-    output logic        gone,              // or is in RESET
+    output logic        made,              // pulse: a QP was set up with these attributes
+    output logic        gone,              // pulse: a QP is in RESET
     output qp_cmd_t     changed,
     stream_if.sink      rate_view,         // qp_index_t
     stream_if.source    rate_viewed,       // cc_view_t
@@ -92,7 +91,7 @@ module roce_engine
   stream_if #(.T(rdma_wqe_t)) send ();
   stream_if #(.T(local_access_t)) send_access ();
   stream_if #(.T(rdma_cqe_t)) completion[2] ();
-  stream_if #(.T(qp_cmd_t)) cmd[2] ();             // of the connection manager, by hand
+  stream_if #(.T(qp_cmd_t)) cmd[2] ();             // of the connection manager, manual
   stream_if #(.T(logic)) cmd_done[2] ();
   stream_if #(.T(qp_cmd_t)) qp_cmd ();
   stream_if #(.T(logic)) qp_done ();
@@ -104,7 +103,7 @@ module roce_engine
   stream_if #(.T(qp_event_t)) receive_event ();
   stream_if #(.T(qp_event_t)) requester_event ();
   stream_if #(.T(qp_event_t)) happened ();
-  stream_if #(.T(qp_event_t)) told[2] ();          // to the connection manager, to whoever works by hand
+  stream_if #(.T(qp_event_t)) told[2] ();          // to the connection manager, to `qp_event`
 
   roce_rx_events_t receive_events, response_events;
   roce_tx_events_t requester_events, frame_events;
@@ -213,7 +212,7 @@ module roce_engine
       .idle(write_idle)
   );
 
-  // ---- answers to requests ----
+  // ---- responses to requests ----
 
   stream_if #(.T(tx_packet_t)) packet[2] ();       // responses, requests
   stream_if #(.T(tx_fault_t)) fault[2] ();
@@ -543,15 +542,15 @@ module roce_engine
       .idle(cc_idle)
   );
 
-  // A QP begins without a limit, whoever had its number before. Set-ups are many cycles apart.
+  // A QP starts without a rate limit, also if its number was used before. Set-ups are many cycles apart.
   stream_if #(.T(qp_index_t)) begun ();
   assign begun.valid = init;
   assign begun.data  = start.index;
   stream_slice #(.T(qp_index_t)) begun_slice (.clk, .rst, .in(begun), .out(forget));
 
-  // ---- connections, and queue pairs by hand ----
+  // ---- connections, and queue pairs set up manually ----
 
-  logic [QPS-1:0] connected, by_hand;   // whose number it is
+  logic [QPS-1:0] connected, by_hand;   // which of the two uses the QP number
   roce_cm #(
       .DATA_W  (DATA_W),
       .QPS     (QPS),
@@ -615,7 +614,7 @@ module roce_engine
       .from_server(qp_done)
   );
 
-  // One command is under way at a time.
+  // One command is in progress at a time.
   always_ff @(posedge clk) begin
     if (qp_cmd.valid && qp_cmd.ready) changed <= qp_cmd.data;
     made <= !rst && qp_done.valid && qp_done.ready && qp_done.data && changed.op == QP_SETUP;
@@ -635,7 +634,7 @@ module roce_engine
       .out(cqe)
   );
 
-  // ---- what happened to each QP ----
+  // ---- counters of each QP ----
 
   qp_requested_t requested_q;
   qp_responded_t responded_q;
@@ -652,7 +651,7 @@ module roce_engine
   qp_requested_t requested;
   always_comb begin
     requested                = requested_q;
-    requested.rp_cnp_handled = cc_events.rp_cnp_handled;   // a cycle behind `cnp`
+    requested.rp_cnp_handled = cc_events.rp_cnp_handled;   // a cycle after `cnp`
   end
   always_ff @(posedge clk) begin
     requested_q <= rst ? '0 : '{
@@ -675,7 +674,7 @@ module roce_engine
   ) qp_counters (
       .clk,
       .rst,
-      .clear(path_write),          // before the QP takes or sends anything
+      .clear(path_write),          // before the QP accepts or sends packets
       .clear_index(attr_index),
       .sent(went),
       .requested,
@@ -685,7 +684,7 @@ module roce_engine
       .viewed(counters_viewed)
   );
 
-  // ---- what happened ----
+  // ---- events ----
 
   always_comb begin
     rx_events = receive_events | response_events;

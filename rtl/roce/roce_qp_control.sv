@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sets queue pairs up, moves them from state to state and resets them: one command at a time, run over the units that know the QP in an
-// order in which no packet meets a half-made one, and answered when all have done it.
+// Sets up queue pairs, changes their state and resets them: one command at a time, applied to the units that hold state of the QP
+// in an order in which no packet sees a partly configured QP, and answered when all units have finished.
 //
-//   SETUP to RTS   addresses and attributes, requester, response, receive: it takes packets last of all
+//   SETUP to RTS   addresses and attributes, requester, response, receive (accepts packets last)
 //   to RTR         response, receive
-//   RTR to RTS     attributes of sending, requester, response, receive
-//   to SQD         no visit of the QP begins until the one begun has ended, then the requester pauses
+//   RTR to RTS     send attributes, requester, response, receive
+//   to SQD         starts no further visit of the QP, waits for the end of the current one, then pauses the requester
 //   to ERR         receive, response, requester
-//   RESET          receive, response, requester; its requests that were cut into packets leave (`flush_requests`), then its last
-//                  acknowledgement, which may be a NAK (`flush_acks`); the peer's addresses are forgotten, its CNPs are gone (`flush_acks`),
-//                  the last completion and event are taken
+//   RESET          receive, response, requester; waits until its request packets have left (`flush_requests`), then its last
+//                  acknowledgement, which may be a NAK (`flush_acks`); clears the peer's addresses; waits until its CNPs have left
+//                  (`flush_acks`) and the last completion and event are accepted
 //
-// Answered with 0, and nothing changed: no such QP, no such transition (IBTA 10.3.1, roce_pkg::qp_op_e). What a unit answers only counts
-// in a SETUP: a 0 there undoes it.
-// Events of both sides leave in one stream (roce_qp_events). The first fatal one of a QP takes all its units to ERR. `qp_event` and
-// completions must be taken whatever command is under way.
-// A few tens of cycles a command when the device is quiet; under load the time to send what is queued for the wire (32 packets at most)
-// and to confirm what responses wrote. Requests and acknowledgements of other QPs do not wait for that. After reset it clears all QPs first, one a cycle, and holds `ready` low meanwhile.
+// Answered with 0, without any change: no such QP, invalid transition (IBTA 10.3.1, roce_pkg::qp_op_e). The answer of a unit is
+// used in a SETUP only: a 0 reverts the SETUP.
+// Events of both sides leave in one stream (roce_qp_events). The first fatal event of a QP moves all its units to ERR. `qp_event`
+// and completions must be accepted also while a command is in progress.
+// A command takes a few tens of cycles when the device is idle; under load the time to send the packets queued for the wire (32 at
+// most) and to confirm the writes of responses. Requests and acknowledgements of other QPs do not wait for that. After reset it
+// first clears all QPs, one a cycle, and holds `ready` low meanwhile.
 module roce_qp_control
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -31,7 +32,7 @@ module roce_qp_control
 
     stream_if.sink   command,           // qp_cmd_t
     stream_if.source answer,            // logic
-    output logic     ready,             // the tables are in order
+    output logic     ready,             // the tables are initialized
 
     stream_if.source receive_cmd,       // qp_cmd_t
     stream_if.sink   receive_answer,    // logic
@@ -39,8 +40,8 @@ module roce_qp_control
     stream_if.sink   response_answer,   // logic
 
     stream_if.source change,            // sq_event_t, to the requester
-    input  logic     commanded,         // pulse: the oldest of them is done
-    output logic     init,              // starts a QP's word in the requester's tables
+    input  logic     commanded,         // pulse: the oldest command has completed
+    output logic     init,              // initializes a QP's word in the requester's tables
     output sq_init_t start,
 
     output qp_index_t  attr_index,
@@ -53,9 +54,9 @@ module roce_qp_control
     output sq_peer_t   peer,
 
     output qp_index_t watch,
-    output logic      hold,             // the requester begins to send nothing of QP `watch`
+    output logic      hold,             // the requester starts no visit of QP `watch`
     input  logic      sending,          // a request packet of QP `watch` may still reach roce_tx ...
-    input  logic      engaged,          // ... something else of it is under way in the requester
+    input  logic      engaged,          // ... or has another operation in progress in the requester
     output logic      flush_requests,   // of roce_tx
     output logic      flush_acks,
     input  logic      flushed,
@@ -76,7 +77,7 @@ module roce_qp_control
   typedef logic [INDEX_W-1:0] index_t;
 
   typedef enum logic [2:0] {
-    PLAN_NONE,         // nothing to do, or not allowed
+    PLAN_NONE,         // no change, or an invalid transition
     PLAN_SETUP,
     PLAN_READY,        // INIT -> RTR
     PLAN_START,        // RTR -> RTS
@@ -95,11 +96,11 @@ module roce_qp_control
     C_CHANGE,          // the requester
     C_RESPONSE,
     C_RECEIVE,
-    C_DATA,            // request packets leave
-    C_LAST,            // its last acknowledgement leaves
-    C_FORGET,
-    C_ACKS,            // CNPs, completions and events leave
-    C_KEEP,            // the new state
+    C_DATA,            // wait until its request packets have left
+    C_LAST,            // wait until its last acknowledgement has left
+    C_FORGET,          // clear the peer's addresses
+    C_ACKS,            // wait until its CNPs, completions and events have left
+    C_KEEP,            // store the new state
     C_ANSWER
   } step_e;
 
@@ -108,13 +109,13 @@ module roce_qp_control
   plan_e        plan_q, plan;
   qp_cmd_t      command_q;
   qp_state_e    was_q;
-  logic         exists_q, ours_q;      // ours: not a command, a QP failed
+  logic         exists_q, ours_q;      // ours: caused by a failed QP, not by a command
   logic         answer_q;
-  // Each of these in a register of its own, not behind the step: all units wait for them.
+  // Registered separately instead of decoded from step_q, because all units depend on them.
   logic         ready_q, idle_q, answers_q;
-  logic         offers_receive_q, offers_response_q, offers_change_q;  // the command of this step was not taken yet
-  logic         blocks_q;              // no event passes: the QP is marked as one that
-  logic         asks_err_q;            // may tell no fatal event any more
+  logic         offers_receive_q, offers_response_q, offers_change_q;  // the command of this step is not accepted yet
+  logic         blocks_q;              // no event passes, and the mark of the QP is written:
+  logic         asks_err_q;            // its fatal events are discarded
   logic         path_write_q, policy_write_q, peer_write_q;
   qp_index_t    peer_index_q;
   index_t       clear_q;
@@ -159,7 +160,7 @@ module roce_qp_control
 
   assign idle = idle_q && !failed.valid && events_empty;
 
-  // ---- what a command means ----
+  // ---- decode a command ----
   always_comb begin
     plan = PLAN_NONE;
     unique case (command_q.op)
@@ -179,11 +180,11 @@ module roce_qp_control
     endcase
     if (!exists_q) plan = PLAN_NONE;
   end
-  // There is nothing to do, and that is right.
+  // The QP is already in the requested state: answered with 1.
   wire already = exists_q && ((command_q.op == QP_RESET && was_q == QPS_RESET)
       || (command_q.op == QP_MODIFY && command_q.state == QPS_ERR && was_q == QPS_ERR));
 
-  // The order of the steps; a plan begins behind C_PLAN.
+  // The order of the steps after C_PLAN.
   function automatic step_e after(plan_e p, step_e s, logic sends);
     unique case (p)
       PLAN_SETUP, PLAN_START:
@@ -285,7 +286,7 @@ module roce_qp_control
       };
 
   logic hold_q, leaving_q, flush_requests_q, flush_acks_q;
-  logic flushing_q;        // roce_tx was asked to
+  logic flushing_q;        // a flush was requested from roce_tx
   assign hold           = hold_q;
   assign flush_requests = flush_requests_q;
   assign flush_acks     = flush_acks_q;
@@ -298,10 +299,10 @@ module roce_qp_control
   assign answer.valid  = answers_q;
   assign answer.data   = answer_q;
 
-  logic left_q;            // nothing of the QP comes to roce_tx any more
-  logic quiet_q;           // nothing else of it is under way
-  logic finished;          // the step
-  logic refused;           // its unit said no
+  logic left_q;            // no further packet of the QP reaches roce_tx
+  logic quiet_q;           // no other operation of the QP is in progress
+  logic finished;          // the step is complete
+  logic refused;           // its unit has answered 0
   always_comb begin
     finished = 1'b1;
     refused  = 1'b0;
@@ -325,7 +326,7 @@ module roce_qp_control
   wire undoes    = finished && refused && plan_q == PLAN_SETUP;
   wire fails_now = step_q == C_PLAN && plan == PLAN_FAIL;
   wire setup_now = step_q == C_PLAN && plan == PLAN_SETUP;
-  wire moves     = step_q inside {C_RECEIVE, C_RESPONSE, C_CHANGE} ? finished : step_d != step_q;   // a step begins
+  wire moves     = step_q inside {C_RECEIVE, C_RESPONSE, C_CHANGE} ? finished : step_d != step_q;   // a step starts
   always_comb begin
     step_d = step_q;
     unique case (step_q)
@@ -341,7 +342,7 @@ module roce_qp_control
 
   always_ff @(posedge clk) begin
     hold_q           <= plan_q == PLAN_PAUSE && step_q inside {C_DATA, C_CHANGE};
-    // In a reset the requester's tables forbid to begin; else `hold` does, in the cycle in which this looks first.
+    // In a reset the requester's tables prevent further visits; else `hold` does, from the first cycle that checks `sending`.
     leaving_q        <= step_q == C_DATA;
     left_q           <= leaving_q && step_q == C_DATA && !sending;
     flush_requests_q <= step_q == C_DATA && plan_q == PLAN_RESET && left_q && !flushing_q && !rst;

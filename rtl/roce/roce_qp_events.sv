@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Joins the events of the receive side and of the requester in one stream. The first fatal one of a QP leaves and names the QP on
-// `failed`; others, and those of a QP whose error state was asked for, are dropped.
+// Merges the events of the receive side and of the requester into one stream. The first fatal event of a QP is forwarded, and the
+// QP is output on `failed`; later ones, and those of a QP whose error state was commanded, are discarded.
 //
-// While `hold`, nothing passes, and the mark of QP `mark_index` is written: 1 if no fatal event of it may pass.
-// One event a cycle, 2 cycles. When `qp_event` stops, events wait; the receive side does not wait for what passes here.
+// While `hold` is high no event passes, and the mark of QP `mark_index` is written: 1 if its fatal events are discarded.
+// One event a cycle, latency 2 cycles. Stalls when `qp_event` is not ready. Receive events enter through a slice, so the receive
+// side is not stalled by `hold`.
 module roce_qp_events
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -20,7 +21,7 @@ module roce_qp_events
     stream_if.sink    requester_event,   // qp_event_t
     stream_if.source  qp_event,          // qp_event_t
     stream_if.source  failed,            // qp_index_t
-    output logic      idle               // nothing waits but on `failed`
+    output logic      idle               // no event pending, except on `failed`
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
   typedef logic [INDEX_W-1:0] index_t;
@@ -51,7 +52,7 @@ module roce_qp_events
 
   stream_arbiter #(.T(side_event_t), .N(2)) sides (.clk, .rst, .in(side), .last('1), .out(merged));
 
-  // A fatal event of this QP is out, or its error state was asked for.
+  // A fatal event of this QP was forwarded, or its error state was commanded.
   (* ram_style = "distributed" *) logic fatals[QPS];
 
   assign told = merged.data;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The part of a fence (roce_response_fence) that concerns payload which is read from memory to be sent: `over` when the visit that the
-// fence finds under way is over, and the payload of all packets that were handed over by then has been read. Each memory is read in an order of
-// its own. `fencing` is low for a cycle at least between two fences. When nothing is under way `over` comes in the cycle behind `fencing`.
+// The part of a fence (roce_response_fence) that concerns payload read from memory to be sent: `over` is set when the visit in
+// progress at the start of the fence has ended, and the payload of all packets sent by then has been read. Each memory is read in
+// order, independently of the others. `fencing` is low for at least a cycle between two fences. When no read is in progress `over`
+// is set in the cycle after `fencing`.
 module roce_read_fence
   import memory_pkg::*;
 #(
@@ -11,26 +12,26 @@ module roce_read_fence
     input  logic     clk,
     input  logic     rst,
     input  logic     fencing,
-    input  logic     visiting,     // what found its key valid may hand packets over
-    input  targets_t reads,        // pulse: payload of this memory was asked for
-    input  targets_t passed,       // pulse: payload of this memory was read; in the order in which it was asked for
+    input  logic     visiting,     // a visit is in progress, which may send packets under a key found valid
+    input  targets_t reads,        // pulse: a read of payload from this memory was requested
+    input  targets_t passed,       // pulse: payload was read from this memory, in the order of the requests
     output logic     over
 );
-  typedef logic [7:0] count_t;     // of packets: roce_tx takes 32 of them, a lane before it 64
+  typedef logic [7:0] count_t;     // of packets: roce_tx holds up to 32, a lane before it 64
 
-  logic visited_q;                 // the visit is over
-  logic [LANES-1:0] read;          // and so is all that it asked this memory for
+  logic visited_q;                 // the visit has ended
+  logic [LANES-1:0] read;          // all its reads of this memory are complete
   assign over = visited_q && (&read);
   always_ff @(posedge clk) visited_q <= fencing && (visited_q || !visiting);
 
   for (genvar l = 0; l < LANES; l++) begin : g_lane
-    count_t reading_q, reading;    // of all packets handed over,
-    count_t left_q;                // and of those that count
+    count_t reading_q, reading;    // reads outstanding
+    count_t left_q;                // of them, those that the fence waits for
     assign reading = reading_q + count_t'(reads[l]) - count_t'(passed[l]);
     assign read[l] = left_q == '0;
     always_ff @(posedge clk) begin
       reading_q <= rst ? '0 : reading;
-      // While others go on, payload that does not count passes, too.
+      // Reads requested later complete too, after those of the fence.
       left_q    <= visited_q ? left_q - count_t'(passed[l] && left_q != '0) : reading;
     end
   end

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shares one engine among clients (the RPC engine, the manager, kernels, host queues), each with the ports of an engine of its own.
+// Shares one engine among clients (the RPC engine, the management port, kernels, host queues). Each has its own engine ports.
 //
-// A QP belongs to the client that its set-up names. A work request for a QP that is not the client's own, or is in RESET, completes
-// with WC_GENERAL_ERR and never reaches the QP. Completions go to the client that has, or had last, the QP.
+// A QP belongs to the client given in its set-up. A work request for a QP of another client, or in RESET, completes with
+// WC_GENERAL_ERR and never reaches the QP. Completions go to the client that owns, or last owned, the QP.
 //
-// Nobody waits for a client that does not take its completions: each has a queue with room for everything it is owed. The rule:
-// a client has at most CQ_DEPTH - 8 work requests outstanding, counted from when they are taken until their completion is (one
-// that completes without, not being signaled, counts until then; those of a QP that is reset until the reset). More of them wait
-// at `client_wqe`, which holds up that client alone. Clients are served in turn.
+// A client that does not accept its completions stalls no other: each has a completion queue with an entry for every completion
+// that may come. A client has at most CQ_DEPTH - 8 work requests outstanding, counted from acceptance until the client accepts the
+// completion (an unsignaled one until it completes with success; those of a QP that is reset until the reset). Further work
+// requests wait at `client_wqe`, which stalls that client only. Clients are arbitrated round-robin.
 //
-// A client that gives up what it has outstanding (`abandon`) has it back: each of its QPs with work requests outstanding goes to ERR, where
-// they complete with WC_WR_FLUSH_ERR, receives too. It says so until it is settled. One QP in 3 cycles is looked at.
+// `abandon` flushes the outstanding work requests of a client: each of its QPs with work requests outstanding goes to ERR, where
+// they complete with WC_WR_FLUSH_ERR, receives too. It is held until `settled`. One QP is checked every 3 cycles.
 //
-// A client registers, deregisters and queries regions of its own domain (roce_pkg::client_pd) only, and opens connections in that;
-// ADMIN in all. Connection events, answers to commands and commands pass in order; a client must take its events and answers, always. A close
-// for a QP of another client is dropped, unless it comes from ADMIN. Latency 1 cycle to the engine, 2 cycles (3 with block RAM)
-// back; one work request and one completion a cycle. After reset it clears its tables, QPS cycles, and takes no work request
-// before.
+// A client registers, deregisters and queries regions of its own domain (roce_pkg::client_pd) only, and opens connections in that
+// domain; ADMIN may use all domains. Connection events, commands and answers to commands stay in order; a client must always accept
+// its events and answers. A close for a QP of another client is discarded, unless it comes from ADMIN. Latency 1 cycle to the
+// engine, 2 cycles (3 with block RAM) back; one work request and one completion a cycle. After reset it clears its tables for QPS
+// cycles, and accepts no work request before that is done.
 module roce_clients
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -26,7 +26,7 @@ module roce_clients
     parameter int unsigned N = 2,                            // clients, MAX_CLIENTS at most
     parameter int unsigned QPS = 256,
     parameter logic [N-1:0][15:0] CQ_DEPTH = {N{16'd1024}},  // powers of two, 16 at least
-    parameter client_t     ADMIN = client_t'(1)                      // may close the QPs of all, and use every domain
+    parameter client_t     ADMIN = client_t'(1)                      // may close every QP, and use every domain
 ) (
     input logic      clk,
     input logic      rst,
@@ -34,7 +34,7 @@ module roce_clients
     // clients
     stream_if.sink   client_wqe[N],          // rdma_wqe_t
     stream_if.source client_cqe[N],          // rdma_cqe_t
-    stream_if.sink   client_connect[N],      // connect_t; its client, and its domain but for ADMIN, are filled in
+    stream_if.sink   client_connect[N],      // connect_t; client and, except for ADMIN, domain are set here
     stream_if.source client_conn[N],         // conn_event_t
     stream_if.sink   client_conn_answer[N],  // conn_answer_t
     stream_if.sink   client_close[N],        // qpn_t
@@ -52,32 +52,32 @@ module roce_clients
     stream_if.sink   mr_rsp,
 
     // what happens to QPs
-    input logic      made,                   // pulse: one is set up
-    input logic      gone,                   // pulse: one is in RESET. 8 cycles or more between these two, each to each
+    input logic      made,                   // pulse: a QP is set up
+    input logic      gone,                   // pulse: a QP is in RESET. At least 8 cycles between any two such pulses
     input qpn_t      changed_qpn,
-    input client_t   changed_client,         // with `made`: who has it, and its domain
+    input client_t   changed_client,         // with `made`: its client and domain
     input pd_t       changed_pd,
-    input logic      retired,                // pulse: a work request has completed without completion, not being signaled
+    input logic      retired,                // pulse: an unsignaled work request has completed with success
     input qp_index_t retired_index,
 
-    input  qpn_t     owner_qpn,              // who has this QP, or had it last?
-    output client_t  owner,                  // same cycle
+    input  qpn_t     owner_qpn,              // QP to look up
+    output client_t  owner,                  // its client, or the last one; same cycle
     output pd_t      owner_pd,
-    input  logic [N-1:0] abandon,            // of each client, only of QPs made by hand
+    input  logic [N-1:0] abandon,            // per client; only for QPs set up manually
     stream_if.source fail,                   // qp_cmd_t: to ERR
-    stream_if.sink   failed,                 // logic: its answer
-    output logic     refused,                // pulse: a work request for a QP of another
-    output logic [N-1:0] settled,            // of each client: nothing that it posted is outstanding, no completion waits for it
+    stream_if.sink   failed,                 // logic: the answer
+    output logic     refused,                // pulse: a work request for a QP of another client was rejected
+    output logic [N-1:0] settled,            // per client: no work request outstanding, no completion pending
     output logic     idle
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
   typedef logic [INDEX_W-1:0] index_t;
   typedef logic [7:0] count_t;               // of work requests of a QP, modulo 256
   typedef logic signed [17:0] held_t;
-  localparam int unsigned MARGIN = 8;        // for work requests that are past the gate, and for what a reset leaves behind
+  localparam int unsigned MARGIN = 8;        // for work requests already past `open`, and completions of a QP that was reset
 
   if (N < 1 || N > MAX_CLIENTS || 2 ** INDEX_W != QPS) begin : g_bad
-    $fatal(1, "roce_clients: 1 to MAX_CLIENTS clients, and QPS a power of two");
+    $fatal(1, "roce_clients: N must be 1 to MAX_CLIENTS, and QPS a power of two");
   end
 
   logic [INDEX_W:0] cleared_q;
@@ -116,12 +116,12 @@ module roce_clients
   end
   stream_arbiter #(.T(request_t), .N(N)) request_arbiter (.clk, .rst, .in(gated), .last('1), .out(request));
 
-  // Looked up as it leaves, so that it cannot meet another owner; what the engine was offered it gets, also if the QP goes meanwhile.
+  // Looked up when it leaves, so the owner cannot change after the check. `wqe` stays valid even if the QP is reset meanwhile.
   wire index_t request_index = index_t'(qp_index(request.data.wqe.qpn));
   logic        offered_q;
   wire         allowed = offered_q || (qpn_exists(request.data.wqe.qpn, QPS) && live_q[request_index]
       && owners[request_index] == request.data.client);
-  logic        cqe_valid_q;                  // a completion of the engine goes before a refusal
+  logic        cqe_valid_q;                  // completions of the engine have priority over those of rejected work requests
   wire         refusing = request.valid && !allowed && !cqe_valid_q;
   assign wqe.valid     = request.valid && allowed;
   assign wqe.data      = request.data.wqe;
@@ -136,7 +136,7 @@ module roce_clients
     refusal.wr_id  = request.data.wqe.wr_id;
   end
 
-  // ---- what each QP has outstanding: posted - completed - retired - lost in a reset, one writer each ----
+  // ---- outstanding per QP: posted - completed - unsignaled (silent) - lost in a reset, one writer each ----
   (* ram_style = "distributed" *) count_t posted[QPS];
   (* ram_style = "distributed" *) count_t completed[QPS];
   (* ram_style = "distributed" *) count_t silent[QPS];
@@ -148,9 +148,9 @@ module roce_clients
   wire index_t cqe_index = index_t'(qp_index(cqe_q.qpn));
   logic      retired_q;
   index_t    retired_index_q;
-  logic [3:0] gone_q;                        // what was taken for the QP before it went is counted by then
+  logic [3:0] gone_q;                        // delay: work requests accepted before the reset are counted by then
   index_t    gone_index_q;
-  logic      look;                           // nothing goes: at `walk_q` by the same port
+  logic      look;                           // no reset is in progress: read `walk_q` on the same port
   index_t    walk_q;
 
   function automatic count_t outstanding(count_t p, count_t c, count_t s, count_t l);
@@ -159,7 +159,7 @@ module roce_clients
   count_t gone_count, cqe_count;
   assign gone_count = outstanding(posted[gone_index_q], completed[gone_index_q], silent[gone_index_q], lost[gone_index_q]);
   assign cqe_count  = outstanding(posted[cqe_index], completed[cqe_index], silent[cqe_index], lost[cqe_index]);
-  wire orphan = cqe_count == 0;              // of a QP that was reset meanwhile: nobody has kept room for it
+  wire orphan = cqe_count == 0;              // its QP was reset meanwhile: no entry is reserved for it
 
   always_ff @(posedge clk) begin
     post_q          <= wqe.valid && wqe.ready;
@@ -194,10 +194,10 @@ module roce_clients
     end
   end
 
-  // The engine takes it before the QP is set up for anybody else.
+  // The engine accepts the work request before the QP is set up for another client.
   always_ff @(posedge clk) if (!rst && offered_q && made) assert (change_index != request_index);
 
-  // ---- what is given up ----
+  // ---- abandon ----
   logic abandoned_q, look_q, failing_q;
   logic [MAX_CLIENTS-1:0] abandoning;
   assign abandoning = MAX_CLIENTS'(abandon);
@@ -230,17 +230,17 @@ module roce_clients
   for (genvar i = 0; i < N; i++) begin : g_queue
     localparam int unsigned DEPTH = int'(CQ_DEPTH[i]);
     if (DEPTH < 16) begin : g_bad
-      $fatal(1, "roce_clients: CQ_DEPTH is 16 at least");
+      $fatal(1, "roce_clients: CQ_DEPTH must be at least 16");
     end
     stream_if #(.T(rdma_cqe_t)) in ();
     logic empty;
     assign in.valid = cqe_valid_q ? cqe_client == client_t'(i) : refusing && request.data.client == client_t'(i);
     assign in.data  = cqe_valid_q ? cqe_q : refusal;
     stream_fifo #(.T(rdma_cqe_t), .DEPTH(DEPTH)) queue (.clk, .rst, .in, .out(client_cqe[i]), .empty);
-    assign queue_quiet[i] = empty || (client_cqe[i].valid && !client_cqe[i].ready);  // else waits for its client alone
+    assign queue_quiet[i] = empty || (client_cqe[i].valid && !client_cqe[i].ready);  // else waits for its client only
     assign queue_room[i] = in.ready || !in.valid;
 
-    // Room that is spoken for: requests under way, and completions that wait.
+    // Reserved entries: outstanding work requests and pending completions.
     held_t held_q, change;
     logic  taken_q, entered_q, orphan_q, silent_q, lost_q;
     count_t lost_count_q;
@@ -319,5 +319,5 @@ module roce_clients
   );
 
   assign idle = !clearing && !look_q && !failing_q && !request.valid && !cqe_valid_q && !post_q && !retired_q && gone_q == 0 && &queue_quiet
-      && !close.valid && !conn_answer.valid && !conn.valid && !mr_cmd.valid;  // a request to connect: roce_cm's idle
+      && !close.valid && !conn_answer.valid && !conn.valid && !mr_cmd.valid;  // client_connect is covered by the idle of roce_cm
 endmodule

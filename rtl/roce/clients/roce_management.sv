@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The management port (docs/reference/management.md): software works with QPs, regions, connections, work requests and completions through
-// a command mailbox of 32-bit registers on AXI4-Lite (roce_management_registers). This runs the commands, one at a time.
+// The management port (docs/reference/management.md): software controls QPs, regions, connections, work requests and completions
+// through a command mailbox of 32-bit registers on AXI4-Lite (roce_management_registers). This module executes the commands, one at
+// a time.
 //
-// A command ends with an error at once where it would have to wait: a full queue, an empty one. Commands to the engine's units take as
-// long as these, each of which answers every command. MAN_QP_RESET of a QP that the connection manager made closes its connection, or
-// gives up the call that has its number. Events are kept by roce_management_events; completions by roce_clients, whose bound holds for
-// work requests here.
+// A command that would have to wait for a full or empty queue ends with an error at once. A command to a unit of the engine takes
+// as long as that unit, which always answers. MAN_QP_RESET of a QP of the connection manager closes its connection, or aborts the
+// connection request that uses the QP number. Events are queued in roce_management_events, completions in roce_clients, which also
+// limits the work requests outstanding.
 module roce_management
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -24,7 +25,7 @@ module roce_management
 
     stream_if.source hand_cmd,      // qp_cmd_t
     stream_if.sink   hand_done,     // logic
-    stream_if.sink   qp_event,      // qp_event_t; always taken
+    stream_if.sink   qp_event,      // qp_event_t; always accepted
     output qpn_t     view_qpn,
     input  qp_view_t view,          // a cycle later
     input  client_t  owner,         // of view_qpn, same cycle
@@ -44,13 +45,13 @@ module roce_management
     stream_if.source conn_answer,   // conn_answer_t
     stream_if.source close,         // qpn_t
 
-    output logic     idle           // no access and no command under way
+    output logic     idle           // no access and no command in progress
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
   typedef logic [INDEX_W-1:0] index_t;
 
-  // ---- events, and the outgoing streams that may have to wait ----
-  stream_if #(.T(mr_cmd_t)) region_cmd[2] ();     // of commands, of events
+  // ---- events, and the output queues ----
+  stream_if #(.T(mr_cmd_t)) region_cmd[2] ();     // from commands, from events
   stream_if #(.T(mr_rsp_t)) region_rsp[2] ();
   stream_if #(.T(conn_answer_t)) answer[2] ();
   stream_if #(.T(man_event_t)) event_ ();
@@ -102,17 +103,17 @@ module roce_management
   typedef enum logic [3:0] {
     M_IDLE,
     M_START,
-    M_QP,          // a command by hand, its answer
+    M_QP,          // a QP command, its answer
     M_QP_DONE,
     M_MR,
     M_MR_DONE,
-    M_VIEW,        // a look at a QP
+    M_VIEW,        // the state of a QP
     M_RATE,
     M_RATED,
     M_SHOW,
-    M_COUNTERS,    // of a QP
+    M_COUNTERS,    // the counters of a QP
     M_COUNTED,
-    M_RESET,       // one of one or all QPs
+    M_RESET,       // one QP
     M_NEXT,
     M_FINISH
   } state_e;
@@ -145,7 +146,7 @@ module roce_management
   man_error_e error_d;
   words_t     result_d;
   qpn_t       qpn_q, qpn_d;
-  logic       all_q, all_d;           // one QP after the other
+  logic       all_q, all_d;           // repeat for every QP
   logic       closing_q, closing_d;
   qp_op_e     op_q, op_d;
   cc_view_t   rate_q;
@@ -217,7 +218,7 @@ module roce_management
             op_d    = QP_SETUP;
             state_d = M_QP;
           end
-          // The connection manager's QPs are its own to change.
+          // QPs of the connection manager cannot be modified here.
           MAN_QP_MODIFY: begin
             op_d    = QP_MODIFY;
             state_d = by_hand ? M_QP : M_FINISH;
@@ -303,7 +304,7 @@ module roce_management
         op_d    = QP_RESET;
         state_d = M_NEXT;
         if (by_hand) state_d = M_QP;
-        else begin                    // a call that is not answered yet has its number, but no QP to be seen
+        else begin                    // a connection request not answered yet has a QP number, but its QP is still in RESET
           close_request.valid = 1'b1;
           closing_d = closing_q || view.state != QPS_RESET;
           if (!close_request.ready) state_d = M_RESET;
@@ -323,7 +324,7 @@ module roce_management
 
   logic view_age_q;
   always_ff @(posedge clk) begin
-    // The view of a QP is there two cycles after its number, its number one cycle after the state that looks.
+    // `view` is valid two cycles after qpn_q, and qpn_q changes one cycle after M_VIEW is entered.
     view_age_q <= state_q == M_VIEW && qpn_d == qpn_q;
     looked_q   <= state_q == M_VIEW && view_age_q && !looked_q;
     if (rate_viewed.valid && rate_viewed.ready) rate_q <= rate_viewed.data;

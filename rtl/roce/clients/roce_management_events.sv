@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keeps the events of the manager's connections, and of the QPs that it made by hand, until software asks for them. The engine
+// Queues the events of the management port's connections, and of the QPs set up manually, until software polls them. The engine
 // never waits for software:
-//   CONN_ESTABLISHED, CONN_REFUSED   always have room: set aside when software asks to connect (`connecting`, if `may_connect`)
-//   CONN_OPENED                      waits for software's answer; without room the connection is refused
-//   CONN_CLOSED                      answered here, when the QP's regions are gone; without room the event is lost
-//   QP events                        without room the event is lost
-// What is refused or lost so is counted by pulses.
-// An event takes 2 cycles, CONN_CLOSED the time of MR_DEREGISTER_QP too.
+//   CONN_ESTABLISHED, CONN_REFUSED   an entry is reserved when software connects (`connecting`, only if `may_connect`)
+//   CONN_OPENED                      software answers; if the queue is full, the connection is refused
+//   CONN_CLOSED                      answered here after the QP's regions are deregistered; if the queue is full, the event is lost
+//   QP events                        if the queue is full, the event is lost
+// `lost` and `refused` pulse for each such event.
+// An event takes 2 cycles, CONN_CLOSED also the time of MR_DEREGISTER_QP.
 module roce_management_events
   import roce_pkg::*;
   import roce_management_pkg::*;
@@ -17,8 +17,8 @@ module roce_management_events
     input logic      clk,
     input logic      rst,
     stream_if.sink   conn,          // conn_event_t
-    stream_if.sink   qp_event,      // qp_event_t; always taken
-    input logic      qp_by_hand,    // the QP of qp_event: others are passed over
+    stream_if.sink   qp_event,      // qp_event_t; always accepted
+    input logic      qp_by_hand,    // the QP of qp_event was set up manually; others are discarded
     stream_if.source answer,        // conn_answer_t
     stream_if.source mr_cmd,        // mr_cmd_t
     stream_if.sink   mr_rsp,        // mr_rsp_t
@@ -27,13 +27,13 @@ module roce_management_events
     stream_if.source event_,        // man_event_t
     output logic     lost,          // pulse
     output logic     refused,       // pulse
-    output logic     idle           // whether or not events wait for software
+    output logic     idle           // queued events do not count
 );
   typedef logic [$clog2(DEPTH):0] count_t;
 
   typedef enum logic [1:0] {
     E_IDLE,
-    E_FREE,      // the regions of a QP that is closed
+    E_FREE,      // deregister the regions of a closed QP
     E_FREED,
     E_ANSWER
   } state_e;
@@ -64,7 +64,7 @@ module roce_management_events
     unique case (state_q)
       E_IDLE:
       if (qp_event.valid) begin
-        // An event of a QP by hand goes before one of a connection.
+        // A QP event has priority over a connection event.
         push_async = qp_by_hand && accept_room;
         lost       = qp_by_hand && !accept_room;
       end else if (conn.valid) begin

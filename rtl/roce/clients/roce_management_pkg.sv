@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The management port as software sees it (docs/reference/management.md): commands, their errors, and where in the argument and
-// result registers everything is. The functions are the only place where the registers' layout is written down in RTL.
+// The software interface of the management port (docs/reference/management.md): commands, error codes, and the layout of the
+// argument and result registers. The functions here are the only definition of that layout in RTL.
 package roce_management_pkg;
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -38,13 +38,13 @@ package roce_management_pkg;
   typedef enum logic [7:0] {
     MAN_OK        = 8'd0,
     MAN_UNKNOWN   = 8'd1,                        // no such command
-    MAN_BAD_QPN   = 8'd2,                        // no such QP, or not one that this may be done to
-    MAN_REFUSED   = 8'd3,                        // the unit said no: no such transition, table full, no such key
+    MAN_BAD_QPN   = 8'd2,                        // no such QP, or one that the command does not apply to
+    MAN_REFUSED   = 8'd3,                        // rejected by the unit: invalid transition, table full, no such key
     MAN_EMPTY     = 8'd4,                        // nothing to poll
-    MAN_FULL      = 8'd5                         // no room now: try again
+    MAN_FULL      = 8'd5                         // queue full: try again
   } man_error_e;
 
-  // What MAN_POLL_EVENT gives: an event of a connection, or of a QP made by hand.
+  // Result of MAN_POLL_EVENT: an event of a connection, or of a QP set up manually.
   typedef struct packed {
     logic         asynchronous;
     logic [2:0]   kind;                          // event_e if asynchronous, else conn_event_e
@@ -62,7 +62,7 @@ package roce_management_pkg;
     attr.dest_qp_num        = a[5][23:0];
     attr.pd                 = a[6][7:0];
     attr.client             = client_t'(a[6][11:8]);
-    attr.access             = access_t'(a[6][15:12]);   // local write is not a peer's
+    attr.access             = access_t'(a[6][15:12]);   // without local write, which is no right of peers
     attr.path_mtu           = a[6][18:16];
     attr.selective_repeat   = a[6][19];
     attr.rq_psn             = a[7][23:0];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The registers of the management port on AXI4-Lite (docs/reference/management.md): one page of 4 KiB with arguments, COMMAND, STATUS,
-// results and LOST. A write of COMMAND starts a command, of which `busy` says that it is under way; until `finish` neither it nor its
-// arguments can be changed.
-// An access takes 3 cycles; one at a time, writes before reads. In reset nothing is taken that would never be answered.
+// The registers of the management port on AXI4-Lite (docs/reference/management.md): one page of 4 KiB with arguments, COMMAND,
+// STATUS, results and LOST. A write to COMMAND starts a command; while it executes `busy` is set, and until `finish` writes to
+// COMMAND and the arguments are ignored.
+// An access takes 3 cycles; one at a time, writes before reads. In reset no access is accepted.
 module roce_management_registers
   import memory_pkg::*;
   import roce_management_pkg::*;
@@ -14,15 +14,15 @@ module roce_management_registers
 
     output words_t       argument,
     output man_command_e command,
-    output logic         busy,          // from its start to `finish`
+    output logic         busy,          // a command is in progress
     input  logic         finish,        // pulse, with
     input  man_error_e   error,         // this
     input  words_t       result,
     input  logic         event_waits,
     input  logic         cqe_waits,
-    input  logic         lost,          // pulse: an event was
-    input  logic         refused,       // pulse: a connection was
-    output logic         idle           // no access under way
+    input  logic         lost,          // pulse: an event was lost
+    input  logic         refused,       // pulse: a connection was refused
+    output logic         idle           // no access in progress
 );
   // Word addresses in the page.
   localparam logic [9:0] AT_COMMAND = 10'h000;
@@ -46,7 +46,7 @@ module roce_management_registers
   logic [15:0] finished_q, lost_q, refused_q;
 
   wire       writing = !rst && state_q == B_IDLE && bus.awvalid && bus.wvalid;
-  wire       whole = &bus.wstrb;                  // part of a register cannot be written
+  wire       whole = &bus.wstrb;                  // partial writes to a register are errors
   wire [9:0] write_at = bus.awaddr[11:2];
   wire       in_arguments = write_at >= AT_ARGUMENT && write_at < AT_ARGUMENT + 10'(WORDS);
   wire       in_results = write_at >= AT_RESULT && write_at < AT_RESULT + 10'(WORDS);

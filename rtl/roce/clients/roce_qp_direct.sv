@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Queue pairs made by hand: passes their commands on, and keeps their numbers apart from the connection manager's. A command for a
-// number that the connection manager has taken (`taken`) is answered 0 and not passed on.
+// Commands for queue pairs set up manually: forwards them to roce_qp_control, and keeps their QP numbers separate from those of the
+// connection manager. A command for a number that the connection manager uses (`taken`) is answered 0 and not forwarded.
 //
-// One command at a time, 2 cycles there, none back; it stops when `passed` or `answer` stops.
+// One command at a time; 2 cycles to `passed`, none from `done` to `answer`. Stalls when `passed` or `answer` is not ready.
 module roce_qp_direct
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -15,7 +15,7 @@ module roce_qp_direct
     stream_if.sink         command,   // qp_cmd_t
     stream_if.source       answer,    // logic
     input  logic [QPS-1:0] taken,
-    output logic [QPS-1:0] by_hand,   // from before its set-up until it is in RESET
+    output logic [QPS-1:0] by_hand,   // set up manually: from before the set-up until RESET
     stream_if.source       passed,    // qp_cmd_t
     stream_if.sink         done,      // logic
     output logic           idle
@@ -31,7 +31,7 @@ module roce_qp_direct
 
   state_e  state_q;
   qp_cmd_t came, command_q;
-  logic    claimed_q;                 // the number was nobody's
+  logic    claimed_q;                 // the number was free
   assign came = command.data;
 
   wire index_t at = index_t'(qp_index(came.qpn));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is counted for each queue pair: the counters in the order in which software sees them, and the events that they count.
-// Names are those of the device's counters (roce_pkg), which are those of Linux hw_counters where there is one.
+// Counters of each queue pair, in the order in which software reads them, and the events that they count. Names are those of the
+// device's counters (roce_pkg), which are those of Linux hw_counters where one exists.
 package roce_counters_pkg;
   import roce_pkg::*;
 
   typedef enum logic [4:0] {
-    QPC_SENT_PKTS,             // request packets, repetitions included
+    QPC_SENT_PKTS,             // request packets, retransmissions included
     QPC_SENT_BYTES,            // their payload, without padding
     QPC_SENT_RESPONSES,        // acknowledgements, NAKs, READ responses, atomic acknowledgements
     QPC_SENT_RESPONSE_BYTES,
-    QPC_RCVD_PKTS,             // request packets of the QP's peer, in a state that takes them; duplicates included
+    QPC_RCVD_PKTS,             // request packets of the QP's peer, in a state that accepts them; duplicates included
     QPC_RCVD_BYTES,
-    QPC_RCVD_RESPONSES,        // response packets that name the QP, before any check of peer and state
+    QPC_RCVD_RESPONSES,        // response packets addressed to the QP, before any check of peer and state
     QPC_RCVD_RESPONSE_BYTES,
     QPC_PACKET_RETRANSMIT,
     QPC_LOCAL_ACK_TIMEOUT_ERR,
@@ -20,7 +20,7 @@ package roce_counters_pkg;
     QPC_PACKET_SEQ_ERR,        // NAK PSN sequence error received
     QPC_DUPLICATE_REQUEST,
     QPC_OUT_OF_SEQ_REQUEST,
-    QPC_SENT_NAK,              // RNR NAKs apart
+    QPC_SENT_NAK,              // other than RNR NAKs
     QPC_SEND_RNR_ERR,          // RNR NAK sent
     QPC_NP_CNP_SENT,
     QPC_RP_CNP_HANDLED
@@ -30,7 +30,7 @@ package roce_counters_pkg;
   typedef logic [QP_COUNTERS-1:0][31:0] qp_counters_t;   // each modulo 2^32
   typedef logic [15:0] qp_bytes_t;
 
-  // The events of one cycle, by unit; each struct is about one QP. Bytes are those of the packet.
+  // The events of one cycle, by unit; each struct concerns one QP. Bytes are those of the packet.
   typedef struct packed {
     qp_index_t index;
     logic      pkts;

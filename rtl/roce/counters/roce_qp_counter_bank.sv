@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The counters of every QP for the events of one unit: a row of COUNTERS a QP in block RAM, all of a row counted at once.
+// The counters of every QP for the events of one unit: one row of COUNTERS per QP in block RAM; a row is updated at once.
 //
-// Takes an event every cycle, also of one QP, and never loses one. An event is in its row 3 cycles later. A QP is cleared from the
-// next cycle on: until a cycle without an event, or its own next event, lets the row be written its index stands for zeros. The
-// next clear comes after that. In the QPS cycles after reset all are cleared, and an event is lost. A look takes the RAM's read
-// port, so it waits for a cycle in which nothing is counted, and then takes 3 cycles.
+// Accepts an event every cycle, also of the same QP, and never loses one. An event is in its row 3 cycles later. A clear of a QP is
+// effective from the next cycle on; the row is written in the next cycle without an event, or at the QP's own next event, and reads
+// as zeros until then. The next `clear` must come after that. In the QPS cycles after reset all rows are cleared and events are
+// lost. `look` uses the RAM's read port, so it waits for a cycle without an event, and then takes 3 cycles.
 module roce_qp_counter_bank
   import roce_pkg::*;
 #(
@@ -20,7 +20,7 @@ module roce_qp_counter_bank
     input  logic                           count,
     input  qp_index_t                      index,
     input  logic [COUNTERS-1:0][ADD_W-1:0] add,
-    input  logic                           look,        // hold until looked
+    input  logic                           look,        // hold until `looked`
     input  qp_index_t                      look_index,
     output logic                           looked,      // pulse: `row` is that of look_index, until the next
     output logic [COUNTERS-1:0][31:0]      row
@@ -31,7 +31,7 @@ module roce_qp_counter_bank
 
   (* ram_style = "block" *) logic [$bits(row_t)-1:0] rows[QPS];
 
-  // ---- what is cleared, and still has its old row: written where nothing is counted ----
+  // ---- pending clear: written in a cycle without an event ----
   logic [INDEX_W:0] swept_q;                     // rows cleared since reset
   logic             pending_q;
   index_t           pending_index_q;
@@ -46,7 +46,7 @@ module roce_qp_counter_bank
   wire         fresh_1 = sweeping || (pending_q && at_1 == pending_index_q);
 
   // ---- 2: add, write ----
-  logic   write_2, look_2, fresh_2, again_2;     // again: the row that was written a cycle ago
+  logic   write_2, look_2, fresh_2, again_2;     // again: same row as the write a cycle ago
   index_t at_2;
   logic [COUNTERS-1:0][ADD_W-1:0] add_2;
   row_t   read_2, last_q, was, sum;

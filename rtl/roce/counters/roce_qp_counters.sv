@@ -2,9 +2,9 @@
 
 // Counters of each QP (docs/reference/management.md), cleared when it is set up.
 //
-// Each unit that reports events has a bank of counters of its own, so that none waits for another: an event of each
-// unit in every cycle is counted. A view is answered when each bank had a cycle without an event: a bank that counts
-// frames has one in any two frames, since a frame takes longer on a line than a cycle (84 bytes, a beat is 64 at most).
+// Each unit that reports events has its own bank of counters, so one event of each unit is counted in every cycle. A view
+// is answered when each bank has had a cycle without an event: a bank that counts frames has one in any two frames, since
+// a frame takes longer on the wire than a cycle (84 bytes, a beat is 64 at most).
 // Latency: an event is counted after 3 cycles; a view takes 6, one at a time.
 module roce_qp_counters
   import roce_pkg::*;

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The memory regions that peers may touch: registers them, gives out their keys, and checks every access.
+// Memory regions: registers them, generates their keys, and checks every access.
 //
-// A key is 32 bits: the low bits are the region's slot, the others are random and new at each registration of a slot
-// (xorshift64 stepped each cycle, from `seed`). A region belongs to a domain or, in it, to one QP. Freed slots wait in a
-// queue, so a slot comes back as late as possible. The random bits are never 0, so no key is LOCAL_DMA_LKEY.
-// Check: one query a cycle, `granted` 3 cycles later: key exact, domain, QP, rights, and [va, va + length) inside the region
-// without overflow (IBTA 10.6.3, 9.7.4.1.5).
-// Keys: what was granted once and goes on later asks again whether its key is `live`: each of KEYS readers gets the answer for `key` one
-// cycle later.
-// `invalidate` takes a region away at once: refused from the query 2 cycles later on. It must name a key that a query
-// was granted for since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
-// Commands: one at a time, MR_REGISTER and MR_QUERY 4 cycles. MR_DEREGISTER takes 4, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1 for
-// each LANES slots of the table and 4 for each region that goes, each regardless of the queries; then, the keys being gone, `fence` goes
-// through the responder behind all that was judged before, and comes out as `fenced` when memory has confirmed that; the command is
-// answered when the response unit's fence that was asked for by then is through. A command that is confined to a domain neither sees nor
-// changes a region of another one. After reset the table is cleared, MRS cycles;
-// commands wait for that.
+// A key is 32 bits: the low bits are the region's slot, the others are random and new at each registration of a slot (xorshift64
+// stepped each cycle, from `seed`). A region belongs to a domain or, in it, to one QP. Freed slots are queued, so a slot is reused
+// as late as possible. The random bits are never 0, so no key is LOCAL_DMA_LKEY.
+// Check: one query a cycle, `granted` 3 cycles later if the key matches exactly, domain, QP and rights match, and [va, va + length)
+// is inside the region without overflow (IBTA 10.6.3, 9.7.4.1.5).
+// Keys: an access that continues after it was granted checks again that its key is valid: each of KEYS readers gets `live` for its
+// `key` one cycle later.
+// `invalidate` invalidates a region at once: queries fail from 2 cycles later on. The key must be one that a query was granted for
+// since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
+// Commands: one at a time, MR_REGISTER and MR_QUERY take 4 cycles. MR_DEREGISTER takes 4, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1
+// for each LANES slots of the table and 4 for each region invalidated; queries do not delay them. After the keys are invalid,
+// `fence` passes through the responder behind all requests checked before, and returns as `fenced` when memory has confirmed those;
+// the command is answered when the response unit's fence requested by then is complete. A command confined to a domain neither
+// returns nor changes a region of another one. After reset the table is cleared for MRS cycles; commands wait for that.
 module roce_mr
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -24,16 +23,16 @@ module roce_mr
   import roce_rx_pkg::*;
 #(
     parameter int unsigned MRS = 256,   // regions; a power of two, 4 or more
-    parameter int unsigned LANES = MRS < 64 ? MRS / 2 : 32,  // slots that are searched at a time; a power of two, 2 to MRS / 2
+    parameter int unsigned LANES = MRS < 64 ? MRS / 2 : 32,  // slots searched per cycle; a power of two, 2 to MRS / 2
     parameter int unsigned KEYS = 6,
-    parameter int unsigned TARGETS = 1,   // memories,
-    parameter memory_map_t MAP = '0       // and where they are
+    parameter int unsigned TARGETS = 1,   // memories
+    parameter memory_map_t MAP = '0       // and their address ranges
 ) (
     input  logic        clk,
     input  logic        rst,
     input  logic [63:0] seed,           // of the keys; read in reset
     stream_if.sink      cmd,            // mr_cmd_t
-    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, or a region beyond the address space or in two memories
+    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, region beyond the addresses or in two memories
     input  mr_query_t   query,
     output logic        granted,
     input  logic        pause,
@@ -41,10 +40,10 @@ module roce_mr
     input  logic [31:0] invalid_key,
     input  logic [KEYS-1:0][31:0] key,
     output logic [KEYS-1:0] live,
-    stream_if.source    fence,          // logic: through the responder,
-    input  logic        fenced,         // pulse: and out of it,
-    input  fence_t      fence_number,   // when the response unit's fence had this number
-    input  fence_t      fences_through,
+    stream_if.source    fence,          // logic: to the responder
+    input  logic        fenced,         // pulse: the fence has left it
+    input  fence_t      fence_number,   // with `fenced`: number of the response unit's fence to wait for
+    input  fence_t      fences_through, // the response unit's last complete fence
     output logic        idle
 );
   localparam int unsigned SLOT_W = $clog2(MRS);
@@ -53,7 +52,7 @@ module roce_mr
   typedef logic [ADDR_W:0]    end_t;    // first byte after a region: may be 2^ADDR_W
 
   if (LOCAL_DMA_LKEY != '0) begin : g_bad_local
-    $fatal(1, "roce_mr: the key that is kept from regions is 0");
+    $fatal(1, "roce_mr: LOCAL_DMA_LKEY must be 0");
   end
   if (MRS < 4 || 2 ** SLOT_W != MRS) begin : g_bad
     $fatal(1, "roce_mr: MRS must be a power of two, 4 or more");
@@ -75,7 +74,7 @@ module roce_mr
   // One port for the check, one for the commands.
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[MRS];
 
-  logic    write, write_q;                // decided, and done one cycle later
+  logic    write, write_q;                // requested, and executed one cycle later
   slot_t   write_slot, write_slot_q;
   region_t write_region, write_region_q;
   always_ff @(posedge clk) begin
@@ -83,14 +82,14 @@ module roce_mr
     write_slot_q   <= write_slot;
     write_region_q <= write_region;
   end
-  slot_t   command_slot;                  // what the commands' port is at
-  region_t held_q;                        // what is there; valid in the cycle after
+  slot_t   command_slot;                  // address of the commands' port
+  region_t held_q;                        // the word there, one cycle later
   always_ff @(posedge clk) begin
     held_q <= regions[command_slot];
     if (write_q) regions[command_slot] <= write_region_q;
   end
 
-  // ---- keys that are asked for again ----
+  // ---- keys that are checked again ----
   for (genvar i = 0; i < KEYS; i++) begin : g_key
     roce_mr_live #(.MRS(MRS)) reader (
         .clk,
@@ -104,10 +103,10 @@ module roce_mr
   localparam int unsigned ROW_W = SLOT_W - LANE_W;
   typedef logic [LANE_W-1:0] lane_t;
 
-  logic [ROW_W:0]   rows_q, rows_d;       // rows that were looked at,
-  logic [LANES-1:0] found, found_q, found_d;  // and the slots of the last that are to be,
-  logic [ROW_W-1:0] row_q, row_d;         // in this one
-  mr_cmd_t          command;              // stands until it is answered
+  logic [ROW_W:0]   rows_q, rows_d;       // rows searched
+  logic [LANES-1:0] found, found_q, found_d;  // matching slots of the last row
+  logic [ROW_W-1:0] row_q, row_d;         // its number
+  mr_cmd_t          command;              // held until `taken`
 
   roce_mr_owners #(.MRS(MRS), .LANES(LANES)) owner_rows (
       .clk,
@@ -116,7 +115,7 @@ module roce_mr
       .row(rows_q[ROW_W-1:0]), .of_qp(command.op == MR_DEREGISTER_QP), .pd(command.mr.pd), .qpn(command.mr.qpn), .found
   );
 
-  lane_t lane;                            // the first of them
+  lane_t lane;                            // the first slot in found_q
   wire [LANES-1:0] first = found_q & (~found_q + 1'b1);
   always_comb begin
     lane = '0;
@@ -129,7 +128,7 @@ module roce_mr
   logic      key_ok_q, owner_ok_q, rights_ok_q, unbounded_q;
   logic      before_q, longer_q;
   addr_t     offset_q;                    // of the access in the region
-  logic [31:0] room_q;                    // where it may begin at the latest
+  logic [31:0] room_q;                    // largest valid offset
 
   always_ff @(posedge clk) begin
     region      <= regions[slot_t'(query.key)];
@@ -162,20 +161,20 @@ module roce_mr
   typedef enum logic [3:0] {
     CLEAR,       // after reset: slot by slot
     IDLE,
-    SEARCH,      // for the regions of an owner, LANES slots a cycle
-    READ,        // what is in slot_q arrives,
-    COMPARE,     // and is compared
+    SEARCH,      // find the regions of an owner, LANES slots a cycle
+    READ,        // read the word of slot_q,
+    COMPARE,     // and compare it
     ACT,
-    FENCE,       // the keys are gone
-    PASS,        // the fence passes through the responder,
-    SETTLE,      // and the response unit
+    FENCE,       // the keys are invalid: start the fence
+    PASS,        // wait for the responder,
+    SETTLE,      // and for the response unit
     ANSWER
   } state_e;
 
   state_e  state_q, state_d;
   slot_t   slot_q, slot_d;
   mr_rsp_t rsp_q, rsp_d;
-  fence_t  number_q;                     // of the response unit's fence that is waited for
+  fence_t  number_q;                     // of the response unit's fence to wait for
   end_t    command_end;
   addr_t   command_last;
   logic    taken, match;
@@ -198,8 +197,8 @@ module roce_mr
 
   assign command_slot = write_q ? write_slot_q : slot_q;
 
-  // The random bits of a new key, never those that the slot had last, and never 0: so no key is LOCAL_DMA_LKEY. A bit is turned then, or
-  // another one.
+  // The random bits of a new key differ from the slot's last ones and are never 0, so no key is LOCAL_DMA_LKEY. Otherwise one bit,
+  // or another one, is inverted.
   secret_t fresh, turned, new_secret;
   assign fresh      = random_q[63:32+SLOT_W];
   assign turned     = {~fresh[31-SLOT_W], fresh[30-SLOT_W:0]};
@@ -207,7 +206,7 @@ module roce_mr
   wire turned_fit   = turned != held_q.secret && turned != '0;
   assign new_secret = fit ? fresh : turned_fit ? turned : {fresh[31-SLOT_W:1], ~fresh[0]};
 
-  // What the command may not name, and may not touch.
+  // A confined command must not name another domain (`foreign`), and may access regions of its own domain only (`open`).
   wire foreign = command.confined && command.mr.pd != command.domain && command.op inside {MR_REGISTER, MR_DEREGISTER_PD};
   wire open    = held_q.valid && (!command.confined || held_q.pd == command.domain);
   logic open_q, match_q;                 // the cycle before
@@ -282,7 +281,7 @@ module roce_mr
         end
       end
 
-      // What was found may have gone meanwhile, by an invalidation: it is looked at again.
+      // A region that was found may have been invalidated meanwhile: it is read and compared again.
       SEARCH: if (|found_q) begin
         found_d = found_q & ~first;
         state_d = READ;
@@ -302,7 +301,7 @@ module roce_mr
       COMPARE: state_d = pause ? READ : ACT;
 
       ACT: if (pause) begin
-        state_d = READ;                    // the region may go away meanwhile
+        state_d = READ;                    // the region may be invalidated meanwhile
       end else begin
         taken   = 1'b1;
         state_d = ANSWER;
@@ -318,7 +317,7 @@ module roce_mr
                 length: command.mr.length,
                 access: command.mr.access
             };
-            // Who lets peers change it may do so too (ibv_reg_mr asks for both).
+            // Remote write or atomic implies local write (ibv_reg_mr requires both).
             if (command.mr.access.remote_write || command.mr.access.remote_atomic) write_region.access.local_write = 1'b1;
             rsp_d.ok     = 1'b1;
             rsp_d.rkey   = {new_secret, slot_q};
@@ -335,13 +334,13 @@ module roce_mr
             };
           end
           default: begin
-            // The key stays in the slot, invalid: the next one must differ from it.
+            // The invalid key stays in the slot, as the next one must differ from it.
             write               = match_q;
             write_region.secret = held_q.secret;
             frees               = match_q;
             rsp_d.ok            = match_q;
             rsp_d.rkey          = command.rkey;
-            // Also if there was none: a SEND may have invalidated the key just now.
+            // Also if no region matched: a SEND with Invalidate may have just invalidated the key.
             state_d             = searches ? SEARCH : FENCE;
             taken               = !searches;
           end
@@ -384,9 +383,9 @@ module roce_mr
     end
   end
 
-  // While the table is cleared there is no key to invalidate, and later commands keep out of the way.
+  // While the table is cleared there is no valid key, and later `pause` keeps commands from writing.
   always_ff @(posedge clk) if (!rst && invalidate) assert (pause && state_q != CLEAR);
 
-  // The queue of free slots has room for all of them.
+  // The queue of free slots has an entry for every slot.
   always_ff @(posedge clk) if (!rst && freed.valid) assert (freed.ready);
 endmodule

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which keys are valid: the valid bit and the random part of each slot's key, in block RAM, for one reader. `live` comes one cycle after
-// `key`: valid, and all 32 bits agree. A write is seen by a `key` that is asked for in a later cycle. One question a cycle.
+// Validity of keys, for one reader: the valid bit and the random part of each slot's key, in block RAM. `live` is set one cycle
+// after `key` if the key is valid and all 32 bits match. A write is visible to lookups in later cycles. One lookup a cycle.
 module roce_mr_live #(
     parameter int unsigned MRS = 256   // regions; a power of two
 ) (
     input  logic        clk,
     input  logic        write,
-    input  logic [31:0] write_key,     // what its slot has from now on
+    input  logic [31:0] write_key,     // the new key of its slot
     input  logic        write_valid,
     input  logic [31:0] key,
     output logic        live

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Checks the local memory of work requests when they are posted (IBTA 10.6.3): its L_Key must be that of a region in the domain of the
-// queue pair which holds all of it and, if it is to be written (READ, atomics, RECV), has the right local write. LOCAL_DMA_LKEY
-// stands for any memory, if the client that has the queue pair is one of TRUSTED. No access is in two memories. A work request without a byte has no local memory.
+// Checks the local memory of work requests when they are posted (IBTA 10.6.3): the L_Key must be that of a region in the domain of
+// the queue pair which contains the whole range and, if it will be written (READ, atomics, RECV), grants local write.
+// LOCAL_DMA_LKEY grants access to any memory if the client that owns the queue pair is one of TRUSTED. An access must not span two
+// memories. A work request of 0 bytes has no local memory. This module also determines the target memory of the address.
 //
-// It is here that the memory of the address is found out.
+// Send work requests are forwarded at once and their results follow in order on `send_access`, so only the last step of posting
+// waits for the check. Receives wait for their results, up to RECEIVES of them.
 //
-// Sends pass at once, their verdicts come behind them, in order: so nothing of a send waits for the check but the last step of posting it.
-// Receives wait for theirs, up to RECEIVES of them.
-//
-// Latency: `wqe` to `send` 0, to `send_access` 4 cycles, to `receive` 5; one cycle more when a request of a peer is checked, which goes
-// first. One work request a cycle then, else one every 2. When `receive` stops, receives stop, and what is behind them on `wqe`.
+// Latency: `wqe` to `send` 0, to `send_access` 4 cycles, to `receive` 5; one cycle more while a request of a peer is checked, which
+// has priority. One work request a cycle then, else one every 2. When `receive` is not ready, receives stall, and with them `wqe`.
 module roce_mr_local
   import memory_pkg::*;
   import roce_pkg::*;
@@ -18,32 +17,32 @@ module roce_mr_local
 #(
     parameter int unsigned QPS = 16,
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,  // clients that may use LOCAL_DMA_LKEY
-    parameter int unsigned LANES = 1,                // memories,
-    parameter memory_map_t MAP = '0                  // and where they are
+    parameter int unsigned LANES = 1,                // memories
+    parameter memory_map_t MAP = '0                  // and their address ranges
 ) (
     input  logic        clk,
     input  logic        rst,
 
     input  logic        made,          // pulse: a QP was set up
-    input  qp_cmd_t     made_by,       // with these attributes
+    input  qp_cmd_t     made_by,       // its attributes
 
     stream_if.sink      wqe,           // rdma_wqe_t
     stream_if.source    send,          // rdma_wqe_t: all but WR_RECV
-    stream_if.source    send_access,   // local_access_t, one for each of `send`
+    stream_if.source    send_access,   // local_access_t, one per work request on `send`
     stream_if.source    receive,       // rx_post_t
 
     // roce_mr
     output logic        asks,
     output mr_query_t   query,
-    input  logic        may_ask,       // the query is taken
+    input  logic        may_ask,       // the query is accepted
     input  logic        granted,       // 3 cycles later
 
     input  qp_index_t   watch,
-    output logic        engaged,       // a receive of this QP waits here
+    output logic        engaged,       // a receive of this QP is pending here
     output logic        idle
 );
   localparam int unsigned RECEIVES = 4;
-  localparam int unsigned VERDICTS = 8;      // of either kind that nobody has taken: sends that roce_requester_queue holds, or RECEIVES
+  localparam int unsigned VERDICTS = 8;      // pending of each side: sends in roce_requester_queue, or RECEIVES
   localparam int unsigned CHECK = 3;         // cycles of the check
   typedef logic [$clog2(QPS)-1:0]      index_t;
   typedef logic [$clog2(VERDICTS):0]   count_t;
@@ -52,7 +51,7 @@ module roce_mr_local
     RECEIVE
   } side_e;
 
-  // ---- whose QP it is ----
+  // ---- owners of QPs ----
   typedef struct packed {
     client_t client;
     pd_t     pd;
@@ -62,7 +61,7 @@ module roce_mr_local
   wire index_t made_at = index_t'(qp_index(made_by.qpn));
   always_ff @(posedge clk) if (made) owners[made_at] <= {made_by.attr.client, made_by.attr.pd};
 
-  // ---- 0: it comes ----
+  // ---- 0: accept ----
   rdma_wqe_t came, asked_q;
   logic      asked_valid_q, ask_free;
   assign came = wqe.data;
@@ -79,7 +78,7 @@ module roce_mr_local
   assign wqe.ready      = ask_free && (side == SEND ? send.ready : waits_in.ready);
   stream_fifo #(.T(rdma_wqe_t), .DEPTH(RECEIVES)) receives (.clk, .rst, .in(waits_in), .out(waits), .empty(none_waits));
 
-  // ---- 1: ask ----
+  // ---- 1: query ----
   owner_t asker;
   side_e  asked_side;
   assign asker      = owner_t'(owners[index_t'(qp_index(asked_q.qpn))]);
@@ -104,11 +103,11 @@ module roce_mr_local
     query.access.local_write = lands;
   end
 
-  // ---- 2 .. 4: it is checked ----
+  // ---- 2 .. 4: check ----
   typedef struct packed {
     side_e   side;
     logic    keyed;
-    logic    whole;     // it is in one memory, or there is no byte: a region is
+    logic    whole;     // it is in one memory, or has 0 bytes; a region always is
     target_t target;
   } checked_t;
   logic [CHECK:1]     check_valid_q;
@@ -126,7 +125,7 @@ module roce_mr_local
     end
   end
 
-  // ---- 4: verdicts, the oldest at once ----
+  // ---- 4: results; the oldest without delay ----
   local_access_t       verdict;
   logic [1:0]          verdict_valid, verdict_taken;
   local_access_t [1:0] oldest;
@@ -157,7 +156,7 @@ module roce_mr_local
   assign waits.ready            = receive.ready && verdict_valid[RECEIVE];
   assign verdict_taken[RECEIVE] = receive.valid && receive.ready;
 
-  // ---- who waits ----
+  // ---- pending receives ----
   rdma_wqe_t leaves;
   assign leaves = waits.data;
   roce_qp_outstanding #(.QPS(QPS), .COUNT_W($clog2(VERDICTS) + 1)) waiting (

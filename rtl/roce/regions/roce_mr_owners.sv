@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Finds the regions of a QP or of a domain. Holds the owner of each slot of the region table in distributed RAM, LANES slots a row.
-// `found` names, in the same cycle, the slots of `row` whose owner matches; of a QP number only the low bits are compared, so a slot may be
-// named that is not the owner's, but none is missed. The user reads each slot that is named to decide. A write is seen from the next cycle on.
+// `found` marks, in the same cycle, the slots of `row` whose owner matches. Only the low bits of a QP number are compared, so there
+// are false positives but no false negatives; the user reads each marked slot to decide. A write is visible from the next cycle on.
 module roce_mr_owners
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -13,17 +13,17 @@ module roce_mr_owners
     input  logic                     clk,
     input  logic                     write,
     input  logic [$clog2(MRS)-1:0]   write_slot,
-    input  logic                     write_valid,  // it has a region,
-    input  pd_t                      write_pd,     // of this domain
+    input  logic                     write_valid,  // the slot has a region,
+    input  pd_t                      write_pd,     // of this domain,
     input  qpn_t                     write_qpn,    // and QP
     input  logic [$clog2(MRS/LANES)-1:0] row,
-    input  logic                     of_qp,        // the QP's are looked for, else the domain's
+    input  logic                     of_qp,        // search for the QP, else for the domain
     input  pd_t                      pd,
     input  qpn_t                     qpn,
     output logic [LANES-1:0]         found
 );
   localparam int unsigned LANE_W = $clog2(LANES);
-  localparam int unsigned NUMBER_W = $clog2(MAX_QPS) + 1;   // QP numbers in use agree in these bits if they are the same
+  localparam int unsigned NUMBER_W = $clog2(MAX_QPS) + 1;   // distinguishes all QP numbers in use
 
   typedef logic [$clog2(MRS/LANES)-1:0] row_t;
   typedef logic [NUMBER_W-1:0]          number_t;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Requester of the RoCEv2 engine's reliable connections: work requests in, request packets out, what the peer answers in, results in
-// memory and completions out.
+// Requester of the RoCEv2 engine's reliable connections: accepts work requests, sends request packets, processes the responses of
+// the peers, writes READ and atomic results to memory and generates completions.
 //
 //   wqe -> queue -> [list] -> send -> packet (to roce_tx)             timer -> ack, queue (keep-alive)
 //                     ^
 //   response -> ack --+--> response -> write, data ... done -> [list] -> retire -> cqe, qp_event
 //
-// Tables of one word a QP, each written by one unit: tail (queue), sent (send), progress (ack), confirmed (response), retired (retire);
-// path, policy and peer (roce_qp_control, which also starts and stops QPs here). See docs/reference/roce-transmit.md.
+// Tables of one word per QP, each written by one unit: tail (queue), sent (send), progress (ack), confirmed (response), retired
+// (retire); path, policy and peer (roce_qp_control, which also starts and stops QPs here). See docs/reference/roce-transmit.md.
 //
-// Latency: 11 cycles from `wqe` to `packet`. `idle`: nothing queued and nothing in flight; armed timers and packets that wait for
-// the peer's answer do not count.
+// Latency: 11 cycles from `wqe` to `packet`. `idle`: no unit has work in progress; armed timers and outstanding requests do not
+// count.
 module roce_requester
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -22,9 +22,9 @@ module roce_requester
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,                   // power of two, 8 to 1024
-    parameter int unsigned SQ_DEPTH = 16,              // send work requests a QP; power of two, 4 to 128
+    parameter int unsigned SQ_DEPTH = 16,              // send work requests per QP; power of two, 4 to 128
     parameter int unsigned RD_DEPTH = 8,               // READs and atomics among them; power of two, 4 to 16
-    parameter int unsigned WINDOW = 8192,              // PSNs outstanding a QP, and up to 16 more, or a READ
+    parameter int unsigned WINDOW = 8192,              // PSNs outstanding per QP; exceeded by up to 16, or by one READ
     parameter int unsigned ACK_EVERY = 128,           // packets of a message between AckReq bits; power of two
     parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
     parameter int unsigned LANES = 1,                  // memories
@@ -33,12 +33,12 @@ module roce_requester
     input logic        clk,
     input logic        rst,
     input logic [47:0] now,                // cycles; may jump ahead
-    input logic [47:0] keepalive_cycles,   // idle time after which a live QP asks its peer; 0: never
+    input logic [47:0] keepalive_cycles,   // idle time after which a QP sends a keep-alive; 0: never
 
     // From roce_qp_control.
-    input logic       enable,              // the tables are in order
+    input logic       enable,              // the tables are initialized
     stream_if.sink    change,              // sq_event_t
-    output logic      commanded,           // pulse: the oldest of them is done
+    output logic      commanded,           // pulse: the oldest command has completed
     input logic       init,
     input sq_init_t   start,
     input qp_index_t  attr_index,
@@ -50,32 +50,32 @@ module roce_requester
     input qp_index_t  peer_index,
     input sq_peer_t   peer,
     input qp_index_t  watch,
-    input logic       hold,                // begin to send nothing of QP `watch`
-    output logic      sending,             // a packet of QP `watch` may still come on `packet` ...
-    output logic      engaged,             // ... something else of it is under way
+    input logic       hold,                // start no visit of QP `watch`
+    output logic      sending,             // QP `watch` may still output a packet on `packet` ...
+    output logic      engaged,             // ... or has another operation in progress
     input qp_index_t  view_index,
     output psn_t      view_next,           // a cycle later
     output psn_t      view_oldest,
 
     stream_if.sink   wqe,                  // rdma_wqe_t
-    stream_if.sink   wqe_access,           // local_access_t, one for each, at any time after it
+    stream_if.sink   wqe_access,           // local_access_t, one per work request, at any time after it
     stream_if.source cqe,                  // rdma_cqe_t
-    output logic      unsignaled,          // pulse: a work request of this QP has succeeded and has no completion
+    output logic      unsignaled,          // pulse: an unsignaled work request of this QP has completed with success
     output qp_index_t unsignaled_index,
     stream_if.source qp_event,             // qp_event_t
 
     stream_if.source packet,               // tx_packet_t
     stream_if.sink   fault,                // tx_fault_t
-    input targets_t  passed,               // pulse: payload of one was read from this memory
+    input targets_t  passed,               // pulse: the payload of a packet was read from this memory
 
     // L_Keys
-    output logic [1:0][31:0] key,          // of what is sent, of what is received:
-    input  logic [1:0] key_live,           // it is valid, a cycle later
-    input  logic     fencing,              // roce_response_fence: a fence is under way,
-    output logic     fence_over,           // and what it found under way here is over
+    output logic [1:0][31:0] key,          // to look up: [0] of packets sent, [1] of responses received
+    input  logic [1:0] key_live,           // the key is valid, a cycle later
+    input  logic     fencing,              // roce_response_fence: a fence is in progress
+    output logic     fence_over,           // the accesses in progress here when it began are complete
 
     stream_if.sink   response,             // rc_response_t
-    axis_if.sink     response_payload,     // of those that have one, in order
+    axis_if.sink     response_payload,     // of the responses that have payload, in order
     stream_if.source write,                // dma_cmd_t: READ responses and the results of atomics
     axis_if.source   write_data,
     stream_if.sink   write_done,           // dma_done_t
@@ -83,15 +83,15 @@ module roce_requester
     input qpn_t      active_qpn,
 
     // Pacing (roce_cc).
-    input logic [QPS-1:0] blocked,         // may not begin to send now
-    stream_if.source      parked,          // qp_index_t: found blocked, and dropped from the list
+    input logic [QPS-1:0] blocked,         // may not start a visit now
+    stream_if.source      parked,          // qp_index_t: was blocked, and is removed from the list
     stream_if.sink        resume,          // qp_index_t: list it again
-    output logic          sent,            // pulse: a data packet of this QP was given away ...
+    output logic          sent,            // pulse: a request packet of this QP was handed to roce_tx ...
     output qp_index_t     sent_index,
-    output logic [12:0]   sent_bytes,      // ... which is so long on the wire, preamble and gap included
+    output logic [12:0]   sent_bytes,      // ... its length on the wire, preamble and inter-frame gap included
 
-    output roce_tx_events_t events,        // but for what roce_tx counts
-    output qp_index_t       events_index,  // of the QP that timed out or was answered
+    output roce_tx_events_t events,        // except those that roce_tx counts
+    output qp_index_t       events_index,  // QP of the timeout or response
     output logic            idle
 );
   if (QPS < 8 || QPS > MAX_QPS || QPS != 2 ** $clog2(QPS)) begin : g_bad_qps
@@ -173,7 +173,7 @@ module roce_requester
       .view(view_words)
   );
 
-  // ---- rings: of each QP SQ_DEPTH work requests, or RD_DEPTH READs and atomics ----
+  // ---- rings: per QP, SQ_DEPTH work requests, or RD_DEPTH READs and atomics ----
   typedef logic [$clog2(QPS)-1:0] index_t;
   typedef logic [$clog2(SQ_DEPTH)-1:0] sq_slot_t;
   typedef logic [$clog2(RD_DEPTH)-1:0] rd_slot_t;
@@ -238,8 +238,8 @@ module roce_requester
 
   // ---- work requests ----
   stream_if #(.T(qp_index_t)) keepalive ();
-  stream_if #(.T(qp_index_t)) work[5] ();    // again; after a response or timer; a READ completed; unblocked; new
-  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed, posted in the error state or with a wrong key
+  stream_if #(.T(qp_index_t)) work[5] ();    // quantum used up; response or timer; READ completed; unblocked; new
+  stream_if #(.T(qp_index_t)) retire[2] ();  // confirmed or failed; posted in the error state or with an invalid L_Key
   stream_if #(.T(rdma_cqe_t)) completed[2] ();
   logic keepalive_sent, queue_engaged, retire_engaged, cqe_engaged;
   logic queue_idle, send_idle, ack_idle, response_idle, retire_idle, settled;
@@ -284,7 +284,7 @@ module roce_requester
 
   // ---- sending ----
   stream_if #(.T(qp_index_t)) next_work ();
-  stream_if #(.T(tx_fault_t)) unreadable[2] ();    // an L_Key that has lapsed, payload that memory refused
+  stream_if #(.T(tx_fault_t)) unreadable[2] ();    // L_Key no longer valid; read error of the payload
   stream_if #(.T(tx_fault_t)) unreadables ();
   logic     work_empty, selective_retransmit, visiting, intake_moves;
   targets_t reads;
@@ -336,7 +336,7 @@ module roce_requester
       .idle(send_idle)
   );
 
-  // What a packet has on the wire beside extension headers and payload: preamble, headers, ICRC, FCS and the gap between frames.
+  // Bytes of a packet on the wire other than extension headers and payload: preamble, headers, ICRC, FCS and inter-frame gap.
   localparam int unsigned OVERHEAD = 8 + ROCE_HDR_BYTES + ICRC_BYTES + 4 + 12;
   tx_packet_t given;
   assign given = packet.data;
@@ -346,10 +346,10 @@ module roce_requester
     sent_bytes <= 13'(OVERHEAD) + 13'(ext_headers(given.opcode).bytes) + {given.length[12:2] + 11'(|given.length[1:0]), 2'b00};
   end
 
-  // ---- responses and time ----
+  // ---- responses and timers ----
   stream_if #(.T(sq_event_t)) expired ();
   stream_if #(.T(sq_verdict_t)) verdict ();
-  stream_if #(.T(qp_index_t)) local_fault[2] ();   // memory refused a result, the L_Key of the oldest work request is wrong
+  stream_if #(.T(qp_index_t)) local_fault[2] ();   // write error of a result; invalid L_Key of the oldest work request
   stream_if #(.T(qp_index_t)) local_faults ();
   roce_tx_events_t ack_events;
 

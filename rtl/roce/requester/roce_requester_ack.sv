@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens to a QP's transmit side: responses, timeouts, faults, commands. Owns the state of it.
-// One event a cycle, of one QP one every 7 cycles; seen in the table 8 cycles later. An ACK that waits for its QP takes in the next one if
-// that acknowledges more. Events come in this order of urgency: `command`, `local_fault`, `fault`, `timer`, `response`.
-// Stops only when `work` or `verdict` stop.
+// Processes the events of a QP's send queue: responses, timeouts, faults and commands. Writes the state of the send queue.
+// One event a cycle, one every 7 cycles for the same QP; visible in the table 8 cycles later. A pending ACK is merged with the next
+// one of the same QP if that acknowledges more. Priority of the events: `command`, `local_fault`, `fault`, `timer`, `response`.
+// Stalls only when `work` or `verdict` are not ready.
 //
-// A response counts if its QP sends, its source is the QP's peer, and its PSN is outstanding (una <= PSN < limit); else it changes nothing
-// but a counter, and its payload is dropped.
-//   ACK              frees everything up to its PSN (IBTA 9.7.5.2)
-//   NAK, RNR NAK     frees everything before its PSN
+// A response is valid if its QP is in RTS or SQD, its source is the QP's peer, and its PSN is outstanding (una <= PSN < limit);
+// otherwise it only increments a counter, and its payload is dropped.
+//   ACK              acknowledges everything up to its PSN (IBTA 9.7.5.2)
+//   NAK, RNR NAK     acknowledges everything before its PSN
 //   READ response, atomic acknowledge
-//                    free everything before the request that they answer, and must come in order
-// What they bring is placed if the L_Key of the work request is valid still; else the QP fails.
-// None of them frees a READ or atomic that was not answered: what goes beyond, or skips one, says that a response was lost, and that is
-// asked for again from the first missing PSN (IBTA 9.7.5.1.2: implied NAK). Once, until there is progress or a timeout.
+//                    acknowledge everything before the request that they answer, and must come in order
+// The data of a READ response or atomic acknowledge is written if the L_Key of the work request is still valid; else the QP fails.
+// No response acknowledges a READ or atomic that was not answered. An ACK, NAK or response beyond it is an implied NAK: a response
+// was lost, and the requester retransmits from the first missing PSN (IBTA 9.7.5.1.2), once until there is progress or a timeout.
 //
-// Retry limits (IBTA 9.9.2.1): a timeout, or a NAK without progress, costs a retry; so does an RNR NAK of its own kind.
-// Progress restores both.
+// Retry limits (IBTA 9.9.2.1): a timeout, or a NAK without progress, uses a retry; an RNR NAK uses an RNR retry. Progress restores
+// both counts.
 module roce_requester_ack
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -29,23 +29,23 @@ module roce_requester_ack
 ) (
     input logic clk,
     input logic rst,
-    input logic enable,            // takes responses
+    input logic enable,            // accepts responses
 
     stream_if.sink command,        // sq_event_t
-    stream_if.sink local_fault,    // qp_index_t: memory refused what responses brought, or an L_Key
+    stream_if.sink local_fault,    // qp_index_t: write error of response data, or invalid L_Key
     stream_if.sink fault,          // tx_fault_t
     stream_if.sink timer,          // sq_event_t
     stream_if.sink response,       // rc_response_t
 
     roce_qp_read_if.reader words,  // ack_words_t
 
-    output logic         rd_read,  // the oldest READ or atomic not answered
+    output logic         rd_read,  // reads the oldest READ or atomic not answered
     output qp_index_t    rd_index,
     output rd_count_t    rd_count,
     input  sq_rd_t       rd_data,  // a cycle later, until the next read
-    output logic [31:0]  key,      // of it: is this L_Key valid?
-    input  logic         key_live, // a cycle later
-    output logic         moves,    // pulse: all events have moved on by a stage
+    output logic [31:0]  key,      // the L_Key of it, to look up
+    input  logic         key_live, // the key is valid, a cycle later
+    output logic         moves,    // pulse: all events advance by a stage
 
     roce_qp_write_if.writer progress_next,  // sq_progress_t
 
@@ -56,7 +56,7 @@ module roce_requester_ack
     output qp_index_t events_index,
     output logic            idle
 );
-  // What was heard, in our terms.
+  // Received responses in the requester's own encoding.
   stream_if #(.T(ack_event_t)) heard_in ();
   stream_if #(.T(ack_event_t)) heard ();
   rc_response_t came;
@@ -92,12 +92,12 @@ module roce_requester_ack
   assign fault.ready     = broken_in.ready;
   stream_slice #(.T(sq_event_t)) fault_slice (.clk, .rst, .in(broken_in), .out(broken));
 
-  // ---- choose ----
+  // ---- arbitrate ----
   ack_event_t event_q;
   logic      event_valid_q;
-  logic      step;         // the pipeline moves
-  logic      take;         // and has room for an event
-  logic      clash;        // its QP is in the pipeline
+  logic      step;         // the pipeline advances
+  logic      take;         // the pipeline accepts an event
+  logic      clash;        // an event of the same QP is in the pipeline
   logic      merge;        // an ACK that waits for that takes in the next
 
   sq_event_t  told, timed, unread;
@@ -109,7 +109,7 @@ module roce_requester_ack
   assign timed   = due.data;
   assign answer  = heard.data;
 
-  // The most urgent, one-hot.
+  // The event with the highest priority, one-hot.
   wire [4:0] waiting = {heard.valid, due.valid, broken.valid, local_fault.valid, asked.valid};
   wire [4:0] grant = waiting & (~waiting + 1'b1);
   assign asked.ready       = take && grant[0];
@@ -143,11 +143,11 @@ module roce_requester_ack
         && further[23:8] == '0;
   end
 
-  // ---- 1: look up; a QP whose word is about to change waits for it ----
+  // ---- 1: look up; an event waits while one of the same QP is in the pipeline ----
   localparam int unsigned STAGES = 6;
   logic [STAGES:1] valid_q;
   qp_index_t       index_q[STAGES:1];
-  // Compared before it is taken, so that whether it must wait is known at once.
+  // Compared before the event is accepted, so that `clash` comes from registers.
   logic [STAGES:1] same_q, same;
   always_comb begin
     for (int unsigned i = 1; i <= STAGES; i++) begin
@@ -185,7 +185,7 @@ module roce_requester_ack
   assign word        = words.data;
   always_ff @(posedge clk) if (step) e1_q <= event_q;
 
-  // ---- 2: where it is in the window; the oldest READ or atomic is read ----
+  // ---- 2: position in the window; read the oldest READ or atomic not answered ----
   assign rd_read  = step && valid_q[1];
   assign rd_index = e1_q.index;
   assign rd_count = word.progress.rd;
@@ -212,9 +212,9 @@ module roce_requester_ack
     end
   end
 
-  // ---- 3: where the READ is ----
+  // ---- 3: position of the READ ----
   sq_rd_t rd3_q;
-  xpsn_t  read_gap_q, read_done_q;  // first of it - una, and una - first of it
+  xpsn_t  read_gap_q, read_done_q;  // its first PSN - una, and una - its first PSN
   logic   outstanding_q, window_shut_q;
   always_ff @(posedge clk) begin
     if (step) begin
@@ -227,11 +227,11 @@ module roce_requester_ack
     end
   end
 
-  // The L_Key of what is in rd3_q is looked up all the time, while it waits too.
+  // The L_Key of rd3_q is looked up in every cycle, also while the pipeline stalls.
   assign key   = step ? rd_data.lkey : rd3_q.lkey;
   assign moves = step;
 
-  // ---- 4: what is expected of it ----
+  // ---- 4: the response expected next ----
   ack_expected_t expected_q;
   always_ff @(posedge clk) begin
     if (step) begin
@@ -249,7 +249,7 @@ module roce_requester_ack
     end
   end
 
-  // ---- 5: how it and the READ meet ----
+  // ---- 5: compare the event with the expected response ----
   ack_matched_t matched, matched_q;
   roce_requester_ack_match match_ (
       .placed(p4_q),
@@ -267,7 +267,7 @@ module roce_requester_ack
       .events(decided)
   );
 
-  // ---- 7: write, and tell ----
+  // ---- 7: write the table, list the QP, output the verdict ----
   ack_event_t      e;
   sq_progress_t    was;
   ack_matched_t    m_q;

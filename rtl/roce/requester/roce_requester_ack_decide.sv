@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What becomes of a QP's transmit side when something happens to it: retirement by an ACK, retransmission by a NAK or a timeout, the
-// wait that an RNR NAK asks for, failure (IBTA 9.7.5, 9.9.2.1). Combinational: names the change, roce_requester_ack applies it.
+// Decides the change of a QP's send queue on an event: acknowledgement, retransmission after a NAK or timeout, the wait after an
+// RNR NAK, failure (IBTA 9.7.5, 9.9.2.1). Combinational; roce_requester_ack applies the change.
 module roce_requester_ack_decide
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -16,7 +16,7 @@ module roce_requester_ack_decide
   sq_progress_t was;
   assign was = matched.was;
 
-  // ---- what the device does: commands, clocks, faults ----
+  // ---- local events: commands, timers, faults ----
   ack_ruling_t     own;
   roce_tx_events_t own_events;
   always_comb begin
@@ -70,7 +70,7 @@ module roce_requester_ack_decide
         own.drained_set = 1'b1;
       end
       SQ_EV_FAULT: begin
-        // What was acknowledged meanwhile is not missed: it was a repetition.
+        // If the PSN was acknowledged meanwhile, the packet was a retransmission and the fault is ignored.
         own.fail    = matched.live && matched.outstanding;
         own.fail_at = matched.ahead;
       end
@@ -79,14 +79,14 @@ module roce_requester_ack_decide
     endcase
   end
 
-  // ---- what the peer answers ----
+  // ---- responses of the peer ----
   ack_ruling_t     peers, nothing;
   roce_tx_events_t peers_events;
   always_comb begin
     nothing      = '{state: was.state, retries: RETRIES_KEEP, rnr_retries: RETRIES_KEEP, fail_status: WC_RETRY_EXC_ERR, default: '0};
     peers        = nothing;
     peers_events = '0;
-    // Whatever it is, it may acknowledge something.
+    // Every valid response may acknowledge PSNs.
     peers.advance   = matched.reached;
     peers.change    = matched.moves;
     peers.send_more = matched.moves && matched.window_shut;
@@ -162,7 +162,7 @@ module roce_requester_ack_decide
         end
       end
     end else if (matched.sequence_error) begin
-      // The time of an RNR NAK is kept, whatever follows it; a rewind that has not begun covers this one.
+      // A NAK does not shorten the wait after an RNR NAK, and a rewind that has not started yet covers this NAK.
       if (was.rnr_wait || matched.pending) ;
       else if (!matched.selective) begin
         peers_events.packet_seq_err     = 1'b1;
@@ -189,7 +189,7 @@ module roce_requester_ack_decide
     end
   end
 
-  // ---- together ----
+  // ---- select ----
   always_comb begin
     ruling = matched.e.kind == SQ_EV_RESPONSE ? peers : own;
     events = matched.e.kind == SQ_EV_RESPONSE ? peers_events : own_events;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Holds an event against the oldest READ or atomic that is not answered: what it acknowledges, whether it is the response expected next
-// (IBTA 9.7.5), and whether that has the opcode and the length that it must have. Combinational.
+// Compares an event with the oldest READ or atomic that is not answered: what the event acknowledges, whether it is the response
+// expected next (IBTA 9.7.5), and whether its opcode and length are correct. Combinational.
 module roce_requester_ack_match
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -21,12 +21,12 @@ module roce_requester_ack_match
   wire ack        = e.syndrome[7:5] == SYNDROME_ACK[7:5];
   wire plain      = plain_ack(e);
   wire in_order   = !expected.beyond && placed.ahead == expected.expected;
-  wire beyond     = !expected.beyond && placed.ahead > expected.expected;   // the response expected
-  // An ACK includes its own PSN, a NAK does not; what answers a READ or atomic acknowledges what is before that.
+  wire beyond     = !expected.beyond && placed.ahead > expected.expected;   // beyond the expected response
+  // An ACK acknowledges its own PSN too, a NAK does not; a response to a READ or atomic acknowledges what is before its request.
   wire capped     = beyond || (plain && in_order);
   wire to_read    = !is_ack || capped;
 
-  // The length of the packet is compared with both that it may have, while it is found out which.
+  // The length is compared with that of a last packet and of any other in parallel with the position.
   wire is_last    = expected.position == rd.last;
   wire fits_last  = e.length == rd.tail;
   wire fits_inner = e.length == mtu_bytes(placed.path.path_mtu);

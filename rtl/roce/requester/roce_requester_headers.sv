@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes the headers of request packets (IBTA 9.2): opcode, RETH, AtomicETH, ImmDt and IETH by the kind of the work request and the place
-// of the packet in it. A WRITE that stands alone for each packet (`piece`, docs/reference/extensions.md) has a RETH in each.
-// One packet a cycle; 1 cycle from `cut` to `packet`. When `packet` or `fault` stop `cut` stops.
+// Generates the headers of request packets (IBTA 9.2): opcode, RETH, AtomicETH, ImmDt and IETH from the opcode of the work request
+// and the position of the packet in it. With selective repeat (`piece`, docs/reference/extensions.md) each packet of a WRITE has a
+// RETH. One packet a cycle; 1 cycle from `cut` to `packet`. Stalls `cut` when `packet` or `fault` are not ready.
 module roce_requester_headers
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -12,9 +12,9 @@ module roce_requester_headers
     input logic rst,
 
     stream_if.sink      cut,           // sq_cut_t
-    input logic [63:0]  compare_data,  // of an atomic: comes from the ring a cycle after `cut`, until the next
+    input logic [63:0]  compare_data,  // of an atomic: from the ring, valid a cycle after `cut` until the next
     stream_if.source    packet,        // tx_packet_t
-    stream_if.source    fault          // tx_fault_t: of a cut that has lapsed, in place of its packet
+    stream_if.source    fault          // tx_fault_t: in place of a packet whose L_Key is no longer valid
 );
   function automatic opcode_e opcode(sq_kind_e kind, logic first, logic last_);
     unique case (kind)
@@ -40,7 +40,7 @@ module roce_requester_headers
     endcase
   endfunction
 
-  // ---- which headers ----
+  // ---- header fields ----
   typedef struct packed {
     tx_packet_t  packet;      // all but `ext`
     sq_kind_e    kind;
@@ -54,7 +54,7 @@ module roce_requester_headers
   made_t   made, made_q;
   assign came = cut.data;
   wire reads  = is_rd(came.request.kind);
-  wire inner  = came.piece && !came.last;                                   // no message ends with it
+  wire inner  = came.piece && !came.last;                                   // not the last packet of a message
   wire whole  = !came.piece || (came.last && came.request.kind == SQ_WRITE_IMM);  // its RETH is that of the message
 
   always_comb begin
@@ -79,7 +79,7 @@ module roce_requester_headers
     made.packet.opcode    = inner ? RC_RDMA_WRITE_ONLY : opcode(came.request.kind, came.first || came.piece, came.last || came.piece);
     made.packet.internal_ = inner;
     if (came.keepalive) begin
-      // A WRITE of nothing touches no memory, needs no key (IBTA 9.7.4.1.1) and is acknowledged.
+      // A WRITE of 0 bytes accesses no memory, needs no R_Key (IBTA 9.7.4.1.1) and is acknowledged.
       made.kind             = SQ_WRITE;
       made.bare             = 1'b0;
       made.reth             = '0;
@@ -108,7 +108,7 @@ module roce_requester_headers
     end
   end
 
-  // ---- where they are ----
+  // ---- header layout ----
   tx_packet_t complete;
   always_comb begin
     complete = made_q.packet;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which bytes at the peer what is outstanding may still change, for selective repeat: a WRITE must not begin while an earlier
-// WRITE or atomic of its QP that changes some of the same bytes is unacknowledged (docs/reference/extensions.md).
+// Detects overlap with outstanding WRITEs and atomics, for selective repeat: a WRITE must not start while an earlier WRITE or
+// atomic of its QP to some of the same bytes is unacknowledged (docs/reference/extensions.md).
 //
-// Kept is, for each QP, the hull of the ranges since nothing was outstanding: one interval around them all. So `meets` may be
-// a false alarm, for a WRITE between others, and never a false calm; a stream to ascending addresses meets nothing.
-// `meets` comes 2 cycles after `range`; `extend`, later, adds that range. A QP's hull is read with `read`, and in use from
-// `load` on.
+// Stores one interval per QP (the hull) that contains all address ranges written since nothing was outstanding. `meets` may be a
+// false positive, for a WRITE between two others, but never a false negative; writes to ascending addresses never overlap.
+// `meets` is valid 2 cycles after `range`; `extend`, later, adds that range to the hull. `read` reads a QP's hull, and `load` makes
+// it the current one.
 module roce_requester_overlap
   import roce_pkg::*;
 #(
@@ -22,15 +22,15 @@ module roce_requester_overlap
     input  logic [63:0] va,
     input  logic [31:0] length,
     input  logic        some,        // the hull is not empty
-    output logic        meets,       // until the next
+    output logic        meets,       // until the next `range`
 
-    input logic      extend,         // that work request begins
+    input logic      extend,         // that work request starts
     input qp_index_t index
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
 
   typedef struct packed {
-    logic [64:0] past;               // first byte behind it
+    logic [64:0] past;               // first byte after the range
     logic [63:0] first;
   } hull_t;
 
@@ -39,7 +39,7 @@ module roce_requester_overlap
   hull_t hull_q, range_q, joined;
   logic  some_bytes_q, starts_before_q, ends_behind_q, meets_q;
 
-  // Seen where the range is compared: what of it is outside of the hull.
+  // Extended by the part of the range outside of the hull, as the comparison found.
   always_comb begin
     joined = hull_q;
     if (!some || starts_before_q) joined.first = range_q.first;

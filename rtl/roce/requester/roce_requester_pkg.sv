@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types that the transmit side of the RoCEv2 plane shares among its units: what the tables hold, and what passes between them.
+// Types shared by the units of the requester: the words of its tables, the entries of its rings, and the messages between units.
 package roce_requester_pkg;
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -15,7 +15,7 @@ package roce_requester_pkg;
   endfunction
 
   // PSN that does not wrap: the PSN on the wire in its lower 24 bits. A full send queue may span more than 2^24 PSNs (2 GiB
-  // at MTU 256 are 2^23), so that 24 bits could not tell its ends apart.
+  // at MTU 256 are 2^23), for which 24-bit comparison would be ambiguous.
   typedef logic [30:0] xpsn_t;
 
   function automatic logic xpsn_before(xpsn_t a, xpsn_t b);
@@ -29,36 +29,36 @@ package roce_requester_pkg;
   // Counts its READs and atomics; the slot is the count modulo RD_DEPTH (at most 16). A difference is -16 to 16.
   typedef logic [5:0] rd_count_t;
 
-  // A visit of a QP sends so many packets at most, and so many times 256 bytes.
+  // Quantum of a visit: at most this many packets, and this many units of 256 bytes.
   localparam int unsigned SQ_QUANTUM = 16;
-  // Packets that may be outstanding with selective repeat (docs/reference/extensions.md): a power of two, and a multiple of SQ_QUANTUM.
+  // Packets outstanding at most with selective repeat (docs/reference/extensions.md): a power of two, and a multiple of SQ_QUANTUM.
   localparam int unsigned SELECTIVE_WINDOW = 128;
   localparam int unsigned SELECTIVE_W = $clog2(SELECTIVE_WINDOW);
-  // And how far the AckReq bits of a message are apart then, so that the window opens in time; a power of two.
+  // Packets between AckReq bits of a message with selective repeat, so that the window opens in time; a power of two.
   localparam int unsigned SELECTIVE_ACK_EVERY = 16;
 
-  // ---- tables, one word a QP, one writer each ----
+  // ---- tables: one word per QP, one writer each ----
 
-  // roce_requester_queue: what was posted. A PSN below `next` that no work request covers is a keep-alive.
+  // roce_requester_queue: the posted work requests. A PSN below `next` that belongs to no work request is a keep-alive.
   typedef struct packed {
     sq_count_t count;   // work requests so far
     rd_count_t rd;      // READs and atomics among them
     logic      probe;   // the PSN before `next` is a keep-alive
-    xpsn_t     next;    // first PSN not given away
+    xpsn_t     next;    // first PSN not assigned
   } sq_tail_t;
 
-  // roce_requester_send: what was sent.
+  // roce_requester_send: the send position.
   typedef struct packed {
     logic       epoch;  // sq_progress_t::epoch that this position belongs to
-    logic [1:0] single; // sq_progress_t::single that was answered
+    logic [1:0] single; // the last sq_progress_t::single that was served
     logic       open;   // `limit` is inside a work request
     sq_count_t  count;  // work request to send from
     xpsn_t      psn;    // next PSN to send
     xpsn_t      limit;  // first PSN never sent
-    // Selective repeat; one that is passed (not ahead of `una`) says nothing:
-    logic       hull;   // WRITEs or atomics are outstanding, and roce_requester_overlap knows where
-    xpsn_t      strict; // first PSN behind all that was sent and that the peer takes in order only
-    xpsn_t      mark;   // `limit` when the oldest packet was last sent again
+    // Selective repeat; a PSN here that is not ahead of `una` has no meaning:
+    logic       hull;   // WRITEs or atomics are outstanding; roce_requester_overlap holds their address range
+    xpsn_t      strict; // first PSN after the last packet sent that the peer accepts in order only
+    xpsn_t      mark;   // `limit` when the oldest packet was last retransmitted
   } sq_sent_t;
 
   typedef enum logic [1:0] {
@@ -68,52 +68,52 @@ package roce_requester_pkg;
     SQ_ERR
   } sq_state_e;
 
-  // roce_requester_ack: what the peer said, and the state of the QP's transmit side.
+  // roce_requester_ack: what the peer has acknowledged, and the state of the send queue.
   typedef struct packed {
     sq_state_e  state;
-    logic       epoch;        // toggles to send again from `una`
-    logic       asked;        // selective repeat: the packet `una` was asked to be sent again, since it is the oldest ...
-    logic       later;        // ... caused by a packet that was sent after the last repetition
-    logic [1:0] single;       // counts when it is to be sent again
-    logic       implied;      // sent again because of a response that was skipped; no progress since
-    logic       drained;      // SQD: told so
+    logic       epoch;        // toggles to retransmit from `una`
+    logic       asked;        // selective repeat: a retransmission of packet `una` was requested since it became the oldest ...
+    logic       later;        // ... by a NAK for a packet that was sent after the last retransmission
+    logic [1:0] single;       // increments at each such request
+    logic       implied;      // retransmitted because of an implied NAK; no progress since
+    logic       drained;      // SQD: reported as drained
     logic       rnr_wait;
     logic [4:0] rnr_code;
-    logic [2:0] retries;      // since the last progress
+    logic [2:0] retries;      // since una last advanced
     logic [2:0] rnr_retries;
     rd_count_t  rd;           // READs and atomics answered
     xpsn_t      una;          // oldest PSN not acknowledged
   } sq_progress_t;
 
-  // roce_requester_receive: the same, as far as memory has confirmed what responses wrote. This is what the owner may learn. Beside this
-  // word an xpsn_t, the oldest PSN not confirmed, and, of a QP in SQ_ERR, an sq_failure_t.
+  // roce_requester_receive: the same, up to the last response whose write memory has confirmed; completions are based on it. Two
+  // more words go with it: an xpsn_t, the oldest PSN not confirmed, and, for a QP in SQ_ERR, an sq_failure_t.
   typedef struct packed {
     sq_state_e state;
-    logic      refused;       // by memory, before the QP failed: the PSN not confirmed stays, and is the one at fault
+    logic      refused;       // memory reported an error before the QP failed: the oldest PSN not confirmed stays, and is at fault
     logic      drains;        // toggles when the send queue is drained
     rd_count_t rd_done;       // READs and atomics complete
   } sq_confirmed_t;
 
   typedef struct packed {
-    wc_status_e status;       // WC_WR_FLUSH_ERR: the error state was asked for
-    xpsn_t      psn;          // at fault, unless memory refused something
+    wc_status_e status;       // WC_WR_FLUSH_ERR: the error state was commanded
+    xpsn_t      psn;          // at fault, unless memory reported an error
   } sq_failure_t;
 
-  // roce_requester_retire: what was completed.
+  // roce_requester_retire: the completed work requests.
   typedef struct packed {
-    logic      reported;      // the event of the error state is out
+    logic      reported;      // the error state was reported, or was commanded
     logic      blamed;        // the work request at fault has completed
-    logic      drains;        // sq_confirmed_t::drains that was told
+    logic      drains;        // sq_confirmed_t::drains that was reported
     sq_count_t count;         // work requests completed
   } sq_retired_t;
 
-  // roce_qp_control: attributes of a QP, for its life ...
+  // roce_qp_control: attributes of a QP, constant from set-up to RESET ...
   typedef struct packed {
     mtu_code_t  path_mtu;
     logic       selective_repeat;
   } sq_path_t;
 
-  // ... those of sending ...
+  // ... its send attributes ...
   typedef struct packed {
     logic [4:0] timeout;
     logic [2:0] retry_cnt;
@@ -129,7 +129,7 @@ package roce_requester_pkg;
     qpn_t                   qpn;
   } sq_peer_t;
 
-  // ---- what each reader sees of these words (roce_requester_tables) ----
+  // ---- the fields of these words that each reader gets (roce_requester_tables) ----
   typedef struct packed {
     sq_count_t count;
     xpsn_t     next;
@@ -201,7 +201,7 @@ package roce_requester_pkg;
   } timer_progress_t;
 
   typedef struct packed {
-    xpsn_t           posted;        // first PSN not given away
+    xpsn_t           posted;        // first PSN not assigned
     timer_sent_t     sent;
     timer_progress_t progress;
     logic [4:0]      timeout;
@@ -229,16 +229,16 @@ package roce_requester_pkg;
     psn_t oldest;                   // not acknowledged
   } view_words_t;
 
-  // What a list of QPs shows of one.
+  // State of a QP as returned by a query.
   typedef struct packed {
-    qp_state_e              state;   // QPS_RESET also for a number that does not exist
-    packet_pkg::ipv4_addr_t ip;      // of the peer; this and what follows undefined in RESET
+    qp_state_e              state;   // QPS_RESET also for a QP number that does not exist
+    packet_pkg::ipv4_addr_t ip;      // of the peer; `ip` and the fields after it are undefined in RESET
     qpn_t                   dest_qp_num;
-    psn_t                   next;    // first PSN never sent; this and the next undefined before RTS
+    psn_t                   next;    // first PSN never sent; `next` and `oldest` are undefined before RTS
     psn_t                   oldest;  // oldest PSN not acknowledged
   } qp_view_t;
 
-  // ---- rings: what a work request leaves for its sending (as often as needed), for its completion, and for its responses ----
+  // ---- rings: the fields of a work request needed to send and retransmit it, to complete it, and to process its responses ----
   typedef enum logic [2:0] {
     SQ_SEND,
     SQ_SEND_IMM,
@@ -258,12 +258,12 @@ package roce_requester_pkg;
     return kind inside {SQ_CMP_SWAP, SQ_FETCH_ADD};
   endfunction
 
-  // Is answered with more than an acknowledgement.
+  // Its response carries data: READ response or atomic acknowledge.
   function automatic logic is_rd(sq_kind_e kind);
     return kind inside {SQ_READ, SQ_CMP_SWAP, SQ_FETCH_ADD};
   endfunction
 
-  // The completion's name of it.
+  // The opcode in its completion.
   function automatic wc_opcode_e completion_of(sq_kind_e kind);
     unique case (kind)
       SQ_WRITE, SQ_WRITE_IMM: return WC_RDMA_WRITE;
@@ -278,7 +278,7 @@ package roce_requester_pkg;
     sq_kind_e    kind;
     logic        solicited;
     logic        fence;
-    logic        gap;         // a keep-alive comes before it
+    logic        gap;         // a keep-alive precedes it
     rd_count_t   rd;          // READs and atomics before it
     xpsn_t       first;
     addr_t       local_addr;
@@ -287,7 +287,7 @@ package roce_requester_pkg;
     logic [31:0] length;      // atomics: upper half of swap_add
     logic [63:0] remote_addr;
     logic [31:0] rkey;
-    logic [31:0] word;        // ImmDt or IETH; READ: its PSNs; atomics: lower half of swap_add
+    logic [31:0] word;        // ImmDt or IETH; READ: number of its PSNs; atomics: lower half of swap_add
     logic [22:0] last;        // its PSNs - 1
     logic [12:0] tail;        // bytes in its last packet
   } sq_send_t;
@@ -295,7 +295,7 @@ package roce_requester_pkg;
   typedef struct packed {
     sq_kind_e    kind;
     logic        signaled;
-    logic        denied;      // its L_Key does not allow it
+    logic        denied;      // its L_Key does not grant the access
     logic [15:0] wr_id;
     xpsn_t       past;        // first PSN after it
   } sq_done_t;
@@ -303,7 +303,7 @@ package roce_requester_pkg;
   typedef struct packed {
     logic        atomic;
     xpsn_t       first;
-    addr_t       addr;        // where the answer goes
+    addr_t       addr;        // destination of the response data
     logic [31:0] lkey;
     local_access_t access;
     logic [22:0] last;        // its PSNs - 1
@@ -312,15 +312,15 @@ package roce_requester_pkg;
 
   // ---- between the units ----
 
-  // roce_requester_schedule -> roce_requester_send: a visit, the QP and where it stands.
+  // roce_requester_schedule -> roce_requester_send: a visit: a QP and its send position.
   typedef struct packed {
     qp_index_t  index;
     sq_path_t   path;
-    logic       drain;     // SQD: begin nothing
-    logic       repair;    // what the peer misses is sent again
-    logic       strict;    // ... which is more than the oldest packet ...
-    xpsn_t      strict_gap;  // ... and ends at this distance from psn
-    logic       covered;   // ... and is on its way, if the oldest packet is one that the peer takes in order only
+    logic       drain;     // SQD: start no work request
+    logic       repair;    // selective repeat: retransmit the oldest packet
+    logic       strict;    // packets that the peer accepts in order only are outstanding ...
+    xpsn_t      strict_gap;  // ... and end at this distance from psn
+    logic       covered;   // if the oldest packet is one of those: its retransmission is already outstanding
     logic       epoch;
     logic [1:0] single;
     rd_count_t  rd_done;
@@ -335,45 +335,45 @@ package roce_requester_pkg;
     logic       fresh;     // ... is 0
     logic       opens;     // psn is the first of a work request, or that of a keep-alive before it
     xpsn_t      limit;
-    // What the table keeps if this visit is a repair, or sends nothing new.
+    // The table's word, kept if this visit is a repair or sends nothing new.
     sq_sent_t   sent;
   } sq_visit_t;
 
-  // roce_requester_send -> roce_requester_headers: a packet, and the work request that it is cut from.
+  // roce_requester_send -> roce_requester_headers: a packet and its work request.
   typedef struct packed {
     qp_index_t   index;
     psn_t        psn;
     sq_send_t    request;
-    logic        keepalive;   // it belongs to no work request
-    logic        piece;       // each packet of the work request stands alone
+    logic        keepalive;   // the packet belongs to no work request
+    logic        piece;       // each packet of the work request is a WRITE ONLY
     logic        first;
     logic        last;
     addr_t       addr;        // of its payload
-    logic [63:0] va;          // where that goes at the peer
-    logic [31:0] left;        // READ: bytes asked for
+    logic [63:0] va;          // remote address of the payload
+    logic [31:0] left;        // READ: bytes requested
     logic [12:0] length;      // of its payload
-    logic        lapsed;      // the L_Key is not valid any more: it is not sent, but told of
-    logic        again;       // it was sent before
-    logic        asks;        // for an acknowledgement, in the middle of a message
+    logic        lapsed;      // the L_Key is no longer valid: reported instead of sent
+    logic        again;       // retransmission
+    logic        asks;        // AckReq in the middle of a message
   } sq_cut_t;
 
-  // Starts a QP's word in every table: it begins with this PSN.
+  // Initializes a QP's word in every table; `psn` is its first PSN.
   typedef struct packed {
     qp_index_t index;
     psn_t      psn;
   } sq_init_t;
 
   typedef enum logic [3:0] {
-    SQ_EV_RESPONSE,     // of the peer
-    SQ_EV_TIMEOUT,      // no acknowledgement in time; psn: what was oldest then
-    SQ_EV_RNR_DONE,     // the peer's RNR time is over
-    SQ_EV_DRAINED,      // SQD: all that was begun is acknowledged
+    SQ_EV_RESPONSE,     // packet of the peer
+    SQ_EV_TIMEOUT,      // ACK timeout; psn: the oldest PSN outstanding then
+    SQ_EV_RNR_DONE,     // the RNR timer has expired
+    SQ_EV_DRAINED,      // SQD: every work request that was started is acknowledged
     SQ_EV_FAULT,        // payload of the packet with this PSN could not be read
-    SQ_EV_LOCAL_FAULT,  // what a response brought could not be written, or the L_Key of the work request `una` is wrong
+    SQ_EV_LOCAL_FAULT,  // response data could not be written, or the L_Key of the work request at `una` is invalid
     SQ_EV_START,        // RESET -> RTS, first PSN
     SQ_EV_PAUSE,        // RTS -> SQD
     SQ_EV_RESUME,       // SQD -> RTS
-    SQ_EV_ERROR,        // any but RESET -> ERR, asked for
+    SQ_EV_ERROR,        // any but RESET -> ERR, commanded
     SQ_EV_STOP          // any -> RESET
   } sq_event_e;
 
@@ -383,12 +383,12 @@ package roce_requester_pkg;
     psn_t       psn;
   } sq_event_t;
 
-  // roce_requester_ack -> roce_requester_receive: what becomes of a response's payload, and what is then confirmed.
+  // roce_requester_ack -> roce_requester_receive: what to do with a response's payload, and what to confirm after that.
   typedef enum logic [1:0] {
     PAYLOAD_NONE,
     PAYLOAD_DROP,
     PAYLOAD_PLACE,
-    PAYLOAD_ORIGINAL    // there is none: the 8 bytes of `original` are placed
+    PAYLOAD_ORIGINAL    // no payload: write the 8 bytes of `original`
   } sq_payload_e;
 
   typedef struct packed {
@@ -397,11 +397,11 @@ package roce_requester_pkg;
     addr_t         addr;
     target_t       target;
     mr_key_t   key;
-    logic [12:0]   length;    // of what is placed
+    logic [12:0]   length;    // of the write
     atomicacketh_t original;
-    logic          confirms;  // else only the payload is dropped
-    logic          command;   // caused by roce_qp_control, which waits for it
-    logic          fresh;     // begins the QP's word
+    logic          confirms;  // else only drops the payload
+    logic          command;   // of roce_qp_control, which waits for its completion
+    logic          fresh;     // initializes the QP's word
     logic          answered;  // a READ or atomic is complete
     logic          drained;
     sq_state_e     state;

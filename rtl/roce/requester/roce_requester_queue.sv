@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Send queues: takes work requests, gives each its PSNs, writes it to its QP's rings and lists the QP for sending.
-// One work request every 2 cycles; 4 cycles from `wqe` to `work`. What is refused (no such QP or QP that does not send: WC_WR_FLUSH_ERR;
-// no verb of a send queue, or a READ or atomic where max_rd_atomic is 0: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full:
-// WC_GENERAL_ERR) completes at once on `refused` and changes nothing.
-// In the error state a work request is queued as ever and flushed in its turn, one with a wrong L_Key ends the QP in its turn: the QP is
-// listed on `look` then.
-// A keep-alive takes one PSN and no place in the rings, and only if the QP has nothing outstanding; else it is forgotten.
-// Stops only when `work`, `look` or `refused` stop, or `access` does not come.
+// Send queues: accepts work requests, assigns their PSNs, writes each to the rings of its QP and lists the QP for sending.
+// One work request every 2 cycles; 4 cycles from `wqe` to `work`. A rejected work request completes at once on `refused` and
+// changes nothing: no such QP, or QP in a state that does not send: WC_WR_FLUSH_ERR; opcode not valid for a send queue, or a READ
+// or atomic where max_rd_atomic is 0: WC_LOC_QP_OP_ERR; over 2 GiB: WC_LOC_LEN_ERR; ring full: WC_GENERAL_ERR.
+// In the error state a work request is queued and flushed in order. One with an invalid L_Key is queued and moves the QP to the
+// error state when it is the oldest. In both cases the QP is listed on `look`.
+// A keep-alive takes one PSN and no ring entry; it is discarded unless the QP is in RTS and has no request outstanding.
+// Stalls only when `work`, `look` or `refused` are not ready, or when `access` is not valid.
 module roce_requester_queue
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -19,16 +19,16 @@ module roce_requester_queue
 ) (
     input logic clk,
     input logic rst,
-    input logic enable,           // takes nothing while low
+    input logic enable,           // accepts nothing while low
 
     stream_if.sink   wqe,         // rdma_wqe_t
-    stream_if.sink   access,      // local_access_t, one for each; 4 cycles behind it costs no time
+    stream_if.sink   access,      // local_access_t, one per work request; no stall if within 4 cycles
     stream_if.sink   keepalive,   // qp_index_t
 
-    input logic      init,        // starts a QP's word; takes precedence for a cycle
+    input logic      init,        // initializes a QP's word; has priority for a cycle
     input sq_init_t  start,
     input qp_index_t watch,
-    output logic     engaged,     // something of the QP `watch` is under way here
+    output logic     engaged,     // this unit holds an operation of QP `watch`
 
     roce_qp_read_if.reader  policy,     // queue_policy_t
     roce_qp_read_if.reader  words,      // queue_words_t
@@ -71,13 +71,13 @@ module roce_requester_queue
   assign policy.index = probe.valid ? probe.data : sq_index(request.qpn);
   assign in_policy    = policy.data;
 
-  // ---- what it is, and how many packets ----
+  // ---- decode, and count the packets ----
   typedef struct packed {
     rdma_wqe_t   request;
     qp_index_t   index;
     logic        exists;
     logic        keepalive;
-    logic        known;         // a verb that may be sent here
+    logic        known;         // an opcode of the send queue
     logic        fits;
     logic        sound;         // all three
     sq_kind_e    kind;
@@ -88,8 +88,8 @@ module roce_requester_queue
 
   counted_t counted_q, counted;
   logic     counted_valid_q;
-  logic     enter;   // the deciding stage takes it, with the words of its QP
-  logic     done;    // the deciding stage is through with its own
+  logic     enter;   // moves to the decision stage, which reads the words of its QP
+  logic     done;    // the decision stage has finished with its work request
 
   wire counted_free = !counted_valid_q || enter;
   assign take = !in_valid_q || counted_free;
@@ -107,12 +107,12 @@ module roce_requester_queue
     endcase
   endfunction
 
-  logic [23:0] whole;         // packets that are full
-  logic [12:0] rest;          // bytes in the one behind them
+  logic [23:0] whole;         // full packets
+  logic [12:0] rest;          // bytes in the packet after them
   sq_kind_e    in_kind;
   assign in_kind = kind_of(in_q.opcode);
   wire         alone = is_atomic(in_kind) || in_keepalive_q;
-  wire         even  = !alone && rest == 0 && in_q.length != 0;   // nothing is behind them
+  wire         even  = !alone && rest == 0 && in_q.length != 0;   // no packet after them
   assign whole = alone ? '0 : 24'(in_q.length >> (4'd7 + 4'(in_policy.path.path_mtu)));
   assign rest  = in_q.length[12:0] & (mtu_bytes(in_policy.path.path_mtu) - 13'd1);
 
@@ -153,18 +153,18 @@ module roce_requester_queue
   logic         post_valid_q, judged_q;
   logic         full_q, shut_q, quiet_q, queue_it;
   queue_words_t word;
-  sq_tail_t     tail, behind;     // before this work request, and behind it
+  sq_tail_t     tail, behind;     // before this work request, and after it
   assign word = words.data;
   assign tail = word.tail;
 
   wire post_free = !post_valid_q || done;
   assign enter = counted_valid_q && post_free && !init;
 
-  // Read in every cycle in which one waits here: its QP may have failed meanwhile, and its last completion may be out.
+  // Read again in every cycle in which a work request waits here: its QP may fail or retire work requests meanwhile.
   assign words.read  = 1'b1;
   assign words.index = enter ? counted_q.index : post_q.index;
 
-  // Of a QP whose tail is written while it is read the new one counts.
+  // If the tail of the QP is written in the cycle of the read, the new value is used.
   logic      moved_q;
   sq_count_t moved_count_q, posted;
   rd_count_t moved_rd_q, posted_rd;
@@ -198,7 +198,7 @@ module roce_requester_queue
   assign state = word.progress.state;
   wire live  = post_q.exists && state != SQ_RESET;
   wire reads = is_rd(post_q.kind);
-  // After an error nothing is answered any more: READs only wait to be flushed.
+  // In the error state READs are not limited by RD_DEPTH: they are flushed without a response.
   wire room  = !full_q && !(shut_q && state != SQ_ERR);
 
   wire out_free = !work_valid_q && !look_valid_q && !refused_valid_q;
@@ -206,14 +206,14 @@ module roce_requester_queue
   wire refuse   = !post_q.keepalive && !queue_it;
   wire counts   = !post_q.keepalive;
 
-  // A keep-alive has no key.
+  // A keep-alive has no L_Key.
   assign done         = judged_q && out_free && !init && (post_q.keepalive || access.valid);
   assign access.ready = judged_q && out_free && !init && !post_q.keepalive;
   local_access_t allowed;
   assign allowed      = access.data;
   wire   wrong_key    = counts && allowed.denied;
 
-  // Named in the cycle in which the tables are written; what is not taken then waits.
+  // Listed in the cycle in which the tables are written, and held until accepted.
   wire lists = done && queue_it && state inside {SQ_RTS, SQ_SQD};
   assign work.valid    = work_valid_q || lists;
   assign work.data     = work_valid_q ? work_q : post_q.index;

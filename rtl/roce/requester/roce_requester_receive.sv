@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Places what responses bring, and tells what the owner of a QP may learn only when memory has confirmed everything before it.
+// Writes the payload of responses to memory, and reports a completion only after memory has confirmed every write before it.
 //
-//   verdict ─┬─ write, data       the payload of a READ response goes to memory, or is dropped; an atomic's original value is made
+//   verdict ─┬─ write, data       payload of a READ response (or dropped), original value of an atomic
 //            └─ waiting ── done ── confirmed table ── retire, work, fault
 //
-// One verdict a cycle; 2 cycles from `verdict` to the table without a write, 1 from `done` with one. Payload passes at one beat a cycle.
-// All QPs are confirmed in one order, so a completion waits at most for the writes of memory that were begun before it.
-// What memory refuses stops its QP: `una` of the table stays, and the QP is named once on `fault`, which has room for every QP.
-// Stops when memory, `retire` or `work` stop.
+// One verdict a cycle; 2 cycles from `verdict` to the table without a write, 1 from `done` with one. One beat of payload a cycle.
+// Confirmation is in order across all QPs, so a completion waits at most for the writes issued before it.
+// A write error stops its QP: `una` of the table stays, and the QP is output once on `fault`, which has an entry for every QP.
+// Stalls when memory, `retire` or `work` are not ready.
 module roce_requester_receive
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -17,30 +17,30 @@ module roce_requester_receive
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,
-    parameter int unsigned PENDING = 64      // verdicts that wait for memory; a power of two
+    parameter int unsigned PENDING = 64      // verdicts pending for memory; a power of two
 ) (
     input logic clk,
     input logic rst,
 
     stream_if.sink   verdict,       // sq_verdict_t
-    axis_if.sink     payload,       // of the responses that have one, in order
+    axis_if.sink     payload,       // of the responses that have payload, in order
 
     stream_if.source write,         // dma_cmd_t
     axis_if.source   data,
     stream_if.sink   done,          // dma_done_t
 
-    output qp_index_t     index,    // whose word is read
+    output qp_index_t     index,    // QP whose word is read
     input  sq_confirmed_t confirmed,
     roce_qp_write_if.writer confirmed_next,  // sq_confirmed_t
     roce_qp_write_if.writer una,             // xpsn_t
     roce_qp_write_if.writer failure,         // sq_failure_t
 
-    stream_if.source retire,        // qp_index_t: look for completions
-    stream_if.source work,          // qp_index_t: may send again what waited for a READ or atomic
+    stream_if.source retire,        // qp_index_t: work requests may have completed
+    stream_if.source work,          // qp_index_t: a READ or atomic has completed, requests waiting for it may be sent
     stream_if.source fault,         // qp_index_t
-    output logic     commanded,     // pulse: what roce_qp_control asked for is in the table
-    output logic [$clog2(PENDING):0] confirming,  // verdicts that wait for memory,
-    output logic     confirmed_one, // pulse: for the oldest no more
+    output logic     commanded,     // pulse: a command of roce_qp_control is in the table
+    output logic [$clog2(PENDING):0] confirming,  // verdicts pending for memory
+    output logic     confirmed_one, // pulse: the oldest is confirmed
     output logic     idle
 );
   typedef struct packed {
@@ -61,7 +61,7 @@ module roce_requester_receive
     xpsn_t      failed;
   } waiting_t;
 
-  localparam int unsigned PLACING = 16;    // payloads that wait for their turn
+  localparam int unsigned PLACING = 16;    // payloads pending
   typedef logic [$clog2(PENDING):0] count_t;
 
   stream_if #(.T(dma_cmd_t)) write_in ();
@@ -70,8 +70,8 @@ module roce_requester_receive
   stream_if #(.T(waiting_t)) waiting_in ();
   stream_if #(.T(waiting_t)) waiting_out ();
   logic   write_empty, steer_empty, waiting_empty, faults_empty;
-  count_t writes_q, steers_q, waits_q;     // in each queue
-  logic   room_q;                          // in all of them, for one more after what comes just now
+  count_t writes_q, steers_q, waits_q;     // entries in each queue
+  logic   room_q;                          // each has an entry free beyond that of this cycle
 
   sq_verdict_t said;
   assign said = verdict.data;
@@ -124,7 +124,7 @@ module roce_requester_receive
   assign data.tvalid     = steer_out.valid && (made || (!drop && payload.tvalid));
   always_comb begin
     data.tdata = payload.tdata;
-    if (made) data.tdata[63:0] = steer.original;   // tkeep says that the rest means nothing
+    if (made) data.tdata[63:0] = steer.original;   // tkeep marks the other bytes as null
   end
   assign data.tkeep      = made ? (DATA_W / 8)'(8'hff) : payload.tkeep;
   assign data.tlast      = made || payload.tlast;
@@ -153,7 +153,7 @@ module roce_requester_receive
   assign retire.data       = head.index;
   always_ff @(posedge clk) commanded <= !rst && act && head.command;
 
-  // A QP that has failed stays as it was then.
+  // The state of a QP that has failed is kept.
   wire takes = confirmed.state != SQ_ERR || head.state == SQ_RESET;
   wire good  = !confirmed.refused && !refused;
   sq_confirmed_t next;
@@ -175,7 +175,7 @@ module roce_requester_receive
   assign una.valid            = act && (head.fresh || (takes && good));
   assign una.index            = head.index;
   assign una.data             = head.una;
-  // What memory refused is at fault, whatever came later.
+  // After a write error that is the failure, not any later one.
   assign failure.valid        = act && takes;
   assign failure.index        = head.index;
   assign failure.data         = '{status: confirmed.refused ? WC_LOC_PROT_ERR : head.status, psn: head.failed};

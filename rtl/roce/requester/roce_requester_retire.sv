@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Completes work requests: for each listed QP, in the order posted, those that are acknowledged and confirmed by memory; in the error
-// state also all others, after the QP's event is out (none if the state was asked for): the one at fault with its status, the rest
-// with WC_WR_FLUSH_ERR. Tells when a send queue is drained, after the completions before that.
-// A work request with a wrong L_Key is never sent; when all before it are complete, and the QP sends, it is named on `fault`, which
-// brings the error state.
-// One work request every 2 cycles within a QP, 5 cycles a QP that completes one. Stops when `cqe`, `qp_event` or `fault` stop.
+// Completes work requests: for each listed QP, in the order posted, those that are acknowledged and confirmed by memory. In the
+// error state it first reports the QP's event (none if the state was commanded), then completes all others: the one at fault with
+// its status, the rest with WC_WR_FLUSH_ERR. Reports a drained send queue after the completions before that.
+// A work request with an invalid L_Key is never sent; when all before it are complete and the QP is in RTS, the QP is output on
+// `fault`, which leads to the error state.
+// One work request every 2 cycles within a QP, 5 cycles for a QP that completes one. Stalls when `cqe`, `qp_event` or `fault` are
+// not ready.
 module roce_requester_retire
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -22,17 +23,17 @@ module roce_requester_retire
     output sq_count_t ring_count,
     input  sq_done_t  ring_data,      // a cycle later, until the next read
 
-    input logic         init,         // starts a QP's word; takes precedence for a cycle
+    input logic         init,         // initializes a QP's word; has priority for a cycle
     input sq_init_t     start,
     input qp_index_t    watch,
-    output logic        engaged,      // something of the QP `watch` is under way here
+    output logic        engaged,      // this unit holds an operation of QP `watch`
     roce_qp_write_if.writer retired_next,  // sq_retired_t
 
     stream_if.source cqe,             // rdma_cqe_t
     stream_if.source qp_event,        // qp_event_t
-    stream_if.source fault,           // qp_index_t: the oldest work request has a wrong L_Key
-    output logic     flushed,         // pulse: completed with WC_WR_FLUSH_ERR
-    output logic     unsignaled,      // pulse: one of this QP has succeeded and has no completion
+    stream_if.source fault,           // qp_index_t: the oldest work request has an invalid L_Key
+    output logic     flushed,         // pulse: a work request completed with WC_WR_FLUSH_ERR
+    output logic     unsignaled,      // pulse: an unsignaled work request of this QP has completed with success
     output qp_index_t unsignaled_index,
     output logic     idle
 );
@@ -80,12 +81,12 @@ module roce_requester_retire
   assign confirmed = read.confirmed;
   assign retired   = read.retired;
 
-  // ---- the oldest work request: on ring_data in R_COMPARE, judged in R_WALK ----
+  // ---- the oldest work request: on ring_data in R_COMPARE, completed in R_WALK ----
   sq_done_t oldest_q;
   logic     acknowledged_q, reached_fault_q;
 
   wire failing   = confirmed.state == SQ_ERR;
-  // What comes behind the one at fault had no effect that anybody may count on.
+  // Work requests after the one at fault are flushed, even if they are acknowledged.
   wire good      = acknowledged_q && !(failing && retired_q.blamed);
   wire at_fault  = failing && !acknowledged_q && !retired_q.blamed && reached_fault_q;
   wire completes = good || failing;
@@ -100,7 +101,7 @@ module roce_requester_retire
     walked.count = retired_q.count + 1'b1;
     if (at_fault) walked.blamed = 1'b1;
   end
-  logic last_q;    // nothing was posted behind the oldest
+  logic last_q;    // the oldest is also the last one posted
 
   assign ring_read  = state_q inside {R_LOOK, R_READ, R_COMPARE};
   assign unsignaled       = walk && !wants_cqe;
@@ -116,7 +117,7 @@ module roce_requester_retire
   always_comb begin
     reported          = retired_q;
     reported.reported = 1'b1;
-    // Nothing was posted that could be at fault (a keep-alive was): what comes later is only flushed.
+    // No posted work request is at fault (a keep-alive is): those posted later are only flushed.
     if (posted == retired_q.count) reported.blamed = 1'b1;
     told        = retired_q;
     told.drains = confirmed.drains;

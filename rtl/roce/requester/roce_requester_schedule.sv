@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Chooses the QP that sends next: takes the listed QPs in turn, reads where each stands, and makes a visit of those that may send. A QP
-// stands behind what it sent last or, after a rewind (progress.epoch has toggled) or if the peer has overtaken it, at the oldest PSN not
-// acknowledged. With selective repeat a visit may be a *repair*, which sends the oldest packet again.
+// Selects the QP that sends next: takes the listed QPs in order, reads the send position of each, and issues a visit (one quantum
+// of sending) for each that may send. The send position is the PSN after the last one sent or, after a rewind (progress.epoch has
+// toggled) or if an acknowledgement has passed it, the oldest PSN not acknowledged. With selective repeat a visit may be a
+// *repair*, which retransmits the oldest packet.
 //
-// A QP that `blocked` names is dropped from the list and named on `parked`; it is listed again when it is unblocked.
-// Looks ahead by one visit: while one QP sends, the tables and the first work request are read for the next. A QP is never in both
-// places.
+// A QP whose `blocked` bit is set is removed from the list and output on `parked`; it is listed again when it is unblocked.
+// Prefetches one visit: while one QP sends, the tables and the first work request of the next are read. The two are never the same
+// QP.
 //
-// One visit a cycle; 3 cycles from `list` to `visit`. When `visit` or `parked` stop everything stops.
+// One visit a cycle; 3 cycles from `list` to `visit`. Stalls when `visit` or `parked` are not ready.
 module roce_requester_schedule
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter int unsigned WINDOW = 8192      // PSNs outstanding a QP
+    parameter int unsigned WINDOW = 8192      // PSNs outstanding per QP
 ) (
     input logic clk,
     input logic rst,
     input qp_index_t watch,
-    input logic      hold,           // begin no visit of that QP; others wait behind it
-    output logic     watched,        // a visit of that QP is about to begin
+    input logic      hold,           // start no visit of QP `watch`; QPs after it on the list wait
+    output logic     watched,        // a visit of QP `watch` is pending here
 
     stream_if.sink        list,      // qp_index_t
-    input logic [QPS-1:0] blocked,   // may not begin a visit now
+    input logic [QPS-1:0] blocked,   // may not start a visit now
     stream_if.source      parked,    // qp_index_t
     roce_qp_read_if.reader words,    // send_words_t
 
-    input logic      sending,        // a visit of this QP is under way
+    input logic      sending,        // a visit of this QP is in progress
     input qp_index_t sending_index,
-    input logic      writing,        // where this QP stands is being written
+    input logic      writing,        // the send position of this QP is being written
     input qp_index_t writing_index,
 
-    input logic       ring_taken,    // the ring is being read for the visit under way
+    input logic       ring_taken,    // roce_requester_send reads the ring
     output logic      ring_read,     // the first work request of the visit
     output qp_index_t ring_index,
     output sq_count_t ring_count,
 
-    stream_if.source visit,          // sq_visit_t; its first work request comes from the ring with it (none if there is none)
+    stream_if.source visit,          // sq_visit_t; the ring outputs its first work request, if any, with it
     output logic     idle
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
@@ -75,20 +76,20 @@ module roce_requester_schedule
     else if (look_taken) look_valid_q <= 1'b0;
   end
 
-  // ---- weigh: where does it stand, and may it send? ----
+  // ---- evaluate: the send position, and whether the QP may send ----
   typedef struct packed {
-    logic  rewind;         // at `una` instead of where it was
+    logic  rewind;         // send from `una` instead of the stored position
     logic  repair;
-    logic  strict;         // the PSN is ahead of `una` ...
+    logic  strict;         // sent.strict is ahead of `una` ...
     xpsn_t strict_gap;     // ... by this
-    logic  mark;           // ... this one too
-    logic  sends;          // it may send at all
-    logic  may_go_on;      // there is something to send from where it was, and the window is open ...
-    logic  may_go_back;    // ... something from `una` on
-    logic  may_resend;     // ... something at `una`
+    logic  mark;           // sent.mark is ahead of `una`
+    logic  sends;          // its state and RNR timer allow it to send
+    logic  may_go_on;      // packets remain from the stored position on, and the window is open ...
+    logic  may_go_back;    // ... packets remain from `una` on
+    logic  may_resend;     // ... the packet `una` was sent
     logic [4:0] quantum;
-    xpsn_t gap_on;         // distance of the place to the first PSN never sent, where it was ...
-    xpsn_t gap_back;       // ... and at `una`
+    xpsn_t gap_on;         // distance to the first PSN never sent, from the stored position ...
+    xpsn_t gap_back;       // ... and from `una`
   } weighed_t;
 
   weighed_t weight, weight_q;
@@ -114,7 +115,7 @@ module roce_requester_schedule
     weight.sends       = looked.progress.state inside {SQ_RTS, SQ_SQD} && !looked.progress.rnr_wait;
     weight.may_go_back = looked.progress.una != looked.tail.next;
     weight.may_resend  = looked.progress.una != looked.sent.limit;
-    // The room in the window of selective repeat, which is a multiple of 16, if that is less than 16.
+    // The PSNs left in the window of selective repeat (a multiple of 16), if fewer than 16.
     weight.quantum     = 5'(SQ_QUANTUM);
     if (looked.path.selective_repeat && outstanding[SELECTIVE_W-1:4] == '1 && outstanding[3:0] != '0) begin
       weight.quantum = {1'b0, -outstanding[3:0]};
@@ -164,7 +165,7 @@ module roce_requester_schedule
   wire may_send = weight_q.sends
       && (weight_q.rewind ? weight_q.may_go_back : weight_q.repair ? weight_q.may_resend : weight_q.may_go_on);
 
-  // ---- the visit ahead ----
+  // ---- the prefetched visit ----
   assign weighed_taken = weighed_valid_q && (!may_send || ((!visit.valid || visit.ready) && !ring_taken));
   assign ring_read     = weighed_taken && may_send;
   assign ring_index    = found.index;

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cuts work requests into packets: serves the QPs that roce_requester_schedule chooses, each from where it stands, for a quantum of
-// 4 KiB or 16 packets; a QP that has more is listed again. So retransmission is the same path as transmission, and starts in the middle
-// of a message where it must: a READ is then asked for from there.
+// Segments work requests into packets: serves the QPs that roce_requester_schedule selects, each from its send position, for a
+// quantum of 4 KiB or 16 packets; a QP that has more to send is listed again. Retransmission uses the same path as transmission and
+// may start in the middle of a message; a READ request then covers the rest of the READ.
 //
-// A work request that may not begin yet ends the visit without listing the QP again: behind a fence or with max_rd_atomic READs
-// and atomics outstanding (the one that completes lists it), in SQD (the command that ends that does), with a wrong L_Key (it ends the QP).
+// A work request that may not start yet ends the visit without listing the QP again: behind a fence or with max_rd_atomic READs
+// and atomics outstanding (the completion of one lists the QP), in SQD (the command that leaves SQD does), with an invalid L_Key
+// (the QP goes to the error state).
 //
-// With selective repeat (docs/reference/extensions.md) each packet of a WRITE stands alone, and a visit may be a *repair*: it sends
-// the oldest packet again and, of what was sent behind it, what the peer takes in order only; it passes the others by, one a cycle.
-// A WRITE that changes bytes which an outstanding WRITE or atomic may change ends the visit (roce_requester_overlap); the next
+// With selective repeat (docs/reference/extensions.md) each packet of a WRITE is a WRITE ONLY, and a visit may be a *repair*: it
+// retransmits the oldest packet and, of the packets sent after it, those that the peer accepts in order only; it skips the others,
+// one a cycle. A WRITE to bytes that an outstanding WRITE or atomic may change ends the visit (roce_requester_overlap); the next
 // acknowledgement lists the QP.
 //
-// One packet a cycle for work requests of one QP that are queued already, one in 2 cycles when each is of another QP, 3 when it
-// repeats selectively; 5 cycles from `list` to `packet`. When `packet` stops everything stops; nothing is lost.
+// One packet a cycle for queued work requests of one QP, one in 2 cycles when each is of another QP, 3 with selective repeat;
+// 5 cycles from `list` to `packet`. Stalls when `packet` is not ready; nothing is lost.
 //
-// The L_Key of a work request is looked up in each visit. If it is not valid any more the packet is not handed over but told of on `fault`, which
-// ends the QP as if its payload could not be read.
+// The L_Key of a work request is looked up in each visit. If it is no longer valid, the packet is reported on `fault` instead of
+// sent, and the QP fails as if the payload could not be read.
 module roce_requester_send
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -24,17 +25,17 @@ module roce_requester_send
   import roce_requester_pkg::*;
 #(
     parameter int unsigned QPS = 16,
-    parameter int unsigned WINDOW = 8192,     // PSNs outstanding a QP (may be passed by one quantum, or by a READ)
+    parameter int unsigned WINDOW = 8192,     // PSNs outstanding per QP (may be exceeded by a quantum, or by a READ)
     parameter int unsigned ACK_EVERY = 128    // packets of a message between AckReq bits; a power of two
 ) (
     input logic clk,
     input logic rst,
     input qp_index_t watch,
-    input logic      hold,           // begin no visit of that QP; others wait behind it
-    output logic     watched,        // a visit or packet of that QP is under way
+    input logic      hold,           // start no visit of QP `watch`; QPs after it on the list wait
+    output logic     watched,        // a visit or packet of QP `watch` is in progress
 
     stream_if.sink        list,      // qp_index_t
-    input logic [QPS-1:0] blocked,   // may not begin a visit now
+    input logic [QPS-1:0] blocked,   // may not start a visit now
     stream_if.source      parked,    // qp_index_t
     roce_qp_read_if.reader words,    // send_words_t
 
@@ -42,33 +43,33 @@ module roce_requester_send
     output qp_index_t ring_index,
     output sq_count_t ring_count,
     input  sq_send_t  ring_data,     // a cycle later
-    output logic [31:0] key,         // the L_Key there: is it valid?
-    input  logic      key_live,      // a cycle later
+    output logic [31:0] key,         // the L_Key there, to look up
+    input  logic      key_live,      // the key is valid, a cycle later
     output logic      compare_read,
     output qp_index_t compare_index,
     output rd_count_t compare_count,
     input  logic [63:0] compare_data,  // a cycle later, until the next read
 
-    input logic       init,          // starts a QP's word; takes precedence for a cycle
+    input logic       init,          // initializes a QP's word; has priority for a cycle
     input sq_init_t   start,
     roce_qp_write_if.writer sent_next,  // sq_sent_t
 
     stream_if.source packet,         // tx_packet_t
-    stream_if.source fault,          // tx_fault_t: the L_Key of this packet's payload is not valid any more
-    output targets_t reads,          // a packet is handed over whose payload is to be read from this memory
-    output logic     visiting,       // a visit that may have found its keys valid is under way
-    stream_if.source again,          // qp_index_t: to be listed again
-    output logic     selective_retransmit,   // pulse: a packet was sent again by a repair
+    stream_if.source fault,          // tx_fault_t: the L_Key of this packet's payload is no longer valid
+    output targets_t reads,          // a packet leaves whose payload is to be read from this memory
+    output logic     visiting,       // a visit, which may have found its L_Keys valid, is in progress
+    stream_if.source again,          // qp_index_t: list it again
+    output logic     selective_retransmit,   // pulse: a repair has retransmitted a packet
     output logic     idle
 );
   enum logic [3:0] {
     S_IDLE,
-    S_SEEK,                 // find the place in the first work request:
+    S_SEEK,                 // find the position in the first work request:
     S_PLACE,                // in the middle of it
     S_SKIP,                 // behind it
-    S_KEEPALIVE,            // send a packet that belongs to none
-    S_RANGE,                // selective repeat: what does the work request change ...
-    S_MEET,                 // ... and may something that is outstanding change that?
+    S_KEEPALIVE,            // send a keep-alive
+    S_RANGE,                // selective repeat: compute the address range of the work request ...
+    S_MEET,                 // ... and compare it with those outstanding
     S_SEND,
     S_AGAIN                 // list the QP again
   } state_q;
@@ -76,7 +77,7 @@ module roce_requester_send
   // ---- the visit ----
   sq_visit_t ahead;          // the next, with its first work request on ring_data
   sq_visit_t visit_q;        // the one that sends
-  logic      write_q;        // where it stands is being written
+  logic      write_q;        // its send position is being written
   qp_index_t write_index_q;
   logic      begin_visit, load_next, prefetch, wants_more, first_read, schedule_watched, schedule_idle;
   qp_index_t first_index;
@@ -111,27 +112,27 @@ module roce_requester_send
   assign next_visit.ready = state_q == S_IDLE;
   assign begin_visit      = next_visit.valid && next_visit.ready;
 
-  // ---- the work request that is cut ----
+  // ---- the work request being segmented ----
   sq_send_t    request_q;
-  logic        reads_q, writes_q, piece_q;   // its kind; piece: each packet stands alone
-  logic        following_q;   // ring_data is the one behind it
-  xpsn_t       seek_q;        // distance in PSNs of the visit's place from its first
+  logic        reads_q, writes_q, piece_q;   // its kind; piece: each packet is a WRITE ONLY
+  logic        following_q;   // ring_data is the next work request
+  xpsn_t       seek_q;        // distance in PSNs of the send position from its first
   logic [35:0] offset_q;      // the same in bytes
-  logic        barred_q;      // it may not begin: fence, too many READs, or its L_Key is wrong
+  logic        barred_q;      // it may not start: fence, too many READs, or an invalid L_Key
   logic [4:0]  tail_cost_q;   // of its last packet
   // The next packet:
-  logic [22:0] behind_q;      // packets of the work request behind it
+  logic [22:0] behind_q;      // packets of the work request after it
   logic        first_q;
   logic        last_q;
   logic [12:0] length_q;      // 0 for a READ or atomic
   logic [4:0]  cost_q;        // of the quantum, in units of 256 bytes
-  logic [23:0] step_q;        // its PSNs: a READ request takes those of its responses
+  logic [23:0] step_q;        // number of its PSNs: a READ request takes those of its responses
   addr_t       addr_q;
   logic [63:0] va_q;          // at the peer
-  logic [31:0] left_q;        // bytes of a READ that are asked for
+  logic [31:0] left_q;        // bytes of a READ still to request
   logic [4:0]  quantum_q;     // left of it
 
-  // A READ costs what its answer will: so a long one ends the visit, and the window is looked at again.
+  // A READ costs as much as its responses: a long one ends the visit, and the window is checked again.
   function automatic logic [4:0] read_cost(logic [23:0] packets);
     return packets[23:4] != 0 ? 5'(SQ_QUANTUM) : packets[4:0];
   endfunction
@@ -143,14 +144,14 @@ module roce_requester_send
   wire [4:0]  mtu_cost = length_cost(mtu);
   wire        keepalive = state_q == S_KEEPALIVE;
   wire        fresh = visit_q.fresh;                       // the next packet was never sent
-  logic       meets;                                       // the next work request writes where one before it does
+  logic       meets;                                       // the next work request overlaps an outstanding one
   wire        stop  = first_q && (barred_q || (fresh && (visit_q.drain || (meets && piece_q))));
-  wire        strict = !keepalive && !(piece_q && !(last_q && request_q.kind == SQ_WRITE_IMM));  // the peer takes it in order only
-  logic       begun_q;                                     // the visit has sent something, or passed it by
+  wire        strict = !keepalive && !(piece_q && !(last_q && request_q.kind == SQ_WRITE_IMM));  // accepted in order only
+  logic       begun_q;                                     // the visit has sent or skipped a packet
   wire        covered = visit_q.repair && visit_q.covered && strict && !begun_q;
   wire        mute  = visit_q.repair && (begun_q ? !strict : covered);
 
-  // The L_Key of each work request is looked up as it is loaded: so it holds for the rest of a visit, and is looked up again in the next.
+  // The L_Key of each work request is looked up as it is loaded. The result holds for the rest of the visit.
   logic       loaded_q, live_q;
   wire        live = loaded_q ? key_live : live_q;
   wire        lapsed = request_q.access.keyed && !live && length_q != '0 && !keepalive;
@@ -164,10 +165,10 @@ module roce_requester_send
   wire        offers = !init && ((state_q == S_SEND && !stop) || keepalive);
   wire        emit = offers && cut.ready;
   wire        emit_last = emit && state_q == S_SEND && last_q;    // of a work request
-  wire        finished = state_q == S_SEND && last_q && !visit_q.more;  // with it, of all that were queued
+  wire        finished = state_q == S_SEND && last_q && !visit_q.more;  // of the last work request queued
   wire        spent = quantum_q <= cost_q;
   wire        spans = visit_q.path.selective_repeat && !visit_q.repair;
-  wire        skip = state_q == S_SKIP && visit_q.more;           // on to the work request behind
+  wire        skip = state_q == S_SKIP && visit_q.more;           // continue with the next work request
 
   wire  extend = emit && !keepalive && first_q && fresh && visit_q.path.selective_repeat
       && (is_atomic(request_q.kind) || (writes_q && request_q.length != 0));
@@ -179,27 +180,27 @@ module roce_requester_send
   assign ring_index = prefetch ? (begin_visit ? ahead.index : visit_q.index) : first_index;
   assign ring_count = prefetch ? (begin_visit ? ahead.count + 1'b1 : visit_q.count + 8'd2) : first_count;
 
-  // A position that the tables gave may be behind the work request: they moved on since they were read.
+  // The position from the tables may be behind the work request: the tables may have changed since they were read.
   wire inside_it = seek_q <= xpsn_t'(request_q.last);
   wire at_last   = seek_q[22:0] == request_q.last;
 
-  // ---- how far it is to what was never sent ----
+  // ---- distance to the first PSN never sent ----
   xpsn_t step, next_psn, gap_left;
   assign step     = xpsn_t'(step_q);
   assign next_psn = visit_q.psn + step;
   assign gap_left = visit_q.gap - step;
-  wire past_limit = fresh || visit_q.gap < step;           // the packet's PSNs are not all below the limit
-  wire then_fresh = fresh || visit_q.gap <= step;          // what comes behind it was never sent
+  wire past_limit = fresh || visit_q.gap < step;           // not all PSNs of the packet are below the limit
+  wire then_fresh = fresh || visit_q.gap <= step;          // the packet after it was never sent
   // The last packet of a repair.
   wire repaired = covered || !visit_q.strict || visit_q.strict_gap == step || then_fresh || finished;
 
-  // What the next work request is like, on ring_data.
+  // The next work request, on ring_data.
   sq_path_t  next_path;
   rd_count_t next_rd_done, next_max_rd, next_ahead;
   assign next_path    = begin_visit ? ahead.path : visit_q.path;
   assign next_rd_done = begin_visit ? ahead.rd_done : visit_q.rd_done;
   assign next_max_rd  = begin_visit ? ahead.max_rd : visit_q.max_rd;
-  assign next_ahead   = ring_data.rd - next_rd_done;       // READs and atomics before it that are not complete; negative: none
+  assign next_ahead   = ring_data.rd - next_rd_done;       // incomplete READs and atomics before it; negative: none
   wire next_waits     = !next_ahead[5] && next_ahead != 0;
   wire next_reads     = is_rd(ring_data.kind);
   wire next_alone     = next_reads || ring_data.last == 0;  // it is one packet
@@ -288,7 +289,7 @@ module roce_requester_send
           else state_q <= S_PLACE;
         end
         S_PLACE: state_q <= inside_it ? S_SEND : S_SKIP;
-        // Nothing is behind it: the tables moved on since they were read.
+        // No work request is behind it: the tables have changed since they were read.
         S_SKIP: state_q <= skip ? S_SEEK : S_AGAIN;
         S_KEEPALIVE: if (emit) begin
           if (visit_q.repair && (repaired || visit_q.left == 0)) state_q <= S_AGAIN;
@@ -320,11 +321,11 @@ module roce_requester_send
   assign again.valid = state_q == S_AGAIN;
   assign again.data  = visit_q.index;
 
-  // Each work request but the first of a visit is read while the one before it is sent, so it is always there in time.
+  // Each work request but the first of a visit is read from the ring while the one before it is sent.
   wire over = visit_q.repair ? repaired : finished || spent;
   always_ff @(posedge clk) if (!rst) assert (!((emit_last && !over) || skip) || following_q);
 
-  // ---- what is being changed at the peer ----
+  // ---- overlap with outstanding WRITEs and atomics ----
   roce_requester_overlap #(
       .QPS(QPS)
   ) hull (
@@ -378,7 +379,7 @@ module roce_requester_send
       .fault
   );
 
-  // ---- what was sent ----
+  // ---- update of the send position ----
   sq_sent_t write_data_q;
   logic     write_repair_q;
   assign sent_next.valid = write_q || init;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The tables of the requester: one word a QP. Each word has one writer; each reader has a memory of its own for the part that it wants.
-// See roce_requester_pkg for what the words mean. Nothing is reset: `init` of roce_qp_control starts a QP's words.
+// The tables of the requester: one word per QP. Each word has one writer; each reader has its own memory for the fields it uses.
+// The words are described in roce_requester_pkg. Nothing is reset: `init` of roce_qp_control initializes a QP's words.
 //
 //   written by                     read by
 //   queue    tail                  queue, send, ack, retire, timer
@@ -12,7 +12,7 @@
 //   retire   retired               queue, send, retire
 //   control  path, policy, peer    queue, send, ack, timer
 //
-// Reads take a cycle (roce_qp_read_if), but for that of `confirm_index`: its word is there in the same cycle.
+// Reads take a cycle (roce_qp_read_if), except that of `confirm_index`, whose word is valid in the same cycle.
 module roce_requester_tables
   import roce_wire_pkg::*;
   import roce_pkg::*;
@@ -78,7 +78,7 @@ module roce_requester_tables
   wire index_t policy_at    = index_t'(policy.index);
   wire index_t peer_at      = index_t'(peer.index);
 
-  // ---- queue: what a work request is cut by; what it is judged by ----
+  // ---- queue: attributes for segmentation; words for acceptance ----
   wire index_t     queue_policy_at = index_t'(queue_policy.index);
   queue_policy_t   queue_policy_words;
   assign queue_policy.data = queue_policy_words;
@@ -190,7 +190,7 @@ module roce_requester_tables
       .read(ack.read), .read_at(ack_at), .read_data(ack_words.peer_ip)
   );
 
-  // ---- receive: changes its own word ----
+  // ---- receive: read, modify and write of its own word ----
   roce_qp_table #(.T(sq_confirmed_t), .QPS(QPS)) confirm_confirmed (
       .clk, .write(confirmed.valid), .write_index(confirmed.index), .write_data(confirmed_word),
       .read_index(confirm_index), .read_data(confirm)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Clocks of all QPs in one table and one walker, which looks at a QP every 5 * QPS cycles and so sees an expiry late by at
-// most that. It finds out by itself what a QP waits for:
+// Timers of all QPs: one table and one scanner, which visits each QP every 5 * QPS cycles and so detects an expiry late by at
+// most that. It derives from the tables what a QP waits for:
 //   an acknowledgement  4.096 us * 2^(timeout + retries so far), the back-off limited to 2^BACKOFF_MAX (IBTA 9.7.6.1.3);
 //                       restarts with each progress and each rewind
-//   the peer            the time of its RNR NAK (IBTA table 45)
+//   the RNR timer       the time in the peer's RNR NAK (IBTA table 45)
 //   its send queue      in SQD: until nothing is outstanding; takes no time
 //   nothing             `keepalive_cycles` since anything was sent, acknowledged or received; 0: no keep-alive
-// and starts the clock when the walker first sees the wait, so a time is never too short. `now` may jump ahead, by less than
-// a quarter of its range at once. The end of a clock that runs is looked at in every round; of others it means nothing.
-// Stops when `expired` or `keepalive` stop. `settled`: the walker saw every QP since `busy` was high or a clock ended, and found
-// no clock to start and none that is due: nothing happens before more time passes.
+// and starts the timer when the scanner first detects the wait, so a time is never too short. `now` may jump ahead, by less than
+// a quarter of its range at once. The deadline of a running timer is checked in every scan; that of others has no meaning.
+// Stalls when `expired` or `keepalive` are not ready. `settled`: the scanner has visited every QP since `busy` was high or a timer
+// expired, and found no timer to start and none expired: no event occurs until `now` advances.
 module roce_timer
   import roce_pkg::*;
   import roce_requester_pkg::*;
@@ -22,7 +22,7 @@ module roce_timer
 ) (
     input logic        clk,
     input logic        rst,
-    input logic        enable,            // the tables are in order
+    input logic        enable,            // the tables are initialized
     input time_t       now,               // cycles
     input time_t       keepalive_cycles,  // less than a quarter of the range
     input logic        activity,          // a packet of this QP was received
@@ -40,10 +40,10 @@ module roce_timer
   localparam longint unsigned RNR_UNIT = (64'(CLOCK_HZ) + 99_999) / 100_000;
 
   if (BACKOFF_MAX > 7) begin : g_bad_backoff
-    $fatal(1, "roce_timer: BACKOFF_MAX is 7 at most, as retry_cnt is");
+    $fatal(1, "roce_timer: BACKOFF_MAX must be at most 7, like retry_cnt");
   end
   if ($clog2(ACK_UNIT) + 31 + BACKOFF_MAX > TIME_W - 2) begin : g_bad_clock
-    $fatal(1, "roce_timer: the longest wait for an acknowledgement must be less than a quarter of the range of times");
+    $fatal(1, "roce_timer: the longest ACK timeout must be less than a quarter of the range of now");
   end
 
   typedef enum logic [2:0] {
@@ -73,8 +73,8 @@ module roce_timer
     return '{base: time_t'(ACK_UNIT), shift: 6'(code) + 6'(backoff)};
   endfunction
 
-  // Codes in units of 10 us: 65536, 1, 2, 3, 4, 6, 8, 12, ... (IBTA table 45): from 2 on 2 or 3 times a power of two, and code
-  // 0 follows upon 31.
+  // Codes in units of 10 us: 65536, 1, 2, 3, 4, 6, 8, 12, ... (IBTA table 45): from code 2 on 2 or 3 times a power of two, with
+  // code 0 as code 32.
   function automatic span_t rnr_span(logic [4:0] code);
     logic [5:0] c;
     c = {code == 0, code};
@@ -82,7 +82,7 @@ module roce_timer
     return '{base: c[0] ? time_t'(3 * RNR_UNIT) : time_t'(2 * RNR_UNIT), shift: 6'(c[5:1]) - 6'd1};
   endfunction
 
-  // ---- the walk ----
+  // ---- the scan ----
   enum logic [2:0] {
     T_LOOK,
     T_COMPARE,
@@ -98,9 +98,9 @@ module roce_timer
   wait_e              waits_q;
   span_t              span_q;
   time_t              length_q;
-  logic               heard_q;        // of this QP since the walker came by
+  logic               heard_q;        // a packet of this QP was received since the last scan
 
-  // News of a QP makes its two bits differ, and the walker makes them equal. What they hold at first matters to nobody.
+  // A packet received for a QP makes its two bits differ, and the scanner makes them equal. Their initial value does not matter.
   (* ram_style = "distributed" *) logic news[QPS];
   (* ram_style = "distributed" *) logic noted[QPS];
   wire [INDEX_W-1:0] active_at = activity_index[INDEX_W-1:0];
@@ -146,13 +146,13 @@ module roce_timer
 
   clock_t next;
   always_comb begin
-    next.waits    = due ? WAIT_NOTHING : waits_q;  // what is still waited for then begins anew
+    next.waits    = due ? WAIT_NOTHING : waits_q;  // a wait that continues restarts the timer
     next.epoch    = progress.epoch;
     next.una      = progress.una;
     next.deadline = fresh_q ? now + length_q : clock.deadline;
   end
 
-  // Whatever a word holds at first, it is overwritten when the walker finds its QP waiting for something else.
+  // Not reset: a word is overwritten when the scanner finds that its QP waits for something else.
   ram_1w1r #(
       .T(clock_t),
       .WORDS(QPS)
@@ -166,12 +166,12 @@ module roce_timer
       .read_data(clock)
   );
 
-  // A jump of time matters to nobody as long as it stays before every clock's end.
-  logic [INDEX_W:0] calm_q;   // QPs in a row that had no news
+  // A jump of `now` has no effect as long as it stays before every deadline.
+  logic [INDEX_W:0] calm_q;   // consecutive QPs without a change
   logic             first_valid_q;
-  time_t            first_q;  // the earliest end of their clocks
+  time_t            first_q;  // their earliest deadline
   wire              late = first_valid_q && time_reached(now, first_q);
-  wire              first_known = first_valid_q && calm_q != '0;   // an end is known of those in a row
+  wire              first_known = first_valid_q && calm_q != '0;   // first_q is a deadline of one of these QPs
   wire              runs = decided && next.waits != WAIT_NOTHING;
   assign settled = calm_q[INDEX_W] && !late;
 

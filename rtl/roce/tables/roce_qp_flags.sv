@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One bit a QP with two writers, in distributed RAM instead of a register and a decoder for each bit: each writer has a table of
-// its own, and the bit is their exclusive or. Of two writes to one QP in a cycle, the first writer's counts.
-// Readers see the bit in the same cycle, a write from the next cycle on. After reset it clears itself, QPS cycles: a write in
-// them is lost.
+// One bit per QP with two writers, in distributed RAM instead of a register and a decoder for each bit: each writer has its own
+// table, and the bit is the exclusive or of both. Of two writes to one QP in a cycle, the first writer has priority.
+// Reads are combinational; a write is visible from the next cycle on. After reset it clears itself for QPS cycles, in which writes
+// are lost.
 module roce_qp_flags
   import roce_pkg::*;
 #(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// QPs that wait for service, each listed once, in the order in which they were named: a round robin without a scan.
-// Naming a QP that is listed already has no effect. A QP is off the list as soon as it is on `out`, taken or not, so a name that
-// comes from then on lists it again and is not lost, even one that comes in the cycle in which what it is about is written.
-// N streams name QPs, lower ones first; one is taken a cycle. Latency 2 cycles with distributed RAM, 3 cycles with block RAM.
-// Never full: it has room for every QP. After reset it clears itself, QPS cycles, and ignores what is named meanwhile.
+// List of QPs that wait for service, each at most once, in order of insertion: a round robin without a scan.
+// Inserting a QP that is listed already has no effect. A QP leaves the list as soon as it is on `out`, accepted or not, so a later
+// insertion lists it again and is not lost, even in the cycle in which the tables that caused it are written.
+// N inputs, the lowest has priority; one insertion a cycle. Latency 2 cycles with distributed RAM, 3 cycles with block RAM.
+// Never full: it has an entry for every QP. After reset it clears itself for QPS cycles, in which insertions are ignored.
 module roce_qp_list
   import roce_pkg::*;
 #(
@@ -21,7 +21,7 @@ module roce_qp_list
   localparam int unsigned INDEX_W = $clog2(QPS);
   typedef logic [INDEX_W-1:0] index_t;
 
-  // ---- choose ----
+  // ---- arbitrate ----
   logic [N-1:0] valid, grant;
   index_t       data[N];
   for (genvar i = 0; i < N; i++) begin : g_in
@@ -38,9 +38,9 @@ module roce_qp_list
     for (int unsigned i = 0; i < N; i++) if (grant[i]) chosen |= data[i];
   end
 
-  // ---- list what is not listed ----
-  // A QP is listed while its two bits differ: one toggles when it is queued, the other takes its value when it comes out. So each has
-  // one writer, and one reader.
+  // ---- insert unless listed ----
+  // A QP is listed while its two bits differ: one toggles on insertion, the other copies it when the QP leaves. So each has one
+  // writer, and one reader.
   typedef struct packed {
     logic   queued;
     index_t index;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether a QP has something outstanding: counts what begins and what ends, each in a table of its own in distributed RAM. Fewer
-// than 2^COUNT_W are outstanding. Readers see a change from the next cycle on. After reset it clears itself, QPS cycles: what
-// begins or ends in them is lost.
+// Detects whether a QP has operations outstanding: counts begins and ends, each in its own table in distributed RAM. Fewer than
+// 2^COUNT_W may be outstanding. A change is visible from the next cycle on. After reset it clears itself for QPS cycles, in which
+// begins and ends are lost.
 module roce_qp_outstanding
   import roce_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Read port of tables of one word a QP: `data` is that of QP `index` a cycle after `read`, until the next read. A word that is written
-// in the cycle of `read` is seen at the next read.
+// Read port of tables of one word per QP: `data` is the word of QP `index` a cycle after `read`, until the next read. A write in
+// the cycle of `read` is visible at the next read.
 interface roce_qp_read_if
   import roce_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Table of one word a QP whose reader sees the word in the cycle in which it names the QP (distributed RAM). A write is seen from the
-// next cycle on. Not reset: its writer sets a word before it is read.
+// Table of one word per QP with combinational read (distributed RAM). A write is visible from the next cycle on. Not reset: the
+// writer initializes a word before it is read.
 module roce_qp_table
   import roce_pkg::*;
 #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Write port of a table of one word a QP: while `valid`, `data` becomes the word of QP `index`. Never stops.
+// Write port of a table of one word per QP: while `valid`, `data` is written as the word of QP `index`. Never stalls.
 interface roce_qp_write_if
   import roce_pkg::*;
 #(
