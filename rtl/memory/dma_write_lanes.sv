@@ -144,12 +144,19 @@ module dma_write_lanes
       assign dma_cmd.valid   = mine.valid;
       assign dma_cmd.data    = mine.data.cmd;
       assign mine.ready      = dma_cmd.ready;
-      assign dma_data.tvalid = beat_valid && here;
-      assign dma_data.tdata  = beat.tdata;
-      assign dma_data.tkeep  = beat.tkeep;
-      assign dma_data.tlast  = beat.tlast;
+      // So that no path leads from the memory's ready through the users to where they store their packets.
+      stream_if #(.T(beat_t)) direct_in ();
+      stream_if #(.T(beat_t)) direct ();
+      assign direct_in.valid = beat_valid && here;
+      assign direct_in.data  = beat;
+      assign lane_ready[l]   = direct_in.ready;
+      stream_skid #(.T(beat_t)) skid (.clk, .rst, .in(direct_in), .out(direct));
+      assign dma_data.tvalid = direct.valid;
+      assign dma_data.tdata  = direct.data.tdata;
+      assign dma_data.tkeep  = direct.data.tkeep;
+      assign dma_data.tlast  = direct.data.tlast;
       assign dma_data.tuser  = 1'b0;
-      assign lane_ready[l]   = dma_data.tready;
+      assign direct.ready    = dma_data.tready;
       assign store_idle      = 1'b1;
       for (genvar u = 0; u < USERS; u++) begin : g_room
         assign room[u][l] = 1'b1;

@@ -286,7 +286,8 @@ module roce_qp_control
       };
 
   logic hold_q, leaving_q, flush_requests_q, flush_acks_q;
-  logic flushing_q;        // a flush was requested from roce_tx
+  logic flushing_q;        // a flush was requested from roce_tx,
+  logic flushed_q;         // and is complete
   assign hold           = hold_q;
   assign flush_requests = flush_requests_q;
   assign flush_acks     = flush_acks_q;
@@ -316,9 +317,9 @@ module roce_qp_control
         refused  = !response_answer.data;
       end
       C_CHANGE: finished = !offers_change_q && commanded;
-      C_DATA:   finished = plan_q == PLAN_PAUSE ? left_q : flushing_q && flushed;
-      C_LAST:   finished = flushing_q && flushed;
-      C_ACKS:   finished = flushing_q && flushed && quiet_q;
+      C_DATA:   finished = plan_q == PLAN_PAUSE ? left_q : flushing_q && flushed_q;
+      C_LAST:   finished = flushing_q && flushed_q;
+      C_ACKS:   finished = flushing_q && flushed_q && quiet_q;
       default:  ;
     endcase
   end
@@ -349,6 +350,7 @@ module roce_qp_control
     flush_acks_q     <= step_q inside {C_LAST, C_ACKS} && !flushing_q && !rst;
     flushing_q       <= (flushing_q || step_q inside {C_LAST, C_ACKS} || (step_q == C_DATA && left_q))
                      && step_q inside {C_DATA, C_LAST, C_ACKS} && !finished;
+    flushed_q        <= flushing_q && flushed;
     blocks_q       <= fails_now || (step_q == C_KEEP && plan_q == PLAN_RESET);
     asks_err_q     <= fails_now;
     path_write_q   <= setup_now;

@@ -22,8 +22,8 @@ package time_pkg;
   // The deadline is still to come. For deadlines that are never set as far as 2^bits cycles ahead: one that seems to be further
   // away has passed, so the result stays right however late it is used, except for 2^bits cycles of each range.
   function automatic logic time_ahead(time_t now, time_t deadline, int unsigned bits);
-    time_t left;
-    left = deadline - now;
-    return left != '0 && (left >> bits) == '0;
+    time_t after;   // cycles between the next one and the deadline
+    after = deadline + ~now;
+    return (after >> bits) == '0;
   endfunction
 endpackage

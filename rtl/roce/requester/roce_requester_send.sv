@@ -197,9 +197,11 @@ module roce_requester_send
   // The next work request, on ring_data.
   sq_path_t  next_path;
   rd_count_t next_rd_done, next_max_rd, next_ahead;
-  assign next_path    = begin_visit ? ahead.path : visit_q.path;
-  assign next_rd_done = begin_visit ? ahead.rd_done : visit_q.rd_done;
-  assign next_max_rd  = begin_visit ? ahead.max_rd : visit_q.max_rd;
+  // It is loaded either by the begin of a visit, in S_IDLE, or within one.
+  wire between_visits = state_q == S_IDLE;
+  assign next_path    = between_visits ? ahead.path : visit_q.path;
+  assign next_rd_done = between_visits ? ahead.rd_done : visit_q.rd_done;
+  assign next_max_rd  = between_visits ? ahead.max_rd : visit_q.max_rd;
   assign next_ahead   = ring_data.rd - next_rd_done;       // incomplete READs and atomics before it; negative: none
   wire next_waits     = !next_ahead[5] && next_ahead != 0;
   wire next_reads     = is_rd(ring_data.kind);
@@ -236,7 +238,7 @@ module roce_requester_send
       reads_q     <= next_reads;
       writes_q    <= is_write(ring_data.kind);
       piece_q     <= next_path.selective_repeat && is_write(ring_data.kind);
-      seek_q      <= (begin_visit ? ahead.psn : visit_q.psn) - ring_data.first;
+      seek_q      <= (between_visits ? ahead.psn : visit_q.psn) - ring_data.first;
       barred_q    <= ring_data.access.denied || (ring_data.fence && next_waits) || (next_reads && !next_ahead[5] && next_ahead >= next_max_rd);
       tail_cost_q <= length_cost(ring_data.tail);
       first_q     <= 1'b1;
