@@ -69,8 +69,8 @@ def suite(wire: Path, *arguments: str, seconds: float = SUITE_S) -> subprocess.C
 
 
 def at_once(do: Callable[[str, int], list[dict[str, Any]]], devices: list[str]) -> list[list[dict[str, Any]]]:
-    """What `do` returns for each device, from all shares of the work. A device, or the suite, waits most of the time, and a simulation
-    uses one core: so all shares run at the same time, each on a device of its own."""
+    """What `do` returns for each device, from all shares of the work. A device, or the suite, waits most of the time, and a
+    simulation uses one core: so all shares run at the same time, each on a device of its own."""
     jobs = [(device, share) for device in devices for share in range(SHARES)]
     with ThreadPoolExecutor(len(jobs)) as pool:
         parts = list(pool.map(lambda job: do(*job), jobs))
