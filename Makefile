@@ -50,7 +50,7 @@ plane: setup-test  ## one plane's tests, at 64 bits: PLANE=roce; WAVES=1 for wav
 
 lint: setup-test  ## RTL, Python and Rust: lint and format, without a change
 	@$(PYTHON) rtl/control/generate.py
-	@$(PYTHON) tools/test.py python-style lint host-style
+	@$(PYTHON) tools/test.py registers python-style lint host-style
 
 format: setup-test  ## Python and Rust as the format rules have it
 	@$(PYTHON) -m ruff format -q . && $(PYTHON) -m ruff check -q --fix .
