@@ -4,8 +4,8 @@
     python tools/unit.py roce_cm [--test REGEX] [PYTEST-ARGUMENT ...]
 
 A unit is a module of rtl/ with tests of its own (test_<unit>.py, or a test that builds it) or a part of tests/. At 64 bits unless
-$NACELLE_WIDTHS says otherwise. --test runs only the cocotb tests whose names match; a test file that builds several benches chooses
-tests for each itself, so name one of its pytest tests, too: -k roce_cm-64.
+$NACELLE_WIDTHS says otherwise, or in the first of the builds that its test lists. --test runs only the cocotb tests whose names
+match; a test file that builds several benches chooses tests for each itself, so name one of its pytest tests, too: -k roce_cm-64.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def main() -> None:
             + (f"; there are {', '.join(near)}" if near else "; `make unit` lists them")
         )
     os.environ.setdefault("NACELLE_WIDTHS", "64")
+    os.environ.setdefault("NACELLE_UNIT", "1")
     if arguments.test:
         os.environ["COCOTB_TEST_FILTER"] = arguments.test
     # -s: a person watches.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only `make test-long` runs, which sets $NACELLE_LONG=1: combinations that take long and seldom find what others do not."""
+"""What only `make test-long` runs, which sets $NACELLE_LONG=1: combinations that take long and seldom find what others do not.
+And what `make unit` leaves out, which sets $NACELLE_UNIT=1: all but the first of them."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LONG = os.environ.get("NACELLE_LONG") == "1"
+UNIT = os.environ.get("NACELLE_UNIT") == "1"
 
 
 def some(values: Sequence[T], count: int = 1) -> list[T]:
-    """All values in a long test, else the first `count`."""
-    return list(values if LONG else values[:count])
+    """All values in a long test, the first of them for one unit, else the first `count`."""
+    return list(values if LONG else values[: 1 if UNIT else count])
