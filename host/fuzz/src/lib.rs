@@ -68,7 +68,7 @@ pub fn messages(data: &[u8]) {
     if let Some(&imm) = data.first_chunk()
         && let Ok(request) = calls::Request::of_write(u32::from_be_bytes(imm))
     {
-        assert_eq!(request.to_imm().to_be_bytes(), imm);
+        assert_eq!(calls::Request::of_write(request.to_imm()), Ok(request));
     }
 }
 

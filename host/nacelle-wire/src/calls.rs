@@ -68,25 +68,27 @@ pub enum Request {
 
 impl Request {
     const START: u8 = 0x80;
-    const MESSAGE: u32 = 1;
-    const CANCEL: u32 = 2;
+    const FAILED: u8 = 0;
+    const MESSAGE: u8 = 1;
+    const CANCEL: u8 = 2;
 
-    /// What the immediate of a WRITE means, if anything.
+    /// What the immediate of a WRITE means, if anything. Bits without a meaning are not checked.
     pub fn of_write(imm: u32) -> Result<Self, ParseError> {
         let [_, b, a, low] = imm.to_be_bytes();
         match low & !Self::START {
             function if low & Self::START != 0 => {
                 Ok(Self::Start { context: context(imm), function: FunctionCode::new(function), user: [a, b] })
             }
-            _ if imm << 8 == 0 => Ok(Self::HostError(context(imm))),
+            Self::FAILED => Ok(Self::HostError(context(imm))),
             _ => Err(ParseError::Immediate),
         }
     }
 
-    /// What the immediate of a SEND means, if anything. A SEND without one is a message of context 0.
+    /// What the immediate of a SEND means, if anything. A SEND without one is a message of context 0. Bits without a meaning
+    /// are not checked.
     pub const fn of_send(imm: Option<u32>) -> Result<Self, ParseError> {
         let Some(imm) = imm else { return Ok(Self::Message(Context(0))) };
-        match imm & 0xff_ffff {
+        match imm as u8 {
             Self::MESSAGE => Ok(Self::Message(context(imm))),
             Self::CANCEL => Ok(Self::Cancel(context(imm))),
             _ => Err(ParseError::Immediate),
@@ -104,9 +106,9 @@ impl Request {
             Self::Start { context, function, user: [a, b] } => {
                 (context, [b, a, Self::START | function.map_or(0, FunctionCode::get)])
             }
-            Self::HostError(context) => (context, [0; 3]),
-            Self::Message(context) => (context, [0, 0, Self::MESSAGE as u8]),
-            Self::Cancel(context) => (context, [0, 0, Self::CANCEL as u8]),
+            Self::HostError(context) => (context, [0, 0, Self::FAILED]),
+            Self::Message(context) => (context, [0, 0, Self::MESSAGE]),
+            Self::Cancel(context) => (context, [0, 0, Self::CANCEL]),
         };
         u32::from_be_bytes([context, b, a, low])
     }

@@ -248,13 +248,17 @@ proptest! {
     fn immediates_of_contexts(imm: u32, code in 0u32..256) {
         let context = Context((imm >> 24) as u8);
         prop_assert_eq!(Request::context_of(imm), context);
-        for request in [Request::of_write(imm), Request::of_send(Some(imm))].into_iter().flatten() {
-            prop_assert_eq!(request.to_imm(), imm);
+        let (low, bare) = (imm as u8, imm & 0xff00_00ff);
+        prop_assert_eq!(Request::of_write(imm).is_ok(), low >= 0x80 || low == 0);
+        if let Ok(request) = Request::of_write(imm) {
+            prop_assert_eq!(request.to_imm(), if low == 0 { bare } else { imm });
         }
         for (low, of_send) in [(1, Request::Message(context)), (2, Request::Cancel(context))] {
-            prop_assert_eq!(Request::of_send(Some(imm & 0xff00_0000 | low)), Ok(of_send));
+            let imm = imm & !0xff | low;
+            prop_assert_eq!(Request::of_send(Some(imm)), Ok(of_send));
+            prop_assert_eq!(of_send.to_imm(), imm & 0xff00_00ff);
         }
-        prop_assert_eq!(Request::of_write(imm).is_ok(), imm & 0x80 != 0 || imm << 8 == 0);
+        prop_assert_eq!(Request::of_send(Some(imm)).is_ok(), low == 1 || low == 2);
         let code = ReturnCode::new(code);
         prop_assert_eq!(calls::parse_result(calls::result_imm(context, code)), (context, code));
         prop_assert_eq!(calls::parse_result(calls::answer_imm(context)), (context, ReturnCode::SUCCESS));

@@ -52,6 +52,9 @@ pub struct Description {
     pub memory_bytes: u64,
     /// Regions that a connection may have, internal ones included.
     pub max_regions: u32,
+    /// Contexts that a connection may have (docs/reference/calls.md); 0 if the device has no such extension.
+    #[serde(default)]
+    pub max_contexts: u32,
     /// What it can be called for.
     pub functions: Vec<Function>,
 }
@@ -120,7 +123,17 @@ impl Description {
     #[must_use]
     pub fn new(device: &str, kind: Kind, functions: Vec<Function>) -> Self {
         let device = device.to_owned();
-        Self { version: VERSION, device, kind, data_w: 0, clock_hz: 0, memory_bytes: 0, max_regions: 0, functions }
+        Self {
+            version: VERSION,
+            device,
+            kind,
+            data_w: 0,
+            clock_hz: 0,
+            memory_bytes: 0,
+            max_regions: 0,
+            max_contexts: 0,
+            functions,
+        }
     }
 
     /// Reads a description. Says what is wrong with one that cannot be read.
