@@ -39,11 +39,11 @@ impl LongCall {
         Args { dtype: Dtype::Int32, m: self.rows, n: self.side, k: self.side }.to_bytes().to_vec()
     }
 
-    /// Its parameters. The product is returned if it is an output; it is sent nowhere else.
-    pub(crate) fn regions(self, product: RegionFlags) -> [(RegionFlags, u32); 4] {
+    /// Its parameters. The product is never returned: it is long. The arguments are, if they have the flag.
+    pub(crate) fn regions(self, arguments: RegionFlags) -> [(RegionFlags, u32); 4] {
         let input = RegionFlags::INPUT;
         let (a, b) = (4 * self.rows * self.side, 4 * self.side * self.side);
-        [(input, 64), (input, a), (input, b), (product, a)]
+        [(arguments, 64), (input, a), (input, b), (input, a)]
     }
 
     /// Prepares a context for it. Nothing is returned.
@@ -54,7 +54,7 @@ impl LongCall {
         self.prepare_with(peer, many, context, RegionFlags::INPUT)
     }
 
-    /// Prepares a context for it, with these flags for the product.
+    /// Prepares a context for it, with these flags for the arguments.
     ///
     /// # Errors
     /// The device refuses the memory.
@@ -63,9 +63,9 @@ impl LongCall {
         peer: &mut Peer,
         many: &mut Many,
         context: u8,
-        product: RegionFlags,
+        arguments: RegionFlags,
     ) -> Result<(), Failure> {
-        many.set_up_with(peer, context, &self.regions(product))?;
+        many.set_up_with(peer, context, &self.regions(arguments))?;
         self.write_arguments(peer, many, context)
     }
 

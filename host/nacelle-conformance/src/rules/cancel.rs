@@ -24,6 +24,7 @@ const CANCEL: &str = "calls: cancel";
 
 const INCREMENT: u32 = 0x81;
 const CANCELLED: u32 = 5;
+const BOTH: RegionFlags = RegionFlags::from_bits(RegionFlags::INPUT.bits() | RegionFlags::OUTPUT.bits());
 /// How often a call is tried that may end before its cancel arrives.
 const ATTEMPTS: usize = 4;
 
@@ -40,7 +41,7 @@ fn is_bare(outputs: &[Output]) -> Result<(), Failure> {
 fn running(peer: &mut Peer) -> Result<(), Failure> {
     let long = peer.long_call()?.times(8);
     let mut many = peer.connect_contexts(1, false)?;
-    long.prepare_with(peer, &mut many, 0, RegionFlags::OUTPUT)?;
+    long.prepare_with(peer, &mut many, 0, BOTH)?;
     many.start(peer, 0, LongCall::START)?;
     std::thread::sleep(long.time / 8);
     let begin = Instant::now();
@@ -49,7 +50,7 @@ fn running(peer: &mut Peer) -> Result<(), Failure> {
     let took = begin.elapsed();
     ensure!((context, result) == (0, CANCELLED), "a cancelled call ends with {result} of context {context}");
     is_bare(&outputs)?;
-    ensure!(outputs[0].reth.va() == own_address(3), "the answer goes to {:#x}", outputs[0].reth.va().0);
+    ensure!(outputs[0].reth.va() == own_address(0), "the answer goes to {:#x}", outputs[0].reth.va().0);
     ensure!(took < long.time / 2, "a call of {:?} ended {took:?} after its cancel", long.time);
     peer.expect_silence(&mut many.qp)?;
     peer.disconnect(&many.qp)

@@ -175,7 +175,7 @@ fn deadline(peer: &mut Peer) -> Result<(), Failure> {
     let mut many = peer.connect_contexts(1, true)?;
     // On a device that is much slower than its own clock a call must be longer.
     loop {
-        many.set_up_long(peer, 0, MS, &[], &long.regions(OUT))?;
+        many.set_up_long(peer, 0, MS, &[], &long.regions(BOTH))?;
         long.write_arguments(peer, &mut many, 0)?;
         let (began, begin) = (device_time(peer)?, Instant::now());
         many.start(peer, 0, LongCall::START)?;
@@ -319,7 +319,7 @@ fn no_steps(peer: &mut Peer) -> Result<(), Failure> {
 fn cancelled(peer: &mut Peer) -> Result<(), Failure> {
     let long = peer.long_call()?;
     let mut many = peer.connect_contexts(1, true)?;
-    many.set_up_long(peer, 0, 0, &[step(MATMUL, 0, 4); 4], &long.regions(OUT))?;
+    many.set_up_long(peer, 0, 0, &[step(MATMUL, 0, 4); 4], &long.regions(BOTH))?;
     long.write_arguments(peer, &mut many, 0)?;
     // In its first step, and in a later one.
     for after in [long.time / 4, long.time * 3 / 2] {
