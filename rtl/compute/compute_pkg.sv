@@ -28,6 +28,7 @@ package compute_pkg;
   localparam logic [6:0] RESULT_SOCKET_UNAVAIL   = 7'h01;
   localparam logic [6:0] RESULT_KERNEL_TIMEOUT   = 7'h02;
   localparam logic [6:0] RESULT_UNKNOWN_FUNCTION = 7'h03;
+  localparam logic [6:0] RESULT_CANCELLED        = 7'h05;
   localparam logic [6:0] RESULT_BAD_ARGUMENTS    = 7'h10;
   localparam logic [6:0] RESULT_REGION_TOO_SMALL = 7'h11;
   localparam logic [6:0] RESULT_MEMORY_ERROR     = 7'h12;
@@ -130,6 +131,7 @@ package compute_pkg;
     logic call_started;
     logic call_finished;
     logic call_failed;
+    logic call_cancelled;        // one of call_failed: its caller cancelled it
     logic message_malformed;
     logic immediate_ignored;     // start while a call runs, or before set-up
   } rpc_events_t;

@@ -32,6 +32,7 @@ module roce_engine
     parameter int unsigned     RD_DEPTH = 8,
     parameter int unsigned     CLIENTS  = 2,
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // those that may use LOCAL_DMA_LKEY
+    parameter contexts_t [MAX_CLIENTS-1:0] CONTEXTS = '0,  // of a connection that a peer opens, at most, by client
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MEMORIES = 1,
     parameter memory_map_t     MAP      = '0
@@ -41,7 +42,7 @@ module roce_engine
     input  logic [47:0] now,               // device cycles; may jump ahead
     input  local_addr_t local_addr,
     input  logic [CLIENTS-1:0][15:0] port, // each client's, in the RDMA IP CM port space TCP; 0: it does not listen
-    input  logic        extensions,        // selective repeat is offered and accepted
+    input  logic        extensions,        // selective repeat is offered and accepted, contexts are accepted
     input  cm_limits_t  limits,            // of connections that peers open
     input  cc_config_t  congestion,
     input  logic [31:0] seed,              // of keys and packet sequence numbers; stable from before the end of reset
@@ -556,7 +557,8 @@ module roce_engine
       .QPS     (QPS),
       .CLIENTS (CLIENTS),
       .RD_DEPTH(RD_DEPTH),
-      .CLOCK_HZ(CLOCK_HZ)
+      .CLOCK_HZ(CLOCK_HZ),
+      .PASSIVE_CONTEXTS(CONTEXTS)
   ) cm (
       .clk,
       .rst,

@@ -203,14 +203,18 @@ package roce_pkg;
     MR_DEREGISTER,    // by key
     MR_DEREGISTER_QP, // all regions of a QP
     MR_DEREGISTER_PD, // all regions of a domain
-    MR_QUERY          // the region in a slot; its number is in rkey
+    MR_QUERY,         // the region in a slot; its number is in rkey
+    MR_DEREGISTER_GROUP // the regions of a QP that have this group
   } mr_op_e;
+
+  typedef logic [1:0] mr_group_t;
 
   // A region belongs to a protection domain: its key is valid on the QPs of that domain only and, if the region names a QP, on that QP
   // only.
   typedef struct packed {
     pd_t         pd;
     qpn_t        qpn;            // 0: every QP of the domain
+    mr_group_t   group;          // chosen by the owner, for MR_DEREGISTER_GROUP
     addr_t       addr;
     logic [31:0] length;
     access_t     access;
@@ -218,7 +222,7 @@ package roce_pkg;
 
   typedef struct packed {
     mr_op_e      op;
-    mr_t         mr;             // REGISTER: the region; DEREGISTER_QP: its qpn; DEREGISTER_PD: its pd
+    mr_t         mr;             // REGISTER: the region; DEREGISTER_QP: its qpn; DEREGISTER_GROUP: qpn and group; DEREGISTER_PD: its pd
     logic [31:0] rkey;
     logic        confined;       // only regions of `domain` match; set by roce_clients
     pd_t         domain;
@@ -333,6 +337,10 @@ package roce_pkg;
   typedef logic [15:0] conn_reason_t;
   localparam conn_reason_t CONN_UNREACHABLE = 16'hffff;  // no reply to ARP, or to the REQ and its retransmissions
 
+  // Contexts of a connection (docs/reference/calls.md): 0 (not agreed), 1, 2 or 4.
+  localparam int unsigned MAX_CONTEXTS = 4;
+  typedef logic [$clog2(MAX_CONTEXTS+1)-1:0] contexts_t;
+
   // Limits on connections that peers open. 0: no limit.
   typedef struct packed {
     logic [15:0] per_peer;           // with one IP address
@@ -371,6 +379,7 @@ package roce_pkg;
     logic [15:0]  tag;           // ESTABLISHED, REFUSED: of the request
     conn_reason_t reason;        // REFUSED, CLOSED
     ipv4_addr_t   ip;            // the peer
+    contexts_t    contexts;      // OPENED: agreed with the peer
     private_t     private_data;  // of the REQ, REP or REJ; not with CLOSED
   } conn_event_t;
 

@@ -176,6 +176,9 @@ module nacelle_shell
   // region; the kernels, which their sockets confine.
   localparam logic [MAX_CLIENTS-1:0] TRUSTED = MAX_CLIENTS'((1 << CLIENTS) - 1);
 
+  // Contexts are a matter of the RPC engine.
+  localparam contexts_t [MAX_CLIENTS-1:0] CLIENT_CONTEXTS = CONTEXTS > 1 ? ($bits(contexts_t) * MAX_CLIENTS)'(CONTEXTS) << RPC_CLIENT * $bits(contexts_t) : '0;
+
   roce_engine #(
       .DATA_W  (DATA_W),
       .ID_W    (MASTER_ID_W),
@@ -186,6 +189,7 @@ module nacelle_shell
       .RD_DEPTH(RD_DEPTH),
       .CLIENTS (CLIENTS),
       .TRUSTED (TRUSTED),
+      .CONTEXTS(CLIENT_CONTEXTS),
       .CLOCK_HZ(CLOCK_HZ),
       .MEMORIES(MEMORIES),
       .MAP     (MAP)
@@ -362,11 +366,12 @@ module nacelle_shell
   logic [SOCKETS-1:0] socket_idle;
   logic [MEMORIES-1:0] others_write;
 
-  localparam addr_t HEAP_BASE = CTRL_BASE + addr_t'(QPS * CTRL_BYTES);
+  localparam addr_t HEAP_BASE = CTRL_BASE + addr_t'(QPS * CONTEXTS * CTRL_BYTES);
 
   rpc_engine #(
       .DATA_W     (DATA_W),
       .QPS        (QPS),
+      .CONTEXTS   (CONTEXTS),
       .SOCKETS    (SOCKETS),
       .MAX_REGIONS(MAX_REGIONS),
       .SQ_DEPTH   (SQ_DEPTH),

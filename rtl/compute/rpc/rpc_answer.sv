@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Answers calls: one WRITE for every output region in index order, the last with immediate, solicited and signaled; the immediate is the
-// result's code << 8 (0: success). A call that failed, or that has no output, is answered by one WRITE with immediate of length 0 to the
+// number of the context << 24 | the result's code << 8 (0: success). A call that failed, or that has no output, is answered by one WRITE with immediate of length 0 to the
 // first output region, or to region 0.
 //
 // First request 4 cycles after the result if region 0 is the first output, otherwise 6; the others at least 2 cycles apart, faster than
@@ -26,6 +26,7 @@ module rpc_answer
     stream_if.source     answered,    // result_t, after the last request was accepted
     output logic         finished,    // events
     output logic         failed,
+    output logic         cancelled,   // one of `failed`
     output logic         idle
 );
   typedef enum logic [2:0] {
@@ -76,22 +77,23 @@ module rpc_answer
     endcase
   end
   assign view_read.valid = look_up;
-  assign view_read.data  = '{slot: state_q == IDLE ? result.data.slot : result_q.slot, index: next};
+  assign view_read.data  = '{of: state_q == IDLE ? result.data.of : result_q.of, index: next};
   assign result.ready    = state_q == IDLE;
-  assign asked           = result_q.slot;
+  assign asked           = result_q.of.slot;
 
   always_comb begin
     wqe.data             = '0;
     wqe.data.opcode      = last_q ? WR_RDMA_WRITE_WITH_IMM : WR_RDMA_WRITE;
     wqe.data.signaled    = last_q;
     wqe.data.solicited   = last_q;
-    wqe.data.qpn         = qp_number(result_q.slot);
+    wqe.data.qpn         = qp_number(result_q.of.slot);
+    wqe.data.wr_id       = 16'(result_q.of.number);
     wqe.data.lkey        = LOCAL_DMA_LKEY;
     wqe.data.local_addr  = view_q.addr;
     wqe.data.length      = empty_q ? '0 : view_q.region.size;
     wqe.data.remote_addr = view_q.region.host_addr;
     wqe.data.rkey        = view_q.region.host_rkey;
-    wqe.data.imm_data    = 32'(result_q.code) << 8;
+    wqe.data.imm_data    = {8'(result_q.of.number), 24'(result_q.code) << 8};
   end
   assign wqe.valid      = state_q == POST;
   assign answered.valid = state_q == ANSWERED;
@@ -100,6 +102,7 @@ module rpc_answer
   wire good = result_q.code == RESULT_SUCCESS && !gone_q;
   assign finished       = over && good;
   assign failed         = over && !good;
+  assign cancelled      = over && result_q.code == RESULT_CANCELLED && !gone_q;
   assign idle           = state_q == IDLE && !result.valid;
 
   always_ff @(posedge clk) begin

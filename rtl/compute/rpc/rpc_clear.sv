@@ -4,7 +4,7 @@
 // small extent waits for at most two further turns if no other one arrives, and a large one makes progress.
 //
 // Latency from `extent` to `cleared` of a small extent alone: its beats, the latency of memory, and 9 cycles (13 with block RAM). If the
-// connection closes, clearing ends after the current turn. There is an entry for an extent of every connection: `extent` is always
+// connection closes, clearing ends after the current turn. There is an entry for an extent of every context: `extent` is always
 // accepted.
 module rpc_clear
   import memory_pkg::*;
@@ -12,12 +12,13 @@ module rpc_clear
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,
+    parameter int unsigned CONTEXTS = 1,
     parameter page_t FIRST_TURN = 4,
     parameter page_t TURN = 1
 ) (
     input  logic     clk,
     input  logic     rst,
-    stream_if.sink   extent,        // extent_t; at most one of each connection
+    stream_if.sink   extent,        // extent_t; at most one of each context
     stream_if.source cleared,       // cleared_t
     output slot_t    asked,         // this connection
     input  logic     gone,          // is closed. Same cycle
@@ -25,8 +26,8 @@ module rpc_clear
     input  logic     others_write,  // see axi_clear
     output logic     idle
 );
-  localparam int unsigned SLOT_W = $clog2(QPS);
-  typedef logic [SLOT_W-1:0] index_t;
+  localparam int unsigned EXTENTS = QPS * CONTEXTS;
+  typedef logic [$clog2(EXTENTS)-1:0] index_t;
 
   // A turn: the part of an extent that is not cleared yet.
   typedef struct packed {
@@ -36,10 +37,11 @@ module rpc_clear
 
   // A turn in progress.
   typedef struct packed {
-    slot_t slot;
-    logic  first;
-    logic  last;                                  // no further turn follows
-    logic  complete;                              // and the whole extent is cleared
+    context_t of;
+    logic     with_imm;
+    logic     first;
+    logic     last;                               // no further turn follows
+    logic     complete;                           // and the whole extent is cleared
   } note_t;
 
   stream_if #(.T(turn_t)) come (), again (), line[2] (), turn ();
@@ -53,8 +55,8 @@ module rpc_clear
   assign come.valid   = extent.valid;
   assign come.data    = '{first: 1'b1, left: extent.data};
   assign extent.ready = come.ready;
-  stream_fifo #(.T(turn_t), .DEPTH(QPS)) arrivals (.clk, .rst, .in(come), .out(line[0]), .empty(none_come));
-  stream_fifo #(.T(turn_t), .DEPTH(QPS)) others (.clk, .rst, .in(again), .out(line[1]), .empty(none_again));
+  stream_fifo #(.T(turn_t), .DEPTH(EXTENTS)) arrivals (.clk, .rst, .in(come), .out(line[0]), .empty(none_come));
+  stream_fifo #(.T(turn_t), .DEPTH(EXTENTS)) others (.clk, .rst, .in(again), .out(line[1]), .empty(none_again));
   stream_arbiter #(.T(turn_t), .N(2)) turns (.clk, .rst, .in(line), .last('1), .out(turn));
 
   // ---- a turn ----
@@ -63,31 +65,37 @@ module rpc_clear
   wire page_t pages = rest_fits ? turn.data.left.pages : most;
   wire taken = turn.valid && turn.ready;
 
-  assign asked         = turn.data.left.slot;
+  assign asked         = turn.data.left.of.slot;
   assign turn.ready    = cmd.ready && note_in.ready;
   assign cmd.valid     = turn.valid && note_in.ready;
   assign cmd.data      = '{addr: page_addr(turn.data.left.base), length: 32'(page_addr(pages)), default: '0};
   assign note_in.valid = turn.valid && cmd.ready;
-  assign note_in.data  = '{slot: turn.data.left.slot, first: turn.data.first, last: rest_fits || gone, complete: rest_fits};
+  assign note_in.data  = '{
+      of: turn.data.left.of, with_imm: turn.data.left.with_imm, first: turn.data.first, last: rest_fits || gone, complete: rest_fits
+  };
   assign again.valid   = taken && !rest_fits && !gone;
   assign again.data    = '{
       first: 1'b0,
-      left: '{slot: turn.data.left.slot, base: turn.data.left.base + most, pages: turn.data.left.pages - most}
+      left: '{
+          of: turn.data.left.of, with_imm: turn.data.left.with_imm,
+          base: turn.data.left.base + most, pages: turn.data.left.pages - most
+      }
   };
 
   axi_clear #(.DATA_W(DATA_W)) writer (.clk, .rst, .cmd, .others_write, .mem, .done, .idle(writer_idle));
 
   // ---- end of a turn ----
-  (* ram_style = "distributed" *) logic failed[QPS];   // memory reported an error for a part of the connection's extent
+  (* ram_style = "distributed" *) logic failed[EXTENTS];   // memory reported an error for a part of the extent
   stream_fifo #(.T(note_t), .DEPTH(8)) notes (.clk, .rst, .in(note_in), .out(note), .empty(none_noted));
 
-  wire failure = done.data.error || !note.data.first && failed[index_t'(note.data.slot)];
+  wire index_t noted = index_t'(context_index(note.data.of, CONTEXTS));
+  wire failure = done.data.error || !note.data.first && failed[noted];
   assign done.ready       = 1'b1;
   assign note.ready       = done.valid;
   assign cleared_in.valid = done.valid && note.data.last;
-  assign cleared_in.data  = '{slot: note.data.slot, ok: note.data.complete && !failure};
-  always_ff @(posedge clk) if (done.valid) failed[index_t'(note.data.slot)] <= failure;
-  stream_fifo #(.T(cleared_t), .DEPTH(QPS)) ends (.clk, .rst, .in(cleared_in), .out(cleared), .empty(none_cleared));
+  assign cleared_in.data  = '{of: note.data.of, with_imm: note.data.with_imm, ok: note.data.complete && !failure};
+  always_ff @(posedge clk) if (done.valid) failed[noted] <= failure;
+  stream_fifo #(.T(cleared_t), .DEPTH(EXTENTS)) ends (.clk, .rst, .in(cleared_in), .out(cleared), .empty(none_cleared));
 
   assign idle = none_come && none_again && !turn.valid && none_noted && none_cleared && writer_idle;
 

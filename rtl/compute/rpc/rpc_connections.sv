@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The state of each connection: takes every event of the engine, one at a time, and starts the other units.
+// The state of each connection and of its contexts (docs/reference/calls.md; without that extension a connection has one): takes every
+// event of the engine, one at a time, and starts the other units.
 //
-// A connection processes one request at a time, in order of arrival: a set-up, or a call, each until its answer is acknowledged (so the
-// outstanding sends of a connection never exceed one answer, and memory that may be retransmitted is not changed). Further arrivals wait:
-// the receive of each is posted again only when it is processed, so at most RECEIVES arrivals wait. A start during a call is counted and
-// ignored.
+// A context processes one request at a time, in order of arrival: a set-up, or a call, each until its answer is acknowledged (so the
+// outstanding sends of a context never exceed one answer, and memory that may be retransmitted is not changed). Further arrivals wait:
+// the receive of each is posted again only when it is processed. At most RECEIVES arrivals wait for a context; one more ends the
+// connection, which has RECEIVES receives for each context, so this cannot happen if it has one. A start during a call is counted and
+// ignored. A cancel is processed at once: it goes to rpc_dispatch if there is a call, and cancels the start that waits if there is one.
 //
-// A connection that closes keeps its extent and keys until its set-up or call has ended; only its own CONN_CLOSED waits for that, and is
-// answered when everything is freed.
+// A context of a connection that closes keeps its extent and keys until its set-up or call has ended; only CONN_CLOSED of this connection
+// waits for that, and is answered when everything is freed.
 //
-// One event every 3 cycles; a start leaves on `call` 3 cycles after its completion was taken. The queues behind the outputs have an entry
-// for every connection, so this unit never stalls, and completions and connection events are always accepted.
+// One event every 3 cycles, CONN_OPENED and CONN_CLOSED 2 or 3 more for each context; a start leaves on `call` 3 cycles after its
+// completion was taken. The queues behind the outputs have an entry for every context, so this unit never stalls, and completions and
+// connection events are always accepted.
 module rpc_connections
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -20,6 +23,7 @@ module rpc_connections
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
+    parameter int unsigned CONTEXTS = 1,
     parameter int unsigned SOCKETS = 1
 ) (
     input  logic     clk,
@@ -30,9 +34,10 @@ module rpc_connections
     stream_if.sink   setup_done,  // setup_done_t
     stream_if.sink   answered,    // result_t: the answer of a call was posted, or discarded
     stream_if.source setup,       // setup_job_t
-    stream_if.source release_,    // release_job_t: the connection has no other job until this one is done
+    stream_if.source release_,    // release_job_t: the context has no other job until this one is done
     stream_if.source call,        // call_t
-    stream_if.source refusal,     // result_t: a call without a socket
+    stream_if.source cancel,      // cancel_t: at most one for each call
+    stream_if.source refusal,     // result_t: a call that does not reach a socket
     stream_if.source repost,      // receive_t
     stream_if.source close,       // qpn_t: connections that failed
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket
@@ -45,8 +50,14 @@ module rpc_connections
     output logic     ignored,
     output logic     idle
 );
-  localparam int unsigned SLOT_W = $clog2(QPS);
-  typedef logic [SLOT_W-1:0] index_t;
+  typedef logic [$clog2(QPS)-1:0] slot_index_t;
+  typedef logic [$clog2(QPS*CONTEXTS)-1:0] index_t;
+  typedef logic [$clog2(RECEIVES*MAX_CONTEXTS)-1:0] receive_index_t;
+  typedef logic [$clog2(RECEIVES+1)-1:0] waiting_t;
+
+  function automatic index_t index_of(context_t of);
+    return index_t'(context_index(of, CONTEXTS));
+  endfunction
 
   typedef enum logic [1:0] {
     FREE,     // ready for a request
@@ -56,59 +67,85 @@ module rpc_connections
   } phase_e;
 
   typedef struct packed {
-    logic       open;
-    logic       failed;   // a completion failed: `close` was sent to the CM
-    logic       granted;  // has regions
-    phase_e     phase;
-    logic [1:0] waiting;  // arrivals waiting
-    logic       oldest;   // index of the oldest of them
+    logic      open;
+    logic      failed;     // a completion failed, or the caller broke a rule: `close` was sent to the CM
+    contexts_t agreed;     // contexts that the caller has; 0: it has one, without the extension
+    contexts_t held;       // closed: contexts that are not released yet
   } connection_t;
+
+  typedef struct packed {
+    logic     granted;     // has regions
+    phase_e   phase;
+    waiting_t waiting;     // arrivals waiting
+    logic     oldest;      // index of the oldest of them
+    logic     cancelled;   // CALL: the call; otherwise the start that waits
+    logic     odd;         // the last call for a socket: see call_t
+  } state_t;
 
   typedef enum logic [2:0] {
     OPENED,
     CLOSED,
-    ARRIVED,
+    ARRIVED,      // a message or a start
+    CANCEL,
+    UNKNOWN,      // an arrival without meaning
     ACKNOWLEDGED,
     FAILED,
-    SET_UP,
-    CALL_DONE
+    DONE          // a set-up, a release or a call
   } event_e;
 
   typedef struct packed {
-    event_e      kind;
-    logic        waited;   // ARRIVED: taken from the inbox
-    slot_t       slot;
-    arrival_t    arrival;
+    event_e    kind;
+    logic      waited;     // ARRIVED: taken from the inbox
+    context_t  of;
+    contexts_t agreed;     // OPENED
+    arrival_t  arrival;
+    logic      call;       // DONE: a call, otherwise `setup`
     setup_done_t setup;
   } event_t;
 
   typedef enum logic [2:0] {
-    CLEAR,    // the table after reset
+    CLEAR,    // the tables after reset
     PICK,
     READ,
     APPLY,
-    RESUME,   // process the oldest waiting arrival
-    OPEN_2    // post the second receive
-  } state_e;
+    RESUME,   // read the oldest waiting arrival,
+    RESUMED,  // and process it
+    NEXT,     // CLOSED: the next context
+    OPEN      // post a receive
+  } fsm_e;
 
-  (* ram_style = "distributed" *) logic [$bits(connection_t)-1:0] states[QPS];
-  (* ram_style = "distributed" *) logic [$bits(arrival_t)-1:0] inbox[QPS*RECEIVES];
+  (* ram_style = "distributed" *) logic [$bits(connection_t)-1:0] connections[QPS];
+  (* ram_style = "distributed" *) logic [$bits(contexts_t)-1:0] agreements[QPS];
   (* ram_style = "distributed" *) logic closed[QPS];
+  (* ram_style = "distributed" *) logic [$bits(state_t)-1:0] states[QPS*CONTEXTS];
+  (* ram_style = "block" *) logic [$bits(arrival_t)-1:0] inbox[QPS*CONTEXTS*RECEIVES];
 
-  state_e      state_q, state_d;
-  event_t      event_q, event_d;
-  connection_t connection_q, now;  // before and after the event
-  index_t      clear_q;
-  closing_t    closing_q;
+  fsm_e           fsm_q, fsm_d;
+  event_t         event_q, event_d;
+  connection_t    connection_q, connection;  // before and after the event
+  state_t         state_q, state;
+  arrival_t       oldest_q;
+  index_t         clear_q;
+  receive_index_t posted_q;                  // OPEN: receives posted
+  closing_t       closing_q;
 
   // ---- selection of the event ----
   wire qpn_t cqe_slot = qp_index(cqe.data.qpn);
   wire       cqe_ours = cqe_slot < qpn_t'(QPS);
-  wire       picking = state_q == PICK;
+  wire       picking = fsm_q == PICK;
   assign answered.ready   = picking;
   assign setup_done.ready = picking && !answered.valid;
   assign cqe.ready        = picking && !answered.valid && !setup_done.valid;
   assign conn_event.ready = picking && !answered.valid && !setup_done.valid && !cqe.valid;
+
+  // With contexts an immediate begins with the number of its context. A SEND without one is a message of context 0.
+  wire contexts_t agreed = CONTEXTS > 1 ? contexts_t'(agreements[slot_index_t'(cqe_slot)]) : '0;
+  wire is_write = cqe.data.opcode == WC_RECV_RDMA_WITH_IMM;
+  wire is_receive = cqe.data.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM};
+  wire names = agreed != '0 && (is_write || cqe.data.with_imm);
+  wire [7:0] named = cqe.data.imm_data[31:24];
+  wire [7:0] request = cqe.data.imm_data[7:0];
+  localparam logic [7:0] REQUEST_MESSAGE = 8'd1, REQUEST_CANCEL = 8'd2;
 
   event_t picked;
   logic   any;
@@ -116,38 +153,46 @@ module rpc_connections
     picked = '{
         kind: ARRIVED,
         waited: 1'b0,
-        slot: slot_t'(cqe_slot),
-        arrival: '{
-            immediate: cqe.data.opcode == WC_RECV_RDMA_WITH_IMM,
-            buffer: cqe.data.wr_id[0],
-            length: cqe.data.byte_len,
-            imm_data: cqe.data.imm_data
-        },
+        of: '{slot: slot_t'(cqe_slot), number: '0},
+        agreed: CONTEXTS > 1 ? conn_event.data.contexts : '0,
+        arrival: '{message: !is_write, buffer: buffer_t'(cqe.data.wr_id), value: cqe.data.imm_data},
+        call: answered.valid,
         setup: setup_done.data
     };
+    if (names) picked.arrival.value[31:24] = '0;
+    if (!is_write) picked.arrival.value = message_t'{with_imm: names, reserved: '0, length: message_length(cqe.data.byte_len)};
     any = 1'b1;
     if (answered.valid) begin
-      picked.kind = CALL_DONE;
-      picked.slot = answered.data.slot;
+      picked.kind = DONE;
+      picked.of   = answered.data.of;
     end else if (setup_done.valid) begin
-      picked.kind = SET_UP;
-      picked.slot = setup_done.data.slot;
+      picked.kind = DONE;
+      picked.of   = setup_done.data.of;
     end else if (cqe.valid) begin
       any = cqe_ours;
       if (cqe.data.status != WC_SUCCESS) picked.kind = FAILED;
-      else if (!(cqe.data.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM})) picked.kind = ACKNOWLEDGED;
+      else if (!is_receive) begin
+        picked.kind      = ACKNOWLEDGED;
+        picked.of.number = number_t'(cqe.data.wr_id);
+      end else if (names) begin
+        picked.of.number = number_t'(named);
+        if (named >= 8'(agreed)) picked.kind = FAILED;
+        else if (!is_write && request == REQUEST_CANCEL) picked.kind = CANCEL;
+        else if (!is_write && request != REQUEST_MESSAGE) picked.kind = UNKNOWN;
+      end
     end else begin
-      any         = conn_event.valid;
-      picked.kind = conn_event.data.kind == CONN_OPENED ? OPENED : CLOSED;
-      picked.slot = slot_t'(qp_index(conn_event.data.qpn));
+      any            = conn_event.valid;
+      picked.kind    = conn_event.data.kind == CONN_OPENED ? OPENED : CLOSED;
+      picked.of.slot = slot_t'(qp_index(conn_event.data.qpn));
     end
+    if (CONTEXTS == 1) picked.of.number = '0;
   end
 
   // ---- effect of the event ----
   arrival_t arrival;
   assign arrival = event_q.arrival;
 
-  // The immediate is decoded and the socket selected while the connection is read. Of several sockets with the function, the first without
+  // The immediate is decoded and the socket selected while the state is read. Of several sockets with the function, the first without
   // a call is selected; if all have one, round robin.
   logic [3:0] socket, socket_q;
   logic       known, known_q;
@@ -155,7 +200,7 @@ module rpc_connections
   logic       nothing_q; // the immediate is 0
   logic [SOCKETS-1:0] having, in_turn;
   always_comb begin
-    for (int unsigned i = 0; i < SOCKETS; i++) having[i] = functions[i][arrival.imm_data[6:0]];
+    for (int unsigned i = 0; i < SOCKETS; i++) having[i] = functions[i][arrival.value[6:0]];
     known  = |having;
     socket = '0;
     for (int unsigned i = SOCKETS; i > 0; i--) if (in_turn[i-1]) socket = 4'(i - 1);
@@ -167,150 +212,197 @@ module rpc_connections
       .clk, .rst, .request(call.valid ? SOCKETS'(1) << socket_q : having), .take(call.valid), .grant(in_turn)
   );
 
-  wire applying = state_q == APPLY;
-  wire arrived = applying && event_q.kind == ARRIVED && connection_q.open && !connection_q.failed;
-  wire no_start = arrived && arrival.immediate && !start_q;
+  wire applying = fsm_q == APPLY;
+  wire live = applying && connection_q.open && !connection_q.failed;
+  wire arrived = live && event_q.kind == ARRIVED;
+  wire no_start = arrived && !arrival.message && !start_q;
   // A start during a call, unless a message waits before it; or before regions were granted.
-  wire out_of_turn = arrived && arrival.immediate && start_q
-                   && (connection_q.phase == CALL && connection_q.waiting == '0 || connection_q.phase == FREE && !connection_q.granted);
-  wire take_start = arrived && arrival.immediate && start_q && connection_q.phase == FREE && connection_q.granted;
-  wire take_message = arrived && !arrival.immediate && connection_q.phase == FREE;
-  wire park = arrived && !no_start && !out_of_turn && !take_start && !take_message;
-  wire over = event_q.kind == SET_UP && !event_q.setup.close || event_q.kind == CALL_DONE;  // a set-up or call has ended
-  // The connection is closed and idle: its extent and keys can be released.
-  wire free_now = applying && (event_q.kind == CLOSED && connection_q.phase inside {FREE, ANSWERED} || over && !connection_q.open);
-  wire fail = applying && connection_q.open && !connection_q.failed
-            && (event_q.kind == FAILED || event_q.kind == SET_UP && event_q.setup.failed);
+  wire out_of_turn = arrived && !arrival.message && start_q
+                   && (state_q.phase == CALL && state_q.waiting == '0 || state_q.phase == FREE && !state_q.granted);
+  wire take_start = arrived && !arrival.message && start_q && state_q.phase == FREE && state_q.granted;
+  wire take_message = arrived && arrival.message && state_q.phase == FREE;
+  wire waits = arrived && !no_start && !out_of_turn && !take_start && !take_message;
+  wire no_room = CONTEXTS > 1 && state_q.waiting == waiting_t'(RECEIVES);
+  wire park = waits && !no_room;
+  wire cancels = live && event_q.kind == CANCEL;
+  wire unknown = live && event_q.kind == UNKNOWN;
+  wire set_up = event_q.kind == DONE && !event_q.call;
+  wire released = applying && set_up && event_q.setup.close;
+  wire over = event_q.kind == DONE && !(set_up && event_q.setup.close);  // a set-up or call has ended
+  // The connection is closed and the context idle: its extent and keys can be released.
+  wire free_now = applying && (event_q.kind == CLOSED && state_q.phase inside {FREE, ANSWERED} || over && !connection_q.open);
+  wire fail = live && (event_q.kind == FAILED || waits && no_room || set_up && event_q.setup.failed);
+  wire first = event_q.of.number == '0;
+  wire contexts_t contexts = contexts_of(connection_q.agreed);
+  wire last = contexts_t'(event_q.of.number) == contexts - 1'b1;
 
   always_comb begin
-    now = connection_q;
+    connection = connection_q;
+    if (event_q.kind == OPENED) connection = '{open: 1'b1, agreed: event_q.agreed, default: '0};
+    if (event_q.kind == CLOSED) begin
+      connection.open = 1'b0;
+      if (first) connection.held = contexts;
+    end
+    if (released) connection.held = connection_q.held - 1'b1;
+    if (fail) connection.failed = 1'b1;
+  end
+
+  always_comb begin
+    state = state_q;
     unique case (event_q.kind)
-      OPENED: now = '{open: 1'b1, phase: FREE, default: '0};
-      CLOSED: begin
-        now.open = 1'b0;
-        if (connection_q.phase == ANSWERED) now.phase = FREE;
-      end
+      CLOSED: if (state_q.phase == ANSWERED) state.phase = FREE;
       ARRIVED: begin
-        if (take_start) now.phase = CALL;
-        if (take_message) now.phase = SETUP;
-        if (park) now.waiting = connection_q.waiting + 1'b1;
+        if (take_start) state.phase = CALL;
+        if (call.valid) state.odd = !state_q.odd;
+        if (take_message) state.phase = SETUP;
+        if (park) state.waiting = state_q.waiting + 1'b1;
         else if (event_q.waited) begin
-          now.waiting = connection_q.waiting - 1'b1;
-          now.oldest  = !connection_q.oldest;
+          state.waiting = state_q.waiting - 1'b1;
+          state.oldest  = !state_q.oldest;
+          if (!take_start) state.cancelled = 1'b0;
         end
       end
-      ACKNOWLEDGED: if (connection_q.phase == ANSWERED) now.phase = FREE;
-      FAILED: now.failed = 1'b1;
-      SET_UP: begin
-        now.granted = event_q.setup.held;
-        now.failed  = connection_q.failed || event_q.setup.failed;
-        now.phase   = connection_q.open ? ANSWERED : FREE;
+      CANCEL: if (state_q.phase == CALL || state_q.waiting != '0) state.cancelled = 1'b1;
+      ACKNOWLEDGED: if (state_q.phase == ANSWERED) state.phase = FREE;
+      DONE: begin
+        state.phase = connection_q.open ? ANSWERED : FREE;
+        if (event_q.call) state.cancelled = 1'b0;
+        else state.granted = event_q.setup.held;
       end
-      CALL_DONE: now.phase = connection_q.open ? ANSWERED : FREE;
-      default: now = connection_q;
+      default: state = state_q;
     endcase
   end
 
-  // After this event the connection can process the oldest waiting arrival.
-  wire resume = now.open && !now.failed && now.phase == FREE && now.waiting != '0;
+  // After this event the context can process its oldest waiting arrival.
+  wire resume = connection.open && !connection.failed && state.phase == FREE && state.waiting != '0;
 
   always_comb begin
-    state_d = state_q;
+    fsm_d   = fsm_q;
     event_d = event_q;
-    unique case (state_q)
-      CLEAR: if (clear_q == index_t'(QPS - 1)) state_d = PICK;
+    unique case (fsm_q)
+      CLEAR: if (clear_q == index_t'(QPS * CONTEXTS - 1)) fsm_d = PICK;
       PICK: begin
         event_d = picked;
-        if (any) state_d = READ;
+        if (any) fsm_d = READ;
       end
-      READ:  state_d = APPLY;
-      APPLY: state_d = event_q.kind == OPENED ? OPEN_2 : resume ? RESUME : PICK;
+      READ:  fsm_d = APPLY;
+      APPLY: fsm_d = event_q.kind == OPENED ? OPEN : event_q.kind == CLOSED && !last ? NEXT : resume ? RESUME : PICK;
       RESUME: begin
-        event_d.kind    = ARRIVED;
-        event_d.waited  = 1'b1;
-        event_d.arrival = inbox[{index_t'(event_q.slot), connection_q.oldest}];
-        state_d         = READ;
+        event_d.kind   = ARRIVED;
+        event_d.waited = 1'b1;
+        fsm_d          = RESUMED;
       end
-      OPEN_2:  state_d = PICK;
-      default: state_d = PICK;
+      RESUMED: begin
+        event_d.arrival = oldest_q;
+        fsm_d           = READ;
+      end
+      NEXT: begin
+        event_d.of.number = event_q.of.number + 1'b1;
+        fsm_d             = READ;
+      end
+      default: begin  // OPEN
+        event_d.of.number = number_t'((posted_q + 1'b1) >> 1);
+        if (last && posted_q[0]) fsm_d = PICK;
+      end
     endcase
   end
 
   always_ff @(posedge clk) begin
-    state_q   <= state_d;
+    fsm_q     <= fsm_d;
     event_q   <= event_d;
     socket_q  <= socket;
     known_q   <= known;
-    start_q   <= arrival.imm_data[7] && arrival.imm_data[6:0] != '0;
-    nothing_q <= arrival.imm_data == '0;
+    start_q   <= arrival.value[7] && arrival.value[6:0] != '0;
+    nothing_q <= arrival.value == '0;
     clear_q   <= clear_q + 1'b1;
-    if (state_q == READ) connection_q <= states[index_t'(event_q.slot)];
-    if (applying) connection_q <= now;
+    posted_q  <= fsm_q == OPEN ? posted_q + 1'b1 : '0;
+    if (fsm_q == READ) begin
+      connection_q <= connections[slot_index_t'(event_q.of.slot)];
+      state_q      <= states[index_of(event_q.of)];
+    end
+    if (applying) begin
+      connection_q <= connection;
+      state_q      <= state;
+    end
     if (rst) begin
-      state_q <= CLEAR;
+      fsm_q   <= CLEAR;
       clear_q <= '0;
     end
   end
 
-  wire clearing = state_q == CLEAR;
+  wire clearing = fsm_q == CLEAR;
+  wire opening = fsm_q == OPEN;
+  wire slot_index_t at = clearing ? slot_index_t'(clear_q) : slot_index_t'(event_q.of.slot);
   always_ff @(posedge clk) begin
-    if (clearing || applying) states[clearing ? clear_q : index_t'(event_q.slot)] <= clearing ? '0 : now;
-    if (clearing || applying) closed[clearing ? clear_q : index_t'(event_q.slot)] <= clearing || !now.open;
+    if (clearing || applying) connections[at] <= clearing ? '0 : connection;
+    if (clearing || applying) agreements[at] <= clearing ? '0 : connection.agreed;
+    if (clearing || applying) closed[at] <= clearing || !connection.open;
+  end
+  always_ff @(posedge clk) begin
+    if (clearing || applying || opening) begin
+      states[clearing ? clear_q : index_of(event_q.of)] <= clearing || opening ? '0 : state;
+    end
   end
   for (genvar i = 0; i < 3; i++) begin : g_gone
-    assign gone[i] = closed[index_t'(asked[i])];
+    assign gone[i] = closed[slot_index_t'(asked[i])];
   end
   always_ff @(posedge clk) begin
-    if (park) inbox[{index_t'(event_q.slot), connection_q.oldest ^ connection_q.waiting[0]}] <= arrival;
+    if (park) inbox[{index_of(event_q.of), state_q.oldest ^ state_q.waiting[0]}] <= arrival;
+    oldest_q <= inbox[{index_of(event_q.of), state_q.oldest}];
   end
 
   // ---- outputs ----
   assign setup.valid = take_message;
   assign setup.data  = '{
-      slot: event_q.slot,
-      held: now.granted,
+      of: event_q.of,
+      contexts: contexts,
+      held: state.granted,
       buffer: arrival.buffer,
-      length: arrival.length
+      message: message_t'(arrival.value)
   };
   assign release_.valid = free_now;
-  assign release_.data  = '{slot: event_q.slot, held: now.granted};
-  assign call.valid    = take_start && known_q;
+  assign release_.data  = '{of: event_q.of, held: state.granted};
+  assign call.valid    = take_start && known_q && !state_q.cancelled;
   assign call.data     = '{
       socket: socket_q,
-      slot: event_q.slot,
-      function_code: arrival.imm_data[6:0],
-      user: arrival.imm_data[31:8]
+      of: event_q.of,
+      odd: state.odd,
+      function_code: arrival.value[6:0],
+      user: arrival.value[31:8]
   };
-  assign refusal.valid = take_start && !known_q;
-  assign refusal.data  = '{slot: event_q.slot, code: RESULT_UNKNOWN_FUNCTION};
-  assign repost.valid  = no_start || out_of_turn || take_start || applying && event_q.kind == OPENED || state_q == OPEN_2;
-  assign repost.data   = '{slot: event_q.slot, buffer: event_q.kind == OPENED ? state_q == OPEN_2 : arrival.buffer};
+  assign cancel.valid  = cancels && state_q.phase == CALL && !state_q.cancelled;
+  assign cancel.data   = '{of: event_q.of, odd: state_q.odd};
+  assign refusal.valid = take_start && (!known_q || state_q.cancelled);
+  assign refusal.data  = '{of: event_q.of, code: state_q.cancelled ? RESULT_CANCELLED : RESULT_UNKNOWN_FUNCTION};
+  assign repost.valid  = no_start || out_of_turn || take_start || cancels || unknown || opening;
+  assign repost.data   = '{slot: event_q.of.slot, buffer: opening ? buffer_t'(posted_q) : arrival.buffer};
   assign close.valid   = fail;
-  assign close.data    = qp_number(event_q.slot);
+  assign close.data    = qp_number(event_q.of.slot);
   assign started       = call.valid;
   assign aborted       = no_start && nothing_q;
-  assign ignored       = no_start && !nothing_q || out_of_turn;
+  assign ignored       = no_start && !nothing_q || out_of_turn || unknown;
 
   // Every event of the connection manager is answered; at most one per connection is pending.
-  assign conn_answer.valid = state_q == OPEN_2 || applying && event_q.kind == SET_UP && event_q.setup.close;
-  assign conn_answer.data  = qp_number(event_q.slot);
+  assign conn_answer.valid = opening && last && posted_q[0] || released && connection_q.held == contexts_t'(1);
+  assign conn_answer.data  = qp_number(event_q.of.slot);
   assign closing           = closing_q;
   assign idle              = picking && !any;
 
-  wire unused = &{1'b0, cqe.data.with_imm, cqe.data.solicited, answered.data.code};
+  wire unused = &{1'b0, cqe.data.solicited, answered.data.code, event_q.setup.of};
 
-  always_ff @(posedge clk) closing_q <= '{valid: !rst && applying && event_q.kind == CLOSED, slot: event_q.slot};
+  always_ff @(posedge clk) closing_q <= '{valid: !rst && applying && event_q.kind == CLOSED && first, slot: event_q.of.slot};
 
   always_ff @(posedge clk) begin
     if (!rst) begin
       assert (!setup.valid || setup.ready);
       assert (!release_.valid || release_.ready);
       assert (!call.valid || call.ready);
+      assert (!cancel.valid || cancel.ready);
       assert (!refusal.valid || refusal.ready);
       assert (!repost.valid || repost.ready);
       assert (!close.valid || close.ready);
       assert (!conn_answer.valid || conn_answer.ready);
-      assert (!park || connection_q.waiting < 2'(RECEIVES));
+      assert (!waits || state_q.waiting < waiting_t'(RECEIVES) || no_room);
     end
   end
 endmodule

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Dispatches calls to sockets: one call per socket at a time, further calls wait in order of arrival (at most one per connection). A job is
-// read from the table of regions into a queue of its socket, so that a slow socket does not delay the others. The window of a socket is the
-// extent of its call's connection, from before the first beat of the job until its result.
+// Dispatches calls to sockets: one call per socket at a time, further calls wait. In the queue of a socket each connection is at most once,
+// and its turn is one call, of its contexts in turn (rpc_queue); so connections are served in order of arrival, and those with several
+// calls get no more than the others. A job is read from the table of regions into a queue of its socket, so that a slow socket does not
+// delay the others. The window of a socket is the extent of its call's context, from before the first beat of the job until its result.
 //
-// First beat of a job 5 cycles after `call`, the others 4 cycles apart; a result leaves 1 cycle after `done`. A call of a closed connection
-// is not started, and a running one is cancelled: its socket ends it at once.
+// First beat of a job 5 cycles after `call`, 6 if connections may have several contexts, the others 4 cycles apart; a result leaves 1 cycle
+// after `done`. A call of a closed connection is not started, and a running one is cancelled: its socket ends it at once. `cancel` ends a
+// call that waits in the cycle after the current job is read; of a running one it is as for a closed connection, but for the result.
 module rpc_dispatch
   import memory_pkg::*;
   import compute_pkg::*;
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
+    parameter int unsigned CONTEXTS = 1,
     parameter int unsigned SOCKETS = 1,
     parameter int unsigned MAX_REGIONS = 32
 ) (
@@ -20,46 +23,95 @@ module rpc_dispatch
     input  closing_t     closing,          // a connection closes now
     output slot_t        asked,            // this connection
     input  logic         gone,             // is closed. Same cycle
-    stream_if.sink       call,             // call_t; there is an entry for one of every connection
+    stream_if.sink       call,             // call_t; always accepted, one of every context
+    stream_if.sink       cancel,           // cancel_t
     stream_if.sink       refusal,          // result_t: of calls without a socket; arbitrated with the results
     stream_if.source     view_read,        // region_key_t
     input  logic         view_valid,
     input  region_view_t view,
     stream_if.source     job[SOCKETS],     // job_t
     output window_t [SOCKETS-1:0] window,
-    output logic [SOCKETS-1:0] cancel,     // the connection of the running job is closed
+    output logic [SOCKETS-1:0] abort,      // the connection of the running job is closed, or its caller cancels it
     output logic [SOCKETS-1:0] busy,       // a call waits or runs
     stream_if.sink       done[SOCKETS],    // done_t; ignored if its tag is not the job's
     stream_if.source     result,           // result_t
     output logic         idle
 );
-  typedef enum logic [1:0] {
+  localparam bit SEVERAL = CONTEXTS > 1;
+
+  typedef enum logic [2:0] {
     PICK,
+    CHOOSE,    // one of the connection's calls for the socket
+    CANCEL,    // find the call
     LOOK_UP,   // read a region
     LOOKED_UP,
-    DROP       // the connection is closed
+    DROP       // the call ends without a job: its connection is closed, or it is cancelled
   } state_e;
 
   state_e             state_q;
-  call_t              call_q;
-  logic [SOCKETS-1:0] socket_q;            // one-hot, of call_q
+  context_t           of_q;                // of the call, or of `cancel`
+  call_t              call_q;              // its function and argument, from LOOKED_UP on
+  logic [SOCKETS-1:0] socket_q;            // one-hot
   region_index_t      index_q;
   tag_t               tag_q;
+  logic               odd_q;               // of `cancel`
+  logic               cancelled_q;
+  logic [SOCKETS-1:0] more_q;              // the connection has more calls for this socket: it joins the queue again
 
-  stream_if #(.T(call_t)) waiting[SOCKETS] ();
+  stream_if #(.T(slot_t)) turn[SOCKETS] ();
   stream_if #(.T(result_t)) outcome[SOCKETS+2] ();
-  logic [SOCKETS-1:0] pending, free, chosen, call_ready, queues_empty, jobs_empty;
-  call_t              next[SOCKETS];
+  logic [SOCKETS-1:0] pending, free, chosen, queues_empty, jobs_empty, rejoined;
+  slot_t              next[SOCKETS];
+  number_t            previous[SOCKETS];   // context of the connection whose call this socket got last
 
-  // ---- selection of a call: round robin over the free sockets ----
-  wire picking = state_q == PICK;
+  // ---- selection of a socket: round robin over those that are free ----
+  wire picking = state_q == PICK && !cancel.valid;
   round_robin #(.N(SOCKETS)) turns (.clk, .rst, .request(pending & free), .take(picking), .grant(chosen));
 
-  call_t picked;
+  slot_t picked;
   always_comb begin
     picked = '0;
     for (int unsigned i = 0; i < SOCKETS; i++) if (chosen[i]) picked |= next[i];
   end
+
+  // ---- selection of a call: the next context behind that of the last call ----
+  logic [CONTEXTS-1:0]      waits, odd, ready, later, in_line, from, first;
+  logic [CONTEXTS-1:0][3:0] sockets;
+  number_t                  number, last;
+  always_comb begin
+    last = '0;
+    for (int unsigned i = 0; i < SOCKETS; i++) if (socket_q[i]) last |= previous[i];
+    for (int unsigned c = 0; c < CONTEXTS; c++) begin
+      ready[c] = 1'b0;
+      for (int unsigned i = 0; i < SOCKETS; i++) ready[c] |= waits[c] && socket_q[i] && sockets[c] == 4'(i);
+      later[c] = number_t'(c) > last;
+    end
+    in_line = ready & later;
+    from    = |in_line ? in_line : ready;
+    first   = from & (~from + 1'b1);
+    number  = '0;
+    for (int unsigned c = 0; c < CONTEXTS; c++) if (first[c]) number |= number_t'(c);
+  end
+  wire choosing = state_q == CHOOSE && |ready;
+  wire starts = SEVERAL ? choosing : picking && |chosen;
+  wire [SOCKETS-1:0] starting = SEVERAL ? socket_q : chosen;
+  wire context_t start = SEVERAL ? '{slot: of_q.slot, number: number} : '{slot: picked, number: '0};
+
+  // ---- cancel: no job is being read then, so the call waits, runs, or has ended ----
+  logic waiting;
+  always_comb begin
+    waiting = 1'b0;
+    for (int unsigned c = 0; c < CONTEXTS; c++) waiting |= waits[c] && odd[c] == odd_q && of_q.number == number_t'(c);
+  end
+  wire start_odd = |(first & odd);
+  wire removes = SEVERAL && state_q == CANCEL && waiting;
+  assign cancel.ready = state_q == PICK;
+
+  rpc_waiting #(.QPS(QPS), .CONTEXTS(CONTEXTS)) waiting_calls (
+      .clk, .rst, .add(call.valid), .call(call.data), .asked(of_q.slot), .waits, .sockets, .odd,
+      .take(choosing || removes), .taken(removes ? of_q.number : number), .of(of_q), .details(call_q)
+  );
+  assign call.ready = 1'b1;
 
   logic gone_q;
   wire found = state_q == LOOKED_UP && view_valid;
@@ -77,24 +129,37 @@ module rpc_dispatch
       size: view.region.size
   };
 
-  assign asked           = call_q.slot;
+  assign asked           = of_q.slot;
   assign view_read.valid = state_q == LOOK_UP;
-  assign view_read.data  = '{slot: call_q.slot, index: index_q};
-  assign call.ready      = &call_ready;
+  assign view_read.data  = '{of: of_q, index: index_q};
   // Calls that wait for a running job do not count as activity.
-  assign idle            = picking && &(queues_empty | pending & ~free) && &jobs_empty && !call.valid && !result.valid;
+  assign idle            = picking && &(queues_empty | pending & ~free) && &jobs_empty
+                        && !call.valid && !result.valid;
 
   always_ff @(posedge clk) begin
     gone_q <= gone;
     unique case (state_q)
       PICK: begin
-        call_q   <= picked;
-        socket_q <= chosen;
-        index_q  <= '0;
-        if (|chosen) begin
-          tag_q   <= tag_q + 1'b1;
-          state_q <= LOOK_UP;
+        index_q     <= '0;
+        cancelled_q <= 1'b0;
+        odd_q       <= cancel.data.odd;
+        if (cancel.valid) begin
+          of_q    <= cancel.data.of;
+          state_q <= CANCEL;
+        end else begin
+          of_q     <= '{slot: picked, number: '0};
+          socket_q <= chosen;
+          if (|chosen) state_q <= SEVERAL ? CHOOSE : LOOK_UP;
         end
+      end
+      CHOOSE: begin
+        of_q.number <= number;
+        state_q     <= |ready ? LOOK_UP : PICK;
+      end
+      CANCEL: begin
+        cancelled_q <= 1'b1;
+        socket_q    <= '0;
+        state_q     <= removes ? DROP : PICK;
       end
       LOOK_UP: if (view_read.ready) state_q <= LOOKED_UP;
       LOOKED_UP:
@@ -102,33 +167,42 @@ module rpc_dispatch
         index_q <= index_q + 1'b1;
         state_q <= dead ? DROP : job_beat.last ? PICK : LOOK_UP;
       end
-      DROP: if (outcome[SOCKETS].ready) state_q <= PICK;
-      default: state_q <= PICK;
+      default: if (outcome[SOCKETS].ready) state_q <= PICK;  // DROP
     endcase
+    if (starts) tag_q <= tag_q + 1'b1;
+    more_q <= choosing && |(ready & ~first) ? socket_q : more_q & ~rejoined;
     if (rst) begin
       state_q <= PICK;
       tag_q   <= '0;
+      more_q  <= '0;
     end
   end
 
   // ---- sockets ----
   for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
-    stream_if #(.T(call_t)) queued ();
     stream_if #(.T(job_t)) beats ();
-    logic    running_q, cancel_q;
-    slot_t   slot_q;
-    tag_t    own_tag_q;
-    window_t window_q;
+    logic     running_q, running_odd_q, abort_q;
+    context_t running_of_q;
+    tag_t     own_tag_q;
+    window_t  window_q;
 
-    assign queued.valid  = call.valid && call.data.socket == 4'(i);
-    assign queued.data   = call.data;
-    assign call_ready[i] = queued.ready;
-    stream_fifo #(.T(call_t), .DEPTH(QPS)) queue (
-        .clk, .rst, .in(queued), .out(waiting[i]), .empty(queues_empty[i])
+    wire joins = call.valid && call.data.socket == 4'(i);
+    assign rejoined[i] = more_q[i] && !joins;
+    rpc_queue #(.QPS(QPS), .ONCE(SEVERAL)) queue (
+        .clk, .rst, .joins(joins || rejoined[i]), .joining(joins ? call.data.of.slot : of_q.slot), .out(turn[i]), .empty(queues_empty[i])
     );
-    assign pending[i]       = waiting[i].valid;
-    assign next[i]          = waiting[i].data;
-    assign waiting[i].ready = picking && chosen[i];
+    assign pending[i]    = turn[i].valid;
+    assign next[i]       = turn[i].data;
+    assign turn[i].ready = picking && chosen[i];
+
+    if (SEVERAL) begin : g_previous
+      typedef logic [$clog2(QPS)-1:0] slot_index_t;
+      (* ram_style = "distributed" *) number_t numbers[QPS];
+      always_ff @(posedge clk) if (choosing && socket_q[i]) numbers[slot_index_t'(of_q.slot)] <= number;
+      assign previous[i] = numbers[slot_index_t'(of_q.slot)];
+    end else begin : g_previous
+      assign previous[i] = '0;
+    end
 
     assign beats.valid = beat && socket_q[i];
     assign beats.data  = job_beat;
@@ -140,28 +214,32 @@ module rpc_dispatch
     assign free[i]   = !running_q;
     assign busy[i]   = running_q || !queues_empty[i];
     assign window[i] = window_q;
-    assign cancel[i] = cancel_q;
+    assign abort[i]  = abort_q;
     wire ours = running_q && done[i].data.tag == own_tag_q;
     assign outcome[i].valid = done[i].valid && ours;
-    assign outcome[i].data  = '{slot: slot_q, code: done[i].data.code};
+    assign outcome[i].data  = '{of: running_of_q, code: done[i].data.code};
     assign done[i].ready    = outcome[i].ready || !ours;
 
+    wire begins = starts && starting[i];
+    wire closes = closing.valid && closing.slot == running_of_q.slot;
+    wire cancels = SEVERAL && state_q == CANCEL && running_of_q == of_q && running_odd_q == odd_q;
     always_ff @(posedge clk) begin
-      if (waiting[i].valid && waiting[i].ready) slot_q <= waiting[i].data.slot;
+      if (begins) running_of_q <= start;
+      if (begins) running_odd_q <= start_odd;
       if (beat && socket_q[i]) begin
         own_tag_q <= tag_q;
         window_q  <= '{base: page_addr(view.grant.base), size: page_addr(view.grant.pages)};
       end
-      if (running_q && closing.valid && closing.slot == slot_q) cancel_q <= 1'b1;
-      if (waiting[i].valid && waiting[i].ready) running_q <= 1'b1;
+      if (running_q && (closes || cancels)) abort_q <= 1'b1;
+      if (begins) running_q <= 1'b1;
       else if (outcome[i].valid && outcome[i].ready || state_q == DROP && socket_q[i]) begin
         running_q <= 1'b0;
-        cancel_q  <= 1'b0;
+        abort_q   <= 1'b0;
         window_q  <= '0;
       end
       if (rst) begin
         running_q <= 1'b0;
-        cancel_q  <= 1'b0;
+        abort_q   <= 1'b0;
         window_q  <= '0;
       end
     end
@@ -169,11 +247,12 @@ module rpc_dispatch
     always_ff @(posedge clk) if (!rst) assert (!beats.valid || beats.ready);
   end
 
-  wire unused = &{1'b0, call_q.socket};
+  // A connection joins a queue again in the cycle after CHOOSE, or one later.
+  always_ff @(posedge clk) if (!rst) assert (state_q != PICK || more_q == '0);
 
   // ---- results ----
   assign outcome[SOCKETS].valid = state_q == DROP;
-  assign outcome[SOCKETS].data  = '{slot: call_q.slot, code: RESULT_SOCKET_UNAVAIL};
+  assign outcome[SOCKETS].data  = '{of: of_q, code: cancelled_q ? RESULT_CANCELLED : RESULT_SOCKET_UNAVAIL};
   assign outcome[SOCKETS+1].valid = refusal.valid;
   assign outcome[SOCKETS+1].data  = refusal.data;
   assign refusal.ready            = outcome[SOCKETS+1].ready;

@@ -3,7 +3,7 @@
 // The RPC engine: lets a caller set up regions of device memory and call functions over RDMA, wire-compatible with NAAICE
 // (docs/reference/rpc.md has the messages and the states).
 //
-//   rpc_connections  the state of each connection; takes all events
+//   rpc_connections  the state of each connection and its contexts; takes all events
 //   rpc_setup        AAR -> memory, keys, A (rpc_messages, rpc_extents)
 //   rpc_description  publishes the description of the device
 //   rpc_clear        clears memory before it is granted
@@ -11,7 +11,7 @@
 //   rpc_dispatch     calls -> jobs of the sockets
 //   rpc_answer       results -> WRITEs
 //
-// Latency: receive completion of a start -> first beat of its job 7 cycles; result -> first request 6 cycles if region 0 is the first
+// Latency: receive completion of a start -> first beat of its job 7 cycles, 8 if CONTEXTS is more than 1; result -> first request 6 cycles if region 0 is the first
 // output, otherwise 8; a region message: see rpc_setup. Completions are always accepted, one every 3 cycles.
 module rpc_engine
   import memory_pkg::*;
@@ -22,11 +22,12 @@ module rpc_engine
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,                              // a power of two
+    parameter int unsigned CONTEXTS = 1,                          // of a connection at most: 1, 2 or 4 (docs/reference/calls.md)
     parameter int unsigned SOCKETS = 1,                           // at most 16
     parameter int unsigned MAX_REGIONS = 32,                      // per connection, internal ones included
     parameter int unsigned SQ_DEPTH = 32,                         // sends outstanding on a QP
     parameter addr_t DESCRIPTION_BASE = addr_t'(4 << 20),         // description of the device
-    parameter addr_t CTRL_BASE = '0,                              // QPS * rpc_pkg::CTRL_BYTES for messages
+    parameter addr_t CTRL_BASE = '0,                              // QPS * CONTEXTS * rpc_pkg::CTRL_BYTES for messages
     parameter addr_t HEAP_BASE = addr_t'(1 << 20),                // regions
     parameter addr_t HEAP_SIZE = addr_t'(1 << 20),
     parameter pd_t PD = '0,                                       // protection domain of its connections: its number among the clients
@@ -36,7 +37,7 @@ module rpc_engine
     input  logic        rst,
     stream_if.sink      conn_event,       // conn_event_t: CONN_OPENED and CONN_CLOSED; always accepted once the description is published
     stream_if.source    conn_answer,      // conn_answer_t: one for each, as soon as possible
-    stream_if.source    wqe,              // rdma_wqe_t: receives (RECEIVES per QP) and sends (at most MAX_REGIONS per QP)
+    stream_if.source    wqe,              // rdma_wqe_t: receives (RECEIVES per context) and sends (at most MAX_REGIONS per QP)
     stream_if.sink      cqe,              // rdma_cqe_t
     stream_if.source    mr_cmd,           // mr_cmd_t
     stream_if.sink      mr_rsp,           // mr_rsp_t
@@ -47,7 +48,7 @@ module rpc_engine
     stream_if.source    job[SOCKETS],     // job_t
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket, without code 0; constant
     output window_t [SOCKETS-1:0] window,
-    output logic [SOCKETS-1:0] cancel,    // the connection of the running job is closed
+    output logic [SOCKETS-1:0] cancel,    // the connection of the running job is closed, or its caller cancels it
     stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (guaranteed by the socket)
     stream_if.source    close,            // qpn_t: the connection has failed, CONN_CLOSED is expected
     output rpc_events_t events,
@@ -59,6 +60,9 @@ module rpc_engine
   if (2 ** $clog2(QPS) != QPS || QPS < 2 || QPS > 1024) begin : g_bad_qps
     $fatal(1, "rpc_engine: QPS must be a power of two, 2..1024");
   end
+  if (!(CONTEXTS inside {1, 2, MAX_CONTEXTS}) || CONTEXTS > MAX_REGIONS) begin : g_bad_contexts
+    $fatal(1, "rpc_engine: CONTEXTS must be 1, 2 or 4, and at most MAX_REGIONS");
+  end
   if (SOCKETS < 1 || SOCKETS > 16) begin : g_bad_sockets
     $fatal(1, "rpc_engine: SOCKETS must be 1..16");
   end
@@ -69,7 +73,7 @@ module rpc_engine
   if (HEAP_BASE > addr_t'(1) << HEAP_ADDR_W || HEAP_SIZE > (addr_t'(1) << HEAP_ADDR_W) - HEAP_BASE) begin : g_bad_heap
     $fatal(1, "rpc_engine: regions must lie below 2^40");
   end
-  if (CTRL_BASE < HEAP_BASE + HEAP_SIZE && HEAP_BASE < CTRL_BASE + addr_t'(QPS * CTRL_BYTES)) begin : g_bad_layout
+  if (CTRL_BASE < HEAP_BASE + HEAP_SIZE && HEAP_BASE < CTRL_BASE + addr_t'(QPS * CONTEXTS * CTRL_BYTES)) begin : g_bad_layout
     $fatal(1, "rpc_engine: regions and messages overlap in memory");
   end
 
@@ -88,8 +92,8 @@ module rpc_engine
   slot_t    asked[3];    // by rpc_dispatch, rpc_answer, rpc_clear
   logic     gone[3];
   logic     connections_idle, setup_idle, clear_idle, dispatch_idle, answer_idle;
-  logic     setup_empty, releases_empty, refusals_empty, reposts_empty, closes_empty, answers_empty;
-  logic     aborted, ignored, started, finished, failed, granted, refused, malformed;
+  logic     setup_empty, releases_empty, refusals_empty, reposts_empty, closes_empty, answers_empty, cancels_empty;
+  logic     aborted, ignored, started, finished, failed, cancelled, granted, refused, malformed;
 
   description_t description;
   logic         published;
@@ -102,6 +106,7 @@ module rpc_engine
   stream_if #(.T(extent_t)) extent ();
   stream_if #(.T(cleared_t)) cleared ();
   stream_if #(.T(call_t)) call ();
+  stream_if #(.T(cancel_t)) cancel_in (), cancel_out ();
   stream_if #(.T(result_t)) refusal_in (), refusal (), result (), answered ();
   stream_if #(.T(receive_t)) repost_in (), repost ();
   stream_if #(.T(qpn_t)) close_in ();
@@ -114,31 +119,42 @@ module rpc_engine
   assign conn_in.data     = conn_event.data;
   assign conn_event.ready = conn_in.ready && published;
 
-  rpc_connections #(.QPS(QPS), .SOCKETS(SOCKETS)) connections_unit (
+  rpc_connections #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS)) connections_unit (
       .clk, .rst, .conn_event(conn_in), .conn_answer(answer_in), .cqe, .setup_done, .answered,
-      .setup(setup_in), .release_(release_in), .call, .refusal(refusal_in), .repost(repost_in), .close(close_in),
+      .setup(setup_in), .release_(release_in), .call, .cancel(cancel_in), .refusal(refusal_in), .repost(repost_in), .close(close_in),
       .closing, .asked, .gone, .functions, .busy, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
-  // One entry for every connection: rpc_connections never stalls.
-  stream_fifo #(.T(setup_job_t), .DEPTH(QPS)) setups (.clk, .rst, .in(setup_in), .out(setup_job), .empty(setup_empty));
-  stream_fifo #(.T(release_job_t), .DEPTH(QPS)) releases (
+  // One entry for every context: rpc_connections never stalls.
+  localparam int unsigned ALL = QPS * CONTEXTS;
+  stream_fifo #(.T(setup_job_t), .DEPTH(ALL)) setups (.clk, .rst, .in(setup_in), .out(setup_job), .empty(setup_empty));
+  stream_fifo #(.T(release_job_t), .DEPTH(ALL)) releases (
       .clk, .rst, .in(release_in), .out(release_job), .empty(releases_empty)
   );
-  stream_fifo #(.T(result_t), .DEPTH(QPS)) refusals (.clk, .rst, .in(refusal_in), .out(refusal), .empty(refusals_empty));
-  stream_fifo #(.T(receive_t), .DEPTH(QPS * RECEIVES)) reposts (
+  stream_fifo #(.T(result_t), .DEPTH(ALL)) refusals (.clk, .rst, .in(refusal_in), .out(refusal), .empty(refusals_empty));
+  stream_fifo #(.T(receive_t), .DEPTH(ALL * RECEIVES)) reposts (
       .clk, .rst, .in(repost_in), .out(repost), .empty(reposts_empty)
   );
   stream_fifo #(.T(qpn_t), .DEPTH(QPS)) closes (.clk, .rst, .in(close_in), .out(close), .empty(closes_empty));
   stream_fifo #(.T(qpn_t), .DEPTH(QPS)) answers (
       .clk, .rst, .in(answer_in), .out(answer_out), .empty(answers_empty)
   );
+  if (CONTEXTS > 1) begin : g_cancels
+    stream_fifo #(.T(cancel_t), .DEPTH(ALL)) cancels (
+        .clk, .rst, .in(cancel_in), .out(cancel_out), .empty(cancels_empty)
+    );
+  end else begin : g_no_cancels
+    assign cancel_in.ready  = 1'b1;
+    assign cancel_out.valid = 1'b0;
+    assign cancel_out.data  = '0;
+    assign cancels_empty    = 1'b1;
+  end
   assign conn_answer.valid = answer_out.valid;
   assign conn_answer.data  = '{qpn: answer_out.data, accept: 1'b1, private_data: description_private(description)};
   assign answer_out.ready  = conn_answer.ready;
 
   rpc_setup #(
-      .DATA_W(DATA_W), .QPS(QPS), .MAX_REGIONS(MAX_REGIONS),
+      .DATA_W(DATA_W), .QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS),
       .DESCRIPTION_BASE(DESCRIPTION_BASE), .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
       .clk, .rst, .job(setup_job), .release_(release_job), .description, .published, .done(setup_done), .extent, .cleared,
@@ -150,24 +166,24 @@ module rpc_engine
       .granted, .refused, .malformed, .idle(setup_idle)
   );
 
-  rpc_clear #(.DATA_W(DATA_W), .QPS(QPS)) clear (
+  rpc_clear #(.DATA_W(DATA_W), .QPS(QPS), .CONTEXTS(CONTEXTS)) clear (
       .clk, .rst, .extent, .cleared, .asked(asked[2]), .gone(gone[2]), .mem(clear_mem), .others_write, .idle(clear_idle)
   );
 
-  rpc_regions #(.QPS(QPS), .MAX_REGIONS(MAX_REGIONS), .READERS(READERS)) region_tables (
+  rpc_regions #(.QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS), .READERS(READERS)) region_tables (
       .clk, .rst, .region_write, .grant_write, .write_key, .region, .grant, .read(view_read), .view_valid, .view
   );
 
-  rpc_dispatch #(.QPS(QPS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
-      .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .refusal,
+  rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
+      .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .cancel(cancel_out), .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .cancel, .busy, .done, .result, .idle(dispatch_idle)
+      .job, .window, .abort(cancel), .busy, .done, .result, .idle(dispatch_idle)
   );
 
   rpc_answer answer (
       .clk, .rst, .asked(asked[1]), .gone(gone[1]), .result,
       .view_read(view_read[ANSWER]), .view_valid(view_valid[ANSWER]), .view,
-      .wqe(sends[0]), .answered, .finished, .failed, .idle(answer_idle)
+      .wqe(sends[0]), .answered, .finished, .failed, .cancelled, .idle(answer_idle)
   );
 
   // ---- work requests: receives first, so that a receive is always posted again before the answer ----
@@ -181,7 +197,7 @@ module rpc_engine
       request.data.qpn        = qp_number(repost.data.slot);
       request.data.wr_id      = 16'(repost.data.buffer);
       request.data.lkey       = LOCAL_DMA_LKEY;
-      request.data.local_addr = receive_addr(CTRL_BASE, repost.data);
+      request.data.local_addr = receive_addr(CTRL_BASE, repost.data, CONTEXTS);
       request.data.length     = 32'(MESSAGE_BYTES);
     end
   end
@@ -196,9 +212,10 @@ module rpc_engine
       call_started: started,
       call_finished: finished,
       call_failed: failed || aborted,
+      call_cancelled: cancelled,
       message_malformed: malformed,
       immediate_ignored: ignored
   };
   assign idle = connections_idle && setup_idle && clear_idle && dispatch_idle && answer_idle && setup_empty && releases_empty && refusals_empty
-             && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
+             && cancels_empty && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
 endmodule

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Allocates device memory: one extent of pages per connection, first fit by address. All connections of a caller (an IPv4 address) together
+// Allocates device memory: one extent of pages per context, first fit by address. All connections of a caller (an IPv4 address) together
 // have at most `quota` pages, if `limited`.
 //
-// The extents in use form a list sorted by address, one node per slot, in RAM: free extents need not be merged, and a walk ends after at
-// most QPS nodes. A command takes 4 cycles and 1 more for each node passed (1 more to relink the previous node). A walk for free space ends
+// The extents in use form a list sorted by address, one node per context, in RAM: free extents need not be merged, and a walk ends
+// after at most QPS * CONTEXTS nodes. A command takes 4 cycles and 1 more for each node passed (1 more to relink the previous node). A walk for free space ends
 // at the first gap that fits; if `limited`, at the end of the list, adding up the caller's pages. One command at a time; the next one waits
 // until `rsp` is taken.
 module rpc_extents
@@ -12,26 +12,35 @@ module rpc_extents
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
+    parameter int unsigned CONTEXTS = 1,
     parameter page_t FIRST_PAGE = '0,  // first page of the memory to allocate
     parameter page_t PAGES = '0        // number of pages
 ) (
     input  logic       clk,
     input  logic       rst,
-    input  logic       opened,         // a connection is opened: its slot and caller. The slot has no extent
+    input  logic       opened,         // a connection is opened: its slot and caller. It has no extent
     input  slot_t      opened_slot,
     input  ipv4_addr_t opened_ip,
     input  logic       limited,
     input  page_t      quota,
-    stream_if.sink     cmd,            // extent_cmd_t. A slot has at most one extent: it is freed before the next one is allocated
+    stream_if.sink     cmd,            // extent_cmd_t. A context has at most one extent: it is freed before the next one is allocated
     stream_if.source   rsp             // extent_rsp_t
 );
-  localparam int unsigned SLOT_W = $clog2(QPS);
-  typedef logic [SLOT_W-1:0] index_t;
+  localparam int unsigned NODES = QPS * CONTEXTS;
+  typedef logic [$clog2(NODES)-1:0] index_t;
+  typedef logic [$clog2(QPS)-1:0] slot_index_t;
 
   typedef struct packed {
     logic   valid;
-    index_t slot;
+    index_t node;
   } link_t;
+
+  function automatic index_t index_of(context_t of);
+    return index_t'(context_index(of, CONTEXTS));
+  endfunction
+  function automatic slot_index_t slot_of(index_t node);
+    return slot_index_t'(node >> $clog2(CONTEXTS));
+  endfunction
 
   typedef struct packed {
     page_t base;
@@ -47,8 +56,8 @@ module rpc_extents
     ANSWER
   } state_e;
 
-  (* ram_style = "distributed" *) logic [$bits(node_t)-1:0] nodes[QPS];
-  (* ram_style = "distributed" *) logic [$bits(link_t)-1:0] links[QPS];   // link of each node to the next
+  (* ram_style = "block" *) logic [$bits(node_t)-1:0] nodes[NODES];
+  (* ram_style = "block" *) logic [$bits(link_t)-1:0] links[NODES];   // link of each node to the next
   (* ram_style = "block" *) logic [$bits(ipv4_addr_t)-1:0] callers[QPS];
 
   state_e      state_q;
@@ -60,7 +69,7 @@ module rpc_extents
   node_t       node_q;
   link_t       next_q;
   page_t       free_q;             // first page after the previous node
-  ipv4_addr_t  caller_q;           // of the current node; at first, of the command's slot
+  ipv4_addr_t  caller_q;           // of the current node; at first, of the command's context
   ipv4_addr_t  own_caller_q;
   page_t       used_q;             // pages of the caller
 
@@ -72,26 +81,26 @@ module rpc_extents
   // Between the previous node and this one, or the end of memory.
   wire page_t limit = at_q.valid ? node_q.base : FIRST_PAGE + PAGES;
   wire        fits = page_t'(limit - free_q) >= cmd_q.pages;
-  wire        found = at_q.valid && at_q.slot == index_t'(cmd_q.slot);
+  wire        found = at_q.valid && at_q.node == index_of(cmd_q.of);
   wire        here = state_q == STEP && (cmd_q.free ? found : fits && !place_q);
-  wire link_t link = cmd_q.free ? place_next_q : '{valid: 1'b1, slot: index_t'(cmd_q.slot)};  // new link of the previous node
+  wire link_t link = cmd_q.free ? place_next_q : '{valid: 1'b1, node: index_of(cmd_q.of)};  // new link of the previous node
   wire        allowed = !limited || {1'b0, used_q} + {1'b0, cmd_q.pages} <= {1'b0, quota};
   wire        ok = place_q && (cmd_q.free || allowed);
   wire        insert = state_q == CHANGE && ok && !cmd_q.free;
 
   // The link of the new node is written when it is inserted, then the link of the previous node.
   wire relink = state_q == RELINK;
-  always_ff @(posedge clk) if (insert) nodes[index_t'(cmd_q.slot)] <= {place_base_q, cmd_q.pages};
+  always_ff @(posedge clk) if (insert) nodes[index_of(cmd_q.of)] <= {place_base_q, cmd_q.pages};
   always_ff @(posedge clk) begin
-    if (insert || relink) links[relink ? place_before_q.slot : index_t'(cmd_q.slot)] <= relink ? link : place_next_q;
+    if (insert || relink) links[relink ? place_before_q.node : index_of(cmd_q.of)] <= relink ? link : place_next_q;
   end
 
   // Each step fetches the next node.
-  wire index_t fetch = state_q == STEP ? next_q.slot : head_q.slot;
+  wire index_t fetch = state_q == STEP ? next_q.node : head_q.node;
   always_ff @(posedge clk) node_q <= nodes[fetch];
   always_ff @(posedge clk) next_q <= links[fetch];
-  always_ff @(posedge clk) caller_q <= callers[state_q == IDLE ? index_t'(cmd.data.slot) : fetch];
-  always_ff @(posedge clk) if (opened) callers[index_t'(opened_slot)] <= opened_ip;
+  always_ff @(posedge clk) caller_q <= callers[slot_of(state_q == IDLE ? index_of(cmd.data.of) : fetch)];
+  always_ff @(posedge clk) if (opened) callers[slot_index_t'(opened_slot)] <= opened_ip;
 
   assign cmd.ready = state_q == IDLE;
   assign rsp.valid = state_q == ANSWER;

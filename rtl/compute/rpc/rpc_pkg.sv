@@ -8,12 +8,30 @@ package rpc_pkg;
   import compute_pkg::*;
 
   // ---- limits ----
-  localparam int unsigned RECEIVES = 2;               // receives posted on every connection
+  localparam int unsigned RECEIVES = 2;               // receives posted for every context of a connection
   localparam int unsigned MESSAGE_BYTES = 1024;       // size of a receive buffer
-  localparam int unsigned CTRL_BYTES = 4096;          // control memory of a connection: its receive buffers, then its answer
+  localparam int unsigned CTRL_BYTES = 4096;          // control memory of a context: two receive buffers of the connection, then its answer
 
-  // ---- connections ----
+  // ---- connections and their contexts ----
   typedef qp_index_t slot_t;                          // a connection: qp_index of its QP
+  localparam int unsigned NUMBER_W = $clog2(MAX_CONTEXTS);
+  typedef logic [NUMBER_W-1:0] number_t;              // of a context in its connection
+
+  typedef struct packed {
+    slot_t   slot;
+    number_t number;
+  } context_t;
+
+  // Index of a context in the tables of a device with up to `contexts` for each connection.
+  typedef logic [$bits(context_t)-1:0] context_index_t;
+  function automatic context_index_t context_index(context_t of, int unsigned contexts);
+    return {of.slot, NUMBER_W'(0)} >> (NUMBER_W - $clog2(contexts)) | context_index_t'(of.number);
+  endfunction
+
+  // Number of contexts of a connection: one if none are agreed.
+  function automatic contexts_t contexts_of(contexts_t agreed);
+    return agreed == '0 ? contexts_t'(1) : agreed;
+  endfunction
 
   // A connection closes in this cycle.
   typedef struct packed {
@@ -36,9 +54,9 @@ package rpc_pkg;
   endfunction
 
   typedef struct packed {
-    logic  free;                                      // free the extent of the slot; otherwise allocate one
-    slot_t slot;
-    page_t pages;                                     // at least 1
+    logic     free;                                   // free the extent of the context; otherwise allocate one
+    context_t of;
+    page_t    pages;                                  // at least 1
   } extent_cmd_t;
 
   typedef struct packed {
@@ -48,14 +66,16 @@ package rpc_pkg;
 
   // An extent to be cleared, and the result.
   typedef struct packed {
-    slot_t slot;
-    page_t base;
-    page_t pages;
+    context_t of;
+    logic     with_imm;                                 // the answer to the message has an immediate
+    page_t    base;
+    page_t    pages;
   } extent_t;
 
   typedef struct packed {
-    slot_t slot;
-    logic  ok;                                        // all of it is zero. Else memory reported an error, or the connection is closed
+    context_t of;
+    logic     with_imm;
+    logic     ok;                                     // all of it is zero. Else memory reported an error, or the connection is closed
   } cleared_t;
 
   // ---- regions ----
@@ -65,13 +85,13 @@ package rpc_pkg;
     logic        input_;
     logic        output_;
     logic        internal_;
-    page_t       offset;                              // from the base of the connection's extent
+    page_t       offset;                              // from the base of the context's extent
     logic [31:0] size;
     logic [63:0] host_addr;
     logic [31:0] host_rkey;
   } region_t;
 
-  // The grant of a connection.
+  // The grant of a context.
   typedef struct packed {
     page_t         base;
     page_t         pages;
@@ -83,7 +103,7 @@ package rpc_pkg;
   } grant_t;
 
   typedef struct packed {
-    slot_t         slot;
+    context_t      of;
     region_index_t index;
   } region_key_t;
 
@@ -120,58 +140,89 @@ package rpc_pkg;
 
   // ---- between the units ----
 
-  // A receive completion: a message in a buffer, or an immediate.
+  // One of the connection's receives: its buffer lies in the control memory of a context, but any arrival may consume it.
   typedef struct packed {
-    logic        immediate;
-    logic        buffer;                              // which of the connection's receives was consumed
-    logic [31:0] length;                              // of the message
-    immdt_t      imm_data;
-  } arrival_t;
+    number_t home;
+    logic    second;                                  // of the two there
+  } buffer_t;
 
   typedef struct packed {
-    slot_t slot;
-    logic  buffer;
+    slot_t   slot;
+    buffer_t buffer;
   } receive_t;
 
-  // The address of a receive buffer, and that of the buffer of a connection's answers.
-  function automatic addr_t receive_addr(addr_t ctrl_base, receive_t receive);
-    return ctrl_base + addr_t'(receive.slot) * addr_t'(CTRL_BYTES) + (receive.buffer ? addr_t'(MESSAGE_BYTES) : '0);
+  // Length of a received message; all ones: longer than a buffer.
+  typedef logic [$clog2(MESSAGE_BYTES):0] message_length_t;
+
+  function automatic message_length_t message_length(logic [31:0] length);
+    return |length[31:$bits(message_length_t)] ? '1 : message_length_t'(length);
   endfunction
-  function automatic addr_t answer_addr(addr_t ctrl_base, slot_t slot);
-    return ctrl_base + addr_t'(slot) * addr_t'(CTRL_BYTES) + addr_t'(RECEIVES * MESSAGE_BYTES);
+
+  // What a message is, in the place of an immediate.
+  typedef struct packed {
+    logic            with_imm;                          // its answer has an immediate
+    logic [31-$bits(message_length_t)-1:0] reserved;
+    message_length_t length;
+  } message_t;
+
+  // A receive completion that waits for its turn: a message in a buffer, or a start.
+  typedef struct packed {
+    logic        message;
+    buffer_t     buffer;                              // which of the connection's receives was consumed
+    logic [31:0] value;                               // message_t, or the start: `user`, then 1, then the function
+  } arrival_t;
+
+  // The address of a receive buffer, and that of the buffer of a context's answers.
+  function automatic addr_t ctrl_addr(addr_t ctrl_base, context_t of, int unsigned contexts);
+    return ctrl_base + addr_t'(context_index(of, contexts)) * addr_t'(CTRL_BYTES);
+  endfunction
+  function automatic addr_t receive_addr(addr_t ctrl_base, receive_t receive, int unsigned contexts);
+    return ctrl_addr(ctrl_base, '{slot: receive.slot, number: receive.buffer.home}, contexts)
+         + (receive.buffer.second ? addr_t'(MESSAGE_BYTES) : '0);
+  endfunction
+  function automatic addr_t answer_addr(addr_t ctrl_base, context_t of, int unsigned contexts);
+    return ctrl_addr(ctrl_base, of, contexts) + addr_t'(RECEIVES * MESSAGE_BYTES);
   endfunction
 
   // A job for rpc_setup: a message to answer.
   typedef struct packed {
-    slot_t       slot;
-    logic        held;                                // the connection has an extent and keys
-    logic        buffer;
-    logic [31:0] length;
+    context_t  of;
+    contexts_t contexts;                              // that the connection has
+    logic      held;                                  // the context has an extent and keys
+    buffer_t   buffer;
+    message_t  message;
   } setup_job_t;
 
-  // A job for rpc_setup: a closed connection, whose memory and keys are to be freed.
+  // A job for rpc_setup: a context of a closed connection, whose memory and keys are to be freed.
   typedef struct packed {
-    slot_t slot;
-    logic  held;
+    context_t of;
+    logic     held;
   } release_job_t;
 
   typedef struct packed {
-    logic  close;
-    slot_t slot;
-    logic  held;                                      // the connection has an extent and keys now
-    logic  failed;                                    // memory reported an error for the answer: the connection must be closed
+    logic     close;
+    context_t of;
+    logic     held;                                   // the context has an extent and keys now
+    logic     failed;                                 // memory reported an error for the answer: the connection must be closed
   } setup_done_t;
 
   // A call accepted for a socket.
   typedef struct packed {
     logic [3:0]     socket;
-    slot_t          slot;
+    context_t       of;
+    logic           odd;                              // of two successive calls of a context one is
     function_code_t function_code;
     logic [23:0]    user;
   } call_t;
 
+  // The call that is to end: the newest of its context for a socket, if it has not ended.
   typedef struct packed {
-    slot_t      slot;
+    context_t of;
+    logic     odd;
+  } cancel_t;
+
+  typedef struct packed {
+    context_t   of;
     logic [6:0] code;
   } result_t;
 

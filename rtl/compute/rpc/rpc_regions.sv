@@ -2,12 +2,16 @@
 
 // The tables of regions and of grants (block RAM), written by rpc_setup alone, read by READERS units, round robin. Latency 2 cycles from an
 // accepted read to `view`, one read a cycle; `view` belongs to the reader whose `view_valid` is high, which must accept it in that cycle. A
-// slot is never read while it is written (ensured by rpc_connections).
+// context is never read while it is written (ensured by rpc_connections).
+//
+// Regions of a connection share its MAX_REGIONS entries. Those of context c begin at c with its bits reversed, in the upper bits of the
+// index: far enough apart for any number of contexts, without knowing how many there are.
 module rpc_regions
   import memory_pkg::*;
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
+    parameter int unsigned CONTEXTS = 1,
     parameter int unsigned MAX_REGIONS = 32,
     parameter int unsigned READERS = 3
 ) (
@@ -15,7 +19,7 @@ module rpc_regions
     input  logic               rst,
     input  logic               region_write,
     input  logic               grant_write,
-    input  region_key_t        write_key,   // for the grant: its slot
+    input  region_key_t        write_key,   // for the grant: its context
     input  region_t            region,
     input  grant_t             grant,
     stream_if.sink             read[READERS],  // region_key_t
@@ -24,15 +28,22 @@ module rpc_regions
 );
   localparam int unsigned SLOT_W = $clog2(QPS);
   localparam int unsigned INDEX_W = $clog2(MAX_REGIONS);
-  typedef logic [SLOT_W-1:0] slot_index_t;
+  typedef logic [$clog2(QPS*CONTEXTS)-1:0] grant_addr_t;
   typedef logic [SLOT_W+INDEX_W-1:0] region_addr_t;
 
   function automatic region_addr_t region_addr(region_key_t key);
-    return {slot_index_t'(key.slot), INDEX_W'(key.index)};
+    logic [INDEX_W-1:0] index;
+    index = INDEX_W'(key.index);
+    for (int unsigned i = 0; i < $clog2(CONTEXTS); i++) index[INDEX_W-1-i] |= key.of.number[i];
+    return {SLOT_W'(key.of.slot), index};
+  endfunction
+
+  function automatic grant_addr_t grant_addr(region_key_t key);
+    return grant_addr_t'(context_index(key.of, CONTEXTS));
   endfunction
 
   (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[QPS*2**INDEX_W];
-  (* ram_style = "block" *) logic [$bits(grant_t)-1:0] grants[QPS];
+  (* ram_style = "block" *) logic [$bits(grant_t)-1:0] grants[QPS*CONTEXTS];
 
   // ---- one reader a cycle, round robin ----
   logic [READERS-1:0] asked, chosen, asker_q;
@@ -55,8 +66,8 @@ module rpc_regions
   grant_t  grant_q;
   always_ff @(posedge clk) if (region_write) regions[region_addr(write_key)] <= region;
   always_ff @(posedge clk) if (|chosen) region_q <= regions[region_addr(key)];
-  always_ff @(posedge clk) if (grant_write) grants[slot_index_t'(write_key.slot)] <= grant;
-  always_ff @(posedge clk) if (|chosen) grant_q <= grants[slot_index_t'(key.slot)];
+  always_ff @(posedge clk) if (grant_write) grants[grant_addr(write_key)] <= grant;
+  always_ff @(posedge clk) if (|chosen) grant_q <= grants[grant_addr(key)];
 
   always_ff @(posedge clk) begin
     view <= '{grant: grant_q, region: region_q, addr: page_addr(grant_q.base + region_q.offset)};

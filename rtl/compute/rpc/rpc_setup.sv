@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Region set-up (NAAICE MRSP): reads an AAR, allocates memory, registers the keys, writes and sends the A, or an ERR. Also frees the
-// resources of a closed connection. One step at a time; set-ups and releases alternate, each in order, so a set-up waits for at most one
+// resources of the contexts of a closed connection. One step at a time; set-ups and releases alternate, each in order, so a set-up waits for at most one
 // release for itself and for each set-up before it. A set-up for which no memory or key is free is retried after each pending release, then
 // refused.
 //
@@ -21,7 +21,8 @@ module rpc_setup
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,
-    parameter int unsigned MAX_REGIONS = 32,
+    parameter int unsigned CONTEXTS = 1,
+    parameter int unsigned MAX_REGIONS = 32,  // of a connection: its contexts have equal shares
     parameter addr_t DESCRIPTION_BASE = '0,
     parameter addr_t CTRL_BASE = '0,
     parameter addr_t HEAP_BASE = '0,
@@ -35,7 +36,7 @@ module rpc_setup
     stream_if.sink       release_,      // release_job_t
     output description_t description,   // constant from `published` on
     output logic         published,     // no job is allowed before
-    stream_if.source     done,          // setup_done_t: of each job, when its connection is answered or freed
+    stream_if.source     done,          // setup_done_t: of each job, when its context is answered or freed
     stream_if.source     extent,        // extent_t: to be cleared
     stream_if.sink       cleared,       // cleared_t: one for each, in any order
     input  logic         opened,        // a connection is opened: its slot and caller
@@ -118,7 +119,7 @@ module rpc_setup
   region_view_t     view_q;
   logic [31:0]      rkey_q;
 
-  wire slot_t slot = releases_q ? release_q.slot : job_q.slot;
+  wire context_t of = releases_q ? release_q.of : job_q.of;
 
   // ---- parts ----
   stream_if #(.T(message_read_t)) read ();
@@ -136,8 +137,8 @@ module rpc_setup
   stream_if #(.T(extent_cmd_t)) extent_cmd ();
   stream_if #(.T(extent_rsp_t)) extent_rsp ();
 
-  wire addr_t receive_at = receive_addr(CTRL_BASE, '{slot: job_q.slot, buffer: job_q.buffer});
-  wire addr_t answer_at = answer_addr(CTRL_BASE, job_q.slot);
+  wire addr_t receive_at = receive_addr(CTRL_BASE, '{slot: job_q.of.slot, buffer: job_q.buffer}, CONTEXTS);
+  wire addr_t answer_at = answer_addr(CTRL_BASE, job_q.of, CONTEXTS);
 
   rpc_messages #(.DATA_W(DATA_W)) messages (
       .clk, .rst, .mem, .read, .word, .write(message), .write_addr(published ? answer_at : DESCRIPTION_BASE), .written(message_written)
@@ -167,6 +168,7 @@ module rpc_setup
   assign mr_rsp.ready          = published ? setup_mr_rsp.ready : text_mr_rsp.ready;
   rpc_extents #(
       .QPS(QPS),
+      .CONTEXTS(CONTEXTS),
       .FIRST_PAGE(page_t'(HEAP_BASE >> PAGE_W)),
       .PAGES(page_t'(HEAP_SIZE >> PAGE_W))
   ) extents (
@@ -177,19 +179,28 @@ module rpc_setup
   // ---- the received message ----
   wire mrsp_request_t record = {record_q, word.data.data};
   wire record_end = state_q == RECORDS && word.valid && word_q == 3'(REQUEST_WORDS - 1);
-  wire length_ok = job_q.length >= 32'(HEAD_BYTES + REQUEST_BYTES) && job_q.length <= 32'(MESSAGE_BYTES);
+  wire message_length_t length = job_q.message.length;
+  wire length_ok = length >= message_length_t'(HEAD_BYTES + REQUEST_BYTES) && length <= message_length_t'(MESSAGE_BYTES);
   wire aar = head_q.msg_type == MRSP_AAR;
-  wire count_ok = head_q.count != '0 && head_q.count <= 8'(MAX_REGIONS);
+  logic [7:0] most;  // regions of a context
+  always_comb begin
+    unique case (job_q.contexts)
+      contexts_t'(4): most = 8'(MAX_REGIONS / 4);
+      contexts_t'(2): most = 8'(MAX_REGIONS / 2);
+      default:        most = 8'(MAX_REGIONS);
+    endcase
+  end
+  wire count_ok = head_q.count != '0 && head_q.count <= most;
   // 24 bytes per region, without a multiplier.
-  wire lengths_agree = job_q.length == 32'(HEAD_BYTES) + (32'(head_q.count) << 4) + (32'(head_q.count) << 3);
+  wire lengths_agree = 14'(length) == 14'(HEAD_BYTES) + (14'(head_q.count) << 4) + (14'(head_q.count) << 3);
 
   assign read.valid = state_q == ASK && length_ok;
-  assign read.data  = '{addr: receive_at, length: 11'(job_q.length)};
+  assign read.data  = '{addr: receive_at, length: length};
   assign word.ready = state_q inside {HEAD, RECORDS, DRAIN};
 
   assign region_write = record_end;
   assign grant_write  = state_q == CLEAR;
-  assign write_key    = '{slot: job_q.slot, index: index_q};
+  assign write_key    = '{of: job_q.of, index: index_q};
   assign region = '{
       input_: record.flags.input_ || record.flags.single_send,  // NAAICE: single send implies input
       output_: record.flags.output_ && !record.flags.internal_,
@@ -219,22 +230,23 @@ module rpc_setup
   assign written.ready = state_q == WRITTEN;
 
   assign view_read.valid = state_q == LOOK_UP;
-  assign view_read.data  = '{slot: job_q.slot, index: index_q};
+  assign view_read.data  = '{of: job_q.of, index: index_q};
 
   wire page_t need = total_q == '0 ? page_t'(1) : total_q;
   assign extent_cmd.valid = state_q inside {FREE, ALLOCATE};
-  assign extent_cmd.data  = '{free: state_q == FREE, slot: slot, pages: need};
+  assign extent_cmd.data  = '{free: state_q == FREE, of: of, pages: need};
   assign extent_rsp.ready = state_q inside {FREE_EXTENT, ALLOCATE_EXTENT};
   assign extent.valid     = state_q == CLEAR;
-  assign extent.data      = '{slot: job_q.slot, base: grant_q.base, pages: grant_q.pages};
+  assign extent.data      = '{of: job_q.of, with_imm: job_q.message.with_imm, base: grant_q.base, pages: grant_q.pages};
 
   assign setup_mr_cmd.valid = state_q inside {RELEASE, REGISTER};
   always_comb begin
     setup_mr_cmd.data = '{
-        op: MR_DEREGISTER_QP,
+        op: MR_DEREGISTER_GROUP,
         mr: '{
             pd: PD,
-            qpn: qp_number(slot),
+            qpn: qp_number(of.slot),
+            group: mr_group_t'(of.number),
             addr: view_q.addr,
             length: view_q.region.size,
             access: '{remote_write: 1'b1, remote_read: READ_BACK, remote_atomic: READ_BACK, default: '0}
@@ -249,16 +261,17 @@ module rpc_setup
   always_comb begin
     wqe.data            = '0;
     wqe.data.opcode     = WR_RECV;
-    wqe.data.qpn        = qp_number(job_q.slot);
+    wqe.data.qpn        = qp_number(job_q.of.slot);
     wqe.data.wr_id      = 16'(job_q.buffer);
     wqe.data.lkey       = LOCAL_DMA_LKEY;
     wqe.data.local_addr = receive_at;
     wqe.data.length     = 32'(MESSAGE_BYTES);
     if (state_q == SEND) begin
-      wqe.data.opcode     = WR_SEND;
+      wqe.data.opcode     = job_q.message.with_imm ? WR_SEND_WITH_IMM : WR_SEND;
+      wqe.data.imm_data   = {8'(job_q.of.number), 24'd0};
       wqe.data.signaled   = 1'b1;
       wqe.data.solicited  = 1'b1;
-      wqe.data.wr_id      = '0;
+      wqe.data.wr_id      = 16'(job_q.of.number);
       wqe.data.local_addr = answer_at;
       wqe.data.length     = err_q != '0 ? 32'(HEAD_BYTES) : 32'(HEAD_BYTES) + 32'(view_q.grant.params) * 32'(ADVERT_BYTES);
     end
@@ -274,7 +287,7 @@ module rpc_setup
   assign release_.ready = turn && (release_next_q || !job.valid) || no_extent || no_key;
   assign job.ready      = turn && !(release_next_q && release_.valid);
   assign done.valid     = state_q == DONE;
-  assign done.data      = '{close: releases_q, slot: slot, held: held_q && !releases_q, failed: failed_q && !releases_q};
+  assign done.data      = '{close: releases_q, of: of, held: held_q && !releases_q, failed: failed_q && !releases_q};
   assign idle          = state_q == IDLE && published;
 
   wire answered = state_q == SEND && wqe.ready;
@@ -285,7 +298,11 @@ module rpc_setup
   always_ff @(posedge clk) begin
     unique case (state_q)
       IDLE: begin
-        job_q        <= cleared.valid ? '{slot: cleared.data.slot, default: '0} : job.data;
+        job_q <= job.data;
+        if (cleared.valid) begin
+          job_q.of             <= cleared.data.of;
+          job_q.message.with_imm <= cleared.data.with_imm;
+        end
         resume_q     <= IDLE;
         held_q       <= cleared.valid || job.data.held;
         head_ok_q    <= 1'b0;
@@ -420,5 +437,5 @@ module rpc_setup
     end
   end
 
-  wire unused = &{1'b0, word.data.first, job_q.held, head_q.pad, record.requested_addr, record.flags.reserved, view_q};
+  wire unused = &{1'b0, word.data.first, job_q.held, job_q.message.reserved, head_q.pad, record.requested_addr, record.flags.reserved, view_q};
 endmodule

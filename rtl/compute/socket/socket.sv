@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Holds one kernel, chosen by KERNEL, and isolates it: the kernel can access memory only through the window of its current job, by
-// AXI bursts and by RDMA. A job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT; the kernel is then
-// decoupled from memory and reset. A job of a function that the kernel does not have is not passed to it. There is exactly one
+// AXI bursts and by RDMA. A job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT, one that is cancelled with
+// RESULT_CANCELLED; the kernel is then decoupled from memory and reset. A job of a function that the kernel does not have is not passed to it. There is exactly one
 // `done` for each job, after all writes of the kernel are visible to every reader and all of its work requests are complete; it
 // carries the job's tag. Regions that the kernel does not take are discarded.
 //
@@ -23,7 +23,7 @@ module socket
     input  logic            clk,
     input  logic            rst,
     input  logic [47:0]     kernel_timeout_cycles,   // 0: none
-    input  logic            cancel,                  // while high, the job is aborted, as if it had timed out
+    input  logic            cancel,                  // while high, the job is aborted
     stream_if.sink          job,                     // job_t: one packet of regions a job
     input  window_t         window,                  // the job's; stable from its first region to its done
     stream_if.source        done,                    // done_t
@@ -107,7 +107,7 @@ module socket
         if (last_seen_q && quiet) state_q <= ANSWER;
         else if (given_up) state_q <= CUT;
         CUT: begin
-          code_q <= RESULT_KERNEL_TIMEOUT;
+          code_q <= expired ? RESULT_KERNEL_TIMEOUT : RESULT_CANCELLED;
           if (last_seen_q && quiet) begin
             state_q    <= ANSWER;
             timeouts_q <= timeouts_q + 32'(expired);

@@ -100,6 +100,7 @@ package roce_management_pkg;
     mr.pd     = a[1][7:0];
     mr.access = a[1][12:8];
     mr.qpn    = a[2][23:0];
+    mr.group  = '0;
     mr.addr   = addr_t'({a[4], a[3]});
     mr.length = a[5];
     return mr;

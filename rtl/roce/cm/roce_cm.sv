@@ -45,9 +45,10 @@ module roce_cm
     parameter logic [1:0]      MRAS = 3,            // at most, for one REQ
     parameter logic [2:0]      RNR_RETRIES = 6,     // of the peer, sent in the REP
     parameter logic [4:0]      TARGET_ACK_DELAY = 15, // sent in the REP: 4.096 us * 2^15 = 134 ms
-    // Protection domain and access rights of QPs opened by peers, by client.
+    // Of QPs opened by peers, by client: protection domain, access rights,
     parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
-    parameter access_t [3:0]   PASSIVE_ACCESS = '1
+    parameter access_t [3:0]   PASSIVE_ACCESS = '1,
+    parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0  // contexts of a connection, at most: 0, 1, 2 or 4
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -55,7 +56,7 @@ module roce_cm
     input  logic [CLIENTS-1:0][15:0] port,  // RDMA IP CM port on which each client listens; 0: it does not
     input  mtu_code_t   max_mtu,         // largest path MTU that the device supports
     input  logic [4:0]  min_rnr_timer,   // for the QPs
-    input  logic        extensions,      // selective repeat is offered and accepted
+    input  logic        extensions,      // selective repeat is offered and accepted, contexts are accepted
     input  logic [31:0] seed,            // of the random numbers; loaded again whenever it changes
     input  time_t       now,             // device cycles; may jump ahead
     input  cm_limits_t  limits,          // for connections opened by peers
@@ -241,7 +242,8 @@ module roce_cm
 
   roce_cm_decide #(
       .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .REQ_RETRIES(REQ_RETRIES), .CM_TIMEOUT(CM_TIMEOUT),
-      .MRA_TIMEOUT(MRA_TIMEOUT), .MRAS(MRAS), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS)
+      .MRA_TIMEOUT(MRA_TIMEOUT), .MRAS(MRAS), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS),
+      .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS)
   ) decide (
       .op(op_q),
       .msg(msg.data),

@@ -16,7 +16,8 @@ module roce_cm_decide
     parameter cm_timeout_t  MRA_TIMEOUT = 22,     // service timeout of the device's MRA; half of it is used
     parameter logic [1:0]   MRAS = 3,             // at most, for one REQ
     parameter pd_t [3:0]    PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
-    parameter access_t [3:0] PASSIVE_ACCESS = '1
+    parameter access_t [3:0] PASSIVE_ACCESS = '1,
+    parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0
 ) (
     input  cm_op_e       op,
     input  cm_msg_t      msg,           // OP_MESSAGE
@@ -37,7 +38,7 @@ module roce_cm_decide
     input  logic         accepted,      // OP_ANSWER: the answer to CONN_OPENED
     input  conn_event_e  told,          // OP_TELL
     input  mtu_code_t    max_mtu,
-    input  logic         extensions,    // selective repeat is offered and accepted
+    input  logic         extensions,    // selective repeat is offered and accepted, contexts are accepted
     input  comm_id_t     new_comm_id,   // for a new connection
     input  psn_t         new_psn,
     input  cm_conn_t     was,
@@ -54,7 +55,8 @@ module roce_cm_decide
   cm_events_t message_counts;
   logic       message_makes_stale;
   roce_cm_decide_message #(
-      .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS)
+      .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS),
+      .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS)
   ) message (
       .msg, .right_qpn, .acceptable, .matched, .called, .duplicate, .stale, .per_peer, .half_open, .half_open_per_peer, .free,
       .extensions, .new_comm_id, .new_psn, .was,

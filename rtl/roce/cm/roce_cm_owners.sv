@@ -60,6 +60,7 @@ module roce_cm_owners
           tag: work.tag,
           reason: no_place ? plan.why : oldest.data.why,
           ip: work.ip,
+          contexts: work.contexts,
           private_data: no_place ? '0 : private_data
       };
     end

@@ -117,9 +117,11 @@ package roce_cm_pkg;
   typedef struct packed {
     logic [31:0] magic;
     logic [7:0]  version;
-    logic [6:0]  unknown;
+    logic [5:0]  unknown;
+    logic        contexts;           // docs/reference/calls.md
     logic        selective_repeat;
-    logic [15:0] reserved;
+    logic [7:0]  context_count;      // REQ: asked for; REP: agreed
+    logic [7:0]  reserved;
   } extensions_t;
   localparam logic [31:0] EXTENSIONS_MAGIC = 32'h4e41_434c;   // "NACL"
   localparam logic [7:0]  EXTENSIONS_VERSION = 8'd1;
@@ -267,6 +269,13 @@ package roce_cm_pkg;
     return (count > 8'(limit)) ? limit : rd_limit_t'(count);
   endfunction
 
+  // The largest number of contexts that a connection can have, and that is at most `count`.
+  function automatic contexts_t cm_contexts(logic [7:0] count);
+    if (count >= 8'd4) return contexts_t'(4);
+    if (count >= 8'd2) return contexts_t'(2);
+    return contexts_t'(count);
+  endfunction
+
   // A well-formed message, reduced to the fields in use. Fields that its kind does not have are undefined.
   typedef struct packed {
     cm_attr_e     attr;
@@ -284,6 +293,7 @@ package roce_cm_pkg;
     logic [7:0]   responder_resources;
     logic [7:0]   initiator_depth;
     logic         selective_repeat;  // offered, or accepted
+    contexts_t    contexts;          // REQ: asked for, rounded down to a number that a connection can have
     private_t     private_data;      // and of a REJ
     // REQ alone
     rej_reason_e  refusal;           // why the device rejects it in any state; REJ_NONE if it does not
@@ -354,6 +364,7 @@ package roce_cm_pkg;
     rd_limit_t   responder_resources;  // READs and atomics of the peer that may be outstanding
     rd_limit_t   initiator_depth;      // READs and atomics of the device
     logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
+    contexts_t   contexts;          // agreed
     cm_timeout_t timeout;           // for the answer to the device's REQ, REP or DREQ; until the next ARP query
     logic [3:0]  retries;           // left
     logic [47:0] deadline;          // in device cycles, in the states of cm_timed

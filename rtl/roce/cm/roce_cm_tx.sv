@@ -85,10 +85,12 @@ module roce_cm_tx
   extensions_t extensions;
   always_comb begin
     extensions = '0;
-    if (conn.selective_repeat) begin
+    if (conn.selective_repeat || conn.contexts != '0) begin
       extensions.magic = EXTENSIONS_MAGIC;
       extensions.version = EXTENSIONS_VERSION;
-      extensions.selective_repeat = 1'b1;
+      extensions.selective_repeat = conn.selective_repeat;
+      extensions.contexts = conn.contexts != '0;
+      extensions.context_count = 8'(conn.contexts);
     end
 
     req = '0;

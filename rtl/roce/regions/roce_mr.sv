@@ -11,8 +11,8 @@
 // `key` one cycle later.
 // `invalidate` invalidates a region at once: queries fail from 2 cycles later on. The key must be one that a query was granted for
 // since `pause` went high; commands change nothing while `pause` is high, and need it low for 3 cycles.
-// Commands: one at a time, MR_REGISTER and MR_QUERY take 4 cycles. MR_DEREGISTER takes 4, MR_DEREGISTER_QP and MR_DEREGISTER_PD 1
-// for each LANES slots of the table and 4 for each region invalidated; queries do not delay them. After the keys are invalid,
+// Commands: one at a time, MR_REGISTER and MR_QUERY take 4 cycles. MR_DEREGISTER takes 4, MR_DEREGISTER_QP, _GROUP and _PD 1
+// for each LANES slots of the table and 4 for each region of the owner; queries do not delay them. After the keys are invalid,
 // `fence` passes through the responder behind all requests checked before, and returns as `fenced` when memory has confirmed those;
 // the command is answered when the response unit's fence requested by then is complete. A command confined to a domain neither
 // returns nor changes a region of another one. After reset the table is cleared for MRS cycles; commands wait for that.
@@ -66,6 +66,7 @@ module roce_mr
     secret_t     secret;
     pd_t         pd;
     qpn_t        qpn;
+    mr_group_t   group;
     addr_t       addr;
     logic [31:0] length;
     access_t     access;
@@ -112,7 +113,7 @@ module roce_mr
       .clk,
       .write(write_q), .write_slot(write_slot_q), .write_valid(write_region_q.valid),
       .write_pd(write_region_q.pd), .write_qpn(write_region_q.qpn),
-      .row(rows_q[ROW_W-1:0]), .of_qp(command.op == MR_DEREGISTER_QP), .pd(command.mr.pd), .qpn(command.mr.qpn), .found
+      .row(rows_q[ROW_W-1:0]), .of_qp(command.op != MR_DEREGISTER_PD), .pd(command.mr.pd), .qpn(command.mr.qpn), .found
   );
 
   lane_t lane;                            // the first slot in found_q
@@ -214,13 +215,15 @@ module roce_mr
   always_comb begin
     unique case (command.op)
       MR_DEREGISTER:    match = open && {held_q.secret, slot_q} == command.rkey;
-      MR_DEREGISTER_QP: match = open && held_q.qpn == command.mr.qpn && command.mr.qpn != '0;
+      MR_DEREGISTER_QP, MR_DEREGISTER_GROUP:
+      match = open && held_q.qpn == command.mr.qpn && command.mr.qpn != '0
+              && (command.op == MR_DEREGISTER_QP || held_q.group == command.mr.group);
       MR_DEREGISTER_PD: match = open && held_q.pd == command.mr.pd;
       default:          match = 1'b0;
     endcase
   end
 
-  wire searches = command.op inside {MR_DEREGISTER_QP, MR_DEREGISTER_PD};
+  wire searches = command.op inside {MR_DEREGISTER_QP, MR_DEREGISTER_GROUP, MR_DEREGISTER_PD};
 
   always_comb begin
     state_d      = state_q;
@@ -313,6 +316,7 @@ module roce_mr
                 secret: new_secret,
                 pd: command.mr.pd,
                 qpn: command.mr.qpn,
+                group: command.mr.group,
                 addr: command.mr.addr,
                 length: command.mr.length,
                 access: command.mr.access
@@ -328,6 +332,7 @@ module roce_mr
             rsp_d.mr   = '{
                 pd: held_q.pd,
                 qpn: held_q.qpn,
+                group: held_q.group,
                 addr: held_q.addr,
                 length: held_q.length,
                 access: held_q.access

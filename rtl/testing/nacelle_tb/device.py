@@ -27,6 +27,9 @@ RPC_CLIENT, MANAGEMENT_CLIENT, FIRST_KERNEL_CLIENT = 0, 1, 2
 MAX_CLIENTS = 4  # roce_pkg::client_t
 MAX_MEMORIES = 4  # memory_pkg::MAX_TARGETS
 MEMORY_STRIDE_W = 36  # shell_pkg::MEMORY_STRIDE_W
+MAX_CONTEXTS = 4  # roce_pkg::MAX_CONTEXTS
+RECEIVES = 2  # rpc_pkg::RECEIVES
+MESSAGES = 4096  # rpc_pkg::CTRL_BYTES
 DESCRIPTION_VERSION = 1
 MAX_DESCRIPTION = 64 << 10
 ACCESS = ("in", "out", "inout", "internal")
@@ -94,6 +97,7 @@ class Device:
     receive_queue_depth: int
     read_depth: int
     max_regions: int
+    contexts: int  # of a connection at most; 1: connections have no contexts (docs/reference/calls.md)
     call_completions: int
     management_completions: int
     memory_bytes: int
@@ -264,6 +268,7 @@ def load(path: Path) -> Device:
         receive_queue_depth=transport.number("receive_queue_depth", 2, 64, power_of_two=True),
         read_depth=transport.number("read_depth", 1, 16, power_of_two=True),
         max_regions=calls.number("max_regions", 2, 32),
+        contexts=calls.number("contexts", 1, MAX_CONTEXTS, power_of_two=True, default=1),
         call_completions=calls.number("completions", 16, 1 << 15, power_of_two=True),
         management_completions=management.number("completions", 16, 1 << 15, power_of_two=True),
         memory_bytes=memory.number("bytes", 1 << 22, 1 << MEMORY_STRIDE_W, power_of_two=True),
@@ -286,6 +291,14 @@ def check(device: Device) -> None:
         raise DescriptionError(f"{where}: {len(device.sockets)} sockets; there can be {MAX_SOCKETS}")
     if device.queue_pairs & (device.queue_pairs - 1) or not 8 <= device.queue_pairs <= 1024:
         raise DescriptionError(f"{where}: {device.queue_pairs} queue pairs; it must be a power of two from 8 to 1024")
+    if device.contexts > device.max_regions:
+        raise DescriptionError(f"{where}: contexts is {device.contexts}; it must be at most max_regions, {device.max_regions}")
+    if device.contexts * RECEIVES > device.receive_queue_depth:
+        raise DescriptionError(
+            f"{where}: contexts is {device.contexts}; receive_queue_depth must be {device.contexts * RECEIVES} or more"
+        )
+    if device.queue_pairs * device.contexts * MESSAGES + MAX_DESCRIPTION >= device.memory_bytes:
+        raise DescriptionError(f"{where}: the messages of {device.queue_pairs} connections fill the memory: bytes must be larger")
     if device.calls_memory >= device.memories:
         raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
     owners: dict[int, str] = {}
@@ -347,6 +360,7 @@ def description(device: Device) -> bytes:
             "clock_hz": device.clock_hz,
             "memory_bytes": device.memory_bytes,
             "max_regions": device.max_regions,
+            "max_contexts": device.contexts if device.contexts > 1 else 0,
             "functions": [
                 {
                     "code": function.code,

@@ -99,6 +99,7 @@ package device_pkg;
   localparam int unsigned SOCKETS = {len(device.sockets)};
   localparam string KERNELS[SOCKETS] = '{{{kernels}}};
   localparam int unsigned MAX_REGIONS = {device.max_regions};           // of a connection
+  localparam int unsigned CONTEXTS = {device.contexts};               // of a connection at most
 
   // Clients of the transport: the RPC engine, software through the management port, and sockets whose kernels start RDMA.
   localparam int unsigned CLIENTS = {len(depths)};

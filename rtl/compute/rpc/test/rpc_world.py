@@ -25,6 +25,7 @@ from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant, struct
 
 QPS = int(os.environ.get("RPC_QPS", "8"))
+CONTEXTS = int(os.environ.get("RPC_CONTEXTS", "1"))  # of a connection at most
 READ_BACK = os.environ.get("RPC_READ_BACK", "1") == "1"
 PD = int(os.environ.get("RPC_PD", "0"))
 SOCKETS = 2
@@ -36,31 +37,32 @@ PAGE = 4096
 DESCRIPTION = description(standard())
 
 
-def heap(qps: int) -> tuple[int, int]:
+def heap(qps: int, contexts: int = 1) -> tuple[int, int]:
     """(base, size) of the memory for regions."""
-    return description_base(qps) + 0x8000, max(96, 3 * qps) * PAGE
+    return description_base(qps, contexts) + 0x8000, max(96, 3 * qps) * PAGE
 
 
-def description_base(qps: int) -> int:
+def description_base(qps: int, contexts: int = 1) -> int:
     """Where the description of the device lies."""
-    return CTRL_BASE + qps * CTRL_BYTES
+    return CTRL_BASE + qps * contexts * CTRL_BYTES
 
 
-HEAP_BASE, HEAP_SIZE = heap(QPS)
-DESCRIPTION_BASE = description_base(QPS)
+HEAP_BASE, HEAP_SIZE = heap(QPS, CONTEXTS)
+DESCRIPTION_BASE = description_base(QPS, CONTEXTS)
 SHARED = 9
 FUNCTIONS = [{1, 2, 7, SHARED}, {3, 4, 5, 6, 8, SHARED}]  # of socket 0, of socket 1
 
 INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8
+MESSAGE, CANCEL = 1, 2  # immediates of SENDs on a connection with contexts
 
 
 def _values(package: str, names: str) -> dict[str, int]:
     return {name: constant(f"{package}::{name}") for name in names.split()}
 
 
-WR = _values("roce_pkg", "WR_RDMA_WRITE WR_RDMA_WRITE_WITH_IMM WR_SEND WR_RECV")
+WR = _values("roce_pkg", "WR_RDMA_WRITE WR_RDMA_WRITE_WITH_IMM WR_SEND WR_SEND_WITH_IMM WR_RECV")
 WC = _values("roce_pkg", "WC_SUCCESS WC_WR_FLUSH_ERR WC_RETRY_EXC_ERR WC_SEND WC_RDMA_WRITE WC_RECV WC_RECV_RDMA_WITH_IMM")
-MR = _values("roce_pkg", "MR_REGISTER MR_DEREGISTER_QP")
+MR = _values("roce_pkg", "MR_REGISTER MR_DEREGISTER_GROUP")
 CONN = _values("roce_pkg", "CONN_OPENED CONN_CLOSED")
 
 
@@ -117,6 +119,42 @@ class Qp:
     impatient: bool = False  # sends the next thing before it has the answer: both receives may be in use
     open: bool = False
     granted: list = field(default_factory=list)  # the caller's view: (addr, rkey, size)
+    contexts: list = field(default_factory=list)  # agreed; empty: it is a connection without contexts
+
+    @property
+    def qp(self) -> Qp:
+        return self
+
+    def naming(self, what: bytes | int) -> bytes | int:
+        """What the caller sends, as it is."""
+        return what
+
+    def immediate(self, value: int) -> int:
+        """That of an answer."""
+        return value
+
+
+@dataclass
+class Context:
+    """One context of a connection: can take the place of a Qp in everything that a caller does."""
+
+    qp: Qp
+    number: int
+    sent: deque = field(default_factory=deque)
+    keys: dict = field(default_factory=dict)
+    granted: list = field(default_factory=list)
+
+    @property
+    def qpn(self) -> int:
+        return self.qp.qpn
+
+    def naming(self, what: bytes | int) -> tuple[bytes, int] | int:
+        """What the caller sends, with the number of the context."""
+        return (what, self.immediate(MESSAGE)) if isinstance(what, bytes) else self.immediate(what)
+
+    def immediate(self, value: int) -> int:
+        """An immediate of this context."""
+        return self.number << 24 | value
 
 
 @dataclass
@@ -257,7 +295,8 @@ class World:
                 continue  # the QP is in RESET: dropped
             if wqe.opcode == WR["WR_RECV"]:
                 qp.receives.append(wqe)
-                assert len(qp.receives) <= 2, "too many receives"
+                assert len(qp.receives) <= 2 * max(1, len(qp.contexts)), "too many receives"
+                assert len({receive.local_addr for receive in qp.receives}) == len(qp.receives), "a buffer posted twice"
                 assert wqe.length == 1024
                 if qp.broken:
                     self._flush(qp)
@@ -266,7 +305,8 @@ class World:
                 continue
             assert qp.broken or qp.impatient or qp.receives, "answered before a receive was posted again"
             content = self.memory.read(wqe.local_addr, wqe.length)
-            qp.sent.append(("send" if wqe.opcode == WR["WR_SEND"] else "write", content, wqe))
+            kind = "send" if wqe.opcode in (WR["WR_SEND"], WR["WR_SEND_WITH_IMM"]) else "write"
+            (qp.contexts[wqe.wr_id] if qp.contexts else qp).sent.append((kind, content, wqe))
             qp.unacknowledged.append(wqe)
             assert len(qp.unacknowledged) <= SQ_DEPTH, "send queue overrun"
             if qp.broken:
@@ -282,8 +322,12 @@ class World:
         """The caller's transport acknowledges everything."""
         for wqe in qp.unacknowledged:
             if wqe.signaled and qp.open:
-                opcode = WC["WC_SEND"] if wqe.opcode == WR["WR_SEND"] else WC["WC_RDMA_WRITE"]
-                self.cqe.send(status=WC["WC_SUCCESS"], opcode=opcode, qpn=qp.qpn, wr_id=wqe.wr_id)
+                opcode = WC["WC_SEND"] if wqe.opcode in (WR["WR_SEND"], WR["WR_SEND_WITH_IMM"]) else WC["WC_RDMA_WRITE"]
+                with_imm = int(wqe.opcode in (WR["WR_SEND_WITH_IMM"], WR["WR_RDMA_WRITE_WITH_IMM"]))
+                self.cqe.send(
+                    status=WC["WC_SUCCESS"], opcode=opcode, qpn=qp.qpn, wr_id=wqe.wr_id, with_imm=with_imm,
+                    imm_data=self.rng.getrandbits(32),  # not a valid field
+                )  # fmt: skip
         qp.unacknowledged.clear()
 
     def break_(self, qp: Qp, status: str = "WC_RETRY_EXC_ERR") -> None:
@@ -307,13 +351,15 @@ class World:
         """The caller's oldest message or immediate consumes a receive."""
         while qp.waiting and qp.receives:
             wqe, what = qp.receives.popleft(), qp.waiting.popleft()
-            if isinstance(what, bytes):
-                self.memory.write(wqe.local_addr, what)
-                opcode, length, imm = WC["WC_RECV"], len(what), self.rng.getrandbits(32)  # not a valid field
-            else:
+            with_imm = not isinstance(what, bytes)
+            if isinstance(what, int):
                 opcode, length, imm = WC["WC_RECV_RDMA_WITH_IMM"], self.rng.randrange(1 << 20), what
+            else:
+                message, imm = what if isinstance(what, tuple) else (what, self.rng.getrandbits(32))  # not a valid field
+                self.memory.write(wqe.local_addr, message)
+                opcode, length = WC["WC_RECV"], len(message)
             self.cqe.send(
-                status=WC["WC_SUCCESS"], opcode=opcode, with_imm=opcode == WC["WC_RECV_RDMA_WITH_IMM"], solicited=1,
+                status=WC["WC_SUCCESS"], opcode=opcode, with_imm=int(with_imm), solicited=1,
                 qpn=qp.qpn, wr_id=wqe.wr_id, byte_len=length, imm_data=imm,
             )  # fmt: skip
 
@@ -348,10 +394,14 @@ class World:
             if command.op == MR["MR_REGISTER"] and mr.qpn == 0:
                 self._publish(mr)
                 continue
-            keys = self.qps[mr.qpn].keys
+            owner = self.qps[mr.qpn]
+            keys = owner.contexts[mr.group].keys if owner.contexts else owner.keys
+            assert owner.contexts or not mr.group
             await self.later((1, 6))
-            if command.op == MR["MR_DEREGISTER_QP"]:
+            if command.op == MR["MR_DEREGISTER_GROUP"]:
                 self.free_keys += len(keys)
+                for rkey in list(keys):
+                    del owner.keys[rkey]
                 keys.clear()
                 self.mr_rsp.send(ok=1)
                 continue
@@ -371,7 +421,7 @@ class World:
                     assert end <= addr or addr + length <= mr.addr, "regions overlap"
             assert not any(self.memory.read(mr.addr, -(-mr.length // PAGE) * PAGE)), "a key to memory that is not clear"
             rkey = self.rng.getrandbits(32)
-            keys[rkey] = (mr.addr, mr.length)
+            keys[rkey] = owner.keys[rkey] = (mr.addr, mr.length)
             self.mr_rsp.send(ok=1, rkey=rkey)
 
     def window(self, socket: int) -> tuple[int, int]:
@@ -402,13 +452,14 @@ class World:
 
     # ---- what a caller does ----
 
-    async def open(self, qpn: int, ip: int | None = None) -> Qp:
+    async def open(self, qpn: int, ip: int | None = None, contexts: int = 0) -> Qp:
         """A new connection, from an address of its own if none is given."""
         qp = self.qps[qpn]
         assert not qp.keys
         self.qps[qpn] = qp = Qp(qpn, open=True)
-        await self._told("CONN_OPENED", qpn, 2000, 0x0A00_0000 + qpn if ip is None else ip)
-        await self.until(lambda: len(qp.receives) == 2, 200)
+        qp.contexts = [Context(qp, number) for number in range(contexts)]
+        await self._told("CONN_OPENED", qpn, 2000, 0x0A00_0000 + qpn if ip is None else ip, contexts)
+        await self.until(lambda: len(qp.receives) == 2 * max(1, contexts), 200)
         return qp
 
     async def close_(self, qp: Qp, timeout: int = 20_000) -> None:
@@ -418,30 +469,42 @@ class World:
         await self._told("CONN_CLOSED", qp.qpn, timeout)
         assert not qp.keys, "keys of a closed connection"
 
-    async def _told(self, kind: str, qpn: int, timeout: int, ip: int = 0) -> None:
+    async def _told(self, kind: str, qpn: int, timeout: int, ip: int = 0, contexts: int = 0) -> None:
         """A connection event, until it is answered."""
         assert qpn not in self.unanswered
         self.unanswered.add(qpn)
-        self.conn_event.send(kind=CONN[kind], qpn=qpn, ip=ip)
+        self.conn_event.send(kind=CONN[kind], qpn=qpn, ip=ip, contexts=contexts)
         await self.until(lambda: qpn not in self.unanswered, timeout)
 
-    def send(self, qp: Qp, what: bytes | int) -> None:
+    def send(self, caller: Qp | Context, what: bytes | int) -> None:
         """The caller SENDs a message, or WRITEs with an immediate."""
+        self.send_as_it_is(caller.qp, caller.naming(what))
+
+    def send_as_it_is(self, qp: Qp, what: bytes | tuple[bytes, int] | int) -> None:
+        """The caller SENDs a message, without or with an immediate, or WRITEs with an immediate."""
         qp.waiting.append(what)
         self._arrive(qp)
 
-    async def reply(self, qp: Qp) -> tuple[str, bytes, Any]:
+    def cancel(self, context: Context) -> None:
+        """The caller cancels the call of a context."""
+        self.send_as_it_is(context.qp, (b"", context.immediate(CANCEL)))
+
+    async def reply(self, qp: Qp | Context) -> tuple[str, bytes, Any]:
         """What the caller gets next."""
         await self.until(lambda: qp.sent)
         return qp.sent.popleft()
 
-    async def answer(self, qp: Qp) -> bytes:
+    async def answer(self, qp: Qp | Context) -> bytes:
         """The answer to a message."""
         kind, content, wqe = await self.reply(qp)
         assert kind == "send" and wqe.signaled and wqe.solicited
+        if isinstance(qp, Context):
+            assert (wqe.opcode, wqe.imm_data) == (WR["WR_SEND_WITH_IMM"], qp.immediate(0))
+        else:
+            assert wqe.opcode == WR["WR_SEND"]
         return content
 
-    async def set_up(self, qp: Qp, wanted: list[Region]) -> list[tuple[int, int, int]]:
+    async def set_up(self, qp: Qp | Context, wanted: list[Region]) -> list[tuple[int, int, int]]:
         """Requests regions, checks the A against the keys that exist, and that all that was granted is clear."""
         self.send(qp, aar(wanted))
         await self.until(lambda: qp.sent, 20_000 + 2 * sum(r.pages for r in wanted) * PAGE // self.memory.bytes_per_beat)
@@ -455,12 +518,14 @@ class World:
         qp.granted = got
         return got
 
-    async def refused(self, qp: Qp, message: bytes, code: int) -> None:
+    async def refused(self, qp: Qp | Context, message: bytes, code: int) -> None:
         """Sends a message that must be refused."""
         self.send(qp, message)
         assert await self.answer(qp) == bytes([0, code, 0, 0])
 
-    async def result(self, qp: Qp, wanted: list[Region], got: list[tuple[int, int, int]], code: int = 0) -> None:
+    async def result(
+        self, qp: Qp | Context, wanted: list[Region], got: list[tuple[int, int, int]], code: int = 0
+    ) -> None:
         """The answer of a call: every output, whole, in order; the last with the code."""
         outputs = [i for i, r in enumerate(wanted) if r.flags & OUTPUT and not r.flags & INTERNAL]
         if code or not outputs:
@@ -476,6 +541,6 @@ class World:
             assert wqe.opcode == WR["WR_RDMA_WRITE_WITH_IMM" if last else "WR_RDMA_WRITE"]
             assert (wqe.signaled, wqe.solicited) == (int(last), int(last))
             if last:
-                assert wqe.imm_data == code << 8
+                assert wqe.imm_data == qp.immediate(code << 8)
             if addr is not None:
                 assert wqe.local_addr == addr and content == self.memory.read(addr, size)

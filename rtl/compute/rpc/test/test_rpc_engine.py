@@ -114,7 +114,7 @@ async def golden_exchange(dut, stall: float) -> None:
     assert not qp.sent and len(qp.receives) == 2
     assert world.events == {
         "regions_granted": 1, "regions_refused": 0, "call_started": 3, "call_finished": 1, "call_failed": 2,
-        "message_malformed": 0, "immediate_ignored": 0,
+        "call_cancelled": 0, "message_malformed": 0, "immediate_ignored": 0,
     }  # fmt: skip
 
 
@@ -1085,29 +1085,33 @@ async def latency(dut) -> None:
 
 # All tests at one width and with few connections. Only messages depend on the width of memory: their tests at the other widths.
 # With many connections the queues between the parts are in block RAM.
+# With contexts the connections that have none work as without.
 BUILDS = {
-    (512, 8): ".",
-    (64, 8): "golden|memory_fails|latency|clear",
-    (128, 128): "golden|malformed|calls_queue|closings",
-    (256, 8): "golden|every_number",
-    (512, 256): "with_all_other|waits_for_one",
+    (512, 8, 1): ".",
+    (512, 8, 4): ".",
+    (64, 8, 1): "golden|memory_fails|latency|clear",
+    (64, 8, 2): "golden|latency|context",
+    (128, 128, 1): "golden|malformed|calls_queue|closings",
+    (128, 128, 4): "golden|malformed|calls_queue|closings|context",
+    (256, 8, 1): "golden|every_number",
+    (512, 256, 1): "with_all_other|waits_for_one",
 }
 # Domain of the connections, and whether callers may read their regions.
-POLICIES = {(64, 8): (5, False)}
+POLICIES = {(64, 8, 1): (5, False)}
 
 
-@pytest.mark.parametrize(("data_w", "qps"), some(list(BUILDS), 2))
-def test_rpc_engine(data_w: int, qps: int) -> None:
+@pytest.mark.parametrize(("data_w", "qps", "contexts"), some(list(BUILDS), 2))
+def test_rpc_engine(data_w: int, qps: int, contexts: int) -> None:
     window = struct("compute_pkg::window_t").width
-    pd, read_back = POLICIES.get((data_w, qps), (0, True))
+    pd, read_back = POLICIES.get((data_w, qps, contexts), (0, True))
     run(
         "rpc_engine",
         __file__,
         params={
-            "DATA_W": data_w, "QPS": qps, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
+            "DATA_W": data_w, "QPS": qps, "CONTEXTS": contexts, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
             "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE,
-            "DESCRIPTION_BASE": description_base(qps),
-            "HEAP_BASE": heap(qps)[0], "HEAP_SIZE": heap(qps)[1],
+            "DESCRIPTION_BASE": description_base(qps, contexts),
+            "HEAP_BASE": heap(qps, contexts)[0], "HEAP_SIZE": heap(qps, contexts)[1],
         },
         ports={
             "conn_event": Sink("roce_pkg::conn_event_t"), "conn_answer": Source("roce_pkg::conn_answer_t"),
@@ -1122,7 +1126,7 @@ def test_rpc_engine(data_w: int, qps: int) -> None:
             "close": Source("roce_wire_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
-        env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps], "RPC_QPS": str(qps),
+        env={"COCOTB_TEST_FILTER": BUILDS[data_w, qps, contexts], "RPC_QPS": str(qps), "RPC_CONTEXTS": str(contexts),
              "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back))},
         random_state=True,
     )  # fmt: skip
