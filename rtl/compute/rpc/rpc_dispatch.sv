@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Dispatches calls to sockets: one call per socket at a time, further calls wait. In the queue of a socket each connection is at most once,
-// and its turn is one call, of its contexts in turn (rpc_queue); so connections are served in order of arrival, and those with several
-// calls get no more than the others. A job is read from the table of regions into a queue of its socket, so that a slow socket does not
+// Dispatches calls to sockets: one call per socket at a time, further calls wait. Connections queue for a socket, each at most once and not
+// while it has a call there (rpc_queue); its turn is one call, of its contexts in turn. So connections are served in order of arrival, and
+// one with several calls delays another by one call, as if it had one. A job is read from the table of regions into a queue of its socket, so that a slow socket does not
 // delay the others. The window of a socket is the extent of its call's context, from before the first beat of the job until its result.
 //
 // First beat of a job 5 cycles after `call`, 6 if connections may have several contexts, the others 4 cycles apart; a result leaves 1 cycle
@@ -56,11 +56,10 @@ module rpc_dispatch
   tag_t               tag_q;
   logic               odd_q;               // of `cancel`
   logic               cancelled_q;
-  logic [SOCKETS-1:0] more_q;              // the connection has more calls for this socket: it joins the queue again
 
   stream_if #(.T(slot_t)) turn[SOCKETS] ();
   stream_if #(.T(result_t)) outcome[SOCKETS+2] ();
-  logic [SOCKETS-1:0] pending, free, chosen, queues_empty, jobs_empty, rejoined;
+  logic [SOCKETS-1:0] pending, free, chosen, queues_empty, jobs_empty, rejoins;
   slot_t              next[SOCKETS];
   number_t            previous[SOCKETS];   // context of the connection whose call this socket got last
 
@@ -133,7 +132,7 @@ module rpc_dispatch
   assign view_read.valid = state_q == LOOK_UP;
   assign view_read.data  = '{of: of_q, index: index_q};
   // Calls that wait for a running job do not count as activity.
-  assign idle            = picking && &(queues_empty | pending & ~free) && &jobs_empty
+  assign idle            = picking && rejoins == '0 && &(queues_empty | pending & ~free) && &jobs_empty
                         && !call.valid && !result.valid;
 
   always_ff @(posedge clk) begin
@@ -170,11 +169,9 @@ module rpc_dispatch
       default: if (outcome[SOCKETS].ready) state_q <= PICK;  // DROP
     endcase
     if (starts) tag_q <= tag_q + 1'b1;
-    more_q <= choosing && |(ready & ~first) ? socket_q : more_q & ~rejoined;
     if (rst) begin
       state_q <= PICK;
       tag_q   <= '0;
-      more_q  <= '0;
     end
   end
 
@@ -186,11 +183,33 @@ module rpc_dispatch
     tag_t     own_tag_q;
     window_t  window_q;
 
-    wire joins = call.valid && call.data.socket == 4'(i);
-    assign rejoined[i] = more_q[i] && !joins;
-    rpc_queue #(.QPS(QPS), .ONCE(SEVERAL)) queue (
-        .clk, .rst, .joins(joins || rejoined[i]), .joining(joins ? call.data.of.slot : of_q.slot), .out(turn[i]), .empty(queues_empty[i])
-    );
+    wire begins = starts && starting[i];
+    wire ends = outcome[i].valid && outcome[i].ready || state_q == DROP && socket_q[i];
+
+    // A connection with a call here joins the queue again when that has ended, if it has more.
+    wire comes = call.valid && call.data.socket == 4'(i);
+    if (SEVERAL) begin : g_again
+      logic again_q, rejoins_q;
+      wire has_call = begins ? call.data.of.slot == start.slot : running_q && !ends && call.data.of.slot == running_of_q.slot;
+      wire joins = comes && !has_call;
+      rpc_queue #(.QPS(QPS), .ONCE(1'b1)) queue (
+          .clk, .rst, .joins(joins || rejoins_q), .joining(joins ? call.data.of.slot : running_of_q.slot), .out(turn[i]),
+          .empty(queues_empty[i])
+      );
+      assign rejoins[i] = rejoins_q;
+      always_ff @(posedge clk) begin
+        if (begins) again_q <= |(ready & ~first) || comes && has_call;
+        else if (comes && has_call) again_q <= 1'b1;
+        if (rst) rejoins_q <= 1'b0;
+        else if (ends && again_q) rejoins_q <= 1'b1;
+        else if (!joins) rejoins_q <= 1'b0;
+      end
+    end else begin : g_once
+      rpc_queue #(.QPS(QPS), .ONCE(1'b0)) queue (
+          .clk, .rst, .joins(comes), .joining(call.data.of.slot), .out(turn[i]), .empty(queues_empty[i])
+      );
+      assign rejoins[i] = 1'b0;
+    end
     assign pending[i]    = turn[i].valid;
     assign next[i]       = turn[i].data;
     assign turn[i].ready = picking && chosen[i];
@@ -212,7 +231,7 @@ module rpc_dispatch
 
     // When a job's result arrives, the whole job was taken.
     assign free[i]   = !running_q;
-    assign busy[i]   = running_q || !queues_empty[i];
+    assign busy[i]   = running_q || rejoins[i] || !queues_empty[i];
     assign window[i] = window_q;
     assign abort[i]  = abort_q;
     wire ours = running_q && done[i].data.tag == own_tag_q;
@@ -220,7 +239,6 @@ module rpc_dispatch
     assign outcome[i].data  = '{of: running_of_q, code: done[i].data.code};
     assign done[i].ready    = outcome[i].ready || !ours;
 
-    wire begins = starts && starting[i];
     wire closes = closing.valid && closing.slot == running_of_q.slot;
     wire cancels = SEVERAL && state_q == CANCEL && running_of_q == of_q && running_odd_q == odd_q;
     always_ff @(posedge clk) begin
@@ -232,7 +250,7 @@ module rpc_dispatch
       end
       if (running_q && (closes || cancels)) abort_q <= 1'b1;
       if (begins) running_q <= 1'b1;
-      else if (outcome[i].valid && outcome[i].ready || state_q == DROP && socket_q[i]) begin
+      else if (ends) begin
         running_q <= 1'b0;
         abort_q   <= 1'b0;
         window_q  <= '0;
@@ -246,9 +264,6 @@ module rpc_dispatch
 
     always_ff @(posedge clk) if (!rst) assert (!beats.valid || beats.ready);
   end
-
-  // A connection joins a queue again in the cycle after CHOOSE, or one later.
-  always_ff @(posedge clk) if (!rst) assert (state_q != PICK || more_q == '0);
 
   // ---- results ----
   assign outcome[SOCKETS].valid = state_q == DROP;

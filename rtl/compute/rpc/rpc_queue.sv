@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A queue of connections, in which each is at most once: one that joins while it is in the queue keeps its place. So whoever waits in it
-// waits for each other connection once, however many calls those have.
+// A queue of connections, in which each is at most once: one that joins while it is in the queue keeps its place.
 //
 // One join a cycle, always accepted; latency as that of stream_fifo. If ONCE is 0 the user ensures that a connection is in the queue at
 // most once. After reset it clears its tables for QPS cycles, during which nothing may join.

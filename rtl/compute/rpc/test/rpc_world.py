@@ -19,6 +19,7 @@ from typing import Any
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
+from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.device import description, standard
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
@@ -39,7 +40,7 @@ DESCRIPTION = description(standard())
 
 def heap(qps: int, contexts: int = 1) -> tuple[int, int]:
     """(base, size) of the memory for regions."""
-    return description_base(qps, contexts) + 0x8000, max(96, 3 * qps) * PAGE
+    return description_base(qps, contexts) + 0x8000, max(96 if contexts == 1 else 192, 3 * qps) * PAGE
 
 
 def description_base(qps: int, contexts: int = 1) -> int:
@@ -53,6 +54,7 @@ SHARED = 9
 FUNCTIONS = [{1, 2, 7, SHARED}, {3, 4, 5, 6, 8, SHARED}]  # of socket 0, of socket 1
 
 INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8
+CANCELLED = constant("compute_pkg::RESULT_CANCELLED")
 MESSAGE, CANCEL = 1, 2  # immediates of SENDs on a connection with contexts
 
 
@@ -441,10 +443,17 @@ class World:
             assert all(base <= b.addr and b.addr + b.size <= base + size for b in beats), "job outside of its window"
             self.jobs.append(job)
             if self.kernel is not None:
-                await self.later(self.kernel_cycles)
-                code = self.kernel(job)
+                for _ in range(self.rng.randint(*self.kernel_cycles)):
+                    await RisingEdge(self.dut.clk)
+                    if self.cancels(index):
+                        break
+                code = CANCELLED if self.cancels(index) else self.kernel(job)
                 if code is not None:
                     self.finish(job, code)
+
+    def cancels(self, socket: int) -> bool:
+        """The engine cancels the job in this socket."""
+        return bool(int(self.dut.cancel.value) >> socket & 1)
 
     def finish(self, job: Job, code: int = 0) -> None:
         """The kernel ends."""
@@ -544,3 +553,36 @@ class World:
                 assert wqe.imm_data == qp.immediate(code << 8)
             if addr is not None:
                 assert wqe.local_addr == addr and content == self.memory.read(addr, size)
+
+
+def run_engine(
+    test: str, data_w: int, qps: int, contexts: int, only: str = ".", pd: int = 0, read_back: bool = True
+) -> None:
+    """Builds the engine in these sizes and runs the cocotb tests of `test` whose names match."""
+    window = struct("compute_pkg::window_t").width
+    base, size = heap(qps, contexts)
+    run(
+        "rpc_engine",
+        test,
+        params={
+            "DATA_W": data_w, "QPS": qps, "CONTEXTS": contexts, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
+            "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE,
+            "DESCRIPTION_BASE": description_base(qps, contexts), "HEAP_BASE": base, "HEAP_SIZE": size,
+        },
+        ports={
+            "conn_event": Sink("roce_pkg::conn_event_t"), "conn_answer": Source("roce_pkg::conn_answer_t"),
+            "wqe": Source("roce_pkg::rdma_wqe_t"), "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "mr_cmd": Source("roce_pkg::mr_cmd_t"), "mr_rsp": Sink("roce_pkg::mr_rsp_t"),
+            "mem": AxiMaster(data_w), "clear_mem": AxiMaster(data_w), "others_write": Plain("input", "logic"),
+            "memory_per_caller": Plain("input", "logic [29:0]"),
+            "job": Several(Source("compute_pkg::job_t"), SOCKETS), "done": Several(Sink("compute_pkg::done_t"), SOCKETS),
+            "functions": Plain("input", f"logic [{128 * SOCKETS - 1}:0]"),
+            "cancel": Plain("output", f"logic [{SOCKETS - 1}:0]"),
+            "window": Plain("output", f"logic [{SOCKETS * window - 1}:0]"),
+            "close": Source("roce_wire_pkg::qpn_t"),
+            "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
+        },
+        env={"COCOTB_TEST_FILTER": only, "RPC_QPS": str(qps), "RPC_CONTEXTS": str(contexts),
+             "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back))},
+        random_state=True,
+    )  # fmt: skip
