@@ -144,6 +144,7 @@ module rpc_connections
   wire is_receive = cqe.data.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM};
   wire names = agreed != '0 && (is_write || cqe.data.with_imm);
   wire [7:0] named = cqe.data.imm_data[31:24];
+  wire       there = !(named inside {[8'(agreed) : 8'hff]});  // the connection has this context
   wire [7:0] request = cqe.data.imm_data[7:0];
   localparam logic [7:0] REQUEST_MESSAGE = 8'd1, REQUEST_CANCEL = 8'd2;
 
@@ -176,7 +177,7 @@ module rpc_connections
         picked.of.number = number_t'(cqe.data.wr_id);
       end else if (names) begin
         picked.of.number = number_t'(named);
-        if (named >= 8'(agreed)) picked.kind = FAILED;
+        if (!there) picked.kind = FAILED;
         else if (!is_write && request == REQUEST_CANCEL) picked.kind = CANCEL;
         else if (!is_write && request != REQUEST_MESSAGE) picked.kind = UNKNOWN;
       end

@@ -231,7 +231,7 @@ module rpc_dispatch
 
     // When a job's result arrives, the whole job was taken.
     assign free[i]   = !running_q;
-    assign busy[i]   = running_q || rejoins[i] || !queues_empty[i];
+    assign busy[i]   = running_q || rejoins[i] || !queues_empty[i] || state_q == CHOOSE && socket_q[i];
     assign window[i] = window_q;
     assign abort[i]  = abort_q;
     wire ours = running_q && done[i].data.tag == own_tag_q;

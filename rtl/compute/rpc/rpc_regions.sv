@@ -34,7 +34,7 @@ module rpc_regions
   function automatic region_addr_t region_addr(region_key_t key);
     logic [INDEX_W-1:0] index;
     index = INDEX_W'(key.index);
-    for (int unsigned i = 0; i < $clog2(CONTEXTS); i++) index[INDEX_W-1-i] |= key.of.number[i];
+    for (int unsigned i = 0; i < NUMBER_W; i++) if (2 ** i < CONTEXTS) index[INDEX_W-1-i] |= key.of.number[i];
     return {SLOT_W'(key.of.slot), index};
   endfunction
 

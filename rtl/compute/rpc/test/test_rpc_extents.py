@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """rpc_extents against a list: the lowest place that fits, no overlap, everything back in the end."""
 
+import os
 import random
 
 import cocotb
@@ -8,16 +9,23 @@ import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, Type, run
 from nacelle_tb.streams import StreamSink, StreamSource, start
+from nacelle_tb.svtypes import struct
 
-QPS, FIRST, PAGES = 8, 5, 40
+NODES, FIRST, PAGES = 8, 5, 40
+CONTEXTS = int(os.environ.get("EXTENTS_CONTEXTS", "1"))  # of each connection, an extent each
+
+
+def context(node: int) -> int:
+    """The context whose extent has this place in the tables."""
+    return struct("rpc_pkg::context_t").pack(slot=node // CONTEXTS, number=node % CONTEXTS)
 
 
 class Model:
-    """Extents in use, by slot; whose the slots are, and how much one may have."""
+    """Extents in use, by context; whose the contexts are, and how much one may have."""
 
     def __init__(self) -> None:
         self.used: dict[int, tuple[int, int]] = {}
-        self.callers = dict.fromkeys(range(QPS))
+        self.callers = dict.fromkeys(range(NODES))
         self.quota: int | None = None
 
     def allocate(self, slot: int, pages: int) -> int | None:
@@ -46,10 +54,12 @@ class Bench:
     async def open(self, slot: int, caller: int) -> None:
         """A connection of `caller`."""
         self.dut.opened.value = 1
-        self.dut.opened_slot.value, self.dut.opened_ip.value = slot, caller
+        self.dut.opened_slot.value, self.dut.opened_ip.value = slot // CONTEXTS, caller
         await RisingEdge(self.dut.clk)
         self.dut.opened.value = 0
-        self.model.callers[slot] = caller
+        for other in range(NODES):
+            if other // CONTEXTS == slot // CONTEXTS:
+                self.model.callers[other] = caller
 
     async def limit(self, quota: int | None) -> None:
         """A new quota, between two commands."""
@@ -59,7 +69,7 @@ class Bench:
 
     async def allocate(self, slot: int, pages: int) -> None:
         expected = self.model.allocate(slot, pages)
-        self.cmd.send(free=0, slot=slot, pages=pages)
+        self.cmd.send(free=0, of=context(slot), pages=pages)
         answer = await self.rsp.recv(100)
         assert answer.ok == int(expected is not None)
         if expected is not None:
@@ -67,7 +77,7 @@ class Bench:
 
     async def free(self, slot: int) -> None:
         expected = self.model.used.pop(slot, None) is not None
-        self.cmd.send(free=1, slot=slot)
+        self.cmd.send(free=1, of=context(slot))
         assert (await self.rsp.recv(100)).ok == int(expected)
 
 
@@ -78,7 +88,7 @@ async def random_sizes(dut, stall: float) -> None:
     await start(dut)
     for most in (2, 6, 12, PAGES + 2):
         for _ in range(400):
-            slot = random.randrange(QPS)
+            slot = random.randrange(NODES)
             if slot in bench.model.used or random.random() < 0.05:
                 await bench.free(slot)
             else:
@@ -96,12 +106,12 @@ async def quotas(dut, stall: float) -> None:
     """What one caller has on all of its connections counts, and no other caller's."""
     bench = Bench(dut, stall)
     await start(dut)
-    for slot in range(QPS):
+    for slot in range(NODES):
         await bench.open(slot, 0xC0A80000 + slot % 3)
     for quota in (1, 7, 13, PAGES, (1 << 28) - 1, 0, None):
         await bench.limit(quota)
         for _ in range(200):
-            slot = random.randrange(QPS)
+            slot = random.randrange(NODES)
             if slot in bench.model.used:
                 await bench.free(slot)
                 await bench.open(slot, random.choice([0xC0A80000, 0xC0A80001, 0x40A80000, 0]))
@@ -117,7 +127,7 @@ async def cycles_of_a_walk(dut, limited: bool) -> None:
     """As the module says, with every other slot in use."""
     bench = Bench(dut, 0.0)
     await start(dut)
-    for slot in range(QPS):
+    for slot in range(NODES):
         await bench.open(slot, slot)
     await bench.limit(1 << 20 if limited else None)
 
@@ -131,10 +141,10 @@ async def cycles_of_a_walk(dut, limited: bool) -> None:
         assert (await bench.rsp.recv()).ok
         return count
 
-    for slot in range(QPS):
-        assert await cycles(free=0, slot=slot, pages=1) <= 5 + slot
-    for slot in reversed(range(QPS)):
-        assert await cycles(free=1, slot=slot) <= 5 + slot
+    for slot in range(NODES):
+        assert await cycles(free=0, of=context(slot), pages=1) <= 5 + slot
+    for slot in reversed(range(NODES)):
+        assert await cycles(free=1, of=context(slot)) <= 5 + slot
 
 
 @cocotb.test()
@@ -164,17 +174,18 @@ async def larger_than_any_memory(dut) -> None:
     await bench.allocate(0, PAGES)
 
 
-@pytest.mark.parametrize("qps", [QPS])
-def test_rpc_extents(qps: int) -> None:
+@pytest.mark.parametrize("contexts", [1, 2, 4])
+def test_rpc_extents(contexts: int) -> None:
     run(
         "rpc_extents",
         __file__,
-        params={"QPS": qps, "FIRST_PAGE": Type(f"28'd{FIRST}"), "PAGES": Type(f"28'd{PAGES}")},
+        params={"QPS": NODES // contexts, "CONTEXTS": contexts, "FIRST_PAGE": Type(f"28'd{FIRST}"), "PAGES": Type(f"28'd{PAGES}")},
         ports={
             "opened": Plain("input", "logic"), "opened_slot": Plain("input", "rpc_pkg::slot_t"),
             "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"),
             "limited": Plain("input", "logic"), "quota": Plain("input", "rpc_pkg::page_t"),
             "cmd": Sink("rpc_pkg::extent_cmd_t"), "rsp": Source("rpc_pkg::extent_rsp_t"),
         },
+        env={"EXTENTS_CONTEXTS": str(contexts)},
         random_state=True,
     )  # fmt: skip

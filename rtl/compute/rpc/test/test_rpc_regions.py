@@ -3,17 +3,27 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import deque
 
 import cocotb
+import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Several, Sink, run
 from nacelle_tb.streams import start
 from nacelle_tb.svtypes import struct
 
 QPS, MAX_REGIONS, READERS = 4, 8, 3
+CONTEXTS = int(os.environ.get("REGIONS_CONTEXTS", "1"))  # that each connection has
+OWNERS, EACH = QPS * CONTEXTS, MAX_REGIONS // CONTEXTS  # contexts, regions of each
 PAGE = 4096
+
+
+def region_key(owner: int, index: int) -> int:
+    """Where a region of a context is."""
+    context = struct("rpc_pkg::context_t").pack(slot=owner // CONTEXTS, number=owner % CONTEXTS)
+    return struct("rpc_pkg::region_key_t").pack(of=context, index=index)
 
 
 class Bench:
@@ -31,16 +41,16 @@ class Bench:
     async def fill(self) -> None:
         """Every region and every grant."""
         dut, rng = self.dut, random.Random(random.getrandbits(64))
-        for slot in range(QPS):
-            for index in range(MAX_REGIONS):
+        for owner in range(OWNERS):
+            for index in range(EACH):
                 region = struct("rpc_pkg::region_t").pack(offset=rng.randrange(1 << 20), size=rng.getrandbits(32))
                 grant = struct("rpc_pkg::grant_t").pack(base=rng.randrange(1 << 20), pages=rng.randrange(1 << 20), last=index)
-                dut.write_key.value = struct("rpc_pkg::region_key_t").pack(slot=slot, index=index)
+                dut.write_key.value = region_key(owner, index)
                 dut.region.value, dut.grant.value = region, grant
                 dut.region_write.value, dut.grant_write.value = 1, index % 2
-                self.regions[slot, index] = region
+                self.regions[owner, index] = region
                 if index % 2:
-                    self.grants[slot] = grant
+                    self.grants[owner] = grant
                 await FallingEdge(dut.clk)
         dut.region_write.value = dut.grant_write.value = 0
 
@@ -58,10 +68,10 @@ class Bench:
         for _ in range(cycles):
             for i in range(READERS):
                 if asking[i] is None and rng.random() < asks[i]:
-                    asking[i] = rng.randrange(QPS), rng.randrange(MAX_REGIONS)
-                shown = asking[i] or (rng.randrange(QPS), rng.randrange(MAX_REGIONS))  # means nothing if it does not ask
+                    asking[i] = rng.randrange(OWNERS), rng.randrange(EACH)
+                shown = asking[i] or (rng.randrange(OWNERS), rng.randrange(EACH))  # means nothing if it does not ask
                 getattr(dut, f"read{i}_valid").value = int(asking[i] is not None)
-                getattr(dut, f"read{i}_data").value = struct("rpc_pkg::region_key_t").pack(slot=shown[0], index=shown[1])
+                getattr(dut, f"read{i}_data").value = region_key(*shown)
             await RisingEdge(dut.clk)
             due = owed.popleft()
             told = int(dut.view_valid.value)
@@ -96,16 +106,18 @@ async def all_at_once_take_turns(dut) -> None:
     assert max(bench.served) - min(bench.served) <= 1
 
 
-def test_rpc_regions() -> None:
+@pytest.mark.parametrize("contexts", [1, 2, 4])
+def test_rpc_regions(contexts: int) -> None:
     run(
         "rpc_regions",
         __file__,
-        params={"QPS": QPS, "MAX_REGIONS": MAX_REGIONS, "READERS": READERS},
+        params={"QPS": QPS, "CONTEXTS": contexts, "MAX_REGIONS": MAX_REGIONS, "READERS": READERS},
         ports={
             "region_write": Plain("input", "logic"), "grant_write": Plain("input", "logic"),
             "write_key": Plain("input", "rpc_pkg::region_key_t"), "region": Plain("input", "rpc_pkg::region_t"),
             "grant": Plain("input", "rpc_pkg::grant_t"), "read": Several(Sink("rpc_pkg::region_key_t"), READERS),
             "view_valid": Plain("output", f"logic [{READERS - 1}:0]"), "view": Plain("output", "rpc_pkg::region_view_t"),
         },
+        env={"REGIONS_CONTEXTS": str(contexts)},
         random_state=True,
     )  # fmt: skip
