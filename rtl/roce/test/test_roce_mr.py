@@ -123,9 +123,10 @@ class Bench:
         return await self.rsp.recv()
 
     async def register(
-        self, qpn: int, addr: int, length: int, rights: frozenset[str] = frozenset(RIGHTS), pd: int = PD
+        self, qpn: int, addr: int, length: int, rights: frozenset[str] = frozenset(RIGHTS), pd: int = PD, group: int = 0
     ) -> int | None:
-        rsp = await self.command("MR_REGISTER", pd=pd, qpn=qpn, addr=addr, length=length, access=dict.fromkeys(rights, 1))
+        access = dict.fromkeys(rights, 1)
+        rsp = await self.command("MR_REGISTER", pd=pd, qpn=qpn, group=group, addr=addr, length=length, access=access)
         if not rsp.ok:
             return None
         assert rsp.rkey not in self.regions
@@ -177,6 +178,30 @@ class Bench:
     async def deregister_pd(self, pd: int) -> None:
         assert (await self.command("MR_DEREGISTER_PD", pd=pd)).ok
         self.regions = {key: region for key, region in self.regions.items() if region[4] != pd}
+
+
+@cocotb.test()
+async def a_group_is_deregistered_alone(dut) -> None:
+    """Of the regions of a QP those of this group, and no others; MR_DEREGISTER_QP takes all groups."""
+    bench = Bench(dut)
+    await bench.start()
+    for qpn in (0, 7, 8):
+        for group in (0, 1, 2, 3, 2):
+            assert await bench.register(qpn, 0x1000 * group, 64, group=group) is not None
+
+    def of(qpn: int, group: int) -> list[int]:
+        return [key for key, region in bench.regions.items() if region[:2] == (qpn, 0x1000 * group)]
+
+    for qpn, group in ((7, 2), (8, 0), (7, 2), (0, 1), (7, 3)):
+        assert (await bench.command("MR_DEREGISTER_GROUP", qpn=qpn, group=group)).ok
+        for key in of(qpn, group) if qpn else []:
+            del bench.regions[key]
+        assert await bench.listed() == bench.regions
+        for key, region in bench.regions.items():
+            bench.ask(key, region[0] or 5, region[1], 64)
+        await bench.answered()
+    await bench.deregister_qp(7)
+    assert await bench.listed() == bench.regions and {region[0] for region in bench.regions.values()} == {0, 8}
 
 
 @cocotb.test()

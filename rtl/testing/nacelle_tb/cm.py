@@ -35,9 +35,9 @@ def guid(mac: str) -> bytes:
     return bytes([octets[0] ^ 2]) + octets[1:3] + b"\xff\xfe" + octets[3:]
 
 
-def extensions(bits: int, version: int = 1, magic: bytes = b"NACL") -> bytes:
-    """The record at the end of the private data (docs/reference/extensions.md). Bit 0: selective repeat."""
-    return magic + bytes([version, bits, 0, 0])
+def extensions(bits: int, version: int = 1, magic: bytes = b"NACL", contexts: int = 0) -> bytes:
+    """The record at the end of the private data (docs/reference/extensions.md). Bit 0: selective repeat, 1: contexts."""
+    return magic + bytes([version, bits, contexts, 0])
 
 
 @dataclass
