@@ -144,7 +144,8 @@ module rpc_connections
   wire is_receive = cqe.data.opcode inside {WC_RECV, WC_RECV_RDMA_WITH_IMM};
   wire names = agreed != '0 && (is_write || cqe.data.with_imm);
   wire [7:0] named = cqe.data.imm_data[31:24];
-  wire       there = !(named inside {[8'(agreed) : 8'hff]});  // the connection has this context
+  // Less than `agreed`, which is 1, 2 or 4.
+  wire       there = named[7:2] == '0 && (agreed[2] || !named[1] && (agreed[1] || !named[0]));
   wire [7:0] request = cqe.data.imm_data[7:0];
   localparam logic [7:0] REQUEST_MESSAGE = 8'd1, REQUEST_CANCEL = 8'd2;
 
