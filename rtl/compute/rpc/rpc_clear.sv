@@ -27,7 +27,7 @@ module rpc_clear
     output logic     idle
 );
   localparam int unsigned EXTENTS = QPS * CONTEXTS;
-  typedef logic [$clog2(EXTENTS)-1:0] index_t;
+  typedef logic [$clog2(QPS)-1:0] index_t;
 
   // A turn: the part of an extent that is not cleared yet.
   typedef struct packed {
@@ -85,16 +85,24 @@ module rpc_clear
   axi_clear #(.DATA_W(DATA_W)) writer (.clk, .rst, .cmd, .others_write, .mem, .done, .idle(writer_idle));
 
   // ---- end of a turn ----
-  (* ram_style = "distributed" *) logic failed[EXTENTS];   // memory reported an error for a part of the extent
+  logic [CONTEXTS-1:0] failed;   // memory reported an error for a part of this extent of the connection
   stream_fifo #(.T(note_t), .DEPTH(8)) notes (.clk, .rst, .in(note_in), .out(note), .empty(none_noted));
 
-  wire index_t noted = index_t'(context_index(note.data.of, CONTEXTS));
-  wire failure = done.data.error || !note.data.first && failed[noted];
+  logic failure;
+  always_comb begin
+    failure = done.data.error;
+    for (int unsigned i = 0; i < CONTEXTS; i++) failure |= !note.data.first && note.data.of.number == number_t'(i) && failed[i];
+  end
+  for (genvar i = 0; i < CONTEXTS; i++) begin : g_failed
+    (* ram_style = "distributed" *) logic failures[QPS];
+    wire index_t at = index_t'(note.data.of.slot);
+    assign failed[i] = failures[at];
+    always_ff @(posedge clk) if (done.valid && note.data.of.number == number_t'(i)) failures[at] <= failure;
+  end
   assign done.ready       = 1'b1;
   assign note.ready       = done.valid;
   assign cleared_in.valid = done.valid && note.data.last;
   assign cleared_in.data  = '{of: note.data.of, with_imm: note.data.with_imm, ok: note.data.complete && !failure};
-  always_ff @(posedge clk) if (done.valid) failed[noted] <= failure;
   stream_fifo #(.T(cleared_t), .DEPTH(EXTENTS)) ends (.clk, .rst, .in(cleared_in), .out(cleared), .empty(none_cleared));
 
   assign idle = none_come && none_again && !turn.valid && none_noted && none_cleared && writer_idle;

@@ -50,7 +50,7 @@ module rpc_dispatch
 
   state_e             state_q;
   context_t           of_q;                // of the call, or of `cancel`
-  call_t              call_q;              // its function and argument, from LOOKED_UP on
+  call_t              call_q;              // its details, from LOOKED_UP on
   logic [SOCKETS-1:0] socket_q;            // one-hot
   region_index_t      index_q;
   tag_t               tag_q;
@@ -59,7 +59,7 @@ module rpc_dispatch
 
   stream_if #(.T(slot_t)) turn[SOCKETS] ();
   stream_if #(.T(result_t)) outcome[SOCKETS+2] ();
-  logic [SOCKETS-1:0] pending, free, chosen, queues_empty, jobs_empty, rejoins;
+  logic [SOCKETS-1:0] pending, free, chosen, queues_empty, jobs_empty;
   slot_t              next[SOCKETS];
   number_t            previous[SOCKETS];   // context of the connection whose call this socket got last
 
@@ -97,18 +97,15 @@ module rpc_dispatch
   wire context_t start = SEVERAL ? '{slot: of_q.slot, number: number} : '{slot: picked, number: '0};
 
   // ---- cancel: no job is being read then, so the call waits, runs, or has ended ----
-  logic waiting;
+  logic [CONTEXTS-1:0] named;
   always_comb begin
-    waiting = 1'b0;
-    for (int unsigned c = 0; c < CONTEXTS; c++) waiting |= waits[c] && odd[c] == odd_q && of_q.number == number_t'(c);
+    for (int unsigned c = 0; c < CONTEXTS; c++) named[c] = SEVERAL && waits[c] && odd[c] == odd_q && of_q.number == number_t'(c);
   end
-  wire start_odd = |(first & odd);
-  wire removes = SEVERAL && state_q == CANCEL && waiting;
   assign cancel.ready = state_q == PICK;
 
   rpc_waiting #(.QPS(QPS), .CONTEXTS(CONTEXTS)) waiting_calls (
       .clk, .rst, .add(call.valid), .call(call.data), .asked(of_q.slot), .waits, .sockets, .odd,
-      .take(choosing || removes), .taken(removes ? of_q.number : number), .of(of_q), .details(call_q)
+      .take(state_q == CHOOSE ? first : state_q == CANCEL ? named : '0), .of(of_q), .details(call_q)
   );
   assign call.ready = 1'b1;
 
@@ -132,7 +129,7 @@ module rpc_dispatch
   assign view_read.valid = state_q == LOOK_UP;
   assign view_read.data  = '{of: of_q, index: index_q};
   // Calls that wait for a running job do not count as activity.
-  assign idle            = picking && rejoins == '0 && &(queues_empty | pending & ~free) && &jobs_empty
+  assign idle            = picking && &(queues_empty | pending & ~free) && &jobs_empty
                         && !call.valid && !result.valid;
 
   always_ff @(posedge clk) begin
@@ -158,7 +155,7 @@ module rpc_dispatch
       CANCEL: begin
         cancelled_q <= 1'b1;
         socket_q    <= '0;
-        state_q     <= removes ? DROP : PICK;
+        state_q     <= |named ? DROP : PICK;
       end
       LOOK_UP: if (view_read.ready) state_q <= LOOKED_UP;
       LOOKED_UP:
@@ -186,29 +183,18 @@ module rpc_dispatch
     wire begins = starts && starting[i];
     wire ends = outcome[i].valid && outcome[i].ready || state_q == DROP && socket_q[i];
 
-    // A connection with a call here joins the queue again when that has ended, if it has more.
     wire comes = call.valid && call.data.socket == 4'(i);
-    if (SEVERAL) begin : g_again
-      logic again_q, rejoins_q;
-      wire has_call = begins ? call.data.of.slot == start.slot : running_q && !ends && call.data.of.slot == running_of_q.slot;
-      wire joins = comes && !has_call;
-      rpc_queue #(.QPS(QPS), .ONCE(1'b1)) queue (
-          .clk, .rst, .joins(joins || rejoins_q), .joining(joins ? call.data.of.slot : running_of_q.slot), .out(turn[i]),
-          .empty(queues_empty[i])
+    if (SEVERAL) begin : g_several
+      rpc_queue #(.QPS(QPS)) queue (
+          .clk, .rst, .joins(comes), .joining(call.data.of.slot), .out(turn[i]), .serve(state_q == CHOOSE && socket_q[i]), .served(of_q.slot),
+          .begins(|ready), .more(|(ready & ~first)), .ends, .empty(queues_empty[i])
       );
-      assign rejoins[i] = rejoins_q;
-      always_ff @(posedge clk) begin
-        if (begins) again_q <= |(ready & ~first) || comes && has_call;
-        else if (comes && has_call) again_q <= 1'b1;
-        if (rst) rejoins_q <= 1'b0;
-        else if (ends && again_q) rejoins_q <= 1'b1;
-        else if (!joins) rejoins_q <= 1'b0;
-      end
-    end else begin : g_once
-      rpc_queue #(.QPS(QPS), .ONCE(1'b0)) queue (
-          .clk, .rst, .joins(comes), .joining(call.data.of.slot), .out(turn[i]), .empty(queues_empty[i])
-      );
-      assign rejoins[i] = 1'b0;
+    end else begin : g_one
+      stream_if #(.T(slot_t)) in ();
+      assign in.valid = comes;
+      assign in.data  = call.data.of.slot;
+      stream_fifo #(.T(slot_t), .DEPTH(QPS)) queue (.clk, .rst, .in, .out(turn[i]), .empty(queues_empty[i]));
+      always_ff @(posedge clk) if (!rst) assert (!comes || in.ready);
     end
     assign pending[i]    = turn[i].valid;
     assign next[i]       = turn[i].data;
@@ -231,7 +217,7 @@ module rpc_dispatch
 
     // When a job's result arrives, the whole job was taken.
     assign free[i]   = !running_q;
-    assign busy[i]   = running_q || rejoins[i] || !queues_empty[i] || state_q == CHOOSE && socket_q[i];
+    assign busy[i]   = running_q || !queues_empty[i] || state_q == CHOOSE && socket_q[i];
     assign window[i] = window_q;
     assign abort[i]  = abort_q;
     wire ours = running_q && done[i].data.tag == own_tag_q;
@@ -243,10 +229,10 @@ module rpc_dispatch
     wire cancels = SEVERAL && state_q == CANCEL && running_of_q == of_q && running_odd_q == odd_q;
     always_ff @(posedge clk) begin
       if (begins) running_of_q <= start;
-      if (begins) running_odd_q <= start_odd;
       if (beat && socket_q[i]) begin
-        own_tag_q <= tag_q;
-        window_q  <= '{base: page_addr(view.grant.base), size: page_addr(view.grant.pages)};
+        own_tag_q     <= tag_q;
+        running_odd_q <= call_q.odd;
+        window_q      <= '{base: page_addr(view.grant.base), size: page_addr(view.grant.pages)};
       end
       if (running_q && (closes || cancels)) abort_q <= 1'b1;
       if (begins) running_q <= 1'b1;

@@ -20,15 +20,15 @@ module rpc_waiting
     output logic [CONTEXTS-1:0] waits,
     output logic [CONTEXTS-1:0][3:0] sockets,  // valid if it waits
     output logic [CONTEXTS-1:0] odd,
-    input  logic     take,                     // the call of context `taken` of connection `asked` waits no more
-    input  number_t  taken,
+    input  logic [CONTEXTS-1:0] take,          // these calls of connection `asked` wait no more
     input  context_t of,
-    output call_t    details                   // function_code and user
+    output call_t    details                   // odd, function_code and user
 );
   typedef logic [$clog2(QPS)-1:0] slot_index_t;
   typedef logic [$clog2(QPS*CONTEXTS)-1:0] index_t;
 
   typedef struct packed {
+    logic           odd;
     function_code_t function_code;
     logic [23:0]    user;
   } details_t;
@@ -36,10 +36,10 @@ module rpc_waiting
   (* ram_style = "block" *) logic [$bits(details_t)-1:0] calls[QPS*CONTEXTS];
   details_t details_q;
   always_ff @(posedge clk) begin
-    if (add) calls[index_t'(context_index(call.of, CONTEXTS))] <= {call.function_code, call.user};
+    if (add) calls[index_t'(context_index(call.of, CONTEXTS))] <= {call.odd, call.function_code, call.user};
     details_q <= calls[index_t'(context_index(of, CONTEXTS))];
   end
-  assign details = '{function_code: details_q.function_code, user: details_q.user, default: '0};
+  assign details = '{odd: details_q.odd, function_code: details_q.function_code, user: details_q.user, default: '0};
 
   if (CONTEXTS > 1) begin : g_contexts
     logic        clearing_q;
@@ -61,18 +61,17 @@ module rpc_waiting
       wire slot_index_t at = slot_index_t'(asked);
       wire slot_index_t adding = slot_index_t'(call.of.slot);
       wire adds = add && call.of.number == number_t'(i);
-      wire takes = take && taken == number_t'(i);
       assign waits[i]   = added[at] != removed[at];
       assign {odd[i], sockets[i]} = socket[at];
       always_ff @(posedge clk) if (adds) socket[adding] <= {call.odd, call.socket};
       always_ff @(posedge clk) if (clearing_q || adds) added[clearing_q ? clear_q : adding] <= !clearing_q && !removed[adding];
-      always_ff @(posedge clk) if (clearing_q || takes) removed[clearing_q ? clear_q : at] <= !clearing_q && !removed[at];
+      always_ff @(posedge clk) if (clearing_q || take[i]) removed[clearing_q ? clear_q : at] <= !clearing_q && !removed[at];
       always_ff @(posedge clk) if (!rst) assert (!adds || added[adding] == removed[adding]);
     end
   end else begin : g_one
     assign waits   = '1;
     assign sockets = '0;
     assign odd     = '0;
-    wire unused = &{1'b0, rst, asked, take, taken, call.socket, call.odd};
+    wire unused = &{1'b0, rst, asked, take, call.socket, call.odd};
   end
 endmodule

@@ -12,7 +12,7 @@ EMPTY = 3
 NO_MEMORY, NO_KEYS = 2, 4
 MEMORY_PER_CALLER = 0x5C
 PAGE = 4096
-HEAP = constant("shell_pkg::CTRL_BASE") + 256 * constant("rpc_pkg::CTRL_BYTES")
+HEAP = constant("shell_pkg::CTRL_BASE") + 256 * constant("device_pkg::CONTEXTS") * constant("rpc_pkg::CTRL_BYTES")
 """Where regions begin with 256 queue pairs"""
 
 

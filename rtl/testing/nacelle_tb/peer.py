@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from . import cm
 
-SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
 READ_REQUEST, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = 0x0C, 0x0D, 0x0E, 0x0F, 0x10
 ACKNOWLEDGE = 0x11
@@ -84,8 +84,8 @@ _EXTENSION = {
     WRITE_ONLY: 16,
     WRITE_ONLY_IMM: 20,
     WRITE_LAST_IMM: 4,
-    0x03: 4,
-    0x05: 4,
+    SEND_LAST_IMM: 4,
+    SEND_ONLY_IMM: 4,
     READ_REQUEST: 16,
     READ_FIRST: 4,
     READ_LAST: 4,
@@ -130,6 +130,50 @@ class Region:
     device_rkey: int = 0
 
 
+def advertise(regions: Sequence[Region], context: int = 0) -> bytes:
+    """The AAR message; gives each region a host address and key, which no other context has."""
+    message = struct.pack("!BBH", 1, len(regions), 0)
+    for index, region in enumerate(regions):
+        if not region.flags & INTERNAL:
+            number = context << 5 | index
+            region.host_addr, region.host_rkey = 0x7F00_0000_0000 + number * 0x1000_0000, 0x1000 + number
+        message += struct.pack("!QQII", region.flags << 56, region.host_addr, region.host_rkey, len(region.data))
+    return message
+
+
+def take_advert(regions: Sequence[Region], message: bytes) -> None:
+    """Takes the device's regions from its A message."""
+    kind, count, _ = struct.unpack("!BBH", message[:4])
+    visible = [region for region in regions if not region.flags & INTERNAL]
+    assert kind == 2, f"not an A message: {message.hex()}"
+    assert count == len(visible) and len(message) == 4 + 16 * count
+    for index, region in enumerate(visible):
+        region.device_addr, region.device_rkey, size = struct.unpack_from("!QII", message, 4 + 16 * index)
+        assert size == len(region.data)
+
+
+@dataclass
+class Context:
+    """One of the contexts of a connection (docs/reference/calls.md)."""
+
+    peer: Peer
+    number: int
+    regions: list[Region] = field(default_factory=list)
+
+    def set_up(self, regions: Sequence[Region]) -> list[bytes]:
+        """Frames of the message that requests regions."""
+        self.regions = list(regions)
+        return self.peer.send_message(advertise(regions, self.number), self.number << 24 | 1)
+
+    def call(self, function: int, user: int = 0) -> list[bytes]:
+        """Frames that write every input region and start the function."""
+        return self.peer.start(self.regions, self.number << 24 | user << 8 | 0x80 | function)
+
+    def cancel(self) -> list[bytes]:
+        """Frame that cancels the call."""
+        return self.peer.send_message(b"", self.number << 24 | 2)
+
+
 @dataclass
 class Peer:
     """One caller with one connection. `mtu` is the path MTU in bytes."""
@@ -149,6 +193,8 @@ class Peer:
     device_qpn: int = 0
     device_comm_id: int = 0
     regions: list[Region] = field(default_factory=list)
+    asks: int = 0  # for so many contexts
+    contexts: list[Context] = field(default_factory=list)  # those that it got
 
     # ---- frames ----
 
@@ -219,6 +265,7 @@ class Peer:
         request = cm.Request(
             local_id=self.comm_id, qpn=self.qpn, psn=self.recv_psn, ip=self.ip, called=self.device_ip, port=self.port,
             mtu=self.mtu.bit_length() - 8, guid=cm.guid(self.mac), resources=self.depth, depth=self.depth,
+            extensions=cm.extensions(2, contexts=self.asks) if self.asks else b"",
         )  # fmt: skip
         return self.mad(cm.REQ, request.data())
 
@@ -228,6 +275,9 @@ class Peer:
         assert rep.attr == cm.REP, f"not a REP: {packet.payload[:64].hex()}"
         assert rep.remote_id == self.comm_id
         self.device_comm_id, self.device_qpn, self.send_psn = rep.local_id, rep.qpn, rep.psn
+        record = rep.extensions
+        count = record[6] if record[:5] == b"NACL\1" and record[5] & 2 else 0
+        self.contexts = [Context(self, number) for number in range(count)]
 
     def rtu(self) -> bytes:
         """Ready to use."""
@@ -265,9 +315,12 @@ class Peer:
             self.send_psn = self.send_psn + 1 & 0xFFFFFF
         return frames
 
-    def send_message(self, payload: bytes) -> list[bytes]:
+    def send_message(self, payload: bytes, immediate: int | None = None) -> list[bytes]:
         """Frames of a SEND."""
-        return self._packets((SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY), b"", b"", payload, True)
+        if immediate is None:
+            return self._packets((SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY), b"", b"", payload, True)
+        codes = (SEND_FIRST, SEND_MIDDLE, SEND_LAST_IMM, SEND_ONLY_IMM)
+        return self._packets(codes, b"", struct.pack("!I", immediate), payload, True)
 
     def write_message(self, addr: int, rkey: int, payload: bytes, immediate: int | None = None) -> list[bytes]:
         """Frames of an RDMA WRITE."""
@@ -288,38 +341,36 @@ class Peer:
     def advertise(self, regions: Sequence[Region]) -> bytes:
         """The AAR message; gives each region a host address and key."""
         self.regions = list(regions)
-        message = struct.pack("!BBH", 1, len(regions), 0)
-        for index, region in enumerate(regions):
-            if not region.flags & INTERNAL:
-                region.host_addr, region.host_rkey = 0x7F00_0000_0000 + index * 0x1000_0000, 0x1000 + index
-            message += struct.pack("!QQII", region.flags << 56, region.host_addr, region.host_rkey, len(region.data))
-        return message
+        return advertise(regions)
 
     def take_advert(self, message: bytes) -> None:
         """Takes the device's regions from its A message."""
-        kind, count, _ = struct.unpack("!BBH", message[:4])
-        visible = [region for region in self.regions if not region.flags & INTERNAL]
-        assert kind == 2, f"not an A message: {message.hex()}"
-        assert count == len(visible) and len(message) == 4 + 16 * count
-        for index, region in enumerate(visible):
-            region.device_addr, region.device_rkey, size = struct.unpack_from("!QII", message, 4 + 16 * index)
-            assert size == len(region.data)
+        take_advert(self.regions, message)
 
     def call(self, function: int, user: int = 0) -> list[bytes]:
         """Frames that write every input region and start the function."""
-        inputs = [region for region in self.regions if region.flags & INPUT]
+        return self.start(self.regions, user << 8 | 0x80 | function)
+
+    def start(self, regions: Sequence[Region], immediate: int) -> list[bytes]:
+        """Frames that write every input region, the last with this immediate."""
+        inputs = [region for region in regions if region.flags & INPUT]
         frames = []
         for index, region in enumerate(inputs):
-            immediate = (user << 8 | 0x80 | function) if index == len(inputs) - 1 else None
-            frames += self.write_message(region.device_addr, region.device_rkey, bytes(region.data), immediate)
+            last = immediate if index == len(inputs) - 1 else None
+            frames += self.write_message(region.device_addr, region.device_rkey, bytes(region.data), last)
         return frames
+
+    @property
+    def all_regions(self) -> list[Region]:
+        """Those of all contexts."""
+        return self.regions + [region for context in self.contexts for region in context.regions]
 
     def place(self, packet: Packet, state: dict[str, int]) -> None:
         """Puts a WRITE of the device into the region it belongs to; `state` carries the address over FIRST/MIDDLE/LAST."""
         if packet.opcode in (WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM):
             state["va"], state["rkey"], state["left"] = packet.reth
         if packet.payload:
-            region = next(r for r in self.regions if r.host_rkey == state["rkey"])
+            region = next(r for r in self.all_regions if r.host_rkey == state["rkey"])
             offset = state["va"] - region.host_addr
             assert 0 <= offset and offset + len(packet.payload) <= len(region.data), "write outside of the region"
             region.data[offset : offset + len(packet.payload)] = packet.payload

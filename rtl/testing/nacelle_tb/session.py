@@ -17,17 +17,21 @@ from .peer import (
     READ_ONLY,
     SEND_FIRST,
     SEND_LAST,
+    SEND_LAST_IMM,
     SEND_MIDDLE,
     SEND_ONLY,
+    SEND_ONLY_IMM,
     UD_SEND_ONLY,
     WRITE_LAST_IMM,
     WRITE_ONLY_IMM,
+    Context,
     Packet,
     Peer,
     Region,
     ip_bytes,
     mac_bytes,
     parse,
+    take_advert,
 )
 from .sources import ROOT
 
@@ -193,6 +197,24 @@ class Network:
             peer.place(packet, caller.placing)
             if packet.opcode in (WRITE_LAST_IMM, WRITE_ONLY_IMM):
                 return packet.immediate >> 8, packet, sent
+
+    def next_answer(self, peer: Peer, cycles: int = 2_000_000) -> tuple[Context, int | None]:
+        """The next answer on a connection with contexts: of which, and the result of a call; None is the answer to a message, which
+        is taken. WRITEs are placed."""
+        message, sends = b"", (SEND_FIRST, SEND_MIDDLE, SEND_LAST_IMM, SEND_ONLY_IMM)
+        while True:
+            packet, _ = self.wait(peer, lambda p: p.opcode not in (ACKNOWLEDGE, UD_SEND_ONLY), "answer", cycles)
+            if packet.opcode in sends:
+                message += packet.payload
+            else:
+                peer.place(packet, self.caller(peer).placing)
+            if packet.opcode in (SEND_LAST_IMM, SEND_ONLY_IMM, WRITE_LAST_IMM, WRITE_ONLY_IMM):
+                context = peer.contexts[packet.immediate >> 24]
+                if packet.opcode in sends:
+                    assert packet.immediate & 0xFFFFFF == 0
+                    take_advert(context.regions, message)
+                    return context, None
+                return context, packet.immediate >> 8 & 0xFFFF
 
     def read(self, peer: Peer, addr: int, rkey: int, length: int) -> bytes:
         """RDMA READ."""

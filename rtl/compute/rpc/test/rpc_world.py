@@ -532,9 +532,7 @@ class World:
         self.send(qp, message)
         assert await self.answer(qp) == bytes([0, code, 0, 0])
 
-    async def result(
-        self, qp: Qp | Context, wanted: list[Region], got: list[tuple[int, int, int]], code: int = 0
-    ) -> None:
+    async def result(self, qp: Qp | Context, wanted: list[Region], got: list[tuple[int, int, int]], code: int = 0) -> None:
         """The answer of a call: every output, whole, in order; the last with the code."""
         outputs = [i for i, r in enumerate(wanted) if r.flags & OUTPUT and not r.flags & INTERNAL]
         if code or not outputs:
@@ -555,9 +553,7 @@ class World:
                 assert wqe.local_addr == addr and content == self.memory.read(addr, size)
 
 
-def run_engine(
-    test: str, data_w: int, qps: int, contexts: int, only: str = ".", pd: int = 0, read_back: bool = True
-) -> None:
+def run_engine(test: str, data_w: int, qps: int, contexts: int, only: str = ".", pd: int = 0, read_back: bool = True) -> None:
     """Builds the engine in these sizes and runs the cocotb tests of `test` whose names match."""
     window = struct("compute_pkg::window_t").width
     base, size = heap(qps, contexts)

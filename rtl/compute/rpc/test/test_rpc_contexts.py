@@ -255,7 +255,9 @@ async def connections_share_a_socket_evenly(dut) -> None:
     mine = [n for n, who in enumerate(order) if who == CONTEXTS]
     assert mine[0] == 2 and all(b - a == 2 for a, b in zip(mine, mine[1:], strict=False)), order
     of_many = [who for who in order if who != CONTEXTS]
-    assert all(sorted(of_many[i : i + CONTEXTS]) == list(range(CONTEXTS)) for i in range(0, len(of_many) - CONTEXTS, CONTEXTS)), order
+    assert all(sorted(of_many[i : i + CONTEXTS]) == list(range(CONTEXTS)) for i in range(0, len(of_many) - CONTEXTS, CONTEXTS)), (
+        order
+    )
 
 
 # ---- requests that are not allowed ----
