@@ -187,7 +187,7 @@ module rpc_dispatch
     if (SEVERAL) begin : g_several
       rpc_queue #(.QPS(QPS)) queue (
           .clk, .rst, .joins(comes), .joining(call.data.of.slot), .out(turn[i]), .serve(state_q == CHOOSE && socket_q[i]), .served(of_q.slot),
-          .begins(|ready), .more(|(ready & ~first)), .ends, .empty(queues_empty[i])
+          .begins(|ready), .more(|(ready & (ready - 1'b1))), .ends, .empty(queues_empty[i])
       );
     end else begin : g_one
       stream_if #(.T(slot_t)) in ();

@@ -20,6 +20,7 @@ from nacelle_tb.svtypes import constant, struct
 SIZE = 1 << 18
 SUCCESS = constant("compute_pkg::RESULT_SUCCESS")
 TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
+CANCELLED = constant("compute_pkg::RESULT_CANCELLED")
 STATUS, TIMEOUTS, REFUSED, RDMA_PAGE, RDMA_PAGES = 0x40, 0x4C, 0x50, 0x54, 0x58
 
 

@@ -12,7 +12,7 @@ from nacelle_tb.memory import SLVERR
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
 from nacelle_tb.widths import WIDTHS
-from socket_bench import SUCCESS, TIMEOUT, Bench, run_socket
+from socket_bench import CANCELLED, SUCCESS, TIMEOUT, Bench, run_socket
 
 UNKNOWN = constant("compute_pkg::RESULT_UNKNOWN_FUNCTION")
 MEMORY_ERROR = constant("compute_pkg::RESULT_MEMORY_ERROR")
@@ -99,7 +99,7 @@ async def a_slow_or_unwanted_kernel_is_cut_off(dut, limit: int, cancelled: bool)
         dut.cancel.value = 1
     done = await bench.done.recv(limit + 3000)
     dut.cancel.value = 0
-    assert (done.tag, done.code) == (7, TIMEOUT)
+    assert (done.tag, done.code) == (7, CANCELLED if cancelled else TIMEOUT)
     await wait_cycles(dut, 3)
     assert bench.memory.outstanding() == 0 and int(dut.idle.value)
     dut.kernel_timeout_cycles.value = 0

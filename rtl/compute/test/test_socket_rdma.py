@@ -9,7 +9,7 @@ from cocotb.triggers import FallingEdge
 from nacelle_tb.memory import OKAY
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
-from socket_bench import RDMA_PAGE, RDMA_PAGES, REFUSED, STATUS, SUCCESS, TIMEOUT, TIMEOUTS, Bench, run_socket
+from socket_bench import CANCELLED, RDMA_PAGE, RDMA_PAGES, REFUSED, STATUS, SUCCESS, TIMEOUT, TIMEOUTS, Bench, run_socket
 
 TRAFFIC = 2
 SETTINGS = "opcode length qpn qps depth count local_lo local_hi remote_lo remote_hi rkey stride wrap".split()
@@ -143,7 +143,7 @@ async def a_reset_of_the_queue_pairs_ends_a_cut(dut) -> None:
     bench.open.clear()
     done = await bench.done.recv()
     dut.cancel.value = 0
-    assert (done.tag, done.code) == (7, TIMEOUT)
+    assert (done.tag, done.code) == (7, CANCELLED)
     assert await bench.ctrl.read(TIMEOUTS) == (0, OKAY)
     await FallingEdge(dut.clk)
     assert int(dut.idle.value)

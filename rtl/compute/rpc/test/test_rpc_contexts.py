@@ -7,27 +7,25 @@ test_rpc_engine holds connections without contexts against the same build.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from itertools import pairwise
 
 import cocotb
 import pytest
-from cocotb.triggers import RisingEdge
 from nacelle_tb.long import some
 from rpc_world import (
     CANCEL,
     CANCELLED,
     CONTEXTS,
-    FUNCTIONS,
     HEAP_BASE,
     HEAP_SIZE,
     INPUT,
     MAX_REGIONS,
     MESSAGE,
-    OUTPUT,
     PAGE,
     QPS,
     WR,
     Context,
+    Job,
     Qp,
     Region,
     World,
@@ -49,7 +47,7 @@ async def begin(dut, stall: float = 0.0, contexts: int = CONTEXTS, callers: int 
     return world, [await world.open(2 + i, contexts=contexts) for i in range(callers)]
 
 
-async def running(world: World):
+async def running(world: World) -> Job:
     """The next job that a socket gets."""
     await world.until(lambda: world.jobs)
     return world.jobs.popleft()
@@ -253,11 +251,10 @@ async def connections_share_a_socket_evenly(dut) -> None:
         world.send(contexts[n], START | 1)  # at once again
         await world.settle()
     mine = [n for n, who in enumerate(order) if who == CONTEXTS]
-    assert mine[0] == 2 and all(b - a == 2 for a, b in zip(mine, mine[1:], strict=False)), order
+    assert mine[0] == 2 and all(b - a == 2 for a, b in pairwise(mine)), order
     of_many = [who for who in order if who != CONTEXTS]
-    assert all(sorted(of_many[i : i + CONTEXTS]) == list(range(CONTEXTS)) for i in range(0, len(of_many) - CONTEXTS, CONTEXTS)), (
-        order
-    )
+    rounds = [of_many[i : i + CONTEXTS] for i in range(0, len(of_many) - CONTEXTS, CONTEXTS)]
+    assert all(sorted(each) == list(range(CONTEXTS)) for each in rounds), order
 
 
 # ---- requests that are not allowed ----
@@ -379,7 +376,7 @@ async def cancel_without_a_call(dut, stall: float) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=STALLS)
 async def cancel_of_a_call_that_runs(dut, stall: float) -> None:
-    """The socket is told, once and only this one; the answer comes when it has ended; a kernel that ended by itself has its result."""
+    """The socket is told, and only this one; the answer comes when it has ended. A kernel that ended by itself has its result."""
     world, (qp,) = await begin(dut, stall)
     wanted = regions(world.rng, 1, 2)
     first, second = qp.contexts[:2]
@@ -474,7 +471,7 @@ async def cancel_of_a_start_that_waits_for_its_context(dut, stall: float) -> Non
 @cocotb.test()
 async def cancel_that_comes_late(dut) -> None:
     """The call ends while the engine reads the job of another; the cancel is not for the next call of its context."""
-    world, (qp, other) = await begin(dut, callers=2)
+    world, (qp,) = await begin(dut)
     world.ack_cycles = (0, 0)
     wanted, long = regions(world.rng, 1, 0), regions(world.rng, 4, 4)
     one, two = qp.contexts[:2]
@@ -614,7 +611,7 @@ async def many_contexts(dut, stall: float) -> None:
                     world.cancel(context)
                 await world.until(lambda: context.sent and context.sent[-1][2].opcode == WR["WR_RDMA_WRITE_WITH_IMM"])
                 got = context.sent[-1][2].imm_data >> 8 & 0xFF
-                assert got in (code, UNKNOWN_FUNCTION) or cancels and got == CANCELLED, (got, code, cancels)
+                assert got in (code, UNKNOWN_FUNCTION) or (cancels and got == CANCELLED), (got, code, cancels)
                 cancelled += got == CANCELLED
                 await world.result(context, wanted, context.granted, got)
                 assert not context.sent

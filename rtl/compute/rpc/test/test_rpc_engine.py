@@ -20,7 +20,6 @@ from rpc_world import (
     HEAP_SIZE,
     INPUT,
     INTERNAL,
-    MAX_REGIONS,
     OUTPUT,
     PAGE,
     QPS,
