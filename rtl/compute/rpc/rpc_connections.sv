@@ -191,6 +191,9 @@ module rpc_connections
   end
 
   // ---- effect of the event ----
+  connection_t found;
+  assign found = connection_t'(connections[slot_index_t'(event_q.of.slot)]);
+
   arrival_t arrival;
   assign arrival = event_q.arrival;
 
@@ -314,12 +317,13 @@ module rpc_connections
     event_q   <= event_d;
     socket_q  <= socket;
     known_q   <= known;
-    start_q   <= arrival.value[7] && arrival.value[6:0] != '0;
+    // With contexts function 0 is a start, too: that of a chain, which this device does not have.
+    start_q   <= arrival.value[7] && (arrival.value[6:0] != '0 || CONTEXTS > 1 && found.agreed != '0);
     nothing_q <= arrival.value == '0;
     clear_q   <= clear_q + 1'b1;
     posted_q  <= fsm_q == OPEN ? posted_q + 1'b1 : '0;
     if (fsm_q == READ) begin
-      connection_q <= connections[slot_index_t'(event_q.of.slot)];
+      connection_q <= found;
       state_q      <= states[index_of(event_q.of)];
     end
     if (applying) begin

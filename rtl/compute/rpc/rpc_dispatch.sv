@@ -175,13 +175,13 @@ module rpc_dispatch
   // ---- sockets ----
   for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
     stream_if #(.T(job_t)) beats ();
-    logic     running_q, running_odd_q, abort_q;
+    logic     running_q, running_odd_q, abort_q, ended_q;
     context_t running_of_q;
     tag_t     own_tag_q;
     window_t  window_q;
 
     wire begins = starts && starting[i];
-    wire ends = outcome[i].valid && outcome[i].ready || state_q == DROP && socket_q[i];
+    wire ends = ended_q || state_q == DROP && socket_q[i];
 
     wire comes = call.valid && call.data.socket == 4'(i);
     if (SEVERAL) begin : g_several
@@ -220,7 +220,7 @@ module rpc_dispatch
     assign busy[i]   = running_q || !queues_empty[i] || state_q == CHOOSE && socket_q[i];
     assign window[i] = window_q;
     assign abort[i]  = abort_q;
-    wire ours = running_q && done[i].data.tag == own_tag_q;
+    wire ours = running_q && !ended_q && done[i].data.tag == own_tag_q;
     assign outcome[i].valid = done[i].valid && ours;
     assign outcome[i].data  = '{of: running_of_q, code: done[i].data.code};
     assign done[i].ready    = outcome[i].ready || !ours;
@@ -234,6 +234,7 @@ module rpc_dispatch
         running_odd_q <= call_q.odd;
         window_q      <= '{base: page_addr(view.grant.base), size: page_addr(view.grant.pages)};
       end
+      ended_q <= outcome[i].valid && outcome[i].ready;
       if (running_q && (closes || cancels)) abort_q <= 1'b1;
       if (begins) running_q <= 1'b1;
       else if (ends) begin
@@ -243,6 +244,7 @@ module rpc_dispatch
       end
       if (rst) begin
         running_q <= 1'b0;
+        ended_q   <= 1'b0;
         abort_q   <= 1'b0;
         window_q  <= '0;
       end
