@@ -516,7 +516,7 @@ class World:
     async def set_up(self, qp: Qp | Context, wanted: list[Region]) -> list[tuple[int, int, int]]:
         """Requests regions, checks the A against the keys that exist, and that all that was granted is clear."""
         self.send(qp, aar(wanted))
-        await self.until(lambda: qp.sent, 20_000 + 2 * sum(r.pages for r in wanted) * PAGE // self.memory.bytes_per_beat)
+        await self.until(lambda: qp.sent, 20_000 + 2 * HEAP_SIZE // self.memory.bytes_per_beat)  # others are cleared, too
         got = parse_advert(await self.answer(qp))
         extent = got[0][0], max(1, sum(r.pages for r in wanted)) * PAGE
         assert not any(self.memory.read(*extent)), "granted memory is not clear"

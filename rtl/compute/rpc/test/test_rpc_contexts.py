@@ -110,8 +110,8 @@ async def a_message_without_immediate_is_of_context_0(dut, stall: float) -> None
     world.send_as_it_is(qp, b"nothing")
     kind, content, wqe = await world.reply(qp.contexts[0])
     assert (content, wqe.opcode) == (bytes([0, 1, 0, 0]), WR["WR_SEND"])
-    # Memory that is too small, or cannot be cleared: an ERR with or without an immediate, as the message.
-    large = aar([Region(INPUT, HEAP_SIZE - PAGE, 1, 2)])
+    # Memory that cannot be cleared: an ERR with or without an immediate, as the message.
+    large = aar([Region(INPUT, 12 * PAGE, 1, 2)])
     world.memory.errors[:] = [(HEAP_BASE + 9 * PAGE, HEAP_BASE + 9 * PAGE)]
     world.send_as_it_is(qp, large)
     kind, content, wqe = await world.reply(qp.contexts[0])
