@@ -4,6 +4,9 @@
 //! Only this module takes events apart. Filing one wakes the thread that waits for it; one that no thread waits for is
 //! dropped.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Condvar};

@@ -31,6 +31,13 @@ pub(crate) const IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 /// One end of a cable.
 pub(crate) struct Cable(UnixDatagram);
 
+impl Cable {
+    /// The same end once more.
+    pub(crate) fn try_clone(&self) -> Self {
+        Self(self.0.try_clone().unwrap())
+    }
+}
+
 impl Link for Cable {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         // A queue that stays full loses the frame, and one whose other end is gone is an unplugged cable.
