@@ -20,6 +20,24 @@ pub enum Numbering {
     Counted,
 }
 
+impl Transmit {
+    /// Fills in the ICRC of each segment, as it leaves from a UDP socket at `local`, an address of the path's.
+    ///
+    /// # Panics
+    ///
+    /// If `buf` is shorter than the batch, or the addresses are not of one family.
+    pub fn seal(&self, local: SocketAddr, buf: &mut [u8], numbering: Numbering) {
+        let to = SocketAddr::new(self.path.remote, ROCE_PORT);
+        let stride = self.segment_size.unwrap_or(self.len).max(1);
+        for (index, segment) in buf[..self.len].chunks_mut(stride).enumerate() {
+            let identification = if numbering == Numbering::Counted { index as u16 } else { 0 };
+            let (transport, crc) = segment.split_last_chunk_mut().expect("a segment has room for its ICRC");
+            let right = icrc::of_datagram(local, to, identification, transport);
+            *crc = right.expect("the addresses of a path are of one family");
+        }
+    }
+}
+
 /// What one receive call gives: a datagram, or several of one sender and length that the kernel has coalesced (UDP_GRO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagrams<'a> {
@@ -78,22 +96,6 @@ impl UdpInterface {
             return Err(PathError::NoRoute(peer));
         }
         Ok(Path { local, remote: peer, hop: crate::Hop::default() })
-    }
-
-    /// Fills in the ICRC of each segment of a batch.
-    ///
-    /// # Panics
-    ///
-    /// If `buf` is shorter than the batch, or its segments are not segments of the transport.
-    pub fn seal(&self, sent: &Transmit, buf: &mut [u8], numbering: Numbering) {
-        let to = SocketAddr::new(sent.path.remote, ROCE_PORT);
-        let stride = sent.segment_size.unwrap_or(sent.len).max(1);
-        for (index, segment) in buf[..sent.len].chunks_mut(stride).enumerate() {
-            let identification = if numbering == Numbering::Counted { index as u16 } else { 0 };
-            let (transport, crc) = segment.split_last_chunk_mut().expect("a segment has room for its ICRC");
-            let right = icrc::of_datagram(self.local, to, identification, transport);
-            *crc = right.expect("the addresses of a path are of one family");
-        }
     }
 
     /// The identification of a received datagram, the `index`th of those that came together; 0 over IPv6, which has none.
@@ -156,7 +158,7 @@ impl NetworkLayer for UdpInterface {
     ) -> Option<Transmit> {
         self.resolve_paths(now, transport);
         let sent = transport.poll_transmit(now, buf, max_segments)?;
-        self.seal(&sent, buf, Numbering::Counted);
+        sent.seal(self.local, buf, Numbering::Counted);
         for len in sent.segment_lens() {
             self.counters.tx_frames += 1;
             self.counters.tx_bytes += (len + self.overhead()) as u64;

@@ -61,14 +61,13 @@ proptest! {
     /// place in the batch.
     #[test]
     fn a_batch_is_sealed_as_its_frames_are(payload in proptest::collection::vec(any::<u8>(), 4..400), count in 1usize..20, last in 0usize..4) {
-        let interface = UdpInterface::new(v4(1), 4200);
         let mut packets: Vec<Vec<u8>> = (0..count as u32).map(|psn| packet(psn, &payload)).collect();
         *packets.last_mut().unwrap() = packet(count as u32, &payload[..last]);
         let stride = packets[0].len();
         for numbering in [Numbering::Counted, Numbering::Alone] {
             let mut batch = packets.concat();
             let sent = transmit(v4(1), v4(2), batch.len(), (count > 1).then_some(stride));
-            interface.seal(&sent, &mut batch, numbering);
+            sent.seal(v4(1), &mut batch, numbering);
             for (index, segment) in batch.chunks(stride).enumerate() {
                 let identification = if numbering == Numbering::Counted { index as u16 } else { 0 };
                 let frame = framed(v4(1), v4(2), identification, &packets[index]);
@@ -92,7 +91,7 @@ proptest! {
     fn ipv6_is_checked_in_full(payload in proptest::collection::vec(any::<u8>(), 0..300), flip in any::<prop::sample::Index>(), index in 0usize..64) {
         let mut segment = packet(5, &payload);
         let sent = transmit(v6(1), v6(2), segment.len(), None);
-        UdpInterface::new(v6(1), 4200).seal(&sent, &mut segment, Numbering::Counted);
+        sent.seal(v6(1), &mut segment, Numbering::Counted);
         let mut receiver = UdpInterface::new(v6(2), 4200);
         prop_assert_eq!(receiver.identification(v6(1), index, &segment), Ok(0));
         prop_assert_eq!(receiver.identification(v6(3), index, &segment), Err(ParseError::Icrc));
@@ -109,7 +108,7 @@ fn damage_has_a_chance_of_one_in_65536() {
     let mut receiver = UdpInterface::new(v4(2), 4200);
     let mut segment = packet(5, &[0x5a; 64]);
     let sent = transmit(v4(1), v4(2), segment.len(), None);
-    UdpInterface::new(v4(1), 4200).seal(&sent, &mut segment, Numbering::Counted);
+    sent.seal(v4(1), &mut segment, Numbering::Counted);
     let mut random = 1u32;
     let mut passed = 0;
     for _ in 0..1 << 18 {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use nacelle_link::LinkError;
 use nacelle_memory::{AccessError, Memory};
-use nacelle_roce::{Access, Completion, Endpoint, RecvWr, SendOp, SendWr, WcOpcode};
+use nacelle_roce::{Access, Completion, RecvWr, SendOp, SendWr, WcOpcode};
 use nacelle_wire::RemoteAddr;
 use nacelle_wire::mrsp::{ARegion, CallImm, FunctionCode, MAX_REGIONS, ReturnCode};
 
 use crate::connection::{Connection, Progress};
 use crate::device::Shared;
-use crate::engine::State;
+use crate::engine::{Endpoint, State};
 use crate::inbox::{Session, Timing};
 use crate::region::{Region, Role};
 use crate::report::{Mark, Report, StepReport, Tracer};

@@ -5,13 +5,14 @@
 //! dropped.
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
-use nacelle_roce::{Completion, ConnId, ConnectFailure, DisconnectReason, Endpoint, Event, NetworkEvent, WcStatus};
+use nacelle_roce::{Completion, ConnId, ConnectFailure, DisconnectReason, Event, Interface, NetworkEvent, WcStatus};
 use nacelle_wire::MacAddr;
 
+use crate::engine::Endpoint;
 use crate::report::Mark;
 use crate::{Error, Step};
 
@@ -169,7 +170,7 @@ impl Inbox {
         while let Some(event) = endpoint.transport.poll_event() {
             self.file(event, before, now);
         }
-        while let Some(event) = endpoint.interface.poll_event() {
+        while let Some(event) = endpoint.interface.ethernet().and_then(Interface::poll_event) {
             self.file_network(event);
         }
     }
@@ -257,7 +258,7 @@ impl Session {
 
 impl End {
     /// What the end of a connection to the device at `ip` means to a call in `step`.
-    pub(crate) fn error(&self, ip: Ipv4Addr, step: Step, waited: Duration) -> Error {
+    pub(crate) fn error(&self, ip: IpAddr, step: Step, waited: Duration) -> Error {
         let status = match self {
             Self::Failed(ConnectFailure::Unreachable) => return Error::Unreachable { ip, waited },
             Self::Failed(ConnectFailure::Timeout) => return Error::Timeout { ip, step, waited },
