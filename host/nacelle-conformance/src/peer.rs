@@ -4,7 +4,10 @@
 mod called;
 mod calls;
 mod connection;
+mod contexts;
 mod hosts;
+mod long_call;
+mod long_set_up;
 mod messages;
 mod packets;
 mod regions;
@@ -14,7 +17,8 @@ use core::net::Ipv4Addr;
 use nacelle_wire::{
     Psn, Qpn, RemoteAddr, Rkey,
     bth::Reth,
-    cm::{Extensions, Rej, Rep},
+    cm::{Rej, Rep},
+    extensions::Agreement,
 };
 use std::time::Duration;
 
@@ -23,6 +27,9 @@ const RECOVERY: Duration = Duration::from_secs(12);
 
 pub(crate) use called::Called;
 pub(crate) use calls::{EMPTY, Output, raw_message};
+pub(crate) use contexts::{Many, Reply};
+pub(crate) use long_call::LongCall;
+pub(crate) use long_set_up::{long_message, long_region, step};
 pub(crate) use regions::{own_address, region, region_request};
 
 /// The suite's side of a connection with the device.
@@ -47,7 +54,7 @@ pub(crate) struct Qp {
     /// Payload of a full packet, in bytes.
     pub(crate) mtu: usize,
     /// What the REP agreed to.
-    pub(crate) extensions: Extensions,
+    pub(crate) agreed: Agreement,
     /// READs and atomics that the device takes at once.
     pub(crate) responder_resources: u8,
     /// The device's regions, in the order of the request.
@@ -95,7 +102,7 @@ pub(crate) struct Terms {
     /// READs and atomics that the suite may have outstanding.
     pub(crate) initiator_depth: u8,
     /// What is offered beyond the standard.
-    pub(crate) extensions: Extensions,
+    pub(crate) offer: Agreement,
 }
 
 impl Default for Terms {
@@ -107,7 +114,7 @@ impl Default for Terms {
             retry_count: 7,
             rnr_retry_count: 7,
             initiator_depth: 4,
-            extensions: Extensions::default(),
+            offer: Agreement::default(),
         }
     }
 }
@@ -125,6 +132,8 @@ pub(crate) struct Peer {
     next_id: u32,
     /// Connections that have not ended.
     open: Vec<Qp>,
+    /// A call that takes long on this device, once it is known.
+    long_call: Option<LongCall>,
 }
 
 /// How a REQ ended.
@@ -140,7 +149,15 @@ impl Peer {
     /// A peer of the station's device.
     pub(crate) fn new(station: Station, port: u16, manage: Option<Manage>) -> Self {
         let ip = station.ip();
-        Self { station, port, ip, manage, next_id: fastrand::u32(1..0x7fff_ffff) & !0xff, open: Vec::new() }
+        Self {
+            station,
+            port,
+            ip,
+            manage,
+            next_id: fastrand::u32(1..0x7fff_ffff) & !0xff,
+            open: Vec::new(),
+            long_call: None,
+        }
     }
 
     /// The device's management.

@@ -2,21 +2,25 @@
 //! Devices: found, reached, and asked for calls.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nacelle_link::{Impairments, Link, VirtualWire, WireDir};
+use nacelle_link::{Impairments, Link, LinkError, VirtualWire, WireDir};
 use nacelle_manage::{Control, Descriptor, discover};
 use nacelle_roce::ConnectOptions;
+use nacelle_wire::extensions::Agreement;
 use nacelle_wire::mrsp::{DEFAULT_PORT, FunctionCode};
 
+use crate::call::{CallOptions, Program};
+use crate::connection::Line;
 use crate::description::{self, Description};
-use crate::engine::Engine;
+use crate::engine::{Engine, ProgressThread};
 use crate::inbox::deadline_in;
 use crate::reach::{self, LinkChoice};
 use crate::report::{StepReport, Tracer};
-use crate::{Call, Error, Region, Step, ping};
+use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, Target, ping};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
 const ASSUMED_PREFIX_LEN: u8 = 24;
@@ -48,6 +52,14 @@ pub struct Options {
     pub trace: bool,
     /// What is done to its frames. Default: nothing.
     pub impairments: Impairments,
+    /// Whether a thread makes progress from now until the last clone of the device, and its last call, is dropped. Without one,
+    /// threads that wait make progress, and programs that call [`Device::progress`]. Default: no.
+    pub progress_thread: bool,
+    /// Whether a call opens a new connection when it is invoked after the loss of the device. Default: no.
+    pub reconnect: bool,
+    /// How long a blocking wait polls for the next packet before it sleeps: more saves the time of waking up, at the cost of
+    /// a busy processor. Default: 50 µs by UDP, else not at all.
+    pub spin: Option<Duration>,
 }
 
 impl Default for Options {
@@ -64,6 +76,9 @@ impl Default for Options {
             capture: None,
             trace: false,
             impairments: Impairments::default(),
+            progress_thread: false,
+            reconnect: false,
+            spin: None,
         }
     }
 }
@@ -76,12 +91,15 @@ pub struct Device {
 
 /// What a device and its calls share.
 pub(crate) struct Shared {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
+    /// Makes progress, if it was asked for.
+    _thread: Option<ProgressThread>,
     pub(crate) ip: IpAddr,
     /// The port of the device's service.
     pub(crate) service: u16,
     pub(crate) connect: ConnectOptions,
     pub(crate) timeout: Duration,
+    pub(crate) reconnect: bool,
     /// How the device's address was found.
     pub(crate) resolution: StepReport,
     descriptor: Option<Descriptor>,
@@ -140,26 +158,37 @@ fn check(ip: IpAddr) -> Result<(), Error> {
 }
 
 impl Device {
-    /// Chooses a link ([`Options::link`]), takes an address there, and finds the device at `ip`.
+    /// Chooses a link ([`Options::link`]), takes an address there, and finds a device: at an address, by its name on the wire, or
+    /// the first of several that can be reached, in their order.
     ///
     /// By UDP nothing is asked of the device yet: whether one is there shows in [`Device::create`], unless the address is one of
     /// this machine.
     ///
     /// # Errors
     /// [`Error::Link`] if there is no wire, or no address or port for a UDP socket; [`Error::Unreachable`] if no host has the
-    /// address.
-    pub fn connect(ip: impl Into<IpAddr>, options: &Options) -> Result<Self, Error> {
-        let ip = ip.into();
-        let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path));
-        match (reach::choose(ip, wire.as_ref().ok(), options.link), ip) {
-            (LinkChoice::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
-            (_, IpAddr::V4(ip)) => {
-                let wire = wire?;
-                let link = VirtualWire::join_anonymous(&wire)?;
-                Self::connect_over(Box::new(link), Some(wire), ip, options)
+    /// address, `NoSuchDevice` if none has the name, [`Error::NoTarget`] if none of several can be reached.
+    pub fn connect<T>(target: T, options: &Options) -> Result<Self, Error>
+    where
+        T: TryInto<Target>,
+        Error: From<T::Error>,
+    {
+        target.try_into()?.try_each(|target| {
+            let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path));
+            let ip = match (target, &wire) {
+                (Target::Address(ip), _) => *ip,
+                (target, Ok(wire)) => target.address(wire)?,
+                (_, Err(_)) => return Err(wire.map(|_| ()).unwrap_err().into()),
+            };
+            match (reach::choose(ip, wire.as_ref().ok(), options.link), ip) {
+                (LinkChoice::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
+                (_, IpAddr::V4(ip)) => {
+                    let wire = wire?;
+                    let link = VirtualWire::join_anonymous(&wire)?;
+                    Self::connect_over(Box::new(link), Some(wire), ip, options)
+                }
+                (_, IpAddr::V6(_)) => Err(Error::invalid(format!("{ip} cannot be on the wire: it carries IPv4 only"))),
             }
-            (_, IpAddr::V6(_)) => Err(Error::invalid(format!("{ip} cannot be on the wire: it carries IPv4 only"))),
-        }
+        })
     }
 
     fn connect_by_udp(ip: IpAddr, wire: Option<WireDir>, options: &Options) -> Result<Self, Error> {
@@ -168,7 +197,7 @@ impl Device {
         let engine = reach::on_udp(ip, options)?;
         let began = engine.lock().mark();
         let resolution = StepReport::between(Step::AddressResolution, began, began);
-        Ok(Self::new(engine, ip, descriptor, resolution, None, options))
+        Self::new(engine, ip, descriptor, resolution, None, options)
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is
@@ -204,7 +233,7 @@ impl Device {
         engine.resolve(ip, options.resolve_timeout)?;
         let mut resolution = StepReport::between(Step::AddressResolution, began, engine.lock().mark());
         resolution.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip.into()));
-        Ok(Self::new(engine, ip.into(), descriptor, resolution, traced, options))
+        Self::new(engine, ip.into(), descriptor, resolution, traced, options)
     }
 
     fn new(
@@ -214,20 +243,25 @@ impl Device {
         resolution: StepReport,
         traced: Option<WireDir>,
         options: &Options,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let service = options.port.or(descriptor.as_ref().map(|device| device.port)).unwrap_or(DEFAULT_PORT);
+        let engine = Arc::new(engine);
+        let thread = options.progress_thread.then(|| ProgressThread::start(Arc::clone(&engine))).transpose();
+        let thread = thread.map_err(|source| LinkError::Io { what: "start a thread".into(), source })?;
         let shared = Shared {
             engine,
+            _thread: thread,
             ip,
             service,
             connect: options.connect.clone(),
             timeout: options.timeout,
+            reconnect: options.reconnect,
             resolution,
             descriptor,
             description: OnceLock::new(),
             traced,
         };
-        Self { shared: Arc::new(shared) }
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The device's address.
@@ -264,7 +298,48 @@ impl Device {
     /// [`Error::Refused`] or [`Error::RegionsRefused`] by the device; [`Error::Timeout`] or [`Error::Lost`] if it falls
     /// silent; [`Error::InvalidArgument`] if there are no regions, too many, or some that no device could have.
     pub fn create(&self, function: FunctionCode, regions: Vec<Region>) -> Result<Call, Error> {
-        Call::create(Arc::clone(&self.shared), function, regions)
+        self.create_with(function, regions, &CallOptions::default())
+    }
+
+    /// As [`Device::create`], with options.
+    ///
+    /// # Errors
+    /// As [`Device::create`].
+    pub fn create_with(
+        &self,
+        function: FunctionCode,
+        regions: Vec<Region>,
+        options: &CallOptions,
+    ) -> Result<Call, Error> {
+        let line = Line::new(Arc::clone(&self.shared), Agreement::default());
+        Call::create(Arc::new(line), Program::Function(function), regions, options)
+    }
+
+    /// Opens a connection on which several calls run side by side, can be cancelled one by one, and may be chains, as far as
+    /// the device agrees.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] by the device; [`Error::Timeout`] or [`Error::Lost`] if it stops responding.
+    pub fn open(&self, options: &ConnectionOptions) -> Result<Connection, Error> {
+        Connection::open(Arc::clone(&self.shared), options)
+    }
+
+    /// A descriptor for the program's event loop: readable when [`Device::progress`] has something to do, or there is news
+    /// of a call. It belongs to the device: poll it only, level-triggered.
+    ///
+    /// # Errors
+    /// [`Error::Link`] if the system has no descriptors left.
+    pub fn fd(&self) -> Result<BorrowedFd<'_>, Error> {
+        Ok(self.shared.engine.pollable()?)
+    }
+
+    /// Moves what can be moved at once, for all calls of the device, and never waits. Then look at the calls by
+    /// [`Call::test`].
+    ///
+    /// # Errors
+    /// [`Error::Link`] if the wire is broken.
+    pub fn progress(&self) -> Result<(), Error> {
+        Ok(self.shared.engine.progress()?)
     }
 
     /// Pings the device with `length` bytes of payload, under the number `sequence`, or the next that no other ping under way

@@ -4,7 +4,7 @@
 //! ```no_run
 //! use nacelle::{Device, FunctionCode, Options, Region};
 //!
-//! let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! let device = Device::connect("10.77.0.2", &Options::default())?;
 //! let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(vec![1, 2, 3])])?;
 //! call.invoke()?;
 //! call.wait()?;
@@ -17,7 +17,7 @@
 //!
 //! ```no_run
 //! # use nacelle::{Device, FunctionCode, Options, Region};
-//! # let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! # let device = Device::connect("10.77.0.2", &Options::default())?;
 //! let mut bytes = [1, 2, 3];
 //! nacelle::memory::scope(|scope| {
 //!     let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(scope.lend_mut(&mut bytes))])?;
@@ -37,6 +37,7 @@
 
 mod address;
 mod call;
+mod channel;
 mod connection;
 pub mod description;
 mod device;
@@ -48,8 +49,11 @@ mod ping;
 mod reach;
 mod region;
 mod report;
+mod slot;
+mod target;
 
-pub use call::Call;
+pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
+pub use connection::{Connection, ConnectionOptions};
 pub use description::Description;
 pub use device::{Device, Options};
 pub use error::{Error, ErrorCode, Step};
@@ -61,3 +65,4 @@ pub use nacelle_wire::mrsp::FunctionCode;
 pub use reach::LinkChoice;
 pub use region::{Region, Role};
 pub use report::{Report, StepReport};
+pub use target::Target;

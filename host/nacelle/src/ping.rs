@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nacelle_roce::SendWr;
+use nacelle_wire::extensions::Agreement;
 use nacelle_wire::{RemoteAddr, Rkey};
 
-use crate::connection::Connection;
+use crate::channel::Channel;
 use crate::device::Shared;
 use crate::engine::State;
 use crate::inbox::deadline_in;
@@ -18,21 +19,22 @@ use crate::{Error, Step};
 /// # Errors
 /// [`Error::Unreachable`] if no acknowledgement comes within `patience`; else as [`crate::Device::create`].
 pub(crate) fn by_write(shared: &Arc<Shared>, patience: Duration) -> Result<Duration, Error> {
-    let (connection, _) = Connection::open(Arc::clone(shared))?;
-    let (ip, id) = (shared.ip, connection.id);
+    let channel = Channel::open(Arc::clone(shared), Agreement::default())?;
+    let (ip, id, wake) = (shared.ip, channel.id, channel.wake(0));
     let began = Instant::now();
     shared.engine.act(|state| {
         // Without a byte no key is needed (IBTA 9.7.4.1.5).
         let posted = state.endpoint.transport.post_send(id, SendWr::write(0, Vec::new(), RemoteAddr(0), Rkey(0)));
         posted.map_err(|error| Error::Lost { ip, step: Step::Connect, detail: error.to_string() })?;
-        state.inbox.session(id).sends += 1;
+        state.inbox.session(id).slot(0).sends += 1;
         Ok::<(), Error>(())
     })??;
     let look = |state: &mut State| {
         let session = state.inbox.session(id);
-        (session.sends == 0 || session.end.is_some()).then_some(session.end.clone())
+        let end = session.end.clone();
+        (session.slot(0).sends == 0 || end.is_some()).then_some(end)
     };
-    match shared.engine.wait(&connection.wake, deadline_in(patience), look)? {
+    match shared.engine.wait(&wake, deadline_in(patience), look)? {
         Some(None) => Ok(began.elapsed()),
         Some(Some(end)) => Err(end.error(ip, Step::Connect, began.elapsed())),
         None => Err(Error::Unreachable { ip, waited: began.elapsed() }),
