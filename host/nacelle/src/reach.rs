@@ -2,6 +2,7 @@
 //! By which link a device is reached.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
 
 use nacelle_driver::{AnyMedium, DatagramMedium, Frames};
 use nacelle_link::{
@@ -27,6 +28,9 @@ pub enum LinkChoice {
     Udp,
 }
 
+/// How long a blocking wait polls by UDP: longer than a device on this machine takes for a small call, shorter than another program
+/// notices.
+const SPIN: Duration = Duration::from_micros(50);
 /// The subnet that devices on a wire have unless others are named.
 const WIRE_SUBNET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 0), 16);
 
@@ -94,7 +98,7 @@ pub(crate) fn on_udp(ip: IpAddr, options: &Options) -> Result<Engine, Error> {
     let interface = UdpInterface::new(medium.local(), ip_mtu);
     let config = TransportConfig::new(interface.network(), address::guid(), address::seed());
     let endpoint: Endpoint = nacelle_roce::Endpoint::over_udp(interface, config).into();
-    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint)?)
+    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint, options.spin.unwrap_or(SPIN))?)
 }
 
 /// Begins the capture, if there is to be one.
@@ -116,7 +120,7 @@ fn check(peer: IpAddr, local: IpAddr) -> Result<(), Error> {
         Ok(socket.take_error()?.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused))
     };
     match refused() {
-        Ok(true) => Err(Error::Unreachable { ip: peer, waited: std::time::Duration::ZERO }),
+        Ok(true) => Err(Error::Unreachable { ip: peer, waited: Duration::ZERO }),
         // What is wrong with the way, the attempt to use it will say.
         _ => Ok(()),
     }

@@ -67,10 +67,10 @@ impl World {
             if let Some(Sent::Frame(length)) = self.caller.poll_transmit(now, &mut self.frame) {
                 self.inbox.take(&mut self.caller, now, mark, mark);
                 if !self.dead {
-                    self.device.handle(now, &self.frame[..length]).unwrap();
+                    self.device.handle(now, Received::Frame(&self.frame[..length])).unwrap();
                 }
             } else if !self.dead
-                && let Some(length) = self.device.poll_transmit(now, &mut self.frame)
+                && let Some(Sent::Frame(length)) = self.device.poll_transmit(now, &mut self.frame)
             {
                 self.caller.handle(now, Received::Frame(&self.frame[..length])).unwrap();
                 self.inbox.take(&mut self.caller, now, mark, mark);
