@@ -192,6 +192,7 @@ impl Device {
                 let link = VirtualWire::join_anonymous(&wire)?;
                 Self::connect_over(Box::new(link), Some(wire), ip, options)
             }
+            (_, IpAddr::V6(_)) => Err(Error::invalid(format!("{ip} cannot be on the wire: it carries IPv4 only"))),
         }
     }
 

@@ -28,9 +28,6 @@ pub enum LinkChoice {
     Udp,
 }
 
-/// How long a blocking wait polls by UDP: longer than a device on this machine takes for a small call, shorter than another program
-/// notices.
-const SPIN: Duration = Duration::from_micros(50);
 /// The subnet that devices on a wire have unless others are named.
 const WIRE_SUBNET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 0), 16);
 
@@ -98,7 +95,7 @@ pub(crate) fn on_udp(ip: IpAddr, options: &Options) -> Result<Engine, Error> {
     let interface = UdpInterface::new(medium.local(), ip_mtu);
     let config = TransportConfig::new(interface.network(), address::guid(), address::seed());
     let endpoint: Endpoint = nacelle_roce::Endpoint::over_udp(interface, config).into();
-    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint, options.spin.unwrap_or(SPIN))?)
+    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint)?)
 }
 
 /// Begins the capture, if there is to be one.
