@@ -197,7 +197,9 @@ impl Device {
         let engine = reach::on_udp(ip, options)?;
         let began = engine.lock().mark();
         let resolution = StepReport::between(Step::AddressResolution, began, began);
-        Self::new(engine, ip, descriptor, resolution, None, options)
+        let mut options = options.clone();
+        options.connect.late_acknowledgement = true;
+        Self::new(engine, ip, descriptor, resolution, None, &options)
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is

@@ -18,16 +18,17 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Station};
+use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Spin, Station};
 use nacelle_link::LinkError;
 use nacelle_roce::{AnyInterface, ConnId, NetworkLayer, Phase, Received, RegionId, Sent};
 
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
 use crate::slot::{Cause, Notice};
+use crate::wake::Wake;
 use pollable::Pollable;
 pub(crate) use thread::ProgressThread;
 
@@ -68,7 +69,7 @@ pub(crate) struct State {
     /// Whether the bell was rung since the driving thread checked.
     rung: bool,
     /// Threads that wait and do not drive.
-    waiting: VecDeque<Arc<Condvar>>,
+    waiting: VecDeque<Arc<Wake>>,
     /// Whether a thread or an event loop makes progress while no call is waited for.
     pub(crate) is_driven: bool,
 }
@@ -248,7 +249,7 @@ impl Engine {
     /// If the link is broken.
     pub(crate) fn wait<T>(
         &self,
-        wake: &Arc<Condvar>,
+        wake: &Arc<Wake>,
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
@@ -281,7 +282,7 @@ impl Engine {
             }
             state.waiting.push_back(Arc::clone(wake));
             let left = deadline.saturating_duration_since(Instant::now());
-            (state, _) = wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            state = wake.wait_timeout(state, left);
             if let Some(place) = state.waiting.iter().position(|waiting| Arc::ptr_eq(waiting, wake)) {
                 state.waiting.remove(place);
             }
@@ -354,7 +355,7 @@ impl Engine {
     }
 
     /// Makes a thread look again that waits with `wake`, or drives.
-    fn nudge(&self, wake: &Condvar) {
+    fn nudge(&self, wake: &Wake) {
         let mut state = self.lock();
         state.ring(&self.bell);
         wake.notify_all();
@@ -415,8 +416,8 @@ impl<'a> Driver<'a> {
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
-        let spin = self.engine.spin;
-        let mut sleep_at = Instant::now() + spin;
+        let mut spin = Spin::new(self.engine.spin);
+        spin.note();
         loop {
             let more = self.turn()?;
             let (found, notices) = {
@@ -424,17 +425,14 @@ impl<'a> Driver<'a> {
                 state.look();
                 (look(&mut state), !state.inbox.notices.is_empty())
             };
-            let now = Instant::now();
-            if found.is_some() || notices || now >= deadline {
+            if found.is_some() || notices || Instant::now() >= deadline {
                 return Ok(found);
             }
             if more {
-                sleep_at = now + spin;
-            } else if now >= sleep_at {
+                spin.note();
+            } else if !spin.pause() {
                 self.sleep(deadline)?;
-                sleep_at = Instant::now() + spin;
-            } else {
-                std::thread::yield_now();
+                spin.note();
             }
         }
     }

@@ -30,7 +30,7 @@ pub enum LinkChoice {
 
 /// How long a blocking wait polls by UDP: longer than a device on this machine takes for a small call, shorter than another program
 /// notices.
-const SPIN: Duration = Duration::from_micros(50);
+const SPIN: Duration = Duration::from_micros(200);
 /// The subnet that devices on a wire have unless others are named.
 const WIRE_SUBNET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 0), 16);
 
