@@ -26,6 +26,9 @@ pub trait Station<M: Medium> {
     fn next_deadline(&self) -> Option<Instant>;
 }
 
+/// Looks for something received in a turn, while more is expected.
+const LOOKS: usize = 6;
+
 /// How often one turn receives and sends at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -99,7 +102,16 @@ impl<M: Medium> Pump<M> {
     /// If the link is broken.
     pub fn receive(&mut self, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
         for count in 0..limit {
-            if !(station.is_ready() && self.medium.receive(|received| station.receive(received))?) {
+            // A look costs less than what else a turn does.
+            let looks = if count == 0 && self.spin.is_on() { LOOKS } else { 1 };
+            let mut came = false;
+            for _ in 0..looks {
+                came = station.is_ready() && self.medium.receive(|received| station.receive(received))?;
+                if came {
+                    break;
+                }
+            }
+            if !came {
                 self.note(count > 0);
                 return Ok(count > 0);
             }

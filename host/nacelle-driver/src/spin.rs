@@ -28,10 +28,10 @@ impl Spin {
         }
     }
 
-    /// Whether to look again instead of sleeping.
+    /// Whether something has moved, and it was not yet time to sleep.
     #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.moved.is_some_and(|at| at.elapsed() < self.limit)
+    pub const fn is_on(&self) -> bool {
+        self.moved.is_some()
     }
 
     /// The pause between two looks. Returns false, at once, if it is time to sleep.

@@ -94,7 +94,8 @@ impl State {
 
     /// Writes what to send next, and files events.
     fn next_to_send(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
-        let (now, before) = (self.now(), self.mark());
+        let before = self.mark();
+        let now = self.clock.of(before.at);
         let sent = self.endpoint.poll_transmit_batch(now, buffer, batch);
         self.count();
         self.file(before);
@@ -103,7 +104,8 @@ impl State {
 
     /// Handles what was received, and files events.
     fn take(&mut self, received: Received<'_>) {
-        let (now, before) = (self.now(), self.mark());
+        let before = self.mark();
+        let now = self.clock.of(before.at);
         // The endpoint's counters count what is discarded by reason.
         let _counted = self.endpoint.handle(now, received);
         self.count();
@@ -117,7 +119,8 @@ impl State {
     }
 
     fn file(&mut self, before: Mark) {
-        let (at, now) = (self.now(), self.mark());
+        let now = self.mark();
+        let at = self.clock.of(now.at);
         self.inbox.take(&mut self.endpoint, at, before, now);
     }
 

@@ -86,15 +86,15 @@ pub(crate) fn on_udp(ip: IpAddr, options: &Options) -> Result<Engine, Error> {
     } else {
         Box::new(ImpairedDatagrams::new(link, options.impairments))
     };
-    // The engine spins by itself, also where another thread waits for the lock.
-    let mut medium = DatagramMedium::new(link).with_spin(Duration::ZERO);
+    let spin = options.spin.unwrap_or(SPIN);
+    let mut medium = DatagramMedium::new(link).with_spin(spin);
     if let Some(writer) = capture(ip, options)? {
         medium.recorder().start(writer);
     }
     let interface = UdpInterface::new(medium.local(), ip_mtu);
     let config = TransportConfig::new(interface.network(), address::guid(), address::seed());
     let endpoint: Endpoint = nacelle_roce::Endpoint::over_udp(interface, config).into();
-    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint, options.spin.unwrap_or(SPIN))?)
+    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint, spin)?)
 }
 
 /// Begins the capture, if there is to be one.
