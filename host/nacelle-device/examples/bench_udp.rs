@@ -16,6 +16,7 @@ use nacelle::{Call, Device, DeviceKind, FunctionCode, Options, Region};
 use nacelle_device::{Host, Place, SoftConfig, SoftEngine};
 use nacelle_driver::DatagramMedium;
 use nacelle_link::{UdpLink, WireDir};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::{Value, json};
 
 /// How long any one step may take.
@@ -54,6 +55,16 @@ impl Drop for Peer {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
+}
+
+/// Keeps this process on one of two processors, if there are two: both sides poll, and must not wait for each other's.
+fn pin(processor: usize) -> io::Result<()> {
+    if thread::available_parallelism()?.get() > 1 {
+        let mut set = CpuSet::new();
+        set.set(processor);
+        sched_setaffinity(None, &set)?;
+    }
+    Ok(())
 }
 
 /// Sets a flag when the program that started this one has ended, or wants this one to.
@@ -103,7 +114,7 @@ fn echo() -> Outcome {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // The processor is the other side's while that is measured.
                 if last.elapsed() > Duration::from_millis(1) {
-                    thread::sleep(Duration::from_micros(50));
+                    thread::sleep(Duration::from_millis(1));
                 }
             }
             Err(error) => return Err(error.into()),
@@ -128,8 +139,7 @@ fn run(call: &mut Call) -> Outcome {
     Ok(call.wait()?)
 }
 
-fn measure() -> Outcome {
-    let (device, echo) = (Peer::start("device")?, Peer::start("echo")?);
+fn measure(device: &Peer, echo: &Peer) -> Outcome {
     let options = Options { timeout: PATIENCE, ..Options::default() };
     let ip: IpAddr = device.address.ip();
     let reached = Device::connect(ip, &options)?;
@@ -150,13 +160,13 @@ fn measure() -> Outcome {
     };
     let mut small = reached.create(FunctionCode::EMPTY, vec![Region::inout(vec![0; 8])])?;
     let mut rpc = Vec::new();
-    for _ in 0..REPETITIONS {
+    for _ in 0..if std::env::var_os("WRITES").is_some() { 2 } else { REPETITIONS } {
         let ours = block(CALLS, || run(&mut small))?;
         rpc.push(json!({"ours": ours, "peer": block(CALLS, &mut ping)?}));
     }
     let mut large = reached.create(FunctionCode::EMPTY, vec![Region::input(vec![0; WRITE])])?;
     run(&mut large)?;
-    let write: Vec<Value> = (0..REPETITIONS / 3)
+    let write: Vec<Value> = (0..if std::env::var_os("WRITES").is_some() { 60 } else { REPETITIONS / 3 })
         .map(|_| Ok(json!({"ours": block(WRITES, || run(&mut large))?})))
         .collect::<Outcome<_>>()?;
     println!("{}", json!({"rpc": rpc, "write": write, "bytes": WRITE}));
@@ -165,8 +175,12 @@ fn measure() -> Outcome {
 
 fn main() -> Outcome {
     match std::env::args().nth(1).as_deref() {
-        Some("device") => device(),
-        Some("echo") => echo(),
-        _ => measure(),
+        Some("device") => pin(1).map_err(Into::into).and_then(|()| device()),
+        Some("echo") => pin(1).map_err(Into::into).and_then(|()| echo()),
+        _ => {
+            let peers = (Peer::start("device")?, Peer::start("echo")?);
+            pin(0)?;
+            measure(&peers.0, &peers.1)
+        }
     }
 }

@@ -146,7 +146,7 @@ impl<P: Port> Host<P> {
             }
             self.pump.turn(&mut self.port, P::LIMITS)?;
             self.port.record();
-            let idle = self.port.is_idle() && !self.pump.is_spinning();
+            let idle = self.port.is_idle() && !self.pump.pause();
             // A request may have given the device something to do, or to send.
             let asked = (idle || now - managed > MANAGE_EVERY) && {
                 managed = Instant::now();

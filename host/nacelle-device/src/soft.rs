@@ -226,6 +226,8 @@ impl FrameEngine for SoftEngine {
 
 impl DatagramEngine for SoftEngine {
     fn configure_udp(&mut self, interface: UdpInterface, seed: u32) {
+        // Its calls are confirmed by what follows them.
+        self.config.connect.late_acknowledgement = true;
         self.serve_on(self.config.endpoint_over_udp(interface, seed).into());
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How long to look for an answer before sleeping: longer than a peer on this machine takes for one, shorter than a person or
 /// another program notices.
-const SPIN: Duration = Duration::from_micros(50);
+const SPIN: Duration = Duration::from_micros(200);
 
 /// A datagram link, with room for a batch to send.
 pub struct DatagramMedium {

@@ -23,9 +23,11 @@ mod datagrams;
 mod medium;
 mod port;
 mod pump;
+mod spin;
 
 pub use clock::Clock;
 pub use datagrams::DatagramMedium;
 pub use medium::{AnyMedium, Frames, Medium};
 pub use port::Port;
 pub use pump::{Limits, Pump, Station};
+pub use spin::Spin;

@@ -48,20 +48,12 @@ pub struct Frames<L> {
     pub(crate) link: L,
     rx: Vec<u8>,
     tx: Vec<u8>,
-    spin: Duration,
 }
 
 impl<L: Link> Frames<L> {
     /// The frames of this link.
     pub fn new(link: L) -> Self {
-        Self { link, rx: vec![0; MAX_FRAME], tx: vec![0; MAX_FRAME], spin: Duration::ZERO }
-    }
-
-    /// The same with another [`Medium::spin`]. Default: zero.
-    #[must_use]
-    pub fn with_spin(mut self, spin: Duration) -> Self {
-        self.spin = spin;
-        self
+        Self { link, rx: vec![0; MAX_FRAME], tx: vec![0; MAX_FRAME] }
     }
 }
 
@@ -87,10 +79,6 @@ impl<L: Link> Medium for Frames<L> {
 
     fn next_event(&self) -> Option<Instant> {
         self.link.next_event()
-    }
-
-    fn spin(&self) -> Duration {
-        self.spin
     }
 
     fn stats(&self) -> LinkStats {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Moves what is received and sent between a medium and a station.
 
-use crate::{Frames, Medium};
+use crate::{Frames, Medium, Spin};
 use nacelle_link::{Link, LinkError, wait_readable};
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -26,6 +26,9 @@ pub trait Station<M: Medium> {
     fn next_deadline(&self) -> Option<Instant>;
 }
 
+/// Looks for something received in a turn, while more is expected.
+const LOOKS: usize = 6;
+
 /// How often one turn receives and sends at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -45,8 +48,8 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Pump<M> {
     medium: M,
-    /// When something last moved, on a medium where it is worth to wait for more.
-    moved: Option<Instant>,
+    /// On a medium where it is worth to look for more.
+    spin: Spin,
 }
 
 impl<L: Link> Pump<Frames<L>> {
@@ -69,7 +72,8 @@ impl<L: Link> Pump<Frames<L>> {
 impl<M: Medium> Pump<M> {
     /// Moves what passes on this medium.
     pub fn over(medium: M) -> Self {
-        Self { medium, moved: None }
+        let spin = Spin::new(medium.spin());
+        Self { medium, spin }
     }
 
     /// The medium.
@@ -98,7 +102,16 @@ impl<M: Medium> Pump<M> {
     /// If the link is broken.
     pub fn receive(&mut self, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
         for count in 0..limit {
-            if !(station.is_ready() && self.medium.receive(|received| station.receive(received))?) {
+            // A look costs less than what else a turn does.
+            let looks = if count == 0 && self.spin.is_on() { LOOKS } else { 1 };
+            let mut came = false;
+            for _ in 0..looks {
+                came = station.is_ready() && self.medium.receive(|received| station.receive(received))?;
+                if came {
+                    break;
+                }
+            }
+            if !came {
                 self.note(count > 0);
                 return Ok(count > 0);
             }
@@ -132,22 +145,18 @@ impl<M: Medium> Pump<M> {
     }
 
     fn note(&mut self, moved: bool) {
-        if moved && !self.medium.spin().is_zero() {
-            self.moved = Some(Instant::now());
+        if moved {
+            self.spin.note();
         }
     }
 
-    /// Whether something moved so recently that more is looked for instead of sleeping.
-    pub fn is_spinning(&mut self) -> bool {
-        let spins = self.moved.is_some_and(|at| at.elapsed() < self.medium.spin());
-        if !spins {
-            self.moved = None;
-        }
-        spins
+    /// Waits a moment if something moved so recently that it is better to look again than to sleep, and returns whether it has.
+    pub fn pause(&mut self) -> bool {
+        self.spin.pause()
     }
 
-    /// Sleeps until something may be there, one of `fds` is readable, a timer of the link has expired, or `until`. Returns at once
-    /// while [`Self::is_spinning`].
+    /// Sleeps until something may be there, one of `fds` is readable, a timer of the link has expired, or `until`. Returns early
+    /// where it is better to look again ([`Self::pause`]).
     ///
     /// # Errors
     /// If the link is broken.
@@ -156,8 +165,7 @@ impl<M: Medium> Pump<M> {
         fds: impl IntoIterator<Item = BorrowedFd<'a>>,
         until: Instant,
     ) -> Result<(), LinkError> {
-        if self.is_spinning() {
-            std::hint::spin_loop();
+        if self.pause() {
             return Ok(());
         }
         let until = self.medium.next_event().map_or(until, |at| at.min(until));

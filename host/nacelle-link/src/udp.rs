@@ -196,6 +196,42 @@ fn switch_off(socket: &UdpSocket, level: libc::c_int, option: libc::c_int) -> io
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// How many buffers a receive call has filled.
+fn received(result: io::Result<usize>) -> Result<usize, LinkError> {
+    match result {
+        Ok(count) => Ok(count),
+        // A peer that is not there is no fault of this socket.
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused) => Ok(0),
+        Err(error) => Err(LinkError::io("receive UDP datagrams")(error)),
+    }
+}
+
+impl LinkStats {
+    /// Counts what one buffer has received, and describes it.
+    fn incoming<'a>(&mut self, meta: &RecvMeta, bytes: &'a [u8]) -> Incoming<'a> {
+        let stride = meta.stride.max(1);
+        self.rx_frames += meta.len.div_ceil(stride) as u64;
+        self.rx_bytes += meta.len as u64;
+        let ecn = meta.ecn.map_or(0, |ecn| ecn as u8);
+        Incoming { from: meta.addr, ecn, bytes: &bytes[..meta.len], stride }
+    }
+}
+
+impl UdpLink {
+    /// Receives into one buffer. What came alone is likely to be followed by one alone, and asking for more costs another look
+    /// into the queue.
+    fn recv_one(&mut self, take: &mut dyn FnMut(Incoming<'_>)) -> Result<bool, LinkError> {
+        let mut meta = [RecvMeta::default()];
+        let mut slice = [IoSliceMut::new(&mut self.buffers[..BUFFER])];
+        if received(self.state.recv((&self.socket).into(), &mut slice, &mut meta))? == 0 {
+            return Ok(false);
+        }
+        self.crowded = meta[0].len > meta[0].stride;
+        take(self.stats.incoming(&meta[0], &self.buffers[..BUFFER]));
+        Ok(true)
+    }
+}
+
 impl DatagramLink for UdpLink {
     fn local(&self) -> SocketAddr {
         self.local
@@ -207,6 +243,16 @@ impl DatagramLink for UdpLink {
 
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError> {
         let Outgoing { to, ecn, bytes, segment_size } = outgoing;
+        // Nothing marks packets on the loopback interface, and a control message for it costs time.
+        let ecn = if to.is_loopback() { 0 } else { ecn };
+        if segment_size.is_none()
+            && ecn == 0
+            && let Ok(length) = self.socket.send_to(bytes, (to, ROCE_PORT))
+        {
+            self.stats.tx_frames += 1;
+            self.stats.tx_bytes += length as u64;
+            return Ok(Delivery::Done);
+        }
         let transmit = quinn_udp::Transmit {
             destination: SocketAddr::new(to, ROCE_PORT),
             ecn: EcnCodepoint::from_bits(ecn),
@@ -261,26 +307,18 @@ impl DatagramLink for UdpLink {
     }
 
     fn recv(&mut self, take: &mut dyn FnMut(Incoming<'_>)) -> Result<bool, LinkError> {
-        let wanted = if self.crowded { BUFFERS } else { 1 };
+        if !self.crowded {
+            return self.recv_one(take);
+        }
         let mut chunks = self.buffers.chunks_exact_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let mut metas = [RecvMeta::default(); BUFFERS];
         let socket = UdpSockRef::from(&self.socket);
-        let count = match self.state.recv(socket, &mut slices[..wanted], &mut metas[..wanted]) {
-            Ok(count) => count,
-            // A peer that is not there is no fault of this socket.
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused) => 0,
-            Err(error) => return Err(LinkError::io("receive UDP datagrams")(error)),
-        };
-        // One that came alone is likely to be followed by one alone; asking for more costs another look into the queue.
-        self.crowded = count > 1 || count == 1 && metas[0].len > metas[0].stride;
+        let count = received(self.state.recv(socket, &mut slices, &mut metas))?;
+        self.crowded = count > 1;
         for (meta, bytes) in metas[..count].iter().zip(self.buffers.chunks_exact(BUFFER)) {
-            let stride = meta.stride.max(1);
-            self.stats.rx_frames += meta.len.div_ceil(stride) as u64;
-            self.stats.rx_bytes += meta.len as u64;
-            let ecn = meta.ecn.map_or(0, |ecn| ecn as u8);
-            take(Incoming { from: meta.addr, ecn, bytes: &bytes[..meta.len], stride });
+            take(self.stats.incoming(meta, bytes));
         }
         Ok(count > 0)
     }

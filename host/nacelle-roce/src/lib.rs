@@ -100,7 +100,7 @@ pub use path::{Hop, Network, Path, Segment, Transmit};
 pub use qp::{QpError, QpModify, QpState, Rtr, Rts};
 pub use region::{Access, ProtectionDomain, Region, RegionId, RegionInfo, RegionSlice, Scope};
 pub use time::Instant;
-pub use transport::Transport;
+pub use transport::{SendMark, Transport};
 pub use udp::{Datagrams, Numbering, UdpInterface};
 pub use work::{Data, RecvWr, SendOp, SendWr};
 

@@ -8,7 +8,7 @@ mod start;
 
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nacelle_link::LinkError;
@@ -26,6 +26,7 @@ use crate::inbox::{End, deadline_in, far};
 use crate::region::{Region, Role};
 use crate::report::{Mark, Report, StepReport, Tracer};
 use crate::slot::{Callback, Cause, Outcome, Slot};
+use crate::wake::Wake;
 use crate::{Error, Step};
 pub use cancel::Canceller;
 pub use finished::Finished;
@@ -81,7 +82,7 @@ pub struct Call {
     channel: Arc<Channel>,
     context: u8,
     /// Notified when something has happened on the context.
-    wake: Arc<Condvar>,
+    wake: Arc<Wake>,
     program: Program,
     deadline: Option<Duration>,
     parameters: Vec<Parameter>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One reliable connection to a device's service: opened, waited on, closed.
 
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 use nacelle_link::LinkError;
 use nacelle_roce::ConnId;
@@ -12,6 +12,7 @@ use crate::engine::State;
 use crate::inbox::{End, Session, deadline_in};
 use crate::report::StepReport;
 use crate::slot::{Progress, look_interval};
+use crate::wake::Wake;
 use crate::{Error, Step};
 
 /// An established connection. Dropping it closes it.
@@ -57,7 +58,7 @@ impl Channel {
     }
 
     /// Notified when something has happened on a context.
-    pub(crate) fn wake(&self, context: u8) -> Arc<Condvar> {
+    pub(crate) fn wake(&self, context: u8) -> Arc<Wake> {
         Arc::clone(&self.shared.engine.lock().inbox.session(self.id).slot(context).wake)
     }
 

@@ -58,7 +58,7 @@ pub struct Options {
     /// Whether a call opens a new connection when it is invoked after the loss of the device. Default: no.
     pub reconnect: bool,
     /// How long a blocking wait, after something moved, polls for more before it sleeps: this saves the time of waking up, at
-    /// the cost of a busy processor. 0 is allowed. Default: 50 µs by UDP; none on the wire, where the processor is better left
+    /// the cost of a busy processor. 0 is allowed. Default: 200 µs by UDP; none on the wire, where the processor is better left
     /// to the device.
     pub spin: Option<Duration>,
 }
@@ -202,7 +202,9 @@ impl Device {
         let engine = reach::on_udp(ip, options)?;
         let began = engine.lock().mark();
         let resolution = StepReport::between(Step::AddressResolution, began, began);
-        Self::new(engine, ip, descriptor, resolution, None, options)
+        let mut options = options.clone();
+        options.connect.late_acknowledgement = true;
+        Self::new(engine, ip, descriptor, resolution, None, &options)
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is

@@ -18,16 +18,17 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Station};
+use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Spin, Station};
 use nacelle_link::LinkError;
 use nacelle_roce::{AnyInterface, ConnId, NetworkLayer, Phase, Received, RegionId, Sent};
 
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
 use crate::slot::{Cause, Notice};
+use crate::wake::Wake;
 use pollable::Pollable;
 pub(crate) use thread::ProgressThread;
 
@@ -48,6 +49,8 @@ pub(crate) struct Engine {
     state: Mutex<State>,
     /// The bell's end that is written.
     bell: UnixStream,
+    /// How long a thread that drives polls, after something moved, before it sleeps.
+    spin: Duration,
     /// The descriptor of the link.
     link: OwnedFd,
     /// For programs that poll; made when it is asked for.
@@ -66,7 +69,7 @@ pub(crate) struct State {
     /// Whether the bell was rung since the driving thread checked.
     rung: bool,
     /// Threads that wait and do not drive.
-    waiting: VecDeque<Arc<Condvar>>,
+    waiting: VecDeque<Arc<Wake>>,
     /// Whether a thread or an event loop makes progress while no call is waited for.
     pub(crate) is_driven: bool,
 }
@@ -91,7 +94,8 @@ impl State {
 
     /// Writes what to send next, and files events.
     fn next_to_send(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
-        let (now, before) = (self.now(), self.mark());
+        let before = self.mark();
+        let now = self.clock.of(before.at);
         let sent = self.endpoint.poll_transmit_batch(now, buffer, batch);
         self.count();
         self.file(before);
@@ -100,7 +104,8 @@ impl State {
 
     /// Handles what was received, and files events.
     fn take(&mut self, received: Received<'_>) {
-        let (now, before) = (self.now(), self.mark());
+        let before = self.mark();
+        let now = self.clock.of(before.at);
         // The endpoint's counters count what is discarded by reason.
         let _counted = self.endpoint.handle(now, received);
         self.count();
@@ -114,7 +119,8 @@ impl State {
     }
 
     fn file(&mut self, before: Mark) {
-        let (at, now) = (self.now(), self.mark());
+        let now = self.mark();
+        let at = self.clock.of(now.at);
         self.inbox.take(&mut self.endpoint, at, before, now);
     }
 
@@ -173,7 +179,7 @@ impl State {
 impl Engine {
     /// # Errors
     /// If the system has no descriptors left.
-    pub(crate) fn new(medium: AnyMedium, endpoint: Endpoint) -> Result<Self, LinkError> {
+    pub(crate) fn new(medium: AnyMedium, endpoint: Endpoint, spin: Duration) -> Result<Self, LinkError> {
         let io = |source| LinkError::Io { what: "make a socket".into(), source };
         let (bell, heard) = UnixStream::pair().map_err(io)?;
         bell.set_nonblocking(true).map_err(io)?;
@@ -189,7 +195,7 @@ impl Engine {
             waiting: VecDeque::new(),
             is_driven: false,
         };
-        Ok(Self { state: Mutex::new(state), bell, link, pollable: OnceLock::new() })
+        Ok(Self { state: Mutex::new(state), bell, spin, link, pollable: OnceLock::new() })
     }
 
     /// The state. No thread sleeps or does I/O under this lock.
@@ -246,7 +252,7 @@ impl Engine {
     /// If the link is broken.
     pub(crate) fn wait<T>(
         &self,
-        wake: &Arc<Condvar>,
+        wake: &Arc<Wake>,
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
@@ -279,7 +285,7 @@ impl Engine {
             }
             state.waiting.push_back(Arc::clone(wake));
             let left = deadline.saturating_duration_since(Instant::now());
-            (state, _) = wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            state = wake.wait_timeout(state, left);
             if let Some(place) = state.waiting.iter().position(|waiting| Arc::ptr_eq(waiting, wake)) {
                 state.waiting.remove(place);
             }
@@ -352,7 +358,7 @@ impl Engine {
     }
 
     /// Makes a thread look again that waits with `wake`, or drives.
-    fn nudge(&self, wake: &Condvar) {
+    fn nudge(&self, wake: &Wake) {
         let mut state = self.lock();
         state.ring(&self.bell);
         wake.notify_all();
@@ -413,6 +419,8 @@ impl<'a> Driver<'a> {
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
+        let mut spin = Spin::new(self.engine.spin);
+        spin.note();
         loop {
             let more = self.turn()?;
             let (found, notices) = {
@@ -423,8 +431,11 @@ impl<'a> Driver<'a> {
             if found.is_some() || notices || Instant::now() >= deadline {
                 return Ok(found);
             }
-            if !more {
+            if more {
+                spin.note();
+            } else if !spin.pause() {
                 self.sleep(deadline)?;
+                spin.note();
             }
         }
     }

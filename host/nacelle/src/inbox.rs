@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nacelle_memory::Memory;
@@ -25,6 +25,7 @@ use nacelle_wire::mrsp;
 use crate::engine::Endpoint;
 use crate::report::Mark;
 use crate::slot::{Cause, Notices, Outcome, Run, Slot};
+use crate::wake::Wake;
 use crate::{Error, Step};
 
 /// Why a connection has ended.
@@ -109,7 +110,7 @@ fn packets_left(endpoint: &Endpoint, conn: ConnId) -> u64 {
 /// A ping under way.
 #[derive(Debug, Default)]
 struct Ping {
-    wake: Arc<Condvar>,
+    wake: Arc<Wake>,
     /// How it ended: the time that the answer took, or that none came.
     outcome: Option<Option<Duration>>,
 }
@@ -117,7 +118,7 @@ struct Ping {
 /// Results of address resolution. One thread requests them, before there are calls.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    pub(crate) wake: Arc<Condvar>,
+    pub(crate) wake: Arc<Wake>,
     /// An address that was probed, and the MAC address that uses it.
     pub(crate) probed: Option<(Ipv4Addr, Option<MacAddr>)>,
     /// The Ethernet address that was asked for, or that no host replied.
@@ -276,7 +277,7 @@ impl Inbox {
     }
 
     /// A number for a ping that no outstanding one has: `wanted`, or the next free one.
-    pub(crate) fn open_ping(&mut self, wanted: u16) -> (u16, Arc<Condvar>) {
+    pub(crate) fn open_ping(&mut self, wanted: u16) -> (u16, Arc<Wake>) {
         let mut numbers = (0..=u16::MAX).map(|offset| wanted.wrapping_add(offset));
         let number = numbers.find(|number| !self.pings.contains_key(number)).unwrap_or(wanted);
         (number, Arc::clone(&self.pings.entry(number).or_default().wake))
@@ -328,7 +329,18 @@ impl Inbox {
             }
             Event::Completion(completion) => {
                 let conn = completion.conn;
-                self.note(endpoint, conn, |session| session.complete(completion, before, now));
+                let mut answered = None;
+                self.note(endpoint, conn, |session| {
+                    let context = session.complete(completion, before, now);
+                    answered = context.filter(|_| completion.opcode.is_recv());
+                    context
+                });
+                // The device answers what it has received: all of it need not be acknowledged too.
+                let slot =
+                    answered.and_then(|context| self.sessions.get_mut(&conn)?.slots.get_mut(usize::from(context)));
+                if let Some(mark) = slot.and_then(|slot| slot.mark.take()) {
+                    endpoint.transport.confirm(at, conn, mark);
+                }
                 // What cannot be on this connection ends it.
                 if let Some(Session { end: Some(End::Broken(_)), .. }) = self.sessions.get(&conn) {
                     endpoint.transport.disconnect(at, conn);

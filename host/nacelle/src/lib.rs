@@ -55,6 +55,7 @@ mod region;
 mod report;
 mod slot;
 mod target;
+mod wake;
 
 pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
 pub use connection::{Connection, ConnectionOptions};

@@ -28,6 +28,9 @@ pub enum LinkChoice {
     Udp,
 }
 
+/// How long a blocking wait polls by UDP: longer than a device on this machine takes for a small call, shorter than another program
+/// notices.
+const SPIN: Duration = Duration::from_micros(200);
 /// The subnet that devices on a wire have unless others are named.
 const WIRE_SUBNET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 0), 16);
 
@@ -68,8 +71,7 @@ pub(crate) fn on_frames(link: Box<dyn Link>, ip: Ipv4Addr, options: &Options) ->
     }
     let endpoint = nacelle_roce::Endpoint::new(address::config(options.mtu, options.resolve_timeout));
     let link: Box<dyn Link> = Box::new(link);
-    let frames = Frames::new(link).with_spin(options.spin.unwrap_or_default());
-    Ok(Engine::new(AnyMedium::Frames(frames), endpoint.into())?)
+    Ok(Engine::new(AnyMedium::Frames(Frames::new(link)), endpoint.into(), options.spin.unwrap_or_default())?)
 }
 
 /// An engine on a UDP socket of its own.
@@ -85,17 +87,15 @@ pub(crate) fn on_udp(ip: IpAddr, options: &Options) -> Result<Engine, Error> {
     } else {
         Box::new(ImpairedDatagrams::new(link, options.impairments))
     };
-    let mut medium = DatagramMedium::new(link);
-    if let Some(spin) = options.spin {
-        medium = medium.with_spin(spin);
-    }
+    let spin = options.spin.unwrap_or(SPIN);
+    let mut medium = DatagramMedium::new(link).with_spin(spin);
     if let Some(writer) = capture(ip, options)? {
         medium.recorder().start(writer);
     }
     let interface = UdpInterface::new(medium.local(), ip_mtu);
     let config = TransportConfig::new(interface.network(), address::guid(), address::seed());
     let endpoint: Endpoint = nacelle_roce::Endpoint::over_udp(interface, config).into();
-    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint)?)
+    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint, spin)?)
 }
 
 /// Begins the capture, if there is to be one.

@@ -4,17 +4,18 @@
 //! Times here are those of the endpoint, so the rules hold under a simulated clock too.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use nacelle_memory::Memory;
-use nacelle_roce::{Completion, ConnId, Instant, RegionId};
+use nacelle_roce::{Completion, ConnId, Instant, RegionId, SendMark};
 
 use crate::Step;
 use crate::engine::Endpoint;
 use crate::inbox::{End, Timing};
 use crate::report::Mark;
+use crate::wake::Wake;
 
 /// It is checked this often during a timeout whether anything has moved, and at least every second.
 const LOOKS: u32 = 16;
@@ -162,12 +163,14 @@ pub(crate) enum Outcome {
 #[derive(Default)]
 pub(crate) struct Slot {
     /// Notified when something has happened.
-    pub(crate) wake: Arc<Condvar>,
+    pub(crate) wake: Arc<Wake>,
     /// Whose it is: counts its owners; `None` while it is free.
     pub(crate) owner: Option<u64>,
     pub(crate) owners: u64,
     /// Work requests of the send queue that have not completed.
     pub(crate) sends: usize,
+    /// The last request's place in the send queue: its answer shows that it has arrived.
+    pub(crate) mark: Option<SendMark>,
     /// Whether a request is outstanding: its answer has not come.
     pub(crate) awaits: bool,
     /// The last answer.

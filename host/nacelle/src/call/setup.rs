@@ -170,7 +170,7 @@ impl Call {
         let request = SendWr { op: SendOp::Send { imm }, ..SendWr::send(u64::from(context), message) };
         endpoint.transport.post_send(conn, request).map_err(|error| failed(&error))?;
         let slot = session.slot(context);
-        (slot.awaits, slot.received) = (true, None);
+        (slot.awaits, slot.received, slot.mark) = (true, None, endpoint.transport.send_mark(conn));
         slot.sends += 1;
         Ok(())
     }

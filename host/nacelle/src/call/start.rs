@@ -123,6 +123,7 @@ impl Call {
         let slot = session.slot(self.context);
         (slot.awaits, slot.received) = (true, None);
         self.post_inputs(endpoint, imm, needed, &mut slot.sends)?;
+        slot.mark = endpoint.transport.send_mark(conn);
         self.open(endpoint, Access::REMOTE_WRITE);
         Ok(())
     }

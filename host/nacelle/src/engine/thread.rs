@@ -2,12 +2,13 @@
 //! A thread that makes progress.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar};
 use std::thread::{self, JoinHandle};
 
 use super::Engine;
 use crate::inbox::far;
+use crate::wake::Wake;
 
 /// The thread. It ends when this value is dropped, or when the link breaks.
 pub(crate) struct ProgressThread {
@@ -20,7 +21,7 @@ pub(crate) struct ProgressThread {
 #[derive(Default)]
 struct Stop {
     wanted: AtomicBool,
-    wake: Arc<Condvar>,
+    wake: Arc<Wake>,
 }
 
 impl ProgressThread {
