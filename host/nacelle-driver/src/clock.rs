@@ -22,6 +22,12 @@ impl Clock {
         nacelle_roce::Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
+    /// A moment of the system's time, as an endpoint counts it.
+    #[must_use]
+    pub fn of(&self, moment: Instant) -> nacelle_roce::Instant {
+        nacelle_roce::Instant::from_nanos(moment.saturating_duration_since(self.epoch).as_nanos() as u64)
+    }
+
     /// A moment of an endpoint in the system's time.
     #[must_use]
     pub fn at(&self, moment: nacelle_roce::Instant) -> Instant {

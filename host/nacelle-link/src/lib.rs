@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where Ethernet frames come from and go to.
+//! Where Ethernet frames and UDP datagrams come from and go to.
 //!
 //! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
 //! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`Captured`] writes what passes to a
 //! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
+//!
+//! A [`DatagramLink`] moves the UDP datagrams of RoCEv2 instead, where the kernel does IP: [`UdpLink`] is a socket, and needs no
+//! privilege.
 //!
 //! Like Ethernet itself a link may lose frames: one that cannot be passed on within a bounded time is dropped and counted,
 //! and nothing here waits for ever.
@@ -13,12 +16,15 @@
 mod bridge;
 mod claim;
 mod impair;
+mod owner;
 mod pcapng;
 mod switch;
 mod tap;
+mod udp;
 mod wire;
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -26,19 +32,24 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use smallvec::SmallVec;
 
 pub use bridge::bridge;
 pub use claim::Claim;
-pub use impair::{Impaired, ImpairmentCounts, Impairments};
+pub use impair::{Impaired, ImpairedDatagrams, ImpairmentCounts, Impairments};
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
+pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, ROCE_PORT, Route, UdpLink};
 pub use wire::{VirtualWire, WireDir};
 
 /// The longest Ethernet frame that a link carries, in bytes: a jumbo frame of 9 216 bytes and its headers.
 pub const MAX_FRAME: usize = 9_234;
 /// The shortest thing that can be a frame, in bytes: the Ethernet header alone.
 pub const MIN_FRAME: usize = 14;
+
+/// Waiting for this many descriptors allocates nothing.
+const FEW: usize = 8;
 
 /// What went through a link, and what did not.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +94,20 @@ pub enum LinkError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// Port 4791 of the address is taken.
+    #[error("UDP port {ROCE_PORT} of {address} is taken{}", by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default())]
+    PortTaken {
+        /// The address.
+        address: IpAddr,
+        /// Who has it, as far as this user may know.
+        by: Option<String>,
+    },
+    /// No interface of this machine has the address.
+    #[error("{address} is not one address of this machine")]
+    NotLocal {
+        /// The address.
+        address: IpAddr,
+    },
     /// The frame is too short or too long for Ethernet.
     #[error("a frame of {length} bytes is not between {MIN_FRAME} and {MAX_FRAME} bytes")]
     FrameLength {
@@ -109,13 +134,11 @@ pub enum LinkError {
 
 impl LinkError {
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Io { what, source }
+        move |source| Self::Io { what: what.into(), source }
     }
 
     pub(crate) fn tap(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Tap { what, source }
+        move |source| Self::Tap { what: what.into(), source }
     }
 }
 
@@ -169,7 +192,8 @@ impl<L: Link + ?Sized> Link for Box<L> {
 /// # Errors
 /// The result of poll(2), except `EINTR`.
 pub fn wait_readable<'a>(fds: impl IntoIterator<Item = BorrowedFd<'a>>, deadline: Option<Instant>) -> io::Result<()> {
-    let mut polled: Vec<PollFd<'_>> = fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    let mut polled: SmallVec<[PollFd<'_>; FEW]> =
+        fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     wait(&mut polled, deadline)
 }
 

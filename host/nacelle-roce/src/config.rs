@@ -189,8 +189,12 @@ pub struct ConnectOptions {
     /// Send only lost packets again, if the peer can as well. Offered in the last 8 bytes of the private data of REQ
     /// and REP, so only if `private_data` leaves them free. Default true.
     pub selective_repeat: bool,
-    /// What the application offers, or takes of what the peer's application offers, in the same record; the bit of selective
-    /// repeat is without effect here. Default nothing.
+    /// Let the acknowledgement of a message that consumes a receive follow the application's answer to it, if the peer does as
+    /// well: for applications that confirm by their answers ([`Transport::confirm`](crate::Transport::confirm)). Offered in the
+    /// same place. Default false.
+    pub late_acknowledgement: bool,
+    /// What the application offers, or takes of what the peer's application offers, in the same record; the bits of the
+    /// transport's own extensions are without effect here. Default nothing.
     pub agreement: Agreement,
     /// For the peer's application: up to 56 bytes with a request (REQ), 196 with an answer (REP).
     pub private_data: Vec<u8>,
@@ -220,6 +224,7 @@ impl Default for ConnectOptions {
             responder_resources: 16,
             initiator_depth: 16,
             selective_repeat: true,
+            late_acknowledgement: false,
             agreement: Agreement::default(),
             private_data: Vec::new(),
             rtu_data: Vec::new(),
@@ -237,5 +242,14 @@ impl ConnectOptions {
         }
         self.keepalive = self.keepalive.map(|t| t.saturating_mul(factor));
         self
+    }
+
+    /// How long after the last packet of the peer a connection without work fails at the latest, if the peer is dead or
+    /// cannot be reached: the keep-alive, and all retries of its packet. `None` without a keep-alive: then it never does.
+    #[must_use]
+    pub fn dead_after(&self) -> Option<Duration> {
+        let timeout = |retries: u8| self.ack_timeout.saturating_mul(1 << retries).min(self.max_ack_timeout);
+        let retries = (0..=self.retry_count.min(7)).map(timeout);
+        self.keepalive.map(|idle| retries.fold(idle, Duration::saturating_add))
     }
 }

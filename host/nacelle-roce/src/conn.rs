@@ -9,7 +9,11 @@ use crate::{
     time::earliest,
 };
 use core::{net::IpAddr, time::Duration};
-use nacelle_wire::{Psn, Qpn, cm::MAD_LEN, cm::PathMtu, extensions::Agreement};
+use nacelle_wire::{
+    Psn, Qpn,
+    cm::{MAD_LEN, PathMtu},
+    extensions::{Agreement, Extensions},
+};
 use std::collections::VecDeque;
 
 /// Names a connection of one endpoint. Never reused for another.
@@ -59,6 +63,8 @@ pub(crate) struct Connection {
     pub(crate) initiator_depth: u8,
     /// Both sides send only lost packets again.
     pub(crate) selective_repeat: bool,
+    /// Acknowledgements may follow the application's answers.
+    pub(crate) late_acknowledgement: bool,
     /// What the applications have agreed on.
     pub(crate) agreement: Agreement,
     /// What the peer's request offers.
@@ -87,12 +93,20 @@ impl Connection {
                 responder_resources: self.responder_resources,
                 initiator_depth: self.initiator_depth,
                 selective_repeat: self.selective_repeat,
+                late_acknowledgement: self.late_acknowledgement,
             },
             regions: &mut core.regions,
             events: &mut core.events,
             stats: &mut self.stats,
         };
         (&mut self.requester, &mut self.responder, env)
+    }
+
+    /// Both sides have agreed on these extensions of the transport, and on this of the applications.
+    pub(crate) fn extend(&mut self, transport: Extensions, application: Agreement) {
+        self.selective_repeat = transport.contains(Extensions::SELECTIVE_REPEAT);
+        self.late_acknowledgement = transport.contains(Extensions::LATE_ACKNOWLEDGEMENT);
+        self.agreement = application;
     }
 
     pub(crate) fn wants_to_send(&self) -> bool {
@@ -120,6 +134,7 @@ impl Connection {
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let qp = earliest(self.requester.next_deadline(), self.keepalive_deadline());
+        let qp = earliest(qp, self.responder.next_deadline());
         earliest(earliest(self.cm_deadline, self.pace.held_until()), qp)
     }
 

@@ -21,6 +21,9 @@ impl Extensions {
     /// Set-up messages with 64-bit sizes, a deadline and a chain. Needs contexts.
     pub const LONG_SET_UP: Self = Self(4);
 
+    /// An acknowledgement of what consumes a receive may follow the application's answer to it.
+    pub const LATE_ACKNOWLEDGEMENT: Self = Self(8);
+
     /// Whether all of `other` are among these.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

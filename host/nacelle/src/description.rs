@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use nacelle_roce::{Access, SendWr};
 use nacelle_wire::DescriptionLocation;
+use nacelle_wire::extensions::Agreement;
 use serde::{Deserialize, Serialize};
 
-use crate::connection::Connection;
+use crate::channel::Channel;
 use crate::device::Shared;
 use crate::{Error, Step};
 
@@ -180,7 +181,7 @@ impl Function {
 /// # Errors
 /// As [`crate::Device::describe`].
 pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
-    let (mut connection, _) = Connection::open(Arc::clone(shared))?;
+    let connection = Channel::open(Arc::clone(shared), Agreement::default())?;
     let conn = connection.id;
     let private_data = shared.engine.lock().inbox.session(conn).private_data.clone();
     let Some(DescriptionLocation { addr, rkey, length }) = DescriptionLocation::find(&private_data) else {
@@ -196,10 +197,10 @@ pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
         let local = transport.register(vec![0; length as usize], Access::LOCAL, Some(conn));
         let local = local.map_err(|error| lost(error.to_string()))?;
         transport.post_send(conn, SendWr::read(0, local.all(), addr, rkey)).map_err(|error| lost(error.to_string()))?;
-        state.inbox.session(conn).sends += 1;
+        state.inbox.session(conn).slot(0).sends += 1;
         Ok::<_, Error>(local)
     })??;
-    let outcome = connection.wait_until(Step::Description, |session| session.sends == 0);
+    let outcome = connection.wait_until(Step::Description, 0, |session| session.slot(0).sends == 0);
     let mut text = None;
     connection.close(|state| {
         text = state.endpoint.transport.deregister(local.id).and_then(|memory| memory.into_vec().ok())

@@ -1,41 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Moves the frames of one endpoint for all threads that wait for its events.
 //!
-//! The endpoint and its events are the [`State`]. Its lock is held for computation only, for one frame at a time. The link lies
+//! The endpoint and its events are the [`State`]. Its lock is held for computation only, for one frame or batch at a time. The link lies
 //! in the state while no thread waits. A thread that has to wait takes it out and *drives* the loop of `nacelle-driver`: it alone
 //! sends, receives and sleeps, without the lock, and files events for all. Other threads that wait sleep meanwhile, each until
 //! its own event is filed. When the driving thread's own wait is over, it puts the link back and wakes another, which drives
 //! then. A thread that changes the endpoint while another drives rings a bell, so that the driving thread sends what there is to
 //! send and looks at the timers again.
+//!
+//! What runs code of the program (wakers, callbacks, the release of memory) is noted in the state and done without the lock and
+//! without the link, at the end of each function here.
+
+mod pollable;
+mod thread;
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nacelle_driver::{Clock, Limits, Pump, Station};
-use nacelle_link::{Link, LinkError};
-use nacelle_roce::{ConnId, Endpoint, EndpointConfig, Phase};
+use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Spin, Station};
+use nacelle_link::LinkError;
+use nacelle_roce::{AnyInterface, ConnId, NetworkLayer, Phase, Received, RegionId, Sent};
 
-use crate::inbox::Inbox;
+use crate::inbox::{End, Inbox};
 use crate::report::Mark;
+use crate::slot::{Cause, Notice};
+use crate::wake::Wake;
+use pollable::Pollable;
+pub(crate) use thread::ProgressThread;
 
 /// Turns of the loop that a poll makes at most.
 const POLL_TURNS: usize = 64;
-/// One received frame a turn: then the driving thread checks whether its own wait is over.
+/// One receive a turn: then the driving thread checks whether its own wait is over.
 const LIMITS: Limits = Limits { receive: 1, transmit: 16 };
 /// How long a thread that does not wait may send.
 const SEND_WITHIN: Duration = Duration::from_millis(20);
 /// How often a thread that waits for what is not an event looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// An endpoint on an Ethernet or a UDP socket.
+pub(crate) type Endpoint = nacelle_roce::Endpoint<AnyInterface>;
+
 /// An endpoint that threads share.
 pub(crate) struct Engine {
     state: Mutex<State>,
     /// The bell's end that is written.
     bell: UnixStream,
+    /// How long a thread that drives polls, after something moved, before it sleeps.
+    spin: Duration,
+    /// The descriptor of the link.
+    link: OwnedFd,
+    /// For programs that poll; made when it is asked for.
+    pollable: OnceLock<Pollable>,
 }
 
 /// What the lock protects.
@@ -50,12 +69,14 @@ pub(crate) struct State {
     /// Whether the bell was rung since the driving thread checked.
     rung: bool,
     /// Threads that wait and do not drive.
-    waiting: VecDeque<Arc<Condvar>>,
+    waiting: VecDeque<Arc<Wake>>,
+    /// Whether a thread or an event loop makes progress while no call is waited for.
+    pub(crate) is_driven: bool,
 }
 
 /// What moves frames.
 struct Carrier {
-    pump: Pump<Box<dyn Link>>,
+    pump: Pump<AnyMedium>,
     /// The bell's end that is read.
     bell: UnixStream,
 }
@@ -71,31 +92,70 @@ impl State {
         Mark { at: Instant::now(), traffic: self.traffic }
     }
 
-    /// Writes the next frame to send, and files events.
-    fn next_frame(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let (now, before) = (self.now(), self.mark());
-        let length = self.endpoint.poll_transmit(now, buffer);
-        if let Some(length) = length {
-            self.traffic[0] += 1;
-            self.traffic[1] += length as u64;
-        }
+    /// Writes what to send next, and files events.
+    fn next_to_send(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+        let before = self.mark();
+        let now = self.clock.of(before.at);
+        let sent = self.endpoint.poll_transmit_batch(now, buffer, batch);
+        self.count();
         self.file(before);
-        length
+        sent
     }
 
-    /// Handles a received frame, and files events.
-    fn take_frame(&mut self, frame: &[u8]) {
-        let (now, before) = (self.now(), self.mark());
-        self.traffic[2] += 1;
-        self.traffic[3] += frame.len() as u64;
-        // The endpoint's counters count discarded frames by reason.
-        let _counted = self.endpoint.handle(now, frame);
+    /// Handles what was received, and files events.
+    fn take(&mut self, received: Received<'_>) {
+        let before = self.mark();
+        let now = self.clock.of(before.at);
+        // The endpoint's counters count what is discarded by reason.
+        let _counted = self.endpoint.handle(now, received);
+        self.count();
         self.file(before);
+    }
+
+    /// Takes over what the interface has counted.
+    fn count(&mut self) {
+        let counters = self.endpoint.interface.counters();
+        self.traffic = [counters.tx_frames, counters.tx_bytes, counters.rx_frames, counters.rx_bytes];
     }
 
     fn file(&mut self, before: Mark) {
         let now = self.mark();
-        self.inbox.take(&mut self.endpoint, before, now);
+        let at = self.clock.of(now.at);
+        self.inbox.take(&mut self.endpoint, at, before, now);
+    }
+
+    /// Looks at the calls whose time it is.
+    fn look(&mut self) {
+        let now = self.now();
+        self.inbox.look(&mut self.endpoint, now);
+    }
+
+    /// When something is to be done though no frame came.
+    fn next_deadline(&self) -> Option<Instant> {
+        let deadlines = [self.endpoint.next_deadline(), self.inbox.next_look()];
+        deadlines.into_iter().flatten().min().map(|at| self.clock.at(at))
+    }
+
+    /// Ends a connection from this side.
+    pub(crate) fn end(&mut self, conn: ConnId, end: End) {
+        let now = self.now();
+        self.inbox.end(&mut self.endpoint, now, conn, end);
+    }
+
+    /// The owner of a context leaves it, and these regions.
+    pub(crate) fn release(&mut self, conn: ConnId, context: u8, left: Vec<RegionId>) {
+        self.inbox.release(&mut self.endpoint, conn, context, left);
+    }
+
+    /// Makes a call end.
+    pub(crate) fn cancel(&mut self, conn: ConnId, context: u8, cause: Cause) {
+        let now = self.now();
+        self.inbox.cancel(&mut self.endpoint, now, conn, context, cause);
+    }
+
+    /// Drops the events of a connection from now on.
+    pub(crate) fn forget(&mut self, conn: ConnId) {
+        self.inbox.forget(&mut self.endpoint.transport, conn);
     }
 
     fn ring(&mut self, mut bell: &UnixStream) {
@@ -119,22 +179,23 @@ impl State {
 impl Engine {
     /// # Errors
     /// If the system has no descriptors left.
-    pub(crate) fn new(link: Box<dyn Link>, config: EndpointConfig) -> Result<Self, LinkError> {
+    pub(crate) fn new(medium: AnyMedium, endpoint: Endpoint, spin: Duration) -> Result<Self, LinkError> {
         let io = |source| LinkError::Io { what: "make a socket".into(), source };
         let (bell, heard) = UnixStream::pair().map_err(io)?;
         bell.set_nonblocking(true).map_err(io)?;
         heard.set_nonblocking(true).map_err(io)?;
-        let endpoint = Endpoint::new(config);
+        let link = medium.poll_fd().try_clone_to_owned().map_err(io)?;
         let state = State {
             endpoint,
             inbox: Inbox::default(),
             clock: Clock::start(),
             traffic: [0; 4],
-            carrier: Some(Carrier { pump: Pump::new(link), bell: heard }),
+            carrier: Some(Carrier { pump: Pump::over(medium), bell: heard }),
             rung: false,
             waiting: VecDeque::new(),
+            is_driven: false,
         };
-        Ok(Self { state: Mutex::new(state), bell })
+        Ok(Self { state: Mutex::new(state), bell, spin, link, pollable: OnceLock::new() })
     }
 
     /// The state. No thread sleeps or does I/O under this lock.
@@ -153,10 +214,12 @@ impl Engine {
         let result = change(&mut state);
         state.file(before);
         state.ring(&self.bell);
-        if let Some(mut driver) = Driver::take(self, state) {
-            driver.transmit_all(Instant::now() + SEND_WITHIN)?;
-        }
-        Ok(result)
+        let sent = match Driver::take(self, state) {
+            Some(mut driver) => driver.transmit_all(Instant::now() + SEND_WITHIN),
+            None => Ok(()),
+        };
+        self.deliver();
+        sent.map(|()| result)
     }
 
     /// Moves the frames that can be moved at once, unless another thread drives.
@@ -164,10 +227,18 @@ impl Engine {
     /// # Errors
     /// If the link is broken.
     pub(crate) fn poll(&self) -> Result<(), LinkError> {
+        let moved = self.move_some();
+        self.deliver();
+        moved
+    }
+
+    fn move_some(&self) -> Result<(), LinkError> {
         let Some(mut driver) = Driver::take(self, self.lock()) else { return Ok(()) };
         let until = Instant::now() + SEND_WITHIN;
         for _ in 0..POLL_TURNS {
-            if !driver.turn()? || Instant::now() >= until {
+            let more = driver.turn()?;
+            self.lock().look();
+            if !more || Instant::now() >= until {
                 break;
             }
         }
@@ -181,12 +252,17 @@ impl Engine {
     /// If the link is broken.
     pub(crate) fn wait<T>(
         &self,
-        wake: &Arc<Condvar>,
+        wake: &Arc<Wake>,
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
         let mut state = self.lock();
         loop {
+            if !state.inbox.notices.is_empty() {
+                drop(state);
+                self.deliver();
+                state = self.lock();
+            }
             let found = look(&mut state);
             if found.is_some() || Instant::now() >= deadline {
                 state.hand_over();
@@ -194,15 +270,98 @@ impl Engine {
             }
             if state.carrier.is_some() {
                 let Some(mut driver) = Driver::take(self, state) else { unreachable!("the link was there") };
-                return driver.drive(deadline, look);
+                let found = driver.drive(deadline, &mut look);
+                drop(driver);
+                if found.is_err() {
+                    self.break_all(&found);
+                }
+                self.deliver();
+                let found = found?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+                state = self.lock();
+                continue;
             }
             state.waiting.push_back(Arc::clone(wake));
             let left = deadline.saturating_duration_since(Instant::now());
-            (state, _) = wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            state = wake.wait_timeout(state, left);
             if let Some(place) = state.waiting.iter().position(|waiting| Arc::ptr_eq(waiting, wake)) {
                 state.waiting.remove(place);
             }
         }
+    }
+
+    /// The link is broken: ends all connections.
+    fn break_all<T>(&self, broken: &Result<T, LinkError>) {
+        if let Err(error) = broken {
+            let mut state = self.lock();
+            let State { endpoint, inbox, .. } = &mut *state;
+            inbox.break_all(endpoint, &error.to_string());
+        }
+    }
+
+    /// Runs what was noted to be run without the lock: wakers and callbacks.
+    fn deliver(&self) {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.inbox.notices.news)
+            && let Some(pollable) = self.pollable.get()
+        {
+            pollable.announce();
+        }
+        while let Some(notice) = state.inbox.notices.queue.pop_front() {
+            drop(state);
+            match notice {
+                Notice::Wake(waker) => waker.wake(),
+                Notice::Run(callback) => callback(),
+                Notice::Drop(memory) => drop(memory),
+            }
+            state = self.lock();
+        }
+    }
+
+    /// A descriptor that is readable when [`Self::poll`] has something to do. From now on an event loop makes progress.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub(crate) fn pollable(&self) -> Result<BorrowedFd<'_>, LinkError> {
+        if self.pollable.get().is_none() {
+            let io = |source| LinkError::Io { what: "make a descriptor to poll".into(), source };
+            let _other_thread_made_one = self.pollable.set(Pollable::new(self.link.as_fd()).map_err(io)?);
+        }
+        let Some(pollable) = self.pollable.get() else { unreachable!("it was set") };
+        self.lock().is_driven = true;
+        // Arms the timer.
+        drop(Driver::take(self, self.lock()));
+        Ok(pollable.fd())
+    }
+
+    /// As [`Self::poll`], for an event loop: what made the descriptor readable is taken.
+    ///
+    /// # Errors
+    /// If the link is broken.
+    pub(crate) fn progress(&self) -> Result<(), LinkError> {
+        self.lock().is_driven = true;
+        if let Some(pollable) = self.pollable.get() {
+            pollable.clear_timer();
+        }
+        let moved = self.poll();
+        if moved.is_err() {
+            self.break_all(&moved);
+            self.deliver();
+        }
+        // Who was told of news before this looks at the calls after it.
+        if let Some(pollable) = self.pollable.get() {
+            pollable.clear_news();
+        }
+        moved
+    }
+
+    /// Makes a thread look again that waits with `wake`, or drives.
+    fn nudge(&self, wake: &Wake) {
+        let mut state = self.lock();
+        state.ring(&self.bell);
+        wake.notify_all();
     }
 
     /// Waits until no connection is ending. Returns whether that was before `deadline`.
@@ -254,20 +413,29 @@ impl<'a> Driver<'a> {
         self.carrier().pump.transmit_until(&mut station, deadline)
     }
 
-    /// Moves frames until `look` finds something in the state, or until `deadline`.
+    /// Moves frames until `look` finds something in the state, until `deadline`, or until there is something to deliver.
     fn drive<T>(
         &mut self,
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
+        let mut spin = Spin::new(self.engine.spin);
+        spin.note();
         loop {
             let more = self.turn()?;
-            let found = look(&mut self.engine.lock());
-            if found.is_some() || Instant::now() >= deadline {
+            let (found, notices) = {
+                let mut state = self.engine.lock();
+                state.look();
+                (look(&mut state), !state.inbox.notices.is_empty())
+            };
+            if found.is_some() || notices || Instant::now() >= deadline {
                 return Ok(found);
             }
-            if !more {
+            if more {
+                spin.note();
+            } else if !spin.pause() {
                 self.sleep(deadline)?;
+                spin.note();
             }
         }
     }
@@ -284,18 +452,17 @@ impl<'a> Driver<'a> {
     }
 }
 
-impl Station for &Engine {
-    fn receive(&mut self, frame: &[u8]) {
-        self.lock().take_frame(frame);
+impl Station<AnyMedium> for &Engine {
+    fn receive(&mut self, received: Received<'_>) {
+        self.lock().take(received);
     }
 
-    fn transmit(&mut self, frame: &mut [u8]) -> Option<usize> {
-        self.lock().next_frame(frame)
+    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+        self.lock().next_to_send(buffer, batch)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let state = self.lock();
-        state.endpoint.next_deadline().map(|at| state.clock.at(at))
+        self.lock().next_deadline()
     }
 }
 
@@ -321,7 +488,11 @@ impl Drop for Driver<'_> {
             let _reported = self.transmit_all(Instant::now() + SEND_WITHIN);
             state = self.engine.lock();
         }
+        let link = self.carrier.as_ref().and_then(|carrier| carrier.pump.medium().next_event());
         state.carrier = self.carrier.take();
+        if let Some(pollable) = self.engine.pollable.get() {
+            pollable.arm([link, state.next_deadline()].into_iter().flatten().min());
+        }
         state.hand_over();
     }
 }

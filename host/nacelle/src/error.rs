@@ -2,7 +2,7 @@
 //! What can go wrong: one error type, one stable number for each kind, and a hint for each.
 
 use std::io::ErrorKind;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use nacelle_link::LinkError;
@@ -65,7 +65,7 @@ pub enum Error {
     #[error("the address {ip} is used by {owner}")]
     AddressTaken {
         /// The address.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The MAC address that uses it.
         owner: MacAddr,
     },
@@ -73,13 +73,13 @@ pub enum Error {
     #[error("found no free address beside {ip}")]
     NoFreeAddress {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
     },
     /// No host has the device's address.
     #[error("no host at {ip} answered within {} ms", waited.as_millis())]
     Unreachable {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// How long it was asked for.
         waited: Duration,
     },
@@ -87,7 +87,7 @@ pub enum Error {
     #[error("the device at {ip} refused the connection: {text} (reason {reason})")]
     Refused {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The reason's number in the REJ.
         reason: u16,
         /// The reason in words.
@@ -97,7 +97,7 @@ pub enum Error {
     #[error("the device at {ip} refused the regions, {bytes} bytes in all (code {code})")]
     RegionsRefused {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The code in its answer.
         code: u8,
         /// How much device memory was asked for.
@@ -107,7 +107,7 @@ pub enum Error {
     #[error("the device at {ip} made no progress in the step '{step}' for {:.1} s", waited.as_secs_f64())]
     Timeout {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step that did not end.
         step: Step,
         /// How long nothing moved.
@@ -117,7 +117,7 @@ pub enum Error {
     #[error("lost the device at {ip} in the step '{step}': {detail}")]
     Lost {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step it was lost in.
         step: Step,
         /// What was seen of it.
@@ -127,7 +127,7 @@ pub enum Error {
     #[error("the device at {ip} refused a request in the step '{step}': {detail}")]
     Transport {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step.
         step: Step,
         /// What it said.
@@ -137,7 +137,7 @@ pub enum Error {
     #[error("the device at {ip} broke the protocol in the step '{step}': {what}")]
     Protocol {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step.
         step: Step,
         /// What it did.
@@ -147,7 +147,7 @@ pub enum Error {
     #[error("the device at {ip} has no kernel for function {function}, or none is free")]
     SocketUnavailable {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
     },
@@ -155,7 +155,7 @@ pub enum Error {
     #[error("the kernel of function {function} at {ip} ran into the device's time limit")]
     KernelTimeout {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
     },
@@ -163,7 +163,7 @@ pub enum Error {
     #[error("the device at {ip} does not have function {function}")]
     UnknownFunction {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
     },
@@ -171,13 +171,61 @@ pub enum Error {
     #[error("function {function} at {ip} failed: {text} (code {code:#04x})")]
     Kernel {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
         /// The code that it returned.
         code: u32,
         /// What that means, as the device describes it.
         text: String,
+    },
+    /// The caller has cancelled the call.
+    #[error("function {function} at {ip} was cancelled")]
+    Cancelled {
+        /// The device.
+        ip: IpAddr,
+        /// The function called; 0 for a chain.
+        function: u8,
+    },
+    /// The call did not end by its deadline, and was ended.
+    #[error("function {function} at {ip} did not end within its deadline of {} ms", deadline.as_millis())]
+    DeadlineExceeded {
+        /// The device.
+        ip: IpAddr,
+        /// The function called; 0 for a chain.
+        function: u8,
+        /// How long it was given.
+        deadline: Duration,
+    },
+    /// All contexts of the connection are in use by calls.
+    #[error("all {contexts} contexts of the connection to {ip} are in use")]
+    NoFreeContext {
+        /// The device.
+        ip: IpAddr,
+        /// How many the connection has.
+        contexts: u8,
+    },
+    /// The device has not agreed to what the caller asks for.
+    #[error("the connection to {ip} has no {what}")]
+    Unsupported {
+        /// The device.
+        ip: IpAddr,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// This side has ended the connection.
+    #[error("the connection to {ip} has ended: {why}")]
+    Closed {
+        /// The device.
+        ip: IpAddr,
+        /// Why.
+        why: &'static str,
+    },
+    /// None of the targets that were tried can be reached.
+    #[error("none of {} targets can be reached{}", tried.len(), list(tried))]
+    NoTarget {
+        /// Each target, and why it failed.
+        tried: Vec<(String, Error)>,
     },
     /// A device could not be managed.
     #[error(transparent)]
@@ -208,9 +256,48 @@ pub enum ErrorCode {
     Kernel = 15,
     NoSuchDevice = 16,
     Management = 17,
+    Cancelled = 18,
+    DeadlineExceeded = 19,
+    NoFreeContext = 20,
+    Unsupported = 21,
+    Closed = 22,
+    NoTarget = 23,
 }
 
 impl ErrorCode {
+    /// All there are, in the order of their numbers: docs/reference/errors.md describes each.
+    pub const ALL: [Self; 23] = [
+        Self::InvalidArgument,
+        Self::Link,
+        Self::AddressTaken,
+        Self::NoFreeAddress,
+        Self::Unreachable,
+        Self::Refused,
+        Self::RegionsRefused,
+        Self::Timeout,
+        Self::Lost,
+        Self::Transport,
+        Self::Protocol,
+        Self::SocketUnavailable,
+        Self::KernelTimeout,
+        Self::UnknownFunction,
+        Self::Kernel,
+        Self::NoSuchDevice,
+        Self::Management,
+        Self::Cancelled,
+        Self::DeadlineExceeded,
+        Self::NoFreeContext,
+        Self::Unsupported,
+        Self::Closed,
+        Self::NoTarget,
+    ];
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
     /// The exit code of a program that ends because of it: 2 usage, 3 unreachable, 4 refused, 5 timeout, 6 remote error.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
@@ -221,15 +308,18 @@ impl ErrorCode {
             | Self::NoFreeAddress
             | Self::Unreachable
             | Self::Lost
+            | Self::Closed
+            | Self::NoTarget
             | Self::NoSuchDevice => 3,
-            Self::Refused | Self::RegionsRefused => 4,
-            Self::Timeout => 5,
+            Self::Refused | Self::RegionsRefused | Self::NoFreeContext | Self::Unsupported => 4,
+            Self::Timeout | Self::DeadlineExceeded => 5,
             Self::Transport
             | Self::Protocol
             | Self::SocketUnavailable
             | Self::KernelTimeout
             | Self::UnknownFunction
             | Self::Kernel
+            | Self::Cancelled
             | Self::Management => 6,
         }
     }
@@ -255,6 +345,12 @@ impl Error {
             Self::KernelTimeout { .. } => ErrorCode::KernelTimeout,
             Self::UnknownFunction { .. } => ErrorCode::UnknownFunction,
             Self::Kernel { .. } => ErrorCode::Kernel,
+            Self::Cancelled { .. } => ErrorCode::Cancelled,
+            Self::DeadlineExceeded { .. } => ErrorCode::DeadlineExceeded,
+            Self::NoFreeContext { .. } => ErrorCode::NoFreeContext,
+            Self::Unsupported { .. } => ErrorCode::Unsupported,
+            Self::Closed { .. } => ErrorCode::Closed,
+            Self::NoTarget { .. } => ErrorCode::NoTarget,
             Self::Manage(ManageError::NoSuchDevice { .. }) => ErrorCode::NoSuchDevice,
             Self::Manage(ManageError::Management { .. }) => ErrorCode::Management,
         }
@@ -271,6 +367,10 @@ impl Error {
             Self::Link(LinkError::NameTaken { .. }) => "choose another name, or end the one that runs",
             Self::Link(LinkError::BadPath { .. }) => "name another directory with --wire",
             Self::Link(LinkError::Tap { source, .. }) => tap(source.kind()),
+            Self::Link(LinkError::PortTaken { .. }) => {
+                "end the other program, or use another address of this machine: RoCEv2 has this one port on each"
+            }
+            Self::Link(LinkError::NotLocal { .. }) => "name one address that 'ip address' shows, or one in 127.0.0.0/8",
             Self::Link(LinkError::Io { source, .. }) => place(source.kind()),
             Self::Link(_) => "start the device and the callers again",
             Self::AddressTaken { .. } => "omit --source to get a free address",
@@ -290,12 +390,29 @@ impl Error {
             }
             Self::KernelTimeout { .. } => "give the kernel less work at a time",
             Self::Kernel { .. } => "check the arguments against the kernel's description in 'nacelle --json ls'",
+            Self::Cancelled { .. } => "invoke it again if it was cancelled by mistake",
+            Self::DeadlineExceeded { .. } => "give the call a later deadline, or the kernel less work at a time",
+            Self::NoFreeContext { .. } => "close a call, open another connection, or ask for more contexts",
+            Self::Unsupported { .. } => "do without it, or use a device whose description offers it",
+            Self::Closed { .. } => "create the call again, or set Options::reconnect",
+            Self::NoTarget { .. } => "list the devices that run with 'nacelle ls'",
             Self::Manage(ManageError::Management { .. }) => "see with 'nacelle ls' whether the device still runs",
         }
     }
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::InvalidArgument { what: what.into() }
+    }
+}
+
+/// What failed at each target.
+fn list(tried: &[(String, Error)]) -> String {
+    tried.iter().map(|(target, error)| format!("; {target}: {error}")).collect()
+}
+
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
     }
 }
 
@@ -354,5 +471,27 @@ const fn place(error: ErrorKind) -> &'static str {
             "look whether the directory is there, or name another: a wire's with --wire"
         }
         _ => "look at the directory of the wire, or name another with --wire",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/reference/errors.md");
+
+    #[test]
+    fn the_page_has_every_code_with_its_number_and_exit_code() {
+        let rows = PAGE.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| ")?.split(" | ");
+            let number: u32 = cells.next()?.parse().ok()?;
+            Some((number, cells.next()?.trim_matches('`').to_owned(), cells.next()?.parse::<u8>().ok()?))
+        });
+        let expected = ErrorCode::ALL
+            .iter()
+            .map(|code| (code.number(), format!("{code:?}"), code.exit_code()))
+            .collect::<Vec<_>>();
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        assert!(expected.iter().map(|row| row.0).eq(1..=ErrorCode::ALL.len() as u32), "numbers are not reused");
     }
 }

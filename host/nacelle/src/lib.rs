@@ -4,7 +4,7 @@
 //! ```no_run
 //! use nacelle::{Device, FunctionCode, Options, Region};
 //!
-//! let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! let device = Device::connect("10.77.0.2", &Options::default())?;
 //! let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(vec![1, 2, 3])])?;
 //! call.invoke()?;
 //! call.wait()?;
@@ -17,7 +17,7 @@
 //!
 //! ```no_run
 //! # use nacelle::{Device, FunctionCode, Options, Region};
-//! # let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! # let device = Device::connect("10.77.0.2", &Options::default())?;
 //! let mut bytes = [1, 2, 3];
 //! nacelle::memory::scope(|scope| {
 //!     let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(scope.lend_mut(&mut bytes))])?;
@@ -28,6 +28,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Several calls share a [`Connection`]; a call can be cancelled, awaited ([`Call::finished`]) and driven by an event loop
+//! ([`Device::fd`]). docs/reference/library.md says who makes progress when, and what is bounded by which time;
+//! docs/how-to/use-the-library.md has examples.
+//!
 //! A [`Device`] is an address that answers. [`Device::create`] opens a connection to it and agrees on regions of memory;
 //! [`Call::invoke`] sends the inputs and starts the kernel, [`Call::wait`] and [`Call::test`] see to its end, and
 //! [`Call::close`] gives the regions back. Every step has a deadline that counts from when something last moved, and every
@@ -37,6 +41,7 @@
 
 mod address;
 mod call;
+mod channel;
 mod connection;
 pub mod description;
 mod device;
@@ -44,17 +49,30 @@ mod engine;
 mod error;
 mod inbox;
 mod matmul;
+mod ping;
+mod reach;
 mod region;
 mod report;
+mod slot;
+mod target;
+mod wake;
 
-pub use call::Call;
+pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
+pub use connection::{Connection, ConnectionOptions};
 pub use description::Description;
 pub use device::{Device, Options};
 pub use error::{Error, ErrorCode, Step};
 pub use matmul::{Element, matmul};
-pub use nacelle_manage::{Descriptor, DeviceKind};
+pub use nacelle_manage::{Descriptor, DeviceKind, LinkKind};
 pub use nacelle_memory as memory;
 pub use nacelle_memory::Memory;
 pub use nacelle_wire::mrsp::FunctionCode;
+pub use reach::LinkChoice;
 pub use region::{Region, Role};
 pub use report::{Report, StepReport};
+pub use target::Target;
+
+/// The examples of the how-to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/use-the-library.md")]
+struct HowTo;

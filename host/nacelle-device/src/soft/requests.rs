@@ -48,7 +48,10 @@ impl SoftEngine {
             return self.expel(conn);
         }
         match Request::of_send(imm) {
-            Ok(Request::Message(_)) => self.keep(at, Arrival::Message { receive, length, named: imm.is_some() }),
+            Ok(Request::Message(_)) => {
+                self.requested(at);
+                self.keep(at, Arrival::Message { receive, length, named: imm.is_some() });
+            }
             Ok(Request::Cancel(_)) => {
                 self.take_again(conn, receive);
                 self.cancel(at);
@@ -66,6 +69,7 @@ impl SoftEngine {
             (Context::default(), without_context(imm))
         };
         let at = At { conn, context };
+        self.requested(at);
         let Some(state) = self.sessions.context(at) else { return self.expel(conn) };
         // A start during a call is not kept, unless something waits that came before it.
         if state.call.is_some() && state.arrivals.is_empty() {

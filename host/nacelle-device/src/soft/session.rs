@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nacelle_roce::memory::Memory as RegionMemory;
 use nacelle_roce::wire::cm::RejReason;
-use nacelle_roce::{Access, ConnId, RecvWr, Region, SendWr};
+use nacelle_roce::{Access, ConnId, RecvWr, Region, SendMark, SendWr};
 use nacelle_wire::calls::{Context, LongRegion, Step};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp::{AarRegion, RegionFlags};
@@ -86,6 +86,8 @@ pub(super) struct ContextState {
     /// The chain of this set-up.
     pub(super) steps: Vec<Step>,
     pub(super) answering: bool,
+    /// The end of the last answer in the send queue.
+    pub(super) answer: Option<SendMark>,
     /// What it has asked for, until there is memory for it.
     pub(super) set_up: Option<Pending>,
     /// Its call, from its start to its result.
@@ -216,6 +218,20 @@ impl SoftEngine {
             state.answering = true;
         }
         let _gone_if_not = self.endpoint.transport.post_send(at.conn, request);
+        if last && let Some(state) = self.sessions.context_mut(at) {
+            state.answer = self.endpoint.transport.send_mark(at.conn);
+        }
+    }
+
+    /// A caller requests something in a context: so it has received the last answer there, if it knows that this is taken for the
+    /// acknowledgement.
+    pub(super) fn requested(&mut self, at: At) {
+        if self.endpoint.transport.acknowledges_late(at.conn)
+            && let Some(state) = self.sessions.context_mut(at).filter(|state| state.answering)
+            && let Some(mark) = state.answer.take()
+        {
+            self.endpoint.transport.confirm(self.now(), at.conn, mark);
+        }
     }
 
     /// A request of an answer is acknowledged.

@@ -130,7 +130,8 @@ impl Transport {
         c.initiator_depth = c.options.initiator_depth.min(rep.responder_resources);
         let taken = Agreement::find(&rep.private_data).unwrap_or_default();
         let agreed = own_offer(&c.options, private_data::REQ).common(taken);
-        (c.selective_repeat, c.agreement) = split_agreement(agreed);
+        let (transport, application) = split_agreement(agreed);
+        c.extend(transport, application);
         c.requester.start(rep.starting_psn(), c.path_mtu, c.options.retry_count, rep.rnr_retry_count());
         c.responder.start(c.receive_psn, c.path_mtu.bytes());
         let mad = rtu(c, c.transaction_id);
@@ -192,21 +193,25 @@ fn rtu(c: &Connection, transaction_id: u64) -> [u8; MAD_LEN] {
     Message::Rtu(&rtu).to_mad(transaction_id)
 }
 
+/// The extensions that concern the transport alone.
+const TRANSPORT: Extensions = Extensions(Extensions::SELECTIVE_REPEAT.0 | Extensions::LATE_ACKNOWLEDGEMENT.0);
+
 /// What this side offers: nothing unless the application's private data leaves room for the record.
 pub(super) fn own_offer(options: &ConnectOptions, room: usize) -> Agreement {
     if options.private_data.len() + Agreement::LEN > room {
         return Agreement::default();
     }
     let Agreement { extensions, contexts } = options.agreement;
-    let transport = if options.selective_repeat { Extensions::SELECTIVE_REPEAT } else { Extensions::NONE };
-    Agreement::new(extensions.without(Extensions::SELECTIVE_REPEAT) | transport, contexts)
+    let choose = |on, extension| if on { extension } else { Extensions::NONE };
+    let transport = choose(options.selective_repeat, Extensions::SELECTIVE_REPEAT)
+        | choose(options.late_acknowledgement, Extensions::LATE_ACKNOWLEDGEMENT);
+    Agreement::new(extensions.without(TRANSPORT) | transport, contexts)
 }
 
 /// The part of an agreement that is the transport's, and the part that is the applications'.
-pub(super) fn split_agreement(agreed: Agreement) -> (bool, Agreement) {
+pub(super) fn split_agreement(agreed: Agreement) -> (Extensions, Agreement) {
     let Agreement { extensions, contexts } = agreed;
-    let application = Agreement::new(extensions.without(Extensions::SELECTIVE_REPEAT), contexts);
-    (extensions.contains(Extensions::SELECTIVE_REPEAT), application)
+    (extensions & TRANSPORT, Agreement::new(extensions.without(TRANSPORT), contexts))
 }
 
 /// Private data for the application: zeros in place of the record.

@@ -113,6 +113,7 @@ impl Transport {
             responder_resources: 0,
             initiator_depth: 0,
             selective_repeat: false,
+            late_acknowledgement: false,
             agreement: Agreement::default(),
             offered: Agreement::default(),
             mad: Box::new([0; MAD_LEN]),

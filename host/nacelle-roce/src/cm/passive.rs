@@ -59,7 +59,8 @@ impl Transport {
         rep.set_rnr_retry_count(c.options.rnr_retry.min(7));
         set_private_data(&mut rep.private_data, &c.options.private_data).expect("checked above");
         let agreed = own_offer(&c.options, private_data::REP).common(c.offered);
-        (c.selective_repeat, c.agreement) = split_agreement(agreed);
+        let (transport, application) = split_agreement(agreed);
+        c.extend(transport, application);
         if agreed != Agreement::default() {
             agreed.put(&mut rep.private_data).expect("there is room for it");
         }

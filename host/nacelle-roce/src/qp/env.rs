@@ -16,6 +16,8 @@ pub(crate) struct Agreed {
     pub(crate) initiator_depth: u8,
     /// Only lost packets are sent again.
     pub(crate) selective_repeat: bool,
+    /// Acknowledgements may follow the application's answers.
+    pub(crate) late_acknowledgement: bool,
 }
 
 /// What a queue pair works with besides its own state.

@@ -7,6 +7,8 @@ mod send;
 mod timers;
 mod work;
 
+pub use work::SendMark;
+
 use crate::{
     AcceptLimits, Congestion, ConnId, ConnInfo, ConnStats, Event, Instant, Network, TransportConfig, TransportCounters,
     cm::CmQueue,

@@ -77,7 +77,7 @@ impl Transport {
         let outcome = match packet.opcode {
             opcode if opcode.is_response() => requester.receive(now, packet, &mut env).map_err(|f| (f, Duration::ZERO)),
             // The NAK informs the peer, which gets time to end the connection itself.
-            _ => responder.receive(packet, &mut env).map_err(|f| (f, conn.options.cm_timeout)),
+            _ => responder.receive(now, packet, &mut env).map_err(|f| (f, conn.options.cm_timeout)),
         };
         match outcome {
             Ok(result) => {

@@ -15,7 +15,8 @@ impl Transport {
             let Some(conn) = self.conns.get_mut(id) else { continue };
             conn.pace.run_timers(now);
             let keepalive = conn.keepalive_deadline().is_some_and(|t| t <= now);
-            let (requester, _, mut env) = conn.split(&mut self.core);
+            let (requester, responder, mut env) = conn.split(&mut self.core);
+            responder.run_timers(now);
             if keepalive {
                 // A zero-length WRITE changes nothing and must be acknowledged. The queue is empty: there is room.
                 let mut wr = SendWr::write(0, Vec::new(), RemoteAddr(0), Rkey(0));

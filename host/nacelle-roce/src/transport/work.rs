@@ -2,7 +2,11 @@
 //! Work requests.
 
 use super::Transport;
-use crate::{Completion, ConnId, Data, Phase, PostError, QpState, RecvWr, SendOp, SendWr, WcOpcode, WcStatus};
+use crate::{Completion, ConnId, Data, Instant, Phase, PostError, QpState, RecvWr, SendOp, SendWr, WcOpcode, WcStatus};
+
+/// A place in a connection's send queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SendMark(u64);
 
 impl Transport {
     /// Posts a work request to a connection's send queue.
@@ -25,6 +29,25 @@ impl Transport {
         }
         self.touch(id);
         Ok(())
+    }
+
+    /// What has been posted to a connection's send queue up to now, for [`Self::confirm`].
+    pub fn send_mark(&self, id: ConnId) -> Option<SendMark> {
+        self.conns.get(id).map(|conn| SendMark(conn.requester.posted()))
+    }
+
+    /// Whether both sides let acknowledgements follow the application's answers.
+    pub fn acknowledges_late(&self, id: ConnId) -> bool {
+        self.conns.get(id).is_some_and(|conn| conn.late_acknowledgement)
+    }
+
+    /// The peer has executed all requests before `mark`, as its application's answer shows: they complete as if acknowledged.
+    /// What has not been sent, and READs and atomics without their responses, are left as they are.
+    pub fn confirm(&mut self, now: Instant, id: ConnId, mark: SendMark) {
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        let (requester, _, mut env) = conn.split(&mut self.core);
+        requester.confirm(now, mark.0, &mut env);
+        self.touch(id);
     }
 
     /// Posts a receive. Allowed before a connection is established, because the peer's first SEND may follow at once; for a

@@ -164,6 +164,11 @@ impl Requester {
         Ok(())
     }
 
+    /// The number behind the last work request.
+    pub(crate) fn posted(&self) -> u64 {
+        self.next_post
+    }
+
     fn in_flight(&self) -> u64 {
         self.next_send - self.unacked
     }

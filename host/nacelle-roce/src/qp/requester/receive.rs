@@ -188,6 +188,13 @@ impl Requester {
         Ok(Ok(()))
     }
 
+    /// The peer has executed everything before `up_to`, as the application knows.
+    pub(crate) fn confirm(&mut self, now: Instant, up_to: u64, env: &mut Env<'_>) {
+        if up_to > self.unacked && up_to <= self.max_sent {
+            self.acknowledge(now, up_to, env);
+        }
+    }
+
     /// The peer has received everything before `up_to`. Returns up to where that completes packets: not past a response that
     /// has not come.
     fn acknowledge(&mut self, now: Instant, up_to: u64, env: &mut Env<'_>) -> u64 {

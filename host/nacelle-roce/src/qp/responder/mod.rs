@@ -15,7 +15,8 @@ mod selective;
 pub(crate) use responses::NextResponse;
 
 use super::{Env, QpFailure};
-use crate::{Completion, Discard, PostError, RecvWr, WcOpcode, WcStatus, config::ConnectOptions};
+use crate::{Completion, Discard, Instant, PostError, RecvWr, WcOpcode, WcStatus, config::ConnectOptions};
+use core::time::Duration;
 use execute::Partial;
 use nacelle_wire::{
     Psn,
@@ -31,6 +32,10 @@ enum Refusal {
     Invalid(WcStatus),
     Access(WcStatus),
 }
+
+/// How long an acknowledgement may wait for the application's answer, where the peer agrees: longer than a small call takes, much
+/// shorter than any acknowledgement timeout.
+const LATE: Duration = Duration::from_micros(200);
 
 /// Numbers begin here, so that half a circle of earlier ones has a place.
 const START: u64 = 1 << 32;
@@ -52,6 +57,8 @@ pub(crate) struct Responder {
     atomics: VecDeque<(u64, u64)>,
     /// The ACK or NAK that waits behind them. It covers all packets before it, so one serves several requests.
     acknowledge: Option<Syndrome>,
+    /// Until when an ACK waits for the application's answer.
+    late: Option<Instant>,
     /// The packet that caused a sequence error NAK (selective repeat).
     cause: Psn,
     /// A NAK for the packet at `expected` has been sent; packets ahead of it are dropped without another.
@@ -78,6 +85,7 @@ impl Responder {
             responses: VecDeque::new(),
             atomics: VecDeque::new(),
             acknowledge: None,
+            late: None,
             cause: Psn::default(),
             waiting: false,
             not_ready: false,
@@ -116,7 +124,35 @@ impl Responder {
     }
 
     /// Takes a request.
-    pub(crate) fn receive(&mut self, packet: &Packet<'_>, env: &mut Env<'_>) -> Result<Result<(), Discard>, QpFailure> {
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        env: &mut Env<'_>,
+    ) -> Result<Result<(), Discard>, QpFailure> {
+        let waits = self.late.take().filter(|_| self.acknowledge == Some(Syndrome::ACK));
+        let was_due = self.acknowledge.is_some() && waits.is_none();
+        let received = self.take(packet, env);
+        if self.acknowledge == Some(Syndrome::ACK) && !was_due {
+            let answered = env.agreed.late_acknowledgement && matches!(received, Ok(Ok(()))) && is_answered(packet);
+            // A packet that requests no acknowledgement lets the one before it wait on.
+            let silent = matches!(received, Ok(Ok(()))) && !packet.headers.bth.ack_req();
+            self.late = if answered { waits.or(Some(now + LATE)) } else { waits.filter(|_| silent) };
+        }
+        received
+    }
+
+    /// The ACK has waited for long enough.
+    pub(crate) fn run_timers(&mut self, now: Instant) {
+        self.late = self.late.filter(|at| *at > now);
+    }
+
+    /// When an ACK that waits is due.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.late
+    }
+
+    fn take(&mut self, packet: &Packet<'_>, env: &mut Env<'_>) -> Result<Result<(), Discard>, QpFailure> {
         let distance = packet.headers.bth.psn().distance(self.psn(self.expected));
         if distance < 0 {
             env.counters().duplicate_request += 1;
@@ -189,6 +225,12 @@ impl Responder {
         }
         self.partial = None;
     }
+}
+
+/// Whether a packet ends what consumes a receive: an application may answer it.
+fn is_answered(packet: &Packet<'_>) -> bool {
+    use Opcode::{SendLast, SendLastImm, SendOnly, SendOnlyImm, WriteLastImm, WriteOnlyImm};
+    matches!(packet.opcode, SendLast | SendLastImm | SendOnly | SendOnlyImm | WriteLastImm | WriteOnlyImm)
 }
 
 /// Whether a request gets a response with data.

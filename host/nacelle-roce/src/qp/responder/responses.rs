@@ -68,7 +68,7 @@ impl Responder {
         match self.responses.front() {
             Some(Response { what: Data::Read { .. }, .. }) => Some(NextResponse::Data),
             Some(_) => Some(NextResponse::Short),
-            None => self.acknowledge.map(|_| NextResponse::Short),
+            None => self.acknowledge.filter(|_| self.late.is_none()).map(|_| NextResponse::Short),
         }
     }
 
