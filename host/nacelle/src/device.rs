@@ -57,8 +57,9 @@ pub struct Options {
     pub progress_thread: bool,
     /// Whether a call opens a new connection when it is invoked after the loss of the device. Default: no.
     pub reconnect: bool,
-    /// How long a blocking wait polls for the next packet before it sleeps: more saves the time of waking up, at the cost of
-    /// a busy processor. Default: 50 µs by UDP, else not at all.
+    /// How long a blocking wait, after something moved, polls for more before it sleeps: this saves the time of waking up, at
+    /// the cost of a busy processor. 0 is allowed. Default: 200 µs by UDP; none on the wire, where the processor is better left
+    /// to the device.
     pub spin: Option<Duration>,
 }
 
@@ -158,15 +159,15 @@ fn check(ip: IpAddr) -> Result<(), Error> {
 }
 
 impl Device {
-    /// Chooses a link ([`Options::link`]), takes an address there, and finds a device: at an address, by its name on the wire, or
-    /// the first of several that can be reached, in their order.
+    /// Chooses a link ([`Options::link`]), takes an address there, and finds a device: at an address, by the name that it
+    /// publishes on this machine, or the first of several that can be reached, in their order.
     ///
     /// By UDP nothing is asked of the device yet: whether one is there shows in [`Device::create`], unless the address is one of
     /// this machine.
     ///
     /// # Errors
     /// [`Error::Link`] if there is no wire, or no address or port for a UDP socket; [`Error::Unreachable`] if no host has the
-    /// address, `NoSuchDevice` if none has the name, [`Error::NoTarget`] if none of several can be reached.
+    /// address; `NoSuchDevice` if none has the name; [`Error::NoTarget`] if none of several can be reached.
     pub fn connect<T>(target: T, options: &Options) -> Result<Self, Error>
     where
         T: TryInto<Target>,
@@ -176,19 +177,23 @@ impl Device {
             let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path));
             let ip = match (target, &wire) {
                 (Target::Address(ip), _) => *ip,
-                (target, Ok(wire)) => target.address(wire)?,
+                (_, Ok(wire)) => target.address(wire)?,
                 (_, Err(_)) => return Err(wire.map(|_| ()).unwrap_err().into()),
             };
-            match (reach::choose(ip, wire.as_ref().ok(), options.link), ip) {
-                (LinkChoice::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
-                (_, IpAddr::V4(ip)) => {
-                    let wire = wire?;
-                    let link = VirtualWire::join_anonymous(&wire)?;
-                    Self::connect_over(Box::new(link), Some(wire), ip, options)
-                }
-                (_, IpAddr::V6(_)) => Err(Error::invalid(format!("{ip} cannot be on the wire: it carries IPv4 only"))),
-            }
+            Self::connect_to(ip, wire, options)
         })
+    }
+
+    fn connect_to(ip: IpAddr, wire: Result<WireDir, LinkError>, options: &Options) -> Result<Self, Error> {
+        match (reach::choose(ip, wire.as_ref().ok(), options.link), ip) {
+            (LinkChoice::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
+            (_, IpAddr::V4(ip)) => {
+                let wire = wire?;
+                let link = VirtualWire::join_anonymous(&wire)?;
+                Self::connect_over(Box::new(link), Some(wire), ip, options)
+            }
+            (_, IpAddr::V6(_)) => Err(Error::invalid(format!("{ip} cannot be on the wire: it carries IPv4 only"))),
+        }
     }
 
     fn connect_by_udp(ip: IpAddr, wire: Option<WireDir>, options: &Options) -> Result<Self, Error> {

@@ -184,7 +184,7 @@ impl Engine {
         let (bell, heard) = UnixStream::pair().map_err(io)?;
         bell.set_nonblocking(true).map_err(io)?;
         heard.set_nonblocking(true).map_err(io)?;
-        let link_fd = medium.poll_fd().try_clone_to_owned().map_err(io)?;
+        let link = medium.poll_fd().try_clone_to_owned().map_err(io)?;
         let state = State {
             endpoint,
             inbox: Inbox::default(),
@@ -195,7 +195,7 @@ impl Engine {
             waiting: VecDeque::new(),
             is_driven: false,
         };
-        Ok(Self { state: Mutex::new(state), bell, spin, link: link_fd, pollable: OnceLock::new() })
+        Ok(Self { state: Mutex::new(state), bell, spin, link, pollable: OnceLock::new() })
     }
 
     /// The state. No thread sleeps or does I/O under this lock.

@@ -19,8 +19,8 @@ use crate::{Error, Step};
 /// # Errors
 /// [`Error::Unreachable`] if no acknowledgement comes within `patience`; else as [`crate::Device::create`].
 pub(crate) fn by_write(shared: &Arc<Shared>, patience: Duration) -> Result<Duration, Error> {
-    let channel = Channel::open(Arc::clone(shared), Agreement::default())?;
-    let (ip, id, wake) = (shared.ip, channel.id, channel.wake(0));
+    let connection = Channel::open(Arc::clone(shared), Agreement::default())?;
+    let (ip, id) = (shared.ip, connection.id);
     let began = Instant::now();
     shared.engine.act(|state| {
         // Without a byte no key is needed (IBTA 9.7.4.1.5).
@@ -31,10 +31,9 @@ pub(crate) fn by_write(shared: &Arc<Shared>, patience: Duration) -> Result<Durat
     })??;
     let look = |state: &mut State| {
         let session = state.inbox.session(id);
-        let end = session.end.clone();
-        (session.slot(0).sends == 0 || end.is_some()).then_some(end)
+        (session.slot(0).sends == 0 || session.end.is_some()).then_some(session.end.clone())
     };
-    match shared.engine.wait(&wake, deadline_in(patience), look)? {
+    match shared.engine.wait(&connection.wake(0), deadline_in(patience), look)? {
         Some(None) => Ok(began.elapsed()),
         Some(Some(end)) => Err(end.error(ip, Step::Connect, began.elapsed())),
         None => Err(Error::Unreachable { ip, waited: began.elapsed() }),

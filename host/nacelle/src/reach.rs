@@ -70,7 +70,8 @@ pub(crate) fn on_frames(link: Box<dyn Link>, ip: Ipv4Addr, options: &Options) ->
         link.recorder().start(writer);
     }
     let endpoint = nacelle_roce::Endpoint::new(address::config(options.mtu, options.resolve_timeout));
-    Ok(Engine::new(AnyMedium::Frames(Frames::new(Box::new(link))), endpoint.into(), options.spin.unwrap_or_default())?)
+    let link: Box<dyn Link> = Box::new(link);
+    Ok(Engine::new(AnyMedium::Frames(Frames::new(link)), endpoint.into(), options.spin.unwrap_or_default())?)
 }
 
 /// An engine on a UDP socket of its own.

@@ -16,12 +16,13 @@ use crate::Error;
 ///
 /// ```
 /// use nacelle::Target;
+/// use std::net::Ipv4Addr;
 ///
-/// assert_eq!("10.77.0.2".parse::<Target>()?, Target::Address([10, 77, 0, 2].into()));
+/// assert_eq!("10.77.0.2".parse::<Target>()?, Target::from(Ipv4Addr::new(10, 77, 0, 2)));
 /// assert_eq!("soft0".parse::<Target>()?, Target::Name("soft0".into()));
 /// assert_eq!("soft0, 10.77.0.2".parse::<Target>()?, Target::from(vec![
 ///     Target::Name("soft0".into()),
-///     Target::Address([10, 77, 0, 2].into()),
+///     "10.77.0.2".parse()?,
 /// ]));
 /// # Ok::<(), nacelle::Error>(())
 /// ```

@@ -291,21 +291,23 @@ fn the_descriptor_is_readable_when_a_timer_expires() {
 
 #[test]
 fn the_descriptor_tells_of_calls_that_another_thread_saw_the_end_of() {
-    let (_peer, device) = start(kernel(MS(50)), &options());
+    // Running calls are looked at each second, which makes the descriptor readable too.
+    let options = Options { timeout: Duration::from_secs(60), ..options() };
+    let (_peer, device) = start(kernel(MS(50)), &options);
     let (mut polled, mut waited) = (increments(&device, vec![1]), increments(&device, vec![1]));
     let fd = device.fd().unwrap();
-    // What setting up has left is taken.
-    device.progress().unwrap();
     polled.invoke().unwrap();
     waited.invoke().unwrap();
+    // What setting up has left is taken.
+    device.progress().unwrap();
     waited.wait().unwrap();
-    std::thread::sleep(MS(50));
-    device.ping(1, 8, LONG).unwrap();
+    // Moves what is there for all.
+    (0..20).for_each(|sequence| assert!(device.ping(sequence, 8, LONG).is_ok()));
     let began = Instant::now();
-    while !polled.test().unwrap() {
-        turn(&device, fd);
-    }
-    assert!(began.elapsed() < MS(2000));
+    wait_readable([fd], Some(began + MS(500))).unwrap();
+    assert!(began.elapsed() < MS(400), "{:?}", began.elapsed());
+    device.progress().unwrap();
+    assert!(polled.test().unwrap());
 }
 
 // ---- spinning ----
