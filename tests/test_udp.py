@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from conftest import NACELLE, Wire
+from conftest import ADDRESS, NACELLE, Wire
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 
@@ -99,6 +99,21 @@ def test_every_segment_as_scapy_sees_it(wire: Wire, namespace: list[str]) -> Non
     assert all(map(icrc_is_right, packets))
     identifications = {IP(packet).id for packet in packets}
     assert identifications == set(range(max(identifications) + 1)) and len(identifications) >= 10, identifications
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a TAP device")
+def test_a_device_behind_a_tap(wire: Wire, namespace: list[str]) -> None:
+    """The simulated RTL, on Ethernet: it checks the ICRC of what the kernel makes of the caller's datagrams, and the caller that of
+    frames with identifications of another count."""
+    wire.device("--tap", "nacelle0", before=namespace)
+    subprocess.run([*namespace, "ip", "address", "add", "10.77.0.1/16", "dev", "nacelle0"], check=True)
+    subprocess.run([*namespace, "ip", "link", "set", "nacelle0", "up"], check=True)
+    data = os.urandom(50_000)
+    (wire.folder / "in").write_bytes(data)
+    caller = wire.start("run", "increment", "--link", "udp", "--device", ADDRESS, "in", "-o", "out", before=namespace)
+    assert caller.wait(120) == 0, caller.communicate()[0]
+    assert (wire.folder / "out").read_bytes() == bytes(byte + 1 & 0xFF for byte in data)
+    assert wire.counters()["packet_drop_icrc"] == 0
 
 
 def test_without_privileges(wire: Wire, device: str, tmp_path: Path) -> None:
