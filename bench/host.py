@@ -6,36 +6,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
 
+import host_udp
+from program import samples
 from result import Result
 
-HOST = Path(__file__).resolve().parents[1] / "host"
 HOW = "make bench AREA=host"
-PROGRAM = ["--locked", "--release", "--quiet", "-p", "nacelle-device", "--example", "bench_host"]
-SECONDS = 300
-UNSET = "none: goals 4 is set for the UDP link, which does not exist yet; this is the virtual wire (AF_UNIX datagrams)"
+UNSET = "none: goals 4 is set for the UDP link; this is the virtual wire (AF_UNIX datagrams)"
 
 Blocks = list[dict[str, list[float]]]  # "ours" and "peer"
-
-
-def samples() -> dict[str, Any]:
-    """Builds and runs the program."""
-    if subprocess.run(["cargo", "build", *PROGRAM], cwd=HOST).returncode:
-        sys.exit("the benchmark of the host software could not be built: see above")
-    try:
-        done = subprocess.run(["cargo", "run", *PROGRAM], cwd=HOST, stdout=subprocess.PIPE, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        sys.exit(f"the benchmark of the host software did not end within {SECONDS} s")
-    if done.returncode:
-        sys.exit(f"the benchmark of the host software failed with status {done.returncode}: see above")
-    return json.loads(done.stdout)
 
 
 def ratio(blocks: Blocks) -> float:
@@ -50,7 +31,7 @@ def pooled(blocks: Blocks, side: str) -> list[float]:
 
 def measure() -> Iterator[Result]:
     """All of them."""
-    found = samples()
+    found = samples("bench_host")
     rpc, write, icrc = found["rpc"], found["write"], found["icrc"]
     ours, peer = pooled(rpc, "ours"), pooled(rpc, "peer")
 
@@ -71,3 +52,4 @@ def measure() -> Iterator[Result]:
     for layer in ("rpc", "transport"):
         count = found[f"{layer}_allocations"]
         yield Result(f"host.{layer}.allocations_per_call", count, "allocations", 0, "lower", "goals 4", HOW)
+    yield from host_udp.measure()

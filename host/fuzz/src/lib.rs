@@ -91,7 +91,20 @@ pub fn datagrams(data: &[u8]) {
     };
     let (local, mut from) = (address(1), address(2));
     from.set_port(u16::from(port) << 8 | 0xb7);
-    let received = Datagrams { from, ecn: Ecn::from_bits(kind >> 1), bytes, stride: usize::from(stride) * 4 };
+    let stride = usize::from(stride) * 4;
+    // Half of the inputs have right ICRCs, so that what is behind the check is reached.
+    let mut sealed = bytes.to_vec();
+    if kind & 8 == 0 {
+        for (index, datagram) in sealed.chunks_mut(stride.max(1)).enumerate() {
+            if let Some((transport, crc)) = datagram.split_last_chunk_mut()
+                && transport.len() >= Bth::LEN
+            {
+                *crc = icrc::of_datagram(from, local, index as u16, transport).expect("one family");
+            }
+        }
+    }
+    let bytes = &sealed[..];
+    let received = Datagrams { from, ecn: Ecn::from_bits(kind >> 1), bytes, stride };
     let mut check = UdpInterface::new(local, 4200);
     for (index, datagram) in received.iter().enumerate() {
         if let Ok(identification) = check.identification(from, index, datagram) {

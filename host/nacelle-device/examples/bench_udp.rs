@@ -160,15 +160,14 @@ fn measure(device: &Peer, echo: &Peer) -> Outcome {
     };
     let mut small = reached.create(FunctionCode::EMPTY, vec![Region::inout(vec![0; 8])])?;
     let mut rpc = Vec::new();
-    for _ in 0..if std::env::var_os("WRITES").is_some() { 2 } else { REPETITIONS } {
+    for _ in 0..REPETITIONS {
         let ours = block(CALLS, || run(&mut small))?;
         rpc.push(json!({"ours": ours, "peer": block(CALLS, &mut ping)?}));
     }
     let mut large = reached.create(FunctionCode::EMPTY, vec![Region::input(vec![0; WRITE])])?;
     run(&mut large)?;
-    let write: Vec<Value> = (0..if std::env::var_os("WRITES").is_some() { 60 } else { REPETITIONS / 3 })
-        .map(|_| Ok(json!({"ours": block(WRITES, || run(&mut large))?})))
-        .collect::<Outcome<_>>()?;
+    let write: Vec<Value> =
+        (0..REPETITIONS).map(|_| Ok(json!({"ours": block(WRITES, || run(&mut large))?}))).collect::<Outcome<_>>()?;
     println!("{}", json!({"rpc": rpc, "write": write, "bytes": WRITE}));
     Ok(())
 }

@@ -33,25 +33,41 @@ fn receive(link: &mut dyn DatagramLink, count: usize) -> Vec<(IpAddr, u8, Vec<u8
     all
 }
 
-#[test]
-fn a_batch_comes_as_its_datagrams() {
-    let (mut a, mut b) = (loopback(), loopback());
+/// Sends a batch with a congestion mark and a datagram without; both arrive, the former with the mark `expected`.
+fn batch(a: &mut UdpLink, b: &mut UdpLink, expected: u8) {
     let to = b.local().ip();
     let batch: Vec<u8> = (0..10u32 * 1000 + 300).map(|i| i as u8).collect();
     let outgoing = Outgoing { to, ecn: 2, bytes: &batch, segment_size: Some(1000) };
     assert!(a.max_segments() >= 11, "this kernel has no UDP_SEGMENT");
     assert_eq!(a.send(outgoing).unwrap(), Delivery::Done);
     assert_eq!(a.send(Outgoing { bytes: b"alone", segment_size: None, ecn: 0, ..outgoing }).unwrap(), Delivery::Done);
-    let got = receive(&mut b, 12);
+    let got = receive(b, 12);
     assert_eq!(got.len(), 12);
     for (index, (from, ecn, datagram)) in got.iter().enumerate() {
         assert_eq!(*from, a.local().ip());
-        let (marked, sent) = batch.chunks(1000).nth(index).map_or((0, &b"alone"[..]), |chunk| (2, chunk));
+        let (marked, sent) = batch.chunks(1000).nth(index).map_or((0, &b"alone"[..]), |chunk| (expected, chunk));
         assert!(datagram == sent, "datagram {index}");
         assert_eq!(*ecn, marked, "datagram {index}");
     }
     assert_eq!((a.stats().tx_frames, b.stats().rx_frames), (12, 12));
     assert_eq!(a.stats().tx_bytes, 10_305);
+}
+
+/// The loopback interface does without marks.
+#[test]
+fn a_batch_comes_as_its_datagrams() {
+    batch(&mut loopback(), &mut loopback(), 0);
+}
+
+#[test]
+fn an_interface_carries_marks() {
+    let Ok(Route { local, .. }) = Route::to([192, 0, 2, 77].into()) else {
+        eprintln!("this machine has no interface but the loopback");
+        return;
+    };
+    if !local.is_loopback() {
+        batch(&mut UdpLink::for_peer(local).unwrap(), &mut UdpLink::bind(local).unwrap(), 2);
+    }
 }
 
 #[test]

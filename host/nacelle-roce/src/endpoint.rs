@@ -44,7 +44,7 @@ impl Endpoint<UdpInterface> {
 
 impl From<Endpoint> for Endpoint<AnyInterface> {
     fn from(Endpoint { interface, transport }: Endpoint) -> Self {
-        Self { interface: AnyInterface::Ethernet(interface), transport }
+        Self { interface: AnyInterface::Ethernet(Box::new(interface)), transport }
     }
 }
 

@@ -48,7 +48,7 @@ pub trait NetworkLayer {
 #[derive(Debug)]
 pub enum AnyInterface {
     /// Frames.
-    Ethernet(Interface),
+    Ethernet(Box<Interface>),
     /// Datagrams.
     Udp(UdpInterface),
 }
@@ -73,7 +73,7 @@ pub enum Sent {
 
 impl AnyInterface {
     /// The Ethernet interface, if it is one.
-    pub const fn ethernet(&mut self) -> Option<&mut Interface> {
+    pub fn ethernet(&mut self) -> Option<&mut Interface> {
         match self {
             Self::Ethernet(interface) => Some(interface),
             Self::Udp(_) => None,
@@ -102,7 +102,7 @@ impl NetworkLayer for AnyInterface {
     fn handle(&mut self, now: Instant, transport: &mut Transport, received: Received<'_>) -> Result<(), Discard> {
         match (self, received) {
             (Self::Ethernet(interface), Received::Frame(frame)) => {
-                NetworkLayer::handle(interface, now, transport, frame)
+                NetworkLayer::handle(&mut **interface, now, transport, frame)
             }
             (Self::Udp(interface), Received::Datagrams(datagrams)) => interface.handle(now, transport, datagrams),
             (Self::Ethernet(_), Received::Datagrams(_)) | (Self::Udp(_), Received::Frame(_)) => Err(Discard::NotForUs),
@@ -118,7 +118,7 @@ impl NetworkLayer for AnyInterface {
     ) -> Option<Sent> {
         match self {
             Self::Ethernet(interface) => {
-                NetworkLayer::poll_transmit(interface, now, transport, buf, max_segments).map(Sent::Frame)
+                NetworkLayer::poll_transmit(&mut **interface, now, transport, buf, max_segments).map(Sent::Frame)
             }
             Self::Udp(interface) => interface.poll_transmit(now, transport, buf, max_segments).map(Sent::Datagrams),
         }

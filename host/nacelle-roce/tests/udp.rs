@@ -2,8 +2,8 @@
 //! The network layer of a UDP socket: the ICRC of what it sends is that of the Ethernet layer, and it finds what it cannot see.
 
 use nacelle_roce::{
-    Access, ConnId, ConnectOptions, Datagrams, Discard, Endpoint, Event, Hop, Instant, Numbering, Path, Region, SendWr,
-    Transmit, TransportConfig, UdpInterface, WcStatus,
+    Access, ConnId, ConnectOptions, Datagrams, Discard, Endpoint, Event, Hop, Instant, Numbering, Path, RecvWr, Region,
+    SendWr, Transmit, TransportConfig, UdpInterface, WcStatus,
     wire::{
         Ecn, ParseError, Psn, Qpn, RocePacket,
         bth::{Bth, Opcode},
@@ -213,4 +213,59 @@ fn a_wrong_datagram_is_counted_and_dropped() {
     // It is sent again.
     pair.exchange();
     assert!(pair.ends[1].1.transport.region(region.id).unwrap().to_vec().unwrap().starts_with(&data));
+}
+
+/// With late acknowledgement the ACK of a message that consumes a receive waits, for 200 µs at most; the application's answer
+/// confirms the message before that. Without, it leaves at once.
+#[test]
+fn acknowledgements_wait_for_answers_where_agreed() {
+    for late in [true, false] {
+        let mut pair = Pair::new([v4(1), v4(2)]);
+        let options = ConnectOptions { late_acknowledgement: late, ..ConnectOptions::default() };
+        let ip = pair.ends[1].0.ip();
+        pair.ends[1].1.transport.listen(PORT);
+        let here = pair.ends[0].1.connect(NOW, ip, PORT, options.clone()).unwrap();
+        pair.exchange();
+        let Some(Event::ConnectRequest { conn: there, .. }) = pair.ends[1].1.transport.poll_event() else { panic!() };
+        for id in 0..3 {
+            pair.ends[1].1.transport.post_recv(there, RecvWr { id, slice: None }).unwrap();
+        }
+        pair.ends[1].1.transport.accept(NOW, there, options).unwrap();
+        pair.exchange();
+        assert!(matches!(pair.ends[0].1.transport.poll_event(), Some(Event::Connected { .. })));
+        assert_eq!(pair.ends[0].1.transport.acknowledges_late(here), late);
+        let send = |pair: &mut Pair| {
+            let (address, key) = (nacelle_roce::wire::RemoteAddr(0), nacelle_roce::wire::Rkey(0));
+            pair.ends[0].1.transport.post_send(here, SendWr::write_imm(1, Vec::new(), address, key, 5)).unwrap();
+            pair.exchange();
+            pair.ends[0].1.transport.send_mark(here).unwrap()
+        };
+        let acks = |pair: &Pair| pair.ends[1].1.counters().tx_ack;
+        let completed = |pair: &mut Pair| matches!(pair.ends[0].1.transport.poll_event(), Some(Event::Completion(_)));
+        let mark = send(&mut pair);
+        assert_eq!((completed(&mut pair), acks(&pair)), (!late, u64::from(!late)));
+        if !late {
+            continue;
+        }
+        // As the application's answer shows.
+        pair.ends[0].1.transport.confirm(NOW, here, mark);
+        assert!(completed(&mut pair));
+        // The next message waits no longer than the first, and one ACK serves both.
+        send(&mut pair);
+        let due = pair.ends[1].1.transport.next_deadline().unwrap();
+        assert!(due.as_nanos() <= 200_000, "{due:?}");
+        let mut buf = vec![0; 65536];
+        let ack = pair.ends[1].1.poll_transmit(due, &mut buf).unwrap();
+        let datagrams = Datagrams { from: v4(2), ecn: Ecn::NotEct, bytes: &buf[..ack.len], stride: ack.len };
+        pair.ends[0].1.handle(due, datagrams).unwrap();
+        assert!(completed(&mut pair));
+        assert_eq!(acks(&pair), 1);
+        // A confirmation of what has not been sent changes nothing.
+        let (address, key) = (nacelle_roce::wire::RemoteAddr(0), nacelle_roce::wire::Rkey(0));
+        let transport = &mut pair.ends[0].1.transport;
+        transport.post_send(here, SendWr::write_imm(1, Vec::new(), address, key, 5)).unwrap();
+        let mark = transport.send_mark(here).unwrap();
+        transport.confirm(due, here, mark);
+        assert!(!completed(&mut pair));
+    }
 }

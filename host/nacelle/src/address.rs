@@ -88,7 +88,8 @@ impl Engine {
     }
 
     fn set_address(&self, ip: Ipv4Addr, prefix_len: u8) -> Result<(), Error> {
-        Ok(self.on_ethernet(|_, interface| interface.set_address(ip, prefix_len, None))?.unwrap_or_default())
+        self.on_ethernet(|_, interface| interface.set_address(ip, prefix_len, None))?;
+        Ok(())
     }
 
     /// Changes the Ethernet interface, if this engine has one.

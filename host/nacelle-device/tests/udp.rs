@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The client library and the software device over UDP sockets: without privileges, without a wire between them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nacelle::{Device, DeviceKind, Error, FunctionCode, LinkChoice, LinkKind, Options, Region};
+use nacelle_device::{Host, Place, SoftConfig, SoftEngine};
+use nacelle_driver::DatagramMedium;
+use nacelle_link::{DatagramLink, Impairments, ROCE_PORT, Route, UdpLink, WireDir};
+use nacelle_manage::{Control, discover};
+use nacelle_roce::ConnectOptions;
+
+/// A device on a loopback address, or another one of this machine.
+struct Bench {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    place: Place<IpAddr>,
+    _temp: tempfile::TempDir,
+}
+
+/// Times short enough for tests on a machine that is not slow.
+fn quick() -> ConnectOptions {
+    ConnectOptions {
+        ack_timeout: Duration::from_millis(50),
+        max_ack_timeout: Duration::from_millis(400),
+        cm_timeout: Duration::from_millis(200),
+        cm_retries: 5,
+        ..ConnectOptions::default()
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::on(UdpLink::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap())
+    }
+
+    fn on(link: UdpLink) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let wire = WireDir::open(temp.path().join("wire")).unwrap();
+        let place = Place::by_udp(&wire, DeviceKind::Soft, None, link.local().ip()).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (seen, here) = (Arc::clone(&stop), place.clone());
+        let (ready, started) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let engine = SoftEngine::new(SoftConfig { connect: quick(), ..SoftConfig::default() });
+            let mut host = Host::by_udp(engine, &here, DatagramMedium::new(Box::new(link)), 1).unwrap();
+            ready.send(()).unwrap();
+            host.run(&seen).unwrap();
+        });
+        started.recv().unwrap();
+        Self { stop, thread: Some(thread), place, _temp: temp }
+    }
+
+    fn options(&self) -> Options {
+        let wire = Some(self.place.wire.path().to_owned());
+        Options { wire, connect: quick(), timeout: Duration::from_secs(20), ..Options::default() }
+    }
+
+    fn connect(&self) -> Device {
+        Device::connect(self.place.identity, &self.options()).unwrap()
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        Control::open(&self.place.wire, &self.place.name).unwrap().stats().unwrap().counters[name]
+    }
+
+    /// A call of the function that adds 1 to every byte.
+    fn increments(&self, device: &Device, length: usize) {
+        let bytes: Vec<u8> = (0..length as u32).map(|i| (i ^ i >> 8) as u8).collect();
+        let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(bytes.clone())]).unwrap();
+        for round in 1..=2 {
+            call.invoke().unwrap();
+            call.wait().unwrap();
+            let mut now = vec![0; length];
+            call.read(0, &mut now).unwrap();
+            let right = bytes.iter().map(|byte| byte.wrapping_add(round));
+            assert!(now.iter().copied().eq(right), "round {round}");
+        }
+        call.close().unwrap();
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn calls_of_every_size() {
+    let bench = Bench::new();
+    let device = bench.connect();
+    assert!(device.is_by_udp());
+    assert_eq!(device.descriptor().map(|said| (said.link, said.ip)), Some((LinkKind::Udp, bench.place.identity)));
+    assert!(device.describe().unwrap().is_some());
+    for length in [1, 8, 4096, 4097, 100_000, 3_000_001] {
+        bench.increments(&device, length);
+    }
+    assert!(device.ping(1, 0, Duration::from_secs(5)).unwrap() < Duration::from_secs(5));
+    assert_eq!((bench.counter("roce.discard_icrc"), bench.counter("roce.discard_malformed")), (0, 0));
+    assert_eq!(discover::list(&bench.place.wire).len(), 1);
+    // It stores no frames: there are none.
+    assert!(Control::open(&bench.place.wire, &bench.place.name).unwrap().trace(0).is_err());
+}
+
+/// Many calls one after the other, where acknowledgements follow the answers, and then silence: none is left unacknowledged.
+#[test]
+fn late_acknowledgements_come_all_the_same() {
+    let bench = Bench::new();
+    let device = bench.connect();
+    let mut call = device.create(FunctionCode::EMPTY, vec![Region::inout(vec![0; 8])]).unwrap();
+    for _ in 0..500 {
+        call.invoke().unwrap();
+        call.wait().unwrap();
+    }
+    assert_eq!(bench.counter("rpc.calls"), 500);
+    let sent = bench.counter("roce.tx_ack");
+    assert!(sent < 450, "{sent} acknowledgements for 500 calls");
+    assert_eq!(bench.counter("roce.retransmitted"), 0);
+    call.close().unwrap();
+    assert!(device.settle(Duration::from_secs(5)).unwrap());
+}
+
+#[test]
+fn a_bad_network_costs_time_but_no_byte() {
+    let bench = Bench::new();
+    let impairments =
+        Impairments { loss: 0.02, duplicate: 0.02, reorder: 0.02, corrupt: 0.02, seed: 5, ..Impairments::default() };
+    let device = Device::connect(bench.place.identity, &Options { impairments, ..bench.options() }).unwrap();
+    bench.increments(&device, 1_000_000);
+    assert!(bench.counter("roce.discard_icrc") > 0, "damage was noticed");
+}
+
+/// Whatever others send to the port: it is dropped and counted, and calls go on.
+#[test]
+fn foreign_datagrams_change_nothing() {
+    let bench = Bench::new();
+    let device = bench.connect();
+    let to = SocketAddr::new(bench.place.identity, ROCE_PORT);
+    let foreign = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for length in 0..200 {
+        foreign.send_to(&vec![length as u8; length], to).unwrap();
+    }
+    bench.increments(&device, 10_000);
+    let dropped = bench.counter("roce.discard_icrc") + bench.counter("roce.discard_malformed");
+    assert_eq!(dropped, 199, "all but the empty one");
+}
+
+#[test]
+fn callers_side_by_side() {
+    let bench = Bench::new();
+    std::thread::scope(|scope| {
+        for length in [100, 200_000, 500_000] {
+            let bench = &bench;
+            scope.spawn(move || bench.increments(&bench.connect(), length));
+        }
+    });
+    assert_eq!(bench.counter("rpc.calls"), 6);
+}
+
+#[test]
+fn where_no_device_is() {
+    let free = UdpLink::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap().local().ip(); // and closed again
+    assert!(matches!(Device::connect(free, &Options::default()), Err(Error::Unreachable { .. })));
+    let wrong = Options { source: Some((Ipv4Addr::new(127, 7, 7, 7).into(), 8)), ..Options::default() };
+    let v6: IpAddr = "::1".parse().unwrap();
+    assert!(matches!(Device::connect(v6, &wrong), Err(Error::InvalidArgument { .. })));
+    let on_wire = Options { link: LinkChoice::Wire, ..Options::default() };
+    assert!(matches!(Device::connect(v6, &on_wire), Err(Error::InvalidArgument { .. } | Error::Link(_))));
+}
+
+/// The capture has what passed, as an independent reader sees it.
+#[test]
+fn a_capture_has_what_passed() {
+    let bench = Bench::new();
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("call.pcapng");
+    let device =
+        Device::connect(bench.place.identity, &Options { capture: Some(path.clone()), ..bench.options() }).unwrap();
+    bench.increments(&device, 50_000);
+    drop(device);
+    let bytes = std::fs::read(&path).unwrap();
+    let (caller, device) = bench.frames(&bytes);
+    assert!(caller >= 26 && device >= 26, "{caller} {device}: 13 packets each way in each of two calls");
+}
+
+impl Bench {
+    /// Frames in a capture of a caller and of the device, each of which has a right ICRC.
+    fn frames(&self, pcapng: &[u8]) -> (usize, usize) {
+        let (mut rest, mut from_device, mut from_caller) = (pcapng, 0, 0);
+        let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        while rest.len() >= 12 {
+            let (kind, length) = (word(rest, 0), word(rest, 4) as usize);
+            if kind == 6 {
+                let frame = &rest[28..28 + word(rest, 20) as usize];
+                let packet = nacelle_wire::RocePacket::parse(frame).unwrap();
+                if IpAddr::V4(packet.headers.ip.src()) == self.place.identity {
+                    from_device += 1;
+                } else {
+                    from_caller += 1;
+                }
+            }
+            rest = &rest[length..];
+        }
+        (from_caller, from_device)
+    }
+}
+
+/// A device on an address of an interface, and a caller beside it on the same machine; over both families.
+#[test]
+fn an_address_of_an_interface() {
+    let peers: [IpAddr; 2] = [[192, 0, 2, 77].into(), "2001:db8::77".parse().unwrap()];
+    for peer in peers {
+        let Ok(Route { local, .. }) = Route::to(peer) else {
+            eprintln!("this machine has no route to {peer}");
+            continue;
+        };
+        if local.is_loopback() {
+            continue;
+        }
+        let bench = Bench::on(UdpLink::bind(local).unwrap());
+        let options = Options { link: LinkChoice::Udp, ..bench.options() };
+        let device = Device::connect(local, &options).unwrap();
+        bench.increments(&device, 100_000);
+    }
+}
