@@ -53,7 +53,7 @@ impl RegionArg {
 
 /// Whether the device writes it.
 pub(crate) fn comes_back(region: &Region) -> bool {
-    matches!(region.role(), Role::Output | Role::InOut)
+    region.role().comes_back()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

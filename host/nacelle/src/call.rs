@@ -38,6 +38,10 @@ pub struct Call {
     /// Index of the parameter for each region that was given; `None` for internal ones.
     places: Vec<Option<usize>>,
     calls: u64,
+    /// The kernel's `user` argument.
+    user: [u8; 3],
+    /// Bytes of outputs of the last call that has ended.
+    received: u64,
     running: Option<Running>,
     report: Report,
     setup_steps: usize,
@@ -64,6 +68,8 @@ impl Call {
             parameters: Vec::new(),
             places: Vec::new(),
             calls: 0,
+            user: [0; 3],
+            received: 0,
             running: None,
             report: Report { clock_hz, steps },
             setup_steps: 0,
@@ -137,7 +143,7 @@ impl Call {
 
     /// The WRITEs of a call, the last with the immediate that starts it.
     fn requests(&self) -> Vec<SendWr> {
-        let imm = CallImm::Start { function: self.function, user: [0; 3] }.to_u32();
+        let imm = CallImm::Start { function: self.function, user: self.user }.to_u32();
         let inputs = self.parameters.iter().filter(|parameter| parameter.role.is_sent(self.calls));
         let pieces = inputs.flat_map(|input| (0..input.local.len).step_by(MAX_WRITE).map(move |at| (input, at)));
         let mut requests: Vec<SendWr> = pieces
@@ -236,6 +242,8 @@ impl Call {
         {
             let mut state = shared.engine.lock();
             self.open(&mut state.endpoint, Access::LOCAL);
+            let timing = state.inbox.session(self.connection.id).timing;
+            self.received = timing.map_or(0, |timing| timing.received(&state.endpoint, self.connection.id));
             let session = state.inbox.session(self.connection.id);
             self.report.steps.extend(steps(session, running.began));
         }
@@ -264,6 +272,22 @@ impl Call {
             0x03 => Error::UnknownFunction { ip, function },
             code => Error::Kernel { ip, function, code, text: self.connection.shared.kernel_code(function, code) },
         })
+    }
+
+    /// Sets the three bytes that the kernel gets with each further call, the first lowest (its `user` argument). Default: zeros.
+    pub fn set_user(&mut self, user: [u8; 3]) {
+        self.user = user;
+    }
+
+    /// Bytes of outputs that the device has written for the call that runs, or ran last.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        if self.running.is_none() {
+            return self.received;
+        }
+        let mut state = self.connection.shared.engine.lock();
+        let timing = state.inbox.session(self.connection.id).timing;
+        timing.map_or(0, |timing| timing.received(&state.endpoint, self.connection.id))
     }
 
     /// Copies what region `index` holds into `bytes`, as far as both go. Returns how many bytes that were.

@@ -63,6 +63,12 @@ impl Timing {
         Self { payload_before, left: packets_left(endpoint, conn), inputs: now, output: None, end: now }
     }
 
+    /// Bytes of outputs that have come since the call began.
+    pub(crate) fn received(&self, endpoint: &Endpoint, conn: ConnId) -> u64 {
+        let payload = endpoint.transport.stats(conn).map_or(0, |stats| stats.rx_payload);
+        payload.saturating_sub(self.payload_before)
+    }
+
     /// Notes what a frame that came or left at `now` means to the steps; `before` is the moment before the frame.
     fn note(&mut self, endpoint: &Endpoint, conn: ConnId, sends: usize, before: Mark, now: Mark) {
         let left = packets_left(endpoint, conn);

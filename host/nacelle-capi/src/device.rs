@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Devices: opened, asked, closed.
+
+use std::ffi::c_char;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nacelle::{Device, Error, Options};
+use nacelle_link::WireDir;
+use nacelle_manage::{Error as ManageError, discover};
+
+use crate::edge::{Failure, guard};
+use crate::handle::{DeviceHandle, registry};
+use crate::sized::{self, Sized_};
+use crate::text;
+
+/// What a device handle names.
+pub(crate) type OpenDevice = Arc<Device>;
+
+/// How long the device may take to confirm the end of its connections.
+pub(crate) const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+/// The prefix of a source address without one, if the device does not publish its own.
+const ASSUMED_PREFIX_LEN: u8 = 24;
+
+/// `nacelle_device_options`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct DeviceOptions {
+    size: usize,
+    wire: *const c_char,
+    source: *const c_char,
+    capture: *const c_char,
+    port: u16,
+    mtu: u16,
+    resolve_timeout_ms: u32,
+    timeout_ms: u32,
+    ack_timeout_ms: u32,
+    trace: u32,
+    reserved: u32,
+}
+// SAFETY: numbers and pointers, without padding.
+unsafe impl Sized_ for DeviceOptions {}
+
+impl DeviceOptions {
+    /// # Safety
+    /// Its strings are null or end with a zero byte.
+    unsafe fn read(&self) -> Result<Wanted, Failure> {
+        if self.reserved != 0 || self.trace > 1 {
+            return Err(Failure::invalid("'trace' is 0 or 1, and 'reserved' 0"));
+        }
+        // SAFETY: as this function.
+        let (wire, source, capture) = unsafe {
+            (text::read(self.wire, "wire")?, text::read(self.source, "source")?, text::read(self.capture, "capture")?)
+        };
+        let mut options = Options::default();
+        let time = |ms: u32, default: Duration| if ms == 0 { default } else { Duration::from_millis(ms.into()) };
+        options.wire = wire.map(Into::into);
+        options.capture = capture.map(Into::into);
+        options.port = (self.port != 0).then_some(self.port);
+        options.mtu = if self.mtu == 0 { options.mtu } else { self.mtu.into() };
+        options.resolve_timeout = time(self.resolve_timeout_ms, options.resolve_timeout);
+        options.timeout = time(self.timeout_ms, options.timeout);
+        options.trace = self.trace == 1;
+        options.connect.ack_timeout = time(self.ack_timeout_ms, options.connect.ack_timeout);
+        options.connect.max_ack_timeout = options.connect.max_ack_timeout.max(options.connect.ack_timeout);
+        Ok(Wanted { options, source: source.map(str::to_owned) })
+    }
+}
+
+/// How a device is to be reached.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    pub(crate) options: Options,
+    /// The caller's own address: "ADDRESS" or "ADDRESS/PREFIX".
+    pub(crate) source: Option<String>,
+}
+
+/// Reaches the device that has this address or name.
+pub(crate) fn reach(address: &str, wanted: Wanted) -> Result<Device, Failure> {
+    let Wanted { mut options, source } = wanted;
+    let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path)).map_err(Error::from)?;
+    let ip = find(&wire, address)?;
+    options.wire = Some(wire.path().to_owned());
+    options.source = source.map(|source| own_address(&wire, ip, &source)).transpose()?;
+    Ok(Device::connect(ip, &options)?)
+}
+
+/// The IPv4 address that is meant: itself, one written as IPv6, or the name of a device that runs on the wire.
+fn find(wire: &WireDir, address: &str) -> Result<Ipv4Addr, Failure> {
+    let bare = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+    match bare.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+        Ok(IpAddr::V4(ip)) => return Ok(ip),
+        Ok(IpAddr::V6(ip)) => {
+            return Err(Failure {
+                hint: "name the device's IPv4 address".into(),
+                ..Failure::invalid(format!("{ip} is an IPv6 address, and devices are reached by IPv4"))
+            });
+        }
+        Err(_) => {}
+    }
+    let mut named = discover::published(wire);
+    named.retain(|device| device.name == address);
+    match discover::alive(wire, named) {
+        Some(device) => Ok(device.ip),
+        None => Err(Error::from(ManageError::NoSuchDevice { name: address.into(), wire: wire.path().into() }).into()),
+    }
+}
+
+/// The caller's own address, and the length of its prefix: that of the device if none is given.
+fn own_address(wire: &WireDir, device: Ipv4Addr, source: &str) -> Result<(Ipv4Addr, u8), Failure> {
+    let bad = || Failure::invalid(format!("{source} is not an IPv4 address, alone or with /0 to /32"));
+    let (ip, prefix_len) = source.split_once('/').map_or((source, None), |(ip, length)| (ip, Some(length)));
+    let ip = ip.parse().map_err(|_| bad())?;
+    let published = || {
+        let known = discover::published(wire).into_iter().find(|known| known.ip == device);
+        known.map_or(ASSUMED_PREFIX_LEN, |known| known.prefix_len)
+    };
+    let prefix_len = match prefix_len {
+        Some(length) => length.parse().ok().filter(|length| *length <= 32).ok_or_else(bad)?,
+        None => published(),
+    };
+    Ok((ip, prefix_len))
+}
+
+/// See `nacelle.h`.
+///
+/// # Safety
+/// `address` ends with a zero byte; `options` is null or begins with its size; `device` may be written.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn nacelle_device_open(
+    address: *const c_char,
+    options: *const DeviceOptions,
+    device: *mut DeviceHandle,
+) -> u32 {
+    guard(|| {
+        text::place(device, "device")?;
+        // SAFETY: as this function.
+        let (address, options) = unsafe {
+            device.write(DeviceHandle { id: 0 });
+            (text::read(address, "address")?, sized::read(options, "nacelle_device_options")?)
+        };
+        let address = address.ok_or_else(|| Failure::invalid("address is NULL"))?;
+        // SAFETY: as this function, for the strings in the options.
+        let wanted = options.map_or(Ok(Wanted::default()), |options| unsafe { options.read() })?;
+        let id = registry().devices.insert(Arc::new(reach(address, wanted)?))?;
+        // SAFETY: as this function.
+        unsafe { device.write(DeviceHandle { id }) };
+        Ok(())
+    })
+}
+
+/// See `nacelle.h`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn nacelle_device_close(device: DeviceHandle) -> u32 {
+    guard(|| {
+        let device = registry().devices.remove(device.id)?;
+        // A device that does not confirm detects the end of its connections by itself.
+        let _confirmed = device.settle(CLOSE_WITHIN)?;
+        Ok(())
+    })
+}
+
+/// See `nacelle.h`.
+///
+/// # Safety
+/// `text` is null or has `size` bytes that may be written; `length` is null or may be written.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn nacelle_device_describe(
+    device: DeviceHandle,
+    text: *mut c_char,
+    size: usize,
+    length: *mut usize,
+) -> u32 {
+    guard(|| {
+        let device = registry().devices.get(device.id)?;
+        let json = device.describe()?.map(nacelle::Description::to_json).unwrap_or_default();
+        // SAFETY: as this function.
+        unsafe { text::write(&String::from_utf8_lossy(&json), text, size, length) }
+    })
+}
+
+/// See `nacelle.h`.
+///
+/// # Safety
+/// `round_trip_ns` is null or may be written.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn nacelle_device_ping(
+    device: DeviceHandle,
+    timeout_ms: u32,
+    round_trip_ns: *mut u64,
+) -> u32 {
+    guard(|| {
+        let device = registry().devices.get(device.id)?;
+        let time = device.ping(0, 0, Duration::from_millis(timeout_ms.into()))?;
+        if !round_trip_ns.is_null() {
+            // SAFETY: as this function.
+            unsafe { round_trip_ns.write(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)) };
+        }
+        Ok(())
+    })
+}
