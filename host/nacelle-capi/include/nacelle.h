@@ -8,7 +8,7 @@
  *     nacelle_region regions[] = {nacelle_inout(bytes, sizeof bytes)};
  *
  *     nacelle_device_open("10.77.0.2", NULL, &device);
- *     nacelle_call_create(device, 1, regions, 1, &call);
+ *     nacelle_call_create(device, 1, regions, 1, NULL, &call);
  *     nacelle_call_invoke(call);
  *     nacelle_call_wait(call, -1);
  *     nacelle_call_close(call);
@@ -98,7 +98,7 @@ enum nacelle_result_code {
   /* A handle of another kind. */
   NACELLE_WRONG_HANDLE = 1002,
   /* The handle was closed. */
-  NACELLE_CLOSED = 1003,
+  NACELLE_CLOSED_HANDLE = 1003,
   /* Another thread uses the call. */
   NACELLE_BUSY = 1004,
   /* The handle belongs to the process that forked this one. */
@@ -247,17 +247,35 @@ typedef struct nacelle_call {
   uint64_t id;
 } nacelle_call;
 
+/* How a call is made. Begin with NACELLE_CALL_OPTIONS_INIT; a field that is zero has its default. */
+typedef struct nacelle_call_options {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* How long a call may take, in ms; one that takes longer is ended with NACELLE_DEADLINE_EXCEEDED. Until then a kernel may
+   * compute without a sign of progress for longer than `timeout_ms` of the device's options. Default: no deadline. */
+  uint32_t deadline_ms;
+  /* 0. */
+  uint32_t reserved;
+} nacelle_call_options;
+
+#ifdef __cplusplus
+#define NACELLE_CALL_OPTIONS_INIT \
+  { sizeof(nacelle_call_options), 0, 0 }
+#else
+#define NACELLE_CALL_OPTIONS_INIT {.size = sizeof(nacelle_call_options)}
+#endif
+
 /* Opens a connection for calls of `function`, 1 to 127, and agrees with the device on the regions. The array is copied; the
  * buffers are used in place until the call is closed. Two regions whose buffers overlap are an error if one of them comes back.
- * `*call` must be closed by nacelle_call_close(); it is zero after an error. */
+ * `options` may be NULL. `*call` must be closed by nacelle_call_close(); it is zero after an error. */
 nacelle_result nacelle_call_create(nacelle_device device, uint32_t function, const nacelle_region *regions, size_t count,
-                                   nacelle_call *call);
-
-/* Sets the `user` argument that the kernel gets with each further call: 24 bits. 0 until then. */
-nacelle_result nacelle_call_set_user(nacelle_call call, uint32_t user);
+                                   const nacelle_call_options *options, nacelle_call *call);
 
 /* Starts a call: sends the inputs, and returns at once. From here to the end of the call the buffers are the device's. */
 nacelle_result nacelle_call_invoke(nacelle_call call);
+
+/* The same, with a `user` argument of at most 24 bits for the kernel; that of nacelle_call_invoke() is 0. */
+nacelle_result nacelle_call_invoke_with(nacelle_call call, uint32_t user);
 
 /* Sets `*done` to whether the call has ended. Does not wait. If it has failed, returns its error, with `*done` true. After
  * NACELLE_TIMEOUT the call may still end. Frames move only while a thread is in a function of this library: a program that does

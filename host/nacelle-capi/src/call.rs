@@ -58,22 +58,39 @@ pub(crate) struct CallStatus {
 // SAFETY: numbers only, without padding.
 unsafe impl Sized_ for CallStatus {}
 
+/// `nacelle_call_options`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CallOptions {
+    size: usize,
+    deadline_ms: u32,
+    reserved: u32,
+}
+// SAFETY: numbers only, without padding.
+unsafe impl Sized_ for CallOptions {}
+
 /// See `nacelle.h`.
 ///
 /// # Safety
-/// `regions` has `count` elements, and their memory is as [`Buffer::new`] says; `call` may be written.
+/// `options` is null or begins with its size; `regions` has `count` elements, and their memory is as [`Buffer::new`] says; `call` may be written.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn nacelle_call_create(
     device: DeviceHandle,
     function: u32,
     regions: *const CRegion,
     count: usize,
+    options: *const CallOptions,
     call: *mut CallHandle,
 ) -> u32 {
     guard(|| {
         text::place(call, "call")?;
         // SAFETY: as this function.
         unsafe { call.write(CallHandle { id: 0 }) };
+        // SAFETY: as this function.
+        let options = unsafe { sized::read(options, "nacelle_call_options") }?;
+        if options.is_some_and(|options| options.reserved != 0) {
+            return Err(Failure::invalid("'reserved' of nacelle_call_options is not 0"));
+        }
         let device = registry().devices.get(device.id)?;
         if regions.is_null() || count == 0 || count > MOST_REGIONS {
             return Err(Failure::invalid(format!("a call needs 1 to {MOST_REGIONS} regions")));
@@ -91,22 +108,19 @@ pub(crate) unsafe extern "C" fn nacelle_call_create(
 
 /// See `nacelle.h`.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn nacelle_call_set_user(call: CallHandle, user: u32) -> u32 {
-    guard(|| {
-        let [first, second, third, 0] = user.to_le_bytes() else {
-            return Err(Failure::invalid(format!("{user:#x} has more than 24 bits")));
-        };
-        registry().calls.with(call.id, |session| {
-            session.set_user([first, second, third]);
-            Ok(())
-        })
-    })
+pub(crate) extern "C" fn nacelle_call_invoke(call: CallHandle) -> u32 {
+    nacelle_call_invoke_with(call, 0)
 }
 
 /// See `nacelle.h`.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn nacelle_call_invoke(call: CallHandle) -> u32 {
-    guard(|| registry().calls.with(call.id, Session::invoke))
+pub(crate) extern "C" fn nacelle_call_invoke_with(call: CallHandle, user: u32) -> u32 {
+    guard(|| {
+        let [first, second, third, 0] = user.to_le_bytes() else {
+            return Err(Failure::invalid(format!("the user argument {user:#x} has more than 24 bits")));
+        };
+        registry().calls.with(call.id, |session| session.invoke([first, second, third]))
+    })
 }
 
 /// See `nacelle.h`.

@@ -165,7 +165,7 @@ pub(crate) unsafe extern "C" fn naaice_set_immediate(comm_ctx: *mut c_void, imm_
         // SAFETY: as this function.
         let user = unsafe { imm_bytes.cast::<[u8; 3]>().read() };
         registry().naaice.with(comm_ctx.addr() as u64, |naa| {
-            naa.session.set_user(user);
+            naa.user = user;
             Ok(())
         })
     })
@@ -180,7 +180,7 @@ pub(crate) unsafe extern "C" fn naa_invoke(handle: *mut NaaHandle) -> i32 {
     outcome("naa_invoke", || {
         // SAFETY: as this function.
         let session = unsafe { session_of(handle) }?;
-        registry().naaice.with(session, |naa| naa.session.invoke())
+        registry().naaice.with(session, |naa| naa.session.invoke(naa.user))
     })
 }
 

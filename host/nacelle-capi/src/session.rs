@@ -42,15 +42,15 @@ impl Session {
         Ok(Self { call, device, state: State::default(), device_result: 0, kernel_is_slow: false })
     }
 
-    /// Starts a call.
-    pub(crate) fn invoke(&mut self) -> Result<(), Failure> {
+    /// Starts a call, with three bytes for the kernel.
+    pub(crate) fn invoke(&mut self, user: [u8; 3]) -> Result<(), Failure> {
         if matches!(self.state, State::Running) {
             return Err(Failure {
                 hint: "wait for its end first".into(),
                 ..Failure::invalid("a call runs on these regions already")
             });
         }
-        match self.call.invoke() {
+        match self.call.invoke_with(user) {
             Ok(()) => {
                 (self.state, self.device_result) = (State::Running, 0);
                 Ok(())
@@ -108,10 +108,6 @@ impl Session {
     /// Bytes of outputs that the last call has brought.
     pub(crate) fn received(&self) -> u64 {
         self.call.received()
-    }
-
-    pub(crate) fn set_user(&mut self, user: [u8; 3]) {
-        self.call.set_user(user);
     }
 
     pub(crate) fn report(&self) -> Result<String, Failure> {

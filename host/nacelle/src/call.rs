@@ -38,8 +38,6 @@ pub struct Call {
     /// Index of the parameter for each region that was given; `None` for internal ones.
     places: Vec<Option<usize>>,
     calls: u64,
-    /// The kernel's `user` argument.
-    user: [u8; 3],
     /// Bytes of outputs of the last call that has ended.
     received: u64,
     running: Option<Running>,
@@ -68,7 +66,6 @@ impl Call {
             parameters: Vec::new(),
             places: Vec::new(),
             calls: 0,
-            user: [0; 3],
             received: 0,
             running: None,
             report: Report { clock_hz, steps },
@@ -94,6 +91,15 @@ impl Call {
     /// [`Error::InvalidArgument`] if one runs already, or needs more work requests than the connection's send queue has room
     /// for; [`Error::Lost`] if the connection is gone.
     pub fn invoke(&mut self) -> Result<(), Error> {
+        self.invoke_with([0; 3])
+    }
+
+    /// As [`Call::invoke`], with three bytes for the function: the low 24 bits of the kernel's `user` argument, the first
+    /// byte lowest.
+    ///
+    /// # Errors
+    /// As [`Call::invoke`].
+    pub fn invoke_with(&mut self, user: [u8; 3]) -> Result<(), Error> {
         if self.running.is_some() {
             return Err(Error::invalid("the call runs already: wait for it first"));
         }
@@ -101,7 +107,7 @@ impl Call {
         let tracer = shared.tracer();
         shared.engine.act(|state| {
             let began = state.mark();
-            self.post(state)?;
+            self.post(state, user)?;
             state.inbox.time(self.connection.id, Timing::begin(&state.endpoint, self.connection.id, began));
             self.report.steps.truncate(self.setup_steps);
             self.calls += 1;
@@ -111,13 +117,13 @@ impl Call {
     }
 
     /// Posts the receive for the reply, and the inputs: all of them or none.
-    fn post(&self, state: &mut State) -> Result<(), Error> {
+    fn post(&self, state: &mut State, user: [u8; 3]) -> Result<(), Error> {
         let (ip, conn) = (self.connection.shared.ip, self.connection.id);
         if let Some(end) = state.inbox.session(conn).end.clone() {
             return Err(end.error(ip, Step::Inputs, Duration::ZERO));
         }
         let lost = |error: nacelle_roce::PostError| Error::Lost { ip, step: Step::Inputs, detail: error.to_string() };
-        let requests = self.requests();
+        let requests = self.requests(user);
         let waiting = state.endpoint.transport.connection(conn).map_or(0, |info| info.sends);
         let room = self.connection.shared.connect.send_depth.saturating_sub(waiting);
         if requests.len() > room {
@@ -142,8 +148,8 @@ impl Call {
     }
 
     /// The WRITEs of a call, the last with the immediate that starts it.
-    fn requests(&self) -> Vec<SendWr> {
-        let imm = CallImm::Start { function: self.function, user: self.user }.to_u32();
+    fn requests(&self, user: [u8; 3]) -> Vec<SendWr> {
+        let imm = CallImm::Start { function: self.function, user }.to_u32();
         let inputs = self.parameters.iter().filter(|parameter| parameter.role.is_sent(self.calls));
         let pieces = inputs.flat_map(|input| (0..input.local.len).step_by(MAX_WRITE).map(move |at| (input, at)));
         let mut requests: Vec<SendWr> = pieces
@@ -272,11 +278,6 @@ impl Call {
             0x03 => Error::UnknownFunction { ip, function },
             code => Error::Kernel { ip, function, code, text: self.connection.shared.kernel_code(function, code) },
         })
-    }
-
-    /// Sets the three bytes that the kernel gets with each further call, the first lowest (its `user` argument). Default: zeros.
-    pub fn set_user(&mut self, user: [u8; 3]) {
-        self.user = user;
     }
 
     /// Bytes of outputs that the device has written for the call that runs, or ran last.

@@ -91,7 +91,7 @@ pub(super) fn session(function: u32, inputs: u32, buffers: &[Buffer]) -> Result<
     }
     let device = lease.device(variable("NAA_LOCAL_IP")?)?;
     let session = Session::create(Arc::clone(&device), function, regions)?;
-    registry.naaice.insert(Mutex::new(Some(NaaSession { session, lease })))
+    registry.naaice.insert(Mutex::new(Some(NaaSession { session, user: [0; 3], lease })))
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use crate::session::Session;
 /// A session with a device.
 pub(crate) struct NaaSession {
     pub(super) session: Session,
+    /// What the kernel gets with each call (`naaice_set_immediate`).
+    pub(super) user: [u8; 3],
     /// Given back when the session ends.
     pub(super) lease: Lease,
 }
