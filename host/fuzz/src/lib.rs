@@ -8,6 +8,7 @@ use nacelle_roce::{
         MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
         arp::ArpPacket,
         bth::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Reth, Syndrome},
+        calls,
         cm::{self, IpCm, Message, Rep, Req},
         icmp::EchoPacket,
         kernel::matmul,
@@ -50,6 +51,10 @@ pub fn messages(data: &[u8]) {
     {
         assert_eq!(mrsp::Message::parse(&buf[..len]), Ok(message));
     }
+    if let Ok(message) = calls::SetUp::parse(data) {
+        let len = message.write(&mut buf).expect("a message that was read has a length that can be written");
+        assert_eq!(calls::SetUp::parse(&buf[..len]), Ok(message));
+    }
     if let Some(block) = data.first_chunk()
         && let Ok(args) = matmul::Args::parse(block)
     {
@@ -59,6 +64,11 @@ pub fn messages(data: &[u8]) {
         && let Ok(call) = mrsp::CallImm::parse(u32::from_be_bytes(imm))
     {
         assert_eq!(call.to_u32().to_be_bytes(), imm);
+    }
+    if let Some(&imm) = data.first_chunk()
+        && let Ok(request) = calls::Request::of_write(u32::from_be_bytes(imm))
+    {
+        assert_eq!(calls::Request::of_write(request.to_imm()), Ok(request));
     }
 }
 

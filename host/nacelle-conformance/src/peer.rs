@@ -14,7 +14,8 @@ use core::net::Ipv4Addr;
 use nacelle_wire::{
     Psn, Qpn, RemoteAddr, Rkey,
     bth::Reth,
-    cm::{Extensions, Rej, Rep},
+    cm::{Rej, Rep},
+    extensions::Agreement,
 };
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ pub(crate) struct Qp {
     /// Payload of a full packet, in bytes.
     pub(crate) mtu: usize,
     /// What the REP agreed to.
-    pub(crate) extensions: Extensions,
+    pub(crate) agreed: Agreement,
     /// READs and atomics that the device takes at once.
     pub(crate) responder_resources: u8,
     /// The device's regions, in the order of the request.
@@ -95,7 +96,7 @@ pub(crate) struct Terms {
     /// READs and atomics that the suite may have outstanding.
     pub(crate) initiator_depth: u8,
     /// What is offered beyond the standard.
-    pub(crate) extensions: Extensions,
+    pub(crate) offer: Agreement,
 }
 
 impl Default for Terms {
@@ -107,7 +108,7 @@ impl Default for Terms {
             retry_count: 7,
             rnr_retry_count: 7,
             initiator_depth: 4,
-            extensions: Extensions::default(),
+            offer: Agreement::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::{Congestion, Network, ProtectionDomain};
 use core::{net::Ipv4Addr, time::Duration};
-use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu, roce::LOWER_LEN};
+use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu, extensions::Agreement, roce::LOWER_LEN};
 
 /// Configuration of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
@@ -189,6 +189,9 @@ pub struct ConnectOptions {
     /// Send only lost packets again, if the peer can as well. Offered in the last 8 bytes of the private data of REQ
     /// and REP, so only if `private_data` leaves them free. Default true.
     pub selective_repeat: bool,
+    /// What the application offers, or takes of what the peer's application offers, in the same record; the bit of selective
+    /// repeat is without effect here. Default nothing.
+    pub agreement: Agreement,
     /// For the peer's application: up to 56 bytes with a request (REQ), 196 with an answer (REP).
     pub private_data: Vec<u8>,
     /// For the peer's application, from the connecting side when the connection is ready (RTU): up to 224 bytes.
@@ -217,6 +220,7 @@ impl Default for ConnectOptions {
             responder_resources: 16,
             initiator_depth: 16,
             selective_repeat: true,
+            agreement: Agreement::default(),
             private_data: Vec::new(),
             rtu_data: Vec::new(),
             drep_data: Vec::new(),

@@ -9,7 +9,7 @@ use crate::{
     time::earliest,
 };
 use core::{net::IpAddr, time::Duration};
-use nacelle_wire::{Psn, Qpn, cm::MAD_LEN, cm::PathMtu};
+use nacelle_wire::{Psn, Qpn, cm::MAD_LEN, cm::PathMtu, extensions::Agreement};
 use std::collections::VecDeque;
 
 /// Names a connection of one endpoint. Never reused for another.
@@ -59,6 +59,10 @@ pub(crate) struct Connection {
     pub(crate) initiator_depth: u8,
     /// Both sides send only lost packets again.
     pub(crate) selective_repeat: bool,
+    /// What the applications have agreed on.
+    pub(crate) agreement: Agreement,
+    /// What the peer's request offers.
+    pub(crate) offered: Agreement,
     /// The last CM message, for repetition.
     pub(crate) mad: Box<[u8; MAD_LEN]>,
     pub(crate) tries_left: u8,
@@ -132,6 +136,7 @@ impl Connection {
             responder_resources: self.responder_resources,
             initiator_depth: self.initiator_depth,
             selective_repeat: self.selective_repeat,
+            agreement: self.agreement,
             next_psn: self.requester.next_psn(),
             oldest_psn: self.requester.oldest_psn(),
             sends: self.requester.len(),

@@ -9,6 +9,7 @@ use core::{
 use nacelle_wire::{
     MacAddr, Psn, Qpn, Rkey,
     cm::{PathMtu, RejReason},
+    extensions::Agreement,
 };
 
 /// Something that happened at a [`Transport`](crate::Transport), oldest first.
@@ -39,6 +40,8 @@ pub enum Event {
         peer: IpAddr,
         /// Private data of the request: 56 bytes, padded with zeros.
         private_data: Vec<u8>,
+        /// What the peer's application offers; [`ConnectOptions::agreement`](crate::ConnectOptions::agreement) takes of it.
+        offered: Agreement,
     },
     /// A connection has ended. Its `conn` is gone, and all its work requests have completed.
     Disconnected {
@@ -313,6 +316,8 @@ pub struct ConnInfo {
     pub initiator_depth: u8,
     /// Whether only lost packets are sent again; agreed once established.
     pub selective_repeat: bool,
+    /// What the applications have agreed on; final once established.
+    pub agreement: Agreement,
     /// PSN of the next new request packet.
     pub next_psn: Psn,
     /// PSN of the oldest request packet that is not acknowledged; `next_psn` if all are.

@@ -707,39 +707,3 @@ pub fn set_private_data(field: &mut [u8], data: &[u8]) -> Result<(), BuildError>
     unused.fill(0);
     Ok(())
 }
-
-/// What Nacelle endpoints agree on beyond the standard, in the last 8 bytes of the private data of REQ and REP.
-///
-/// Record: magic `NACL`, version 1, extensions, two reserved bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extensions(pub u8);
-
-impl Extensions {
-    /// Only lost packets are sent again.
-    pub const SELECTIVE_REPEAT: Self = Self(1);
-    /// Bytes that the record takes of the private data.
-    pub const LEN: usize = 8;
-
-    const HEAD: [u8; 5] = *b"NACL\x01";
-
-    /// What the private data of a REQ or REP offers; `None` without a record of this version.
-    pub fn find(private_data: &[u8]) -> Option<Self> {
-        let record = private_data.last_chunk::<{ Self::LEN }>()?;
-        let extensions = record.strip_prefix(&Self::HEAD)?[0];
-        Some(Self(extensions))
-    }
-
-    /// Puts the record at the end of a private data field.
-    pub fn put(self, private_data: &mut [u8]) -> Result<(), BuildError> {
-        let record = private_data.last_chunk_mut::<{ Self::LEN }>().ok_or(BuildError::TooLong)?;
-        *record = [0; Self::LEN];
-        record[..Self::HEAD.len()].copy_from_slice(&Self::HEAD);
-        record[Self::HEAD.len()] = self.0;
-        Ok(())
-    }
-
-    /// Whether all of `other` are among these.
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}

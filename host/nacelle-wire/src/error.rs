@@ -75,6 +75,9 @@ pub enum ParseError {
     /// MRSP message length does not match its count.
     #[error("MRSP count does not match the length")]
     MrspCount,
+    /// A step of a chain names no function, or regions that the message does not have.
+    #[error("a step of a chain without a function or without regions")]
+    MrspStep,
     /// Immediate value has no meaning in this direction.
     #[error("undefined immediate value")]
     Immediate,

@@ -29,10 +29,12 @@
 
 pub mod arp;
 pub mod bth;
+pub mod calls;
 pub mod cm;
 pub mod description;
 mod error;
 pub mod ethernet;
+pub mod extensions;
 pub mod icmp;
 pub mod icrc;
 pub mod ipv4;

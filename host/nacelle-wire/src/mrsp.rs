@@ -296,8 +296,12 @@ impl ReturnCode {
 
     /// The device has no such function.
     pub const UNKNOWN_FUNCTION: Self = Self(0x03);
+    /// The deadline of the set-up passed (docs/reference/calls.md).
+    pub const DEADLINE: Self = Self(0x04);
+    /// The caller cancelled the call (docs/reference/calls.md).
+    pub const CANCELLED: Self = Self(0x05);
 
-    /// The low 24 bits of `code`. 0x04 to 0x0f are reserved, 0x10 to 0x7f are the kernel's.
+    /// The low 24 bits of `code`. 0x06 to 0x0f are reserved, 0x10 to 0x7f are the kernel's.
     pub const fn new(code: u32) -> Self {
         Self(code & 0xff_ffff)
     }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The golden bytes on the page `docs/reference/wire.md` are what the crate reads and writes.
+//! The golden bytes on the pages `docs/reference/wire.md` and `docs/reference/calls.md` are what the crate reads and writes.
 
 use nacelle_wire::{
-    RocePacket,
+    RemoteAddr, Rkey, RocePacket,
+    calls::{self, Context, LongGiven, LongRegion, Request, SetUp, SetUpAnswer, Step},
+    extensions::{Agreement, Extensions},
     kernel::matmul,
-    mrsp::{CallImm, Message, ReturnCode},
+    mrsp::{CallImm, FunctionCode, Message, RegionFlags, ReturnCode},
 };
 
-/// Hexadecimal contents of the page's code blocks of one kind; text behind `|` explains.
-fn blocks(kind: &str) -> Vec<Vec<u8>> {
-    let page = include_str!("../../../docs/reference/wire.md");
+const WIRE: &str = include_str!("../../../docs/reference/wire.md");
+const CALLS: &str = include_str!("../../../docs/reference/calls.md");
+
+/// Hexadecimal contents of a page's code blocks of one kind; text behind `|` explains.
+fn blocks(page: &str, kind: &str) -> Vec<Vec<u8>> {
     let start = format!("```{kind}\n");
     page.split(&start)
         .skip(1)
@@ -24,7 +28,7 @@ fn blocks(kind: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn frames() {
-    let frames = blocks("frame");
+    let frames = blocks(WIRE, "frame");
     assert_eq!(frames.len(), 5);
     for frame in frames {
         let packet = RocePacket::parse(&frame).unwrap();
@@ -36,7 +40,7 @@ fn frames() {
 
 #[test]
 fn mrsp() {
-    let messages = blocks("mrsp");
+    let messages = blocks(WIRE, "mrsp");
     assert_eq!(messages.len(), 3);
     for bytes in messages {
         let message = Message::parse(&bytes).unwrap();
@@ -48,7 +52,7 @@ fn mrsp() {
 
 #[test]
 fn immediates() {
-    let [call, result] = blocks("imm").try_into().unwrap();
+    let [call, result] = blocks(WIRE, "imm").try_into().unwrap();
     let call = u32::from_be_bytes(call.try_into().unwrap());
     assert_eq!(CallImm::parse(call).unwrap().to_u32(), call);
     let result = u32::from_be_bytes(result.try_into().unwrap());
@@ -57,7 +61,64 @@ fn immediates() {
 
 #[test]
 fn arguments() {
-    let [block] = blocks("args").try_into().unwrap();
+    let [block] = blocks(WIRE, "args").try_into().unwrap();
     let block = block.try_into().unwrap();
     assert_eq!(matmul::Args::parse(&block).unwrap().to_bytes(), block);
+}
+
+#[test]
+fn agreement() {
+    let [asked, taken] = blocks(CALLS, "agreement").try_into().unwrap();
+    let all = Extensions::SELECTIVE_REPEAT | Extensions::CONTEXTS | Extensions::LONG_SET_UP;
+    for (bytes, contexts) in [(asked, 16), (taken, 8)] {
+        let agreement = Agreement::new(all, contexts);
+        assert_eq!(Agreement::find(&bytes), Some(agreement));
+        let mut again = [0; 8];
+        agreement.put(&mut again).unwrap();
+        assert_eq!(again, *bytes);
+    }
+}
+
+#[test]
+fn immediates_of_contexts() {
+    let words: Vec<u32> = blocks(CALLS, "imm").iter().map(|b| u32::from_be_bytes(b[..].try_into().unwrap())).collect();
+    let [start, chain, failed, message, cancel, answer, result] = words.try_into().unwrap();
+    let context = Context(3);
+    let function = Some(FunctionCode::INCREMENT);
+    assert_eq!(Request::of_write(start), Ok(Request::Start { context, function, user: [0xaa, 0xbb] }));
+    assert_eq!(Request::of_write(chain), Ok(Request::Start { context, function: None, user: [0, 0] }));
+    assert_eq!(Request::of_write(failed), Ok(Request::HostError(context)));
+    assert_eq!(Request::of_send(Some(message)), Ok(Request::Message(context)));
+    assert_eq!(Request::of_send(Some(cancel)), Ok(Request::Cancel(context)));
+    assert_eq!(calls::answer_imm(context), answer);
+    assert_eq!(calls::result_imm(context, ReturnCode::CANCELLED), result);
+}
+
+#[test]
+fn long_messages() {
+    let [set_up, answer] = blocks(CALLS, "mrsp").try_into().unwrap();
+    let step = |function, first, count, user| Step::new(FunctionCode::new(function).unwrap(), first, count, user);
+    let output = RegionFlags::INPUT | RegionFlags::OUTPUT;
+    let expected = SetUp {
+        deadline_ms: 1500,
+        steps: &[step(16, 0, 2, 0x01_0203), step(1, 1, 2, 0)],
+        regions: &[
+            LongRegion::parameter(RegionFlags::INPUT, RemoteAddr(0x1122_3344_5566_0000), Rkey(0x0102_0304), 4096),
+            LongRegion::parameter(output, RemoteAddr(0x1122_3344_5567_0000), Rkey(0x0a0b_0c0d), 5 << 30),
+            LongRegion::internal(32),
+        ],
+    };
+    assert_eq!(SetUp::parse(&set_up), Ok(expected));
+    let mut again = vec![0; set_up.len()];
+    expected.write(&mut again).unwrap();
+    assert_eq!(again, set_up);
+
+    let expected = SetUpAnswer(&[
+        LongGiven::new(RemoteAddr(0x2000), Rkey(0x0506_0708), 4096),
+        LongGiven::new(RemoteAddr(0x3000), Rkey(0x0506_0709), 5 << 30),
+    ]);
+    assert_eq!(SetUpAnswer::parse(&answer), Ok(expected));
+    let mut again = vec![0; answer.len()];
+    expected.write(&mut again).unwrap();
+    assert_eq!(again, answer);
 }

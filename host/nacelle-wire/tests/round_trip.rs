@@ -5,7 +5,9 @@ use nacelle_wire::{
     BuildError, Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket, U24,
     arp::{ArpPacket, Operation},
     bth::{Aeth, AtomicAckEth, AtomicEth, Bth, ExtKind, Ieth, Opcode, Reth, Syndrome},
+    calls::{self, Context, LongGiven, LongRegion, Request, SetUp, SetUpAnswer, Step},
     cm::{self, Message, PathMtu},
+    extensions::{Agreement, Extensions},
     icmp::{EchoPacket, Kind},
     icrc,
     ipv4::{Ipv4Header, PROTOCOL_ICMP, checksum},
@@ -200,6 +202,78 @@ proptest! {
     }
 
     #[test]
+    fn long_set_up(
+        deadline_ms in any::<u32>(),
+        regions in vec(header::<LongRegion, 32>(), 1..=calls::MAX_REGIONS),
+        chain in vec((1u8..128, any::<(u8, u8, u32)>()), 0..=calls::MAX_STEPS),
+        (count, steps) in any::<(u8, u8)>(),
+    ) {
+        let chain: Vec<Step> = chain
+            .into_iter()
+            .map(|(function, (first, more, user))| {
+                let first = first % regions.len() as u8;
+                let count = 1 + more % (regions.len() as u8 - first);
+                Step::new(FunctionCode::new(function).unwrap(), first, count, user)
+            })
+            .collect();
+        let set_up = SetUp { deadline_ms, steps: &chain, regions: &regions };
+        let mut buf = [0xee; 2048];
+        let written = set_up.write(&mut buf);
+        let needed = 8 + 8 * chain.len() + 32 * regions.len();
+        prop_assert_eq!(&written, &if needed <= 1024 { Ok(needed) } else { Err(BuildError::TooLong) });
+        let Ok(len) = written else { return Ok(()) };
+        prop_assert_eq!(SetUp::parse(&buf[..len]), Ok(set_up));
+        prop_assert_eq!(set_up.write(&mut [0; 1024][..len - 1]), Err(BuildError::BufferTooShort { needed: len }));
+        // Counts that do not fit the length, or steps that are regions: 4 steps are as long as one region.
+        let honest = (usize::from(count), usize::from(steps)) == (regions.len(), chain.len());
+        (buf[1], buf[2]) = (count, steps);
+        let fits = usize::from(steps) <= 4 && 8 + 8 * usize::from(steps) + 32 * usize::from(count) == len;
+        match SetUp::parse(&buf[..len]) {
+            Ok(parsed) => prop_assert!(fits && (honest || parsed != set_up)),
+            Err(error) => prop_assert!(!honest && (error == ParseError::MrspStep) == fits),
+        }
+    }
+
+    #[test]
+    fn long_answer(regions in vec(header::<LongGiven, 24>(), 0..=calls::MAX_REGIONS), lie in 0u8..=255) {
+        let mut buf = [0xee; calls::MAX_MESSAGE];
+        let len = SetUpAnswer(&regions).write(&mut buf).unwrap();
+        prop_assert_eq!(SetUpAnswer::parse(&buf[..len]), Ok(SetUpAnswer(&regions)));
+        let honest = usize::from(lie) == regions.len();
+        buf[1] = lie;
+        prop_assert_eq!(SetUpAnswer::parse(&buf[..len]).is_ok(), honest);
+    }
+
+    #[test]
+    fn immediates_of_contexts(imm: u32, code in 0u32..256) {
+        let context = Context((imm >> 24) as u8);
+        prop_assert_eq!(Request::context_of(imm), context);
+        let (low, bare) = (imm as u8, imm & 0xff00_00ff);
+        prop_assert_eq!(Request::of_write(imm).is_ok(), low >= 0x80 || low == 0);
+        if let Ok(request) = Request::of_write(imm) {
+            prop_assert_eq!(request.to_imm(), if low == 0 { bare } else { imm });
+        }
+        for (low, of_send) in [(1, Request::Message(context)), (2, Request::Cancel(context))] {
+            let imm = imm & !0xff | low;
+            prop_assert_eq!(Request::of_send(Some(imm)), Ok(of_send));
+            prop_assert_eq!(of_send.to_imm(), imm & 0xff00_00ff);
+        }
+        prop_assert_eq!(Request::of_send(Some(imm)).is_ok(), low == 1 || low == 2);
+        let code = ReturnCode::new(code);
+        prop_assert_eq!(calls::parse_result(calls::result_imm(context, code)), (context, code));
+        prop_assert_eq!(calls::parse_result(calls::answer_imm(context)), (context, ReturnCode::SUCCESS));
+    }
+
+    #[test]
+    fn agreement(extensions: u8, contexts: u8) {
+        let agreement = Agreement { extensions: Extensions(extensions), contexts };
+        let mut private_data = [0xee; 56];
+        agreement.put(&mut private_data).unwrap();
+        prop_assert_eq!(Agreement::find(&private_data), Some(agreement));
+        prop_assert_eq!(&private_data[..48], &[0xee; 48]);
+    }
+
+    #[test]
     fn mrsp_a(regions in vec(header::<ARegion, 16>(), 0..=mrsp::MAX_REGIONS), lie in 0u8..=255) {
         let mut buf = [0xee; mrsp::MAX_MESSAGE];
         let len = mrsp::Message::A(&regions).write(&mut buf).unwrap();
@@ -265,6 +339,8 @@ proptest! {
         let _ = EchoPacket::parse(&bytes);
         let _ = Message::parse(&bytes);
         let _ = mrsp::Message::parse(&bytes);
+        let _ = SetUp::parse(&bytes);
+        let _ = SetUpAnswer::parse(&bytes);
         if let Some(block) = bytes.first_chunk() {
             let _ = matmul::Args::parse(block);
         }
@@ -377,6 +453,42 @@ fn mrsp_golden() {
     for (imm, code) in [(0, 0), (1, 0), (0x100, 1), (0x1000, 16), (0x1_0000, 0x100)] {
         assert_eq!(ReturnCode::from_imm(imm).get(), code);
     }
+}
+
+#[test]
+fn long_set_up_refuses() {
+    let region = LongRegion::parameter(RegionFlags::INPUT, RemoteAddr(1), Rkey(2), 3);
+    let message = |steps: &[Step]| {
+        let mut buf = [0; calls::MAX_MESSAGE];
+        let len = SetUp { deadline_ms: 0, steps, regions: &[region; 2] }.write(&mut buf).unwrap();
+        buf[..len].to_vec()
+    };
+    let step = |first, count| Step::new(FunctionCode::EMPTY, first, count, 0);
+    for (first, count, ok) in
+        [(0, 2, true), (1, 1, true), (0, 0, false), (1, 2, false), (2, 1, false), (255, 255, false)]
+    {
+        let message = message(&[step(0, 1), step(first, count)]);
+        assert_eq!(SetUp::parse(&message).is_ok(), ok, "{first} {count}");
+    }
+    for function in [0, 128, 255] {
+        let mut message = message(&[step(0, 1)]);
+        message[8] = function;
+        assert_eq!(SetUp::parse(&message), Err(ParseError::MrspStep));
+    }
+    // Reserved bytes have no meaning, and so are not checked.
+    let mut reserved = message(&[step(0, 1)]);
+    for at in [3, 11, 12, 17, 23, 44, 47] {
+        reserved[at] = 0xff;
+    }
+    let parsed = SetUp::parse(&reserved).unwrap();
+    assert_eq!((parsed.steps[0].user(), parsed.regions[0].size()), (0, 3));
+    assert_eq!(SetUp::parse(&[0x11; 7]), Err(ParseError::Truncated));
+    assert_eq!(SetUp::parse(&[0x12, 0, 0, 0, 0, 0, 0, 0]), Err(ParseError::MrspType));
+    assert_eq!(SetUpAnswer::parse(&[0x11, 0, 0, 0]), Err(ParseError::MrspType));
+    assert!(SetUp::is_one(&[0x11]) && !SetUp::is_one(&[1]) && !SetUp::is_one(&[]));
+    let too_many = SetUp { deadline_ms: 0, steps: &[step(0, 1); 5], regions: &[region] };
+    assert_eq!(too_many.write(&mut [0; 1024]), Err(BuildError::TooLong));
+    assert_eq!(calls::MAX_REGIONS, 31);
 }
 
 #[test]

@@ -1,134 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A connection to a device's service: opened, waited on, closed.
+//! Connections that several calls share: each call has a context of its own.
 
-use std::sync::{Arc, Condvar};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use nacelle_link::LinkError;
-use nacelle_roce::ConnId;
+use nacelle_wire::extensions::{Agreement, Extensions};
+use nacelle_wire::mrsp::FunctionCode;
 
+use crate::call::{Call, CallOptions, ChainStep, Program};
+use crate::channel::Channel;
 use crate::device::Shared;
-use crate::engine::State;
-use crate::inbox::Session;
-use crate::report::Mark;
-use crate::{Error, Step};
+use crate::{Error, Region};
 
-/// A thread that waits checks this often during its timeout whether anything has moved, and at least every second.
-const LOOKS: u32 = 16;
-
-/// An established connection. Dropping it closes it.
-pub(crate) struct Connection {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) id: ConnId,
-    /// Notified when something has happened on the connection.
-    pub(crate) wake: Arc<Condvar>,
-    closed: bool,
+/// How a connection for several calls is opened.
+#[derive(Debug, Clone)]
+pub struct ConnectionOptions {
+    /// Contexts that are asked for: as many calls run side by side. The device may give fewer, and one that does not know
+    /// contexts gives 1. A device divides the regions of a connection among its contexts. Default: 4.
+    pub contexts: u8,
 }
 
-/// When something last moved.
-pub(crate) struct Progress {
-    mark: (usize, u64),
-    at: Instant,
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self { contexts: 4 }
+    }
 }
 
-impl Progress {
-    pub(crate) fn new() -> Self {
-        Self { mark: (0, 0), at: Instant::now() }
-    }
-
-    /// Notes whether anything has moved: an acknowledgement of what was sent, or payload that came. Signs of life alone do
-    /// not count, so a kernel that hangs is noticed. Returns how long nothing has moved.
-    pub(crate) fn look(&mut self, state: &mut State, conn: ConnId) -> Duration {
-        let sends = state.inbox.session(conn).sends;
-        let stats = state.endpoint.transport.stats(conn);
-        let moved = stats.map(|stats| if sends > 0 { stats.rx_packets } else { stats.rx_payload });
-        if let Some(moved) = moved
-            && self.mark != (sends, moved)
-        {
-            *self = Self { mark: (sends, moved), at: Instant::now() };
-        }
-        self.at.elapsed()
-    }
+/// A connection to a device, for several calls. Clones are the same connection; it ends when the last of them, and the last
+/// call on it, is dropped.
+#[derive(Clone)]
+pub struct Connection {
+    line: Arc<Line>,
 }
 
 impl Connection {
-    /// Connects to the service of a device. Returns the connection, and when it was begun.
+    pub(crate) fn open(shared: Arc<Shared>, options: &ConnectionOptions) -> Result<Self, Error> {
+        if options.contexts == 0 {
+            return Err(Error::invalid("a connection needs at least one context"));
+        }
+        let extensions = Extensions::CONTEXTS | Extensions::LONG_SET_UP;
+        let line = Line::new(shared, Agreement::new(extensions, options.contexts));
+        line.channel()?;
+        Ok(Self { line: Arc::new(line) })
+    }
+
+    /// Creates a call of `function` on `regions`, in a free context.
     ///
     /// # Errors
-    /// As [`crate::Device::create`].
-    pub(crate) fn open(shared: Arc<Shared>) -> Result<(Self, Mark), Error> {
-        let (ip, service) = (shared.ip, shared.service);
-        let (id, wake, began) = shared.engine.act(|state| {
-            let (now, began) = (state.now(), state.mark());
-            let id = state.endpoint.connect(now, ip, service, shared.connect.clone());
-            let id = id.map_err(|error| Error::invalid(error.to_string()))?;
-            Ok::<_, Error>((id, state.inbox.open(id), began))
-        })??;
-        let connection = Self { shared, id, wake, closed: false };
-        connection.wait_until(Step::Connect, |session| session.connected)?;
-        Ok((connection, began))
+    /// [`Error::NoFreeContext`] if all have calls; else as [`Device::create`](crate::Device::create).
+    pub fn create(&self, function: FunctionCode, regions: Vec<Region>) -> Result<Call, Error> {
+        self.create_with(function, regions, &CallOptions::default())
     }
 
-    /// Waits until `done`, the end of the connection, or until nothing has moved for too long.
-    pub(crate) fn wait_until(&self, step: Step, done: impl Fn(&Session) -> bool) -> Result<(), Error> {
-        let (ip, timeout) = (self.shared.ip, self.shared.timeout);
-        let mut progress = Progress::new();
-        loop {
-            let look = |state: &mut State| {
-                let waited = progress.look(state, self.id);
-                let session = state.inbox.session(self.id);
-                match session.end.clone() {
-                    _ if done(session) => Some(Ok(())),
-                    Some(end) => Some(Err(end.error(ip, step, waited))),
-                    None if waited > timeout => Some(Err(Error::Timeout { ip, step, waited })),
-                    None => None,
-                }
-            };
-            if let Some(outcome) = self.shared.engine.wait(&self.wake, self.shared.next_look(), look)? {
-                return outcome;
-            }
-        }
-    }
-
-    /// The device has broken the protocol.
-    pub(crate) fn broken(&self, step: Step, what: String) -> Error {
-        Error::Protocol { ip: self.shared.ip, step, what }
-    }
-
-    /// The queue pairs of the device and of the caller.
-    pub(crate) fn queue_pairs(&self) -> Option<(u32, u32)> {
-        let info = self.shared.engine.lock().endpoint.transport.connection(self.id)?;
-        Some((info.remote_qpn?.get(), info.local_qpn.get()))
-    }
-
-    /// Closes the connection, after `change`. Does not wait for the device to agree.
+    /// As [`Connection::create`], with options.
     ///
     /// # Errors
-    /// If the link is broken.
-    pub(crate) fn close(&mut self, change: impl FnOnce(&mut State)) -> Result<(), LinkError> {
-        if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
+    /// As [`Connection::create`].
+    pub fn create_with(
+        &self,
+        function: FunctionCode,
+        regions: Vec<Region>,
+        options: &CallOptions,
+    ) -> Result<Call, Error> {
+        Call::create(Arc::clone(&self.line), Program::Function(function), regions, options)
+    }
+
+    /// Creates a call of a chain: the device runs the steps one after the other, and writes the outputs once, at the end.
+    /// Internal regions come after all others.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the device does not know chains; [`Error::InvalidArgument`] if there are no steps, more than 4,
+    /// or one names regions that there are not; else as [`Connection::create`].
+    pub fn create_chain(
+        &self,
+        steps: &[ChainStep],
+        regions: Vec<Region>,
+        options: &CallOptions,
+    ) -> Result<Call, Error> {
+        Call::create(Arc::clone(&self.line), Program::Chain(steps.to_vec()), regions, options)
+    }
+
+    /// How many calls the connection can have at a time.
+    #[must_use]
+    pub fn contexts(&self) -> usize {
+        self.line.agreement().map_or(1, |agreement| usize::from(agreement.contexts.max(1)))
+    }
+
+    /// How many more calls can be created now.
+    #[must_use]
+    pub fn free_contexts(&self) -> usize {
+        let current = self.line.lock();
+        current.as_ref().map_or(0, |channel| channel.shared.engine.lock().inbox.session(channel.id).free_contexts())
+    }
+
+    /// Whether calls can be cancelled without ending the connection.
+    #[must_use]
+    pub fn can_cancel(&self) -> bool {
+        self.line.has(Extensions::CONTEXTS)
+    }
+
+    /// Whether there are chains, regions of 2^32 bytes and more, and deadlines that the device keeps.
+    #[must_use]
+    pub fn has_long_set_up(&self) -> bool {
+        self.line.has(Extensions::LONG_SET_UP)
+    }
+
+    /// Ends the connection now. Calls that run on it end with [`Error::Closed`].
+    ///
+    /// # Errors
+    /// [`Error::Link`] if the wire is broken.
+    pub fn close(&self) -> Result<(), Error> {
+        match &*self.line.lock() {
+            Some(channel) => Ok(channel.close(|_| {})?),
+            None => Ok(()),
         }
-        let shared = Arc::clone(&self.shared);
-        shared.engine.act(|state| {
-            change(state);
-            let now = state.now();
-            state.endpoint.transport.disconnect(now, self.id);
-            state.inbox.forget(self.id);
-        })
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        // The timers of the device free its resources if the DREQ does not arrive.
-        let _ = self.close(|_| {});
-    }
+/// Where calls get their contexts: a connection, and after its loss the next one.
+pub(crate) struct Line {
+    pub(crate) shared: Arc<Shared>,
+    /// What is offered to the device.
+    offer: Agreement,
+    current: Mutex<Option<Arc<Channel>>>,
 }
 
-impl Shared {
-    /// When a waiting thread checks whether anything has moved, if nothing has woken it before.
-    pub(crate) fn next_look(&self) -> Instant {
-        Instant::now() + (self.timeout / LOOKS).clamp(Duration::from_millis(1), Duration::from_secs(1))
+impl Line {
+    pub(crate) fn new(shared: Arc<Shared>, offer: Agreement) -> Self {
+        Self { shared, offer, current: Mutex::new(None) }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Channel>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn agreement(&self) -> Option<Agreement> {
+        self.lock().as_ref().map(|channel| channel.agreement)
+    }
+
+    fn has(&self, extension: Extensions) -> bool {
+        self.agreement().is_some_and(|agreement| agreement.extensions.contains(extension))
+    }
+
+    /// The connection; a new one if there is none, or if it has ended and is to be opened again.
+    fn channel(&self) -> Result<Arc<Channel>, Error> {
+        let mut current = self.lock();
+        if let Some(channel) = &*current
+            && (!self.shared.reconnect || !channel.has_ended())
+        {
+            return Ok(Arc::clone(channel));
+        }
+        let channel = Arc::new(Channel::open(Arc::clone(&self.shared), self.offer)?);
+        Ok(Arc::clone(current.insert(channel)))
+    }
+
+    /// Takes a context for a call.
+    ///
+    /// # Errors
+    /// [`Error::NoFreeContext`], or those of opening a connection.
+    pub(crate) fn take_context(&self) -> Result<(Arc<Channel>, u8), Error> {
+        let channel = self.channel()?;
+        let (ip, contexts) = (self.shared.ip, channel.agreement.contexts.max(1));
+        match channel.take_context() {
+            Some(context) => Ok((channel, context)),
+            None => Err(Error::NoFreeContext { ip, contexts }),
+        }
+    }
+
+    /// Whether a call has the connection for itself.
+    pub(crate) fn is_private(&self) -> bool {
+        self.offer.contexts == 0
     }
 }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use nacelle_roce::{Access, SendWr};
 use nacelle_wire::DescriptionLocation;
+use nacelle_wire::extensions::Agreement;
 use serde::{Deserialize, Serialize};
 
-use crate::connection::Connection;
+use crate::channel::Channel;
 use crate::device::Shared;
 use crate::{Error, Step};
 
@@ -52,6 +53,9 @@ pub struct Description {
     pub memory_bytes: u64,
     /// Regions that a connection may have, internal ones included.
     pub max_regions: u32,
+    /// Contexts that a connection may have (docs/reference/calls.md); 0 if the device has no such extension.
+    #[serde(default)]
+    pub max_contexts: u32,
     /// What it can be called for.
     pub functions: Vec<Function>,
 }
@@ -120,7 +124,17 @@ impl Description {
     #[must_use]
     pub fn new(device: &str, kind: Kind, functions: Vec<Function>) -> Self {
         let device = device.to_owned();
-        Self { version: VERSION, device, kind, data_w: 0, clock_hz: 0, memory_bytes: 0, max_regions: 0, functions }
+        Self {
+            version: VERSION,
+            device,
+            kind,
+            data_w: 0,
+            clock_hz: 0,
+            memory_bytes: 0,
+            max_regions: 0,
+            max_contexts: 0,
+            functions,
+        }
     }
 
     /// Reads a description. Says what is wrong with one that cannot be read.
@@ -167,7 +181,7 @@ impl Function {
 /// # Errors
 /// As [`crate::Device::describe`].
 pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
-    let (mut connection, _) = Connection::open(Arc::clone(shared))?;
+    let connection = Channel::open(Arc::clone(shared), Agreement::default())?;
     let conn = connection.id;
     let private_data = shared.engine.lock().inbox.session(conn).private_data.clone();
     let Some(DescriptionLocation { addr, rkey, length }) = DescriptionLocation::find(&private_data) else {
@@ -183,10 +197,10 @@ pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
         let local = transport.register(vec![0; length as usize], Access::LOCAL, Some(conn));
         let local = local.map_err(|error| lost(error.to_string()))?;
         transport.post_send(conn, SendWr::read(0, local.all(), addr, rkey)).map_err(|error| lost(error.to_string()))?;
-        state.inbox.session(conn).sends += 1;
+        state.inbox.session(conn).slot(0).sends += 1;
         Ok::<_, Error>(local)
     })??;
-    let outcome = connection.wait_until(Step::Description, |session| session.sends == 0);
+    let outcome = connection.wait_until(Step::Description, 0, |session| session.slot(0).sends == 0);
     let mut text = None;
     connection.close(|state| {
         text = state.endpoint.transport.deregister(local.id).and_then(|memory| memory.into_vec().ok())

@@ -2,20 +2,24 @@
 //! Devices: found, reached, and asked for calls.
 
 use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nacelle_link::{Captured, Impaired, Impairments, Link, PcapngWriter, VirtualWire, WireDir};
+use nacelle_link::{Captured, Impaired, Impairments, Link, LinkError, PcapngWriter, VirtualWire, WireDir};
 use nacelle_manage::{Control, Descriptor, discover};
 use nacelle_roce::ConnectOptions;
+use nacelle_wire::extensions::Agreement;
 use nacelle_wire::mrsp::{DEFAULT_PORT, FunctionCode};
 
+use crate::call::{CallOptions, Program};
+use crate::connection::Line;
 use crate::description::{self, Description};
-use crate::engine::Engine;
+use crate::engine::{Engine, ProgressThread};
 use crate::inbox::deadline_in;
 use crate::report::{StepReport, Tracer};
-use crate::{Call, Error, Region, Step, address};
+use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, address};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
 const ASSUMED_PREFIX_LEN: u8 = 24;
@@ -43,6 +47,14 @@ pub struct Options {
     pub trace: bool,
     /// What is done to its frames. Default: nothing.
     pub impairments: Impairments,
+    /// Whether a thread makes progress from now until the last clone of the device, and its last call, is dropped. Without one,
+    /// threads that wait make progress, and programs that call [`Device::progress`]. Default: no.
+    pub progress_thread: bool,
+    /// Whether a call opens a new connection when it is invoked after the loss of the device. Default: no.
+    pub reconnect: bool,
+    /// How long a blocking wait polls for the next frame before it sleeps: more saves the time of waking up, at the cost of
+    /// a busy processor. Default: none.
+    pub spin: Duration,
 }
 
 impl Default for Options {
@@ -58,6 +70,9 @@ impl Default for Options {
             capture: None,
             trace: false,
             impairments: Impairments::default(),
+            progress_thread: false,
+            reconnect: false,
+            spin: Duration::ZERO,
         }
     }
 }
@@ -70,12 +85,15 @@ pub struct Device {
 
 /// What a device and its calls share.
 pub(crate) struct Shared {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
+    /// Makes progress, if it was asked for.
+    _thread: Option<ProgressThread>,
     pub(crate) ip: Ipv4Addr,
     /// The port of the device's service.
     pub(crate) service: u16,
     pub(crate) connect: ConnectOptions,
     pub(crate) timeout: Duration,
+    pub(crate) reconnect: bool,
     /// How the device's address was found.
     pub(crate) resolution: StepReport,
     descriptor: Option<Descriptor>,
@@ -154,7 +172,7 @@ impl Device {
                 &format!("Nacelle caller of the device at {ip}"),
             )?);
         }
-        let engine = Engine::new(Box::new(link), address::config(options.mtu, options.resolve_timeout))?;
+        let engine = Engine::new(Box::new(link), address::config(options.mtu, options.resolve_timeout), options.spin)?;
         engine.take_address(options.source, ip, prefix_len, &taken)?;
 
         let service = options.port.or(descriptor.as_ref().map(|device| device.port)).unwrap_or(DEFAULT_PORT);
@@ -164,12 +182,17 @@ impl Device {
         engine.resolve(ip, options.resolve_timeout)?;
         let mut resolution = StepReport::between(Step::AddressResolution, began, engine.lock().mark());
         resolution.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip));
+        let engine = Arc::new(engine);
+        let thread = options.progress_thread.then(|| ProgressThread::start(Arc::clone(&engine))).transpose();
+        let thread = thread.map_err(|source| LinkError::Io { what: "start a thread".into(), source })?;
         let shared = Shared {
             engine,
+            _thread: thread,
             ip,
             service,
             connect: options.connect.clone(),
             timeout: options.timeout,
+            reconnect: options.reconnect,
             resolution,
             descriptor,
             description: OnceLock::new(),
@@ -206,7 +229,48 @@ impl Device {
     /// [`Error::Refused`] or [`Error::RegionsRefused`] by the device; [`Error::Timeout`] or [`Error::Lost`] if it falls
     /// silent; [`Error::InvalidArgument`] if there are no regions, too many, or some that no device could have.
     pub fn create(&self, function: FunctionCode, regions: Vec<Region>) -> Result<Call, Error> {
-        Call::create(Arc::clone(&self.shared), function, regions)
+        self.create_with(function, regions, &CallOptions::default())
+    }
+
+    /// As [`Device::create`], with options.
+    ///
+    /// # Errors
+    /// As [`Device::create`].
+    pub fn create_with(
+        &self,
+        function: FunctionCode,
+        regions: Vec<Region>,
+        options: &CallOptions,
+    ) -> Result<Call, Error> {
+        let line = Line::new(Arc::clone(&self.shared), Agreement::default());
+        Call::create(Arc::new(line), Program::Function(function), regions, options)
+    }
+
+    /// Opens a connection on which several calls run side by side, can be cancelled one by one, and may be chains, as far as
+    /// the device agrees.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] by the device; [`Error::Timeout`] or [`Error::Lost`] if it stops responding.
+    pub fn open(&self, options: &ConnectionOptions) -> Result<Connection, Error> {
+        Connection::open(Arc::clone(&self.shared), options)
+    }
+
+    /// A descriptor for the program's event loop: readable when [`Device::progress`] has something to do, or there is news
+    /// of a call. It belongs to the device: poll it only, level-triggered.
+    ///
+    /// # Errors
+    /// [`Error::Link`] if the system has no descriptors left.
+    pub fn fd(&self) -> Result<BorrowedFd<'_>, Error> {
+        Ok(self.shared.engine.pollable()?)
+    }
+
+    /// Moves what can be moved at once, for all calls of the device, and never waits. Then look at the calls by
+    /// [`Call::test`].
+    ///
+    /// # Errors
+    /// [`Error::Link`] if the wire is broken.
+    pub fn progress(&self) -> Result<(), Error> {
+        Ok(self.shared.engine.progress()?)
     }
 
     /// Pings the device with `length` bytes of payload, under the number `sequence`, or the next that no other ping under way

@@ -7,20 +7,29 @@
 //! its own event is filed. When the driving thread's own wait is over, it puts the link back and wakes another, which drives
 //! then. A thread that changes the endpoint while another drives rings a bell, so that the driving thread sends what there is to
 //! send and looks at the timers again.
+//!
+//! What runs code of the program (wakers, callbacks, the release of memory) is noted in the state and done without the lock and
+//! without the link, at the end of each function here.
+
+mod pollable;
+mod thread;
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nacelle_driver::{Clock, Limits, Pump, Station};
 use nacelle_link::{Link, LinkError};
 use nacelle_roce::{ConnId, Endpoint, EndpointConfig, Phase};
 
-use crate::inbox::Inbox;
+use crate::inbox::{End, Inbox};
 use crate::report::Mark;
+use crate::slot::{Cause, Notice};
+use pollable::Pollable;
+pub(crate) use thread::ProgressThread;
 
 /// Turns of the loop that a poll makes at most.
 const POLL_TURNS: usize = 64;
@@ -36,6 +45,12 @@ pub(crate) struct Engine {
     state: Mutex<State>,
     /// The bell's end that is written.
     bell: UnixStream,
+    /// How long a thread that drives polls, after something moved, before it sleeps.
+    spin: Duration,
+    /// The descriptor of the link.
+    link: OwnedFd,
+    /// For programs that poll; made when it is asked for.
+    pollable: OnceLock<Pollable>,
 }
 
 /// What the lock protects.
@@ -51,6 +66,8 @@ pub(crate) struct State {
     rung: bool,
     /// Threads that wait and do not drive.
     waiting: VecDeque<Arc<Condvar>>,
+    /// Whether a thread or an event loop makes progress while no call is waited for.
+    pub(crate) is_driven: bool,
 }
 
 /// What moves frames.
@@ -94,8 +111,37 @@ impl State {
     }
 
     fn file(&mut self, before: Mark) {
-        let now = self.mark();
-        self.inbox.take(&mut self.endpoint, before, now);
+        let (at, now) = (self.now(), self.mark());
+        self.inbox.take(&mut self.endpoint, at, before, now);
+    }
+
+    /// Looks at the calls whose time it is.
+    fn look(&mut self) {
+        let now = self.now();
+        self.inbox.look(&mut self.endpoint, now);
+    }
+
+    /// When something is to be done though no frame came.
+    fn next_deadline(&self) -> Option<Instant> {
+        let deadlines = [self.endpoint.next_deadline(), self.inbox.next_look()];
+        deadlines.into_iter().flatten().min().map(|at| self.clock.at(at))
+    }
+
+    /// Ends a connection from this side.
+    pub(crate) fn end(&mut self, conn: ConnId, end: End) {
+        let now = self.now();
+        self.inbox.end(&mut self.endpoint, now, conn, end);
+    }
+
+    /// Makes a call end.
+    pub(crate) fn cancel(&mut self, conn: ConnId, context: u8, cause: Cause) {
+        let now = self.now();
+        self.inbox.cancel(&mut self.endpoint, now, conn, context, cause);
+    }
+
+    /// Drops the events of a connection from now on.
+    pub(crate) fn forget(&mut self, conn: ConnId) {
+        self.inbox.forget(&mut self.endpoint.transport, conn);
     }
 
     fn ring(&mut self, mut bell: &UnixStream) {
@@ -119,22 +165,23 @@ impl State {
 impl Engine {
     /// # Errors
     /// If the system has no descriptors left.
-    pub(crate) fn new(link: Box<dyn Link>, config: EndpointConfig) -> Result<Self, LinkError> {
+    pub(crate) fn new(link: Box<dyn Link>, config: EndpointConfig, spin: Duration) -> Result<Self, LinkError> {
         let io = |source| LinkError::Io { what: "make a socket".into(), source };
         let (bell, heard) = UnixStream::pair().map_err(io)?;
         bell.set_nonblocking(true).map_err(io)?;
         heard.set_nonblocking(true).map_err(io)?;
-        let endpoint = Endpoint::new(config);
+        let link_fd = link.poll_fd().try_clone_to_owned().map_err(io)?;
         let state = State {
-            endpoint,
+            endpoint: Endpoint::new(config),
             inbox: Inbox::default(),
             clock: Clock::start(),
             traffic: [0; 4],
             carrier: Some(Carrier { pump: Pump::new(link), bell: heard }),
             rung: false,
             waiting: VecDeque::new(),
+            is_driven: false,
         };
-        Ok(Self { state: Mutex::new(state), bell })
+        Ok(Self { state: Mutex::new(state), bell, spin, link: link_fd, pollable: OnceLock::new() })
     }
 
     /// The state. No thread sleeps or does I/O under this lock.
@@ -153,10 +200,12 @@ impl Engine {
         let result = change(&mut state);
         state.file(before);
         state.ring(&self.bell);
-        if let Some(mut driver) = Driver::take(self, state) {
-            driver.transmit_all(Instant::now() + SEND_WITHIN)?;
-        }
-        Ok(result)
+        let sent = match Driver::take(self, state) {
+            Some(mut driver) => driver.transmit_all(Instant::now() + SEND_WITHIN),
+            None => Ok(()),
+        };
+        self.deliver();
+        sent.map(|()| result)
     }
 
     /// Moves the frames that can be moved at once, unless another thread drives.
@@ -164,10 +213,18 @@ impl Engine {
     /// # Errors
     /// If the link is broken.
     pub(crate) fn poll(&self) -> Result<(), LinkError> {
+        let moved = self.move_some();
+        self.deliver();
+        moved
+    }
+
+    fn move_some(&self) -> Result<(), LinkError> {
         let Some(mut driver) = Driver::take(self, self.lock()) else { return Ok(()) };
         let until = Instant::now() + SEND_WITHIN;
         for _ in 0..POLL_TURNS {
-            if !driver.turn()? || Instant::now() >= until {
+            let more = driver.turn()?;
+            self.lock().look();
+            if !more || Instant::now() >= until {
                 break;
             }
         }
@@ -187,6 +244,11 @@ impl Engine {
     ) -> Result<Option<T>, LinkError> {
         let mut state = self.lock();
         loop {
+            if !state.inbox.notices.is_empty() {
+                drop(state);
+                self.deliver();
+                state = self.lock();
+            }
             let found = look(&mut state);
             if found.is_some() || Instant::now() >= deadline {
                 state.hand_over();
@@ -194,7 +256,18 @@ impl Engine {
             }
             if state.carrier.is_some() {
                 let Some(mut driver) = Driver::take(self, state) else { unreachable!("the link was there") };
-                return driver.drive(deadline, look);
+                let found = driver.drive(deadline, &mut look);
+                drop(driver);
+                if found.is_err() {
+                    self.break_all(&found);
+                }
+                self.deliver();
+                let found = found?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+                state = self.lock();
+                continue;
             }
             state.waiting.push_back(Arc::clone(wake));
             let left = deadline.saturating_duration_since(Instant::now());
@@ -203,6 +276,78 @@ impl Engine {
                 state.waiting.remove(place);
             }
         }
+    }
+
+    /// The link is broken: ends all connections.
+    fn break_all<T>(&self, broken: &Result<T, LinkError>) {
+        if let Err(error) = broken {
+            let mut state = self.lock();
+            let State { endpoint, inbox, .. } = &mut *state;
+            inbox.break_all(endpoint, &error.to_string());
+        }
+    }
+
+    /// Runs what was noted to be run without the lock: wakers and callbacks.
+    fn deliver(&self) {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.inbox.notices.news)
+            && let Some(pollable) = self.pollable.get()
+        {
+            pollable.announce();
+        }
+        while let Some(notice) = state.inbox.notices.queue.pop_front() {
+            drop(state);
+            match notice {
+                Notice::Wake(waker) => waker.wake(),
+                Notice::Run(callback) => callback(),
+                Notice::Drop(memory) => drop(memory),
+            }
+            state = self.lock();
+        }
+    }
+
+    /// A descriptor that is readable when [`Self::poll`] has something to do. From now on an event loop makes progress.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub(crate) fn pollable(&self) -> Result<BorrowedFd<'_>, LinkError> {
+        if self.pollable.get().is_none() {
+            let io = |source| LinkError::Io { what: "make a descriptor to poll".into(), source };
+            let _other_thread_made_one = self.pollable.set(Pollable::new(self.link.as_fd()).map_err(io)?);
+        }
+        let Some(pollable) = self.pollable.get() else { unreachable!("it was set") };
+        self.lock().is_driven = true;
+        // Arms the timer.
+        drop(Driver::take(self, self.lock()));
+        Ok(pollable.fd())
+    }
+
+    /// As [`Self::poll`], for an event loop: what made the descriptor readable is taken.
+    ///
+    /// # Errors
+    /// If the link is broken.
+    pub(crate) fn progress(&self) -> Result<(), LinkError> {
+        self.lock().is_driven = true;
+        if let Some(pollable) = self.pollable.get() {
+            pollable.clear_timer();
+        }
+        let moved = self.poll();
+        if moved.is_err() {
+            self.break_all(&moved);
+            self.deliver();
+        }
+        // Who was told of news before this looks at the calls after it.
+        if let Some(pollable) = self.pollable.get() {
+            pollable.clear_news();
+        }
+        moved
+    }
+
+    /// Makes a thread look again that waits with `wake`, or drives.
+    fn nudge(&self, wake: &Condvar) {
+        let mut state = self.lock();
+        state.ring(&self.bell);
+        wake.notify_all();
     }
 
     /// Waits until no connection is ending. Returns whether that was before `deadline`.
@@ -254,20 +399,32 @@ impl<'a> Driver<'a> {
         self.carrier().pump.transmit_until(&mut station, deadline)
     }
 
-    /// Moves frames until `look` finds something in the state, or until `deadline`.
+    /// Moves frames until `look` finds something in the state, until `deadline`, or until there is something to deliver.
     fn drive<T>(
         &mut self,
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
+        let spin = self.engine.spin;
+        let mut sleep_at = Instant::now() + spin;
         loop {
             let more = self.turn()?;
-            let found = look(&mut self.engine.lock());
-            if found.is_some() || Instant::now() >= deadline {
+            let (found, notices) = {
+                let mut state = self.engine.lock();
+                state.look();
+                (look(&mut state), !state.inbox.notices.is_empty())
+            };
+            let now = Instant::now();
+            if found.is_some() || notices || now >= deadline {
                 return Ok(found);
             }
-            if !more {
+            if more {
+                sleep_at = now + spin;
+            } else if now >= sleep_at {
                 self.sleep(deadline)?;
+                sleep_at = Instant::now() + spin;
+            } else {
+                std::thread::yield_now();
             }
         }
     }
@@ -294,8 +451,7 @@ impl Station for &Engine {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let state = self.lock();
-        state.endpoint.next_deadline().map(|at| state.clock.at(at))
+        self.lock().next_deadline()
     }
 }
 
@@ -321,7 +477,11 @@ impl Drop for Driver<'_> {
             let _reported = self.transmit_all(Instant::now() + SEND_WITHIN);
             state = self.engine.lock();
         }
+        let link = self.carrier.as_ref().and_then(|carrier| carrier.pump.link().next_event());
         state.carrier = self.carrier.take();
+        if let Some(pollable) = self.engine.pollable.get() {
+            pollable.arm([link, state.next_deadline()].into_iter().flatten().min());
+        }
         state.hand_over();
     }
 }

@@ -179,6 +179,54 @@ pub enum Error {
         /// What that means, as the device describes it.
         text: String,
     },
+    /// The caller has cancelled the call.
+    #[error("function {function} at {ip} was cancelled")]
+    Cancelled {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The function called; 0 for a chain.
+        function: u8,
+    },
+    /// The call did not end by its deadline, and was ended.
+    #[error("function {function} at {ip} did not end within its deadline of {} ms", deadline.as_millis())]
+    DeadlineExceeded {
+        /// The device.
+        ip: Ipv4Addr,
+        /// The function called; 0 for a chain.
+        function: u8,
+        /// How long it was given.
+        deadline: Duration,
+    },
+    /// All contexts of the connection are in use by calls.
+    #[error("all {contexts} contexts of the connection to {ip} are in use")]
+    NoFreeContext {
+        /// The device.
+        ip: Ipv4Addr,
+        /// How many the connection has.
+        contexts: u8,
+    },
+    /// The device has not agreed to what the caller asks for.
+    #[error("the connection to {ip} has no {what}")]
+    Unsupported {
+        /// The device.
+        ip: Ipv4Addr,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// This side has ended the connection.
+    #[error("the connection to {ip} has ended: {why}")]
+    Closed {
+        /// The device.
+        ip: Ipv4Addr,
+        /// Why.
+        why: &'static str,
+    },
+    /// None of the targets that were tried can be reached.
+    #[error("none of {} targets can be reached{}", tried.len(), list(tried))]
+    NoTarget {
+        /// Each target, and why it failed.
+        tried: Vec<(String, Error)>,
+    },
     /// A device could not be managed.
     #[error(transparent)]
     Manage(#[from] nacelle_manage::Error),
@@ -208,6 +256,12 @@ pub enum ErrorCode {
     Kernel = 15,
     NoSuchDevice = 16,
     Management = 17,
+    Cancelled = 18,
+    DeadlineExceeded = 19,
+    NoFreeContext = 20,
+    Unsupported = 21,
+    Closed = 22,
+    NoTarget = 23,
 }
 
 impl ErrorCode {
@@ -221,15 +275,18 @@ impl ErrorCode {
             | Self::NoFreeAddress
             | Self::Unreachable
             | Self::Lost
+            | Self::Closed
+            | Self::NoTarget
             | Self::NoSuchDevice => 3,
-            Self::Refused | Self::RegionsRefused => 4,
-            Self::Timeout => 5,
+            Self::Refused | Self::RegionsRefused | Self::NoFreeContext | Self::Unsupported => 4,
+            Self::Timeout | Self::DeadlineExceeded => 5,
             Self::Transport
             | Self::Protocol
             | Self::SocketUnavailable
             | Self::KernelTimeout
             | Self::UnknownFunction
             | Self::Kernel
+            | Self::Cancelled
             | Self::Management => 6,
         }
     }
@@ -255,6 +312,12 @@ impl Error {
             Self::KernelTimeout { .. } => ErrorCode::KernelTimeout,
             Self::UnknownFunction { .. } => ErrorCode::UnknownFunction,
             Self::Kernel { .. } => ErrorCode::Kernel,
+            Self::Cancelled { .. } => ErrorCode::Cancelled,
+            Self::DeadlineExceeded { .. } => ErrorCode::DeadlineExceeded,
+            Self::NoFreeContext { .. } => ErrorCode::NoFreeContext,
+            Self::Unsupported { .. } => ErrorCode::Unsupported,
+            Self::Closed { .. } => ErrorCode::Closed,
+            Self::NoTarget { .. } => ErrorCode::NoTarget,
             Self::Manage(ManageError::NoSuchDevice { .. }) => ErrorCode::NoSuchDevice,
             Self::Manage(ManageError::Management { .. }) => ErrorCode::Management,
         }
@@ -290,12 +353,29 @@ impl Error {
             }
             Self::KernelTimeout { .. } => "give the kernel less work at a time",
             Self::Kernel { .. } => "check the arguments against the kernel's description in 'nacelle --json ls'",
+            Self::Cancelled { .. } => "invoke it again if it was cancelled by mistake",
+            Self::DeadlineExceeded { .. } => "give the call a later deadline, or the kernel less work at a time",
+            Self::NoFreeContext { .. } => "close a call, open another connection, or ask for more contexts",
+            Self::Unsupported { .. } => "do without it, or use a device whose description offers it",
+            Self::Closed { .. } => "create the call again, or set Options::reconnect",
+            Self::NoTarget { .. } => "list the devices that run with 'nacelle ls'",
             Self::Manage(ManageError::Management { .. }) => "see with 'nacelle ls' whether the device still runs",
         }
     }
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::InvalidArgument { what: what.into() }
+    }
+}
+
+/// What failed at each target.
+fn list(tried: &[(String, Error)]) -> String {
+    tried.iter().map(|(target, error)| format!("; {target}: {error}")).collect()
+}
+
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
     }
 }
 

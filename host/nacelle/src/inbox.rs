@@ -9,10 +9,18 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
-use nacelle_roce::{Completion, ConnId, ConnectFailure, DisconnectReason, Endpoint, Event, NetworkEvent, WcStatus};
+use nacelle_memory::Memory;
+use nacelle_roce::{
+    Access, Completion, ConnId, ConnectFailure, DisconnectReason, Endpoint, Event, NetworkEvent, PostError, RecvWr,
+    Region, RegionId, RegisterError, SendOp, SendWr, Transport, WcOpcode, WcStatus,
+};
 use nacelle_wire::MacAddr;
+use nacelle_wire::calls::{self, Context, Request};
+use nacelle_wire::extensions::{Agreement, Extensions};
+use nacelle_wire::mrsp;
 
 use crate::report::Mark;
+use crate::slot::{Cause, Notices, Outcome, Run, Slot};
 use crate::{Error, Step};
 
 /// Why a connection has ended.
@@ -21,25 +29,30 @@ pub(crate) enum End {
     Failed(ConnectFailure),
     Disconnected(DisconnectReason),
     Completion(WcStatus),
+    /// The device broke the protocol.
+    Broken(String),
+    /// By this side, and why.
+    Closed(&'static str),
+    /// The link is broken.
+    Link(String),
 }
 
 /// What has happened on a connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Session {
-    /// Notified when something has happened.
-    pub(crate) wake: Arc<Condvar>,
     pub(crate) connected: bool,
     /// That of the device's REP.
     pub(crate) private_data: Vec<u8>,
     pub(crate) end: Option<End>,
-    /// Work requests of the send queue that have not completed.
-    pub(crate) sends: usize,
-    /// Whether a receive is posted.
-    pub(crate) receives: bool,
-    /// The receive that was filled last.
-    pub(crate) received: Option<Completion>,
-    /// Of the call that runs, or ran last.
-    pub(crate) timing: Option<Timing>,
+    agreement: Agreement,
+    /// One for each context; the first is there from the beginning.
+    slots: Vec<Slot>,
+    /// Receives posted.
+    receives: usize,
+    /// Memory of the receives: one piece for each context.
+    buffers: Option<Region>,
+    /// Pieces that no receive has.
+    free: Vec<u8>,
 }
 
 /// When the steps of a call ended.
@@ -61,12 +74,6 @@ impl Timing {
     pub(crate) fn begin(endpoint: &Endpoint, conn: ConnId, now: Mark) -> Self {
         let payload_before = endpoint.transport.stats(conn).map_or(0, |stats| stats.rx_payload);
         Self { payload_before, left: packets_left(endpoint, conn), inputs: now, output: None, end: now }
-    }
-
-    /// Bytes of outputs that have come since the call began.
-    pub(crate) fn received(&self, endpoint: &Endpoint, conn: ConnId) -> u64 {
-        let payload = endpoint.transport.stats(conn).map_or(0, |stats| stats.rx_payload);
-        payload.saturating_sub(self.payload_before)
     }
 
     /// Notes what a frame that came or left at `now` means to the steps; `before` is the moment before the frame.
@@ -114,19 +121,24 @@ pub(crate) struct Addresses {
 }
 
 /// Everything that has happened and was not asked for yet.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Inbox {
     sessions: HashMap<ConnId, Session>,
-    /// Connections whose calls wait for their first output.
-    timed: Vec<ConnId>,
+    /// Contexts whose calls wait for their first output.
+    timed: Vec<(ConnId, u8)>,
+    /// Contexts whose calls run.
+    running: Vec<(ConnId, u8)>,
+    /// When to look at the running calls.
+    next_look: Option<nacelle_roce::Instant>,
+    pub(crate) notices: Notices,
     pings: HashMap<u16, Ping>,
     pub(crate) addresses: Addresses,
 }
 
 impl Inbox {
     /// Files what happens on `conn` from now on.
-    pub(crate) fn open(&mut self, conn: ConnId) -> Arc<Condvar> {
-        Arc::clone(&self.sessions.entry(conn).or_default().wake)
+    pub(crate) fn open(&mut self, conn: ConnId) {
+        self.sessions.insert(conn, Session { slots: vec![Slot::default()], ..Session::default() });
     }
 
     pub(crate) fn session(&mut self, conn: ConnId) -> &mut Session {
@@ -134,16 +146,132 @@ impl Inbox {
     }
 
     /// Drops the events of `conn` from now on.
-    pub(crate) fn forget(&mut self, conn: ConnId) {
-        self.sessions.remove(&conn);
-        self.timed.retain(|timed| *timed != conn);
+    pub(crate) fn forget(&mut self, transport: &mut Transport, conn: ConnId) {
+        if let Some(Session { buffers: Some(buffers), .. }) = self.sessions.remove(&conn) {
+            transport.deregister(buffers.id);
+        }
+        self.timed.retain(|timed| timed.0 != conn);
+        self.running.retain(|running| running.0 != conn);
     }
 
-    /// Measures the steps of a call on `conn` from now on.
-    pub(crate) fn time(&mut self, conn: ConnId, timing: Timing) {
-        self.session(conn).timing = Some(timing);
-        if !self.timed.contains(&conn) {
-            self.timed.push(conn);
+    /// A call runs on a context from now on.
+    pub(crate) fn begin(&mut self, conn: ConnId, context: u8, run: Run, timing: Timing) {
+        let slot = self.session(conn).slot(context);
+        (slot.run, slot.timing) = (Some(run), Some(timing));
+        let place = (conn, context);
+        for places in [&mut self.timed, &mut self.running] {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        self.next_look = Some(self.next_look.map_or(run.look_at(), |at| at.min(run.look_at())));
+    }
+
+    /// What there is to say of the call on a context.
+    pub(crate) fn outcome(&mut self, conn: ConnId, context: u8, now: nacelle_roce::Instant) -> Option<Outcome> {
+        let session = self.session(conn);
+        session.slots.get_mut(usize::from(context))?.outcome(session.end.as_ref(), now)
+    }
+
+    /// The call on a context has ended, and its outcome was taken.
+    pub(crate) fn finish(&mut self, conn: ConnId, context: u8) -> Option<Run> {
+        self.running.retain(|running| *running != (conn, context));
+        let session = self.session(conn);
+        session.take_answer(context, |_| ());
+        let slot = session.slot(context);
+        (slot.waker, slot.received) = (None, None);
+        slot.run.take()
+    }
+
+    /// Whose a context is.
+    pub(crate) fn owner(&self, conn: ConnId, context: u8) -> Option<u64> {
+        self.sessions.get(&conn)?.slots.get(usize::from(context))?.owner
+    }
+
+    /// The owner of a context leaves it, and these regions if a request is outstanding.
+    pub(crate) fn release(&mut self, conn: ConnId, context: u8, left: Vec<RegionId>) {
+        let session = self.session(conn);
+        let ended = session.end.is_some();
+        let slot = session.slot(context);
+        (slot.on_finish, slot.waker) = (None, None);
+        if !ended && (slot.awaits || slot.sends > 0) {
+            slot.abandoned = Some(left);
+        } else {
+            (slot.owner, slot.run) = (None, None);
+            self.running.retain(|running| *running != (conn, context));
+        }
+    }
+
+    /// When to look at the running calls.
+    pub(crate) fn next_look(&self) -> Option<nacelle_roce::Instant> {
+        self.next_look
+    }
+
+    /// Looks at the calls whose time it is: whether anything has moved, and whether their deadline has passed.
+    pub(crate) fn look(&mut self, endpoint: &mut Endpoint, now: nacelle_roce::Instant) {
+        if self.next_look.is_none_or(|at| now < at) {
+            return;
+        }
+        for index in 0..self.running.len() {
+            let (conn, context) = self.running[index];
+            let Some(session) = self.sessions.get_mut(&conn) else { continue };
+            let Some(slot) = session.slots.get_mut(usize::from(context)) else { continue };
+            let (step, sends) = (slot.step(), slot.sends);
+            let Some(run) = slot.run.as_mut().filter(|run| now >= run.look_at()) else { continue };
+            let is_late = run.is_late(now);
+            if run.look(endpoint, conn, sends, step, now) {
+                slot.tell(&mut self.notices);
+            }
+            if is_late {
+                self.cancel(endpoint, now, conn, context, Cause::Deadline);
+            }
+        }
+        let runs = self.running.iter().filter_map(|(conn, context)| {
+            let slot = self.sessions.get(conn)?.slots.get(usize::from(*context))?;
+            Some(slot.run.as_ref()?.look_at())
+        });
+        self.next_look = runs.min();
+    }
+
+    /// Makes the call on a context end, if one runs: by the protocol if it has a way, else by ending the connection.
+    pub(crate) fn cancel(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: nacelle_roce::Instant,
+        conn: ConnId,
+        context: u8,
+        cause: Cause,
+    ) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let (ended, has_contexts) = (session.end.is_some(), session.has_contexts());
+        let Some(slot) = session.slots.get_mut(usize::from(context)) else { return };
+        let Some(run) = slot.run.as_mut().filter(|run| run.cause.is_none() && !ended) else { return };
+        if slot.received.is_some() {
+            return; // its reply has come
+        }
+        run.cause = Some(cause);
+        if has_contexts {
+            let imm = Some(Request::Cancel(Context(context)).to_imm());
+            let request = SendWr { op: SendOp::Send { imm }, ..SendWr::send(u64::from(context), Vec::new()) };
+            if endpoint.transport.post_send(conn, request).is_ok() {
+                slot.sends += 1;
+                return;
+            }
+        }
+        self.end(endpoint, now, conn, End::Closed("it was ended to end a call, which this device cannot do alone"));
+    }
+
+    /// Ends a connection from this side.
+    pub(crate) fn end(&mut self, endpoint: &mut Endpoint, now: nacelle_roce::Instant, conn: ConnId, end: End) {
+        endpoint.transport.disconnect(now, conn);
+        self.note(endpoint, conn, |session| session.ended(end));
+    }
+
+    /// The link is broken: all connections have ended.
+    pub(crate) fn break_all(&mut self, endpoint: &mut Endpoint, what: &str) {
+        for session in self.sessions.values_mut() {
+            session.ended(End::Link(what.to_owned()));
+            session.tell(None, endpoint, &mut self.notices);
         }
     }
 
@@ -164,39 +292,58 @@ impl Inbox {
         self.pings.remove(&number);
     }
 
-    /// Takes all events of the endpoint, after a frame that came or left at `now`.
-    pub(crate) fn take(&mut self, endpoint: &mut Endpoint, before: Mark, now: Mark) {
-        self.timed.retain(|conn| {
-            let Some(session) = self.sessions.get_mut(conn) else { return false };
-            let Some(timing) = &mut session.timing else { return false };
-            timing.note(endpoint, *conn, session.sends, before, now);
+    /// Takes all events of the endpoint, after a frame that came or left at `now`, which is `at` to the endpoint.
+    pub(crate) fn take(&mut self, endpoint: &mut Endpoint, at: nacelle_roce::Instant, before: Mark, now: Mark) {
+        self.timed.retain(|(conn, context)| {
+            let Some(slot) =
+                self.sessions.get_mut(conn).and_then(|session| session.slots.get_mut(usize::from(*context)))
+            else {
+                return false;
+            };
+            let sends = slot.sends;
+            let Some(timing) = &mut slot.timing else { return false };
+            timing.note(endpoint, *conn, sends, before, now);
             timing.output.is_none()
         });
         while let Some(event) = endpoint.transport.poll_event() {
-            self.file(event, before, now);
+            self.file(event, endpoint, at, before, now);
         }
         while let Some(event) = endpoint.interface.poll_event() {
             self.file_network(event);
         }
     }
 
-    fn file(&mut self, event: Event, before: Mark, now: Mark) {
+    fn file(&mut self, event: Event, endpoint: &mut Endpoint, at: nacelle_roce::Instant, before: Mark, now: Mark) {
         match event {
-            Event::Connected { conn, private_data } => self.note(conn, |session| {
+            Event::Connected { conn, private_data } => self.note(endpoint, conn, |session| {
                 session.connected = true;
                 session.private_data = private_data;
+                None
             }),
             Event::ConnectFailed { conn, reason } => {
-                self.note(conn, |session| session.ended(End::Failed(reason)));
+                self.note(endpoint, conn, |session| session.ended(End::Failed(reason)));
             }
             Event::Disconnected { conn, reason, .. } => {
-                self.note(conn, |session| session.ended(End::Disconnected(reason)));
+                self.note(endpoint, conn, |session| session.ended(End::Disconnected(reason)));
             }
             Event::Completion(completion) => {
-                self.note(completion.conn, |session| session.complete(completion, before, now))
+                let conn = completion.conn;
+                self.note(endpoint, conn, |session| session.complete(completion, before, now));
+                // What cannot be on this connection ends it.
+                if let Some(Session { end: Some(End::Broken(_)), .. }) = self.sessions.get(&conn) {
+                    endpoint.transport.disconnect(at, conn);
+                }
             }
             // A caller does not listen and creates no queue pairs without connection management.
             Event::ConnectRequest { .. } | Event::QpFatal { .. } | Event::SendQueueDrained { .. } => {}
+        }
+    }
+
+    /// Notes what has happened on a connection, and tells who waits for it: on the context that `change` returns, or on all.
+    fn note(&mut self, endpoint: &mut Endpoint, conn: ConnId, change: impl FnOnce(&mut Session) -> Option<u8>) {
+        if let Some(session) = self.sessions.get_mut(&conn) {
+            let context = change(session);
+            session.tell(context, endpoint, &mut self.notices);
         }
     }
 
@@ -214,13 +361,6 @@ impl Inbox {
         }
     }
 
-    fn note(&mut self, conn: ConnId, change: impl FnOnce(&mut Session)) {
-        if let Some(session) = self.sessions.get_mut(&conn) {
-            change(session);
-            session.wake.notify_one();
-        }
-    }
-
     fn end_ping(&mut self, number: u16, outcome: Option<Duration>) {
         if let Some(ping) = self.pings.get_mut(&number) {
             ping.outcome = Some(outcome);
@@ -235,36 +375,166 @@ impl Inbox {
 }
 
 impl Session {
-    /// The first end is the one that counts.
-    fn ended(&mut self, end: End) {
-        self.end.get_or_insert(end);
+    pub(crate) fn has_contexts(&self) -> bool {
+        self.agreement.extensions.contains(Extensions::CONTEXTS)
     }
 
-    fn complete(&mut self, completion: Completion, before: Mark, now: Mark) {
-        let received = completion.opcode.is_recv();
+    /// The connection is ready, and both sides have agreed on this.
+    pub(crate) fn agree(&mut self, agreement: Agreement) {
+        self.agreement = agreement;
+        let contexts = agreement.contexts.max(1);
+        self.slots.resize_with(usize::from(contexts), Slot::default);
+        self.free = (0..contexts).rev().collect();
+    }
+
+    /// What a context holds.
+    pub(crate) fn slot(&mut self, context: u8) -> &mut Slot {
+        let index = usize::from(context);
+        if index >= self.slots.len() {
+            self.slots.resize_with(index + 1, Slot::default);
+        }
+        &mut self.slots[index]
+    }
+
+    /// Takes a free context.
+    pub(crate) fn take_context(&mut self) -> Option<u8> {
+        let index = self.slots.iter().position(|slot| slot.owner.is_none())?;
+        let slot = &mut self.slots[index];
+        slot.owners += 1;
+        slot.owner = Some(slot.owners);
+        u8::try_from(index).ok()
+    }
+
+    /// Contexts that no call has.
+    pub(crate) fn free_contexts(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.owner.is_none()).count()
+    }
+
+    /// Posts a receive for the answer to a request that is about to be made, unless one is posted for it.
+    pub(crate) fn expect_answer(&mut self, transport: &mut Transport, conn: ConnId) -> Result<(), ExpectError> {
+        let outstanding = self.slots.iter().filter(|slot| slot.awaits).count();
+        if self.receives > outstanding {
+            return Ok(());
+        }
+        let length = self.message_len();
+        let buffers = match self.buffers {
+            Some(buffers) => buffers,
+            None => {
+                let memory = Memory::zeroed(length * self.slots.len());
+                *self.buffers.insert(transport.register(memory, Access::LOCAL, Some(conn))?)
+            }
+        };
+        // There are as many as contexts, and each has one request at a time.
+        let Some(&buffer) = self.free.last() else { return Ok(()) };
+        let slice = Some(buffers.slice(usize::from(buffer) * length, length));
+        transport.post_recv(conn, RecvWr { id: u64::from(buffer), slice })?;
+        self.free.pop();
+        self.receives += 1;
+        Ok(())
+    }
+
+    /// The longest message that the device may send, in bytes.
+    fn message_len(&self) -> usize {
+        if self.agreement.extensions.contains(Extensions::LONG_SET_UP) { calls::MAX_MESSAGE } else { mrsp::MAX_MESSAGE }
+    }
+
+    /// Takes the answer of a context, and reads its place if it is a message.
+    pub(crate) fn take_answer<T>(
+        &mut self,
+        context: u8,
+        read: impl FnOnce(nacelle_roce::RegionSlice) -> T,
+    ) -> Option<(Completion, Option<T>)> {
+        let length = self.message_len();
+        let completion = self.slot(context).received.take()?;
+        let buffers = self.buffers.filter(|_| completion.opcode == WcOpcode::Recv);
+        let text = buffers.map(|all| read(all.slice(completion.id as usize * length, completion.byte_len)));
+        if text.is_some() {
+            self.free.push(completion.id as u8);
+        }
+        Some((completion, text))
+    }
+
+    /// The first end is the one that counts.
+    fn ended(&mut self, end: End) -> Option<u8> {
+        self.end.get_or_insert(end);
+        None
+    }
+
+    /// Tells who waits on a context, or on any.
+    fn tell(&mut self, context: Option<u8>, endpoint: &mut Endpoint, notices: &mut Notices) {
+        let ended = self.end.is_some();
+        let all = match context {
+            Some(context) => usize::from(context)..usize::from(context) + 1,
+            None => 0..self.slots.len(),
+        };
+        for slot in &mut self.slots[all] {
+            slot.wake.notify_one();
+            slot.note_end(ended, endpoint, notices);
+        }
+    }
+
+    /// A work request has completed. Returns the context that it belongs to; `None` if it matters to all.
+    fn complete(&mut self, completion: Completion, before: Mark, now: Mark) -> Option<u8> {
         match completion.status {
+            WcStatus::Success if completion.opcode.is_recv() => self.answered(completion, before, now),
             WcStatus::Success => {
-                if received {
-                    self.receives = false;
-                    self.received = Some(completion);
-                } else {
-                    self.sends = self.sends.saturating_sub(1);
+                let slot = self.slots.get_mut(completion.id as usize)?;
+                slot.sends = slot.sends.saturating_sub(1);
+                if let Some(timing) = &mut slot.timing {
+                    timing.completed(false, before, now);
                 }
-                if let Some(timing) = &mut self.timing {
-                    timing.completed(received, before, now);
-                }
+                Some(completion.id as u8)
             }
             // What the end of the connection flushed says nothing that the end itself does not say better.
-            WcStatus::WrFlushErr => {}
+            WcStatus::WrFlushErr => None,
             status => self.ended(End::Completion(status)),
         }
     }
+
+    fn answered(&mut self, completion: Completion, before: Mark, now: Mark) -> Option<u8> {
+        self.receives -= 1;
+        let is_message = completion.opcode == WcOpcode::Recv;
+        if !is_message {
+            self.free.push(completion.id as u8);
+        }
+        let context = match completion.imm {
+            Some(imm) if self.has_contexts() => Request::context_of(imm).0,
+            _ => 0,
+        };
+        match self.slots.get_mut(usize::from(context)).filter(|slot| slot.awaits) {
+            Some(slot) => {
+                slot.awaits = false;
+                if is_message && slot.abandoned.is_some() {
+                    self.free.push(completion.id as u8);
+                } else {
+                    slot.received = Some(completion);
+                }
+                if let Some(timing) = &mut slot.timing {
+                    timing.completed(true, before, now);
+                }
+                Some(context)
+            }
+            None => self.ended(End::Broken(format!("it answered a request that context {context} has not made"))),
+        }
+    }
+}
+
+/// Why no answer can be received.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExpectError {
+    #[error(transparent)]
+    Post(#[from] PostError),
+    #[error(transparent)]
+    Register(#[from] RegisterError),
 }
 
 impl End {
     /// What the end of a connection to the device at `ip` means to a call in `step`.
     pub(crate) fn error(&self, ip: Ipv4Addr, step: Step, waited: Duration) -> Error {
         let status = match self {
+            Self::Broken(what) => return Error::Protocol { ip, step, what: what.clone() },
+            Self::Closed(why) => return Error::Closed { ip, why },
+            Self::Link(what) => return Error::Lost { ip, step, detail: format!("the link is broken: {what}") },
             Self::Failed(ConnectFailure::Unreachable) => return Error::Unreachable { ip, waited },
             Self::Failed(ConnectFailure::Timeout) => return Error::Timeout { ip, step, waited },
             Self::Failed(ConnectFailure::Rejected { reason, .. }) => {
@@ -301,4 +571,9 @@ pub(crate) fn deadline_in(time: Duration) -> Instant {
     let now = Instant::now();
     // A century is as good as never, where the clock does not reach further.
     now.checked_add(time).unwrap_or_else(|| now + Duration::from_secs(3_000_000_000))
+}
+
+/// As long as the clock reaches, for a wait that something else bounds.
+pub(crate) fn far() -> Instant {
+    deadline_in(Duration::MAX)
 }

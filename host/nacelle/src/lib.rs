@@ -37,6 +37,7 @@
 
 mod address;
 mod call;
+mod channel;
 mod connection;
 pub mod description;
 mod device;
@@ -46,8 +47,10 @@ mod inbox;
 mod matmul;
 mod region;
 mod report;
+mod slot;
 
-pub use call::Call;
+pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
+pub use connection::{Connection, ConnectionOptions};
 pub use description::Description;
 pub use device::{Device, Options};
 pub use error::{Error, ErrorCode, Step};

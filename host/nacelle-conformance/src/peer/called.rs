@@ -7,7 +7,8 @@ use core::time::Duration;
 use nacelle_manage::{Completion, ConnectionState, Work};
 use nacelle_wire::{
     Psn, Qpn,
-    cm::{self, Drep, Extensions, Message, Rep, Req},
+    cm::{self, Drep, Message, Rep, Req},
+    extensions::Agreement,
 };
 use std::time::Instant;
 
@@ -58,7 +59,7 @@ impl Peer {
             next: req.starting_psn(),
             expected: FIRST_PSN,
             mtu: mtu.into(),
-            extensions: Extensions::default(),
+            agreed: Agreement::default(),
             responder_resources: req.responder_resources,
             regions: Vec::new(),
         };

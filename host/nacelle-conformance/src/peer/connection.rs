@@ -7,7 +7,8 @@ use core::net::Ipv4Addr;
 use nacelle_wire::{
     Psn, Qpn, RoceHeaders,
     bth::{Bth, Deth, Opcode},
-    cm::{self, Dreq, Extensions, IpCm, Message, Req, Rtu},
+    cm::{self, Dreq, IpCm, Message, Req, Rtu},
+    extensions::Agreement,
     transport::Ext,
 };
 use std::time::{Duration, Instant};
@@ -62,8 +63,8 @@ impl Peer {
         req.set_max_cm_retries(15);
         req.set_path_mtu(terms.mtu);
         req.set_local_ack_timeout(terms.ack_timeout);
-        if terms.extensions != Extensions::default() {
-            terms.extensions.put(&mut req.private_data).expect("the field has room for the record");
+        if terms.offer != Agreement::default() {
+            terms.offer.put(&mut req.private_data).expect("the field has room for the record");
         }
         (u64::from(id) << 16 | 0xc0, req)
     }
@@ -123,7 +124,7 @@ impl Peer {
             next: rep.starting_psn(),
             expected: req.starting_psn(),
             mtu: 128 << req.path_mtu(),
-            extensions: Extensions::find(&rep.private_data).unwrap_or_default(),
+            agreed: Agreement::find(&rep.private_data).unwrap_or_default(),
             responder_resources: rep.responder_resources,
             regions: Vec::new(),
         };

@@ -16,7 +16,8 @@ use crate::{
 use nacelle_wire::{
     Psn, Qpn, RemoteAddr, Rkey,
     bth::{Aeth, AtomicAckEth, AtomicEth, Deth, ExtKind, Ieth, ImmDt, Opcode, Reth, Syndrome},
-    cm::{self, Extensions},
+    cm,
+    extensions::{Agreement, Extensions},
     mrsp::{AarRegion, RegionFlags},
     transport::Ext,
 };
@@ -73,7 +74,7 @@ pub(super) fn play(scene: &mut Scene<'_>, rng: &mut fastrand::Rng) -> Result<Vec
         mtu: pick(rng, &[1, 1, 1, 2, 3, 5]),
         ack_timeout: 20,
         initiator_depth: pick(rng, &[0, 1, 4, 4, RESOURCES]),
-        extensions: if rng.u8(..4) == 0 { Extensions::SELECTIVE_REPEAT } else { Extensions::default() },
+        offer: Agreement::new(if rng.u8(..4) == 0 { Extensions::SELECTIVE_REPEAT } else { Extensions::NONE }, 0),
         ..Terms::default()
     };
     let caller = scene.caller;

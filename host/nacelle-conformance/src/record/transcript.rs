@@ -11,7 +11,8 @@ use core::net::Ipv4Addr;
 use nacelle_wire::{
     Psn, RemoteAddr, Rkey,
     bth::{NakCode, Opcode, Reth, Syndrome},
-    cm::{Dreq, Extensions, Message, RejReason},
+    cm::{Dreq, Message, RejReason},
+    extensions::{Agreement, Extensions},
     mrsp,
     transport::Ext,
 };
@@ -270,6 +271,7 @@ fn response_in_words(talk: &Talk, packet: &Packet, newest: &mut Newest) -> Optio
                     // With selective repeat the MSN is the PSN that showed the gap.
                     let cause = talk
                         .qp
+                        .agreed
                         .extensions
                         .contains(Extensions::SELECTIVE_REPEAT)
                         .then(|| Psn::new(aeth.msn()).distance(talk.start));
@@ -325,7 +327,7 @@ pub(super) fn cm_in_words(packet: &Packet) -> Option<String> {
             rep.responder_resources.min(RESOURCES),
             rep.initiator_depth.min(RESOURCES),
             rep.rnr_retry_count(),
-            Extensions::find(&rep.private_data)
+            Agreement::find(&rep.private_data).map(|agreed| agreed.extensions)
         ),
         Ok((_, Message::Rej(rej))) => format!(
             "REJ {} of message {}, information {:?}",

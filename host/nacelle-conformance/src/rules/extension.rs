@@ -9,9 +9,11 @@ use crate::{
 };
 use nacelle_wire::{
     bth::{ImmDt, NakCode, Opcode, Syndrome},
-    cm::Extensions,
+    extensions::{Agreement, Extensions},
     transport::Ext,
 };
+
+const SELECTIVE_REPEAT: Agreement = Agreement::new(Extensions::SELECTIVE_REPEAT, 0);
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("extension.is_agreed_when_it_is_offered", "extensions: agreement", agreed),
@@ -26,8 +28,11 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn offering(peer: &mut Peer) -> Result<Qp, Failure> {
-    let qp = peer.connect_with(&Terms { extensions: Extensions::SELECTIVE_REPEAT, ..Terms::default() }, &[8192])?;
-    ensure!(qp.extensions.contains(Extensions::SELECTIVE_REPEAT), "the device did not agree to selective repeat");
+    let qp = peer.connect_with(&Terms { offer: SELECTIVE_REPEAT, ..Terms::default() }, &[8192])?;
+    ensure!(
+        qp.agreed.extensions.contains(Extensions::SELECTIVE_REPEAT),
+        "the device did not agree to selective repeat"
+    );
     Ok(qp)
 }
 
@@ -38,7 +43,7 @@ fn agreed(peer: &mut Peer) -> Result<(), Failure> {
 
 fn not_offered(peer: &mut Peer) -> Result<(), Failure> {
     let qp = peer.connect(&Terms::default())?;
-    ensure!(qp.extensions == Extensions::default(), "the device agreed to extensions that were not offered");
+    ensure!(qp.agreed == Agreement::default(), "the device agreed to extensions that were not offered");
     peer.disconnect(&qp)
 }
 

@@ -9,10 +9,8 @@ use crate::{
 use core::net::IpAddr;
 use nacelle_wire::{
     Qpn,
-    cm::{
-        Extensions, IpCm, MAD_LEN, Message, PathMtu, Rej, RejReason, Rep, Req, Rtu, flow_label, set_private_data,
-        timeout_code,
-    },
+    cm::{IpCm, MAD_LEN, Message, PathMtu, Rej, RejReason, Rep, Req, Rtu, flow_label, set_private_data, timeout_code},
+    extensions::{Agreement, Extensions},
 };
 
 impl Transport {
@@ -72,9 +70,9 @@ impl Transport {
         req.set_local_ack_timeout(timeout_code(nanos(c.options.ack_timeout)));
         req.set_flow_label(flow_label(ip_cm.src_port.get(), c.port));
         set_private_data(&mut req.private_data, &c.options.private_data).expect("checked by connect");
-        let extensions = own_extensions(&c.options, private_data::REQ);
-        if extensions != Extensions::default() {
-            extensions.put(&mut req.private_data).expect("there is room for it");
+        let offer = own_offer(&c.options, private_data::REQ);
+        if offer != Agreement::default() {
+            offer.put(&mut req.private_data).expect("there is room for it");
         }
         self.start_cm(now, id, Message::Req(&req));
     }
@@ -130,14 +128,13 @@ impl Transport {
         }
         c.responder_resources = c.options.responder_resources.min(rep.initiator_depth);
         c.initiator_depth = c.options.initiator_depth.min(rep.responder_resources);
-        let offered = own_extensions(&c.options, private_data::REQ);
-        let agreed = Extensions::find(&rep.private_data);
-        c.selective_repeat = agreed.is_some_and(|e| e.contains(Extensions::SELECTIVE_REPEAT))
-            && offered.contains(Extensions::SELECTIVE_REPEAT);
+        let taken = Agreement::find(&rep.private_data).unwrap_or_default();
+        let agreed = own_offer(&c.options, private_data::REQ).common(taken);
+        (c.selective_repeat, c.agreement) = split_agreement(agreed);
         c.requester.start(rep.starting_psn(), c.path_mtu, c.options.retry_count, rep.rnr_retry_count());
         c.responder.start(c.receive_psn, c.path_mtu.bytes());
         let mad = rtu(c, c.transaction_id);
-        let private_data = without_extensions(&rep.private_data);
+        let private_data = without_record(&rep.private_data);
         self.queue_mad(path, mad);
         self.establish(now, id, private_data);
     }
@@ -195,20 +192,28 @@ fn rtu(c: &Connection, transaction_id: u64) -> [u8; MAD_LEN] {
     Message::Rtu(&rtu).to_mad(transaction_id)
 }
 
-/// Extensions that this side offers: none unless the application's private data leaves room for the record.
-pub(super) fn own_extensions(options: &ConnectOptions, room: usize) -> Extensions {
-    if options.selective_repeat && options.private_data.len() + Extensions::LEN <= room {
-        Extensions::SELECTIVE_REPEAT
-    } else {
-        Extensions::default()
+/// What this side offers: nothing unless the application's private data leaves room for the record.
+pub(super) fn own_offer(options: &ConnectOptions, room: usize) -> Agreement {
+    if options.private_data.len() + Agreement::LEN > room {
+        return Agreement::default();
     }
+    let Agreement { extensions, contexts } = options.agreement;
+    let transport = if options.selective_repeat { Extensions::SELECTIVE_REPEAT } else { Extensions::NONE };
+    Agreement::new(extensions.without(Extensions::SELECTIVE_REPEAT) | transport, contexts)
+}
+
+/// The part of an agreement that is the transport's, and the part that is the applications'.
+pub(super) fn split_agreement(agreed: Agreement) -> (bool, Agreement) {
+    let Agreement { extensions, contexts } = agreed;
+    let application = Agreement::new(extensions.without(Extensions::SELECTIVE_REPEAT), contexts);
+    (extensions.contains(Extensions::SELECTIVE_REPEAT), application)
 }
 
 /// Private data for the application: zeros in place of the record.
-pub(super) fn without_extensions(private_data: &[u8]) -> Vec<u8> {
+pub(super) fn without_record(private_data: &[u8]) -> Vec<u8> {
     let mut bytes = private_data.to_vec();
-    if Extensions::find(private_data).is_some()
-        && let Some(record) = bytes.last_chunk_mut::<{ Extensions::LEN }>()
+    if Agreement::find(private_data).is_some()
+        && let Some(record) = bytes.last_chunk_mut::<{ Agreement::LEN }>()
     {
         record.fill(0);
     }

@@ -23,6 +23,7 @@ use nacelle_wire::{
     Ecn, Psn, Qpn,
     bth::{Bth, Deth, Opcode},
     cm::{GSI_Q_KEY, MAD_LEN, Message, Mra, PathMtu, Rej, RejReason, set_private_data, timeout_nanos},
+    extensions::Agreement,
     transport::{Ext, Headers, Packet},
 };
 use rand_chacha::rand_core::Rng;
@@ -112,6 +113,8 @@ impl Transport {
             responder_resources: 0,
             initiator_depth: 0,
             selective_repeat: false,
+            agreement: Agreement::default(),
+            offered: Agreement::default(),
             mad: Box::new([0; MAD_LEN]),
             tries_left: 0,
             cm_deadline: None,

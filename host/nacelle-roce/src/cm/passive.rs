@@ -3,7 +3,7 @@
 
 use super::{
     MESSAGE_REQ, Origin,
-    active::{own_extensions, without_extensions},
+    active::{own_offer, split_agreement, without_record},
     nanos, private_data, private_data_fits,
 };
 use crate::{
@@ -12,9 +12,10 @@ use crate::{
 };
 use core::{net::IpAddr, time::Duration};
 use nacelle_wire::cm::{
-    Extensions, Gid, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data,
-    timeout_code, timeout_nanos,
+    Gid, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data, timeout_code,
+    timeout_nanos,
 };
+use nacelle_wire::extensions::Agreement;
 
 /// Time that the application has to accept or reject a connection request.
 const DECISION_TIME: Duration = Duration::from_secs(60);
@@ -57,9 +58,10 @@ impl Transport {
         rep.set_target_ack_delay(15);
         rep.set_rnr_retry_count(c.options.rnr_retry.min(7));
         set_private_data(&mut rep.private_data, &c.options.private_data).expect("checked above");
-        c.selective_repeat &= own_extensions(&c.options, private_data::REP).contains(Extensions::SELECTIVE_REPEAT);
-        if c.selective_repeat {
-            Extensions::SELECTIVE_REPEAT.put(&mut rep.private_data).expect("there is room for it");
+        let agreed = own_offer(&c.options, private_data::REP).common(c.offered);
+        (c.selective_repeat, c.agreement) = split_agreement(agreed);
+        if agreed != Agreement::default() {
+            agreed.put(&mut rep.private_data).expect("there is room for it");
         }
         self.start_cm(now, id, Message::Rep(&rep));
         Ok(())
@@ -132,14 +134,14 @@ impl Transport {
         // What the peer offers; the values of this side come with accept.
         c.responder_resources = req.initiator_depth;
         c.initiator_depth = req.responder_resources;
-        let offered = Extensions::find(&req.private_data);
-        c.selective_repeat = offered.is_some_and(|e| e.contains(Extensions::SELECTIVE_REPEAT));
+        c.offered = Agreement::find(&req.private_data).unwrap_or_default();
+        let (_, offered) = split_agreement(c.offered);
         c.stats.resolved = Some(now);
         // First an MRA in time, then the end of the decision time.
         let peer_waits = Duration::from_nanos(timeout_nanos(req.remote_cm_timeout()));
         c.cm_deadline = Some(now + (peer_waits / 2).min(DECISION_TIME));
-        let private_data = without_extensions(&req.private_data);
-        self.core.events.push_back(Event::ConnectRequest { conn: id, port, peer, private_data });
+        let private_data = without_record(&req.private_data);
+        self.core.events.push_back(Event::ConnectRequest { conn: id, port, peer, private_data, offered });
         self.touch(id);
         Ok(())
     }

@@ -12,6 +12,7 @@ use nacelle_roce::{
         Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
         bth::{Bth, Deth, Opcode},
         cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu},
+        extensions::{Agreement, Extensions},
         ipv4::Ipv4Header,
         roce::Flow,
         transport::Ext,
@@ -46,8 +47,9 @@ fn private_data_both_ways() {
     let now = net.now;
     let ask = ConnectOptions { private_data: vec![1; 56], ..ConnectOptions::default() };
     net.ep(0).connect(now, ip(1), PORT, ask).unwrap();
-    let Some(Event::ConnectRequest { conn, port, peer, private_data }) = net.event(1, LONG) else { panic!() };
+    let Some(Event::ConnectRequest { conn, port, peer, private_data, offered }) = net.event(1, LONG) else { panic!() };
     assert_eq!((port, peer, private_data), (PORT, ip(0).into(), vec![1; 56]));
+    assert_eq!(offered, Agreement::default());
     let answer = ConnectOptions { private_data: vec![2; 196], ..ConnectOptions::default() };
     let now = net.now;
     net.ep(1).transport.accept(now, conn, answer).unwrap();
@@ -784,11 +786,59 @@ fn selective_repeat_is_agreed() {
         let o = ConnectOptions { selective_repeat: offered, ..options() };
         let (conn, tid, sent) = request(&mut ep, o);
         let mut rep = Rep::new(9, sent.local_comm_id.get(), PEER_QPN, TO_PEER);
-        cm::Extensions::SELECTIVE_REPEAT.put(&mut rep.private_data).unwrap();
+        Agreement::new(Extensions::SELECTIVE_REPEAT, 0).put(&mut rep.private_data).unwrap();
         rep.private_data[192] += change;
         ep.handle(Instant::ZERO, &mad(tid, Message::Rep(&rep))).unwrap();
         assert_eq!(ep.transport.connection(conn).unwrap().selective_repeat, agreed);
     }
+}
+
+/// The applications agree on the extensions that both offer, and the smaller number of contexts; selective repeat is apart.
+#[test]
+fn applications_agree_in_the_same_record() {
+    let offer = |extensions, contexts| Agreement::new(Extensions(extensions), contexts);
+    let with = |agreement, selective_repeat, len| ConnectOptions {
+        agreement,
+        selective_repeat,
+        private_data: hex(7, len),
+        ..ConnectOptions::default()
+    };
+    for (active, passive, agreed, selective) in [
+        (with(offer(6, 8), true, 48), with(offer(6, 4), true, 188), offer(6, 4), true),
+        (with(offer(6, 3), false, 0), with(offer(6, 4), true, 0), offer(6, 3), false),
+        (with(offer(2, 3), true, 0), with(offer(6, 4), false, 0), offer(2, 3), false),
+        // The bit of selective repeat is not the application's.
+        (with(offer(7, 3), false, 0), with(offer(7, 3), true, 0), offer(6, 3), false),
+        (with(offer(0, 0), true, 0), with(offer(6, 4), true, 0), offer(0, 0), true),
+        (with(offer(6, 4), true, 0), with(offer(0, 0), true, 0), offer(0, 0), true),
+        (with(offer(6, 8), true, 49), with(offer(6, 4), true, 0), offer(0, 0), false),
+        (with(offer(6, 8), true, 0), with(offer(6, 4), true, 189), offer(0, 0), false),
+    ] {
+        let mut net = Net::new(28, 2);
+        net.ep(1).transport.listen(PORT);
+        let now = net.now;
+        let offers = active.private_data.len() <= 48;
+        let expected =
+            if offers { offer(active.agreement.extensions.0 & !1, active.agreement.contexts) } else { offer(0, 0) };
+        let a = net.ep(0).connect(now, ip(1), PORT, active).unwrap();
+        let Some(Event::ConnectRequest { conn: b, offered, .. }) = net.event(1, LONG) else { panic!() };
+        assert_eq!(offered, expected);
+        let now = net.now;
+        net.ep(1).transport.accept(now, b, passive).unwrap();
+        assert!(matches!(net.event(0, LONG), Some(Event::Connected { .. })));
+        for (i, conn) in [(0, a), (1, b)] {
+            let info = net.ep(i).transport.connection(conn).unwrap();
+            assert_eq!((info.agreement, info.selective_repeat), (agreed, selective));
+        }
+    }
+    // A REP that takes more than was offered.
+    let mut ep = endpoint(29);
+    let (conn, tid, sent) = request(&mut ep, ConnectOptions { agreement: offer(2, 4), ..options() });
+    assert_eq!(sent.private_data[48..], *b"NACL\x01\x03\x04\x00");
+    let mut rep = Rep::new(9, sent.local_comm_id.get(), PEER_QPN, TO_PEER);
+    offer(7, 9).put(&mut rep.private_data).unwrap();
+    ep.handle(Instant::ZERO, &mad(tid, Message::Rep(&rep))).unwrap();
+    assert_eq!(ep.transport.connection(conn).unwrap().agreement, offer(2, 4));
 }
 
 /// Connects to the raw peer up to the REQ, which is returned with its transaction.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Region set-up: the caller's regions for the device's (MRSP).
+//! Region set-up: the caller's regions for the device's, by MRSP or by a long set-up.
 
-use std::sync::Arc;
+use nacelle_roce::{Access, Completion, SendOp, SendWr, Transport, WcOpcode};
+use nacelle_wire::calls::{LongRegion, Request, SetUp, SetUpAnswer, Step as WireStep};
+use nacelle_wire::extensions::Extensions;
+use nacelle_wire::mrsp::{AarRegion, Message};
+use nacelle_wire::{RemoteAddr, Rkey, calls};
 
-use nacelle_roce::{Access, Completion, RecvWr, SendWr, WcOpcode};
-use nacelle_wire::mrsp::{ARegion, AarRegion, MAX_MESSAGE, Message};
-use nacelle_wire::{RemoteAddr, Rkey};
-
-use super::{Call, Parameter};
+use super::{Call, Parameter, Program, lost};
 use crate::engine::State;
 use crate::region::{Region, Role};
 use crate::{Error, Step};
@@ -15,108 +15,209 @@ use crate::{Error, Step};
 /// Device memory is requested in pages of this size, as upstream callers do.
 const PAGE: u64 = 4096;
 
-impl Call {
-    /// Sends the regions to the device, and takes the device's regions from its answer.
-    pub(super) fn set_up(&mut self, regions: Vec<Region>) -> Result<(), Error> {
-        let (shared, conn) = (Arc::clone(&self.connection.shared), self.connection.id);
-        let mut asked = 0u64;
-        let answer = shared.engine.act(|state| self.ask_for_regions(state, regions, &mut asked))??;
-        let outcome =
-            self.connection.wait_until(Step::RegionSetup, |session| session.received.is_some() && session.sends == 0);
-        let (completion, message) = {
-            let mut state = shared.engine.lock();
-            let message = state.endpoint.transport.deregister(answer.id).and_then(|memory| memory.into_vec().ok());
-            (state.inbox.session(conn).received.take(), message)
-        };
-        outcome?;
-        match completion {
-            Some(Completion { opcode: WcOpcode::Recv, byte_len, .. }) => {
-                self.accept_regions(message.as_deref().and_then(|all| all.get(..byte_len)).unwrap_or_default(), asked)
-            }
-            _ => Err(self
-                .connection
-                .broken(Step::RegionSetup, "it answered the region request by a WRITE, not by a SEND".into())),
-        }
-    }
+/// A region of the device, as it says.
+struct Given {
+    address: RemoteAddr,
+    rkey: Rkey,
+    size: u64,
+}
 
-    /// Registers the regions and posts the region request. Returns where the answer goes, and in `asked` how many bytes of
-    /// device memory were asked for.
-    fn ask_for_regions(
-        &mut self,
-        state: &mut State,
-        regions: Vec<Region>,
-        asked: &mut u64,
-    ) -> Result<nacelle_roce::Region, Error> {
-        let (ip, conn) = (self.connection.shared.ip, self.connection.id);
-        let failed =
-            |error: &dyn std::fmt::Display| Error::Lost { ip, step: Step::RegionSetup, detail: error.to_string() };
-        let mut place = |size: usize| {
-            let at = *asked;
-            *asked += (size as u64).next_multiple_of(PAGE);
-            at
-        };
-        let internal: Vec<AarRegion> = regions
-            .iter()
-            .filter(|region| region.role == Role::Internal)
-            .map(|region| AarRegion::internal(place(region.size), region.size as u32))
-            .collect();
-        let mut aar = Vec::new();
-        let endpoint = &mut state.endpoint;
+impl Call {
+    /// Registers the regions for the call's connection.
+    pub(super) fn register(&mut self, regions: Vec<Region>) -> Result<(), Error> {
+        let (ip, conn) = (self.line.shared.ip, self.channel.id);
+        let mut state = self.line.shared.engine.lock();
         for Region { role, memory, size } in regions {
             if role == Role::Internal {
                 self.places.push(None);
+                self.internal.push(size as u64);
                 continue;
             }
             // The device may write it while a call runs, and only then.
-            let local = endpoint.transport.register(memory, Access::LOCAL, Some(conn)).map_err(|e| failed(&e))?;
+            let local = state.endpoint.transport.register(memory, Access::LOCAL, Some(conn));
+            let local = local.map_err(|error| lost(ip, Step::RegionSetup, &error))?;
             self.places.push(Some(self.parameters.len()));
-            let remote = ARegion::new(RemoteAddr(0), Rkey(0), 0);
-            self.parameters.push(Parameter { role, local, remote });
-            aar.push(AarRegion::parameter(role.flags(), place(size), local.addr, local.rkey, size as u32));
+            self.parameters.push(Parameter { role, local, address: RemoteAddr(0), rkey: Rkey(0) });
         }
-        aar.extend(internal);
-        let mut message = [0; MAX_MESSAGE];
-        let length = Message::Aar(&aar).write(&mut message).map_err(|e| Error::invalid(e.to_string()))?;
-        let answer =
-            endpoint.transport.register(vec![0; MAX_MESSAGE], Access::LOCAL, Some(conn)).map_err(|e| failed(&e))?;
-        endpoint.transport.post_recv(conn, RecvWr { id: 0, slice: Some(answer.all()) }).map_err(|e| failed(&e))?;
-        state.inbox.session(conn).receives = true;
-        endpoint.transport.post_send(conn, SendWr::send(0, &message[..length])).map_err(|e| failed(&e))?;
-        state.inbox.session(conn).sends += 1;
-        Ok(answer)
+        Ok(())
     }
 
-    fn accept_regions(&mut self, message: &[u8], asked: u64) -> Result<(), Error> {
-        let ip = self.connection.shared.ip;
-        let what = match Message::parse(message) {
-            Ok(Message::A(given)) => match self.check_regions(given) {
-                Ok(()) => {
-                    self.parameters.iter_mut().zip(given).for_each(|(parameter, given)| parameter.remote = *given);
-                    return Ok(());
-                }
-                Err(what) => what,
-            },
-            Ok(Message::Err(code)) => return Err(Error::RegionsRefused { ip, code, bytes: asked }),
-            Ok(Message::Aar(_)) => "it answered a region request by one of its own".into(),
-            Err(error) => format!("its answer to the region request is wrong: {error}"),
+    /// Registers the regions again, for another connection.
+    pub(super) fn register_again(&mut self) -> Result<(), Error> {
+        let conn = self.channel.id;
+        let mut state = self.line.shared.engine.lock();
+        let transport: &mut Transport = &mut state.endpoint.transport;
+        for parameter in &mut self.parameters {
+            let Some(memory) = transport.deregister(parameter.local.id) else { continue };
+            match transport.register(memory, Access::LOCAL, Some(conn)) {
+                Ok(local) => parameter.local = local,
+                Err(error) => return Err(lost(self.line.shared.ip, Step::RegionSetup, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the device of the regions, and takes the device's regions from its answer.
+    pub(super) fn set_up(&mut self) -> Result<(), Error> {
+        let mut message = [0; calls::MAX_MESSAGE];
+        let length = self.request(&mut message)?;
+        let (shared, conn, context) = (self.shared().clone(), self.channel.id, self.context);
+        shared.engine.act(|state| self.ask(state, &message[..length]))??;
+        let answered = |session: &mut crate::inbox::Session| {
+            let slot = session.slot(context);
+            slot.received.is_some() && slot.sends == 0
         };
-        Err(self.connection.broken(Step::RegionSetup, what))
+        self.channel.wait_until(Step::RegionSetup, context, answered)?;
+        let answer = {
+            let mut state = shared.engine.lock();
+            let State { endpoint, inbox, .. } = &mut *state;
+            inbox.session(conn).take_answer(context, |place| {
+                let mut text = vec![0; place.len];
+                let memory = endpoint.transport.region(place.region);
+                memory.and_then(|memory| memory.read(place.offset, &mut text).ok()).map(|()| text).unwrap_or_default()
+            })
+        };
+        match answer {
+            Some((Completion { opcode: WcOpcode::Recv, .. }, Some(text))) => self.accept(&text)?,
+            _ => {
+                let what = "it answered the region request by a WRITE, not by a SEND".into();
+                return Err(self.channel.broken(Step::RegionSetup, what));
+            }
+        }
+        self.is_set_up = true;
+        self.calls = 0;
+        Ok(())
+    }
+
+    /// Whether only a long set-up can say what this call needs.
+    fn needs_long_set_up(&self) -> Option<&'static str> {
+        let sizes = self.parameters.iter().map(|parameter| parameter.local.len as u64);
+        if matches!(self.program, Program::Chain(_)) {
+            Some("chains")
+        } else if sizes.chain(self.internal.iter().copied()).any(|size| u32::try_from(size).is_err()) {
+            Some("regions of 2^32 bytes and more")
+        } else {
+            None
+        }
+    }
+
+    /// Writes the region request, and returns its length.
+    fn request(&self, message: &mut [u8]) -> Result<usize, Error> {
+        let is_long = self.channel.agreement.extensions.contains(Extensions::LONG_SET_UP);
+        let needs = self.needs_long_set_up();
+        if let (Some(what), false) = (needs, is_long) {
+            return Err(Error::Unsupported { ip: self.shared().ip, what });
+        }
+        let length = if is_long && (needs.is_some() || self.deadline.is_some()) {
+            self.long_request(message)
+        } else {
+            self.short_request(message)
+        };
+        length.map_err(|_| Error::invalid(format!("{} regions do not fit a region request", self.places.len())))
+    }
+
+    fn short_request(&self, message: &mut [u8]) -> Result<usize, nacelle_wire::BuildError> {
+        let mut end = 0u64;
+        let mut place = |size: u64| {
+            let at = end;
+            end += size.next_multiple_of(PAGE);
+            at
+        };
+        let internal: Vec<_> =
+            self.internal.iter().map(|&size| AarRegion::internal(place(size), size as u32)).collect();
+        let parameters = self.parameters.iter().map(|Parameter { role, local, .. }| {
+            let size = local.len as u64;
+            AarRegion::parameter(role.flags(), place(size), local.addr, local.rkey, size as u32)
+        });
+        let regions: Vec<_> = parameters.chain(internal).collect();
+        Message::Aar(&regions).write(message)
+    }
+
+    fn long_request(&self, message: &mut [u8]) -> Result<usize, nacelle_wire::BuildError> {
+        let parameters = self.parameters.iter().map(|Parameter { role, local, .. }| {
+            LongRegion::parameter(role.flags(), local.addr, local.rkey, local.len as u64)
+        });
+        let regions: Vec<_> = parameters.chain(self.internal.iter().map(|&size| LongRegion::internal(size))).collect();
+        let steps: Vec<_> = match &self.program {
+            Program::Function(_) => Vec::new(),
+            Program::Chain(steps) => steps
+                .iter()
+                .map(|step| {
+                    let [a, b, c] = step.user;
+                    let (first, count) = (step.regions.start as u8, step.regions.len() as u8);
+                    WireStep::new(step.function, first, count, u32::from_le_bytes([a, b, c, 0]))
+                })
+                .collect(),
+        };
+        // A deadline of less than a millisecond is one all the same.
+        let deadline = self.deadline.map_or(0, |deadline| deadline.as_millis().max(1));
+        let deadline_ms = u32::try_from(deadline).unwrap_or(u32::MAX);
+        SetUp { deadline_ms, steps: &steps, regions: &regions }.write(message)
+    }
+
+    /// Posts the region request.
+    fn ask(&mut self, state: &mut State, message: &[u8]) -> Result<(), Error> {
+        let (conn, context) = (self.channel.id, self.context);
+        let State { endpoint, inbox, .. } = state;
+        let session = inbox.session(conn);
+        if let Some(end) = &session.end {
+            return Err(end.error(self.shared().ip, Step::RegionSetup, std::time::Duration::ZERO));
+        }
+        let ip = self.shared().ip;
+        let failed = |error: &dyn std::fmt::Display| lost(ip, Step::RegionSetup, error);
+        session.expect_answer(&mut endpoint.transport, conn).map_err(|error| failed(&error))?;
+        let imm = session.has_contexts().then(|| Request::Message(calls::Context(context)).to_imm());
+        let request = SendWr { op: SendOp::Send { imm }, ..SendWr::send(u64::from(context), message) };
+        endpoint.transport.post_send(conn, request).map_err(|error| failed(&error))?;
+        let slot = session.slot(context);
+        (slot.awaits, slot.received) = (true, None);
+        slot.sends += 1;
+        Ok(())
+    }
+
+    fn accept(&mut self, message: &[u8]) -> Result<(), Error> {
+        let broken = |what| Err(self.channel.broken(Step::RegionSetup, what));
+        let given: Vec<Given> = match (Message::parse(message), SetUpAnswer::parse(message)) {
+            (_, Ok(SetUpAnswer(given))) => given
+                .iter()
+                .map(|given| Given { address: given.address(), rkey: given.rkey(), size: given.size() })
+                .collect(),
+            (Ok(Message::A(given)), _) => given
+                .iter()
+                .map(|given| Given { address: given.address(), rkey: given.rkey(), size: given.size().into() })
+                .collect(),
+            (Ok(Message::Err(code)), _) => {
+                let sizes = self.parameters.iter().map(|parameter| parameter.local.len as u64);
+                let sizes = sizes.chain(self.internal.iter().copied());
+                let bytes = sizes.map(|size| size.next_multiple_of(PAGE)).sum();
+                return Err(Error::RegionsRefused { ip: self.shared().ip, code, bytes });
+            }
+            (Ok(Message::Aar(_)), _) => return broken("it answered a region request by one of its own".into()),
+            (Err(error), _) => return broken(format!("its answer to the region request is wrong: {error}")),
+        };
+        if let Err(what) = self.check_given(&given) {
+            return broken(what);
+        }
+        for (parameter, given) in self.parameters.iter_mut().zip(given) {
+            (parameter.address, parameter.rkey) = (given.address, given.rkey);
+        }
+        Ok(())
     }
 
     /// What is wrong with the regions that the device gives: each must be as long as was asked for, and none lie on another.
-    fn check_regions(&self, given: &[ARegion]) -> Result<(), String> {
+    fn check_given(&self, given: &[Given]) -> Result<(), String> {
         if given.len() != self.parameters.len() {
             return Err(format!("it gave {} regions for {}", given.len(), self.parameters.len()));
         }
         let indices = self.places.iter().enumerate().filter_map(|(index, place)| place.map(|_| index));
         let mut extents = Vec::new();
         for ((index, parameter), given) in indices.zip(&self.parameters).zip(given) {
-            let (got, want) = (given.size(), parameter.local.len);
-            if got as usize != want {
+            let (got, want) = (given.size, parameter.local.len as u64);
+            if got != want {
                 return Err(format!("it gave {got} bytes for region {index} of {want} bytes"));
             }
-            let first = given.address().0;
-            let Some(last) = first.checked_add(u64::from(got) - 1) else {
+            let first = given.address.0;
+            let Some(last) = first.checked_add(got - 1) else {
                 return Err(format!("region {index} at {first:#x} lies beyond the end of the address space"));
             };
             extents.push((first, last, index));
