@@ -41,6 +41,12 @@ module nacelle
   integer(c_int32_t), parameter, public :: NACELLE_KERNEL = 15
   integer(c_int32_t), parameter, public :: NACELLE_NO_SUCH_DEVICE = 16
   integer(c_int32_t), parameter, public :: NACELLE_MANAGEMENT = 17
+  integer(c_int32_t), parameter, public :: NACELLE_CANCELLED = 18
+  integer(c_int32_t), parameter, public :: NACELLE_DEADLINE_EXCEEDED = 19
+  integer(c_int32_t), parameter, public :: NACELLE_NO_FREE_CONTEXT = 20
+  integer(c_int32_t), parameter, public :: NACELLE_UNSUPPORTED = 21
+  integer(c_int32_t), parameter, public :: NACELLE_CLOSED = 22
+  integer(c_int32_t), parameter, public :: NACELLE_NO_TARGET = 23
   integer(c_int32_t), parameter, public :: NACELLE_INTERNAL = 1000
   integer(c_int32_t), parameter, public :: NACELLE_BAD_HANDLE = 1001
   integer(c_int32_t), parameter, public :: NACELLE_WRONG_HANDLE = 1002
@@ -68,6 +74,10 @@ module nacelle
     integer(c_int64_t) :: id = 0
   end type
 
+  type, bind(C), public :: nacelle_connection
+    integer(c_int64_t) :: id = 0
+  end type
+
   type, bind(C), public :: nacelle_call
     integer(c_int64_t) :: id = 0
   end type
@@ -81,7 +91,7 @@ module nacelle
 
   ! The fields of the options are those of nacelle.h; a default object has all defaults.
   type, bind(C), public :: nacelle_device_options
-    integer(c_size_t) :: size = 56
+    integer(c_size_t) :: size = 64
     type(c_ptr) :: wire = c_null_ptr
     type(c_ptr) :: source = c_null_ptr
     type(c_ptr) :: capture = c_null_ptr
@@ -91,13 +101,36 @@ module nacelle
     integer(c_int32_t) :: timeout_ms = 0
     integer(c_int32_t) :: ack_timeout_ms = 0
     integer(c_int32_t) :: trace = 0
-    integer(c_int32_t) :: reserved = 0
+    integer(c_int32_t) :: progress_thread = 0
+    integer(c_int32_t) :: reconnect = 0
+    integer(c_int32_t) :: spin_us = 0
   end type
 
   type, bind(C), public :: nacelle_call_options
     integer(c_size_t) :: size = 16
     integer(c_int32_t) :: deadline_ms = 0
     integer(c_int32_t) :: reserved = 0
+  end type
+
+  type, bind(C), public :: nacelle_connection_options
+    integer(c_size_t) :: size = 16
+    integer(c_int32_t) :: contexts = 0
+    integer(c_int32_t) :: reserved = 0
+  end type
+
+  type, bind(C), public :: nacelle_connection_info
+    integer(c_size_t) :: size = 24
+    integer(c_int32_t) :: contexts = 0
+    integer(c_int32_t) :: free_contexts = 0
+    integer(c_int32_t) :: can_cancel = 0
+    integer(c_int32_t) :: has_long_set_up = 0
+  end type
+
+  type, bind(C), public :: nacelle_chain_step
+    integer(c_int32_t) :: function_code
+    integer(c_int32_t) :: user = 0
+    integer(c_int32_t) :: first_region
+    integer(c_int32_t) :: region_count
   end type
 
   type, bind(C), public :: nacelle_call_status
@@ -133,6 +166,50 @@ module nacelle
       type(nacelle_device), value :: device
       integer(c_int32_t), value :: timeout_ms
       integer(c_int64_t), intent(out) :: round_trip_ns
+    end function
+    integer(c_int32_t) function nacelle_device_fd(device, fd) bind(C)
+      import
+      type(nacelle_device), value :: device
+      integer(c_int), intent(out) :: fd
+    end function
+    integer(c_int32_t) function nacelle_device_progress(device) bind(C)
+      import
+      type(nacelle_device), value :: device
+    end function
+    integer(c_int32_t) function nacelle_connection_open(device, options, connection) bind(C)
+      import
+      type(nacelle_device), value :: device
+      type(nacelle_connection_options), intent(in), optional :: options
+      type(nacelle_connection), intent(out) :: connection
+    end function
+    integer(c_int32_t) function nacelle_connection_get_info(connection, info) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      type(nacelle_connection_info), intent(inout) :: info
+    end function
+    integer(c_int32_t) function nacelle_connection_create(connection, code, regions, count, options, new_call) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      integer(c_int32_t), value :: code
+      type(nacelle_region), intent(in) :: regions(*)
+      integer(c_size_t), value :: count
+      type(nacelle_call_options), intent(in), optional :: options
+      type(nacelle_call), intent(out) :: new_call
+    end function
+    integer(c_int32_t) function nacelle_connection_create_chain(connection, steps, step_count, regions, count, options, &
+                                                                new_call) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      type(nacelle_chain_step), intent(in) :: steps(*)
+      integer(c_size_t), value :: step_count
+      type(nacelle_region), intent(in) :: regions(*)
+      integer(c_size_t), value :: count
+      type(nacelle_call_options), intent(in), optional :: options
+      type(nacelle_call), intent(out) :: new_call
+    end function
+    integer(c_int32_t) function nacelle_connection_close(connection) bind(C)
+      import
+      type(nacelle_connection), value :: connection
     end function
     integer(c_int32_t) function nacelle_call_create(device, code, regions, count, options, new_call) bind(C)
       import
@@ -174,6 +251,16 @@ module nacelle
       integer(c_size_t), value :: size
       integer(c_size_t), intent(inout) :: length
     end function
+    integer(c_int32_t) function nacelle_call_cancel(this) bind(C)
+      import
+      type(nacelle_call), value :: this
+    end function
+    integer(c_int32_t) function nacelle_call_on_finish(this, callback, data) bind(C)
+      import
+      type(nacelle_call), value :: this
+      type(c_funptr), value :: callback
+      type(c_ptr), value :: data
+    end function
     integer(c_int32_t) function nacelle_call_close(this) bind(C)
       import
       type(nacelle_call), value :: this
@@ -195,7 +282,11 @@ module nacelle
     end function
   end interface
 
-  public :: nacelle_version, nacelle_device_open, nacelle_device_close, nacelle_device_describe, nacelle_device_ping
+  public :: nacelle_version
+  public :: nacelle_device_open, nacelle_device_close, nacelle_device_describe, nacelle_device_ping
+  public :: nacelle_device_fd, nacelle_device_progress
+  public :: nacelle_connection_open, nacelle_connection_get_info, nacelle_connection_create, nacelle_connection_create_chain
+  public :: nacelle_connection_close, nacelle_call_cancel, nacelle_call_on_finish
   public :: nacelle_call_create, nacelle_call_invoke, nacelle_call_invoke_with, nacelle_call_test, nacelle_call_wait
   public :: nacelle_call_get_status, nacelle_call_report, nacelle_call_close
   public :: nacelle_open, nacelle_create, nacelle_describe, nacelle_check

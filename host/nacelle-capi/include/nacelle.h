@@ -90,6 +90,18 @@ enum nacelle_result_code {
   NACELLE_NO_SUCH_DEVICE = 16,
   /* A device could not be managed. */
   NACELLE_MANAGEMENT = 17,
+  /* The call was cancelled. */
+  NACELLE_CANCELLED = 18,
+  /* The call did not end by its deadline, and was ended. */
+  NACELLE_DEADLINE_EXCEEDED = 19,
+  /* All contexts of the connection have calls. */
+  NACELLE_NO_FREE_CONTEXT = 20,
+  /* The device has not agreed to what is asked for. */
+  NACELLE_UNSUPPORTED = 21,
+  /* This side has ended the connection. */
+  NACELLE_CLOSED = 22,
+  /* None of several devices can be reached. */
+  NACELLE_NO_TARGET = 23,
 
   /* A defect of this library, which would otherwise have ended the program. */
   NACELLE_INTERNAL = 1000,
@@ -157,13 +169,18 @@ typedef struct nacelle_device_options {
   uint32_t ack_timeout_ms;
   /* 1: reports have the device's cycles, as far as it runs on this machine. Takes time. */
   uint32_t trace;
-  /* 0. */
-  uint32_t reserved;
+  /* 1: a thread of the library moves frames until the device and its calls are closed. 0: threads that wait do, and
+   * nacelle_device_progress(). */
+  uint32_t progress_thread;
+  /* 1: nacelle_call_invoke() opens a new connection after the loss of the device. */
+  uint32_t reconnect;
+  /* How long a wait polls before it sleeps, in microseconds: more saves the time of waking up, and keeps a processor busy. */
+  uint32_t spin_us;
 } nacelle_device_options;
 
 #ifdef __cplusplus
 #define NACELLE_DEVICE_OPTIONS_INIT \
-  { sizeof(nacelle_device_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(nacelle_device_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #else
 #define NACELLE_DEVICE_OPTIONS_INIT {.size = sizeof(nacelle_device_options)}
 #endif
@@ -181,6 +198,13 @@ nacelle_result nacelle_device_close(nacelle_device device);
  * `*length` to its length without that byte: 0 if the device says nothing. With `text` NULL and `size` 0 the length alone, which
  * is also set if the buffer is too small. `length` may be NULL if `text` is not. The device is asked once. */
 nacelle_result nacelle_device_describe(nacelle_device device, char *text, size_t size, size_t *length);
+
+/* Sets `*fd` to a descriptor for the program's event loop: readable when nacelle_device_progress() has something to do, or a call
+ * has news. It belongs to the device: poll it only, level-triggered, and only until the device is closed. */
+nacelle_result nacelle_device_fd(nacelle_device device, int *fd);
+
+/* Moves what can be moved at once for all calls of the device, and never waits. Then look at the calls by nacelle_call_test(). */
+nacelle_result nacelle_device_progress(nacelle_device device);
 
 /* Sends one ICMP echo request. `*round_trip_ns` is the time until its answer; `round_trip_ns` may be NULL. */
 nacelle_result nacelle_device_ping(nacelle_device device, uint32_t timeout_ms, uint64_t *round_trip_ns);
@@ -211,7 +235,7 @@ typedef struct nacelle_region {
   uint32_t reserved;
   /* The buffer. The library does not write to that of an input. */
   void *data;
-  /* Its bytes: 1 to 2^32 - 1. */
+  /* Its bytes: 1 to 2^32 - 1, and more on a connection with long set-ups. */
   size_t size;
 } nacelle_region;
 
@@ -242,7 +266,7 @@ static inline nacelle_region nacelle_internal(size_t size) {
   return nacelle_make_region(NACELLE_INTERNAL_REGION, NULL, size);
 }
 
-/* Calls of one function on one set of regions, one after the other. */
+/* Calls on one set of regions, one after the other. */
 typedef struct nacelle_call {
   uint64_t id;
 } nacelle_call;
@@ -265,7 +289,7 @@ typedef struct nacelle_call_options {
 #define NACELLE_CALL_OPTIONS_INIT {.size = sizeof(nacelle_call_options)}
 #endif
 
-/* Opens a connection for calls of `function`, 1 to 127, and agrees with the device on the regions. The array is copied; the
+/* Opens a connection of its own for calls of `function`, 1 to 127, and agrees with the device on the regions. The array is copied; the
  * buffers are used in place until the call is closed. Two regions whose buffers overlap are an error if one of them comes back.
  * `options` may be NULL. `*call` must be closed by nacelle_call_close(); it is zero after an error. */
 nacelle_result nacelle_call_create(nacelle_device device, uint32_t function, const nacelle_region *regions, size_t count,
@@ -286,6 +310,18 @@ nacelle_result nacelle_call_test(nacelle_call call, bool *done);
  * time in the options. Returns the call's error if it has failed, and NACELLE_PENDING if it runs on. */
 nacelle_result nacelle_call_wait(nacelle_call call, int64_t timeout_ms);
 
+/* Makes the call end that runs, and returns at once; does nothing if none runs. Any thread may call this, also while another waits
+ * for the call. The call ends with NACELLE_CANCELLED, or as it would have ended if its end was under way. Without contexts
+ * (nacelle_connection_get_info()) the connection ends with it, and the next nacelle_call_invoke() is NACELLE_CLOSED, or opens a new
+ * one if the device's options say so. */
+nacelle_result nacelle_call_cancel(nacelle_call call);
+
+/* Has `callback` called with `data` whenever a call has ended or has run into its timeout, in place of the callback before; then
+ * nacelle_call_test() has its outcome. It is called by the thread that moves frames, which may be one in nacelle_call_wait(), or the
+ * library's own. It may use other calls, must not wait, and must neither longjmp() nor throw. After nacelle_call_close() has
+ * returned, it is not called any more. */
+nacelle_result nacelle_call_on_finish(nacelle_call call, void (*callback)(void *data), void *data);
+
 enum nacelle_call_state {
   /* No call was started. */
   NACELLE_CALL_READY = 0,
@@ -302,7 +338,7 @@ typedef struct nacelle_call_status {
   uint32_t state;
   /* The result code in the device's answer; 0 without an answer, too. 0x10 to 0x7f are those of the kernel. */
   uint32_t device_result;
-  /* Bytes of outputs that have come. */
+  /* Bytes of all outputs of a call that has ended with success; else 0. */
   uint64_t bytes_received;
 } nacelle_call_status;
 
@@ -319,9 +355,81 @@ nacelle_result nacelle_call_get_status(nacelle_call call, nacelle_call_status *s
 /* Copies what the set-up and the last call cost, step by step, as JSON. The buffer is as for nacelle_device_describe(). */
 nacelle_result nacelle_call_report(nacelle_call call, char *text, size_t size, size_t *length);
 
-/* Ends the connection and the handle; a call that runs is abandoned. Afterwards, also after an error of the network, nothing
- * reads or writes the buffers any more. NACELLE_BUSY if another thread uses the call: then nothing has changed. */
+/* Ends the handle, and the connection if the call has one of its own. A call that runs on a shared connection is cancelled, and this
+ * waits for its end. Afterwards, also after an error of the network, nothing reads or writes the buffers any more. NACELLE_BUSY if
+ * another thread uses the call: then nothing has changed. */
 nacelle_result nacelle_call_close(nacelle_call call);
+
+/* ---- Connections for several calls ---- */
+
+/* A connection on which several calls run side by side, each in a context of its own, as far as the device agrees. */
+typedef struct nacelle_connection {
+  uint64_t id;
+} nacelle_connection;
+
+/* How a connection is opened. Begin with NACELLE_CONNECTION_OPTIONS_INIT; a field that is zero has its default. */
+typedef struct nacelle_connection_options {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* Contexts that are asked for, at most 255. Default: 4. */
+  uint32_t contexts;
+  /* 0. */
+  uint32_t reserved;
+} nacelle_connection_options;
+
+/* What the device has agreed to. Begin with NACELLE_CONNECTION_INFO_INIT. */
+typedef struct nacelle_connection_info {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* As many calls can be open at a time; a device without contexts has 1. */
+  uint32_t contexts;
+  /* So many more now. */
+  uint32_t free_contexts;
+  /* 1: a call can be cancelled without ending the connection. */
+  uint32_t can_cancel;
+  /* 1: there are chains, regions of 2^32 bytes and more, and deadlines that the device keeps. */
+  uint32_t has_long_set_up;
+} nacelle_connection_info;
+
+/* A step of a chain: `function` on `region_count` regions from `first_region` on, which the kernel sees as if they were all. */
+typedef struct nacelle_chain_step {
+  uint32_t function;
+  /* 24 bits for the kernel. */
+  uint32_t user;
+  uint32_t first_region;
+  uint32_t region_count;
+} nacelle_chain_step;
+
+#ifdef __cplusplus
+#define NACELLE_CONNECTION_OPTIONS_INIT \
+  { sizeof(nacelle_connection_options), 0, 0 }
+#define NACELLE_CONNECTION_INFO_INIT \
+  { sizeof(nacelle_connection_info), 0, 0, 0, 0 }
+#else
+#define NACELLE_CONNECTION_OPTIONS_INIT {.size = sizeof(nacelle_connection_options)}
+#define NACELLE_CONNECTION_INFO_INIT {.size = sizeof(nacelle_connection_info)}
+#endif
+
+/* Opens a connection. `options` may be NULL. `*connection` must be closed by nacelle_connection_close(); it is zero after an
+ * error. */
+nacelle_result nacelle_connection_open(nacelle_device device, const nacelle_connection_options *options,
+                                       nacelle_connection *connection);
+
+/* Fills `*info` as far as `info->size` goes. */
+nacelle_result nacelle_connection_get_info(nacelle_connection connection, nacelle_connection_info *info);
+
+/* As nacelle_call_create(), in a free context of the connection. */
+nacelle_result nacelle_connection_create(nacelle_connection connection, uint32_t function, const nacelle_region *regions,
+                                         size_t count, const nacelle_call_options *options, nacelle_call *call);
+
+/* The same for a chain: each call runs the steps one after the other in the device, without the caller in between. Outputs are
+ * written once, at the end. NACELLE_UNSUPPORTED if the device has no long set-up. Internal regions come after all others. */
+nacelle_result nacelle_connection_create_chain(nacelle_connection connection, const nacelle_chain_step *steps, size_t step_count,
+                                               const nacelle_region *regions, size_t count, const nacelle_call_options *options,
+                                               nacelle_call *call);
+
+/* Ends the handle. The connection itself ends with its last call. */
+nacelle_result nacelle_connection_close(nacelle_connection connection);
 
 #ifdef __cplusplus
 }

@@ -94,44 +94,62 @@ class region {
 };
 
 namespace detail {
-template <class Container>
-region make(nacelle_role role, Container& container) {
-  view elements(container);
-  using element = std::remove_reference_t<decltype(*elements.begin())>;
-  static_assert(std::is_trivially_copyable_v<element>, "a device gets bytes: the elements must be trivially copyable");
+template <class T>
+region make(nacelle_role role, view<T> elements) {
+  static_assert(std::is_trivially_copyable_v<T>, "a device gets bytes: the elements must be trivially copyable");
   return region(role, elements.data(), elements.size_bytes());
 }
-template <class Container>
-constexpr bool is_writable = !std::is_const_v<std::remove_pointer_t<decltype(std::data(std::declval<Container&>()))>>;
+template <class T>
+region make_output(nacelle_role role, view<T> elements) {
+  static_assert(!std::is_const_v<T>, "the device writes the elements: they must not be const");
+  return make(role, elements);
+}
 }  // namespace detail
 
-// Containers and views of elements that can be copied as bytes; temporary containers are refused by the compiler.
+// Containers, arrays and views of elements that can be copied as bytes. The compiler refuses containers that are temporary.
 template <class Container>
 region input(const Container& container) {
-  return detail::make(NACELLE_INPUT, container);
+  return detail::make(NACELLE_INPUT, view(container));
 }
 template <class Container>
 region input(const Container&&) = delete;
+template <class T>
+region input(view<T> elements) {
+  return detail::make(NACELLE_INPUT, elements);
+}
 template <class Container>
 region input_once(const Container& container) {
-  return detail::make(NACELLE_INPUT_ONCE, container);
+  return detail::make(NACELLE_INPUT_ONCE, view(container));
 }
 template <class Container>
 region input_once(const Container&&) = delete;
+template <class T>
+region input_once(view<T> elements) {
+  return detail::make(NACELLE_INPUT_ONCE, elements);
+}
 template <class Container>
 region output(Container& container) {
-  static_assert(detail::is_writable<Container>, "the device writes the elements: they must not be const");
-  return detail::make(NACELLE_OUTPUT, container);
+  return detail::make_output(NACELLE_OUTPUT, view(container));
+}
+template <class T>
+region output(view<T> elements) {
+  return detail::make_output(NACELLE_OUTPUT, elements);
 }
 template <class Container>
 region inout(Container& container) {
-  static_assert(detail::is_writable<Container>, "the device writes the elements: they must not be const");
-  return detail::make(NACELLE_INOUT, container);
+  return detail::make_output(NACELLE_INOUT, view(container));
+}
+template <class T>
+region inout(view<T> elements) {
+  return detail::make_output(NACELLE_INOUT, elements);
 }
 template <class Container>
 region inout_once(Container& container) {
-  static_assert(detail::is_writable<Container>, "the device writes the elements: they must not be const");
-  return detail::make(NACELLE_INOUT_ONCE, container);
+  return detail::make_output(NACELLE_INOUT_ONCE, view(container));
+}
+template <class T>
+region inout_once(view<T> elements) {
+  return detail::make_output(NACELLE_INOUT_ONCE, elements);
 }
 // Device memory for the kernel alone.
 inline region internal(std::size_t bytes) { return region(NACELLE_INTERNAL_REGION, nullptr, bytes); }
@@ -202,6 +220,9 @@ class call {
     return true;
   }
 
+  // Makes the call end that runs: see nacelle_call_cancel(). Any thread may do this, also while another waits for the call.
+  void cancel() { check(nacelle_call_cancel(handle_)); }
+
   // Starts a call, and waits for its end in a thread of its own. Until the future is ready, the call must not be used, moved or
   // destroyed; destroying the future waits for it.
   [[nodiscard]] std::future<void> start(std::uint32_t user = 0) {
@@ -237,6 +258,69 @@ class call {
   nacelle_call handle_;
 };
 
+namespace detail {
+inline std::vector<nacelle_region> plain(view<const region> regions) {
+  std::vector<nacelle_region> plain;
+  plain.reserve(regions.size());
+  for (const region& one : regions) {
+    plain.push_back(one.get());
+  }
+  return plain;
+}
+}  // namespace detail
+
+// A connection on which several calls run side by side, as far as the device agrees. It ends with its last call.
+class connection {
+ public:
+  // Takes a handle over.
+  explicit connection(nacelle_connection handle) noexcept : handle_(handle) {}
+  connection(connection&& other) noexcept : handle_(std::exchange(other.handle_, nacelle_connection{0})) {}
+  connection& operator=(connection&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+  ~connection() {
+    if (handle_.id != 0) {
+      nacelle_connection_close(handle_);
+    }
+  }
+
+  // A call in a free context.
+  call create(std::uint32_t function, view<const region> regions, const nacelle_call_options* options = nullptr) const {
+    const auto plain = detail::plain(regions);
+    nacelle_call handle{0};
+    check(nacelle_connection_create(handle_, function, plain.data(), plain.size(), options, &handle));
+    return call(handle);
+  }
+  call create(std::uint32_t function, std::initializer_list<region> regions,
+              const nacelle_call_options* options = nullptr) const {
+    return create(function, view<const region>(regions.begin(), regions.size()), options);
+  }
+
+  // Calls of a chain: see nacelle_connection_create_chain().
+  call create_chain(view<const nacelle_chain_step> steps, view<const region> regions,
+                    const nacelle_call_options* options = nullptr) const {
+    const auto plain = detail::plain(regions);
+    nacelle_call handle{0};
+    check(nacelle_connection_create_chain(handle_, steps.data(), steps.size(), plain.data(), plain.size(), options, &handle));
+    return call(handle);
+  }
+
+  // What the device has agreed to.
+  nacelle_connection_info info() const {
+    nacelle_connection_info info = NACELLE_CONNECTION_INFO_INIT;
+    check(nacelle_connection_get_info(handle_, &info));
+    return info;
+  }
+
+  nacelle_connection handle() const noexcept { return handle_; }
+
+ private:
+  nacelle_connection handle_;
+};
+
 // A device that was reached.
 class device {
  public:
@@ -257,13 +341,9 @@ class device {
     }
   }
 
-  // Opens a connection for calls of a function.
+  // Calls of a function, on a connection of their own.
   call create(std::uint32_t function, view<const region> regions, const nacelle_call_options* options = nullptr) const {
-    std::vector<nacelle_region> plain;
-    plain.reserve(regions.size());
-    for (const region& one : regions) {
-      plain.push_back(one.get());
-    }
+    const auto plain = detail::plain(regions);
     nacelle_call handle{0};
     check(nacelle_call_create(handle_, function, plain.data(), plain.size(), options, &handle));
     return call(handle);
@@ -272,6 +352,23 @@ class device {
               const nacelle_call_options* options = nullptr) const {
     return create(function, view<const region>(regions.begin(), regions.size()), options);
   }
+
+  // A connection for several calls; `contexts` are asked for, 0 for the default.
+  connection open(std::uint32_t contexts = 0) const {
+    nacelle_connection_options options = NACELLE_CONNECTION_OPTIONS_INIT;
+    options.contexts = contexts;
+    nacelle_connection handle{0};
+    check(nacelle_connection_open(handle_, &options, &handle));
+    return connection(handle);
+  }
+
+  // A descriptor for an event loop, and what to call when it is readable: see nacelle_device_fd().
+  int fd() const {
+    int fd = -1;
+    check(nacelle_device_fd(handle_, &fd));
+    return fd;
+  }
+  void progress() const { check(nacelle_device_progress(handle_)); }
 
   // What the device says of itself, as JSON; empty if it says nothing.
   std::string describe() const {

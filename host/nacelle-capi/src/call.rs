@@ -2,16 +2,15 @@
 //! Calls: created, started, looked at, waited for, closed.
 
 use std::ffi::{c_char, c_void};
-use std::sync::Mutex;
 use std::time::Duration;
 
-use nacelle::Role;
+use nacelle::{Error, Region, Role};
 
 use crate::edge::{Failure, guard};
-use crate::handle::{CallHandle, DeviceHandle, registry};
+use crate::handle::{CallHandle, DeviceHandle, Exclusive, registry};
 use crate::memory::{self, Buffer};
-use crate::session::{Session, State};
-use crate::sized::{self, Sized_};
+use crate::session::{self, Session, State};
+use crate::sized::{self, Growing};
 use crate::text;
 
 /// More regions than this are a mistake; devices have far fewer.
@@ -56,7 +55,7 @@ pub(crate) struct CallStatus {
     bytes_received: u64,
 }
 // SAFETY: numbers only, without padding.
-unsafe impl Sized_ for CallStatus {}
+unsafe impl Growing for CallStatus {}
 
 /// `nacelle_call_options`.
 #[derive(Clone, Copy)]
@@ -67,12 +66,54 @@ pub(crate) struct CallOptions {
     reserved: u32,
 }
 // SAFETY: numbers only, without padding.
-unsafe impl Sized_ for CallOptions {}
+unsafe impl Growing for CallOptions {}
+
+/// What a call is created from.
+pub(crate) struct Given {
+    buffers: Vec<Buffer>,
+    pub(crate) options: nacelle::CallOptions,
+}
+
+impl Given {
+    /// # Safety
+    /// `options` is null or begins with its size; `regions` has `count` elements, and their memory is as [`Buffer::new`] says.
+    pub(crate) unsafe fn read(
+        regions: *const CRegion,
+        count: usize,
+        options: *const CallOptions,
+    ) -> Result<Self, Failure> {
+        if regions.is_null() || count == 0 || count > MOST_REGIONS {
+            return Err(Failure::invalid(format!("a call needs 1 to {MOST_REGIONS} regions")));
+        }
+        // SAFETY: as this function.
+        let buffers = (0..count).map(|index| unsafe { regions.add(index).read().buffer(index) });
+        let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
+        // SAFETY: as this function.
+        let options = unsafe { sized::read(options, "nacelle_call_options") }?;
+        if options.is_some_and(|options| options.reserved != 0) {
+            return Err(Failure::invalid("'reserved' of nacelle_call_options is not 0"));
+        }
+        let deadline = options.map(|options| options.deadline_ms).filter(|deadline_ms| *deadline_ms != 0);
+        let options = nacelle::CallOptions { deadline: deadline.map(|ms| Duration::from_millis(ms.into())) };
+        Ok(Self { buffers, options })
+    }
+
+    /// Creates the call. Returns its handle.
+    pub(crate) fn create(
+        self,
+        create: impl FnOnce(Vec<Region>, &nacelle::CallOptions) -> Result<nacelle::Call, Error>,
+    ) -> Result<u64, Failure> {
+        let call = create(memory::regions(&self.buffers)?, &self.options)?;
+        let session = Session::new(call, memory::output_bytes(&self.buffers));
+        let canceller = session.canceller();
+        registry().calls.insert(Exclusive::new(session, canceller))
+    }
+}
 
 /// See `nacelle.h`.
 ///
 /// # Safety
-/// `options` is null or begins with its size; `regions` has `count` elements, and their memory is as [`Buffer::new`] says; `call` may be written.
+/// As [`Given::read`]; `call` may be written.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn nacelle_call_create(
     device: DeviceHandle,
@@ -85,21 +126,12 @@ pub(crate) unsafe extern "C" fn nacelle_call_create(
     guard(|| {
         text::place(call, "call")?;
         // SAFETY: as this function.
-        unsafe { call.write(CallHandle { id: 0 }) };
-        // SAFETY: as this function.
-        let options = unsafe { sized::read(options, "nacelle_call_options") }?;
-        if options.is_some_and(|options| options.reserved != 0) {
-            return Err(Failure::invalid("'reserved' of nacelle_call_options is not 0"));
-        }
-        let device = registry().devices.get(device.id)?;
-        if regions.is_null() || count == 0 || count > MOST_REGIONS {
-            return Err(Failure::invalid(format!("a call needs 1 to {MOST_REGIONS} regions")));
-        }
-        // SAFETY: as this function.
-        let buffers = (0..count).map(|index| unsafe { regions.add(index).read().buffer(index) });
-        let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
-        let session = Session::create((*device).clone(), function, memory::regions(&buffers)?)?;
-        let id = registry().calls.insert(Mutex::new(Some(session)))?;
+        let given = unsafe {
+            call.write(CallHandle { id: 0 });
+            Given::read(regions, count, options)?
+        };
+        let (device, function) = (registry().devices.get(device.id)?, session::function(function)?);
+        let id = given.create(|regions, options| device.create_with(function, regions, options))?;
         // SAFETY: as this function.
         unsafe { call.write(CallHandle { id }) };
         Ok(())
@@ -146,6 +178,48 @@ pub(crate) extern "C" fn nacelle_call_wait(call: CallHandle, timeout_ms: i64) ->
 }
 
 /// See `nacelle.h`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn nacelle_call_cancel(call: CallHandle) -> u32 {
+    // Another thread may be waiting for the call.
+    guard(|| Ok(registry().calls.get(call.id)?.beside.cancel()?))
+}
+
+/// What a program gives with its callback.
+struct Data(*mut c_void);
+
+// SAFETY: the program promises that its callback may be called with it by any thread.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
+
+impl Data {
+    fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// See `nacelle.h`.
+///
+/// # Safety
+/// `callback` may be called with `data` by any thread until the call was closed.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn nacelle_call_on_finish(
+    call: CallHandle,
+    callback: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+) -> u32 {
+    guard(|| {
+        let callback = callback.ok_or_else(|| Failure::invalid("callback is NULL"))?;
+        let data = Data(data);
+        registry().calls.with(call.id, |session| {
+            // SAFETY: as this function.
+            session.on_finish(move || unsafe { callback(data.get()) });
+            Ok(())
+        })
+    })
+}
+
+/// See `nacelle.h`.
 ///
 /// # Safety
 /// `status` begins with its size and may be written.
@@ -188,5 +262,5 @@ pub(crate) unsafe extern "C" fn nacelle_call_report(
 /// See `nacelle.h`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nacelle_call_close(call: CallHandle) -> u32 {
-    guard(|| registry().calls.take(call.id)?.close().map(|_| ()))
+    guard(|| registry().calls.take(call.id)?.close())
 }

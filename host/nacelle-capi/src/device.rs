@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices: opened, asked, closed.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use nacelle::{Device, Error, Options};
@@ -12,11 +12,8 @@ use nacelle_manage::{Error as ManageError, discover};
 
 use crate::edge::{Failure, guard};
 use crate::handle::{DeviceHandle, registry};
-use crate::sized::{self, Sized_};
+use crate::sized::{self, Growing};
 use crate::text;
-
-/// What a device handle names.
-pub(crate) type OpenDevice = Arc<Device>;
 
 /// How long the device may take to confirm the end of its connections.
 pub(crate) const CLOSE_WITHIN: Duration = Duration::from_secs(1);
@@ -37,18 +34,21 @@ pub(crate) struct DeviceOptions {
     timeout_ms: u32,
     ack_timeout_ms: u32,
     trace: u32,
-    reserved: u32,
+    progress_thread: u32,
+    reconnect: u32,
+    spin_us: u32,
 }
 // SAFETY: numbers and pointers, without padding.
-unsafe impl Sized_ for DeviceOptions {}
+unsafe impl Growing for DeviceOptions {}
 
 impl DeviceOptions {
     /// # Safety
     /// Its strings are null or end with a zero byte.
     unsafe fn read(&self) -> Result<Wanted, Failure> {
-        if self.reserved != 0 || self.trace > 1 {
-            return Err(Failure::invalid("'trace' is 0 or 1, and 'reserved' 0"));
-        }
+        let choice = |value: u32, name: &str| match value {
+            0 | 1 => Ok(value == 1),
+            other => Err(Failure::invalid(format!("'{name}' of nacelle_device_options is {other}, not 0 or 1"))),
+        };
         // SAFETY: as this function.
         let (wire, source, capture) = unsafe {
             (text::read(self.wire, "wire")?, text::read(self.source, "source")?, text::read(self.capture, "capture")?)
@@ -61,7 +61,10 @@ impl DeviceOptions {
         options.mtu = if self.mtu == 0 { options.mtu } else { self.mtu.into() };
         options.resolve_timeout = time(self.resolve_timeout_ms, options.resolve_timeout);
         options.timeout = time(self.timeout_ms, options.timeout);
-        options.trace = self.trace == 1;
+        options.trace = choice(self.trace, "trace")?;
+        options.progress_thread = choice(self.progress_thread, "progress_thread")?;
+        options.reconnect = choice(self.reconnect, "reconnect")?;
+        options.spin = Duration::from_micros(self.spin_us.into());
         options.connect.ack_timeout = time(self.ack_timeout_ms, options.connect.ack_timeout);
         options.connect.max_ack_timeout = options.connect.max_ack_timeout.max(options.connect.ack_timeout);
         Ok(Wanted { options, source: source.map(str::to_owned) })
@@ -143,7 +146,7 @@ pub(crate) unsafe extern "C" fn nacelle_device_open(
         let address = address.ok_or_else(|| Failure::invalid("address is NULL"))?;
         // SAFETY: as this function, for the strings in the options.
         let wanted = options.map_or(Ok(Wanted::default()), |options| unsafe { options.read() })?;
-        let id = registry().devices.insert(Arc::new(reach(address, wanted)?))?;
+        let id = registry().devices.insert(reach(address, wanted)?)?;
         // SAFETY: as this function.
         unsafe { device.write(DeviceHandle { id }) };
         Ok(())
@@ -199,4 +202,25 @@ pub(crate) unsafe extern "C" fn nacelle_device_ping(
         }
         Ok(())
     })
+}
+
+/// See `nacelle.h`.
+///
+/// # Safety
+/// `fd` may be written.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn nacelle_device_fd(device: DeviceHandle, fd: *mut c_int) -> u32 {
+    guard(|| {
+        text::place(fd, "fd")?;
+        let device = registry().devices.get(device.id)?;
+        // SAFETY: as this function.
+        unsafe { fd.write(device.fd()?.as_raw_fd()) };
+        Ok(())
+    })
+}
+
+/// See `nacelle.h`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn nacelle_device_progress(device: DeviceHandle) -> u32 {
+    guard(|| Ok(registry().devices.get(device.id)?.progress()?))
 }

@@ -142,6 +142,12 @@ fn describe(result: u32) -> &'static CStr {
         15 => c"the kernel failed",
         16 => c"no such device on the wire",
         17 => c"the device could not be managed",
+        18 => c"the call was cancelled",
+        19 => c"the call did not end by its deadline",
+        20 => c"all contexts of the connection are in use",
+        21 => c"the device has not agreed to this",
+        22 => c"this side has ended the connection",
+        23 => c"none of the devices can be reached",
         1000 => c"a defect of the library",
         1001 => c"not a handle of this library",
         1002 => c"a handle of another kind",
@@ -210,9 +216,9 @@ mod tests {
     #[test]
     fn every_number_has_words() {
         let none = describe(u32::MAX);
-        for code in (0..=17).chain(1000..=1007) {
+        for code in (0..=23).chain(1000..=1007) {
             assert_ne!(describe(code), none, "{code}");
         }
-        assert_eq!(describe(18), none);
+        assert_eq!(describe(24), none);
     }
 }

@@ -11,7 +11,8 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::device::OpenDevice;
+use nacelle::{Canceller, Connection, Device};
+
 use crate::edge::{EdgeCode, Failure};
 use crate::naaice::{NaaSession, Shared};
 use crate::session::Session;
@@ -21,16 +22,18 @@ use crate::session::Session;
 #[repr(u8)]
 pub(crate) enum Kind {
     Device = 0xd1,
+    Connection = 0xc1,
     Call = 0xc2,
     Naaice = 0xa3,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Device, Self::Call, Self::Naaice];
+    const ALL: [Self; 4] = [Self::Device, Self::Connection, Self::Call, Self::Naaice];
 
     fn name(self) -> &'static str {
         match self {
             Self::Device => "device",
+            Self::Connection => "connection",
             Self::Call => "call",
             Self::Naaice => "NAAICE session",
         }
@@ -41,6 +44,13 @@ impl Kind {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct DeviceHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_connection`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct ConnectionHandle {
     pub(crate) id: u64,
 }
 
@@ -169,10 +179,20 @@ impl<T> Table<T> {
     }
 }
 
-/// Something that one thread at a time may use; `None` when it was closed.
-pub(crate) type Exclusive<T> = Mutex<Option<T>>;
+/// Something that one thread at a time may use, and something beside it that any thread may.
+pub(crate) struct Exclusive<T, B = ()> {
+    /// `None` when it was closed.
+    value: Mutex<Option<T>>,
+    pub(crate) beside: B,
+}
 
-impl<T> Table<Exclusive<T>> {
+impl<T, B> Exclusive<T, B> {
+    pub(crate) fn new(value: T, beside: B) -> Self {
+        Self { value: Mutex::new(Some(value)), beside }
+    }
+}
+
+impl<T, B> Table<Exclusive<T, B>> {
     /// Uses what `handle` names.
     pub(crate) fn with<R>(&self, handle: u64, act: impl FnOnce(&mut T) -> Result<R, Failure>) -> Result<R, Failure> {
         let cell = self.get(handle)?;
@@ -188,8 +208,8 @@ impl<T> Table<Exclusive<T>> {
         value.take().ok_or_else(|| self.closed())
     }
 
-    fn enter<'a>(&self, cell: &'a Exclusive<T>) -> Result<MutexGuard<'a, Option<T>>, Failure> {
-        match cell.try_lock() {
+    fn enter<'a>(&self, cell: &'a Exclusive<T, B>) -> Result<MutexGuard<'a, Option<T>>, Failure> {
+        match cell.value.try_lock() {
             Ok(value) => Ok(value),
             Err(TryLockError::Poisoned(value)) => Ok(value.into_inner()),
             Err(TryLockError::WouldBlock) => {
@@ -204,8 +224,9 @@ impl<T> Table<Exclusive<T>> {
 pub(crate) struct Registry {
     process: u32,
     epoch: u8,
-    pub(crate) devices: Table<OpenDevice>,
-    pub(crate) calls: Table<Exclusive<Session>>,
+    pub(crate) devices: Table<Device>,
+    pub(crate) connections: Table<Connection>,
+    pub(crate) calls: Table<Exclusive<Session, Canceller>>,
     pub(crate) naaice: Table<Exclusive<NaaSession>>,
     /// What NAAICE sessions share.
     pub(crate) naaice_shared: Arc<Mutex<Shared>>,
@@ -217,6 +238,7 @@ impl Registry {
             process,
             epoch,
             devices: Table::new(Kind::Device, epoch),
+            connections: Table::new(Kind::Connection, epoch),
             calls: Table::new(Kind::Call, epoch),
             naaice: Table::new(Kind::Naaice, epoch),
             naaice_shared: Arc::default(),
@@ -305,7 +327,7 @@ mod tests {
     #[test]
     fn one_thread_at_a_time_uses_a_value() {
         let table: Table<Exclusive<u32>> = Table::new(Kind::Call, 1);
-        let handle = table.insert(Mutex::new(Some(7))).unwrap();
+        let handle = table.insert(Exclusive::new(7, ())).unwrap();
         let inside = table.with(handle, |_| Ok((code(table.with(handle, |_| Ok(()))), code(table.take(handle)))));
         assert_eq!(inside.unwrap(), (EdgeCode::Busy as u32, EdgeCode::Busy as u32));
         assert_eq!(table.take(handle).unwrap(), 7);

@@ -11,11 +11,13 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod call;
+mod connection;
 mod device;
 mod edge;
 mod handle;
 mod memory;
 mod naaice;
+mod notifier;
 mod session;
 mod sized;
 mod text;

@@ -92,6 +92,11 @@ impl Buffer {
     }
 }
 
+/// Bytes of the regions that come back.
+pub(crate) fn output_bytes(buffers: &[Buffer]) -> u64 {
+    buffers.iter().filter(|buffer| buffer.role.comes_back()).map(|buffer| buffer.size as u64).sum()
+}
+
 /// Regions in the memory of the program, for a call. Two may have the same memory only if the device writes neither.
 pub(crate) fn regions(buffers: &[Buffer]) -> Result<Vec<Region>, Failure> {
     for (index, buffer) in buffers.iter().enumerate() {

@@ -7,7 +7,7 @@ mod spec;
 
 use std::ffi::c_void;
 use std::ptr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::edge::{Failure, guard};
 use crate::handle::registry;
@@ -16,8 +16,8 @@ use crate::text;
 
 pub(crate) use sessions::{NaaSession, Shared};
 
-/// How long `naa_wait` waits for a kernel: the default of the upstream library.
-const WAIT_AT_MOST: Duration = Duration::from_secs(3600);
+/// How long a call may take: the default of the upstream library, `DEFAULT_TIMEOUT` of `naaice.h`.
+const CALL_WITHIN: Duration = Duration::from_secs(3600);
 
 /// `naa_param_t`.
 #[derive(Clone, Copy)]
@@ -108,17 +108,11 @@ impl NaaSession {
         }
     }
 
-    /// Waits for the end of the call. A kernel may take as long as in the upstream library; everything else that takes longer
-    /// than its timeout is an error.
+    /// Waits for the end of the call, as [`NaaSession::test`] has it.
     fn wait(&mut self) -> Result<(), Failure> {
-        let until = Instant::now() + WAIT_AT_MOST;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.session.wait(Some(left)) {
-                Err(_) if self.session.device_result != 0 => return Ok(()),
-                Err(_) if self.session.kernel_is_slow && !left.is_zero() => {}
-                outcome => return outcome,
-            }
+        match self.session.wait(None) {
+            Err(_) if self.session.device_result != 0 => Ok(()),
+            outcome => outcome,
         }
     }
 }

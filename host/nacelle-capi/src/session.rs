@@ -4,12 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nacelle::{Device, Error, FunctionCode, Region, Step};
+use nacelle::{Call, Canceller, Error, FunctionCode};
 
 use crate::edge::{EdgeCode, Failure};
-
-/// How long a thread sleeps at most between two looks at a call.
-const LOOK_EVERY: Duration = Duration::from_micros(200);
+use crate::notifier::Notifier;
 
 /// How the last call stands.
 #[derive(Debug, Clone, Default)]
@@ -23,23 +21,30 @@ pub(crate) enum State {
     Failed(Failure),
 }
 
-/// Calls of one function on one set of regions.
+/// Calls on one set of regions.
 pub(crate) struct Session {
-    call: nacelle::Call,
-    device: Arc<Device>,
+    call: Call,
+    /// Bytes of the regions that come back.
+    output_bytes: u64,
+    notifier: Option<Arc<Notifier>>,
     pub(crate) state: State,
     /// The result code of the device in its last answer.
     pub(crate) device_result: u32,
-    /// Whether the last look found that nothing had moved for too long, and the kernel was at work.
-    pub(crate) kernel_is_slow: bool,
+}
+
+/// The function with this code.
+pub(crate) fn function(code: u32) -> Result<FunctionCode, Failure> {
+    let known = u8::try_from(code).ok().and_then(FunctionCode::new);
+    known.ok_or_else(|| Failure::invalid(format!("function {code} is not 1 to 127")))
 }
 
 impl Session {
-    pub(crate) fn create(device: Arc<Device>, function: u32, regions: Vec<Region>) -> Result<Self, Failure> {
-        let code = u8::try_from(function).ok().and_then(FunctionCode::new);
-        let code = code.ok_or_else(|| Failure::invalid(format!("function {function} is not 1 to 127")))?;
-        let call = device.create(code, regions)?;
-        Ok(Self { call, device, state: State::default(), device_result: 0, kernel_is_slow: false })
+    pub(crate) fn new(call: Call, output_bytes: u64) -> Self {
+        Self { call, output_bytes, notifier: None, state: State::default(), device_result: 0 }
+    }
+
+    pub(crate) fn canceller(&self) -> Canceller {
+        self.call.canceller()
     }
 
     /// Starts a call, with three bytes for the kernel.
@@ -50,74 +55,82 @@ impl Session {
                 ..Failure::invalid("a call runs on these regions already")
             });
         }
-        match self.call.invoke_with(user) {
-            Ok(()) => {
-                (self.state, self.device_result) = (State::Running, 0);
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        }
+        self.call.invoke_with(user)?;
+        (self.state, self.device_result) = (State::Running, 0);
+        Ok(())
     }
 
     /// Whether the call has ended; its error if it has failed. Does not wait.
     pub(crate) fn test(&mut self) -> Result<bool, Failure> {
-        match &self.state {
-            State::Ready => Err(Failure {
-                hint: "start one first".into(),
-                ..Failure::invalid("no call was started on these regions")
-            }),
-            State::Done => Ok(true),
-            State::Failed(failure) => Err(failure.clone()),
-            State::Running => self.look(),
-        }
-    }
-
-    fn look(&mut self) -> Result<bool, Failure> {
-        self.kernel_is_slow = false;
-        let ended = match self.call.test() {
-            // What has only taken too long may still end.
-            Err(error @ Error::Timeout { step, .. }) => {
-                self.kernel_is_slow = step == Step::Compute;
-                return Err(error.into());
-            }
-            Err(error) => {
-                self.device_result = device_result(&error);
-                State::Failed(error.into())
-            }
-            Ok(true) => State::Done,
-            Ok(false) => return Ok(false),
-        };
-        self.state = ended;
-        self.test()
+        self.look(Call::test)
     }
 
     /// Waits for the end of the call, for `patience` at most.
     pub(crate) fn wait(&mut self, patience: Option<Duration>) -> Result<(), Failure> {
         let until = patience.and_then(|patience| Instant::now().checked_add(patience));
-        while !self.test()? {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                let hint = "wait again, or close the call";
-                return Err(Failure::edge(EdgeCode::Pending, "the call has not ended in this time", hint));
-            }
-            std::thread::sleep(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)));
+        let ended = self.look(|call| match until {
+            Some(until) => call.wait_until(until),
+            None => call.wait().map(|()| true),
+        })?;
+        if ended {
+            return Ok(());
         }
-        Ok(())
+        let hint = "wait again, cancel the call, or close it";
+        Err(Failure::edge(EdgeCode::Pending, "the call has not ended in this time", hint))
     }
 
-    /// Bytes of outputs that the last call has brought.
+    /// The outcome of the last call; that of one that runs is asked for by `ask`.
+    fn look(&mut self, ask: impl FnOnce(&mut Call) -> Result<bool, Error>) -> Result<bool, Failure> {
+        if matches!(self.state, State::Running) {
+            self.state = match ask(&mut self.call) {
+                Ok(false) => return Ok(false),
+                Ok(true) => State::Done,
+                // It runs on if it has only taken too long.
+                Err(error) if self.call.is_running() => return Err(error.into()),
+                Err(error) => {
+                    self.device_result = device_result(&error);
+                    State::Failed(error.into())
+                }
+            };
+        }
+        match &self.state {
+            State::Failed(failure) => Err(failure.clone()),
+            State::Done | State::Running => Ok(true),
+            State::Ready => Err(Failure {
+                hint: "start one first".into(),
+                ..Failure::invalid("no call was started on these regions")
+            }),
+        }
+    }
+
+    /// Bytes of outputs that the last call has brought: a device writes them whole, and only if the call succeeds.
     pub(crate) fn received(&self) -> u64 {
-        self.call.received()
+        if matches!(self.state, State::Done) { self.output_bytes } else { 0 }
+    }
+
+    /// Runs `callback` whenever a call has ended, in place of the one before, until the session ends.
+    pub(crate) fn on_finish(&mut self, callback: impl Fn() + Send + Sync + 'static) {
+        let notifier = Arc::new(Notifier::new(callback));
+        let runner = Arc::clone(&notifier);
+        self.call.on_finish(move || runner.run());
+        if let Some(before) = self.notifier.replace(notifier) {
+            before.close();
+        }
     }
 
     pub(crate) fn report(&self) -> Result<String, Failure> {
         serde_json::to_string(self.call.report()).map_err(|error| Failure::invalid(error.to_string()))
     }
 
-    /// Ends the connection. After this nothing accesses the memory of the regions any more, whatever is returned.
-    pub(crate) fn close(self) -> Result<Arc<Device>, Failure> {
-        self.call.close()?;
-        Ok(self.device)
+    /// Ends the calls. After this nothing accesses the memory of the regions any more, and no callback runs, whatever is
+    /// returned.
+    pub(crate) fn close(self) -> Result<(), Failure> {
+        let closed = self.call.close();
+        if let Some(notifier) = self.notifier {
+            notifier.close();
+        }
+        closed?;
+        Ok(())
     }
 }
 

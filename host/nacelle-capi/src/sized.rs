@@ -13,13 +13,13 @@ const MOST: usize = 4096;
 /// # Safety
 /// The type is `repr(C)`, its first field is a `usize`, every bit pattern of zeros is a value, and it has no padding that a
 /// program could not have set.
-pub(crate) unsafe trait Sized_: Copy {}
+pub(crate) unsafe trait Growing: Copy {}
 
 /// Reads a structure: fields that the program's version does not have are zero. None if the pointer is null.
 ///
 /// # Safety
 /// `from` is null, or points to a structure whose first field says how many bytes may be read.
-pub(crate) unsafe fn read<T: Sized_>(from: *const T, name: &str) -> Result<Option<T>, Failure> {
+pub(crate) unsafe fn read<T: Growing>(from: *const T, name: &str) -> Result<Option<T>, Failure> {
     if from.is_null() {
         return Ok(None);
     }
@@ -50,7 +50,7 @@ pub(crate) unsafe fn read<T: Sized_>(from: *const T, name: &str) -> Result<Optio
 ///
 /// # Safety
 /// As [`read`]; the structure may be written.
-pub(crate) unsafe fn write<T: Sized_>(to: *mut T, value: T, name: &str) -> Result<(), Failure> {
+pub(crate) unsafe fn write<T: Growing>(to: *mut T, value: T, name: &str) -> Result<(), Failure> {
     // SAFETY: as this function.
     if unsafe { read(to, name) }?.is_none() {
         return Err(Failure::invalid(format!("{name} is NULL")));
@@ -77,7 +77,7 @@ mod tests {
         two: u64,
     }
     // SAFETY: numbers only, without padding.
-    unsafe impl Sized_ for Two {}
+    unsafe impl Growing for Two {}
 
     fn look(words: &[u64]) -> Result<Option<Two>, Failure> {
         // SAFETY: the first word says how many bytes there are.
@@ -101,7 +101,7 @@ mod tests {
     fn a_structure_is_written_as_far_as_it_goes() {
         let value = Two { size: 0, one: 5, two: 6 };
         for (size, after) in [(24, [24, 5, 6]), (16, [16, 5, 9]), (8, [8, 9, 9])] {
-            let mut words = [size, 9, 9];
+            let mut words: [u64; 3] = [size, 9, 9];
             // SAFETY: the first word says how many bytes there are.
             unsafe { write(words.as_mut_ptr().cast(), value, "it") }.unwrap();
             assert_eq!(words, after);

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use nacelle::{Region, Role};
+use nacelle::Region;
 
 use crate::failure::Failure;
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From the parameters of `naa_create` to a session.
 
-use std::sync::{Arc, Mutex};
-
-use nacelle::Role;
+use nacelle::{CallOptions, Role};
 
 use super::sessions::{Lease, NaaSession};
-use super::{NaaParam, spec};
+use super::{CALL_WITHIN, NaaParam, spec};
 use crate::edge::Failure;
-use crate::handle::registry;
+use crate::handle::{Exclusive, registry};
 use crate::memory::{self, Buffer};
-use crate::session::Session;
+use crate::session::{self, Session};
 
 /// `MAX_MRS` of `naaice.h`.
 const MAX_PARAMETERS: u32 = 32;
@@ -90,8 +88,10 @@ pub(super) fn session(function: u32, inputs: u32, buffers: &[Buffer]) -> Result<
         )));
     }
     let device = lease.device(variable("NAA_LOCAL_IP")?)?;
-    let session = Session::create(Arc::clone(&device), function, regions)?;
-    registry.naaice.insert(Mutex::new(Some(NaaSession { session, user: [0; 3], lease })))
+    let options = CallOptions { deadline: Some(CALL_WITHIN) };
+    let call = device.create_with(session::function(function)?, regions, &options)?;
+    let session = Session::new(call, memory::output_bytes(buffers));
+    registry.naaice.insert(Exclusive::new(NaaSession { session, user: [0; 3], device, lease }, ()))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub(crate) struct NaaSession {
     pub(super) session: Session,
     /// What the kernel gets with each call (`naaice_set_immediate`).
     pub(super) user: [u8; 3],
+    pub(super) device: Arc<Device>,
     /// Given back when the session ends.
     pub(super) lease: Lease,
 }
@@ -23,8 +24,8 @@ pub(crate) struct NaaSession {
 impl NaaSession {
     /// Ends the session; waits for a while until the device has confirmed that.
     pub(super) fn close(self) -> Result<(), Failure> {
-        let device = self.session.close()?;
-        let _it_detects_the_end_by_itself = device.settle(CLOSE_WITHIN)?;
+        self.session.close()?;
+        let _it_detects_the_end_by_itself = self.device.settle(CLOSE_WITHIN)?;
         drop(self.lease);
         Ok(())
     }
