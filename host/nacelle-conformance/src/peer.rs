@@ -4,7 +4,10 @@
 mod called;
 mod calls;
 mod connection;
+mod contexts;
 mod hosts;
+mod long_call;
+mod long_set_up;
 mod messages;
 mod packets;
 mod regions;
@@ -24,6 +27,9 @@ const RECOVERY: Duration = Duration::from_secs(12);
 
 pub(crate) use called::Called;
 pub(crate) use calls::{EMPTY, Output, raw_message};
+pub(crate) use contexts::{Many, Reply};
+pub(crate) use long_call::LongCall;
+pub(crate) use long_set_up::{long_message, long_region, step};
 pub(crate) use regions::{own_address, region, region_request};
 
 /// The suite's side of a connection with the device.
@@ -126,6 +132,8 @@ pub(crate) struct Peer {
     next_id: u32,
     /// Connections that have not ended.
     open: Vec<Qp>,
+    /// A call that takes long on this device, once it is known.
+    long_call: Option<LongCall>,
 }
 
 /// How a REQ ended.
@@ -141,7 +149,15 @@ impl Peer {
     /// A peer of the station's device.
     pub(crate) fn new(station: Station, port: u16, manage: Option<Manage>) -> Self {
         let ip = station.ip();
-        Self { station, port, ip, manage, next_id: fastrand::u32(1..0x7fff_ffff) & !0xff, open: Vec::new() }
+        Self {
+            station,
+            port,
+            ip,
+            manage,
+            next_id: fastrand::u32(1..0x7fff_ffff) & !0xff,
+            open: Vec::new(),
+            long_call: None,
+        }
     }
 
     /// The device's management.

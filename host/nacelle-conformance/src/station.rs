@@ -289,6 +289,15 @@ impl Station {
         Ok(found)
     }
 
+    /// Whether a packet has come by now for which `wanted` holds. It stays in its place.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn is_there(&mut self, wanted: impl Fn(&Packet) -> bool) -> Result<bool, Failure> {
+        while self.pump(Instant::now())? {}
+        Ok(self.inbox.iter().any(wanted))
+    }
+
     /// Discards what has been received so far.
     ///
     /// # Errors

@@ -4,14 +4,14 @@
 //! Its time is that of this machine, in nanoseconds. Kernels run in threads of their own, so that a long one delays only calls
 //! that wait for a thread.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use nacelle_driver::Clock;
 use nacelle_manage::DeviceKind;
-use nacelle_roce::{Completion, ConnId, Endpoint, Event, WcOpcode, WcStatus};
+use nacelle_roce::{Completion, Endpoint, Event, WcOpcode, WcStatus};
 use nacelle_wire::mrsp::DEFAULT_PORT;
 use nacelle_wire::{DescriptionLocation, MacAddr};
 
@@ -22,31 +22,32 @@ mod config;
 mod description;
 mod managed;
 mod memory;
+mod requests;
 mod session;
 mod setup;
+mod turns;
 mod wake;
 mod workers;
 
 pub use config::SoftConfig;
 use managed::ManagedTable;
 use memory::MemoryThread;
-use session::{Arrival, Session};
+use session::{At, Sessions};
 use wake::Wake;
 use workers::{CallId, Limits, Workers};
 
 /// Connections at a time.
 const MAX_CONNECTIONS: usize = 256;
-/// Numbers of the requests that make an answer: the last one's completion ends it.
-const PART: u64 = 0;
-const LAST: u64 = 1;
 
 /// The software device.
 pub struct SoftEngine {
     endpoint: Endpoint,
     clock: Clock,
-    sessions: HashMap<ConnId, Session>,
+    sessions: Sessions,
     /// Whose a call is that waits or runs.
-    calls: HashMap<CallId, ConnId>,
+    calls: HashMap<CallId, At>,
+    /// When those of them must have ended that have a deadline.
+    deadlines: BTreeSet<(Instant, CallId)>,
     workers: Workers,
     /// A kernel may wait for its memory.
     more: bool,
@@ -70,6 +71,7 @@ struct Counted {
     immediates_ignored: u64,
     regions_refused: u64,
     messages_malformed: u64,
+    callers_expelled: u64,
 }
 
 impl SoftEngine {
@@ -88,8 +90,9 @@ impl SoftEngine {
         Self {
             endpoint,
             clock: Clock::start(),
-            sessions: HashMap::new(),
+            sessions: Sessions::default(),
             calls: HashMap::new(),
+            deadlines: BTreeSet::new(),
             workers: Workers::new(limits, waker),
             more: false,
             bytes: 0,
@@ -114,24 +117,14 @@ impl SoftEngine {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::ConnectRequest { conn, peer, .. } => self.admit(conn, peer),
+            Event::ConnectRequest { conn, peer, offered, .. } => self.admit(conn, peer, offered),
             Event::Completion(completion) if self.is_managed(completion.conn) => self.managed_completed(&completion),
             Event::Completion(Completion { conn, id, opcode, status: WcStatus::Success, byte_len, imm, .. }) => {
-                let Some(session) = self.sessions.get_mut(&conn) else { return };
                 match opcode {
-                    WcOpcode::Recv => session.arrivals.push_back(Arrival::Message { receive: id, length: byte_len }),
-                    // A start during a call is not kept, unless something waits that came before it.
-                    WcOpcode::RecvWrite if session.call.is_some() && session.arrivals.is_empty() => {
-                        let messages = session.messages;
-                        self.counters.immediates_ignored += 1;
-                        let _gone_if_not = self.post_receive(conn, messages, id);
-                    }
-                    WcOpcode::RecvWrite => {
-                        session.arrivals.push_back(Arrival::Start { receive: id, imm: imm.unwrap_or_default() });
-                    }
-                    _ => session.answering &= id != LAST,
+                    WcOpcode::Recv => self.send_arrived(conn, id, byte_len, imm),
+                    WcOpcode::RecvWrite => self.write_arrived(conn, id, imm.unwrap_or_default()),
+                    _ => self.answered(conn, id),
                 }
-                self.go_on(conn);
             }
             Event::Connected { conn, private_data } => self.managed_established(conn, &private_data),
             Event::ConnectFailed { conn, reason } if self.is_managed(conn) => self.managed_failed(conn, reason),
@@ -190,7 +183,8 @@ impl Engine for SoftEngine {
 
     fn wake_at(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_deadline().map(|at| self.clock.at(at));
-        [endpoint, self.workers.deadline()].into_iter().flatten().min()
+        let call = self.deadlines.first().map(|(until, _)| *until);
+        [endpoint, self.workers.deadline(), call].into_iter().flatten().min()
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -204,14 +198,16 @@ impl Engine for SoftEngine {
     fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError> {
         let mut all: BTreeMap<String, u64> =
             self.endpoint.counters().iter().map(|(name, value)| (format!("roce.{name}"), value)).collect();
-        let Counted { calls, calls_failed, immediates_ignored, regions_refused, messages_malformed } = self.counters;
+        let Counted { calls, calls_failed, immediates_ignored, regions_refused, messages_malformed, callers_expelled } =
+            self.counters;
         let figures = [
             ("rpc.calls", calls),
             ("rpc.calls_failed", calls_failed),
             ("rpc.immediates_ignored", immediates_ignored),
             ("rpc.regions_refused", regions_refused),
             ("rpc.messages_malformed", messages_malformed),
-            ("rpc.callers", self.sessions.len() as u64),
+            ("rpc.callers_expelled", callers_expelled),
+            ("rpc.callers", self.sessions.0.len() as u64),
             ("memory.bytes_held", self.bytes),
         ];
         all.extend(figures.map(|(name, value)| (name.to_owned(), value)));

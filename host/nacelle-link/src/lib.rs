@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use smallvec::SmallVec;
 
 pub use bridge::bridge;
 pub use claim::Claim;
@@ -39,6 +40,9 @@ pub use wire::{VirtualWire, WireDir};
 pub const MAX_FRAME: usize = 9_234;
 /// The shortest thing that can be a frame, in bytes: the Ethernet header alone.
 pub const MIN_FRAME: usize = 14;
+
+/// Waiting for this many descriptors allocates nothing.
+const FEW: usize = 8;
 
 /// What went through a link, and what did not.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -109,13 +113,11 @@ pub enum LinkError {
 
 impl LinkError {
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Io { what, source }
+        move |source| Self::Io { what: what.into(), source }
     }
 
     pub(crate) fn tap(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Tap { what, source }
+        move |source| Self::Tap { what: what.into(), source }
     }
 }
 
@@ -169,7 +171,8 @@ impl<L: Link + ?Sized> Link for Box<L> {
 /// # Errors
 /// The result of poll(2), except `EINTR`.
 pub fn wait_readable<'a>(fds: impl IntoIterator<Item = BorrowedFd<'a>>, deadline: Option<Instant>) -> io::Result<()> {
-    let mut polled: Vec<PollFd<'_>> = fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    let mut polled: SmallVec<[PollFd<'_>; FEW]> =
+        fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     wait(&mut polled, deadline)
 }
 

@@ -16,9 +16,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags};
+use smallvec::SmallVec;
 
 use crate::wire::{enlarge, remove_stale};
-use crate::{Claim, LinkError, MAX_FRAME, MIN_FRAME, WireDir, is_full, wait};
+use crate::{Claim, FEW, LinkError, MAX_FRAME, MIN_FRAME, WireDir, is_full, wait};
 
 /// A party whose socket's name begins with this gets a copy of every frame.
 pub(crate) const MIRROR_PREFIX: &str = "mirror";
@@ -38,6 +39,9 @@ const TICK: Duration = Duration::from_millis(200);
 const START: Duration = Duration::from_secs(5);
 /// A directory changed so recently may change again within the same time stamp.
 const CLOCK_GRAIN: Duration = Duration::from_millis(50);
+
+/// Some parties.
+type Ids = SmallVec<[u64; FEW]>;
 
 /// What the switch did.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -144,22 +148,21 @@ impl Switch {
     /// # Errors
     /// [`LinkError::Io`] if its own socket is broken.
     pub fn step(&mut self, deadline: Instant) -> Result<(), LinkError> {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        let waiting = self.parties.values().filter(|party| !party.queue.is_empty());
-        fds.extend(waiting.map(|party| PollFd::from_borrowed_fd(party.socket.as_fd(), PollFlags::OUT)));
-        wait(&mut fds, Some(deadline)).map_err(LinkError::io("wait for frames"))?;
+        {
+            let own = PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN);
+            let waiting = self.parties.values().filter(|party| !party.queue.is_empty());
+            let waiting = waiting.map(|party| PollFd::from_borrowed_fd(party.socket.as_fd(), PollFlags::OUT));
+            let mut fds: SmallVec<[PollFd<'_>; FEW]> = std::iter::once(own).chain(waiting).collect();
+            wait(&mut fds, Some(deadline)).map_err(LinkError::io("wait for frames"))?;
+        }
 
-        let behind: Vec<u64> =
-            self.parties.iter().filter(|(_, party)| !party.queue.is_empty()).map(|(id, _)| *id).collect();
+        let behind: Ids = self.parties.iter().filter(|(_, party)| !party.queue.is_empty()).map(|(id, _)| *id).collect();
         for id in behind {
             self.drain(id);
         }
         for _ in 0..BURST {
             match self.socket.recv_from(&mut self.buffer) {
-                Ok((length, source)) => {
-                    let source = source.as_pathname().map(Path::to_owned);
-                    self.forward(length, source);
-                }
+                Ok((length, source)) => self.forward(length, source.as_pathname()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(LinkError::io("receive on the switch")(error)),
@@ -168,16 +171,15 @@ impl Switch {
         Ok(())
     }
 
-    fn forward(&mut self, length: usize, source: Option<PathBuf>) {
+    fn forward(&mut self, length: usize, source: Option<&Path>) {
         if !(MIN_FRAME..=MAX_FRAME).contains(&length) {
             self.stats.dropped_malformed += 1;
             return;
         }
         self.stats.frames += 1;
-        let frame: Arc<[u8]> = Arc::from(&self.buffer[..length]);
-        let destination: [u8; 6] = frame[0..6].try_into().expect("a frame has an Ethernet header");
-        let station: [u8; 6] = frame[6..12].try_into().expect("a frame has an Ethernet header");
-        let from = source.and_then(|path| self.party_at(&path));
+        let destination: [u8; 6] = self.buffer[0..6].try_into().expect("a frame has an Ethernet header");
+        let station: [u8; 6] = self.buffer[6..12].try_into().expect("a frame has an Ethernet header");
+        let from = source.and_then(|path| self.party_at(path));
         if let Some(id) = from
             && station[0] & 1 == 0
         {
@@ -188,14 +190,16 @@ impl Switch {
             self.stats.flooded += 1;
             self.scan();
         }
-        let takers: Vec<u64> = self
+        let takers: Ids = self
             .parties
             .iter()
             .filter(|(id, party)| Some(**id) != from && (party.mirror || known.is_none_or(|to| to == **id)))
             .map(|(id, _)| *id)
             .collect();
+        // Made for the first party that does not take it at once.
+        let mut copy = None;
         for id in takers {
-            self.enqueue(id, &frame);
+            self.pass(id, length, &mut copy);
         }
     }
 
@@ -222,10 +226,14 @@ impl Switch {
         (there.heard.elapsed() < self.aging).then_some(there.party)
     }
 
-    fn enqueue(&mut self, id: u64, frame: &Arc<[u8]>) {
+    /// Passes a frame of `length` bytes on to a party: at once, or when the party has room again.
+    fn pass(&mut self, id: u64, length: usize, copy: &mut Option<Arc<[u8]>>) {
         let Some(party) = self.parties.get_mut(&id) else { return };
+        if party.queue.is_empty() && party.socket.send(&self.buffer[..length]).is_ok() {
+            return;
+        }
         if party.queue.len() < QUEUE_FRAMES {
-            party.queue.push_back(Arc::clone(frame));
+            party.queue.push_back(Arc::clone(copy.get_or_insert_with(|| Arc::from(&self.buffer[..length]))));
         } else {
             self.stats.dropped_full += 1;
         }

@@ -238,4 +238,13 @@ impl ConnectOptions {
         self.keepalive = self.keepalive.map(|t| t.saturating_mul(factor));
         self
     }
+
+    /// How long after the last packet of the peer a connection without work fails at the latest, if the peer is dead or
+    /// cannot be reached: the keep-alive, and all retries of its packet. `None` without a keep-alive: then it never does.
+    #[must_use]
+    pub fn dead_after(&self) -> Option<Duration> {
+        let timeout = |retries: u8| self.ack_timeout.saturating_mul(1 << retries).min(self.max_ack_timeout);
+        let retries = (0..=self.retry_count.min(7)).map(timeout);
+        self.keepalive.map(|idle| retries.fold(idle, Duration::saturating_add))
+    }
 }

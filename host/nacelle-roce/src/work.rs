@@ -32,6 +32,11 @@ impl SendWr {
         Self { solicited: true, ..Self::new(id, SendOp::Send { imm: None }, data.into()) }
     }
 
+    /// A signaled, solicited SEND with immediate.
+    pub fn send_imm(id: u64, data: impl Into<Data>, imm: u32) -> Self {
+        Self { solicited: true, ..Self::new(id, SendOp::Send { imm: Some(imm) }, data.into()) }
+    }
+
     /// A signaled, solicited SEND that invalidates a key of the peer.
     pub fn send_invalidate(id: u64, data: impl Into<Data>, rkey: Rkey) -> Self {
         Self { solicited: true, ..Self::new(id, SendOp::SendInvalidate { rkey }, data.into()) }

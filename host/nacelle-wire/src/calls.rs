@@ -30,7 +30,7 @@ pub const MAX_STEPS: usize = 4;
 /// Most regions that one long set-up without steps can have, internal ones included.
 pub const MAX_REGIONS: usize = (MAX_MESSAGE - SET_UP_HEAD) / size_of::<LongRegion>();
 /// Most bytes that one WRITE carries (IBTA 9.7.7): longer regions take several.
-pub const MAX_WRITE: u64 = 1 << 31;
+pub const MAX_WRITE: usize = 1 << 31;
 
 const SET_UP_HEAD: usize = 8;
 const ANSWER_HEAD: usize = 4;

@@ -421,7 +421,7 @@ impl Call {
             if ends {
                 state.end(conn, End::Closed("its call was closed"));
             }
-            state.inbox.release(conn, context, Vec::new());
+            state.release(conn, context, Vec::new());
         });
         let regions = self.places.drain(..).map(|place| place.and_then(|at| memories[at].take()));
         (regions.map(|memory| memory.unwrap_or_else(|| Memory::zeroed(0))).collect(), closed)
@@ -434,7 +434,7 @@ impl Call {
         // The thread that drives next reports a broken link.
         let _ = self.shared().engine.act(|state| {
             state.cancel(conn, context, Cause::Cancelled);
-            state.inbox.release(conn, context, left);
+            state.release(conn, context, left);
         });
     }
 }

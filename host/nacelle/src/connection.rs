@@ -3,13 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nacelle_wire::cm::RejReason;
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp::FunctionCode;
 
 use crate::call::{Call, CallOptions, ChainStep, Program};
 use crate::channel::Channel;
 use crate::device::Shared;
-use crate::{Error, Region};
+use crate::{Error, Region, Step};
 
 /// How a connection for several calls is opened.
 #[derive(Debug, Clone)]
@@ -149,8 +150,19 @@ impl Line {
         {
             return Ok(Arc::clone(channel));
         }
-        let channel = Arc::new(Channel::open(Arc::clone(&self.shared), self.offer)?);
-        Ok(Arc::clone(current.insert(channel)))
+        let open = || Channel::open(Arc::clone(&self.shared), self.offer);
+        let opened = match open() {
+            // A device that has restarted may name its queue pairs as before, and the connection that was lost is then in the way
+            // of the new one, once.
+            Err(Error::Protocol { step: Step::Connect, .. }) if current.is_some() => open(),
+            Err(Error::Refused { reason, .. })
+                if current.is_some() && RejReason(reason) == RejReason::STALE_CONNECTION =>
+            {
+                open()
+            }
+            opened => opened,
+        };
+        Ok(Arc::clone(current.insert(Arc::new(opened?))))
     }
 
     /// Takes a context for a call.

@@ -19,7 +19,7 @@ use crate::description::{self, Description};
 use crate::engine::{Engine, ProgressThread};
 use crate::inbox::deadline_in;
 use crate::report::{StepReport, Tracer};
-use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, address};
+use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, Target, address};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
 const ASSUMED_PREFIX_LEN: u8 = 24;
@@ -131,14 +131,22 @@ fn tracer(wire: &WireDir, device: &Descriptor) -> Option<Tracer> {
 }
 
 impl Device {
-    /// Joins the wire, takes an address, and finds the device at `ip`.
+    /// Joins the wire, takes an address, and finds a device: at an address, by its name on the wire, or the first of several
+    /// that can be reached, in their order.
     ///
     /// # Errors
-    /// [`Error::Link`] if there is no wire, [`Error::Unreachable`] if no host has the address.
-    pub fn connect(ip: Ipv4Addr, options: &Options) -> Result<Self, Error> {
+    /// [`Error::Link`] if there is no wire, [`Error::Unreachable`] if no host has the address, `NoSuchDevice` if none has the
+    /// name, [`Error::NoTarget`] if none of several can be reached.
+    pub fn connect<T>(target: T, options: &Options) -> Result<Self, Error>
+    where
+        T: TryInto<Target>,
+        Error: From<T::Error>,
+    {
         let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path))?;
-        let link = VirtualWire::join_anonymous(&wire)?;
-        Self::connect_over(Box::new(link), Some(wire), ip, options)
+        target.try_into()?.try_each(|target| {
+            let link = VirtualWire::join_anonymous(&wire)?;
+            Self::connect_over(Box::new(link), Some(wire.clone()), target.address(&wire)?, options)
+        })
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use nacelle_driver::{Clock, Limits, Pump, Station};
 use nacelle_link::{Link, LinkError};
-use nacelle_roce::{ConnId, Endpoint, EndpointConfig, Phase};
+use nacelle_roce::{ConnId, Endpoint, EndpointConfig, Phase, RegionId};
 
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
@@ -131,6 +131,11 @@ impl State {
     pub(crate) fn end(&mut self, conn: ConnId, end: End) {
         let now = self.now();
         self.inbox.end(&mut self.endpoint, now, conn, end);
+    }
+
+    /// The owner of a context leaves it, and these regions.
+    pub(crate) fn release(&mut self, conn: ConnId, context: u8, left: Vec<RegionId>) {
+        self.inbox.release(&mut self.endpoint, conn, context, left);
     }
 
     /// Makes a call end.

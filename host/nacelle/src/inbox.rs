@@ -4,6 +4,9 @@
 //! Only this module takes events apart. Filing one wakes the thread that waits for it; one that no thread waits for is
 //! dropped.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Condvar};
@@ -188,18 +191,14 @@ impl Inbox {
         self.sessions.get(&conn)?.slots.get(usize::from(context))?.owner
     }
 
-    /// The owner of a context leaves it, and these regions if a request is outstanding.
-    pub(crate) fn release(&mut self, conn: ConnId, context: u8, left: Vec<RegionId>) {
-        let session = self.session(conn);
+    /// The owner of a context leaves it, and these regions: they stay until an outstanding request was answered.
+    pub(crate) fn release(&mut self, endpoint: &mut Endpoint, conn: ConnId, context: u8, left: Vec<RegionId>) {
+        let session = self.sessions.entry(conn).or_default();
         let ended = session.end.is_some();
         let slot = session.slot(context);
         (slot.on_finish, slot.waker) = (None, None);
-        if !ended && (slot.awaits || slot.sends > 0) {
-            slot.abandoned = Some(left);
-        } else {
-            (slot.owner, slot.run) = (None, None);
-            self.running.retain(|running| *running != (conn, context));
-        }
+        slot.abandoned = Some(left);
+        slot.note_end(ended, endpoint, &mut self.notices);
     }
 
     /// When to look at the running calls.

@@ -4,7 +4,7 @@
 //! ```no_run
 //! use nacelle::{Device, FunctionCode, Options, Region};
 //!
-//! let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! let device = Device::connect("10.77.0.2", &Options::default())?;
 //! let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(vec![1, 2, 3])])?;
 //! call.invoke()?;
 //! call.wait()?;
@@ -17,7 +17,7 @@
 //!
 //! ```no_run
 //! # use nacelle::{Device, FunctionCode, Options, Region};
-//! # let device = Device::connect("10.77.0.2".parse()?, &Options::default())?;
+//! # let device = Device::connect("10.77.0.2", &Options::default())?;
 //! let mut bytes = [1, 2, 3];
 //! nacelle::memory::scope(|scope| {
 //!     let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(scope.lend_mut(&mut bytes))])?;
@@ -48,6 +48,7 @@ mod matmul;
 mod region;
 mod report;
 mod slot;
+mod target;
 
 pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
 pub use connection::{Connection, ConnectionOptions};
@@ -61,3 +62,4 @@ pub use nacelle_memory::Memory;
 pub use nacelle_wire::mrsp::FunctionCode;
 pub use region::{Region, Role};
 pub use report::{Report, StepReport};
+pub use target::Target;

@@ -4,6 +4,7 @@
 //!
 //! An attack acts as several hosts of its peer, numbered from a base: attacks whose bases are far enough apart have no host in common.
 
+pub(crate) mod contexts;
 pub(crate) mod dead;
 pub(crate) mod flood;
 pub(crate) mod half_open;

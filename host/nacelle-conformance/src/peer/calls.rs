@@ -70,6 +70,14 @@ impl Peer {
     /// Takes one WRITE of the device, without acknowledging it.
     fn take_write(&mut self, qp: &mut Qp) -> Result<Output, Failure> {
         let first = self.next_request(qp)?;
+        self.take_rest_of_write(qp, first)
+    }
+
+    /// Takes the WRITE that begins with this packet, without acknowledging it.
+    ///
+    /// # Errors
+    /// The rest of it does not come, or not in the form that the standard asks for.
+    pub(super) fn take_rest_of_write(&mut self, qp: &mut Qp, first: Packet) -> Result<Output, Failure> {
         let (Ext::Reth(reth) | Ext::RethImm(reth, _)) = first.headers.ext else {
             return Err(Failure::unexpected("the begin of a WRITE", &first));
         };
@@ -92,7 +100,10 @@ impl Peer {
     }
 
     /// The next request of the device, which must be the one expected. One that was acknowledged and comes again is acknowledged again.
-    fn next_request(&mut self, qp: &mut Qp) -> Result<Packet, Failure> {
+    ///
+    /// # Errors
+    /// None comes, or one out of order.
+    pub(super) fn next_request(&mut self, qp: &mut Qp) -> Result<Packet, Failure> {
         loop {
             let packet = self.request(qp)?;
             let ahead = packet.headers.bth.psn().distance(qp.expected);

@@ -5,7 +5,7 @@ use super::{Memory, Peer, Qp};
 use crate::{Failure, station::Packet};
 use nacelle_wire::{
     Psn,
-    bth::{AtomicEth, Opcode, Reth, Syndrome},
+    bth::{AtomicEth, ImmDt, Opcode, Reth, Syndrome},
     transport::Ext,
 };
 impl Peer {
@@ -139,16 +139,28 @@ impl Peer {
     /// # Errors
     /// The link is broken.
     pub(crate) fn post_message(&mut self, qp: &mut Qp, message: &[u8]) -> Result<(), Failure> {
+        self.post_named(qp, None, message)
+    }
+
+    /// As [`Self::post_message`], with an immediate.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub(crate) fn post_named(&mut self, qp: &mut Qp, imm: Option<u32>, message: &[u8]) -> Result<(), Failure> {
         let last = message.len().div_ceil(qp.mtu).max(1) - 1;
         for index in 0..=last {
             let part = &message[index * qp.mtu..message.len().min((index + 1) * qp.mtu)];
-            let opcode = match (index == 0, index == last) {
-                (true, true) => Opcode::SendOnly,
-                (true, false) => Opcode::SendFirst,
-                (false, false) => Opcode::SendMiddle,
-                (false, true) => Opcode::SendLast,
+            let imm = imm.filter(|_| index == last).map(ImmDt::new);
+            let opcode = match (index == 0, index == last, imm) {
+                (true, true, None) => Opcode::SendOnly,
+                (true, true, Some(_)) => Opcode::SendOnlyImm,
+                (true, false, _) => Opcode::SendFirst,
+                (false, false, _) => Opcode::SendMiddle,
+                (false, true, None) => Opcode::SendLast,
+                (false, true, Some(_)) => Opcode::SendLastImm,
             };
-            let mut headers = self.headers(qp, opcode, qp.next.add(index as u32), Ext::None);
+            let ext = imm.map_or(Ext::None, Ext::Imm);
+            let mut headers = self.headers(qp, opcode, qp.next.add(index as u32), ext);
             headers.bth.set_ack_req(index == last);
             headers.bth.set_solicited(index == last);
             self.station.send(&headers, part)?;

@@ -5,12 +5,15 @@ mod acknowledge;
 mod arp;
 mod atomic;
 mod calls;
+mod cancel;
 mod cm;
 mod congestion;
+mod contexts;
 mod extension;
 mod format;
 mod icmp;
 mod isolation;
+mod long_set_up;
 mod order;
 mod own_read;
 mod own_write;
@@ -67,6 +70,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
         regions::RULES,
         calls::RULES,
         receives::RULES,
+        contexts::RULES,
+        cancel::RULES,
+        long_set_up::RULES,
         own_write::RULES,
         own_read::RULES,
         congestion::RULES,

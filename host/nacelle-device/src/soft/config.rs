@@ -21,6 +21,8 @@ pub struct SoftConfig {
     pub memory_per_caller: u64,
     /// Connections that one caller may have, of the 256 that there are; 0 for no limit of its own. Default: 64.
     pub connections_per_caller: usize,
+    /// Contexts that one connection may have, up to 32; 0 for connections without contexts. Default: 8.
+    pub contexts: u8,
     /// Kernels that run at a time, at least 1. Default: one for each processor.
     pub workers: usize,
     /// Threads that are started in place of those whose kernels did not return in time. Default: 16.
@@ -42,6 +44,7 @@ impl Default for SoftConfig {
             memory_bytes: 1 << 30,
             memory_per_caller: 0,
             connections_per_caller: MAX_CONNECTIONS / 4,
+            contexts: 8,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             spare_workers: 16,
             kernel_time: Some(Duration::from_secs(60)),

@@ -4,6 +4,7 @@
 use nacelle::description::{Description, Kind};
 use nacelle_roce::{Access, ConnectOptions};
 use nacelle_wire::DescriptionLocation;
+use nacelle_wire::extensions::{Agreement, Extensions};
 
 use super::SoftEngine;
 use super::setup::MAX_REGIONS;
@@ -15,6 +16,7 @@ impl SoftEngine {
         let mut description = Description::new("soft", Kind::Soft, functions);
         description.memory_bytes = self.config.memory_bytes;
         description.max_regions = MAX_REGIONS as u32;
+        description.max_contexts = self.offer().contexts.into();
         let region = self
             .endpoint
             .transport
@@ -27,9 +29,14 @@ impl SoftEngine {
         });
     }
 
+    /// What is offered beyond the standard and selective repeat: every context has at least one region.
+    fn offer(&self) -> Agreement {
+        Agreement::new(Extensions::CONTEXTS | Extensions::LONG_SET_UP, self.config.contexts.min(MAX_REGIONS as u8))
+    }
+
     /// How connections are accepted: the REP says where the description is.
     pub(super) fn accept_options(&self) -> ConnectOptions {
         let private_data = self.description.map(|place| place.to_bytes().to_vec()).unwrap_or_default();
-        ConnectOptions { private_data, ..self.config.connect.clone() }
+        ConnectOptions { private_data, agreement: self.offer(), ..self.config.connect.clone() }
     }
 }

@@ -1,77 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Callers: what each holds, and the messages and starts that have arrived from it.
+//! Callers: what each holds, on each of its contexts.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use nacelle_roce::memory::Memory as RegionMemory;
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{Access, ConnId, RecvWr, Region, SendWr};
-use nacelle_wire::mrsp::{AarRegion, reason};
+use nacelle_wire::calls::{Context, LongRegion, Step};
+use nacelle_wire::extensions::{Agreement, Extensions};
+use nacelle_wire::mrsp::{AarRegion, RegionFlags};
+use nacelle_wire::{RemoteAddr, Rkey};
 
+use super::SoftEngine;
+use super::calls::Call;
 use super::memory::OrderId;
-use super::setup::parse_request;
-use super::workers::CallId;
-use super::{LAST, SoftEngine};
+use super::requests::Arrival;
+use super::setup::{MAX_REGIONS, Pending};
 
 /// A receive for messages, in bytes.
-const RECEIVE: usize = 1024;
-/// Receives of one connection: for the current message, and for the next.
-const RECEIVES: usize = 2;
+pub(super) const RECEIVE: usize = 1024;
+/// Receives of one context: for the current request, and for a cancel or the next.
+pub(super) const RECEIVES: usize = 2;
+
+/// Number of the requests that make an answer: the last one's completion ends it.
+const LAST: u64 = 1;
+
+/// A context of a connection. Without the extension a connection is its only context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct At {
+    pub(super) conn: ConnId,
+    pub(super) context: Context,
+}
+
+/// A region that a caller asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) flags: RegionFlags,
+    pub(super) address: RemoteAddr,
+    pub(super) rkey: Rkey,
+    pub(super) size: u64,
+}
+
+impl Asked {
+    /// Whether it is scratch memory.
+    pub(super) fn is_internal(&self) -> bool {
+        self.flags.contains(RegionFlags::INTERNAL)
+    }
+
+    /// Whether it is returned: it is an output and no scratch memory.
+    pub(super) fn is_returned(&self) -> bool {
+        self.flags.contains(RegionFlags::OUTPUT) && !self.is_internal()
+    }
+}
+
+impl From<&AarRegion> for Asked {
+    fn from(region: &AarRegion) -> Self {
+        let (flags, size) = (region.flags(), u64::from(region.size()));
+        Self { flags, address: region.address(), rkey: region.rkey(), size }
+    }
+}
+
+impl From<&LongRegion> for Asked {
+    fn from(region: &LongRegion) -> Self {
+        Self { flags: region.flags(), address: region.address(), rkey: region.rkey(), size: region.size() }
+    }
+}
 
 /// A region of a caller, and its counterpart here.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    pub(super) asked: AarRegion,
+    pub(super) asked: Asked,
     pub(super) here: Region,
 }
 
-/// A message or start that has arrived from a caller. Its receive is posted again when it is handled.
-pub(super) enum Arrival {
-    Message { receive: u64, length: usize },
-    Start { receive: u64, imm: u32 },
-}
-
-/// State of one connection. It does one thing at a time: until a call has its result, and an answer is acknowledged, its
-/// regions stay unchanged, since they may have to be retransmitted.
-pub(super) struct Session {
-    pub(super) peer: IpAddr,
-    pub(super) messages: Region,
+/// State of one context. It does one thing at a time: until a call has its result, and an answer is acknowledged, its regions
+/// stay unchanged, since they may have to be retransmitted.
+#[derive(Default)]
+pub(super) struct ContextState {
     pub(super) regions: Vec<Held>,
     pub(super) bytes: u64,
+    /// What calls of this set-up may take.
+    pub(super) deadline: Option<Duration>,
+    /// The chain of this set-up.
+    pub(super) steps: Vec<Step>,
     pub(super) answering: bool,
     /// What it has asked for, until there is memory for it.
-    pub(super) set_up: Option<(OrderId, Vec<AarRegion>)>,
+    pub(super) set_up: Option<Pending>,
     /// Its call, from its start to its result.
-    pub(super) call: Option<CallId>,
+    pub(super) call: Option<Call>,
     pub(super) arrivals: VecDeque<Arrival>,
 }
 
+/// State of one connection.
+pub(super) struct Session {
+    pub(super) peer: IpAddr,
+    pub(super) messages: Region,
+    pub(super) agreed: Agreement,
+    pub(super) contexts: Vec<ContextState>,
+}
+
+impl Session {
+    /// Whether immediates name contexts.
+    pub(super) fn has_contexts(&self) -> bool {
+        self.agreed.extensions.contains(Extensions::CONTEXTS)
+    }
+
+    /// Regions that one context may have, internal ones included.
+    pub(super) fn max_regions(&self) -> usize {
+        MAX_REGIONS / self.contexts.len()
+    }
+
+    /// Bytes that its contexts hold.
+    pub(super) fn bytes(&self) -> u64 {
+        self.contexts.iter().map(|state| state.bytes).sum()
+    }
+}
+
+/// All callers.
+#[derive(Default)]
+pub(super) struct Sessions(pub(super) HashMap<ConnId, Session>);
+
+impl Sessions {
+    pub(super) fn context(&self, at: At) -> Option<&ContextState> {
+        self.0.get(&at.conn)?.contexts.get(usize::from(at.context.0))
+    }
+
+    pub(super) fn context_mut(&mut self, at: At) -> Option<&mut ContextState> {
+        self.0.get_mut(&at.conn)?.contexts.get_mut(usize::from(at.context.0))
+    }
+
+    /// The context whose set-up waits for this memory, and what it waits with.
+    pub(super) fn ordered(&mut self, order: OrderId) -> Option<(At, Pending)> {
+        self.0.iter_mut().find_map(|(&conn, session)| {
+            (0..).zip(&mut session.contexts).find_map(|(context, state)| {
+                let pending = state.set_up.take_if(|pending| pending.waits_for(order))?;
+                Some((At { conn, context: Context(context) }, pending))
+            })
+        })
+    }
+
+    /// Bytes that all callers at this address hold.
+    pub(super) fn bytes_of(&self, peer: IpAddr) -> u64 {
+        self.0.values().filter(|session| session.peer == peer).map(Session::bytes).sum()
+    }
+}
+
 impl SoftEngine {
-    pub(super) fn admit(&mut self, conn: ConnId, peer: IpAddr) {
-        if self.open(conn, peer).is_none() {
+    pub(super) fn admit(&mut self, conn: ConnId, peer: IpAddr, offered: Agreement) {
+        if self.open(conn, peer, offered).is_none() {
             // It is gone already if this fails too.
             let _ = self.endpoint.transport.reject_with(conn, RejReason::NO_RESOURCES, &[]);
         }
     }
 
     /// Accepts a caller. `None` if there is no room.
-    fn open(&mut self, conn: ConnId, peer: IpAddr) -> Option<()> {
-        let messages = self.endpoint.transport.register(vec![0; RECEIVES * RECEIVE], Access::LOCAL, Some(conn)).ok()?;
-        let session = Session {
-            peer,
-            messages,
-            regions: Vec::new(),
-            bytes: 0,
-            answering: false,
-            set_up: None,
-            call: None,
-            arrivals: VecDeque::with_capacity(RECEIVES),
-        };
-        self.sessions.insert(conn, session);
+    fn open(&mut self, conn: ConnId, peer: IpAddr, offered: Agreement) -> Option<()> {
+        let options = self.accept_options();
+        let agreed = options.agreement.common(offered);
+        let contexts = usize::from(agreed.contexts).max(1);
+        let receives = contexts * RECEIVES;
+        let messages = self.endpoint.transport.register(vec![0; receives * RECEIVE], Access::LOCAL, Some(conn)).ok()?;
+        let contexts = (0..contexts).map(|_| ContextState::default()).collect();
+        self.sessions.0.insert(conn, Session { peer, messages, agreed, contexts });
         // Ready before the answer: the caller's first message may follow it at once.
-        let begun = (0..RECEIVES as u64)
+        let begun = (0..receives as u64)
             .try_for_each(|receive| self.post_receive(conn, messages, receive))
-            .and_then(|()| self.endpoint.transport.accept(self.now(), conn, self.accept_options()).ok());
+            .and_then(|()| self.endpoint.transport.accept(self.now(), conn, options).ok());
         if begun.is_none() {
             self.release(conn);
         }
@@ -83,66 +179,53 @@ impl SoftEngine {
         self.endpoint.transport.post_recv(conn, RecvWr { id: receive, slice: Some(slice) }).ok()
     }
 
-    /// Releases all that a caller holds, and cancels its call.
+    /// Releases all that a caller holds, and cancels its calls.
     pub(super) fn release(&mut self, conn: ConnId) {
-        self.release_regions(conn);
-        if let Some(session) = self.sessions.remove(&conn) {
-            if let Some(call) = session.call {
-                self.workers.cancel(call);
-                self.calls.remove(&call);
-                self.counters.calls_failed += 1;
-            }
+        let contexts = self.sessions.0.get(&conn).map_or(0, |session| session.contexts.len());
+        for context in (0..contexts as u8).map(Context) {
+            let at = At { conn, context };
+            self.abandon_call(at);
+            self.release_regions(at);
+        }
+        if let Some(session) = self.sessions.0.remove(&conn) {
             self.endpoint.transport.deregister(session.messages.id);
         }
     }
 
-    pub(super) fn release_regions(&mut self, conn: ConnId) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
-        self.bytes -= std::mem::take(&mut session.bytes);
-        for held in session.regions.drain(..) {
+    pub(super) fn release_regions(&mut self, at: At) {
+        let Some(state) = self.sessions.context_mut(at) else { return };
+        self.bytes -= std::mem::take(&mut state.bytes);
+        for held in state.regions.drain(..) {
             if let Some(Ok(memory)) = self.endpoint.transport.deregister(held.here.id).map(RegionMemory::into_vec) {
                 self.memory.discard(memory);
             }
         }
     }
 
-    /// Handles what has arrived from a caller, until a call runs or an answer is being sent.
-    pub(super) fn go_on(&mut self, conn: ConnId) {
-        while let Some(session) = self.sessions.get_mut(&conn)
-            && !session.answering
-            && session.set_up.is_none()
-            && session.call.is_none()
-            && let Some(arrival) = session.arrivals.pop_front()
-        {
-            let messages = session.messages;
-            let (Arrival::Message { receive, .. } | Arrival::Start { receive, .. }) = arrival;
-            let asked = match arrival {
-                Arrival::Message { length, .. } => {
-                    let offset = receive as usize * RECEIVE;
-                    let mut message = [0; RECEIVE];
-                    let message = message.get_mut(..length).unwrap_or_default();
-                    let memory = self.endpoint.transport.region(messages.id);
-                    let read = memory.map(|memory| memory.read(offset, message));
-                    if matches!(read, Some(Ok(()))) { parse_request(message) } else { Err(reason::MALFORMED) }
-                }
-                Arrival::Start { .. } => Err(reason::MALFORMED),
-            };
-            // Before the answer: the caller's next message may follow it at once.
-            let _gone_if_not = self.post_receive(conn, messages, receive);
-            match arrival {
-                Arrival::Message { .. } => self.set_up(conn, asked),
-                Arrival::Start { imm, .. } => self.call(conn, imm),
-            }
-        }
+    /// Ends the connection of a caller that does not keep to the rules.
+    pub(super) fn expel(&mut self, conn: ConnId) {
+        self.counters.callers_expelled += 1;
+        self.release(conn);
+        self.endpoint.transport.disconnect(self.now(), conn);
     }
 
-    /// Posts a request of an answer.
-    pub(super) fn answer(&mut self, conn: ConnId, request: SendWr) {
-        if request.id == LAST
-            && let Some(session) = self.sessions.get_mut(&conn)
-        {
-            session.answering = true;
+    /// Posts a request of an answer. `last` ends it.
+    pub(super) fn answer(&mut self, at: At, last: bool, mut request: SendWr) {
+        request.id = u64::from(at.context.0) << 1 | u64::from(last);
+        if last && let Some(state) = self.sessions.context_mut(at) {
+            state.answering = true;
         }
-        let _gone_if_not = self.endpoint.transport.post_send(conn, request);
+        let _gone_if_not = self.endpoint.transport.post_send(at.conn, request);
+    }
+
+    /// A request of an answer is acknowledged.
+    pub(super) fn answered(&mut self, conn: ConnId, id: u64) {
+        let at = At { conn, context: Context((id >> 1) as u8) };
+        if id & LAST != 0
+            && let Some(state) = self.sessions.context_mut(at)
+        {
+            state.answering = false;
+            self.go_on(at);
+        }
     }
 }

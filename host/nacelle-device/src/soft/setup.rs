@@ -1,99 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Region set-up: requests, memory, answers.
 
-use nacelle_roce::{Access, ConnId, SendWr};
-use nacelle_wire::mrsp::{ARegion, AarRegion, MAX_MESSAGE, Message, RegionFlags, reason};
+use std::time::Duration;
 
-use super::session::{Held, Session};
-use super::{LAST, SoftEngine};
+use nacelle_roce::{Access, SendWr};
+use nacelle_wire::calls::{self, LongGiven, SetUp, SetUpAnswer, Step};
+use nacelle_wire::extensions::Extensions;
+use nacelle_wire::mrsp::{ARegion, Message, reason};
+
+use super::SoftEngine;
+use super::memory::OrderId;
+use super::session::{Asked, At, Held, Session};
 
 /// Regions of a connection, internal ones included.
 pub(super) const MAX_REGIONS: usize = 32;
 
+/// What a caller asks for.
+pub(super) struct Wanted {
+    pub(super) regions: Vec<Asked>,
+    pub(super) steps: Vec<Step>,
+    pub(super) deadline: Option<Duration>,
+    /// It asked by a long set-up.
+    pub(super) long: bool,
+}
+
+/// A request that waits for memory.
+pub(super) struct Pending {
+    order: OrderId,
+    wanted: Wanted,
+    /// Its immediate named its context.
+    named: bool,
+}
+
+/// The regions of an answer.
+enum Given {
+    Short(Vec<ARegion>),
+    Long(Vec<LongGiven>),
+}
+
 impl SoftEngine {
-    /// Answers a region request. One that is wrong in its head changes nothing; any other takes the place of what the caller
+    /// Answers a region request. One that is wrong in its head changes nothing; any other takes the place of what the context
     /// had, whatever comes of it.
-    pub(super) fn set_up(&mut self, conn: ConnId, asked: Result<Vec<AarRegion>, u8>) {
-        let given = asked.and_then(|asked| {
-            self.release_regions(conn);
-            self.reserve(conn, &asked)?;
-            match self.memory.make(asked.iter().map(|region| region.size() as usize).collect()) {
-                Ok(buffers) => self.hold(conn, &asked, buffers).map(Some),
+    pub(super) fn set_up(&mut self, at: At, named: bool, asked: Result<Wanted, u8>) {
+        let given = asked.and_then(|wanted| {
+            self.release_regions(at);
+            let sizes = self.reserve(at, &wanted.regions)?;
+            match self.memory.make(sizes) {
+                Ok(buffers) => self.hold(at, wanted, buffers).map(Some),
                 Err(order) => {
-                    if let Some(session) = self.sessions.get_mut(&conn) {
-                        session.set_up = Some((order, asked));
+                    if let Some(state) = self.sessions.context_mut(at) {
+                        state.set_up = Some(Pending { order, wanted, named });
                     }
                     Ok(None)
                 }
             }
         });
         if let Some(given) = given.transpose() {
-            self.answer_set_up(conn, given);
+            self.answer_set_up(at, named, given);
         }
     }
 
-    fn answer_set_up(&mut self, conn: ConnId, given: Result<Vec<ARegion>, u8>) {
+    fn answer_set_up(&mut self, at: At, named: bool, given: Result<Given, u8>) {
         match &given {
             Ok(_) => {}
             Err(reason::NO_MEMORY | reason::NO_KEY) => self.counters.regions_refused += 1,
             Err(_) => self.counters.messages_malformed += 1,
         }
-        let mut answer = [0; MAX_MESSAGE];
-        let message = given.as_deref().map_or_else(|code| Message::Err(*code), Message::A);
-        let length = message.write(&mut answer).expect("an answer of 32 regions fits");
-        self.answer(conn, SendWr::send(LAST, &answer[..length]));
+        let mut answer = [0; calls::MAX_MESSAGE];
+        let length = match &given {
+            Ok(Given::Short(regions)) => Message::A(regions).write(&mut answer),
+            Ok(Given::Long(regions)) => SetUpAnswer(regions).write(&mut answer),
+            Err(code) => Message::Err(*code).write(&mut answer),
+        };
+        let answer = &answer[..length.expect("an answer of 32 regions fits")];
+        self.answer(
+            at,
+            true,
+            match named {
+                true => SendWr::send_imm(0, answer, calls::answer_imm(at.context)),
+                false => SendWr::send(0, answer),
+            },
+        );
     }
 
-    /// Takes the memory for regions out of what is left, if there is enough.
-    fn reserve(&mut self, conn: ConnId, asked: &[AarRegion]) -> Result<(), u8> {
+    /// Takes the memory for regions out of what is left, if there is enough. Gives the regions' sizes.
+    fn reserve(&mut self, at: At, asked: &[Asked]) -> Result<Vec<usize>, u8> {
         let parameters = parameters(asked);
-        if parameters == 0 || !asked[parameters..].iter().all(is_internal) {
+        if parameters == 0 || !asked[parameters..].iter().all(Asked::is_internal) {
             return Err(reason::MALFORMED);
         }
-        let bytes: u64 = asked.iter().map(|region| u64::from(region.size())).sum();
-        let peer = self.sessions.get(&conn).map(|session| session.peer);
-        let callers = self.sessions.values().filter(|session| Some(session.peer) == peer);
-        let callers: u64 = callers.map(|session| session.bytes).sum();
+        let sizes = asked.iter().map(|region| usize::try_from(region.size));
+        let sizes = sizes.collect::<Result<Vec<usize>, _>>().map_err(|_| reason::NO_MEMORY)?;
+        let bytes = asked.iter().try_fold(0u64, |sum, region| sum.checked_add(region.size)).ok_or(reason::NO_MEMORY)?;
+        let callers = self.sessions.0.get(&at.conn).map_or(0, |session| self.sessions.bytes_of(session.peer));
         let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
-        if self.bytes + bytes > self.config.memory_bytes || callers + bytes > quota {
+        let exceeds = |held: u64, limit: u64| held.checked_add(bytes).is_none_or(|sum| sum > limit);
+        if exceeds(self.bytes, self.config.memory_bytes) || exceeds(callers, quota) {
             return Err(reason::NO_MEMORY);
         }
-        if let Some(session) = self.sessions.get_mut(&conn) {
-            session.bytes = bytes;
+        if let Some(state) = self.sessions.context_mut(at) {
+            state.bytes = bytes;
             self.bytes += bytes;
         }
-        Ok(())
+        Ok(sizes)
     }
 
-    /// Gives a caller its regions, of these buffers; all or none.
-    fn hold(&mut self, conn: ConnId, asked: &[AarRegion], buffers: Vec<Vec<u8>>) -> Result<Vec<ARegion>, u8> {
+    /// Gives a context its regions, of these buffers; all or none.
+    fn hold(&mut self, at: At, wanted: Wanted, buffers: Vec<Vec<u8>>) -> Result<Given, u8> {
         let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-        for (asked, buffer) in asked.iter().zip(buffers) {
-            let here = self.endpoint.transport.register(buffer, rights, Some(conn));
-            match (here, self.sessions.get_mut(&conn)) {
-                (Ok(here), Some(session)) => session.regions.push(Held { asked: *asked, here }),
+        for (asked, buffer) in wanted.regions.iter().zip(buffers) {
+            let here = self.endpoint.transport.register(buffer, rights, Some(at.conn));
+            match (here, self.sessions.context_mut(at)) {
+                (Ok(here), Some(state)) => state.regions.push(Held { asked: *asked, here }),
                 _ => {
-                    self.release_regions(conn);
+                    self.release_regions(at);
                     return Err(reason::NO_KEY);
                 }
             }
         }
-        let Some(session) = self.sessions.get(&conn) else { return Err(reason::NO_KEY) };
-        let given = session.regions[..parameters(asked)].iter();
-        Ok(given.map(|held| ARegion::new(held.here.addr, held.here.rkey, held.asked.size())).collect())
+        let Some(state) = self.sessions.context_mut(at) else { return Err(reason::NO_KEY) };
+        (state.steps, state.deadline) = (wanted.steps, wanted.deadline);
+        let given = state.regions[..parameters(&wanted.regions)].iter();
+        let given = given.map(|held| (held.here.addr, held.here.rkey, held.asked.size));
+        Ok(if wanted.long {
+            Given::Long(given.map(|(addr, rkey, size)| LongGiven::new(addr, rkey, size)).collect())
+        } else {
+            Given::Short(given.map(|(addr, rkey, size)| ARegion::new(addr, rkey, size as u32)).collect())
+        })
     }
 
     /// Goes on with set-ups that there is memory for now.
     pub(super) fn serve_set_ups(&mut self) {
         while let Some((order, buffers)) = self.memory.poll() {
-            let ordered = |session: &Session| session.set_up.as_ref().is_some_and(|(id, _)| *id == order);
-            let found = self.sessions.iter_mut().find(|(_, session)| ordered(session));
-            let set_up = found.and_then(|(conn, session)| Some((*conn, session.set_up.take()?.1)));
-            match set_up {
-                Some((conn, asked)) => {
-                    let given = self.hold(conn, &asked, buffers);
-                    self.answer_set_up(conn, given);
-                    self.go_on(conn);
+            match self.sessions.ordered(order) {
+                Some((at, Pending { wanted, named, .. })) => {
+                    let given = self.hold(at, wanted, buffers);
+                    self.answer_set_up(at, named, given);
+                    self.go_on(at);
                 }
                 // Its caller has gone.
                 None => buffers.into_iter().for_each(|buffer| self.memory.discard(buffer)),
@@ -102,22 +145,35 @@ impl SoftEngine {
     }
 }
 
-/// Whether a region is scratch memory.
-pub(super) fn is_internal(region: &AarRegion) -> bool {
-    region.flags().contains(RegionFlags::INTERNAL)
+impl Pending {
+    /// Whether this order is for it.
+    pub(super) const fn waits_for(&self, order: OrderId) -> bool {
+        self.order == order
+    }
 }
 
 /// How many of the regions are parameters, which come first.
-pub(super) fn parameters<'a>(asked: impl IntoIterator<Item = &'a AarRegion>) -> usize {
-    asked.into_iter().take_while(|region| !is_internal(region)).count()
+pub(super) fn parameters<'a>(asked: impl IntoIterator<Item = &'a Asked>) -> usize {
+    asked.into_iter().take_while(|region| !region.is_internal()).count()
 }
 
-/// The regions that a message asks for, or the code of what is wrong with its head.
-pub(super) fn parse_request(message: &[u8]) -> Result<Vec<AarRegion>, u8> {
-    match Message::parse(message) {
-        Ok(Message::Aar([])) => Err(reason::MALFORMED),
-        Ok(Message::Aar(asked)) if asked.len() > MAX_REGIONS => Err(reason::TOO_MANY_REGIONS),
-        Ok(Message::Aar(asked)) => Ok(asked.to_vec()),
-        _ => Err(reason::MALFORMED),
+/// What a message asks for, or the code of what is wrong with its head.
+pub(super) fn parse_request(message: &[u8], session: &Session) -> Result<Wanted, u8> {
+    let wanted = if SetUp::is_one(message) && session.agreed.extensions.contains(Extensions::LONG_SET_UP) {
+        let SetUp { deadline_ms, steps, regions } = SetUp::parse(message).map_err(|_| reason::MALFORMED)?;
+        Wanted {
+            regions: regions.iter().map(Asked::from).collect(),
+            steps: steps.to_vec(),
+            deadline: Some(Duration::from_millis(deadline_ms.into())).filter(|time| !time.is_zero()),
+            long: true,
+        }
+    } else {
+        let Ok(Message::Aar(asked)) = Message::parse(message) else { return Err(reason::MALFORMED) };
+        Wanted { regions: asked.iter().map(Asked::from).collect(), steps: Vec::new(), deadline: None, long: false }
+    };
+    match wanted.regions.len() {
+        0 => Err(reason::MALFORMED),
+        count if count > session.max_regions() => Err(reason::TOO_MANY_REGIONS),
+        _ => Ok(wanted),
     }
 }

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Threads in which kernels run, apart from the network's.
 //!
-//! Calls wait in the order in which they came for one of a bounded number of threads. A kernel asks for its memory by messages,
+//! Calls wait for one of a bounded number of threads; connections take turns. A kernel asks for its memory by messages,
 //! which the network's thread answers between frames: memory has one owner, and a call whose window is closed reaches nothing.
-//! A kernel cannot be killed: one that does not return in time is lost with its thread, and another thread takes its place, up
+//! A kernel cannot be killed. One whose call is cancelled finds its window closed, and has a time to return before the call ends
+//! without it. One that does not return in its own time is lost with its thread, and another thread takes its place, up
 //! to a bound. When it returns after all, the thread is used again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use nacelle_roce::ConnId;
 use nacelle_wire::mrsp::ReturnCode;
 
+use super::turns::Turns;
 use super::wake::Waker;
 use crate::kernels::{Kernel, Layout, Memory, Run, Stop};
 
 /// The longest piece of memory that one message carries, in bytes.
 const PIECE: usize = 256 << 10;
+/// How long the end of a cancelled call waits for its kernel.
+const GRACE: Duration = Duration::from_millis(100);
 
-/// Names a call of a device. Never used again.
+/// Names a call of a device, with all kernels of its chain. Never used again.
 pub(super) type CallId = u64;
 
 /// Bounds of the threads.
@@ -77,7 +82,9 @@ struct Worker {
 struct Running {
     worker: Worker,
     deadline: Option<Instant>,
-    /// Its result is not needed.
+    /// When its call ends without it, if it is cancelled.
+    cancelled: Option<Instant>,
+    /// Its call has ended.
     ended: bool,
     /// Its time has passed.
     lost: bool,
@@ -88,7 +95,7 @@ pub(super) struct Workers {
     limits: Limits,
     idle: Vec<Worker>,
     running: HashMap<CallId, Running>,
-    waiting: VecDeque<Job>,
+    waiting: Turns<Job>,
     messages: Receiver<Message>,
     /// For new threads.
     to_messages: Sender<Message>,
@@ -105,7 +112,7 @@ impl Workers {
             limits,
             idle: Vec::new(),
             running: HashMap::new(),
-            waiting: VecDeque::new(),
+            waiting: Turns::default(),
             messages,
             to_messages,
             waker,
@@ -114,19 +121,27 @@ impl Workers {
         }
     }
 
-    /// Queues a call of a kernel on these regions. [`Workers::poll`] returns its outcome.
-    pub(super) fn start(&mut self, kernel: &Kernel, layout: Layout) -> CallId {
-        let call = self.next;
+    /// A name for a new call.
+    pub(super) fn name_call(&mut self) -> CallId {
         self.next += 1;
-        self.waiting.push_back(Job { call, run: Arc::clone(&kernel.run), layout });
-        call
+        self.next
     }
 
-    /// Ends a call whose caller has gone. Its memory is not touched any more.
-    pub(super) fn cancel(&mut self, call: CallId) {
+    /// Queues a kernel for a call of a connection, on these regions. [`Workers::poll`] returns its outcome.
+    pub(super) fn start(&mut self, call: CallId, owner: ConnId, kernel: &Kernel, layout: Layout) {
+        self.waiting.push(owner, Job { call, run: Arc::clone(&kernel.run), layout });
+    }
+
+    /// Ends a call: its memory is not touched any more. True if it has no kernel now, else [`Workers::poll`] says when its kernel
+    /// has returned, or has had time to.
+    pub(super) fn cancel(&mut self, call: CallId, now: Instant) -> bool {
         self.waiting.retain(|job| job.call != call);
-        if let Some(running) = self.running.get_mut(&call) {
-            running.ended = true;
+        match self.running.get_mut(&call) {
+            Some(running) if !running.ended => {
+                running.cancelled.get_or_insert(now + GRACE);
+                false
+            }
+            _ => true,
         }
     }
 
@@ -134,7 +149,7 @@ impl Workers {
     pub(super) fn poll(&mut self, now: Instant) -> Option<Notice> {
         while let Ok(message) = self.messages.try_recv() {
             match message {
-                Message::Access(access) if self.is_over(access.call) => self.answer(access.call, None),
+                Message::Access(access) if self.is_closed(access.call) => self.answer(access.call, None),
                 Message::Access(access) => return Some(Notice::Access(access)),
                 Message::Done(call, outcome) => {
                     let Some(running) = self.running.remove(&call) else { continue };
@@ -165,9 +180,11 @@ impl Workers {
         }
     }
 
-    /// When the next kernel has run for too long.
+    /// When the next kernel has run for too long, or has had its time to return.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.running.values().filter(|running| !running.lost).filter_map(|running| running.deadline).min()
+        let returns = |running: &Running| running.cancelled.filter(|_| !running.ended);
+        let ends = |running: &Running| running.deadline.filter(|_| !running.lost);
+        self.running.values().flat_map(|running| [returns(running), ends(running)]).flatten().min()
     }
 
     /// Calls that wait for a thread, kernels that did not end in time, and those of them that still run.
@@ -176,8 +193,9 @@ impl Workers {
         [("waiting", self.waiting.len() as u64), ("timeouts", self.timeouts), ("lost", lost as u64)]
     }
 
-    fn is_over(&self, call: CallId) -> bool {
-        self.running.get(&call).is_none_or(|running| running.ended)
+    /// Whether a call's window is closed.
+    fn is_closed(&self, call: CallId) -> bool {
+        self.running.get(&call).is_none_or(|running| running.ended || running.cancelled.is_some())
     }
 
     /// Kernels that have time left.
@@ -187,21 +205,21 @@ impl Workers {
 
     fn overdue(&mut self, now: Instant) -> Option<Notice> {
         for (call, running) in &mut self.running {
-            if running.lost || running.deadline.is_none_or(|deadline| now < deadline) {
-                continue;
+            let passed = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+            if passed(running.deadline) && !running.lost {
+                running.lost = true;
+                self.timeouts += 1;
             }
-            running.lost = true;
-            self.timeouts += 1;
-            if !std::mem::replace(&mut running.ended, true) {
+            if (running.lost || passed(running.cancelled)) && !std::mem::replace(&mut running.ended, true) {
                 return Some(Notice::Done(*call, ReturnCode::KERNEL_TIMEOUT));
             }
         }
         None
     }
 
-    /// Gives the oldest calls to free threads. A call that no thread will ever be free for has a result at once.
+    /// Gives calls to free threads. A call that no thread will ever be free for has a result at once.
     fn dispatch(&mut self, now: Instant) -> Option<Notice> {
-        while let Some(job) = self.waiting.pop_front() {
+        while !self.waiting.is_empty() {
             let in_time = self.in_time();
             let all = self.running.len() + self.idle.len();
             if in_time < self.limits.workers
@@ -211,19 +229,16 @@ impl Workers {
             {
                 self.idle.push(worker);
             }
-            let call = job.call;
-            let Some(worker) = self.idle.pop() else {
-                if in_time == 0 {
-                    return Some(Notice::Done(call, ReturnCode::SOCKET_UNAVAILABLE));
-                }
-                self.waiting.push_front(job);
+            if self.idle.is_empty() && in_time != 0 {
                 return None;
-            };
-            if worker.jobs.send(job).is_err() {
-                return Some(Notice::Done(call, ReturnCode::SOCKET_UNAVAILABLE));
             }
+            let job = self.waiting.pop()?;
+            let call = job.call;
+            let Some(worker) = self.idle.pop().filter(|worker| worker.jobs.send(job).is_ok()) else {
+                return Some(Notice::Done(call, ReturnCode::SOCKET_UNAVAILABLE));
+            };
             let deadline = self.limits.time.and_then(|time| now.checked_add(time));
-            self.running.insert(call, Running { worker, deadline, ended: false, lost: false });
+            self.running.insert(call, Running { worker, deadline, cancelled: None, ended: false, lost: false });
         }
         None
     }

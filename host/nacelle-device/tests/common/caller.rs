@@ -130,8 +130,13 @@ impl Caller {
 
     /// Begins to connect.
     pub(crate) fn begin(&mut self) -> ConnId {
+        self.begin_with(ConnectOptions::default())
+    }
+
+    /// Begins to connect with these options.
+    pub(crate) fn begin_with(&mut self, options: ConnectOptions) -> ConnId {
         let now = self.now();
-        self.ep.connect(now, self.device, DEFAULT_PORT, ConnectOptions::default()).unwrap()
+        self.ep.connect(now, self.device, DEFAULT_PORT, options).unwrap()
     }
 
     /// Accepts a connection that the device asks for.

@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 use nacelle::{Device, Options};
 use nacelle_link::{Link, LinkError, LinkStats, MAX_FRAME, wait_readable};
 use nacelle_roce::{
-    Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, RecvWr, Region, SendWr, WcOpcode, WcStatus,
+    Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, RecvWr, Region, SendOp, SendWr, WcOpcode, WcStatus,
 };
 use nacelle_wire::bth::Opcode;
+use nacelle_wire::calls::{self, Context, LongGiven, Request, SetUp, SetUpAnswer};
 use nacelle_wire::cm::RejReason;
+use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::icmp::{EchoPacket, Kind};
-use nacelle_wire::mrsp::{ARegion, AarRegion, DEFAULT_PORT, MAX_MESSAGE, Message, RegionFlags};
+use nacelle_wire::mrsp::{ARegion, AarRegion, CallImm, DEFAULT_PORT, MAX_MESSAGE, Message, RegionFlags, ReturnCode};
 use nacelle_wire::{MacAddr, Qpn, RemoteAddr, Rkey, RocePacket, cm};
 
 /// Where the device is.
@@ -28,6 +30,13 @@ pub(crate) const IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
 /// One end of a cable.
 pub(crate) struct Cable(UnixDatagram);
+
+impl Cable {
+    /// The same end once more.
+    pub(crate) fn try_clone(&self) -> Self {
+        Self(self.0.try_clone().unwrap())
+    }
+}
 
 impl Link for Cable {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
@@ -86,16 +95,48 @@ fn kind(frame: &[u8]) -> Outgoing {
     }
 }
 
-/// What the device holds for one caller.
+/// What the device holds for one context of one caller.
 pub(crate) struct Caller {
     pub(crate) conn: ConnId,
+    context: Option<Context>,
     /// The caller's regions, from its request.
     pub(crate) told: Vec<AarRegion>,
     /// The device's, one for each that is not internal.
     pub(crate) own: Vec<Region>,
+    /// The functions that have been started, each with its user bytes; function 0 is a chain.
+    pub(crate) started: Vec<(u8, u32)>,
+    /// The chain of the set-up: regions and user bytes of each step.
+    pub(crate) steps: Vec<(std::ops::Range<usize>, u32)>,
+    /// Sizes of the regions of a long set-up, internal ones included.
+    pub(crate) sizes: Vec<u64>,
+    /// The deadline of the set-up.
+    pub(crate) deadline: Duration,
     /// When to reply to a start.
     reply_at: Option<Instant>,
-    messages: Vec<Region>,
+    late: bool,
+}
+
+impl Caller {
+    fn new(conn: ConnId, context: Option<Context>) -> Self {
+        Self {
+            conn,
+            context,
+            told: Vec::new(),
+            own: Vec::new(),
+            started: Vec::new(),
+            steps: Vec::new(),
+            sizes: Vec::new(),
+            deadline: Duration::ZERO,
+            reply_at: None,
+            late: false,
+        }
+    }
+
+    /// The immediate of a result.
+    fn result(&self, code: u32) -> u32 {
+        let code = ReturnCode::new(code);
+        self.context.map_or(code.to_imm(), |context| calls::result_imm(context, code))
+    }
 }
 
 type Answer = dyn Fn(&mut Vec<ARegion>) -> Option<Vec<u8>> + Send;
@@ -114,6 +155,15 @@ pub(crate) struct Manners {
     pub(crate) sends: Box<Filter>,
     /// Why it refuses every connection, if it does.
     pub(crate) refuses: Option<RejReason>,
+    /// What it agrees to.
+    pub(crate) agrees: Agreement,
+    /// Whether it answers a cancel.
+    pub(crate) cancels: bool,
+}
+
+/// A device with these manners, and with contexts and long set-ups.
+pub(crate) fn extended(contexts: u8, manners: Manners) -> Manners {
+    Manners { agrees: Agreement::new(Extensions::CONTEXTS | Extensions::LONG_SET_UP, contexts), ..manners }
 }
 
 impl Default for Manners {
@@ -124,6 +174,8 @@ impl Default for Manners {
             kernel: Duration::ZERO,
             sends: Box::new(|_| true),
             refuses: None,
+            agrees: Agreement::default(),
+            cancels: true,
         }
     }
 }
@@ -134,17 +186,21 @@ pub(crate) fn increment(endpoint: &mut Endpoint, caller: &Caller) {
         caller.told.iter().zip(&caller.own).filter(|(told, _)| told.flags().contains(RegionFlags::OUTPUT)).collect();
     for (index, (told, own)) in outputs.iter().enumerate() {
         let memory = endpoint.transport.region_mut(own.id).unwrap();
-        let more: Vec<u8> = memory.to_vec().unwrap().iter().map(|byte| byte.wrapping_add(1)).collect();
+        let is_chain = caller.started.last().is_some_and(|started| started.0 == 0);
+        let place = caller.own.iter().position(|region| region.id == own.id).unwrap();
+        let times = caller.steps.iter().filter(|(regions, _)| regions.contains(&place)).count() as u8;
+        let by = if is_chain { times } else { 1 };
+        let more: Vec<u8> = memory.to_vec().unwrap().iter().map(|byte| byte.wrapping_add(by)).collect();
         memory.write(0, &more).unwrap();
         let wr = if index + 1 == outputs.len() {
-            SendWr::write_imm(0, own.all(), told.address(), told.rkey(), 0)
+            SendWr::write_imm(0, own.all(), told.address(), told.rkey(), caller.result(0))
         } else {
             SendWr::write(0, own.all(), told.address(), told.rkey())
         };
         endpoint.transport.post_send(caller.conn, wr).unwrap();
     }
     if outputs.is_empty() {
-        reply_only(endpoint, caller, 0);
+        reply_only(endpoint, caller, caller.result(0));
     }
 }
 
@@ -157,7 +213,9 @@ pub(crate) fn reply_only(endpoint: &mut Endpoint, caller: &Caller, imm: u32) {
 /// What a test may look at and do while the device runs.
 pub(crate) struct Inside {
     pub(crate) endpoint: Endpoint,
-    pub(crate) callers: HashMap<ConnId, Caller>,
+    pub(crate) callers: HashMap<(ConnId, u8), Caller>,
+    /// Receives of each connection, in the order of their numbers.
+    receives: HashMap<ConnId, Vec<Region>>,
     /// Why the device's own requests failed.
     pub(crate) failures: Vec<WcStatus>,
 }
@@ -196,12 +254,18 @@ pub(crate) fn options() -> Options {
 
 /// A device with these manners, and the way to it.
 pub(crate) fn start(manners: Manners, options: &Options) -> (Peer, Device) {
+    let (near, far) = cable();
+    let peer = serve(Box::new(far), manners);
+    let device = Device::connect_over(Box::new(near), None, IP, options).unwrap();
+    (peer, device)
+}
+
+/// The two ends of a cable.
+pub(crate) fn cable() -> (Cable, Cable) {
     let (near, far) = UnixDatagram::pair().unwrap();
     near.set_nonblocking(true).unwrap();
     far.set_nonblocking(true).unwrap();
-    let peer = serve(Box::new(Cable(far)), manners);
-    let device = Device::connect_over(Box::new(Cable(near)), None, IP, options).unwrap();
-    (peer, device)
+    (Cable(near), Cable(far))
 }
 
 /// A device with these manners on a link.
@@ -211,7 +275,12 @@ pub(crate) fn serve(link: Box<dyn Link>, manners: Manners) -> Peer {
     config.interface.ip_mtu = 4200;
     let mut endpoint = Endpoint::new(config);
     endpoint.transport.listen(DEFAULT_PORT);
-    let inside = Arc::new(Mutex::new(Inside { endpoint, callers: HashMap::new(), failures: Vec::new() }));
+    let inside = Arc::new(Mutex::new(Inside {
+        endpoint,
+        callers: HashMap::new(),
+        receives: HashMap::new(),
+        failures: Vec::new(),
+    }));
     let stop = Arc::new(AtomicBool::new(false));
     let (shared, seen) = (Arc::clone(&inside), Arc::clone(&stop));
     let thread = std::thread::spawn(move || run(&shared, &seen, link, manners));
@@ -235,7 +304,11 @@ fn run(inside: &Mutex<Inside>, stop: &AtomicBool, mut link: Box<dyn Link>, mut m
         for caller in callers.values_mut() {
             if caller.reply_at.is_some_and(|at| at <= Instant::now()) {
                 caller.reply_at = None;
-                (manners.reply)(endpoint, caller);
+                if std::mem::take(&mut caller.late) {
+                    reply_only(endpoint, caller, caller.result(4));
+                } else {
+                    (manners.reply)(endpoint, caller);
+                }
             }
         }
         while let Some(length) = inside.endpoint.poll_transmit(now(), &mut tx) {
@@ -252,61 +325,117 @@ impl Inside {
             Event::ConnectRequest { conn, .. } if manners.refuses.is_some() => {
                 self.endpoint.transport.reject_with(conn, manners.refuses.unwrap(), &[]).unwrap();
             }
-            Event::ConnectRequest { conn, .. } => {
-                let buffer = |endpoint: &mut Endpoint| {
-                    let region = endpoint.transport.register(vec![0; 1024], Access::LOCAL, Some(conn)).unwrap();
-                    endpoint.transport.post_recv(conn, RecvWr { id: 0, slice: Some(region.all()) }).unwrap();
+            Event::ConnectRequest { conn, offered, .. } => {
+                let agreed = manners.agrees.common(offered);
+                let receives = (0..2 * u64::from(agreed.contexts) + 2).map(|id| {
+                    let region = self.endpoint.transport.register(vec![0; 1024], Access::LOCAL, Some(conn)).unwrap();
+                    self.endpoint.transport.post_recv(conn, RecvWr { id, slice: Some(region.all()) }).unwrap();
                     region
-                };
-                let messages = vec![buffer(&mut self.endpoint)];
-                let caller = Caller { conn, told: Vec::new(), own: Vec::new(), reply_at: None, messages };
-                self.callers.insert(conn, caller);
-                self.endpoint.transport.accept(now, conn, ConnectOptions::default()).unwrap();
+                });
+                self.receives.insert(conn, receives.collect());
+                for context in 0..agreed.contexts.max(1) {
+                    let named = (agreed.contexts > 0).then_some(Context(context));
+                    self.callers.insert((conn, context), Caller::new(conn, named));
+                }
+                let options = ConnectOptions { agreement: manners.agrees, ..ConnectOptions::default() };
+                self.endpoint.transport.accept(now, conn, options).unwrap();
             }
             Event::Completion(done) if done.status == WcStatus::WrFlushErr => {}
             Event::Completion(done) if done.status != WcStatus::Success => self.failures.push(done.status),
-            Event::Completion(done) => {
-                let Some(caller) = self.callers.get_mut(&done.conn) else { return };
+            Event::Completion(done) if done.opcode.is_recv() => {
+                let Some(receive) = self.receives.get(&done.conn).map(|all| all[done.id as usize]) else { return };
+                let bytes = self.endpoint.transport.region(receive.id).unwrap().to_vec().unwrap();
+                let context = done.imm.filter(|_| self.has_contexts(done.conn)).map_or(0, |imm| (imm >> 24) as u8);
+                let caller = self.callers.get_mut(&(done.conn, context)).expect("callers keep to their contexts");
                 match done.opcode {
                     WcOpcode::Recv => {
-                        let bytes = self.endpoint.transport.region(caller.messages[0].id).unwrap().to_vec().unwrap()
-                            [..done.byte_len]
-                            .to_vec();
-                        let answer = give(&mut self.endpoint, caller, &bytes, manners);
-                        self.endpoint.transport.post_recv(done.conn, RecvWr { id: 0, slice: None }).unwrap();
-                        self.endpoint.transport.post_send(done.conn, SendWr::send(0, answer)).unwrap();
+                        let cancel = caller.context.map(|context| Request::Cancel(context).to_imm());
+                        if done.imm.is_some() && done.imm == cancel {
+                            if manners.cancels && caller.reply_at.take().is_some() {
+                                reply_only(&mut self.endpoint, caller, caller.result(5));
+                            }
+                        } else {
+                            let answer = give(&mut self.endpoint, caller, &bytes[..done.byte_len], manners);
+                            let mut request = SendWr::send(0, answer);
+                            request.op = SendOp::Send { imm: caller.context.map(calls::answer_imm) };
+                            self.endpoint.transport.post_send(done.conn, request).unwrap();
+                        }
                     }
-                    WcOpcode::RecvWrite => {
-                        caller.reply_at = Some(Instant::now() + manners.kernel);
-                        self.endpoint.transport.post_recv(done.conn, RecvWr { id: 0, slice: None }).unwrap();
-                    }
-                    _ => {}
+                    _ => caller.start(done.imm.unwrap(), manners.kernel),
                 }
+                let again = RecvWr { id: done.id, slice: Some(receive.all()) };
+                self.endpoint.transport.post_recv(done.conn, again).unwrap();
             }
             Event::Disconnected { conn, .. } | Event::ConnectFailed { conn, .. } => {
-                self.callers.remove(&conn);
+                self.callers.retain(|place, _| place.0 != conn);
+                self.receives.remove(&conn);
             }
             _ => {}
         }
+    }
+
+    fn has_contexts(&self, conn: ConnId) -> bool {
+        self.callers.get(&(conn, 0)).is_some_and(|caller| caller.context.is_some())
+    }
+}
+
+impl Caller {
+    /// Begins a call.
+    fn start(&mut self, imm: u32, kernel: Duration) {
+        let (function, user) = if self.context.is_some() {
+            let Ok(Request::Start { function, user: [a, b], .. }) = Request::of_write(imm) else { panic!("{imm:#x}") };
+            (function.map_or(0, |function| function.get()), u32::from_le_bytes([a, b, 0, 0]))
+        } else {
+            let Ok(CallImm::Start { function, user: [a, b, c] }) = CallImm::parse(imm) else { panic!("{imm:#x}") };
+            (function.get(), u32::from_le_bytes([a, b, c, 0]))
+        };
+        assert!(self.reply_at.is_none(), "a start during a call");
+        self.started.push((function, user));
+        self.late = self.deadline != Duration::ZERO && kernel > self.deadline;
+        let takes = if self.late { self.deadline } else { kernel };
+        self.reply_at = Some(Instant::now() + takes);
     }
 }
 
 /// Memory for the requested regions, and the answer to the request.
 fn give(endpoint: &mut Endpoint, caller: &mut Caller, asked: &[u8], manners: &Manners) -> Vec<u8> {
-    let Ok(Message::Aar(told)) = Message::parse(asked) else { panic!("no region request: {asked:?}") };
-    let told = told.iter().filter(|region| !region.flags().contains(RegionFlags::INTERNAL));
-    caller.told = told.copied().collect();
+    let is_long = SetUp::is_one(asked);
+    if is_long {
+        let set_up = SetUp::parse(asked).unwrap();
+        caller.told = set_up
+            .regions
+            .iter()
+            .map(|region| {
+                // Internal memory is not made here.
+                let size = u32::try_from(region.size()).unwrap_or(u32::MAX);
+                AarRegion::parameter(region.flags(), 0, region.address(), region.rkey(), size)
+            })
+            .collect();
+        caller.steps = set_up.steps.iter().map(|step| (step.regions(), step.user())).collect();
+        caller.sizes = set_up.regions.iter().map(|region| region.size()).collect();
+        caller.deadline = Duration::from_millis(set_up.deadline_ms.into());
+    } else {
+        let Ok(Message::Aar(told)) = Message::parse(asked) else { panic!("no region request: {asked:?}") };
+        caller.told = told.to_vec();
+    }
+    caller.told.retain(|region| !region.flags().contains(RegionFlags::INTERNAL));
     let conn = caller.conn;
     let own = caller.told.iter().map(|region| {
         endpoint.transport.register(vec![0; region.size() as usize], Access::REMOTE_WRITE, Some(conn)).unwrap()
     });
     caller.own = own.collect();
+    let mut message = vec![0; calls::MAX_MESSAGE.max(MAX_MESSAGE)];
+    if is_long {
+        let given = caller.own.iter().map(|own| LongGiven::new(RemoteAddr(own.addr.0), own.rkey, own.len as u64));
+        let length = SetUpAnswer(&given.collect::<Vec<_>>()).write(&mut message).unwrap();
+        message.truncate(length);
+        return message;
+    }
     let mut given: Vec<_> =
         caller.own.iter().map(|own| ARegion::new(RemoteAddr(own.addr.0), Rkey(own.rkey.0), own.len as u32)).collect();
     if let Some(instead) = (manners.answer)(&mut given) {
         return instead;
     }
-    let mut message = vec![0; MAX_MESSAGE];
     let length = Message::A(&given).write(&mut message).unwrap();
     message.truncate(length);
     message

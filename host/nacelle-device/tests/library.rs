@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The client library's contexts, cancels, deadlines, chains and targets against the software device.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::Running;
+use nacelle::{
+    Call, CallOptions, ChainStep, Connection, ConnectionOptions, Device, DeviceKind, Error, ErrorCode, FunctionCode,
+    Options, Region, Target,
+};
+use nacelle_device::{Kernel, Place, SoftConfig, SoftEngine};
+use nacelle_link::WireDir;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const LONG: Duration = Duration::from_secs(20);
+/// A kernel that works until it is stopped.
+const ENDLESS: u8 = 100;
+
+/// A device on a wire of its own.
+struct Bench {
+    place: Place,
+    _device: Running,
+    _temp: tempfile::TempDir,
+}
+
+fn bench() -> Bench {
+    let temp = tempfile::tempdir().unwrap();
+    let wire = WireDir::open(temp.path().join("wire")).unwrap();
+    let place = Place::find(&wire, DeviceKind::Soft, None, None).unwrap();
+    let device = Running::start(&place, || {
+        let endless = Kernel::new(FunctionCode::new(ENDLESS).unwrap(), "endless", |memory| {
+            loop {
+                memory.read(0, 0, &mut [0])?;
+                std::thread::sleep(MS(1));
+            }
+        });
+        let kernels = Kernel::standard().into_iter().chain([endless]).collect();
+        SoftEngine::new(SoftConfig { kernels, workers: 4, ..SoftConfig::default() })
+    });
+    Bench { place, _device: device, _temp: temp }
+}
+
+impl Bench {
+    fn options(&self) -> Options {
+        let wire = Some(self.place.wire.path().to_owned());
+        Options { wire, timeout: LONG, resolve_timeout: MS(500), ..Options::default() }
+    }
+
+    fn open(&self) -> Connection {
+        let device = Device::connect(self.place.identity.ip, &self.options()).unwrap();
+        device.open(&ConnectionOptions { contexts: 4 }).unwrap()
+    }
+}
+
+fn endless(connection: &Connection, options: &CallOptions) -> Call {
+    let function = FunctionCode::new(ENDLESS).unwrap();
+    connection.create_with(function, vec![Region::inout(vec![1; 8])], options).unwrap()
+}
+
+fn increments(connection: &Connection, bytes: Vec<u8>) -> Call {
+    connection.create(FunctionCode::INCREMENT, vec![Region::inout(bytes)]).unwrap()
+}
+
+fn run(call: &mut Call) {
+    call.invoke().unwrap();
+    call.wait().unwrap();
+}
+
+fn close(call: Call) -> Vec<Vec<u8>> {
+    call.close().unwrap().into_iter().map(|memory| memory.into_vec().unwrap()).collect()
+}
+
+#[test]
+fn calls_run_side_by_side_and_are_cancelled_one_by_one() {
+    let bench = bench();
+    let connection = bench.open();
+    assert_eq!((connection.contexts(), connection.can_cancel(), connection.has_long_set_up()), (4, true, true));
+    let mut stuck = endless(&connection, &CallOptions::default());
+    stuck.invoke().unwrap();
+    let mut call = increments(&connection, vec![1; 300_000]);
+    (0..20).for_each(|_| run(&mut call));
+    assert_eq!(close(call), [vec![21; 300_000]]);
+    assert!(!stuck.wait_timeout(MS(20)).unwrap());
+    stuck.cancel().unwrap();
+    let error = stuck.wait().unwrap_err();
+    assert!(matches!(error, Error::Cancelled { function: ENDLESS, .. }), "{error}");
+    // Its context and regions serve the next function.
+    stuck.set_function(FunctionCode::INCREMENT).unwrap();
+    run(&mut stuck);
+    assert_eq!(close(stuck), [[2; 8]]);
+    drop(endless(&connection, &CallOptions::default()));
+    assert_eq!(connection.free_contexts(), 4);
+}
+
+#[test]
+fn a_deadline_is_kept_by_the_device() {
+    let bench = bench();
+    let mut call = endless(&bench.open(), &CallOptions { deadline: Some(MS(100)) });
+    for _ in 0..2 {
+        let began = Instant::now();
+        call.invoke().unwrap();
+        let error = call.wait().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::DeadlineExceeded, "{error}");
+        assert!(began.elapsed() >= MS(100) && began.elapsed() < LONG, "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_chain_runs_in_the_device() {
+    let bench = bench();
+    let connection = bench.open();
+    let steps = [
+        ChainStep::new(FunctionCode::INCREMENT, 0..1),
+        ChainStep::new(FunctionCode::INCREMENT, 0..2),
+        ChainStep::new(FunctionCode::INCREMENT, 0..2),
+    ];
+    let regions = vec![Region::inout(vec![0; 100_000]), Region::inout(vec![10; 50])];
+    let mut call = connection.create_chain(&steps, regions, &CallOptions::default()).unwrap();
+    run(&mut call);
+    assert_eq!(close(call), [vec![3; 100_000], vec![12; 50]]);
+    // A step that fails ends it.
+    let steps = [ChainStep::new(FunctionCode::new(99).unwrap(), 0..1)];
+    let mut call = connection.create_chain(&steps, vec![Region::inout(vec![0])], &CallOptions::default()).unwrap();
+    call.invoke().unwrap();
+    let error = call.wait().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::UnknownFunction, "{error}");
+}
+
+#[test]
+fn a_device_is_named_by_address_by_name_or_in_a_list() {
+    let bench = bench();
+    let (ip, name) = (bench.place.identity.ip, bench.place.name.clone());
+    let connect = |target: &str| Device::connect(target, &bench.options());
+    for target in [ip.to_string(), name.clone(), format!("nobody, {ip}"), format!("{name},nobody")] {
+        assert_eq!(connect(&target).unwrap().ip(), ip, "{target}");
+    }
+    assert_eq!(Device::connect(Target::Name(name), &bench.options()).unwrap().ip(), ip);
+    let error = connect("nobody").err().unwrap();
+    assert_eq!(error.code(), ErrorCode::NoSuchDevice, "{error}");
+    let error = connect("not a name").err().unwrap();
+    assert_eq!(error.code(), ErrorCode::InvalidArgument, "{error}");
+    let error = connect("nobody,10.77.9.9").err().unwrap();
+    let Error::NoTarget { tried } = &error else { panic!("{error}") };
+    let codes: Vec<_> = tried.iter().map(|(target, error)| (target.as_str(), error.code())).collect();
+    assert_eq!(codes, [("nobody", ErrorCode::NoSuchDevice), ("10.77.9.9", ErrorCode::Unreachable)]);
+    assert!(error.to_string().contains("2 targets") && error.to_string().contains("nobody"), "{error}");
+}
