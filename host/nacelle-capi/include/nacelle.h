@@ -185,9 +185,9 @@ typedef struct nacelle_device_options {
 #define NACELLE_DEVICE_OPTIONS_INIT {.size = sizeof(nacelle_device_options)}
 #endif
 
-/* Reaches the device at `address`: an IPv4 address, or the name of a device that runs on the wire. `options` may be NULL.
- * `*device` must be closed by nacelle_device_close(); it is zero after an error. Takes a fraction of a second, for the address
- * that it probes. */
+/* Reaches the device at `address`: an IPv4 address, the name of a device that runs on the wire, or several of these with commas
+ * between them, of which it is the first that can be reached. `options` may be NULL. `*device` must be closed by
+ * nacelle_device_close(); it is zero after an error. Takes a fraction of a second, for the address that it probes. */
 nacelle_result nacelle_device_open(const char *address, const nacelle_device_options *options, nacelle_device *device);
 
 /* Ends the handle. Calls that are open go on, until they are closed themselves. Waits at most a second until the device has
@@ -355,9 +355,9 @@ nacelle_result nacelle_call_get_status(nacelle_call call, nacelle_call_status *s
 /* Copies what the set-up and the last call cost, step by step, as JSON. The buffer is as for nacelle_device_describe(). */
 nacelle_result nacelle_call_report(nacelle_call call, char *text, size_t size, size_t *length);
 
-/* Ends the handle, and the connection if the call has one of its own. A call that runs on a shared connection is cancelled, and this
- * waits for its end. Afterwards, also after an error of the network, nothing reads or writes the buffers any more. NACELLE_BUSY if
- * another thread uses the call: then nothing has changed. */
+/* Ends the handle, and the connection if the call has one of its own. A call that runs on a shared connection is cancelled, and
+ * this waits for its end. Afterwards, also after an error of the network, nothing reads or writes the buffers any more.
+ * NACELLE_BUSY if another thread uses the call: then nothing has changed. */
 nacelle_result nacelle_call_close(nacelle_call call);
 
 /* ---- Connections for several calls ---- */

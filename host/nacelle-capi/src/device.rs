@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use nacelle::{Device, Error, Options};
+use nacelle::{Device, Error, Options, Target};
 use nacelle_link::WireDir;
-use nacelle_manage::{Error as ManageError, discover};
+use nacelle_manage::discover;
 
 use crate::edge::{Failure, guard};
 use crate::handle::{DeviceHandle, registry};
@@ -79,51 +79,47 @@ pub(crate) struct Wanted {
     pub(crate) source: Option<String>,
 }
 
-/// Reaches the device that has this address or name.
+/// Reaches the device that has this address or name, or the first that can be reached of several.
 pub(crate) fn reach(address: &str, wanted: Wanted) -> Result<Device, Failure> {
     let Wanted { mut options, source } = wanted;
     let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path)).map_err(Error::from)?;
-    let ip = find(&wire, address)?;
     options.wire = Some(wire.path().to_owned());
-    options.source = source.map(|source| own_address(&wire, ip, &source)).transpose()?;
-    Ok(Device::connect(ip, &options)?)
+    options.source = source.map(|source| own_address(&wire, &source)).transpose()?;
+    Ok(Device::connect(target(address)?, &options)?)
 }
 
-/// The IPv4 address that is meant: itself, one written as IPv6, or the name of a device that runs on the wire.
-fn find(wire: &WireDir, address: &str) -> Result<Ipv4Addr, Failure> {
-    let bare = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+/// What a text names. An IPv6 address may stand for an IPv4 address.
+fn target(text: &str) -> Result<Target, Failure> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     match bare.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
-        Ok(IpAddr::V4(ip)) => return Ok(ip),
-        Ok(IpAddr::V6(ip)) => {
-            return Err(Failure {
-                hint: "name the device's IPv4 address".into(),
-                ..Failure::invalid(format!("{ip} is an IPv6 address, and devices are reached by IPv4"))
-            });
-        }
-        Err(_) => {}
-    }
-    let mut named = discover::published(wire);
-    named.retain(|device| device.name == address);
-    match discover::alive(wire, named) {
-        Some(device) => Ok(device.ip),
-        None => Err(Error::from(ManageError::NoSuchDevice { name: address.into(), wire: wire.path().into() }).into()),
+        Ok(IpAddr::V4(ip)) => Ok(ip.into()),
+        Ok(IpAddr::V6(ip)) => Err(Failure {
+            hint: "name the device's IPv4 address".into(),
+            ..Failure::invalid(format!("{ip} is an IPv6 address, and devices are reached by IPv4"))
+        }),
+        Err(_) => Ok(text.parse()?),
     }
 }
 
-/// The caller's own address, and the length of its prefix: that of the device if none is given.
-fn own_address(wire: &WireDir, device: Ipv4Addr, source: &str) -> Result<(Ipv4Addr, u8), Failure> {
+/// The caller's own address, and the length of its prefix: that of a device on the wire in whose subnet it is, if none is given.
+fn own_address(wire: &WireDir, source: &str) -> Result<(Ipv4Addr, u8), Failure> {
     let bad = || Failure::invalid(format!("{source} is not an IPv4 address, alone or with /0 to /32"));
     let (ip, prefix_len) = source.split_once('/').map_or((source, None), |(ip, length)| (ip, Some(length)));
-    let ip = ip.parse().map_err(|_| bad())?;
-    let published = || {
-        let known = discover::published(wire).into_iter().find(|known| known.ip == device);
-        known.map_or(ASSUMED_PREFIX_LEN, |known| known.prefix_len)
-    };
+    let ip: Ipv4Addr = ip.parse().map_err(|_| bad())?;
     let prefix_len = match prefix_len {
         Some(length) => length.parse().ok().filter(|length| *length <= 32).ok_or_else(bad)?,
-        None => published(),
+        None => discover::published(wire)
+            .into_iter()
+            .find(|device| is_beside(ip, device.ip, device.prefix_len))
+            .map_or(ASSUMED_PREFIX_LEN, |device| device.prefix_len),
     };
     Ok((ip, prefix_len))
+}
+
+/// Whether two addresses are in a subnet with a prefix of this length.
+fn is_beside(one: Ipv4Addr, other: Ipv4Addr, prefix_len: u8) -> bool {
+    let host_bits = 32 - u32::from(prefix_len.min(32));
+    (one.to_bits() ^ other.to_bits()).checked_shr(host_bits).unwrap_or(0) == 0
 }
 
 /// See `nacelle.h`.
@@ -223,4 +219,29 @@ pub(crate) unsafe extern "C" fn nacelle_device_fd(device: DeviceHandle, fd: *mut
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nacelle_device_progress(device: DeviceHandle) -> u32 {
     guard(|| Ok(registry().devices.get(device.id)?.progress()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_beside_each_other_in_their_subnet() {
+        let ip = |text: &str| text.parse().unwrap();
+        assert!(is_beside(ip("10.77.0.50"), ip("10.77.9.2"), 16));
+        assert!(!is_beside(ip("10.78.0.50"), ip("10.77.0.2"), 16));
+        assert!(is_beside(ip("1.2.3.4"), ip("200.2.3.4"), 0));
+        assert!(!is_beside(ip("1.2.3.4"), ip("1.2.3.5"), 32));
+    }
+
+    #[test]
+    fn a_device_is_named_by_address_by_name_or_in_a_list() {
+        let ip = Ipv4Addr::new(10, 77, 0, 2);
+        assert_eq!(target("10.77.0.2").unwrap(), Target::Address(ip));
+        assert_eq!(target("[::ffff:10.77.0.2]").unwrap(), Target::Address(ip));
+        assert_eq!(target("rtl0").unwrap(), Target::Name("rtl0".into()));
+        assert!(matches!(target("rtl0,soft0").unwrap(), Target::First(all) if all.len() == 2));
+        assert!(target("fd00::2").unwrap_err().text.contains("IPv6"));
+        assert_eq!(target("").unwrap_err().code, 1);
+    }
 }

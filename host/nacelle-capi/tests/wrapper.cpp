@@ -106,6 +106,48 @@ void event_loop(const nacelle::device& device) {
   CHECK(bytes.front() == 1 && bytes.back() == 1);
 }
 
+void contexts(const nacelle::device& device) {
+  constexpr std::uint32_t side = 2048;
+  const std::vector<std::uint32_t> arguments = {0x4d4d414e, 0, side, side, side, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  const std::vector<std::int32_t> a(side * side);
+  std::vector<std::int32_t> c(side * side);
+  std::vector<unsigned char> bytes(10, 1), more(10, 1);
+  const nacelle::connection connection = device.open(3);
+  const nacelle_connection_info info = connection.info();
+  CHECK(info.contexts == 3 && info.free_contexts == 3 && info.can_cancel == 1 && info.has_long_set_up == 1);
+
+  // One call runs, another is made meanwhile, and the first one alone is cancelled or runs out of its time.
+  nacelle::call_options soon;
+  soon.deadline_ms = 100;
+  const std::vector<nacelle::region> matrices = {nacelle::input(arguments), nacelle::input_once(a), nacelle::input_once(a),
+                                                 nacelle::output(c)};
+  nacelle::call cancelled = connection.create(matmul, matrices);
+  nacelle::call quick = connection.create(increment, {nacelle::inout(bytes)});
+  cancelled.invoke();
+  quick.invoke();
+  quick.wait();
+  CHECK(bytes[0] == 2 && cancelled.status().state == NACELLE_CALL_RUNNING);
+  cancelled.cancel();
+  CHECK(thrown([&] { cancelled.wait(); }) == NACELLE_CANCELLED);
+  cancelled.close();
+  nacelle::call late = connection.create(matmul, matrices, &soon);
+  late.invoke();
+  CHECK(thrown([&] { late.wait(); }) == NACELLE_DEADLINE_EXCEEDED);
+  quick.invoke();
+  quick.wait();
+  CHECK(bytes[0] == 3);
+
+  // A chain: the second step works on what the first has left.
+  const nacelle_chain_step steps[] = {{increment, 0, 0, 2}, {increment, 0, 1, 1}};
+  const std::vector<nacelle::region> both = {nacelle::inout(bytes), nacelle::inout(more)};
+  CHECK(connection.info().free_contexts == 1);
+  nacelle::call chain = connection.create_chain(steps, both);
+  CHECK(thrown([&] { connection.create_chain(steps, both); }) == NACELLE_NO_FREE_CONTEXT);
+  chain.invoke();
+  chain.wait();
+  CHECK(bytes[9] == 4 && more[9] == 3);
+}
+
 }  // namespace
 
 int main(int argc, char* argv[]) {
@@ -122,6 +164,7 @@ int main(int argc, char* argv[]) {
   errors(device);
   time(device);
   event_loop(device);
+  contexts(device);
   options.progress_thread = 1;
   nacelle::device driven(argv[1], options);
   owners(driven);
