@@ -289,9 +289,9 @@ typedef struct nacelle_call_options {
 #define NACELLE_CALL_OPTIONS_INIT {.size = sizeof(nacelle_call_options)}
 #endif
 
-/* Opens a connection of its own for calls of `function`, 1 to 127, and agrees with the device on the regions. The array is copied; the
- * buffers are used in place until the call is closed. Two regions whose buffers overlap are an error if one of them comes back.
- * `options` may be NULL. `*call` must be closed by nacelle_call_close(); it is zero after an error. */
+/* Opens a connection of its own for calls of `function`, 1 to 127, and agrees with the device on the regions. The array is
+ * copied; the buffers are used in place until the call is closed. Two regions whose buffers overlap are an error if one of them
+ * comes back. `options` may be NULL. `*call` must be closed by nacelle_call_close(); it is zero after an error. */
 nacelle_result nacelle_call_create(nacelle_device device, uint32_t function, const nacelle_region *regions, size_t count,
                                    const nacelle_call_options *options, nacelle_call *call);
 
@@ -317,8 +317,8 @@ nacelle_result nacelle_call_wait(nacelle_call call, int64_t timeout_ms);
 nacelle_result nacelle_call_cancel(nacelle_call call);
 
 /* Has `callback` called with `data` whenever a call has ended or has run into its timeout, in place of the callback before; then
- * nacelle_call_test() has its outcome. It is called by the thread that moves frames, which may be one in nacelle_call_wait(), or the
- * library's own. It may use other calls, must not wait, and must neither longjmp() nor throw. After nacelle_call_close() has
+ * nacelle_call_test() has its outcome. It is called by the thread that moves frames, which may be one in nacelle_call_wait(), or
+ * the library's own. It may use other calls, must not wait, and must neither longjmp() nor throw. After nacelle_call_close() has
  * returned, it is not called any more. */
 nacelle_result nacelle_call_on_finish(nacelle_call call, void (*callback)(void *data), void *data);
 
