@@ -3,21 +3,26 @@
 #![forbid(unsafe_code)]
 
 use nacelle_roce::{
-    Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, Phase, RecvWr, SendWr,
+    Access, ConnId, ConnectOptions, Datagrams, Endpoint, EndpointConfig, Event, Instant, Network, Phase, RecvWr,
+    SendWr, TransportConfig, UdpInterface,
     wire::{
-        MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
+        Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
         arp::ArpPacket,
         bth::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Reth, Syndrome},
         calls,
         cm::{self, IpCm, Message, Rep, Req},
         icmp::EchoPacket,
+        icrc,
         kernel::matmul,
         mrsp,
         roce::{Flow, MAX_FRAME},
         transport::Ext,
     },
 };
-use std::{net::Ipv4Addr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 /// What parses as a RoCE packet is built again into the same packet.
 pub fn roce_packet(data: &[u8]) {
@@ -70,6 +75,42 @@ pub fn messages(data: &[u8]) {
     {
         assert_eq!(calls::Request::of_write(request.to_imm()), Ok(request));
     }
+}
+
+/// What a UDP socket may give: any bytes from any port, coalesced by any length. The first bytes say how.
+///
+/// Rules: no panic; each datagram is counted once; one whose ICRC is called right is so under the identification that is found.
+pub fn datagrams(data: &[u8]) {
+    let Some((&[kind, stride, port], bytes)) = data.split_first_chunk() else { return };
+    let address = |number: u8| -> SocketAddr {
+        if kind & 1 == 0 {
+            ([127, 0, 0, number], 4791).into()
+        } else {
+            ([0, 0, 0, 0, 0, 0, 0, number.into()], 4791).into()
+        }
+    };
+    let (local, mut from) = (address(1), address(2));
+    from.set_port(u16::from(port) << 8 | 0xb7);
+    let received = Datagrams { from, ecn: Ecn::from_bits(kind >> 1), bytes, stride: usize::from(stride) * 4 };
+    let mut check = UdpInterface::new(local, 4200);
+    for (index, datagram) in received.iter().enumerate() {
+        if let Ok(identification) = check.identification(from, index, datagram) {
+            let (transport, crc) = icrc::split(datagram).expect("it has an ICRC");
+            assert_eq!(icrc::of_datagram(from, local, identification, transport), Some(*crc));
+        }
+    }
+    let network = Network { ip_mtu: 4200, overhead: 28 };
+    let mut ep = Endpoint::over_udp(check, TransportConfig::new(network, 1, [3; 32]));
+    ep.transport.listen(1);
+    let _ = ep.handle(Instant::from_nanos(1), received);
+    assert_eq!(ep.counters().rx_frames, received.iter().count() as u64);
+    let mut buf = vec![0; 1 << 16];
+    for _ in 0..1000 {
+        if ep.poll_transmit_batch(Instant::from_nanos(2), &mut buf, 15).is_none() {
+            return;
+        }
+    }
+    panic!("it sends for ever");
 }
 
 const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
@@ -392,6 +433,11 @@ mod tests {
     #[test]
     fn messages_hold() {
         drive(20_000, messages);
+    }
+
+    #[test]
+    fn datagrams_hold() {
+        drive(20_000, datagrams);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use nacelle::FunctionCode;
+use nacelle::{FunctionCode, LinkChoice};
 use nacelle_link::{Impairments, WireDir};
 use nacelle_wire::MacAddr;
 
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Run(RunCommand),
     /// List the devices on the wire
     Ls,
-    /// Send ICMP echo requests to a device
+    /// Send echo requests to a device: ICMP, or by UDP an RDMA WRITE without payload
     Ping(PingArgs),
     /// Write what passes on the wire, or at a device, to a pcapng file until stopped
     Capture(CaptureArgs),
@@ -93,6 +93,11 @@ pub(crate) struct DeviceArgs {
     /// Time that a kernel has, in ms, at most 16777215; 0 for no limit [default: 60000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..KERNEL_TIME_END))]
     pub(crate) kernel_time: Option<u32>,
+    /// Serve on a UDP socket at this address of the machine instead of on the wire: callers reach it by the kernel's network.
+    /// Without an address: the first free one from 127.0.0.2 on
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, requires = "soft", conflicts_with_all = ["ip", "mac", "gateway", "tap"])]
+    #[allow(clippy::option_option)] // not given, given without, given with an address
+    pub(crate) udp: Option<Option<IpAddr>>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,
@@ -240,9 +245,13 @@ pub(crate) struct CallerArgs {
     /// The service's port [default: what the device publishes, else 12345]
     #[arg(long)]
     pub(crate) port: Option<u16>,
-    /// The caller's own address and the length of its prefix [default: a free one in the device's subnet]
-    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_cidr)]
-    pub(crate) source: Option<(Ipv4Addr, u8)>,
+    /// The link to the device
+    #[arg(long, value_enum, default_value_t = LinkArg::Auto)]
+    pub(crate) link: LinkArg,
+    /// The caller's own address, on the wire with the length of its prefix [default: a free one in the device's subnet; by UDP
+    /// a free loopback address, or the one that packets to the device leave from]
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_source)]
+    pub(crate) source: Option<(IpAddr, u8)>,
     /// Longest IP packet, in bytes
     #[arg(long, value_name = "BYTES", default_value = "4200", value_parser = clap::value_parser!(u16).range(576..=9216))]
     pub(crate) mtu: u16,
@@ -254,10 +263,13 @@ pub(crate) struct CallerArgs {
 pub(crate) struct PingArgs {
     /// The device's address, or its name on the wire
     pub(crate) device: String,
+    /// The link to the device
+    #[arg(long, value_enum, default_value_t = LinkArg::Auto)]
+    pub(crate) link: LinkArg,
     /// How many requests to send
     #[arg(short, long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) count: u16,
-    /// Bytes of payload in each
+    /// Bytes of payload in each; by UDP there are none
     #[arg(short, long, default_value = "56")]
     pub(crate) size: usize,
     /// Time between two requests
@@ -322,7 +334,7 @@ pub(crate) struct ConnectArgs {
     /// The device's name or address
     pub(crate) device: String,
     /// The listener's address
-    pub(crate) address: Ipv4Addr,
+    pub(crate) address: IpAddr,
     /// The listener's port, in the TCP port space of the RDMA connection manager
     pub(crate) port: u16,
     /// Private data of the request for the listener, up to 48 bytes
@@ -388,6 +400,27 @@ pub(crate) enum DtypeArg {
     Float32,
 }
 
+/// The link to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LinkArg {
+    /// By the address: UDP for loopback addresses, IPv6, and what no device on the wire can have; else the wire
+    Auto,
+    /// The virtual wire
+    Wire,
+    /// A UDP socket: the kernel's network
+    Udp,
+}
+
+impl From<LinkArg> for LinkChoice {
+    fn from(link: LinkArg) -> Self {
+        match link {
+            LinkArg::Auto => Self::Auto,
+            LinkArg::Wire => Self::Wire,
+            LinkArg::Udp => Self::Udp,
+        }
+    }
+}
+
 impl Cli {
     /// The wire that is meant.
     pub(crate) fn wire(&self) -> Result<WireDir, Failure> {
@@ -401,6 +434,14 @@ fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
     let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
     if !(1..=30).contains(&bits) { Err(wrong()) } else { Ok((address, bits)) }
+}
+
+/// An address of either family; without a prefix length it is one for UDP.
+fn parse_source(text: &str) -> Result<(IpAddr, u8), String> {
+    match text.parse() {
+        Ok(address) => Ok((address, if IpAddr::is_ipv4(&address) { 32 } else { 128 })),
+        Err(_) => parse_cidr(text).map(|(address, bits)| (address.into(), bits)),
+    }
 }
 
 fn parse_mac(text: &str) -> Result<MacAddr, String> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `nacelle connect`: a device opens a connection itself, sends and waits for what comes back, writes or reads memory of the peer, and closes.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use nacelle::{Error, Step};
@@ -19,7 +19,7 @@ const ASK_EVERY: Duration = Duration::from_millis(10);
 /// What a connection was good for.
 #[derive(Serialize)]
 struct Outcome {
-    peer: Ipv4Addr,
+    peer: IpAddr,
     port: u16,
     qpn: u32,
     /// What the peer's application said with its answer.
@@ -61,7 +61,7 @@ impl Message {
 struct Connection {
     control: Control,
     number: u16,
-    peer: Ipv4Addr,
+    peer: IpAddr,
     timeout: Duration,
     state: ConnectionState,
     opened: Option<Opened>,

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `nacelle device` and `nacelle wire`: what stays until it is stopped.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nacelle::DeviceKind;
+use nacelle::{Descriptor, DeviceKind};
 use nacelle_device::{
-    Bounds, Engine, Host, Place, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine, find_library,
+    Bounds, FrameEngine, Host, Place, Port, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine, find_library,
 };
-use nacelle_link::{Impaired, Link, SwitchHost, Tap, VirtualWire, WireDir, bridge};
+use nacelle_driver::DatagramMedium;
+use nacelle_link::{
+    DatagramLink, Impaired, ImpairedDatagrams, Link, ROCE_PORT, SwitchHost, Tap, UdpLink, VirtualWire, WireDir, bridge,
+};
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
 use crate::failure::Failure;
@@ -18,6 +22,9 @@ use crate::output::print;
 
 /// How long a stop request may go unnoticed.
 const TICK: Duration = Duration::from_millis(100);
+/// Last numbers of the loopback addresses that a device takes by itself: those of callers begin behind them.
+const FIRST_LOOPBACK: u8 = 2;
+const LAST_LOOPBACK: u8 = 254;
 
 /// A flag that an interrupt or a request to terminate sets.
 pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
@@ -79,26 +86,15 @@ pub(crate) fn wire(cli: &Cli, args: &WireArgs) -> Result<(), Failure> {
 pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let kind = if args.soft { DeviceKind::Soft } else { DeviceKind::Rtl };
+    if let Some(address) = args.udp {
+        return by_udp(cli, args, address);
+    }
     let mut place = Place::find(&wire, kind, args.name.as_deref(), args.ip)?;
     place.identity.mac = args.mac.unwrap_or(place.identity.mac);
     place.identity.gateway = args.gateway;
-    let bytes = |mebibytes: u32| u64::from(mebibytes) << 20;
-    let bounds = Bounds {
-        connections_per_caller: args.caller_connections.map(usize::from),
-        memory_per_caller: args.caller_memory.map(bytes),
-        kernel_time: args.kernel_time.map(|ms| Duration::from_millis(ms.into())),
-    };
+    let bounds = bounds(args);
     if args.soft {
-        let default = SoftConfig::default();
-        let config = SoftConfig {
-            memory_bytes: args.memory.map_or(default.memory_bytes, bytes),
-            memory_per_caller: bounds.memory_per_caller.unwrap_or(default.memory_per_caller),
-            connections_per_caller: bounds.connections_per_caller.unwrap_or(default.connections_per_caller),
-            workers: args.workers.map_or(default.workers, |workers| workers as usize),
-            kernel_time: bounds.kernel_time.map_or(default.kernel_time, |time| Some(time).filter(|t| !t.is_zero())),
-            ..default
-        };
-        return serve(cli, args, &place, SoftEngine::new(config));
+        return serve(cli, args, &place, SoftEngine::new(soft_config(args)));
     }
     for (option, given) in [("--memory", args.memory.is_some()), ("--workers", args.workers.is_some())] {
         if given {
@@ -115,27 +111,93 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     serve(cli, args, &place, RtlEngine::new(&library, &config)?.with_bounds(bounds))
 }
 
-fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl Engine) -> Result<(), Failure> {
+fn mebibytes(count: u32) -> u64 {
+    u64::from(count) << 20
+}
+
+fn bounds(args: &DeviceArgs) -> Bounds {
+    Bounds {
+        connections_per_caller: args.caller_connections.map(usize::from),
+        memory_per_caller: args.caller_memory.map(mebibytes),
+        kernel_time: args.kernel_time.map(|ms| Duration::from_millis(ms.into())),
+    }
+}
+
+fn soft_config(args: &DeviceArgs) -> SoftConfig {
+    let (bounds, default) = (bounds(args), SoftConfig::default());
+    SoftConfig {
+        memory_bytes: args.memory.map_or(default.memory_bytes, mebibytes),
+        memory_per_caller: bounds.memory_per_caller.unwrap_or(default.memory_per_caller),
+        connections_per_caller: bounds.connections_per_caller.unwrap_or(default.connections_per_caller),
+        workers: args.workers.map_or(default.workers, |workers| workers as usize),
+        kernel_time: bounds.kernel_time.map_or(default.kernel_time, |time| Some(time).filter(|t| !t.is_zero())),
+        ..default
+    }
+}
+
+/// Runs the software device on a UDP socket: at `address`, or at the first free one of a few loopback addresses.
+fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), Failure> {
+    let stop = stop_on_signal()?;
+    let first = |link: Option<UdpLink>, number| match link {
+        None => UdpLink::bind(Ipv4Addr::new(127, 0, 0, number).into()).ok(),
+        found => found,
+    };
+    let link = match address {
+        Some(address) => UdpLink::bind(address)?,
+        None => match (FIRST_LOOPBACK..=LAST_LOOPBACK).fold(None, first) {
+            Some(link) => link,
+            None => UdpLink::bind(Ipv4Addr::new(127, 0, 0, FIRST_LOOPBACK).into())?,
+        },
+    };
+    let place = Place::by_udp(&cli.wire()?, DeviceKind::Soft, args.name.as_deref(), link.local().ip())?;
+    let rules = args.impairments.rules();
+    let link: Box<dyn DatagramLink> =
+        if rules.is_none() { Box::new(link) } else { Box::new(ImpairedDatagrams::new(link, rules)) };
+    let engine = SoftEngine::new(soft_config(args));
+    let host = Host::by_udp(engine, &place, DatagramMedium::new(link), random()?)?;
+    let ready = |device: &Descriptor| eprintln!("{} is ready at {}, UDP port {ROCE_PORT}", device.name, device.ip);
+    run(cli, args, host, &stop, ready)
+}
+
+fn random() -> Result<u32, Failure> {
+    let mut seed = [0; 4];
+    getrandom::fill(&mut seed).map_err(|error| {
+        Failure::usage(format!("the system gives no random numbers: {error}"), "run it where getrandom(2) works")
+    })?;
+    Ok(u32::from_ne_bytes(seed))
+}
+
+fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
     let _switch = SwitchHost::start(&place.wire)?;
     let link = VirtualWire::join(&place.wire, &place.name)?;
     let rules = args.impairments.rules();
     let link: Box<dyn Link> = if rules.is_none() { Box::new(link) } else { Box::new(Impaired::new(link, rules)) };
-    let mut seed = [0; 4];
-    getrandom::fill(&mut seed).map_err(|error| {
-        Failure::usage(format!("the system gives no random numbers: {error}"), "run it where getrandom(2) works")
-    })?;
-    let mut host = Host::new(engine, place, link, u32::from_ne_bytes(seed))?;
+    let host = Host::new(engine, place, link, random()?)?;
+    let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
+    let ready = |device: &Descriptor| {
+        eprintln!("{} is ready at {} on the wire {}", device.name, device.ip, place.wire.path().display());
+    };
+    run(cli, args, host, &stop, ready)
+}
+
+/// Runs a device that is set up, and says when it is `ready`.
+fn run<P: Port>(
+    cli: &Cli,
+    args: &DeviceArgs,
+    mut host: Host<P>,
+    stop: &AtomicBool,
+    ready: impl FnOnce(&Descriptor),
+) -> Result<(), Failure> {
     if let Some(path) = &args.capture {
         host.capture(path)?;
     }
-    let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
     let device = host.descriptor();
-    eprintln!("{} is ready at {} on the wire {}", device.name, device.ip, place.wire.path().display());
+    ready(device);
     if cli.json {
         // One line, so that a program can wait for it and go on.
         let line = serde_json::to_string(device).map_err(|error| Failure::check(error.to_string()))?;
         print(&format!("{line}\n"))?;
     }
-    Ok(host.run(&stop)?)
+    Ok(host.run(stop)?)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices that run: listed, looked at, stopped, and found by what people call them.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use nacelle::description::Function;
@@ -29,7 +29,7 @@ pub(crate) fn find(wire: &WireDir, device: &str) -> Result<Descriptor, Failure> 
 }
 
 /// The address that is meant: an address, known on the wire or not, or the name of a device there.
-pub(crate) fn address(wire: &WireDir, device: &str) -> Result<Ipv4Addr, Failure> {
+pub(crate) fn address(wire: &WireDir, device: &str) -> Result<IpAddr, Failure> {
     match device.parse() {
         Ok(ip) => Ok(ip),
         Err(_) => find(wire, device).map(|device| device.ip),

@@ -11,7 +11,7 @@ use crate::output::{print, print_json};
 
 #[derive(Serialize)]
 struct Outcome {
-    device: std::net::Ipv4Addr,
+    device: std::net::IpAddr,
     sent: u16,
     received: u16,
     /// Of each request in order: `null` for one that was not answered.
@@ -21,8 +21,10 @@ struct Outcome {
 pub(crate) fn ping(cli: &Cli, args: &PingArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let ip = list::address(&wire, &args.device)?;
-    let options = Options { wire: cli.wire.clone(), resolve_timeout: args.timeout, ..Options::default() };
+    let options =
+        Options { link: args.link.into(), wire: cli.wire.clone(), resolve_timeout: args.timeout, ..Options::default() };
     let device = Device::connect(ip, &options)?;
+    let bytes = if device.is_by_udp() { 0 } else { args.size };
     let mut result = Outcome { device: ip, sent: 0, received: 0, times_us: Vec::new() };
     for sequence in 1..=args.count {
         if sequence > 1 {
@@ -38,7 +40,7 @@ pub(crate) fn ping(cli: &Cli, args: &PingArgs) -> Result<(), Failure> {
         result.times_us.push(time);
         if !cli.json {
             print(&match time {
-                Some(time) => format!("{} bytes from {ip}: seq={sequence} time={:.3} ms\n", args.size, time / 1e3),
+                Some(time) => format!("{bytes} bytes from {ip}: seq={sequence} time={:.3} ms\n", time / 1e3),
                 None => format!("no answer from {ip}: seq={sequence}\n"),
             })?;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `nacelle run`: one function of one device.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(cli: &Cli, command: &RunCommand) -> Result<(), Failure> {
 /// What a call did, for programs.
 #[derive(Serialize)]
 struct Outcome<'a> {
-    device: Ipv4Addr,
+    device: IpAddr,
     #[serde(flatten)]
     result: serde_json::Value,
     report: &'a Report,
@@ -39,6 +39,7 @@ struct Outcome<'a> {
 
 fn reach(wire: &WireDir, args: &CallerArgs) -> Result<Device, Failure> {
     let mut options = Options {
+        link: args.link.into(),
         wire: Some(wire.path().to_owned()),
         source: args.source,
         port: args.port,

@@ -93,7 +93,7 @@ impl Manage {
     /// # Errors
     /// Management refuses.
     pub(crate) fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: Option<u16>) -> Result<u16, Failure> {
-        self.control.ask(&Request::Connect { peer, port, private: Bytes::default(), mtu }).map_err(failed)
+        self.control.ask(&Request::Connect { peer: peer.into(), port, private: Bytes::default(), mtu }).map_err(failed)
     }
 
     /// Posts a work request on such a connection.

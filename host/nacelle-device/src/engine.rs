@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use nacelle_manage::{DeviceKind, Manage};
+use nacelle_roce::{Datagrams, Transmit, UdpInterface};
 use nacelle_wire::MacAddr;
 
 use crate::{DeviceError, PushError, Stamp};
@@ -37,31 +38,14 @@ pub struct Identity {
     pub gateway: Option<Ipv4Addr>,
 }
 
-/// A device without a network: frames go in and come out, and the caller advances the time.
+/// A device without a network: the caller advances the time, and moves what goes in and comes out: frames ([`FrameEngine`]) or
+/// datagrams ([`DatagramEngine`]).
 pub trait Engine: Manage {
     /// What it is.
     fn facts(&self) -> Facts;
 
-    /// Gives it its addresses and the seed of its keys, and enables it.
-    ///
-    /// # Errors
-    /// If the device does not take them.
-    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError>;
-
-    /// Gives it a frame.
-    ///
-    /// # Errors
-    /// [`PushError`] if it was not taken.
-    fn push(&mut self, frame: &[u8]) -> Result<(), PushError>;
-
     /// Does some work: a few milliseconds at most.
     fn run(&mut self);
-
-    /// When the oldest pushed frame not yet reported entered, if it has.
-    fn rx_stamp(&mut self) -> Option<Stamp>;
-
-    /// Takes the oldest frame that it sent: its length, and when it left.
-    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)>;
 
     /// True if only time or a frame can change it.
     fn idle(&self) -> bool;
@@ -85,4 +69,37 @@ pub trait Engine: Manage {
     /// # Errors
     /// If the device does not answer.
     fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError>;
+}
+
+/// A device with an Ethernet port.
+pub trait FrameEngine: Engine {
+    /// Gives it its addresses and the seed of its keys, and enables it.
+    ///
+    /// # Errors
+    /// If the device does not take them.
+    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError>;
+
+    /// Gives it a frame.
+    ///
+    /// # Errors
+    /// [`PushError`] if it was not taken.
+    fn push(&mut self, frame: &[u8]) -> Result<(), PushError>;
+
+    /// When the oldest pushed frame not yet reported entered, if it has.
+    fn rx_stamp(&mut self) -> Option<Stamp>;
+
+    /// Takes the oldest frame that it sent: its length, and when it left.
+    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)>;
+}
+
+/// A device behind the IP stack of the system.
+pub trait DatagramEngine: Engine {
+    /// Gives it its side of a UDP socket and the seed of its keys, and enables it.
+    fn configure_udp(&mut self, interface: UdpInterface, seed: u32);
+
+    /// Gives it what a socket has received.
+    fn receive(&mut self, datagrams: Datagrams<'_>);
+
+    /// Takes what it sends next, up to `batch` segments, into `buffer`.
+    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit>;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs a device on a wire.
 //!
-//! A device is an [`Engine`]: the simulated RTL ([`RtlEngine`]) or the software one ([`SoftEngine`]). [`Host`] puts it on a wire: it carries
-//! frames, lets device time pass, and answers on the management socket.
+//! A device is an [`Engine`]: the simulated RTL ([`RtlEngine`]) or the software one ([`SoftEngine`]). [`Host`] puts it on a wire, or on a UDP
+//! socket: it carries frames or datagrams, lets device time pass, and answers on the management socket.
 
 #![deny(unsafe_code)]
 
@@ -10,6 +10,8 @@ mod engine;
 mod host;
 mod kernels;
 mod manage;
+mod place;
+mod port;
 mod rtl;
 mod sim;
 mod soft;
@@ -17,10 +19,12 @@ mod trace;
 
 use std::path::PathBuf;
 
-pub use engine::{Engine, Facts, Identity};
-pub use host::{DEFAULT_ADDRESS, Host, Place, SERVICE_PORT};
+pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity};
+pub use host::{Host, SERVICE_PORT};
 pub use kernels::{Kernel, Layout, Memory, Run, Stop};
 pub use manage::Management;
+pub use place::{DEFAULT_ADDRESS, Place};
+pub use port::{EthernetPort, Port, UdpPort};
 pub use rtl::{Bounds, RtlEngine, find_library};
 pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
 pub use soft::{SoftConfig, SoftEngine};

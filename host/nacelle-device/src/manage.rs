@@ -44,7 +44,7 @@ impl Management {
     ///
     /// # Errors
     /// [`DeviceError::Io`] if the wire cannot be written.
-    pub fn open(place: &Place) -> Result<Self, DeviceError> {
+    pub fn open<I>(place: &Place<I>) -> Result<Self, DeviceError> {
         let path = place.wire.file(&format!("{}.ctl", place.name));
         let what = || format!("listen at {}", path.display());
         match fs::remove_file(&path) {

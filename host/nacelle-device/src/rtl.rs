@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nacelle_manage::DeviceKind;
 use serde::Deserialize;
 
-use crate::{DeviceError, Engine, Facts, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
+use crate::{DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
 
 mod managed;
 
@@ -154,38 +154,10 @@ impl Engine for RtlEngine {
         self.facts
     }
 
-    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
-        let [a, b, c, d, e, f] = identity.mac.0;
-        let gateway = identity.gateway.map_or(0, |ip| ip.to_bits());
-        let settings = [
-            (reg::MAC_LO, u32::from_be_bytes([c, d, e, f])),
-            (reg::MAC_HI, u32::from_be_bytes([0, 0, a, b])),
-            (reg::IP, identity.ip.to_bits()),
-            (reg::PREFIX_LEN, u32::from(identity.prefix_len)),
-            (reg::GATEWAY, gateway),
-            (reg::RANDOM_SEED, seed),
-        ];
-        let enable = [(reg::CTRL, reg::CTRL_ENABLE)];
-        let mut all = settings.into_iter().chain(self.bounds.settings()).chain(enable);
-        all.try_for_each(|(address, value)| self.sim.reg_write(address, value))
-    }
-
-    fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
-        self.sim.push_frame(frame)
-    }
-
     fn run(&mut self) {
         if !self.sim.idle() {
             self.sim.step(SLICE, true);
         }
-    }
-
-    fn rx_stamp(&mut self) -> Option<Stamp> {
-        self.sim.pop_rx_stamp()
-    }
-
-    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {
-        self.sim.pull_frame(buffer)
     }
 
     fn idle(&self) -> bool {
@@ -225,5 +197,35 @@ impl Engine for RtlEngine {
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
         Ok(all)
+    }
+}
+
+impl FrameEngine for RtlEngine {
+    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
+        let [a, b, c, d, e, f] = identity.mac.0;
+        let gateway = identity.gateway.map_or(0, |ip| ip.to_bits());
+        let settings = [
+            (reg::MAC_LO, u32::from_be_bytes([c, d, e, f])),
+            (reg::MAC_HI, u32::from_be_bytes([0, 0, a, b])),
+            (reg::IP, identity.ip.to_bits()),
+            (reg::PREFIX_LEN, u32::from(identity.prefix_len)),
+            (reg::GATEWAY, gateway),
+            (reg::RANDOM_SEED, seed),
+        ];
+        let enable = [(reg::CTRL, reg::CTRL_ENABLE)];
+        let mut all = settings.into_iter().chain(self.bounds.settings()).chain(enable);
+        all.try_for_each(|(address, value)| self.sim.reg_write(address, value))
+    }
+
+    fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
+        self.sim.push_frame(frame)
+    }
+
+    fn rx_stamp(&mut self) -> Option<Stamp> {
+        self.sim.pop_rx_stamp()
+    }
+
+    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {
+        self.sim.pull_frame(buffer)
     }
 }

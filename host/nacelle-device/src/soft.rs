@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use nacelle_driver::Clock;
 use nacelle_manage::DeviceKind;
-use nacelle_roce::{Completion, Endpoint, Event, WcOpcode, WcStatus};
+use nacelle_roce::{
+    AnyInterface, Completion, Datagrams, Endpoint, Event, Received, Sent, Transmit, UdpInterface, WcOpcode, WcStatus,
+};
 use nacelle_wire::mrsp::DEFAULT_PORT;
 use nacelle_wire::{DescriptionLocation, MacAddr};
 
-use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
+use crate::{DatagramEngine, DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Stamp};
 
 mod calls;
 mod config;
@@ -41,7 +43,7 @@ const MAX_CONNECTIONS: usize = 256;
 
 /// The software device.
 pub struct SoftEngine {
-    endpoint: Endpoint,
+    endpoint: Endpoint<AnyInterface>,
     clock: Clock,
     sessions: Sessions,
     /// Whose a call is that waits or runs.
@@ -56,7 +58,6 @@ pub struct SoftEngine {
     counters: Counted,
     /// Where callers read what this device is.
     description: Option<DescriptionLocation>,
-    frame_len: usize,
     config: SoftConfig,
     managed: ManagedTable,
     memory: MemoryThread,
@@ -82,8 +83,7 @@ impl SoftEngine {
     #[must_use]
     pub fn new(config: SoftConfig) -> Self {
         let unset = Identity { mac: MacAddr::default(), ip: Ipv4Addr::UNSPECIFIED, prefix_len: 0, gateway: None };
-        let endpoint = config.endpoint(&unset, 0);
-        let frame_len = endpoint.frame_len();
+        let endpoint = config.endpoint(&unset, 0).into();
         let limits = Limits { workers: config.workers.max(1), spares: config.spare_workers, time: config.kernel_time };
         let (wake, waker) = wake::wake().expect("the system has a socket left");
         let memory = MemoryThread::start(waker.clone()).expect("the system has a thread left");
@@ -99,12 +99,18 @@ impl SoftEngine {
             entered: VecDeque::new(),
             counters: Counted::default(),
             description: None,
-            frame_len,
             config,
             managed: ManagedTable::default(),
             memory,
             wake,
         }
+    }
+
+    /// Serves callers by this endpoint from now on.
+    fn serve_on(&mut self, endpoint: Endpoint<AnyInterface>) {
+        self.endpoint = endpoint;
+        self.publish();
+        self.endpoint.transport.listen(DEFAULT_PORT);
     }
 
     fn now(&self) -> nacelle_roce::Instant {
@@ -142,20 +148,6 @@ impl Engine for SoftEngine {
         Facts { kind: DeviceKind::Soft, data_w: 0, clock_hz: 1_000_000_000, memory_bytes: self.config.memory_bytes }
     }
 
-    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
-        self.endpoint = self.config.endpoint(identity, seed);
-        self.publish();
-        self.endpoint.transport.listen(DEFAULT_PORT);
-        Ok(())
-    }
-
-    fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
-        self.entered.push_back(self.stamp());
-        // What is wrong with a frame, the endpoint's counters say.
-        let _ = self.endpoint.handle(self.now(), frame);
-        Ok(())
-    }
-
     fn run(&mut self) {
         while let Some(event) = self.endpoint.transport.poll_event() {
             self.note(event);
@@ -163,16 +155,6 @@ impl Engine for SoftEngine {
         self.wake.clear();
         self.serve_set_ups();
         self.serve_kernels();
-    }
-
-    fn rx_stamp(&mut self) -> Option<Stamp> {
-        self.entered.pop_front()
-    }
-
-    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {
-        let buffer = buffer.get_mut(..self.frame_len)?;
-        let length = self.endpoint.poll_transmit(self.now(), buffer)?;
-        Some((length, self.stamp()))
     }
 
     fn idle(&self) -> bool {
@@ -213,5 +195,49 @@ impl Engine for SoftEngine {
         all.extend(figures.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.workers.figures().map(|(name, value)| (format!("kernels.{name}"), value)));
         Ok(all)
+    }
+}
+
+impl FrameEngine for SoftEngine {
+    fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
+        self.serve_on(self.config.endpoint(identity, seed).into());
+        Ok(())
+    }
+
+    fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
+        self.entered.push_back(self.stamp());
+        // What is wrong with a frame, the endpoint's counters say.
+        let _ = self.endpoint.handle(self.now(), Received::Frame(frame));
+        Ok(())
+    }
+
+    fn rx_stamp(&mut self) -> Option<Stamp> {
+        self.entered.pop_front()
+    }
+
+    fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {
+        let buffer = buffer.get_mut(..self.endpoint.buffer_len())?;
+        match self.endpoint.poll_transmit(self.now(), buffer)? {
+            Sent::Frame(length) => Some((length, self.stamp())),
+            Sent::Datagrams(_) => None,
+        }
+    }
+}
+
+impl DatagramEngine for SoftEngine {
+    fn configure_udp(&mut self, interface: UdpInterface, seed: u32) {
+        self.serve_on(self.config.endpoint_over_udp(interface, seed).into());
+    }
+
+    fn receive(&mut self, datagrams: Datagrams<'_>) {
+        // What is wrong with a datagram, the endpoint's counters say.
+        let _ = self.endpoint.handle(self.now(), Received::Datagrams(datagrams));
+    }
+
+    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+        match self.endpoint.poll_transmit_batch(self.now(), buffer, batch)? {
+            Sent::Datagrams(sent) => Some(sent),
+            Sent::Frame(_) => None,
+        }
     }
 }

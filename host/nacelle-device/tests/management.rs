@@ -89,7 +89,7 @@ fn a_device_reads_and_writes_memory_of_its_peer() {
     let (address, rkey) = (region.addr.0, region.rkey.0);
 
     let mut control = Control::open(&bench.place.wire, &bench.place.name).unwrap();
-    let connect = Request::Connect { peer: caller.ip, port: PORT, private: Bytes::default(), mtu: Some(256) };
+    let connect = Request::Connect { peer: caller.ip.into(), port: PORT, private: Bytes::default(), mtu: Some(256) };
     let connection: u16 = control.ask(&connect).unwrap();
     let early = Request::Post { connection, work: Work::Read { address, rkey, length: 1 } };
     assert!(control.ask::<Done>(&early).is_err(), "it is not established");

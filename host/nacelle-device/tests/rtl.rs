@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::Running;
-use nacelle_device::{Bounds, DeviceError, Engine, Place, PushError, RtlEngine, SimConfig, SimLibrary};
+use nacelle_device::{Bounds, DeviceError, FrameEngine, Place, PushError, RtlEngine, SimConfig, SimLibrary};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_manage::{Control, DeviceKind, Done, FrameKind, Request, discover};
 use nacelle_wire::MacAddr;
@@ -133,7 +133,7 @@ fn a_device_answers_on_the_wire_and_on_its_management_socket() {
     assert_eq!(found.len(), 1);
     assert!(found[0].alive);
     let says = &found[0].device;
-    assert_eq!((says.name.as_str(), says.ip, says.mac), ("rtl0", place.identity.ip, place.identity.mac));
+    assert_eq!((says.name.as_str(), says.ip, says.mac), ("rtl0", place.identity.ip.into(), place.identity.mac));
 
     let mut control = Control::open(&wire, "rtl0").unwrap();
     let capture = temp.path().join("capture.pcapng");

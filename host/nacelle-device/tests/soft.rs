@@ -221,10 +221,10 @@ fn an_address_where_nobody_answers_is_unreachable() {
 #[test]
 fn an_address_that_is_taken_is_not_taken_again() {
     let bench = Bench::new();
-    let options = Options { source: Some((bench.ip(), 16)), ..bench.options() };
+    let options = Options { source: Some((bench.ip().into(), 16)), ..bench.options() };
     let error = Device::connect(bench.ip(), &options).err().unwrap();
     assert!(matches!(error, Error::AddressTaken { owner, .. } if owner == bench.place.identity.mac), "{error}");
-    let own = Options { source: Some((Ipv4Addr::new(10, 77, 9, 9), 16)), ..bench.options() };
+    let own = Options { source: Some((Ipv4Addr::new(10, 77, 9, 9).into(), 16)), ..bench.options() };
     Device::connect(bench.ip(), &own).unwrap().ping(1, 100, Duration::from_secs(2)).unwrap();
 }
 

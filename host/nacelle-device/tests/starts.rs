@@ -47,7 +47,7 @@ fn twenty_that_start_at_once_are_twenty() {
     assert_eq!((names.len(), addresses.len()), (20, 20));
     for (place, _) in &devices {
         let said = Control::open(&wire, &place.name).unwrap().info().unwrap();
-        assert_eq!((&said.name, said.ip), (&place.name, place.identity.ip));
+        assert_eq!((&said.name, said.ip), (&place.name, place.identity.ip.into()));
     }
     assert_eq!(discover::list(&wire).iter().filter(|found| found.alive).count(), 20);
 }

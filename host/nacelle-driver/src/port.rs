@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An endpoint on a link, for a program with one thread.
 
-use crate::{Clock, Limits, Pump, Station};
+use crate::{Clock, Frames, Limits, Pump, Station};
 use nacelle_link::{Link, LinkError};
 use nacelle_roce::{ConnId, Endpoint, Event, NetworkEvent};
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use std::time::Instant;
 pub struct Port<L> {
     /// The endpoint.
     pub endpoint: Endpoint,
-    pump: Pump<L>,
+    pump: Pump<Frames<L>>,
     clock: Clock,
     events: VecDeque<Event>,
     network_events: VecDeque<NetworkEvent>,
@@ -108,7 +108,7 @@ struct Filtered<'a, F> {
     filter: F,
 }
 
-impl<F: FnMut(&[u8]) -> bool> Station for Filtered<'_, F> {
+impl<L: Link, F: FnMut(&[u8]) -> bool> Station<Frames<L>> for Filtered<'_, F> {
     fn receive(&mut self, frame: &[u8]) {
         if (self.filter)(frame) {
             // The endpoint's counters count discarded frames by reason.
@@ -116,7 +116,7 @@ impl<F: FnMut(&[u8]) -> bool> Station for Filtered<'_, F> {
         }
     }
 
-    fn transmit(&mut self, frame: &mut [u8]) -> Option<usize> {
+    fn transmit(&mut self, frame: &mut [u8], _batch: usize) -> Option<usize> {
         self.endpoint.poll_transmit(self.clock.now(), frame)
     }
 

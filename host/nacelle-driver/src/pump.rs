@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Moves frames between a link and a station.
+//! Moves what is received and sent between a medium and a station.
 
-use nacelle_link::{Link, LinkError, MAX_FRAME, wait_readable};
+use crate::{Frames, Medium};
+use nacelle_link::{Link, LinkError, wait_readable};
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-/// What sends and receives frames: an endpoint, a simulated device, or a shared form of one.
-pub trait Station {
-    /// Whether it can take a frame now. While not, frames wait in the link.
+/// What sends and receives: an endpoint, a simulated device, or a shared form of one.
+pub trait Station<M: Medium> {
+    /// Whether it can take something now. While not, what comes waits in the link.
     fn is_ready(&mut self) -> bool {
         true
     }
 
-    /// Takes a received frame.
-    fn receive(&mut self, frame: &[u8]);
+    /// Takes what was received.
+    fn receive(&mut self, received: M::Received<'_>);
 
-    /// Does what received frames cause, in bounded time, before frames are sent.
+    /// Does what was received causes, in bounded time, before anything is sent.
     fn work(&mut self) {}
 
-    /// Writes the next frame to send and returns its length; `None` if there is none now.
-    fn transmit(&mut self, frame: &mut [u8]) -> Option<usize>;
+    /// Writes what to send next, up to `batch` segments; `None` if there is nothing now.
+    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<M::Sent>;
 
     /// When it must run again though nothing was received.
     fn next_deadline(&self) -> Option<Instant>;
 }
 
-/// Most frames that one turn moves.
+/// How often one turn receives and sends at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Into the station.
@@ -40,81 +41,127 @@ impl Default for Limits {
     }
 }
 
-/// A link, and room for a frame in each direction.
+/// The loop over a medium.
 #[derive(Debug)]
-pub struct Pump<L> {
-    link: L,
-    rx: Vec<u8>,
-    tx: Vec<u8>,
+pub struct Pump<M> {
+    medium: M,
+    /// When something last moved, on a medium where it is worth to wait for more.
+    moved: Option<Instant>,
 }
 
-impl<L: Link> Pump<L> {
+impl<L: Link> Pump<Frames<L>> {
     /// Moves the frames of this link.
     pub fn new(link: L) -> Self {
-        Self { link, rx: vec![0; MAX_FRAME], tx: vec![0; MAX_FRAME] }
+        Self::over(Frames::new(link))
     }
 
     /// The link.
     pub fn link(&self) -> &L {
-        &self.link
+        &self.medium.link
     }
 
     /// The link, for frames that are not the station's.
     pub fn link_mut(&mut self) -> &mut L {
-        &mut self.link
+        &mut self.medium.link
+    }
+}
+
+impl<M: Medium> Pump<M> {
+    /// Moves what passes on this medium.
+    pub fn over(medium: M) -> Self {
+        Self { medium, moved: None }
     }
 
-    /// One turn, without waiting. Returns whether a frame was received, or more may be waiting to be sent.
+    /// The medium.
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// The medium, to change how it works.
+    pub fn medium_mut(&mut self) -> &mut M {
+        &mut self.medium
+    }
+
+    /// One turn, without waiting. Returns whether anything was received, or more may be waiting to be sent.
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn turn(&mut self, station: &mut impl Station, limits: Limits) -> Result<bool, LinkError> {
+    pub fn turn(&mut self, station: &mut impl Station<M>, limits: Limits) -> Result<bool, LinkError> {
         let received = self.receive(station, limits.receive)?;
         station.work();
         Ok(self.transmit(station, limits.transmit)? || received)
     }
 
-    /// Gives the station frames that are there, up to `limit`. Returns whether there was one.
+    /// Gives the station what is there, up to `limit` times. Returns whether there was anything.
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn receive(&mut self, station: &mut impl Station, limit: usize) -> Result<bool, LinkError> {
+    pub fn receive(&mut self, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
         for count in 0..limit {
-            let length = if station.is_ready() { self.link.recv(&mut self.rx, Instant::now())? } else { None };
-            let Some(length) = length else { return Ok(count > 0) };
-            station.receive(&self.rx[..length]);
+            if !(station.is_ready() && self.medium.receive(|received| station.receive(received))?) {
+                self.note(count > 0);
+                return Ok(count > 0);
+            }
         }
+        self.note(limit > 0);
         Ok(limit > 0)
     }
 
-    /// Sends frames of the station, up to `limit`. Returns whether more may be waiting.
+    /// Sends what the station has, up to `limit` times. Returns whether more may be waiting.
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn transmit(&mut self, station: &mut impl Station, limit: usize) -> Result<bool, LinkError> {
-        for _ in 0..limit {
-            let Some(length) = station.transmit(&mut self.tx) else { return Ok(false) };
-            self.link.send(&self.tx[..length])?;
+    pub fn transmit(&mut self, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
+        for count in 0..limit {
+            if !self.medium.transmit(|buffer, batch| station.transmit(buffer, batch))? {
+                self.note(count > 0);
+                return Ok(false);
+            }
         }
+        self.note(limit > 0);
         Ok(true)
     }
 
-    /// Sends all frames of the station, until `deadline` at most.
+    /// Sends all that the station has, until `deadline` at most.
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn transmit_until(&mut self, station: &mut impl Station, deadline: Instant) -> Result<(), LinkError> {
+    pub fn transmit_until(&mut self, station: &mut impl Station<M>, deadline: Instant) -> Result<(), LinkError> {
         while self.transmit(station, Limits::default().transmit)? && Instant::now() < deadline {}
         Ok(())
     }
 
-    /// Sleeps until a frame may be there, one of `fds` is readable, a timer of the link has expired, or `until`.
+    fn note(&mut self, moved: bool) {
+        if moved && !self.medium.spin().is_zero() {
+            self.moved = Some(Instant::now());
+        }
+    }
+
+    /// Whether something moved so recently that more is looked for instead of sleeping.
+    pub fn is_spinning(&mut self) -> bool {
+        let spins = self.moved.is_some_and(|at| at.elapsed() < self.medium.spin());
+        if !spins {
+            self.moved = None;
+        }
+        spins
+    }
+
+    /// Sleeps until something may be there, one of `fds` is readable, a timer of the link has expired, or `until`. Returns at once
+    /// while [`Self::is_spinning`].
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn sleep<'a>(&'a self, fds: impl IntoIterator<Item = BorrowedFd<'a>>, until: Instant) -> Result<(), LinkError> {
-        let until = self.link.next_event().map_or(until, |at| at.min(until));
-        wait_readable(std::iter::once(self.link.poll_fd()).chain(fds), Some(until))
-            .map_err(|source| LinkError::Io { what: "wait for frames".into(), source })
+    pub fn sleep<'a>(
+        &'a mut self,
+        fds: impl IntoIterator<Item = BorrowedFd<'a>>,
+        until: Instant,
+    ) -> Result<(), LinkError> {
+        if self.is_spinning() {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let until = self.medium.next_event().map_or(until, |at| at.min(until));
+        wait_readable(std::iter::once(self.medium.poll_fd()).chain(fds), Some(until))
+            .map_err(|source| LinkError::Io { what: "wait for packets".into(), source })
     }
 }

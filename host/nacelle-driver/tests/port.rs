@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Endpoints on a virtual wire, driven by the loop.
 
-use nacelle_driver::{Limits, Port, Pump, Station};
+use nacelle_driver::{Frames, Limits, Port, Pump, Station};
 use nacelle_link::{Link, SwitchHost, VirtualWire, WireDir};
 use nacelle_roce::{
     Access, ConnectOptions, Endpoint, EndpointConfig, Event, NetworkEvent, SendWr, WcStatus, wire::MacAddr,
@@ -98,7 +98,7 @@ struct Picky {
     worked: usize,
 }
 
-impl Station for Picky {
+impl<L: Link> Station<Frames<L>> for Picky {
     fn is_ready(&mut self) -> bool {
         self.room > 0
     }
@@ -109,7 +109,7 @@ impl Station for Picky {
     fn work(&mut self) {
         self.worked += 1;
     }
-    fn transmit(&mut self, frame: &mut [u8]) -> Option<usize> {
+    fn transmit(&mut self, frame: &mut [u8], _batch: usize) -> Option<usize> {
         self.to_send = self.to_send.checked_sub(1)?;
         frame[..60].fill(0);
         frame[..6].fill(0xff);

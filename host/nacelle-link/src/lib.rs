@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where Ethernet frames come from and go to.
+//! Where Ethernet frames and UDP datagrams come from and go to.
 //!
 //! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
 //! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`Captured`] writes what passes to a
 //! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
+//!
+//! A [`DatagramLink`] moves the UDP datagrams of RoCEv2 instead, where the kernel does IP: [`UdpLink`] is a socket, and needs no
+//! privilege.
 //!
 //! Like Ethernet itself a link may lose frames: one that cannot be passed on within a bounded time is dropped and counted,
 //! and nothing here waits for ever.
@@ -13,12 +16,15 @@
 mod bridge;
 mod claim;
 mod impair;
+mod owner;
 mod pcapng;
 mod switch;
 mod tap;
+mod udp;
 mod wire;
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -30,10 +36,11 @@ use smallvec::SmallVec;
 
 pub use bridge::bridge;
 pub use claim::Claim;
-pub use impair::{Impaired, ImpairmentCounts, Impairments};
+pub use impair::{Impaired, ImpairedDatagrams, ImpairmentCounts, Impairments};
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
+pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, ROCE_PORT, Route, UdpLink};
 pub use wire::{VirtualWire, WireDir};
 
 /// The longest Ethernet frame that a link carries, in bytes: a jumbo frame of 9 216 bytes and its headers.
@@ -86,6 +93,20 @@ pub enum LinkError {
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// Port 4791 of the address is taken.
+    #[error("UDP port {ROCE_PORT} of {address} is taken{}", by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default())]
+    PortTaken {
+        /// The address.
+        address: IpAddr,
+        /// Who has it, as far as this user may know.
+        by: Option<String>,
+    },
+    /// No interface of this machine has the address.
+    #[error("{address} is not one address of this machine")]
+    NotLocal {
+        /// The address.
+        address: IpAddr,
     },
     /// The frame is too short or too long for Ethernet.
     #[error("a frame of {length} bytes is not between {MIN_FRAME} and {MAX_FRAME} bytes")]

@@ -172,6 +172,12 @@ impl Recorder {
         *self = Self { writer: Some(writer), failure: None };
     }
 
+    /// Whether a capture runs.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.writer.is_some()
+    }
+
     /// Ends the capture. Returns whether one ran.
     ///
     /// # Errors

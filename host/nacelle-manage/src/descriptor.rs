@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a device publishes of itself.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use nacelle_wire::MacAddr;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,14 @@ pub struct Descriptor {
     pub name: String,
     /// What it is.
     pub kind: DeviceKind,
-    /// Its IPv4 address.
-    pub ip: Ipv4Addr,
+    /// How callers reach it.
+    #[serde(default)]
+    pub link: LinkKind,
+    /// Its address.
+    pub ip: IpAddr,
     /// Length of its subnet's prefix, in bits.
     pub prefix_len: u8,
-    /// Its MAC address.
+    /// Its MAC address; zeros if it is reached by UDP.
     #[serde(with = "mac_text")]
     pub mac: MacAddr,
     /// The port that its service listens on, in the TCP port space of the RDMA connection manager.
@@ -40,6 +43,17 @@ pub enum DeviceKind {
     Rtl,
     /// The software device.
     Soft,
+}
+
+/// How a device is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkKind {
+    /// By Ethernet frames on the wire.
+    #[default]
+    Wire,
+    /// By UDP datagrams, through the kernel's network.
+    Udp,
 }
 
 impl std::fmt::Display for DeviceKind {

@@ -22,7 +22,7 @@ mod registers;
 
 pub use bytes::Bytes;
 pub use control::Control;
-pub use descriptor::{Descriptor, DeviceKind, parse_mac};
+pub use descriptor::{Descriptor, DeviceKind, LinkKind, parse_mac};
 pub use error::Error;
 pub use frame::FrameKind;
 pub use mailbox::{

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use nacelle_wire::cm::PathMtu;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ pub trait Manage {
     ///
     /// # Errors
     /// If there is no room, or no way to the address.
-    fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal>;
+    fn connect(&mut self, peer: IpAddr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal>;
 
     /// Gives a connection something to do: one receive, and one SEND, WRITE or READ, at a time.
     ///

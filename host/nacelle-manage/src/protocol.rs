@@ -5,7 +5,7 @@
 //! touched.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub enum Request {
     /// Open a connection from the device: answered by its number, a `u16`.
     Connect {
         /// The peer.
-        peer: Ipv4Addr,
+        peer: IpAddr,
         /// Its port, in the TCP port space of the RDMA connection manager.
         port: u16,
         /// For the peer's application, up to [`MAX_PRIVATE`](crate::MAX_PRIVATE) bytes.

@@ -1,78 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The endpoint: a transport over an Ethernet interface.
+//! The endpoint: a transport over a network.
 
 use crate::{
-    ConnId, ConnectError, ConnectOptions, Counters, Discard, EndpointConfig, Instant, Interface, PathError, Transport,
-    time::earliest,
+    AnyInterface, ConnId, ConnectError, ConnectOptions, Counters, Discard, EndpointConfig, Instant, Interface,
+    NetworkLayer, Transport, TransportConfig, UdpInterface, time::earliest,
 };
-use core::net::{IpAddr, Ipv4Addr};
-use nacelle_wire::roce::LOWER_LEN;
+use core::net::IpAddr;
 
-/// A RoCEv2 endpoint: a [`Transport`] behind one Ethernet [`Interface`].
+/// A RoCEv2 endpoint: a [`Transport`] over an Ethernet [`Interface`], the datagrams of a UDP socket ([`UdpInterface`]), or either
+/// ([`AnyInterface`]).
 ///
 /// It never blocks, has no clock and touches no socket. See the [crate documentation](crate) for how to drive it.
 #[derive(Debug)]
-pub struct Endpoint {
-    /// Ethernet, IPv4, ARP and ICMP.
-    pub interface: Interface,
+pub struct Endpoint<N = Interface> {
+    /// What is below the transport.
+    pub interface: N,
     /// Connections, regions and queue pairs.
     pub transport: Transport,
-    /// Peers that connections need a path to, and the neighbours on the way.
-    resolving: Vec<(IpAddr, Ipv4Addr)>,
 }
 
 impl Endpoint {
-    /// An endpoint without connections.
+    /// An endpoint on an Ethernet, without connections.
     pub fn new(mut config: EndpointConfig) -> Self {
         config.transport.network = config.interface.network();
         let mut transport = Transport::new(config.transport);
         let interface = Interface::new(&config.interface, transport.random() as u16);
-        Self { interface, transport, resolving: Vec::new() }
+        Self { interface, transport }
     }
 
-    /// Receives a frame, from its Ethernet header on, without FCS.
+    /// Bytes that the longest frame of this endpoint takes, without FCS.
+    pub fn frame_len(&self) -> usize {
+        self.interface.frame_len()
+    }
+}
+
+impl Endpoint<UdpInterface> {
+    /// An endpoint on a UDP socket, without connections. `config.network` is that of `interface`.
+    pub fn over_udp(interface: UdpInterface, mut config: TransportConfig) -> Self {
+        config.network = interface.network();
+        Self { interface, transport: Transport::new(config) }
+    }
+}
+
+impl From<Endpoint> for Endpoint<AnyInterface> {
+    fn from(Endpoint { interface, transport }: Endpoint) -> Self {
+        Self { interface: AnyInterface::Ethernet(interface), transport }
+    }
+}
+
+impl From<Endpoint<UdpInterface>> for Endpoint<AnyInterface> {
+    fn from(Endpoint { interface, transport }: Endpoint<UdpInterface>) -> Self {
+        Self { interface: AnyInterface::Udp(interface), transport }
+    }
+}
+
+impl<N: NetworkLayer> Endpoint<N> {
+    /// Receives a frame, from its Ethernet header on, without FCS; or datagrams.
     ///
-    /// A frame that fails any check changes nothing but a counter; the error says which check.
-    pub fn handle(&mut self, now: Instant, frame: &[u8]) -> Result<(), Discard> {
-        match self.interface.handle(now, frame)? {
-            Some(segment) => self.transport.handle(now, &segment),
-            None => {
-                self.resolve_paths(now);
-                Ok(())
-            }
-        }
+    /// What fails any check changes nothing but a counter; the error says which check.
+    pub fn handle(&mut self, now: Instant, received: N::Received<'_>) -> Result<(), Discard> {
+        self.interface.handle(now, &mut self.transport, received)
     }
 
-    /// Writes the next frame to send into `frame` and returns its length; `None` if there is nothing to send now. Also handles
-    /// timers, so call it when [`Self::next_deadline`] has come, and after each call of another function, until it returns
-    /// `None`.
+    /// Writes the next frame or datagram to send into `buf` and returns its length, or how to send it; `None` if there is nothing
+    /// to send now. Also handles timers, so call it when [`Self::next_deadline`] has come, and after each call of another
+    /// function, until it returns `None`.
     ///
     /// ARP and ICMP go first, then what [`Transport::poll_transmit`] gives.
     ///
     /// # Panics
     ///
-    /// If `frame` is shorter than [`Self::frame_len`].
-    pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
-        assert!(frame.len() >= self.frame_len(), "the buffer must hold {} bytes", self.frame_len());
-        self.resolve_paths(now);
-        if let Some(len) = self.interface.poll_transmit(now, frame) {
-            return Some(len);
-        }
-        self.resolve_paths(now);
-        let segment = self.transport.poll_transmit(now, &mut frame[LOWER_LEN..], 1)?;
-        Some(self.interface.encapsulate(&segment, frame))
+    /// If `buf` is shorter than [`Self::buffer_len`].
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<N::Sent> {
+        self.poll_transmit_batch(now, buf, 1)
     }
 
-    /// When to call [`Self::poll_transmit`] again at the latest, if no frame arrives before. `None`: no timer runs.
+    /// The same, with up to `max_segments` segments at once, where the network can send several. The others lie behind the first
+    /// as far as `buf` has room.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::poll_transmit`].
+    pub fn poll_transmit_batch(&mut self, now: Instant, buf: &mut [u8], max_segments: usize) -> Option<N::Sent> {
+        assert!(buf.len() >= self.buffer_len(), "the buffer must hold {} bytes", self.buffer_len());
+        self.interface.poll_transmit(now, &mut self.transport, buf, max_segments)
+    }
+
+    /// When to call [`Self::poll_transmit`] again at the latest, if nothing is received before. `None`: no timer runs.
     ///
     /// It may be earlier than necessary, never later.
     pub fn next_deadline(&self) -> Option<Instant> {
         earliest(self.interface.next_deadline(), self.transport.next_deadline())
     }
 
-    /// Bytes that the longest frame of this endpoint takes, without FCS.
-    pub fn frame_len(&self) -> usize {
-        self.interface.frame_len()
+    /// Bytes that the longest frame or datagram of this endpoint takes.
+    pub fn buffer_len(&self) -> usize {
+        self.interface.buffer_len()
     }
 
     /// Begins to connect to a service, as [`Transport::connect`], if there is a route to it.
@@ -84,35 +107,16 @@ impl Endpoint {
         options: ConnectOptions,
     ) -> Result<ConnId, ConnectError> {
         let peer = peer.into();
-        self.interface.hop_to(peer).map_err(|_| ConnectError::NoRoute(peer))?;
+        if !self.interface.reaches(peer) {
+            return Err(ConnectError::NoRoute(peer));
+        }
         let conn = self.transport.connect(now, peer, port, options)?;
-        self.resolve_paths(now);
+        self.interface.resolve_paths(now, &mut self.transport);
         Ok(conn)
     }
 
-    /// The counters of interface and transport, with those of all connections, past and present, added up.
+    /// The counters of network and transport, with those of all connections, past and present, added up.
     pub fn counters(&self) -> Counters {
         Counters::new(self.interface.counters(), &self.transport.counters())
-    }
-
-    /// Resolves the paths that the transport requests.
-    fn resolve_paths(&mut self, now: Instant) {
-        while let Some(peer) = self.transport.poll_path_request() {
-            match (self.interface.path(now, peer), self.interface.hop_to(peer)) {
-                (Ok(path), _) => self.transport.path_resolved(now, peer, Some(path)),
-                (Err(PathError::Unresolved(_)), Ok(hop)) => {
-                    self.resolving.push((peer, hop));
-                    self.interface.resolve_path(now, hop);
-                }
-                _ => self.transport.path_resolved(now, peer, None),
-            }
-        }
-        for (hop, mac) in self.interface.take_resolved() {
-            let (ended, rest) = core::mem::take(&mut self.resolving).into_iter().partition(|(_, via)| *via == hop);
-            self.resolving = rest;
-            for (peer, _) in Vec::<(IpAddr, Ipv4Addr)>::into_iter(ended) {
-                self.transport.path_resolved(now, peer, mac.map(|mac| self.interface.path_by(peer, mac)));
-            }
-        }
     }
 }

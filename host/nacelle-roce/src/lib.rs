@@ -3,9 +3,9 @@
 //!
 //! [`Transport`] is RoCEv2 proper, over UDP datagrams of IPv4 or IPv6: connection management, and queue pairs with every
 //! operation of the reliable connection: SEND, RDMA WRITE, RDMA READ, atomics and invalidation. [`Interface`] is the network
-//! below it on an Ethernet: IPv4, ARP, ICMP echo. [`Endpoint`] is both together. They meet in [`Segment`] and [`Transmit`]:
-//! another network, such as a UDP socket, takes the place of the interface and gives and takes the same (compare `Medium`
-//! and `DeviceCapabilities` of smoltcp, and `Transmit` of quinn-udp).
+//! below it on an Ethernet: IPv4, ARP, ICMP echo; [`UdpInterface`] is that of a UDP socket. [`Endpoint`] is a transport and
+//! one of them ([`NetworkLayer`]). They meet in [`Segment`] and [`Transmit`] (compare `Medium` and `DeviceCapabilities` of
+//! smoltcp, and `Transmit` of quinn-udp).
 //!
 //! None of them has a socket, a thread or a clock: frames or segments and the time are arguments, frames or segments and
 //! events are results. So the same code runs over any link, and a whole network of endpoints runs in one thread under a
@@ -75,11 +75,13 @@ mod endpoint;
 mod error;
 mod event;
 mod interface;
+mod layer;
 mod path;
 mod qp;
 mod region;
 mod time;
 mod transport;
+mod udp;
 mod work;
 
 pub use cc::Congestion;
@@ -93,11 +95,13 @@ pub use event::{
     WcStatus,
 };
 pub use interface::Interface;
+pub use layer::{AnyInterface, NetworkLayer, Received, Sent};
 pub use path::{Hop, Network, Path, Segment, Transmit};
 pub use qp::{QpError, QpModify, QpState, Rtr, Rts};
 pub use region::{Access, ProtectionDomain, Region, RegionId, RegionInfo, RegionSlice, Scope};
 pub use time::Instant;
 pub use transport::Transport;
+pub use udp::{Datagrams, Numbering, UdpInterface};
 pub use work::{Data, RecvWr, SendOp, SendWr};
 
 pub use nacelle_memory as memory;

@@ -9,7 +9,11 @@
 //! A program that sends and receives by a UDP socket does not see the IP header. Over IPv6 it needs nothing of it but the
 //! addresses ([`of_datagram`]). Over IPv4 the identification is covered as well: it is what the kernel writes into it, which
 //! for Linux is known of what is sent (0 from an unconnected socket that forbids fragmentation, then 1, 2 and so on in the
-//! segments of one send with UDP_SEGMENT), but not reported of what is received.
+//! segments of one send with UDP_SEGMENT), but not reported of what is received: [`Identifications`] finds it.
+
+mod identification;
+
+pub use identification::Identifications;
 
 use crate::{
     ParseError,

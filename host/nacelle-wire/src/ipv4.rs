@@ -86,6 +86,11 @@ impl Ipv4Header {
         self.checksum = U16::new(checksum(self.as_bytes()));
     }
 
+    /// Its bytes.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        zerocopy::transmute!(*self)
+    }
+
     /// Reads the header of a datagram and returns it with its payload; bytes behind the total length (Ethernet
     /// padding) are left out. Checks version, lengths, checksum, and that it is not a fragment.
     pub fn parse(datagram: &[u8]) -> Result<(Self, &[u8]), ParseError> {

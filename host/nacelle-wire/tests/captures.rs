@@ -9,10 +9,13 @@ use nacelle_wire::{
     bth::{Opcode, Syndrome},
     cm::{self, IpCm, Message, PathMtu, RejReason, Rep, Req},
     icmp::EchoPacket,
-    mrsp,
+    icrc, mrsp,
     transport::Ext,
 };
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 use support::{capture, captures, is_roce};
 
 #[test]
@@ -301,4 +304,27 @@ fn faults() {
     let rej = rej.iter().filter(|f| is_roce(f)).map(|f| RocePacket::parse(f).unwrap()).collect::<Vec<_>>();
     let Message::Rej(rej) = Message::parse(rej[1].payload).unwrap().1 else { panic!() };
     assert_eq!((rej.reason(), rej.message_rejected()), (RejReason::CONSUMER, 0));
+}
+
+/// What a socket does not see of an IPv4 packet is found from the rest.
+#[test]
+fn the_identification_of_every_frame_is_found() {
+    let mut identifications = icrc::Identifications::default();
+    let mut found = 0;
+    for (name, frames) in captures() {
+        for frame in frames.iter().filter(|f| is_roce(f)) {
+            let Ok(packet) = RocePacket::parse(frame) else { continue };
+            let [from, to] = [
+                SocketAddr::from((packet.headers.ip.src(), packet.headers.udp.src_port.get())),
+                SocketAddr::from((packet.headers.ip.dst(), packet.headers.udp.dst_port.get())),
+            ];
+            let end = 14 + usize::from(packet.headers.ip.total_length.get());
+            let (transport, icrc) = icrc::split(&frame[42..end]).unwrap();
+            let zero = icrc::of_datagram(from, to, 0, transport).unwrap();
+            let expected = packet.headers.ip.identification.get();
+            assert_eq!(identifications.find(transport.len(), zero, *icrc), Some(expected), "{name}");
+            found += usize::from(expected != 0);
+        }
+    }
+    assert!(found >= 600, "{found}");
 }

@@ -4,7 +4,8 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use nacelle_roce::EndpointConfig;
+use nacelle_link::LinkError;
+use nacelle_roce::{EndpointConfig, Interface};
 use nacelle_wire::MacAddr;
 
 use crate::Error;
@@ -24,11 +25,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// An endpoint without an address, with a random MAC address. Its requests time out after `patience`.
 /// `mtu` is the longest IP packet, in bytes.
 pub(crate) fn config(mtu: usize, patience: Duration) -> EndpointConfig {
-    let mut seed = [0; 32];
-    let mut mac = [0; 6];
-    getrandom::fill(&mut seed).and_then(|()| getrandom::fill(&mut mac)).expect("the system gives random numbers");
+    let [mut mac @ .., _, _] = random::<8>();
     mac[0] = mac[0] & 0xfc | 0x02; // locally administered, unicast
-    let mut config = EndpointConfig::new(MacAddr(mac), Ipv4Addr::UNSPECIFIED, seed);
+    let mut config = EndpointConfig::new(MacAddr(mac), Ipv4Addr::UNSPECIFIED, seed());
     config.interface.ip_mtu = mtu;
     config.interface.arp.probes = PROBES;
     config.interface.arp.probe_interval = PROBE_INTERVAL;
@@ -36,6 +35,23 @@ pub(crate) fn config(mtu: usize, patience: Duration) -> EndpointConfig {
     let tries = patience.as_millis().div_ceil(RESOLVE_EVERY.as_millis()).clamp(1, 255);
     config.interface.arp.tries = tries as u8;
     config
+}
+
+/// The seed of keys and numbers.
+pub(crate) fn seed() -> [u8; 32] {
+    random()
+}
+
+/// A GUID for an endpoint without an Ethernet address: locally administered (EUI-64).
+pub(crate) fn guid() -> u64 {
+    let [_, _, c, _, _, f, g, h] = random::<8>();
+    u64::from_be_bytes([0x02, 0x4e, c, 0xff, 0xfe, f, g, h])
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system gives random numbers");
+    bytes
 }
 
 impl Engine {
@@ -53,9 +69,9 @@ impl Engine {
     ) -> Result<(), Error> {
         if let Some((ip, prefix_len)) = wanted {
             if let Some(owner) = self.owner_of(ip)? {
-                return Err(Error::AddressTaken { ip, owner });
+                return Err(Error::AddressTaken { ip: ip.into(), owner });
             }
-            return Ok(self.act(|state| state.endpoint.interface.set_address(ip, prefix_len, None))?);
+            return self.set_address(ip, prefix_len);
         }
         let hosts = u32::MAX.checked_shr(u32::from(peer_prefix_len)).unwrap_or(0);
         for _ in 0..ADDRESS_TRIES {
@@ -65,19 +81,34 @@ impl Engine {
                 continue;
             }
             if self.owner_of(ip)?.is_none() {
-                return Ok(self.act(|state| state.endpoint.interface.set_address(ip, peer_prefix_len, None))?);
+                return self.set_address(ip, peer_prefix_len);
             }
         }
-        Err(Error::NoFreeAddress { ip: peer })
+        Err(Error::NoFreeAddress { ip: peer.into() })
+    }
+
+    fn set_address(&self, ip: Ipv4Addr, prefix_len: u8) -> Result<(), Error> {
+        Ok(self.on_ethernet(|_, interface| interface.set_address(ip, prefix_len, None))?.unwrap_or_default())
+    }
+
+    /// Changes the Ethernet interface, if this engine has one.
+    fn on_ethernet<T>(
+        &self,
+        change: impl FnOnce(nacelle_roce::Instant, &mut Interface) -> T,
+    ) -> Result<Option<T>, LinkError> {
+        self.act(|state| {
+            let now = state.now();
+            state.endpoint.interface.ethernet().map(|interface| change(now, interface))
+        })
     }
 
     fn owner_of(&self, ip: Ipv4Addr) -> Result<Option<MacAddr>, Error> {
-        let wake = self.act(|state| {
+        let wake = {
+            let mut state = self.lock();
             state.inbox.addresses.probed = None;
-            let now = state.now();
-            state.endpoint.interface.probe_address(now, ip);
             state.inbox.addresses.wake.clone()
-        })?;
+        };
+        self.on_ethernet(|now, interface| interface.probe_address(now, ip))?;
         let deadline = Instant::now() + PROBE_INTERVAL * u32::from(PROBES) + GRACE;
         let owner = self.wait(&wake, deadline, |state| match state.inbox.addresses.probed {
             Some((probed, owner)) if probed == ip => Some(owner),
@@ -92,15 +123,15 @@ impl Engine {
     /// [`Error::Unreachable`] if no host answers within `patience`.
     pub(crate) fn resolve(&self, ip: Ipv4Addr, patience: Duration) -> Result<MacAddr, Error> {
         let started = Instant::now();
-        let wake = self.act(|state| {
+        let wake = {
+            let mut state = self.lock();
             state.inbox.addresses.resolved = None;
-            let now = state.now();
-            state.endpoint.interface.resolve(now, ip);
             state.inbox.addresses.wake.clone()
-        })?;
+        };
+        self.on_ethernet(|now, interface| interface.resolve(now, ip))?;
         let deadline = deadline_in(patience.saturating_add(GRACE));
         let answer = self.wait(&wake, deadline, |state| state.inbox.addresses.resolved)?;
-        answer.flatten().ok_or(Error::Unreachable { ip, waited: started.elapsed() })
+        answer.flatten().ok_or(Error::Unreachable { ip: ip.into(), waited: started.elapsed() })
     }
 
     /// Sends one ICMP echo request with `length` bytes of payload. Returns the time that the answer took.
@@ -118,7 +149,8 @@ impl Engine {
         let (number, wake) = self.act(|state| {
             let (number, wake) = state.inbox.open_ping(sequence);
             let now = state.now();
-            if state.endpoint.interface.ping(now, ip, number, length, patience) {
+            let interface = state.endpoint.interface.ethernet();
+            if interface.is_some_and(|interface| interface.ping(now, ip, number, length, patience)) {
                 return Ok((number, wake));
             }
             state.inbox.close_ping(number);
@@ -127,6 +159,6 @@ impl Engine {
         let deadline = deadline_in(patience.saturating_add(GRACE));
         let answer = self.wait(&wake, deadline, |state| state.inbox.ping_outcome(number));
         self.lock().inbox.close_ping(number);
-        answer?.flatten().ok_or(Error::Unreachable { ip, waited: started.elapsed() })
+        answer?.flatten().ok_or(Error::Unreachable { ip: ip.into(), waited: started.elapsed() })
     }
 }

@@ -6,7 +6,7 @@ mod finished;
 mod setup;
 mod start;
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -467,7 +467,7 @@ fn steps(slot: &Slot, began: Mark) -> [Option<StepReport>; CALL_STEPS] {
 }
 
 /// The connection is gone: `detail` says so.
-fn lost(ip: Ipv4Addr, step: Step, detail: &dyn std::fmt::Display) -> Error {
+fn lost(ip: IpAddr, step: Step, detail: &dyn std::fmt::Display) -> Error {
     Error::Lost { ip, step, detail: detail.to_string() }
 }
 

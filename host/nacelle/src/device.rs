@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices: found, reached, and asked for calls.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nacelle_link::{Captured, Impaired, Impairments, Link, LinkError, PcapngWriter, VirtualWire, WireDir};
+use nacelle_link::{Impairments, Link, LinkError, VirtualWire, WireDir};
 use nacelle_manage::{Control, Descriptor, discover};
 use nacelle_roce::ConnectOptions;
 use nacelle_wire::extensions::Agreement;
@@ -18,8 +18,9 @@ use crate::connection::Line;
 use crate::description::{self, Description};
 use crate::engine::{Engine, ProgressThread};
 use crate::inbox::deadline_in;
+use crate::reach::{self, LinkChoice};
 use crate::report::{StepReport, Tracer};
-use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, Target, address};
+use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, Target, ping};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
 const ASSUMED_PREFIX_LEN: u8 = 24;
@@ -27,13 +28,17 @@ const ASSUMED_PREFIX_LEN: u8 = 24;
 /// How a device is reached, and how long things may take.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The link by which the device is reached. Default: chosen by its address.
+    pub link: LinkChoice,
     /// The directory of the wire. Default: [`WireDir::default_path`].
     pub wire: Option<PathBuf>,
-    /// The caller's own address and the length of its prefix. Default: a free one in the device's subnet.
-    pub source: Option<(Ipv4Addr, u8)>,
+    /// The caller's own address and the length of its prefix. Default: on the wire a free one in the device's subnet; by UDP a free
+    /// loopback address for a device on this machine, else the address from which packets to it leave.
+    pub source: Option<(IpAddr, u8)>,
     /// The port of the device's service. Default: what the device publishes, else 12345.
     pub port: Option<u16>,
-    /// Longest IP packet, in bytes. Default: 4200, for a path MTU of 4096: the virtual wire carries such frames.
+    /// Longest IP packet, in bytes. Default: 4200, for a path MTU of 4096: the virtual wire carries such frames. By UDP it is at
+    /// most what the kernel says of the way to the device.
     pub mtu: usize,
     /// How long the device's address is asked for. Default: 3 s.
     pub resolve_timeout: Duration,
@@ -52,14 +57,16 @@ pub struct Options {
     pub progress_thread: bool,
     /// Whether a call opens a new connection when it is invoked after the loss of the device. Default: no.
     pub reconnect: bool,
-    /// How long a blocking wait polls for the next frame before it sleeps: more saves the time of waking up, at the cost of
-    /// a busy processor. Default: none.
-    pub spin: Duration,
+    /// How long a blocking wait, after something moved, polls for more before it sleeps: this saves the time of waking up, at
+    /// the cost of a busy processor. 0 is allowed. Default: 50 µs by UDP; none on the wire, where the processor is better left
+    /// to the device.
+    pub spin: Option<Duration>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
+            link: LinkChoice::Auto,
             wire: None,
             source: None,
             port: None,
@@ -72,7 +79,7 @@ impl Default for Options {
             impairments: Impairments::default(),
             progress_thread: false,
             reconnect: false,
-            spin: Duration::ZERO,
+            spin: None,
         }
     }
 }
@@ -88,7 +95,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     /// Makes progress, if it was asked for.
     _thread: Option<ProgressThread>,
-    pub(crate) ip: Ipv4Addr,
+    pub(crate) ip: IpAddr,
     /// The port of the device's service.
     pub(crate) service: u16,
     pub(crate) connect: ConnectOptions,
@@ -130,23 +137,72 @@ fn tracer(wire: &WireDir, device: &Descriptor) -> Option<Tracer> {
     Tracer::start(Control::open(wire, &device.name).ok()?, device.clock_hz)
 }
 
+/// What the device at `ip` publishes on a wire, if it runs. Only this device is queried: others may be slow, or may have been
+/// killed.
+fn published(wire: &WireDir, ip: IpAddr) -> Option<Descriptor> {
+    let meant = discover::published(wire).into_iter().filter(|device| device.ip == ip).collect();
+    discover::alive(wire, meant)
+}
+
+fn ipv4(device: &Descriptor) -> Option<Ipv4Addr> {
+    match device.ip {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    }
+}
+
+fn check(ip: IpAddr) -> Result<(), Error> {
+    if ip.is_unspecified() || ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return Err(Error::invalid(format!("{ip} is no address of a device")));
+    }
+    Ok(())
+}
+
 impl Device {
-    /// Joins the wire, takes an address, and finds a device: at an address, by its name on the wire, or the first of several
-    /// that can be reached, in their order.
+    /// Chooses a link ([`Options::link`]), takes an address there, and finds a device: at an address, by the name that it
+    /// publishes on this machine, or the first of several that can be reached, in their order.
+    ///
+    /// By UDP nothing is asked of the device yet: whether one is there shows in [`Device::create`], unless the address is one of
+    /// this machine.
     ///
     /// # Errors
-    /// [`Error::Link`] if there is no wire, [`Error::Unreachable`] if no host has the address, `NoSuchDevice` if none has the
-    /// name, [`Error::NoTarget`] if none of several can be reached.
+    /// [`Error::Link`] if there is no wire, or no address or port for a UDP socket; [`Error::Unreachable`] if no host has the
+    /// address; `NoSuchDevice` if none has the name; [`Error::NoTarget`] if none of several can be reached.
     pub fn connect<T>(target: T, options: &Options) -> Result<Self, Error>
     where
         T: TryInto<Target>,
         Error: From<T::Error>,
     {
-        let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path))?;
         target.try_into()?.try_each(|target| {
-            let link = VirtualWire::join_anonymous(&wire)?;
-            Self::connect_over(Box::new(link), Some(wire.clone()), target.address(&wire)?, options)
+            let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path));
+            let ip = match (target, &wire) {
+                (Target::Address(ip), _) => *ip,
+                (_, Ok(wire)) => target.address(wire)?,
+                (_, Err(_)) => return Err(wire.map(|_| ()).unwrap_err().into()),
+            };
+            Self::connect_to(ip, wire, options)
         })
+    }
+
+    fn connect_to(ip: IpAddr, wire: Result<WireDir, LinkError>, options: &Options) -> Result<Self, Error> {
+        match (reach::choose(ip, wire.as_ref().ok(), options.link), ip) {
+            (LinkChoice::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
+            (_, IpAddr::V4(ip)) => {
+                let wire = wire?;
+                let link = VirtualWire::join_anonymous(&wire)?;
+                Self::connect_over(Box::new(link), Some(wire), ip, options)
+            }
+            (_, IpAddr::V6(_)) => Err(Error::invalid(format!("{ip} cannot be on the wire: it carries IPv4 only"))),
+        }
+    }
+
+    fn connect_by_udp(ip: IpAddr, wire: Option<WireDir>, options: &Options) -> Result<Self, Error> {
+        check(ip)?;
+        let descriptor = wire.as_ref().and_then(|wire| published(wire, ip));
+        let engine = reach::on_udp(ip, options)?;
+        let began = engine.lock().mark();
+        let resolution = StepReport::between(Step::AddressResolution, began, began);
+        Self::new(engine, ip, descriptor, resolution, None, options)
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is
@@ -160,36 +216,40 @@ impl Device {
         ip: Ipv4Addr,
         options: &Options,
     ) -> Result<Self, Error> {
-        if ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() {
-            return Err(Error::invalid(format!("{ip} is no address of a device")));
-        }
-        let published = wire.as_ref().map(discover::published).unwrap_or_default();
-        let taken: Vec<Ipv4Addr> = published.iter().map(|device| device.ip).collect();
-        // Only this device is queried: others may be slow, or may have been killed.
-        let meant = published.into_iter().filter(|device| device.ip == ip).collect();
-        let descriptor = wire.as_ref().and_then(|wire| discover::alive(wire, meant));
+        check(ip.into())?;
+        let source = match options.source {
+            None => None,
+            Some((IpAddr::V4(source), prefix_len)) => Some((source, prefix_len)),
+            Some((source, _)) => {
+                return Err(Error::invalid(format!("{source} cannot be on the wire, which carries IPv4")));
+            }
+        };
+        let taken: Vec<Ipv4Addr> =
+            wire.as_ref().map(discover::published).unwrap_or_default().iter().filter_map(ipv4).collect();
+        let descriptor = wire.as_ref().and_then(|wire| published(wire, ip.into()));
         let prefix_len = descriptor.as_ref().map_or(ASSUMED_PREFIX_LEN, |device| device.prefix_len);
 
-        let link =
-            if options.impairments.is_none() { link } else { Box::new(Impaired::new(link, options.impairments)) };
-        let mut link = Captured::new(link);
-        if let Some(path) = &options.capture {
-            link.recorder().start(PcapngWriter::create(
-                path,
-                "caller",
-                &format!("Nacelle caller of the device at {ip}"),
-            )?);
-        }
-        let engine = Engine::new(Box::new(link), address::config(options.mtu, options.resolve_timeout), options.spin)?;
-        engine.take_address(options.source, ip, prefix_len, &taken)?;
+        let engine = reach::on_frames(link, ip, options)?;
+        engine.take_address(source, ip, prefix_len, &taken)?;
 
-        let service = options.port.or(descriptor.as_ref().map(|device| device.port)).unwrap_or(DEFAULT_PORT);
         let traced = wire.filter(|_| options.trace);
         let tracer = traced.as_ref().zip(descriptor.as_ref()).and_then(|(wire, device)| tracer(wire, device));
         let began = engine.lock().mark();
         engine.resolve(ip, options.resolve_timeout)?;
         let mut resolution = StepReport::between(Step::AddressResolution, began, engine.lock().mark());
-        resolution.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip));
+        resolution.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip.into()));
+        Self::new(engine, ip.into(), descriptor, resolution, traced, options)
+    }
+
+    fn new(
+        engine: Engine,
+        ip: IpAddr,
+        descriptor: Option<Descriptor>,
+        resolution: StepReport,
+        traced: Option<WireDir>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let service = options.port.or(descriptor.as_ref().map(|device| device.port)).unwrap_or(DEFAULT_PORT);
         let engine = Arc::new(engine);
         let thread = options.progress_thread.then(|| ProgressThread::start(Arc::clone(&engine))).transpose();
         let thread = thread.map_err(|source| LinkError::Io { what: "start a thread".into(), source })?;
@@ -211,8 +271,14 @@ impl Device {
 
     /// The device's address.
     #[must_use]
-    pub fn ip(&self) -> Ipv4Addr {
+    pub fn ip(&self) -> IpAddr {
         self.shared.ip
+    }
+
+    /// Whether it is reached by a UDP socket.
+    #[must_use]
+    pub fn is_by_udp(&self) -> bool {
+        self.shared.engine.lock().endpoint.interface.ethernet().is_none()
     }
 
     /// Reads the device's description of itself over the network, once: its functions, their regions, what result codes mean.
@@ -284,10 +350,16 @@ impl Device {
     /// Pings the device with `length` bytes of payload, under the number `sequence`, or the next that no other ping under way
     /// has. Returns the time that the answer took. Calls go on meanwhile.
     ///
+    /// By UDP, where ICMP is the kernel's, it is an RDMA WRITE without payload on a connection of its own, and the time is that to
+    /// its acknowledgement.
+    ///
     /// # Errors
     /// [`Error::Unreachable`] if no answer comes within `patience`.
     pub fn ping(&self, sequence: u16, length: usize, patience: Duration) -> Result<Duration, Error> {
-        self.shared.engine.ping(self.shared.ip, sequence, length, patience)
+        match self.shared.ip {
+            IpAddr::V4(ip) if !self.is_by_udp() => self.shared.engine.ping(ip, sequence, length, patience),
+            _ => ping::by_write(&self.shared, patience),
+        }
     }
 
     /// Waits until the device has confirmed the end (DREP) of every call that was closed or dropped, for `patience` at most. Returns

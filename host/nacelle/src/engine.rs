@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Moves the frames of one endpoint for all threads that wait for its events.
 //!
-//! The endpoint and its events are the [`State`]. Its lock is held for computation only, for one frame at a time. The link lies
+//! The endpoint and its events are the [`State`]. Its lock is held for computation only, for one frame or batch at a time. The link lies
 //! in the state while no thread waits. A thread that has to wait takes it out and *drives* the loop of `nacelle-driver`: it alone
 //! sends, receives and sleeps, without the lock, and files events for all. Other threads that wait sleep meanwhile, each until
 //! its own event is filed. When the driving thread's own wait is over, it puts the link back and wakes another, which drives
@@ -21,9 +21,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nacelle_driver::{Clock, Limits, Pump, Station};
-use nacelle_link::{Link, LinkError};
-use nacelle_roce::{ConnId, Endpoint, EndpointConfig, Phase, RegionId};
+use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Station};
+use nacelle_link::LinkError;
+use nacelle_roce::{AnyInterface, ConnId, NetworkLayer, Phase, Received, RegionId, Sent};
 
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
@@ -33,20 +33,21 @@ pub(crate) use thread::ProgressThread;
 
 /// Turns of the loop that a poll makes at most.
 const POLL_TURNS: usize = 64;
-/// One received frame a turn: then the driving thread checks whether its own wait is over.
+/// One receive a turn: then the driving thread checks whether its own wait is over.
 const LIMITS: Limits = Limits { receive: 1, transmit: 16 };
 /// How long a thread that does not wait may send.
 const SEND_WITHIN: Duration = Duration::from_millis(20);
 /// How often a thread that waits for what is not an event looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// An endpoint on an Ethernet or a UDP socket.
+pub(crate) type Endpoint = nacelle_roce::Endpoint<AnyInterface>;
+
 /// An endpoint that threads share.
 pub(crate) struct Engine {
     state: Mutex<State>,
     /// The bell's end that is written.
     bell: UnixStream,
-    /// How long a thread that drives polls, after something moved, before it sleeps.
-    spin: Duration,
     /// The descriptor of the link.
     link: OwnedFd,
     /// For programs that poll; made when it is asked for.
@@ -72,7 +73,7 @@ pub(crate) struct State {
 
 /// What moves frames.
 struct Carrier {
-    pump: Pump<Box<dyn Link>>,
+    pump: Pump<AnyMedium>,
     /// The bell's end that is read.
     bell: UnixStream,
 }
@@ -88,26 +89,28 @@ impl State {
         Mark { at: Instant::now(), traffic: self.traffic }
     }
 
-    /// Writes the next frame to send, and files events.
-    fn next_frame(&mut self, buffer: &mut [u8]) -> Option<usize> {
+    /// Writes what to send next, and files events.
+    fn next_to_send(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
         let (now, before) = (self.now(), self.mark());
-        let length = self.endpoint.poll_transmit(now, buffer);
-        if let Some(length) = length {
-            self.traffic[0] += 1;
-            self.traffic[1] += length as u64;
-        }
+        let sent = self.endpoint.poll_transmit_batch(now, buffer, batch);
+        self.count();
         self.file(before);
-        length
+        sent
     }
 
-    /// Handles a received frame, and files events.
-    fn take_frame(&mut self, frame: &[u8]) {
+    /// Handles what was received, and files events.
+    fn take(&mut self, received: Received<'_>) {
         let (now, before) = (self.now(), self.mark());
-        self.traffic[2] += 1;
-        self.traffic[3] += frame.len() as u64;
-        // The endpoint's counters count discarded frames by reason.
-        let _counted = self.endpoint.handle(now, frame);
+        // The endpoint's counters count what is discarded by reason.
+        let _counted = self.endpoint.handle(now, received);
+        self.count();
         self.file(before);
+    }
+
+    /// Takes over what the interface has counted.
+    fn count(&mut self) {
+        let counters = self.endpoint.interface.counters();
+        self.traffic = [counters.tx_frames, counters.tx_bytes, counters.rx_frames, counters.rx_bytes];
     }
 
     fn file(&mut self, before: Mark) {
@@ -170,23 +173,23 @@ impl State {
 impl Engine {
     /// # Errors
     /// If the system has no descriptors left.
-    pub(crate) fn new(link: Box<dyn Link>, config: EndpointConfig, spin: Duration) -> Result<Self, LinkError> {
+    pub(crate) fn new(medium: AnyMedium, endpoint: Endpoint) -> Result<Self, LinkError> {
         let io = |source| LinkError::Io { what: "make a socket".into(), source };
         let (bell, heard) = UnixStream::pair().map_err(io)?;
         bell.set_nonblocking(true).map_err(io)?;
         heard.set_nonblocking(true).map_err(io)?;
-        let link_fd = link.poll_fd().try_clone_to_owned().map_err(io)?;
+        let link = medium.poll_fd().try_clone_to_owned().map_err(io)?;
         let state = State {
-            endpoint: Endpoint::new(config),
+            endpoint,
             inbox: Inbox::default(),
             clock: Clock::start(),
             traffic: [0; 4],
-            carrier: Some(Carrier { pump: Pump::new(link), bell: heard }),
+            carrier: Some(Carrier { pump: Pump::over(medium), bell: heard }),
             rung: false,
             waiting: VecDeque::new(),
             is_driven: false,
         };
-        Ok(Self { state: Mutex::new(state), bell, spin, link: link_fd, pollable: OnceLock::new() })
+        Ok(Self { state: Mutex::new(state), bell, link, pollable: OnceLock::new() })
     }
 
     /// The state. No thread sleeps or does I/O under this lock.
@@ -410,8 +413,6 @@ impl<'a> Driver<'a> {
         deadline: Instant,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
-        let spin = self.engine.spin;
-        let mut sleep_at = Instant::now() + spin;
         loop {
             let more = self.turn()?;
             let (found, notices) = {
@@ -419,17 +420,11 @@ impl<'a> Driver<'a> {
                 state.look();
                 (look(&mut state), !state.inbox.notices.is_empty())
             };
-            let now = Instant::now();
-            if found.is_some() || notices || now >= deadline {
+            if found.is_some() || notices || Instant::now() >= deadline {
                 return Ok(found);
             }
-            if more {
-                sleep_at = now + spin;
-            } else if now >= sleep_at {
+            if !more {
                 self.sleep(deadline)?;
-                sleep_at = Instant::now() + spin;
-            } else {
-                std::thread::yield_now();
             }
         }
     }
@@ -446,13 +441,13 @@ impl<'a> Driver<'a> {
     }
 }
 
-impl Station for &Engine {
-    fn receive(&mut self, frame: &[u8]) {
-        self.lock().take_frame(frame);
+impl Station<AnyMedium> for &Engine {
+    fn receive(&mut self, received: Received<'_>) {
+        self.lock().take(received);
     }
 
-    fn transmit(&mut self, frame: &mut [u8]) -> Option<usize> {
-        self.lock().next_frame(frame)
+    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+        self.lock().next_to_send(buffer, batch)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -482,7 +477,7 @@ impl Drop for Driver<'_> {
             let _reported = self.transmit_all(Instant::now() + SEND_WITHIN);
             state = self.engine.lock();
         }
-        let link = self.carrier.as_ref().and_then(|carrier| carrier.pump.link().next_event());
+        let link = self.carrier.as_ref().and_then(|carrier| carrier.pump.medium().next_event());
         state.carrier = self.carrier.take();
         if let Some(pollable) = self.engine.pollable.get() {
             pollable.arm([link, state.next_deadline()].into_iter().flatten().min());

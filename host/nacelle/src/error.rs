@@ -2,7 +2,7 @@
 //! What can go wrong: one error type, one stable number for each kind, and a hint for each.
 
 use std::io::ErrorKind;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use nacelle_link::LinkError;
@@ -65,7 +65,7 @@ pub enum Error {
     #[error("the address {ip} is used by {owner}")]
     AddressTaken {
         /// The address.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The MAC address that uses it.
         owner: MacAddr,
     },
@@ -73,13 +73,13 @@ pub enum Error {
     #[error("found no free address beside {ip}")]
     NoFreeAddress {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
     },
     /// No host has the device's address.
     #[error("no host at {ip} answered within {} ms", waited.as_millis())]
     Unreachable {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// How long it was asked for.
         waited: Duration,
     },
@@ -87,7 +87,7 @@ pub enum Error {
     #[error("the device at {ip} refused the connection: {text} (reason {reason})")]
     Refused {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The reason's number in the REJ.
         reason: u16,
         /// The reason in words.
@@ -97,7 +97,7 @@ pub enum Error {
     #[error("the device at {ip} refused the regions, {bytes} bytes in all (code {code})")]
     RegionsRefused {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The code in its answer.
         code: u8,
         /// How much device memory was asked for.
@@ -107,7 +107,7 @@ pub enum Error {
     #[error("the device at {ip} made no progress in the step '{step}' for {:.1} s", waited.as_secs_f64())]
     Timeout {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step that did not end.
         step: Step,
         /// How long nothing moved.
@@ -117,7 +117,7 @@ pub enum Error {
     #[error("lost the device at {ip} in the step '{step}': {detail}")]
     Lost {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step it was lost in.
         step: Step,
         /// What was seen of it.
@@ -127,7 +127,7 @@ pub enum Error {
     #[error("the device at {ip} refused a request in the step '{step}': {detail}")]
     Transport {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step.
         step: Step,
         /// What it said.
@@ -137,7 +137,7 @@ pub enum Error {
     #[error("the device at {ip} broke the protocol in the step '{step}': {what}")]
     Protocol {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The step.
         step: Step,
         /// What it did.
@@ -147,7 +147,7 @@ pub enum Error {
     #[error("the device at {ip} has no kernel for function {function}, or none is free")]
     SocketUnavailable {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
     },
@@ -155,7 +155,7 @@ pub enum Error {
     #[error("the kernel of function {function} at {ip} ran into the device's time limit")]
     KernelTimeout {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
     },
@@ -163,7 +163,7 @@ pub enum Error {
     #[error("the device at {ip} does not have function {function}")]
     UnknownFunction {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
     },
@@ -171,7 +171,7 @@ pub enum Error {
     #[error("function {function} at {ip} failed: {text} (code {code:#04x})")]
     Kernel {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called.
         function: u8,
         /// The code that it returned.
@@ -183,7 +183,7 @@ pub enum Error {
     #[error("function {function} at {ip} was cancelled")]
     Cancelled {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called; 0 for a chain.
         function: u8,
     },
@@ -191,7 +191,7 @@ pub enum Error {
     #[error("function {function} at {ip} did not end within its deadline of {} ms", deadline.as_millis())]
     DeadlineExceeded {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The function called; 0 for a chain.
         function: u8,
         /// How long it was given.
@@ -201,7 +201,7 @@ pub enum Error {
     #[error("all {contexts} contexts of the connection to {ip} are in use")]
     NoFreeContext {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// How many the connection has.
         contexts: u8,
     },
@@ -209,7 +209,7 @@ pub enum Error {
     #[error("the connection to {ip} has no {what}")]
     Unsupported {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// What is missing.
         what: &'static str,
     },
@@ -217,7 +217,7 @@ pub enum Error {
     #[error("the connection to {ip} has ended: {why}")]
     Closed {
         /// The device.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// Why.
         why: &'static str,
     },
@@ -334,6 +334,10 @@ impl Error {
             Self::Link(LinkError::NameTaken { .. }) => "choose another name, or end the one that runs",
             Self::Link(LinkError::BadPath { .. }) => "name another directory with --wire",
             Self::Link(LinkError::Tap { source, .. }) => tap(source.kind()),
+            Self::Link(LinkError::PortTaken { .. }) => {
+                "end the other program, or use another address of this machine: RoCEv2 has this one port on each"
+            }
+            Self::Link(LinkError::NotLocal { .. }) => "name one address that 'ip address' shows, or one in 127.0.0.0/8",
             Self::Link(LinkError::Io { source, .. }) => place(source.kind()),
             Self::Link(_) => "start the device and the callers again",
             Self::AddressTaken { .. } => "omit --source to get a free address",

@@ -8,13 +8,13 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
 use nacelle_memory::Memory;
 use nacelle_roce::{
-    Access, Completion, ConnId, ConnectFailure, DisconnectReason, Endpoint, Event, NetworkEvent, PostError, RecvWr,
+    Access, Completion, ConnId, ConnectFailure, DisconnectReason, Event, Interface, NetworkEvent, PostError, RecvWr,
     Region, RegionId, RegisterError, SendOp, SendWr, Transport, WcOpcode, WcStatus,
 };
 use nacelle_wire::MacAddr;
@@ -22,6 +22,7 @@ use nacelle_wire::calls::{self, Context, Request};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp;
 
+use crate::engine::Endpoint;
 use crate::report::Mark;
 use crate::slot::{Cause, Notices, Outcome, Run, Slot};
 use crate::{Error, Step};
@@ -307,7 +308,7 @@ impl Inbox {
         while let Some(event) = endpoint.transport.poll_event() {
             self.file(event, endpoint, at, before, now);
         }
-        while let Some(event) = endpoint.interface.poll_event() {
+        while let Some(event) = endpoint.interface.ethernet().and_then(Interface::poll_event) {
             self.file_network(event);
         }
     }
@@ -529,7 +530,7 @@ pub(crate) enum ExpectError {
 
 impl End {
     /// What the end of a connection to the device at `ip` means to a call in `step`.
-    pub(crate) fn error(&self, ip: Ipv4Addr, step: Step, waited: Duration) -> Error {
+    pub(crate) fn error(&self, ip: IpAddr, step: Step, waited: Duration) -> Error {
         let status = match self {
             Self::Broken(what) => return Error::Protocol { ip, step, what: what.clone() },
             Self::Closed(why) => return Error::Closed { ip, why },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a call cost, step by step: time at the caller, cycles in the device, packets between them.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -109,11 +109,12 @@ impl Passed {
     }
 
     /// From the last question for `ip` that was answered, to its answer.
-    pub(crate) fn resolution(&self, ip: Ipv4Addr) -> Option<u64> {
-        let reply = self.last(|f| !f.rx && matches!(f.kind, FrameKind::ArpReply { sender } if sender == ip))?;
+    pub(crate) fn resolution(&self, ip: IpAddr) -> Option<u64> {
+        let reply =
+            self.last(|f| !f.rx && matches!(f.kind, FrameKind::ArpReply { sender } if IpAddr::V4(sender) == ip))?;
         let request = self.last(|f| {
             f.rx && f.last_beat <= reply.first_beat
-                && matches!(f.kind, FrameKind::ArpRequest { target, .. } if target == ip)
+                && matches!(f.kind, FrameKind::ArpRequest { target, .. } if IpAddr::V4(target) == ip)
         })?;
         reply.last_beat.checked_sub(request.first_beat)
     }

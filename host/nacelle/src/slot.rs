@@ -9,9 +9,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use nacelle_memory::Memory;
-use nacelle_roce::{Completion, ConnId, Endpoint, Instant, RegionId};
+use nacelle_roce::{Completion, ConnId, Instant, RegionId};
 
 use crate::Step;
+use crate::engine::Endpoint;
 use crate::inbox::{End, Timing};
 use crate::report::Mark;
 

@@ -2,7 +2,7 @@
 //! Which device is meant: by address, by name, or the first that answers of several.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use nacelle_link::WireDir;
@@ -16,12 +16,13 @@ use crate::Error;
 ///
 /// ```
 /// use nacelle::Target;
+/// use std::net::Ipv4Addr;
 ///
-/// assert_eq!("10.77.0.2".parse::<Target>()?, Target::Address([10, 77, 0, 2].into()));
+/// assert_eq!("10.77.0.2".parse::<Target>()?, Target::from(Ipv4Addr::new(10, 77, 0, 2)));
 /// assert_eq!("soft0".parse::<Target>()?, Target::Name("soft0".into()));
 /// assert_eq!("soft0, 10.77.0.2".parse::<Target>()?, Target::from(vec![
 ///     Target::Name("soft0".into()),
-///     Target::Address([10, 77, 0, 2].into()),
+///     "10.77.0.2".parse()?,
 /// ]));
 /// # Ok::<(), nacelle::Error>(())
 /// ```
@@ -29,7 +30,7 @@ use crate::Error;
 #[non_exhaustive]
 pub enum Target {
     /// The device at this address.
-    Address(Ipv4Addr),
+    Address(IpAddr),
     /// The device that publishes itself under this name on the wire.
     Name(String),
     /// The first that can be reached, in this order.
@@ -41,7 +42,7 @@ impl Target {
     ///
     /// # Errors
     /// [`ManageError::NoSuchDevice`] if no device has the name.
-    pub(crate) fn address(&self, wire: &WireDir) -> Result<Ipv4Addr, Error> {
+    pub(crate) fn address(&self, wire: &WireDir) -> Result<IpAddr, Error> {
         match self {
             Self::Address(ip) => Ok(*ip),
             Self::Name(name) => {
@@ -124,9 +125,21 @@ impl TryFrom<String> for Target {
     }
 }
 
+impl From<IpAddr> for Target {
+    fn from(ip: IpAddr) -> Self {
+        Self::Address(ip)
+    }
+}
+
 impl From<Ipv4Addr> for Target {
     fn from(ip: Ipv4Addr) -> Self {
-        Self::Address(ip)
+        Self::Address(ip.into())
+    }
+}
+
+impl From<Ipv6Addr> for Target {
+    fn from(ip: Ipv6Addr) -> Self {
+        Self::Address(ip.into())
     }
 }
 

@@ -313,7 +313,7 @@ fn the_descriptor_tells_of_calls_that_another_thread_saw_the_end_of() {
 #[test]
 fn a_wait_that_spins_ends_as_one_that_sleeps() {
     for spin in [Duration::ZERO, MS(1), LONG] {
-        let (_peer, device) = start(kernel(MS(5)), &Options { spin, ..options() });
+        let (_peer, device) = start(kernel(MS(5)), &Options { spin: Some(spin), ..options() });
         let mut call = increments(&device, vec![1]);
         for _ in 0..5 {
             call.invoke().unwrap();

@@ -5,7 +5,7 @@
 //! for its own queue pairs only: a message to receive in the first half, what is sent or read in the second.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use nacelle_manage::{
     Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
@@ -311,7 +311,8 @@ impl Manage for RtlEngine {
         Ok(pairs.chain(regions).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
+    fn connect(&mut self, peer: IpAddr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
+        let IpAddr::V4(peer) = peer else { return Err(Refusal(format!("{peer}: its network is IPv4"))) };
         if private.len() > MAX_PRIVATE {
             return Err(Refusal(format!("private data have at most {MAX_PRIVATE} bytes")));
         }

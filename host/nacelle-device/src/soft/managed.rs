@@ -2,7 +2,7 @@
 //! Management of the software device, and the connections that it opens for it.
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use nacelle_manage::{
     Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, MAX_MESSAGE, MAX_PRIVATE, Manage,
@@ -235,7 +235,7 @@ impl Manage for SoftEngine {
         Ok(self.endpoint.transport.domains().map(|domain| domain.number()).collect())
     }
 
-    fn connect(&mut self, peer: Ipv4Addr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
+    fn connect(&mut self, peer: IpAddr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
         if private.len() > MAX_PRIVATE {
             return Err(Refusal(format!("private data have at most {MAX_PRIVATE} bytes")));
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use nacelle_device::{Engine, Host, Place};
+use nacelle_device::{FrameEngine, Host, Place};
 use nacelle_link::{SwitchHost, VirtualWire};
 
 /// Compiles the stand-in for the simulated device into `dir`, with the counters' names beside it.
@@ -40,7 +40,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts the engine that `make` makes. When this returns, the device answers.
-    pub(crate) fn start<E: Engine>(place: &Place, make: impl FnOnce() -> E + Send + 'static) -> Self {
+    pub(crate) fn start<E: FrameEngine>(place: &Place, make: impl FnOnce() -> E + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, place) = (Arc::clone(&stop), place.clone());
         let (ready, started) = std::sync::mpsc::channel();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The network below the transport: Ethernet frames with IPv4, ARP and ICMP echo. IPv6 has no interface here.
+//! The network below the transport on an Ethernet: frames with IPv4, ARP and ICMP echo. IPv6 has no Ethernet interface here.
 
 mod echo;
 mod neighbours;
 mod queue;
 
 use crate::{
-    Discard, Instant, InterfaceConfig, InterfaceCounters, NetworkEvent, Path, PathError, Segment, Transmit,
-    time::earliest,
+    Discard, Instant, InterfaceConfig, InterfaceCounters, Network, NetworkEvent, NetworkLayer, Path, PathError,
+    Segment, Transmit, Transport, time::earliest,
 };
 use core::net::{IpAddr, Ipv4Addr};
 use echo::Pings;
@@ -36,6 +36,8 @@ pub struct Interface {
     /// Of the last packet sent.
     identification: u16,
     neighbours: Neighbours,
+    /// Peers that connections need a path to, and the neighbours on the way.
+    resolving: Vec<(IpAddr, Ipv4Addr)>,
     pings: Pings,
     queue: FrameQueue,
     counters: InterfaceCounters,
@@ -52,6 +54,7 @@ impl Interface {
             gateway: config.gateway,
             identification: 0,
             neighbours: Neighbours::new(config.arp),
+            resolving: Vec::new(),
             pings: Pings::new(identifier),
             queue: FrameQueue::new(EthernetHeader::LEN + config.ip_mtu.max(576)),
             counters: InterfaceCounters::default(),
@@ -177,7 +180,7 @@ impl Interface {
     }
 
     /// The neighbour on the way to a peer.
-    pub(crate) fn hop_to(&self, peer: IpAddr) -> Result<Ipv4Addr, PathError> {
+    fn hop_to(&self, peer: IpAddr) -> Result<Ipv4Addr, PathError> {
         let hop = match peer {
             IpAddr::V4(ip) => self.next_hop(ip),
             IpAddr::V6(_) => None,
@@ -186,13 +189,8 @@ impl Interface {
     }
 
     /// The way to a peer by this neighbour.
-    pub(crate) fn path_by(&self, peer: IpAddr, mac: MacAddr) -> Path {
+    fn path_by(&self, peer: IpAddr, mac: MacAddr) -> Path {
         Path { local: self.ip.into(), remote: peer, hop: mac.into() }
-    }
-
-    /// Resolves the neighbour on the way to a peer, for [`Self::take_resolved`].
-    pub(crate) fn resolve_path(&mut self, now: Instant, hop: Ipv4Addr) {
-        self.resolve_hop(now, hop, false);
     }
 
     /// The neighbour through which `ip` is reached.
@@ -209,6 +207,78 @@ impl Interface {
     fn count_sent(&mut self, len: usize) {
         self.counters.tx_frames += 1;
         self.counters.tx_bytes += len as u64;
+    }
+}
+
+impl NetworkLayer for Interface {
+    type Received<'a> = &'a [u8];
+    type Sent = usize;
+
+    fn network(&self) -> Network {
+        Network { ip_mtu: self.queue.frame_len - EthernetHeader::LEN, overhead: LOWER_LEN }
+    }
+
+    fn reaches(&self, peer: IpAddr) -> bool {
+        self.hop_to(peer).is_ok()
+    }
+
+    fn handle(&mut self, now: Instant, transport: &mut Transport, frame: &[u8]) -> Result<(), Discard> {
+        match self.handle(now, frame)? {
+            Some(segment) => transport.handle(now, &segment),
+            None => {
+                self.resolve_paths(now, transport);
+                Ok(())
+            }
+        }
+    }
+
+    /// ARP and ICMP go first. A frame carries one segment.
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        transport: &mut Transport,
+        frame: &mut [u8],
+        _max_segments: usize,
+    ) -> Option<usize> {
+        self.resolve_paths(now, transport);
+        if let Some(len) = self.poll_transmit(now, frame) {
+            return Some(len);
+        }
+        self.resolve_paths(now, transport);
+        let segment = transport.poll_transmit(now, &mut frame[LOWER_LEN..], 1)?;
+        Some(self.encapsulate(&segment, frame))
+    }
+
+    fn resolve_paths(&mut self, now: Instant, transport: &mut Transport) {
+        while let Some(peer) = transport.poll_path_request() {
+            match (self.path(now, peer), self.hop_to(peer)) {
+                (Ok(path), _) => transport.path_resolved(now, peer, Some(path)),
+                (Err(PathError::Unresolved(_)), Ok(hop)) => {
+                    self.resolving.push((peer, hop));
+                    self.resolve_hop(now, hop, false);
+                }
+                _ => transport.path_resolved(now, peer, None),
+            }
+        }
+        for (hop, mac) in self.take_resolved() {
+            let (ended, rest): (Vec<_>, _) = self.resolving.drain(..).partition(|(_, via)| *via == hop);
+            self.resolving = rest;
+            for (peer, _) in ended {
+                transport.path_resolved(now, peer, mac.map(|mac| self.path_by(peer, mac)));
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.next_deadline()
+    }
+
+    fn buffer_len(&self) -> usize {
+        self.frame_len()
+    }
+
+    fn counters(&self) -> &InterfaceCounters {
+        self.counters()
     }
 }
 

@@ -89,7 +89,7 @@ impl Interface {
     }
 
     /// Resolutions that have ended since the last call.
-    pub(crate) fn take_resolved(&mut self) -> Vec<(Ipv4Addr, Option<MacAddr>)> {
+    pub(super) fn take_resolved(&mut self) -> Vec<(Ipv4Addr, Option<MacAddr>)> {
         core::mem::take(&mut self.neighbours.resolved)
     }
 

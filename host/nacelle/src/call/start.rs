@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The start of a call: its inputs, and the immediate that starts it.
 
-use nacelle_roce::{Access, Endpoint, SendOp, SendWr};
+use nacelle_roce::{Access, SendOp, SendWr};
 use nacelle_wire::calls::{Context, Request};
 use nacelle_wire::extensions::Extensions;
 use nacelle_wire::mrsp::CallImm;
 
 use super::{Call, Parameter, Program, Running, lost};
-use crate::engine::State;
+use crate::engine::{Endpoint, State};
 use crate::inbox::Timing;
 use crate::slot::{Deadline, Run};
 use crate::{Error, Step};

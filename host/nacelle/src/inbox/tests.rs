@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use nacelle_roce::{ConnId, Endpoint, EndpointConfig, Event, Instant, RecvWr, SendWr};
+use nacelle_roce::{ConnId, EndpointConfig, Event, Instant, Received, RecvWr, SendWr, Sent};
 use nacelle_wire::extensions::Agreement;
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::{Inbox, Timing};
+use crate::engine::Endpoint;
 use crate::report::Mark;
 use crate::slot::{Cause, Deadline, Outcome, Run};
 use crate::{Options, Step};
@@ -20,7 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 struct World {
     now: Instant,
     caller: Endpoint,
-    device: Endpoint,
+    device: nacelle_roce::Endpoint,
     inbox: Inbox,
     conn: ConnId,
     device_conn: ConnId,
@@ -33,14 +34,15 @@ struct World {
 impl World {
     fn new() -> Self {
         let ip = |end: u8| [10, 0, 0, end].into();
-        let endpoint = |end| Endpoint::new(EndpointConfig::new([2, 0, 0, 0, 0, end].into(), ip(end), [end; 32]));
-        let (mut caller, mut device) = (endpoint(1), endpoint(2));
+        let config = |end| EndpointConfig::new([2, 0, 0, 0, 0, end].into(), ip(end), [end; 32]);
+        let mut device = nacelle_roce::Endpoint::new(config(2));
+        let mut caller = Endpoint::from(nacelle_roce::Endpoint::new(config(1)));
         device.transport.listen(1);
         let options = Options::default().connect;
         let conn = caller.connect(Instant::ZERO, ip(2), 1, options.clone()).unwrap();
         let mut inbox = Inbox::default();
         inbox.open(conn);
-        let frame = vec![0; caller.frame_len()];
+        let frame = vec![0; device.frame_len()];
         let mark = Mark { at: std::time::Instant::now(), traffic: [0; 4] };
         let now = Instant::ZERO;
         let mut world = Self { now, caller, device, inbox, conn, device_conn: conn, dead: false, frame, mark };
@@ -62,7 +64,7 @@ impl World {
     fn exchange(&mut self) {
         loop {
             let (now, mark) = (self.now, self.mark);
-            if let Some(length) = self.caller.poll_transmit(now, &mut self.frame) {
+            if let Some(Sent::Frame(length)) = self.caller.poll_transmit(now, &mut self.frame) {
                 self.inbox.take(&mut self.caller, now, mark, mark);
                 if !self.dead {
                     self.device.handle(now, &self.frame[..length]).unwrap();
@@ -70,7 +72,7 @@ impl World {
             } else if !self.dead
                 && let Some(length) = self.device.poll_transmit(now, &mut self.frame)
             {
-                self.caller.handle(now, &self.frame[..length]).unwrap();
+                self.caller.handle(now, Received::Frame(&self.frame[..length])).unwrap();
                 self.inbox.take(&mut self.caller, now, mark, mark);
             } else {
                 self.inbox.take(&mut self.caller, now, mark, mark);

@@ -3,7 +3,7 @@
 
 #![allow(dead_code)] // not every test uses all of it
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
@@ -29,43 +29,65 @@ use nacelle_wire::{MacAddr, Qpn, RemoteAddr, Rkey, RocePacket, cm};
 pub(crate) const IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
 /// One end of a cable.
-pub(crate) struct Cable(UnixDatagram);
+pub(crate) struct Cable {
+    socket: UnixDatagram,
+    /// Frames that the socket had no room for.
+    waiting: VecDeque<Vec<u8>>,
+}
+
+/// Frames that wait at most; what comes then is lost.
+const WAITING: usize = 4096;
 
 impl Cable {
+    fn new(socket: UnixDatagram) -> Self {
+        Self { socket, waiting: VecDeque::new() }
+    }
+
     /// The same end once more.
     pub(crate) fn try_clone(&self) -> Self {
-        Self(self.0.try_clone().unwrap())
+        Self::new(self.socket.try_clone().unwrap())
+    }
+
+    /// Sends what waits, as far as there is room. A cable whose other end is gone is unplugged.
+    fn flush(&mut self) {
+        let is_full = |sent: std::io::Result<usize>| sent.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
+        while let Some(frame) = self.waiting.front()
+            && !is_full(self.socket.send(frame))
+        {
+            self.waiting.pop_front();
+        }
     }
 }
 
 impl Link for Cable {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
-        // A queue that stays full loses the frame, and one whose other end is gone is an unplugged cable.
-        for _ in 0..100 {
-            match self.0.send(frame) {
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_micros(50));
-                }
-                _ => break,
-            }
+        if self.waiting.len() < WAITING {
+            self.waiting.push_back(frame.to_vec());
         }
+        self.flush();
         Ok(())
     }
 
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
         loop {
-            if let Ok(length) = self.0.recv(buffer) {
+            self.flush();
+            if let Ok(length) = self.socket.recv(buffer) {
                 return Ok(Some(length));
             }
             if Instant::now() >= deadline {
                 return Ok(None);
             }
-            wait_readable([self.0.as_fd()], Some(deadline)).unwrap();
+            let again = self.next_event().map_or(deadline, |at| at.min(deadline));
+            wait_readable([self.socket.as_fd()], Some(again)).unwrap();
         }
     }
 
+    fn next_event(&self) -> Option<Instant> {
+        (!self.waiting.is_empty()).then(|| Instant::now() + Duration::from_micros(100))
+    }
+
     fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 
     fn stats(&self) -> LinkStats {
@@ -265,7 +287,7 @@ pub(crate) fn cable() -> (Cable, Cable) {
     let (near, far) = UnixDatagram::pair().unwrap();
     near.set_nonblocking(true).unwrap();
     far.set_nonblocking(true).unwrap();
-    (Cable(near), Cable(far))
+    (Cable::new(near), Cable::new(far))
 }
 
 /// A device with these manners on a link.

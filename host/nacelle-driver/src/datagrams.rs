@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The datagrams of a UDP socket, between the link and an endpoint's [`UdpInterface`](nacelle_roce::UdpInterface).
+
+use crate::{Medium, capture};
+use nacelle_link::{DatagramLink, Delivery, Direction, LinkError, LinkStats, MAX_BATCH, Outgoing, Recorder};
+use nacelle_roce::{Datagrams, Numbering, Transmit, UdpInterface, wire::Ecn};
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long to look for an answer before sleeping: longer than a peer on this machine takes for one, shorter than a person or
+/// another program notices.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// A datagram link, with room for a batch to send.
+pub struct DatagramMedium {
+    link: Box<dyn DatagramLink>,
+    tx: Vec<u8>,
+    spin: Duration,
+    recorder: Recorder,
+    /// Finds what a capture says of received datagrams and the socket does not.
+    check: UdpInterface,
+}
+
+impl DatagramMedium {
+    /// The datagrams of this link.
+    pub fn new(link: Box<dyn DatagramLink>) -> Self {
+        let check = UdpInterface::new(link.local(), 0);
+        Self { link, tx: vec![0; MAX_BATCH], spin: SPIN, recorder: Recorder::default(), check }
+    }
+
+    /// Looks for more for this long before sleeping. Default: 50 µs.
+    #[must_use]
+    pub fn with_spin(mut self, spin: Duration) -> Self {
+        self.spin = spin;
+        self
+    }
+
+    /// Address and port of the link.
+    pub fn local(&self) -> SocketAddr {
+        self.link.local()
+    }
+
+    /// The capture: frames as they pass on the loopback interface, with Ethernet addresses of zeros. The IPv4 identification of
+    /// what is received is the one that makes its ICRC right.
+    pub fn recorder(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    fn send(&mut self, sent: &Transmit) -> Result<(), LinkError> {
+        let Transmit { path, ecn, len, segment_size, .. } = *sent;
+        let (to, ecn) = (path.remote, ecn as u8);
+        let bytes = &self.tx[..len];
+        if self.recorder.is_running() {
+            for (index, datagram) in bytes.chunks(segment_size.unwrap_or(len)).enumerate() {
+                let frame = capture::frame(self.link.local(), to, index as u16, ecn, datagram);
+                self.recorder.record(SystemTime::now(), Direction::Outbound, &frame);
+            }
+        }
+        if self.link.send(Outgoing { to, ecn, bytes, segment_size })? == Delivery::NotSegmented {
+            // Each alone then, as its ICRC must say.
+            sent.seal(self.link.local(), &mut self.tx, Numbering::Alone);
+            for datagram in self.tx[..len].chunks(segment_size.unwrap_or(len)) {
+                self.link.send(Outgoing { to, ecn, bytes: datagram, segment_size: None })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Medium for DatagramMedium {
+    type Received<'a> = Datagrams<'a>;
+    type Sent = Transmit;
+
+    fn receive(&mut self, mut take: impl FnMut(Datagrams<'_>)) -> Result<bool, LinkError> {
+        let Self { link, recorder, check, .. } = self;
+        let local = link.local();
+        link.recv(&mut |incoming| {
+            let from = incoming.from;
+            let ecn = Ecn::from_bits(incoming.ecn);
+            let datagrams = Datagrams { from, ecn, bytes: incoming.bytes, stride: incoming.stride };
+            if recorder.is_running() {
+                for (index, datagram) in datagrams.iter().enumerate() {
+                    let identification = check.identification(from, index, datagram).unwrap_or_default();
+                    let frame = capture::frame(from, local.ip(), identification, incoming.ecn, datagram);
+                    recorder.record(SystemTime::now(), Direction::Inbound, &frame);
+                }
+            }
+            take(datagrams);
+        })
+    }
+
+    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<Transmit>) -> Result<bool, LinkError> {
+        let batch = self.link.max_segments();
+        let Some(sent) = write(&mut self.tx, batch) else { return Ok(false) };
+        self.send(&sent)?;
+        Ok(true)
+    }
+
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.link.poll_fd()
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.link.next_event()
+    }
+
+    fn spin(&self) -> Duration {
+        self.spin
+    }
+
+    fn stats(&self) -> LinkStats {
+        self.link.stats()
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! By which link a device is reached.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+
+use nacelle_driver::{AnyMedium, DatagramMedium, Frames};
+use nacelle_link::{
+    Captured, DatagramLink, Impaired, ImpairedDatagrams, Link, LinkError, PcapngWriter, ROCE_PORT, Route, UdpLink,
+    WireDir,
+};
+use nacelle_manage::{Descriptor, LinkKind, discover};
+use nacelle_roce::{NetworkLayer, TransportConfig, UdpInterface};
+
+use crate::engine::{Endpoint, Engine};
+use crate::{Error, Options, address};
+
+/// The link to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum LinkChoice {
+    /// By its address: UDP for loopback addresses, for IPv6, and for what no device on the wire can have; else the wire.
+    #[default]
+    Auto,
+    /// The virtual wire: Ethernet frames among the processes of one machine.
+    Wire,
+    /// A UDP socket: the kernel's network, on this machine or to another. Needs no privilege.
+    Udp,
+}
+
+/// The subnet that devices on a wire have unless others are named.
+const WIRE_SUBNET: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 77, 0, 0), 16);
+
+/// Whether `ip` is in the subnet of `other`.
+fn shares_subnet(ip: Ipv4Addr, other: Ipv4Addr, prefix_len: u8) -> bool {
+    let mask = u32::MAX.checked_shl(32 - u32::from(prefix_len.min(32))).unwrap_or(0);
+    (ip.to_bits() ^ other.to_bits()) & mask == 0
+}
+
+/// How to reach `ip`: never [`LinkChoice::Auto`].
+pub(crate) fn choose(ip: IpAddr, wire: Option<&WireDir>, choice: LinkChoice) -> LinkChoice {
+    let v4 = match ip {
+        _ if choice != LinkChoice::Auto => return choice,
+        IpAddr::V4(v4) if !v4.is_loopback() => v4,
+        _ => return LinkChoice::Udp,
+    };
+    let published = wire.map(discover::published).unwrap_or_default();
+    if let Some(device) = published.iter().find(|device| device.ip == ip) {
+        return match device.link {
+            LinkKind::Wire => LinkChoice::Wire,
+            LinkKind::Udp => LinkChoice::Udp,
+        };
+    }
+    let (subnet, prefix_len) = WIRE_SUBNET;
+    let on_wire = published.iter().filter(|device| device.link == LinkKind::Wire);
+    let near =
+        |device: &Descriptor| matches!(device.ip, IpAddr::V4(other) if shares_subnet(v4, other, device.prefix_len));
+    if shares_subnet(v4, subnet, prefix_len) || { on_wire }.any(near) { LinkChoice::Wire } else { LinkChoice::Udp }
+}
+
+/// An engine on a link of frames, without an address.
+pub(crate) fn on_frames(link: Box<dyn Link>, ip: Ipv4Addr, options: &Options) -> Result<Engine, Error> {
+    let link: Box<dyn Link> =
+        if options.impairments.is_none() { link } else { Box::new(Impaired::new(link, options.impairments)) };
+    let mut link = Captured::new(link);
+    if let Some(writer) = capture(ip.into(), options)? {
+        link.recorder().start(writer);
+    }
+    let endpoint = nacelle_roce::Endpoint::new(address::config(options.mtu, options.resolve_timeout));
+    let link: Box<dyn Link> = Box::new(link);
+    let frames = Frames::new(link).with_spin(options.spin.unwrap_or_default());
+    Ok(Engine::new(AnyMedium::Frames(frames), endpoint.into())?)
+}
+
+/// An engine on a UDP socket of its own.
+pub(crate) fn on_udp(ip: IpAddr, options: &Options) -> Result<Engine, Error> {
+    let link = match options.source {
+        Some((source, _)) => UdpLink::bind(source)?,
+        None => UdpLink::for_peer(ip)?,
+    };
+    check(ip, link.local().ip())?;
+    let ip_mtu = options.mtu.min(Route::to(ip)?.ip_mtu);
+    let link: Box<dyn DatagramLink> = if options.impairments.is_none() {
+        Box::new(link)
+    } else {
+        Box::new(ImpairedDatagrams::new(link, options.impairments))
+    };
+    let mut medium = DatagramMedium::new(link);
+    if let Some(spin) = options.spin {
+        medium = medium.with_spin(spin);
+    }
+    if let Some(writer) = capture(ip, options)? {
+        medium.recorder().start(writer);
+    }
+    let interface = UdpInterface::new(medium.local(), ip_mtu);
+    let config = TransportConfig::new(interface.network(), address::guid(), address::seed());
+    let endpoint: Endpoint = nacelle_roce::Endpoint::over_udp(interface, config).into();
+    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint)?)
+}
+
+/// Begins the capture, if there is to be one.
+fn capture(ip: IpAddr, options: &Options) -> Result<Option<PcapngWriter<std::fs::File>>, LinkError> {
+    let begin = |path| PcapngWriter::create(path, "caller", &format!("Nacelle caller of the device at {ip}"));
+    options.capture.as_deref().map(begin).transpose()
+}
+
+/// Refuses what cannot be reached: the other family, and a peer on this machine that has no socket on the port. The kernel says the
+/// latter at once (ICMP port unreachable), in answer to a datagram that every RoCE peer drops.
+fn check(peer: IpAddr, local: IpAddr) -> Result<(), Error> {
+    if peer.is_ipv4() != local.is_ipv4() {
+        return Err(Error::invalid(format!("{peer} cannot be reached from {local}: they are of different families")));
+    }
+    let refused = || -> std::io::Result<bool> {
+        let socket = UdpSocket::bind((local, 0))?;
+        socket.connect((peer, ROCE_PORT))?;
+        socket.send(&[])?;
+        Ok(socket.take_error()?.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused))
+    };
+    match refused() {
+        Ok(true) => Err(Error::Unreachable { ip: peer, waited: std::time::Duration::ZERO }),
+        // What is wrong with the way, the attempt to use it will say.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_chooses_the_link() {
+        let choose = |ip: &str, choice| choose(ip.parse().unwrap(), None, choice);
+        for ip in ["127.0.0.2", "127.9.9.9", "::1", "2001:db8::1", "192.0.2.1", "10.78.0.1"] {
+            assert_eq!(choose(ip, LinkChoice::Auto), LinkChoice::Udp, "{ip}");
+        }
+        for ip in ["10.77.0.2", "10.77.200.1"] {
+            assert_eq!(choose(ip, LinkChoice::Auto), LinkChoice::Wire, "{ip}");
+        }
+        assert_eq!(choose("127.0.0.2", LinkChoice::Wire), LinkChoice::Wire);
+        assert_eq!(choose("10.77.0.2", LinkChoice::Udp), LinkChoice::Udp);
+    }
+}
