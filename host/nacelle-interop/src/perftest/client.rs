@@ -61,6 +61,16 @@ impl Control {
     fn meet(&self, s: &mut Station, what: &str, own: &Dest) -> Outcome<Dest> {
         Dest::parse(&self.ask(s, what, own.bytes())?)
     }
+
+    /// The last meeting. The server may disconnect as soon as it has this side's message: if its acknowledgement is lost, the work
+    /// request is flushed. So the answer, not the completion, shows that the message has arrived.
+    fn meet_at_the_end(&self, s: &mut Station, what: &str, own: &Dest) -> Outcome {
+        let message = own.bytes();
+        let len = message.len();
+        s.ep().transport.post_send(self.conn, SendWr::send(SEND, message))?;
+        let answer = s.completion(what, self.conn, |c| c.opcode.is_recv())?;
+        check(answer.byte_len == len, || format!("{what}: {} bytes instead of {len}", answer.byte_len))
+    }
 }
 
 /// The client's side of a whole session.
@@ -102,14 +112,14 @@ pub(crate) fn client(s: &mut Station, peer: Ipv4Addr, plan: &Plan) -> Outcome {
         Tool::WriteLat => turns_by_write(s, &test, remote, plan)?,
         _ => stream(s, &test, remote, plan)?,
     }
-    if plan.tool.meets_again() {
-        control.meet(s, "meeting after the test", &own)?;
-    }
     if plan.tool.reports() {
+        control.meet(s, "meeting after the test", &own)?;
         for number in [plan.size as u64, plan.iterations.into(), 0, 0, 0] {
             control.ask(s, "exchanging reports", number.to_be_bytes().to_vec())?;
         }
-        control.meet(s, "meeting after the reports", &own)?;
+        control.meet_at_the_end(s, "meeting after the reports", &own)?;
+    } else if plan.tool.meets_again() {
+        control.meet_at_the_end(s, "meeting after the test", &own)?;
     }
     s.disconnect(test.conn)?;
     s.disconnect(control.conn)?;
