@@ -11,7 +11,7 @@ from pathlib import Path
 from conftest import NACELLE, ROOT, Wire
 
 sys.path.insert(0, str(ROOT / "tools"))
-import install_c  # noqa: E402
+import install_c
 
 CRATE = ROOT / "host" / "nacelle-capi"
 EXAMPLES = ROOT / "examples"
@@ -46,7 +46,9 @@ class Tree:
 
     def compile(self, program: Path, *command: str, package: str = "nacelle") -> Path:
         """Builds a program by a compiler's command, without a warning."""
-        result = subprocess.run([*command, "-o", str(program), *self.flags(package)], capture_output=True, text=True, cwd=program.parent)
+        result = subprocess.run(
+            [*command, "-o", str(program), *self.flags(package)], capture_output=True, text=True, cwd=program.parent
+        )
         assert result.returncode == 0, result.stderr
         return program
 

@@ -62,7 +62,9 @@ def test_cpp(soft: Wire, c_tree: Tree, tmp_path: Path, by: str) -> None:
 def test_fortran(soft: Wire, c_tree: Tree, tmp_path: Path, by: str) -> None:
     sources = (str(c_tree.prefix / "share" / "nacelle" / "nacelle.f90"), str(EXAMPLES / "03_fortran" / "main.f90"))
     command = ("gfortran", "-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror", *sources)
-    program = c_tree.compile(tmp_path / "matmul", *command) if by == "pkg-config" else c_tree.cmake("03_fortran", tmp_path) / "matmul"
+    program = (
+        c_tree.compile(tmp_path / "matmul", *command) if by == "pkg-config" else c_tree.cmake("03_fortran", tmp_path) / "matmul"
+    )
     assert run(soft, program, ADDRESS).stdout == "the product of 20x30 is right\n"
     assert "no host at 10.77.0.9" in run(soft, program, "10.77.0.9", expect=1).stderr
 
@@ -79,6 +81,26 @@ def test_naaice_by_cmake(soft: Wire, c_tree: Tree, tmp_path: Path) -> None:
     assert run(soft, program, NAA_SPEC=f"[::ffff:{ADDRESS}]:12345:16:3", NAA_LOCAL_IP="10.77.0.50").stdout.count("0 wrong") == 3
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for addresses of its own")
+def test_devices_are_reached_by_udp_and_by_ipv6(wire: Wire, namespace: list[str], c_tree: Tree, tmp_path: Path) -> None:
+    for address in ("fd77::2", "fd77::3"):
+        subprocess.run([*namespace, "ip", "address", "add", f"{address}/128", "dev", "lo", "nodad"], check=True)
+    increment = c_tree.compile(tmp_path / "increment", "gcc", str(EXAMPLES / "01_c" / "main.c"))
+    matmul = c_tree.compile(tmp_path / "matmul", "gcc", str(EXAMPLES / "04_naaice" / "main.c"), package="nacelle-naaice")
+    udp = (("soft4", "127.0.0.2"), ("soft6", "fd77::2"))
+    for name, address in udp:
+        wire.start("device", "--soft", "--udp", address, "--name", name, before=namespace)
+    end = time.monotonic() + 10
+    while sum(entry["alive"] for entry in wire.json("ls")) < len(udp):
+        assert time.monotonic() < end, "the devices do not answer"
+        time.sleep(0.1)
+    inside = Path(namespace[0])
+    for device in ("127.0.0.2", "soft4"):
+        assert "HelloWorld" in run(wire, inside, *namespace[1:], str(increment), device).stdout
+    command = (*namespace[1:], str(matmul))
+    assert run(wire, inside, *command, NAA_SPEC="[fd77::2]::16:3", NAA_LOCAL_IP="fd77::3").stdout.count("0 wrong") == 3
+
+
 def test_what_is_wrong_with_the_environment_is_told_on_stderr(soft: Wire, c_tree: Tree, tmp_path: Path) -> None:
     source = str(EXAMPLES / "04_naaice" / "main.c")
     program = c_tree.compile(tmp_path / "matmul", "gcc", source, package="nacelle-naaice")
@@ -88,7 +110,7 @@ def test_what_is_wrong_with_the_environment_is_told_on_stderr(soft: Wire, c_tree
         f"{ADDRESS}::1:3": "no device for function 16",
         f"{ADDRESS}::16:2": "16 at 10.77.0.2 has 2 inputs, the program gives 3",
         f"{ADDRESS}:999:16:3": "refused the connection",
-        "[fd00::2]::16:3": "IPv6",
+        "[fd00::2::16:3": "the bracket is not closed",
         "10.77.0.9::16:3": "no host at 10.77.0.9",
     }.items():
         result = run(soft, program, expect=1, NAA_SPEC=spec)

@@ -70,6 +70,11 @@ module nacelle
   integer(c_int32_t), parameter, public :: NACELLE_CALL_DONE = 2
   integer(c_int32_t), parameter, public :: NACELLE_CALL_FAILED = 3
 
+  ! Links: those of enum nacelle_link.
+  integer(c_int32_t), parameter, public :: NACELLE_LINK_AUTO = 0
+  integer(c_int32_t), parameter, public :: NACELLE_LINK_WIRE = 1
+  integer(c_int32_t), parameter, public :: NACELLE_LINK_UDP = 2
+
   type, bind(C), public :: nacelle_device
     integer(c_int64_t) :: id = 0
   end type
@@ -91,7 +96,7 @@ module nacelle
 
   ! The fields of the options are those of nacelle.h; a default object has all defaults.
   type, bind(C), public :: nacelle_device_options
-    integer(c_size_t) :: size = 64
+    integer(c_size_t) :: size = 72
     type(c_ptr) :: wire = c_null_ptr
     type(c_ptr) :: source = c_null_ptr
     type(c_ptr) :: capture = c_null_ptr
@@ -104,6 +109,8 @@ module nacelle
     integer(c_int32_t) :: progress_thread = 0
     integer(c_int32_t) :: reconnect = 0
     integer(c_int32_t) :: spin_us = 0
+    integer(c_int32_t) :: link = 0
+    integer(c_int32_t) :: reserved = 0
   end type
 
   type, bind(C), public :: nacelle_call_options

@@ -146,6 +146,15 @@ typedef struct nacelle_device {
   uint64_t id;
 } nacelle_device;
 
+enum nacelle_link {
+  /* UDP for loopback addresses, for IPv6, and for what no device on the wire can have; else the wire. */
+  NACELLE_LINK_AUTO = 0,
+  /* The virtual wire: Ethernet frames among the processes of one machine. */
+  NACELLE_LINK_WIRE = 1,
+  /* A UDP socket: the kernel's network, on this machine or to another. */
+  NACELLE_LINK_UDP = 2
+};
+
 /* How a device is reached. Begin with NACELLE_DEVICE_OPTIONS_INIT; a field that is zero has its default. Strings are copied. */
 typedef struct nacelle_device_options {
   /* Bytes of this structure: set by the initializer. */
@@ -153,7 +162,8 @@ typedef struct nacelle_device_options {
   /* The directory of the virtual wire. Default: $NACELLE_WIRE, $XDG_RUNTIME_DIR/nacelle, for root /run/nacelle, or
    * /tmp/nacelle-UID. */
   const char *wire;
-  /* The caller's own address, "10.77.0.50" or "10.77.0.50/16". Default: a free one in the device's subnet. */
+  /* The caller's own address, "10.77.0.50" or "10.77.0.50/16". Default: on the wire a free one in the device's subnet; by UDP a
+   * free loopback address for a device on this machine, else the address from which packets to it leave. */
   const char *source;
   /* A pcapng file for all that this caller sends and receives. Default: none. */
   const char *capture;
@@ -174,20 +184,26 @@ typedef struct nacelle_device_options {
   uint32_t progress_thread;
   /* 1: nacelle_call_invoke() opens a new connection after the loss of the device. */
   uint32_t reconnect;
-  /* How long a wait polls before it sleeps, in microseconds: more saves the time of waking up, and keeps a processor busy. */
+  /* How long a wait polls before it sleeps, in microseconds: more saves the time of waking up, and keeps a processor busy. Default:
+   * 50 by UDP, none on the wire. */
   uint32_t spin_us;
+  /* By which link the device is reached, of enum nacelle_link. Default: chosen by its address. */
+  uint32_t link;
+  /* 0. */
+  uint32_t reserved;
 } nacelle_device_options;
 
 #ifdef __cplusplus
 #define NACELLE_DEVICE_OPTIONS_INIT \
-  { sizeof(nacelle_device_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(nacelle_device_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #else
 #define NACELLE_DEVICE_OPTIONS_INIT {.size = sizeof(nacelle_device_options)}
 #endif
 
-/* Reaches the device at `address`: an IPv4 address, the name of a device that runs on the wire, or several of these with commas
- * between them, of which it is the first that can be reached. `options` may be NULL. `*device` must be closed by
- * nacelle_device_close(); it is zero after an error. Takes a fraction of a second, for the address that it probes. */
+/* Reaches the device at `address`: an IPv4 or IPv6 address, the name of a device that runs on this machine, or several of these
+ * with commas between them, of which it is the first that can be reached. `options` may be NULL. `*device` must be closed by
+ * nacelle_device_close(); it is zero after an error. On the wire this takes a fraction of a second, for the address that it probes.
+ * By UDP nothing is asked of the device yet: whether one is there shows in nacelle_call_create(). */
 nacelle_result nacelle_device_open(const char *address, const nacelle_device_options *options, nacelle_device *device);
 
 /* Ends the handle. Calls that are open go on, until they are closed themselves. Waits at most a second until the device has

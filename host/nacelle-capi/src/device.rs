@@ -2,11 +2,11 @@
 //! Devices: opened, asked, closed.
 
 use std::ffi::{c_char, c_int};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use nacelle::{Device, Error, Options, Target};
+use nacelle::{Device, LinkChoice, Options, Target};
 use nacelle_link::WireDir;
 use nacelle_manage::discover;
 
@@ -37,6 +37,8 @@ pub(crate) struct DeviceOptions {
     progress_thread: u32,
     reconnect: u32,
     spin_us: u32,
+    link: u32,
+    reserved: u32,
 }
 // SAFETY: numbers and pointers, without padding.
 unsafe impl Growing for DeviceOptions {}
@@ -64,7 +66,13 @@ impl DeviceOptions {
         options.trace = choice(self.trace, "trace")?;
         options.progress_thread = choice(self.progress_thread, "progress_thread")?;
         options.reconnect = choice(self.reconnect, "reconnect")?;
-        options.spin = Duration::from_micros(self.spin_us.into());
+        options.spin = (self.spin_us != 0).then(|| Duration::from_micros(self.spin_us.into()));
+        options.link = match (self.link, self.reserved) {
+            (0, 0) => LinkChoice::Auto,
+            (1, 0) => LinkChoice::Wire,
+            (2, 0) => LinkChoice::Udp,
+            _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0, 1 or 2, and 'reserved' 0")),
+        };
         options.connect.ack_timeout = time(self.ack_timeout_ms, options.connect.ack_timeout);
         options.connect.max_ack_timeout = options.connect.max_ack_timeout.max(options.connect.ack_timeout);
         Ok(Wanted { options, source: source.map(str::to_owned) })
@@ -82,42 +90,42 @@ pub(crate) struct Wanted {
 /// Reaches the device that has this address or name, or the first that can be reached of several.
 pub(crate) fn reach(address: &str, wanted: Wanted) -> Result<Device, Failure> {
     let Wanted { mut options, source } = wanted;
-    let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path)).map_err(Error::from)?;
-    options.wire = Some(wire.path().to_owned());
-    options.source = source.map(|source| own_address(&wire, &source)).transpose()?;
+    options.source = source.map(|source| own_address(&options, &source)).transpose()?;
     Ok(Device::connect(target(address)?, &options)?)
 }
 
-/// What a text names. An IPv6 address may stand for an IPv4 address.
+/// What a text names. An IPv6 address may be in brackets, and may stand for an IPv4 address.
 fn target(text: &str) -> Result<Target, Failure> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    match bare.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
-        Ok(IpAddr::V4(ip)) => Ok(ip.into()),
-        Ok(IpAddr::V6(ip)) => Err(Failure {
-            hint: "name the device's IPv4 address".into(),
-            ..Failure::invalid(format!("{ip} is an IPv6 address, and devices are reached by IPv4"))
-        }),
+    match bare.parse::<IpAddr>() {
+        Ok(ip) => Ok(Target::Address(ip.to_canonical())),
         Err(_) => Ok(text.parse()?),
     }
 }
 
 /// The caller's own address, and the length of its prefix: that of a device on the wire in whose subnet it is, if none is given.
-fn own_address(wire: &WireDir, source: &str) -> Result<(Ipv4Addr, u8), Failure> {
-    let bad = || Failure::invalid(format!("{source} is not an IPv4 address, alone or with /0 to /32"));
+fn own_address(options: &Options, source: &str) -> Result<(IpAddr, u8), Failure> {
+    let bad = || Failure::invalid(format!("{source} is not an address, alone or with /PREFIX"));
     let (ip, prefix_len) = source.split_once('/').map_or((source, None), |(ip, length)| (ip, Some(length)));
-    let ip: Ipv4Addr = ip.parse().map_err(|_| bad())?;
+    let ip: IpAddr = ip.parse().map_err(|_| bad())?;
+    let longest = if ip.is_ipv4() { 32 } else { 128 };
     let prefix_len = match prefix_len {
-        Some(length) => length.parse().ok().filter(|length| *length <= 32).ok_or_else(bad)?,
-        None => discover::published(wire)
-            .into_iter()
-            .find(|device| is_beside(ip, device.ip, device.prefix_len))
-            .map_or(ASSUMED_PREFIX_LEN, |device| device.prefix_len),
+        Some(length) => length.parse().ok().filter(|length| *length <= longest).ok_or_else(bad)?,
+        None => published_prefix(options, ip).unwrap_or(ASSUMED_PREFIX_LEN),
     };
     Ok((ip, prefix_len))
 }
 
-/// Whether two addresses are in a subnet with a prefix of this length.
-fn is_beside(one: Ipv4Addr, other: Ipv4Addr, prefix_len: u8) -> bool {
+/// The prefix of a device on the wire in whose subnet an address is. Without a wire there is none.
+fn published_prefix(options: &Options, ip: IpAddr) -> Option<u8> {
+    let wire = WireDir::open(options.wire.clone().unwrap_or_else(WireDir::default_path)).ok()?;
+    let mut published = discover::published(&wire).into_iter();
+    published.find(|device| is_beside(ip, device.ip, device.prefix_len)).map(|device| device.prefix_len)
+}
+
+/// Whether two IPv4 addresses are in a subnet with a prefix of this length.
+fn is_beside(one: IpAddr, other: IpAddr, prefix_len: u8) -> bool {
+    let (IpAddr::V4(one), IpAddr::V4(other)) = (one, other) else { return false };
     let host_bits = 32 - u32::from(prefix_len.min(32));
     (one.to_bits() ^ other.to_bits()).checked_shr(host_bits).unwrap_or(0) == 0
 }
@@ -232,16 +240,19 @@ mod tests {
         assert!(!is_beside(ip("10.78.0.50"), ip("10.77.0.2"), 16));
         assert!(is_beside(ip("1.2.3.4"), ip("200.2.3.4"), 0));
         assert!(!is_beside(ip("1.2.3.4"), ip("1.2.3.5"), 32));
+        assert!(!is_beside(ip("::1"), ip("::1"), 32));
     }
 
     #[test]
     fn a_device_is_named_by_address_by_name_or_in_a_list() {
-        let ip = Ipv4Addr::new(10, 77, 0, 2);
+        let ip = IpAddr::from([10, 77, 0, 2]);
         assert_eq!(target("10.77.0.2").unwrap(), Target::Address(ip));
         assert_eq!(target("[::ffff:10.77.0.2]").unwrap(), Target::Address(ip));
         assert_eq!(target("rtl0").unwrap(), Target::Name("rtl0".into()));
         assert!(matches!(target("rtl0,soft0").unwrap(), Target::First(all) if all.len() == 2));
-        assert!(target("fd00::2").unwrap_err().text.contains("IPv6"));
+        let ip: IpAddr = "fd00::2".parse().unwrap();
+        assert_eq!(target("fd00::2").unwrap(), Target::Address(ip));
+        assert_eq!(target("[fd00::2]").unwrap(), Target::Address(ip));
         assert_eq!(target("").unwrap_err().code, 1);
     }
 }

@@ -85,6 +85,9 @@ static void options(nacelle_device device) {
   wrong.trace = 2;
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
   wrong.trace = 0;
+  wrong.link = 3;
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
+  wrong.link = NACELLE_LINK_AUTO;
   wrong.source = "nowhere";
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
   wrong.source = "10.77.0.50/33";
@@ -98,7 +101,8 @@ static void options(nacelle_device device) {
   } newer = {NACELLE_DEVICE_OPTIONS_INIT, 1};
   newer.known.size = sizeof newer;
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &newer.known, &other));
-  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("[fd00::2]", NULL, &other));
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("not a device", NULL, &other));
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("0.0.0.0", NULL, &other));
   EXPECT(NACELLE_NO_SUCH_DEVICE, nacelle_device_open("no-such-device", NULL, &other));
   nacelle_call_options reserved = NACELLE_CALL_OPTIONS_INIT;
   reserved.reserved = 1;

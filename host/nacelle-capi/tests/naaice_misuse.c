@@ -60,6 +60,18 @@ int main(void) {
     CHECK(naaice_set_immediate(handle.comm_ctx, user) == -1);
   }
 
+  /* An input that is sent once and comes back: the device works on what it has, not on what the program has put there since. */
+  in[0].single_send = true;
+  naa_param_t two[] = {{bytes, sizeof bytes, false}, {other, sizeof other, true}};
+  CHECK(naa_create(1, in, 1, two, 2, &handle) == 0);
+  for (int round = 1; round <= 2; ++round) {
+    memset(bytes, 0, sizeof bytes);
+    CHECK(naa_invoke(&handle) == 0 && naa_wait(&handle, &status) == 0);
+    CHECK(bytes[0] == round && bytes[255] == round && other[0] == round);
+    CHECK(status.bytes_received == sizeof bytes + sizeof other);
+  }
+  CHECK(naa_finalize(&handle) == 0);
+
   /* The device's result is no error of naa_wait(), whole and in the status. An input that is sent once, and an output beside it. */
   CHECK(naa_create(99, separate, 1, out, 1, &handle) == 0);
   for (int round = 0; round < 2; ++round) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a handle of NAAICE's interface names, and what the sessions of a process share.
 
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use nacelle::{Device, ErrorCode, Options};
@@ -107,11 +107,10 @@ impl Drop for Lease {
     }
 }
 
-/// The IPv4 address of a host name.
+/// The first address of a host name.
 fn looked_up(name: &str) -> Option<String> {
-    let addresses = (name, 0).to_socket_addrs().ok()?;
-    let mut addresses = addresses.map(|address| address.ip().to_canonical()).filter(IpAddr::is_ipv4);
-    addresses.next().map(|ip| ip.to_string())
+    let mut addresses = (name, 0).to_socket_addrs().ok()?;
+    addresses.next().map(|address| address.ip().to_string())
 }
 
 #[cfg(test)]
