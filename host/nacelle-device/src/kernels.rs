@@ -13,13 +13,17 @@ use nacelle::description::{Function, RegionInfo};
 use nacelle_wire::kernel::matmul::{Args, Dtype};
 use nacelle_wire::mrsp::{FunctionCode, ReturnCode};
 use serde::Deserialize;
+use smallvec::SmallVec;
 
 /// What the kernels of the RTL say of themselves; those here do the same.
 const INCREMENT: &str = include_str!("../../../rtl/compute/kernels/kernel_increment.toml");
 const MATMUL: &str = include_str!("../../../rtl/compute/kernels/kernel_matmul.toml");
 
-/// Bytes that a kernel here takes in one access.
+/// Bytes that a kernel here takes in one access, and in one access to regions that are small.
 const BLOCK: usize = 256 << 10;
+const SMALL_BLOCK: usize = 4 << 10;
+/// A call with more regions than any set-up may have allocates.
+pub(crate) const MOST_REGIONS: usize = 32;
 /// A call of a kernel of this crate whose regions are not larger is over sooner than a thread can be woken for it.
 const QUICK: usize = 16 << 10;
 
@@ -40,7 +44,7 @@ pub enum Stop {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// The length of each region in bytes, in index order: parameters, then internal regions.
-    pub sizes: Vec<usize>,
+    pub sizes: SmallVec<[usize; MOST_REGIONS]>,
     /// How many are parameters. The others are scratch memory, which the caller never sees.
     pub parameters: usize,
 }
@@ -149,10 +153,18 @@ fn kernel_file(text: &str) -> Vec<Function> {
 
 fn increment(memory: &mut dyn Memory) -> Result<(), Stop> {
     let sizes = memory.layout().sizes.clone();
-    let mut block = vec![0; sizes.iter().copied().max().unwrap_or(0).min(BLOCK)];
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let (mut small, mut large) = ([0; SMALL_BLOCK], Vec::new());
+    let block = if largest <= QUICK {
+        &mut small[..]
+    } else {
+        large.resize(largest.min(BLOCK), 0);
+        &mut large[..]
+    };
+    let step = block.len();
     for (region, size) in sizes.into_iter().enumerate() {
-        for at in (0..size).step_by(BLOCK) {
-            let bytes = &mut block[..BLOCK.min(size - at)];
+        for at in (0..size).step_by(step) {
+            let bytes = &mut block[..step.min(size - at)];
             memory.read(region, at, bytes)?;
             bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
             memory.write(region, at, bytes)?;

@@ -54,6 +54,8 @@ pub struct EthernetPort<E> {
     entering: VecDeque<Vec<u8>>,
     /// Frames that passed since the last record.
     passed: Vec<(Stamp, Direction, Vec<u8>)>,
+    /// Room for frames, used again and again.
+    room: Vec<Vec<u8>>,
     trace: TraceLog,
     recorder: Recorder,
 }
@@ -67,6 +69,7 @@ impl<E: FrameEngine> EthernetPort<E> {
             waiting: None,
             entering: VecDeque::new(),
             passed: Vec::new(),
+            room: Vec::new(),
             trace: TraceLog::default(),
             recorder: Recorder::default(),
         }
@@ -77,8 +80,16 @@ impl<E: FrameEngine> EthernetPort<E> {
             Ok(()) => self.entering.push_back(frame),
             Err(PushError::Full) => self.waiting = Some(frame),
             // The device's Ethernet port drops it too.
-            Err(PushError::Length) => {}
+            Err(PushError::Length) => self.room.push(frame),
         }
+    }
+
+    /// A copy of a frame.
+    fn keep(&mut self, frame: &[u8]) -> Vec<u8> {
+        let mut room = self.room.pop().unwrap_or_default();
+        room.clear();
+        room.extend_from_slice(frame);
+        room
     }
 }
 
@@ -91,7 +102,8 @@ impl<E: FrameEngine> Station<Frames<Box<dyn Link>>> for EthernetPort<E> {
     }
 
     fn receive(&mut self, frame: &[u8]) {
-        self.push(frame.to_vec());
+        let frame = self.keep(frame);
+        self.push(frame);
     }
 
     fn work(&mut self) {
@@ -100,7 +112,8 @@ impl<E: FrameEngine> Station<Frames<Box<dyn Link>>> for EthernetPort<E> {
 
     fn transmit(&mut self, frame: &mut [u8], _batch: usize) -> Option<usize> {
         let (length, stamp) = self.engine.pull(frame)?;
-        self.passed.push((stamp, Direction::Outbound, frame[..length].to_vec()));
+        let frame = self.keep(&frame[..length]);
+        self.passed.push((stamp, Direction::Outbound, frame));
         Some(length)
     }
 
@@ -133,11 +146,12 @@ impl<E: FrameEngine> Port for EthernetPort<E> {
         while let Some(stamp) = self.engine.rx_stamp() {
             self.passed.extend(self.entering.pop_front().map(|frame| (stamp, Direction::Inbound, frame)));
         }
-        self.passed.sort_by_key(|(stamp, direction, _)| (stamp.first_beat, *direction == Direction::Outbound));
+        self.passed.sort_unstable_by_key(|(stamp, direction, _)| (stamp.first_beat, *direction == Direction::Outbound));
         for (stamp, direction, frame) in self.passed.drain(..) {
             let at = self.epoch + Duration::from_secs_f64(stamp.first_beat as f64 / self.clock_hz);
             self.recorder.record(at, direction, &frame);
-            self.trace.add(stamp, direction, frame);
+            self.trace.add(stamp, direction, &frame);
+            self.room.push(frame);
         }
     }
 

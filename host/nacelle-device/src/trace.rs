@@ -20,27 +20,34 @@ const PAGE: usize = 1024;
 struct Passed {
     stamp: Stamp,
     direction: Direction,
-    frame: Vec<u8>,
+    length: usize,
 }
 
-/// The frames that passed.
-#[derive(Debug, Default)]
+/// The frames that passed. Their room is reserved at the beginning and used from the first frame on.
+#[derive(Debug)]
 pub struct TraceLog {
     frames: VecDeque<Passed>,
-    bytes: usize,
+    /// The bytes of all frames, one behind the other.
+    bytes: VecDeque<u8>,
     next: u64,
+}
+
+impl Default for TraceLog {
+    fn default() -> Self {
+        Self { frames: VecDeque::with_capacity(MAX_FRAMES), bytes: VecDeque::with_capacity(MAX_BYTES), next: 0 }
+    }
 }
 
 impl TraceLog {
     /// A frame has passed.
-    pub fn add(&mut self, stamp: Stamp, direction: Direction, frame: Vec<u8>) {
-        self.bytes += frame.len();
-        self.frames.push_back(Passed { stamp, direction, frame });
-        self.next += 1;
-        while self.frames.len() > MAX_FRAMES || self.bytes > MAX_BYTES {
+    pub fn add(&mut self, stamp: Stamp, direction: Direction, frame: &[u8]) {
+        while self.frames.len() >= MAX_FRAMES || self.bytes.len() + frame.len() > MAX_BYTES {
             let Some(oldest) = self.frames.pop_front() else { break };
-            self.bytes -= oldest.frame.len();
+            self.bytes.drain(..oldest.length);
         }
+        self.bytes.extend(frame);
+        self.frames.push_back(Passed { stamp, direction, length: frame.len() });
+        self.next += 1;
     }
 
     /// The frames from number `since` on, as many as one answer holds.
@@ -48,16 +55,24 @@ impl TraceLog {
     pub fn since(&self, since: u64) -> Trace {
         let oldest = self.next - self.frames.len() as u64;
         let first = since.clamp(oldest, self.next);
-        let skipped = self.frames.iter().skip((first - oldest) as usize).take(PAGE);
+        let before = (first - oldest) as usize;
+        let mut at: usize = self.frames.iter().take(before).map(|passed| passed.length).sum();
+        let mut text = Vec::new();
+        let skipped = self.frames.iter().skip(before).take(PAGE);
         let frames: Vec<TraceFrame> = (first..)
             .zip(skipped)
-            .map(|(number, Passed { stamp, direction, frame })| TraceFrame {
-                number,
-                rx: *direction == Direction::Inbound,
-                first_beat: stamp.first_beat,
-                last_beat: stamp.last_beat,
-                length: frame.len() as u32,
-                kind: FrameKind::of(frame),
+            .map(|(number, Passed { stamp, direction, length })| {
+                text.clear();
+                text.extend(self.bytes.range(at..at + length));
+                at += length;
+                TraceFrame {
+                    number,
+                    rx: *direction == Direction::Inbound,
+                    first_beat: stamp.first_beat,
+                    last_beat: stamp.last_beat,
+                    length: *length as u32,
+                    kind: FrameKind::of(&text),
+                }
             })
             .collect();
         Trace { next: first + frames.len() as u64, lost: oldest.saturating_sub(since), frames }
@@ -74,7 +89,7 @@ mod tests {
             let mut log = TraceLog::default();
             for number in 0..70_000 {
                 let stamp = Stamp { first_beat: number, last_beat: number + 1 };
-                log.add(stamp, Direction::Inbound, vec![0; length]);
+                log.add(stamp, Direction::Inbound, &vec![0; length]);
             }
             assert_eq!(log.since(0).lost, 70_000 - kept);
             let mut next = 0;

@@ -40,6 +40,8 @@ const START: Duration = Duration::from_secs(5);
 /// A directory changed so recently may change again within the same time stamp.
 const CLOCK_GRAIN: Duration = Duration::from_millis(50);
 
+/// A frame that waits, for one party or for several.
+type Copy = Arc<Vec<u8>>;
 /// Some parties.
 type Ids = SmallVec<[u64; FEW]>;
 
@@ -61,7 +63,7 @@ pub struct SwitchStats {
 struct Party {
     path: PathBuf,
     socket: UnixDatagram,
-    queue: VecDeque<Arc<[u8]>>,
+    queue: VecDeque<Copy>,
     mirror: bool,
     /// Its addresses in the order in which they were learned.
     addresses: VecDeque<[u8; 6]>,
@@ -96,6 +98,8 @@ pub struct Switch {
     scanned: Option<SystemTime>,
     stats: SwitchStats,
     buffer: Vec<u8>,
+    /// Copies that no party waits for any more, for the next frames.
+    spare: Vec<Copy>,
     _lock: Claim,
 }
 
@@ -120,6 +124,7 @@ impl Switch {
             scanned: None,
             stats: SwitchStats::default(),
             buffer: vec![0; MAX_FRAME + 1],
+            spare: Vec::new(),
             _lock: lock,
         };
         switch.scan();
@@ -201,6 +206,7 @@ impl Switch {
         for id in takers {
             self.pass(id, length, &mut copy);
         }
+        self.spare.extend(copy.filter(|copy| Arc::strong_count(copy) == 1));
     }
 
     /// Learns the party of a station from a frame.
@@ -227,13 +233,21 @@ impl Switch {
     }
 
     /// Passes a frame of `length` bytes on to a party: at once, or when the party has room again.
-    fn pass(&mut self, id: u64, length: usize, copy: &mut Option<Arc<[u8]>>) {
+    fn pass(&mut self, id: u64, length: usize, copy: &mut Option<Copy>) {
         let Some(party) = self.parties.get_mut(&id) else { return };
-        if party.queue.is_empty() && party.socket.send(&self.buffer[..length]).is_ok() {
+        let frame = &self.buffer[..length];
+        if party.queue.is_empty() && party.socket.send(frame).is_ok() {
             return;
         }
         if party.queue.len() < QUEUE_FRAMES {
-            party.queue.push_back(Arc::clone(copy.get_or_insert_with(|| Arc::from(&self.buffer[..length]))));
+            let made = copy.get_or_insert_with(|| {
+                let mut room = self.spare.pop().unwrap_or_default();
+                let bytes = Arc::make_mut(&mut room);
+                bytes.clear();
+                bytes.extend_from_slice(frame);
+                room
+            });
+            party.queue.push_back(Arc::clone(made));
         } else {
             self.stats.dropped_full += 1;
         }
@@ -257,7 +271,11 @@ impl Switch {
                     Err(_) => return self.forget(id),
                 },
             }
-            party.queue.pop_front();
+            if let Some(mut sent) = party.queue.pop_front()
+                && Arc::get_mut(&mut sent).is_some()
+            {
+                self.spare.push(sent);
+            }
         }
     }
 

@@ -255,8 +255,8 @@ impl Call {
     /// # Errors
     /// As [`Call::wait`].
     pub fn wait_until(&mut self, deadline: Instant) -> Result<bool, Error> {
-        if self.running.is_none() {
-            return Ok(true);
+        if self.running.is_none() || Instant::now() >= deadline {
+            return self.test();
         }
         let engine = &self.shared().engine;
         match engine.wait(&self.wake, deadline, |state| self.look(state))? {

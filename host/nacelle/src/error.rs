@@ -265,6 +265,39 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// All there are, in the order of their numbers: docs/reference/errors.md describes each.
+    pub const ALL: [Self; 23] = [
+        Self::InvalidArgument,
+        Self::Link,
+        Self::AddressTaken,
+        Self::NoFreeAddress,
+        Self::Unreachable,
+        Self::Refused,
+        Self::RegionsRefused,
+        Self::Timeout,
+        Self::Lost,
+        Self::Transport,
+        Self::Protocol,
+        Self::SocketUnavailable,
+        Self::KernelTimeout,
+        Self::UnknownFunction,
+        Self::Kernel,
+        Self::NoSuchDevice,
+        Self::Management,
+        Self::Cancelled,
+        Self::DeadlineExceeded,
+        Self::NoFreeContext,
+        Self::Unsupported,
+        Self::Closed,
+        Self::NoTarget,
+    ];
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
     /// The exit code of a program that ends because of it: 2 usage, 3 unreachable, 4 refused, 5 timeout, 6 remote error.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
@@ -438,5 +471,27 @@ const fn place(error: ErrorKind) -> &'static str {
             "look whether the directory is there, or name another: a wire's with --wire"
         }
         _ => "look at the directory of the wire, or name another with --wire",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/reference/errors.md");
+
+    #[test]
+    fn the_page_has_every_code_with_its_number_and_exit_code() {
+        let rows = PAGE.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| ")?.split(" | ");
+            let number: u32 = cells.next()?.parse().ok()?;
+            Some((number, cells.next()?.trim_matches('`').to_owned(), cells.next()?.parse::<u8>().ok()?))
+        });
+        let expected = ErrorCode::ALL
+            .iter()
+            .map(|code| (code.number(), format!("{code:?}"), code.exit_code()))
+            .collect::<Vec<_>>();
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        assert!(expected.iter().map(|row| row.0).eq(1..=ErrorCode::ALL.len() as u32), "numbers are not reused");
     }
 }

@@ -28,6 +28,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Several calls share a [`Connection`]; a call can be cancelled, awaited ([`Call::finished`]) and driven by an event loop
+//! ([`Device::fd`]). docs/reference/library.md says who makes progress when, and what is bounded by which time;
+//! docs/how-to/use-the-library.md has examples.
+//!
 //! A [`Device`] is an address that answers. [`Device::create`] opens a connection to it and agrees on regions of memory;
 //! [`Call::invoke`] sends the inputs and starts the kernel, [`Call::wait`] and [`Call::test`] see to its end, and
 //! [`Call::close`] gives the regions back. Every step has a deadline that counts from when something last moved, and every
@@ -66,3 +70,8 @@ pub use reach::LinkChoice;
 pub use region::{Region, Role};
 pub use report::{Report, StepReport};
 pub use target::Target;
+
+/// The examples of the how-to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/use-the-library.md")]
+struct HowTo;

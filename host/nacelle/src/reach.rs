@@ -2,6 +2,7 @@
 //! By which link a device is reached.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
 
 use nacelle_driver::{AnyMedium, DatagramMedium, Frames};
 use nacelle_link::{
@@ -116,7 +117,7 @@ fn check(peer: IpAddr, local: IpAddr) -> Result<(), Error> {
         Ok(socket.take_error()?.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused))
     };
     match refused() {
-        Ok(true) => Err(Error::Unreachable { ip: peer, waited: std::time::Duration::ZERO }),
+        Ok(true) => Err(Error::Unreachable { ip: peer, waited: Duration::ZERO }),
         // What is wrong with the way, the attempt to use it will say.
         _ => Ok(()),
     }

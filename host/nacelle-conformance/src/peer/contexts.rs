@@ -239,6 +239,20 @@ impl Many {
         peer.expect_ack(&self.qp, self.qp.next.sub(1), Syndrome::ACK).map(|_| ())
     }
 
+    /// Checks that the device has nothing to say: a request that changes nothing is acknowledged, and nothing else comes before.
+    ///
+    /// # Errors
+    /// Something has come.
+    pub(crate) fn expect_silence(&mut self, peer: &mut Peer) -> Result<(), Failure> {
+        peer.expect_silence(&mut self.qp)?;
+        let (own, expected) = (self.qp.own_qpn, self.qp.expected);
+        let new = |p: &Packet| p.headers.bth.psn().distance(expected) >= 0;
+        match peer.station.take(|p| p.headers.bth.dest_qp() == own && !p.opcode.is_response() && new(p))?.first() {
+            None => Ok(()),
+            Some(packet) => Err(Failure::unexpected("nothing", packet)),
+        }
+    }
+
     /// Takes the end of a call: its context, its result, its outputs.
     ///
     /// # Errors

@@ -98,8 +98,11 @@ impl Peer {
             }
             (call.side, call.rows) = (call.side * 2, call.side * 2);
         }
+        // The machine may have been busy with something else: what was measured may be too much, never too little.
+        call.time = call.time.min(self.measure(call)?);
         let factor = (TIME.as_secs_f64() / call.time.as_secs_f64()).ceil().max(1.0) as u32;
-        let long = call.times(factor);
+        let mut long = call.times(factor);
+        long.time = long.time.min(self.measure(long)?);
         self.long_call = Some(long);
         Ok(long)
     }

@@ -7,13 +7,14 @@ use crate::{
     failure::ensure,
     peer::{EMPTY, LongCall, Many, Output, Peer, own_address},
 };
-use nacelle_wire::mrsp::RegionFlags;
+use nacelle_wire::{bth::Syndrome, mrsp::RegionFlags};
 use std::time::{Duration, Instant};
 
 pub(super) const RULES: &[Rule] = &[
     nacelle("cancel.ends_a_running_call", CANCEL, running),
     nacelle("cancel.ends_a_call_that_waits", CANCEL, waiting),
     nacelle("cancel.right_behind_the_start_ends_it", CANCEL, right_behind),
+    nacelle("cancel.ends_a_start_behind_an_answer_without_acknowledgement", CANCEL, behind_an_answer),
     nacelle("cancel.leaves_other_contexts_alone", CANCEL, alone),
     nacelle("cancel.without_a_call_has_no_effect", CANCEL, without_call),
     nacelle("cancel.every_start_is_answered_exactly_once", CANCEL, exactly_once),
@@ -52,7 +53,7 @@ fn running(peer: &mut Peer) -> Result<(), Failure> {
     is_bare(&outputs)?;
     ensure!(outputs[0].reth.va() == own_address(0), "the answer goes to {:#x}", outputs[0].reth.va().0);
     ensure!(took < long.time / 2, "a call of {:?} ended {took:?} after its cancel", long.time);
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -81,7 +82,7 @@ fn waiting(peer: &mut Peer) -> Result<(), Failure> {
         );
         is_bare(&outputs)?;
     }
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -97,7 +98,29 @@ fn right_behind(peer: &mut Peer) -> Result<(), Failure> {
         // The acknowledgements of both, merged or not.
         peer.station.forget()?;
     }
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
+    peer.disconnect(&many.qp)
+}
+
+/// A caller may start again when it has the answer, before the device has the acknowledgement of it.
+fn behind_an_answer(peer: &mut Peer) -> Result<(), Failure> {
+    let long = peer.long_call()?;
+    let mut many = peer.connect_contexts(1, false)?;
+    long.prepare(peer, &mut many, 0)?;
+    for _ in 0..3 {
+        many.start(peer, 0, EMPTY)?;
+        let answer = peer.request(&many.qp)?;
+        many.start(peer, 0, LongCall::START)?;
+        many.cancel(peer, 0)?;
+        many.qp.expected = answer.headers.bth.psn().add(1);
+        peer.acknowledge(&many.qp, answer.headers.bth.psn(), Syndrome::ACK)?;
+        let (_, result, _) = many.end_of_call(peer)?;
+        ensure!(
+            result == CANCELLED,
+            "a call that is cancelled before the answer to the last is acknowledged ends with {result}"
+        );
+    }
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -116,7 +139,7 @@ fn alone(peer: &mut Peer) -> Result<(), Failure> {
     );
     let (context, result, _) = many.end_of_call(peer)?;
     ensure!((context, result) == (0, 0), "the call of context 0 ends with {result} of context {context}");
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -132,7 +155,7 @@ fn without_call(peer: &mut Peer) -> Result<(), Failure> {
         let outputs = many.call(peer, 1, INCREMENT, 0)?;
         ensure!(outputs == [[round; 64]], "a cancel before call {round} had an effect");
         many.cancel(peer, 1)?;
-        peer.expect_silence(&mut many.qp)?;
+        many.expect_silence(peer)?;
     }
     many.expect(peer, 1, 0, &[3; 64])?;
     peer.disconnect(&many.qp)
@@ -171,7 +194,7 @@ fn exactly_once(peer: &mut Peer) -> Result<(), Failure> {
                 if cancelled { "cancelled" } else { "not cancelled" }
             );
         }
-        peer.expect_silence(&mut many.qp)?;
+        many.expect_silence(peer)?;
     }
     peer.disconnect(&many.qp)
 }

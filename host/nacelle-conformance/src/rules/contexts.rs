@@ -116,7 +116,7 @@ fn answers(peer: &mut Peer) -> Result<(), Failure> {
             other => return Err(Failure::Content(format!("the set-up of context {context} is answered by {other:?}"))),
         }
     }
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -244,7 +244,7 @@ fn ends(peer: &mut Peer) -> Result<(), Failure> {
             ensure!(index == 0 || output.bytes == wanted, "context {context} returns other bytes");
         }
     }
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -275,7 +275,7 @@ fn failed(peer: &mut Peer) -> Result<(), Failure> {
         many.set_up(peer, context, &[16])?;
         many.start(peer, context, 0)?;
     }
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     for context in [1, 0] {
         many.call(peer, context, EMPTY, 0)?;
     }
@@ -295,7 +295,7 @@ fn unknown_immediates(peer: &mut Peer) -> Result<(), Failure> {
     many.write(peer, 1, 0, &pattern(3, 16))?;
     let outputs = many.call(peer, 1, EMPTY, 0)?;
     ensure!(outputs == [pattern(3, 16)], "an immediate without a meaning had an effect");
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -304,7 +304,7 @@ fn before_set_up(peer: &mut Peer) -> Result<(), Failure> {
     many.set_up(peer, 0, &[16])?;
     many.start(peer, 1, EMPTY)?;
     many.call(peer, 0, EMPTY, 0)?;
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -321,7 +321,9 @@ fn second_start(peer: &mut Peer) -> Result<(), Failure> {
     let (context, result, outputs) = many.end_of_call(peer)?;
     ensure!((context, result) == (0, 0), "the call of context 0 ends with {result} of context {context}");
     ensure!(outputs[0].reth.va() == own_address(0), "the answer goes to {:#x}", outputs[0].reth.va().0);
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
+    // Nor does it start anything afterwards.
+    many.call(peer, 0, EMPTY, 0)?;
     many.expect(peer, 0, 3, &[0; 64])?;
     peer.disconnect(&many.qp)
 }

@@ -203,9 +203,13 @@ fn deadline(peer: &mut Peer) -> Result<(), Failure> {
     // It holds for each call, and goes with its set-up.
     many.call(peer, 0, LongCall::START, DEADLINE)?;
     many.call(peer, 0, EMPTY, 0)?;
-    many.set_up(peer, 0, &[64])?;
-    many.call(peer, 0, EMPTY, 0)?;
-    peer.expect_silence(&mut many.qp)?;
+    many.set_up_with(peer, 0, &long.regions(IN))?;
+    long.write_arguments(peer, &mut many, 0)?;
+    peer.station.patience *= 4;
+    let end = many.call(peer, 0, LongCall::START, 0);
+    peer.station.patience /= 4;
+    end?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -256,7 +260,7 @@ fn order(peer: &mut Peer) -> Result<(), Failure> {
         ensure!(outputs.len() == 1, "a chain returns {} outputs instead of 1", outputs.len());
         ensure!(outputs[0] == bytes_of_product(2 * round, 1), "chain {round} returns {:02x?}", outputs[0]);
     }
-    peer.expect_silence(&mut many.qp)?;
+    many.expect_silence(peer)?;
     peer.disconnect(&many.qp)
 }
 
@@ -322,14 +326,14 @@ fn cancelled(peer: &mut Peer) -> Result<(), Failure> {
     many.set_up_long(peer, 0, 0, &[step(MATMUL, 0, 4); 4], &long.regions(BOTH))?;
     long.write_arguments(peer, &mut many, 0)?;
     // In its first step, and in a later one.
-    for after in [long.time / 4, long.time * 3 / 2] {
+    for after in [long.time / 4, long.time * 5 / 4] {
         many.start(peer, 0, CHAIN_START)?;
         std::thread::sleep(after);
         many.cancel(peer, 0)?;
         let (_, result, outputs) = many.end_of_call(peer)?;
         ensure!(result == CANCELLED, "a cancelled chain ends with {result}");
         ensure!(outputs.iter().all(|o| o.bytes.is_empty()), "outputs of a cancelled chain are written");
-        peer.expect_silence(&mut many.qp)?;
+        many.expect_silence(peer)?;
     }
     many.call(peer, 0, EMPTY, 0)?;
     peer.disconnect(&many.qp)

@@ -5,16 +5,17 @@ use std::ops::Range;
 use std::time::Instant;
 
 use nacelle_roce::{Region, RegionSlice, SendWr, Transport};
-use nacelle_wire::calls::{MAX_WRITE, result_imm};
+use nacelle_wire::calls::{MAX_STEPS, MAX_WRITE, result_imm};
 use nacelle_wire::mrsp::{FunctionCode, ReturnCode};
 use nacelle_wire::{RemoteAddr, Rkey};
+use smallvec::SmallVec;
 
 use super::SoftEngine;
 use super::requests::Start;
 use super::session::{At, ContextState, Held};
 use super::setup::parameters;
 use super::workers::{self, CallId, Notice};
-use crate::kernels::{Layout, Memory, Stop};
+use crate::kernels::{Layout, MOST_REGIONS, Memory, Stop};
 
 /// Accesses of kernels to memory that are served in one turn.
 const ACCESSES: usize = 4;
@@ -32,7 +33,7 @@ pub(super) struct Call {
     /// When it must have ended.
     until: Option<Instant>,
     /// What is still to be run.
-    parts: std::vec::IntoIter<Part>,
+    parts: smallvec::IntoIter<[Part; MAX_STEPS]>,
     /// First region of the part that runs.
     first: usize,
     /// Its result, whatever becomes of the kernel that still runs.
@@ -66,9 +67,9 @@ impl Memory for Direct<'_> {
 
 impl ContextState {
     /// What a start asks for.
-    fn parts(&self, function: Option<FunctionCode>) -> Vec<Part> {
+    fn parts(&self, function: Option<FunctionCode>) -> SmallVec<[Part; MAX_STEPS]> {
         match function {
-            Some(function) => vec![Part { function, regions: 0..self.regions.len() }],
+            Some(function) => SmallVec::from_iter([Part { function, regions: 0..self.regions.len() }]),
             None => self
                 .steps
                 .iter()
@@ -115,7 +116,7 @@ impl SoftEngine {
                 parameters: parameters(held.iter().map(|held| &held.asked)),
             };
             if layout.sizes.iter().sum::<usize>() <= kernel.quick {
-                let regions: Vec<Region> = held.iter().map(|held| held.here).collect();
+                let regions: SmallVec<[Region; MOST_REGIONS]> = held.iter().map(|held| held.here).collect();
                 let mut memory = Direct { transport: &mut self.endpoint.transport, regions: &regions, layout };
                 match (kernel.run)(&mut memory) {
                     Ok(()) => continue,
@@ -229,7 +230,7 @@ impl SoftEngine {
         let Some(state) = self.sessions.context(at) else { return };
         self.counters.calls_failed += u64::from(code != ReturnCode::SUCCESS);
         let outputs = || state.regions.iter().filter(|held| held.asked.is_returned());
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: SmallVec<[Piece; MOST_REGIONS]> = SmallVec::new();
         if code == ReturnCode::SUCCESS {
             pieces.extend(outputs().flat_map(|held| pieces_of(held, MAX_WRITE)));
         }

@@ -21,7 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 struct World {
     now: Instant,
     caller: Endpoint,
-    device: nacelle_roce::Endpoint,
+    device: Endpoint,
     inbox: Inbox,
     conn: ConnId,
     device_conn: ConnId,
@@ -34,15 +34,16 @@ struct World {
 impl World {
     fn new() -> Self {
         let ip = |end: u8| [10, 0, 0, end].into();
-        let config = |end| EndpointConfig::new([2, 0, 0, 0, 0, end].into(), ip(end), [end; 32]);
-        let mut device = nacelle_roce::Endpoint::new(config(2));
-        let mut caller = Endpoint::from(nacelle_roce::Endpoint::new(config(1)));
+        let endpoint = |end| -> Endpoint {
+            nacelle_roce::Endpoint::new(EndpointConfig::new([2, 0, 0, 0, 0, end].into(), ip(end), [end; 32])).into()
+        };
+        let (mut caller, mut device) = (endpoint(1), endpoint(2));
         device.transport.listen(1);
         let options = Options::default().connect;
         let conn = caller.connect(Instant::ZERO, ip(2), 1, options.clone()).unwrap();
         let mut inbox = Inbox::default();
         inbox.open(conn);
-        let frame = vec![0; device.frame_len()];
+        let frame = vec![0; caller.buffer_len()];
         let mark = Mark { at: std::time::Instant::now(), traffic: [0; 4] };
         let now = Instant::ZERO;
         let mut world = Self { now, caller, device, inbox, conn, device_conn: conn, dead: false, frame, mark };
@@ -67,10 +68,10 @@ impl World {
             if let Some(Sent::Frame(length)) = self.caller.poll_transmit(now, &mut self.frame) {
                 self.inbox.take(&mut self.caller, now, mark, mark);
                 if !self.dead {
-                    self.device.handle(now, &self.frame[..length]).unwrap();
+                    self.device.handle(now, Received::Frame(&self.frame[..length])).unwrap();
                 }
             } else if !self.dead
-                && let Some(length) = self.device.poll_transmit(now, &mut self.frame)
+                && let Some(Sent::Frame(length)) = self.device.poll_transmit(now, &mut self.frame)
             {
                 self.caller.handle(now, Received::Frame(&self.frame[..length])).unwrap();
                 self.inbox.take(&mut self.caller, now, mark, mark);
