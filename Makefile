@@ -3,6 +3,7 @@
 PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
+PREFIX ?= /usr/local
 MUTATE_ARGS ?= rtl/compute/rpc rtl/memory rtl/stream rtl/roce --report
 
 # Everything here looks for the host software in host/target, also where the user has cargo build elsewhere.
@@ -15,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long unit plane soak mutate mutate-host conformance bench report synth interop docs sim sim-fast sim-waves \
-        host lint format hooks dist setup-demo setup-test setup-interop clean
+        host install-c lint format hooks dist setup-demo setup-test setup-interop clean
 
 ##@ Use
 
@@ -38,6 +39,11 @@ sim-waves: setup-demo  ## the same, able to write waveforms
 host: setup-demo  ## the host software
 	@printf '==> building the host software\n' >&2
 	@cd host && $(CARGO) build --release -p nacelle-cli
+
+install-c: setup-demo  ## the C library, headers, C++, Fortran, pkg-config and CMake: PREFIX=/usr/local, DESTDIR= for packages
+	@printf '==> building the C library\n' >&2
+	@cd host && $(CARGO) build --release -p nacelle-capi
+	@$(PYTHON) tools/install_c.py --prefix "$(PREFIX)" --destdir "$(DESTDIR)"
 
 ##@ Develop
 

@@ -111,6 +111,14 @@ def namespace() -> Iterator[list[str]]:
     subprocess.run(["ip", "netns", "del", name], check=True)
 
 
+@pytest.fixture(scope="session")
+def c_tree(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The C library, installed."""
+    from c_tree import Tree
+
+    return Tree(tmp_path_factory.mktemp("c") / "tree")
+
+
 @pytest.fixture
 def wire() -> Iterator[Wire]:
     """An empty wire."""

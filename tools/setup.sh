@@ -48,6 +48,7 @@ need() {
 }
 header() { printf '#include <%s>\n' "$1" | g++ -E -x c++ - >/dev/null 2>&1; }
 python_can() { python3 -c "$1" >/dev/null 2>&1; }
+sanitizer() { has gcc && [ "$(gcc -print-file-name="$1")" != "$1" ]; }
 python_library='import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var("INSTSONAME"))'
 
 has g++ || need "C++ compiler (g++)" g++ gcc-c++ gcc
@@ -71,6 +72,12 @@ if [ "$scope" = test ]; then
     has tshark || need tshark tshark wireshark-cli wireshark-cli
     has ping || need ping iputils-ping iputils iputils
     has ip || need ip iproute2 iproute iproute2
+    has gcc || need "C compiler (gcc)" gcc gcc gcc
+    has gfortran || need "Fortran compiler (gfortran)" gfortran gcc-gfortran gcc-fortran
+    has cmake || need cmake cmake cmake cmake
+    has pkg-config || need pkg-config pkg-config pkgconf-pkg-config pkgconf
+    sanitizer libasan.so || need "GCC's address sanitizer" gcc libasan gcc-libs
+    sanitizer libubsan.so || need "GCC's sanitizer of undefined behaviour" gcc libubsan gcc-libs
     python_can "$python_library" || need "Python as a library" libpython3-dev python3-libs python
 fi
 if [ "$scope" = interop ]; then

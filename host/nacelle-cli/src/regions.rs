@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use nacelle::{Region, Role};
+use nacelle::Region;
 
 use crate::failure::Failure;
 
@@ -53,7 +53,7 @@ impl RegionArg {
 
 /// Whether the device writes it.
 pub(crate) fn comes_back(region: &Region) -> bool {
-    matches!(region.role(), Role::Output | Role::InOut)
+    region.role().comes_back()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -15,6 +15,8 @@ pub enum Role {
     Output,
     /// Both.
     InOut,
+    /// Goes to the device with the first call only, stays there, and comes back with each call.
+    InOutOnce,
     /// Is device memory only: room for the kernel to work in.
     Internal,
 }
@@ -24,14 +26,15 @@ impl Role {
     pub(crate) const fn is_sent(self, calls: u64) -> bool {
         match self {
             Self::Input | Self::InOut => true,
-            Self::InputOnce => calls == 0,
+            Self::InputOnce | Self::InOutOnce => calls == 0,
             Self::Output | Self::Internal => false,
         }
     }
 
     /// Whether the device writes it.
-    pub(crate) const fn comes_back(self) -> bool {
-        matches!(self, Self::Output | Self::InOut)
+    #[must_use]
+    pub const fn comes_back(self) -> bool {
+        matches!(self, Self::Output | Self::InOut | Self::InOutOnce)
     }
 
     pub(crate) fn flags(self) -> RegionFlags {
@@ -40,6 +43,7 @@ impl Role {
             Self::InputOnce => RegionFlags::INPUT | RegionFlags::SINGLE_SEND,
             Self::Output => RegionFlags::OUTPUT,
             Self::InOut => RegionFlags::INPUT | RegionFlags::OUTPUT,
+            Self::InOutOnce => RegionFlags::INPUT | RegionFlags::SINGLE_SEND | RegionFlags::OUTPUT,
             Self::Internal => RegionFlags::INTERNAL,
         }
     }
@@ -86,6 +90,12 @@ impl Region {
     #[must_use]
     pub fn inout(memory: impl Into<Memory>) -> Self {
         Self::new(Role::InOut, memory.into())
+    }
+
+    /// Bytes that the device gets with the first call, and returns with each.
+    #[must_use]
+    pub fn inout_once(memory: impl Into<Memory>) -> Self {
+        Self::new(Role::InOutOnce, memory.into())
     }
 
     /// `size` bytes of device memory without a copy here.

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nacelle: accelerators on the network, called from C.
+ *
+ *     nacelle_device device;
+ *     nacelle_call call;
+ *     unsigned char bytes[3] = {1, 2, 3};
+ *     nacelle_region regions[] = {nacelle_inout(bytes, sizeof bytes)};
+ *
+ *     nacelle_device_open("10.77.0.2", NULL, &device);
+ *     nacelle_call_create(device, 1, regions, 1, NULL, &call);
+ *     nacelle_call_invoke(call);
+ *     nacelle_call_wait(call, -1);
+ *     nacelle_call_close(call);
+ *     nacelle_device_close(device);
+ *
+ * Each function returns NACELLE_OK or the number of an error; nacelle_last_error() has the text. Results are written only on
+ * success, unless a function says otherwise.
+ *
+ * Handles are numbers, not pointers. A handle that is zero, of another kind, closed, or of the process that forked this one
+ * gives an error and never undefined behaviour. Handles may be copied; closing one closes all copies.
+ *
+ * Threads: every function may be called from any thread at any time. Different calls of one device run side by side. If two
+ * threads use one call at the same time, the second gets NACELLE_BUSY.
+ *
+ * Memory: regions are in buffers of the program, which are used in place. A buffer belongs to the program, must stay until
+ * nacelle_call_close() has returned, and must be left alone from nacelle_call_invoke() to the end of the call.
+ *
+ * fork(): handles of the parent give NACELLE_FORKED in the child, which opens its own. exit() with calls under way is allowed:
+ * the device detects that its caller is gone, and frees what it had.
+ */
+#ifndef NACELLE_H
+#define NACELLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of this header. nacelle_version() has that of the library. */
+#define NACELLE_VERSION_MAJOR 0
+#define NACELLE_VERSION_MINOR 1
+#define NACELLE_VERSION_PATCH 0
+#define NACELLE_VERSION_STRING "0.1.0"
+/* As one number, which grows from version to version. */
+#define NACELLE_VERSION ((NACELLE_VERSION_MAJOR << 16) | (NACELLE_VERSION_MINOR << 8) | NACELLE_VERSION_PATCH)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Results ---- */
+
+/* The number of a result. It never changes its meaning; later versions may add numbers. */
+typedef uint32_t nacelle_result;
+
+enum nacelle_result_code {
+  NACELLE_OK = 0,
+
+  /* An argument is not valid: NULL, out of range, regions that overlap, a call that is in the wrong state. */
+  NACELLE_INVALID_ARGUMENT = 1,
+  /* The wire cannot be used. */
+  NACELLE_LINK = 2,
+  /* The caller's own address is used by another. */
+  NACELLE_ADDRESS_TAKEN = 3,
+  /* No address is free in the device's subnet. */
+  NACELLE_NO_FREE_ADDRESS = 4,
+  /* No host has the device's address. */
+  NACELLE_UNREACHABLE = 5,
+  /* The device refused the connection. */
+  NACELLE_REFUSED = 6,
+  /* The device refused the regions. */
+  NACELLE_REGIONS_REFUSED = 7,
+  /* Nothing moved for as long as the options allow. The call may still end: wait again, or close it. */
+  NACELLE_TIMEOUT = 8,
+  /* The device stopped acknowledging, or closed the connection. */
+  NACELLE_LOST = 9,
+  /* The device refused a request of the transport. */
+  NACELLE_TRANSPORT = 10,
+  /* The device did what no device may do. */
+  NACELLE_PROTOCOL = 11,
+  /* The device has no kernel for the function, or none is free. */
+  NACELLE_SOCKET_UNAVAILABLE = 12,
+  /* The kernel did not end within the time that the device gives it. */
+  NACELLE_KERNEL_TIMEOUT = 13,
+  /* The device does not have the function. */
+  NACELLE_UNKNOWN_FUNCTION = 14,
+  /* The kernel says that it failed; nacelle_call_get_status() has its code. */
+  NACELLE_KERNEL = 15,
+  /* No device of this name runs on the wire. */
+  NACELLE_NO_SUCH_DEVICE = 16,
+  /* A device could not be managed. */
+  NACELLE_MANAGEMENT = 17,
+  /* The call was cancelled. */
+  NACELLE_CANCELLED = 18,
+  /* The call did not end by its deadline, and was ended. */
+  NACELLE_DEADLINE_EXCEEDED = 19,
+  /* All contexts of the connection have calls. */
+  NACELLE_NO_FREE_CONTEXT = 20,
+  /* The device has not agreed to what is asked for. */
+  NACELLE_UNSUPPORTED = 21,
+  /* This side has ended the connection. */
+  NACELLE_CLOSED = 22,
+  /* None of several devices can be reached. */
+  NACELLE_NO_TARGET = 23,
+
+  /* A defect of this library, which would otherwise have ended the program. */
+  NACELLE_INTERNAL = 1000,
+  /* Not a handle: zero, or one that was never given. */
+  NACELLE_BAD_HANDLE = 1001,
+  /* A handle of another kind. */
+  NACELLE_WRONG_HANDLE = 1002,
+  /* The handle was closed. */
+  NACELLE_CLOSED_HANDLE = 1003,
+  /* Another thread uses the call. */
+  NACELLE_BUSY = 1004,
+  /* The handle belongs to the process that forked this one. */
+  NACELLE_FORKED = 1005,
+  /* The call had not ended when the time of nacelle_call_wait() was over. It runs on. */
+  NACELLE_PENDING = 1006,
+  /* The buffer for the text is too small. */
+  NACELLE_BUFFER_TOO_SMALL = 1007
+};
+
+/* A few words for the number of a result, for ever valid. Never NULL. */
+const char *nacelle_result_string(nacelle_result result);
+
+/* The last error of this thread: what has happened, and what to try. Empty if there was none. The text stays until the next
+ * function of this library fails on this thread, or the thread ends. Never NULL. */
+const char *nacelle_last_error(void);
+
+/* What to try, alone. As nacelle_last_error(). */
+const char *nacelle_last_hint(void);
+
+/* ---- Version ---- */
+
+/* The version of the library that the program runs with, as NACELLE_VERSION. */
+uint32_t nacelle_version(void);
+
+/* The same, as text, for ever valid. */
+const char *nacelle_version_string(void);
+
+/* ---- Devices ---- */
+
+/* A device that was reached, with a network address for its callers. */
+typedef struct nacelle_device {
+  uint64_t id;
+} nacelle_device;
+
+enum nacelle_link {
+  /* UDP for loopback addresses, for IPv6, and for what no device on the wire can have; else the wire. */
+  NACELLE_LINK_AUTO = 0,
+  /* The virtual wire: Ethernet frames among the processes of one machine. */
+  NACELLE_LINK_WIRE = 1,
+  /* A UDP socket: the kernel's network, on this machine or to another. */
+  NACELLE_LINK_UDP = 2
+};
+
+/* How a device is reached. Begin with NACELLE_DEVICE_OPTIONS_INIT; a field that is zero has its default. Strings are copied. */
+typedef struct nacelle_device_options {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* The directory of the virtual wire. Default: $NACELLE_WIRE, $XDG_RUNTIME_DIR/nacelle, for root /run/nacelle, or
+   * /tmp/nacelle-UID. */
+  const char *wire;
+  /* The caller's own address, "10.77.0.50" or "10.77.0.50/16". Default: on the wire a free one in the device's subnet; by UDP a
+   * free loopback address for a device on this machine, else the address from which packets to it leave. */
+  const char *source;
+  /* A pcapng file for all that this caller sends and receives. Default: none. */
+  const char *capture;
+  /* The port of the device's service. Default: what the device publishes, else 12345. */
+  uint16_t port;
+  /* The longest IP packet, in bytes. Default: 4200. */
+  uint16_t mtu;
+  /* How long the device's address is asked for, in ms. Default: 3 000. */
+  uint32_t resolve_timeout_ms;
+  /* How long nothing may move in a step of a call before it is NACELLE_TIMEOUT, in ms. Default: 60 000. */
+  uint32_t timeout_ms;
+  /* How long an acknowledgement may take before a packet is sent again, in ms. Default: that of the Rust library. */
+  uint32_t ack_timeout_ms;
+  /* 1: reports have the device's cycles, as far as it runs on this machine. Takes time. */
+  uint32_t trace;
+  /* 1: a thread of the library moves frames until the device and its calls are closed. 0: threads that wait do, and
+   * nacelle_device_progress(). */
+  uint32_t progress_thread;
+  /* 1: nacelle_call_invoke() opens a new connection after the loss of the device. */
+  uint32_t reconnect;
+  /* How long a wait polls before it sleeps, in microseconds: more saves the time of waking up, and keeps a processor busy. Default:
+   * 50 by UDP, none on the wire. */
+  uint32_t spin_us;
+  /* By which link the device is reached, of enum nacelle_link. Default: chosen by its address. */
+  uint32_t link;
+  /* 0. */
+  uint32_t reserved;
+} nacelle_device_options;
+
+#ifdef __cplusplus
+#define NACELLE_DEVICE_OPTIONS_INIT \
+  { sizeof(nacelle_device_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#else
+#define NACELLE_DEVICE_OPTIONS_INIT {.size = sizeof(nacelle_device_options)}
+#endif
+
+/* Reaches the device at `address`: an IPv4 or IPv6 address, the name of a device that runs on this machine, or several of these
+ * with commas between them, of which it is the first that can be reached. `options` may be NULL. `*device` must be closed by
+ * nacelle_device_close(); it is zero after an error. On the wire this takes a fraction of a second, for the address that it probes.
+ * By UDP nothing is asked of the device yet: whether one is there shows in nacelle_call_create(). */
+nacelle_result nacelle_device_open(const char *address, const nacelle_device_options *options, nacelle_device *device);
+
+/* Ends the handle. Calls that are open go on, until they are closed themselves. Waits at most a second until the device has
+ * confirmed the end of the calls that were closed. */
+nacelle_result nacelle_device_close(nacelle_device device);
+
+/* Copies what the device says of itself (docs/reference/device-description.md) to `text`, as JSON with a zero byte, and sets
+ * `*length` to its length without that byte: 0 if the device says nothing. With `text` NULL and `size` 0 the length alone, which
+ * is also set if the buffer is too small. `length` may be NULL if `text` is not. The device is asked once. */
+nacelle_result nacelle_device_describe(nacelle_device device, char *text, size_t size, size_t *length);
+
+/* Sets `*fd` to a descriptor for the program's event loop: readable when nacelle_device_progress() has something to do, or a call
+ * has news. It belongs to the device: poll it only, level-triggered, and only until the device is closed. */
+nacelle_result nacelle_device_fd(nacelle_device device, int *fd);
+
+/* Moves what can be moved at once for all calls of the device, and never waits. Then look at the calls by nacelle_call_test(). */
+nacelle_result nacelle_device_progress(nacelle_device device);
+
+/* Sends one ICMP echo request. `*round_trip_ns` is the time until its answer; `round_trip_ns` may be NULL. */
+nacelle_result nacelle_device_ping(nacelle_device device, uint32_t timeout_ms, uint64_t *round_trip_ns);
+
+/* ---- Calls ---- */
+
+/* What a region is for. */
+enum nacelle_role {
+  /* Goes to the device with each call. */
+  NACELLE_INPUT = 1,
+  /* Goes to the device with the first call, and stays there. */
+  NACELLE_INPUT_ONCE = 2,
+  /* Comes back with each call. */
+  NACELLE_OUTPUT = 3,
+  /* Both. */
+  NACELLE_INOUT = 4,
+  /* Goes to the device with the first call, and comes back with each. */
+  NACELLE_INOUT_ONCE = 5,
+  /* Device memory for the kernel alone; `data` is NULL. */
+  NACELLE_INTERNAL_REGION = 6
+};
+
+/* A region of a call. The order of regions is that in which the kernel sees them. */
+typedef struct nacelle_region {
+  /* Of enum nacelle_role. */
+  uint32_t role;
+  /* 0. */
+  uint32_t reserved;
+  /* The buffer. The library does not write to that of an input. */
+  void *data;
+  /* Its bytes: 1 to 2^32 - 1, and more on a connection with long set-ups. */
+  size_t size;
+} nacelle_region;
+
+static inline nacelle_region nacelle_make_region(uint32_t role, const void *data, size_t size) {
+  nacelle_region region;
+  region.role = role;
+  region.reserved = 0;
+  region.data = (void *)data;
+  region.size = size;
+  return region;
+}
+static inline nacelle_region nacelle_input(const void *data, size_t size) {
+  return nacelle_make_region(NACELLE_INPUT, data, size);
+}
+static inline nacelle_region nacelle_input_once(const void *data, size_t size) {
+  return nacelle_make_region(NACELLE_INPUT_ONCE, data, size);
+}
+static inline nacelle_region nacelle_output(void *data, size_t size) {
+  return nacelle_make_region(NACELLE_OUTPUT, data, size);
+}
+static inline nacelle_region nacelle_inout(void *data, size_t size) {
+  return nacelle_make_region(NACELLE_INOUT, data, size);
+}
+static inline nacelle_region nacelle_inout_once(void *data, size_t size) {
+  return nacelle_make_region(NACELLE_INOUT_ONCE, data, size);
+}
+static inline nacelle_region nacelle_internal(size_t size) {
+  return nacelle_make_region(NACELLE_INTERNAL_REGION, NULL, size);
+}
+
+/* Calls on one set of regions, one after the other. */
+typedef struct nacelle_call {
+  uint64_t id;
+} nacelle_call;
+
+/* How a call is made. Begin with NACELLE_CALL_OPTIONS_INIT; a field that is zero has its default. */
+typedef struct nacelle_call_options {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* How long a call may take, in ms; one that takes longer is ended with NACELLE_DEADLINE_EXCEEDED. Until then a kernel may
+   * compute without a sign of progress for longer than `timeout_ms` of the device's options. Default: no deadline. */
+  uint32_t deadline_ms;
+  /* 0. */
+  uint32_t reserved;
+} nacelle_call_options;
+
+#ifdef __cplusplus
+#define NACELLE_CALL_OPTIONS_INIT \
+  { sizeof(nacelle_call_options), 0, 0 }
+#else
+#define NACELLE_CALL_OPTIONS_INIT {.size = sizeof(nacelle_call_options)}
+#endif
+
+/* Opens a connection of its own for calls of `function`, 1 to 127, and agrees with the device on the regions. The array is
+ * copied; the buffers are used in place until the call is closed. Two regions whose buffers overlap are an error if one of them
+ * comes back. `options` may be NULL. `*call` must be closed by nacelle_call_close(); it is zero after an error. */
+nacelle_result nacelle_call_create(nacelle_device device, uint32_t function, const nacelle_region *regions, size_t count,
+                                   const nacelle_call_options *options, nacelle_call *call);
+
+/* Starts a call: sends the inputs, and returns at once. From here to the end of the call the buffers are the device's. */
+nacelle_result nacelle_call_invoke(nacelle_call call);
+
+/* The same, with a `user` argument of at most 24 bits for the kernel; that of nacelle_call_invoke() is 0. */
+nacelle_result nacelle_call_invoke_with(nacelle_call call, uint32_t user);
+
+/* Sets `*done` to whether the call has ended. Does not wait. If it has failed, returns its error, with `*done` true. After
+ * NACELLE_TIMEOUT the call may still end. Frames move only while a thread is in a function of this library: a program that does
+ * something else meanwhile calls this now and then. */
+nacelle_result nacelle_call_test(nacelle_call call, bool *done);
+
+/* Waits for the end of the call, at most `timeout_ms`; if that is negative, until the call ends or nothing has moved for the
+ * time in the options. Returns the call's error if it has failed, and NACELLE_PENDING if it runs on. */
+nacelle_result nacelle_call_wait(nacelle_call call, int64_t timeout_ms);
+
+/* Makes the call end that runs, and returns at once; does nothing if none runs. Any thread may call this, also while another waits
+ * for the call. The call ends with NACELLE_CANCELLED, or as it would have ended if its end was under way. Without contexts
+ * (nacelle_connection_get_info()) the connection ends with it, and the next nacelle_call_invoke() is NACELLE_CLOSED, or opens a new
+ * one if the device's options say so. */
+nacelle_result nacelle_call_cancel(nacelle_call call);
+
+/* Has `callback` called with `data` whenever a call has ended or has run into its timeout, in place of the callback before; then
+ * nacelle_call_test() has its outcome. It is called by the thread that moves frames, which may be one in nacelle_call_wait(), or
+ * the library's own. It may use other calls, must not wait, and must neither longjmp() nor throw. After nacelle_call_close() has
+ * returned, it is not called any more. */
+nacelle_result nacelle_call_on_finish(nacelle_call call, void (*callback)(void *data), void *data);
+
+enum nacelle_call_state {
+  /* No call was started. */
+  NACELLE_CALL_READY = 0,
+  NACELLE_CALL_RUNNING = 1,
+  NACELLE_CALL_DONE = 2,
+  NACELLE_CALL_FAILED = 3
+};
+
+/* How the last call stands. Begin with NACELLE_CALL_STATUS_INIT. */
+typedef struct nacelle_call_status {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* Of enum nacelle_call_state, as the last test or wait has found it. */
+  uint32_t state;
+  /* The result code in the device's answer; 0 without an answer, too. 0x10 to 0x7f are those of the kernel. */
+  uint32_t device_result;
+  /* Bytes of all outputs of a call that has ended with success; else 0. */
+  uint64_t bytes_received;
+} nacelle_call_status;
+
+#ifdef __cplusplus
+#define NACELLE_CALL_STATUS_INIT \
+  { sizeof(nacelle_call_status), 0, 0, 0 }
+#else
+#define NACELLE_CALL_STATUS_INIT {.size = sizeof(nacelle_call_status)}
+#endif
+
+/* Fills `*status` as far as `status->size` goes. */
+nacelle_result nacelle_call_get_status(nacelle_call call, nacelle_call_status *status);
+
+/* Copies what the set-up and the last call cost, step by step, as JSON. The buffer is as for nacelle_device_describe(). */
+nacelle_result nacelle_call_report(nacelle_call call, char *text, size_t size, size_t *length);
+
+/* Ends the handle, and the connection if the call has one of its own. A call that runs on a shared connection is cancelled, and
+ * this waits for its end. Afterwards, also after an error of the network, nothing reads or writes the buffers any more.
+ * NACELLE_BUSY if another thread uses the call: then nothing has changed. */
+nacelle_result nacelle_call_close(nacelle_call call);
+
+/* ---- Connections for several calls ---- */
+
+/* A connection on which several calls run side by side, each in a context of its own, as far as the device agrees. */
+typedef struct nacelle_connection {
+  uint64_t id;
+} nacelle_connection;
+
+/* How a connection is opened. Begin with NACELLE_CONNECTION_OPTIONS_INIT; a field that is zero has its default. */
+typedef struct nacelle_connection_options {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* Contexts that are asked for, at most 255. Default: 4. */
+  uint32_t contexts;
+  /* 0. */
+  uint32_t reserved;
+} nacelle_connection_options;
+
+/* What the device has agreed to. Begin with NACELLE_CONNECTION_INFO_INIT. */
+typedef struct nacelle_connection_info {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* As many calls can be open at a time; a device without contexts has 1. */
+  uint32_t contexts;
+  /* So many more now. */
+  uint32_t free_contexts;
+  /* 1: a call can be cancelled without ending the connection. */
+  uint32_t can_cancel;
+  /* 1: there are chains, regions of 2^32 bytes and more, and deadlines that the device keeps. */
+  uint32_t has_long_set_up;
+} nacelle_connection_info;
+
+/* A step of a chain: `function` on `region_count` regions from `first_region` on, which the kernel sees as if they were all. */
+typedef struct nacelle_chain_step {
+  uint32_t function;
+  /* 24 bits for the kernel. */
+  uint32_t user;
+  uint32_t first_region;
+  uint32_t region_count;
+} nacelle_chain_step;
+
+#ifdef __cplusplus
+#define NACELLE_CONNECTION_OPTIONS_INIT \
+  { sizeof(nacelle_connection_options), 0, 0 }
+#define NACELLE_CONNECTION_INFO_INIT \
+  { sizeof(nacelle_connection_info), 0, 0, 0, 0 }
+#else
+#define NACELLE_CONNECTION_OPTIONS_INIT {.size = sizeof(nacelle_connection_options)}
+#define NACELLE_CONNECTION_INFO_INIT {.size = sizeof(nacelle_connection_info)}
+#endif
+
+/* Opens a connection. `options` may be NULL. `*connection` must be closed by nacelle_connection_close(); it is zero after an
+ * error. */
+nacelle_result nacelle_connection_open(nacelle_device device, const nacelle_connection_options *options,
+                                       nacelle_connection *connection);
+
+/* Fills `*info` as far as `info->size` goes. */
+nacelle_result nacelle_connection_get_info(nacelle_connection connection, nacelle_connection_info *info);
+
+/* As nacelle_call_create(), in a free context of the connection. */
+nacelle_result nacelle_connection_create(nacelle_connection connection, uint32_t function, const nacelle_region *regions,
+                                         size_t count, const nacelle_call_options *options, nacelle_call *call);
+
+/* The same for a chain: each call runs the steps one after the other in the device, without the caller in between. Outputs are
+ * written once, at the end. NACELLE_UNSUPPORTED if the device has no long set-up. Internal regions come after all others. */
+nacelle_result nacelle_connection_create_chain(nacelle_connection connection, const nacelle_chain_step *steps, size_t step_count,
+                                               const nacelle_region *regions, size_t count, const nacelle_call_options *options,
+                                               nacelle_call *call);
+
+/* Ends the handle. The connection itself ends with its last call. */
+nacelle_result nacelle_connection_close(nacelle_connection connection);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

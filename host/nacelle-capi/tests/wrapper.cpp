@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything of nacelle.hpp, once: wrapper ADDRESS.
+#include <nacelle.hpp>
+
+#include <poll.h>
+
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+int failures = 0;
+
+void check_at(int line, const char* what, bool holds) {
+  if (!holds) {
+    std::printf("line %d: %s does not hold\n", line, what);
+    ++failures;
+  }
+}
+#define CHECK(condition) check_at(__LINE__, #condition, (condition))
+
+template <class Act>
+nacelle_result thrown(Act act) {
+  try {
+    act();
+  } catch (const nacelle::error& error) {
+    CHECK(std::string(error.what()).find(error.hint()) != std::string::npos && !error.hint().empty());
+    return error.code();
+  }
+  return NACELLE_OK;
+}
+
+constexpr std::uint32_t increment = 1, matmul = 16, no_function = 99;
+
+void owners(const nacelle::device& device) {
+  std::vector<unsigned char> bytes(1000, 1);
+  nacelle::call call = device.create(increment, {nacelle::inout(bytes)});
+  nacelle::call moved = std::move(call);
+  CHECK(thrown([&] { call.invoke(); }) == NACELLE_BAD_HANDLE);
+  moved.invoke();
+  moved.wait();
+  CHECK(bytes.front() == 2 && bytes.back() == 2);
+  CHECK(moved.test() && moved.status().state == NACELLE_CALL_DONE && moved.status().bytes_received == bytes.size());
+  CHECK(moved.report().find("\"outputs\"") != std::string::npos);
+  call = std::move(moved);
+  call.close();
+  CHECK(thrown([&] { call.close(); }) == NACELLE_BAD_HANDLE);
+}
+
+void regions(const nacelle::device& device) {
+  const std::vector<std::uint16_t> input(8, 7);
+  std::uint32_t output[4] = {9, 9, 9, 9};
+  std::string text = "abc";
+  std::uint16_t number = 0;
+  const nacelle::view<char> part(text.data(), 2);
+  const std::vector<nacelle::region> all = {nacelle::input(input), nacelle::output(output), nacelle::inout_once(part), nacelle::inout(nacelle::view(&number, 1)),
+                                            nacelle::internal(64)};
+  nacelle::call_options options;
+  options.deadline_ms = 60000;
+  nacelle::call call = device.create(increment, all, &options);
+  call.invoke();
+  call.wait();
+  CHECK(input[0] == 7 && output[0] == 0x01010101 && output[3] == 0x01010101);
+  CHECK(text == "bcc" && number == 0x0101);
+}
+
+void errors(const nacelle::device& device) {
+  std::vector<unsigned char> bytes(8);
+  nacelle::call call = device.create(no_function, {nacelle::inout(bytes)});
+  std::future<void> ended = call.start();
+  CHECK(thrown([&] { ended.get(); }) == NACELLE_UNKNOWN_FUNCTION);
+  CHECK(call.status().device_result == 3);
+  CHECK(thrown([&] { device.create(0, {nacelle::inout(bytes)}); }) == NACELLE_INVALID_ARGUMENT);
+  CHECK(thrown([] { nacelle::device("nowhere"); }) == NACELLE_NO_SUCH_DEVICE);
+}
+
+void time(const nacelle::device& device) {
+  constexpr std::uint32_t side = 2048;
+  const std::vector<std::uint32_t> arguments = {0x4d4d414e, 0, side, side, side, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  const std::vector<std::int32_t> a(side * side);
+  std::vector<std::int32_t> c(side * side);
+  nacelle::call call = device.create(matmul, {nacelle::input(arguments), nacelle::input(a), nacelle::input_once(a), nacelle::output(c)});
+  call.invoke();
+  CHECK(!call.wait_for(std::chrono::milliseconds(1)));
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    call.cancel();
+  });
+  CHECK(thrown([&] { call.wait(); }) == NACELLE_CANCELLED);
+  other.join();
+}
+
+void event_loop(const nacelle::device& device) {
+  std::vector<unsigned char> bytes(100000);
+  nacelle::connection connection = device.open(2);
+  CHECK(connection.info().contexts >= 1);
+  nacelle::call call = connection.create(increment, {nacelle::inout(bytes)});
+  call.invoke();
+  while (!call.test()) {
+    pollfd readable = {device.fd(), POLLIN, 0};
+    CHECK(poll(&readable, 1, 10000) == 1);
+    device.progress();
+  }
+  CHECK(bytes.front() == 1 && bytes.back() == 1);
+}
+
+void contexts(const nacelle::device& device) {
+  constexpr std::uint32_t side = 2048;
+  const std::vector<std::uint32_t> arguments = {0x4d4d414e, 0, side, side, side, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  const std::vector<std::int32_t> a(side * side);
+  std::vector<std::int32_t> c(side * side);
+  std::vector<unsigned char> bytes(10, 1), more(10, 1);
+  const nacelle::connection connection = device.open(3);
+  const nacelle_connection_info info = connection.info();
+  CHECK(info.contexts == 3 && info.free_contexts == 3 && info.can_cancel == 1 && info.has_long_set_up == 1);
+
+  // One call runs, another is made meanwhile, and the first one alone is cancelled or runs out of its time.
+  nacelle::call_options soon;
+  soon.deadline_ms = 100;
+  const std::vector<nacelle::region> matrices = {nacelle::input(arguments), nacelle::input_once(a), nacelle::input_once(a),
+                                                 nacelle::output(c)};
+  nacelle::call cancelled = connection.create(matmul, matrices);
+  nacelle::call quick = connection.create(increment, {nacelle::inout(bytes)});
+  cancelled.invoke();
+  quick.invoke();
+  quick.wait();
+  CHECK(bytes[0] == 2 && cancelled.status().state == NACELLE_CALL_RUNNING);
+  cancelled.cancel();
+  CHECK(thrown([&] { cancelled.wait(); }) == NACELLE_CANCELLED);
+  cancelled.close();
+  nacelle::call late = connection.create(matmul, matrices, &soon);
+  late.invoke();
+  CHECK(thrown([&] { late.wait(); }) == NACELLE_DEADLINE_EXCEEDED);
+  quick.invoke();
+  quick.wait();
+  CHECK(bytes[0] == 3);
+
+  // A chain: the second step works on what the first has left.
+  const nacelle_chain_step steps[] = {{increment, 0, 0, 2}, {increment, 0, 1, 1}};
+  const std::vector<nacelle::region> both = {nacelle::inout(bytes), nacelle::inout(more)};
+  CHECK(connection.info().free_contexts == 1);
+  nacelle::call chain = connection.create_chain(steps, both);
+  CHECK(thrown([&] { connection.create_chain(steps, both); }) == NACELLE_NO_FREE_CONTEXT);
+  chain.invoke();
+  chain.wait();
+  CHECK(bytes[9] == 4 && more[9] == 3);
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+  if (argc != 2) {
+    return 2;
+  }
+  nacelle::device_options options;
+  options.timeout_ms = 30000;
+  const nacelle::device device(argv[1], options);
+  CHECK(device.describe().find("\"functions\"") != std::string::npos);
+  CHECK(device.ping(std::chrono::seconds(2)).count() > 0);
+  owners(device);
+  regions(device);
+  errors(device);
+  time(device);
+  event_loop(device);
+  contexts(device);
+  options.progress_thread = 1;
+  nacelle::device driven(argv[1], options);
+  owners(driven);
+  nacelle::device moved = std::move(driven);
+  moved.close();
+  std::printf("%d failures\n", failures);
+  return failures != 0;
+}
