@@ -55,7 +55,6 @@ plane: setup-test  ## one plane's tests, at 64 bits: PLANE=roce; WAVES=1 for wav
 	@NACELLE_WIDTHS="$${NACELLE_WIDTHS:-64}" $(PYTHON) -m pytest -q -n 2 --ignore-glob='*/formal/*' rtl/$(PLANE) $(UNIT_ARGS)
 
 lint: setup-test  ## RTL, Python and Rust: lint and format, without a change
-	@$(PYTHON) rtl/control/generate.py
 	@$(PYTHON) tools/test.py registers python-style lint host-style
 
 format: setup-test  ## Python and Rust as the format rules have it

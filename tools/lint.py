@@ -81,6 +81,7 @@ def main() -> int:
             named(name)
     except DescriptionError as error:
         sys.exit(f"error: {error}")
+    subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
     builds = [(name, data_w) for name in devices for data_w in (512, 64)] or BUILDS
     with ProcessPoolExecutor() as pool:
         running = [pool.submit(check, name, data_w) for name, data_w in builds for check in (read_for_synthesis, lint)]
