@@ -198,7 +198,7 @@ module nacelle_shell
       .rst(plane_rst_q),
       .now(now_q),
       .local_addr,
-      .port({16'd0, listen_port, rpc_port}),
+      .port((16*CLIENTS)'({listen_port, rpc_port})),
       .extensions,
       .limits(connection_limits),
       .congestion,
