@@ -92,16 +92,9 @@ module roce_responder_window
 
   // ---- cycle 2 ----
   place_t stop_place;
-  // The places whose number has bit b.
-  function automatic window_t places_with(int unsigned b);
-    window_t places;
-    for (int unsigned i = 0; i < WINDOW; i++) places[i] = i[b];
-    return places;
-  endfunction
-
-  for (genvar i = 0; i < PLACE_W; i++) begin : g_stop_place
-    localparam window_t PLACES = places_with(i);
-    assign stop_place[i] = |(stop_q & PLACES);
+  always_comb begin
+    stop_place = '0;
+    for (int unsigned i = 0; i < WINDOW; i++) if (stop_q[i]) stop_place |= place_t'(i);
   end
 
   assign expected = {wrapped_q ? round_q : next_q[23:PLACE_W], stop_place};
