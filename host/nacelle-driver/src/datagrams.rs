@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The datagrams of a UDP socket, between the link and an endpoint's [`UdpInterface`](nacelle_roce::UdpInterface).
+//! The datagrams of a UDP socket, between the link and an endpoint's [`UdpInterface`].
 
 use crate::{Medium, capture};
 use nacelle_link::{DatagramLink, Delivery, Direction, LinkError, LinkStats, MAX_BATCH, Outgoing, Recorder};
