@@ -33,6 +33,8 @@ from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 # More than one file for each of its cores only slows the compiler down: each has to read Verilator's headers.
 JOBS = int(os.environ.get("NACELLE_JOBS", os.cpu_count() or 1))
 FAST_FILES = 6
+# Loops over the bytes of a header or a message: as straight code each byte has a constant place, in a loop it is searched for.
+UNROLL = 256
 WARNINGS = ["-Wno-fatal", "-Werror-USERFATAL", "-Wno-DECLFILENAME"]  # $fatal of a bad parameter ends the build
 
 
@@ -59,7 +61,7 @@ def verilate(work: Path, rtl: DeviceRtl, waves: bool, files: int) -> None:
     run(
         [
             "verilator", "--cc", "--prefix", "Vnacelle", "--Mdir", str(work), "--top-module", "nacelle_sim_top",
-            "-O3",
+            "-O3", "--unroll-count", str(UNROLL),
             "--x-assign", "fast", "--x-initial", "unique", "--no-assert", *WARNINGS,
             "--timescale", "1ns/1ps", "--output-split", "20000", "--output-groups", str(files), "-CFLAGS", "-fPIC",
             *(["--trace-fst", "--trace-structs"] if waves else []),

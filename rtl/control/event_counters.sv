@@ -29,16 +29,17 @@ module event_counters
   end
 
   // ---- gathering: bit k of every event's small counter is plane k, so that all count at once ----
+  // An event has the place that it has in events_t, whose first field is the highest.
+  localparam idx_t FIRST = idx_t'(COUNTERS - 1);
+
   plane_t [GATHER_W-1:0] gather_q, gather_d;
   idx_t visit_q;
   logic [GATHER_W-1:0] found;
 
-  wire plane_t pulses = {<<{events}};
-
   always_comb begin
     plane_t carry;
     gather_d = gather_q;
-    carry = pulses;
+    carry = events;
     for (int unsigned k = 0; k < GATHER_W; k++) begin
       found[k] = gather_q[k][visit_q];
       gather_d[k][visit_q] = 1'b0;
@@ -55,7 +56,7 @@ module event_counters
   wire [31:0] sum = (fresh_q ? '0 : total_q) + 32'(found_q);
 
   logic wanted_q;
-  logic [6:0] wanted_index_q;
+  idx_t wanted_index_q;
 
   always_ff @(posedge clk) begin
     total_q  <= totals[visit_q];
@@ -63,13 +64,13 @@ module event_counters
     index_q  <= visit_q;
     fresh_q  <= first_q;
     gather_q <= gather_d;
-    visit_q  <= (visit_q == idx_t'(COUNTERS - 1)) ? '0 : visit_q + 1'b1;
-    if (visit_q == idx_t'(COUNTERS - 1)) first_q <= 1'b0;
+    visit_q  <= (visit_q == '0) ? FIRST : visit_q - 1'b1;
+    if (visit_q == '0) first_q <= 1'b0;
     if (rst) begin
       gather_q <= '0;
       found_q  <= '0;
       fresh_q  <= 1'b0;
-      visit_q  <= '0;
+      visit_q  <= FIRST;
       first_q  <= 1'b1;
     end
   end
@@ -80,8 +81,8 @@ module event_counters
     read_data <= sum;
     if (read) begin
       wanted_q       <= 1'b1;
-      wanted_index_q <= (read_index < 7'(COUNTERS)) ? read_index : '0;
-    end else if (wanted_q && 7'(index_q) == wanted_index_q) begin
+      wanted_index_q <= (read_index < 7'(COUNTERS)) ? FIRST - idx_t'(read_index) : FIRST;
+    end else if (wanted_q && index_q == wanted_index_q) begin
       wanted_q  <= 1'b0;
       read_done <= 1'b1;
     end

@@ -79,8 +79,7 @@ module packet_tx
 
   axis_if #(.DATA_W(DATA_W)) rotated ();
   logic rotated_valid_q, rotated_last_q, rotated_user_q;
-  logic [BYTES-1:0][7:0] chosen_data, rotated_q;
-  logic [BYTES-1:0]      chosen_keep;
+  logic [BYTES-1:0][7:0] rotated_q;
   turn_t now;
   assign now = turn.data;
   wire rotated_free = !rotated_valid_q || rotated.tready;
@@ -95,24 +94,20 @@ module packet_tx
     assign payload[i].tready = turn.valid && now.source == source_t'(i) && rotated_free;
   end
 
-  assign chosen_data = payload_data[now.source];
-  assign chosen_keep = payload_keep[now.source];
-
+  // Kept apart: the data of a beat stays aligned to words, which is what a simulator moves.
   typedef struct packed {
-    logic       keep;
-    logic [7:0] data;
-  } byte_t;
-  typedef byte_t [BYTES-1:0] lanes_t;
+    logic [BYTES-1:0]      keep;
+    logic [BYTES-1:0][7:0] data;
+  } lanes_t;
 
   function automatic lanes_t rotate(lanes_t from, int unsigned lanes);
-    lanes_t to;
-    for (int unsigned i = 0; i < BYTES; i++) to[(i+lanes)%BYTES] = from[i];
-    return to;
+    int unsigned down = BYTES - lanes % BYTES;
+    return '{keep: BYTES'({from.keep, from.keep} >> down), data: DATA_W'({from.data, from.data} >> (8 * down))};
   endfunction
 
   lanes_t chosen, turned, placed;
   always_comb begin
-    for (int unsigned i = 0; i < BYTES; i++) chosen[i] = '{keep: chosen_keep[i], data: chosen_data[i]};
+    chosen = '{keep: payload_keep[now.source], data: payload_data[now.source]};
     turned = now.coarse[1] ? rotate(chosen, 32'(COARSE_BYTES[2]))
            : now.coarse[0] ? rotate(chosen, 32'(COARSE_BYTES[1])) : rotate(chosen, 32'(COARSE_BYTES[0]));
     unique case (now.fine)
@@ -124,7 +119,7 @@ module packet_tx
   end
 
   always_ff @(posedge clk)
-    for (int unsigned i = 0; i < BYTES; i++) if (take) rotated_q[i] <= placed[i].keep ? placed[i].data : '0;
+    for (int unsigned i = 0; i < BYTES; i++) if (take) rotated_q[i] <= placed.keep[i] ? placed.data[i] : '0;
 
   always_ff @(posedge clk) begin
     if (take) begin

@@ -91,8 +91,10 @@ module fp32_add (
 
   assign result_valid = valid_q[STAGES-1];
 
-  always_ff @(posedge clk) begin
-    valid_q <= rst ? '0 : {valid_q[STAGES-2:0], valid};
+  // A process for each stage: a simulator then runs them last stage first, and copies no register of an idle adder.
+  always_ff @(posedge clk) valid_q <= rst ? '0 : {valid_q[STAGES-2:0], valid};
+
+  always_ff @(posedge clk)
     if (valid) begin
       ordered_q <= '{
           kind: a_nan || b_nan || (a_special && b_special && a[31] != b[31]) ? NAN : a_special || b_special ? INFINITE : FINITE,
@@ -102,18 +104,25 @@ module fp32_add (
       large_q    <= {1'b0, greater[30:23] != '0, greater[22:0], 3'b0};
       small_q    <= {1'b0, lesser[30:23] != '0, lesser[22:0], 3'b0};
     end
+
+  always_ff @(posedge clk)
     if (valid_q[0]) begin
       aligned_q       <= ordered_q;
       aligned_large_q <= large_q;
       aligned_small_q <= align(small_q, distance_q);
     end
+
+  always_ff @(posedge clk)
     if (valid_q[1]) begin
       sum_q.head <= aligned_q;
       sum_q.sum  <= aligned_q.subtract ? aligned_large_q - aligned_small_q : aligned_large_q + aligned_small_q;
     end
-    if (valid_q[2]) coarse_q <= sum_q.sum[27] ? down(sum_q) : up(sum_q, 16);
-    if (valid_q[3]) middle_q <= up(up(coarse_q, 8), 4);
-    if (valid_q[4]) fine_q <= up(up(middle_q, 2), 1);
+
+  always_ff @(posedge clk) if (valid_q[2]) coarse_q <= sum_q.sum[27] ? down(sum_q) : up(sum_q, 16);
+  always_ff @(posedge clk) if (valid_q[3]) middle_q <= up(up(coarse_q, 8), 4);
+  always_ff @(posedge clk) if (valid_q[4]) fine_q <= up(up(middle_q, 2), 1);
+
+  always_ff @(posedge clk)
     if (valid_q[5]) begin
       if (fine_q.head.kind == NAN) result <= 32'h7fc0_0000;
       else if (fine_q.head.kind == INFINITE || (fine_q.sum[26] && fine_q.head.exponent > 9'd254))
@@ -121,7 +130,6 @@ module fp32_add (
       // An exact zero from unlike signs is +0 (6.3).
       else result <= {fine_q.head.sign && !(fine_q.head.subtract && fine_q.sum == '0), magnitude[30:0]};
     end
-  end
 
   logic unused_ok;
   assign unused_ok = &{1'b0, magnitude[31], lesser[31]};

@@ -82,8 +82,10 @@ module fp32_mul (
 
   assign result_valid = valid_q[STAGES-1];
 
-  always_ff @(posedge clk) begin
-    valid_q <= rst ? '0 : {valid_q[STAGES-2:0], valid};
+  // A process for each stage: a simulator then runs them last stage first, and copies no register of an idle multiplier.
+  always_ff @(posedge clk) valid_q <= rst ? '0 : {valid_q[STAGES-2:0], valid};
+
+  always_ff @(posedge clk)
     if (valid) begin
       x_q        <= {x.exponent != '0, x.fraction};
       y_q        <= {y.exponent != '0, y.fraction};
@@ -92,6 +94,8 @@ module fp32_mul (
       kind_q     <= x_nan || y_nan || (x_special && y_zero) || (y_special && x_zero) ? NAN
                   : x_special || y_special ? INFINITE : FINITE;
     end
+
+  always_ff @(posedge clk)
     if (valid_q[0]) begin
       product_head_q <= '{
           kind: kind_q, sign: sign_q, right: exponent_q < 10'sd1,
@@ -99,29 +103,38 @@ module fp32_mul (
       };
       product_q      <= '{exponent: exponent_q, significand: 48'(x_q) * 48'(y_q)};
     end
+
+  always_ff @(posedge clk)
     if (valid_q[1]) begin
       ready_head_q <= product_head_q;
       ready_q      <= shift(product_q, product_head_q, 32);
     end
+
+  always_ff @(posedge clk)
     if (valid_q[2]) begin
       coarse_head_q <= ready_head_q;
       coarse_q      <= shift(ready_q, ready_head_q, 16);
     end
+
+  always_ff @(posedge clk)
     if (valid_q[3]) begin
       middle_head_q <= coarse_head_q;
       middle_q      <= shift(shift(coarse_q, coarse_head_q, 8), coarse_head_q, 4);
     end
+
+  always_ff @(posedge clk)
     if (valid_q[4]) begin
       fine_head_q <= middle_head_q;
       fine_q      <= shift(shift(middle_q, middle_head_q, 2), middle_head_q, 1);
     end
+
+  always_ff @(posedge clk)
     if (valid_q[5]) begin
       if (fine_head_q.kind == NAN) result <= 32'h7fc0_0000;
       else if (fine_head_q.kind == INFINITE || (fine_q.significand[47] && fine_q.exponent > 10'sd254))
         result <= {fine_head_q.sign, 8'hff, 23'd0};
       else result <= {fine_head_q.sign, magnitude[30:0]};
     end
-  end
 
   logic unused_ok;
   assign unused_ok = &{1'b0, magnitude[31], fine_head_q.right, fine_head_q.amount};

@@ -128,6 +128,9 @@ module roce_cm_rx
 
   wire beat_taken = payload.tvalid && payload.tready;
 
+  // Apart from the states: a simulator copies all of what a process with other registers writes, in every cycle.
+  always_ff @(posedge clk) if (state_q == S_PAYLOAD && beat_taken && good_q) words_q[beat_q] <= payload.tdata;
+
   always_ff @(posedge clk) begin
     unique case (state_q)
       S_FRAME: begin
@@ -140,7 +143,6 @@ module roce_cm_rx
       S_PAYLOAD:
       if (beat_taken) begin
         beat_q <= beat_q + 1'b1;
-        if (good_q) words_q[beat_q] <= payload.tdata;
         if (payload.tlast) begin
           good_q  <= good_q && !payload.tuser;
           state_q <= S_CHECK;

@@ -24,7 +24,8 @@ module roce_cm_tx
     stream_if.source    frame,     // frame_tx_t
     axis_if.source      payload
 );
-  localparam int unsigned BEATS = MAD_BYTES * 8 / DATA_W;
+  localparam int unsigned BYTES = DATA_W / 8;
+  localparam int unsigned BEATS = MAD_BYTES / BYTES;
   localparam int unsigned BEAT_W = $clog2(BEATS);
   // UDP source port of the device's QP1: any of the dynamic range (IBTA A17.3.1 leaves it to the sender).
   localparam logic [15:0] UDP_SRC_PORT = 16'hc001;
@@ -174,14 +175,16 @@ module roce_cm_tx
     endcase
   end
 
-  // ---- its beats ----
-  logic [BEATS-1:0][DATA_W-1:0] words;
+  // ---- its beats: the first is the highest of `mad`, with its first byte highest ----
+  logic [BEATS-1:0][DATA_W-1:0] beats;
+  logic [DATA_W-1:0] beat;
+  assign beats = mad;
+  assign beat  = beats[~beat_q];
   always_comb begin
-    for (int unsigned i = 0; i < MAD_BYTES; i++) words[i*8/DATA_W][i*8%DATA_W+:8] = mad[(MAD_BYTES-1-i)*8+:8];
+    for (int unsigned i = 0; i < BYTES; i++) payload.tdata[i*8+:8] = beat[(BYTES-1-i)*8+:8];
   end
 
   assign payload.tvalid = msg.valid && !payload_done_q;
-  assign payload.tdata = words[beat_q];
   assign payload.tkeep = '1;
   assign payload.tlast = beat_q == BEAT_W'(BEATS - 1);
   assign payload.tuser = 1'b0;
