@@ -178,6 +178,7 @@ module roce_cm_tx
   end
 
   // ---- its beats: the first is the highest of `mad`, with its first byte highest ----
+  // The bytes of one beat are turned round, not of the whole message: that is what a simulator does in every cycle.
   logic [BEATS-1:0][DATA_W-1:0] beats;
   logic [DATA_W-1:0] beat;
   assign beats = mad;
