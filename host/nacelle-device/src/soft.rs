@@ -17,9 +17,11 @@ use nacelle_wire::{DescriptionLocation, MacAddr};
 
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 
+mod buffer;
 mod calls;
 mod config;
 mod description;
+mod lend;
 mod managed;
 mod memory;
 mod session;
@@ -28,6 +30,7 @@ mod wake;
 mod workers;
 
 pub use config::SoftConfig;
+use lend::Orphaned;
 use managed::ManagedTable;
 use memory::MemoryThread;
 use session::{Arrival, Session};
@@ -48,8 +51,10 @@ pub struct SoftEngine {
     /// Whose a call is that waits or runs.
     calls: HashMap<CallId, ConnId>,
     workers: Workers,
-    /// A kernel may wait for its memory.
-    more: bool,
+    /// Memory of calls that run for nobody any more.
+    orphaned: HashMap<CallId, Orphaned>,
+    /// Callers whose call waits until their READs before it are answered.
+    delayed: Vec<ConnId>,
     bytes: u64,
     entered: VecDeque<Stamp>,
     counters: Counted,
@@ -91,7 +96,8 @@ impl SoftEngine {
             sessions: HashMap::new(),
             calls: HashMap::new(),
             workers: Workers::new(limits, waker),
-            more: false,
+            orphaned: HashMap::new(),
+            delayed: Vec::new(),
             bytes: 0,
             entered: VecDeque::new(),
             counters: Counted::default(),
@@ -169,6 +175,9 @@ impl Engine for SoftEngine {
         }
         self.wake.clear();
         self.serve_set_ups();
+        for conn in std::mem::take(&mut self.delayed) {
+            self.go_on(conn);
+        }
         self.serve_kernels();
     }
 
@@ -183,7 +192,7 @@ impl Engine for SoftEngine {
     }
 
     fn idle(&self) -> bool {
-        !self.more // all other work is done when it comes
+        self.delayed.is_empty() // all other work is done when it comes
     }
 
     fn pass(&mut self, _time: Duration) {}

@@ -1,114 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls: kernels are started, served with memory, and their results returned.
+//! Calls: functions are started, and their results returned.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use nacelle_roce::{ConnId, Region, SendWr, Transport};
+use nacelle_roce::{ConnId, SendWr};
 use nacelle_wire::mrsp::{AarRegion, CallImm, RegionFlags, ReturnCode};
 
+use super::buffer::Buffer;
 use super::session::Held;
 use super::setup::{is_internal, parameters};
-use super::workers::{self, Notice};
+use super::workers::{Notice, Task};
 use super::{LAST, PART, SoftEngine};
-use crate::kernels::{Layout, Memory, Stop};
-
-/// Accesses of kernels to memory that are served in one turn.
-const ACCESSES: usize = 4;
-
-/// The regions of a call, for a kernel that runs in the network's thread.
-struct Direct<'a> {
-    transport: &'a mut Transport,
-    regions: &'a [Region],
-    layout: Layout,
-}
-
-impl Memory for Direct<'_> {
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    fn read(&mut self, region: usize, at: usize, into: &mut [u8]) -> Result<(), Stop> {
-        self.layout.check(region, at, into.len())?;
-        let memory = self.transport.region(self.regions[region].id).ok_or(Stop::Ended)?;
-        memory.read(at, into).map_err(|_| Stop::Ended)
-    }
-
-    fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
-        self.layout.check(region, at, bytes.len())?;
-        let memory = self.transport.region_mut(self.regions[region].id).ok_or(Stop::Ended)?;
-        memory.write(at, bytes).map_err(|_| Stop::Ended)
-    }
-}
+use crate::kernel::Cancellation;
 
 impl SoftEngine {
     /// Begins a call.
     pub(super) fn call(&mut self, conn: ConnId, imm: u32) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
-        let function = match CallImm::parse(imm) {
-            Ok(CallImm::Start { function, .. }) if !session.regions.is_empty() => function,
+        let Some(session) = self.sessions.get(&conn) else { return };
+        let (function, user) = match CallImm::parse(imm) {
+            Ok(CallImm::Start { function, user: [a, b, c] }) if !session.regions.is_empty() => {
+                (function, u32::from_le_bytes([a, b, c, 0]))
+            }
             // The caller gives its call up.
             Ok(CallImm::HostError) => return self.counters.calls_failed += 1,
             Ok(CallImm::Start { .. }) | Err(_) => return self.counters.immediates_ignored += 1,
         };
         self.counters.calls += 1;
-        let layout = Layout {
-            sizes: session.regions.iter().map(|held| held.here.len).collect(),
-            parameters: parameters(session.regions.iter().map(|held| &held.asked)),
-        };
-        let Some(kernel) = self.config.kernels.iter().find(|kernel| kernel.code == function) else {
+        let parameters = parameters(session.regions.iter().map(|held| &held.asked));
+        let lost = session.lost;
+        let Some(offered) = self.config.kernels.get(function) else {
             return self.finish(conn, ReturnCode::UNKNOWN_FUNCTION);
         };
-        if layout.sizes.iter().sum::<usize>() <= kernel.quick {
-            let regions: Vec<Region> = session.regions.iter().map(|held| held.here).collect();
-            let mut memory = Direct { transport: &mut self.endpoint.transport, regions: &regions, layout };
-            let code = match (kernel.run)(&mut memory) {
-                Ok(()) => ReturnCode::SUCCESS,
-                Err(Stop::Failed(code)) => code,
-                Err(Stop::Ended) => return, // without its regions, its caller has gone
-            };
+        let (run, quick) = (Arc::clone(&offered.run), offered.quick);
+        let regions = if lost { None } else { self.lend_regions(conn) };
+        let Some(regions) = regions else { return self.finish(conn, ReturnCode::SOCKET_UNAVAILABLE) };
+        let bytes: usize = regions.iter().map(Buffer::len).sum();
+        let mut task = Task { run, regions, parameters, user };
+        if bytes <= quick {
+            let code = task.run(&Cancellation::default());
+            self.return_regions(conn, task.regions);
             return self.finish(conn, code);
         }
-        let call = self.workers.start(kernel, layout);
-        session.call = Some(call);
+        let call = self.workers.start(task);
+        if let Some(session) = self.sessions.get_mut(&conn) {
+            session.call = Some(call);
+        }
         self.calls.insert(call, conn);
-        self.more = true;
     }
 
-    /// Serves kernels: some of their accesses, and the results that there are.
+    /// Handles what has become of calls.
     pub(super) fn serve_kernels(&mut self) {
-        self.more = false;
-        let mut left = ACCESSES;
         while let Some(notice) = self.workers.poll(Instant::now()) {
-            match notice {
-                Notice::Access(access) => {
-                    let call = access.call;
-                    let bytes = self.access(access);
-                    self.workers.answer(call, bytes);
-                    left -= 1;
-                    if left == 0 {
-                        self.more = true;
-                        return;
-                    }
-                }
-                Notice::Done(call, code) => {
-                    let Some(conn) = self.calls.remove(&call) else { continue };
+            let (call, code, regions) = match notice {
+                Notice::Ended(call, code, regions) => (call, code, Some(regions)),
+                Notice::Lost(call) => (call, ReturnCode::KERNEL_TIMEOUT, None),
+            };
+            match (self.calls.remove(&call), regions) {
+                (Some(conn), regions) => {
                     if let Some(session) = self.sessions.get_mut(&conn) {
                         session.call = None;
+                    }
+                    match regions {
+                        Some(regions) => self.return_regions(conn, regions),
+                        None => self.orphan(conn, call),
                     }
                     self.finish(conn, code);
                     self.go_on(conn);
                 }
+                (None, Some(regions)) => self.free_orphaned(call, regions),
+                (None, None) => {}
             }
         }
-    }
-
-    /// Carries out a kernel's access to its memory. `None` if its caller has gone.
-    fn access(&mut self, access: workers::Access) -> Option<Vec<u8>> {
-        let workers::Access { call, region, at, write, mut bytes } = access;
-        let session = self.sessions.get(self.calls.get(&call)?)?;
-        let memory = self.endpoint.transport.region_mut(session.regions.get(region)?.here.id)?;
-        if write { memory.write(at, &bytes) } else { memory.read(at, &mut bytes) }.ok()?;
-        Some(bytes)
     }
 
     /// Answers a call.

@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use nacelle_roce::memory::Memory as RegionMemory;
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{Access, ConnId, RecvWr, Region, SendWr};
 use nacelle_wire::mrsp::{AarRegion, reason};
 
+use super::buffer::Buffer;
 use super::memory::OrderId;
 use super::setup::parse_request;
 use super::workers::CallId;
@@ -38,6 +38,8 @@ pub(super) struct Session {
     pub(super) messages: Region,
     pub(super) regions: Vec<Held>,
     pub(super) bytes: u64,
+    /// A function that did not return in time has its regions: nothing can be called until others are set up.
+    pub(super) lost: bool,
     pub(super) answering: bool,
     /// What it has asked for, until there is memory for it.
     pub(super) set_up: Option<(OrderId, Vec<AarRegion>)>,
@@ -62,6 +64,7 @@ impl SoftEngine {
             messages,
             regions: Vec::new(),
             bytes: 0,
+            lost: false,
             answering: false,
             set_up: None,
             call: None,
@@ -85,13 +88,11 @@ impl SoftEngine {
 
     /// Releases all that a caller holds, and cancels its call.
     pub(super) fn release(&mut self, conn: ConnId) {
+        if let Some(call) = self.sessions.get_mut(&conn).and_then(|session| session.call.take()) {
+            self.abandon(conn, call);
+        }
         self.release_regions(conn);
         if let Some(session) = self.sessions.remove(&conn) {
-            if let Some(call) = session.call {
-                self.workers.cancel(call);
-                self.calls.remove(&call);
-                self.counters.calls_failed += 1;
-            }
             self.endpoint.transport.deregister(session.messages.id);
         }
     }
@@ -99,9 +100,11 @@ impl SoftEngine {
     pub(super) fn release_regions(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
         self.bytes -= std::mem::take(&mut session.bytes);
+        session.lost = false;
         for held in session.regions.drain(..) {
-            if let Some(Ok(memory)) = self.endpoint.transport.deregister(held.here.id).map(RegionMemory::into_vec) {
-                self.memory.discard(memory);
+            let memory = self.endpoint.transport.deregister(held.here.id);
+            if let Some(Ok(buffer)) = memory.map(|memory| memory.into_owner::<Buffer>()) {
+                self.memory.discard(buffer);
             }
         }
     }
@@ -112,8 +115,16 @@ impl SoftEngine {
             && !session.answering
             && session.set_up.is_none()
             && session.call.is_none()
-            && let Some(arrival) = session.arrivals.pop_front()
+            && let Some(arrival) = session.arrivals.front()
         {
+            // A function has its regions alone. So what was to be read of them before it starts is read first.
+            if matches!(arrival, Arrival::Start { .. }) && self.endpoint.transport.is_responding(conn) {
+                if !self.delayed.contains(&conn) {
+                    self.delayed.push(conn);
+                }
+                return;
+            }
+            let Some(arrival) = session.arrivals.pop_front() else { return };
             let messages = session.messages;
             let (Arrival::Message { receive, .. } | Arrival::Start { receive, .. }) = arrival;
             let asked = match arrival {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Region set-up: requests, memory, answers.
 
+use nacelle_roce::memory::Memory;
 use nacelle_roce::{Access, ConnId, SendWr};
 use nacelle_wire::mrsp::{ARegion, AarRegion, MAX_MESSAGE, Message, RegionFlags, reason};
 
+use super::buffer::Buffer;
 use super::session::{Held, Session};
 use super::{LAST, SoftEngine};
 
@@ -53,7 +55,8 @@ impl SoftEngine {
         let bytes: u64 = asked.iter().map(|region| u64::from(region.size())).sum();
         let peer = self.sessions.get(&conn).map(|session| session.peer);
         let callers = self.sessions.values().filter(|session| Some(session.peer) == peer);
-        let callers: u64 = callers.map(|session| session.bytes).sum();
+        let callers = callers.map(|session| session.bytes).sum::<u64>();
+        let callers = callers + peer.map_or(0, |peer| self.orphaned_by(peer));
         let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
         if self.bytes + bytes > self.config.memory_bytes || callers + bytes > quota {
             return Err(reason::NO_MEMORY);
@@ -66,10 +69,10 @@ impl SoftEngine {
     }
 
     /// Gives a caller its regions, of these buffers; all or none.
-    fn hold(&mut self, conn: ConnId, asked: &[AarRegion], buffers: Vec<Vec<u8>>) -> Result<Vec<ARegion>, u8> {
+    fn hold(&mut self, conn: ConnId, asked: &[AarRegion], buffers: Vec<Buffer>) -> Result<Vec<ARegion>, u8> {
         let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         for (asked, buffer) in asked.iter().zip(buffers) {
-            let here = self.endpoint.transport.register(buffer, rights, Some(conn));
+            let here = self.endpoint.transport.register(Memory::new(buffer), rights, Some(conn));
             match (here, self.sessions.get_mut(&conn)) {
                 (Ok(here), Some(session)) => session.regions.push(Held { asked: *asked, here }),
                 _ => {

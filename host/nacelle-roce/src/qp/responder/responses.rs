@@ -63,6 +63,11 @@ impl Responder {
         self.acknowledge = None;
     }
 
+    /// Whether a response with data waits to be sent.
+    pub(crate) fn is_responding(&self) -> bool {
+        !self.responses.is_empty()
+    }
+
     /// Kind of the response that is sent next.
     pub(crate) fn next_response(&self) -> Option<NextResponse> {
         match self.responses.front() {
