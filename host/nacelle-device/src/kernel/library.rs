@@ -165,7 +165,7 @@ unsafe fn read_function(code: u8, function: &RawFunction) -> Result<Described, S
         (
             text(&of("name"), function.name)?,
             text(&of("text"), function.doc)?,
-            array(&of("regions"), function.regions, function.region_count)?,
+            array(&format!("regions of function {code}"), function.regions, function.region_count)?,
         )
     };
     let mut regions = Vec::new();

@@ -6,6 +6,9 @@ use nacelle_wire::kernel::vector::{Args, Binary, Dtype, Reduction, Unary, Vector
 use super::number::Number;
 use super::{Call, Cancellation, Failure};
 
+#[cfg(test)]
+mod tests;
+
 /// Elements between two looks at the cancellation; a multiple of `LANES`.
 const BLOCK: usize = 1 << 16;
 /// Partial sums: element i belongs to that of number i mod 16.
