@@ -9,6 +9,7 @@
 mod engine;
 mod host;
 mod kernel;
+mod loading;
 mod manage;
 mod rtl;
 mod sim;

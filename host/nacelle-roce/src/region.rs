@@ -171,6 +171,11 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
+    /// The region.
+    pub(crate) const fn region(self) -> RegionId {
+        self.place.region
+    }
+
     /// Length in bytes.
     pub(crate) const fn len(self) -> usize {
         self.place.len

@@ -14,6 +14,7 @@ use nacelle_wire::mrsp::FunctionCode;
 
 use super::description::{Described, Description};
 use super::{Call, Cancellation, Failure, Kernel, KernelError};
+use crate::loading::reason;
 
 /// The version of the interface (`NACELLE_KERNEL_ABI`).
 const ABI: u32 = 1;
@@ -91,7 +92,7 @@ impl Kernel {
         let file = path.canonicalize().map_err(|error| fail(error.to_string()))?;
         // SAFETY: what the library does when it is loaded is trusted, as the documentation says.
         let library =
-            unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| fail(error.to_string()))?;
+            unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| fail(reason(&error)))?;
         let library = Arc::new(library);
         // SAFETY: the header declares the function like this.
         let describe =

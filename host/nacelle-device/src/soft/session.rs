@@ -118,7 +118,9 @@ impl SoftEngine {
             && let Some(arrival) = session.arrivals.front()
         {
             // A function has its regions alone. So what was to be read of them before it starts is read first.
-            if matches!(arrival, Arrival::Start { .. }) && self.endpoint.transport.is_responding(conn) {
+            let transport = &self.endpoint.transport;
+            let is_read = || session.regions.iter().any(|held| transport.is_being_read(conn, held.here.id));
+            if matches!(arrival, Arrival::Start { .. }) && is_read() {
                 if !self.delayed.contains(&conn) {
                     self.delayed.push(conn);
                 }

@@ -51,7 +51,7 @@ impl Transport {
 
     /// Takes the memory out of a region for a while, so that this side has it alone. The region keeps its key and its place.
     /// Until [`Self::give_back`], what peers ask of it is answered by an RNR NAK, so they try again; work requests of this
-    /// side that need it fail, and so do READs whose response is under way ([`Self::is_responding`]).
+    /// side that need it fail, and so do READs whose response is under way ([`Self::is_being_read`]).
     ///
     /// `None` if there is no such region, or its memory is lent already.
     pub fn lend(&mut self, region: RegionId) -> Option<Memory> {
@@ -66,9 +66,9 @@ impl Transport {
         self.core.regions.give_back(region, memory)
     }
 
-    /// Whether a response with data, to a READ or an atomic of this peer, is still to be sent.
-    pub fn is_responding(&self, conn: ConnId) -> bool {
-        self.conns.get(conn).is_some_and(|conn| conn.responder.is_responding())
+    /// Whether the response to a READ of a region, by the peer of this connection, is still to be sent.
+    pub fn is_being_read(&self, conn: ConnId, region: RegionId) -> bool {
+        self.conns.get(conn).is_some_and(|conn| conn.responder.is_reading(region))
     }
 
     /// The memory of a region; `None` while it is lent, too.

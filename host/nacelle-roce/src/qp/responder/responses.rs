@@ -5,7 +5,7 @@ use super::Responder;
 use crate::{
     WcStatus,
     qp::{Env, QpFailure, Route},
-    region::Grant,
+    region::{Grant, RegionId},
 };
 use nacelle_wire::{
     Psn,
@@ -63,9 +63,10 @@ impl Responder {
         self.acknowledge = None;
     }
 
-    /// Whether a response with data waits to be sent.
-    pub(crate) fn is_responding(&self) -> bool {
-        !self.responses.is_empty()
+    /// Whether data of a region waits to be sent.
+    pub(crate) fn is_reading(&self, region: RegionId) -> bool {
+        let reads = |what: &Data| matches!(what, Data::Read { rest: Some(rest), .. } if rest.region() == region);
+        self.responses.iter().any(|response| reads(&response.what))
     }
 
     /// Kind of the response that is sent next.
