@@ -87,7 +87,7 @@ fn long(config: impl FnOnce(&mut SoftConfig) + Send + 'static) -> (Bench, Long) 
         let functions: String = functions.map(|(code, name)| described(code, name)).concat();
         let kernel = Kernel::from_toml(&format!("name = \"strange\"\nversion = \"1.0\"\n{functions}")).unwrap();
         let kernel = kernel.with(LONG, run).unwrap().with(PANIC, |_| panic!("as it should")).unwrap();
-        let kernel = kernel.with(LOOK, look).unwrap().with(PATIENT, |call| patient(call)).unwrap();
+        let kernel = kernel.with(LOOK, look).unwrap().with(PATIENT, patient).unwrap();
         soft.kernels.add(kernel).unwrap();
         config(soft);
     });
