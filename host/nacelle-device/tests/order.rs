@@ -32,7 +32,7 @@ impl Pair {
     }
 
     /// Gives the device all that the caller has to send. How many frames that is.
-    fn to_device(&mut self) -> usize {
+    fn send(&mut self) -> usize {
         let mut frame = vec![0; 8192];
         let mut count = 0;
         while let Some(length) = self.caller.poll_transmit(self.now(), &mut frame) {
@@ -43,7 +43,7 @@ impl Pair {
     }
 
     /// Gives the caller what the device has to send, up to so many frames.
-    fn from_device(&mut self, limit: usize) {
+    fn receive(&mut self, limit: usize) {
         let mut frame = vec![0; 8192];
         for _ in 0..limit {
             let Some((length, _)) = self.device.pull(&mut frame) else { break };
@@ -60,9 +60,9 @@ impl Pair {
                 return self.events.remove(at);
             }
             assert!(Instant::now() < deadline, "it did not happen: {:?}", self.events);
-            self.to_device();
+            self.send();
             self.device.run();
-            self.from_device(usize::MAX);
+            self.receive(usize::MAX);
         }
     }
 
@@ -89,7 +89,7 @@ fn a_call_waits_for_the_reads_before_it() {
     transport.post_recv(conn, RecvWr { id: 0, slice: Some(here.slice(LENGTH as usize, 64)) }).unwrap();
     transport.post_send(conn, SendWr::send(1, &message[..length])).unwrap();
     pair.completed(WcOpcode::Recv);
-    pair.to_device(); // the acknowledgement
+    pair.send(); // the acknowledgement
     let transport = &mut pair.caller.transport;
     let answer = transport.region(here.id).unwrap().to_vec().unwrap()[LENGTH as usize..][..20].to_vec();
     let Ok(Message::A([region])) = Message::parse(&answer) else { panic!("{answer:?}") };
@@ -99,10 +99,10 @@ fn a_call_waits_for_the_reads_before_it() {
     transport.post_recv(conn, RecvWr { id: 3, slice: None }).unwrap();
     transport.post_send(conn, read.clone()).unwrap();
     transport.post_send(conn, SendWr::write_imm(4, Vec::new(), here.addr, here.rkey, start)).unwrap();
-    assert_eq!(pair.to_device(), 2, "both are there before anything is answered");
+    assert_eq!(pair.send(), 2, "both are there before anything is answered");
     pair.device.run();
     assert!(!pair.device.idle(), "it will look at the start again");
-    pair.from_device(3);
+    pair.receive(3);
     pair.device.run();
     pair.completed(WcOpcode::Read);
     let bytes =
