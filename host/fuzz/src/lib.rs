@@ -11,7 +11,7 @@ use nacelle_roce::{
         calls,
         cm::{self, IpCm, Message, Rep, Req},
         icmp::EchoPacket,
-        kernel::matmul,
+        kernel::{matmul, vector},
         mrsp,
         roce::{Flow, MAX_FRAME},
         transport::Ext,
@@ -57,6 +57,11 @@ pub fn messages(data: &[u8]) {
     }
     if let Some(block) = data.first_chunk()
         && let Ok(args) = matmul::Args::parse(block)
+    {
+        assert_eq!(args.to_bytes(), *block);
+    }
+    if let Some(block) = data.first_chunk()
+        && let Ok(args) = vector::Args::parse(block)
     {
         assert_eq!(args.to_bytes(), *block);
     }

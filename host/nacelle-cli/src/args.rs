@@ -93,6 +93,9 @@ pub(crate) struct DeviceArgs {
     /// Time that a kernel has, in ms, at most 16777215; 0 for no limit [default: 60000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..KERNEL_TIME_END))]
     pub(crate) kernel_time: Option<u32>,
+    /// Load a kernel from a shared library; can be given more than once. It runs in the device's process: only what you trust
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernel: Vec<PathBuf>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use nacelle::DeviceKind;
 use nacelle_device::{
-    Bounds, Engine, Host, Place, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine, find_library,
+    Bounds, DeviceError, Engine, Host, Kernel, Place, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine,
+    find_library,
 };
 use nacelle_link::{Impaired, Link, SwitchHost, Tap, VirtualWire, WireDir, bridge};
 
@@ -90,17 +91,27 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     };
     if args.soft {
         let default = SoftConfig::default();
+        let mut kernels = default.kernels;
+        for file in &args.kernel {
+            Kernel::load(file).and_then(|kernel| kernels.add(kernel)).map_err(DeviceError::from)?;
+        }
         let config = SoftConfig {
             memory_bytes: args.memory.map_or(default.memory_bytes, bytes),
             memory_per_caller: bounds.memory_per_caller.unwrap_or(default.memory_per_caller),
             connections_per_caller: bounds.connections_per_caller.unwrap_or(default.connections_per_caller),
             workers: args.workers.map_or(default.workers, |workers| workers as usize),
             kernel_time: bounds.kernel_time.map_or(default.kernel_time, |time| Some(time).filter(|t| !t.is_zero())),
+            kernels,
             ..default
         };
         return serve(cli, args, &place, SoftEngine::new(config));
     }
-    for (option, given) in [("--memory", args.memory.is_some()), ("--workers", args.workers.is_some())] {
+    let of_software = [
+        ("--memory", args.memory.is_some()),
+        ("--workers", args.workers.is_some()),
+        ("--kernel", !args.kernel.is_empty()),
+    ];
+    for (option, given) in of_software {
         if given {
             let said = format!("{option} is an option of the software device; the simulated RTL is as it was built");
             return Err(Failure::usage(said, "add --soft, or leave the option out"));

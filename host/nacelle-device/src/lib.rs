@@ -8,7 +8,8 @@
 
 mod engine;
 mod host;
-mod kernels;
+mod kernel;
+mod loading;
 mod manage;
 mod rtl;
 mod sim;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 
 pub use engine::{Engine, Facts, Identity};
 pub use host::{DEFAULT_ADDRESS, Host, Place, SERVICE_PORT};
-pub use kernels::{Kernel, Layout, Memory, Run, Stop};
+pub use kernel::{Call, Cancellation, Failure, Kernel, KernelError, KernelSet, Run};
 pub use manage::Management;
 pub use rtl::{Bounds, RtlEngine, find_library};
 pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
@@ -78,6 +79,9 @@ pub enum DeviceError {
         /// The name or address.
         what: String,
     },
+    /// A kernel cannot be used.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// The wire cannot be used.
     #[error(transparent)]
     Link(#[from] nacelle_link::LinkError),
@@ -108,6 +112,10 @@ impl DeviceError {
             Self::Register { .. } | Self::Identity { .. } | Self::Memory { .. } => {
                 "the library and this program are not of the same version: build both again"
             }
+            Self::Kernel(KernelError::SameCode { .. } | KernelError::SameName { .. }) => {
+                "leave one of the kernels out, or give it another name and other function codes"
+            }
+            Self::Kernel(_) => "build the kernel again with the nacelle_kernel.h of this version, or leave it out",
             Self::Taken { .. } => "omit --name and --ip to get free ones, or end the other device",
             Self::Link(nacelle_link::LinkError::NameTaken { .. }) => "choose another --name, or end the one that runs",
             Self::Link(_) | Self::Io { .. } => "name another wire with --wire",

@@ -17,9 +17,11 @@ use nacelle_wire::{DescriptionLocation, MacAddr};
 
 use crate::{DeviceError, Engine, Facts, Identity, PushError, Stamp};
 
+mod buffer;
 mod calls;
 mod config;
 mod description;
+mod lend;
 mod managed;
 mod memory;
 mod requests;
@@ -30,6 +32,7 @@ mod wake;
 mod workers;
 
 pub use config::SoftConfig;
+use lend::Orphaned;
 use managed::ManagedTable;
 use memory::MemoryThread;
 use session::{At, Sessions};
@@ -49,8 +52,10 @@ pub struct SoftEngine {
     /// When those of them must have ended that have a deadline.
     deadlines: BTreeSet<(Instant, CallId)>,
     workers: Workers,
-    /// A kernel may wait for its memory.
-    more: bool,
+    /// Memory of calls that run for nobody any more.
+    orphaned: HashMap<CallId, Orphaned>,
+    /// Contexts whose call waits until their READs before it are answered.
+    delayed: Vec<At>,
     bytes: u64,
     entered: VecDeque<Stamp>,
     counters: Counted,
@@ -94,7 +99,8 @@ impl SoftEngine {
             calls: HashMap::new(),
             deadlines: BTreeSet::new(),
             workers: Workers::new(limits, waker),
-            more: false,
+            orphaned: HashMap::new(),
+            delayed: Vec::new(),
             bytes: 0,
             entered: VecDeque::new(),
             counters: Counted::default(),
@@ -162,6 +168,9 @@ impl Engine for SoftEngine {
         }
         self.wake.clear();
         self.serve_set_ups();
+        for at in std::mem::take(&mut self.delayed) {
+            self.go_on(at);
+        }
         self.serve_kernels();
     }
 
@@ -176,7 +185,7 @@ impl Engine for SoftEngine {
     }
 
     fn idle(&self) -> bool {
-        !self.more // all other work is done when it comes
+        self.delayed.is_empty() // all other work is done when it comes
     }
 
     fn pass(&mut self, _time: Duration) {}

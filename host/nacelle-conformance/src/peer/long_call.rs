@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 /// How long it takes, about.
 const TIME: Duration = Duration::from_millis(200);
 /// A product that takes this long is measured well enough.
-const MEASURED: Duration = Duration::from_millis(25);
-/// Sides of the matrices that are tried.
+const MEASURED: Duration = Duration::from_millis(60);
+/// Sides of the matrices that are tried: the longer they are, the less memory a product needs for its time.
 const LEAST_SIDE: u32 = 32;
-const MOST_SIDE: u32 = 1024;
+const MOST_SIDE: u32 = 4096;
 
 /// A product of `rows` x `side` and `side` x `side`, of zeros.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,8 @@ impl Peer {
             if call.side >= MOST_SIDE {
                 return Err(Failure::NotTried("the device has no function that takes long"));
             }
-            (call.side, call.rows) = (call.side * 2, call.side * 2);
+            let side = call.side * 3 / 2;
+            (call.side, call.rows) = (side, side);
         }
         // The machine may have been busy with something else: what was measured may be too much, never too little.
         call.time = call.time.min(self.measure(call)?);

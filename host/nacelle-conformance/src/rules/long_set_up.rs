@@ -202,7 +202,6 @@ fn deadline(peer: &mut Peer) -> Result<(), Failure> {
     }
     // It holds for each call, and goes with its set-up.
     many.call(peer, 0, LongCall::START, DEADLINE)?;
-    many.call(peer, 0, EMPTY, 0)?;
     many.set_up_with(peer, 0, &long.regions(IN))?;
     long.write_arguments(peer, &mut many, 0)?;
     peer.station.patience *= 4;

@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::buffer::Buffer;
 use super::wake::Waker;
 
 /// Memory of fewer bytes is had and given back at once.
@@ -15,14 +16,14 @@ pub(super) type OrderId = u64;
 
 enum Order {
     Make(OrderId, Vec<usize>),
-    Discard(Vec<u8>),
+    Discard(Buffer),
 }
 
 /// The thread, by the ends of its channels.
 #[derive(Debug)]
 pub(super) struct MemoryThread {
     orders: Sender<Order>,
-    made: Receiver<(OrderId, Vec<Vec<u8>>)>,
+    made: Receiver<(OrderId, Vec<Buffer>)>,
     next: OrderId,
 }
 
@@ -48,7 +49,7 @@ impl MemoryThread {
     }
 
     /// Buffers of these sizes, all zero: at once, or by [`MemoryThread::poll`] under this name.
-    pub(super) fn make(&mut self, sizes: Vec<usize>) -> Result<Vec<Vec<u8>>, OrderId> {
+    pub(super) fn make(&mut self, sizes: Vec<usize>) -> Result<Vec<Buffer>, OrderId> {
         if sizes.iter().sum::<usize>() < LARGE {
             return Ok(make(&sizes));
         }
@@ -60,12 +61,12 @@ impl MemoryThread {
     }
 
     /// What was ordered and is there.
-    pub(super) fn poll(&self) -> Option<(OrderId, Vec<Vec<u8>>)> {
+    pub(super) fn poll(&self) -> Option<(OrderId, Vec<Buffer>)> {
         self.made.try_recv().ok()
     }
 
     /// Gives memory back.
-    pub(super) fn discard(&self, memory: Vec<u8>) {
+    pub(super) fn discard(&self, memory: Buffer) {
         if memory.len() >= LARGE {
             // Without the thread it is given back here.
             let _ = self.orders.send(Order::Discard(memory));
@@ -73,6 +74,6 @@ impl MemoryThread {
     }
 }
 
-fn make(sizes: &[usize]) -> Vec<Vec<u8>> {
-    sizes.iter().map(|size| vec![0; *size]).collect()
+fn make(sizes: &[usize]) -> Vec<Buffer> {
+    sizes.iter().map(|size| Buffer::zeroed(*size)).collect()
 }

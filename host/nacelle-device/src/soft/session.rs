@@ -5,7 +5,6 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nacelle_roce::memory::Memory as RegionMemory;
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{Access, ConnId, RecvWr, Region, SendWr};
 use nacelle_wire::calls::{Context, LongRegion, Step};
@@ -14,6 +13,7 @@ use nacelle_wire::mrsp::{AarRegion, RegionFlags};
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::SoftEngine;
+use super::buffer::Buffer;
 use super::calls::Call;
 use super::memory::OrderId;
 use super::requests::Arrival;
@@ -196,8 +196,9 @@ impl SoftEngine {
         let Some(state) = self.sessions.context_mut(at) else { return };
         self.bytes -= std::mem::take(&mut state.bytes);
         for held in state.regions.drain(..) {
-            if let Some(Ok(memory)) = self.endpoint.transport.deregister(held.here.id).map(RegionMemory::into_vec) {
-                self.memory.discard(memory);
+            let memory = self.endpoint.transport.deregister(held.here.id);
+            if let Some(Ok(buffer)) = memory.map(|memory| memory.into_owner::<Buffer>()) {
+                self.memory.discard(buffer);
             }
         }
     }

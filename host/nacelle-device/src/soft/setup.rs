@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use nacelle_roce::memory::Memory;
 use nacelle_roce::{Access, SendWr};
 use nacelle_wire::calls::{self, LongGiven, SetUp, SetUpAnswer, Step};
 use nacelle_wire::extensions::Extensions;
 use nacelle_wire::mrsp::{ARegion, Message, reason};
 
 use super::SoftEngine;
+use super::buffer::Buffer;
 use super::memory::OrderId;
 use super::session::{Asked, At, Held, Session};
 
@@ -92,7 +94,8 @@ impl SoftEngine {
         let sizes = asked.iter().map(|region| usize::try_from(region.size));
         let sizes = sizes.collect::<Result<Vec<usize>, _>>().map_err(|_| reason::NO_MEMORY)?;
         let bytes = asked.iter().try_fold(0u64, |sum, region| sum.checked_add(region.size)).ok_or(reason::NO_MEMORY)?;
-        let callers = self.sessions.0.get(&at.conn).map_or(0, |session| self.sessions.bytes_of(session.peer));
+        let peer = self.sessions.0.get(&at.conn).map(|session| session.peer);
+        let callers = peer.map_or(0, |peer| self.sessions.bytes_of(peer) + self.orphaned_by(peer));
         let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
         let exceeds = |held: u64, limit: u64| held.checked_add(bytes).is_none_or(|sum| sum > limit);
         if exceeds(self.bytes, self.config.memory_bytes) || exceeds(callers, quota) {
@@ -106,10 +109,10 @@ impl SoftEngine {
     }
 
     /// Gives a context its regions, of these buffers; all or none.
-    fn hold(&mut self, at: At, wanted: Wanted, buffers: Vec<Vec<u8>>) -> Result<Given, u8> {
+    fn hold(&mut self, at: At, wanted: Wanted, buffers: Vec<Buffer>) -> Result<Given, u8> {
         let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         for (asked, buffer) in wanted.regions.iter().zip(buffers) {
-            let here = self.endpoint.transport.register(buffer, rights, Some(at.conn));
+            let here = self.endpoint.transport.register(Memory::new(buffer), rights, Some(at.conn));
             match (here, self.sessions.context_mut(at)) {
                 (Ok(here), Some(state)) => state.regions.push(Held { asked: *asked, here }),
                 _ => {
