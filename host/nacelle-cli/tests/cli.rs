@@ -455,6 +455,9 @@ fn kernels_come_from_libraries() {
     let counts = fs::read(bench.file("counts")).unwrap();
     let count = |byte: u8| u64::from_le_bytes(counts[8 * usize::from(byte)..][..8].try_into().unwrap());
     assert_eq!([b'a', b'b', b'c', b'd'].map(count), [2, 1, 1, 0]);
+    let by_udp = bench.device("--udp --kernel ./libhistogram.so");
+    bench.good(&format!("run function 81 --device {} --input data --inout bins -o counts-by-udp", by_udp.name));
+    assert_eq!(fs::read(bench.file("counts-by-udp")).unwrap(), counts);
     fs::write(bench.file("bins"), [0; 2047]).unwrap();
     let small = format!("run function 81 --device {} --input data --inout bins -o counts", device.name);
     bench.bad(&small, 6, &["the bins have less than 2048 bytes"]);
