@@ -13,7 +13,7 @@ use nacelle_roce::{
         cm::{self, IpCm, Message, Rep, Req},
         icmp::EchoPacket,
         icrc,
-        kernel::matmul,
+        kernel::{matmul, vector},
         mrsp,
         roce::{Flow, MAX_FRAME},
         transport::Ext,
@@ -62,6 +62,11 @@ pub fn messages(data: &[u8]) {
     }
     if let Some(block) = data.first_chunk()
         && let Ok(args) = matmul::Args::parse(block)
+    {
+        assert_eq!(args.to_bytes(), *block);
+    }
+    if let Some(block) = data.first_chunk()
+        && let Ok(args) = vector::Args::parse(block)
     {
         assert_eq!(args.to_bytes(), *block);
     }

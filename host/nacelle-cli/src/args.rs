@@ -93,6 +93,9 @@ pub(crate) struct DeviceArgs {
     /// Time that a kernel has, in ms, at most 16777215; 0 for no limit [default: 60000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..KERNEL_TIME_END))]
     pub(crate) kernel_time: Option<u32>,
+    /// Load a kernel from a shared library; can be given more than once. It runs in the device's process: only what you trust
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernel: Vec<PathBuf>,
     /// Serve on a UDP socket at this address of the machine instead of on the wire: callers reach it by the kernel's network.
     /// Without an address: the first free one from 127.0.0.2 on
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, requires = "soft", conflicts_with_all = ["ip", "mac", "gateway", "tap"])]

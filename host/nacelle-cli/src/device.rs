@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use nacelle::{Descriptor, DeviceKind};
 use nacelle_device::{
-    Bounds, FrameEngine, Host, Place, Port, RtlEngine, SimConfig, SimLibrary, SoftConfig, SoftEngine, find_library,
+    Bounds, DeviceError, FrameEngine, Host, Kernel, Place, Port, RtlEngine, SimConfig, SimLibrary, SoftConfig,
+    SoftEngine, find_library,
 };
 use nacelle_driver::DatagramMedium;
 use nacelle_link::{
@@ -94,9 +95,14 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     place.identity.gateway = args.gateway;
     let bounds = bounds(args);
     if args.soft {
-        return serve(cli, args, &place, SoftEngine::new(soft_config(args)));
+        return serve(cli, args, &place, SoftEngine::new(soft_config(args)?));
     }
-    for (option, given) in [("--memory", args.memory.is_some()), ("--workers", args.workers.is_some())] {
+    let of_software = [
+        ("--memory", args.memory.is_some()),
+        ("--workers", args.workers.is_some()),
+        ("--kernel", !args.kernel.is_empty()),
+    ];
+    for (option, given) in of_software {
         if given {
             let said = format!("{option} is an option of the software device; the simulated RTL is as it was built");
             return Err(Failure::usage(said, "add --soft, or leave the option out"));
@@ -123,16 +129,21 @@ fn bounds(args: &DeviceArgs) -> Bounds {
     }
 }
 
-fn soft_config(args: &DeviceArgs) -> SoftConfig {
+fn soft_config(args: &DeviceArgs) -> Result<SoftConfig, Failure> {
     let (bounds, default) = (bounds(args), SoftConfig::default());
-    SoftConfig {
+    let mut kernels = default.kernels;
+    for file in &args.kernel {
+        Kernel::load(file).and_then(|kernel| kernels.add(kernel)).map_err(DeviceError::from)?;
+    }
+    Ok(SoftConfig {
         memory_bytes: args.memory.map_or(default.memory_bytes, mebibytes),
         memory_per_caller: bounds.memory_per_caller.unwrap_or(default.memory_per_caller),
         connections_per_caller: bounds.connections_per_caller.unwrap_or(default.connections_per_caller),
         workers: args.workers.map_or(default.workers, |workers| workers as usize),
         kernel_time: bounds.kernel_time.map_or(default.kernel_time, |time| Some(time).filter(|t| !t.is_zero())),
+        kernels,
         ..default
-    }
+    })
 }
 
 /// Runs the software device on a UDP socket: at `address`, or at the first free one of a few loopback addresses.
@@ -153,7 +164,7 @@ fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), F
     let rules = args.impairments.rules();
     let link: Box<dyn DatagramLink> =
         if rules.is_none() { Box::new(link) } else { Box::new(ImpairedDatagrams::new(link, rules)) };
-    let engine = SoftEngine::new(soft_config(args));
+    let engine = SoftEngine::new(soft_config(args)?);
     let host = Host::by_udp(engine, &place, DatagramMedium::new(link), random()?)?;
     let ready = |device: &Descriptor| eprintln!("{} is ready at {}, UDP port {ROCE_PORT}", device.name, device.ip);
     run(cli, args, host, &stop, ready)

@@ -430,6 +430,46 @@ fn losses_on_both_sides_change_no_byte() {
     assert!(got.iter().zip(&data).all(|(got, sent)| *got == sent.wrapping_add(1)) && got.len() == data.len());
 }
 
+/// Compiles the example of a kernel in C, as its README says.
+fn build_kernel(bench: &Bench) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("examples/kernel_c/README.md")).unwrap();
+    let line = readme.lines().find(|line| line.starts_with("cc ")).unwrap();
+    let library = bench.file("libhistogram.so");
+    let line = line.replace("libhistogram.so", library.to_str().unwrap());
+    let mut words = line.split_whitespace();
+    let status = Command::new(words.next().unwrap()).args(words).current_dir(root).status().unwrap();
+    assert!(status.success(), "{line}");
+}
+
+#[test]
+fn kernels_come_from_libraries() {
+    let bench = Bench::new();
+    build_kernel(&bench);
+    let device = bench.device("--kernel ./libhistogram.so");
+    let listed = stdout(&bench.good("ls"));
+    assert!(listed.contains("vector(64,65,66,67,68) histogram(81)"), "{listed}");
+    fs::write(bench.file("data"), b"abca").unwrap();
+    fs::write(bench.file("bins"), [0; 2048]).unwrap();
+    bench.good(&format!("run function 81 --device {} --input data --inout bins -o counts", device.name));
+    let counts = fs::read(bench.file("counts")).unwrap();
+    let count = |byte: u8| u64::from_le_bytes(counts[8 * usize::from(byte)..][..8].try_into().unwrap());
+    assert_eq!([b'a', b'b', b'c', b'd'].map(count), [2, 1, 1, 0]);
+    let by_udp = bench.device("--udp --kernel ./libhistogram.so");
+    bench.good(&format!("run function 81 --device {} --input data --inout bins -o counts-by-udp", by_udp.name));
+    assert_eq!(fs::read(bench.file("counts-by-udp")).unwrap(), counts);
+    fs::write(bench.file("bins"), [0; 2047]).unwrap();
+    let small = format!("run function 81 --device {} --input data --inout bins -o counts", device.name);
+    bench.bad(&small, 6, &["the bins have less than 2048 bytes"]);
+
+    fs::write(bench.file("text.so"), "no library").unwrap();
+    bench.bad("device --soft --kernel text.so", 2, &["text.so", "nacelle_kernel.h"]);
+    bench.bad("device --soft --kernel none.so", 2, &["none.so", "No such file"]);
+    let twice = "device --soft --kernel ./libhistogram.so --kernel ./libhistogram.so";
+    bench.bad(twice, 2, &["two kernels histogram", "leave one"]);
+    bench.bad("device --kernel ./libhistogram.so", 2, &["--kernel", "software device", "add --soft"]);
+}
+
 #[test]
 fn devices_are_listed_pinged_counted_and_stopped() {
     let bench = Bench::new();

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs a device on a wire.
 //!
-//! A device is an [`Engine`]: the simulated RTL ([`RtlEngine`]) or the software one ([`SoftEngine`]). [`Host`] puts it on a wire, or on a UDP
-//! socket: it carries frames or datagrams, lets device time pass, and answers on the management socket.
+//! A device is an [`Engine`]: the simulated RTL ([`RtlEngine`]) or the software one ([`SoftEngine`]). [`Host`] puts it on a wire,
+//! or on a UDP socket: it carries frames or datagrams, lets device time pass, and answers on the management socket.
 
 #![deny(unsafe_code)]
 
 mod engine;
 mod host;
-mod kernels;
+mod kernel;
+mod loading;
 mod manage;
 mod place;
 mod port;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 
 pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity};
 pub use host::{Host, SERVICE_PORT};
-pub use kernels::{Kernel, Layout, Memory, Run, Stop};
+pub use kernel::{Call, Cancellation, Failure, Kernel, KernelError, KernelSet, Regions, Run};
 pub use manage::Management;
 pub use place::{DEFAULT_ADDRESS, Place};
 pub use port::{EthernetPort, Port, UdpPort};
@@ -82,6 +83,9 @@ pub enum DeviceError {
         /// The name or address.
         what: String,
     },
+    /// A kernel cannot be used.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// The wire cannot be used.
     #[error(transparent)]
     Link(#[from] nacelle_link::LinkError),
@@ -112,6 +116,10 @@ impl DeviceError {
             Self::Register { .. } | Self::Identity { .. } | Self::Memory { .. } => {
                 "the library and this program are not of the same version: build both again"
             }
+            Self::Kernel(KernelError::SameCode { .. } | KernelError::SameName { .. }) => {
+                "leave one of the kernels out, or give it another name and other function codes"
+            }
+            Self::Kernel(_) => "build the kernel again with the nacelle_kernel.h of this version, or leave it out",
             Self::Taken { .. } => "omit --name and --ip to get free ones, or end the other device",
             Self::Link(nacelle_link::LinkError::NameTaken { .. }) => "choose another --name, or end the one that runs",
             Self::Link(_) | Self::Io { .. } => "name another wire with --wire",

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use libloading::Library;
 
 use crate::DeviceError;
+use crate::loading::reason;
 
 /// The ABI of this wrapper (`NACELLE_SIM_ABI`).
 const ABI: u32 = 3;
@@ -154,10 +155,10 @@ impl SimLibrary {
         // only set up its own data. The types below are those of the header, whose version is checked before any call
         // that could depend on it.
         let functions = unsafe {
-            let library = Library::new(&path).map_err(|error| failed(error.to_string()))?;
+            let library = Library::new(&path).map_err(|error| failed(reason(&error)))?;
             macro_rules! symbol {
                 ($name:literal) => {
-                    *library.get($name).map_err(|error| failed(error.to_string()))?
+                    *library.get($name).map_err(|error| failed(reason(&error)))?
                 };
             }
             Functions {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nacelle_driver::Clock;
 use nacelle_manage::DeviceKind;
+use nacelle_roce::memory::Memory;
 use nacelle_roce::{
     AnyInterface, Completion, Datagrams, Endpoint, Event, Received, Sent, Transmit, UdpInterface, WcOpcode, WcStatus,
 };
@@ -22,6 +23,7 @@ use crate::{DatagramEngine, DeviceError, Engine, Facts, FrameEngine, Identity, P
 mod calls;
 mod config;
 mod description;
+mod lend;
 mod managed;
 mod memory;
 mod requests;
@@ -32,6 +34,7 @@ mod wake;
 mod workers;
 
 pub use config::SoftConfig;
+use lend::Orphaned;
 use managed::ManagedTable;
 use memory::MemoryThread;
 use session::{At, Sessions};
@@ -51,9 +54,13 @@ pub struct SoftEngine {
     /// When those of them must have ended that have a deadline.
     deadlines: BTreeSet<(Instant, CallId)>,
     workers: Workers,
-    /// A kernel may wait for its memory.
-    more: bool,
+    /// Memory of calls that run for nobody any more.
+    orphaned: HashMap<CallId, Orphaned>,
+    /// Contexts whose call waits until their READs before it are answered.
+    delayed: Vec<At>,
     bytes: u64,
+    /// Empty, for the regions of the next call: so a call allocates nothing.
+    spare: Vec<Memory>,
     entered: VecDeque<Stamp>,
     counters: Counted,
     /// Where callers read what this device is.
@@ -94,8 +101,10 @@ impl SoftEngine {
             calls: HashMap::new(),
             deadlines: BTreeSet::new(),
             workers: Workers::new(limits, waker),
-            more: false,
+            orphaned: HashMap::new(),
+            delayed: Vec::new(),
             bytes: 0,
+            spare: Vec::new(),
             entered: VecDeque::new(),
             counters: Counted::default(),
             description: None,
@@ -154,11 +163,14 @@ impl Engine for SoftEngine {
         }
         self.wake.clear();
         self.serve_set_ups();
+        for at in std::mem::take(&mut self.delayed) {
+            self.go_on(at);
+        }
         self.serve_kernels();
     }
 
     fn idle(&self) -> bool {
-        !self.more // all other work is done when it comes
+        self.delayed.is_empty() // all other work is done when it comes
     }
 
     fn pass(&mut self, _time: Duration) {}

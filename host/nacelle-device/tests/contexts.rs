@@ -9,13 +9,15 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use common::caller::{Bench, Caller};
-use nacelle_device::{Kernel, Memory, SoftConfig};
+use nacelle_device::{Call, Failure, Kernel, SoftConfig};
 use nacelle_roce::{Access, ConnId, ConnectOptions, Event, RecvWr, Region, SendWr, WcOpcode, WcStatus};
 use nacelle_wire::calls::{self, Context, LongRegion, Request, SetUp, SetUpAnswer, Step};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp::{FunctionCode, RegionFlags, ReturnCode};
 
 const LONG: FunctionCode = FunctionCode::new(100).unwrap();
+/// Returns when it is cancelled, and not before.
+const PATIENT: FunctionCode = FunctionCode::new(102).unwrap();
 const SPARSE: FunctionCode = FunctionCode::new(101).unwrap();
 const WAIT: Duration = Duration::from_secs(10);
 const BOTH: RegionFlags = RegionFlags::from_bits(0x0c);
@@ -36,7 +38,8 @@ impl Gate {
     }
 }
 
-/// Kernels that wait at a gate, and reach memory behind it. Each says at its begin what the first byte of its region is.
+/// Functions that wait at a gate, whether they are cancelled or not, and reach memory behind it. Each says at its begin what the
+/// first byte of its region is.
 struct Long {
     gate: Gate,
     begun: Receiver<u8>,
@@ -51,19 +54,37 @@ impl Drop for Long {
 fn long(config: impl FnOnce(&mut SoftConfig) + Send + 'static) -> (Bench, Long) {
     let (gate, (begin, begun)) = (Gate::default(), channel());
     let there = gate.clone();
-    let run = move |memory: &mut dyn Memory| {
-        let mut first = [0];
-        memory.read(0, 0, &mut first)?;
-        let _ = begin.send(first[0]);
+    let run = move |call: &mut Call<'_>| {
+        let _ = begin.send(call.parameters[0][0]);
         there.pass();
-        memory.write(0, 0, &[0xee])
+        call.parameters[0][0] = 0xee;
+        Ok(())
     };
     let bench = Bench::new(move |soft| {
         soft.workers = 1;
-        soft.kernels.push(Kernel::new(LONG, "long", run));
+        let kernel = described("strange", &[(LONG, "long"), (PATIENT, "patient")]);
+        soft.kernels.add(kernel.with(LONG, run).unwrap().with(PATIENT, patient).unwrap()).unwrap();
         config(soft);
     });
     (bench, Long { gate, begun })
+}
+
+fn described(name: &str, functions: &[(FunctionCode, &str)]) -> Kernel {
+    let function = |(code, name): &(FunctionCode, &str)| {
+        let code = code.get();
+        format!("[[functions]]\ncode = {code}\nname = \"{name}\"\ndoc = \"\"\nregions = []\n")
+    };
+    let functions: String = functions.iter().map(function).collect();
+    Kernel::from_toml(&format!("name = \"{name}\"\nversion = \"1.0\"\n{functions}")).unwrap()
+}
+
+/// Runs until it is cancelled.
+fn patient(call: &mut Call<'_>) -> Result<(), Failure> {
+    call.parameters[0][0] = 0xdd;
+    loop {
+        call.cancellation.check()?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// A connection with contexts.
@@ -209,30 +230,56 @@ fn connections_take_turns_at_a_kernel() {
 }
 
 #[test]
-fn a_cancelled_call_ends_without_its_kernel_and_its_memory_is_safe() {
-    let (bench, long) = long(|_| {});
+fn a_cancelled_call_ends_when_its_function_returns() {
+    let (bench, _long) = long(|_| {});
     let mut many = Many::connect(&bench, 1, 2);
-    many.prepare(0, 0, 7);
-    many.start(0, Some(LONG));
-    assert_eq!(long.begun.recv_timeout(WAIT).unwrap(), 7);
-    // One that waits ends at once, and one whose kernel does not return after a time for that.
-    many.prepare(1, 0, 8);
-    many.start(1, Some(LONG));
+    for context in [0, 1] {
+        many.prepare(context, 0, 7);
+        many.start(context, Some(PATIENT));
+    }
+    // The second waits for the thread, and ends at once.
+    bench.wait_for_counter("kernels.waiting", 1);
     many.cancel(1);
     assert_eq!(many.end(), (1, ReturnCode::CANCELLED));
+    let began = Instant::now();
     many.cancel(0);
     many.cancel(0);
     assert_eq!(many.end(), (0, ReturnCode::CANCELLED));
-    assert_eq!(bench.counter("rpc.calls_failed"), 2);
-    // The kernel still runs, and has its thread until its time has passed: another waits for it.
+    assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
+    assert_eq!((bench.counter("rpc.calls_failed"), bench.counter("kernels.timeouts")), (2, 0));
+    // Nothing was returned, and the context has its regions as the function left them.
+    assert_eq!(many.output(0), [0; 8]);
+    many.start(0, Some(FunctionCode::INCREMENT));
+    assert_eq!(many.end(), (0, ReturnCode::SUCCESS));
+    assert_eq!(many.output(0), [0xde, 8, 8, 8, 8, 8, 8, 8]);
+}
+
+#[test]
+fn a_cancelled_call_ends_without_a_function_that_does_not_return() {
+    let (bench, long) = long(|config| config.memory_bytes = 17);
+    let mut many = Many::connect(&bench, 1, 2);
+    // The function gets one region of two; a chain has both.
+    many.set_up(0, 0, &[Step::new(LONG, 0, 1, 0)], &[(BOTH, 8), (BOTH, 1)]).unwrap();
+    many.start(0, None);
+    assert_eq!(long.begun.recv_timeout(WAIT).unwrap(), 0);
+    many.cancel(0);
+    assert_eq!(many.end(), (0, ReturnCode::CANCELLED));
+    // The context has lost its regions, of which the function keeps its own.
+    assert_eq!(bench.counter("memory.bytes_held"), 8);
+    many.start(0, Some(FunctionCode::INCREMENT));
+    assert_eq!(many.end(), (0, ReturnCode::SOCKET_UNAVAILABLE));
     many.prepare(0, 0, 9);
+    many.start(0, Some(FunctionCode::INCREMENT));
+    assert_eq!(many.end(), (0, ReturnCode::SUCCESS));
+    assert_eq!(many.output(0), [10; 8]);
+    // Its thread is its own until its time has passed: another call waits for it.
     many.start(0, Some(LONG));
     bench.wait_for_counter("kernels.waiting", 1);
+    assert_eq!(bench.counter("kernels.lost"), 0);
     long.gate.open(2);
     assert_eq!(many.end(), (0, ReturnCode::SUCCESS));
-    assert_eq!(many.output(0), [0xee, 9, 9, 9, 9, 9, 9, 9]);
-    assert_eq!(long.begun.try_iter().collect::<Vec<_>>(), [9]);
-    assert_eq!(bench.counter("kernels.lost"), 0);
+    assert_eq!(many.output(0), [0xee, 10, 10, 10, 10, 10, 10, 10]);
+    bench.wait_for_counter("memory.bytes_held", 8);
 }
 
 #[test]
@@ -289,8 +336,9 @@ fn a_caller_that_keeps_asking_is_expelled() {
     many.closed();
     assert_eq!(bench.counter("rpc.callers_expelled"), 1);
     bench.wait_for_counter("rpc.callers", 0);
-    bench.wait_for_counter("memory.bytes_held", 0);
+    bench.wait_for_counter("memory.bytes_held", 8);
     long.gate.open(1);
+    bench.wait_for_counter("memory.bytes_held", 0);
     let mut next = Many::connect(&bench, 2, 1);
     next.prepare(0, 0, 1);
     next.start(0, Some(FunctionCode::INCREMENT));
@@ -304,17 +352,17 @@ fn a_kernel_gets_regions_of_more_than_32_bits() {
     const SIZE: u64 = (5 << 30) + 3;
     let bench = Bench::new(|soft| {
         soft.memory_bytes = 8 << 30;
-        soft.kernels.push(Kernel::new(SPARSE, "sparse", |memory: &mut dyn Memory| {
-            let [_, large] = memory.layout().sizes[..] else { return Ok(()) };
-            memory.write(1, large - 1, &[5])?;
-            memory.write(1, 4 << 30, &[6])?;
-            let mut read = [1; 8];
-            memory.read(1, 0, &mut read[..2])?;
-            memory.read(1, (4 << 30) - 1, &mut read[2..4])?;
-            memory.read(1, large - 2, &mut read[4..6])?;
-            read[6..].copy_from_slice(&(large as u64).to_be_bytes()[3..5]);
-            memory.write(0, 0, &read)
-        }));
+        let kernel = described("sparse", &[(SPARSE, "sparse")]).with(SPARSE, |call: &mut Call<'_>| {
+            let large = &mut call.internal[0];
+            let (length, middle) = (large.len(), 4 << 30);
+            (large[length - 1], large[middle]) = (5, 6);
+            let [a, b] = (length as u64).to_be_bytes()[3..5] else { return Err(Failure::BAD_ARGUMENTS) };
+            let read =
+                [large[0], large[1], large[middle - 1], large[middle], large[length - 2], large[length - 1], a, b];
+            call.parameters[0].copy_from_slice(&read);
+            Ok(())
+        });
+        soft.kernels.add(kernel.unwrap()).unwrap();
     });
     let mut many = Many::connect(&bench, 1, 1);
     many.set_up(0, 0, &[], &[(BOTH, 8), (RegionFlags::INTERNAL, SIZE)]).unwrap();

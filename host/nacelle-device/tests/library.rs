@@ -25,19 +25,27 @@ struct Bench {
     _temp: tempfile::TempDir,
 }
 
+fn endless_kernel() -> Kernel {
+    let description = format!(
+        "name = \"endless\"\nversion = \"1.0\"\n[[functions]]\ncode = {ENDLESS}\nname = \"endless\"\ndoc = \"\"\n"
+    );
+    let run = |call: &mut nacelle_device::Call<'_>| {
+        loop {
+            call.cancellation.check()?;
+            std::thread::sleep(MS(1));
+        }
+    };
+    Kernel::from_toml(&description).unwrap().with(FunctionCode::new(ENDLESS).unwrap(), run).unwrap()
+}
+
 fn bench() -> Bench {
     let temp = tempfile::tempdir().unwrap();
     let wire = WireDir::open(temp.path().join("wire")).unwrap();
     let place = Place::find(&wire, DeviceKind::Soft, None, None).unwrap();
     let device = Running::start(&place, || {
-        let endless = Kernel::new(FunctionCode::new(ENDLESS).unwrap(), "endless", |memory| {
-            loop {
-                memory.read(0, 0, &mut [0])?;
-                std::thread::sleep(MS(1));
-            }
-        });
-        let kernels = Kernel::standard().into_iter().chain([endless]).collect();
-        SoftEngine::new(SoftConfig { kernels, workers: 4, ..SoftConfig::default() })
+        let mut config = SoftConfig { workers: 4, ..SoftConfig::default() };
+        config.kernels.add(endless_kernel()).unwrap();
+        SoftEngine::new(config)
     });
     Bench { place, _device: device, _temp: temp }
 }

@@ -4,7 +4,7 @@
 //! A [`Memory`] is a range of bytes and what keeps it alive. A transport takes it by value when it is registered and gives
 //! it back when it is deregistered; the bytes never move and are never copied to register them. Three kinds of owner:
 //!
-//! - **Heap memory** (`Vec<u8>`): the `Memory` owns it, and nothing else can reach it.
+//! - **Heap memory** (`Vec<u8>`, or aligned): the `Memory` owns it, and nothing else can reach it.
 //! - **Borrowed slices**, in a [`scope()`]: the borrow lasts until the scope ends, and with it the access.
 //! - **Anything else** that implements [`StableBytes`]: a mapping of huge pages, memory shared with another process, a
 //!   buffer of NumPy or C. This trait is the only thing to implement for it, and the only unsafe one.
@@ -12,7 +12,8 @@
 //! # Concurrent access
 //!
 //! A peer may write at any time, within its access rights. So no `&[u8]` to registered memory is ever made,
-//! here or by a user of this crate: all access is by bounds-checked copies, [`Memory::read`] and [`Memory::write`].
+//! here or by a user of this crate: all access is by bounds-checked copies, [`Memory::read`] and [`Memory::write`]. Memory that a
+//! transport has given back, also for a while, is used in place by [`Memory::bytes_mut`], if it is heap memory.
 //!
 //! - Heap memory and borrowed slices cannot be reached but through their `Memory`, which needs `&mut` to write. There is no
 //!   data race, whatever the peer does.

@@ -47,6 +47,8 @@ pub unsafe trait StableBytes: Send + 'static {
 enum Owner {
     /// The allocation of a `Vec<u8>` of this capacity.
     Heap { capacity: usize },
+    /// A vector that the range is a part of.
+    Within { _all: Vec<u8> },
     /// A [`StableBytes`].
     Other(Box<dyn Any + Send>),
     /// A borrow, until its gate is closed.
@@ -78,6 +80,16 @@ impl Memory {
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
         vec![0; len].into()
+    }
+
+    /// `len` bytes of zeros on the heap, the first at a multiple of `alignment`, which is a power of two. Those that nobody has
+    /// touched cost the system nothing, which they would if they were allocated aligned.
+    #[must_use]
+    pub fn zeroed_aligned(len: usize, alignment: usize) -> Self {
+        let mut all = vec![0; len + alignment - 1];
+        let first = all.as_ptr().align_offset(alignment);
+        let start = NonNull::from(&mut all[first..][..len]).cast();
+        Self { start, len, writable: true, owner: Owner::Within { _all: all } }
     }
 
     /// A range that is accessed under `gate` only.
@@ -135,6 +147,19 @@ impl Memory {
         })
     }
 
+    /// All bytes in place, of heap memory. `None` of other memory, which may be reached in other ways.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        match self.owner {
+            Owner::Heap { .. } | Owner::Within { .. } => {
+                // SAFETY: the range lies in a vector that `self` owns and does not use but through its pointer, so the
+                // exclusive borrow of `self` is one of the bytes. They were zeros or bytes from the start.
+                Some(unsafe { NonNull::slice_from_raw_parts(self.start, self.len).as_mut() })
+            }
+            Owner::Other(_) | Owner::Scope(_) => None,
+        }
+    }
+
     /// All bytes, copied.
     ///
     /// # Errors
@@ -145,7 +170,7 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// All bytes: without a copy if this is heap memory.
+    /// All bytes: without a copy if this was made of a vector.
     ///
     /// # Errors
     /// If the borrow has ended.
@@ -156,7 +181,7 @@ impl Memory {
                 // SAFETY: the parts of the vector that `this` was made of, which does not free them any more.
                 Ok(unsafe { Vec::from_raw_parts(this.start.as_ptr(), this.len, capacity) })
             }
-            Owner::Other(_) | Owner::Scope(_) => self.to_vec(),
+            Owner::Within { .. } | Owner::Other(_) | Owner::Scope(_) => self.to_vec(),
         }
     }
 
@@ -195,7 +220,7 @@ impl Memory {
     fn access(&self, copy: impl FnOnce()) -> Result<(), AccessError> {
         match &self.owner {
             Owner::Scope(gate) => gate.pass(copy).ok_or(AccessError::Ended),
-            Owner::Heap { .. } | Owner::Other(_) => {
+            Owner::Heap { .. } | Owner::Within { .. } | Owner::Other(_) => {
                 copy();
                 Ok(())
             }
@@ -292,6 +317,31 @@ mod tests {
         let back = Memory::from(bytes).into_vec().unwrap();
         assert_eq!((back.as_ptr(), back.len(), back.capacity()), (start, 10, 100));
         assert!(Memory::from(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn aligned_memory_is_zero_and_used_in_place() {
+        for length in [0, 1, 63, 64, 4096, 1 << 20] {
+            let mut memory = Memory::zeroed_aligned(length, 64);
+            assert!(memory.to_vec().unwrap() == vec![0; length]);
+            assert!(memory.write(0, &vec![7; length + 1]).is_err());
+            memory.write(0, &vec![7; length]).unwrap();
+            let mut moved = Box::new(memory);
+            let bytes = moved.bytes_mut().unwrap();
+            assert_eq!(bytes.as_ptr().addr() % 64, 0);
+            assert!(bytes == vec![7; length]);
+            bytes.fill(8);
+            assert!(moved.into_vec().unwrap() == vec![8; length]);
+        }
+    }
+
+    #[test]
+    fn only_heap_memory_is_used_in_place() {
+        let mut vector = Memory::from(vec![1, 2]);
+        vector.bytes_mut().unwrap()[1] = 3;
+        assert_eq!(vector.into_vec().unwrap(), [1, 3]);
+        let (mapping, _unmapped) = Mapping::new(16, true);
+        assert!(Memory::new(mapping).bytes_mut().is_none());
     }
 
     #[test]

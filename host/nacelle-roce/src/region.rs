@@ -171,6 +171,11 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
+    /// The region.
+    pub(crate) const fn region(self) -> RegionId {
+        self.place.region
+    }
+
     /// Length in bytes.
     pub(crate) const fn len(self) -> usize {
         self.place.len
@@ -202,7 +207,9 @@ pub struct RegionInfo {
 
 #[derive(Debug)]
 struct Entry {
-    memory: Memory,
+    /// `None` while it is lent.
+    memory: Option<Memory>,
+    len: usize,
     rkey: Rkey,
     base: RemoteAddr,
     access: Access,
@@ -270,7 +277,8 @@ impl RegionTable {
         let slot = &mut self.slots[index as usize];
         let region =
             Region { id: RegionId { index, generation: slot.generation }, rkey, addr: base, len: memory.len() };
-        slot.entry = Some(Entry { memory, rkey, base, access, scope, valid: true });
+        let len = memory.len();
+        slot.entry = Some(Entry { memory: Some(memory), len, rkey, base, access, scope, valid: true });
         self.by_rkey.insert(rkey, index);
         Ok(region)
     }
@@ -292,7 +300,28 @@ impl RegionTable {
             self.by_rkey.remove(&entry.rkey);
         }
         self.free.push(id.index);
-        Some(entry.memory)
+        entry.memory
+    }
+
+    /// Takes the memory out of a region, until [`Self::give_back`].
+    pub(crate) fn lend(&mut self, id: RegionId) -> Option<Memory> {
+        self.entry_mut(id)?.memory.take()
+    }
+
+    /// Puts memory back into the region that it was lent from; if that is gone, here it is again.
+    pub(crate) fn give_back(&mut self, id: RegionId, memory: Memory) -> Result<(), Memory> {
+        match self.entry_mut(id) {
+            Some(entry) if entry.memory.is_none() && entry.len == memory.len() => {
+                entry.memory = Some(memory);
+                Ok(())
+            }
+            _ => Err(memory),
+        }
+    }
+
+    /// Whether the memory of a grant is lent.
+    pub(crate) fn is_lent(&self, grant: Grant) -> bool {
+        self.entry(grant.place.region).is_some_and(|entry| entry.memory.is_none())
     }
 
     /// Gives a region a new key; the old one is no longer valid.
@@ -303,7 +332,7 @@ impl RegionTable {
         let (old, was_valid) = (entry.rkey, entry.valid);
         entry.rkey = rkey;
         entry.valid = true;
-        let region = Region { id, rkey, addr: entry.base, len: entry.memory.len() };
+        let region = Region { id, rkey, addr: entry.base, len: entry.len };
         if was_valid {
             self.by_rkey.remove(&old);
         }
@@ -322,7 +351,9 @@ impl RegionTable {
 
     /// Changes what peers may do. Returns whether there is such a region, and its memory allows it.
     pub(crate) fn set_access(&mut self, id: RegionId, access: Access) -> bool {
-        let entry = self.entry_mut(id).filter(|entry| entry.memory.is_writable() || !access.writes());
+        let entry = self
+            .entry_mut(id)
+            .filter(|entry| !access.writes() || entry.memory.as_ref().is_some_and(Memory::is_writable));
         entry.map(|entry| entry.access = access).is_some()
     }
 
@@ -349,17 +380,17 @@ impl RegionTable {
     }
 
     pub(crate) fn get(&self, id: RegionId) -> Option<&Memory> {
-        self.entry(id).map(|e| &e.memory)
+        self.entry(id)?.memory.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, id: RegionId) -> Option<&mut Memory> {
-        self.entry_mut(id).map(|e| &mut e.memory)
+        self.entry_mut(id)?.memory.as_mut()
     }
 
     /// Whether a slice lies within its region.
     pub(crate) fn contains(&self, s: RegionSlice) -> bool {
         let end = s.offset.checked_add(s.len);
-        self.get(s.region).zip(end).is_some_and(|(memory, end)| end <= memory.len())
+        self.entry(s.region).zip(end).is_some_and(|(entry, end)| end <= entry.len)
     }
 
     /// Copies the bytes of a slice, if it lies within its region.
@@ -408,7 +439,7 @@ impl RegionTable {
         let slot = &self.slots[index as usize];
         let entry = slot.entry.as_ref()?;
         let offset = usize::try_from(addr.0.checked_sub(entry.base.0)?).ok()?;
-        let fits = offset.checked_add(len)? <= entry.memory.len();
+        let fits = offset.checked_add(len)? <= entry.len;
         let place = RegionSlice { region: RegionId { index, generation: slot.generation }, offset, len };
         (fits && entry.scope.admits(conn, domain) && entry.access.contains(access)).then_some(Grant { place, rkey })
     }
@@ -419,7 +450,7 @@ impl RegionTable {
             let entry = slot.entry.as_ref()?;
             let id = RegionId { index: index as u32, generation: slot.generation };
             Some(RegionInfo {
-                region: Region { id, rkey: entry.rkey, addr: entry.base, len: entry.memory.len() },
+                region: Region { id, rkey: entry.rkey, addr: entry.base, len: entry.len },
                 access: entry.access,
                 scope: entry.scope,
                 valid: entry.valid,

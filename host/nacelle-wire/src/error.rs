@@ -87,6 +87,9 @@ pub enum ParseError {
     /// Kernel argument block has an unknown data type.
     #[error("unknown data type in an argument block")]
     ArgsType,
+    /// Kernel argument block has an unknown operation.
+    #[error("unknown operation in an argument block")]
+    ArgsOperation,
     /// Reserved bytes of a kernel argument block are not zero.
     #[error("reserved bytes of an argument block are not zero")]
     ArgsReserved,

@@ -11,7 +11,7 @@ use nacelle_wire::{
     icmp::{EchoPacket, Kind},
     icrc,
     ipv4::{Ipv4Header, PROTOCOL_ICMP, checksum},
-    kernel::matmul,
+    kernel::{matmul, vector},
     mrsp::{self, ARegion, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
     roce::{Flow, MAX_FRAME},
     transport::{Ext, Headers, Packet},
@@ -304,6 +304,18 @@ proptest! {
     }
 
     #[test]
+    fn vector_args(dtype in 0usize..4, operation in any::<u32>(), count in any::<u64>(), scalar in any::<[u8; 8]>(), at in 32usize..64) {
+        let dtype = vector::Dtype::ALL[dtype];
+        let mut scalar = scalar;
+        scalar[dtype.size()..].fill(0);
+        let args = vector::Args { dtype, operation, count, scalar };
+        let mut block = args.to_bytes();
+        prop_assert_eq!(vector::Args::parse(&block), Ok(args));
+        block[at] ^= 0x10;
+        prop_assert_eq!(vector::Args::parse(&block), Err(ParseError::ArgsReserved));
+    }
+
+    #[test]
     fn psn_arithmetic(a in 0u32..1 << 24, n in 0u32..1 << 23) {
         let (p, q) = (Psn::new(a), Psn::new(a).add(n));
         prop_assert_eq!(q.since(p), n);
@@ -343,6 +355,7 @@ proptest! {
         let _ = SetUpAnswer::parse(&bytes);
         if let Some(block) = bytes.first_chunk() {
             let _ = matmul::Args::parse(block);
+            let _ = vector::Args::parse(block);
         }
     }
 
@@ -514,6 +527,33 @@ fn matmul_golden() {
     golden[0] ^= 1;
     golden[4] = 2;
     assert_eq!(matmul::Args::parse(&golden), Err(ParseError::ArgsType));
+}
+
+#[test]
+fn vector_golden() {
+    use vector::{Args, Binary, Dtype, Reduction, Unary, Vector};
+    let operation = Binary::Axpy.number();
+    let args = Args { dtype: Dtype::Float32, operation, count: 0x1_0000_0002, scalar: *b"abcd\0\0\0\0" };
+    let mut golden = [0; 64];
+    golden[..28].copy_from_slice(b"NAVE\x01\0\0\0\x05\0\0\0\0\0\0\0\x02\0\0\0\x01\0\0\0abcd");
+    assert_eq!(args.to_bytes(), golden);
+    for (at, error) in [
+        (0, ParseError::ArgsMagic),
+        (4, ParseError::ArgsType),
+        (12, ParseError::ArgsReserved),
+        (28, ParseError::ArgsReserved),
+        (31, ParseError::ArgsReserved),
+    ] {
+        let mut wrong = golden;
+        wrong[at] ^= 0x40;
+        assert_eq!(Args::parse(&wrong), Err(error), "byte {at}");
+    }
+    assert_eq!(Vector::ALL.map(|function| function.code().get()), [64, 65, 66, 67, 68]);
+    assert_eq!(Dtype::ALL.map(Dtype::size), [4, 4, 8, 8]);
+    assert_eq!((0..8).filter(|n| Binary::from_number(*n).map(Binary::number) == Ok(*n)).count(), 6);
+    assert_eq!((0..8).filter(|n| Unary::from_number(*n).map(Unary::number) == Ok(*n)).count(), 2);
+    assert_eq!((0..8).filter(|n| Reduction::from_number(*n).map(Reduction::number) == Ok(*n)).count(), 5);
+    assert_eq!(Binary::from_number(6), Err(ParseError::ArgsOperation));
 }
 
 /// Each check below the transport has its own error.

@@ -176,6 +176,14 @@ impl Function {
     }
 }
 
+impl RegionInfo {
+    /// A parameter.
+    #[must_use]
+    pub fn new(name: &str, access: RegionAccess, repeated: bool, doc: &str) -> Self {
+        Self { name: name.to_owned(), access, repeated, doc: doc.to_owned() }
+    }
+}
+
 /// Reads the description of a device: one RDMA READ on a connection of its own. `None` if the device has none.
 ///
 /// # Errors

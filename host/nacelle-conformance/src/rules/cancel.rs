@@ -71,7 +71,7 @@ fn all_long(peer: &mut Peer, factor: u32) -> Result<Many, Failure> {
 }
 
 fn waiting(peer: &mut Peer) -> Result<(), Failure> {
-    let mut many = all_long(peer, 2)?;
+    let mut many = all_long(peer, 4)?;
     // The last first: it waits longest for a kernel.
     for context in (0..many.count()).rev() {
         many.cancel(peer, context)?;

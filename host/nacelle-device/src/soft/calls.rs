@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls: kernels are started, served with memory, and their results returned.
+//! Calls: functions are started, one or those of a chain, and their results returned.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
-use nacelle_roce::{Region, RegionSlice, SendWr, Transport};
+use nacelle_roce::memory::Memory;
+use nacelle_roce::{RegionSlice, SendWr};
 use nacelle_wire::calls::{MAX_STEPS, MAX_WRITE, result_imm};
 use nacelle_wire::mrsp::{FunctionCode, ReturnCode};
 use nacelle_wire::{RemoteAddr, Rkey};
@@ -13,67 +15,42 @@ use smallvec::SmallVec;
 use super::SoftEngine;
 use super::requests::Start;
 use super::session::{At, ContextState, Held};
-use super::setup::parameters;
-use super::workers::{self, CallId, Notice};
-use crate::kernels::{Layout, MOST_REGIONS, Memory, Stop};
-
-/// Accesses of kernels to memory that are served in one turn.
-const ACCESSES: usize = 4;
+use super::setup::{MAX_REGIONS, parameters};
+use super::workers::{CallId, Notice, Task};
+use crate::kernel::Cancellation;
 
 /// A function on some regions of a context.
 struct Part {
     function: FunctionCode,
     regions: Range<usize>,
+    user: u32,
 }
 
 /// A call: one function, or those of a chain.
 pub(super) struct Call {
     /// Its name among the threads; none before the first of its kernels needs one.
-    id: Option<CallId>,
+    pub(super) id: Option<CallId>,
     /// When it must have ended.
     until: Option<Instant>,
     /// What is still to be run.
     parts: smallvec::IntoIter<[Part; MAX_STEPS]>,
-    /// First region of the part that runs.
-    first: usize,
-    /// Its result, whatever becomes of the kernel that still runs.
+    /// The regions of the part that runs.
+    pub(super) lent: Range<usize>,
+    /// Its result, whatever becomes of the function that still runs.
     verdict: Option<ReturnCode>,
-}
-
-/// The regions of a call, for a kernel that runs in the network's thread.
-struct Direct<'a> {
-    transport: &'a mut Transport,
-    regions: &'a [Region],
-    layout: Layout,
-}
-
-impl Memory for Direct<'_> {
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    fn read(&mut self, region: usize, at: usize, into: &mut [u8]) -> Result<(), Stop> {
-        self.layout.check(region, at, into.len())?;
-        let memory = self.transport.region(self.regions[region].id).ok_or(Stop::Ended)?;
-        memory.read(at, into).map_err(|_| Stop::Ended)
-    }
-
-    fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
-        self.layout.check(region, at, bytes.len())?;
-        let memory = self.transport.region_mut(self.regions[region].id).ok_or(Stop::Ended)?;
-        memory.write(at, bytes).map_err(|_| Stop::Ended)
-    }
 }
 
 impl ContextState {
     /// What a start asks for.
-    fn parts(&self, function: Option<FunctionCode>) -> SmallVec<[Part; MAX_STEPS]> {
+    fn parts(&self, Start { function, user, .. }: Start) -> SmallVec<[Part; MAX_STEPS]> {
         match function {
-            Some(function) => SmallVec::from_iter([Part { function, regions: 0..self.regions.len() }]),
+            Some(function) => SmallVec::from_iter([Part { function, regions: 0..self.regions.len(), user }]),
             None => self
                 .steps
                 .iter()
-                .filter_map(|step| Some(Part { function: step.function()?, regions: step.regions() }))
+                .filter_map(|step| {
+                    Some(Part { function: step.function()?, regions: step.regions(), user: step.user() })
+                })
                 .collect(),
         }
     }
@@ -87,17 +64,17 @@ impl SoftEngine {
             return self.counters.immediates_ignored += 1;
         }
         self.counters.calls += 1;
-        let parts = state.parts(start.function);
+        let parts = state.parts(start);
         if start.cancelled || parts.is_empty() {
             let code = if start.cancelled { ReturnCode::CANCELLED } else { ReturnCode::UNKNOWN_FUNCTION };
             return self.finish(at, code);
         }
         let until = state.deadline.and_then(|time| start.arrived.checked_add(time));
-        state.call = Some(Call { id: None, until, parts: parts.into_iter(), first: 0, verdict: None });
+        state.call = Some(Call { id: None, until, parts: parts.into_iter(), lent: 0..0, verdict: None });
         self.advance(at);
     }
 
-    /// Runs the kernels of a call that are left, up to one that needs a thread.
+    /// Runs the functions of a call that are left, up to one that needs a thread.
     fn advance(&mut self, at: At) {
         let code = loop {
             let Some(state) = self.sessions.context_mut(at) else { return };
@@ -105,54 +82,51 @@ impl SoftEngine {
             if call.until.is_some_and(|until| Instant::now() >= until) {
                 break ReturnCode::DEADLINE;
             }
-            let Some(Part { function, regions }) = call.parts.next() else { break ReturnCode::SUCCESS };
-            let Some(kernel) = self.config.kernels.iter().find(|kernel| kernel.code == function) else {
-                break ReturnCode::UNKNOWN_FUNCTION;
-            };
-            call.first = regions.start;
-            let held = &state.regions[regions];
-            let layout = Layout {
-                sizes: held.iter().map(|held| held.here.len).collect(),
-                parameters: parameters(held.iter().map(|held| &held.asked)),
-            };
-            if layout.sizes.iter().sum::<usize>() <= kernel.quick {
-                let regions: SmallVec<[Region; MOST_REGIONS]> = held.iter().map(|held| held.here).collect();
-                let mut memory = Direct { transport: &mut self.endpoint.transport, regions: &regions, layout };
-                match (kernel.run)(&mut memory) {
-                    Ok(()) => continue,
-                    Err(Stop::Failed(code)) => break code,
-                    Err(Stop::Ended) => return, // without its regions, its caller has gone
+            let Some(Part { function, regions, user }) = call.parts.next() else { break ReturnCode::SUCCESS };
+            let Some(offered) = self.config.kernels.get(function) else { break ReturnCode::UNKNOWN_FUNCTION };
+            let (run, quick) = (Arc::clone(&offered.run), offered.quick);
+            let parameters = parameters(state.regions[regions.clone()].iter().map(|held| &held.asked));
+            call.lent = regions;
+            // They are not there if a function has them that did not return.
+            let Some(regions) = self.lend_regions(at) else { break ReturnCode::SOCKET_UNAVAILABLE };
+            let bytes: usize = regions.iter().map(Memory::len).sum();
+            let mut task = Task { run, regions, parameters, user };
+            if bytes <= quick {
+                let code = task.run(&Cancellation::NEVER);
+                self.return_regions(at, task.regions);
+                if code == ReturnCode::SUCCESS {
+                    continue;
                 }
+                break code;
             }
-            let id = *call.id.get_or_insert_with(|| self.workers.name_call());
-            self.calls.insert(id, at);
-            self.deadlines.extend(call.until.map(|until| (until, id)));
-            self.workers.start(id, at.conn, kernel, layout);
-            self.more = true;
-            return;
+            return self.queue(at, task);
         };
         self.end_call(at, code);
     }
 
-    /// Serves kernels: some of their accesses, and the results that there are.
+    /// Gives the part of a call that is next to the threads.
+    fn queue(&mut self, at: At, task: Task) {
+        let Some(call) = self.sessions.context_mut(at).and_then(|state| state.call.as_mut()) else { return };
+        let id = *call.id.get_or_insert_with(|| self.workers.name_call());
+        self.calls.insert(id, at);
+        self.deadlines.extend(call.until.map(|until| (until, id)));
+        self.workers.start(id, at.conn, task);
+    }
+
+    /// Handles what has become of calls.
     pub(super) fn serve_kernels(&mut self) {
-        self.more = false;
         self.stop_late_calls();
-        let mut left = ACCESSES;
         while let Some(notice) = self.workers.poll(Instant::now()) {
-            match notice {
-                Notice::Access(access) => {
-                    let call = access.call;
-                    let bytes = self.access(access);
-                    self.workers.answer(call, bytes);
-                    left -= 1;
-                    if left == 0 {
-                        self.more = true;
-                        return;
+            let (id, code, regions) = match notice {
+                Notice::Ended(id, code, regions) => (id, code, Some(regions)),
+                Notice::Lost(id) => (id, ReturnCode::KERNEL_TIMEOUT, None),
+            };
+            match (self.calls.get(&id).copied(), regions) {
+                (Some(at), regions) => {
+                    match regions {
+                        Some(regions) => self.return_regions(at, regions),
+                        None => self.orphan(at, id),
                     }
-                }
-                Notice::Done(id, code) => {
-                    let Some(&at) = self.calls.get(&id) else { continue };
                     let verdict = self.sessions.context(at).and_then(|state| state.call.as_ref()?.verdict);
                     match verdict {
                         None if code == ReturnCode::SUCCESS => self.advance(at),
@@ -160,18 +134,10 @@ impl SoftEngine {
                     }
                     self.go_on(at);
                 }
+                (None, Some(regions)) => self.free_orphaned(id, regions),
+                (None, None) => {}
             }
         }
-    }
-
-    /// Carries out a kernel's access to its memory. `None` if its caller has gone.
-    fn access(&mut self, access: workers::Access) -> Option<Vec<u8>> {
-        let workers::Access { call, region, at, write, mut bytes } = access;
-        let state = self.sessions.context(*self.calls.get(&call)?)?;
-        let region = state.call.as_ref()?.first + region;
-        let memory = self.endpoint.transport.region_mut(state.regions.get(region)?.here.id)?;
-        if write { memory.write(at, &bytes) } else { memory.read(at, &mut bytes) }.ok()?;
-        Some(bytes)
     }
 
     /// Stops the calls whose deadline has passed.
@@ -185,29 +151,21 @@ impl SoftEngine {
         }
     }
 
-    /// Stops the call of a context, which ends with this result: at once, or when its kernel reaches memory no longer.
+    /// Stops the call of a context, which ends with this result: at once if it waits for a thread, else when its function has
+    /// returned, or has lost its regions.
     pub(super) fn stop_call(&mut self, at: At, code: ReturnCode) {
         let Some(call) = self.sessions.context_mut(at).and_then(|state| state.call.as_mut()) else { return };
         let (Some(id), None) = (call.id, call.verdict) else { return };
         call.verdict = Some(code);
-        if self.workers.cancel(id, Instant::now()) {
+        if let Some(regions) = self.workers.cancel(id, Instant::now()) {
+            self.return_regions(at, regions);
             self.end_call(at, code);
             self.go_on(at);
         }
     }
 
-    /// A call whose caller has gone has no result.
-    pub(super) fn abandon_call(&mut self, at: At) {
-        if let Some(call) = self.forget_call(at) {
-            self.counters.calls_failed += 1;
-            if let Some(id) = call.id {
-                self.workers.cancel(id, Instant::now());
-            }
-        }
-    }
-
     /// The call of a context is over.
-    fn forget_call(&mut self, at: At) -> Option<Call> {
+    pub(super) fn forget_call(&mut self, at: At) -> Option<Call> {
         let call = self.sessions.context_mut(at)?.call.take()?;
         if let Some(id) = call.id {
             self.calls.remove(&id);
@@ -230,7 +188,7 @@ impl SoftEngine {
         let Some(state) = self.sessions.context(at) else { return };
         self.counters.calls_failed += u64::from(code != ReturnCode::SUCCESS);
         let outputs = || state.regions.iter().filter(|held| held.asked.is_returned());
-        let mut pieces: SmallVec<[Piece; MOST_REGIONS]> = SmallVec::new();
+        let mut pieces: SmallVec<[Piece; MAX_REGIONS]> = SmallVec::new();
         if code == ReturnCode::SUCCESS {
             pieces.extend(outputs().flat_map(|held| pieces_of(held, MAX_WRITE)));
         }

@@ -9,7 +9,7 @@ use nacelle_roce::{
 
 use super::MAX_CONNECTIONS;
 use crate::Identity;
-use crate::kernels::Kernel;
+use crate::kernel::KernelSet;
 
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
 const IP_MTU: usize = 4200;
@@ -29,10 +29,11 @@ pub struct SoftConfig {
     pub workers: usize,
     /// Threads that are started in place of those whose kernels did not return in time. Default: 16.
     pub spare_workers: usize,
-    /// Time that a kernel has; its caller gets result 2 when it has passed. `None` for no limit. Default: 60 s.
+    /// Time that a kernel has. When it has passed, the kernel is cancelled, and its caller gets result 2: when the kernel
+    /// returns, or after a second. `None` for no limit. Default: 60 s.
     pub kernel_time: Option<Duration>,
-    /// The functions that it offers. Default: [`Kernel::standard`].
-    pub kernels: Vec<Kernel>,
+    /// The kernels that it offers. Default: [`KernelSet::standard`].
+    pub kernels: KernelSet,
     /// How connections behave. By default a caller that says nothing for 5 s is asked whether it still lives, and a CM
     /// message is repeated 3 times.
     pub connect: ConnectOptions,
@@ -50,7 +51,7 @@ impl Default for SoftConfig {
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             spare_workers: 16,
             kernel_time: Some(Duration::from_secs(60)),
-            kernels: Kernel::standard(),
+            kernels: KernelSet::standard(),
             connect,
         }
     }

@@ -12,7 +12,7 @@ use super::setup::MAX_REGIONS;
 impl SoftEngine {
     /// Registers the description of the device, for every connection to read.
     pub(super) fn publish(&mut self) {
-        let functions = self.config.kernels.iter().map(|kernel| kernel.description.clone()).collect();
+        let functions = self.config.kernels.functions().cloned().collect();
         let mut description = Description::new("soft", Kind::Soft, functions);
         description.memory_bytes = self.config.memory_bytes;
         description.max_regions = MAX_REGIONS as u32;

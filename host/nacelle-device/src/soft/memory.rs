@@ -5,8 +5,12 @@
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use nacelle_roce::memory::Memory;
+
 use super::wake::Waker;
 
+/// The first byte's address is a multiple of this (`NACELLE_KERNEL_ALIGNMENT`).
+const ALIGNMENT: usize = 64;
 /// Memory of fewer bytes is had and given back at once.
 const LARGE: usize = 1 << 20;
 
@@ -15,14 +19,14 @@ pub(super) type OrderId = u64;
 
 enum Order {
     Make(OrderId, Vec<usize>),
-    Discard(Vec<u8>),
+    Discard(Memory),
 }
 
 /// The thread, by the ends of its channels.
 #[derive(Debug)]
 pub(super) struct MemoryThread {
     orders: Sender<Order>,
-    made: Receiver<(OrderId, Vec<Vec<u8>>)>,
+    made: Receiver<(OrderId, Vec<Memory>)>,
     next: OrderId,
 }
 
@@ -47,8 +51,8 @@ impl MemoryThread {
         Ok(Self { orders, made, next: 0 })
     }
 
-    /// Buffers of these sizes, all zero: at once, or by [`MemoryThread::poll`] under this name.
-    pub(super) fn make(&mut self, sizes: Vec<usize>) -> Result<Vec<Vec<u8>>, OrderId> {
+    /// Memory of these sizes, all zero: at once, or by [`MemoryThread::poll`] under this name.
+    pub(super) fn make(&mut self, sizes: Vec<usize>) -> Result<Vec<Memory>, OrderId> {
         if sizes.iter().sum::<usize>() < LARGE {
             return Ok(make(&sizes));
         }
@@ -60,12 +64,12 @@ impl MemoryThread {
     }
 
     /// What was ordered and is there.
-    pub(super) fn poll(&self) -> Option<(OrderId, Vec<Vec<u8>>)> {
+    pub(super) fn poll(&self) -> Option<(OrderId, Vec<Memory>)> {
         self.made.try_recv().ok()
     }
 
     /// Gives memory back.
-    pub(super) fn discard(&self, memory: Vec<u8>) {
+    pub(super) fn discard(&self, memory: Memory) {
         if memory.len() >= LARGE {
             // Without the thread it is given back here.
             let _ = self.orders.send(Order::Discard(memory));
@@ -73,6 +77,6 @@ impl MemoryThread {
     }
 }
 
-fn make(sizes: &[usize]) -> Vec<Vec<u8>> {
-    sizes.iter().map(|size| vec![0; *size]).collect()
+fn make(sizes: &[usize]) -> Vec<Memory> {
+    sizes.iter().map(|size| Memory::zeroed_aligned(*size, ALIGNMENT)).collect()
 }

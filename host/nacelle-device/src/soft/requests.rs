@@ -4,7 +4,6 @@
 use std::time::Instant;
 
 use nacelle_roce::ConnId;
-use nacelle_wire::ParseError;
 use nacelle_wire::calls::{Context, Request};
 use nacelle_wire::mrsp::{CallImm, FunctionCode, ReturnCode, reason};
 
@@ -17,6 +16,8 @@ use super::setup::{Wanted, parse_request};
 pub(super) struct Start {
     /// None for the chain.
     pub(super) function: Option<FunctionCode>,
+    /// What the immediate has for the function.
+    pub(super) user: u32,
     pub(super) arrived: Instant,
     /// A cancel followed it.
     pub(super) cancelled: bool,
@@ -63,8 +64,8 @@ impl SoftEngine {
     /// A WRITE with immediate has arrived.
     pub(super) fn write_arrived(&mut self, conn: ConnId, receive: u64, imm: u32) {
         let Some(session) = self.sessions.0.get(&conn) else { return };
-        let (context, request) = if session.has_contexts() {
-            (Request::context_of(imm), Request::of_write(imm))
+        let (context, asked) = if session.has_contexts() {
+            (Request::context_of(imm), with_context(imm))
         } else {
             (Context::default(), without_context(imm))
         };
@@ -75,17 +76,16 @@ impl SoftEngine {
         if state.call.is_some() && state.arrivals.is_empty() {
             return self.ignore(conn, receive);
         }
-        match request {
-            Ok(Request::Start { function, .. }) => {
-                let start = Start { function, arrived: Instant::now(), cancelled: false };
+        match asked {
+            Some(Asked::Start { function, user }) => {
+                let start = Start { function, user, arrived: Instant::now(), cancelled: false };
                 self.keep(at, Arrival::Start { receive, start });
             }
-            // The caller gives its call up.
-            Ok(Request::HostError(_)) => {
+            Some(Asked::NoCall) => {
                 self.take_again(conn, receive);
                 self.counters.calls_failed += 1;
             }
-            _ => self.ignore(conn, receive),
+            None => self.ignore(conn, receive),
         }
     }
 
@@ -140,8 +140,18 @@ impl SoftEngine {
             && !state.answering
             && state.set_up.is_none()
             && state.call.is_none()
-            && let Some(arrival) = state.arrivals.pop_front()
+            && let Some(arrival) = state.arrivals.front()
         {
+            // A function has its regions alone. So what was to be read of them before it starts is read first.
+            let transport = &self.endpoint.transport;
+            let is_read = || state.regions.iter().any(|held| transport.is_being_read(at.conn, held.here.id));
+            if matches!(arrival, Arrival::Start { .. }) && is_read() {
+                if !self.delayed.contains(&at) {
+                    self.delayed.push(at);
+                }
+                return;
+            }
+            let Some(arrival) = state.arrivals.pop_front() else { return };
             match arrival {
                 Arrival::Message { receive, length, named } => {
                     let asked = self.read_message(at.conn, receive, length);
@@ -158,12 +168,32 @@ impl SoftEngine {
     }
 }
 
-/// The request of a WRITE's immediate on a connection without contexts.
-fn without_context(imm: u32) -> Result<Request, ParseError> {
-    Ok(match CallImm::parse(imm)? {
-        CallImm::Start { function, user: [a, b, _] } => {
-            Request::Start { context: Context::default(), function: Some(function), user: [a, b] }
+/// What the immediate of a WRITE asks for.
+enum Asked {
+    Start {
+        /// None for the chain.
+        function: Option<FunctionCode>,
+        user: u32,
+    },
+    /// The caller gives its call up.
+    NoCall,
+}
+
+/// What an immediate asks for that names a context.
+fn with_context(imm: u32) -> Option<Asked> {
+    match Request::of_write(imm).ok()? {
+        Request::Start { function, user, .. } => Some(Asked::Start { function, user: u16::from_le_bytes(user).into() }),
+        Request::HostError(_) => Some(Asked::NoCall),
+        Request::Message(_) | Request::Cancel(_) => None,
+    }
+}
+
+/// What an immediate asks for on a connection without contexts.
+fn without_context(imm: u32) -> Option<Asked> {
+    match CallImm::parse(imm).ok()? {
+        CallImm::Start { function, user: [a, b, c] } => {
+            Some(Asked::Start { function: Some(function), user: u32::from_le_bytes([a, b, c, 0]) })
         }
-        CallImm::HostError => Request::HostError(Context::default()),
-    })
+        CallImm::HostError => Some(Asked::NoCall),
+    }
 }

@@ -5,7 +5,6 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nacelle_roce::memory::Memory as RegionMemory;
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{Access, ConnId, RecvWr, Region, SendMark, SendWr};
 use nacelle_wire::calls::{Context, LongRegion, Step};
@@ -198,7 +197,7 @@ impl SoftEngine {
         let Some(state) = self.sessions.context_mut(at) else { return };
         self.bytes -= std::mem::take(&mut state.bytes);
         for held in state.regions.drain(..) {
-            if let Some(Ok(memory)) = self.endpoint.transport.deregister(held.here.id).map(RegionMemory::into_vec) {
+            if let Some(memory) = self.endpoint.transport.deregister(held.here.id) {
                 self.memory.discard(memory);
             }
         }

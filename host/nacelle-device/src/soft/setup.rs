@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use nacelle_roce::memory::Memory;
 use nacelle_roce::{Access, SendWr};
 use nacelle_wire::calls::{self, LongGiven, SetUp, SetUpAnswer, Step};
 use nacelle_wire::extensions::Extensions;
@@ -46,7 +47,7 @@ impl SoftEngine {
             self.release_regions(at);
             let sizes = self.reserve(at, &wanted.regions)?;
             match self.memory.make(sizes) {
-                Ok(buffers) => self.hold(at, wanted, buffers).map(Some),
+                Ok(memory) => self.hold(at, wanted, memory).map(Some),
                 Err(order) => {
                     if let Some(state) = self.sessions.context_mut(at) {
                         state.set_up = Some(Pending { order, wanted, named });
@@ -92,7 +93,8 @@ impl SoftEngine {
         let sizes = asked.iter().map(|region| usize::try_from(region.size));
         let sizes = sizes.collect::<Result<Vec<usize>, _>>().map_err(|_| reason::NO_MEMORY)?;
         let bytes = asked.iter().try_fold(0u64, |sum, region| sum.checked_add(region.size)).ok_or(reason::NO_MEMORY)?;
-        let callers = self.sessions.0.get(&at.conn).map_or(0, |session| self.sessions.bytes_of(session.peer));
+        let peer = self.sessions.0.get(&at.conn).map(|session| session.peer);
+        let callers = peer.map_or(0, |peer| self.sessions.bytes_of(peer) + self.orphaned_by(peer));
         let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
         let exceeds = |held: u64, limit: u64| held.checked_add(bytes).is_none_or(|sum| sum > limit);
         if exceeds(self.bytes, self.config.memory_bytes) || exceeds(callers, quota) {
@@ -105,11 +107,11 @@ impl SoftEngine {
         Ok(sizes)
     }
 
-    /// Gives a context its regions, of these buffers; all or none.
-    fn hold(&mut self, at: At, wanted: Wanted, buffers: Vec<Vec<u8>>) -> Result<Given, u8> {
+    /// Gives a context its regions, of this memory; all or none.
+    fn hold(&mut self, at: At, wanted: Wanted, memory: Vec<Memory>) -> Result<Given, u8> {
         let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-        for (asked, buffer) in wanted.regions.iter().zip(buffers) {
-            let here = self.endpoint.transport.register(buffer, rights, Some(at.conn));
+        for (asked, memory) in wanted.regions.iter().zip(memory) {
+            let here = self.endpoint.transport.register(memory, rights, Some(at.conn));
             match (here, self.sessions.context_mut(at)) {
                 (Ok(here), Some(state)) => state.regions.push(Held { asked: *asked, here }),
                 _ => {
@@ -131,15 +133,15 @@ impl SoftEngine {
 
     /// Goes on with set-ups that there is memory for now.
     pub(super) fn serve_set_ups(&mut self) {
-        while let Some((order, buffers)) = self.memory.poll() {
+        while let Some((order, memory)) = self.memory.poll() {
             match self.sessions.ordered(order) {
                 Some((at, Pending { wanted, named, .. })) => {
-                    let given = self.hold(at, wanted, buffers);
+                    let given = self.hold(at, wanted, memory);
                     self.answer_set_up(at, named, given);
                     self.go_on(at);
                 }
                 // Its caller has gone.
-                None => buffers.into_iter().for_each(|buffer| self.memory.discard(buffer)),
+                None => memory.into_iter().for_each(|memory| self.memory.discard(memory)),
             }
         }
     }

@@ -35,12 +35,16 @@ impl<T> Turns<T> {
         one
     }
 
-    /// Keeps those of which this is true.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.0.retain_mut(|(_, queue)| {
-            queue.retain(&mut keep);
-            !queue.is_empty()
-        });
+    /// Takes the one of which this is true out of its turn.
+    pub(super) fn remove(&mut self, is_it: impl Fn(&T) -> bool) -> Option<T> {
+        let find = |queue: &VecDeque<T>| queue.iter().position(&is_it);
+        let (owner, place) = self.0.iter().enumerate().find_map(|(owner, (_, queue))| Some((owner, find(queue)?)))?;
+        let queue = &mut self.0[owner].1;
+        let one = queue.remove(place);
+        if queue.is_empty() {
+            self.0.remove(owner);
+        }
+        one
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Threads in which kernels run, apart from the network's.
 //!
-//! Calls wait for one of a bounded number of threads; connections take turns. A kernel asks for its memory by messages,
-//! which the network's thread answers between frames: memory has one owner, and a call whose window is closed reaches nothing.
-//! A kernel cannot be killed. One whose call is cancelled finds its window closed, and has a time to return before the call ends
-//! without it. One that does not return in its own time is lost with its thread, and another thread takes its place, up
-//! to a bound. When it returns after all, the thread is used again.
+//! Calls wait for one of a bounded number of threads; connections take turns. A call takes its regions with it and brings them
+//! back when its function returns. A function cannot be stopped, only asked to return: when its time has passed, or its call is
+//! cancelled. One that does not return then has lost its call and keeps its regions, and when its time has passed, too, another
+//! thread takes its place, up to a bound. When it returns after all, so does its memory, and the thread is used again.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,18 +14,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use nacelle_roce::ConnId;
+use nacelle_roce::memory::Memory;
 use nacelle_wire::mrsp::ReturnCode;
 
 use super::turns::Turns;
 use super::wake::Waker;
-use crate::kernels::{Kernel, Layout, Memory, Run, Stop};
+use crate::kernel::{Call, Cancellation, Failure, Run};
 
-/// The longest piece of memory that one message carries, in bytes.
-const PIECE: usize = 256 << 10;
-/// How long the end of a cancelled call waits for its kernel.
-const GRACE: Duration = Duration::from_millis(100);
+/// How long a function that is asked to return may take for it, before its call ends without it.
+const GRACE: Duration = Duration::from_secs(1);
 
-/// Names a call of a device, with all kernels of its chain. Never used again.
+/// Names a call of a device, with all functions of its chain. Never used again.
 pub(super) type CallId = u64;
 
 /// Bounds of the threads.
@@ -40,60 +38,78 @@ pub(super) struct Limits {
     pub(super) time: Option<Duration>,
 }
 
-/// A kernel's access to its memory.
-#[derive(Debug)]
-pub(super) struct Access {
-    pub(super) call: CallId,
-    pub(super) region: usize,
-    pub(super) at: usize,
-    /// Whether `bytes` go into memory; else it is filled from there.
-    pub(super) write: bool,
-    pub(super) bytes: Vec<u8>,
+/// What a function works for.
+pub(super) struct Task {
+    pub(super) run: Arc<Run>,
+    pub(super) regions: Vec<Memory>,
+    /// How many of the regions are parameters.
+    pub(super) parameters: usize,
+    pub(super) user: u32,
+}
+
+impl Task {
+    /// Runs the function in this thread. What it leaves half done when it panics is its caller's memory alone.
+    pub(super) fn run(&mut self, cancellation: &Cancellation) -> ReturnCode {
+        let (parameters, internal) = self.regions.split_at_mut(self.parameters);
+        // All of it is heap memory, so all is there.
+        let [parameters, internal] =
+            [parameters, internal].map(|all| all.iter_mut().filter_map(Memory::bytes_mut).collect());
+        let mut call = Call { parameters, internal, user: self.user, cancellation: cancellation.clone() };
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(&mut call))).unwrap_or(Err(Failure::BROKEN));
+        outcome.map_or_else(|failure| ReturnCode::new(failure.code().into()), |()| ReturnCode::SUCCESS)
+    }
 }
 
 /// What has happened to a call.
-#[derive(Debug)]
 pub(super) enum Notice {
-    /// Answer it by [`Workers::answer`].
-    Access(Access),
-    /// It has a result.
-    Done(CallId, ReturnCode),
+    /// It has a result, and its regions are back.
+    Ended(CallId, ReturnCode, Vec<Memory>),
+    /// Its function has not returned in time and has its regions still. It may end later.
+    Lost(CallId),
 }
 
-/// Messages from the threads.
-enum Message {
-    Access(Access),
-    Done(CallId, Result<(), Stop>),
-}
+/// A message from a thread: the call, the result, the regions.
+type Message = (CallId, ReturnCode, Vec<Memory>);
 
 struct Job {
     call: CallId,
-    run: Arc<Run>,
-    layout: Layout,
-}
-
-/// A thread, by the ends of its channels.
-struct Worker {
-    jobs: Sender<Job>,
-    /// Bytes back, or nothing if the window is closed.
-    memory: Sender<Option<Vec<u8>>>,
+    task: Task,
+    cancellation: Cancellation,
 }
 
 struct Running {
-    worker: Worker,
+    /// The thread, by the end of its channel.
+    worker: Sender<Job>,
+    cancellation: Cancellation,
+    /// When its time has passed.
     deadline: Option<Instant>,
-    /// When its call ends without it, if it is cancelled.
-    cancelled: Option<Instant>,
-    /// Its call has ended.
-    ended: bool,
-    /// Its time has passed.
+    /// It is asked to return, and has time for that until then.
+    asked: Option<Instant>,
+    /// It has not returned, and its call has ended.
+    orphaned: bool,
+    /// That, and its own time has passed, too: it is not waited for any more.
     lost: bool,
+}
+
+impl Running {
+    fn ask(&mut self, now: Instant) {
+        self.cancellation.cancel();
+        self.asked.get_or_insert(now + GRACE);
+    }
+
+    /// When something is to be done about it, if it does not return before.
+    fn next(&self) -> Option<Instant> {
+        match self.asked {
+            Some(asked) if !self.orphaned => Some(asked),
+            _ => self.deadline.filter(|_| !self.lost),
+        }
+    }
 }
 
 /// The threads and what they do.
 pub(super) struct Workers {
     limits: Limits,
-    idle: Vec<Worker>,
+    idle: Vec<Sender<Job>>,
     running: HashMap<CallId, Running>,
     waiting: Turns<Job>,
     messages: Receiver<Message>,
@@ -127,78 +143,46 @@ impl Workers {
         self.next
     }
 
-    /// Queues a kernel for a call of a connection, on these regions. [`Workers::poll`] returns its outcome.
-    pub(super) fn start(&mut self, call: CallId, owner: ConnId, kernel: &Kernel, layout: Layout) {
-        self.waiting.push(owner, Job { call, run: Arc::clone(&kernel.run), layout });
+    /// Queues a function for a call of a connection. [`Workers::poll`] returns its outcome.
+    pub(super) fn start(&mut self, call: CallId, owner: ConnId, task: Task) {
+        self.waiting.push(owner, Job { call, task, cancellation: Cancellation::default() });
     }
 
-    /// Ends a call: its memory is not touched any more. True if it has no kernel now, else [`Workers::poll`] says when its kernel
-    /// has returned, or has had time to.
-    pub(super) fn cancel(&mut self, call: CallId, now: Instant) -> bool {
-        self.waiting.retain(|job| job.call != call);
-        match self.running.get_mut(&call) {
-            Some(running) if !running.ended => {
-                running.cancelled.get_or_insert(now + GRACE);
-                false
-            }
-            _ => true,
+    /// Asks a call's function to return. If it has not begun, it will not, and its regions are back; else [`Workers::poll`] says
+    /// when it has returned, or has had time to.
+    pub(super) fn cancel(&mut self, call: CallId, now: Instant) -> Option<Vec<Memory>> {
+        if let Some(running) = self.running.get_mut(&call) {
+            running.ask(now);
         }
+        self.waiting.remove(|job| job.call == call).map(|job| job.task.regions)
     }
 
     /// What has happened by now; ask until there is nothing more.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Notice> {
-        while let Ok(message) = self.messages.try_recv() {
-            match message {
-                Message::Access(access) if self.is_closed(access.call) => self.answer(access.call, None),
-                Message::Access(access) => return Some(Notice::Access(access)),
-                Message::Done(call, outcome) => {
-                    let Some(running) = self.running.remove(&call) else { continue };
-                    let (over, was_lost) = (running.ended, running.lost);
-                    // A thread that was replaced, and came back, is one too many.
-                    if !was_lost || self.in_time() + self.idle.len() < self.limits.workers {
-                        self.idle.push(running.worker);
-                    }
-                    if !over {
-                        let code = match outcome {
-                            Ok(()) => ReturnCode::SUCCESS,
-                            Err(Stop::Failed(code)) => code,
-                            Err(Stop::Ended) => ReturnCode::KERNEL_TIMEOUT,
-                        };
-                        return Some(Notice::Done(call, code));
-                    }
-                }
+        while let Ok((call, code, regions)) = self.messages.try_recv() {
+            let Some(running) = self.running.remove(&call) else { continue };
+            // A thread that was replaced, and came back, is one too many.
+            if !running.lost || self.in_time() + self.idle.len() < self.limits.workers {
+                self.idle.push(running.worker);
             }
+            let code = if running.asked.is_none() { code } else { ReturnCode::KERNEL_TIMEOUT };
+            return Some(Notice::Ended(call, code, regions));
         }
         self.overdue(now).or_else(|| self.dispatch(now))
     }
 
-    /// Gives a kernel the bytes that it asked for, or its buffer back; nothing ends it.
-    pub(super) fn answer(&mut self, call: CallId, bytes: Option<Vec<u8>>) {
-        if let Some(running) = self.running.get(&call) {
-            // A thread that has gone needs no answer.
-            let _ = running.worker.memory.send(bytes);
-        }
-    }
-
-    /// When the next kernel has run for too long, or has had its time to return.
+    /// When the next function has run for too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let returns = |running: &Running| running.cancelled.filter(|_| !running.ended);
-        let ends = |running: &Running| running.deadline.filter(|_| !running.lost);
-        self.running.values().flat_map(|running| [returns(running), ends(running)]).flatten().min()
+        self.running.values().filter_map(Running::next).min()
     }
 
-    /// Calls that wait for a thread, kernels that did not end in time, and those of them that still run.
+    /// Calls that wait for a thread, kernels that did not end in time, and those that are lost now.
     pub(super) fn figures(&self) -> [(&'static str, u64); 3] {
         let lost = self.running.len() - self.in_time();
         [("waiting", self.waiting.len() as u64), ("timeouts", self.timeouts), ("lost", lost as u64)]
     }
 
-    /// Whether a call's window is closed.
-    fn is_closed(&self, call: CallId) -> bool {
-        self.running.get(&call).is_none_or(|running| running.ended || running.cancelled.is_some())
-    }
-
-    /// Kernels that have time left.
+    /// Functions that are not lost.
     fn in_time(&self) -> usize {
         self.running.values().filter(|running| !running.lost).count()
     }
@@ -206,12 +190,15 @@ impl Workers {
     fn overdue(&mut self, now: Instant) -> Option<Notice> {
         for (call, running) in &mut self.running {
             let passed = |at: Option<Instant>| at.is_some_and(|at| now >= at);
-            if passed(running.deadline) && !running.lost {
-                running.lost = true;
+            if passed(running.deadline) && running.asked.is_none() {
                 self.timeouts += 1;
+                running.ask(now);
             }
-            if (running.lost || passed(running.cancelled)) && !std::mem::replace(&mut running.ended, true) {
-                return Some(Notice::Done(*call, ReturnCode::KERNEL_TIMEOUT));
+            running.lost |= running.orphaned && passed(running.deadline);
+            if passed(running.asked) && !running.orphaned {
+                running.orphaned = true;
+                running.lost = passed(running.deadline);
+                return Some(Notice::Lost(*call));
             }
         }
         None
@@ -234,98 +221,40 @@ impl Workers {
             }
             let job = self.waiting.pop()?;
             let call = job.call;
-            let Some(worker) = self.idle.pop().filter(|worker| worker.jobs.send(job).is_ok()) else {
-                return Some(Notice::Done(call, ReturnCode::SOCKET_UNAVAILABLE));
+            let Some(worker) = self.idle.pop() else {
+                return Some(Notice::Ended(call, ReturnCode::SOCKET_UNAVAILABLE, job.task.regions));
             };
+            let cancellation = job.cancellation.clone();
+            if let Err(unsent) = worker.send(job) {
+                return Some(Notice::Ended(call, ReturnCode::SOCKET_UNAVAILABLE, unsent.0.task.regions));
+            }
             let deadline = self.limits.time.and_then(|time| now.checked_add(time));
-            self.running.insert(call, Running { worker, deadline, cancelled: None, ended: false, lost: false });
+            let running = Running { worker, cancellation, deadline, asked: None, orphaned: false, lost: false };
+            self.running.insert(call, running);
         }
         None
     }
 
-    fn spawn(&self) -> io::Result<Worker> {
+    fn spawn(&self) -> io::Result<Sender<Job>> {
         let (jobs, to_do) = channel::<Job>();
-        let (memory, from_memory) = channel();
-        let to = Network { messages: self.to_messages.clone(), waker: self.waker.clone() };
+        let (messages, waker) = (self.to_messages.clone(), self.waker.clone());
         std::thread::Builder::new().name("nacelle-kernel".into()).spawn(move || {
-            let mut buffer = Vec::new();
-            while let Ok(Job { call, run, layout }) = to_do.recv() {
-                let mut window =
-                    Window { call, layout, to: &to, from: &from_memory, buffer: &mut buffer, closed: false };
-                // What a kernel leaves half done is its caller's memory alone.
-                let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut window)))
-                    .unwrap_or(Err(Stop::Failed(ReturnCode::SOCKET_UNAVAILABLE)));
-                if !to.tell(Message::Done(call, outcome)) {
+            while let Ok(Job { call, mut task, cancellation }) = to_do.recv() {
+                let code = task.run(&cancellation);
+                let there = messages.send((call, code, task.regions)).is_ok();
+                waker.wake();
+                if !there {
                     return;
                 }
             }
         })?;
-        Ok(Worker { jobs, memory })
+        Ok(jobs)
     }
 }
 
-/// The way to the network's thread.
-struct Network {
-    messages: Sender<Message>,
-    waker: Waker,
-}
-
-impl Network {
-    /// Whether a worker is there.
-    fn tell(&self, message: Message) -> bool {
-        let there = self.messages.send(message).is_ok();
-        self.waker.wake();
-        there
-    }
-}
-
-/// The memory of a call, as its kernel reaches it.
-struct Window<'a> {
-    call: CallId,
-    layout: Layout,
-    to: &'a Network,
-    from: &'a Receiver<Option<Vec<u8>>>,
-    /// Goes there and back with each access.
-    buffer: &'a mut Vec<u8>,
-    /// The window is closed: there is nothing to ask for any more.
-    closed: bool,
-}
-
-impl Window<'_> {
-    fn access(&mut self, region: usize, at: usize, write: bool) -> Result<(), Stop> {
-        if !self.closed {
-            let bytes = std::mem::take(self.buffer);
-            self.to.tell(Message::Access(Access { call: self.call, region, at, write, bytes }));
-            let back = self.from.recv().ok().flatten();
-            self.closed = back.is_none();
-            *self.buffer = back.unwrap_or_default();
-        }
-        if self.closed { Err(Stop::Ended) } else { Ok(()) }
-    }
-}
-
-impl Memory for Window<'_> {
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    fn read(&mut self, region: usize, at: usize, into: &mut [u8]) -> Result<(), Stop> {
-        self.layout.check(region, at, into.len())?;
-        for (index, piece) in into.chunks_mut(PIECE).enumerate() {
-            self.buffer.resize(piece.len(), 0);
-            self.access(region, at + index * PIECE, false)?;
-            piece.copy_from_slice(self.buffer);
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, region: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
-        self.layout.check(region, at, bytes.len())?;
-        for (index, piece) in bytes.chunks(PIECE).enumerate() {
-            self.buffer.clear();
-            self.buffer.extend_from_slice(piece);
-            self.access(region, at + index * PIECE, true)?;
-        }
-        Ok(())
+impl Drop for Workers {
+    /// Functions that are under way end soon, if they can be asked to.
+    fn drop(&mut self) {
+        self.running.values().for_each(|running| running.cancellation.cancel());
     }
 }

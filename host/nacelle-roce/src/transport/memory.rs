@@ -2,7 +2,7 @@
 //! Memory regions and protection domains.
 
 use super::Transport;
-use crate::{Access, DomainError, ProtectionDomain, Region, RegionId, RegionInfo, RegisterError, Scope};
+use crate::{Access, ConnId, DomainError, ProtectionDomain, Region, RegionId, RegionInfo, RegisterError, Scope};
 use nacelle_memory::Memory;
 use rand_chacha::rand_core::Rng;
 
@@ -23,7 +23,7 @@ impl Transport {
         self.core.regions.register(memory.into(), access, scope, || self.rng.next_u32())
     }
 
-    /// Deregisters a region and returns its memory. Work requests that need it fail from now on.
+    /// Deregisters a region and returns its memory, unless that is lent. Work requests that need it fail from now on.
     pub fn deregister(&mut self, region: RegionId) -> Option<Memory> {
         self.core.regions.deregister(region)
     }
@@ -49,12 +49,34 @@ impl Transport {
         self.core.regions.iter()
     }
 
-    /// The memory of a region.
+    /// Takes the memory out of a region for a while, so that this side has it alone. The region keeps its key and its place.
+    /// Until [`Self::give_back`], what peers ask of it is answered by an RNR NAK, so they try again; work requests of this
+    /// side that need it fail, and so do READs whose response is under way ([`Self::is_being_read`]).
+    ///
+    /// `None` if there is no such region, or its memory is lent already.
+    pub fn lend(&mut self, region: RegionId) -> Option<Memory> {
+        self.core.regions.lend(region)
+    }
+
+    /// Puts memory back into the region that it was lent from.
+    ///
+    /// # Errors
+    /// The memory, if the region is gone or has another length.
+    pub fn give_back(&mut self, region: RegionId, memory: Memory) -> Result<(), Memory> {
+        self.core.regions.give_back(region, memory)
+    }
+
+    /// Whether the response to a READ of a region, by the peer of this connection, is still to be sent.
+    pub fn is_being_read(&self, conn: ConnId, region: RegionId) -> bool {
+        self.conns.get(conn).is_some_and(|conn| conn.responder.is_reading(region))
+    }
+
+    /// The memory of a region; `None` while it is lent, too.
     pub fn region(&self, region: RegionId) -> Option<&Memory> {
         self.core.regions.get(region)
     }
 
-    /// The memory of a region, to change its bytes.
+    /// The memory of a region, to change its bytes; `None` while it is lent, too.
     pub fn region_mut(&mut self, region: RegionId) -> Option<&mut Memory> {
         self.core.regions.get_mut(region)
     }

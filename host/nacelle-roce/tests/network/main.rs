@@ -8,6 +8,7 @@ mod conn;
 mod figures;
 mod goodput;
 mod keys;
+mod lent;
 mod marks;
 mod names;
 mod neighbours;

@@ -2,3 +2,4 @@
 //! Argument blocks of Nacelle's own kernels, little-endian, as they lie in region 0 of a call.
 
 pub mod matmul;
+pub mod vector;

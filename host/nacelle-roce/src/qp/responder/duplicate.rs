@@ -36,12 +36,13 @@ impl Responder {
         }
     }
 
-    /// Reads again, from where the requester lost the response. If it may no longer read there, it gets no response.
+    /// Reads again, from where the requester lost the response. If it may no longer read there, or the memory
+    /// is lent, it gets no response.
     fn read_again(&mut self, seq: u64, reth: &Reth, env: &mut Env<'_>) {
         let len = reth.dma_len() as usize;
         let end = seq + psns(len, self.mtu);
         let Ok(rest) = open(reth, Access::REMOTE_READ, env) else { return };
-        if end > self.expected {
+        if end > self.expected || rest.is_some_and(|rest| env.regions.is_lent(rest)) {
             return;
         }
         let what = Data::Read { rest, fresh: true };

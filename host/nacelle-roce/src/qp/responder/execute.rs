@@ -13,11 +13,13 @@ use crate::{
 };
 use nacelle_wire::{
     Rkey,
-    bth::{AtomicEth, Opcode, Reth},
+    bth::{AtomicEth, Opcode, Reth, RnrTimer},
     transport::{Ext, Packet},
 };
 
 const INVALID: Refusal = Refusal::Invalid(WcStatus::LocQpOpErr);
+/// After which a peer tries again to access memory that is lent: the longest, 655 ms, since retries may be few.
+const LENT_TIMER: RnrTimer = RnrTimer::new(0);
 const ACCESS: Refusal = Refusal::Access(WcStatus::LocAccessErr);
 
 /// A message of which more packets are to come.
@@ -82,7 +84,7 @@ impl Responder {
             _ => return Err(INVALID),
         };
         let payload = packet.payload;
-        let recv = *self.recvs.front().ok_or(Refusal::Rnr)?;
+        let recv = *self.recvs.front().ok_or(Refusal::Rnr(self.rnr_timer))?;
         self.check_length(form, payload.len())?;
         let invalidates = match packet.headers.ext {
             Ext::Ieth(ieth) => Some(ieth.rkey()),
@@ -144,6 +146,7 @@ impl Responder {
             return Err(INVALID);
         }
         if let Some(rest) = rest {
+            check_present(rest, env)?;
             env.regions.write_granted(rest.first(payload.len()), payload).ok_or(ACCESS)?;
             self.partial = Some(Partial::Write(rest.after(payload.len()), total));
         }
@@ -168,6 +171,7 @@ impl Responder {
             return Err(INVALID);
         }
         if let Some(place) = place {
+            check_present(place, env)?;
             let end = place.after(total - payload.len());
             env.regions.write_granted(end, payload).ok_or(ACCESS)?;
         }
@@ -177,7 +181,7 @@ impl Responder {
 
     /// Whether a receive is posted, if the packet needs one.
     fn check_receive(&self, packet: &Packet<'_>) -> Result<(), Refusal> {
-        if is_with_imm(packet.opcode) && self.recvs.is_empty() { Err(Refusal::Rnr) } else { Ok(()) }
+        if is_with_imm(packet.opcode) && self.recvs.is_empty() { Err(Refusal::Rnr(self.rnr_timer)) } else { Ok(()) }
     }
 
     fn finish_write(&mut self, packet: &Packet<'_>, total: usize, env: &mut Env<'_>) {
@@ -206,6 +210,7 @@ impl Responder {
         }
         self.check_resources(env)?;
         let rest = open(reth, Access::REMOTE_READ, env)?;
+        rest.map_or(Ok(()), |rest| check_present(rest, env))?;
         self.respond(Data::Read { rest, fresh: true });
         env.counters().rx_read_requests += 1;
         Ok(psns(len, self.mtu))
@@ -222,6 +227,7 @@ impl Responder {
         self.check_resources(env)?;
         let user = (env.conn, env.domain);
         let place = env.regions.remote(user, atomic.rkey(), atomic.va(), 8, Access::REMOTE_ATOMIC).ok_or(ACCESS)?;
+        check_present(place, env)?;
         let mut bytes = [0; 8];
         env.regions.read_granted(place, &mut bytes).ok_or(ACCESS)?;
         let original = u64::from_ne_bytes(bytes);
@@ -291,6 +297,11 @@ fn open_write(reth: &Reth, env: &Env<'_>) -> Result<(Option<Grant>, usize), Refu
         return Err(INVALID);
     }
     Ok((open(reth, Access::REMOTE_WRITE, env)?, total))
+}
+
+/// Whether memory is there; it is not while it is lent.
+fn check_present(place: Grant, env: &Env<'_>) -> Result<(), Refusal> {
+    if env.regions.is_lent(place) { Err(Refusal::Rnr(LENT_TIMER)) } else { Ok(()) }
 }
 
 /// The bytes that an access may use; none if its length is 0, and then key and address are not checked.

@@ -28,7 +28,8 @@ use std::collections::VecDeque;
 
 /// Why the expected packet is not executed.
 enum Refusal {
-    Rnr,
+    /// Try again after this time.
+    Rnr(RnrTimer),
     Invalid(WcStatus),
     Access(WcStatus),
 }
@@ -63,7 +64,8 @@ pub(crate) struct Responder {
     cause: Psn,
     /// A NAK for the packet at `expected` has been sent; packets ahead of it are dropped without another.
     waiting: bool,
-    /// No receive was posted for the packet at `expected`, which the requester sends again after the RNR timer.
+    /// No receive was posted for the packet at `expected`, or its memory is lent. The requester sends it again after the RNR
+    /// timer.
     not_ready: bool,
     /// Packets placed ahead of `expected`, which is bit 0.
     early: u128,
@@ -169,10 +171,10 @@ impl Responder {
                 env.stats.rx_payload += packet.payload.len() as u64;
                 Ok(Ok(()))
             }
-            Err(Refusal::Rnr) => {
+            Err(Refusal::Rnr(timer)) => {
                 self.waiting = true;
                 self.not_ready = true;
-                self.acknowledge = Some(Syndrome::RnrNak(self.rnr_timer));
+                self.acknowledge = Some(Syndrome::RnrNak(timer));
                 Ok(Err(Discard::ReceiverNotReady))
             }
             Err(Refusal::Invalid(status)) => {

@@ -5,7 +5,7 @@ use super::Responder;
 use crate::{
     WcStatus,
     qp::{Env, QpFailure, Route},
-    region::Grant,
+    region::{Grant, RegionId},
 };
 use nacelle_wire::{
     Psn,
@@ -61,6 +61,12 @@ impl Responder {
     pub(crate) fn discard_responses(&mut self) {
         self.responses.clear();
         self.acknowledge = None;
+    }
+
+    /// Whether data of a region waits to be sent.
+    pub(crate) fn is_reading(&self, region: RegionId) -> bool {
+        let reads = |what: &Data| matches!(what, Data::Read { rest: Some(rest), .. } if rest.region() == region);
+        self.responses.iter().any(|response| reads(&response.what))
     }
 
     /// Kind of the response that is sent next.
