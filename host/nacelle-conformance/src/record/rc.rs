@@ -292,14 +292,22 @@ fn message(rng: &mut fastrand::Rng, mtu: usize) -> Shot {
     shot(Opcode::SendOnly, Payload::Message(bytes))
 }
 
+/// Functions that one of the devices has and another has not (`traffic`, `vector`): their results differ with the kernels, whatever
+/// the protocol.
+const FUNCTIONS_OF_ONE_DEVICE: [u32; 6] = [2, 64, 65, 66, 67, 68];
+/// A function that no device has, in the immediate's bits 6..0.
+const UNKNOWN_FUNCTION: u32 = 0x7f;
+
 /// An immediate: a start, or none.
 fn call(rng: &mut fastrand::Rng) -> Shot {
-    let immediate = match rng.u8(..4) {
+    let drawn = match rng.u8(..4) {
         0 => rng.u32(..),
         1 => u32::from(rng.u8(..)),
         2 => 0x81,
         _ => 0x83,
     };
+    let of_one = FUNCTIONS_OF_ONE_DEVICE.contains(&(drawn & 0x7f));
+    let immediate = if of_one { drawn | UNKNOWN_FUNCTION } else { drawn };
     Shot { immediate, ..shot(Opcode::WriteOnlyImm, Payload::Pattern(0)) }
 }
 
