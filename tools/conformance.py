@@ -72,7 +72,7 @@ def at_once(do: Callable[[str, int], list[dict[str, Any]]], devices: list[str]) 
     """What `do` returns for each device, from all shares of the work. A device, or the suite, waits most of the time, and a
     simulation uses one core: so all shares run at the same time, each on a device of its own."""
     jobs = [(device, share) for device in devices for share in range(SHARES)]
-    with ThreadPoolExecutor(len(jobs)) as pool:
+    with ThreadPoolExecutor(max(1, len(jobs))) as pool:
         parts = list(pool.map(lambda job: do(*job), jobs))
     return [[row for part in parts[i : i + SHARES] for row in part] for i in range(0, len(parts), SHARES)]
 
