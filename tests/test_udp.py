@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 import sys
 import threading
 import time
@@ -116,14 +117,14 @@ def test_a_device_behind_a_tap(wire: Wire, namespace: list[str]) -> None:
     assert wire.counters()["packet_drop_icrc"] == 0
 
 
-def test_without_privileges(wire: Wire, device: str, tmp_path: Path) -> None:
+def test_without_privileges(wire: Wire, device: str) -> None:
     """A caller that is nobody reaches the device."""
     nobody = {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
-    program = shutil.copy(NACELLE, tmp_path / "nacelle")
-    for folder in [tmp_path, *tmp_path.parents][:3]:
-        folder.chmod(folder.stat().st_mode | 0o055)
-    command = [program, "--wire", f"/tmp/nacelle-nobody-{os.getpid()}", "ping", device, "-c", "2"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, **nobody)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # nobody may run what is in it
+        program = shutil.copy(NACELLE, folder)
+        command = [program, "--wire", f"/tmp/nacelle-nobody-{os.getpid()}", "ping", device, "-c", "2"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, **nobody)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("bytes from") == 2
 
