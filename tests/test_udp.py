@@ -118,10 +118,10 @@ def test_a_device_behind_a_tap(wire: Wire, namespace: list[str]) -> None:
 
 
 def test_without_privileges(wire: Wire, device: str) -> None:
-    """A caller that is nobody reaches the device."""
+    """A caller with the user nobody reaches the device."""
     nobody = {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # nobody may run what is in it
+        Path(folder).chmod(0o755)  # the user nobody must reach the program
         program = shutil.copy(NACELLE, folder)
         command = [program, "--wire", f"/tmp/nacelle-nobody-{os.getpid()}", "ping", device, "-c", "2"]
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, **nobody)

@@ -29,7 +29,7 @@ module event_counters
   end
 
   // ---- gathering: bit k of every event's small counter is plane k, so that all count at once ----
-  // An event has the place that it has in events_t, whose first field is the highest: a simulator need not turn them round.
+  // An event has the place that it has in events_t, whose first field is the highest: reversed bits are slow to simulate.
   localparam idx_t FIRST = idx_t'(COUNTERS - 1);
 
   plane_t [GATHER_W-1:0] gather_q, gather_d;

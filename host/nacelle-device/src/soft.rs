@@ -54,7 +54,7 @@ pub struct SoftEngine {
     /// When those of them must have ended that have a deadline.
     deadlines: BTreeSet<(Instant, CallId)>,
     workers: Workers,
-    /// Memory of calls that run for nobody any more.
+    /// Memory of calls whose caller is gone or has its result.
     orphaned: HashMap<CallId, Orphaned>,
     /// Contexts whose call waits until their READs before it are answered.
     delayed: Vec<At>,

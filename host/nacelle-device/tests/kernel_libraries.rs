@@ -120,7 +120,7 @@ static uint32_t until_cancelled(const nacelle_kernel_call *call) {
     while (!nacelle_kernel_is_cancelled(call)) nanosleep(&(struct timespec){0, 1000000}, NULL);
     return 0;
 }
-static uint32_t deaf(const nacelle_kernel_call *call) {
+static uint32_t ignores_cancel(const nacelle_kernel_call *call) {
     (void)call;
     nanosleep(&(struct timespec){3, 0}, NULL);
     return 0;
@@ -128,7 +128,7 @@ static uint32_t deaf(const nacelle_kernel_call *call) {
 static const nacelle_kernel_function functions[] = {
     {90, 0, "result", "", NULL, result},
     {91, 0, "until_cancelled", "", NULL, until_cancelled},
-    {92, 0, "deaf", "", NULL, deaf},
+    {92, 0, "ignores_cancel", "", NULL, ignores_cancel},
 };
 static const nacelle_kernel kernel = {NACELLE_KERNEL_ABI, sizeof kernel, "strange", 0, 9, 3, 0, functions, NULL};
 const nacelle_kernel *nacelle_kernel_describe(void) { return &kernel; }
@@ -145,7 +145,7 @@ fn results_cancellation_and_time_limits_of_a_library() {
     });
     let mut caller = bench.caller(1);
     let session = caller.connect(0);
-    let [result, until_cancelled, deaf] = [90, 91, 92].map(|code| FunctionCode::new(code).unwrap());
+    let [result, until_cancelled, ignores_cancel] = [90, 91, 92].map(|code| FunctionCode::new(code).unwrap());
     let internal = common::caller::message(&[nacelle_wire::mrsp::AarRegion::internal(0, 100)]);
     let both = [&[1, 2, 0, 0], &common::caller::request(session, &[8])[4..], &internal[4..]].concat();
     assert_eq!(caller.ask(session, &both)[0], 2);
@@ -160,7 +160,7 @@ fn results_cancellation_and_time_limits_of_a_library() {
     caller.start(session, until_cancelled);
     assert_eq!(caller.result(session), ReturnCode::KERNEL_TIMEOUT.get());
     assert_eq!(bench.counter("kernels.lost"), 0);
-    caller.start(session, deaf);
+    caller.start(session, ignores_cancel);
     assert_eq!(caller.result(session), ReturnCode::KERNEL_TIMEOUT.get());
     assert_eq!(bench.counter("kernels.lost"), 1);
     caller.regions(session, &[8]).unwrap();
@@ -251,7 +251,7 @@ fn libraries_that_are_no_kernels_are_refused_with_what_is_wrong() {
         let error = Kernel::load(&library).unwrap_err().to_string();
         assert!(error.contains(said), "{mistake}: {error}");
     }
-    // Not a library, not there, and one with a symbol that nobody has.
+    // Not a library, not there, and one with an undefined symbol.
     let text = dir.join("text.so");
     std::fs::write(&text, "no library").unwrap();
     let missing =

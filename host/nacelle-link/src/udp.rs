@@ -144,7 +144,7 @@ impl UdpLink {
         }
         let mut tries = 0;
         loop {
-            // Not 127.0.0.0/16, where people and devices take addresses by hand.
+            // Not 127.0.0.0/16, where users and devices choose addresses.
             let host = fastrand::u32(0x7f01_0001..0x7fff_fffe);
             tries += 1;
             match Self::bind(Ipv4Addr::from_bits(host).into()) {

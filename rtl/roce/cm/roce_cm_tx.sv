@@ -178,7 +178,7 @@ module roce_cm_tx
   end
 
   // ---- its beats: the first is the highest of `mad`, with its first byte highest ----
-  // The bytes of one beat are turned round, not of the whole message: that is what a simulator does in every cycle.
+  // Only the bytes of the current beat are reversed: reversing the whole message in every cycle slows the simulation.
   logic [BEATS-1:0][DATA_W-1:0] beats;
   logic [DATA_W-1:0] beat;
   assign beats = mad;

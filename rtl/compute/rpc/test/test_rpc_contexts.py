@@ -510,7 +510,7 @@ async def cancel_that_comes_late(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(stall=STALLS)
 async def closed_with_calls_on_all_contexts(dut, stall: float) -> None:
-    """Running, waiting, cancelled, setting up: all is freed, answered once, and nobody waits for it."""
+    """Running, waiting, cancelled, setting up: all is freed, each is answered once, and no other caller waits for it."""
     world, (qp, other) = await begin(dut, stall, callers=2)
     wanted = regions(world.rng, 1, 1)
     for _ in range(3):
