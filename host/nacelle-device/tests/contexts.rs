@@ -5,10 +5,10 @@
 mod common;
 
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use common::caller::{Bench, Caller};
+use common::gate::Gate;
 use nacelle_device::{Call, Failure, Kernel, SoftConfig};
 use nacelle_roce::{Access, ConnId, ConnectOptions, Event, RecvWr, Region, SendWr, WcOpcode, WcStatus};
 use nacelle_wire::calls::{self, Context, LongRegion, Request, SetUp, SetUpAnswer, Step};
@@ -21,22 +21,6 @@ const PATIENT: FunctionCode = FunctionCode::new(102).unwrap();
 const SPARSE: FunctionCode = FunctionCode::new(101).unwrap();
 const WAIT: Duration = Duration::from_secs(10);
 const BOTH: RegionFlags = RegionFlags::from_bits(0x0c);
-
-/// Opens for so many kernels.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<usize>, Condvar)>);
-
-impl Gate {
-    fn open(&self, count: usize) {
-        *self.0.0.lock().unwrap() += count;
-        self.0.1.notify_all();
-    }
-
-    fn pass(&self) {
-        let mut open = self.0.1.wait_while(self.0.0.lock().unwrap(), |open| *open == 0).unwrap();
-        *open -= 1;
-    }
-}
 
 /// Functions that wait at a gate, whether they are cancelled or not, and reach memory behind it. Each says at its begin what the
 /// first byte of its region is.

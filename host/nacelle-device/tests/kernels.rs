@@ -4,10 +4,10 @@
 mod common;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use common::caller::{Bench, Caller, Session, message};
+use common::gate::Gate;
 use nacelle_device::{Call, Cancellation, Failure, Kernel, SoftConfig};
 use nacelle_roce::{SendWr, WcOpcode, WcStatus};
 use nacelle_wire::mrsp::{ARegion, AarRegion, CallImm, FunctionCode, ReturnCode};
@@ -20,23 +20,6 @@ const LOOK: FunctionCode = FunctionCode::new(102).unwrap();
 const PATIENT: FunctionCode = FunctionCode::new(103).unwrap();
 /// The immediate that starts the function that does nothing.
 const START_EMPTY: u32 = 0x80 | 3;
-
-/// A kernel that runs until the test ends it.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<usize>, Condvar)>);
-
-impl Gate {
-    /// Lets `count` kernels go on.
-    fn open(&self, count: usize) {
-        *self.0.0.lock().unwrap() += count;
-        self.0.1.notify_all();
-    }
-
-    fn pass(&self) {
-        let mut open = self.0.1.wait_while(self.0.0.lock().unwrap(), |open| *open == 0).unwrap();
-        *open -= 1;
-    }
-}
 
 /// What a long kernel reports: when it begins, the first byte of its region; at its end, whether it was cancelled.
 struct Long {
