@@ -118,7 +118,8 @@ synth: setup-test  ## size and logic depth by open synthesis (SYNTH_ARGS="roce -
 
 ##@ Release and set-up
 
-dist: setup-demo sim host  ## source archive, command and device library, with their sums, in build/dist
+dist: setup-demo sim host  ## sources, programs and the C library as archives with their sums, in build/dist
+	@cd host && $(CARGO) build --release -p nacelle-capi
 	@$(PYTHON) tools/dist.py
 
 setup-demo setup-test setup-interop: setup-%:

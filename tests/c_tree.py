@@ -25,12 +25,17 @@ class Tree:
 
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix
+
+    @classmethod
+    def build(cls, prefix: Path) -> Tree:
+        """Builds the library and installs it."""
         # The build of the programs that the tests run: an overflow is an error in that of `make test`.
         profile = NACELLE.parent.name
         build = ["cargo", "build", "--locked", "-p", "nacelle-capi", *(["--release"] if profile == "release" else [])]
         environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
         subprocess.run(build, cwd=ROOT / "host", check=True, capture_output=True, env=environment)
         install_c.install(prefix, profile)
+        return cls(prefix)
 
     @property
     def library(self) -> Path:

@@ -116,7 +116,7 @@ def c_tree(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The C library, installed."""
     from c_tree import Tree
 
-    return Tree(tmp_path_factory.mktemp("c") / "tree")
+    return Tree.build(tmp_path_factory.mktemp("c") / "tree")
 
 
 @pytest.fixture

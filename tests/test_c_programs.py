@@ -175,8 +175,7 @@ def test_a_program_may_exit_with_a_call_under_way(soft: Wire, c_tree: Tree, tmp_
 def test_an_installed_tree_may_be_moved(soft: Wire, c_tree: Tree, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     shutil.copytree(c_tree.prefix, moved, symlinks=True)
-    tree = object.__new__(Tree)
-    tree.prefix = moved
+    tree = Tree(moved)
     program = tree.compile(tmp_path / "increment", "gcc", str(EXAMPLES / "01_c" / "main.c"))
     assert str(moved) in subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
     assert "HelloWorld" in run(soft, program, ADDRESS).stdout

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
+from c_tree import Tree
 from conftest import NACELLE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,9 +28,9 @@ def test_the_command_says_the_version() -> None:
     assert said.split()[1] == dist.version()
 
 
-def test_archives(tmp_path: Path) -> None:
+def test_archives(c_tree: Tree, tmp_path: Path) -> None:
     library = ROOT / "build" / "sim" / "libnacelle_sim_512.so"
-    sources, binaries = dist.make(tmp_path / "dist", NACELLE, library)
+    sources, binaries = dist.make(tmp_path / "dist", c_tree.prefix, NACELLE, library)
     check = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path / "dist", capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
     with tarfile.open(sources) as archive:
@@ -41,10 +43,17 @@ def test_archives(tmp_path: Path) -> None:
     assert "libc.so.6" in needs
     assert subprocess.run([folder / "bin" / "nacelle", "--version"], capture_output=True, check=False).returncode == 0
     assert (folder / "build" / "sim" / library.name).stat().st_size == library.stat().st_size
+    program = Tree(folder).compile(tmp_path / "increment", "gcc", str(ROOT / "examples" / "01_c" / "main.c"))
+    assert str(folder) in subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
+    assert (folder / "include" / "nacelle_kernel.h").is_file()
 
 
 def test_archives_are_the_same_each_time(tmp_path: Path) -> None:
+    small = Path("/bin/sh")
+    (installed := tmp_path / "installed" / "lib").mkdir(parents=True)
+    shutil.copyfile(small, installed / "libnacelle.so.0")
+    (installed / "libnacelle.so").symlink_to("libnacelle.so.0")
     first, second = (tmp_path / name for name in ("first", "second"))
     for folder in (first, second):
-        dist.make(folder, Path("/bin/sh"), Path("/bin/sh"))
+        dist.make(folder, installed.parent, small, small)
     assert (first / "SHA256SUMS").read_text() == (second / "SHA256SUMS").read_text()

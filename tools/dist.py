@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a release consists of, in build/dist: the sources, the command with the device library, and their SHA-256 sums.
+"""What a release consists of, in build/dist: the sources, the programs, and their SHA-256 sums.
 
     python tools/dist.py
+
+Programs are the command with the simulated device, and the C library with its headers as `make install-c` installs it.
 
 The version is that of host/Cargo.toml; a tree that is not the commit tagged v<version> gets the commit's name behind it. The
 archive with programs holds a file NEEDS that says for each which libraries and which version of glibc it needs.
@@ -17,8 +19,11 @@ import re
 import shutil
 import subprocess
 import tarfile
+import tempfile
 import tomllib
 from pathlib import Path
+
+import install_c
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "dist"
@@ -56,15 +61,20 @@ def write_archive(path: Path, files: dict[str, bytes | Path], when: int) -> None
     with path.open("wb") as raw, gzip.GzipFile("", "wb", mtime=when, fileobj=raw) as packed:
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for target, content in sorted(files.items()):
-                data = content.read_bytes() if isinstance(content, Path) else content
                 entry = tarfile.TarInfo(target)
-                entry.size, entry.mtime = len(data), when
+                entry.mtime = when
+                if isinstance(content, Path) and content.is_symlink():
+                    entry.type, entry.linkname = tarfile.SYMTYPE, str(content.readlink())
+                    archive.addfile(entry)
+                    continue
+                data = content.read_bytes() if isinstance(content, Path) else content
+                entry.size = len(data)
                 entry.mode = 0o755 if isinstance(content, Path) and content.stat().st_mode & 0o100 else 0o644
                 archive.addfile(entry, io.BytesIO(data))
 
 
-def make(out: Path, nacelle: Path = NACELLE, library: Path = LIBRARY) -> list[Path]:
-    """Makes everything in `out` and returns the archives."""
+def make(out: Path, installed: Path, nacelle: Path = NACELLE, library: Path = LIBRARY) -> list[Path]:
+    """Makes everything in `out` and returns the archives. `installed` is the tree of the C library (tools/install_c.py)."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     release, when = name(), int(git("log", "-1", "--format=%ct"))
@@ -72,10 +82,15 @@ def make(out: Path, nacelle: Path = NACELLE, library: Path = LIBRARY) -> list[Pa
     sources.write_bytes(gzip.compress(git("archive", f"--prefix={release}/", "HEAD"), mtime=when))
 
     # Where `nacelle device` looks for the library: in build/sim of a folder above the program.
-    programs = {"bin/nacelle": nacelle, "build/sim/libnacelle_sim_512.so": library}
+    programs = {
+        "bin/nacelle": nacelle.resolve(),
+        "build/sim/libnacelle_sim_512.so": library.resolve(),
+        "lib/libnacelle.so": installed / "lib/libnacelle.so",
+    }
     said = [f"{target}:\n" + "".join(f"    {need}\n" for need in needs(path)) for target, path in programs.items()]
     text = f"Built on {platform.machine()} Linux, {release}. Start with: bin/nacelle demo\n\n" + "\n".join(said)
     files: dict[str, bytes | Path] = {f"{release}/{target}": path for target, path in programs.items()}
+    files |= {f"{release}/{path.relative_to(installed)}": path for path in installed.rglob("*") if not path.is_dir()}
     files |= {
         f"{release}/NEEDS": text.encode(),
         f"{release}/LICENSE": ROOT / "LICENSE",
@@ -92,7 +107,10 @@ def make(out: Path, nacelle: Path = NACELLE, library: Path = LIBRARY) -> list[Pa
 
 def main() -> None:
     """Command line."""
-    for path in make(OUT):
+    with tempfile.TemporaryDirectory() as installed:
+        install_c.install(Path(installed))
+        archives = make(OUT, Path(installed))
+    for path in archives:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
     print((OUT / "SHA256SUMS").read_text(), end="")
 

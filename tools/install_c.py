@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the C library: libraries, headers, pkg-config files, the CMake package and the Fortran module's source.
+"""Installs the C library: libraries, headers (also that of kernels for the software device), pkg-config files, the CMake package
+and the Fortran module's source.
 
     python tools/install_c.py --prefix /usr/local [--destdir STAGE] [--profile release]
 
@@ -16,15 +17,17 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CRATE = ROOT / "host" / "nacelle-capi"
+HOST = ROOT / "host"
+CRATE = HOST / "nacelle-capi"
 
 # Copied as they are.
 FILES = {
-    "include/nacelle.h": "include/nacelle.h",
-    "include/nacelle.hpp": "include/nacelle.hpp",
-    "include/naaice/naaice.h": "include/nacelle-naaice/naaice.h",
-    "include/naaice/naaice_ap2.h": "include/nacelle-naaice/naaice_ap2.h",
-    "fortran/nacelle.f90": "share/nacelle/nacelle.f90",
+    CRATE / "include/nacelle.h": "include/nacelle.h",
+    CRATE / "include/nacelle.hpp": "include/nacelle.hpp",
+    CRATE / "include/naaice/naaice.h": "include/nacelle-naaice/naaice.h",
+    CRATE / "include/naaice/naaice_ap2.h": "include/nacelle-naaice/naaice_ap2.h",
+    CRATE / "fortran/nacelle.f90": "share/nacelle/nacelle.f90",
+    HOST / "nacelle-device/include/nacelle_kernel.h": "include/nacelle_kernel.h",
 }
 # With the version put in.
 TEMPLATES = {
@@ -66,7 +69,7 @@ def install(tree: Path, profile: str = "release") -> None:
     link(tree / "lib" / "libnacelle.so", f"libnacelle.so.{major}")
     put(built / "libnacelle.a", tree / "lib" / "libnacelle.a", 0o644)
     for source, target in FILES.items():
-        put(CRATE / source, tree / target, 0o644)
+        put(source, tree / target, 0o644)
     for source, target in TEMPLATES.items():
         text = (CRATE / source).read_text().replace("@VERSION@", number).replace("@MAJOR@", major)
         (tree / target).parent.mkdir(parents=True, exist_ok=True)
