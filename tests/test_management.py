@@ -66,6 +66,36 @@ def test_a_device_sends_and_receives_on_its_own_connection(wire: Wire, device: s
     assert wire.json("region", "list", "peer") == regions, "that of its description alone"
 
 
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_its_own_connections_use_no_memory_of_others(wire: Wire, kind: str) -> None:
+    for name, address, arguments in [("own", ADDRESS, KINDS[kind]), ("peer", PEER, ("--soft",))]:
+        wire.start("device", "--name", name, "--ip", f"{address}/16", *arguments)
+        until(lambda name=name: wire.run("stats", name).returncode == 0)
+    # Before any caller, so that it has the first queue pair: its memory is next to the description of the device.
+    stay = wire.start("--json", "connect", "own", PEER, PORT, "--send", "a" * 1000, "--stay")
+    until(lambda: [pair["state"] for pair in wire.json("qp", "list", "own")] == ["RTS"])
+
+    def functions() -> list[str]:
+        """What the device tells callers that it has, over the network."""
+        [description] = [entry["description"] for entry in wire.json("ls") if entry["name"] == "own"]
+        assert description, "callers can read it"
+        return [function["name"] for function in description["functions"]]
+
+    before = functions()
+    assert "increment" in before
+    data = bytes(range(256)) * 2000
+    (wire.folder / "in").write_bytes(data)
+    call = wire.start("run", "increment", "--device", ADDRESS, "in", "-o", "out", "--delay", "20")
+    while call.poll() is None:
+        result = wire.json("connect", "own", PEER, PORT, *[word for letter in "bcd" for word in ("--send", letter * 1000)])
+        assert [message["bytes"] for message in result["received"]] == [SERVICE_SAYS] * 3
+    assert call.returncode == 0, call.communicate()[0]
+    assert (wire.folder / "out").read_bytes() == bytes((byte + 1) % 256 for byte in data)
+    assert functions() == before
+    wire.json("qp", "reset", "own", "--all")
+    assert [message["bytes"] for message in result_of(stay)["received"]] == [SERVICE_SAYS]
+
+
 def test_queue_pairs_are_listed_and_reset(wire: Wire, device: str) -> None:
     child = stay(wire)
     [own], [peer] = wire.json("qp", "list", device), wire.json("qp", "list", "peer")

@@ -16,8 +16,11 @@ module control_plane
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     CLOCK_HZ = 250_000_000,
     parameter int unsigned     QPS = 16,
+    parameter int unsigned     MRS = 1024,
     parameter int unsigned     SOCKETS = 2,
-    parameter longint unsigned DRAM_BYTES = 64'd1 << 30
+    parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
+    parameter longint unsigned MESSAGES = '0,         // device address of the first QP's messages
+    parameter int unsigned     MESSAGES_BYTES = 4096  // of each QP
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -178,6 +181,10 @@ module control_plane
     facts.SOCKETS.value.next       = SOCKETS;
     facts.DRAM_BYTES_LO.value.next = DRAM_BYTES[31:0];
     facts.DRAM_BYTES_HI.value.next = DRAM_BYTES[63:32];
+    facts.MESSAGES_LO.value.next   = MESSAGES[31:0];
+    facts.MESSAGES_HI.value.next   = MESSAGES[63:32];
+    facts.MESSAGES_BYTES.value.next  = MESSAGES_BYTES;
+    facts.MRS.value.next           = MRS;
     facts.COUNTERS.rd_ack          = counter_read_done;
     facts.COUNTERS.rd_data         = count;
     facts.COUNTERS.wr_ack          = counter_written_q;

@@ -78,8 +78,11 @@ module nacelle_shell
       .DATA_W    (DATA_W),
       .CLOCK_HZ  (CLOCK_HZ),
       .QPS       (QPS),
+      .MRS       (MRS),
       .SOCKETS   (SOCKETS),
-      .DRAM_BYTES(DRAM_BYTES)
+      .DRAM_BYTES(DRAM_BYTES),
+      .MESSAGES  (64'(CTRL_BASE)),
+      .MESSAGES_BYTES(CONTEXTS * CTRL_BYTES)
   ) control (
       .clk,
       .rst,

@@ -118,7 +118,8 @@ impl RtlEngine {
         let mut sim = library.create(config)?;
         expect(&mut sim, reg::ID, reg::ID_VALUE)?;
         let counters = read_counter_registers(library.path());
-        Ok(Self { sim, bounds: Bounds::default(), facts, counters, managed: ManagedTable::default() })
+        let managed = ManagedTable::new(&mut sim)?;
+        Ok(Self { sim, bounds: Bounds::default(), facts, counters, managed })
     }
 
     /// The same device with these bounds, from its configuration on.

@@ -21,8 +21,11 @@ PARAMS = {
     "DATA_W": 256,
     "CLOCK_HZ": 200_000_000,
     "QPS": 64,
+    "MRS": 512,
     "SOCKETS": SOCKETS,
     "DRAM_BYTES": Type("64'h3_4000_0000"),
+    "MESSAGES": Type("64'h5_0000_3000"),
+    "MESSAGES_BYTES": 0x4000,
 }
 EVENTS = {
     "packet": "packet_pkg::packet_events_t",
@@ -46,6 +49,7 @@ SETTINGS = {  # address: (writable bits, reset)
 }  # fmt: skip
 FACTS = {
     0x00: 0x4E41434C, 0x04: 0x00010002, 0x08: 256, 0x0C: 200_000_000, 0x10: 64, 0x14: SOCKETS, 0x18: 0x40000000, 0x1C: 3,
+    0x60: 0x3000, 0x64: 5, 0x68: 0x4000, 0x6C: 512,
 }  # fmt: skip
 
 
@@ -135,7 +139,7 @@ async def addresses_that_nobody_owns(dut) -> None:
     """DECERR for reads and writes, and the bus goes on."""
     bus = await begin(dut)
     end = 0x400 + 4 * len(COUNTERS)
-    for address in (0x60, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x2000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+    for address in (0x70, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x2000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
         assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
         assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
     assert await bus.get(0) == FACTS[0]

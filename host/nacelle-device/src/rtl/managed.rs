@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Management of the simulated RTL, through its management port: what the port says in words is made into what people ask for.
 //!
-//! The connections that it opens are those of client 1. Each has the control memory of its queue pair, which the RPC engine uses
-//! for its own queue pairs only: a message to receive in the first half, what is sent or read in the second.
+//! The connections that it opens are those of client 1. Each uses the memory that the device has for messages of its queue pair, and
+//! that the RPC engine uses for its own queue pairs only: a message to receive at the start, what is sent or read behind it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,10 +22,12 @@ use crate::{DeviceError, Sim};
 const QPS: u32 = 0x10;
 /// Number of the first.
 const FIRST_QPN: u32 = 2;
-/// Places for regions (`MRS` of `shell_pkg`). The port refuses those that are not there.
-const REGION_SLOTS: u32 = 1024;
-/// Control memory of a queue pair, in bytes (`CTRL_BYTES` of `rpc_pkg`), the first's at address 0.
-const CONTROL_MEMORY: u64 = 4096;
+/// Registers: where the memory for messages of the first queue pair is, and how long that of each is.
+const MESSAGES_LO: u32 = 0x60;
+const MESSAGES_HI: u32 = 0x64;
+const MESSAGES_BYTES: u32 = 0x68;
+/// Register: how many memory regions there can be.
+const MRS: u32 = 0x6c;
 /// Connections that management has at a time.
 const MAX_MANAGED: usize = 16;
 /// How they are opened: an ACK is waited for 4.096 µs * 2^16 = 0.27 s; up to 7 and 6 tries again.
@@ -67,14 +69,47 @@ impl Managed {
     }
 }
 
+/// Device memory for the messages of the queue pairs, each with as many bytes.
+#[derive(Clone, Copy)]
+struct MessageMemory {
+    first: u64,
+    bytes: u64,
+}
+
+impl MessageMemory {
+    fn of(sim: &mut Sim) -> Result<Self, DeviceError> {
+        let first = u64::from(sim.reg_read(MESSAGES_HI)?) << 32 | u64::from(sim.reg_read(MESSAGES_LO)?);
+        let bytes = sim.reg_read(MESSAGES_BYTES)?;
+        if u64::from(bytes) < 2 * MAX_MESSAGE as u64 {
+            return Err(DeviceError::Identity { address: MESSAGES_BYTES, value: bytes });
+        }
+        Ok(Self { first, bytes: bytes.into() })
+    }
+
+    /// Where a queue pair receives a message.
+    fn received(&self, qpn: u32) -> u64 {
+        self.first + u64::from(qpn - FIRST_QPN) * self.bytes
+    }
+
+    /// Where what it sends or reads is.
+    fn sent(&self, qpn: u32) -> u64 {
+        self.received(qpn) + MAX_MESSAGE as u64
+    }
+}
+
 /// The connections that management opened, by their tags.
-#[derive(Default)]
 pub(super) struct ManagedTable {
     connections: HashMap<u16, Managed>,
     next: u16,
+    memory: MessageMemory,
 }
 
 impl ManagedTable {
+    /// None yet.
+    pub(super) fn new(sim: &mut Sim) -> Result<Self, DeviceError> {
+        Ok(Self { connections: HashMap::new(), next: 0, memory: MessageMemory::of(sim)? })
+    }
+
     fn get(&mut self, number: u16) -> Result<&mut Managed, Refusal> {
         self.connections.get_mut(&number).ok_or_else(|| Refusal::no_connection(number))
     }
@@ -176,12 +211,13 @@ impl RtlEngine {
     fn complete(&mut self, completion: CompletionWords) -> Result<(), Refusal> {
         let receive = completion.opcode & 8 != 0;
         let ok = completion.status == 0;
-        let Some(managed) = self.managed.with_qpn(completion.qpn) else { return Ok(()) };
-        let memory = control_memory(completion.qpn);
+        let qpn = completion.qpn;
+        let (received, sent) = (self.managed.memory.received(qpn), self.managed.memory.sent(qpn));
+        let Some(managed) = self.managed.with_qpn(qpn) else { return Ok(()) };
         let (place, length) = match completion.opcode {
-            8 => (memory, (completion.length as usize).min(MAX_MESSAGE)),
-            opcode if opcode < 8 => (memory + MAX_MESSAGE as u64, managed.reads),
-            _ => (memory, 0), // a WRITE with immediate
+            8 => (received, (completion.length as usize).min(MAX_MESSAGE)),
+            opcode if opcode < 8 => (sent, managed.reads),
+            _ => (received, 0), // a WRITE with immediate
         };
         let mut data = vec![0; if ok { length } else { 0 }];
         self.sim.dram_read(place, &mut data)?;
@@ -196,11 +232,6 @@ impl RtlEngine {
         });
         Ok(())
     }
-}
-
-/// Address of a queue pair's control memory.
-fn control_memory(qpn: u32) -> u64 {
-    u64::from(qpn - FIRST_QPN) * CONTROL_MEMORY
 }
 
 /// `ibv_wc_status` in words.
@@ -295,7 +326,7 @@ impl Manage for RtlEngine {
 
     fn regions(&mut self) -> Result<Vec<MemoryRegion>, Refusal> {
         let mut regions = Vec::new();
-        for slot in 0..REGION_SLOTS {
+        for slot in 0..self.sim.reg_read(MRS)? {
             match self.port().region(slot)? {
                 Ok(words) => regions.push(region(words)),
                 Err(CommandError::Refused) => {}
@@ -354,25 +385,25 @@ impl Manage for RtlEngine {
     fn post(&mut self, connection: u16, work: Work) -> Result<(), Refusal> {
         work.check()?;
         self.catch_up()?;
+        let memory = self.managed.memory;
         let managed = self.managed.get(connection)?;
         let Some(qpn) = managed.qpn() else { return Err(Refusal("the connection is not established".into())) };
         let busy = if matches!(work, Work::Receive {}) { &mut managed.receiving } else { &mut managed.sending };
         if *busy {
             return Err(Refusal("the last work of this kind has not completed".into()));
         }
-        let memory = control_memory(qpn);
-        let second_half = memory + MAX_MESSAGE as u64;
+        let (received, sent) = (memory.received(qpn), memory.sent(qpn));
         let (opcode, place, length, address, rkey) = match work {
-            Work::Receive {} => (RECEIVE, memory, MAX_MESSAGE, 0, 0),
+            Work::Receive {} => (RECEIVE, received, MAX_MESSAGE, 0, 0),
             Work::Send { data } => {
-                self.sim.dram_write(second_half, &data.0)?;
-                (SEND | SIGNALED | SOLICITED, second_half, data.0.len(), 0, 0)
+                self.sim.dram_write(sent, &data.0)?;
+                (SEND | SIGNALED | SOLICITED, sent, data.0.len(), 0, 0)
             }
             Work::Write { data, address, rkey } => {
-                self.sim.dram_write(second_half, &data.0)?;
-                (WRITE | SIGNALED, second_half, data.0.len(), address, rkey)
+                self.sim.dram_write(sent, &data.0)?;
+                (WRITE | SIGNALED, sent, data.0.len(), address, rkey)
             }
-            Work::Read { address, rkey, length } => (READ | SIGNALED, second_half, length as usize, address, rkey),
+            Work::Read { address, rkey, length } => (READ | SIGNALED, sent, length as usize, address, rkey),
         };
         let args = [
             (0, qpn),

@@ -46,6 +46,7 @@ nacelle_sim *nacelle_sim_create(const nacelle_sim_config *config, char *error, s
     nacelle_sim *sim = calloc(1, sizeof *sim);
     sim->registers[0x00 / 4] = 0x4e41434c;
     sim->registers[0x14 / 4] = 2;
+    sim->registers[0x68 / 4] = 4096;
     uint32_t *socket = &sim->registers[0x11000 / 4]; // the second socket; the first one is empty
     socket[0] = 0x4b524e4c;
     socket[1] = 3;
