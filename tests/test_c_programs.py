@@ -118,22 +118,6 @@ def test_what_is_wrong_with_the_environment_is_told_on_stderr(soft: Wire, c_tree
     assert run(soft, program, expect=1, NAA_SPEC="", NACELLE_LOG="off").stderr == ""
 
 
-@pytest.mark.parametrize("example", ["01_c", "02_cpp", "03_fortran", "04_naaice"])
-def test_readme_commands(soft: Wire, c_tree: Tree, tmp_path: Path, example: str) -> None:
-    """Those that build and run an example, as they are."""
-    folder = tmp_path / example
-    shutil.copytree(EXAMPLES / example, folder)
-    (tmp_path / "nacelle").symlink_to(c_tree.prefix)
-    text = (folder / "README.md").read_text()
-    commands = [line.strip() for line in text.splitlines() if line.startswith("    ")]
-    assert commands.pop(0).startswith("make install-c") and commands.pop(0).startswith("nacelle device --soft")
-    script = "\n".join(["set -e", *commands, *re.findall(r"`(cmake -B .*?)`", text)])
-    environment = {**soft.environment, "HOME": str(tmp_path)}
-    result = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "wrong" not in result.stdout.replace("0 wrong", "") and result.stdout
-
-
 def test_misuse_gives_the_documented_results(soft: Wire, c_tree: Tree, tmp_path: Path) -> None:
     command = ("gcc", "-std=gnu11", *WARNINGS, *SANITIZE, "-pthread", str(CRATE / "tests" / "misuse.c"))
     program = c_tree.compile(tmp_path / "misuse", *command)

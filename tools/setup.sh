@@ -74,6 +74,7 @@ if [ "$scope" = test ]; then
     has ip || need ip iproute2 iproute iproute2
     has gcc || need "C compiler (gcc)" gcc gcc gcc
     has gfortran || need "Fortran compiler (gfortran)" gfortran gcc-gfortran gcc-fortran
+    has mpicc || need "MPI (mpicc, mpirun)" "libopenmpi-dev openmpi-bin" openmpi-devel openmpi
     has cmake || need cmake cmake cmake cmake
     has pkg-config || need pkg-config pkg-config pkgconf-pkg-config pkgconf
     sanitizer libasan.so || need "GCC's address sanitizer" gcc libasan gcc-libs
