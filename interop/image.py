@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import naaice_upstream
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = ROOT / "build" / "interop"
@@ -199,16 +201,32 @@ def visit(module: str, files: dict[str, Path], order: list[str]) -> None:
     order.append(module)
 
 
+def own_programs() -> list[str]:
+    """The programs that are compiled for the guest."""
+    return [*OWN_PROGRAMS, *(naaice_upstream.PROGRAMS if naaice_upstream.sources() else ())]
+
+
 def compile_programs() -> None:
-    """Compiles the project's programs against the guest's libraries."""
+    """Compiles the project's programs against the guest's libraries, and NAAICE's if their sources are there."""
     sources = HERE / "guest"
     shared = sorted(path for path in sources.glob("*.c") if path.stem not in OWN_PROGRAMS)
-    (BUILD / "bin").mkdir(exist_ok=True)
     for name in OWN_PROGRAMS:
-        run(
-            "gcc", *CFLAGS.split(), f"--sysroot={SYSROOT}", sources / f"{name}.c", *shared, "-o", BUILD / "bin" / name,
-            "-lrdmacm", "-libverbs", "-Wl,-rpath-link," + ":".join(str(SYSROOT / folder) for folder in LIBRARY_DIRS),
-        )  # fmt: skip
+        compile_program(name, *CFLAGS.split(), sources / f"{name}.c", *shared)
+    if folder := naaice_upstream.sources():
+        headers = BUILD / "naaice"
+        naaice_upstream.write_headers(headers)
+        includes = [f"-I{path}" for path in (headers, folder / "lib", folder / "kernels")]
+        for name, files in naaice_upstream.PROGRAMS.items():
+            compile_program(name, *naaice_upstream.CFLAGS.split(), *includes, *(folder / file for file in files))
+
+
+def compile_program(name: str, *arguments: str | Path) -> None:
+    """Compiles one program against the guest's libraries."""
+    (BUILD / "bin").mkdir(exist_ok=True)
+    run(
+        "gcc", f"--sysroot={SYSROOT}", *arguments, "-o", BUILD / "bin" / name,
+        "-lrdmacm", "-libverbs", "-Wl,-rpath-link," + ":".join(str(SYSROOT / folder) for folder in LIBRARY_DIRS),
+    )  # fmt: skip
 
 
 def libraries(programs: list[Path]) -> Iterator[Path]:
@@ -284,7 +302,7 @@ def pack() -> bytes:
     for module in order.split():
         archive.file(f"modules/{module}.ko", (BUILD / "kernel" / f"{module}.ko").read_bytes(), 0o644)
 
-    own = [BUILD / "bin" / name for name in OWN_PROGRAMS]
+    own = [BUILD / "bin" / name for name in own_programs()]
     for program in own:
         archive.file(f"usr/local/bin/{program.name}", program.read_bytes())
     for name in (*PROGRAMS, *LOADED_AT_RUN_TIME):
@@ -311,6 +329,8 @@ def build() -> Image:
     versions = fetch()
     initramfs, stamp = BUILD / "initramfs.cpio", BUILD / "image.stamp"
     inputs = [Path(__file__), *sorted((HERE / "guest").iterdir()), BUILD / "packages.stamp"]
+    if upstream := naaice_upstream.sources():
+        inputs += [Path(naaice_upstream.__file__), *naaice_upstream.files(upstream)]
     wanted = digest(*inputs)
     if not initramfs.exists() or not stamp.exists() or stamp.read_text() != wanted:
         say("building the guest's image")

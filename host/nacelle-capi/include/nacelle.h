@@ -169,7 +169,7 @@ typedef struct nacelle_device_options {
   const char *capture;
   /* The port of the device's service. Default: what the device publishes, else 12345. */
   uint16_t port;
-  /* The longest IP packet, in bytes. Default: 4200. */
+  /* The longest IP packet, in bytes. Default: the longest that is known to arrive, up to 4200. */
   uint16_t mtu;
   /* How long the device's address is asked for, in ms. Default: 3 000. */
   uint32_t resolve_timeout_ms;

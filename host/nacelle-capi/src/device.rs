@@ -60,7 +60,7 @@ impl DeviceOptions {
         options.wire = wire.map(Into::into);
         options.capture = capture.map(Into::into);
         options.port = (self.port != 0).then_some(self.port);
-        options.mtu = if self.mtu == 0 { options.mtu } else { self.mtu.into() };
+        options.mtu = (self.mtu != 0).then_some(self.mtu.into());
         options.resolve_timeout = time(self.resolve_timeout_ms, options.resolve_timeout);
         options.timeout = time(self.timeout_ms, options.timeout);
         options.trace = choice(self.trace, "trace")?;

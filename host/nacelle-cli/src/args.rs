@@ -255,9 +255,9 @@ pub(crate) struct CallerArgs {
     /// a free loopback address, or the one that packets to the device leave from]
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_source)]
     pub(crate) source: Option<(IpAddr, u8)>,
-    /// Longest IP packet, in bytes
-    #[arg(long, value_name = "BYTES", default_value = "4200", value_parser = clap::value_parser!(u16).range(576..=9216))]
-    pub(crate) mtu: u16,
+    /// Longest IP packet, in bytes [default: the longest that is known to arrive, up to 4200]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
+    pub(crate) mtu: Option<u16>,
     #[command(flatten)]
     pub(crate) impairments: ImpairmentArgs,
 }

@@ -105,7 +105,7 @@ impl Connection {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(Error::Timeout { ip: self.peer, step, waited: self.timeout }.into());
+                return Err(Error::Timeout { ip: self.peer, step, waited: self.timeout, mtu: None }.into());
             }
             std::thread::sleep(ASK_EVERY);
         }
@@ -139,7 +139,7 @@ impl Connection {
 
     fn lost(&self) -> Failure {
         let detail = "it closed the connection before everything had completed".into();
-        Error::Lost { ip: self.peer, step: Step::Inputs, detail }.into()
+        Error::Lost { ip: self.peer, step: Step::Inputs, detail, mtu: None }.into()
     }
 
     fn close(&mut self) -> Result<(), Failure> {
@@ -202,7 +202,7 @@ fn run(connection: &mut Connection, args: &ConnectArgs, data: &[u8]) -> Result<O
                 Error::Refused { ip, reason, text }
             }
             ConnectionState::Unreachable => Error::Unreachable { ip, waited: connection.timeout },
-            _ => Error::Lost { ip, step: Step::Connect, detail: "the connection was given up".into() },
+            _ => Error::Lost { ip, step: Step::Connect, detail: "the connection was given up".into(), mtu: None },
         }
         .into());
     };

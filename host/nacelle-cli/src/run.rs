@@ -43,7 +43,7 @@ fn reach(wire: &WireDir, args: &CallerArgs) -> Result<Device, Failure> {
         wire: Some(wire.path().to_owned()),
         source: args.source,
         port: args.port,
-        mtu: usize::from(args.mtu),
+        mtu: args.mtu.map(usize::from),
         timeout: args.timeout,
         capture: args.capture.clone(),
         trace: args.report,

@@ -65,6 +65,10 @@ pub(crate) struct Connection {
     pub(crate) selective_repeat: bool,
     /// Acknowledgements may follow the application's answers.
     pub(crate) late_acknowledgement: bool,
+    /// The peer's REQ or REP has a record of extensions.
+    pub(crate) has_record: bool,
+    /// The application lets no request leave before.
+    pub(crate) not_before: Option<Instant>,
     /// What the applications have agreed on.
     pub(crate) agreement: Agreement,
     /// What the peer's request offers.
@@ -112,6 +116,7 @@ impl Connection {
     pub(crate) fn wants_to_send(&self) -> bool {
         matches!(self.phase, Phase::Established | Phase::Unmanaged(QpState::Rts | QpState::Sqd))
             && self.pace.held_until().is_none()
+            && self.not_before.is_none()
             && self.requester.wants_to_send(self.initiator_depth, self.selective_repeat)
     }
 
@@ -135,7 +140,8 @@ impl Connection {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let qp = earliest(self.requester.next_deadline(), self.keepalive_deadline());
         let qp = earliest(qp, self.responder.next_deadline());
-        earliest(earliest(self.cm_deadline, self.pace.held_until()), qp)
+        let held = earliest(self.pace.held_until(), self.not_before);
+        earliest(earliest(self.cm_deadline, held), qp)
     }
 
     pub(crate) fn info(&self) -> ConnInfo {
@@ -151,6 +157,7 @@ impl Connection {
             responder_resources: self.responder_resources,
             initiator_depth: self.initiator_depth,
             selective_repeat: self.selective_repeat,
+            has_record: self.has_record,
             agreement: self.agreement,
             next_psn: self.requester.next_psn(),
             oldest_psn: self.requester.oldest_psn(),

@@ -316,6 +316,8 @@ pub struct ConnInfo {
     pub initiator_depth: u8,
     /// Whether only lost packets are sent again; agreed once established.
     pub selective_repeat: bool,
+    /// Whether the peer has offered or agreed to extensions, as Nacelle's endpoints do; known once established.
+    pub has_record: bool,
     /// What the applications have agreed on; final once established.
     pub agreement: Agreement,
     /// PSN of the next new request packet.

@@ -91,6 +91,8 @@ pub struct Call {
     /// Index of the parameter for each region that was given; `None` for internal ones.
     places: Vec<Option<usize>>,
     is_set_up: bool,
+    /// Time that the device gets between its answer and the next call.
+    gap: Duration,
     /// Calls since the set-up.
     calls: u64,
     running: Option<Running>,
@@ -136,6 +138,7 @@ impl Call {
             internal: Vec::new(),
             places: Vec::new(),
             is_set_up: false,
+            gap: Duration::ZERO,
             calls: 0,
             running: None,
             on_finish: None,
@@ -288,7 +291,7 @@ impl Call {
     fn end(&mut self, outcome: Outcome) -> Result<(), Error> {
         let ip = self.shared().ip;
         if let Outcome::Stalled(step, waited) = outcome {
-            return Err(Error::Timeout { ip, step, waited });
+            return Err(Error::Timeout { ip, step, waited, mtu: None }.with_mtu(self.shared().doubtful_mtu));
         }
         let Some(running) = self.running.take() else { return Ok(()) };
         let cause = {
@@ -303,7 +306,9 @@ impl Call {
         let function = self.function().map_or(0, FunctionCode::get);
         let completion = match (outcome, cause) {
             (Outcome::Ended(End::Closed(_), ..), Some(cause)) => return Err(self.made_to_end(cause)),
-            (Outcome::Ended(end, step, waited), _) => return Err(end.error(ip, step, waited)),
+            (Outcome::Ended(end, step, waited), _) => {
+                return Err(end.error(ip, step, waited).with_mtu(self.shared().doubtful_mtu));
+            }
             (Outcome::Replied(completion), _) => completion,
             (Outcome::Stalled(..), _) => return Ok(()),
         };
@@ -469,7 +474,7 @@ fn steps(slot: &Slot, began: Mark) -> [Option<StepReport>; CALL_STEPS] {
 
 /// The connection is gone: `detail` says so.
 fn lost(ip: IpAddr, step: Step, detail: &dyn std::fmt::Display) -> Error {
-    Error::Lost { ip, step, detail: detail.to_string() }
+    Error::lost(ip, step, detail)
 }
 
 /// The caller's memory of region `index` cannot be accessed.

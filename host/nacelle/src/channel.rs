@@ -81,8 +81,8 @@ impl Channel {
                     return Some(Ok(()));
                 }
                 match &session.end {
-                    Some(end) => Some(Err(end.error(ip, step, waited))),
-                    None if waited > timeout => Some(Err(Error::Timeout { ip, step, waited })),
+                    Some(end) => Some(Err(end.error(ip, step, waited).with_mtu(self.shared.doubtful_mtu))),
+                    None if waited > timeout => Some(Err(Error::Timeout { ip, step, waited, mtu: None })),
                     None => None,
                 }
             };

@@ -199,7 +199,7 @@ pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
         let what = format!("its description has {length} bytes, more than {MAX_LENGTH}");
         return Err(connection.broken(Step::Description, what));
     }
-    let lost = |detail: String| Error::Lost { ip: shared.ip, step: Step::Description, detail };
+    let lost = |detail: String| Error::lost(shared.ip, Step::Description, detail);
     let local = shared.engine.act(|state| {
         let transport = &mut state.endpoint.transport;
         let local = transport.register(vec![0; length as usize], Access::LOCAL, Some(conn));

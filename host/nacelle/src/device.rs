@@ -18,6 +18,7 @@ use crate::connection::Line;
 use crate::description::{self, Description};
 use crate::engine::{Engine, ProgressThread};
 use crate::inbox::deadline_in;
+use crate::mtu::Found;
 use crate::reach::{self, LinkChoice};
 use crate::report::{StepReport, Tracer};
 use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, Target, ping};
@@ -37,9 +38,11 @@ pub struct Options {
     pub source: Option<(IpAddr, u8)>,
     /// The port of the device's service. Default: what the device publishes, else 12345.
     pub port: Option<u16>,
-    /// Longest IP packet, in bytes. Default: 4200, for a path MTU of 4096: the virtual wire carries such frames. By UDP it is at
-    /// most what the kernel says of the way to the device.
-    pub mtu: usize,
+    /// Longest IP packet, in bytes. Default: the longest that is known to arrive, up to 4200, for a path MTU of 4096. On the wire
+    /// that is 4200 for a device that publishes itself there; any other host is asked by pings of these lengths, and one that does
+    /// not answer gets 1500. By UDP it is at most what the kernel says of the way to the device, in any case.
+    /// [`ConnectOptions::path_mtu`] bounds it too.
+    pub mtu: Option<usize>,
     /// How long the device's address is asked for. Default: 3 s.
     pub resolve_timeout: Duration,
     /// How long nothing may move in a step before it has failed. Default: 60 s.
@@ -57,6 +60,10 @@ pub struct Options {
     pub progress_thread: bool,
     /// Whether a call opens a new connection when it is invoked after the loss of the device. Default: no.
     pub reconnect: bool,
+    /// Time that a device which is not Nacelle's (it agrees to no extension) gets between its answer and the next call: some, as
+    /// NAAICE's software device, lose a call that follows their answer at once. A call that is invoked sooner leaves later. Default:
+    /// four times as long as it took to answer the region request, 100 ms at most: a slow device needs more time than a fast one.
+    pub answer_gap: Option<Duration>,
     /// How long a blocking wait, after something moved, polls for more before it sleeps: this saves the time of waking up, at
     /// the cost of a busy processor. 0 is allowed. Default: 200 µs by UDP; none on the wire, where the processor is better left
     /// to the device.
@@ -70,7 +77,7 @@ impl Default for Options {
             wire: None,
             source: None,
             port: None,
-            mtu: 4200,
+            mtu: None,
             resolve_timeout: Duration::from_secs(3),
             timeout: Duration::from_secs(60),
             connect: ConnectOptions { keepalive: Some(Duration::from_secs(5)), ..ConnectOptions::default() },
@@ -79,6 +86,7 @@ impl Default for Options {
             impairments: Impairments::default(),
             progress_thread: false,
             reconnect: false,
+            answer_gap: None,
             spin: None,
         }
     }
@@ -99,8 +107,11 @@ pub(crate) struct Shared {
     /// The port of the device's service.
     pub(crate) service: u16,
     pub(crate) connect: ConnectOptions,
+    /// The path MTU in bytes, if it may be too long for the way.
+    pub(crate) doubtful_mtu: Option<usize>,
     pub(crate) timeout: Duration,
     pub(crate) reconnect: bool,
+    pub(crate) answer_gap: Option<Duration>,
     /// How the device's address was found.
     pub(crate) resolution: StepReport,
     descriptor: Option<Descriptor>,
@@ -204,7 +215,9 @@ impl Device {
         let resolution = StepReport::between(Step::AddressResolution, began, began);
         let mut options = options.clone();
         options.connect.late_acknowledgement = true;
-        Self::new(engine, ip, descriptor, resolution, None, &options)
+        let local = ip.is_loopback() || descriptor.is_some();
+        let found = engine.largest_path_mtu().map(|path_mtu| Found { path_mtu, is_proven: local });
+        Self::new(engine, ip, descriptor, resolution, found, None, &options)
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is
@@ -240,7 +253,15 @@ impl Device {
         engine.resolve(ip, options.resolve_timeout)?;
         let mut resolution = StepReport::between(Step::AddressResolution, began, engine.lock().mark());
         resolution.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip.into()));
-        Self::new(engine, ip.into(), descriptor, resolution, traced, options)
+        let is_published = descriptor.is_some();
+        let most = engine.largest_path_mtu().map(|most| options.connect.path_mtu.map_or(most, |own| own.min(most)));
+        let found = match most {
+            Some(most) if !is_published && options.mtu.is_none() => {
+                Some(Found { path_mtu: engine.probe_path_mtu(ip, most)?, is_proven: true })
+            }
+            most => most.map(|path_mtu| Found { path_mtu, is_proven: is_published }),
+        };
+        Self::new(engine, ip.into(), descriptor, resolution, found, traced, options)
     }
 
     fn new(
@@ -248,6 +269,7 @@ impl Device {
         ip: IpAddr,
         descriptor: Option<Descriptor>,
         resolution: StepReport,
+        found: Option<Found>,
         traced: Option<WireDir>,
         options: &Options,
     ) -> Result<Self, Error> {
@@ -260,9 +282,14 @@ impl Device {
             _thread: thread,
             ip,
             service,
-            connect: options.connect.clone(),
+            connect: ConnectOptions {
+                path_mtu: found.map(|found| found.path_mtu).into_iter().chain(options.connect.path_mtu).min(),
+                ..options.connect.clone()
+            },
+            doubtful_mtu: found.and_then(Found::doubtful),
             timeout: options.timeout,
             reconnect: options.reconnect,
+            answer_gap: options.answer_gap,
             resolution,
             descriptor,
             description: OnceLock::new(),

@@ -104,7 +104,7 @@ pub enum Error {
         bytes: u64,
     },
     /// Nothing moved for as long as the deadline allows.
-    #[error("the device at {ip} made no progress in the step '{step}' for {:.1} s", waited.as_secs_f64())]
+    #[error("the device at {ip} made no progress in the step '{step}' for {:.1} s{}", waited.as_secs_f64(), doubt(*mtu))]
     Timeout {
         /// The device.
         ip: IpAddr,
@@ -112,9 +112,11 @@ pub enum Error {
         step: Step,
         /// How long nothing moved.
         waited: Duration,
+        /// The path MTU, if nothing has shown that the network carries packets of that size: they may have been lost.
+        mtu: Option<usize>,
     },
     /// The device stopped acknowledging (IBTA 9.9.2.1.1, retry exceeded) or closed the connection.
-    #[error("lost the device at {ip} in the step '{step}': {detail}")]
+    #[error("lost the device at {ip} in the step '{step}': {detail}{}", doubt(*mtu))]
     Lost {
         /// The device.
         ip: IpAddr,
@@ -122,6 +124,8 @@ pub enum Error {
         step: Step,
         /// What was seen of it.
         detail: String,
+        /// As that of a timeout.
+        mtu: Option<usize>,
     },
     /// The device refused a request of the transport (a NAK that ends the connection).
     #[error("the device at {ip} refused a request in the step '{step}': {detail}")]
@@ -380,6 +384,9 @@ impl Error {
             }
             Self::Refused { reason, .. } => refusal(RejReason(*reason)),
             Self::RegionsRefused { .. } => "use smaller regions, or see the memory that 'nacelle ls --json' shows",
+            Self::Timeout { mtu: Some(_), .. } | Self::Lost { mtu: Some(_), .. } => {
+                "use a smaller --mtu, 1500 for any Ethernet, or leave it out; else see with 'nacelle ls' whether it still runs"
+            }
             Self::Timeout { .. } => "give it more time with --timeout, or see what it does with 'nacelle ls'",
             Self::Lost { .. } => "see with 'nacelle ls' whether the device still runs, then try again",
             Self::Transport { .. } | Self::Protocol { .. } => {
@@ -400,9 +407,31 @@ impl Error {
         }
     }
 
+    /// A device that is gone.
+    pub(crate) fn lost(ip: IpAddr, step: Step, detail: impl ToString) -> Self {
+        Self::Lost { ip, step, detail: detail.to_string(), mtu: None }
+    }
+
+    /// As it was, with this path MTU as a possible cause if it can be one: where data is transferred.
+    #[must_use]
+    pub(crate) fn with_mtu(mut self, doubtful: Option<usize>) -> Self {
+        if let Self::Timeout { step, mtu, .. } | Self::Lost { step, mtu, .. } = &mut self
+            && matches!(step, Step::Inputs | Step::Compute | Step::Outputs)
+        {
+            *mtu = doubtful;
+        }
+        self
+    }
+
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::InvalidArgument { what: what.into() }
     }
+}
+
+/// The part of a message that names a path MTU as a possible cause.
+fn doubt(mtu: Option<usize>) -> String {
+    mtu.map(|mtu| format!(" (packets of the path MTU, {mtu} bytes, may be too long for the network)"))
+        .unwrap_or_default()
 }
 
 /// What failed at each target.

@@ -49,6 +49,8 @@ pub(crate) struct Session {
     /// That of the device's REP.
     pub(crate) private_data: Vec<u8>,
     pub(crate) end: Option<End>,
+    /// When the last answer of the device came.
+    pub(crate) answered_at: Option<nacelle_roce::Instant>,
     agreement: Agreement,
     /// One for each context; the first is there from the beginning.
     slots: Vec<Slot>,
@@ -331,6 +333,9 @@ impl Inbox {
                 let conn = completion.conn;
                 let mut answered = None;
                 self.note(endpoint, conn, |session| {
+                    if completion.opcode.is_recv() {
+                        session.answered_at = Some(at);
+                    }
                     let context = session.complete(completion, before, now);
                     answered = context.filter(|_| completion.opcode.is_recv());
                     context
@@ -546,9 +551,9 @@ impl End {
         let status = match self {
             Self::Broken(what) => return Error::Protocol { ip, step, what: what.clone() },
             Self::Closed(why) => return Error::Closed { ip, why },
-            Self::Link(what) => return Error::Lost { ip, step, detail: format!("the link is broken: {what}") },
+            Self::Link(what) => return Error::lost(ip, step, format!("the link is broken: {what}")),
             Self::Failed(ConnectFailure::Unreachable) => return Error::Unreachable { ip, waited },
-            Self::Failed(ConnectFailure::Timeout) => return Error::Timeout { ip, step, waited },
+            Self::Failed(ConnectFailure::Timeout) => return Error::Timeout { ip, step, waited, mtu: None },
             Self::Failed(ConnectFailure::Rejected { reason, .. }) => {
                 return Error::Refused { ip, reason: reason.0, text: reason.text().to_owned() };
             }
@@ -556,19 +561,19 @@ impl End {
                 return Error::Protocol { ip, step, what: "its reply to the connection request is invalid".into() };
             }
             Self::Failed(ConnectFailure::Aborted) | Self::Disconnected(DisconnectReason::Local) => {
-                return Error::Lost { ip, step, detail: "the connection was closed from this side".into() };
+                return Error::lost(ip, step, "the connection was closed from this side");
             }
             Self::Disconnected(DisconnectReason::Remote) => {
-                return Error::Lost { ip, step, detail: "it closed the connection".into() };
+                return Error::lost(ip, step, "it closed the connection");
             }
             Self::Disconnected(DisconnectReason::Error(status)) | Self::Completion(status) => *status,
         };
         match status {
             WcStatus::RetryExceeded => {
-                Error::Lost { ip, step, detail: "it no longer acknowledges (transport retry count exceeded)".into() }
+                Error::lost(ip, step, "it no longer acknowledges (transport retry count exceeded)")
             }
             WcStatus::RnrRetryExceeded => {
-                Error::Lost { ip, step, detail: "it was never ready to receive (RNR retry count exceeded)".into() }
+                Error::lost(ip, step, "it was never ready to receive (RNR retry count exceeded)")
             }
             WcStatus::LocQpOpErr | WcStatus::LocAccessErr | WcStatus::LocLenErr => {
                 Error::Protocol { ip, step, what: status.to_string() }

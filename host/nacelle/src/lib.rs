@@ -49,6 +49,7 @@ mod engine;
 mod error;
 mod inbox;
 mod matmul;
+mod mtu;
 mod ping;
 mod reach;
 mod region;

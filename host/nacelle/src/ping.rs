@@ -25,7 +25,7 @@ pub(crate) fn by_write(shared: &Arc<Shared>, patience: Duration) -> Result<Durat
     shared.engine.act(|state| {
         // Without a byte no key is needed (IBTA 9.7.4.1.5).
         let posted = state.endpoint.transport.post_send(id, SendWr::write(0, Vec::new(), RemoteAddr(0), Rkey(0)));
-        posted.map_err(|error| Error::Lost { ip, step: Step::Connect, detail: error.to_string() })?;
+        posted.map_err(|error| Error::lost(ip, Step::Connect, error))?;
         state.inbox.session(id).slot(0).sends += 1;
         Ok::<(), Error>(())
     })??;

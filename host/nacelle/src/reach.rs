@@ -13,7 +13,7 @@ use nacelle_manage::{Descriptor, LinkKind, discover};
 use nacelle_roce::{NetworkLayer, TransportConfig, UdpInterface};
 
 use crate::engine::{Endpoint, Engine};
-use crate::{Error, Options, address};
+use crate::{Error, Options, address, mtu};
 
 /// The link to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +69,8 @@ pub(crate) fn on_frames(link: Box<dyn Link>, ip: Ipv4Addr, options: &Options) ->
     if let Some(writer) = capture(ip.into(), options)? {
         link.recorder().start(writer);
     }
-    let endpoint = nacelle_roce::Endpoint::new(address::config(options.mtu, options.resolve_timeout));
+    let endpoint =
+        nacelle_roce::Endpoint::new(address::config(options.mtu.unwrap_or(mtu::LONGEST), options.resolve_timeout));
     let link: Box<dyn Link> = Box::new(link);
     Ok(Engine::new(AnyMedium::Frames(Frames::new(link)), endpoint.into(), options.spin.unwrap_or_default())?)
 }
@@ -81,7 +82,7 @@ pub(crate) fn on_udp(ip: IpAddr, options: &Options) -> Result<Engine, Error> {
         None => UdpLink::for_peer(ip)?,
     };
     check(ip, link.local().ip())?;
-    let ip_mtu = options.mtu.min(Route::to(ip)?.ip_mtu);
+    let ip_mtu = options.mtu.unwrap_or(mtu::LONGEST).min(Route::to(ip)?.ip_mtu);
     let link: Box<dyn DatagramLink> = if options.impairments.is_none() {
         Box::new(link)
     } else {

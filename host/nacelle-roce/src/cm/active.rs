@@ -128,8 +128,9 @@ impl Transport {
         }
         c.responder_resources = c.options.responder_resources.min(rep.initiator_depth);
         c.initiator_depth = c.options.initiator_depth.min(rep.responder_resources);
-        let taken = Agreement::find(&rep.private_data).unwrap_or_default();
-        let agreed = own_offer(&c.options, private_data::REQ).common(taken);
+        let taken = Agreement::find(&rep.private_data);
+        c.has_record = taken.is_some();
+        let agreed = own_offer(&c.options, private_data::REQ).common(taken.unwrap_or_default());
         let (transport, application) = split_agreement(agreed);
         c.extend(transport, application);
         c.requester.start(rep.starting_psn(), c.path_mtu, c.options.retry_count, rep.rnr_retry_count());

@@ -114,6 +114,8 @@ impl Transport {
             initiator_depth: 0,
             selective_repeat: false,
             late_acknowledgement: false,
+            has_record: false,
+            not_before: None,
             agreement: Agreement::default(),
             offered: Agreement::default(),
             mad: Box::new([0; MAD_LEN]),

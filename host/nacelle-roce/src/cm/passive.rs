@@ -135,7 +135,9 @@ impl Transport {
         // What the peer offers; the values of this side come with accept.
         c.responder_resources = req.initiator_depth;
         c.initiator_depth = req.responder_resources;
-        c.offered = Agreement::find(&req.private_data).unwrap_or_default();
+        let record = Agreement::find(&req.private_data);
+        c.has_record = record.is_some();
+        c.offered = record.unwrap_or_default();
         let (_, offered) = split_agreement(c.offered);
         c.stats.resolved = Some(now);
         // First an MRA in time, then the end of the decision time.

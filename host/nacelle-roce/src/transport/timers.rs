@@ -14,6 +14,7 @@ impl Transport {
             self.run_cm_timer(now, id);
             let Some(conn) = self.conns.get_mut(id) else { continue };
             conn.pace.run_timers(now);
+            conn.not_before = conn.not_before.filter(|&at| now < at);
             let keepalive = conn.keepalive_deadline().is_some_and(|t| t <= now);
             let (requester, responder, mut env) = conn.split(&mut self.core);
             responder.run_timers(now);

@@ -50,6 +50,14 @@ impl Transport {
         self.touch(id);
     }
 
+    /// Lets no request packet of a connection leave before `at`, and no acknowledgement wait for that: for a peer that needs time
+    /// between its message and the next request.
+    pub fn hold(&mut self, now: Instant, id: ConnId, at: Instant) {
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        conn.not_before = (at > now).then_some(at);
+        self.touch(id);
+    }
+
     /// Posts a receive. Allowed before a connection is established, because the peer's first SEND may follow at once; for a
     /// queue pair without connection management from INIT on.
     pub fn post_recv(&mut self, id: ConnId, wr: RecvWr) -> Result<(), PostError> {

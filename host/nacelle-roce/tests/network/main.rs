@@ -7,6 +7,7 @@ mod congestion;
 mod conn;
 mod figures;
 mod goodput;
+mod hold;
 mod keys;
 mod lent;
 mod marks;

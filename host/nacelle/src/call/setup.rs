@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Region set-up: the caller's regions for the device's, by MRSP or by a long set-up.
 
-use nacelle_roce::{Access, Completion, SendOp, SendWr, Transport, WcOpcode};
+use std::time::Duration;
+
+use nacelle_roce::{Access, Completion, ConnId, SendOp, SendWr, Transport, WcOpcode};
 use nacelle_wire::calls::{LongRegion, Request, SetUp, SetUpAnswer, Step as WireStep};
 use nacelle_wire::extensions::Extensions;
 use nacelle_wire::mrsp::{AarRegion, Message};
 use nacelle_wire::{RemoteAddr, Rkey, calls};
 
 use super::{Call, Parameter, Program, lost};
-use crate::engine::State;
+use crate::device::Shared;
+use crate::engine::{Endpoint, State};
 use crate::region::{Region, Role};
 use crate::{Error, Step};
 
 /// Device memory is requested in pages of this size, as upstream callers do.
 const PAGE: u64 = 4096;
+
+/// The time that a device which is not Nacelle's gets between its answer and the next call, in times of that which it took to answer
+/// the region request, and at most.
+const GAP_TIMES: u32 = 4;
+const MAX_GAP: Duration = Duration::from_millis(100);
 
 /// A region of the device, as it says.
 struct Given {
@@ -62,7 +70,10 @@ impl Call {
         let mut message = [0; calls::MAX_MESSAGE];
         let length = self.request(&mut message)?;
         let (shared, conn, context) = (self.shared().clone(), self.channel.id, self.context);
-        shared.engine.act(|state| self.ask(state, &message[..length]))??;
+        let asked = shared.engine.act(|state| {
+            let now = state.now();
+            self.ask(state, &message[..length]).map(|()| now)
+        })??;
         let answered = |session: &mut crate::inbox::Session| {
             let slot = session.slot(context);
             slot.received.is_some() && slot.sends == 0
@@ -71,7 +82,9 @@ impl Call {
         let answer = {
             let mut state = shared.engine.lock();
             let State { endpoint, inbox, .. } = &mut *state;
-            inbox.session(conn).take_answer(context, |place| {
+            let session = inbox.session(conn);
+            self.gap = gap(&shared, endpoint, conn, session.answered_at.map_or(Duration::ZERO, |at| at - asked));
+            session.take_answer(context, |place| {
                 let mut text = vec![0; place.len];
                 let memory = endpoint.transport.region(place.region);
                 memory.and_then(|memory| memory.read(place.offset, &mut text).ok()).map(|()| text).unwrap_or_default()
@@ -161,7 +174,7 @@ impl Call {
         let State { endpoint, inbox, .. } = state;
         let session = inbox.session(conn);
         if let Some(end) = &session.end {
-            return Err(end.error(self.shared().ip, Step::RegionSetup, std::time::Duration::ZERO));
+            return Err(end.error(self.shared().ip, Step::RegionSetup, Duration::ZERO));
         }
         let ip = self.shared().ip;
         let failed = |error: &dyn std::fmt::Display| lost(ip, Step::RegionSetup, error);
@@ -227,5 +240,14 @@ impl Call {
             Some(pair) => Err(format!("regions {} and {} overlap", pair[0].2, pair[1].2)),
             None => Ok(()),
         }
+    }
+}
+
+/// How long after its answers a device gets the next call that answered the region request after `answer`: its next message may be
+/// lost before it is ready for it, unless it agrees to extensions, which shows that it is Nacelle's.
+fn gap(shared: &Shared, endpoint: &Endpoint, conn: ConnId, answer: Duration) -> Duration {
+    match endpoint.transport.connection(conn) {
+        Some(info) if !info.has_record => shared.answer_gap.unwrap_or((answer * GAP_TIMES).min(MAX_GAP)),
+        _ => Duration::ZERO,
     }
 }

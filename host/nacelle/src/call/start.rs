@@ -101,6 +101,7 @@ impl Call {
     /// Posts the receive for the reply, and the inputs: all of them or none.
     fn post(&self, state: &mut State, imm: u32) -> Result<(), Error> {
         let (ip, conn) = (self.line.shared.ip, self.channel.id);
+        let now = state.now();
         let State { endpoint, inbox, .. } = state;
         let session = inbox.session(conn);
         if let Some(end) = &session.end {
@@ -120,6 +121,9 @@ impl Call {
         session
             .expect_answer(&mut endpoint.transport, conn)
             .map_err(|error| lost(self.line.shared.ip, Step::Inputs, &error))?;
+        if let Some(answered) = session.answered_at.filter(|_| !self.gap.is_zero()) {
+            endpoint.transport.hold(now, conn, answered + self.gap);
+        }
         let slot = session.slot(self.context);
         (slot.awaits, slot.received) = (true, None);
         self.post_inputs(endpoint, imm, needed, &mut slot.sends)?;

@@ -181,6 +181,8 @@ pub(crate) struct Manners {
     pub(crate) agrees: Agreement,
     /// Whether it answers a cancel.
     pub(crate) cancels: bool,
+    /// Whether it agrees to extensions of the transport, as all of Nacelle's do.
+    pub(crate) extends: bool,
 }
 
 /// A device with these manners, and with contexts and long set-ups.
@@ -198,6 +200,7 @@ impl Default for Manners {
             refuses: None,
             agrees: Agreement::default(),
             cancels: true,
+            extends: true,
         }
     }
 }
@@ -359,7 +362,11 @@ impl Inside {
                     let named = (agreed.contexts > 0).then_some(Context(context));
                     self.callers.insert((conn, context), Caller::new(conn, named));
                 }
-                let options = ConnectOptions { agreement: manners.agrees, ..ConnectOptions::default() };
+                let options = ConnectOptions {
+                    agreement: manners.agrees,
+                    selective_repeat: manners.extends,
+                    ..ConnectOptions::default()
+                };
                 self.endpoint.transport.accept(now, conn, options).unwrap();
             }
             Event::Completion(done) if done.status == WcStatus::WrFlushErr => {}

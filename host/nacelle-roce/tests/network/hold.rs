@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that the application holds back.
+
+use crate::sim::Net;
+use nacelle_roce::{Access, ConnectOptions, RecvWr, SendWr};
+use std::time::Duration;
+
+const HELD: Duration = Duration::from_millis(7);
+
+#[test]
+fn requests_are_held_and_acknowledgements_are_not() {
+    let mut net = Net::new(3, 2);
+    let o = ConnectOptions::default();
+    let (a, b) = net.connect_with(0, 1, &o, &o, |_, _| {});
+    for (node, conn) in [(0, a), (1, b)] {
+        let transport = &mut net.ep(node).transport;
+        let region = transport.register(vec![0; 16], Access::LOCAL, None).unwrap();
+        transport.post_recv(conn, RecvWr { id: 1, slice: Some(region.all()) }).unwrap();
+    }
+    let begin = net.now;
+    net.ep(0).transport.hold(begin, a, begin + HELD);
+    net.ep(0).transport.post_send(a, SendWr::send(1, vec![1; 16])).unwrap();
+    net.ep(1).transport.post_send(b, SendWr::send(2, vec![2; 16])).unwrap();
+    assert!(net.success(0).opcode.is_recv());
+    assert!(!net.success(1).opcode.is_recv(), "its message is acknowledged");
+    assert!(net.now - begin < HELD);
+    assert!(net.success(1).opcode.is_recv());
+    assert!(net.now - begin >= HELD && net.now - begin < 2 * HELD, "{:?}", net.now - begin);
+    // A time that has passed holds nothing.
+    let now = net.now;
+    net.success(0);
+    net.ep(1).transport.post_recv(b, RecvWr { id: 2, slice: None }).unwrap();
+    net.ep(0).transport.hold(now, a, begin);
+    net.ep(0).transport.post_send(a, SendWr::send(3, Vec::new())).unwrap();
+    assert!(net.success(1).opcode.is_recv());
+    assert!(net.now - now < HELD);
+}
+
+#[test]
+fn a_peer_that_agrees_to_extensions_is_known_by_that() {
+    for selective_repeat in [false, true] {
+        let mut net = Net::new(4, 2);
+        let peer = ConnectOptions { selective_repeat, ..ConnectOptions::default() };
+        let (a, b) = net.connect_with(0, 1, &ConnectOptions::default(), &peer, |_, _| {});
+        assert_eq!(net.ep(0).transport.connection(a).unwrap().has_record, selective_repeat);
+        assert!(net.ep(1).transport.connection(b).unwrap().has_record, "the REQ offers some");
+    }
+}
