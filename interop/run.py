@@ -5,6 +5,8 @@
     python interop/run.py --quick    a part of it in less than three minutes, without writing the page
     python interop/run.py --only tools    some steps, by their names; the page keeps what it says of the others
 
+The steps with NAAICE's programs need its sources, in the folder that NACELLE_NAAICE_SOURCES names; without, they are left out.
+
 Captures of all devices and what every program said are in build/interop/logs. Exit status: 0 if all has passed, 1 if not, 2 if
 nothing could be run.
 """
@@ -23,6 +25,7 @@ from typing import Any
 
 import active
 import checks
+import naaice
 from guest import Guest, GuestError
 from image import BUILD, ROOT, Image, ImageError, build
 from outcome import Outcome, markdown_failures, markdown_table, unique
@@ -31,6 +34,7 @@ from wire import HOST, Programs, Wire, WireError
 RESULTS = BUILD / "results.json"
 PAGE = ROOT / "docs" / "reference" / "interoperability.md"
 LOSS = 1.0
+NAAICE = "naaice"
 CONGESTION = """## Congestion notification
 
 Soft-RoCE takes no part in it. What it sends is not ECN-capable (its IP packets have a type of service of 0), so no switch marks
@@ -64,6 +68,10 @@ def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[
     for guest in guests:
         for loss in (0, LOSS):
             yield f"tools-mtu{guest.mtu}-loss{loss:g}", checks.linux_programs(wire, guest, loss, quick)
+    if not quick:
+        for loss in naaice.SIZES:
+            yield f"{NAAICE}-server-loss{loss}", naaice.calls(wire, small, loss)
+        yield f"{NAAICE}-clients", naaice.clients(wire, small, large)
 
 
 def versions(image: Image, guest: Guest) -> str:
@@ -89,7 +97,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         f" {'; '.join(unique(result['made_with'] for result in results.values()))}.",
         "With loss, each frame is lost with the given probability in each direction at Nacelle's end of the wire.",
     ]
-    for table, about in (checks.TABLES | {active.TABLE: active.ABOUT}).items():
+    for table, about in (checks.TABLES | {active.TABLE: active.ABOUT, naaice.TABLE: naaice.ABOUT}).items():
         own = [outcome for outcome in outcomes if outcome.table == table]
         if own:
             parts += [f"## {table}", about, markdown_table(own)]
@@ -124,7 +132,11 @@ def main() -> None:
         ):
             steps = dict(plan(wire, small, large, arguments.quick))
             facts = {"date": str(datetime.date.today()), "made_with": versions(image, small)}
-            for name in (name for name in steps if arguments.only in name):
+            chosen = [name for name in steps if arguments.only in name]
+            if naaice.missing() and (left_out := [name for name in chosen if name.startswith(NAAICE)]):
+                print(f"==> {', '.join(left_out)}: left out, {naaice.missing()}", flush=True)
+                chosen = [name for name in chosen if name not in left_out]
+            for name in chosen:
                 results[name] = {**facts, "outcomes": [asdict(outcome) for outcome in run(name, steps[name])]}
                 if not arguments.quick:
                     record(list(steps), results)

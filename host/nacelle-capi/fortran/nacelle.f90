@@ -110,7 +110,7 @@ module nacelle
     integer(c_int32_t) :: reconnect = 0
     integer(c_int32_t) :: spin_us = 0
     integer(c_int32_t) :: link = 0
-    integer(c_int32_t) :: reserved = 0
+    integer(c_int32_t) :: answer_gap_us = 0
   end type
 
   type, bind(C), public :: nacelle_call_options

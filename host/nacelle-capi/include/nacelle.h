@@ -189,8 +189,9 @@ typedef struct nacelle_device_options {
   uint32_t spin_us;
   /* By which link the device is reached, of enum nacelle_link. Default: chosen by its address. */
   uint32_t link;
-  /* 0. */
-  uint32_t reserved;
+  /* Time that a device which is not Nacelle's gets between its answer and the next call, in microseconds. Default: sixteen times as
+   * long as it took to answer the region request, 100 000 at most. */
+  uint32_t answer_gap_us;
 } nacelle_device_options;
 
 #ifdef __cplusplus

@@ -38,7 +38,7 @@ pub(crate) struct DeviceOptions {
     reconnect: u32,
     spin_us: u32,
     link: u32,
-    reserved: u32,
+    answer_gap_us: u32,
 }
 // SAFETY: numbers and pointers, without padding.
 unsafe impl Growing for DeviceOptions {}
@@ -67,12 +67,13 @@ impl DeviceOptions {
         options.progress_thread = choice(self.progress_thread, "progress_thread")?;
         options.reconnect = choice(self.reconnect, "reconnect")?;
         options.spin = (self.spin_us != 0).then(|| Duration::from_micros(self.spin_us.into()));
-        options.link = match (self.link, self.reserved) {
-            (0, 0) => LinkChoice::Auto,
-            (1, 0) => LinkChoice::Wire,
-            (2, 0) => LinkChoice::Udp,
-            _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0, 1 or 2, and 'reserved' 0")),
+        options.link = match self.link {
+            0 => LinkChoice::Auto,
+            1 => LinkChoice::Wire,
+            2 => LinkChoice::Udp,
+            _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0, 1 or 2")),
         };
+        options.answer_gap = (self.answer_gap_us != 0).then(|| Duration::from_micros(self.answer_gap_us.into()));
         options.connect.ack_timeout = time(self.ack_timeout_ms, options.connect.ack_timeout);
         options.connect.max_ack_timeout = options.connect.max_ack_timeout.max(options.connect.ack_timeout);
         Ok(Wanted { options, source: source.map(str::to_owned) })

@@ -258,6 +258,10 @@ pub(crate) struct CallerArgs {
     /// Longest IP packet, in bytes [default: the longest that is known to arrive, up to 4200]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
     pub(crate) mtu: Option<u16>,
+    /// Time that a device which is not Nacelle's gets between its answer and what follows [default: 16 times as long as it took to
+    /// answer the region request, 100 at most]
+    #[arg(long, value_name = "MS")]
+    pub(crate) answer_gap: Option<u64>,
     #[command(flatten)]
     pub(crate) impairments: ImpairmentArgs,
 }

@@ -44,6 +44,7 @@ fn reach(wire: &WireDir, args: &CallerArgs) -> Result<Device, Failure> {
         source: args.source,
         port: args.port,
         mtu: args.mtu.map(usize::from),
+        answer_gap: args.answer_gap.map(Duration::from_millis),
         timeout: args.timeout,
         capture: args.capture.clone(),
         trace: args.report,

@@ -91,8 +91,6 @@ pub struct Call {
     /// Index of the parameter for each region that was given; `None` for internal ones.
     places: Vec<Option<usize>>,
     is_set_up: bool,
-    /// Time that the device gets between its answer and the next call.
-    gap: Duration,
     /// Calls since the set-up.
     calls: u64,
     running: Option<Running>,
@@ -138,7 +136,6 @@ impl Call {
             internal: Vec::new(),
             places: Vec::new(),
             is_set_up: false,
-            gap: Duration::ZERO,
             calls: 0,
             running: None,
             on_finish: None,
@@ -421,6 +418,9 @@ impl Call {
         let parameters = std::mem::take(&mut self.parameters);
         let (conn, context) = (self.channel.id, self.context);
         let ends = self.running.is_some() || self.line.is_private();
+        if ends {
+            self.channel.give_time();
+        }
         let closed = self.shared().engine.act(|state| {
             let ids = parameters.iter().map(|parameter| parameter.local.id);
             memories.extend(ids.map(|id| state.endpoint.transport.deregister(id)));

@@ -103,11 +103,26 @@ impl Channel {
         Some((info.remote_qpn?.get(), info.local_qpn.get()))
     }
 
+    /// Waits until the device can take what follows its last answer: the end of the connection, which may otherwise overtake in
+    /// the device what belongs to the answer. No time at all for Nacelle's.
+    pub(crate) fn give_time(&self) {
+        let ready = {
+            let mut state = self.shared.engine.lock();
+            let session = state.inbox.session(self.id);
+            session.ready_at().filter(|_| session.end.is_none()).map(|at| at.saturating_since(state.now()))
+        };
+        if let Some(left) = ready.filter(|left| !left.is_zero()) {
+            // Who uses the link next learns that it is broken.
+            let _nothing_to_find = self.shared.engine.wait(&Arc::default(), deadline_in(left), |_| None::<()>);
+        }
+    }
+
     /// Ends the connection, after `change`. Does not wait for the device to agree.
     ///
     /// # Errors
     /// If the link is broken.
     pub(crate) fn close(&self, change: impl FnOnce(&mut State)) -> Result<(), LinkError> {
+        self.give_time();
         self.shared.engine.act(|state| {
             change(state);
             state.end(self.id, End::Closed("the connection was closed"));

@@ -62,7 +62,7 @@ pub struct Options {
     pub reconnect: bool,
     /// Time that a device which is not Nacelle's (it agrees to no extension) gets between its answer and the next call: some, as
     /// NAAICE's software device, lose a call that follows their answer at once. A call that is invoked sooner leaves later. Default:
-    /// four times as long as it took to answer the region request, 100 ms at most: a slow device needs more time than a fast one.
+    /// sixteen times as long as it took to answer the region request, 100 ms at most: a slow device needs more time than a fast one.
     pub answer_gap: Option<Duration>,
     /// How long a blocking wait, after something moved, polls for more before it sleeps: this saves the time of waking up, at
     /// the cost of a busy processor. 0 is allowed. Default: 200 µs by UDP; none on the wire, where the processor is better left

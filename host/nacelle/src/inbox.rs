@@ -51,6 +51,8 @@ pub(crate) struct Session {
     pub(crate) end: Option<End>,
     /// When the last answer of the device came.
     pub(crate) answered_at: Option<nacelle_roce::Instant>,
+    /// Time that the device gets between its answer and what follows.
+    pub(crate) gap: Duration,
     agreement: Agreement,
     /// One for each context; the first is there from the beginning.
     slots: Vec<Slot>,
@@ -392,6 +394,11 @@ impl Inbox {
 }
 
 impl Session {
+    /// When the device can take what follows its last answer, if it needs time for that.
+    pub(crate) fn ready_at(&self) -> Option<nacelle_roce::Instant> {
+        self.answered_at.filter(|_| !self.gap.is_zero()).map(|at| at + self.gap)
+    }
+
     pub(crate) fn has_contexts(&self) -> bool {
         self.agreement.extensions.contains(Extensions::CONTEXTS)
     }

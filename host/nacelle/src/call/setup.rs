@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 
 /// The time that a device which is not Nacelle's gets between its answer and the next call, in times of that which it took to answer
 /// the region request, and at most.
-const GAP_TIMES: u32 = 4;
+const GAP_TIMES: u32 = 16;
 const MAX_GAP: Duration = Duration::from_millis(100);
 
 /// A region of the device, as it says.
@@ -83,7 +83,8 @@ impl Call {
             let mut state = shared.engine.lock();
             let State { endpoint, inbox, .. } = &mut *state;
             let session = inbox.session(conn);
-            self.gap = gap(&shared, endpoint, conn, session.answered_at.map_or(Duration::ZERO, |at| at - asked));
+            let answer = session.answered_at.map_or(Duration::ZERO, |at| at - asked);
+            session.gap = gap(&shared, endpoint, conn, answer);
             session.take_answer(context, |place| {
                 let mut text = vec![0; place.len];
                 let memory = endpoint.transport.region(place.region);

@@ -121,8 +121,8 @@ impl Call {
         session
             .expect_answer(&mut endpoint.transport, conn)
             .map_err(|error| lost(self.line.shared.ip, Step::Inputs, &error))?;
-        if let Some(answered) = session.answered_at.filter(|_| !self.gap.is_zero()) {
-            endpoint.transport.hold(now, conn, answered + self.gap);
+        if let Some(at) = session.ready_at() {
+            endpoint.transport.hold(now, conn, at);
         }
         let slot = session.slot(self.context);
         (slot.awaits, slot.received) = (true, None);
