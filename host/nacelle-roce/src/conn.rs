@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) selective_repeat: bool,
     /// Acknowledgements may follow the application's answers.
     pub(crate) late_acknowledgement: bool,
+    /// How long acknowledgements wait for more, as the application wants it.
+    pub(crate) ack_delay: Option<Duration>,
     /// The peer's REQ or REP has a record of extensions.
     pub(crate) has_record: bool,
     /// The application lets no request leave before.
@@ -98,6 +100,7 @@ impl Connection {
                 initiator_depth: self.initiator_depth,
                 selective_repeat: self.selective_repeat,
                 late_acknowledgement: self.late_acknowledgement,
+                ack_delay: self.ack_delay,
             },
             regions: &mut core.regions,
             events: &mut core.events,

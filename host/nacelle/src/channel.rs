@@ -2,6 +2,7 @@
 //! One reliable connection to a device's service: opened, waited on, closed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nacelle_link::LinkError;
 use nacelle_roce::ConnId;
@@ -14,6 +15,10 @@ use crate::report::StepReport;
 use crate::slot::{Progress, look_interval};
 use crate::wake::Wake;
 use crate::{Error, Step};
+
+/// How long a device that is not Nacelle's may take to get ready for the completion of what it has just sent. NAAICE's software device
+/// loses a completion that comes earlier, and then the call that follows.
+const ACK_DELAY: Duration = Duration::from_millis(10);
 
 /// An established connection. Dropping it closes it.
 pub(crate) struct Channel {
@@ -46,6 +51,11 @@ impl Channel {
         let mut state = channel.shared.engine.lock();
         let agreement = state.endpoint.transport.connection(id).map(|info| info.agreement).unwrap_or_default();
         state.inbox.session(id).agree(agreement);
+        let is_foreign = state.endpoint.transport.connection(id).is_some_and(|info| !info.has_record);
+        if is_foreign && channel.shared.answer_gap != Some(Duration::ZERO) {
+            state.endpoint.transport.delay_acknowledgements(id, ACK_DELAY);
+            state.inbox.session(id).ack_delay = ACK_DELAY;
+        }
         let opened = StepReport::between(Step::Connect, began, state.mark());
         drop(state);
         (channel.agreement, channel.opened) = (agreement, opened);

@@ -53,6 +53,8 @@ pub(crate) struct Session {
     pub(crate) answered_at: Option<nacelle_roce::Instant>,
     /// Time that the device gets between its answer and what follows.
     pub(crate) gap: Duration,
+    /// How long the acknowledgement of an answer by SEND waits.
+    pub(crate) ack_delay: Duration,
     agreement: Agreement,
     /// One for each context; the first is there from the beginning.
     slots: Vec<Slot>,
@@ -396,7 +398,7 @@ impl Inbox {
 impl Session {
     /// When the device can take what follows its last answer, if it needs time for that.
     pub(crate) fn ready_at(&self) -> Option<nacelle_roce::Instant> {
-        self.answered_at.filter(|_| !self.gap.is_zero()).map(|at| at + self.gap)
+        self.answered_at.filter(|_| !self.gap.is_zero()).map(|at| at + self.ack_delay + self.gap)
     }
 
     pub(crate) fn has_contexts(&self) -> bool {

@@ -114,6 +114,7 @@ impl Transport {
             initiator_depth: 0,
             selective_repeat: false,
             late_acknowledgement: false,
+            ack_delay: None,
             has_record: false,
             not_before: None,
             agreement: Agreement::default(),

@@ -5,6 +5,7 @@ use crate::{
     Completion, ConnId, ConnStats, Event, ProtectionDomain, RegionSlice, WcStatus, counters::QpCounters,
     region::RegionTable,
 };
+use core::time::Duration;
 use std::collections::VecDeque;
 
 /// What both sides have agreed on that concerns packets.
@@ -18,6 +19,8 @@ pub(crate) struct Agreed {
     pub(crate) selective_repeat: bool,
     /// Acknowledgements may follow the application's answers.
     pub(crate) late_acknowledgement: bool,
+    /// How long the acknowledgement of a SEND, or of a WRITE without immediate, waits for that of what follows.
+    pub(crate) ack_delay: Option<Duration>,
 }
 
 /// What a queue pair works with besides its own state.

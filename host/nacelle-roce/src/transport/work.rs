@@ -3,6 +3,7 @@
 
 use super::Transport;
 use crate::{Completion, ConnId, Data, Instant, Phase, PostError, QpState, RecvWr, SendOp, SendWr, WcOpcode, WcStatus};
+use core::time::Duration;
 
 /// A place in a connection's send queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +57,15 @@ impl Transport {
         let Some(conn) = self.conns.get_mut(id) else { return };
         conn.not_before = (at > now).then_some(at);
         self.touch(id);
+    }
+
+    /// Lets the acknowledgement of a SEND, or of a WRITE without immediate, wait for so long, or until the peer's next message is
+    /// acknowledged: for a peer that loses its own completion if that comes while it still handles the one before. `delay` should
+    /// be much shorter than the peer's acknowledgement timeout.
+    pub fn delay_acknowledgements(&mut self, id: ConnId, delay: Duration) {
+        if let Some(conn) = self.conns.get_mut(id) {
+            conn.ack_delay = (!delay.is_zero()).then_some(delay);
+        }
     }
 
     /// Posts a receive. Allowed before a connection is established, because the peer's first SEND may follow at once; for a

@@ -136,10 +136,15 @@ impl Responder {
         let was_due = self.acknowledge.is_some() && waits.is_none();
         let received = self.take(packet, env);
         if self.acknowledge == Some(Syndrome::ACK) && !was_due {
-            let answered = env.agreed.late_acknowledgement && matches!(received, Ok(Ok(()))) && is_answered(packet);
+            let executed = matches!(received, Ok(Ok(())));
+            let answered = env.agreed.late_acknowledgement && is_answered(packet);
+            let delay = answered.then_some(LATE).or(env.agreed.ack_delay.filter(|_| is_continued(packet)));
             // A packet that requests no acknowledgement lets the one before it wait on.
-            let silent = matches!(received, Ok(Ok(()))) && !packet.headers.bth.ack_req();
-            self.late = if answered { waits.or(Some(now + LATE)) } else { waits.filter(|_| silent) };
+            let silent = executed && !packet.headers.bth.ack_req();
+            self.late = match delay.filter(|_| executed) {
+                Some(delay) => waits.or(Some(now + delay)),
+                None => waits.filter(|_| silent),
+            };
         }
         received
     }
@@ -233,6 +238,12 @@ impl Responder {
 fn is_answered(packet: &Packet<'_>) -> bool {
     use Opcode::{SendLast, SendLastImm, SendOnly, SendOnlyImm, WriteLastImm, WriteOnlyImm};
     matches!(packet.opcode, SendLast | SendLastImm | SendOnly | SendOnlyImm | WriteLastImm | WriteOnlyImm)
+}
+
+/// Whether a packet ends a message after which the peer does not wait for an answer: it sends more, or waits for a request.
+fn is_continued(packet: &Packet<'_>) -> bool {
+    use Opcode::{SendLast, SendLastImm, SendOnly, SendOnlyImm, WriteLast, WriteOnly};
+    matches!(packet.opcode, SendLast | SendLastImm | SendOnly | SendOnlyImm | WriteLast | WriteOnly)
 }
 
 /// Whether a request gets a response with data.
