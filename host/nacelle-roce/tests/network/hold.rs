@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that the application holds back.
+//! Requests and acknowledgements that the application holds back.
 
 use crate::sim::Net;
-use nacelle_roce::{Access, ConnectOptions, RecvWr, SendWr};
+use nacelle_roce::{
+    Access, ConnectOptions, RecvWr, SendWr,
+    wire::{RemoteAddr, Rkey},
+};
 use std::time::Duration;
 
 const HELD: Duration = Duration::from_millis(7);
@@ -45,4 +48,36 @@ fn a_peer_that_agrees_to_extensions_is_known_by_that() {
         assert_eq!(net.ep(0).transport.connection(a).unwrap().has_record, selective_repeat);
         assert!(net.ep(1).transport.connection(b).unwrap().has_record, "the REQ offers some");
     }
+}
+
+#[test]
+fn acknowledgements_wait_for_what_follows() {
+    let mut net = Net::new(5, 2);
+    let o = ConnectOptions::default();
+    let (a, b) = net.connect_with(0, 1, &o, &o, |_, _| {});
+    net.ep(0).transport.delay_acknowledgements(a, HELD);
+    let write = |id, imm: Option<u32>| match imm {
+        Some(imm) => SendWr::write_imm(id, Vec::new(), RemoteAddr(0), Rkey(0), imm),
+        None => SendWr::write(id, Vec::new(), RemoteAddr(0), Rkey(0)),
+    };
+    let mut acknowledged_after = |wrs: Vec<SendWr>| {
+        let begin = net.now;
+        for wr in wrs {
+            net.ep(0).transport.post_recv(a, RecvWr { id: 0, slice: None }).unwrap();
+            net.ep(1).transport.post_send(b, wr).unwrap();
+        }
+        net.success(1);
+        let waited = net.now - begin;
+        net.run(2 * HELD);
+        net.nodes.iter_mut().for_each(|node| node.events.clear());
+        waited
+    };
+    // Alone, a SEND or a WRITE waits for the whole time.
+    for alone in [SendWr::send(1, Vec::new()), write(2, None)] {
+        let waited = acknowledged_after(vec![alone]);
+        assert!(waited >= HELD && waited < 2 * HELD, "{waited:?}");
+    }
+    // What ends by an immediate is acknowledged at once, with all before it.
+    assert!(acknowledged_after(vec![write(3, Some(7))]) < HELD);
+    assert!(acknowledged_after(vec![write(4, None), write(5, None), write(6, Some(7))]) < HELD);
 }

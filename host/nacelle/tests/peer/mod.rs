@@ -243,6 +243,9 @@ pub(crate) struct Inside {
     receives: HashMap<ConnId, Vec<Region>>,
     /// Why the device's own requests failed.
     pub(crate) failures: Vec<WcStatus>,
+    /// When it has sent its first answer, and how long after that this was acknowledged.
+    answered: Option<Instant>,
+    pub(crate) acknowledged_after: Option<Duration>,
 }
 
 /// A device that runs in a thread.
@@ -305,6 +308,8 @@ pub(crate) fn serve(link: Box<dyn Link>, manners: Manners) -> Peer {
         callers: HashMap::new(),
         receives: HashMap::new(),
         failures: Vec::new(),
+        answered: None,
+        acknowledged_after: None,
     }));
     let stop = Arc::new(AtomicBool::new(false));
     let (shared, seen) = (Arc::clone(&inside), Arc::clone(&stop));
@@ -388,12 +393,17 @@ impl Inside {
                             let mut request = SendWr::send(0, answer);
                             request.op = SendOp::Send { imm: caller.context.map(calls::answer_imm) };
                             self.endpoint.transport.post_send(done.conn, request).unwrap();
+                            self.answered.get_or_insert_with(Instant::now);
                         }
                     }
                     _ => caller.start(done.imm.unwrap(), manners.kernel),
                 }
                 let again = RecvWr { id: done.id, slice: Some(receive.all()) };
                 self.endpoint.transport.post_recv(done.conn, again).unwrap();
+            }
+            Event::Completion(_) => {
+                let answered = self.answered;
+                self.acknowledged_after = self.acknowledged_after.or_else(|| answered.map(|at| at.elapsed()));
             }
             Event::Disconnected { conn, .. } | Event::ConnectFailed { conn, .. } => {
                 self.callers.retain(|place, _| place.0 != conn);
