@@ -24,9 +24,9 @@ from wire import Wire, WireError
 
 TABLE = "NAAICE's own programs"
 ABOUT = (
-    "From its sources, unmodified. `naaice_server` runs in a guest and is called by `nacelle run function` and by NAAICE's client on top of"
-    " `libnacelle`; both of its clients, on top of NAAICE's own library, run in a guest and call the devices. A row of sizes or numbers of"
-    " regions is one call for each, whose every byte is compared. Each client makes 100 calls, or one."
+    "From its sources, unmodified. `naaice_server` runs in a guest and is called by `nacelle run function` and by NAAICE's client"
+    " on top of `libnacelle`; both of its clients, on top of NAAICE's own library, run in a guest and call the devices."
+    " A row of sizes or numbers of regions is one call for each, whose every byte is compared. Each client makes 100 calls, or one."
 )
 # The most that a lost frame costs: Linux repeats CM messages after 4 s.
 TIMEOUT = 240

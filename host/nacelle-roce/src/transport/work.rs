@@ -61,7 +61,8 @@ impl Transport {
 
     /// Lets the acknowledgement of a SEND, or of a WRITE without immediate, wait for so long, or until the peer's next message is
     /// acknowledged: for a peer that loses its own completion if that comes while it still handles the one before. `delay` should
-    /// be much shorter than the peer's acknowledgement timeout.
+    /// be much shorter than the peer's acknowledgement timeout. The acknowledgement of a message that consumes a receive is repeated
+    /// three times within `delay`: such a peer may take no request before it has it, and it may be lost.
     pub fn delay_acknowledgements(&mut self, id: ConnId, delay: Duration) {
         if let Some(conn) = self.conns.get_mut(id) {
             conn.ack_delay = (!delay.is_zero()).then_some(delay);

@@ -81,3 +81,22 @@ fn acknowledgements_wait_for_what_follows() {
     assert!(acknowledged_after(vec![write(3, Some(7))]) < HELD);
     assert!(acknowledged_after(vec![write(4, None), write(5, None), write(6, Some(7))]) < HELD);
 }
+
+#[test]
+fn the_acknowledgement_of_a_message_is_repeated() {
+    let mut net = Net::new(6, 2);
+    let o = ConnectOptions::default();
+    let (a, b) = net.connect_with(0, 1, &o, &o, |_, _| {});
+    for (delay, times) in [(Duration::ZERO, 1), (HELD, 4)] {
+        net.ep(0).transport.delay_acknowledgements(a, delay);
+        net.ep(0).transport.post_recv(a, RecvWr { id: 1, slice: None }).unwrap();
+        net.log = Some(Vec::new());
+        net.ep(1).transport.post_send(b, SendWr::send(1, Vec::new())).unwrap();
+        net.run(2 * HELD);
+        let acknowledged =
+            net.sent(0, |packet| (packet.opcode == Opcode::Acknowledge).then(|| packet.headers.bth.psn()));
+        assert_eq!(acknowledged.len(), times, "{delay:?}");
+        assert!(acknowledged.windows(2).all(|pair| pair[0] == pair[1]));
+        net.nodes.iter_mut().for_each(|node| node.events.clear());
+    }
+}

@@ -38,6 +38,9 @@ enum Refusal {
 /// shorter than any acknowledgement timeout.
 const LATE: Duration = Duration::from_micros(200);
 
+/// How often the ACK of a message is repeated where ACKs are delayed: one that is lost would be repeated after the peer's timeout only.
+const ACK_REPEATS: u8 = 3;
+
 /// Numbers begin here, so that half a circle of earlier ones has a place.
 const START: u64 = 1 << 32;
 
@@ -60,6 +63,8 @@ pub(crate) struct Responder {
     acknowledge: Option<Syndrome>,
     /// Until when an ACK waits for the application's answer.
     late: Option<Instant>,
+    /// When the ACK of a message is sent once more, how much later again, and how often.
+    repeat: Option<(Instant, Duration, u8)>,
     /// The packet that caused a sequence error NAK (selective repeat).
     cause: Psn,
     /// A NAK for the packet at `expected` has been sent; packets ahead of it are dropped without another.
@@ -88,6 +93,7 @@ impl Responder {
             atomics: VecDeque::new(),
             acknowledge: None,
             late: None,
+            repeat: None,
             cause: Psn::default(),
             waiting: false,
             not_ready: false,
@@ -145,6 +151,10 @@ impl Responder {
                 Some(delay) => waits.or(Some(now + delay)),
                 None => waits.filter(|_| silent),
             };
+            if let Some(delay) = env.agreed.ack_delay.filter(|_| executed && is_answered(packet)) {
+                let every = delay / u32::from(ACK_REPEATS + 1);
+                self.repeat = Some((self.late.unwrap_or(now) + every, every, ACK_REPEATS));
+            }
         }
         received
     }
@@ -152,11 +162,15 @@ impl Responder {
     /// The ACK has waited for long enough.
     pub(crate) fn run_timers(&mut self, now: Instant) {
         self.late = self.late.filter(|at| *at > now);
+        if let Some((_, every, left)) = self.repeat.filter(|(at, ..)| *at <= now) {
+            self.acknowledge.get_or_insert(Syndrome::ACK);
+            self.repeat = (left > 1).then_some((now + every, every, left - 1));
+        }
     }
 
     /// When an ACK that waits is due.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.late
+        crate::time::earliest(self.late, self.repeat.map(|(at, ..)| at))
     }
 
     fn take(&mut self, packet: &Packet<'_>, env: &mut Env<'_>) -> Result<Result<(), Discard>, QpFailure> {
