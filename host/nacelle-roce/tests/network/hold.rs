@@ -4,7 +4,7 @@
 use crate::sim::Net;
 use nacelle_roce::{
     Access, ConnectOptions, RecvWr, SendWr,
-    wire::{RemoteAddr, Rkey},
+    wire::{RemoteAddr, Rkey, bth::Opcode},
 };
 use std::time::Duration;
 
