@@ -36,7 +36,7 @@ SIZES = {0: EVERY_SIZE, 5: [1, 1000, 4097, 65536, MIB]}
 REGIONS = {0: range(1, 32), 5: (1, 2, 7, 16, 31)}
 INCREMENT = "1"
 # What NAAICE's middleware client says of its four regions after a hundred calls that add 1 to all that come back.
-CLIENT_SIZES = ((64, 128, 256, 512), (1, 100_000, 4096, MIB))
+CLIENT_SIZES = ((64, 128, 256, 512), (1, 10_000, 4096, 65_537))
 CLIENT_CALLS, CLIENT_FINDS = 100, [100, 101, 2, 103]
 
 
