@@ -154,7 +154,10 @@ def low_level_client(guest: Guest, address: str) -> str:
 
 
 def clients(wire: Wire, guest: Guest, other: Guest) -> Iterator[Outcome]:
-    """NAAICE's clients against both devices, and against its own server, which must find the same."""
+    """NAAICE's clients against both devices, and the one on top of libnacelle against NAAICE's server, where it must find the same.
+
+    NAAICE's own library is not held against its own server: on a busy machine they lose calls without any part of Nacelle's.
+    """
     program = client_of_the_library()
     targets = [
         *((kind.name, kind.ip, wire.device(kind.name, f"{kind.ip}/16", *kind.arguments, capture=f"naaice-{kind.name}"))
@@ -168,7 +171,9 @@ def clients(wire: Wire, guest: Guest, other: Guest) -> Iterator[Outcome]:
                 regions = ", ".join(map(str, sizes))
                 problem = library_client(wire, program, address, sizes)
                 yield Outcome(TABLE, f"naaice_client_ap2 on libnacelle, regions of {regions} bytes", column, not problem, problem)
-                problem = guest_client(guest, address, sizes)
-                yield Outcome(TABLE, f"naaice_client_ap2, regions of {regions} bytes", column, not problem, problem)
-            problem = low_level_client(guest, address)
-            yield Outcome(TABLE, "naaice_client, 3 regions", column, not problem, problem)
+                if name != "the server":
+                    problem = guest_client(guest, address, sizes)
+                    yield Outcome(TABLE, f"naaice_client_ap2, regions of {regions} bytes", column, not problem, problem)
+            if name != "the server":
+                problem = low_level_client(guest, address)
+                yield Outcome(TABLE, "naaice_client, 3 regions", column, not problem, problem)
