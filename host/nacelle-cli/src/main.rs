@@ -10,6 +10,7 @@ mod args;
 mod capture;
 mod connect;
 mod demo;
+mod describe;
 mod device;
 mod failure;
 mod list;
@@ -48,6 +49,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Wire(args) => device::wire(cli, args),
         Command::Run(args) => run::run(cli, args),
         Command::Ls => list::ls(cli),
+        Command::Describe(args) => describe::describe(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),
         Command::Stats { device } => list::stats(cli, device),

@@ -39,16 +39,10 @@ struct Outcome<'a> {
 
 fn reach(wire: &WireDir, args: &CallerArgs) -> Result<Device, Failure> {
     let mut options = Options {
-        link: args.link.into(),
-        wire: Some(wire.path().to_owned()),
-        source: args.source,
-        port: args.port,
-        mtu: usize::from(args.mtu),
-        timeout: args.timeout,
         capture: args.capture.clone(),
         trace: args.report,
         impairments: args.impairments.rules(),
-        ..Options::default()
+        ..args.way.options(wire, args.timeout)
     };
     options.connect.ack_timeout = Duration::from_millis(args.ack_timeout);
     options.connect.max_ack_timeout = options.connect.max_ack_timeout.max(options.connect.ack_timeout);

@@ -137,6 +137,27 @@ fn a_chain_runs_in_the_device() {
 }
 
 #[test]
+fn regions_are_written_and_read_between_calls() {
+    let bench = bench();
+    let connection = bench.open();
+    let mut call = connection.create(FunctionCode::EMPTY, vec![Region::inout(vec![7; 10_000])]).unwrap();
+    call.write_region(0).unwrap();
+    call.write(0, &[0; 10_000]).unwrap();
+    call.read_region(0).unwrap();
+    let mut bytes = [0; 10_000];
+    call.read(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 10_000], "what was written comes back from the device");
+    assert_eq!(call.write_region(1).unwrap_err().code(), ErrorCode::InvalidArgument);
+    call.invoke().unwrap();
+    assert_eq!(call.read_region(0).unwrap_err().code(), ErrorCode::InvalidArgument, "the regions are the device's now");
+    call.wait().unwrap();
+    call.read_region(0).unwrap();
+    connection.close().unwrap();
+    assert_eq!(call.write_region(0).unwrap_err().code(), ErrorCode::Closed);
+    assert!(connection.agreed().is_none());
+}
+
+#[test]
 fn a_device_is_named_by_address_by_name_or_in_a_list() {
     let bench = bench();
     let (ip, name) = (bench.place.identity.ip, bench.place.name.clone());

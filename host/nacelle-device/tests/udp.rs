@@ -168,7 +168,7 @@ fn callers_side_by_side() {
 #[test]
 fn where_no_device_is() {
     let free = UdpLink::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap().local().ip(); // and closed again
-    assert!(matches!(Device::connect(free, &Options::default()), Err(Error::Unreachable { .. })));
+    assert!(matches!(Device::connect(free, &Options::default()), Err(Error::PortClosed { .. })));
     let wrong = Options { source: Some((Ipv4Addr::new(127, 7, 7, 7).into(), 8)), ..Options::default() };
     let v6: IpAddr = "::1".parse().unwrap();
     assert!(matches!(Device::connect(v6, &wrong), Err(Error::InvalidArgument { .. })));

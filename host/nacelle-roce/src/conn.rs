@@ -151,6 +151,7 @@ impl Connection {
             responder_resources: self.responder_resources,
             initiator_depth: self.initiator_depth,
             selective_repeat: self.selective_repeat,
+            late_acknowledgement: self.late_acknowledgement,
             agreement: self.agreement,
             next_psn: self.requester.next_psn(),
             oldest_psn: self.requester.oldest_psn(),

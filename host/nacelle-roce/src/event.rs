@@ -316,6 +316,8 @@ pub struct ConnInfo {
     pub initiator_depth: u8,
     /// Whether only lost packets are sent again; agreed once established.
     pub selective_repeat: bool,
+    /// Whether acknowledgements may follow the application's answers; agreed once established.
+    pub late_acknowledgement: bool,
     /// What the applications have agreed on; final once established.
     pub agreement: Agreement,
     /// PSN of the next new request packet.

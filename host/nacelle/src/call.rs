@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A call: create, invoke, test or wait, close.
 
+mod access;
 mod cancel;
 mod finished;
 mod setup;

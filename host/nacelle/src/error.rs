@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nacelle_link::LinkError;
+use nacelle_link::{LinkError, ROCE_PORT};
 use nacelle_manage::Error as ManageError;
 use nacelle_wire::MacAddr;
 use nacelle_wire::cm::RejReason;
@@ -82,6 +82,12 @@ pub enum Error {
         ip: IpAddr,
         /// How long it was asked for.
         waited: Duration,
+    },
+    /// The host of the address is there, and has no socket on the port of RoCEv2 (ICMP port unreachable).
+    #[error("port unreachable: {ip} is up, but nothing listens on its UDP port {ROCE_PORT}")]
+    PortClosed {
+        /// The device.
+        ip: IpAddr,
     },
     /// The device refused the connection (IBTA 12.6.7, REJ).
     #[error("the device at {ip} refused the connection: {text} (reason {reason})")]
@@ -334,7 +340,7 @@ impl Error {
             Self::Link(_) => ErrorCode::Link,
             Self::AddressTaken { .. } => ErrorCode::AddressTaken,
             Self::NoFreeAddress { .. } => ErrorCode::NoFreeAddress,
-            Self::Unreachable { .. } => ErrorCode::Unreachable,
+            Self::Unreachable { .. } | Self::PortClosed { .. } => ErrorCode::Unreachable,
             Self::Refused { .. } => ErrorCode::Refused,
             Self::RegionsRefused { .. } => ErrorCode::RegionsRefused,
             Self::Timeout { .. } => ErrorCode::Timeout,
@@ -377,6 +383,9 @@ impl Error {
             Self::NoFreeAddress { .. } => "name a free address with --source",
             Self::Unreachable { .. } | Self::Manage(ManageError::NoSuchDevice { .. }) => {
                 "list the devices that run with 'nacelle ls'"
+            }
+            Self::PortClosed { .. } => {
+                "start a device there, as with 'nacelle device --soft --udp ADDRESS', or correct the address"
             }
             Self::Refused { reason, .. } => refusal(RejReason(*reason)),
             Self::RegionsRefused { .. } => "use smaller regions, or see the memory that 'nacelle ls --json' shows",

@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod agreed;
 mod call;
 mod channel;
 mod connection;
@@ -57,6 +58,7 @@ mod slot;
 mod target;
 mod wake;
 
+pub use agreed::Agreed;
 pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
 pub use connection::{Connection, ConnectionOptions};
 pub use description::Description;
@@ -67,7 +69,7 @@ pub use nacelle_manage::{Descriptor, DeviceKind, LinkKind};
 pub use nacelle_memory as memory;
 pub use nacelle_memory::Memory;
 pub use nacelle_wire::mrsp::FunctionCode;
-pub use reach::LinkChoice;
+pub use reach::{Chosen, LinkChoice};
 pub use region::{Region, Role};
 pub use report::{Report, StepReport};
 pub use target::Target;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Commands that look at a device by calling it.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::WayArgs;
+use super::parse::parse_seconds;
+
+#[derive(Debug, Args)]
+pub(crate) struct DescribeArgs {
+    /// The device's address, or its name on the wire
+    pub(crate) device: String,
+    #[command(flatten)]
+    pub(crate) way: WayArgs,
+    /// Fail when there is no progress for so long
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+}
