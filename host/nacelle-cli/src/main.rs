@@ -12,6 +12,7 @@ mod connect;
 mod demo;
 mod describe;
 mod device;
+mod explain;
 mod failure;
 mod list;
 mod manage;
@@ -50,6 +51,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Run(args) => run::run(cli, args),
         Command::Ls => list::ls(cli),
         Command::Describe(args) => describe::describe(cli, args),
+        Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),
         Command::Stats { device } => list::stats(cli, device),

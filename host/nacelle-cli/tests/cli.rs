@@ -5,10 +5,11 @@ mod bench;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bench::{Bench, PATIENCE, packets, stderr, stdout, wait_for};
+use bench::{Bench, packets, stderr, stdout, wait_for};
 use nacelle_wire::kernel::matmul::{Args, Dtype};
 use serde_json::Value;
 

@@ -48,6 +48,7 @@ pub mod description;
 mod device;
 mod engine;
 mod error;
+pub mod explain;
 mod inbox;
 mod matmul;
 mod ping;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands that look at a device by calling it.
+//! Commands that look at a device by calling it, or explain what it says.
 
 use std::time::Duration;
 
@@ -7,6 +7,13 @@ use clap::Args;
 
 use super::WayArgs;
 use super::parse::parse_seconds;
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A number or a name, such as 8, 0x63 or INVALID_SERVICE_ID, or words of the message. Before it, or alone for all codes of a
+    /// kind: error, result, regions, reject, syndrome or status
+    pub(crate) code: Vec<String>,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct DescribeArgs {
