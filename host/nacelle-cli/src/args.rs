@@ -16,7 +16,7 @@ use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
-pub(crate) use inspect::{DescribeArgs, ExplainArgs};
+pub(crate) use inspect::{DescribeArgs, DoctorArgs, ExplainArgs};
 use parse::{
     parse_cidr, parse_function, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent, parse_seconds,
 };
@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Ls,
     /// Show what a device tells about itself: its functions, limits and extensions, and the link to it
     Describe(DescribeArgs),
+    /// Find out, step by step, why a device cannot be called
+    Doctor(DoctorArgs),
     /// Say what an error code means, why it happens, and what to do
     Explain(ExplainArgs),
     /// Send echo requests to a device: ICMP, or by UDP an RDMA WRITE without payload

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `nacelle` command.
 //!
-//! Data goes to stdout, messages go to stderr. Exit codes: 0 done, 2 wrong arguments or files, 3 unreachable, 4 refused, 5 timeout,
+//! Data goes to stdout, messages go to stderr. Exit codes: 0 done, 1 a fault that was looked for, 2 wrong arguments or files, 3 unreachable, 4 refused, 5 timeout,
 //! 6 remote error.
 
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@ mod connect;
 mod demo;
 mod describe;
 mod device;
+mod doctor;
 mod explain;
 mod failure;
 mod list;
@@ -51,6 +52,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Run(args) => run::run(cli, args),
         Command::Ls => list::ls(cli),
         Command::Describe(args) => describe::describe(cli, args),
+        Command::Doctor(args) => doctor::doctor(cli, args),
         Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),

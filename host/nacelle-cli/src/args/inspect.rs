@@ -25,3 +25,14 @@ pub(crate) struct DescribeArgs {
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub(crate) timeout: Duration,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The device's address, or its name on the wire
+    pub(crate) device: String,
+    #[command(flatten)]
+    pub(crate) way: WayArgs,
+    /// How long each step may wait for the device
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+}
