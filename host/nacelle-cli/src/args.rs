@@ -16,7 +16,7 @@ use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
-pub(crate) use inspect::{DescribeArgs, DoctorArgs, ExplainArgs};
+pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs};
 use parse::{
     parse_cidr, parse_function, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent, parse_seconds,
 };
@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Describe(DescribeArgs),
     /// Find out, step by step, why a device cannot be called
     Doctor(DoctorArgs),
+    /// Measure a device: latency of calls, WRITE and READ, throughput, set-up
+    Bench(BenchArgs),
     /// Say what an error code means, why it happens, and what to do
     Explain(ExplainArgs),
     /// Send echo requests to a device: ICMP, or by UDP an RDMA WRITE without payload

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod capture;
 mod connect;
 mod demo;
@@ -53,6 +54,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Ls => list::ls(cli),
         Command::Describe(args) => describe::describe(cli, args),
         Command::Doctor(args) => doctor::doctor(cli, args),
+        Command::Bench(args) => bench::bench(cli, args),
         Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),
