@@ -16,7 +16,7 @@ use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
-pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs};
+pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopArgs};
 use parse::{
     parse_cidr, parse_function, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent, parse_seconds,
 };
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure a device: latency of calls, WRITE and READ, throughput, set-up
     Bench(BenchArgs),
+    /// Watch a device on the wire: what it counts, how fast, and its queue pairs
+    Top(TopArgs),
     /// Say what an error code means, why it happens, and what to do
     Explain(ExplainArgs),
     /// Send echo requests to a device: ICMP, or by UDP an RDMA WRITE without payload

@@ -43,6 +43,18 @@ impl Failure {
         Self { code: "diagnosed".into(), message: message.into(), hint: hint.into(), exit_code: FOUND }
     }
 
+    /// A device that is published does not answer.
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        let code = ErrorCode::Unreachable;
+        let hint = "start it again, or list the devices that run with 'nacelle ls'".into();
+        Self { code: name(code), message: message.into(), hint, exit_code: code.exit_code() }
+    }
+
+    /// What is asked for needs a terminal.
+    pub(crate) fn no_terminal() -> Self {
+        Self::usage("there is no terminal to draw on", "add --once for a table")
+    }
+
     /// The device gave a wrong result.
     pub(crate) fn check(message: impl Into<String>) -> Self {
         let hint = "run it again with --capture FILE, and report what you see".into();

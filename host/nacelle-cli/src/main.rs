@@ -24,6 +24,7 @@ mod ping;
 mod regions;
 mod run;
 mod save;
+mod top;
 
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Describe(args) => describe::describe(cli, args),
         Command::Doctor(args) => doctor::doctor(cli, args),
         Command::Bench(args) => bench::bench(cli, args),
+        Command::Top(args) => top::top(cli, args),
         Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::WayArgs;
-use super::parse::parse_seconds;
+use super::parse::{parse_interval, parse_seconds};
 
 /// The longest transfer of one work request, in bytes.
 const MAX_TRANSFER: i64 = 1 << 31;
@@ -56,4 +56,16 @@ pub(crate) struct BenchArgs {
     /// Fail when there is no progress for so long
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The device's name or address
+    pub(crate) device: String,
+    /// Print a table of one interval instead, without a terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Time between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
+    pub(crate) interval: Duration,
 }

@@ -42,6 +42,12 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+/// A time that passes.
+pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_seconds(text)?;
+    if interval < Duration::from_millis(10) { Err("an interval has at least 0.01 s".into()) } else { Ok(interval) }
+}
+
 pub(super) fn parse_number(text: &str) -> Result<u64, String> {
     let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
     number.map_err(|_| format!("{text:?} is no number of 64 bits, as in 4096 or 0x1000"))
