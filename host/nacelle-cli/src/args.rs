@@ -255,6 +255,9 @@ pub(crate) struct CallerArgs {
     /// Print what each step took
     #[arg(long)]
     pub(crate) report: bool,
+    /// Show no progress of a long call; it is shown on a terminal only
+    #[arg(long)]
+    pub(crate) no_progress: bool,
     /// Write what is sent and received to a pcapng file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,

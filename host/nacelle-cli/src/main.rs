@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `nacelle` command.
 //!
-//! Data goes to stdout, messages go to stderr. Exit codes: 0 done, 1 a fault that was looked for, 2 wrong arguments or files, 3 unreachable, 4 refused, 5 timeout,
-//! 6 remote error.
+//! Data goes to stdout, messages go to stderr. Exit codes: 0 done, 1 a fault that was looked for, 2 wrong arguments or files,
+//! 3 unreachable, 4 refused, 5 timeout, 6 remote error.
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod manage;
 mod npy;
 mod output;
 mod ping;
+mod progress;
 mod regions;
 mod run;
 mod save;

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::list;
 use crate::npy::{self, Agreement, Matrix};
 use crate::output::{print, print_json, report};
+use crate::progress;
 use crate::regions::{self, RegionArg};
 use crate::save::save;
 
@@ -87,7 +88,7 @@ fn matmul(cli: &Cli, args: &MatmulArgs) -> Result<(), Failure> {
     npy::check_pair((&a, &args.a), (&b, &args.b))?;
     writable(&args.output)?;
     let device = reach(&cli.wire()?, &args.caller)?;
-    let (c, report) = npy::multiply_on(&device, &a, &b)?;
+    let (c, report) = npy::multiply_on(&device, &a, &b, |call| progress::wait(call, args.caller.no_progress))?;
     c.write(&args.output)?;
 
     let agreement = args.check.then(|| Agreement::of(&a, &b, &c));
@@ -143,7 +144,7 @@ fn call(
     let device = reach(&cli.wire()?, args)?;
     let mut call = device.create(function, regions)?;
     call.invoke()?;
-    call.wait()?;
+    progress::wait(&mut call, args.no_progress)?;
     let report = call.report().clone();
     let bytes = |memory: Memory| memory.into_vec().expect("the regions are heap memory");
     let regions: Vec<Vec<u8>> = call.close()?.into_iter().map(bytes).collect();

@@ -6,6 +6,7 @@ mod cancel;
 mod finished;
 mod setup;
 mod start;
+mod transfer;
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -31,6 +32,7 @@ use crate::wake::Wake;
 use crate::{Error, Step};
 pub use cancel::Canceller;
 pub use finished::Finished;
+pub use transfer::Transferred;
 
 /// A step of a chain: a function, the regions that it gets, and its user bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

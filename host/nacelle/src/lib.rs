@@ -60,12 +60,12 @@ mod target;
 mod wake;
 
 pub use agreed::Agreed;
-pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
+pub use call::{Call, CallOptions, Canceller, ChainStep, Finished, Transferred};
 pub use connection::{Connection, ConnectionOptions};
 pub use description::Description;
 pub use device::{Device, Options};
 pub use error::{Error, ErrorCode, Step};
-pub use matmul::{Element, matmul};
+pub use matmul::{Element, matmul, matmul_with};
 pub use nacelle_manage::{Descriptor, DeviceKind, LinkKind};
 pub use nacelle_memory as memory;
 pub use nacelle_memory::Memory;

@@ -79,15 +79,13 @@ fn watch(
     while !stopped() {
         terminal.draw(|frame| view.draw(frame))?;
         while event::poll(Duration::ZERO)? {
-            match event::read()? {
-                Event::Key(key) => match wish(&key) {
-                    Wish::Quit => return Ok(()),
-                    Wish::Up => view.above = view.above.saturating_sub(1),
-                    Wish::Down => view.above += 1,
-                    Wish::Nothing => {}
-                },
-                // The next drawing has the new size.
-                _ => {}
+            // After a change of the size the next drawing has the new one.
+            let Event::Key(key) = event::read()? else { continue };
+            match wish(&key) {
+                Wish::Quit => return Ok(()),
+                Wish::Up => view.above = view.above.saturating_sub(1),
+                Wish::Down => view.above += 1,
+                Wish::Nothing => {}
             }
         }
         match samples.recv_timeout(TICK) {

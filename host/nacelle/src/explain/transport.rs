@@ -30,7 +30,7 @@ fn syndromes() -> impl Iterator<Item = Explanation> {
             Syndrome::RnrNak(RnrTimer::new(0)).to_u8().into()..=Syndrome::RnrNak(RnrTimer::new(31)).to_u8().into(),
             "RNR_NAK",
             Text {
-                meaning: "The receiver is not ready: the sender waits for the time in the low 5 bits (IBTA table 45), then repeats.",
+                meaning: "The receiver is not ready: the sender repeats after the time in the low 5 bits (IBTA table 45).",
                 cause: "No receive is posted, a kernel works on the regions, or a slow memory has no room.",
                 advice: "nothing, unless it goes on: then see what the peer waits for",
             },
