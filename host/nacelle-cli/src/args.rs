@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use nacelle::FunctionCode;
 use nacelle_link::{Impairments, WireDir};
 use nacelle_wire::MacAddr;
@@ -85,6 +86,17 @@ pub(crate) enum Command {
     Connect(ConnectArgs),
     /// Start a simulated device and multiply two matrices on it, with a report
     Demo(DemoArgs),
+    /// Print a script by which a shell completes this command's options
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one for each command
+    Man {
+        /// Write a page for each command into this directory
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB in 30 bits: fewer MiB than this.

@@ -8,6 +8,16 @@ use nacelle_device::DeviceError;
 use nacelle_link::LinkError;
 use serde::Serialize;
 
+/// What each exit code says; docs/how-to/command-line.md has the same.
+pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
+    (0, "done"),
+    (FOUND, "`nacelle doctor` has found why a device cannot be called"),
+    (USAGE, "wrong arguments or files"),
+    (3, "unreachable: no wire, no such device, no response, or the connection was lost"),
+    (4, "refused: the connection, or the regions"),
+    (TIMEOUT, "timeout: no progress within `--timeout`"),
+    (REMOTE, "remote error: an unknown function, a kernel that failed, a broken protocol, a wrong result"),
+];
 /// Exit code for a fault that was looked for and found.
 const FOUND: u8 = 1;
 /// Exit code for wrong arguments and files.

@@ -16,6 +16,7 @@ mod device;
 mod doctor;
 mod explain;
 mod failure;
+mod generate;
 mod list;
 mod manage;
 mod npy;
@@ -67,6 +68,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Region(command) => manage::region(cli, command),
         Command::Connect(args) => connect::connect(cli, args),
         Command::Demo(args) => demo::demo(cli, args),
+        Command::Completions { shell } => generate::completions(*shell),
+        Command::Man { dir } => generate::man(dir.as_deref()),
     }
 }
 
