@@ -15,7 +15,7 @@ from conftest import NACELLE, ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
-import install_cli  # noqa: E402
+import install_cli
 
 
 @pytest.fixture(scope="module")
