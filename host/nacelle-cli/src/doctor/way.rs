@@ -15,8 +15,6 @@ use super::{Examination, Fault, StepEnd};
 /// How long a host is given to say that its port is closed: on this machine it does so at once.
 const LOCAL_PATIENCE: Duration = Duration::from_millis(50);
 const REMOTE_PATIENCE: Duration = Duration::from_secs(1);
-/// What to try when no device is there.
-const START_ONE: &str = "start a device there, as with 'nacelle device --soft --udp ADDRESS', or correct the address";
 
 /// Goes as far as to the device's host, and returns a device that can be asked for connections.
 pub(super) fn examine(examination: &mut Examination<'_>) -> Result<Device, StepEnd> {
@@ -165,10 +163,7 @@ fn host(ip: IpAddr, local: IpAddr, is_here: bool) -> Result<String, Fault> {
     let probe = sent.map_err(|source| LinkError::Io { what: format!("send a datagram to {ip}"), source })?;
     let neighbour = if is_here { None } else { neighbour(ip) };
     match (probe, neighbour) {
-        (PortProbe::Closed, _) => Err(Fault::new(
-            format!("port unreachable: {ip} is up, but nothing listens on its UDP port {ROCE_PORT}"),
-            START_ONE,
-        )),
+        (PortProbe::Closed, _) => Err(Error::PortClosed { ip }.into()),
         (PortProbe::NoHost, _) | (_, Some(None)) => Err(Fault::new(
             format!("no host answers ARP for {ip}, or a router knows no way to it"),
             "correct the address, or connect the device to this network",

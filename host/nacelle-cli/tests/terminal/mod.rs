@@ -15,7 +15,8 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::bench::{Bench, wait_for};
 
-const SIZE: (u16, u16) = (24, 100);
+/// Lines and columns.
+const SIZE: (u16, u16) = (12, 100);
 
 /// A program on a terminal.
 pub(crate) struct Terminal {
