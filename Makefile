@@ -16,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long unit plane soak mutate mutate-host conformance bench report synth interop docs sim sim-fast sim-waves \
-        host install-cli install-c lint format hooks dist setup-demo setup-test setup-interop clean
+        host install-cli install-c lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
 
 ##@ Use
 
@@ -109,7 +109,7 @@ build/tools/bin/cargo-mutants:
 
 ##@ Measure
 
-bench: setup-test sim-fast host  ## measure and print beside the goals (AREA=rtl|host|synth for a part)
+bench: setup-test setup-bench sim-fast host  ## measure and print beside the goals (AREA=rtl|host|synth for a part)
 	@$(PYTHON) sim/build.py --device two-memories
 	@$(PYTHON) bench/bench.py $(AREA)
 
@@ -127,6 +127,10 @@ dist: setup-demo sim host  ## sources, programs and the C library as archives wi
 
 setup-demo setup-test setup-interop: setup-%:
 	@sh tools/setup.sh $*
+
+# What the benchmark measures Nacelle beside, as far as this machine can have it.
+setup-bench:
+	@sh bench/peers/setup.sh
 
 clean:  ## remove everything that was built
 	rm -rf build host/target docs/book
