@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+import host_sizes
 from peers import grpc_python, iperf, libfabric, mpi, rust, ucx
 from peers.compare import compare
 from peers.peer import NotMeasured, Peer
@@ -114,3 +115,5 @@ def measure() -> Iterator[Result]:
     with Sampler() as sampler:
         yield from calls(sampler)
         yield from transfers(sampler)
+        sampler.command("forget")
+        yield from host_sizes.measure(sampler)

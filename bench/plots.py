@@ -11,7 +11,8 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
-from transport import LOSSES, MTUS, SIZES, VERBS, ceiling, size_name
+from sizes import size_name
+from transport import LOSSES, MTUS, SIZES, VERBS, ceiling
 
 # The same results make the same files.
 matplotlib.rcParams.update({"svg.hashsalt": "nacelle", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})

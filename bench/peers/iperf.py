@@ -48,4 +48,10 @@ class Iperf(Peer):
 
 
 TCP = Iperf("iperf3_tcp", "TCP", ())
-UDP = [Iperf(f"iperf3_{length}", f"-u -b 0 -l {length}, received", ("-u", "-b", "0", "-l", str(length))) for length in (1400, 65000)]
+
+
+def _udp(length: int) -> Iperf:
+    return Iperf(f"iperf3_{length}", f"-u -b 0 -l {length}, received", ("-u", "-b", "0", "-l", str(length)))
+
+
+UDP = (_udp(1400), _udp(65000))

@@ -76,7 +76,8 @@ def output(command: list[str], environment: dict[str, str] | None = None, proces
         raise NotMeasured(f"{Path(command[0]).name}: {error}") from error
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
-        raise NotMeasured(f"{Path(command[0]).name} failed with status {done.returncode}: {said[-1] if said else 'it said nothing'}")
+        last = said[-1] if said else "it said nothing"
+        raise NotMeasured(f"{Path(command[0]).name} failed with status {done.returncode}: {last}")
     return done.stdout
 
 

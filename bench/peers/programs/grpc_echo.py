@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gRPC call that returns its bytes.
 
-    grpc_echo.py server               prints its port, and ends with its standard input
-    grpc_echo.py client PORT CALLS    prints the time of each call, in seconds, as JSON
+grpc_echo.py server               prints its port, and ends with its standard input
+grpc_echo.py client PORT CALLS    prints the time of each call, in seconds, as JSON
 """
 
 from __future__ import annotations
