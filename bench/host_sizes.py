@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls to the software device cost by the size of their regions: alone, with region set-up, with a connection of their own."""
+"""Calls to the software device by the size of their regions: alone, with region set-up, with a connection of their own."""
 
 from __future__ import annotations
 
