@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+import host_costs
 import host_sizes
 from peers import grpc_python, iperf, libfabric, mpi, rust, ucx
 from peers.compare import compare
@@ -117,3 +118,4 @@ def measure() -> Iterator[Result]:
         yield from transfers(sampler)
         sampler.command("forget")
         yield from host_sizes.measure(sampler)
+        yield from host_costs.measure(sampler)
