@@ -46,7 +46,7 @@ def processor(sampler: Sampler) -> Iterator[Result]:
         peer = None
         if unit == "s/GB":
             try:
-                peer = (iperf.TCP.title(), iperf.TCP.report()["cpu_per_gb"])
+                peer = (f"{iperf.TCP.title()}, s/GB", iperf.TCP.report()["cpu_per_gb"])
             except NotMeasured:
                 peer = None
         yield Result(name, used, unit, None, "lower", UNSET, HOW, peer)

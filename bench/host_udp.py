@@ -61,8 +61,17 @@ READ_PEERS = [Beside(ucx.GET)]
 STREAM_PEERS = [Beside(iperf.TCP), Beside(iperf.UDP[0], 1.0), Beside(iperf.UDP[1])]
 
 
-def beside(figure: str, better: str, ours: Callable[[], float], peers: list[Beside], scale: float) -> Iterator[Result]:
-    """The ratio to each peer. `scale` makes of a value what is shown of the peer."""
+def times(ours: Callable[[], float], figure: str, peers: list[Beside]) -> Iterator[Result]:
+    """The ratio of our round trips to each peer's."""
+    return _beside(ours, figure, peers, "lower", "us", 1e6)
+
+
+def rates(ours: Callable[[], float], figure: str, peers: list[Beside]) -> Iterator[Result]:
+    """The ratio of our bandwidth to each peer's."""
+    return _beside(ours, figure, peers, "higher", "GB/s", 1e-9)
+
+
+def _beside(ours: Callable[[], float], figure: str, peers: list[Beside], better: str, unit: str, scale: float) -> Iterator[Result]:
     for other in peers:
         name = f"{figure}.ratio.{other.peer.key}"
         source = UNSET if other.goal is None else GOALS
@@ -71,7 +80,7 @@ def beside(figure: str, better: str, ours: Callable[[], float], peers: list[Besi
         except NotMeasured as error:
             yield Result(name, None, "x", other.goal, better, source, HOW, reason=str(error))
         else:
-            yield Result(name, found.ratio, "x", other.goal, better, source, HOW, (found.title, found.peer * scale))
+            yield Result(name, found.ratio, "x", other.goal, better, source, HOW, (f"{found.title}, {unit}", found.peer * scale))
 
 
 def calls(sampler: Sampler) -> Iterator[Result]:
@@ -82,12 +91,12 @@ def calls(sampler: Sampler) -> Iterator[Result]:
         ratios.append(median(here) / median(there))
         ours += here
         raw += there
-    title = f"UDP ping-pong of {CALL_DATAGRAM} bytes, Linux {platform.release()}"
+    title = f"UDP ping-pong of {CALL_DATAGRAM} bytes, Linux {platform.release()}, us"
     yield Result("host.udp.rpc.p50.ratio.raw_udp", median(ratios), "x", 1.5, "lower", GOALS, HOW, (title, median(raw) * 1e6))
     for percent in (50, 99):
         at, peer_at = (quantiles(times, n=100)[percent - 1] * 1e6 for times in (ours, raw))
         yield Result(f"host.udp.rpc.p{percent}", at, "us", None, "lower", UNSET, HOW, (title, peer_at))
-    yield from beside("host.udp.rpc.p50", "lower", lambda: median(sampler.seconds(f"echo 8 {MANY}")), CALL_PEERS, 1e6)
+    yield from times(lambda: median(sampler.seconds(f"echo 8 {MANY}")), "host.udp.rpc.p50", CALL_PEERS)
 
 
 def transfers(sampler: Sampler) -> Iterator[Result]:
@@ -102,13 +111,13 @@ def transfers(sampler: Sampler) -> Iterator[Result]:
     large()
     rate = median(large() for _ in range(5)) / 1e9
     yield Result("host.udp.write.bandwidth", rate, "GB/s", 3.0, "higher", GOALS, HOW)
-    yield from beside("host.udp.write.bandwidth", "higher", large, STREAM_PEERS, 1e-9)
+    yield from rates(large, "host.udp.write.bandwidth", STREAM_PEERS)
     sampler.command("forget")
     for verb, peers in (("write", WRITE_PEERS), ("read", READ_PEERS)):
         figure, ours = f"host.udp.verbs.{verb}.bandwidth", one_sided(verb)
         ours()
         yield Result(figure, median(ours() for _ in range(5)) / 1e9, "GB/s", None, "higher", UNSET, HOW)
-        yield from beside(figure, "higher", ours, peers, 1e-9)
+        yield from rates(ours, figure, peers)
 
 
 def measure() -> Iterator[Result]:
