@@ -70,8 +70,6 @@ fn run(call: &mut Call) -> Outcome {
 pub(crate) struct Caller {
     ip: IpAddr,
     device: Device,
-    /// Open for calls with a set-up of their own.
-    connection: Connection,
     /// Calls that were set up, by their regions: bytes, and whether they come back.
     calls: HashMap<(usize, bool), Call>,
     /// Callers with loss, by the bits of the number.
@@ -80,15 +78,20 @@ pub(crate) struct Caller {
 
 fn options(loss: f64) -> Options {
     let impairments = Impairments { loss, seed: 7, ..Impairments::default() };
-    Options { timeout: PATIENCE, impairments, ..Options::default() }
+    // Between blocks of samples this caller is silent, and the device may end its connections.
+    Options { timeout: PATIENCE, impairments, reconnect: true, ..Options::default() }
 }
 
 impl Caller {
     /// Reaches the device.
     pub(crate) fn reach(ip: IpAddr) -> Outcome<Self> {
         let device = Device::connect(ip, &options(0.0))?;
-        let connection = device.open(&ConnectionOptions::default())?;
-        Ok(Self { ip, device, connection, calls: HashMap::new(), lossy: HashMap::new() })
+        Ok(Self { ip, device, calls: HashMap::new(), lossy: HashMap::new() })
+    }
+
+    /// A connection for calls with a set-up of their own. The device ends one whose caller is silent for long.
+    fn open(&self) -> Outcome<Connection> {
+        Ok(self.device.open(&ConnectionOptions::default())?)
     }
 
     /// Calls with one region of `length` bytes, set up once; it comes back with `back`.
@@ -112,6 +115,7 @@ impl Caller {
 
     /// Set-ups of a region of `length` bytes on an open connection.
     pub(crate) fn set_up(&self, length: usize, pages: Pages, count: usize) -> Outcome<Vec<f64>> {
+        let connection = self.open()?;
         let mut times = Vec::new();
         for _ in 0..count {
             let memory: Vec<u8> = vec![0; length];
@@ -119,7 +123,7 @@ impl Caller {
             if pages == Pages::Pinned {
                 pin(&memory)?;
             }
-            let call = self.connection.create(FunctionCode::EMPTY, vec![Region::input(memory)])?;
+            let call = connection.create(FunctionCode::EMPTY, vec![Region::input(memory)])?;
             times.push(begin.elapsed().as_secs_f64());
             call.close()?;
         }
@@ -128,8 +132,9 @@ impl Caller {
 
     /// One call each with the set-up of its region of `length` bytes.
     pub(crate) fn exchanges(&self, length: usize, count: usize) -> Outcome<Vec<f64>> {
+        let connection = self.open()?;
         timed(count, || {
-            let mut call = self.connection.create(FunctionCode::EMPTY, vec![Region::input(vec![1; length])])?;
+            let mut call = connection.create(FunctionCode::EMPTY, vec![Region::input(vec![1; length])])?;
             run(&mut call)?;
             call.close()?;
             Ok(())
