@@ -21,10 +21,11 @@ class SamplerError(Exception):
 
 
 class Sampler:
-    """The caller and the software device, each on a processor of its own. Between commands both sleep."""
+    """The caller and the software device, each on a processor of its own. Between commands both sleep. `program` is the example's
+    path; without, it is built."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen([build("bench_udp")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, program: str | None = None) -> None:
+        self._process = subprocess.Popen([program or build("bench_udp")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._process.stdout, selectors.EVENT_READ)

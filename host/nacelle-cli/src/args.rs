@@ -115,7 +115,10 @@ pub(crate) struct DeviceArgs {
     /// Memory that one caller may have, by its address; 0 for no limit [default: 0]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(..CALLER_MEMORY_END))]
     pub(crate) caller_memory: Option<u32>,
-    /// Connections that one caller may have, by its address; 0 for no limit [default: a quarter of the device's, 64]
+    /// Connections of the software device, of all callers together, at most 4096 [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) connections: Option<u16>,
+    /// Connections that one caller may have, by its address; 0 for no limit [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) caller_connections: Option<u16>,
     /// Kernels that the software device runs at a time [default: one for each processor]
