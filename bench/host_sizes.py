@@ -27,13 +27,14 @@ def _count(size: int) -> int:
 
 
 def _result(name: str, command: str, unit: str, sampler: Sampler, size: int) -> Result:
-    """A time in microseconds, or a rate of `size` bytes in gigabits a second. Where the system does not let us, it says why."""
+    """A median time in microseconds, or the best rate of `size` bytes in gigabits a second, since other work only makes one slower.
+    Where the system does not let us, it says why."""
     better = "lower" if unit == "us" else "higher"
     try:
-        seconds = median(sampler.seconds(command))
+        samples = sampler.seconds(command)
     except SamplerError as error:
         return Result(name, None, unit, None, better, UNSET, HOW, reason=str(error))
-    value = seconds * 1e6 if unit == "us" else size * 8e-9 / seconds
+    value = median(samples) * 1e6 if unit == "us" else size * 8e-9 / min(samples)
     return Result(name, value, unit, None, better, UNSET, HOW)
 
 

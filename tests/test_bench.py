@@ -150,7 +150,7 @@ def test_the_published_figures_have_ours_beside_them() -> None:
     }
     lines = source_table.table(values)
     assert lines[2] == "| call, 1B in | 4.6 µs | 2.95 µs | 12.3 µs | 0.436 µs |"
-    assert "| 90.87 Gb/s | 9 Gb/s | - |" in "\n".join(lines)
+    assert lines[-1].endswith("| - | - | 9 Gb/s | - |")
     assert len({line.count("|") for line in lines}) == 1
 
 

@@ -33,6 +33,8 @@ if [ -n "$missing" ]; then
     fi
 fi
 
+sh tools/setup.sh interop || say "the Linux guests need what is said above: soft-RoCE is not measured"
+
 environment=build/bench/venv
 lock=bench/peers/requirements.lock
 if ! cmp -s "$lock" "$environment/installed.lock"; then
