@@ -46,7 +46,8 @@ impl Bench {
         let (seen, here) = (Arc::clone(&stop), place.clone());
         let (ready, started) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let config = SoftConfig { connect: quick(), connections: 1000, connections_per_caller: 0, ..SoftConfig::default() };
+            let config =
+                SoftConfig { connect: quick(), connections: 1000, connections_per_caller: 0, ..SoftConfig::default() };
             let engine = SoftEngine::new(config);
             let mut host = Host::by_udp(engine, &here, DatagramMedium::new(Box::new(link)), 1).unwrap();
             ready.send(()).unwrap();
