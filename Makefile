@@ -16,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long unit plane soak mutate mutate-host conformance bench report synth interop docs sim sim-fast sim-waves \
-        host install-c lint format hooks dist setup-demo setup-test setup-interop clean
+        host install-cli install-c lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
 
 ##@ Use
 
@@ -39,6 +39,9 @@ sim-waves: setup-demo  ## the same, able to write waveforms
 host: setup-demo  ## the host software
 	@printf '==> building the host software\n' >&2
 	@cd host && $(CARGO) build --release -p nacelle-cli
+
+install-cli: host  ## the command, its manual pages, completions for bash, zsh, fish: PREFIX=/usr/local, DESTDIR= for packages
+	@$(PYTHON) tools/install_cli.py --prefix "$(PREFIX)" --destdir "$(DESTDIR)"
 
 install-c: setup-demo  ## the C library, headers, C++, Fortran, pkg-config and CMake: PREFIX=/usr/local, DESTDIR= for packages
 	@printf '==> building the C library\n' >&2
@@ -106,7 +109,7 @@ build/tools/bin/cargo-mutants:
 
 ##@ Measure
 
-bench: setup-test sim-fast host  ## measure and print beside the goals (AREA=rtl|host|synth for a part)
+bench: setup-test setup-bench sim-fast host  ## measure and print beside the goals (AREA=rtl|host|synth for a part)
 	@$(PYTHON) sim/build.py --device two-memories
 	@$(PYTHON) bench/bench.py $(AREA)
 
@@ -124,6 +127,10 @@ dist: setup-demo sim host  ## sources, programs and the C library as archives wi
 
 setup-demo setup-test setup-interop: setup-%:
 	@sh tools/setup.sh $*
+
+# What the benchmark measures Nacelle beside, as far as this machine can have it.
+setup-bench:
+	@sh bench/peers/setup.sh
 
 clean:  ## remove everything that was built
 	rm -rf build host/target docs/book

@@ -4,11 +4,14 @@
     python bench/bench.py [rtl] [host] [synth]
 
 RTL figures are device cycles, exact and repeatable. Host figures are ratios against a peer measured in the same run.
+A peer that is not installed (make setup-bench) is said to be not measured.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +26,13 @@ import host  # noqa: E402
 import rtl  # noqa: E402
 
 AREAS: dict[str, Callable[[], Iterator[Result]]] = {"rtl": rtl.measure, "host": host.measure, "synth": synthesis.measure}
+
+
+def moment() -> str:
+    """The date, and what is measured."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip() or "of no commit"
+    return f"{datetime.date.today()} at commit {commit}"
 
 
 def main() -> None:
@@ -40,9 +50,11 @@ def main() -> None:
     path = ROOT / "bench" / "results.json"
     # Areas that are not measured now keep their figures.
     kept = [record for record in json.loads(path.read_text()) if record["area"] not in areas] if path.exists() else []
-    path.write_text(json.dumps([*kept, *(result.record() for result in results)], indent=1) + "\n")
+    measured = {"measured": moment()}
+    path.write_text(json.dumps([*kept, *(result.record() | measured for result in results)], indent=1) + "\n")
     missed = [result.name for result in results if result.met is False]
-    print(f"\n{len(results)} figures written to {path.relative_to(ROOT)}; {len(missed)} miss their goal")
+    absent = sum(result.value is None for result in results)
+    print(f"\n{len(results)} figures written to {path.relative_to(ROOT)}; {len(missed)} miss their goal, {absent} are not measured")
     for name in missed:
         print(f"  {name}")
 

@@ -11,10 +11,26 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
-from transport import LOSSES, MTUS, SIZES, VERBS, ceiling, size_name
+from host_sizes import TRANSFERS
+from sizes import size_name
+from transport import LOSSES, MTUS, SIZES, VERBS, ceiling
 
 # The same results make the same files.
 matplotlib.rcParams.update({"svg.hashsalt": "nacelle", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
+PEERS = {
+    "raw_udp": "raw UDP ping-pong",
+    "ucx_am_tcp": "UCX over TCP",
+    "ucx_put_tcp": "UCX put over TCP",
+    "ucx_get_tcp": "UCX get over TCP",
+    "libfabric_tcp": "libfabric over TCP",
+    "mpi_tcp": "Open MPI over TCP",
+    "mpi_shared_memory": "Open MPI, shared memory",
+    "tonic": "tonic (gRPC)",
+    "grpc_python": "gRPC for Python",
+    "quinn": "quinn (QUIC)",
+}
+TRANSFER_WAYS = {"call": "call", "with_set_up": "with region set-up", "with_connection": "with connection and region set-up"}
+HOST_LOSSES = ("0.1", "1", "5")
 METADATA = {"Date": None, "Creator": None}
 STYLES = {1024: "--", 4096: "-"}
 
@@ -56,12 +72,62 @@ def goodput(values: dict[str, float], axes: Any) -> None:
     )
 
 
-PLOTS = {"bandwidth": bandwidth, "queue-pairs": queue_pairs, "goodput": goodput}
+def peers(values: dict[str, float], axes: Any) -> None:
+    """Our calls and one-sided transfers over each peer's."""
+    call, write, read = "host.udp.rpc.p50.ratio.", "host.udp.verbs.write.bandwidth.ratio.", "host.udp.verbs.read.bandwidth.ratio."
+    # A call's ratio is one of times: turned round, more is better in every bar.
+    bars = [(f"call, {PEERS[key]}", 1 / values[call + key]) for key in PEERS if call + key in values]
+    for verb, prefix in (("WRITE", write), ("READ", read)):
+        bars += [(f"{verb}, {PEERS[key]}", values[prefix + key]) for key in PEERS if prefix + key in values]
+    if not bars:
+        raise KeyError(call)
+    names, ratios = zip(*reversed(bars), strict=True)
+    axes.barh(names, ratios, height=0.6)
+    axes.axvline(1, color="grey", linewidth=0.7, label="as fast")
+    for position, ratio in enumerate(ratios):
+        axes.text(ratio, position, f" {ratio:.2g}", va="center", fontsize=8)
+    axes.set_xscale("log")
+    axes.grid(visible=False, axis="y")
+    axes.set(xlabel="times as fast, in turns on the same machine", title="Software device over loopback UDP, beside other software")
+
+
+def transfers(values: dict[str, float], axes: Any) -> None:
+    """Throughput of calls over the size of their input."""
+    for way, label in TRANSFER_WAYS.items():
+        points = [(size, values.get(f"host.udp.transfer.{way}.{size_name(size)}")) for size in TRANSFERS]
+        sizes, rates = zip(*[(size, rate) for size, rate in points if rate is not None], strict=True)
+        axes.plot(sizes, rates, marker=".", label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(TRANSFERS, [size_name(size) for size in TRANSFERS])
+    axes.set(xlabel="input of the call", ylabel="payload, Gb/s", title="Software device over loopback UDP")
+
+
+def host_loss(values: dict[str, float], axes: Any) -> None:
+    """What is left of the bandwidth over loss, ours and soft-RoCE's."""
+    share, ratio = "host.udp.goodput.share.loss", "host.udp.goodput.share.ratio.soft_roce.loss"
+    ours = {loss: values[f"{share}{loss}"] for loss in HOST_LOSSES}
+    theirs = {loss: ours[loss] / values[f"{ratio}{loss}"] for loss in HOST_LOSSES if f"{ratio}{loss}" in values}
+    axes.plot(range(len(ours)), ours.values(), marker=".", label="user-space endpoint, selective repeat")
+    if theirs:
+        places = [HOST_LOSSES.index(loss) for loss in theirs]
+        axes.plot(places, theirs.values(), marker=".", label="soft-RoCE in QEMU guests, go-back-N")
+    axes.set_xticks(range(len(HOST_LOSSES)), HOST_LOSSES)
+    axes.set(xlabel="frames lost, %", ylabel="goodput, % of each one's own without loss", ylim=(0, 110), title="Software over loss")
+
+
+PLOTS = {
+    "bandwidth": bandwidth,
+    "queue-pairs": queue_pairs,
+    "goodput": goodput,
+    "peers": peers,
+    "transfers": transfers,
+    "loss": host_loss,
+}
 
 
 def draw(results: dict[str, dict[str, Any]], folder: Path) -> list[str]:
     """Writes every plot whose figures are all there and returns the names of the files."""
-    values = {name: result["value"] for name, result in results.items()}
+    values = {name: result["value"] for name, result in results.items() if result["value"] is not None}
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, plot in PLOTS.items():

@@ -6,9 +6,7 @@ python bench/report.py
 
 from __future__ import annotations
 
-import datetime
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / folder) for folder in ("bench", "rtl/testing", "sim", "tools")]
 
 import page  # noqa: E402
+import source_table  # noqa: E402
 from plots import draw  # noqa: E402
 
 PLOTS = ROOT / "docs" / "explanation" / "plots"
@@ -36,16 +35,38 @@ HEADLINES = {
 }
 
 
+HEAD = ["| figure | measured | goal |", "| --- | --- | --- |"]
+# Of an area whose figures stand beside those of other software.
+HEAD_WITH_PEERS = ["| figure | measured | goal | beside |", "| --- | --- | --- | --- |"]
+
+
 def number(value: float) -> str:
     """With thousands apart."""
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
 
 
-def row(words: str, result: dict[str, Any]) -> str:
-    """One line of a table."""
+def row(words: str, result: dict[str, Any], with_peer: bool = False) -> str:
+    """One line of a table, with what stands beside the figure."""
     goal = "" if result["goal"] is None else f"{'≥' if result['better'] == 'higher' else '≤'} {number(result['goal'])}"
     missed = " **missed**" if result["met"] is False else ""
-    return f"| {words} | {number(result['value'])} {result['unit']} | {goal}{missed} |"
+    value = result["value"]
+    shown = f"not measured: {result['reason']}" if value is None else f"{number(value)} {result['unit']}"
+    peer = result["peer"]
+    beside = f" {peer['name']}: {number(peer['value'])}" if peer else ""
+    return f"| {words} | {shown} | {goal}{missed} |{f'{beside} |' if with_peer else ''}"
+
+
+def when(results: dict[str, dict[str, Any]], area: str) -> str:
+    """When the figures of an area were measured."""
+    moments = {result.get("measured", "a day that is not recorded"): None for result in results.values() if result["area"] == area}
+    return f"Measured on {', and on '.join(moments)}."
+
+
+def area_table(results: dict[str, dict[str, Any]], area: str) -> list[str]:
+    """All figures of an area; with a column for peers if any has one."""
+    own = {name: result for name, result in results.items() if result["area"] == area}
+    with_peers = any(result["peer"] for result in own.values())
+    return [*(HEAD_WITH_PEERS if with_peers else HEAD), *(row(f"`{name}`", result, with_peers) for name, result in own.items())]
 
 
 def main() -> None:
@@ -54,19 +75,16 @@ def main() -> None:
     if not file.exists():
         sys.exit("bench/results.json is missing: run `make bench` first")
     results = {result["name"]: result for result in json.loads(file.read_text())}
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    when = f"Measured on {datetime.date.today()} at commit {commit}."
-    head = ["| figure | measured | goal |", "| --- | --- | --- |"]
     headlines = [row(words, results[name]) for name, words in HEADLINES.items() if name in results]
-    page.replace(ROOT / "README.md", "figures", "\n".join([*head, *headlines, "", when]))
+    if headlines:
+        page.replace(ROOT / "README.md", "figures", "\n".join([*HEAD, *headlines, "", when(results, "rtl")]))
+    source = source_table.table({name: result["value"] for name, result in results.items()})
+    page.replace(ROOT / "docs" / "explanation" / "measurements.md", "source", "\n".join(source))
     areas = []
     for area in sorted({result["area"] for result in results.values()}):
-        lines = [row(f"`{name}`", result) for name, result in results.items() if result["area"] == area]
-        areas += [f"## {area}", "", *head, *lines, ""]
+        areas += [f"## {area}", "", when(results, area), "", *area_table(results, area), ""]
     pictures = [f"![{Path(file).stem}](plots/{file})\n" for file in draw(results, PLOTS)]
-    page.replace(ROOT / "docs" / "explanation" / "measurements.md", "figures", "\n".join([when, "", *pictures, *areas]))
+    page.replace(ROOT / "docs" / "explanation" / "measurements.md", "figures", "\n".join([*pictures, *areas]))
 
 
 if __name__ == "__main__":

@@ -9,51 +9,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import device_time
 import slow_memory
 import transport
-from nacelle_tb.peer import ACKNOWLEDGE, INPUT, OUTPUT, Peer, Region
-from nacelle_tb.session import Network, SimDevice, configure
+from device_time import EMPTY, fresh
+from nacelle_tb.peer import ACKNOWLEDGE, INPUT, OUTPUT, Region
 from reference_speed import Reference
 from result import Result
 
 HOW = "make bench AREA=rtl"
-EMPTY, INCREMENT = 3, 1
+INCREMENT = 1
 SIZES = (64, 128, 192, 256, 512, 1000, 1024, 2048, 4096)
 BEAT = 64
 # Twice what the library of `make sim` has, by the same measurement: 1.7 on 2026-11-23.
 SPEED_GOAL = 3.4
 
 
-def fresh(mtu: int = 4096) -> tuple[SimDevice, Network, Peer]:
-    """A device without a line rate limit and one caller, connected."""
-    device = SimDevice(512, line_rate_mbps=0xFFFF_FFFF)
-    configure(device)
-    peer = Peer(mtu=mtu)
-    net = Network(device, [peer])
-    net.connect(peer)
-    return device, net, peer
-
-
-def last_beat_in(device: SimDevice) -> int:
-    """When the newest frame had entered."""
-    newest = 0
-    while (stamp := device.rx_stamp()) is not None:
-        newest = stamp.last_beat
-    return newest
-
-
 def setup_cycles() -> int:
-    """Region set-up of three regions: last beat of the request in to first beat of the answer out."""
-    device, net, peer = fresh()
-    last_beat_in(device)
-    request = peer.send_message(peer.advertise([Region(INPUT | OUTPUT, bytearray(64)) for _ in range(3)]))
-    net.send(request)
-    packet, sent = net.wait(peer, lambda p: p.opcode < 0x06, "answer")
-    entered = device.rx_stamp()
-    assert entered is not None
-    peer.take_advert(packet.payload)
-    device.close()
-    return sent.first_beat - entered.last_beat
+    """Region set-up of three regions."""
+    return device_time.set_up([Region(INPUT | OUTPUT, bytearray(64)) for _ in range(3)])
 
 
 def call_cycles(size: int = 64) -> int:
@@ -61,7 +35,7 @@ def call_cycles(size: int = 64) -> int:
     device, net, peer = fresh()
     net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(size))])
     net.step(2000)
-    last_beat_in(device)
+    device_time.entered(device)
     net.send(peer.call(EMPTY))
     _, _, sent = net.answer(peer)
     entered = device.rx_stamp()
@@ -135,6 +109,7 @@ def measure() -> Iterator[Result]:
     """All of them."""
     yield Result("rtl.setup.3_regions.cycles", setup_cycles(), "cycles", 1000, "lower", "goals 1", HOW)
     yield Result("rtl.rpc.empty_64B.cycles", call_cycles(), "cycles", 300, "lower", "goals 1", HOW)
+    yield from device_time.measure()
     for size in SIZES:
         yield Result(f"rtl.receive.{size}B.dropped_frames", receive_drops(size), "frames", 0, "lower", "goals 1", HOW)
     for size in SIZES:

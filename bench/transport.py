@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nacelle_tb.pair import CLOCK_HZ, LINE_RATE_MBPS, Pair, Traffic, cycles
 from result import Result
+from sizes import size_name
 
 HOW = "make bench AREA=rtl"
 GOALS = "goals 1"
@@ -19,14 +20,6 @@ ROUND_TRIP_S = 10e-6
 # Ethernet, IPv4, UDP, BTH, ICRC, FCS, preamble, gap.
 PACKET_OVERHEAD = 14 + 20 + 8 + 12 + 4 + 4 + 8 + 12
 BUS_GBPS = 512 * CLOCK_HZ / 1e9
-
-
-def size_name(size: int) -> str:
-    """64B, 4KiB, 1MiB."""
-    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size // factor}{unit}"
-    return f"{size}B"
 
 
 def ceiling(mtu: int) -> float:

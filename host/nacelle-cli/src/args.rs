@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line.
 
+mod inspect;
+mod parse;
+mod way;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use nacelle::{FunctionCode, LinkChoice};
+use clap_complete::Shell;
+use nacelle::FunctionCode;
 use nacelle_link::{Impairments, WireDir};
 use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
+pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopArgs};
+use parse::{
+    parse_cidr, parse_function, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent, parse_seconds,
+};
+pub(crate) use way::{LinkArg, WayArgs};
 
 /// Call accelerators over the network, and run simulated ones.
 #[derive(Debug, Parser)]
@@ -42,6 +52,16 @@ pub(crate) enum Command {
     Run(RunCommand),
     /// List the devices on the wire
     Ls,
+    /// Show what a device tells about itself: its functions, limits and extensions, and the link to it
+    Describe(DescribeArgs),
+    /// Find out, step by step, why a device cannot be called
+    Doctor(DoctorArgs),
+    /// Measure a device: latency of calls, WRITE and READ, throughput, set-up
+    Bench(BenchArgs),
+    /// Watch a device on the wire: what it counts, how fast, and its queue pairs
+    Top(TopArgs),
+    /// Say what an error code means, why it happens, and what to do
+    Explain(ExplainArgs),
     /// Send echo requests to a device: ICMP, or by UDP an RDMA WRITE without payload
     Ping(PingArgs),
     /// Write what passes on the wire, or at a device, to a pcapng file until stopped
@@ -66,6 +86,17 @@ pub(crate) enum Command {
     Connect(ConnectArgs),
     /// Start a simulated device and multiply two matrices on it, with a report
     Demo(DemoArgs),
+    /// Print a script by which a shell completes this command's options
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one for each command
+    Man {
+        /// Write a page for each command into this directory
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB in 30 bits: fewer MiB than this.
@@ -84,7 +115,10 @@ pub(crate) struct DeviceArgs {
     /// Memory that one caller may have, by its address; 0 for no limit [default: 0]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(..CALLER_MEMORY_END))]
     pub(crate) caller_memory: Option<u32>,
-    /// Connections that one caller may have, by its address; 0 for no limit [default: a quarter of the device's, 64]
+    /// Connections of the software device, of all callers together, at most 4096 [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) connections: Option<u16>,
+    /// Connections that one caller may have, by its address; 0 for no limit [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) caller_connections: Option<u16>,
     /// Kernels that the software device runs at a time [default: one for each processor]
@@ -236,6 +270,9 @@ pub(crate) struct CallerArgs {
     /// Print what each step took
     #[arg(long)]
     pub(crate) report: bool,
+    /// Show no progress of a long call; it is shown on a terminal only
+    #[arg(long)]
+    pub(crate) no_progress: bool,
     /// Write what is sent and received to a pcapng file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,
@@ -245,23 +282,8 @@ pub(crate) struct CallerArgs {
     /// Send again what is not acknowledged after so long; doubles with each try
     #[arg(long, value_name = "MS", default_value = "500", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) ack_timeout: u64,
-    /// The service's port [default: what the device publishes, else 12345]
-    #[arg(long)]
-    pub(crate) port: Option<u16>,
-    /// The link to the device
-    #[arg(long, value_enum, default_value_t = LinkArg::Auto)]
-    pub(crate) link: LinkArg,
-    /// The caller's own address, on the wire with the length of its prefix [default: a free one in the device's subnet; by UDP
-    /// a free loopback address, or the one that packets to the device leave from]
-    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_source)]
-    pub(crate) source: Option<(IpAddr, u8)>,
-    /// Longest IP packet, in bytes [default: the longest that is known to arrive, up to 4200]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
-    pub(crate) mtu: Option<u16>,
-    /// Time that a device which is not Nacelle's gets between its answer and what follows [default: 16 times as long as it took to
-    /// answer the region request, 100 at most]
-    #[arg(long, value_name = "MS")]
-    pub(crate) answer_gap: Option<u64>,
+    #[command(flatten)]
+    pub(crate) way: WayArgs,
     #[command(flatten)]
     pub(crate) impairments: ImpairmentArgs,
 }
@@ -407,84 +429,10 @@ pub(crate) enum DtypeArg {
     Float32,
 }
 
-/// The link to a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LinkArg {
-    /// By the address: UDP for loopback addresses, IPv6, and what no device on the wire can have; else the wire
-    Auto,
-    /// The virtual wire
-    Wire,
-    /// A UDP socket: the kernel's network
-    Udp,
-}
-
-impl From<LinkArg> for LinkChoice {
-    fn from(link: LinkArg) -> Self {
-        match link {
-            LinkArg::Auto => Self::Auto,
-            LinkArg::Wire => Self::Wire,
-            LinkArg::Udp => Self::Udp,
-        }
-    }
-}
-
 impl Cli {
     /// The wire that is meant.
     pub(crate) fn wire(&self) -> Result<WireDir, Failure> {
         let path = self.wire.clone().unwrap_or_else(WireDir::default_path);
         Ok(if self.trust_owner { WireDir::open_trusting_owner(path)? } else { WireDir::open(path)? })
     }
-}
-
-fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
-    let wrong = || format!("{text:?} is not an address and a prefix length, as in 10.77.0.2/16");
-    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
-    let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
-    if !(1..=30).contains(&bits) { Err(wrong()) } else { Ok((address, bits)) }
-}
-
-/// An address of either family; without a prefix length it is one for UDP.
-fn parse_source(text: &str) -> Result<(IpAddr, u8), String> {
-    match text.parse() {
-        Ok(address) => Ok((address, if IpAddr::is_ipv4(&address) { 32 } else { 128 })),
-        Err(_) => parse_cidr(text).map(|(address, bits)| (address.into(), bits)),
-    }
-}
-
-fn parse_mac(text: &str) -> Result<MacAddr, String> {
-    let mac = nacelle_manage::parse_mac(text).filter(|mac| !mac.is_multicast());
-    mac.ok_or_else(|| format!("{text:?} is no MAC address of one station, as in 02:4e:41:00:00:01"))
-}
-
-fn parse_function(text: &str) -> Result<FunctionCode, String> {
-    let code = text.parse().ok().and_then(FunctionCode::new);
-    code.ok_or_else(|| "a function's code is 1 to 127".into())
-}
-
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let percent: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("{text:?} is no number"))?;
-    if (0.0..=100.0).contains(&percent) { Ok(percent / 100.0) } else { Err("not between 0 and 100".into()) }
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
-fn parse_number(text: &str) -> Result<u64, String> {
-    let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
-    number.map_err(|_| format!("{text:?} is no number of 64 bits, as in 4096 or 0x1000"))
-}
-
-fn parse_key(text: &str) -> Result<u32, String> {
-    let key = parse_number(text).ok().and_then(|key| key.try_into().ok());
-    key.ok_or_else(|| format!("{text:?} is no key of 32 bits, as in 0x1234abcd"))
-}
-
-fn parse_line_rate(text: &str) -> Result<u32, String> {
-    if text == "none" {
-        return Ok(u32::MAX);
-    }
-    let rate: u32 = text.parse().map_err(|_| format!("{text:?} is neither \"none\" nor a rate in Mbit/s"))?;
-    if rate == 0 { Err("a rate of 0 moves nothing".into()) } else { Ok(rate) }
 }

@@ -57,7 +57,7 @@ pub(crate) fn demo(cli: &Cli, args: &DemoArgs) -> Result<(), Failure> {
     let Done {} = control.ask(&Request::CaptureStart { path: capture.clone() })?;
     let options = Options { wire: Some(wire.path().to_owned()), trace: true, ..Options::default() };
     let outcome = Device::connect(found.ip, &options).and_then(|device| {
-        let product = npy::multiply_on(&device, &a, &b)?;
+        let product = npy::multiply_on(&device, &a, &b, nacelle::Call::wait)?;
         // The capture is to hold the end of the connection too.
         device.settle(CLOSE_WITHIN)?;
         Ok(product)

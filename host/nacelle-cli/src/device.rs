@@ -99,6 +99,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     }
     let of_software = [
         ("--memory", args.memory.is_some()),
+        ("--connections", args.connections.is_some()),
         ("--workers", args.workers.is_some()),
         ("--kernel", !args.kernel.is_empty()),
     ];
@@ -138,6 +139,7 @@ fn soft_config(args: &DeviceArgs) -> Result<SoftConfig, Failure> {
     Ok(SoftConfig {
         memory_bytes: args.memory.map_or(default.memory_bytes, mebibytes),
         memory_per_caller: bounds.memory_per_caller.unwrap_or(default.memory_per_caller),
+        connections: args.connections.map_or(default.connections, usize::from),
         connections_per_caller: bounds.connections_per_caller.unwrap_or(default.connections_per_caller),
         workers: args.workers.map_or(default.workers, |workers| workers as usize),
         kernel_time: bounds.kernel_time.map_or(default.kernel_time, |time| Some(time).filter(|t| !t.is_zero())),

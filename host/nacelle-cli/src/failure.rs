@@ -8,6 +8,18 @@ use nacelle_device::DeviceError;
 use nacelle_link::LinkError;
 use serde::Serialize;
 
+/// What each exit code says; docs/how-to/command-line.md has the same.
+pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
+    (0, "done"),
+    (FOUND, "`nacelle doctor` has found why a device cannot be called"),
+    (USAGE, "wrong arguments or files"),
+    (3, "unreachable: no wire, no such device, no response, or the connection was lost"),
+    (4, "refused: the connection, or the regions"),
+    (TIMEOUT, "timeout: no progress within `--timeout`"),
+    (REMOTE, "remote error: an unknown function, a kernel that failed, a broken protocol, a wrong result"),
+];
+/// Exit code for a fault that was looked for and found.
+const FOUND: u8 = 1;
 /// Exit code for wrong arguments and files.
 pub(crate) const USAGE: u8 = 2;
 /// Exit code for what did not happen in time.
@@ -18,7 +30,7 @@ pub(crate) const REMOTE: u8 = 6;
 /// Why a command failed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure {
-    /// The kind of error, as in [`ErrorCode`], or `usage`, `device`, or `check`.
+    /// The kind of error, as in [`ErrorCode`], or `usage`, `device`, `check`, or `diagnosed`.
     code: String,
     message: String,
     #[serde(rename = "try")]
@@ -36,6 +48,23 @@ impl Failure {
         Self { code: "timeout".into(), message: message.into(), hint: hint.into(), exit_code: TIMEOUT }
     }
 
+    /// A diagnosis has found why a device cannot be called.
+    pub(crate) fn diagnosed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code: "diagnosed".into(), message: message.into(), hint: hint.into(), exit_code: FOUND }
+    }
+
+    /// A device that is published does not answer.
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        let code = ErrorCode::Unreachable;
+        let hint = "start it again, or list the devices that run with 'nacelle ls'".into();
+        Self { code: name(code), message: message.into(), hint, exit_code: code.exit_code() }
+    }
+
+    /// What is asked for needs a terminal.
+    pub(crate) fn no_terminal() -> Self {
+        Self::usage("there is no terminal to draw on", "add --once for a table")
+    }
+
     /// The device gave a wrong result.
     pub(crate) fn check(message: impl Into<String>) -> Self {
         let hint = "run it again with --capture FILE, and report what you see".into();
@@ -49,6 +78,16 @@ impl Failure {
         let said: Vec<String> = said.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         let said = said.join("; ");
         Self::usage(said.strip_prefix("error: ").unwrap_or(&said), "run it with --help to see what it takes")
+    }
+
+    /// What happened.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to try.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
     }
 
     pub(crate) fn exit_code(&self) -> u8 {

@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `nacelle` command.
 //!
-//! Data goes to stdout, messages go to stderr. Exit codes: 0 done, 2 wrong arguments or files, 3 unreachable, 4 refused, 5 timeout,
-//! 6 remote error.
+//! Data goes to stdout, messages go to stderr. Exit codes: 0 done, 1 a fault that was looked for, 2 wrong arguments or files,
+//! 3 unreachable, 4 refused, 5 timeout, 6 remote error.
 
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod capture;
 mod connect;
 mod demo;
+mod describe;
 mod device;
+mod doctor;
+mod explain;
 mod failure;
+mod generate;
 mod list;
 mod manage;
 mod npy;
 mod output;
 mod ping;
+mod progress;
 mod regions;
 mod run;
 mod save;
+mod top;
 
 use std::process::ExitCode;
 
@@ -48,6 +55,11 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Wire(args) => device::wire(cli, args),
         Command::Run(args) => run::run(cli, args),
         Command::Ls => list::ls(cli),
+        Command::Describe(args) => describe::describe(cli, args),
+        Command::Doctor(args) => doctor::doctor(cli, args),
+        Command::Bench(args) => bench::bench(cli, args),
+        Command::Top(args) => top::top(cli, args),
+        Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),
         Command::Stats { device } => list::stats(cli, device),
@@ -56,6 +68,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Region(command) => manage::region(cli, command),
         Command::Connect(args) => connect::connect(cli, args),
         Command::Demo(args) => demo::demo(cli, args),
+        Command::Completions { shell } => generate::completions(*shell),
+        Command::Man { dir } => generate::man(dir.as_deref()),
     }
 }
 

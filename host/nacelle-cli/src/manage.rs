@@ -25,10 +25,7 @@ pub(crate) fn qp(cli: &Cli, command: &QpCommand) -> Result<(), Failure> {
                 eprintln!("{device} has no queue pair in use");
                 return Ok(());
             }
-            let heads = ["QP", "STATE", "PEER", "PEER QP", "OWNER", "DOMAIN", "NEXT PSN", "OLDEST PSN", "RATE LIMIT"];
-            let mut rows = vec![heads.map(str::to_owned).to_vec()];
-            rows.extend(pairs.iter().map(row));
-            print(&table(&rows, 5))
+            print(&table(&queue_pairs(&pairs), 5))
         }
         QpCommand::Counters { device, qpn } => {
             let pairs = control(cli, device)?.queue_pair_counters(*qpn).map_err(unknown(device))?;
@@ -74,6 +71,14 @@ fn unknown(device: &str) -> impl FnOnce(Error) -> Failure + '_ {
         }
         error => error.into(),
     }
+}
+
+/// A row of heads, and one for each queue pair.
+pub(crate) fn queue_pairs(pairs: &[QueuePair]) -> Vec<Vec<String>> {
+    let heads = ["QP", "STATE", "PEER", "PEER QP", "OWNER", "DOMAIN", "NEXT PSN", "OLDEST PSN", "RATE LIMIT"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    rows.extend(pairs.iter().map(row));
+    rows
 }
 
 fn row(pair: &QueuePair) -> Vec<String> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use nacelle::{Device, Report};
+use nacelle::{Call, Device, Report};
 use ndarray::{Array2, ArrayView2, ShapeBuilder};
 use npyz::{DType, Endianness, NpyFile, Order, TypeChar, WriterBuilder};
 
@@ -120,13 +120,18 @@ pub(crate) fn check_pair((a, a_path): (&Matrix, &Path), (b, b_path): (&Matrix, &
 }
 
 /// Multiplies on a device. The two are of one type.
-pub(crate) fn multiply_on(device: &Device, a: &Matrix, b: &Matrix) -> Result<(Matrix, Report), nacelle::Error> {
+pub(crate) fn multiply_on(
+    device: &Device,
+    a: &Matrix,
+    b: &Matrix,
+    wait: impl FnOnce(&mut Call) -> Result<(), nacelle::Error>,
+) -> Result<(Matrix, Report), nacelle::Error> {
     match (a, b) {
         (Matrix::Int32(a), Matrix::Int32(b)) => {
-            nacelle::matmul(device, a.view(), b.view()).map(|(c, report)| (Matrix::Int32(c), report))
+            nacelle::matmul_with(device, a.view(), b.view(), wait).map(|(c, report)| (Matrix::Int32(c), report))
         }
         (Matrix::Float32(a), Matrix::Float32(b)) => {
-            nacelle::matmul(device, a.view(), b.view()).map(|(c, report)| (Matrix::Float32(c), report))
+            nacelle::matmul_with(device, a.view(), b.view(), wait).map(|(c, report)| (Matrix::Float32(c), report))
         }
         _ => Err(nacelle::Error::InvalidArgument { what: "the matrices are of two types".into() }),
     }

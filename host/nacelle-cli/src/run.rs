@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::list;
 use crate::npy::{self, Agreement, Matrix};
 use crate::output::{print, print_json, report};
+use crate::progress;
 use crate::regions::{self, RegionArg};
 use crate::save::save;
 
@@ -39,17 +40,10 @@ struct Outcome<'a> {
 
 fn reach(wire: &WireDir, args: &CallerArgs) -> Result<Device, Failure> {
     let mut options = Options {
-        link: args.link.into(),
-        wire: Some(wire.path().to_owned()),
-        source: args.source,
-        port: args.port,
-        mtu: args.mtu.map(usize::from),
-        answer_gap: args.answer_gap.map(Duration::from_millis),
-        timeout: args.timeout,
         capture: args.capture.clone(),
         trace: args.report,
         impairments: args.impairments.rules(),
-        ..Options::default()
+        ..args.way.options(wire, args.timeout)
     };
     options.connect.ack_timeout = Duration::from_millis(args.ack_timeout);
     options.connect.max_ack_timeout = options.connect.max_ack_timeout.max(options.connect.ack_timeout);
@@ -94,7 +88,7 @@ fn matmul(cli: &Cli, args: &MatmulArgs) -> Result<(), Failure> {
     npy::check_pair((&a, &args.a), (&b, &args.b))?;
     writable(&args.output)?;
     let device = reach(&cli.wire()?, &args.caller)?;
-    let (c, report) = npy::multiply_on(&device, &a, &b)?;
+    let (c, report) = npy::multiply_on(&device, &a, &b, |call| progress::wait(call, args.caller.no_progress))?;
     c.write(&args.output)?;
 
     let agreement = args.check.then(|| Agreement::of(&a, &b, &c));
@@ -150,7 +144,7 @@ fn call(
     let device = reach(&cli.wire()?, args)?;
     let mut call = device.create(function, regions)?;
     call.invoke()?;
-    call.wait()?;
+    progress::wait(&mut call, args.no_progress)?;
     let report = call.report().clone();
     let bytes = |memory: Memory| memory.into_vec().expect("the regions are heap memory");
     let regions: Vec<Vec<u8>> = call.close()?.into_iter().map(bytes).collect();

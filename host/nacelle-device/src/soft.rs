@@ -41,9 +41,6 @@ use session::{At, Sessions};
 use wake::Wake;
 use workers::{CallId, Limits, Workers};
 
-/// Connections at a time.
-const MAX_CONNECTIONS: usize = 256;
-
 /// The software device.
 pub struct SoftEngine {
     endpoint: Endpoint<AnyInterface>,

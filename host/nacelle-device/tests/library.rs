@@ -137,6 +137,47 @@ fn a_chain_runs_in_the_device() {
 }
 
 #[test]
+fn regions_are_written_and_read_between_calls() {
+    let bench = bench();
+    let connection = bench.open();
+    let mut call = connection.create(FunctionCode::EMPTY, vec![Region::inout(vec![7; 10_000])]).unwrap();
+    call.write_region(0).unwrap();
+    call.write(0, &[0; 10_000]).unwrap();
+    call.read_region(0).unwrap();
+    let mut bytes = [0; 10_000];
+    call.read(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 10_000], "what was written comes back from the device");
+    assert_eq!(call.write_region(1).unwrap_err().code(), ErrorCode::InvalidArgument);
+    call.invoke().unwrap();
+    assert_eq!(call.read_region(0).unwrap_err().code(), ErrorCode::InvalidArgument, "the regions are the device's now");
+    call.wait().unwrap();
+    call.read_region(0).unwrap();
+    connection.close().unwrap();
+    assert_eq!(call.write_region(0).unwrap_err().code(), ErrorCode::Closed);
+    assert!(connection.agreed().is_none());
+}
+
+#[test]
+fn how_far_a_call_has_come_is_known() {
+    let bench = bench();
+    let connection = bench.open();
+    let regions = vec![Region::input_once(vec![1; 100_000]), Region::inout(vec![7; 20_000]), Region::output(5)];
+    let mut call = connection.create(FunctionCode::INCREMENT, regions).unwrap();
+    let far = |call: &Call| {
+        let now = call.transferred();
+        [now.sent, now.to_send, now.received, now.to_receive]
+    };
+    assert_eq!(far(&call), [0, 120_000, 0, 20_005]);
+    for to_send in [120_000, 20_000] {
+        call.invoke().unwrap();
+        let [sent, all, received, _] = far(&call);
+        assert!(all == to_send && sent <= to_send && received <= 20_005, "{sent} of {all}, {received}");
+        call.wait().unwrap();
+        assert_eq!(far(&call), [to_send, to_send, 20_005, 20_005]);
+    }
+}
+
+#[test]
 fn a_device_is_named_by_address_by_name_or_in_a_list() {
     let bench = bench();
     let (ip, name) = (bench.place.identity.ip, bench.place.name.clone());

@@ -46,7 +46,9 @@ impl Bench {
         let (seen, here) = (Arc::clone(&stop), place.clone());
         let (ready, started) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let engine = SoftEngine::new(SoftConfig { connect: quick(), ..SoftConfig::default() });
+            let config =
+                SoftConfig { connect: quick(), connections: 1000, connections_per_caller: 0, ..SoftConfig::default() };
+            let engine = SoftEngine::new(config);
             let mut host = Host::by_udp(engine, &here, DatagramMedium::new(Box::new(link)), 1).unwrap();
             ready.send(()).unwrap();
             host.run(&seen).unwrap();
@@ -128,6 +130,24 @@ fn late_acknowledgements_come_all_the_same() {
     assert!(device.settle(Duration::from_secs(5)).unwrap());
 }
 
+/// All calls are under way at once; a connection beyond what the device takes is refused.
+#[test]
+fn a_thousand_connections_make_calls() {
+    let bench = Bench::new();
+    let callers: Vec<Device> = (0..4).map(|_| bench.connect()).collect();
+    let open = |caller: &Device| caller.create(FunctionCode::INCREMENT, vec![Region::inout(vec![7; 8])]);
+    let mut calls: Vec<_> = callers.iter().flat_map(|caller| (0..250).map(|_| open(caller).unwrap())).collect();
+    assert!(matches!(open(&callers[0]), Err(Error::Refused { .. })));
+    calls.iter_mut().for_each(|call| call.invoke().unwrap());
+    for call in &mut calls {
+        call.wait().unwrap();
+        let mut bytes = [0; 8];
+        call.read(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [8; 8]);
+    }
+    assert_eq!(bench.counter("rpc.calls"), 1000);
+}
+
 #[test]
 fn a_bad_network_costs_time_but_no_byte() {
     let bench = Bench::new();
@@ -168,7 +188,7 @@ fn callers_side_by_side() {
 #[test]
 fn where_no_device_is() {
     let free = UdpLink::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap().local().ip(); // and closed again
-    assert!(matches!(Device::connect(free, &Options::default()), Err(Error::Unreachable { .. })));
+    assert!(matches!(Device::connect(free, &Options::default()), Err(Error::PortClosed { .. })));
     let wrong = Options { source: Some((Ipv4Addr::new(127, 7, 7, 7).into(), 8)), ..Options::default() };
     let v6: IpAddr = "::1".parse().unwrap();
     assert!(matches!(Device::connect(v6, &wrong), Err(Error::InvalidArgument { .. })));

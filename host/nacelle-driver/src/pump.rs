@@ -50,6 +50,8 @@ pub struct Pump<M> {
     medium: M,
     /// On a medium where it is worth to look for more.
     spin: Spin,
+    /// The last time nothing was received.
+    was_empty: bool,
 }
 
 impl<L: Link> Pump<Frames<L>> {
@@ -73,7 +75,7 @@ impl<M: Medium> Pump<M> {
     /// Moves what passes on this medium.
     pub fn over(medium: M) -> Self {
         let spin = Spin::new(medium.spin());
-        Self { medium, spin }
+        Self { medium, spin, was_empty: true }
     }
 
     /// The medium.
@@ -101,23 +103,29 @@ impl<M: Medium> Pump<M> {
     /// # Errors
     /// If the link is broken.
     pub fn receive(&mut self, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
-        for count in 0..limit {
+        let mut count = 0;
+        while count < limit {
+            let polls = count == 0 && self.spin.is_on();
             // A look costs less than what else a turn does.
-            let looks = if count == 0 && self.spin.is_on() { LOOKS } else { 1 };
-            let mut came = false;
-            for _ in 0..looks {
-                came = station.is_ready() && self.medium.receive(|received| station.receive(received))?;
-                if came {
-                    break;
-                }
+            let looks = if polls { LOOKS } else { 1 };
+            let mut misses = 0;
+            while misses < looks
+                && !(station.is_ready() && self.medium.receive(|received| station.receive(received))?)
+            {
+                misses += 1;
             }
-            if !came {
-                self.note(count > 0);
-                return Ok(count > 0);
+            if misses == looks {
+                break;
+            }
+            count += 1;
+            // What came while this looked for it came alone: to look for more would delay the answer to it.
+            if polls && (misses > 0 || self.was_empty) {
+                break;
             }
         }
-        self.note(limit > 0);
-        Ok(limit > 0)
+        self.was_empty = count == 0;
+        self.note(count > 0);
+        Ok(count > 0)
     }
 
     /// Sends what the station has, up to `limit` times. Returns whether more may be waiting.

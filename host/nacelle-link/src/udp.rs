@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Instant;
 
+use nix::cmsg_space;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -26,6 +28,8 @@ const BUFFERS: usize = 16;
 const BUFFER: usize = 1 << 16;
 /// Most bytes of one segmented send: an IP packet with its headers has at most 65535.
 pub const MAX_BATCH: usize = 65_535 - 60;
+/// The ECN bits of the type of service (IPv4) or traffic class (IPv6).
+const ECN: u8 = 0b11;
 /// Free addresses tried in 127.0.0.0/8.
 const ADDRESS_TRIES: usize = 64;
 
@@ -104,6 +108,8 @@ pub struct UdpLink {
     state: UdpSocketState,
     local: SocketAddr,
     buffers: Box<[u8]>,
+    /// Room for the control messages of one receive call: length of a run, and ECN bits.
+    control: Vec<u8>,
     /// Whether the last receive call filled more than one buffer.
     crowded: bool,
     stats: LinkStats,
@@ -174,7 +180,8 @@ impl UdpLink {
             .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER));
         let _ = sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER);
         let buffers = vec![0; BUFFERS * BUFFER].into_boxed_slice();
-        Ok(Self { socket, state, local, buffers, crowded: false, stats: LinkStats::default() })
+        let control = cmsg_space!(libc::c_int, libc::c_int);
+        Ok(Self { socket, state, local, buffers, control, crowded: false, stats: LinkStats::default() })
     }
 
     /// Bytes that the kernel stores for this socket, its own overhead included.
@@ -196,40 +203,59 @@ fn switch_off(socket: &UdpSocket, level: libc::c_int, option: libc::c_int) -> io
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How many buffers a receive call has filled.
-fn received(result: io::Result<usize>) -> Result<usize, LinkError> {
-    match result {
-        Ok(count) => Ok(count),
-        // A peer that is not there is no fault of this socket.
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused) => Ok(0),
-        Err(error) => Err(LinkError::io("receive UDP datagrams")(error)),
+/// Why a receive call has received nothing: an error, if the socket is broken.
+fn received_nothing(error: io::Error) -> Result<(), LinkError> {
+    // A peer that is not there is no fault of this socket; an interrupted call is repeated by the next look.
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted => Ok(()),
+        _ => Err(LinkError::io("receive UDP datagrams")(error)),
     }
 }
 
 impl LinkStats {
     /// Counts what one buffer has received, and describes it.
-    fn incoming<'a>(&mut self, meta: &RecvMeta, bytes: &'a [u8]) -> Incoming<'a> {
-        let stride = meta.stride.max(1);
-        self.rx_frames += meta.len.div_ceil(stride) as u64;
-        self.rx_bytes += meta.len as u64;
-        let ecn = meta.ecn.map_or(0, |ecn| ecn as u8);
-        Incoming { from: meta.addr, ecn, bytes: &bytes[..meta.len], stride }
+    fn incoming<'a>(&mut self, from: SocketAddr, ecn: u8, stride: usize, bytes: &'a [u8]) -> Incoming<'a> {
+        let stride = stride.max(1);
+        self.rx_frames += bytes.len().div_ceil(stride) as u64;
+        self.rx_bytes += bytes.len() as u64;
+        Incoming { from, ecn, bytes, stride }
     }
 }
 
 impl UdpLink {
     /// Receives into one buffer. What came alone is likely to be followed by one alone, and asking for more costs another look
-    /// into the queue.
+    /// into the queue. So does asking by `quinn-udp`, which clears and fills headers for many buffers: most looks of a side that
+    /// polls find nothing.
     fn recv_one(&mut self, take: &mut dyn FnMut(Incoming<'_>)) -> Result<bool, LinkError> {
-        let mut meta = [RecvMeta::default()];
-        let mut slice = [IoSliceMut::new(&mut self.buffers[..BUFFER])];
-        if received(self.state.recv((&self.socket).into(), &mut slice, &mut meta))? == 0 {
-            return Ok(false);
+        let Self { socket, buffers, control, .. } = self;
+        let mut slice = [IoSliceMut::new(&mut buffers[..BUFFER])];
+        let received =
+            recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slice, Some(control), MsgFlags::MSG_DONTWAIT);
+        let message = match received {
+            Ok(message) => message,
+            Err(errno) => return received_nothing(errno.into()).map(|()| false),
+        };
+        let Some(from) = message.address.as_ref().and_then(socket_address) else { return Ok(false) };
+        let len = message.bytes;
+        let (mut stride, mut ecn) = (len, 0);
+        for said in message.cmsgs().into_iter().flatten() {
+            match said {
+                ControlMessageOwned::UdpGroSegments(size) => stride = size as usize,
+                ControlMessageOwned::Ipv4Tos(tos) => ecn = tos & ECN,
+                ControlMessageOwned::Ipv6TClass(class) => ecn = class as u8 & ECN,
+                _ => {}
+            }
         }
-        self.crowded = meta[0].len > meta[0].stride;
-        take(self.stats.incoming(&meta[0], &self.buffers[..BUFFER]));
+        self.crowded = len > stride;
+        take(self.stats.incoming(from, ecn, stride, &self.buffers[..len]));
         Ok(true)
     }
+}
+
+/// The address in what the kernel says of a sender.
+fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
 }
 
 impl DatagramLink for UdpLink {
@@ -315,10 +341,14 @@ impl DatagramLink for UdpLink {
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let mut metas = [RecvMeta::default(); BUFFERS];
         let socket = UdpSockRef::from(&self.socket);
-        let count = received(self.state.recv(socket, &mut slices, &mut metas))?;
+        let count = match self.state.recv(socket, &mut slices, &mut metas) {
+            Ok(count) => count,
+            Err(error) => return received_nothing(error).map(|()| false),
+        };
         self.crowded = count > 1;
         for (meta, bytes) in metas[..count].iter().zip(self.buffers.chunks_exact(BUFFER)) {
-            take(self.stats.incoming(meta, bytes));
+            let ecn = meta.ecn.map_or(0, |ecn| ecn as u8);
+            take(self.stats.incoming(meta.addr, ecn, meta.stride, &bytes[..meta.len]));
         }
         Ok(count > 0)
     }

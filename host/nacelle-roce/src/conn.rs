@@ -161,6 +161,7 @@ impl Connection {
             initiator_depth: self.initiator_depth,
             selective_repeat: self.selective_repeat,
             has_record: self.has_record,
+            late_acknowledgement: self.late_acknowledgement,
             agreement: self.agreement,
             next_psn: self.requester.next_psn(),
             oldest_psn: self.requester.oldest_psn(),

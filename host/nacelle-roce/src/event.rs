@@ -318,6 +318,8 @@ pub struct ConnInfo {
     pub selective_repeat: bool,
     /// Whether the peer has offered or agreed to extensions, as Nacelle's endpoints do; known once established.
     pub has_record: bool,
+    /// Whether acknowledgements may follow the application's answers; agreed once established.
+    pub late_acknowledgement: bool,
     /// What the applications have agreed on; final once established.
     pub agreement: Agreement,
     /// PSN of the next new request packet.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A call: create, invoke, test or wait, close.
 
+mod access;
 mod cancel;
 mod finished;
 mod setup;
 mod start;
+mod transfer;
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -30,6 +32,7 @@ use crate::wake::Wake;
 use crate::{Error, Step};
 pub use cancel::Canceller;
 pub use finished::Finished;
+pub use transfer::Transferred;
 
 /// A step of a chain: a function, the regions that it gets, and its user bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -80,6 +80,11 @@ impl Connection {
         Call::create(Arc::clone(&self.line), Program::Chain(steps.to_vec()), regions, options)
     }
 
+    /// The connection itself, ended or not.
+    pub(crate) fn current(&self) -> Option<Arc<Channel>> {
+        self.line.lock().clone()
+    }
+
     /// How many calls the connection can have at a time.
     #[must_use]
     pub fn contexts(&self) -> usize {

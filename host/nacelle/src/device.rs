@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nacelle_link::{Impairments, Link, LinkError, VirtualWire, WireDir};
-use nacelle_manage::{Control, Descriptor, discover};
+use nacelle_manage::{Control, Descriptor, LinkKind, discover};
 use nacelle_roce::ConnectOptions;
 use nacelle_wire::extensions::Agreement;
 use nacelle_wire::mrsp::{DEFAULT_PORT, FunctionCode};
@@ -196,8 +196,8 @@ impl Device {
     }
 
     fn connect_to(ip: IpAddr, wire: Result<WireDir, LinkError>, options: &Options) -> Result<Self, Error> {
-        match (reach::choose(ip, wire.as_ref().ok(), options.link), ip) {
-            (LinkChoice::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
+        match (options.link.resolve(ip, wire.as_ref().ok()).link, ip) {
+            (LinkKind::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
             (_, IpAddr::V4(ip)) => {
                 let wire = wire?;
                 let link = VirtualWire::join_anonymous(&wire)?;

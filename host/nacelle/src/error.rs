@@ -5,10 +5,12 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nacelle_link::LinkError;
+use nacelle_link::{LinkError, ROCE_PORT};
 use nacelle_manage::Error as ManageError;
 use nacelle_wire::MacAddr;
 use nacelle_wire::cm::RejReason;
+
+use crate::explain;
 
 /// A step of a call, as errors and reports name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -82,6 +84,12 @@ pub enum Error {
         ip: IpAddr,
         /// How long it was asked for.
         waited: Duration,
+    },
+    /// The host of the address is there, and has no socket on the port of RoCEv2 (ICMP port unreachable).
+    #[error("port unreachable: {ip} is up, but nothing listens on its UDP port {ROCE_PORT}")]
+    PortClosed {
+        /// The device.
+        ip: IpAddr,
     },
     /// The device refused the connection (IBTA 12.6.7, REJ).
     #[error("the device at {ip} refused the connection: {text} (reason {reason})")]
@@ -338,7 +346,7 @@ impl Error {
             Self::Link(_) => ErrorCode::Link,
             Self::AddressTaken { .. } => ErrorCode::AddressTaken,
             Self::NoFreeAddress { .. } => ErrorCode::NoFreeAddress,
-            Self::Unreachable { .. } => ErrorCode::Unreachable,
+            Self::Unreachable { .. } | Self::PortClosed { .. } => ErrorCode::Unreachable,
             Self::Refused { .. } => ErrorCode::Refused,
             Self::RegionsRefused { .. } => ErrorCode::RegionsRefused,
             Self::Timeout { .. } => ErrorCode::Timeout,
@@ -364,7 +372,6 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::InvalidArgument { .. } => "correct the argument",
             Self::Link(LinkError::NoSwitch { .. }) => {
                 "start a device with 'nacelle device', or name its wire with --wire"
             }
@@ -377,33 +384,14 @@ impl Error {
             Self::Link(LinkError::NotLocal { .. }) => "name one address that 'ip address' shows, or one in 127.0.0.0/8",
             Self::Link(LinkError::Io { source, .. }) => place(source.kind()),
             Self::Link(_) => "start the device and the callers again",
-            Self::AddressTaken { .. } => "omit --source to get a free address",
-            Self::NoFreeAddress { .. } => "name a free address with --source",
-            Self::Unreachable { .. } | Self::Manage(ManageError::NoSuchDevice { .. }) => {
-                "list the devices that run with 'nacelle ls'"
+            Self::PortClosed { .. } => {
+                "start a device there, as with 'nacelle device --soft --udp ADDRESS', or correct the address"
             }
-            Self::Refused { reason, .. } => refusal(RejReason(*reason)),
-            Self::RegionsRefused { .. } => "use smaller regions, or see the memory that 'nacelle ls --json' shows",
+            Self::Refused { reason, .. } => explain::rejects::text(RejReason(*reason)).advice,
             Self::Timeout { mtu: Some(_), .. } | Self::Lost { mtu: Some(_), .. } => {
                 "use a smaller --mtu, 1500 for any Ethernet, or leave it out; else see with 'nacelle ls' whether it still runs"
             }
-            Self::Timeout { .. } => "give it more time with --timeout, or see what it does with 'nacelle ls'",
-            Self::Lost { .. } => "see with 'nacelle ls' whether the device still runs, then try again",
-            Self::Transport { .. } | Self::Protocol { .. } => {
-                "capture the packets with --capture and look at the last ones"
-            }
-            Self::SocketUnavailable { .. } | Self::UnknownFunction { .. } => {
-                "see the functions that the device offers with 'nacelle ls'"
-            }
-            Self::KernelTimeout { .. } => "give the kernel less work at a time",
-            Self::Kernel { .. } => "check the arguments against the kernel's description in 'nacelle --json ls'",
-            Self::Cancelled { .. } => "invoke it again if it was cancelled by mistake",
-            Self::DeadlineExceeded { .. } => "give the call a later deadline, or the kernel less work at a time",
-            Self::NoFreeContext { .. } => "close a call, open another connection, or ask for more contexts",
-            Self::Unsupported { .. } => "do without it, or use a device whose description offers it",
-            Self::Closed { .. } => "create the call again, or set Options::reconnect",
-            Self::NoTarget { .. } => "list the devices that run with 'nacelle ls'",
-            Self::Manage(ManageError::Management { .. }) => "see with 'nacelle ls' whether the device still runs",
+            _ => self.code().text().advice,
         }
     }
 
@@ -445,35 +433,6 @@ impl From<std::convert::Infallible> for Error {
     }
 }
 
-/// What to try when a connection is refused.
-const fn refusal(reason: RejReason) -> &'static str {
-    match reason {
-        RejReason::NO_QP => {
-            "all queue pairs of the device are in use: wait until another caller has ended, then try again"
-        }
-        RejReason::NO_RESOURCES => {
-            "the device's limit for one caller is reached, on its connections or on those that are being opened: end calls \
-             from this address, or wait a few seconds, then try again"
-        }
-        RejReason::TIMEOUT => {
-            "the peer waited too long for an answer: try again, with less beside it on a busy machine"
-        }
-        RejReason::UNSUPPORTED_REQUEST | RejReason::INVALID_TRANSPORT_TYPE | RejReason::INVALID_CLASS_VERSION => {
-            "the peer does not support this kind of request: check with 'nacelle ls' whether it is the intended device"
-        }
-        RejReason::INVALID_SERVICE_ID => {
-            "leave --port out, or name the port that the device publishes: 'nacelle ls --json' shows it"
-        }
-        RejReason::INVALID_COMM_ID
-        | RejReason::INVALID_COMM_INSTANCE
-        | RejReason::STALE_CONNECTION
-        | RejReason::DUPLICATE_COMM_ID => "an older connection was in the way and has been ended: try again",
-        RejReason::INVALID_PATH_MTU => "use a smaller --mtu",
-        RejReason::CONSUMER => "the application at the peer refuses this caller: see what it says of the reason",
-        _ => "capture the packets with --capture and look at the REQ and the REJ",
-    }
-}
-
 /// What to try when a TAP device cannot be made.
 const fn tap(error: ErrorKind) -> &'static str {
     match error {
@@ -500,27 +459,5 @@ const fn place(error: ErrorKind) -> &'static str {
             "look whether the directory is there, or name another: a wire's with --wire"
         }
         _ => "look at the directory of the wire, or name another with --wire",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PAGE: &str = include_str!("../../../docs/reference/errors.md");
-
-    #[test]
-    fn the_page_has_every_code_with_its_number_and_exit_code() {
-        let rows = PAGE.lines().filter_map(|line| {
-            let mut cells = line.strip_prefix("| ")?.split(" | ");
-            let number: u32 = cells.next()?.parse().ok()?;
-            Some((number, cells.next()?.trim_matches('`').to_owned(), cells.next()?.parse::<u8>().ok()?))
-        });
-        let expected = ErrorCode::ALL
-            .iter()
-            .map(|code| (code.number(), format!("{code:?}"), code.exit_code()))
-            .collect::<Vec<_>>();
-        assert_eq!(rows.collect::<Vec<_>>(), expected);
-        assert!(expected.iter().map(|row| row.0).eq(1..=ErrorCode::ALL.len() as u32), "numbers are not reused");
     }
 }

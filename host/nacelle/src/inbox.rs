@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use nacelle_memory::Memory;
 use nacelle_roce::{
-    Access, Completion, ConnId, ConnectFailure, DisconnectReason, Event, Interface, NetworkEvent, PostError, RecvWr,
-    Region, RegionId, RegisterError, SendOp, SendWr, Transport, WcOpcode, WcStatus,
+    Access, Completion, ConnId, ConnStats, ConnectFailure, DisconnectReason, Event, Interface, NetworkEvent, PostError,
+    RecvWr, Region, RegionId, RegisterError, SendOp, SendWr, Transport, WcOpcode, WcStatus,
 };
 use nacelle_wire::MacAddr;
 use nacelle_wire::calls::{self, Context, Request};
@@ -70,6 +70,7 @@ pub(crate) struct Session {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     payload_before: u64,
+    packets_before: u64,
     /// Request packets that had left, repetitions aside.
     left: u64,
     /// When a part of the inputs left or was acknowledged last, before the first output.
@@ -84,7 +85,18 @@ impl Timing {
     /// Of a call on `conn` that begins now.
     pub(crate) fn begin(endpoint: &Endpoint, conn: ConnId, now: Mark) -> Self {
         let payload_before = endpoint.transport.stats(conn).map_or(0, |stats| stats.rx_payload);
-        Self { payload_before, left: packets_left(endpoint, conn), inputs: now, output: None, end: now }
+        let left = packets_left(endpoint, conn);
+        Self { payload_before, packets_before: left, left, inputs: now, output: None, end: now }
+    }
+
+    /// Request packets that have left since the call began, repetitions aside.
+    pub(crate) fn packets(&self, stats: &ConnStats) -> u64 {
+        new_packets(stats).saturating_sub(self.packets_before)
+    }
+
+    /// Bytes of payload that have come since.
+    pub(crate) fn payload(&self, stats: &ConnStats) -> u64 {
+        stats.rx_payload.saturating_sub(self.payload_before)
     }
 
     /// Notes what a frame that came or left at `now` means to the steps; `before` is the moment before the frame.
@@ -110,7 +122,12 @@ impl Timing {
 }
 
 fn packets_left(endpoint: &Endpoint, conn: ConnId) -> u64 {
-    endpoint.transport.stats(conn).map_or(0, |stats| stats.tx_requests.packets - stats.counters.retransmitted)
+    endpoint.transport.stats(conn).map_or(0, new_packets)
+}
+
+/// Request packets that have left, repetitions aside.
+fn new_packets(stats: &ConnStats) -> u64 {
+    stats.tx_requests.packets - stats.counters.retransmitted
 }
 
 /// A ping under way.

@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod agreed;
 mod call;
 mod channel;
 mod connection;
@@ -47,6 +48,7 @@ pub mod description;
 mod device;
 mod engine;
 mod error;
+pub mod explain;
 mod inbox;
 mod matmul;
 mod mtu;
@@ -58,17 +60,18 @@ mod slot;
 mod target;
 mod wake;
 
-pub use call::{Call, CallOptions, Canceller, ChainStep, Finished};
+pub use agreed::Agreed;
+pub use call::{Call, CallOptions, Canceller, ChainStep, Finished, Transferred};
 pub use connection::{Connection, ConnectionOptions};
 pub use description::Description;
 pub use device::{Device, Options};
 pub use error::{Error, ErrorCode, Step};
-pub use matmul::{Element, matmul};
+pub use matmul::{Element, matmul, matmul_with};
 pub use nacelle_manage::{Descriptor, DeviceKind, LinkKind};
 pub use nacelle_memory as memory;
 pub use nacelle_memory::Memory;
 pub use nacelle_wire::mrsp::FunctionCode;
-pub use reach::LinkChoice;
+pub use reach::{Chosen, LinkChoice};
 pub use region::{Region, Role};
 pub use report::{Report, StepReport};
 pub use target::Target;

@@ -5,7 +5,7 @@ use nacelle_wire::kernel::matmul::{Args, Dtype};
 use nacelle_wire::mrsp::FunctionCode;
 use ndarray::{Array2, ArrayView2};
 
-use crate::{Device, Error, Region, Report};
+use crate::{Call, Device, Error, Region, Report};
 
 mod sealed {
     pub trait Sealed {}
@@ -59,6 +59,19 @@ pub fn matmul<T: Element>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
 ) -> Result<(Array2<T>, Report), Error> {
+    matmul_with(device, a, b, Call::wait)
+}
+
+/// As [`matmul`], with a wait of the program's own for the call, which may show how far it has come.
+///
+/// # Errors
+/// As [`matmul`], and those of `wait`.
+pub fn matmul_with<T: Element>(
+    device: &Device,
+    a: ArrayView2<'_, T>,
+    b: ArrayView2<'_, T>,
+    wait: impl FnOnce(&mut Call) -> Result<(), Error>,
+) -> Result<(Array2<T>, Report), Error> {
     let ((m, k), (rows, n)) = (a.dim(), b.dim());
     if k != rows {
         return Err(Error::invalid(format!("cannot multiply {m}x{k} by {rows}x{n}: {k} columns meet {rows} rows")));
@@ -73,7 +86,7 @@ pub fn matmul<T: Element>(
     let regions = vec![Region::input(args.to_bytes().to_vec()), to_region(a), to_region(b), Region::output(size)];
     let mut call = device.create(FunctionCode::MATMUL, regions)?;
     call.invoke()?;
-    call.wait()?;
+    wait(&mut call)?;
     let report = call.report().clone();
     let product = call.close()?.pop().and_then(|memory| memory.into_vec().ok());
     let bytes = product.unwrap_or_default();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! By which link a device is reached.
 
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use nacelle_driver::{AnyMedium, DatagramMedium, Frames};
 use nacelle_link::{
-    Captured, DatagramLink, Impaired, ImpairedDatagrams, Link, LinkError, PcapngWriter, ROCE_PORT, Route, UdpLink,
+    Captured, DatagramLink, Impaired, ImpairedDatagrams, Link, LinkError, PcapngWriter, PortProbe, Route, UdpLink,
     WireDir,
 };
 use nacelle_manage::{Descriptor, LinkKind, discover};
 use nacelle_roce::{NetworkLayer, TransportConfig, UdpInterface};
+use serde::Serialize;
 
 use crate::engine::{Endpoint, Engine};
 use crate::{Error, Options, address, mtu};
@@ -40,25 +41,45 @@ fn shares_subnet(ip: Ipv4Addr, other: Ipv4Addr, prefix_len: u8) -> bool {
     (ip.to_bits() ^ other.to_bits()) & mask == 0
 }
 
-/// How to reach `ip`: never [`LinkChoice::Auto`].
-pub(crate) fn choose(ip: IpAddr, wire: Option<&WireDir>, choice: LinkChoice) -> LinkChoice {
-    let v4 = match ip {
-        _ if choice != LinkChoice::Auto => return choice,
-        IpAddr::V4(v4) if !v4.is_loopback() => v4,
-        _ => return LinkChoice::Udp,
-    };
-    let published = wire.map(discover::published).unwrap_or_default();
-    if let Some(device) = published.iter().find(|device| device.ip == ip) {
-        return match device.link {
-            LinkKind::Wire => LinkChoice::Wire,
-            LinkKind::Udp => LinkChoice::Udp,
+/// The link by which a device is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Chosen {
+    /// The link.
+    pub link: LinkKind,
+    /// Why it is this one.
+    pub why: String,
+}
+
+impl LinkChoice {
+    /// By which link a device at `ip` is reached, and why. `wire` is that on which devices publish themselves, if there is one.
+    #[must_use]
+    pub fn resolve(self, ip: IpAddr, wire: Option<&WireDir>) -> Chosen {
+        let chosen = |link, why: String| Chosen { link, why };
+        let v4 = match (self, ip) {
+            (Self::Wire, _) => return chosen(LinkKind::Wire, "it is asked for".into()),
+            (Self::Udp, _) => return chosen(LinkKind::Udp, "it is asked for".into()),
+            (Self::Auto, IpAddr::V4(v4)) if !v4.is_loopback() => v4,
+            (Self::Auto, IpAddr::V4(_)) => return chosen(LinkKind::Udp, "it is a loopback address".into()),
+            (Self::Auto, IpAddr::V6(_)) => return chosen(LinkKind::Udp, "the wire carries IPv4 only".into()),
         };
+        let published = wire.map(discover::published).unwrap_or_default();
+        if let Some(device) = published.iter().find(|device| device.ip == ip) {
+            return chosen(device.link, format!("{} publishes it", device.name));
+        }
+        let (subnet, prefix_len) = WIRE_SUBNET;
+        if shares_subnet(v4, subnet, prefix_len) {
+            return chosen(LinkKind::Wire, format!("{subnet}/{prefix_len} is the subnet of devices on a wire"));
+        }
+        let near = |device: &&Descriptor| {
+            device.link == LinkKind::Wire
+                && matches!(device.ip, IpAddr::V4(other) if shares_subnet(v4, other, device.prefix_len))
+        };
+        match published.iter().find(near) {
+            Some(device) => chosen(LinkKind::Wire, format!("it is in the subnet of {}", device.name)),
+            None => chosen(LinkKind::Udp, "no device on the wire can have this address".into()),
+        }
     }
-    let (subnet, prefix_len) = WIRE_SUBNET;
-    let on_wire = published.iter().filter(|device| device.link == LinkKind::Wire);
-    let near =
-        |device: &Descriptor| matches!(device.ip, IpAddr::V4(other) if shares_subnet(v4, other, device.prefix_len));
-    if shares_subnet(v4, subnet, prefix_len) || { on_wire }.any(near) { LinkChoice::Wire } else { LinkChoice::Udp }
 }
 
 /// An engine on a link of frames, without an address.
@@ -111,14 +132,8 @@ fn check(peer: IpAddr, local: IpAddr) -> Result<(), Error> {
     if peer.is_ipv4() != local.is_ipv4() {
         return Err(Error::invalid(format!("{peer} cannot be reached from {local}: they are of different families")));
     }
-    let refused = || -> std::io::Result<bool> {
-        let socket = UdpSocket::bind((local, 0))?;
-        socket.connect((peer, ROCE_PORT))?;
-        socket.send(&[])?;
-        Ok(socket.take_error()?.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused))
-    };
-    match refused() {
-        Ok(true) => Err(Error::Unreachable { ip: peer, waited: Duration::ZERO }),
+    match PortProbe::send(peer, local, Duration::ZERO) {
+        Ok(PortProbe::Closed) => Err(Error::PortClosed { ip: peer }),
         // What is wrong with the way, the attempt to use it will say.
         _ => Ok(()),
     }
@@ -130,14 +145,25 @@ mod tests {
 
     #[test]
     fn the_address_chooses_the_link() {
-        let choose = |ip: &str, choice| choose(ip.parse().unwrap(), None, choice);
-        for ip in ["127.0.0.2", "127.9.9.9", "::1", "2001:db8::1", "192.0.2.1", "10.78.0.1"] {
-            assert_eq!(choose(ip, LinkChoice::Auto), LinkChoice::Udp, "{ip}");
+        let choose = |ip: &str, choice: LinkChoice| choice.resolve(ip.parse().unwrap(), None);
+        for (ip, why) in [
+            ("127.0.0.2", "loopback"),
+            ("127.9.9.9", "loopback"),
+            ("::1", "IPv4 only"),
+            ("2001:db8::1", "IPv4 only"),
+            ("192.0.2.1", "no device on the wire"),
+            ("10.78.0.1", "no device on the wire"),
+        ] {
+            let chosen = choose(ip, LinkChoice::Auto);
+            assert_eq!(chosen.link, LinkKind::Udp, "{ip}");
+            assert!(chosen.why.contains(why), "{ip}: {}", chosen.why);
         }
         for ip in ["10.77.0.2", "10.77.200.1"] {
-            assert_eq!(choose(ip, LinkChoice::Auto), LinkChoice::Wire, "{ip}");
+            let chosen = choose(ip, LinkChoice::Auto);
+            assert_eq!(chosen.link, LinkKind::Wire, "{ip}");
+            assert!(chosen.why.contains("10.77.0.0/16"), "{ip}: {}", chosen.why);
         }
-        assert_eq!(choose("127.0.0.2", LinkChoice::Wire), LinkChoice::Wire);
-        assert_eq!(choose("10.77.0.2", LinkChoice::Udp), LinkChoice::Udp);
+        assert_eq!(choose("127.0.0.2", LinkChoice::Wire).link, LinkKind::Wire);
+        assert_eq!(choose("10.77.0.2", LinkChoice::Udp).link, LinkKind::Udp);
     }
 }

@@ -7,12 +7,13 @@ use nacelle_roce::{
     AcceptLimits, ConnectOptions, Endpoint, EndpointConfig, NetworkLayer, TransportConfig, UdpInterface,
 };
 
-use super::MAX_CONNECTIONS;
 use crate::Identity;
 use crate::kernel::KernelSet;
 
 /// Longest IP packet, in bytes: room for a path MTU of 4096.
 const IP_MTU: usize = 4200;
+/// Connections, if nothing else is said.
+const CONNECTIONS: usize = 256;
 
 /// Configuration of a software device.
 #[derive(Debug, Clone)]
@@ -21,7 +22,9 @@ pub struct SoftConfig {
     pub memory_bytes: u64,
     /// Memory that one caller (an IPv4 address) may have, in bytes; 0 for no limit of its own. Default: 0.
     pub memory_per_caller: u64,
-    /// Connections that one caller may have, of the 256 that there are; 0 for no limit of its own. Default: 64.
+    /// Connections at a time, of all callers together, up to 4096. Default: 256.
+    pub connections: usize,
+    /// Connections that one caller may have, of all that there are; 0 for no limit of its own. Default: 64.
     pub connections_per_caller: usize,
     /// Contexts that one connection may have, up to 32; 0 for connections without contexts. Default: 8.
     pub contexts: u8,
@@ -46,7 +49,8 @@ impl Default for SoftConfig {
         Self {
             memory_bytes: 1 << 30,
             memory_per_caller: 0,
-            connections_per_caller: MAX_CONNECTIONS / 4,
+            connections: CONNECTIONS,
+            connections_per_caller: CONNECTIONS / 4,
             contexts: 8,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             spare_workers: 16,
@@ -77,8 +81,8 @@ impl SoftConfig {
     }
 
     fn limit(&self, config: &mut TransportConfig) {
-        config.max_connections = MAX_CONNECTIONS;
-        config.accept = AcceptLimits::for_device(MAX_CONNECTIONS, self.connections_per_caller);
+        config.max_connections = self.connections;
+        config.accept = AcceptLimits::for_device(self.connections, self.connections_per_caller);
         config.congestion.rp_enable = true;
         config.congestion.np_enable = true;
     }

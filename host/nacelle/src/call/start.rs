@@ -15,7 +15,7 @@ use nacelle_wire::RemoteAddr;
 use std::time::Duration;
 
 /// The longest WRITE, in bytes (IBTA 9.7.7).
-const MAX_WRITE: usize = 1 << 31;
+pub(super) const MAX_WRITE: usize = 1 << 31;
 
 impl Call {
     /// Starts the call and returns at once. If it cannot be started, nothing is sent.

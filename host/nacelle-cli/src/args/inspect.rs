@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Commands that look at a device by calling it, or explain what it says.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::WayArgs;
+use super::parse::{parse_interval, parse_seconds};
+
+/// The longest transfer of one work request, in bytes.
+const MAX_TRANSFER: i64 = 1 << 31;
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A number or a name, such as 8, 0x63 or INVALID_SERVICE_ID, or words of the message. Before it, or alone for all codes of a
+    /// kind: error, result, regions, reject, syndrome or status
+    pub(crate) code: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DescribeArgs {
+    /// The device's address, or its name on the wire
+    pub(crate) device: String,
+    #[command(flatten)]
+    pub(crate) way: WayArgs,
+    /// Fail when there is no progress for so long
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The device's address, or its name on the wire
+    pub(crate) device: String,
+    #[command(flatten)]
+    pub(crate) way: WayArgs,
+    /// How long each step may wait for the device
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// The device's address, or its name on the wire
+    pub(crate) device: String,
+    #[command(flatten)]
+    pub(crate) way: WayArgs,
+    /// Time for each measurement
+    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = parse_seconds)]
+    pub(crate) seconds: Duration,
+    /// Bytes of the transfers whose throughput is measured
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "4096,65536,1048576,16777216",
+          value_parser = clap::value_parser!(u32).range(1..=MAX_TRANSFER))]
+    pub(crate) sizes: Vec<u32>,
+    /// Fail when there is no progress for so long
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The device's name or address
+    pub(crate) device: String,
+    /// Print a table of one interval instead, without a terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Time between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
+    pub(crate) interval: Duration,
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values on the command line.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use nacelle::FunctionCode;
+use nacelle_wire::MacAddr;
+
+pub(super) fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let wrong = || format!("{text:?} is not an address and a prefix length, as in 10.77.0.2/16");
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
+    if !(1..=30).contains(&bits) { Err(wrong()) } else { Ok((address, bits)) }
+}
+
+/// An address of either family; without a prefix length it is one for UDP.
+pub(super) fn parse_source(text: &str) -> Result<(IpAddr, u8), String> {
+    match text.parse() {
+        Ok(address) => Ok((address, if IpAddr::is_ipv4(&address) { 32 } else { 128 })),
+        Err(_) => parse_cidr(text).map(|(address, bits)| (address.into(), bits)),
+    }
+}
+
+pub(super) fn parse_mac(text: &str) -> Result<MacAddr, String> {
+    let mac = nacelle_manage::parse_mac(text).filter(|mac| !mac.is_multicast());
+    mac.ok_or_else(|| format!("{text:?} is no MAC address of one station, as in 02:4e:41:00:00:01"))
+}
+
+pub(super) fn parse_function(text: &str) -> Result<FunctionCode, String> {
+    let code = text.parse().ok().and_then(FunctionCode::new);
+    code.ok_or_else(|| "a function's code is 1 to 127".into())
+}
+
+pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("{text:?} is no number"))?;
+    if (0.0..=100.0).contains(&percent) { Ok(percent / 100.0) } else { Err("not between 0 and 100".into()) }
+}
+
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// A time that passes.
+pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_seconds(text)?;
+    if interval < Duration::from_millis(10) { Err("an interval has at least 0.01 s".into()) } else { Ok(interval) }
+}
+
+pub(super) fn parse_number(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
+    number.map_err(|_| format!("{text:?} is no number of 64 bits, as in 4096 or 0x1000"))
+}
+
+pub(super) fn parse_key(text: &str) -> Result<u32, String> {
+    let key = parse_number(text).ok().and_then(|key| key.try_into().ok());
+    key.ok_or_else(|| format!("{text:?} is no key of 32 bits, as in 0x1234abcd"))
+}
+
+pub(super) fn parse_line_rate(text: &str) -> Result<u32, String> {
+    if text == "none" {
+        return Ok(u32::MAX);
+    }
+    let rate: u32 = text.parse().map_err(|_| format!("{text:?} is neither \"none\" nor a rate in Mbit/s"))?;
+    if rate == 0 { Err("a rate of 0 moves nothing".into()) } else { Ok(rate) }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The way to a device.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use nacelle::{LinkChoice, Options};
+use nacelle_link::WireDir;
+
+use super::parse::parse_source;
+
+/// The way to a device.
+#[derive(Debug, Args)]
+pub(crate) struct WayArgs {
+    /// The service's port [default: what the device publishes, else 12345]
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// The link to the device
+    #[arg(long, value_enum, default_value_t = LinkArg::Auto)]
+    pub(crate) link: LinkArg,
+    /// The caller's own address, on the wire with the length of its prefix [default: a free one in the device's subnet; by UDP
+    /// a free loopback address, or the one that packets to the device leave from]
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_source)]
+    pub(crate) source: Option<(IpAddr, u8)>,
+    /// Longest IP packet, in bytes [default: the longest that is known to arrive, up to 4200]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
+    pub(crate) mtu: Option<u16>,
+    /// Time that a device which is not Nacelle's gets between its answer and what follows [default: 16 times as long as it took to
+    /// answer the region request, 100 at most]
+    #[arg(long, value_name = "MS")]
+    pub(crate) answer_gap: Option<u64>,
+}
+
+impl WayArgs {
+    /// Options by which a device is reached on this way, and which fail when nothing moves for `timeout`.
+    pub(crate) fn options(&self, wire: &WireDir, timeout: Duration) -> Options {
+        Options {
+            link: self.link.into(),
+            wire: Some(wire.path().to_owned()),
+            source: self.source,
+            port: self.port,
+            mtu: self.mtu.map(usize::from),
+            answer_gap: self.answer_gap.map(Duration::from_millis),
+            timeout,
+            ..Options::default()
+        }
+    }
+}
+
+/// The link to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LinkArg {
+    /// By the address: UDP for loopback addresses, IPv6, and what no device on the wire can have; else the wire
+    Auto,
+    /// The virtual wire
+    Wire,
+    /// A UDP socket: the kernel's network
+    Udp,
+}
+
+impl From<LinkArg> for LinkChoice {
+    fn from(link: LinkArg) -> Self {
+        match link {
+            LinkArg::Auto => Self::Auto,
+            LinkArg::Wire => Self::Wire,
+            LinkArg::Udp => Self::Udp,
+        }
+    }
+}
