@@ -71,11 +71,7 @@ impl SoftConfig {
         Endpoint::new(config)
     }
 
-    pub(super) fn endpoint_over_udp(
-        &self,
-        interface: UdpInterface,
-        random: [u8; 32],
-    ) -> Endpoint<UdpInterface> {
+    pub(super) fn endpoint_over_udp(&self, interface: UdpInterface, random: [u8; 32]) -> Endpoint<UdpInterface> {
         // A locally administered GUID (EUI-64), as there is no Ethernet address to make one of.
         let guid = u64::from_be_bytes([0x02, random[4], random[5], 0xff, 0xfe, random[6], random[7], random[8]]);
         let mut config = TransportConfig::new(interface.network(), guid, random);
