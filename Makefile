@@ -17,7 +17,7 @@ export NACELLE_WAVES := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long unit plane soak mutate mutate-host cluster conformance bench report synth interop docs sim sim-fast sim-waves \
+.PHONY: help demo test test-long unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves \
         host install-cli install-c lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
 
 ##@ Use
@@ -93,6 +93,9 @@ cluster: setup-test  ## random clusters in virtual time, then days of it (CLUSTE
 	@cd host && $(CARGO) build --release -p nacelle-cluster
 	@cd host && for run in $(if $(CLUSTER_ARGS),"$(CLUSTER_ARGS)","--minutes 5" $(CLUSTER_DAYS)); do \
 	    target/release/nacelle-cluster $$run || exit 1; done
+
+sanitize: setup-test  ## Miri, loom and ThreadSanitizer on the host software (SANITIZE_ARGS=loom for a part; the others need nightly)
+	@$(PYTHON) tools/sanitize.py $(SANITIZE_ARGS)
 
 conformance: setup-test sim host  ## judge the simulated and the software device, rule by rule
 	@cd host && $(CARGO) build --release -p nacelle-conformance

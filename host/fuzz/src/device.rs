@@ -7,10 +7,13 @@ use std::time::Duration;
 use nacelle_device::{Engine, FrameEngine, Identity, SoftConfig, SoftEngine};
 use nacelle_driver::{Clock, ClockHand};
 use nacelle_manage::Manage;
+use nacelle_roce::wire::calls::{Context, Request};
 use nacelle_roce::wire::extensions::{Agreement, Extensions};
-use nacelle_roce::wire::mrsp::DEFAULT_PORT;
+use nacelle_roce::wire::mrsp::{CallImm, DEFAULT_PORT, FunctionCode};
 use nacelle_roce::wire::{MacAddr, RemoteAddr, Rkey};
-use nacelle_roce::{Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, RecvWr, Region, SendWr};
+use nacelle_roce::{
+    Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, ProtectionDomain, RecvWr, Region, SendWr,
+};
 
 use crate::{number, take};
 
@@ -18,6 +21,8 @@ const CALLER: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 2]), Ipv4Addr::new(
 const DEVICE: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 0, 0, 1));
 /// So little that every kernel runs at once, in the device's own thread.
 const MEMORY: u64 = 8 << 10;
+/// Codes of the device's functions, the chain, and one that it does not have.
+const KERNELS: [u8; 6] = [1, 3, 16, 32, 0, 99];
 /// Turns in which both are quiet again.
 const TURNS: usize = 10_000;
 
@@ -37,13 +42,29 @@ pub fn device(data: &[u8]) {
     pair.part();
 }
 
+/// How the caller connects: with contexts, or without.
+fn options(contexts: u8) -> ConnectOptions {
+    let agreement = match contexts {
+        0 => Agreement::default(),
+        count => Agreement::new(Extensions::CONTEXTS | Extensions::LONG_SET_UP, count),
+    };
+    ConnectOptions { agreement, ..ConnectOptions::default() }
+}
+
+fn home(caller: &mut Endpoint) -> Region {
+    let access = Access::REMOTE_WRITE;
+    caller.transport.register(vec![0; MEMORY as usize], access, ProtectionDomain::DEFAULT).expect("there is room")
+}
+
 struct Pair {
     device: SoftEngine,
     clock: Clock,
     hand: ClockHand,
     caller: Endpoint,
     now: Instant,
+    contexts: u8,
     conn: ConnId,
+    /// Where the device writes results, and its answers go.
     home: Region,
     /// Of the last answer of the device: addresses and keys of regions.
     given: Option<(RemoteAddr, Rkey)>,
@@ -59,20 +80,27 @@ impl Pair {
         device.configure(&identity, 0).expect("it takes any address");
         let mut caller = Endpoint::new(EndpointConfig::new(CALLER.0, CALLER.1, [4; 32]));
         let now = Instant::from_nanos(1);
-        let agreement = match contexts {
-            0 => Agreement::default(),
-            count => Agreement::new(Extensions::CONTEXTS | Extensions::LONG_SET_UP, count),
-        };
-        let options = ConnectOptions { agreement, ..ConnectOptions::default() };
+        let options = options(contexts);
         let conn = caller.connect(now, DEVICE.1, DEFAULT_PORT, options).expect("there is room");
-        let home = caller.transport.register(vec![0; MEMORY as usize], Access::REMOTE_WRITE, Some(conn));
-        let home = home.expect("there is room");
-        let mut pair = Self { device, clock, hand, caller, now, conn, home, given: None, frame: vec![0; 9000] };
-        for _ in 0..16 {
-            pair.receive();
-        }
-        pair.exchange();
+        let home = home(&mut caller);
+        let frame = vec![0; 9000];
+        let mut pair = Self { device, clock, hand, caller, now, contexts, conn, home, given: None, frame };
+        pair.begin();
         pair
+    }
+
+    /// Connects anew.
+    fn connect(&mut self) {
+        let options = options(self.contexts);
+        self.conn = self.caller.connect(self.now, DEVICE.1, DEFAULT_PORT, options).expect("there is room");
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        for _ in 0..16 {
+            self.receive();
+        }
+        self.exchange();
     }
 
     fn receive(&mut self) {
@@ -140,7 +168,11 @@ impl Pair {
             let (flags, size) = (take(input, 1).first().map_or(0x0c, |byte| byte & 0x0f), number(input) % 4096);
             message.extend(u64::from(flags).rotate_right(8).to_be_bytes());
             message.extend(self.home.addr.0.to_be_bytes());
-            message.extend(if long { u64::from(size).to_be_bytes().to_vec() } else { self.home.rkey.0.to_be_bytes().to_vec() });
+            message.extend(if long {
+                u64::from(size).to_be_bytes().to_vec()
+            } else {
+                self.home.rkey.0.to_be_bytes().to_vec()
+            });
             message.extend(if long { self.home.rkey.0.to_be_bytes() } else { size.to_be_bytes() });
             if long {
                 message.extend([0; 4]);
@@ -149,7 +181,14 @@ impl Pair {
         message
     }
 
+    fn context(&self, command: u8) -> Context {
+        Context((command >> 4) % self.contexts.max(1))
+    }
+
     fn command(&mut self, command: u8, input: &mut &[u8]) {
+        if self.caller.transport.connection(self.conn).is_none() {
+            self.connect();
+        }
         let (addr, rkey) = self.given.unwrap_or((RemoteAddr(0), Rkey(0)));
         match command & 15 {
             0 | 1 => {
@@ -157,18 +196,29 @@ impl Pair {
                 self.post(SendWr::send(0, message));
             }
             2 => {
-                let (imm, message) = (number(input), self.set_up(input));
-                self.post(SendWr::send_imm(0, message, imm));
+                let (context, message) = (self.context(command), self.set_up(input));
+                self.post(SendWr::send_imm(0, message, Request::Message(context).to_imm()));
+            }
+            3 if command >> 4 == 0 => {
+                let imm = number(input);
+                self.post(SendWr::send_imm(0, Vec::new(), imm));
             }
             3 => {
                 let message = take(input, usize::from(command >> 4) * 16).to_vec();
                 self.post(SendWr::send(0, message));
             }
-            4 => {
-                let imm = number(input);
-                self.post(SendWr::send_imm(0, Vec::new(), imm));
+            4 => self.post(SendWr::send_imm(0, Vec::new(), Request::Cancel(self.context(command)).to_imm())),
+            5..=7 => {
+                let [kernel, a, b] = *take(input, 3) else { return };
+                let function = KERNELS.get(usize::from(kernel)).and_then(|code| FunctionCode::new(*code));
+                let imm = match (self.contexts, function.or(FunctionCode::new(kernel))) {
+                    (0, Some(function)) => CallImm::Start { function, user: [a, b, 0] }.to_u32(),
+                    (0, None) => CallImm::HostError.to_u32(),
+                    (_, function) => Request::Start { context: self.context(command), function, user: [a, b] }.to_imm(),
+                };
+                self.post(SendWr::write_imm(0, Vec::new(), RemoteAddr(0), Rkey(0), imm));
             }
-            5..=8 => {
+            8 => {
                 let imm = number(input);
                 self.post(SendWr::write_imm(0, Vec::new(), RemoteAddr(0), Rkey(0), imm));
             }
@@ -184,12 +234,11 @@ impl Pair {
             13 => self.now = self.now + Duration::from_nanos(u64::from(number(input)) << 4),
             14 if command >> 4 == 0 => self.caller.transport.disconnect(self.now, self.conn),
             // The caller forgets everything.
-            _ if command >> 4 == 1 => self.caller.transport.reset(),
+            15 if command >> 4 == 1 => {
+                self.caller.transport.reset();
+                self.home = home(&mut self.caller);
+            }
             _ => {}
-        }
-        if self.caller.transport.region(self.home.id).is_none() {
-            let home = self.caller.transport.register(vec![0; MEMORY as usize], Access::LOCAL, None);
-            self.home = home.expect("there is room");
         }
     }
 
@@ -207,4 +256,30 @@ impl Pair {
         let held = [pairs as u64, counters["rpc.callers"], counters["memory.bytes_held"]];
         assert_eq!(held, [0; 3], "queue pairs, callers and bytes are left");
     }
+}
+
+/// Programs that make sense, to be changed.
+#[cfg(test)]
+pub(crate) fn samples() -> Vec<Vec<u8>> {
+    let set_up = |long: bool, context: u8| {
+        let mut bytes = vec![context << 4 | 2, u8::from(long), 1];
+        bytes.extend(if long { [1, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 0].as_slice() } else { &[] });
+        bytes.extend([0x0c, 0, 0, 1, 0, 0x0c, 0, 0, 2, 0]);
+        bytes
+    };
+    let write = |count: u8| [vec![count << 4 | 9], vec![0xa5; usize::from(count) * 32]].concat();
+    let start = |kernel: u8, context: u8| vec![context << 4 | 5, kernel, 7, 0];
+    let read = vec![0x4b];
+    let time = vec![13, 0x10, 0, 0, 0];
+    let with = |contexts: u8, parts: &[Vec<u8>]| [vec![contexts], parts.concat()].concat();
+    vec![
+        with(
+            0,
+            &[vec![0, 0, 1, 0x0c, 0, 0, 1, 0, 0x08, 0, 0, 0, 9], write(3), start(0, 0), read.clone(), time.clone()],
+        ),
+        with(0, &[vec![0, 0, 0, 0x0c, 0, 0, 1, 0], start(1, 0), start(2, 0), vec![0x30, 0, 0], write(2), start(5, 0)]),
+        with(1, &[set_up(false, 0), write(2), start(0, 0), vec![14], set_up(false, 0), start(0, 0), time.clone()]),
+        with(3, &[set_up(true, 0), set_up(true, 2), start(0, 2), start(4, 0), vec![0x24], start(0, 0), read, time]),
+        with(2, &[set_up(true, 1), vec![0x1f], set_up(false, 1), write(4), start(0, 1), start(3, 1)]),
+    ]
 }

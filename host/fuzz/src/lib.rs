@@ -12,11 +12,10 @@ use nacelle_roce::{
     Access, ConnId, ConnectOptions, Datagrams, Endpoint, EndpointConfig, Event, Instant, Network, Phase, RecvWr,
     SendWr, TransportConfig, UdpInterface,
     wire::{
-        Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
+        DescriptionLocation, Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
         arp::ArpPacket,
         bth::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Reth, Syndrome},
         calls,
-        DescriptionLocation,
         cm::{self, IpCm, Message, Rep, Req},
         extensions::Agreement,
         icmp::EchoPacket,
@@ -527,6 +526,6 @@ mod tests {
 
     #[test]
     fn device_holds() {
-        drive("device", &corpus(), 2_000, device);
+        drive("device", &device::samples(), 4_000, device);
     }
 }

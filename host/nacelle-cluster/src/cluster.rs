@@ -177,11 +177,10 @@ impl Cluster<'_> {
                     ConnectFailure::Rejected { reason, .. } => format!("rejected, {reason:?}"),
                     other => format!("not connected, {other:?}"),
                 };
-                match owner(self, conn) {
-                    Some((serial, side)) => {
-                        drop(self.with(serial, |session, around| session.ended(around, side, &reason)))
-                    }
-                    None => assert!(self.refused.remove(&(node, conn)), "a connection fails that nobody knows"),
+                if let Some((serial, side)) = owner(self, conn) {
+                    self.with(serial, |session, around| session.ended(around, side, &reason));
+                } else {
+                    assert!(self.refused.remove(&(node, conn)), "a connection fails that nobody knows");
                 }
             }
             Event::Disconnected { conn, reason, stats, .. } => {
@@ -242,7 +241,7 @@ impl Cluster<'_> {
         let Self { world, rng, report, plan, owners, .. } = self;
         let mut around = Around { world, rng, report, plan, owners };
         let body = match to < plan.endpoints() {
-            true => Body::Pair(Pair::open(&mut around, &watch)),
+            true => Body::Pair(Box::new(Pair::open(&mut around, &watch))),
             false => Body::Caller(Caller::open(&mut around, &watch)),
         };
         self.report.connections += 1;

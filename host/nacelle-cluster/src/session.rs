@@ -60,7 +60,7 @@ pub(crate) struct Around<'a> {
 /// What is done on it.
 pub(crate) enum Body {
     /// Between two endpoints.
-    Pair(Pair),
+    Pair(Box<Pair>),
     /// Of an endpoint with a device.
     Caller(Caller),
 }
