@@ -59,7 +59,7 @@ fn a_call_that_lasts_a_day_returns() {
 
 #[test]
 fn a_seed_does_the_same_again() {
-    let plan = Plan { pace: Duration::from_micros(500), ..Plan::new(3) };
+    let plan = Plan { nodes: 4, devices: 1, pace: Duration::from_micros(500), ..Plan::new(3) };
     let [first, second] = [run(&plan), run(&plan)];
     assert_eq!(first.to_string(), second.to_string());
     let other = run(&Plan { seed: 4, ..plan });
