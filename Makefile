@@ -4,6 +4,8 @@ PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
 PREFIX ?= /usr/local
+# Ten days with the times of a real network.
+CLUSTER_DAYS := "--seeds 10 --nodes 8 --devices 2 --unit 1000 --pace 60000 --time 86400000"
 MUTATE_ARGS ?= rtl/compute/rpc rtl/memory rtl/stream rtl/roce --report
 
 # Everything here looks for the host software in host/target, also where the user has cargo build elsewhere.
@@ -15,7 +17,7 @@ export NACELLE_WAVES := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long unit plane soak mutate mutate-host conformance bench report synth interop docs sim sim-fast sim-waves \
+.PHONY: help demo test test-long unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves \
         host install-cli install-c lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
 
 ##@ Use
@@ -76,8 +78,9 @@ test: setup-test setup-interop  ## set up, build, and run every test
 	@$(PYTHON) tools/test.py
 
 # Each step says what it found; the first that fails ends it.
-test-long: soak interop mutate  ## what make test has no time for: soak, every width, comparison, fuzzing, mutation, coverage (hours)
+test-long: soak cluster interop mutate  ## what make test has no time for: soak, kills, every width, comparison, fuzzing, mutation, coverage (hours)
 	@$(PYTHON) tools/conformance.py --compare --cases 5000
+	@cd host && NACELLE_LONG=1 $(CARGO) test --release -p nacelle-device --test kills
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) tools/coverage.py
@@ -85,6 +88,14 @@ test-long: soak interop mutate  ## what make test has no time for: soak, every w
 soak: setup-test sim-fast host  ## random traffic beside attacks, on both devices (SOAK_ARGS="rtl --minutes 60" for more)
 	@cd host && $(CARGO) build --release -p nacelle-conformance
 	@$(PYTHON) tools/soak.py $(SOAK_ARGS)
+
+cluster: setup-test  ## random clusters in virtual time, then days of it (CLUSTER_ARGS="--minutes 60" for other runs)
+	@cd host && $(CARGO) build --release -p nacelle-cluster
+	@cd host && for run in $(if $(CLUSTER_ARGS),"$(CLUSTER_ARGS)","--minutes 5" $(CLUSTER_DAYS)); do \
+	    target/release/nacelle-cluster $$run || exit 1; done
+
+sanitize: setup-test  ## Miri, loom and ThreadSanitizer on the host software (SANITIZE_ARGS=loom for a part; the others need nightly)
+	@$(PYTHON) tools/sanitize.py $(SANITIZE_ARGS)
 
 conformance: setup-test sim host  ## judge the simulated and the software device, rule by rule
 	@cd host && $(CARGO) build --release -p nacelle-conformance

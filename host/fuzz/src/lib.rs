@@ -2,15 +2,22 @@
 //! Bodies of the fuzz targets. Each takes any bytes and panics if a rule is broken.
 #![forbid(unsafe_code)]
 
+mod device;
+mod texts;
+
+pub use device::device;
+pub use texts::texts;
+
 use nacelle_roce::{
     Access, ConnId, ConnectOptions, Datagrams, Endpoint, EndpointConfig, Event, Instant, Network, Phase, RecvWr,
     SendWr, TransportConfig, UdpInterface,
     wire::{
-        Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
+        DescriptionLocation, Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
         arp::ArpPacket,
         bth::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Reth, Syndrome},
         calls,
         cm::{self, IpCm, Message, Rep, Req},
+        extensions::Agreement,
         icmp::EchoPacket,
         icrc,
         kernel::{matmul, vector},
@@ -60,6 +67,19 @@ pub fn messages(data: &[u8]) {
         let len = message.write(&mut buf).expect("a message that was read has a length that can be written");
         assert_eq!(calls::SetUp::parse(&buf[..len]), Ok(message));
     }
+    if let Ok(message) = calls::SetUpAnswer::parse(data)
+        && let Ok(len) = message.write(&mut buf)
+    {
+        assert_eq!(calls::SetUpAnswer::parse(&buf[..len]), Ok(message));
+    }
+    if let Some(agreement) = Agreement::find(data) {
+        agreement.put(&mut buf).expect("there is room");
+        assert_eq!(Agreement::find(&buf), Some(agreement));
+    }
+    if let Some(location) = DescriptionLocation::find(data) {
+        location.put(&mut buf).expect("there is room");
+        assert_eq!(DescriptionLocation::find(&buf), Some(location));
+    }
     if let Some(block) = data.first_chunk()
         && let Ok(args) = matmul::Args::parse(block)
     {
@@ -79,6 +99,12 @@ pub fn messages(data: &[u8]) {
         && let Ok(request) = calls::Request::of_write(u32::from_be_bytes(imm))
     {
         assert_eq!(calls::Request::of_write(request.to_imm()), Ok(request));
+    }
+    let imm = data.first_chunk().map(|&imm| u32::from_be_bytes(imm));
+    if let Ok(request) = calls::Request::of_send(imm)
+        && imm.is_some()
+    {
+        assert_eq!(calls::Request::of_send(Some(request.to_imm())), Ok(request));
     }
 }
 
@@ -413,8 +439,9 @@ mod tests {
         all
     }
 
-    fn drive(runs: u64, target: fn(&[u8])) {
-        for (i, input) in corpus().iter().enumerate() {
+    /// Inputs: all of a corpus, mutants of them, then random ones, `runs` at least.
+    fn drive(name: &str, corpus: &[Vec<u8>], runs: u64, target: fn(&[u8])) {
+        for (i, input) in corpus.iter().enumerate() {
             target(input);
             // Mutants: a few bytes changed, cut short, or continued.
             let mut rng = Rng(i as u64);
@@ -430,36 +457,75 @@ mod tests {
                 target(&mutant);
             }
         }
-        // More than the usual runs, if there is time for them.
-        let seconds = std::env::var("NACELLE_FUZZ_SECONDS").map_or(0, |s| s.parse().expect("a number of seconds"));
-        let until = std::time::Instant::now() + Duration::from_secs(seconds);
+        // Random bytes, and mutants of the corpus by turns. More than the usual runs, if there is time for them, or so many.
+        let limit = |name| std::env::var(name).ok().map(|count| count.parse::<u64>().expect("a number"));
+        let runs = limit("NACELLE_FUZZ_INPUTS").unwrap_or(runs);
+        let begin = std::time::Instant::now();
+        let until = begin + Duration::from_secs(limit("NACELLE_FUZZ_SECONDS").unwrap_or(0));
+        let mut done = 0;
         for seed in (0..).take_while(|seed| *seed < runs || std::time::Instant::now() < until) {
             let mut rng = Rng(seed);
-            let len = rng.next() as usize % 600;
-            let input: Vec<u8> = (0..len).map(|_| rng.next() as u8).collect();
+            let input = if seed % 2 == 0 { random(&mut rng) } else { mutant(&mut rng, corpus) };
             if std::panic::catch_unwind(|| target(&input)).is_err() {
                 panic!("failed with seed {seed}");
             }
+            done = seed + 1;
         }
+        let rate = done as f64 / begin.elapsed().as_secs_f64();
+        println!("{name}: {done} inputs, {rate:.0} a second, 100 million take {:.1} hours", 1e8 / rate / 3600.0);
+    }
+
+    fn random(rng: &mut Rng) -> Vec<u8> {
+        let len = rng.next() as usize % 600;
+        (0..len).map(|_| rng.next() as u8).collect()
+    }
+
+    /// One of the corpus with some bytes changed, or with a part of another in it.
+    fn mutant(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
+        let pick = |rng: &mut Rng| corpus[rng.next() as usize % corpus.len()].clone();
+        let mut input = pick(rng);
+        let other = pick(rng);
+        if rng.next() % 4 == 0 && !input.is_empty() && !other.is_empty() {
+            let (at, from) = (rng.next() as usize % input.len(), rng.next() as usize % other.len());
+            input.truncate(at);
+            input.extend(&other[from..]);
+        }
+        for _ in 0..rng.next() % 4 {
+            if !input.is_empty() {
+                let at = rng.next() as usize % input.len();
+                input[at] = rng.next() as u8;
+            }
+        }
+        input
     }
 
     #[test]
     fn roce_packet_holds() {
-        drive(20_000, roce_packet);
+        drive("roce_packet", &corpus(), 20_000, roce_packet);
     }
 
     #[test]
     fn messages_hold() {
-        drive(20_000, messages);
+        drive("messages", &corpus(), 20_000, messages);
     }
 
     #[test]
     fn datagrams_hold() {
-        drive(20_000, datagrams);
+        drive("datagrams", &corpus(), 20_000, datagrams);
     }
 
     #[test]
     fn endpoint_holds() {
-        drive(3_000, endpoint);
+        drive("endpoint", &corpus(), 3_000, endpoint);
+    }
+
+    #[test]
+    fn texts_hold() {
+        drive("texts", &texts::samples(), 20_000, texts);
+    }
+
+    #[test]
+    fn device_holds() {
+        drive("device", &device::samples(), 4_000, device);
     }
 }

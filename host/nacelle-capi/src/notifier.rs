@@ -99,5 +99,7 @@ mod tests {
         *own.lock().unwrap() = Some(Arc::clone(&notifier));
         notifier.run();
         notifier.run();
+        // It owns itself until then.
+        *own.lock().unwrap() = None;
     }
 }

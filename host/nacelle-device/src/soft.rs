@@ -66,6 +66,8 @@ pub struct SoftEngine {
     managed: ManagedTable,
     memory: MemoryThread,
     wake: Wake,
+    /// Beside the system's random numbers, or in place of them.
+    random: Option<[u8; 32]>,
 }
 
 /// What the service has counted.
@@ -86,14 +88,28 @@ impl SoftEngine {
     /// If the system has no socket or thread left.
     #[must_use]
     pub fn new(config: SoftConfig) -> Self {
+        Self::with(config, Clock::start(), None)
+    }
+
+    /// The same in a simulation: its time is that of `clock`, and all its random numbers come from `random`, so that a run can be
+    /// repeated. Peers that know `random` know its keys.
+    ///
+    /// # Panics
+    /// If the system has no socket or thread left.
+    #[must_use]
+    pub fn simulated(config: SoftConfig, clock: Clock, random: [u8; 32]) -> Self {
+        Self::with(config, clock, Some(random))
+    }
+
+    fn with(config: SoftConfig, clock: Clock, random: Option<[u8; 32]>) -> Self {
         let unset = Identity { mac: MacAddr::default(), ip: Ipv4Addr::UNSPECIFIED, prefix_len: 0, gateway: None };
-        let endpoint = config.endpoint(&unset, 0).into();
+        let endpoint = config.endpoint(&unset, [0; 32]).into();
         let limits = Limits { workers: config.workers.max(1), spares: config.spare_workers, time: config.kernel_time };
         let (wake, waker) = wake::wake().expect("the system has a socket left");
         let memory = MemoryThread::start(waker.clone()).expect("the system has a thread left");
         Self {
             endpoint,
-            clock: Clock::start(),
+            clock,
             sessions: Sessions::default(),
             calls: HashMap::new(),
             deadlines: BTreeSet::new(),
@@ -109,6 +125,7 @@ impl SoftEngine {
             managed: ManagedTable::default(),
             memory,
             wake,
+            random,
         }
     }
 
@@ -117,6 +134,17 @@ impl SoftEngine {
         self.endpoint = endpoint;
         self.publish();
         self.endpoint.transport.listen(DEFAULT_PORT);
+    }
+
+    /// The seed of keys and numbers.
+    fn random(&self, seed: u32) -> [u8; 32] {
+        self.random.unwrap_or_else(|| {
+            let mut random = [0; 32];
+            // Without the system's random numbers, keys would be as good as known: then it is better not to start.
+            getrandom::fill(&mut random).expect("the system gives random numbers");
+            random[..4].copy_from_slice(&seed.to_be_bytes());
+            random
+        })
     }
 
     fn now(&self) -> nacelle_roce::Instant {
@@ -209,7 +237,7 @@ impl Engine for SoftEngine {
 
 impl FrameEngine for SoftEngine {
     fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
-        self.serve_on(self.config.endpoint(identity, seed).into());
+        self.serve_on(self.config.endpoint(identity, self.random(seed)).into());
         Ok(())
     }
 
@@ -237,7 +265,7 @@ impl DatagramEngine for SoftEngine {
     fn configure_udp(&mut self, interface: UdpInterface, seed: u32) {
         // Its calls are confirmed by what follows them.
         self.config.connect.late_acknowledgement = true;
-        self.serve_on(self.config.endpoint_over_udp(interface, seed).into());
+        self.serve_on(self.config.endpoint_over_udp(interface, self.random(seed)).into());
     }
 
     fn receive(&mut self, datagrams: Datagrams<'_>) {

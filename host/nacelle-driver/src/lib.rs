@@ -25,7 +25,7 @@ mod port;
 mod pump;
 mod spin;
 
-pub use clock::Clock;
+pub use clock::{Clock, ClockHand};
 pub use datagrams::DatagramMedium;
 pub use medium::{AnyMedium, Frames, Medium};
 pub use port::Port;

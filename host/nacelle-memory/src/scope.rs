@@ -3,7 +3,12 @@
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
+
+#[cfg(loom)]
+use loom::sync::Mutex;
+#[cfg(not(loom))]
+use std::sync::Mutex;
 
 use crate::Memory;
 
@@ -118,12 +123,14 @@ mod tests {
     /// The end of the scope waits for the access that another thread makes.
     #[test]
     fn an_access_never_outlives_the_scope() {
-        for _ in 0..50 {
-            let mut bytes = vec![0; 1 << 16];
+        // An interpreter runs it too.
+        let (rounds, length) = if cfg!(miri) { (5, 1 << 8) } else { (50, 1 << 16) };
+        for _ in 0..rounds {
+            let mut bytes = vec![0; length];
             let writer = scope(|scope| {
                 let mut memory = scope.lend_mut(&mut bytes);
                 let writer = std::thread::spawn(move || {
-                    let ones = vec![1; 1 << 16];
+                    let ones = vec![1; length];
                     while memory.write(0, &ones).is_ok() {}
                 });
                 std::thread::yield_now();
@@ -134,5 +141,31 @@ mod tests {
             writer.join().unwrap();
             assert_eq!(before, bytes);
         }
+    }
+}
+
+/// Every order in which two threads can pass and close a gate: `RUSTFLAGS="--cfg loom" cargo test -p nacelle-memory loom`.
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use crate::{AccessError, scope};
+
+    #[test]
+    fn an_access_never_outlives_the_scope_in_any_order() {
+        loom::model(|| {
+            let mut bytes = vec![0; 2];
+            let writers = scope(|scope| {
+                let (first, second) = bytes.split_at_mut(1);
+                [first, second].map(|part| {
+                    let mut memory = scope.lend_mut(part);
+                    loom::thread::spawn(move || memory.write(0, &[1]))
+                })
+            });
+            let before = bytes.clone();
+            for (writer, seen) in writers.into_iter().zip(before.clone()) {
+                let outcome = writer.join().unwrap();
+                assert_eq!(outcome, if seen == 1 { Ok(()) } else { Err(AccessError::Ended) });
+            }
+            assert_eq!(bytes, before);
+        });
     }
 }

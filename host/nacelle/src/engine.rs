@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Spin, Station};
@@ -28,6 +28,7 @@ use nacelle_roce::{AnyInterface, ConnId, NetworkLayer, Phase, Received, RegionId
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
 use crate::slot::{Cause, Notice};
+use crate::sync::{Mutex, MutexGuard};
 use crate::wake::Wake;
 use pollable::Pollable;
 pub(crate) use thread::ProgressThread;

@@ -57,6 +57,7 @@ mod reach;
 mod region;
 mod report;
 mod slot;
+mod sync;
 mod target;
 mod wake;
 

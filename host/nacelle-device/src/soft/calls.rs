@@ -79,7 +79,7 @@ impl SoftEngine {
         let code = loop {
             let Some(state) = self.sessions.context_mut(at) else { return };
             let Some(call) = &mut state.call else { return };
-            if call.until.is_some_and(|until| Instant::now() >= until) {
+            if call.until.is_some_and(|until| self.clock.system_now() >= until) {
                 break ReturnCode::DEADLINE;
             }
             let Some(Part { function, regions, user }) = call.parts.next() else { break ReturnCode::SUCCESS };
@@ -116,7 +116,7 @@ impl SoftEngine {
     /// Handles what has become of calls.
     pub(super) fn serve_kernels(&mut self) {
         self.stop_late_calls();
-        while let Some(notice) = self.workers.poll(Instant::now()) {
+        while let Some(notice) = self.workers.poll(self.clock.system_now()) {
             let (id, code, regions) = match notice {
                 Notice::Ended(id, code, regions) => (id, code, Some(regions)),
                 Notice::Lost(id) => (id, ReturnCode::KERNEL_TIMEOUT, None),
@@ -142,7 +142,7 @@ impl SoftEngine {
 
     /// Stops the calls whose deadline has passed.
     fn stop_late_calls(&mut self) {
-        let now = Instant::now();
+        let now = self.clock.system_now();
         while let Some((_, id)) = self.deadlines.first().copied().filter(|(until, _)| *until <= now) {
             self.deadlines.pop_first();
             if let Some(&at) = self.calls.get(&id) {
@@ -157,7 +157,7 @@ impl SoftEngine {
         let Some(call) = self.sessions.context_mut(at).and_then(|state| state.call.as_mut()) else { return };
         let (Some(id), None) = (call.id, call.verdict) else { return };
         call.verdict = Some(code);
-        if let Some(regions) = self.workers.cancel(id, Instant::now()) {
+        if let Some(regions) = self.workers.cancel(id, self.clock.system_now()) {
             self.return_regions(at, regions);
             self.end_call(at, code);
             self.go_on(at);

@@ -62,8 +62,8 @@ impl Default for SoftConfig {
 }
 
 impl SoftConfig {
-    pub(super) fn endpoint(&self, identity: &Identity, seed: u32) -> Endpoint {
-        let mut config = EndpointConfig::new(identity.mac, identity.ip, random(seed));
+    pub(super) fn endpoint(&self, identity: &Identity, random: [u8; 32]) -> Endpoint {
+        let mut config = EndpointConfig::new(identity.mac, identity.ip, random);
         config.interface.prefix_len = identity.prefix_len;
         config.interface.gateway = identity.gateway;
         config.interface.ip_mtu = IP_MTU;
@@ -71,8 +71,7 @@ impl SoftConfig {
         Endpoint::new(config)
     }
 
-    pub(super) fn endpoint_over_udp(&self, interface: UdpInterface, seed: u32) -> Endpoint<UdpInterface> {
-        let random = random(seed);
+    pub(super) fn endpoint_over_udp(&self, interface: UdpInterface, random: [u8; 32]) -> Endpoint<UdpInterface> {
         // A locally administered GUID (EUI-64), as there is no Ethernet address to make one of.
         let guid = u64::from_be_bytes([0x02, random[4], random[5], 0xff, 0xfe, random[6], random[7], random[8]]);
         let mut config = TransportConfig::new(interface.network(), guid, random);
@@ -86,13 +85,4 @@ impl SoftConfig {
         config.congestion.rp_enable = true;
         config.congestion.np_enable = true;
     }
-}
-
-/// The seed of keys and numbers.
-fn random(seed: u32) -> [u8; 32] {
-    let mut random = [0; 32];
-    // Without the system's random numbers, keys would be as good as known: then it is better not to start.
-    getrandom::fill(&mut random).expect("the system gives random numbers");
-    random[..4].copy_from_slice(&seed.to_be_bytes());
-    random
 }

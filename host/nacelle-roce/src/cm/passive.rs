@@ -96,7 +96,7 @@ impl Transport {
         let known = self.conns.iter().find(|c| !c.active && c.peer == path.remote && c.remote_comm_id == remote);
         if let Some(c) = known {
             let id = c.id;
-            return self.receive_known_req(id);
+            return self.receive_known_req(id, path);
         }
         if let Err((reason, info)) = self.check_req(path, req) {
             let mut rej = Rej::new(0, remote, MESSAGE_REQ, reason);
@@ -150,8 +150,12 @@ impl Transport {
     }
 
     /// A repeated request. It is recognised by its sender's identifier, whatever the transaction.
-    fn receive_known_req(&mut self, id: ConnId) -> Result<(), Discard> {
-        let Some(c) = self.conns.get(id) else { return Ok(()) };
+    fn receive_known_req(&mut self, id: ConnId, path: Path) -> Result<(), Discard> {
+        let Some(c) = self.conns.get_mut(id) else { return Ok(()) };
+        // Its sender has no answer yet. No ICRC protects the Ethernet address that was to be answered: this one may be right.
+        if matches!(c.phase, Phase::ReqReceived | Phase::RepSent) {
+            c.path = Some(path);
+        }
         match c.phase {
             Phase::ReqReceived => self.send_mra(id),
             Phase::RepSent | Phase::Established => self.repeat_cm(id),

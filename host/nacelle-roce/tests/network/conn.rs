@@ -9,7 +9,7 @@ use nacelle_roce::{
     AcceptLimits, Access, ConnectError, ConnectFailure, ConnectOptions, Discard, DisconnectReason, Endpoint,
     EndpointConfig, Event, Instant, Phase, PostError, RecvWr, SendWr, WcStatus,
     wire::{
-        Psn, Qpn, RemoteAddr, Rkey, RoceHeaders,
+        Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
         bth::{Bth, Deth, Opcode},
         cm::{self, Drep, Dreq, IpCm, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu},
         extensions::{Agreement, Extensions},
@@ -18,7 +18,7 @@ use nacelle_roce::{
         transport::Ext,
     },
 };
-use std::time::Duration;
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 const LONG: Duration = Duration::from_secs(300);
 
@@ -446,6 +446,32 @@ fn a_repeated_request_is_answered_the_same_way() {
     assert_eq!(raw::drain(&mut ep, now)[0].payload, first[0].payload);
     // It also repeats itself, for a while.
     assert_eq!(cm_answers(&raw::drain(&mut ep, now + Duration::from_millis(1074))), ["Rep 77"]);
+}
+
+/// No ICRC protects a frame's Ethernet addresses: one that a switch has changed costs a repetition and not the connection.
+#[test]
+fn a_repeated_request_corrects_the_way_back() {
+    let mut net = Net::new(1, 2);
+    net.ep(1).transport.listen(PORT);
+    let first = Rc::new(RefCell::new(None));
+    let kept = Rc::clone(&first);
+    net.filter = Some(Box::new(move |from, frame| {
+        let is_request = from == 0 && RocePacket::parse(frame).is_ok() && kept.borrow().is_none();
+        is_request.then(|| kept.replace(Some(frame.to_vec()))).is_none()
+    }));
+    let now = net.now;
+    let conn = net.ep(0).connect(now, ip(1), PORT, ConnectOptions::default()).unwrap();
+    net.run(Duration::from_millis(1));
+    let mut changed = first.borrow_mut().take().unwrap();
+    first.replace(Some(Vec::new()));
+    changed[11] ^= 0x10;
+    net.inject(0, &changed);
+    let Some(Event::ConnectRequest { conn: there, .. }) = net.event(1, Duration::from_millis(1)) else { panic!() };
+    let now = net.now;
+    net.ep(1).transport.accept(now, there, ConnectOptions::default()).unwrap();
+    assert_eq!(net.event(0, Duration::from_millis(100)), None, "the REP goes to another");
+    let event = net.event(0, Duration::from_secs(1));
+    assert!(matches!(event, Some(Event::Connected { conn: ready, .. }) if ready == conn), "{event:?}");
 }
 
 /// Without an RTU the connection is half open for the time in the REQ, within bounds.

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for undefined behaviour and data races in the host software, by tools that see them.
+
+    python tools/sanitize.py [--list] [STEP ...]
+
+    miri     the unsafe code of nacelle-memory, and of the edge of the C library, interpreted
+    loom     the parts that threads share, in every order of their threads
+    threads  the client library's tests under ThreadSanitizer, with the standard library instrumented as well
+
+`miri` and `threads` need a nightly toolchain: rustup toolchain install nightly --component miri,rust-src
+Everything is built in build/sanitize. Exit status 1 if a step failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+NIGHTLY = ["cargo", "+nightly", "--locked"]
+TARGET = "x86_64-unknown-linux-gnu"
+
+Command = tuple[list[str], dict[str, str]]
+
+STEPS: dict[str, list[Command]] = {
+    "miri": [
+        ([*NIGHTLY, "miri", "test", "-p", "nacelle-memory"], {}),
+        # The edge does not drop what a panic has thrown, as that could panic again.
+        ([*NIGHTLY, "miri", "test", "-p", "nacelle-capi", "--lib"], {"MIRIFLAGS": "-Zmiri-ignore-leaks"}),
+    ],
+    "loom": [
+        (["cargo", "--locked", "test", "-p", package, "--lib", "loom_tests"], {"RUSTFLAGS": "--cfg loom"})
+        for package in ("nacelle-memory", "nacelle")
+    ],
+    "threads": [
+        (
+            [*NIGHTLY, "test", "-Zbuild-std", "--target", TARGET, "-p", "nacelle", "--lib", "--tests"],
+            {"RUSTFLAGS": "-Zsanitizer=thread"},
+        ),
+    ],
+}
+
+
+def run(step: str) -> bool:
+    """One step; whether all of its commands succeed."""
+    for command, environment in STEPS[step]:
+        print(
+            f"\n==> {step}: {' '.join(f'{name}={value!r}' for name, value in environment.items())} {' '.join(command)}", flush=True
+        )
+        # Each step has flags of its own, and so a folder of its own.
+        folder = ROOT / "build" / "sanitize" / step
+        environment = {**os.environ, **environment, "CARGO_TARGET_DIR": str(folder)}
+        if subprocess.run(command, cwd=ROOT / "host", env=environment).returncode != 0:
+            return False
+    return True
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", nargs="*", metavar="STEP", help="run these only")
+    parser.add_argument("--list", action="store_true", help="name the steps and stop")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(STEPS))
+        return
+    unknown = set(arguments.steps) - set(STEPS)
+    if unknown:
+        parser.error(f"no such step: {', '.join(sorted(unknown))}; --list names them")
+    failed = []
+    for step in arguments.steps or STEPS:
+        begin = time.monotonic()
+        if not run(step):
+            failed.append(step)
+        print(f"    {step}: {'FAILED' if step in failed else 'ok'} in {time.monotonic() - begin:.0f} s", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
