@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median, quantiles
 
+import host_shm
 import host_udp
 from program import samples
 from result import Result
@@ -53,3 +54,4 @@ def measure() -> Iterator[Result]:
         count = found[f"{layer}_allocations"]
         yield Result(f"host.{layer}.allocations_per_call", count, "allocations", 0, "lower", "goals 4", HOW)
     yield from host_udp.measure()
+    yield from host_shm.measure()

@@ -89,7 +89,7 @@ def test_devices_are_reached_by_udp_and_by_ipv6(wire: Wire, namespace: list[str]
     matmul = c_tree.compile(tmp_path / "matmul", "gcc", str(EXAMPLES / "04_naaice" / "main.c"), package="nacelle-naaice")
     udp = (("soft4", "127.0.0.2"), ("soft6", "fd77::2"))
     for name, address in udp:
-        wire.start("device", "--soft", "--udp", address, "--name", name, before=namespace)
+        wire.start("device", "--soft", "--udp", address, "--no-shm", "--name", name, before=namespace)
     end = time.monotonic() + 10
     while sum(entry["alive"] for entry in wire.json("ls")) < len(udp):
         assert time.monotonic() < end, "the devices do not answer"

@@ -87,7 +87,7 @@ def test_every_segment_as_scapy_sees_it(wire: Wire, namespace: list[str]) -> Non
         caught: list[bytes] = []
         reader = threading.Thread(target=lambda: caught.append(sniffer.stdout.read()))
         reader.start()
-        caller = wire.start("run", "increment", "--device", device, "in", "-o", "out", before=namespace)
+        caller = wire.start("run", "increment", "--link", "udp", "--device", device, "in", "-o", "out", before=namespace)
         assert caller.wait(60) == 0, caller.communicate()[0]
         time.sleep(0.5)
         sniffer.terminate()
@@ -134,3 +134,22 @@ def test_a_taken_port_is_explained(wire: Wire, device: str) -> None:
     assert result.returncode == 3
     assert f"UDP port 4791 of {device} is taken by nacelle (process" in result.stderr
     assert "try:" in result.stderr
+
+
+def test_shared_memory_is_used_where_it_is_offered(wire: Wire) -> None:
+    """Without a choice nothing of a call passes the kernel's network, unless the device offers no memory."""
+    data = os.urandom(300_000)
+    (wire.folder / "in").write_bytes(data)
+    for address, options, expected in (("127.0.0.78", (), True), ("127.0.0.79", ("--no-shm",), False)):
+        name = "shared" if expected else "alone"
+        process = wire.start("device", "--soft", "--udp", address, "--name", name, *options)
+        deadline = time.monotonic() + 20
+        while not any(entry["alive"] and entry["name"] == name for entry in wire.json("ls")):
+            assert process.poll() is None and time.monotonic() < deadline, "the device does not answer"
+            time.sleep(0.1)
+        for link, works in (("auto", True), ("shm", expected)):
+            result = wire.run("run", "increment", "--link", link, "--device", name, "in", "-o", "out")
+            assert (result.returncode == 0) == works, result.stderr
+            assert works or "cannot share memory with the device alone" in result.stderr
+        assert (wire.folder / "out").read_bytes() == bytes(byte + 1 & 0xFF for byte in data)
+        assert (wire.folder / "wire" / f"{name}.shm").exists() == expected

@@ -71,7 +71,8 @@ impl DeviceOptions {
             0 => LinkChoice::Auto,
             1 => LinkChoice::Wire,
             2 => LinkChoice::Udp,
-            _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0, 1 or 2")),
+            3 => LinkChoice::Shm,
+            _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0 to 3")),
         };
         options.answer_gap = (self.answer_gap_us != 0).then(|| Duration::from_micros(self.answer_gap_us.into()));
         options.connect.ack_timeout = time(self.ack_timeout_ms, options.connect.ack_timeout);

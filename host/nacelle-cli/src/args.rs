@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use nacelle::FunctionCode;
-use nacelle_link::{Impairments, WireDir};
+use nacelle_link::{Impairments, InterfaceName, WireDir};
 use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
@@ -135,6 +135,12 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, requires = "soft", conflicts_with_all = ["ip", "mac", "gateway", "tap"])]
     #[allow(clippy::option_option)] // not given, given without, given with an address
     pub(crate) udp: Option<Option<IpAddr>>,
+    /// Share memory with no caller: all use the UDP socket
+    #[arg(long, requires = "udp")]
+    pub(crate) no_shm: bool,
+    /// Serve as a host of this interface's network instead of on the wire; needs CAP_NET_RAW, and an address by --ip
+    #[arg(long, value_name = "INTERFACE", requires = "ip", conflicts_with_all = ["udp", "tap"])]
+    pub(crate) packet: Option<InterfaceName>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,
@@ -292,8 +298,9 @@ pub(crate) struct CallerArgs {
 pub(crate) struct PingArgs {
     /// The device's address, or its name on the wire
     pub(crate) device: String,
-    /// The link to the device
-    #[arg(long, value_enum, default_value_t = LinkArg::Auto)]
+    /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine), or
+    /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source)
+    #[arg(long, default_value = "auto")]
     pub(crate) link: LinkArg,
     /// How many requests to send
     #[arg(short, long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]

@@ -54,6 +54,8 @@ impl Described {
         let link = match self.chosen.link {
             LinkKind::Wire => "wire",
             LinkKind::Udp => "UDP",
+            LinkKind::Shm => "shared memory",
+            LinkKind::Packet => "packet socket",
         };
         rows.push(row("link", format!("{link}: {}", self.chosen.why)));
         rows.extend(self.agreed.iter().flat_map(agreed));

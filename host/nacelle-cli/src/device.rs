@@ -14,7 +14,8 @@ use nacelle_device::{
 };
 use nacelle_driver::DatagramMedium;
 use nacelle_link::{
-    DatagramLink, Impaired, ImpairedDatagrams, Link, ROCE_PORT, SwitchHost, Tap, UdpLink, VirtualWire, WireDir, bridge,
+    DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, Tap, UdpLink,
+    VirtualWire, WireDir, bridge,
 };
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
@@ -163,9 +164,11 @@ fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), F
         },
     };
     let place = Place::by_udp(&cli.wire()?, DeviceKind::Soft, args.name.as_deref(), link.local().ip())?;
+    let link: Box<dyn DatagramLink> =
+        if args.no_shm { Box::new(link) } else { Box::new(ShmHub::new(link, &place.wire, &place.name)?) };
     let rules = args.impairments.rules();
     let link: Box<dyn DatagramLink> =
-        if rules.is_none() { Box::new(link) } else { Box::new(ImpairedDatagrams::new(link, rules)) };
+        if rules.is_none() { link } else { Box::new(ImpairedDatagrams::new(link, rules)) };
     let engine = SoftEngine::new(soft_config(args)?);
     let host = Host::by_udp(engine, &place, DatagramMedium::new(link), random()?)?;
     let ready = |device: &Descriptor| eprintln!("{} is ready at {}, UDP port {ROCE_PORT}", device.name, device.ip);
@@ -182,11 +185,19 @@ fn random() -> Result<u32, Failure> {
 
 fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
+    let impaired = |link: Box<dyn Link>| -> Box<dyn Link> {
+        let rules = args.impairments.rules();
+        if rules.is_none() { link } else { Box::new(Impaired::new(link, rules)) }
+    };
+    if let Some(interface) = args.packet {
+        let link = impaired(Box::new(PacketLink::open(interface)?));
+        let host = Host::on_interface(engine, place, link, random()?)?;
+        let ready = |device: &Descriptor| eprintln!("{} is ready at {} on {interface}", device.name, device.ip);
+        return run(cli, args, host, &stop, ready);
+    }
     let _switch = SwitchHost::start(&place.wire)?;
     let link = VirtualWire::join(&place.wire, &place.name)?;
-    let rules = args.impairments.rules();
-    let link: Box<dyn Link> = if rules.is_none() { Box::new(link) } else { Box::new(Impaired::new(link, rules)) };
-    let host = Host::new(engine, place, link, random()?)?;
+    let host = Host::new(engine, place, impaired(Box::new(link)), random()?)?;
     let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
     let ready = |device: &Descriptor| {
         eprintln!("{} is ready at {} on the wire {}", device.name, device.ip, place.wire.path().display());

@@ -26,7 +26,9 @@ const BY_UDP: [&str; 10] = [
 ];
 const BY_WIRE: [&str; 8] =
     ["address", "link", "wire", "path MTU", "device's host", "connection", "description", "memory"];
-/// The last step on both.
+/// By shared memory, and on an interface.
+const DIRECTLY: [&str; 7] = ["address", "link", "path MTU", "device's host", "connection", "description", "memory"];
+/// The last step on all of them.
 const LAST: &str = "round trip";
 
 /// How a step ended.
@@ -120,7 +122,11 @@ impl Examination<'_> {
 
     /// Notes the steps that were not tried.
     fn skip_rest(&mut self) -> Result<(), Failure> {
-        let steps: &[_] = if self.link == Some(LinkKind::Wire) { &BY_WIRE } else { &BY_UDP };
+        let steps: &[_] = match self.link {
+            Some(LinkKind::Wire) => &BY_WIRE,
+            Some(LinkKind::Shm | LinkKind::Packet) => &DIRECTLY,
+            Some(LinkKind::Udp) | None => &BY_UDP,
+        };
         for step in steps.iter().copied().chain([LAST]).skip(self.steps.len()) {
             let step = Step { step, outcome: Outcome::Skipped, found: "not tried".into(), hint: None };
             self.tell(&step)?;

@@ -2,7 +2,7 @@
 //! What the host program needs of a device, whatever it is made of.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -99,6 +99,9 @@ pub trait DatagramEngine: Engine {
 
     /// Gives it what a socket has received.
     fn receive(&mut self, datagrams: Datagrams<'_>);
+
+    /// Tells it that a peer is gone for good.
+    fn peer_gone(&mut self, peer: IpAddr);
 
     /// Takes what it sends next, up to `batch` segments, into `buffer`.
     fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit>;

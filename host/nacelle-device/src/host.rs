@@ -51,10 +51,29 @@ impl<E: FrameEngine> Host<EthernetPort<E>> {
     ///
     /// # Errors
     /// If the name is taken, the device does not take its settings, or the wire cannot be written.
-    pub fn new(mut engine: E, place: &Place, link: Box<dyn Link>, seed: u32) -> Result<Self, DeviceError> {
+    pub fn new(engine: E, place: &Place, link: Box<dyn Link>, seed: u32) -> Result<Self, DeviceError> {
+        Self::by_frames(engine, place, link, LinkKind::Wire, seed)
+    }
+
+    /// The same for a device that is a host of an interface's network ([`nacelle_link::PacketLink`]).
+    ///
+    /// # Errors
+    /// As [`Host::new`].
+    pub fn on_interface(engine: E, place: &Place, link: Box<dyn Link>, seed: u32) -> Result<Self, DeviceError> {
+        Self::by_frames(engine, place, link, LinkKind::Packet, seed)
+    }
+
+    fn by_frames(
+        mut engine: E,
+        place: &Place,
+        link: Box<dyn Link>,
+        kind: LinkKind,
+        seed: u32,
+    ) -> Result<Self, DeviceError> {
         let management = Management::open(place)?;
         engine.configure(&place.identity, seed)?;
         let mut descriptor = describe(&engine, &place.name, place.identity.ip.into());
+        descriptor.link = kind;
         descriptor.prefix_len = place.identity.prefix_len;
         descriptor.mac = place.identity.mac;
         let port = EthernetPort::new(engine, descriptor.clock_hz);
@@ -276,8 +295,8 @@ impl Published {
     fn capture(&self, path: &Path) -> Result<PcapngWriter<File>, LinkError> {
         let Descriptor { name, kind, ip, mac, .. } = &self.descriptor;
         let what = match self.descriptor.link {
-            LinkKind::Wire => format!("{ip}, {mac}: its Ethernet port, in device time"),
-            LinkKind::Udp => format!("{ip}: its UDP socket"),
+            LinkKind::Wire | LinkKind::Packet => format!("{ip}, {mac}: its Ethernet port, in device time"),
+            LinkKind::Udp | LinkKind::Shm => format!("{ip}: its UDP socket, and shared memory"),
         };
         PcapngWriter::create(path, name, &format!("Nacelle device {name} ({kind}) at {what}"))
     }

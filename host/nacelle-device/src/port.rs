@@ -2,6 +2,7 @@
 //! How a device is joined to its medium: by an Ethernet port, or by a UDP socket.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -178,6 +179,10 @@ impl<E: DatagramEngine> UdpPort<E> {
 impl<E: DatagramEngine> Station<DatagramMedium> for UdpPort<E> {
     fn receive(&mut self, datagrams: Datagrams<'_>) {
         self.engine.receive(datagrams);
+    }
+
+    fn peer_gone(&mut self, peer: IpAddr) {
+        self.engine.peer_gone(peer);
     }
 
     fn work(&mut self) {

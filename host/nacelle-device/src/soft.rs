@@ -5,7 +5,7 @@
 //! that wait for a thread.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -271,6 +271,10 @@ impl DatagramEngine for SoftEngine {
     fn receive(&mut self, datagrams: Datagrams<'_>) {
         // What is wrong with a datagram, the endpoint's counters say.
         let _ = self.endpoint.handle(self.now(), Received::Datagrams(datagrams));
+    }
+
+    fn peer_gone(&mut self, peer: IpAddr) {
+        self.endpoint.transport.peer_gone(peer);
     }
 
     fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit> {

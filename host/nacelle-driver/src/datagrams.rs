@@ -4,7 +4,7 @@
 use crate::{Medium, capture};
 use nacelle_link::{DatagramLink, Delivery, Direction, LinkError, LinkStats, MAX_BATCH, Outgoing, Recorder};
 use nacelle_roce::{Datagrams, Numbering, Transmit, UdpInterface, wire::Ecn};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -29,7 +29,7 @@ impl DatagramMedium {
         Self { link, tx: vec![0; MAX_BATCH], spin: SPIN, recorder: Recorder::default(), check }
     }
 
-    /// Looks for more for this long before sleeping. Default: 50 µs.
+    /// Looks for more for this long before sleeping. Default: 200 µs.
     #[must_use]
     pub fn with_spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
@@ -99,6 +99,14 @@ impl Medium for DatagramMedium {
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
         self.link.poll_fd()
+    }
+
+    fn arm(&mut self) {
+        self.link.arm();
+    }
+
+    fn poll_gone(&mut self) -> Option<IpAddr> {
+        self.link.poll_gone()
     }
 
     fn next_event(&self) -> Option<Instant> {

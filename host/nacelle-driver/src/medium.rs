@@ -4,6 +4,7 @@
 use crate::datagrams::DatagramMedium;
 use nacelle_link::{Link, LinkError, LinkStats, MAX_FRAME};
 use nacelle_roce::{Received, Sent};
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,16 @@ pub trait Medium {
     /// If the link is broken.
     fn transmit(&mut self, write: impl FnMut(&mut [u8], usize) -> Option<Self::Sent>) -> Result<bool, LinkError>;
 
-    /// Readable when something may be there.
+    /// Readable when something may be there; of some media only after [`arm`](Self::arm).
     fn poll_fd(&self) -> BorrowedFd<'_>;
+
+    /// Announces that nobody looks from now on until the descriptor is readable. The next `receive` ends it.
+    fn arm(&mut self) {}
+
+    /// A peer that is known to be gone for good, once.
+    fn poll_gone(&mut self) -> Option<IpAddr> {
+        None
+    }
 
     /// When to receive though nothing is readable; `None` if never.
     fn next_event(&self) -> Option<Instant>;
@@ -123,6 +132,20 @@ impl Medium for AnyMedium {
         match self {
             Self::Frames(medium) => medium.poll_fd(),
             Self::Datagrams(medium) => medium.poll_fd(),
+        }
+    }
+
+    fn arm(&mut self) {
+        match self {
+            Self::Frames(medium) => medium.arm(),
+            Self::Datagrams(medium) => medium.arm(),
+        }
+    }
+
+    fn poll_gone(&mut self) -> Option<IpAddr> {
+        match self {
+            Self::Frames(medium) => medium.poll_gone(),
+            Self::Datagrams(medium) => medium.poll_gone(),
         }
     }
 

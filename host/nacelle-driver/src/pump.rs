@@ -3,6 +3,7 @@
 
 use crate::{Frames, Medium, Spin};
 use nacelle_link::{Link, LinkError, wait_readable};
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
@@ -21,6 +22,9 @@ pub trait Station<M: Medium> {
 
     /// Writes what to send next, up to `batch` segments; `None` if there is nothing now.
     fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<M::Sent>;
+
+    /// The link says that a peer is gone for good.
+    fn peer_gone(&mut self, _peer: IpAddr) {}
 
     /// When it must run again though nothing was received.
     fn next_deadline(&self) -> Option<Instant>;
@@ -94,6 +98,9 @@ impl<M: Medium> Pump<M> {
     /// If the link is broken.
     pub fn turn(&mut self, station: &mut impl Station<M>, limits: Limits) -> Result<bool, LinkError> {
         let received = self.receive(station, limits.receive)?;
+        while let Some(peer) = self.medium.poll_gone() {
+            station.peer_gone(peer);
+        }
         station.work();
         Ok(self.transmit(station, limits.transmit)? || received)
     }
@@ -176,6 +183,7 @@ impl<M: Medium> Pump<M> {
         if self.pause() {
             return Ok(());
         }
+        self.medium.arm();
         let until = self.medium.next_event().map_or(until, |at| at.min(until));
         wait_readable(std::iter::once(self.medium.poll_fd()).chain(fds), Some(until))
             .map_err(|source| LinkError::Io { what: "wait for packets".into(), source })

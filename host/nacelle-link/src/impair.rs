@@ -283,6 +283,14 @@ impl<L: DatagramLink> DatagramLink for ImpairedDatagrams<L> {
         self.link.poll_fd()
     }
 
+    fn arm(&mut self) {
+        self.link.arm();
+    }
+
+    fn poll_gone(&mut self) -> Option<IpAddr> {
+        self.link.poll_gone()
+    }
+
     fn next_event(&self) -> Option<Instant> {
         [self.tx.next_due(), self.rx.next_due(), self.link.next_event()].into_iter().flatten().min()
     }

@@ -2,11 +2,11 @@
 //! Where Ethernet frames and UDP datagrams come from and go to.
 //!
 //! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
-//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`Captured`] writes what passes to a
+//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`PacketLink`] uses a network interface; [`Captured`] writes what passes to a
 //! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
 //!
 //! A [`DatagramLink`] moves the UDP datagrams of RoCEv2 instead, where the kernel does IP: [`UdpLink`] is a socket, and needs no
-//! privilege.
+//! privilege. [`ShmLink`] and [`ShmHub`] carry them between the processes of one user by shared memory.
 //!
 //! Like Ethernet itself a link may lose frames: one that cannot be passed on within a bounded time is dropped and counted,
 //! and nothing here waits for ever.
@@ -17,8 +17,10 @@ mod bridge;
 mod claim;
 mod impair;
 mod owner;
+mod packet;
 mod pcapng;
 mod probe;
+mod shm;
 mod switch;
 mod tap;
 mod udp;
@@ -26,6 +28,7 @@ mod wire;
 
 use std::io;
 use std::net::IpAddr;
+use std::ops::Add;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -38,8 +41,10 @@ use smallvec::SmallVec;
 pub use bridge::bridge;
 pub use claim::Claim;
 pub use impair::{Impaired, ImpairedDatagrams, ImpairmentCounts, Impairments};
+pub use packet::{InterfaceName, PacketLink};
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use probe::PortProbe;
+pub use shm::{ShmHub, ShmLink, offers_shm};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
 pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, ROCE_PORT, Route, UdpLink};
@@ -68,6 +73,21 @@ pub struct LinkStats {
     pub tx_dropped: u64,
     /// Frames dropped because there was no party at the other side.
     pub tx_no_carrier: u64,
+}
+
+impl Add for LinkStats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tx_frames: self.tx_frames + other.tx_frames,
+            tx_bytes: self.tx_bytes + other.tx_bytes,
+            rx_frames: self.rx_frames + other.rx_frames,
+            rx_bytes: self.rx_bytes + other.rx_bytes,
+            tx_dropped: self.tx_dropped + other.tx_dropped,
+            tx_no_carrier: self.tx_no_carrier + other.tx_no_carrier,
+        }
+    }
 }
 
 /// Why a link cannot be used.
@@ -110,6 +130,22 @@ pub enum LinkError {
         /// The address.
         address: IpAddr,
     },
+    /// An interface cannot be used by a packet socket.
+    #[error("cannot send and receive frames on the interface {interface}: {source}{}", privilege(source))]
+    Interface {
+        /// The interface.
+        interface: InterfaceName,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A device does not share memory.
+    #[error("cannot share memory with the device {name}: {source}")]
+    Shm {
+        /// The device's name.
+        name: String,
+        /// What the device's socket or the operating system said.
+        source: io::Error,
+    },
     /// The frame is too short or too long for Ethernet.
     #[error("a frame of {length} bytes is not between {MIN_FRAME} and {MAX_FRAME} bytes")]
     FrameLength {
@@ -132,6 +168,11 @@ pub enum LinkError {
         /// What the operating system said.
         source: io::Error,
     },
+}
+
+/// What is missing if the system refuses.
+fn privilege(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::PermissionDenied { " (it needs root or CAP_NET_RAW)" } else { "" }
 }
 
 impl LinkError {

@@ -59,6 +59,14 @@ pub struct Outgoing<'a> {
     pub segment_size: Option<usize>,
 }
 
+impl Outgoing<'_> {
+    /// How many datagrams there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.segment_size.map_or(1, |size| self.bytes.len().div_ceil(size.max(1))) as u64
+    }
+}
+
 /// What became of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
@@ -89,8 +97,16 @@ pub trait DatagramLink: Send {
     /// [`LinkError::Io`] if the link is broken for good.
     fn recv(&mut self, take: &mut dyn FnMut(Incoming<'_>)) -> Result<bool, LinkError>;
 
-    /// Becomes readable when something may be there.
+    /// Becomes readable when something may be there; of some links only after [`arm`](Self::arm).
     fn poll_fd(&self) -> BorrowedFd<'_>;
+
+    /// Announces that nobody looks from now on until the descriptor is readable. The next `recv` ends it.
+    fn arm(&mut self) {}
+
+    /// A peer that is known to be gone for good, once.
+    fn poll_gone(&mut self) -> Option<IpAddr> {
+        None
+    }
 
     /// When `recv` must be called though nothing is readable; `None` if never.
     fn next_event(&self) -> Option<Instant> {
@@ -294,7 +310,7 @@ impl DatagramLink for UdpLink {
             }
             other => other,
         };
-        let count = segment_size.map_or(1, |size| bytes.len().div_ceil(size.max(1))) as u64;
+        let count = outgoing.count();
         let errno = match sent {
             Ok(()) => {
                 self.stats.tx_frames += count;
@@ -377,6 +393,12 @@ impl<L: DatagramLink + ?Sized> DatagramLink for Box<L> {
     }
     fn poll_fd(&self) -> BorrowedFd<'_> {
         (**self).poll_fd()
+    }
+    fn arm(&mut self) {
+        (**self).arm();
+    }
+    fn poll_gone(&mut self) -> Option<IpAddr> {
+        (**self).poll_gone()
     }
     fn next_event(&self) -> Option<Instant> {
         (**self).next_event()

@@ -18,7 +18,7 @@ use crate::{Claim, Link, LinkError, LinkStats, check_length, own_user, recv_unti
 /// Socket buffers, in bytes: room for a burst of long frames. The kernel may give less.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// The longest path of a Unix socket, in bytes (`sun_path` less its final zero, unix(7)).
-const MAX_SOCKET_PATH: usize = 107;
+pub(crate) const MAX_SOCKET_PATH: usize = 107;
 
 /// The directory of one virtual wire.
 #[derive(Debug, Clone, PartialEq, Eq)]

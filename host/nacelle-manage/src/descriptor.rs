@@ -54,6 +54,10 @@ pub enum LinkKind {
     Wire,
     /// By UDP datagrams, through the kernel's network.
     Udp,
+    /// By Ethernet frames of a network interface, as a host of its network.
+    Packet,
+    /// By memory that caller and device share, on one machine. No device publishes it: it is a way to one that publishes UDP.
+    Shm,
 }
 
 impl std::fmt::Display for DeviceKind {

@@ -142,6 +142,8 @@ pub enum DisconnectReason {
     Remote,
     /// The queue pair failed with this status.
     Error(WcStatus),
+    /// The network says that the peer is gone ([`Transport::peer_gone`](crate::Transport::peer_gone)).
+    PeerGone,
 }
 
 /// How a work request ended, as in verbs.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nacelle_link::{Impairments, Link, LinkError, VirtualWire, WireDir};
+use nacelle_link::{Impairments, Link, LinkError, PacketLink, VirtualWire, WireDir};
 use nacelle_manage::{Control, Descriptor, LinkKind, discover};
 use nacelle_roce::ConnectOptions;
 use nacelle_wire::extensions::Agreement;
@@ -65,7 +65,7 @@ pub struct Options {
     /// sixteen times as long as it took to answer the region request, 100 ms at most: a slow device needs more time than a fast one.
     pub answer_gap: Option<Duration>,
     /// How long a blocking wait, after something moved, polls for more before it sleeps: this saves the time of waking up, at
-    /// the cost of a busy processor. 0 is allowed. Default: 200 µs by UDP; none on the wire, where the processor is better left
+    /// the cost of a busy processor. 0 is allowed. Default: 200 µs by UDP and shared memory; none on the wire, where the processor is better left
     /// to the device.
     pub spin: Option<Duration>,
 }
@@ -103,6 +103,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     /// Makes progress, if it was asked for.
     _thread: Option<ProgressThread>,
+    link: LinkKind,
     pub(crate) ip: IpAddr,
     /// The port of the device's service.
     pub(crate) service: u16,
@@ -173,7 +174,7 @@ impl Device {
     /// Chooses a link ([`Options::link`]), takes an address there, and finds a device: at an address, by the name that it
     /// publishes on this machine, or the first of several that can be reached, in their order.
     ///
-    /// By UDP nothing is asked of the device yet: whether one is there shows in [`Device::create`], unless the address is one of
+    /// By UDP and shared memory nothing is asked of the device yet: whether one is there shows in [`Device::create`], unless the address is one of
     /// this machine.
     ///
     /// # Errors
@@ -196,28 +197,73 @@ impl Device {
     }
 
     fn connect_to(ip: IpAddr, wire: Result<WireDir, LinkError>, options: &Options) -> Result<Self, Error> {
-        match (options.link.resolve(ip, wire.as_ref().ok()).link, ip) {
-            (LinkKind::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
-            (_, IpAddr::V4(ip)) => {
+        let link = options.link.resolve(ip, wire.as_ref().ok()).link;
+        let is_asked = options.link == LinkChoice::Shm;
+        match (link, ip) {
+            (LinkKind::Shm, _) if is_asked || options.source.is_none() => {
+                let by_shm = |wire: &WireDir| Self::connect_by_shm(ip, wire.clone(), options);
+                match wire.as_ref().map(by_shm) {
+                    // It may have no room, or have ended a moment ago.
+                    Ok(Err(Error::Link(_))) if !is_asked => Self::connect_by_udp(ip, wire.ok(), options),
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(wire.map(|_| ()).unwrap_err().into()),
+                }
+            }
+            (LinkKind::Packet, IpAddr::V4(ip)) => Self::connect_on_interface(ip, options),
+            (LinkKind::Udp | LinkKind::Shm, _) => Self::connect_by_udp(ip, wire.ok(), options),
+            (LinkKind::Wire, IpAddr::V4(ip)) => {
                 let wire = wire?;
                 let link = VirtualWire::join_anonymous(&wire)?;
                 Self::connect_over(Box::new(link), Some(wire), ip, options)
             }
-            (_, IpAddr::V6(_)) => Err(Error::invalid(format!("{ip} cannot be on the wire: it carries IPv4 only"))),
+            (LinkKind::Wire | LinkKind::Packet, IpAddr::V6(_)) => {
+                Err(Error::invalid(format!("{ip} cannot be reached by frames: that link carries IPv4 only")))
+            }
         }
+    }
+
+    fn connect_on_interface(ip: Ipv4Addr, options: &Options) -> Result<Self, Error> {
+        let LinkChoice::Packet(interface) = options.link else {
+            return Err(Error::invalid("the link names no interface"));
+        };
+        // Which addresses of a network are free, only its administrator knows.
+        if options.source.is_none() {
+            return Err(Error::invalid(format!(
+                "a host on {interface} needs an address of its own: name one as the source"
+            )));
+        }
+        let link = PacketLink::open(interface)?;
+        let options =
+            Options { mtu: Some(options.mtu.map_or(link.ip_mtu(), |mtu| mtu.min(link.ip_mtu()))), ..options.clone() };
+        Self::over_frames(Box::new(link), LinkKind::Packet, None, ip, &options)
+    }
+
+    fn connect_by_shm(ip: IpAddr, wire: WireDir, options: &Options) -> Result<Self, Error> {
+        let engine = reach::on_shm(ip, &wire, options)?;
+        Self::over_datagrams(engine, LinkKind::Shm, ip, Some(wire), options)
     }
 
     fn connect_by_udp(ip: IpAddr, wire: Option<WireDir>, options: &Options) -> Result<Self, Error> {
         check(ip)?;
-        let descriptor = wire.as_ref().and_then(|wire| published(wire, ip));
         let engine = reach::on_udp(ip, options)?;
+        Self::over_datagrams(engine, LinkKind::Udp, ip, wire, options)
+    }
+
+    fn over_datagrams(
+        engine: Engine,
+        link: LinkKind,
+        ip: IpAddr,
+        wire: Option<WireDir>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let descriptor = wire.as_ref().and_then(|wire| published(wire, ip));
         let began = engine.lock().mark();
         let resolution = StepReport::between(Step::AddressResolution, began, began);
         let mut options = options.clone();
         options.connect.late_acknowledgement = true;
         let local = ip.is_loopback() || descriptor.is_some();
         let found = engine.largest_path_mtu().map(|path_mtu| Found { path_mtu, is_proven: local });
-        Self::new(engine, ip, descriptor, resolution, found, None, &options)
+        Self::new(engine, link, ip, descriptor, resolution, found, None, &options)
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is
@@ -227,6 +273,16 @@ impl Device {
     /// As [`Device::connect`].
     pub fn connect_over(
         link: Box<dyn Link>,
+        wire: Option<WireDir>,
+        ip: Ipv4Addr,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        Self::over_frames(link, LinkKind::Wire, wire, ip, options)
+    }
+
+    fn over_frames(
+        link: Box<dyn Link>,
+        kind: LinkKind,
         wire: Option<WireDir>,
         ip: Ipv4Addr,
         options: &Options,
@@ -261,11 +317,12 @@ impl Device {
             }
             most => most.map(|path_mtu| Found { path_mtu, is_proven: is_published }),
         };
-        Self::new(engine, ip.into(), descriptor, resolution, found, traced, options)
+        Self::new(engine, kind, ip.into(), descriptor, resolution, found, traced, options)
     }
 
     fn new(
         engine: Engine,
+        link: LinkKind,
         ip: IpAddr,
         descriptor: Option<Descriptor>,
         resolution: StepReport,
@@ -280,6 +337,7 @@ impl Device {
         let shared = Shared {
             engine,
             _thread: thread,
+            link,
             ip,
             service,
             connect: ConnectOptions {
@@ -304,10 +362,16 @@ impl Device {
         self.shared.ip
     }
 
-    /// Whether it is reached by a UDP socket.
+    /// By which link it is reached.
+    #[must_use]
+    pub fn link(&self) -> LinkKind {
+        self.shared.link
+    }
+
+    /// Whether it is reached by datagrams, of a UDP socket or by shared memory: then there is no ICMP.
     #[must_use]
     pub fn is_by_udp(&self) -> bool {
-        self.shared.engine.lock().endpoint.interface.ethernet().is_none()
+        matches!(self.shared.link, LinkKind::Udp | LinkKind::Shm)
     }
 
     /// Reads the device's description of itself over the network, once: its functions, their regions, what result codes mean.

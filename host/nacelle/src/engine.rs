@@ -16,6 +16,7 @@ mod thread;
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -110,6 +111,13 @@ impl State {
         // The endpoint's counters count what is discarded by reason.
         let _counted = self.endpoint.handle(now, received);
         self.count();
+        self.file(before);
+    }
+
+    /// The link says that a peer is gone.
+    fn lose(&mut self, peer: IpAddr) {
+        let before = self.mark();
+        self.endpoint.transport.peer_gone(peer);
         self.file(before);
     }
 
@@ -462,6 +470,10 @@ impl Station<AnyMedium> for &Engine {
         self.lock().next_to_send(buffer, batch)
     }
 
+    fn peer_gone(&mut self, peer: IpAddr) {
+        self.lock().lose(peer);
+    }
+
     fn next_deadline(&self) -> Option<Instant> {
         self.lock().next_deadline()
     }
@@ -490,6 +502,9 @@ impl Drop for Driver<'_> {
             state = self.engine.lock();
         }
         let link = self.carrier.as_ref().and_then(|carrier| carrier.pump.medium().next_event());
+        if let (Some(_), Some(carrier)) = (self.engine.pollable.get(), self.carrier.as_mut()) {
+            carrier.pump.medium_mut().arm();
+        }
         state.carrier = self.carrier.take();
         if let Some(pollable) = self.engine.pollable.get() {
             pollable.arm([link, state.next_deadline()].into_iter().flatten().min());

@@ -592,6 +592,9 @@ impl End {
             Self::Disconnected(DisconnectReason::Remote) => {
                 return Error::lost(ip, step, "it closed the connection");
             }
+            Self::Disconnected(DisconnectReason::PeerGone) => {
+                return Error::lost(ip, step, "its process has ended");
+            }
             Self::Disconnected(DisconnectReason::Error(status)) | Self::Completion(status) => *status,
         };
         match status {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nacelle_driver::{AnyMedium, DatagramMedium, Frames};
 use nacelle_link::{
-    Captured, DatagramLink, Impaired, ImpairedDatagrams, Link, LinkError, PcapngWriter, PortProbe, Route, UdpLink,
-    WireDir,
+    Captured, DatagramLink, Impaired, ImpairedDatagrams, InterfaceName, Link, LinkError, PcapngWriter, PortProbe,
+    Route, ShmLink, UdpLink, WireDir,
 };
 use nacelle_manage::{Descriptor, LinkKind, discover};
 use nacelle_roce::{NetworkLayer, TransportConfig, UdpInterface};
@@ -20,13 +20,18 @@ use crate::{Error, Options, address, mtu};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum LinkChoice {
-    /// By its address: UDP for loopback addresses, for IPv6, and for what no device on the wire can have; else the wire.
+    /// By its address: shared memory with a device of this user on this machine that offers it; else UDP for loopback addresses, for
+    /// IPv6, and for what no device on the wire can have; else the wire.
     #[default]
     Auto,
     /// The virtual wire: Ethernet frames among the processes of one machine.
     Wire,
     /// A UDP socket: the kernel's network, on this machine or to another. Needs no privilege.
     Udp,
+    /// Memory that this process shares with the device, of the same user on the same machine.
+    Shm,
+    /// Ethernet frames of this network interface, as a host of its network with the address [`Options::source`]. Needs CAP_NET_RAW.
+    Packet(InterfaceName),
 }
 
 /// How long a blocking wait polls by UDP: longer than a device on this machine takes for a small call, shorter than another program
@@ -53,18 +58,41 @@ pub struct Chosen {
 
 impl LinkChoice {
     /// By which link a device at `ip` is reached, and why. `wire` is that on which devices publish themselves, if there is one.
+    ///
+    /// A caller that names its own address ([`Options::source`]) is never given shared memory unless it asks for it.
     #[must_use]
     pub fn resolve(self, ip: IpAddr, wire: Option<&WireDir>) -> Chosen {
         let chosen = |link, why: String| Chosen { link, why };
-        let v4 = match (self, ip) {
-            (Self::Wire, _) => return chosen(LinkKind::Wire, "it is asked for".into()),
-            (Self::Udp, _) => return chosen(LinkKind::Udp, "it is asked for".into()),
-            (Self::Auto, IpAddr::V4(v4)) if !v4.is_loopback() => v4,
-            (Self::Auto, IpAddr::V4(_)) => return chosen(LinkKind::Udp, "it is a loopback address".into()),
-            (Self::Auto, IpAddr::V6(_)) => return chosen(LinkKind::Udp, "the wire carries IPv4 only".into()),
+        let asked = match self {
+            Self::Wire => Some(LinkKind::Wire),
+            Self::Udp => Some(LinkKind::Udp),
+            Self::Shm => Some(LinkKind::Shm),
+            Self::Packet(_) => Some(LinkKind::Packet),
+            Self::Auto => None,
         };
+        if let Some(link) = asked {
+            return chosen(link, "it is asked for".into());
+        }
         let published = wire.map(discover::published).unwrap_or_default();
-        if let Some(device) = published.iter().find(|device| device.ip == ip) {
+        let here = published.iter().find(|device| device.ip == ip);
+        if let Some((device, wire)) = here.zip(wire)
+            && device.link == LinkKind::Udp
+            && nacelle_link::offers_shm(wire, &device.name)
+        {
+            return chosen(LinkKind::Shm, format!("{} runs on this machine and shares memory", device.name));
+        }
+        let v4 = match ip {
+            IpAddr::V4(v4) if v4.is_loopback() => {
+                return chosen(LinkKind::Udp, "it is a loopback address".into());
+            }
+            IpAddr::V4(v4) => v4,
+            IpAddr::V6(_) => return chosen(LinkKind::Udp, "the wire carries IPv4 only".into()),
+        };
+        if let Some(device) = here {
+            if device.link == LinkKind::Packet {
+                let why = format!("{} is a host of a network of the kernel", device.name);
+                return chosen(LinkKind::Udp, why);
+            }
             return chosen(device.link, format!("{} publishes it", device.name));
         }
         let (subnet, prefix_len) = WIRE_SUBNET;
@@ -104,6 +132,27 @@ pub(crate) fn on_udp(ip: IpAddr, options: &Options) -> Result<Engine, Error> {
     };
     check(ip, link.local().ip())?;
     let ip_mtu = options.mtu.unwrap_or(mtu::LONGEST).min(Route::to(ip)?.ip_mtu);
+    on_datagrams(link, ip, ip_mtu, options)
+}
+
+/// An engine that shares memory with the device at `ip`, which publishes itself on the wire.
+pub(crate) fn on_shm(ip: IpAddr, wire: &WireDir, options: &Options) -> Result<Engine, Error> {
+    let missing =
+        || Error::invalid(format!("no device at {ip} publishes itself on the wire {}", wire.path().display()));
+    let device = discover::published(wire).into_iter().find(|device| device.ip == ip).ok_or_else(missing)?;
+    let link = ShmLink::open(wire, &device.name)?;
+    if link.device() != ip {
+        return Err(missing());
+    }
+    on_datagrams(link, ip, options.mtu.unwrap_or(mtu::LONGEST), options)
+}
+
+fn on_datagrams(
+    link: impl DatagramLink + 'static,
+    ip: IpAddr,
+    ip_mtu: usize,
+    options: &Options,
+) -> Result<Engine, Error> {
     let link: Box<dyn DatagramLink> = if options.impairments.is_none() {
         Box::new(link)
     } else {
@@ -165,5 +214,6 @@ mod tests {
         }
         assert_eq!(choose("127.0.0.2", LinkChoice::Wire).link, LinkKind::Wire);
         assert_eq!(choose("10.77.0.2", LinkChoice::Udp).link, LinkKind::Udp);
+        assert_eq!(choose("10.77.0.2", LinkChoice::Shm).link, LinkKind::Shm);
     }
 }

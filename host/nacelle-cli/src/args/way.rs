@@ -2,11 +2,12 @@
 //! The way to a device.
 
 use std::net::IpAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use nacelle::{LinkChoice, Options};
-use nacelle_link::WireDir;
+use nacelle_link::{LinkError, WireDir};
 
 use super::parse::parse_source;
 
@@ -16,8 +17,9 @@ pub(crate) struct WayArgs {
     /// The service's port [default: what the device publishes, else 12345]
     #[arg(long)]
     pub(crate) port: Option<u16>,
-    /// The link to the device
-    #[arg(long, value_enum, default_value_t = LinkArg::Auto)]
+    /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine), or
+    /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source)
+    #[arg(long, default_value = "auto")]
     pub(crate) link: LinkArg,
     /// The caller's own address, on the wire with the length of its prefix [default: a free one in the device's subnet; by UDP
     /// a free loopback address, or the one that packets to the device leave from]
@@ -48,23 +50,29 @@ impl WayArgs {
     }
 }
 
-/// The link to a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LinkArg {
-    /// By the address: UDP for loopback addresses, IPv6, and what no device on the wire can have; else the wire
-    Auto,
-    /// The virtual wire
-    Wire,
-    /// A UDP socket: the kernel's network
-    Udp,
+/// The link to a device, as text names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkArg(LinkChoice);
+
+impl FromStr for LinkArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self(match text {
+            "auto" => LinkChoice::Auto,
+            "wire" => LinkChoice::Wire,
+            "udp" => LinkChoice::Udp,
+            "shm" => LinkChoice::Shm,
+            _ => {
+                let interface = text.strip_prefix("packet:").ok_or("it is auto, wire, udp, shm or packet:INTERFACE")?;
+                LinkChoice::Packet(interface.parse().map_err(|error: LinkError| error.to_string())?)
+            }
+        }))
+    }
 }
 
 impl From<LinkArg> for LinkChoice {
     fn from(link: LinkArg) -> Self {
-        match link {
-            LinkArg::Auto => Self::Auto,
-            LinkArg::Wire => Self::Wire,
-            LinkArg::Udp => Self::Udp,
-        }
+        link.0
     }
 }

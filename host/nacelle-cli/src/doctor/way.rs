@@ -25,6 +25,7 @@ pub(super) fn examine(examination: &mut Examination<'_>) -> Result<Device, StepE
     match link {
         LinkKind::Udp => by_udp(examination, &wire, ip),
         LinkKind::Wire => by_wire(examination, &wire, ip),
+        LinkKind::Shm | LinkKind::Packet => directly(examination, &wire, ip),
     }
 }
 
@@ -62,11 +63,13 @@ fn link(wire: &WireDir, choice: LinkChoice, ip: IpAddr) -> Result<(LinkKind, Str
         return Err(Fault::new(format!("{ip} is no address of a device"), "give the address of one host"));
     }
     match chosen.link {
-        LinkKind::Wire if ip.is_ipv6() => {
-            Err(Fault::new(format!("{ip} cannot be on the wire, which carries IPv4 only"), "leave --link out"))
+        LinkKind::Wire | LinkKind::Packet if ip.is_ipv6() => {
+            Err(Fault::new(format!("{ip} cannot be reached by frames, which carry IPv4 only"), "leave --link out"))
         }
         LinkKind::Wire => Ok((LinkKind::Wire, format!("the wire: {}", chosen.why))),
         LinkKind::Udp => Ok((LinkKind::Udp, format!("UDP: {}", chosen.why))),
+        LinkKind::Shm => Ok((LinkKind::Shm, format!("shared memory: {}", chosen.why))),
+        LinkKind::Packet => Ok((LinkKind::Packet, format!("a packet socket: {}", chosen.why))),
     }
 }
 
@@ -116,6 +119,21 @@ fn by_wire(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Res
     })
 }
 
+/// By shared memory, or by a socket on an interface: there is nothing between this machine and the device that could be asked.
+fn directly(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Result<Device, StepEnd> {
+    let args = examination.args;
+    examination.step("path MTU", || path_mtu(args.way.mtu.map_or(LONGEST, usize::from), None))?;
+    examination.step("device's host", || {
+        let device = Device::connect(ip, &options(args, wire))?;
+        let found = match device.link() {
+            LinkKind::Packet => format!("{ip} answers ARP"),
+            LinkKind::Shm => "its process has shared its memory".into(),
+            LinkKind::Udp | LinkKind::Wire => "it shares no memory now: UDP is used".into(),
+        };
+        Ok((device, found))
+    })
+}
+
 /// The interface that has an address: its state and MTU, as far as the system says.
 fn interface(source: IpAddr) -> Result<((), String), Fault> {
     let unknown = |what: String| Fault::new(what, "name an address that 'ip address' shows with --source");
@@ -148,7 +166,7 @@ fn path_mtu(wanted: usize, route: Option<usize>) -> Result<((), String), Fault> 
             format!("the route takes IP packets of {route} bytes; --mtu {wanted} is bounded by that")
         }
         Some(route) => format!("--mtu {wanted} fits the route's {route} bytes"),
-        None => format!("--mtu {wanted}; the wire takes as much"),
+        None => format!("--mtu {wanted}; the link takes as much"),
     };
     match PathMtu::for_ip_mtu(ip_mtu) {
         Some(mtu) => Ok(((), format!("{} bytes at most: {from}", mtu.bytes()))),

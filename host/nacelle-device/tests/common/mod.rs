@@ -4,6 +4,7 @@
 #![allow(dead_code)] // not every test uses all of it
 
 pub(crate) mod caller;
+pub(crate) mod datagrams;
 pub(crate) mod gate;
 
 use std::path::{Path, PathBuf};

@@ -91,7 +91,7 @@ impl Transport {
     }
 
     /// A connection ends and its place becomes free.
-    pub(super) fn finish(&mut self, id: ConnId, reason: DisconnectReason, private_data: &[u8]) {
+    pub(crate) fn finish(&mut self, id: ConnId, reason: DisconnectReason, private_data: &[u8]) {
         self.flush(id);
         self.report_end(id, reason, private_data);
         self.conns.remove(id);

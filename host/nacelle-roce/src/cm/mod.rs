@@ -197,7 +197,7 @@ impl Transport {
     }
 
     /// A connection that was not established ends.
-    fn abandon(&mut self, id: ConnId, reason: ConnectFailure) {
+    pub(crate) fn abandon(&mut self, id: ConnId, reason: ConnectFailure) {
         self.flush(id);
         if self.conns.remove(id).is_some_and(|c| !c.end_reported) {
             self.core.events.push_back(Event::ConnectFailed { conn: id, reason });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The transport: segments and time in, segments and events out.
 
+mod gone;
 mod memory;
 mod receive;
 mod send;

@@ -6,6 +6,7 @@ mod bounds;
 mod congestion;
 mod conn;
 mod figures;
+mod gone;
 mod goodput;
 mod hold;
 mod keys;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One end of a connection by shared memory: a ring in each direction, a way to wake the other end and to be woken, and the socket
+//! that says whether the other end is still there.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::mapping::{Mapping, memory_file};
+use super::ring::{Broken, Header, Place, Reader, Writer, Written};
+use crate::Outgoing;
+use crate::udp::MAX_BATCH;
+
+/// Bytes of each ring: for two connections with all the packets in flight that they may have.
+pub(super) const RING: usize = 1 << 20;
+/// Where the rings are: to the device, and to the caller.
+const TO_DEVICE: Place = Place::new(0, RING);
+const TO_CALLER: Place = Place::new(SECOND, RING);
+const SECOND: usize = Place::len(RING).next_multiple_of(4096);
+/// Bytes of shared memory.
+pub(super) const MEMORY: usize = SECOND + Place::len(RING).next_multiple_of(4096);
+
+/// Which end this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Device,
+    Caller,
+}
+
+/// What both ends share, as descriptors: the memory, and what wakes each end.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) memory: OwnedFd,
+    pub(super) wakes_device: OwnedFd,
+    pub(super) wakes_caller: OwnedFd,
+}
+
+impl Shared {
+    /// New ones.
+    pub(super) fn new() -> io::Result<Self> {
+        let counter = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        Ok(Self { memory: memory_file(MEMORY)?, wakes_device: counter()?, wakes_caller: counter()? })
+    }
+}
+
+/// How the other end has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Not yet.
+    Open,
+    /// Its process is gone, or wants no more: this many records of it may still be taken.
+    Closed(usize),
+}
+
+/// One end.
+#[derive(Debug)]
+pub(super) struct Channel {
+    mapping: Mapping,
+    reader: Reader,
+    writer: Writer,
+    wakes_peer: OwnedFd,
+    wakes_this: OwnedFd,
+    /// A message socket: nothing comes by it but the end.
+    socket: OwnedFd,
+    ending: Ending,
+    armed: bool,
+}
+
+impl Channel {
+    /// Takes what was made or received.
+    pub(super) fn new(end: End, shared: Shared, socket: OwnedFd) -> io::Result<Self> {
+        let mapping = Mapping::of(&shared.memory, MEMORY)?;
+        let (to_read, to_write, wakes_this, wakes_peer) = match end {
+            End::Device => (TO_DEVICE, TO_CALLER, shared.wakes_device, shared.wakes_caller),
+            End::Caller => (TO_CALLER, TO_DEVICE, shared.wakes_caller, shared.wakes_device),
+        };
+        // Wakes of a peer that counts up to the end would otherwise stop this process.
+        rustix::fs::fcntl_setfl(&wakes_peer, rustix::fs::OFlags::NONBLOCK)?;
+        rustix::fs::fcntl_setfl(&wakes_this, rustix::fs::OFlags::NONBLOCK)?;
+        let (reader, writer) = (Reader::new(to_read), Writer::new(to_write));
+        Ok(Self { mapping, reader, writer, wakes_peer, wakes_this, socket, ending: Ending::Open, armed: false })
+    }
+
+    /// Readable when this end is to wake up.
+    pub(super) fn wake_fd(&self) -> impl AsFd {
+        &self.wakes_this
+    }
+
+    /// Readable when the other end is gone.
+    pub(super) fn socket(&self) -> impl AsFd {
+        &self.socket
+    }
+
+    /// Sends, and waits for room until `patience` is over. Returns whether it was sent.
+    pub(super) fn send(&mut self, outgoing: &Outgoing<'_>, patience: Duration) -> Result<bool, Broken> {
+        let Outgoing { bytes, ecn, segment_size, .. } = *outgoing;
+        if bytes.is_empty() || bytes.len() > MAX_BATCH || self.ending != Ending::Open {
+            return Ok(false);
+        }
+        let header = Header { len: bytes.len(), stride: segment_size.unwrap_or(bytes.len()).max(1), ecn };
+        let mut began = None;
+        loop {
+            match self.writer.write(&self.mapping, header, bytes)? {
+                Written::Done => return Ok(true),
+                Written::Wake => {
+                    self.wake();
+                    return Ok(true);
+                }
+                Written::Full if began.get_or_insert_with(Instant::now).elapsed() >= patience => return Ok(false),
+                Written::Full => std::thread::yield_now(),
+            }
+        }
+    }
+
+    fn wake(&self) {
+        // A counter that is full wakes too.
+        let _ = rustix::io::write(&self.wakes_peer, &1u64.to_ne_bytes());
+    }
+
+    /// Takes the oldest record: what is said of it, and its contents in `into`.
+    pub(super) fn recv(&mut self, into: &mut [u8]) -> Result<Option<Header>, Broken> {
+        if let Ending::Closed(left) = &mut self.ending {
+            *left = left.checked_sub(1).ok_or(Broken)?;
+        }
+        let header = self.reader.read(&self.mapping, into)?;
+        match self.ending {
+            Ending::Closed(_) if header.is_none() => Err(Broken),
+            _ => Ok(header),
+        }
+    }
+
+    /// The other end is gone: what it has sent before may be taken, then [`Self::recv`] fails.
+    pub(super) fn close(&mut self) {
+        if self.ending == Ending::Open {
+            self.ending = Ending::Closed(self.reader.at_most());
+        }
+    }
+
+    /// Whether the other end is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.ending != Ending::Open
+    }
+
+    /// From now on `wake_fd` becomes readable when something is there, at once if it is already.
+    pub(super) fn arm(&mut self) {
+        self.armed = true;
+        if self.is_closed() || self.reader.arm(&self.mapping) != Ok(false) {
+            let _ = rustix::io::write(&self.wakes_this, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// It need not any more.
+    pub(super) fn disarm(&mut self) {
+        if std::mem::take(&mut self.armed) {
+            self.reader.disarm(&self.mapping);
+        }
+    }
+
+    /// Its waking was noticed.
+    pub(super) fn clear_wake(&self) {
+        let _ = rustix::io::read(&self.wakes_this, &mut [0; 8]);
+    }
+}

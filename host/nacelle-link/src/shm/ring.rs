@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A ring of records in memory that two processes share: one of them writes, the other reads.
+//!
+//! Positions count bytes since the beginning and never wrap; a byte's place is its position modulo the ring's length, a power of
+//! two. The writer publishes its position behind each record, the reader behind each that it has copied out. Each side remembers its
+//! own position, and of the shared words reads only that of the other side, once, and checks it. So whatever the other process
+//! writes into them, and whenever, all that it can cause is a wrong record, which is checked like a packet of a network, or
+//! [`Broken`]. Every operation ends after one record.
+//!
+//! A reader that is going to sleep says so; the writer that finds this behind its next record takes the note away and wakes it.
+
+use std::sync::atomic::Ordering;
+
+/// Shared words and bytes.
+pub(super) trait Words {
+    /// Reads the word at a multiple of 8.
+    fn load(&self, offset: usize, order: Ordering) -> u64;
+    /// Writes it.
+    fn store(&self, offset: usize, value: u64, order: Ordering);
+    /// Copies bytes out.
+    fn read(&self, offset: usize, into: &mut [u8]);
+    /// Copies bytes in.
+    fn write(&self, offset: usize, bytes: &[u8]);
+    /// Orders all accesses before it before all behind it, for all that do the same.
+    fn fence(&self);
+}
+
+/// Of the shared words at the beginning of a ring, each on a cache line of its own: the writer's position,
+const WRITTEN: usize = 0;
+/// the reader's,
+const READ: usize = 64;
+/// and whether the reader sleeps.
+const ASLEEP: usize = 128;
+/// Bytes before those of records.
+const HEAD: usize = 192;
+/// Bytes before the contents of a record.
+const HEADER: usize = 8;
+
+/// The other process has written what no ring can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// What is said of a record's contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Bytes of the contents: at least one.
+    pub(super) len: usize,
+    /// Bytes of each datagram but the last: at least one.
+    pub(super) stride: usize,
+    /// The ECN bits.
+    pub(super) ecn: u8,
+}
+
+impl Header {
+    fn encode(self) -> u64 {
+        self.len as u64 | (self.stride as u64) << 24 | u64::from(self.ecn & 3) << 48
+    }
+
+    /// `None` if it is none of a record of up to `room` bytes.
+    fn decode(word: u64, room: usize) -> Option<Self> {
+        let (len, stride) = ((word & 0xff_ffff) as usize, (word >> 24 & 0xff_ffff) as usize);
+        let header = Self { len, stride, ecn: (word >> 48) as u8 };
+        (len > 0 && len <= room && stride > 0 && word >> 50 == 0).then_some(header)
+    }
+
+    /// Bytes that the record takes.
+    const fn record(self) -> u64 {
+        (HEADER + self.len.next_multiple_of(8)) as u64
+    }
+}
+
+/// Where a ring is in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    offset: usize,
+    capacity: usize,
+}
+
+impl Place {
+    /// Bytes that a ring takes.
+    pub(super) const fn len(capacity: usize) -> usize {
+        HEAD + capacity
+    }
+
+    /// A ring of `capacity` bytes, a power of two from 16 on, at `offset`, a multiple of 8.
+    pub(super) const fn new(offset: usize, capacity: usize) -> Self {
+        assert!(offset.is_multiple_of(8) && capacity.is_power_of_two() && capacity >= 16);
+        Self { offset, capacity }
+    }
+
+    const fn at(self, word: usize) -> usize {
+        self.offset + word
+    }
+
+    /// Where the byte at a position is, and how many follow it before the ring begins again.
+    const fn find(self, position: u64) -> (usize, usize) {
+        let place = position as usize & (self.capacity - 1);
+        (self.offset + HEAD + place, self.capacity - place)
+    }
+
+    /// The bytes between two positions, if there can be so many.
+    fn between(self, behind: u64, before: u64) -> Result<u64, Broken> {
+        let bytes = before.wrapping_sub(behind);
+        if bytes <= self.capacity as u64 && bytes.is_multiple_of(8) { Ok(bytes) } else { Err(Broken) }
+    }
+}
+
+/// The side that writes.
+#[derive(Debug)]
+pub(super) struct Writer {
+    place: Place,
+    written: u64,
+    /// The reader's position when it was needed last.
+    read: u64,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// It is there.
+    Done,
+    /// It is there, and the reader sleeps: it is to be woken.
+    Wake,
+    /// There is no room for it now.
+    Full,
+}
+
+impl Writer {
+    /// For a ring of which nothing is used yet.
+    pub(super) const fn new(place: Place) -> Self {
+        Self { place, written: 0, read: 0 }
+    }
+
+    /// Adds a record: `header.len` bytes.
+    pub(super) fn write(&mut self, words: &impl Words, header: Header, bytes: &[u8]) -> Result<Written, Broken> {
+        debug_assert!(header.len == bytes.len() && header.len > 0 && header.stride > 0);
+        let Self { place, written, .. } = *self;
+        let end = written.wrapping_add(header.record());
+        let fits = |read: u64| end.wrapping_sub(read) <= place.capacity as u64;
+        if !fits(self.read) {
+            let read = words.load(place.at(READ), Ordering::Acquire);
+            place.between(read, written)?;
+            place.between(self.read, read)?;
+            self.read = read;
+            if !fits(read) {
+                return Ok(Written::Full);
+            }
+        }
+        let (at, _) = place.find(written);
+        words.store(at, header.encode(), Ordering::Relaxed);
+        let (at, room) = place.find(written.wrapping_add(HEADER as u64));
+        let (first, second) = bytes.split_at(bytes.len().min(room));
+        words.write(at, first);
+        if !second.is_empty() {
+            words.write(place.find(0).0, second);
+        }
+        self.written = end;
+        words.store(place.at(WRITTEN), end, Ordering::Release);
+        // Either the reader sees the record when it looks again after its note, or the note is seen here.
+        words.fence();
+        if words.load(place.at(ASLEEP), Ordering::Relaxed) == 0 {
+            return Ok(Written::Done);
+        }
+        // If the reader has read this record by now and sleeps again, it is woken all the same.
+        words.store(place.at(ASLEEP), 0, Ordering::Relaxed);
+        Ok(Written::Wake)
+    }
+}
+
+/// The side that reads.
+#[derive(Debug)]
+pub(super) struct Reader {
+    place: Place,
+    read: u64,
+    /// The writer's position when it was looked at last.
+    written: u64,
+}
+
+impl Reader {
+    /// For a ring of which nothing is used yet.
+    pub(super) const fn new(place: Place) -> Self {
+        Self { place, read: 0, written: 0 }
+    }
+
+    /// Whether there is a record.
+    pub(super) fn look(&mut self, words: &impl Words) -> Result<bool, Broken> {
+        if self.read == self.written {
+            let written = words.load(self.place.at(WRITTEN), Ordering::Acquire);
+            self.place.between(self.read, written)?;
+            self.written = written;
+        }
+        Ok(self.read != self.written)
+    }
+
+    /// Takes the oldest record, if there is one, and copies its contents to the beginning of `into`. One that is longer than
+    /// `into`, or than what was written, is no record.
+    pub(super) fn read(&mut self, words: &impl Words, into: &mut [u8]) -> Result<Option<Header>, Broken> {
+        if !self.look(words)? {
+            return Ok(None);
+        }
+        let Self { place, read, written } = *self;
+        let (at, _) = place.find(read);
+        let header = Header::decode(words.load(at, Ordering::Relaxed), into.len()).ok_or(Broken)?;
+        if header.record() > written.wrapping_sub(read) {
+            return Err(Broken);
+        }
+        let (at, room) = place.find(read.wrapping_add(HEADER as u64));
+        let (first, second) = into[..header.len].split_at_mut(header.len.min(room));
+        words.read(at, first);
+        if !second.is_empty() {
+            words.read(place.find(0).0, second);
+        }
+        self.read = read.wrapping_add(header.record());
+        words.store(place.at(READ), self.read, Ordering::Release);
+        Ok(Some(header))
+    }
+
+    /// Notes that this side is going to sleep. Returns whether there is a record all the same: then it must not.
+    pub(super) fn arm(&mut self, words: &impl Words) -> Result<bool, Broken> {
+        words.store(self.place.at(ASLEEP), 1, Ordering::Relaxed);
+        words.fence();
+        self.look(words)
+    }
+
+    /// Takes the note back.
+    pub(super) fn disarm(&mut self, words: &impl Words) {
+        words.store(self.place.at(ASLEEP), 0, Ordering::Relaxed);
+    }
+
+    /// The most records that there can be from now on if nothing more is written.
+    pub(super) fn at_most(&self) -> usize {
+        self.place.capacity / 16
+    }
+}
+
+#[cfg(test)]
+mod tests;
