@@ -188,6 +188,7 @@ impl Cluster<'_> {
                     DisconnectReason::Local => "disconnected by this side".to_owned(),
                     DisconnectReason::Remote => "disconnected by the peer".to_owned(),
                     DisconnectReason::Error(status) => format!("failed, {status}"),
+                    DisconnectReason::PeerGone => unreachable!("this network does not tell that a node is gone"),
                 };
                 self.report.retransmitted += stats.counters.retransmitted;
                 let (serial, side) = owner(self, conn).expect("a connection that ends was there");

@@ -170,6 +170,20 @@ fn check(ip: IpAddr) -> Result<(), Error> {
     Ok(())
 }
 
+/// How a device was reached.
+struct Reached {
+    link: LinkKind,
+    ip: IpAddr,
+    /// What it publishes on this machine.
+    descriptor: Option<Descriptor>,
+    /// What it cost to find it.
+    resolution: StepReport,
+    /// The path MTU, if the link has one.
+    found: Option<Found>,
+    /// The wire whose device tells the cycles of its steps.
+    traced: Option<WireDir>,
+}
+
 impl Device {
     /// Chooses a link ([`Options::link`]), takes an address there, and finds a device: at an address, by the name that it
     /// publishes on this machine, or the first of several that can be reached, in their order.
@@ -263,7 +277,8 @@ impl Device {
         options.connect.late_acknowledgement = true;
         let local = ip.is_loopback() || descriptor.is_some();
         let found = engine.largest_path_mtu().map(|path_mtu| Found { path_mtu, is_proven: local });
-        Self::new(engine, link, ip, descriptor, resolution, found, None, &options)
+        let reached = Reached { link, ip, descriptor, resolution, found, traced: None };
+        Self::new(engine, reached, &options)
     }
 
     /// As [`Device::connect`], over any link. With `wire`, what the devices there publish is used: without, the subnet is
@@ -317,19 +332,12 @@ impl Device {
             }
             most => most.map(|path_mtu| Found { path_mtu, is_proven: is_published }),
         };
-        Self::new(engine, kind, ip.into(), descriptor, resolution, found, traced, options)
+        let reached = Reached { link: kind, ip: ip.into(), descriptor, resolution, found, traced };
+        Self::new(engine, reached, options)
     }
 
-    fn new(
-        engine: Engine,
-        link: LinkKind,
-        ip: IpAddr,
-        descriptor: Option<Descriptor>,
-        resolution: StepReport,
-        found: Option<Found>,
-        traced: Option<WireDir>,
-        options: &Options,
-    ) -> Result<Self, Error> {
+    fn new(engine: Engine, reached: Reached, options: &Options) -> Result<Self, Error> {
+        let Reached { link, ip, descriptor, resolution, found, traced } = reached;
         let service = options.port.or(descriptor.as_ref().map(|device| device.port)).unwrap_or(DEFAULT_PORT);
         let engine = Arc::new(engine);
         let thread = options.progress_thread.then(|| ProgressThread::start(Arc::clone(&engine))).transpose();
