@@ -28,6 +28,7 @@ package compute_pkg;
   localparam logic [6:0] RESULT_SOCKET_UNAVAIL   = 7'h01;
   localparam logic [6:0] RESULT_KERNEL_TIMEOUT   = 7'h02;
   localparam logic [6:0] RESULT_UNKNOWN_FUNCTION = 7'h03;
+  localparam logic [6:0] RESULT_DEADLINE         = 7'h04;
   localparam logic [6:0] RESULT_CANCELLED        = 7'h05;
   localparam logic [6:0] RESULT_BAD_ARGUMENTS    = 7'h10;
   localparam logic [6:0] RESULT_REGION_TOO_SMALL = 7'h11;
@@ -89,6 +90,8 @@ package compute_pkg;
   localparam logic [7:0] MRSP_ERR = 8'h00;
   localparam logic [7:0] MRSP_AAR = 8'h01;   // advertise and request, caller -> device
   localparam logic [7:0] MRSP_A   = 8'h02;   // advertise, device -> caller
+  localparam logic [7:0] MRSP_LONG        = 8'h11;   // long set-up (docs/reference/calls.md), caller -> device
+  localparam logic [7:0] MRSP_LONG_ANSWER = 8'h12;   // device -> caller
 
   // Why a set-up is refused: the code in an ERR. The upstream library distinguishes it only from an A.
   localparam logic [7:0] MRSP_ERR_MALFORMED = 8'h01;         // type, length against count, order of regions
@@ -123,6 +126,34 @@ package compute_pkg;
     logic [31:0]   rkey;
     logic [31:0]   size;
   } mrsp_advert_t;     // 16 bytes, one a region that is not internal in an A
+
+  localparam int unsigned MRSP_LONG_HEAD_BYTES = 8;
+  localparam int unsigned MRSP_STEP_BYTES = 8;
+  localparam int unsigned MRSP_LONG_REQUEST_BYTES = 32;
+  localparam int unsigned MRSP_LONG_ADVERT_BYTES = 24;
+
+  // The first word of a step.
+  typedef struct packed {
+    logic [7:0] function_code;
+    logic [7:0] first;
+    logic [7:0] count;
+    logic [7:0] reserved;
+  } mrsp_step_t;
+
+  // A region of a long set-up, from its third word on; before come its flags and 7 bytes, behind it 4.
+  typedef struct packed {
+    logic [63:0] host_addr;
+    logic [63:0] size;
+    logic [31:0] host_rkey;
+  } mrsp_long_request_t;
+
+  // A region in its answer.
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [63:0] size;
+    logic [31:0] rkey;
+    logic [31:0] reserved;
+  } mrsp_long_advert_t;
 
   // ---- events for the counters ----
   typedef struct packed {

@@ -33,6 +33,7 @@ module roce_engine
     parameter int unsigned     CLIENTS  = 2,
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // those that may use LOCAL_DMA_LKEY
     parameter contexts_t [MAX_CLIENTS-1:0] CONTEXTS = '0,  // of a connection that a peer opens, at most, by client
+    parameter logic [MAX_CLIENTS-1:0] LONG_SET_UP = '0,  // likewise: long set-ups are accepted
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MEMORIES = 1,
     parameter memory_map_t     MAP      = '0
@@ -558,7 +559,8 @@ module roce_engine
       .CLIENTS (CLIENTS),
       .RD_DEPTH(RD_DEPTH),
       .CLOCK_HZ(CLOCK_HZ),
-      .PASSIVE_CONTEXTS(CONTEXTS)
+      .PASSIVE_CONTEXTS(CONTEXTS),
+      .PASSIVE_LONG_SET_UP(LONG_SET_UP)
   ) cm (
       .clk,
       .rst,

@@ -380,6 +380,7 @@ package roce_pkg;
     conn_reason_t reason;        // REFUSED, CLOSED
     ipv4_addr_t   ip;            // the peer
     contexts_t    contexts;      // OPENED: agreed with the peer
+    logic         long_set_up;   // OPENED: agreed with the peer (docs/reference/calls.md)
     private_t     private_data;  // of the REQ, REP or REJ; not with CLOSED
   } conn_event_t;
 

@@ -49,10 +49,11 @@ module nacelle_shell
 
   // ---- time and control ----
 
-  logic [47:0] now_q;
+  localparam int unsigned NOW_W = $bits(ticks_t) + TICK_W;
+  logic [NOW_W-1:0] now_q;
   always_ff @(posedge clk) begin
     if (rst) now_q <= '0;
-    else now_q <= now_q + 48'(time_skip) + 48'd1;
+    else now_q <= now_q + NOW_W'(time_skip) + 1'b1;
   end
 
   local_addr_t local_addr;
@@ -131,7 +132,7 @@ module nacelle_shell
   ) packet (
       .clk,
       .rst(plane_rst_q),
-      .now(now_q),
+      .now(48'(now_q)),
       .local_addr,
       .rx,
       .tx,
@@ -193,13 +194,14 @@ module nacelle_shell
       .CLIENTS (CLIENTS),
       .TRUSTED (TRUSTED),
       .CONTEXTS(CLIENT_CONTEXTS),
+      .LONG_SET_UP(MAX_CLIENTS'(LONG_SET_UP) << RPC_CLIENT),
       .CLOCK_HZ(CLOCK_HZ),
       .MEMORIES(MEMORIES),
       .MAP     (MAP)
   ) roce (
       .clk,
       .rst(plane_rst_q),
-      .now(now_q),
+      .now(48'(now_q)),
       .local_addr,
       .port((16*CLIENTS)'({listen_port, rpc_port})),
       .extensions,
@@ -375,6 +377,8 @@ module nacelle_shell
       .DATA_W     (DATA_W),
       .QPS        (QPS),
       .CONTEXTS   (CONTEXTS),
+      .LONG_SET_UP(LONG_SET_UP),
+      .CYCLES_PER_MS(CLOCK_HZ / 1000),
       .SOCKETS    (SOCKETS),
       .MAX_REGIONS(MAX_REGIONS),
       .SQ_DEPTH   (SQ_DEPTH),
@@ -394,6 +398,7 @@ module nacelle_shell
       .mem(master[RPC_MASTER]),
       .clear_mem(master[CLEAR_MASTER]),
       .others_write(others_write[RPC_MEMORY]),
+      .now(ticks_t'(now_q >> TICK_W)),
       .memory_per_caller,
       .job,
       .functions,

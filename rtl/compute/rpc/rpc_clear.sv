@@ -38,7 +38,7 @@ module rpc_clear
   // A turn in progress.
   typedef struct packed {
     context_t of;
-    logic     with_imm;
+    form_t    form;
     logic     first;
     logic     last;                               // no further turn follows
     logic     complete;                           // and the whole extent is cleared
@@ -71,13 +71,13 @@ module rpc_clear
   assign cmd.data      = '{addr: page_addr(turn.data.left.base), length: 32'(page_addr(pages)), default: '0};
   assign note_in.valid = turn.valid && cmd.ready;
   assign note_in.data  = '{
-      of: turn.data.left.of, with_imm: turn.data.left.with_imm, first: turn.data.first, last: rest_fits || gone, complete: rest_fits
+      of: turn.data.left.of, form: turn.data.left.form, first: turn.data.first, last: rest_fits || gone, complete: rest_fits
   };
   assign again.valid   = taken && !rest_fits && !gone;
   assign again.data    = '{
       first: 1'b0,
       left: '{
-          of: turn.data.left.of, with_imm: turn.data.left.with_imm,
+          of: turn.data.left.of, form: turn.data.left.form,
           base: turn.data.left.base + most, pages: turn.data.left.pages - most
       }
   };
@@ -102,7 +102,7 @@ module rpc_clear
   assign done.ready       = 1'b1;
   assign note.ready       = done.valid;
   assign cleared_in.valid = done.valid && note.data.last;
-  assign cleared_in.data  = '{of: note.data.of, with_imm: note.data.with_imm, ok: note.data.complete && !failure};
+  assign cleared_in.data  = '{of: note.data.of, form: note.data.form, ok: note.data.complete && !failure};
   stream_fifo #(.T(cleared_t), .DEPTH(EXTENTS)) ends (.clk, .rst, .in(cleared_in), .out(cleared), .empty(none_cleared));
 
   assign idle = none_come && none_again && !turn.valid && none_noted && none_cleared && writer_idle;

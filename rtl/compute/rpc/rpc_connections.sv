@@ -24,7 +24,8 @@ module rpc_connections
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned CONTEXTS = 1,
-    parameter int unsigned SOCKETS = 1
+    parameter int unsigned SOCKETS = 1,
+    parameter bit LONG_SET_UP = 1'b0   // there are deadlines and chains; needs more than one context
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -36,6 +37,7 @@ module rpc_connections
     stream_if.source setup,       // setup_job_t
     stream_if.source release_,    // release_job_t: the context has no other job until this one is done
     stream_if.source call,        // call_t
+    stream_if.source chain,       // chain_t: a call that runs a chain
     stream_if.source cancel,      // cancel_t: at most one for each call
     stream_if.source refusal,     // result_t: a call that does not reach a socket
     stream_if.source repost,      // receive_t
@@ -45,6 +47,8 @@ module rpc_connections
     output closing_t closing,     // one cycle for each; `gone` is updated in that cycle
     input  slot_t    asked[3],    // connections queried by other units
     output logic     gone[3],     // same cycle: closed
+    input  ticks_t   now,
+    output ticks_t   began,       // with `call` and `chain`: when the start came
     output logic     started,     // events
     output logic     aborted,
     output logic     ignored,
@@ -70,11 +74,13 @@ module rpc_connections
     logic      open;
     logic      failed;     // a completion failed, or the caller broke a rule: `close` was sent to the CM
     contexts_t agreed;     // contexts that the caller has; 0: it has one, without the extension
+    logic      long_;       // long set-ups are agreed
     contexts_t held;       // closed: contexts that are not released yet
   } connection_t;
 
   typedef struct packed {
-    logic     granted;     // has regions
+    logic     granted;     // has regions,
+    logic     chain;       // and a chain
     phase_e   phase;
     waiting_t waiting;     // arrivals waiting
     logic     oldest;      // index of the oldest of them
@@ -98,6 +104,7 @@ module rpc_connections
     logic      waited;     // ARRIVED: taken from the inbox
     context_t  of;
     contexts_t agreed;     // OPENED
+    logic      long_;       // OPENED
     arrival_t  arrival;
     logic      call;       // DONE: a call, otherwise `setup`
     setup_done_t setup;
@@ -118,7 +125,9 @@ module rpc_connections
   (* ram_style = "distributed" *) logic [$bits(contexts_t)-1:0] agreements[QPS];
   (* ram_style = "distributed" *) logic closed[QPS];
   (* ram_style = "distributed" *) logic [$bits(state_t)-1:0] states[QPS*CONTEXTS];
-  (* ram_style = "block" *) logic [$bits(arrival_t)-1:0] inbox[QPS*CONTEXTS*RECEIVES];
+  // Without deadlines it does not matter when a start came.
+  localparam int unsigned INBOX_W = $bits(arrival_t) - (LONG_SET_UP ? 0 : $bits(ticks_t));
+  (* ram_style = "block" *) logic [INBOX_W-1:0] inbox[QPS*CONTEXTS*RECEIVES];
 
   fsm_e           fsm_q, fsm_d;
   event_t         event_q, event_d;
@@ -157,7 +166,8 @@ module rpc_connections
         waited: 1'b0,
         of: '{slot: slot_t'(cqe_slot), number: '0},
         agreed: CONTEXTS > 1 ? conn_event.data.contexts : '0,
-        arrival: '{message: !is_write, buffer: buffer_t'(cqe.data.wr_id), value: cqe.data.imm_data},
+        long_: LONG_SET_UP && conn_event.data.long_set_up,
+        arrival: '{time_: LONG_SET_UP ? now : '0, message: !is_write, buffer: buffer_t'(cqe.data.wr_id), value: cqe.data.imm_data},
         call: answered.valid,
         setup: setup_done.data
     };
@@ -197,24 +207,14 @@ module rpc_connections
   arrival_t arrival;
   assign arrival = event_q.arrival;
 
-  // The immediate is decoded and the socket selected while the state is read. Of several sockets with the function, the first without
-  // a call is selected; if all have one, round robin.
-  logic [3:0] socket, socket_q;
-  logic       known, known_q;
+  // The immediate is decoded and the socket selected while the state is read.
+  logic [3:0] socket;
+  logic       known;
   logic       start_q;   // a start
   logic       nothing_q; // the immediate is 0
-  logic [SOCKETS-1:0] having, in_turn;
-  always_comb begin
-    for (int unsigned i = 0; i < SOCKETS; i++) having[i] = functions[i][arrival.value[6:0]];
-    known  = |having;
-    socket = '0;
-    for (int unsigned i = SOCKETS; i > 0; i--) if (in_turn[i-1]) socket = 4'(i - 1);
-    for (int unsigned i = SOCKETS; i > 0; i--) if (having[i-1] && !busy[i-1]) socket = 4'(i - 1);
-  end
-
-  // A free socket that was selected out of turn also moves to the end of the round-robin order.
-  round_robin #(.N(SOCKETS)) turns (
-      .clk, .rst, .request(call.valid ? SOCKETS'(1) << socket_q : having), .take(call.valid), .grant(in_turn)
+  logic       whole_q;   // function 0: that of a chain
+  rpc_choice #(.SOCKETS(SOCKETS)) choice (
+      .clk, .rst, .functions, .busy, .function_code(arrival.value[6:0]), .known, .socket, .take(call.valid)
   );
 
   wire applying = fsm_q == APPLY;
@@ -243,7 +243,7 @@ module rpc_connections
 
   always_comb begin
     connection = connection_q;
-    if (event_q.kind == OPENED) connection = '{open: 1'b1, agreed: event_q.agreed, default: '0};
+    if (event_q.kind == OPENED) connection = '{open: 1'b1, agreed: event_q.agreed, long_: event_q.long_, default: '0};
     if (event_q.kind == CLOSED) begin
       connection.open = 1'b0;
       if (first) connection.held = contexts;
@@ -258,7 +258,7 @@ module rpc_connections
       CLOSED: if (state_q.phase == ANSWERED) state.phase = FREE;
       ARRIVED: begin
         if (take_start) state.phase = CALL;
-        if (call.valid) state.odd = !state_q.odd;
+        if (call.valid || chain.valid) state.odd = !state_q.odd;
         if (take_message) state.phase = SETUP;
         if (park) state.waiting = state_q.waiting + 1'b1;
         else if (event_q.waited) begin
@@ -272,7 +272,10 @@ module rpc_connections
       DONE: begin
         state.phase = connection_q.open ? ANSWERED : FREE;
         if (event_q.call) state.cancelled = 1'b0;
-        else state.granted = event_q.setup.held;
+        else begin
+          state.granted = event_q.setup.held;
+          state.chain   = LONG_SET_UP && event_q.setup.chain;
+        end
       end
       default: state = state_q;
     endcase
@@ -315,11 +318,10 @@ module rpc_connections
   always_ff @(posedge clk) begin
     fsm_q     <= fsm_d;
     event_q   <= event_d;
-    socket_q  <= socket;
-    known_q   <= known;
-    // With contexts function 0 is a start, too: that of a chain, which this device does not have.
+    // With contexts function 0 is a start, too: that of a chain.
     start_q   <= arrival.value[7] && (arrival.value[6:0] != '0 || CONTEXTS > 1 && found.agreed != '0);
     nothing_q <= arrival.value == '0;
+    whole_q   <= arrival.value[6:0] == '0;
     clear_q   <= clear_q + 1'b1;
     posted_q  <= fsm_q == OPEN ? posted_q + 1'b1 : '0;
     if (fsm_q == READ) begin
@@ -353,8 +355,8 @@ module rpc_connections
     assign gone[i] = closed[slot_index_t'(asked[i])];
   end
   always_ff @(posedge clk) begin
-    if (park) inbox[{index_of(event_q.of), state_q.oldest ^ state_q.waiting[0]}] <= arrival;
-    oldest_q <= inbox[{index_of(event_q.of), state_q.oldest}];
+    if (park) inbox[{index_of(event_q.of), state_q.oldest ^ state_q.waiting[0]}] <= INBOX_W'(arrival);
+    oldest_q <= arrival_t'(inbox[{index_of(event_q.of), state_q.oldest}]);
   end
 
   // ---- outputs ----
@@ -362,29 +364,35 @@ module rpc_connections
   assign setup.data  = '{
       of: event_q.of,
       contexts: contexts,
+      long_: connection_q.long_,
       held: state.granted,
+      chain: state.chain,
       buffer: arrival.buffer,
       message: message_t'(arrival.value)
   };
   assign release_.valid = free_now;
   assign release_.data  = '{of: event_q.of, held: state.granted};
-  assign call.valid    = take_start && known_q && !state_q.cancelled;
+  assign call.valid    = take_start && known && !state_q.cancelled;
   assign call.data     = '{
-      socket: socket_q,
+      socket: socket,
       of: event_q.of,
       odd: state.odd,
       function_code: arrival.value[6:0],
-      user: arrival.value[31:8]
+      user: arrival.value[31:8],
+      part: '0
   };
+  assign chain.valid   = LONG_SET_UP && take_start && whole_q && state_q.chain && !state_q.cancelled;
+  assign chain.data    = '{of: event_q.of, odd: state.odd};
+  assign began         = arrival.time_;
   assign cancel.valid  = cancels && state_q.phase == CALL && !state_q.cancelled;
-  assign cancel.data   = '{of: event_q.of, odd: state_q.odd};
-  assign refusal.valid = take_start && (!known_q || state_q.cancelled);
+  assign cancel.data   = '{of: event_q.of, odd: state_q.odd, late: 1'b0};
+  assign refusal.valid = take_start && !call.valid && !chain.valid;
   assign refusal.data  = '{of: event_q.of, code: state_q.cancelled ? RESULT_CANCELLED : RESULT_UNKNOWN_FUNCTION};
   assign repost.valid  = no_start || out_of_turn || take_start || cancels || unknown || opening;
   assign repost.data   = '{slot: event_q.of.slot, buffer: opening ? buffer_t'(posted_q) : arrival.buffer};
   assign close.valid   = fail;
   assign close.data    = qp_number(event_q.of.slot);
-  assign started       = call.valid;
+  assign started       = call.valid || chain.valid;
   assign aborted       = no_start && nothing_q;
   assign ignored       = no_start && !nothing_q || out_of_turn || unknown;
 
@@ -403,6 +411,7 @@ module rpc_connections
       assert (!setup.valid || setup.ready);
       assert (!release_.valid || release_.ready);
       assert (!call.valid || call.ready);
+      assert (!chain.valid || chain.ready);
       assert (!cancel.valid || cancel.ready);
       assert (!refusal.valid || refusal.ready);
       assert (!repost.valid || repost.ready);

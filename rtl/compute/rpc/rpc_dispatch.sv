@@ -5,7 +5,7 @@
 // one with several calls delays another by one call, as if it had one. A job is read from the table of regions into a queue of its socket, so that a slow socket does not
 // delay the others. The window of a socket is the extent of its call's context, from before the first beat of the job until its result.
 //
-// First beat of a job 5 cycles after `call`, 6 if connections may have several contexts, the others 4 cycles apart; a result leaves 1 cycle
+// First beat of a job 5 cycles after `call`, 6 if connections may have several contexts, 8 of a step of a chain, the others 4 cycles apart; a result leaves 1 cycle
 // after `done`. A call of a closed connection is not started, and a running one is cancelled: its socket ends it at once. `cancel` ends a
 // call that waits in the cycle after the current job is read; of a running one it is as for a closed connection, but for the result.
 module rpc_dispatch
@@ -16,7 +16,8 @@ module rpc_dispatch
     parameter int unsigned QPS = 16,
     parameter int unsigned CONTEXTS = 1,
     parameter int unsigned SOCKETS = 1,
-    parameter int unsigned MAX_REGIONS = 32
+    parameter int unsigned MAX_REGIONS = 32,
+    parameter bit CHAINS = 1'b0             // calls may be steps of a chain; needs more than one context
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -34,7 +35,7 @@ module rpc_dispatch
     output logic [SOCKETS-1:0] abort,      // the connection of the running job is closed, or its caller cancels it
     output logic [SOCKETS-1:0] busy,       // a call waits or runs
     stream_if.sink       done[SOCKETS],    // done_t; ignored if its tag is not the job's
-    stream_if.source     result,           // result_t
+    stream_if.source     result,           // outcome_t: of each call
     output logic         idle
 );
   localparam bit SEVERAL = CONTEXTS > 1;
@@ -42,6 +43,8 @@ module rpc_dispatch
   typedef enum logic [2:0] {
     PICK,
     CHOOSE,    // one of the connection's calls for the socket
+    STEP,      // of a chain: its details,
+    STEPPED,   // and its first region
     CANCEL,    // find the call
     LOOK_UP,   // read a region
     LOOKED_UP,
@@ -55,10 +58,11 @@ module rpc_dispatch
   region_index_t      index_q;
   tag_t               tag_q;
   logic               odd_q;               // of `cancel`
-  logic               cancelled_q;
+  logic               cancelled_q, late_q;
+  logic               begun_q;             // the first region has been read
 
   stream_if #(.T(slot_t)) turn[SOCKETS] ();
-  stream_if #(.T(result_t)) outcome[SOCKETS+2] ();
+  stream_if #(.T(outcome_t)) outcome[SOCKETS+2] ();
   logic [SOCKETS-1:0] pending, free, chosen, queues_empty, jobs_empty;
   slot_t              next[SOCKETS];
   number_t            previous[SOCKETS];   // context of the connection whose call this socket got last
@@ -74,7 +78,7 @@ module rpc_dispatch
   end
 
   // ---- selection of a call: the next context behind that of the last call ----
-  logic [CONTEXTS-1:0]      waits, odd, ready, later, in_line, from, first;
+  logic [CONTEXTS-1:0]      waits, odd, in_chain, ready, later, in_line, from, first;
   logic [CONTEXTS-1:0][3:0] sockets;
   number_t                  number, last;
   always_comb begin
@@ -103,21 +107,21 @@ module rpc_dispatch
   end
   assign cancel.ready = state_q == PICK;
 
-  rpc_waiting #(.QPS(QPS), .CONTEXTS(CONTEXTS)) waiting_calls (
-      .clk, .rst, .add(call.valid), .call(call.data), .asked(of_q.slot), .waits, .sockets, .odd,
+  rpc_waiting #(.QPS(QPS), .CONTEXTS(CONTEXTS), .CHAINS(CHAINS)) waiting_calls (
+      .clk, .rst, .add(call.valid), .call(call.data), .asked(of_q.slot), .waits, .sockets, .odd, .in_chain,
       .take(state_q == CHOOSE ? first : state_q == CANCEL ? named : '0), .of(of_q), .details(call_q)
   );
   assign call.ready = 1'b1;
 
   logic gone_q;
   wire found = state_q == LOOKED_UP && view_valid;
-  wire dead = gone_q && index_q == '0;  // not started; if the connection closes later, the job is cancelled
+  wire dead = gone_q && !begun_q;  // not started; if the connection closes later, the job is cancelled
   wire beat = found && !dead;
   wire job_t job_beat = '{
       tag: tag_q,
       function_code: call_q.function_code,
       user: call_q.user,
-      last: index_q == view.grant.last,
+      last: index_q == (CHAINS && call_q.part.chain ? call_q.part.last_region : view.grant.last),
       input_: view.region.input_,
       output_: view.region.output_,
       internal_: view.region.internal_,
@@ -137,8 +141,10 @@ module rpc_dispatch
     unique case (state_q)
       PICK: begin
         index_q     <= '0;
+        begun_q     <= 1'b0;
         cancelled_q <= 1'b0;
         odd_q       <= cancel.data.odd;
+        late_q      <= cancel.data.late;
         if (cancel.valid) begin
           of_q    <= cancel.data.of;
           state_q <= CANCEL;
@@ -150,7 +156,12 @@ module rpc_dispatch
       end
       CHOOSE: begin
         of_q.number <= number;
-        state_q     <= |ready ? LOOK_UP : PICK;
+        state_q     <= !(|ready) ? PICK : CHAINS && |(first & in_chain) ? STEP : LOOK_UP;
+      end
+      STEP: state_q <= STEPPED;
+      STEPPED: begin
+        index_q <= call_q.part.first_region;
+        state_q <= LOOK_UP;
       end
       CANCEL: begin
         cancelled_q <= 1'b1;
@@ -161,6 +172,7 @@ module rpc_dispatch
       LOOKED_UP:
       if (found) begin
         index_q <= index_q + 1'b1;
+        begun_q <= 1'b1;
         state_q <= dead ? DROP : job_beat.last ? PICK : LOOK_UP;
       end
       default: if (outcome[SOCKETS].ready) state_q <= PICK;  // DROP
@@ -175,7 +187,8 @@ module rpc_dispatch
   // ---- sockets ----
   for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
     stream_if #(.T(job_t)) beats ();
-    logic     running_q, running_odd_q, abort_q, ended_q;
+    logic     running_q, running_odd_q, abort_q, abort_late_q, ended_q;
+    part_t    running_part_q;
     context_t running_of_q;
     tag_t     own_tag_q;
     window_t  window_q;
@@ -222,7 +235,11 @@ module rpc_dispatch
     assign abort[i]  = abort_q;
     wire ours = running_q && !ended_q && done[i].data.tag == own_tag_q;
     assign outcome[i].valid = done[i].valid && ours;
-    assign outcome[i].data  = '{of: running_of_q, code: done[i].data.code};
+    // A socket does not know why its job is cancelled.
+    wire [6:0] code = abort_late_q && done[i].data.code == RESULT_CANCELLED ? RESULT_DEADLINE : done[i].data.code;
+    assign outcome[i].data  = '{
+        result: '{of: running_of_q, code: code}, odd: running_odd_q, number: running_part_q.number, more: CHAINS && running_part_q.more
+    };
     assign done[i].ready    = outcome[i].ready || !ours;
 
     wire closes = closing.valid && closing.slot == running_of_q.slot;
@@ -232,20 +249,24 @@ module rpc_dispatch
       if (beat && socket_q[i]) begin
         own_tag_q     <= tag_q;
         running_odd_q <= call_q.odd;
+        running_part_q <= call_q.part;
         window_q      <= '{base: page_addr(view.grant.base), size: page_addr(view.grant.pages)};
       end
       ended_q <= outcome[i].valid && outcome[i].ready;
       if (running_q && (closes || cancels)) abort_q <= 1'b1;
+      if (running_q && cancels && !abort_q) abort_late_q <= late_q;
       if (begins) running_q <= 1'b1;
       else if (ends) begin
         running_q <= 1'b0;
         abort_q   <= 1'b0;
+        abort_late_q <= 1'b0;
         window_q  <= '0;
       end
       if (rst) begin
         running_q <= 1'b0;
         ended_q   <= 1'b0;
         abort_q   <= 1'b0;
+        abort_late_q <= 1'b0;
         window_q  <= '0;
       end
     end
@@ -255,9 +276,9 @@ module rpc_dispatch
 
   // ---- results ----
   assign outcome[SOCKETS].valid = state_q == DROP;
-  assign outcome[SOCKETS].data  = '{of: of_q, code: cancelled_q ? RESULT_CANCELLED : RESULT_SOCKET_UNAVAIL};
+  assign outcome[SOCKETS].data  = '{result: '{of: of_q, code: cancelled_q ? cancel_code(late_q) : RESULT_SOCKET_UNAVAIL}, default: '0};
   assign outcome[SOCKETS+1].valid = refusal.valid;
-  assign outcome[SOCKETS+1].data  = refusal.data;
+  assign outcome[SOCKETS+1].data  = '{result: refusal.data, default: '0};
   assign refusal.ready            = outcome[SOCKETS+1].ready;
-  stream_arbiter #(.T(result_t), .N(SOCKETS + 2)) arbiter (.clk, .rst, .in(outcome), .last('1), .out(result));
+  stream_arbiter #(.T(outcome_t), .N(SOCKETS + 2)) arbiter (.clk, .rst, .in(outcome), .last('1), .out(result));
 endmodule

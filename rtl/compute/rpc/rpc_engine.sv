@@ -8,7 +8,9 @@
 //   rpc_description  publishes the description of the device
 //   rpc_clear        clears memory before it is granted
 //   rpc_regions      the tables of regions
-//   rpc_dispatch     calls -> jobs of the sockets
+//   rpc_dispatch     calls -> jobs of the sockets (rpc_queue, rpc_waiting; rpc_choice chooses one)
+//   rpc_chain        chains -> calls
+//   rpc_deadlines    calls that take too long
 //   rpc_answer       results -> WRITEs
 //
 // Latency: receive completion of a start -> first beat of its job 7 cycles, 8 if CONTEXTS is more than 1; result -> first request 6 cycles if region 0 is the first
@@ -23,6 +25,8 @@ module rpc_engine
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,                              // a power of two
     parameter int unsigned CONTEXTS = 1,                          // of a connection at most: 1, 2 or 4 (docs/reference/calls.md)
+    parameter bit LONG_SET_UP = 1'b0,                             // long set-ups are taken: deadlines, chains; needs more than one context
+    parameter int unsigned CYCLES_PER_MS = 250_000,
     parameter int unsigned SOCKETS = 1,                           // at most 16
     parameter int unsigned MAX_REGIONS = 32,                      // per connection, internal ones included
     parameter int unsigned SQ_DEPTH = 32,                         // sends outstanding on a QP
@@ -44,6 +48,7 @@ module rpc_engine
     axi_if.master       mem,              // messages
     axi_if.master       clear_mem,        // zeros, in the background
     input  logic        others_write,     // see axi_clear
+    input  ticks_t      now,              // time, which may also jump ahead; for deadlines
     input  logic [29:0] memory_per_caller, // KiB of regions for all connections of one peer address; 0: no limit
     stream_if.source    job[SOCKETS],     // job_t
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket, without code 0; constant
@@ -62,6 +67,9 @@ module rpc_engine
   end
   if (!(CONTEXTS inside {1, 2, MAX_CONTEXTS}) || CONTEXTS > MAX_REGIONS) begin : g_bad_contexts
     $fatal(1, "rpc_engine: CONTEXTS must be 1, 2 or 4, and at most MAX_REGIONS");
+  end
+  if (LONG_SET_UP && CONTEXTS == 1) begin : g_bad_long_set_up
+    $fatal(1, "rpc_engine: LONG_SET_UP needs contexts");
   end
   if (SOCKETS < 1 || SOCKETS > 16) begin : g_bad_sockets
     $fatal(1, "rpc_engine: SOCKETS must be 1..16");
@@ -95,6 +103,10 @@ module rpc_engine
   logic     setup_empty, releases_empty, refusals_empty, reposts_empty, closes_empty, answers_empty, cancels_empty;
   logic     aborted, ignored, started, finished, failed, cancelled, granted, refused, malformed;
 
+  ticks_t       began, limit;
+  logic         step_write, chain_idle, deadlines_idle;
+  step_write_t  step;
+
   description_t description;
   logic         published;
   logic [SOCKETS-1:0] busy;
@@ -105,9 +117,11 @@ module rpc_engine
   stream_if #(.T(setup_done_t)) setup_done ();
   stream_if #(.T(extent_t)) extent ();
   stream_if #(.T(cleared_t)) cleared ();
-  stream_if #(.T(call_t)) call ();
-  stream_if #(.T(cancel_t)) cancel_in (), cancel_out ();
-  stream_if #(.T(result_t)) refusal_in (), refusal (), result (), answered ();
+  stream_if #(.T(call_t)) call_in (), call ();
+  stream_if #(.T(chain_t)) chain_in ();
+  stream_if #(.T(outcome_t)) outcome ();
+  stream_if #(.T(cancel_t)) cancel_in (), cancel_out (), cancelling ();
+  stream_if #(.T(result_t)) refused_in (), refusal_in (), refusal (), result (), answered ();
   stream_if #(.T(receive_t)) repost_in (), repost ();
   stream_if #(.T(qpn_t)) close_in ();
   stream_if #(.T(qpn_t)) answer_in (), answer_out ();
@@ -119,10 +133,10 @@ module rpc_engine
   assign conn_in.data     = conn_event.data;
   assign conn_event.ready = conn_in.ready && published;
 
-  rpc_connections #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS)) connections_unit (
+  rpc_connections #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .LONG_SET_UP(LONG_SET_UP)) connections_unit (
       .clk, .rst, .conn_event(conn_in), .conn_answer(answer_in), .cqe, .setup_done, .answered,
-      .setup(setup_in), .release_(release_in), .call, .cancel(cancel_in), .refusal(refusal_in), .repost(repost_in), .close(close_in),
-      .closing, .asked, .gone, .functions, .busy, .started, .aborted, .ignored, .idle(connections_idle)
+      .setup(setup_in), .release_(release_in), .call(call_in), .chain(chain_in), .cancel(cancel_in), .refusal(refused_in), .repost(repost_in), .close(close_in),
+      .closing, .asked, .gone, .functions, .busy, .now, .began, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
   // One entry for every context: rpc_connections never stalls.
@@ -139,6 +153,52 @@ module rpc_engine
   stream_fifo #(.T(qpn_t), .DEPTH(QPS)) answers (
       .clk, .rst, .in(answer_in), .out(answer_out), .empty(answers_empty)
   );
+
+  // ---- long set-ups ----
+  if (LONG_SET_UP) begin : g_long_set_up
+    stream_if #(.T(call_t)) step_call ();
+    stream_if #(.T(result_t)) step_refusal ();
+    stream_if #(.T(cancel_t)) expired ();
+    rpc_chain #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS)) chain (
+        .clk, .rst, .step_write, .step, .begins(chain_in), .outcome, .result, .cancels(cancelling.valid && cancelling.ready),
+        .cancel(cancelling.data), .call(step_call), .refusal(step_refusal), .functions, .busy, .idle(chain_idle)
+    );
+    rpc_deadlines #(.QPS(QPS), .CONTEXTS(CONTEXTS)) deadlines (
+        .clk, .rst, .now, .limits(grant_write), .limited(write_key.of), .limit,
+        .starts(call_in.valid || chain_in.valid), .starting(chain_in.data.of), .odd(chain_in.data.odd), .arrived(began),
+        .expired, .idle(deadlines_idle)
+    );
+    // rpc_connections never waits.
+    assign call.valid          = call_in.valid || step_call.valid;
+    assign call.data           = call_in.valid ? call_in.data : step_call.data;
+    assign step_call.ready     = !call_in.valid;
+    assign refusal_in.valid    = refused_in.valid || step_refusal.valid;
+    assign refusal_in.data     = refused_in.valid ? refused_in.data : step_refusal.data;
+    assign step_refusal.ready  = !refused_in.valid;
+    // A chain that begins has not been cancelled yet: rpc_chain must learn that first.
+    assign cancelling.valid    = (cancel_out.valid || expired.valid) && !chain_in.valid;
+    assign cancelling.data     = cancel_out.valid ? cancel_out.data : expired.data;
+    assign cancel_out.ready    = cancelling.ready && !chain_in.valid;
+    assign expired.ready       = cancelling.ready && !chain_in.valid && !cancel_out.valid;
+  end else begin : g_no_long_set_up
+    assign call.valid       = call_in.valid;
+    assign call.data        = call_in.data;
+    assign refusal_in.valid = refused_in.valid;
+    assign refusal_in.data  = refused_in.data;
+    assign result.valid     = outcome.valid;
+    assign result.data      = outcome.data.result;
+    assign outcome.ready    = result.ready;
+    assign cancelling.valid = cancel_out.valid;
+    assign cancelling.data  = cancel_out.data;
+    assign cancel_out.ready = cancelling.ready;
+    assign chain_in.ready   = 1'b1;
+    assign chain_idle       = 1'b1;
+    assign deadlines_idle   = 1'b1;
+    wire unused = &{1'b0, began, limit, step_write, step, chain_in.valid, chain_in.data, outcome.data};
+  end
+  assign call_in.ready    = 1'b1;
+  assign refused_in.ready = refusal_in.ready;
+
   if (CONTEXTS > 1) begin : g_cancels
     stream_fifo #(.T(cancel_t), .DEPTH(ALL)) cancels (
         .clk, .rst, .in(cancel_in), .out(cancel_out), .empty(cancels_empty)
@@ -154,14 +214,14 @@ module rpc_engine
   assign answer_out.ready  = conn_answer.ready;
 
   rpc_setup #(
-      .DATA_W(DATA_W), .QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS),
+      .DATA_W(DATA_W), .QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS), .LONG_SET_UP(LONG_SET_UP), .CYCLES_PER_MS(CYCLES_PER_MS),
       .DESCRIPTION_BASE(DESCRIPTION_BASE), .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
       .clk, .rst, .job(setup_job), .release_(release_job), .description, .published, .done(setup_done), .extent, .cleared,
       .opened(conn_event.valid && conn_event.ready && conn_event.data.kind == CONN_OPENED),
       .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .memory_per_caller,
       .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
-      .region_write, .grant_write, .write_key, .region, .grant,
+      .region_write, .grant_write, .write_key, .region, .grant, .step_write, .step, .limit,
       .view_read(view_read[SETUP]), .view_valid(view_valid[SETUP]), .view,
       .granted, .refused, .malformed, .idle(setup_idle)
   );
@@ -174,10 +234,10 @@ module rpc_engine
       .clk, .rst, .region_write, .grant_write, .write_key, .region, .grant, .read(view_read), .view_valid, .view
   );
 
-  rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS)) dispatch (
-      .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .cancel(cancel_out), .refusal,
+  rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS), .CHAINS(LONG_SET_UP)) dispatch (
+      .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .cancel(cancelling), .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .abort(cancel), .busy, .done, .result, .idle(dispatch_idle)
+      .job, .window, .abort(cancel), .busy, .done, .result(outcome), .idle(dispatch_idle)
   );
 
   rpc_answer answer (
@@ -217,5 +277,5 @@ module rpc_engine
       immediate_ignored: ignored
   };
   assign idle = connections_idle && setup_idle && clear_idle && dispatch_idle && answer_idle && setup_empty && releases_empty && refusals_empty
-             && cancels_empty && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
+             && chain_idle && deadlines_idle && cancels_empty && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
 endmodule

@@ -33,6 +33,10 @@ package rpc_pkg;
     return agreed == '0 ? contexts_t'(1) : agreed;
   endfunction
 
+  // ---- time, in ticks of 2^TICK_W cycles; modulo more than twice the longest deadline, which is 2^32 ms at up to 2 GHz ----
+  localparam int unsigned TICK_W = 10;
+  typedef logic [43:0] ticks_t;
+
   // A connection closes in this cycle.
   typedef struct packed {
     logic  valid;
@@ -64,17 +68,24 @@ package rpc_pkg;
     page_t base;
   } extent_rsp_t;
 
+  // What matters of a message when its extent is clear.
+  typedef struct packed {
+    logic with_imm;                                   // the answer has an immediate
+    logic long_;                                       // and is that of a long set-up,
+    logic chain;                                      // which has a chain
+  } form_t;
+
   // An extent to be cleared, and the result.
   typedef struct packed {
     context_t of;
-    logic     with_imm;                                 // the answer to the message has an immediate
+    form_t    form;
     page_t    base;
     page_t    pages;
   } extent_t;
 
   typedef struct packed {
     context_t of;
-    logic     with_imm;
+    form_t    form;
     logic     ok;                                     // all of it is zero. Else memory reported an error, or the connection is closed
   } cleared_t;
 
@@ -167,6 +178,7 @@ package rpc_pkg;
 
   // A receive completion that waits for its turn: a message in a buffer, or a start.
   typedef struct packed {
+    ticks_t      time_;                               // of the arrival. First, so that a device without deadlines stores the rest alone
     logic        message;
     buffer_t     buffer;                              // which of the connection's receives was consumed
     logic [31:0] value;                               // message_t, or the start: `user`, then 1, then the function
@@ -188,7 +200,9 @@ package rpc_pkg;
   typedef struct packed {
     context_t  of;
     contexts_t contexts;                              // that the connection has
-    logic      held;                                  // the context has an extent and keys
+    logic      long_;                                  // and that long set-ups are agreed
+    logic      held;                                  // the context has an extent and keys,
+    logic      chain;                                 // and a chain
     buffer_t   buffer;
     message_t  message;
   } setup_job_t;
@@ -202,9 +216,43 @@ package rpc_pkg;
   typedef struct packed {
     logic     close;
     context_t of;
-    logic     held;                                   // the context has an extent and keys now
+    logic     held;                                   // the context has an extent and keys now,
+    logic     chain;                                  // and a chain
     logic     failed;                                 // memory reported an error for the answer: the connection must be closed
   } setup_done_t;
+
+  // ---- chains: functions that one call runs one after the other ----
+  localparam int unsigned MAX_STEPS = 4;
+  typedef logic [$clog2(MAX_STEPS)-1:0] step_index_t;
+
+  typedef struct packed {
+    logic           last;                             // of the chain
+    function_code_t function_code;
+    region_index_t  first_region;
+    region_index_t  last_region;
+    logic [23:0]    user;
+  } step_t;
+
+  typedef struct packed {
+    context_t    of;
+    step_index_t number;
+    step_t       step;
+  } step_write_t;
+
+  // The call of a chain begins.
+  typedef struct packed {
+    context_t of;
+    logic     odd;                                    // as of a call
+  } chain_t;
+
+  // A call is a step of a chain.
+  typedef struct packed {
+    logic          chain;
+    logic          more;                              // others follow it
+    step_index_t   number;
+    region_index_t first_region;
+    region_index_t last_region;
+  } part_t;
 
   // A call accepted for a socket.
   typedef struct packed {
@@ -213,18 +261,33 @@ package rpc_pkg;
     logic           odd;                              // of two successive calls of a context one is
     function_code_t function_code;
     logic [23:0]    user;
+    part_t          part;                             // 0: all regions
   } call_t;
 
   // The call that is to end: the newest of its context for a socket, if it has not ended.
   typedef struct packed {
     context_t of;
     logic     odd;
+    logic     late;                                   // its deadline has passed; else its caller cancels it
   } cancel_t;
+
+  // The result of a call that is cancelled.
+  function automatic logic [6:0] cancel_code(logic late);
+    return late ? RESULT_DEADLINE : RESULT_CANCELLED;
+  endfunction
 
   typedef struct packed {
     context_t   of;
     logic [6:0] code;
   } result_t;
+
+  // The result of a call, or of a step.
+  typedef struct packed {
+    result_t     result;
+    logic        odd;                                 // the next three are valid if `more`
+    step_index_t number;
+    logic        more;
+  } outcome_t;
 
   // 32 bits of a message, first byte in the most significant bits.
   typedef struct packed {

@@ -9,6 +9,8 @@
 //   again -> an earlier set-up is released -> one extent for all regions -> `extent`, cleared while the next job is processed
 //   `cleared` -> a key for each parameter, followed by its advert -> SEND, when the answer is visible in memory.
 //
+// A long set-up (docs/reference/calls.md) has a deadline and steps before its regions, which take 2 cycles more each, and 6 + 2 for each step.
+//
 // An AAR with a correct head (type, count, length) replaces an earlier set-up, even if it is then refused; any other message changes
 // nothing. Cycles from job to SEND for n regions, without clearing: 2 x memory latency + 6 n + n x (key latency + 9) + extents passed +
 // about 35.
@@ -23,6 +25,8 @@ module rpc_setup
     parameter int unsigned QPS = 16,
     parameter int unsigned CONTEXTS = 1,
     parameter int unsigned MAX_REGIONS = 32,  // of a connection: its contexts have equal shares
+    parameter bit LONG_SET_UP = 1'b0,         // long set-ups are taken
+    parameter int unsigned CYCLES_PER_MS = 250_000,
     parameter addr_t DESCRIPTION_BASE = '0,
     parameter addr_t CTRL_BASE = '0,
     parameter addr_t HEAP_BASE = '0,
@@ -52,6 +56,9 @@ module rpc_setup
     output region_key_t  write_key,
     output region_t      region,
     output grant_t       grant,
+    output logic         step_write,    // to rpc_chain
+    output step_write_t  step,
+    output ticks_t       limit,         // with `grant_write`, to rpc_deadlines: of a call; 0: none
     stream_if.source     view_read,     // region_key_t
     input  logic         view_valid,
     input  region_view_t view,
@@ -63,6 +70,7 @@ module rpc_setup
   localparam int unsigned HEAD_BYTES = $bits(mrsp_head_t) / 8;
   localparam int unsigned REQUEST_BYTES = $bits(mrsp_request_t) / 8;
   localparam int unsigned REQUEST_WORDS = REQUEST_BYTES / 4;
+  localparam int unsigned LONG_REQUEST_WORDS = MRSP_LONG_REQUEST_BYTES / 4;
   localparam int unsigned ADVERT_BYTES = $bits(mrsp_advert_t) / 8;
   localparam int unsigned LONGEST = HEAD_BYTES + REQUEST_BYTES * MAX_REGIONS;
 
@@ -74,7 +82,10 @@ module rpc_setup
     IDLE,
     ASK,           // read the message
     HEAD,
-    CHECK,         // count against length
+    CHECK,         // counts against length
+    DEADLINE,      // of a long set-up,
+    STEPS,         // and its chain: checked,
+    COPY,          // then stored
     RECORDS,
     DRAIN,         // discard the rest of a refused message
     REPOST,        // the receive
@@ -91,7 +102,7 @@ module rpc_setup
     ADVERT_HEAD,
     REGISTER,
     REGISTERED,
-    ADVERT,        // 4 words
+    ADVERT,        // 4 words, 6 of a long one
     ERR,
     WRITTEN,       // the answer is being written
     SEND,
@@ -106,6 +117,8 @@ module rpc_setup
   logic             release_next_q;  // the next turn is a release's
   mrsp_head_t       head_q;
   logic             head_ok_q;       // a well-formed AAR: an earlier set-up is released
+  logic             long_q;          // a long set-up
+  logic             chain_q;         // the context has a chain
   logic [7:0]       err_q;           // code of the ERR; 0: none
   logic             held_q;          // extent and keys
   logic             failed_q;
@@ -114,6 +127,7 @@ module rpc_setup
   region_index_t    index_q;
   logic             internal_q;      // the previous region is internal
   logic             misordered_q;    // a parameter after an internal region, or a memory error
+  logic             too_large_q;     // a region of 2^32 bytes or more
   page_t            total_q;
   grant_t           grant_q;
   region_view_t     view_q;
@@ -177,11 +191,25 @@ module rpc_setup
   );
 
   // ---- the received message ----
-  wire mrsp_request_t record = {record_q, word.data.data};
-  wire record_end = state_q == RECORDS && word.valid && word_q == 3'(REQUEST_WORDS - 1);
+  wire long_message = LONG_SET_UP && job_q.long_ && head_q.msg_type == MRSP_LONG;
+  wire long_ = LONG_SET_UP && long_q;
+  region_flags_t      flags_q;    // of a long one: they come first
+  wire mrsp_request_t short_record = {record_q, word.data.data};
+  wire mrsp_long_request_t long_record = record_q;
+  mrsp_request_t record;
+  always_comb begin
+    record = short_record;
+    if (long_) begin
+      record.flags     = flags_q;
+      record.host_addr = long_record.host_addr;
+      record.host_rkey = long_record.host_rkey;
+      record.size      = long_record.size[31:0];
+    end
+  end
+  wire record_end = state_q == RECORDS && word.valid && word_q == (long_ ? 3'(LONG_REQUEST_WORDS - 1) : 3'(REQUEST_WORDS - 1));
   wire message_length_t length = job_q.message.length;
   wire length_ok = length >= message_length_t'(HEAD_BYTES + REQUEST_BYTES) && length <= message_length_t'(MESSAGE_BYTES);
-  wire aar = head_q.msg_type == MRSP_AAR;
+  wire aar = head_q.msg_type == MRSP_AAR || long_message;
   logic [7:0] most;  // regions of a context
   always_comb begin
     unique case (job_q.contexts)
@@ -191,12 +219,50 @@ module rpc_setup
     endcase
   end
   wire count_ok = head_q.count != '0 && head_q.count <= most;
-  // 24 bytes per region, without a multiplier.
-  wire lengths_agree = 14'(length) == 14'(HEAD_BYTES) + (14'(head_q.count) << 4) + (14'(head_q.count) << 3);
+  // 24 bytes per region, or 32 and 8 per step, without a multiplier.
+  wire [7:0] step_count = head_q.pad[15:8];
+  wire       steps_ok = step_count <= 8'(MAX_STEPS);
+  wire [13:0] short_length = 14'(HEAD_BYTES) + (14'(head_q.count) << 4) + (14'(head_q.count) << 3);
+  wire [13:0] long_length = 14'(MRSP_LONG_HEAD_BYTES) + (14'(head_q.count) << 5) + (14'(step_count) << 3);
+  wire lengths_agree = 14'(length) == (long_message ? long_length : short_length) && (!long_message || steps_ok);
+
+  // ---- the chain ----
+  mrsp_step_t  step_head_q;   // its first word
+  step_index_t number_q;
+  logic        wrong_q;       // a step is
+  mrsp_step_t  step_head;
+  assign step_head = word.data.data;
+  wire [8:0]   step_end = 9'(step_head.first) + 9'(step_head.count);
+  wire step_wrong = step_head.function_code == '0 || step_head.function_code[7] || step_head.count == '0 || step_end > 9'(head_q.count);
+  wire last_step = 8'(number_q) == step_count - 1'b1;
+  wire step_stored = state_q == STEPS && word.valid && word_q[0];
+
+  (* ram_style = "distributed" *) logic [$bits(step_t)-1:0] steps[MAX_STEPS];
+  step_t stored;
+  assign stored = '{
+      last: last_step,
+      function_code: function_code_t'(step_head_q.function_code),
+      first_region: region_index_t'(step_head_q.first),
+      last_region: region_index_t'(step_head_q.first + step_head_q.count - 1'b1),
+      user: word.data.data[23:0]
+  };
+  always_ff @(posedge clk) if (step_stored) steps[number_q] <= stored;
+  assign step_write = state_q == COPY;
+  assign step       = '{of: job_q.of, number: number_q, step: step_t'(steps[number_q])};
+
+  // ---- the deadline: at least so many milliseconds ----
+  logic [31:0] deadline_q;
+  logic [63:0] cycles_q;
+  ticks_t      limit_q;
+  always_ff @(posedge clk) begin
+    cycles_q <= 64'(deadline_q) * 64'(CYCLES_PER_MS);
+    limit_q  <= deadline_q == '0 ? '0 : ticks_t'(cycles_q >> TICK_W) + ticks_t'(2);
+  end
+  assign limit = LONG_SET_UP ? limit_q : '0;
 
   assign read.valid = state_q == ASK && length_ok;
   assign read.data  = '{addr: receive_at, length: length};
-  assign word.ready = state_q inside {HEAD, RECORDS, DRAIN};
+  assign word.ready = state_q inside {HEAD, DEADLINE, STEPS, RECORDS, DRAIN};
 
   assign region_write = record_end;
   assign grant_write  = state_q == CLEAR;
@@ -213,8 +279,12 @@ module rpc_setup
   assign grant = grant_q;
 
   // ---- the answer ----
-  wire mrsp_advert_t advert = '{addr: 64'(view_q.addr), rkey: rkey_q, size: view_q.region.size};
-  wire mrsp_head_t   a_head = '{msg_type: MRSP_A, count: 8'(view_q.grant.params), pad: '0};
+  wire mrsp_advert_t short_advert = '{addr: 64'(view_q.addr), rkey: rkey_q, size: view_q.region.size};
+  wire mrsp_long_advert_t long_advert = '{addr: 64'(view_q.addr), size: 64'(view_q.region.size), rkey: rkey_q, reserved: '0};
+  localparam int unsigned ADVERT_WORDS = MRSP_LONG_ADVERT_BYTES / 4;  // of the longer one
+  wire [MRSP_LONG_ADVERT_BYTES*8-1:0] advert = long_ ? long_advert : {short_advert, 64'd0};
+  wire advert_end = word_q == (long_ ? 3'(ADVERT_WORDS - 1) : 3'(ADVERT_BYTES / 4 - 1));
+  wire mrsp_head_t   a_head = '{msg_type: long_ ? MRSP_LONG_ANSWER : MRSP_A, count: 8'(view_q.grant.params), pad: '0};
   wire mrsp_head_t   err_head = '{msg_type: MRSP_ERR, count: err_q, pad: '0};
   wire               last_advert = index_q == view_q.grant.params - 1'b1;
 
@@ -223,8 +293,9 @@ module rpc_setup
     write.data = '{data: a_head, first: state_q != ADVERT, last: state_q == ERR, error: 1'b0};
     if (state_q == ERR) write.data.data = err_head;
     if (state_q == ADVERT) begin
-      write.data.data = advert[(3-32'(word_q[1:0]))*32+:32];
-      write.data.last = last_advert && word_q[1:0] == 2'd3;
+      write.data.data = '0;
+      for (int unsigned i = 0; i < ADVERT_WORDS; i++) if (word_q == 3'(i)) write.data.data |= advert[(ADVERT_WORDS-1-i)*32+:32];
+      write.data.last = last_advert && advert_end;
     end
   end
   assign written.ready = state_q == WRITTEN;
@@ -237,7 +308,7 @@ module rpc_setup
   assign extent_cmd.data  = '{free: state_q == FREE, of: of, pages: need};
   assign extent_rsp.ready = state_q inside {FREE_EXTENT, ALLOCATE_EXTENT};
   assign extent.valid     = state_q == CLEAR;
-  assign extent.data      = '{of: job_q.of, with_imm: job_q.message.with_imm, base: grant_q.base, pages: grant_q.pages};
+  assign extent.data      = '{of: job_q.of, form: '{with_imm: job_q.message.with_imm, long_: long_, chain: chain_q}, base: grant_q.base, pages: grant_q.pages};
 
   assign setup_mr_cmd.valid = state_q inside {RELEASE, REGISTER};
   always_comb begin
@@ -273,7 +344,8 @@ module rpc_setup
       wqe.data.solicited  = 1'b1;
       wqe.data.wr_id      = 16'(job_q.of.number);
       wqe.data.local_addr = answer_at;
-      wqe.data.length     = err_q != '0 ? 32'(HEAD_BYTES) : 32'(HEAD_BYTES) + 32'(view_q.grant.params) * 32'(ADVERT_BYTES);
+      wqe.data.length     = err_q != '0 ? 32'(HEAD_BYTES) : 32'(HEAD_BYTES)
+                          + 32'(view_q.grant.params) * (long_ ? 32'(MRSP_LONG_ADVERT_BYTES) : 32'(ADVERT_BYTES));
     end
   end
 
@@ -287,7 +359,7 @@ module rpc_setup
   assign release_.ready = turn && (release_next_q || !job.valid) || no_extent || no_key;
   assign job.ready      = turn && !(release_next_q && release_.valid);
   assign done.valid     = state_q == DONE;
-  assign done.data      = '{close: releases_q, of: of, held: held_q && !releases_q, failed: failed_q && !releases_q};
+  assign done.data      = '{close: releases_q, of: of, held: held_q && !releases_q, chain: chain_q, failed: failed_q && !releases_q};
   assign idle          = state_q == IDLE && published;
 
   wire answered = state_q == SEND && wqe.ready;
@@ -301,11 +373,17 @@ module rpc_setup
         job_q <= job.data;
         if (cleared.valid) begin
           job_q.of             <= cleared.data.of;
-          job_q.message.with_imm <= cleared.data.with_imm;
+          job_q.message.with_imm <= cleared.data.form.with_imm;
         end
         resume_q     <= IDLE;
         held_q       <= cleared.valid || job.data.held;
         head_ok_q    <= 1'b0;
+        long_q       <= cleared.valid && cleared.data.form.long_;
+        chain_q      <= cleared.valid ? cleared.data.form.chain : job.data.chain;
+        deadline_q   <= '0;
+        number_q     <= '0;
+        wrong_q      <= 1'b0;
+        too_large_q  <= 1'b0;
         err_q        <= cleared.valid && !cleared.data.ok ? MRSP_ERR_NO_MEMORY : '0;
         failed_q     <= 1'b0;
         word_q       <= '0;
@@ -330,13 +408,51 @@ module rpc_setup
         if (word.valid) state_q <= CHECK;
       end
       CHECK: begin
-        head_ok_q <= aar && count_ok && lengths_agree;
-        state_q   <= aar && count_ok && lengths_agree ? RECORDS : DRAIN;
+        if (long_message) begin
+          long_q  <= 1'b1;
+          state_q <= lengths_agree && head_q.count != '0 ? DEADLINE : DRAIN;
+        end else begin
+          head_ok_q <= aar && count_ok && lengths_agree;
+          state_q   <= aar && count_ok && lengths_agree ? RECORDS : DRAIN;
+          if (aar && count_ok && lengths_agree) chain_q <= 1'b0;
+        end
         err_q     <= !aar || !lengths_agree || head_q.count == '0 ? MRSP_ERR_MALFORMED
                    : !count_ok ? MRSP_ERR_TOO_MANY_REGIONS : '0;
       end
+      DEADLINE: begin
+        deadline_q <= word.data.data;
+        if (word.valid) begin
+          if (step_count != '0) state_q <= STEPS;
+          else begin
+            head_ok_q <= err_q == '0;
+            chain_q   <= chain_q && err_q != '0;
+            state_q   <= err_q == '0 ? RECORDS : DRAIN;
+          end
+        end
+      end
+      STEPS:
+      if (word.valid) begin
+        word_q[0] <= !word_q[0];
+        if (!word_q[0]) begin
+          step_head_q <= step_head;
+          wrong_q     <= wrong_q || step_wrong;
+        end else begin
+          number_q <= last_step ? '0 : number_q + 1'b1;
+          if (last_step) begin
+            if (wrong_q) err_q <= MRSP_ERR_MALFORMED;
+            state_q <= wrong_q || err_q != '0 ? DRAIN : COPY;
+          end
+        end
+      end
+      COPY: begin
+        number_q  <= number_q + 1'b1;
+        head_ok_q <= 1'b1;
+        chain_q   <= 1'b1;
+        if (last_step) state_q <= RECORDS;
+      end
       RECORDS:
       if (word.valid) begin
+        if (word_q == '0) flags_q <= word.data.data[31:24];
         record_q <= {record_q[REQUEST_BYTES*8-65:0], word.data.data};
         word_q   <= word_q + 1'b1;
         if (record_end) begin
@@ -345,6 +461,7 @@ module rpc_setup
           total_q      <= total_q + pages_of(record.size);
           internal_q   <= region.internal_;
           misordered_q <= misordered_q || (internal_q && !region.internal_) || word.data.error;
+          too_large_q  <= too_large_q || long_ && long_record.size[63:32] != '0;
           grant_q.last   <= index_q;
           grant_q.params <= grant_q.params + region_index_t'(!region.internal_);
           if (region.output_) begin
@@ -357,6 +474,7 @@ module rpc_setup
       end
       DRAIN: if (word.valid && word.data.last) state_q <= REPOST;
       REPOST: begin
+        if (err_q == '0 && too_large_q) err_q <= MRSP_ERR_NO_MEMORY;
         if (err_q == '0 && (misordered_q || grant_q.params == '0)) err_q <= MRSP_ERR_MALFORMED;
         if (wqe.ready) state_q <= head_ok_q && held_q ? RELEASE : FREED;
       end
@@ -404,7 +522,7 @@ module rpc_setup
       ADVERT:
       if (write.ready) begin
         word_q <= word_q + 1'b1;
-        if (word_q == 3'd3) begin
+        if (advert_end) begin
           word_q  <= '0;
           index_q <= index_q + 1'b1;
           state_q <= last_advert ? WRITTEN : LOOK_UP;
@@ -437,5 +555,5 @@ module rpc_setup
     end
   end
 
-  wire unused = &{1'b0, word.data.first, job_q.held, job_q.message.reserved, head_q.pad, record.requested_addr, record.flags.reserved, view_q};
+  wire unused = &{1'b0, word.data.first, job_q.held, job_q.chain, job_q.long_, job_q.message.reserved, head_q.pad, step_head_q.reserved, record.requested_addr, record.flags.reserved, view_q};
 endmodule

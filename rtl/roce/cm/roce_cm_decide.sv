@@ -17,7 +17,8 @@ module roce_cm_decide
     parameter logic [1:0]   MRAS = 3,             // at most, for one REQ
     parameter pd_t [3:0]    PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1,
-    parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0
+    parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0,
+    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0
 ) (
     input  cm_op_e       op,
     input  cm_msg_t      msg,           // OP_MESSAGE
@@ -56,7 +57,8 @@ module roce_cm_decide
   logic       message_makes_stale;
   roce_cm_decide_message #(
       .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS),
-      .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS)
+      .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS),
+      .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP)
   ) message (
       .msg, .right_qpn, .acceptable, .matched, .called, .duplicate, .stale, .per_peer, .half_open, .half_open_per_peer, .free,
       .extensions, .new_comm_id, .new_psn, .was,

@@ -12,7 +12,8 @@ module roce_cm_decide_message
     parameter logic [3:0]    MAX_RETRIES = 3,     // of a REP or DREQ; a REQ may allow fewer
     parameter pd_t [3:0]     PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1,
-    parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0
+    parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0,
+    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0
 ) (
     input  cm_msg_t    msg,
     input  logic       right_qpn,     // DREQ: it names this connection's QP
@@ -25,7 +26,7 @@ module roce_cm_decide_message
     input  logic       half_open,     // REQ: the limit of half-open connections is reached,
     input  logic       half_open_per_peer,  // that of this peer
     input  logic       free,          // REQ: this connection is free
-    input  logic       extensions,    // selective repeat and contexts are accepted
+    input  logic       extensions,    // selective repeat, contexts and long set-ups are accepted
     input  comm_id_t   new_comm_id,   // for a new connection
     input  psn_t       new_psn,
     input  cm_conn_t   was,
@@ -80,6 +81,7 @@ module roce_cm_decide_message
           becomes.initiator_depth = cm_at_most(msg.responder_resources, rd_limit_t'(RD_DEPTH));
           becomes.selective_repeat = extensions && msg.selective_repeat;
           becomes.contexts = !extensions ? '0 : msg.contexts < PASSIVE_CONTEXTS[msg.client] ? msg.contexts : PASSIVE_CONTEXTS[msg.client];
+          becomes.long_set_up = extensions && msg.long_set_up && msg.contexts != '0 && PASSIVE_LONG_SET_UP[msg.client];
           becomes.timeout = msg.timeout;
           becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;
           plan.timeout = cm_half(msg.response_timeout);

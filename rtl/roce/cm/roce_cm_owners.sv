@@ -61,6 +61,7 @@ module roce_cm_owners
           reason: no_place ? plan.why : oldest.data.why,
           ip: work.ip,
           contexts: work.contexts,
+          long_set_up: work.long_set_up,
           private_data: no_place ? '0 : private_data
       };
     end

@@ -117,8 +117,9 @@ package roce_cm_pkg;
   typedef struct packed {
     logic [31:0] magic;
     logic [7:0]  version;
-    logic [5:0]  unknown;
-    logic        contexts;           // docs/reference/calls.md
+    logic [4:0]  unknown;
+    logic        long_set_up;        // docs/reference/calls.md, as is:
+    logic        contexts;
     logic        selective_repeat;
     logic [7:0]  context_count;      // REQ: asked for; REP: agreed
     logic [7:0]  reserved;
@@ -294,6 +295,7 @@ package roce_cm_pkg;
     logic [7:0]   initiator_depth;
     logic         selective_repeat;  // offered, or accepted
     contexts_t    contexts;          // REQ: asked for, rounded down to a number that a connection can have
+    logic         long_set_up;       // REQ: asked for
     private_t     private_data;      // and of a REJ
     // REQ alone
     rej_reason_e  refusal;           // why the device rejects it in any state; REJ_NONE if it does not
@@ -365,6 +367,7 @@ package roce_cm_pkg;
     rd_limit_t   initiator_depth;      // READs and atomics of the device
     logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
     contexts_t   contexts;          // agreed
+    logic        long_set_up;       // agreed
     cm_timeout_t timeout;           // for the answer to the device's REQ, REP or DREQ; until the next ARP query
     logic [3:0]  retries;           // left
     logic [47:0] deadline;          // in device cycles, in the states of cm_timed

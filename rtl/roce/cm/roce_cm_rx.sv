@@ -178,6 +178,7 @@ module roce_cm_rx
     decoded.data.initiator_depth     = is_req ? req.initiator_depth : rep.initiator_depth;
     decoded.data.selective_repeat    = known_q && extensions.selective_repeat;
     decoded.data.contexts            = known_q && extensions.contexts ? cm_contexts(extensions.context_count) : '0;
+    decoded.data.long_set_up         = known_q && extensions.contexts && extensions.long_set_up;
     decoded.data.private_data        = is_req ? req.private_data : (attr == CM_REP) ? rep.private_data : rej.private_data;
     decoded.data.refusal             = refusal_q;
     decoded.data.client              = client_q;

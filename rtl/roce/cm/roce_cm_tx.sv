@@ -91,6 +91,7 @@ module roce_cm_tx
       extensions.version = EXTENSIONS_VERSION;
       extensions.selective_repeat = conn.selective_repeat;
       extensions.contexts = conn.contexts != '0;
+      extensions.long_set_up = conn.long_set_up;
       extensions.context_count = 8'(conn.contexts);
     end
 

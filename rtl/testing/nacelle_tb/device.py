@@ -98,6 +98,7 @@ class Device:
     read_depth: int
     max_regions: int
     contexts: int  # of a connection at most; 1: connections have no contexts (docs/reference/calls.md)
+    long_set_up: bool  # deadlines and chains of calls
     call_completions: int
     management_completions: int
     memory_bytes: int
@@ -269,6 +270,7 @@ def load(path: Path) -> Device:
         read_depth=transport.number("read_depth", 1, 16, power_of_two=True),
         max_regions=calls.number("max_regions", 2, 32),
         contexts=calls.number("contexts", 1, MAX_CONTEXTS, power_of_two=True, default=1),
+        long_set_up=calls.take("long_set_up", bool, False),
         call_completions=calls.number("completions", 16, 1 << 15, power_of_two=True),
         management_completions=management.number("completions", 16, 1 << 15, power_of_two=True),
         memory_bytes=memory.number("bytes", 1 << 22, 1 << MEMORY_STRIDE_W, power_of_two=True),
@@ -293,6 +295,8 @@ def check(device: Device) -> None:
         raise DescriptionError(f"{where}: {device.queue_pairs} queue pairs; it must be a power of two from 8 to 1024")
     if device.contexts > device.max_regions:
         raise DescriptionError(f"{where}: contexts is {device.contexts}; it must be at most max_regions, {device.max_regions}")
+    if device.long_set_up and device.contexts == 1:
+        raise DescriptionError(f"{where}: long_set_up needs contexts: 2 or 4")
     if device.contexts * RECEIVES > device.receive_queue_depth:
         raise DescriptionError(
             f"{where}: contexts is {device.contexts}; receive_queue_depth must be {device.contexts * RECEIVES} or more"

@@ -100,6 +100,7 @@ package device_pkg;
   localparam string KERNELS[SOCKETS] = '{{{kernels}}};
   localparam int unsigned MAX_REGIONS = {device.max_regions};           // of a connection
   localparam int unsigned CONTEXTS = {device.contexts};               // of a connection at most
+  localparam bit LONG_SET_UP = 1'b{int(device.long_set_up)};          // calls have deadlines and chains
 
   // Clients of the transport: the RPC engine, software through the management port, and sockets whose kernels start RDMA.
   localparam int unsigned CLIENTS = {len(depths)};

@@ -27,6 +27,7 @@ from nacelle_tb.svtypes import constant, struct
 
 QPS = int(os.environ.get("RPC_QPS", "8"))
 CONTEXTS = int(os.environ.get("RPC_CONTEXTS", "1"))  # of a connection at most
+LONG = os.environ.get("RPC_LONG", "0") == "1"  # the engine takes long set-ups
 READ_BACK = os.environ.get("RPC_READ_BACK", "1") == "1"
 PD = int(os.environ.get("RPC_PD", "0"))
 SOCKETS = 2
@@ -55,6 +56,9 @@ FUNCTIONS = [{1, 2, 7, SHARED}, {3, 4, 5, 6, 8, SHARED}]  # of socket 0, of sock
 
 INTERNAL, SINGLE_SEND, INPUT, OUTPUT = 1, 2, 4, 8
 CANCELLED = constant("compute_pkg::RESULT_CANCELLED")
+DEADLINE = constant("compute_pkg::RESULT_DEADLINE")
+TICK_W = constant("rpc_pkg::TICK_W")
+CYCLES_PER_MS = 250_000
 MESSAGE, CANCEL = 1, 2  # immediates of SENDs on a connection with contexts
 
 
@@ -82,9 +86,31 @@ class Region:
         head = (self.flags << 56 | self.requested).to_bytes(8, "big")
         return head + binary.pack(">QII", self.host_addr, self.host_rkey, self.size)
 
+    def long_record(self) -> bytes:
+        return binary.pack(">B7xQQI4x", self.flags, self.host_addr, self.size, self.host_rkey)
+
     @property
     def pages(self) -> int:
         return -(-self.size // PAGE)
+
+
+@dataclass
+class Step:
+    """A step of a chain."""
+
+    function: int
+    first: int
+    count: int
+    user: int = 0
+
+    def record(self) -> bytes:
+        return bytes([self.function, self.first, self.count, 0]) + self.user.to_bytes(4, "big")
+
+
+def long_set_up(regions: list[Region], steps: list[Step] = [], deadline: int = 0) -> bytes:  # noqa: B006
+    """The message that requests `regions` for calls with a deadline in milliseconds, and a chain."""
+    head = binary.pack(">BBBBI", 0x11, len(regions), len(steps), 0, deadline)
+    return head + b"".join(step.record() for step in steps) + b"".join(region.long_record() for region in regions)
 
 
 def aar(regions: list[Region], count: int | None = None, kind: int = 1) -> bytes:
@@ -104,6 +130,14 @@ def parse_advert(message: bytes) -> list[tuple[int, int, int]]:
     """(addr, rkey, size) of each region of an A."""
     assert message[:2] == bytes([2, (len(message) - 4) // 16]) and message[2:4] == b"\0\0", message.hex()
     return [binary.unpack_from(">QII", message, at) for at in range(4, len(message), 16)]
+
+
+def parse_long_advert(message: bytes) -> list[tuple[int, int, int]]:
+    """Likewise of the answer to a long set-up."""
+    assert message[:4] == bytes([0x12, (len(message) - 4) // 24, 0, 0]), message.hex()
+    found = [binary.unpack_from(">QQII", message, at) for at in range(4, len(message), 24)]
+    assert not any(reserved for *_, reserved in found)
+    return [(addr, rkey, size) for addr, size, rkey, _ in found]
 
 
 @dataclass
@@ -187,6 +221,8 @@ class World:
         self.clear_memory.on_write = self._cleared
         dut.others_write.value = 0
         dut.memory_per_caller.value = 0
+        dut.now.value = self.now = 0
+        self.jumped = -(1 << 20)  # cycle in which time did
         self.heap = bytearray(self.memory.read(HEAP_BASE, HEAP_SIZE))  # what it must hold, but for what the engine clears
         dut.functions.value = sum(1 << 128 * i + code for i, codes in enumerate(FUNCTIONS) for code in codes)
         self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall, noise=True)
@@ -243,7 +279,8 @@ class World:
             if idle:
                 assert not any(int(offer.value) for offer in offers), "idle with something to give"
             if idle or was:
-                before, came = came, any(int(come.value) for come in comes)
+                late = self.cycle - self.jumped < 8 * QPS * CONTEXTS  # a deadline is found
+                before, came = came, late or any(int(come.value) for come in comes)
                 assert idle or before or came, "goes on by itself although it was idle"
             word = int(self.dut.events.value)
             if word:
@@ -461,15 +498,21 @@ class World:
 
     # ---- what a caller does ----
 
-    async def open(self, qpn: int, ip: int | None = None, contexts: int = 0) -> Qp:
+    async def open(self, qpn: int, ip: int | None = None, contexts: int = 0, long: bool = LONG) -> Qp:
         """A new connection, from an address of its own if none is given."""
         qp = self.qps[qpn]
         assert not qp.keys
         self.qps[qpn] = qp = Qp(qpn, open=True)
         qp.contexts = [Context(qp, number) for number in range(contexts)]
-        await self._told("CONN_OPENED", qpn, 2000, 0x0A00_0000 + qpn if ip is None else ip, contexts)
+        await self._told("CONN_OPENED", qpn, 2000, 0x0A00_0000 + qpn if ip is None else ip, contexts, long)
         await self.until(lambda: len(qp.receives) == 2 * max(1, contexts), 200)
         return qp
+
+    def pass_(self, milliseconds: float) -> None:
+        """Time jumps ahead, in whole ticks."""
+        self.now += int(milliseconds * CYCLES_PER_MS) >> TICK_W
+        self.dut.now.value = self.now
+        self.jumped = self.cycle
 
     async def close_(self, qp: Qp, timeout: int = 20_000) -> None:
         """The caller is gone: the CM has reset the QP."""
@@ -478,11 +521,11 @@ class World:
         await self._told("CONN_CLOSED", qp.qpn, timeout)
         assert not qp.keys, "keys of a closed connection"
 
-    async def _told(self, kind: str, qpn: int, timeout: int, ip: int = 0, contexts: int = 0) -> None:
+    async def _told(self, kind: str, qpn: int, timeout: int, ip: int = 0, contexts: int = 0, long: bool = False) -> None:
         """A connection event, until it is answered."""
         assert qpn not in self.unanswered
         self.unanswered.add(qpn)
-        self.conn_event.send(kind=CONN[kind], qpn=qpn, ip=ip, contexts=contexts)
+        self.conn_event.send(kind=CONN[kind], qpn=qpn, ip=ip, contexts=contexts, long_set_up=int(long))
         await self.until(lambda: qpn not in self.unanswered, timeout)
 
     def send(self, caller: Qp | Context, what: bytes | int) -> None:
@@ -515,9 +558,24 @@ class World:
 
     async def set_up(self, qp: Qp | Context, wanted: list[Region]) -> list[tuple[int, int, int]]:
         """Requests regions, checks the A against the keys that exist, and that all that was granted is clear."""
-        self.send(qp, aar(wanted))
+        return await self._set_up(qp, wanted, aar(wanted), parse_advert)
+
+    async def set_up_long(
+        self,
+        qp: Qp | Context,
+        wanted: list[Region],
+        steps: list[Step] = [],
+        deadline: int = 0,  # noqa: B006
+    ) -> list[tuple[int, int, int]]:
+        """Likewise by a long set-up."""
+        return await self._set_up(qp, wanted, long_set_up(wanted, steps, deadline), parse_long_advert)
+
+    async def _set_up(
+        self, qp: Qp | Context, wanted: list[Region], message: bytes, parse: Callable[[bytes], list[tuple[int, int, int]]]
+    ) -> list[tuple[int, int, int]]:
+        self.send(qp, message)
         await self.until(lambda: qp.sent, 20_000 + 2 * HEAP_SIZE // self.memory.bytes_per_beat)  # others are cleared, too
-        got = parse_advert(await self.answer(qp))
+        got = parse(await self.answer(qp))
         extent = got[0][0], max(1, sum(r.pages for r in wanted)) * PAGE
         assert not any(self.memory.read(*extent)), "granted memory is not clear"
         self._dirty(*extent)
@@ -553,7 +611,9 @@ class World:
                 assert wqe.local_addr == addr and content == self.memory.read(addr, size)
 
 
-def run_engine(test: str, data_w: int, qps: int, contexts: int, only: str = ".", pd: int = 0, read_back: bool = True) -> None:
+def run_engine(
+    test: str, data_w: int, qps: int, contexts: int, only: str = ".", pd: int = 0, read_back: bool = True, long: bool = False
+) -> None:
     """Builds the engine in these sizes and runs the cocotb tests of `test` whose names match."""
     window = struct("compute_pkg::window_t").width
     base, size = heap(qps, contexts)
@@ -562,6 +622,7 @@ def run_engine(test: str, data_w: int, qps: int, contexts: int, only: str = ".",
         test,
         params={
             "DATA_W": data_w, "QPS": qps, "CONTEXTS": contexts, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
+            "LONG_SET_UP": int(long), "CYCLES_PER_MS": CYCLES_PER_MS,
             "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE,
             "DESCRIPTION_BASE": description_base(qps, contexts), "HEAP_BASE": base, "HEAP_SIZE": size,
         },
@@ -570,7 +631,7 @@ def run_engine(test: str, data_w: int, qps: int, contexts: int, only: str = ".",
             "wqe": Source("roce_pkg::rdma_wqe_t"), "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "mr_cmd": Source("roce_pkg::mr_cmd_t"), "mr_rsp": Sink("roce_pkg::mr_rsp_t"),
             "mem": AxiMaster(data_w), "clear_mem": AxiMaster(data_w), "others_write": Plain("input", "logic"),
-            "memory_per_caller": Plain("input", "logic [29:0]"),
+            "memory_per_caller": Plain("input", "logic [29:0]"), "now": Plain("input", "rpc_pkg::ticks_t"),
             "job": Several(Source("compute_pkg::job_t"), SOCKETS), "done": Several(Sink("compute_pkg::done_t"), SOCKETS),
             "functions": Plain("input", f"logic [{128 * SOCKETS - 1}:0]"),
             "cancel": Plain("output", f"logic [{SOCKETS - 1}:0]"),
@@ -578,7 +639,7 @@ def run_engine(test: str, data_w: int, qps: int, contexts: int, only: str = ".",
             "close": Source("roce_wire_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
-        env={"COCOTB_TEST_FILTER": only, "RPC_QPS": str(qps), "RPC_CONTEXTS": str(contexts),
+        env={"COCOTB_TEST_FILTER": only, "RPC_QPS": str(qps), "RPC_CONTEXTS": str(contexts), "RPC_LONG": str(int(long)),
              "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back))},
         random_state=True,
     )  # fmt: skip
