@@ -33,7 +33,7 @@ module rpc_deadlines
   endfunction
 
   function automatic context_t context_of(index_t index);
-    return '{slot: slot_t'(index / index_t'(CONTEXTS)), number: number_t'(index % index_t'(CONTEXTS))};
+    return '{slot: slot_t'(context_index_t'(index) / context_index_t'(CONTEXTS)), number: number_t'(index) & number_t'(CONTEXTS - 1)};
   endfunction
 
   typedef struct packed {

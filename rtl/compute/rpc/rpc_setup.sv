@@ -9,7 +9,7 @@
 //   again -> an earlier set-up is released -> one extent for all regions -> `extent`, cleared while the next job is processed
 //   `cleared` -> a key for each parameter, followed by its advert -> SEND, when the answer is visible in memory.
 //
-// A long set-up (docs/reference/calls.md) has a deadline and steps before its regions, which take 2 cycles more each, and 6 + 2 for each step.
+// A long set-up (docs/reference/calls.md) has a deadline and steps before its regions, which take 2 cycles more each, and 1 + 3 for each step.
 //
 // An AAR with a correct head (type, count, length) replaces an earlier set-up, even if it is then refused; any other message changes
 // nothing. Cycles from job to SEND for n regions, without clearing: 2 x memory latency + 6 n + n x (key latency + 9) + extents passed +
@@ -72,6 +72,7 @@ module rpc_setup
   localparam int unsigned REQUEST_WORDS = REQUEST_BYTES / 4;
   localparam int unsigned LONG_REQUEST_WORDS = MRSP_LONG_REQUEST_BYTES / 4;
   localparam int unsigned ADVERT_BYTES = $bits(mrsp_advert_t) / 8;
+  localparam logic [63:0] MAX_WRITE = 64'd1 << 31;  // IBTA 9.7.7
   localparam int unsigned LONGEST = HEAD_BYTES + REQUEST_BYTES * MAX_REGIONS;
 
   if (LONGEST > MESSAGE_BYTES) begin : g_bad_regions
@@ -127,7 +128,7 @@ module rpc_setup
   region_index_t    index_q;
   logic             internal_q;      // the previous region is internal
   logic             misordered_q;    // a parameter after an internal region, or a memory error
-  logic             too_large_q;     // a region of 2^32 bytes or more
+  logic             too_large_q;     // a region of a long set-up is longer than a WRITE can return
   page_t            total_q;
   grant_t           grant_q;
   region_view_t     view_q;
@@ -461,7 +462,7 @@ module rpc_setup
           total_q      <= total_q + pages_of(record.size);
           internal_q   <= region.internal_;
           misordered_q <= misordered_q || (internal_q && !region.internal_) || word.data.error;
-          too_large_q  <= too_large_q || long_ && long_record.size[63:32] != '0;
+          too_large_q  <= too_large_q || long_ && long_record.size > MAX_WRITE;
           grant_q.last   <= index_q;
           grant_q.params <= grant_q.params + region_index_t'(!region.internal_);
           if (region.output_) begin

@@ -1333,19 +1333,25 @@ async def selective_repeat_is_agreed(dut, mine: int, passive: bool) -> None:
 @cocotb.test()
 @cocotb.parametrize(mine=[0, 1])
 async def contexts_are_agreed(dut, mine: int) -> None:
-    """As many as both have, rounded down to 1, 2 or 4, on the port of a client that has contexts; a repeated REP says the same."""
+    """As many as both have, rounded down to 1, 2 or 4, if the client of the port has them; long set-ups; a REP that is repeated."""
     dev = await device(dut)
     dev.listen(PORT, PORT + 1)
-    cases = [(cm.extensions(bits, contexts=asked), bits & 1, agreed if bits & 2 else 0, PORT)
-             for bits in (0, 1, 2, 3) for asked, agreed in ((0, 0), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (255, 4))]  # fmt: skip
+    asks = [(0, 0), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (255, 4)]
+    cases = [
+        (cm.extensions(bits, contexts=asked), bits & 1, agreed if bits & 2 else 0, PORT)
+        for bits in (0, 1, 2, 3, 4, 6, 7)
+        for asked, agreed in asks
+    ]
     cases += [(cm.extensions(3, contexts=4, version=2), 0, 0, PORT), (cm.extensions(3, contexts=4), 1, 0, PORT + 1)]
     for at in range(0, len(cases), QPS):
         for peer, (record, repeat, contexts, port) in zip(callers(QPS), cases[at : at + QPS], strict=False):
             dev.dut.extensions.value = mine
             peer.extensions, peer.port = record, port
             rep = await dev.open(peer, rtu=False)
-            bits = mine & repeat | (mine and contexts and 2)
+            long = mine and contexts and record[5] & 4  # long set-ups, which need contexts
+            bits = mine & repeat | (mine and contexts and 2) | long
             assert rep.extensions == (cm.extensions(bits, contexts=mine * contexts) if bits else bytes(8))
+            assert dev.events[-1].long_set_up == bool(long)
             assert dev.events[-1].contexts == mine * contexts and dev.qp_log[-1].attr.selective_repeat == mine & repeat
             dev.dut.extensions.value = 0
             dev.receive(peer.req())
@@ -2282,7 +2288,8 @@ BUILDS = {
 
 @pytest.mark.parametrize(("width", "qps"), some(list(BUILDS), 3))
 def test_roce_cm(width: int, qps: int) -> None:
-    params = {"DATA_W": width, "QPS": qps, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH, "PASSIVE_CONTEXTS": Type("12'd4")}
+    params = {"DATA_W": width, "QPS": qps, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH, "PASSIVE_CONTEXTS": Type("12'd4"),
+              "PASSIVE_LONG_SET_UP": Type("4'd1")}  # fmt: skip
     chosen = f"^(?!.*({'|'.join(PAIRED)})).*({BUILDS[width, qps]})"
     run(
         "roce_cm", __file__, params=params, ports=ports(width, qps), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)},

@@ -36,7 +36,7 @@ def guid(mac: str) -> bytes:
 
 
 def extensions(bits: int, version: int = 1, magic: bytes = b"NACL", contexts: int = 0) -> bytes:
-    """The record at the end of the private data (docs/reference/extensions.md). Bit 0: selective repeat, 1: contexts."""
+    """The record at the end of the private data (docs/reference/extensions.md): selective repeat, contexts, long set-up."""
     return magic + bytes([version, bits, contexts, 0])
 
 

@@ -12,7 +12,7 @@ import os
 import random
 import struct as binary
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +107,7 @@ class Step:
         return bytes([self.function, self.first, self.count, 0]) + self.user.to_bytes(4, "big")
 
 
-def long_set_up(regions: list[Region], steps: list[Step] = [], deadline: int = 0) -> bytes:  # noqa: B006
+def long_set_up(regions: list[Region], steps: Sequence[Step] = (), deadline: int = 0) -> bytes:
     """The message that requests `regions` for calls with a deadline in milliseconds, and a chain."""
     head = binary.pack(">BBBBI", 0x11, len(regions), len(steps), 0, deadline)
     return head + b"".join(step.record() for step in steps) + b"".join(region.long_record() for region in regions)
@@ -564,8 +564,8 @@ class World:
         self,
         qp: Qp | Context,
         wanted: list[Region],
-        steps: list[Step] = [],
-        deadline: int = 0,  # noqa: B006
+        steps: Sequence[Step] = (),
+        deadline: int = 0,
     ) -> list[tuple[int, int, int]]:
         """Likewise by a long set-up."""
         return await self._set_up(qp, wanted, long_set_up(wanted, steps, deadline), parse_long_advert)

@@ -17,7 +17,6 @@ from rpc_world import (
     HEAP_SIZE,
     INPUT,
     INTERNAL,
-    OUTPUT,
     PAGE,
     QPS,
     TICK_W,
@@ -64,9 +63,8 @@ async def wait(world: World, cycles: int) -> None:
 def is_step(job: Job, step: Step, granted: list[tuple[int, int, int]]) -> None:
     """The job is this step: its function, user, and its regions alone."""
     assert {(b.function_code, b.user) for b in job.beats} == {(step.function, step.user)}
-    assert [(b.addr, b.size) for b in job.beats] == [
-        (addr, size) for addr, _, size in granted[step.first : step.first + step.count]
-    ]
+    its = granted[step.first : step.first + step.count]
+    assert [(b.addr, b.size) for b in job.beats] == [(addr, size) for addr, _, size in its]
 
 
 async def chain(world: World, context: Context, wanted: list[Region], steps: list[Step], code: int = 0) -> None:
@@ -126,7 +124,7 @@ async def gives_regions_like_the_short_one(dut, stall: float) -> None:
 @cocotb.parametrize(stall=STALLS)
 async def a_malformed_message_changes_nothing(dut, stall: float) -> None:
     """Also one whose second step alone is wrong: regions and chain of the set-up before stay."""
-    world, (qp, short) = await begin(dut, stall, callers=2)
+    world, (qp,) = await begin(dut, stall)
     context = qp.contexts[0]
     wanted = regions(world.rng, 1, 1)
     steps = [Step(1, 0, 1, 7), Step(3, 1, 1)]
@@ -177,19 +175,12 @@ async def sizes_are_not_cut(dut, stall: float) -> None:
     """What the device cannot have is refused for want of memory, whatever is left of it in 32 bits, and leaves nothing."""
     world, (qp,) = await begin(dut, stall)
     context = qp.contexts[0]
-    for sizes in [
-        [1 << 32],
-        [(1 << 50) + 64],
-        [64, 1 << 33],
-        [1 << 63, 1 << 63],
-        [(1 << 64) - 1, 65],
-        [HEAP_SIZE + 1],
-        [(1 << 32) - 1],
-    ]:
+    all_sizes = [[1 << 32], [(1 << 50) + 64], [64, 1 << 33], [1 << 63] * 2, [(1 << 64) - 1, 65], [HEAP_SIZE + 1], [(1 << 31) + 1]]
+    for sizes in all_sizes:
         await world.set_up_long(context, [Region(INPUT, 64, 1, 2)])
         await world.refused(context, long_set_up([Region(INPUT, size, 1, 2) for size in sizes]), NO_MEMORY)
         assert not context.keys
-    assert world.events["regions_refused"] == 7
+    assert world.events["regions_refused"] == len(all_sizes)
     await world.set_up_long(context, [Region(INPUT, HEAP_SIZE, 1, 2)])
 
 
@@ -336,9 +327,8 @@ async def a_chain_runs_its_steps(dut, stall: float) -> None:
             steps = []
             for _ in range(1 + (round_ + context.number) % 4):
                 first = world.rng.randrange(5)
-                steps.append(
-                    Step(world.rng.choice([1, 2, 3, 8, 9]), first, world.rng.randint(1, 5 - first), world.rng.getrandbits(24))
-                )
+                function, last = world.rng.choice([1, 2, 3, 8, 9]), world.rng.randrange(first, 5)
+                steps.append(Step(function, first, last - first + 1, world.rng.getrandbits(24)))
             await world.set_up_long(context, wanted, steps)
             plans.append((context, wanted, steps))
             for _ in range(count % 2 + 1):
@@ -390,7 +380,7 @@ async def a_chain_ends_with_the_first_result_that_is_not_0(dut, stall: float) ->
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=STALLS, late=[False, True])
+@cocotb.parametrize((("stall", "late"), [(0.0, False), (0.3, True)]))
 async def a_chain_is_cancelled_in_any_moment(dut, stall: float, late: bool) -> None:
     """By its caller, or by its deadline: once, with the result of that, or it has ended before."""
     world, (qp, other) = await begin(dut, stall, callers=2)
@@ -402,7 +392,7 @@ async def a_chain_is_cancelled_in_any_moment(dut, stall: float, late: bool) -> N
     world.kernel = lambda _: 0
     world.kernel_cycles = (0, 3)
     seen = set()
-    for after in [*range(0, 120, 3), 200, 300]:
+    for after in [*range(0, 120, 7), 300]:
         world.jobs.clear()
         world.send(context, START)
         if after % 2:
@@ -424,7 +414,7 @@ async def a_chain_is_cancelled_in_any_moment(dut, stall: float, late: bool) -> N
         await world.settle()
         assert not context.sent, "answered twice"
     assert {code for code, _ in seen} == {0, DEADLINE if late else CANCELLED}
-    assert len(seen) > 3, seen
+    assert len(seen) > 2, seen
 
 
 @cocotb.test()
@@ -466,7 +456,7 @@ async def closed_during_a_chain(dut, stall: float) -> None:
     world.kernel = lambda _: 0
     world.kernel_cycles = (0, 8)
     wanted = regions(world.rng, 1, 1)
-    for _ in range(12):
+    for _ in range(5):
         qp = world.qps[2]
         for context in qp.contexts:
             await world.set_up_long(context, wanted, [Step(1, 0, 1), Step(3, 0, 2), Step(1, 1, 1), Step(4, 0, 1)], deadline=50)
@@ -480,22 +470,19 @@ async def closed_during_a_chain(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.2])
-async def many_chains(dut, stall: float) -> None:
-    """Random callers on all contexts: chains, calls, set-ups of both kinds, cancels, time that passes. Each start is answered once."""
-    world, qps = await begin(dut, stall, callers=min(QPS, 4))
+async def many_chains(dut) -> None:
+    """Random callers on all contexts: chains, calls, set-ups, cancels, time that passes. Each start is answered once."""
+    world, qps = await begin(dut, 0.1, callers=3)
     rng = world.rng
     world.kernel = lambda _: rng.choice([0, 0, 0, 0, 0, 0x22])
     world.kernel_cycles = (0, 200)
     results = {0: 0, UNKNOWN: 0, DEADLINE: 0, CANCELLED: 0, 0x22: 0}
 
     async def caller(context: Context) -> None:
-        for _ in range(6):
+        for _ in range(3):
             wanted = regions(rng, rng.randint(1, 2), rng.randint(1, 2), size=2 * PAGE)
-            steps = [
-                Step(rng.choice([1, 2, 3, 9, NO_FUNCTION]), rng.randrange(2), 1, rng.getrandbits(24))
-                for _ in range(rng.randrange(5))
-            ]
+            functions = [rng.choice([1, 2, 3, 9, NO_FUNCTION]) for _ in range(rng.randrange(5))]
+            steps = [Step(function, rng.randrange(2), 1, rng.getrandbits(24)) for function in functions]
             if rng.random() < 0.8:
                 await world.set_up_long(context, wanted, steps, rng.choice([0, 1, 5]))
             else:
@@ -514,7 +501,7 @@ async def many_chains(dut, stall: float) -> None:
     async def clock() -> None:
         while True:
             await world.later((0, 800))
-            world.pass_(rng.random())
+            world.pass_(2 * rng.random())
 
     cocotb.start_soon(clock())
     tasks = [cocotb.start_soon(caller(context)) for qp in qps for context in qp.contexts]
@@ -545,9 +532,9 @@ async def how_fast(dut) -> None:
     await world.result(context, wanted, context.granted)
 
 
-BUILDS = {(512, 8, 4): ".", (64, 8, 2): "."}
+BUILDS = {(512, 8, 4): ".", (64, 8, 2): ".", (128, 128, 4): "golden|deadline|runs|waits"}
 
 
-@pytest.mark.parametrize(("data_w", "qps", "contexts"), some(list(BUILDS), 2))
+@pytest.mark.parametrize(("data_w", "qps", "contexts"), some(list(BUILDS), 1))
 def test_rpc_long_set_up(data_w: int, qps: int, contexts: int) -> None:
     run_engine(__file__, data_w, qps, contexts, BUILDS[data_w, qps, contexts], long=True)
