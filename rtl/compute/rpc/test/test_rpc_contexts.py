@@ -661,4 +661,4 @@ BUILDS = {(512, 8, 4): ".", (64, 8, 2): ".", (128, 128, 4): "golden|evenly|waits
 
 @pytest.mark.parametrize(("data_w", "qps", "contexts"), some(list(BUILDS), 2))
 def test_rpc_contexts(data_w: int, qps: int, contexts: int) -> None:
-    run_engine(__file__, data_w, qps, contexts, BUILDS[data_w, qps, contexts])
+    run_engine(__file__, data_w, qps, contexts, BUILDS[data_w, qps, contexts], long=data_w == 512)

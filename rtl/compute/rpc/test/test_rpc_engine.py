@@ -1100,4 +1100,4 @@ POLICIES = {(64, 8, 1): (5, False)}
 @pytest.mark.parametrize(("data_w", "qps", "contexts"), some(list(BUILDS), 2))
 def test_rpc_engine(data_w: int, qps: int, contexts: int) -> None:
     pd, read_back = POLICIES.get((data_w, qps, contexts), (0, True))
-    run_engine(__file__, data_w, qps, contexts, BUILDS[data_w, qps, contexts], pd, read_back)
+    run_engine(__file__, data_w, qps, contexts, BUILDS[data_w, qps, contexts], pd, read_back, (data_w, contexts) == (512, 4))
