@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs chains (docs/reference/calls.md): begins the first step of a chain, and each further one when the step before it has succeeded. Each
-// step is a call of its own to rpc_dispatch. Any other outcome is the result of the call and passes in the same cycle.
+// Runs chains (docs/reference/calls.md): begins the first step of a chain, and each further one when the step before it has succeeded.
+// Each step is a call of its own to rpc_dispatch. Any other outcome is the result of the call and passes in the same cycle.
 //
-// A chain is cancelled in any of three places: rpc_dispatch has a step that waits, or one that runs, or the chain is here. So each `cancel` that
-// rpc_dispatch takes is noted, and compared in the cycle in which a step is given to it.
+// A chain is cancelled in any of three places: rpc_dispatch has a step that waits, or one that runs, or the chain is here. So each `cancel`
+// that rpc_dispatch takes is noted, and compared in the cycle in which a step is given to it.
 //
 // A step leaves on `call` 3 cycles after the outcome of the one before.
 module rpc_chain

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Chooses the socket for a function, one cycle after it is asked for: of several sockets that have it, the first without a call; if all
-// have one, round robin. A socket that was chosen out of turn also moves to the end of the round-robin order.
+// Chooses the socket for a function, one cycle after it is asked for: of several sockets that have it, the first without a call; if
+// all have one, round robin. A socket that was chosen out of turn also moves to the end of the round-robin order.
 module rpc_choice
   import compute_pkg::*;
 #(

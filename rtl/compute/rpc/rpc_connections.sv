@@ -47,6 +47,7 @@ module rpc_connections
     output closing_t closing,     // one cycle for each; `gone` is updated in that cycle
     input  slot_t    asked[3],    // connections queried by other units
     output logic     gone[3],     // same cycle: closed
+    output logic     decides,     // `call`, `chain`, `cancel` and `refusal` come only while it is high, at most every third cycle
     input  ticks_t   now,
     output ticks_t   began,       // with `call` and `chain`: when the start came
     output logic     started,     // events
@@ -384,6 +385,7 @@ module rpc_connections
   assign chain.valid   = LONG_SET_UP && take_start && whole_q && state_q.chain && !state_q.cancelled;
   assign chain.data    = '{of: event_q.of, odd: state.odd};
   assign began         = arrival.time_;
+  assign decides       = applying;
   assign cancel.valid  = cancels && state_q.phase == CALL && !state_q.cancelled;
   assign cancel.data   = '{of: event_q.of, odd: state_q.odd, late: 1'b0};
   assign refusal.valid = take_start && !call.valid && !chain.valid;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Deadlines of calls: a set-up has a limit on the time of its calls, from the arrival of the start on. A call whose time is over is given
-// out on `expired`, once.
+// Deadlines of calls: a set-up has a limit on the time of its calls, from the arrival of the start on. A call whose time is over is
+// given out on `expired`, once.
 //
-// One context is looked at every 3 cycles while any has a deadline, so a call is found at most 3 * QPS * CONTEXTS cycles late, and not
-// before its time. An entry is that of the context's newest call, which may have ended: whoever takes `expired` compares `odd`. `starts` is
-// accepted in any cycle but the two behind another.
+// One context is looked at every 3 cycles while any has a deadline, so a call is found at most 3 * QPS * CONTEXTS cycles late, and
+// not before its time. An entry is that of the context's newest call, which may have ended: whoever takes `expired` compares `odd`.
+// Calls may begin in every cycle. After reset it clears its table for QPS * CONTEXTS cycles, during which none may.
 module rpc_deadlines
   import rpc_pkg::*;
 #(
@@ -33,7 +33,10 @@ module rpc_deadlines
   endfunction
 
   function automatic context_t context_of(index_t index);
-    return '{slot: slot_t'(context_index_t'(index) / context_index_t'(CONTEXTS)), number: number_t'(index) & number_t'(CONTEXTS - 1)};
+    return '{
+        slot: slot_t'(context_index_t'(index) / context_index_t'(CONTEXTS)),
+        number: number_t'(index) & number_t'(CONTEXTS - 1)
+    };
   endfunction
 
   typedef struct packed {

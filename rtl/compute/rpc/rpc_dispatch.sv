@@ -5,8 +5,8 @@
 // one with several calls delays another by one call, as if it had one. A job is read from the table of regions into a queue of its socket, so that a slow socket does not
 // delay the others. The window of a socket is the extent of its call's context, from before the first beat of the job until its result.
 //
-// First beat of a job 5 cycles after `call`, 6 if connections may have several contexts, 8 of a step of a chain, the others 4 cycles apart; a result leaves 1 cycle
-// after `done`. A call of a closed connection is not started, and a running one is cancelled: its socket ends it at once. `cancel` ends a
+// First beat of a job 5 cycles after `call`, 6 if connections may have several contexts, 8 of a step of a chain, the others 4 cycles
+// apart; a result leaves 1 cycle after `done`. A call of a closed connection is not started, and a running one is cancelled: its socket ends it at once. `cancel` ends a
 // call that waits in the cycle after the current job is read; of a running one it is as for a closed connection, but for the result.
 module rpc_dispatch
   import memory_pkg::*;
@@ -238,7 +238,10 @@ module rpc_dispatch
     // A socket does not know why its job is cancelled.
     wire [6:0] code = abort_late_q && done[i].data.code == RESULT_CANCELLED ? RESULT_DEADLINE : done[i].data.code;
     assign outcome[i].data  = '{
-        result: '{of: running_of_q, code: code}, odd: running_odd_q, number: running_part_q.number, more: CHAINS && running_part_q.more
+        result: '{of: running_of_q, code: code},
+        odd: running_odd_q,
+        number: running_part_q.number,
+        more: CHAINS && running_part_q.more
     };
     assign done[i].ready    = outcome[i].ready || !ours;
 
@@ -276,7 +279,8 @@ module rpc_dispatch
 
   // ---- results ----
   assign outcome[SOCKETS].valid = state_q == DROP;
-  assign outcome[SOCKETS].data  = '{result: '{of: of_q, code: cancelled_q ? cancel_code(late_q) : RESULT_SOCKET_UNAVAIL}, default: '0};
+  wire [6:0] drop_code = cancelled_q ? cancel_code(late_q) : RESULT_SOCKET_UNAVAIL;
+  assign outcome[SOCKETS].data  = '{result: '{of: of_q, code: drop_code}, default: '0};
   assign outcome[SOCKETS+1].valid = refusal.valid;
   assign outcome[SOCKETS+1].data  = '{result: refusal.data, default: '0};
   assign refusal.ready            = outcome[SOCKETS+1].ready;

@@ -25,7 +25,7 @@ module rpc_engine
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,                              // a power of two
     parameter int unsigned CONTEXTS = 1,                          // of a connection at most: 1, 2 or 4 (docs/reference/calls.md)
-    parameter bit LONG_SET_UP = 1'b0,                             // long set-ups are taken: deadlines, chains; needs more than one context
+    parameter bit LONG_SET_UP = 1'b0,                             // long set-ups are taken; needs more than one context
     parameter int unsigned CYCLES_PER_MS = 250_000,
     parameter int unsigned SOCKETS = 1,                           // at most 16
     parameter int unsigned MAX_REGIONS = 32,                      // per connection, internal ones included
@@ -104,7 +104,7 @@ module rpc_engine
   logic     aborted, ignored, started, finished, failed, cancelled, granted, refused, malformed;
 
   ticks_t       began, limit;
-  logic         step_write, chain_idle, deadlines_idle;
+  logic         decides, step_write, chain_idle, deadlines_idle;
   step_write_t  step;
 
   description_t description;
@@ -135,8 +135,9 @@ module rpc_engine
 
   rpc_connections #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .LONG_SET_UP(LONG_SET_UP)) connections_unit (
       .clk, .rst, .conn_event(conn_in), .conn_answer(answer_in), .cqe, .setup_done, .answered,
-      .setup(setup_in), .release_(release_in), .call(call_in), .chain(chain_in), .cancel(cancel_in), .refusal(refused_in), .repost(repost_in), .close(close_in),
-      .closing, .asked, .gone, .functions, .busy, .now, .began, .started, .aborted, .ignored, .idle(connections_idle)
+      .setup(setup_in), .release_(release_in), .call(call_in), .chain(chain_in), .cancel(cancel_in), .refusal(refused_in),
+      .repost(repost_in), .close(close_in),
+      .closing, .asked, .gone, .functions, .busy, .decides, .now, .began, .started, .aborted, .ignored, .idle(connections_idle)
   );
 
   // One entry for every context: rpc_connections never stalls.
@@ -168,18 +169,18 @@ module rpc_engine
         .starts(call_in.valid || chain_in.valid), .starting(chain_in.data.of), .odd(chain_in.data.odd), .arrived(began),
         .expired, .idle(deadlines_idle)
     );
-    // rpc_connections never waits.
-    assign call.valid          = call_in.valid || step_call.valid;
-    assign call.data           = call_in.valid ? call_in.data : step_call.data;
-    assign step_call.ready     = !call_in.valid;
-    assign refusal_in.valid    = refused_in.valid || step_refusal.valid;
-    assign refusal_in.data     = refused_in.valid ? refused_in.data : step_refusal.data;
-    assign step_refusal.ready  = !refused_in.valid;
+    // rpc_connections never waits. What it decides is late in a cycle, that it decides is early.
+    assign call.valid          = call_in.valid || step_call.valid && !decides;
+    assign call.data           = decides ? call_in.data : step_call.data;
+    assign step_call.ready     = !decides;
+    assign refusal_in.valid    = refused_in.valid || step_refusal.valid && !decides;
+    assign refusal_in.data     = decides ? refused_in.data : step_refusal.data;
+    assign step_refusal.ready  = !decides;
     // A chain that begins has not been cancelled yet: rpc_chain must learn that first.
-    assign cancelling.valid    = (cancel_out.valid || expired.valid) && !chain_in.valid;
+    assign cancelling.valid    = (cancel_out.valid || expired.valid) && !decides;
     assign cancelling.data     = cancel_out.valid ? cancel_out.data : expired.data;
-    assign cancel_out.ready    = cancelling.ready && !chain_in.valid;
-    assign expired.ready       = cancelling.ready && !chain_in.valid && !cancel_out.valid;
+    assign cancel_out.ready    = cancelling.ready && !decides;
+    assign expired.ready       = cancelling.ready && !decides && !cancel_out.valid;
   end else begin : g_no_long_set_up
     assign call.valid       = call_in.valid;
     assign call.data        = call_in.data;
@@ -194,7 +195,7 @@ module rpc_engine
     assign chain_in.ready   = 1'b1;
     assign chain_idle       = 1'b1;
     assign deadlines_idle   = 1'b1;
-    wire unused = &{1'b0, began, limit, step_write, step, chain_in.valid, chain_in.data, outcome.data};
+    wire unused = &{1'b0, decides, began, limit, step_write, step, chain_in.valid, chain_in.data, outcome.data};
   end
   assign call_in.ready    = 1'b1;
   assign refused_in.ready = refusal_in.ready;
@@ -214,7 +215,8 @@ module rpc_engine
   assign answer_out.ready  = conn_answer.ready;
 
   rpc_setup #(
-      .DATA_W(DATA_W), .QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS), .LONG_SET_UP(LONG_SET_UP), .CYCLES_PER_MS(CYCLES_PER_MS),
+      .DATA_W(DATA_W), .QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS),
+      .LONG_SET_UP(LONG_SET_UP), .CYCLES_PER_MS(CYCLES_PER_MS),
       .DESCRIPTION_BASE(DESCRIPTION_BASE), .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
       .clk, .rst, .job(setup_job), .release_(release_job), .description, .published, .done(setup_done), .extent, .cleared,
@@ -277,5 +279,6 @@ module rpc_engine
       immediate_ignored: ignored
   };
   assign idle = connections_idle && setup_idle && clear_idle && dispatch_idle && answer_idle && setup_empty && releases_empty && refusals_empty
-             && chain_idle && deadlines_idle && cancels_empty && reposts_empty && closes_empty && answers_empty && !result.valid && !answered.valid && !request.valid && !wqe.valid;
+             && chain_idle && deadlines_idle && cancels_empty && reposts_empty && closes_empty && answers_empty
+             && !result.valid && !answered.valid && !request.valid && !wqe.valid;
 endmodule

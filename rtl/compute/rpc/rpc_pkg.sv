@@ -178,7 +178,7 @@ package rpc_pkg;
 
   // A receive completion that waits for its turn: a message in a buffer, or a start.
   typedef struct packed {
-    ticks_t      time_;                               // of the arrival. First, so that a device without deadlines stores the rest alone
+    ticks_t      time_;                               // of the arrival. A device without deadlines stores the rest alone
     logic        message;
     buffer_t     buffer;                              // which of the connection's receives was consumed
     logic [31:0] value;                               // message_t, or the start: `user`, then 1, then the function

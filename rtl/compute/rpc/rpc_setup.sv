@@ -9,7 +9,8 @@
 //   again -> an earlier set-up is released -> one extent for all regions -> `extent`, cleared while the next job is processed
 //   `cleared` -> a key for each parameter, followed by its advert -> SEND, when the answer is visible in memory.
 //
-// A long set-up (docs/reference/calls.md) has a deadline and steps before its regions, which take 2 cycles more each, and 1 + 3 for each step.
+// A long set-up (docs/reference/calls.md) has a deadline and steps before its regions, which take 2 cycles more each: 1, and 3 for each
+// step.
 //
 // An AAR with a correct head (type, count, length) replaces an earlier set-up, even if it is then refused; any other message changes
 // nothing. Cycles from job to SEND for n regions, without clearing: 2 x memory latency + 6 n + n x (key latency + 9) + extents passed +
@@ -234,7 +235,8 @@ module rpc_setup
   mrsp_step_t  step_head;
   assign step_head = word.data.data;
   wire [8:0]   step_end = 9'(step_head.first) + 9'(step_head.count);
-  wire step_wrong = step_head.function_code == '0 || step_head.function_code[7] || step_head.count == '0 || step_end > 9'(head_q.count);
+  wire step_wrong = step_head.function_code == '0 || step_head.function_code[7]
+                 || step_head.count == '0 || step_end > 9'(head_q.count);
   wire last_step = 8'(number_q) == step_count - 1'b1;
   wire step_stored = state_q == STEPS && word.valid && word_q[0];
 
@@ -309,7 +311,12 @@ module rpc_setup
   assign extent_cmd.data  = '{free: state_q == FREE, of: of, pages: need};
   assign extent_rsp.ready = state_q inside {FREE_EXTENT, ALLOCATE_EXTENT};
   assign extent.valid     = state_q == CLEAR;
-  assign extent.data      = '{of: job_q.of, form: '{with_imm: job_q.message.with_imm, long_: long_, chain: chain_q}, base: grant_q.base, pages: grant_q.pages};
+  assign extent.data      = '{
+      of: job_q.of,
+      form: '{with_imm: job_q.message.with_imm, long_: long_, chain: chain_q},
+      base: grant_q.base,
+      pages: grant_q.pages
+  };
 
   assign setup_mr_cmd.valid = state_q inside {RELEASE, REGISTER};
   always_comb begin
@@ -360,7 +367,9 @@ module rpc_setup
   assign release_.ready = turn && (release_next_q || !job.valid) || no_extent || no_key;
   assign job.ready      = turn && !(release_next_q && release_.valid);
   assign done.valid     = state_q == DONE;
-  assign done.data      = '{close: releases_q, of: of, held: held_q && !releases_q, chain: chain_q, failed: failed_q && !releases_q};
+  assign done.data      = '{
+      close: releases_q, of: of, held: held_q && !releases_q, chain: chain_q, failed: failed_q && !releases_q
+  };
   assign idle          = state_q == IDLE && published;
 
   wire answered = state_q == SEND && wqe.ready;
@@ -556,5 +565,6 @@ module rpc_setup
     end
   end
 
-  wire unused = &{1'b0, word.data.first, job_q.held, job_q.chain, job_q.long_, job_q.message.reserved, head_q.pad, step_head_q.reserved, record.requested_addr, record.flags.reserved, view_q};
+  wire unused = &{1'b0, word.data.first, job_q.held, job_q.chain, job_q.long_, job_q.message.reserved, head_q.pad, step_head_q.reserved,
+                  record.requested_addr, record.flags.reserved, view_q};
 endmodule

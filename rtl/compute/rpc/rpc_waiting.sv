@@ -2,9 +2,10 @@
 
 // The calls that wait for a socket: at most one of each context.
 //
-// A call is added by `call` and removed by `take`. `waits`, `sockets`, `odd` and `in_chain` show those of the connection `asked` in the same cycle; a
-// call is visible from the cycle after it was added. `details` are those of the context `of`, one cycle later. With one context the user knows
-// which calls wait: `waits` is always set. After reset it clears its tables for QPS cycles, during which nothing may be added.
+// A call is added by `call` and removed by `take`. `waits`, `sockets`, `odd` and `in_chain` show those of the connection `asked` in the
+// same cycle; a call is visible from the cycle after it was added. `details` are those of the context `of`, one cycle later. With one
+// context the user knows which calls wait: `waits` is always set. After reset it clears its tables for QPS cycles, during which nothing
+// may be added.
 module rpc_waiting
   import compute_pkg::*;
   import rpc_pkg::*;
