@@ -73,7 +73,10 @@ module rpc_chain
   end
   note_t note;
   assign note = note_t'(notes[index_of(chain_q.of)]);
-  wire cancelled = note.valid && note.odd == chain_q.odd;
+  // In the cycle of ISSUE it is known whether there was one up to the cycle before.
+  logic cancelled_q;
+  wire cancels_now = cancels && cancel.of == chain_q.of && cancel.odd == chain_q.odd;
+  always_ff @(posedge clk) cancelled_q <= cancels_now || note.valid && note.odd == chain_q.odd;
 
   logic       known;
   logic [3:0] socket;
@@ -90,7 +93,7 @@ module rpc_chain
   assign begun.ready   = state_q == IDLE && !continues;
 
   wire issues = state_q == ISSUE;
-  assign call.valid = issues && !cancelled && known;
+  assign call.valid = issues && !cancelled_q && known;
   assign call.data  = '{
       socket: socket,
       of: chain_q.of,
@@ -102,8 +105,8 @@ module rpc_chain
           first_region: step_q.first_region, last_region: step_q.last_region
       }
   };
-  assign refusal.valid = issues && (cancelled || !known);
-  assign refusal.data  = '{of: chain_q.of, code: cancelled ? cancel_code(note.late) : RESULT_UNKNOWN_FUNCTION};
+  assign refusal.valid = issues && (cancelled_q || !known);
+  assign refusal.data  = '{of: chain_q.of, code: cancelled_q ? cancel_code(note.late) : RESULT_UNKNOWN_FUNCTION};
   assign idle          = state_q == IDLE && begun_empty && !outcome.valid;
 
   always_ff @(posedge clk) begin

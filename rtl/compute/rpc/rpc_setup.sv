@@ -226,7 +226,9 @@ module rpc_setup
   wire       steps_ok = step_count <= 8'(MAX_STEPS);
   wire [13:0] short_length = 14'(HEAD_BYTES) + (14'(head_q.count) << 4) + (14'(head_q.count) << 3);
   wire [13:0] long_length = 14'(MRSP_LONG_HEAD_BYTES) + (14'(head_q.count) << 5) + (14'(step_count) << 3);
-  wire lengths_agree = 14'(length) == (long_message ? long_length : short_length) && (!long_message || steps_ok);
+  wire short_agrees = 14'(length) == short_length;
+  wire long_agrees = 14'(length) == long_length && steps_ok;
+  wire lengths_agree = long_message ? long_agrees : short_agrees;
 
   // ---- the chain ----
   mrsp_step_t  step_head_q;   // its first word
