@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the wheel of the Python package `nacelle` into a folder and prints its path.
+
+python tools/wheel.py [--profile dev|release] [--out FOLDER]    release, build/wheel
+
+It shares host/target with every other build of the host software.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CRATE = ROOT / "host" / "nacelle-python"
+
+
+def build(out: Path, profile: str) -> Path:
+    """Builds the wheel; what else is in the folder goes."""
+    shutil.rmtree(out, ignore_errors=True)
+    maturin = Path(sysconfig.get_path("scripts")) / "maturin"
+    command = [str(maturin), "build", "--quiet", "--locked", "--profile", profile, "--out", str(out)]
+    # For machines with a C library that is not older than this one: so pip takes it as it is.
+    command += ["--compatibility", "linux", "--manifest-path", str(CRATE / "Cargo.toml")]
+    environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
+    subprocess.run(command, check=True, env=environment)
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--profile", choices=["dev", "release"], default="release")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "wheel")
+    arguments = parser.parse_args()
+    wheel = build(arguments.out, arguments.profile)
+    print(wheel.relative_to(Path.cwd()) if wheel.is_relative_to(Path.cwd()) else wheel)
+    print(f"{wheel.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
