@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nacelle::{CallOptions, Canceller};
+use nacelle::{CallOptions, Canceller, Error};
 use pyo3::prelude::*;
 
 use crate::buffer;
@@ -39,7 +39,16 @@ pub(crate) fn user_bytes(user: u32) -> Result<[u8; 3], Failure> {
 }
 
 impl Call {
-    pub(crate) fn new(mut call: nacelle::Call) -> Self {
+    /// A call as the library has made it.
+    ///
+    /// # Errors
+    /// That of the library; then nothing uses its buffers any more.
+    pub(crate) fn made(py: Python<'_>, call: Result<nacelle::Call, Error>) -> Result<Self, Failure> {
+        buffer::release(py);
+        Ok(Self::new(call?))
+    }
+
+    fn new(mut call: nacelle::Call) -> Self {
         let news = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&news);
         call.on_finish(move || seen.store(true, Ordering::Release));

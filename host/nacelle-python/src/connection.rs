@@ -33,7 +33,7 @@ impl Connection {
         let (connection, code, options) = (self.get()?, function(code)?, options(deadline)?);
         let regions = regions(py, &given)?;
         let call = wait::interruptible(py, move || connection.create_with(code, regions, &options))?;
-        Ok(Call::new(call?))
+        Call::made(py, call)
     }
 
     /// Creates a call of a chain: steps of a function, the first region, how many, and the user bytes.
@@ -53,7 +53,7 @@ impl Connection {
         let steps = steps.collect::<Result<Vec<_>, Failure>>()?;
         let regions = regions(py, &given)?;
         let call = wait::interruptible(py, move || connection.create_chain(&steps, regions, &options))?;
-        Ok(Call::new(call?))
+        Call::made(py, call)
     }
 
     /// How many calls it can have at a time.

@@ -167,7 +167,7 @@ impl Device {
         let (device, code, options) = (self.get()?, function(code)?, options(deadline)?);
         let regions = regions(py, &given)?;
         let call = wait::interruptible(py, move || device.create_with(code, regions, &options))?;
-        Ok(Call::new(call?))
+        Call::made(py, call)
     }
 
     /// Opens a connection for several calls.

@@ -62,6 +62,14 @@ pub(crate) fn function(code: i64) -> Result<FunctionCode, Failure> {
 pub(crate) fn regions(py: Python<'_>, given: &[Given<'_>]) -> Result<Vec<Region>, Failure> {
     // What earlier calls have given back can be used again.
     buffer::release(py);
+    let made = in_place(given);
+    if made.is_err() {
+        buffer::release(py);
+    }
+    made
+}
+
+fn in_place(given: &[Given<'_>]) -> Result<Vec<Region>, Failure> {
     let bytes = given.iter().enumerate().map(|(index, given)| given.bytes(index));
     let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
     if let Some((one, other)) = find_overlap(bytes.iter().map(|bytes| bytes.as_ref()?.extent())) {

@@ -68,6 +68,9 @@ def connect(
     Times are in seconds. docs/reference/python-api.md describes the options.
     """
     targets = [target] if isinstance(target, str) or not isinstance(target, Iterable) else list(target)
+    for one in targets:
+        if not isinstance(one, str) and not hasattr(one, "packed"):
+            raise TypeError(f"a target is a text or an address of ipaddress, not {type(one).__name__}")
     names = [name.strip() for one in targets for name in str(one).split(",")]
     options = _Options(
         wire=None if wire is None else os.fspath(wire),

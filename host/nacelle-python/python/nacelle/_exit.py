@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import weakref
 from typing import Protocol
 
@@ -15,17 +16,19 @@ class _Closes(Protocol):
     def close(self) -> None: ...
 
 
-_open: weakref.WeakSet[_Closes] = weakref.WeakSet()
+_count = itertools.count()
+_open: weakref.WeakValueDictionary[int, _Closes] = weakref.WeakValueDictionary()
 
 
 def close_at_exit(value: _Closes) -> None:
     """Closes it when the program ends, if it is still there."""
-    _open.add(value)
+    _open[next(_count)] = value
 
 
 @atexit.register
 def _close_all() -> None:
-    for value in list(_open):
+    # What was opened last may use what was opened before.
+    for value in reversed(list(_open.values())):
         # Nobody is left to be told; in a forked process it is another's.
         with contextlib.suppress(Error):
             value.close()

@@ -121,8 +121,8 @@ class _Runner:
             return failure.result
         except KernelCancelled:
             return CANCELLED
-        except Exception:
-            _log().exception("the kernel %s (function %d) raised an exception", self._kernel.name, self._kernel.code)
+        except Exception as error:
+            self._report(error)
             return RAISED
         finally:
             self.threads.discard(threading.get_ident())
@@ -149,6 +149,14 @@ class _Runner:
                 views.append(view)
             arguments.append(view)
         return arguments
+
+    def _report(self, error: Exception) -> None:
+        """Logs an exception as text: what keeps the exception itself would keep the memory of the call, by its frames."""
+        import traceback
+
+        text = "".join(traceback.format_exception(error)).rstrip()
+        _log().error("the kernel %s (function %d) raised an exception\n%s", self._kernel.name, self._kernel.code, text)
+        traceback.clear_frames(error.__traceback__)
 
     def kept_views(self) -> None:
         """The function has returned, and something it has made of a region is still there."""

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel: self-contained, quick to import, typed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from python_package import Package, Served
+
+pytestmark = pytest.mark.xdist_group("python")
+
+EXAMPLES = sorted((ROOT / "examples").glob("*_python*/*.py"))
+IMPORT_WITHIN = 0.1
+
+
+def test_the_wheel_is_installed_in_an_empty_environment(package: Package, served: Served, tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", str(package.wheel)]
+    subprocess.run(command, check=True)
+    # Compiled at the installation, as pip does it; the best of a few, as others use the machine.
+    script = """
+import sys, time
+begin = time.process_time()
+import nacelle
+took = time.process_time() - begin
+assert not {"numpy", "asyncio", "logging"} & set(sys.modules), "it imports what few need"
+with nacelle.connect("kernels0") as device:
+    assert device.increment(bytearray(b"HAL")) == b"IBM"
+print(took, nacelle.__version__)
+"""
+    said = [
+        subprocess.run([python, "-I", "-c", script], env=package.environment(served.wire), capture_output=True, text=True)
+        for _ in range(3)
+    ]
+    assert not any(one.returncode for one in said), said
+    assert min(float(one.stdout.split()[0]) for one in said) < IMPORT_WITHIN
+    version = (ROOT / "host" / "Cargo.toml").read_text().partition('version = "')[2].partition('"')[0]
+    assert said[0].stdout.split()[1] == version
+
+
+def test_the_wheel_is_one_for_every_python(package: Package) -> None:
+    assert "-cp311-abi3-" in package.wheel.name
+    with zipfile.ZipFile(package.wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith("METADATA"))
+        required = [line for line in archive.read(metadata).decode().splitlines() if line.startswith("Requires-Dist")]
+    assert all("extra == 'numpy'" in line for line in required), required
+    assert {"nacelle/_native.abi3.so", "nacelle/py.typed", "nacelle/_native.pyi"} <= set(names)
+    said = subprocess.run(
+        ["objdump", "-p", str(package.site / "nacelle" / "_native.abi3.so")], capture_output=True, text=True, check=True
+    )
+    needed = {line.split()[1] for line in said.stdout.splitlines() if "NEEDED" in line}
+    assert needed <= {"libc.so.6", "libgcc_s.so.1", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}, needed
+
+
+def mypy(package: Package, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *arguments]
+    environment = {**package.environment(tmp_path), "MYPYPATH": str(package.site)}
+    environment.pop("PYTHONPATH")
+    return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+
+def test_types(package: Package, tmp_path: Path) -> None:
+    """The package and the examples are typed, the stub names what there is, and a program that is wrong is refused."""
+    assert len(EXAMPLES) >= 2
+    result = mypy(package, tmp_path, "-p", "nacelle")
+    assert result.returncode == 0, result.stdout
+    (tmp_path / "right.py").write_text(
+        "import nacelle\n"
+        "async def run(device: nacelle.Device) -> bytes:\n"
+        "    with device.open(contexts=2) as connection, connection.create('increment', bytearray(3), timeout=1.5) as call:\n"
+        "        call.invoke(immediate=3)\n"
+        "        await call.finished()\n"
+        "        reveal_type(call.wait(0.5))\n"
+        "        reveal_type(device.describe())\n"
+        "    return bytes(device.matmul(b'', b''))\n"
+        "region = nacelle.output(10)\n"
+    )
+    result = mypy(package, tmp_path, "right.py", *map(str, EXAMPLES))
+    assert result.returncode == 0, result.stdout
+    assert 'type is "bool"' in result.stdout and '"nacelle._description.Description | None"' in result.stdout
+    for line in ("nacelle.connect(5)", "nacelle.output('x')", "nacelle.connect('a').open('b')", "nacelle.nothing"):
+        (tmp_path / "wrong.py").write_text(f"import nacelle\n{line}\n")
+        assert mypy(package, tmp_path, "wrong.py").returncode == 1, line
+
+
+def test_the_stub_names_what_the_module_has(package: Package) -> None:
+    package.load()
+    from nacelle import _native
+
+    stub = (package.site / "nacelle" / "_native.pyi").read_text()
+    for name in vars(_native):
+        if name.startswith("_"):
+            continue
+        assert f"class {name}:" in stub or f"def {name}(" in stub or f"\n{name}:" in stub, name
+        if isinstance(vars(_native)[name], type):
+            body = stub.partition(f"class {name}:")[2].partition("\nclass ")[0]
+            for member in vars(vars(_native)[name]):
+                assert member.startswith("_") or f"def {member}(" in body, f"{name}.{member}"
