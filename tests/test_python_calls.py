@@ -7,12 +7,12 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import ADDRESS, Wire
+from nacelle_tb.long import LONG
 from python_package import Package, Served
 
 pytestmark = pytest.mark.xdist_group("python")
@@ -284,7 +284,8 @@ def test_a_handler_of_a_signal_that_returns_ends_no_wait(device: Any) -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_a_device_that_vanishes_is_lost(package: Package, tmp_path: Path) -> None:
+@pytest.mark.skipif(not LONG, reason="takes 15 s: NACELLE_LONG=1")
+def test_a_device_that_vanishes_is_lost(package: Package) -> None:
     served = Served(package)
     try:
         with served.connect(acknowledge_timeout=0.1) as device, device.create("hold", b"\xff", out=1) as call:

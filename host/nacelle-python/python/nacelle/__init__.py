@@ -44,6 +44,7 @@ from ._errors import (
 )
 from ._kernels import KernelFunction, SoftDevice, kernel
 from ._native import VERSION as __version__
+from ._native import KernelCall
 from ._regions import Region, inout, input, internal, output
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "Functions",
     "InvalidArgument",
     "Kernel",
+    "KernelCall",
     "KernelCancelled",
     "KernelFailure",
     "KernelFunction",
