@@ -66,7 +66,13 @@ class Package:
 
     def environment(self, wire: Path) -> dict[str, str]:
         """That of a program that imports it."""
-        return {**os.environ, "PYTHONPATH": str(self.site), "NACELLE_WIRE": str(wire), "PYTHONWARNINGS": "default"}
+        return {
+            **os.environ,
+            "PYTHONPATH": str(self.site),
+            "NACELLE_WIRE": str(wire),
+            "PYTHONWARNINGS": "default",
+            "PYTHONMALLOC": "debug",
+        }
 
     def start(self, wire: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
         """Starts a program."""

@@ -83,6 +83,7 @@ def test_functions_are_methods(device: Any) -> None:
     for result in (
         device.hold(b"\0", out=3),
         device.hold(tenths=b"\0", out=bytearray(3)),
+        device.hold(b"\0", out=np.int64(3)),
         device.call("hold", b"\0", out=3),
         device.call(90, b"\0", out=3),
         device.call(90, device_input(b"\0"), device_output(3)),
@@ -117,6 +118,7 @@ def test_wrong_arguments_are_named(device: Any, served: Served) -> None:
         (TypeError, r"region 0 \(tenths\): int has neither", lambda: device.hold(1, out=1)),
         (TypeError, "Region for each", lambda: device.call("hold", nacelle.input(b"1"), b"2")),
         (nacelle.InvalidArgument, "0 bytes", lambda: device.hold(b"1", out=0)),
+        (nacelle.InvalidArgument, "-5 bytes", lambda: device.hold(b"1", out=np.int64(-5))),
         (nacelle.InvalidArgument, "no bytes", lambda: device.hold(b"", out=1)),
         (nacelle.InvalidArgument, "24 bits", lambda: device.hold(b"1", out=1, immediate=1 << 24)),
         (nacelle.InvalidArgument, "-1 s", lambda: device.hold(b"1", out=1, timeout=-1)),

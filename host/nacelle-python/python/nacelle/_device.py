@@ -144,10 +144,7 @@ class Call:
 
     def _leave(self) -> None:
         """As `close`, without waiting."""
-        if self._native.running:
-            self._native.abandon()
-        else:
-            self._native.close()
+        self._native.abandon()
 
     def _end(self) -> None:
         """Ends it for the device that is closed; a thread that waits for it gets its end."""

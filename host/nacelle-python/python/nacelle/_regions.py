@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from numbers import Integral
+from operator import index
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 from ._errors import InvalidArgument
 
@@ -48,7 +50,7 @@ def input(buffer: BufferLike, *, once: bool = False) -> Region:
 
 def output(buffer: BufferLike | int) -> Region:
     """Comes back with each call: into a buffer, or into a new bytearray of so many bytes."""
-    return Region("out", bytearray(size_of(buffer)) if isinstance(buffer, int) else buffer)
+    return Region("out", bytearray(size_of(buffer)) if isinstance(buffer, Integral) else buffer)
 
 
 def inout(buffer: BufferLike, *, once: bool = False) -> Region:
@@ -61,11 +63,12 @@ def internal(size: int) -> Region:
     return Region("internal", None, size_of(size))
 
 
-def size_of(size: int) -> int:
+def size_of(size: SupportsIndex) -> int:
     """A size in bytes, checked."""
-    if isinstance(size, bool) or size <= 0:
+    bytes_ = index(size)
+    if isinstance(size, bool) or bytes_ <= 0:
         raise InvalidArgument(f"a region of {size} bytes", "give a buffer, or a size of 1 byte or more")
-    return size
+    return bytes_
 
 
 def results(regions: Sequence[Region]) -> Any:
