@@ -287,7 +287,7 @@ def test_a_handler_of_a_signal_that_returns_ends_no_wait(device: Any) -> None:
 
 
 @pytest.mark.skipif(not LONG, reason="takes 15 s: NACELLE_LONG=1")
-def test_a_device_that_vanishes_is_lost(package: Package) -> None:
+def test_the_loss_of_a_device(package: Package) -> None:
     served = Served(package)
     try:
         with served.connect(acknowledge_timeout=0.1) as device, device.create("hold", b"\xff", out=1) as call:

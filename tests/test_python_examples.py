@@ -18,6 +18,7 @@ pytestmark = pytest.mark.xdist_group("python")
 HOW_TO = ROOT / "docs" / "how-to" / "use-python.md"
 REFERENCE = ROOT / "docs" / "reference" / "python-api.md"
 PNG = b"\x89PNG"
+SAID = ["HelloWorld", "[[7.0, 10.0], [15.0, 22.0]]", "one two three"]
 
 
 def run(package: Package, wire: Wire, example: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -27,23 +28,19 @@ def run(package: Package, wire: Wire, example: str, *arguments: str) -> subproce
     return subprocess.run(command, env=environment, cwd=wire.folder, capture_output=True, text=True, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("kind", ["soft", "rtl"])
-def test_python_example(package: Package, wire: Wire, kind: str) -> None:
-    wire.device(*(["--soft"] if kind == "soft" else []))
+def test_python_example(package: Package, wire: Wire) -> None:
+    """Against the simulated device; the commands of its page are against the software device."""
+    wire.device()
     result = run(package, wire, "05_python/main.py", ADDRESS)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == ["HelloWorld", "[[7.0, 10.0], [15.0, 22.0]]", "one two three"]
+    assert result.stdout.splitlines() == SAID
     result = run(package, wire, "05_python/main.py", "nobody0")
     assert result.returncode == 1 and "no device named nobody0" in result.stderr and "; try: " in result.stderr
 
 
-def test_python_notebook(package: Package, wire: Wire) -> None:
-    result = run(package, wire, "06_python_notebook/kernel.py")
-    assert result.returncode == 0 and not result.stderr, result.stderr
-    assert "mandelbrot(parameters, out=image)" in result.stdout
-    assert (wire.folder / "kernel.png").read_bytes().startswith(PNG)
-    cells = (ROOT / "examples" / "06_python_notebook" / "kernel.py").read_text().count("\n# %%")
-    assert cells > 8
+def test_python_notebook_has_cells() -> None:
+    text = (ROOT / "examples" / "06_python_notebook" / "kernel.py").read_text()
+    assert text.count("\n# %%\n") >= 7 and text.count("\n# %% [markdown]\n") >= 4
 
 
 def commands(page: Path) -> list[str]:
@@ -78,6 +75,11 @@ def test_python_commands(package: Package, wire: Wire, page: Path) -> None:
         ["bash", "-c", text], cwd=wire.folder, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert result.returncode == 0, f"{text}\n{result.stdout}{result.stderr}"
+    if "notebook" in page.parent.name:
+        assert "mandelbrot(parameters, out=image)" in result.stdout
+        assert (wire.folder / "kernel.png").read_bytes().startswith(PNG)
+    else:
+        assert result.stdout.splitlines()[-3:] == SAID
 
 
 def site_packages() -> Path:

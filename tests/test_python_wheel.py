@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import NACELLE, ROOT
 from python_package import Package, Served
 
 pytestmark = pytest.mark.xdist_group("python")
@@ -58,6 +60,32 @@ def test_the_wheel_is_one_for_every_python(package: Package) -> None:
     )
     needed = {line.split()[1] for line in said.stdout.splitlines() if "NEEDED" in line}
     assert needed <= {"libc.so.6", "libgcc_s.so.1", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}, needed
+
+
+def test_the_package_is_built_from_its_sources_by_pip(package: Package, tmp_path: Path) -> None:
+    """As `pip install ./host/nacelle-python` does it, with the build of the tests and without PyPI."""
+    profile = "--profile dev" if NACELLE.parent.name == "debug" else "--profile release"
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+        "-w",
+        str(tmp_path),
+    ]
+    environment = {**os.environ, "MATURIN_PEP517_ARGS": profile, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment.pop("CARGO_TARGET_DIR", None)
+    subprocess.run([*command, str(ROOT / "host" / "nacelle-python")], env=environment, check=True)
+    (wheel,) = tmp_path.glob("nacelle-*-cp311-abi3-*.whl")
+    with zipfile.ZipFile(wheel) as built, zipfile.ZipFile(package.wheel) as same:
+        assert sorted(built.namelist()) == sorted(same.namelist())
+    pinned = (ROOT / "tools" / "requirements-test.txt").read_text()
+    backend = re.findall(r'"(maturin==[\d.]+)"', (ROOT / "host" / "nacelle-python" / "pyproject.toml").read_text())
+    assert backend and backend[0] in pinned
 
 
 def mypy(package: Package, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
