@@ -141,6 +141,11 @@ def test_a_buffer_stays_while_a_call_has_it(device: Any) -> None:
         with pytest.raises(BufferError):
             mapped.close()
     mapped.close()
+    call = device.create("increment", out)
+    with pytest.raises(BufferError):
+        out.append(0)
+    del call
+    out.append(0)
     # The last reference of the program goes while the device writes.
     owned = np.zeros(1 << 16, np.uint8)
     alive = weakref.ref(owned)

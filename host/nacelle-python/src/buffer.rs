@@ -3,8 +3,8 @@
 //!
 //! The owner of a buffer keeps it in its place for as long as it is exported: it cannot be freed or resized meanwhile.
 
-use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use nacelle::memory::{Extent, StableBytes};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
@@ -83,15 +83,39 @@ impl Source {
     }
 }
 
-/// Memory that calls have given back, until a thread with the interpreter's lock releases it: whoever drops it may hold a lock of the
-/// library that such a thread waits for.
-static GIVEN_BACK: Mutex<Vec<Source>> = Mutex::new(Vec::new());
+/// Memory that calls have given back.
+struct GivenBack {
+    _source: Source,
+    before: *mut GivenBack,
+}
+
+/// The last of it, until a thread with the interpreter's lock releases it: whoever drops it may hold a lock of the library that such a
+/// thread waits for. A list without a lock, which a fork cannot leave locked.
+static GIVEN_BACK: AtomicPtr<GivenBack> = AtomicPtr::new(null_mut());
+
+fn give_back(source: Source) {
+    let last = Box::into_raw(Box::new(GivenBack { _source: source, before: null_mut() }));
+    let mut before = GIVEN_BACK.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: the box that was just made, which no other thread knows yet.
+        unsafe { (*last).before = before };
+        match GIVEN_BACK.compare_exchange_weak(before, last, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(other) => before = other,
+        }
+    }
+}
 
 /// Releases the memory that calls have given back.
 pub(crate) fn release(_py: Python<'_>) {
-    let all = std::mem::take(&mut *GIVEN_BACK.lock().unwrap_or_else(PoisonError::into_inner));
-    // Releasing may run code of Python: without the lock.
-    drop(all);
+    let mut last = GIVEN_BACK.swap(null_mut(), Ordering::Acquire);
+    while !last.is_null() {
+        // SAFETY: a box of `give_back`, which the exchange has taken from all other threads.
+        let given = unsafe { Box::from_raw(last) };
+        last = given.before;
+        // Releasing may run code of Python, which may come here again.
+        drop(given);
+    }
 }
 
 /// The memory of an object, as a region has it.
@@ -150,7 +174,9 @@ impl Bytes {
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        GIVEN_BACK.lock().unwrap_or_else(PoisonError::into_inner).extend(self.source.take());
+        if let Some(source) = self.source.take() {
+            give_back(source);
+        }
     }
 }
 

@@ -57,6 +57,15 @@ impl Call {
     }
 }
 
+impl Drop for Call {
+    /// Gives its buffers back at once, if it does not run on a connection that goes on.
+    fn drop(&mut self) {
+        // In a forked process it stays as it is.
+        drop(self.call.take());
+        let _interpreter_gone = Python::try_attach(buffer::release);
+    }
+}
+
 #[pymethods]
 impl Call {
     /// Starts it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tensors by DLPack (https://dmlc.github.io/dlpack), those in the memory of the CPU.
+//! Tensors by [DLPack](https://dmlc.github.io/dlpack), those in the memory of the CPU.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;

@@ -4,7 +4,7 @@
 //! The package in `python/nacelle` is what users import; it says what functions mean, and this crate does what needs Rust:
 //! devices and calls, buffers of Python objects as regions, errors, waits that signals interrupt, and kernels in Python.
 //!
-//! Every value of the library is behind a [`handle::Handle`], which refuses what would go wrong: use after the end, by two
+//! Every value of the library is behind a `handle::Handle`, which refuses what would go wrong: use after the end, by two
 //! threads at a time, and after a fork.
 
 #![deny(unsafe_op_in_unsafe_fn)]
