@@ -136,7 +136,7 @@ synth: setup-test  ## size and logic depth by open synthesis (SYNTH_ARGS="roce -
 
 ##@ Release and set-up
 
-dist: setup-demo sim host  ## sources, programs and the C library as archives with their sums, in build/dist
+dist: sim host wheel  ## sources, programs, the C library and the Python package with their sums, in build/dist
 	@cd host && $(CARGO) build --release -p nacelle-capi
 	@$(PYTHON) tools/dist.py
 
