@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import NACELLE, ROOT
-from python_package import Package, Served
+from python_package import Package, Served, wheel
 
 pytestmark = pytest.mark.xdist_group("python")
 
@@ -79,9 +79,10 @@ def test_the_package_is_built_from_its_sources_by_pip(package: Package, tmp_path
     ]
     environment = {**os.environ, "MATURIN_PEP517_ARGS": profile, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment.pop("CARGO_TARGET_DIR", None)
-    subprocess.run([*command, str(ROOT / "host" / "nacelle-python")], env=environment, check=True)
-    (wheel,) = tmp_path.glob("nacelle-*-cp311-abi3-*.whl")
-    with zipfile.ZipFile(wheel) as built, zipfile.ZipFile(package.wheel) as same:
+    with wheel.alone():
+        subprocess.run([*command, str(ROOT / "host" / "nacelle-python")], env=environment, check=True)
+    (made,) = tmp_path.glob("nacelle-*-cp311-abi3-*.whl")
+    with zipfile.ZipFile(made) as built, zipfile.ZipFile(package.wheel) as same:
         assert sorted(built.namelist()) == sorted(same.namelist())
     pinned = (ROOT / "tools" / "requirements-test.txt").read_text()
     backend = re.findall(r'"(maturin==[\d.]+)"', (ROOT / "host" / "nacelle-python" / "pyproject.toml").read_text())

@@ -9,15 +9,27 @@ It shares host/target with every other build of the host software.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CRATE = ROOT / "host" / "nacelle-python"
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Two builds at once would get in each other's way in host/target/maturin: the second waits."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / ".wheel-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def build(out: Path, profile: str) -> Path:
@@ -28,7 +40,8 @@ def build(out: Path, profile: str) -> Path:
     # For machines with a C library that is not older than this one: so pip takes it as it is.
     command += ["--compatibility", "linux", "--manifest-path", str(CRATE / "Cargo.toml")]
     environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
-    subprocess.run(command, check=True, env=environment)
+    with alone():
+        subprocess.run(command, check=True, env=environment)
     (wheel,) = out.glob("*.whl")
     return wheel
 
