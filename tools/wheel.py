@@ -36,9 +36,9 @@ def build(out: Path, profile: str) -> Path:
     """Builds the wheel; what else is in the folder goes."""
     shutil.rmtree(out, ignore_errors=True)
     maturin = Path(sysconfig.get_path("scripts")) / "maturin"
+    # The tag of the wheel says the oldest glibc that it runs with, as maturin finds it.
     command = [str(maturin), "build", "--quiet", "--locked", "--profile", profile, "--out", str(out)]
-    # For machines with a C library that is not older than this one: so pip takes it as it is.
-    command += ["--compatibility", "linux", "--manifest-path", str(CRATE / "Cargo.toml")]
+    command += ["--manifest-path", str(CRATE / "Cargo.toml")]
     environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
     with alone():
         subprocess.run(command, check=True, env=environment)
