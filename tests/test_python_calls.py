@@ -74,7 +74,8 @@ def test_a_host_has_a_name(served: Served) -> None:
             assert device.increment(bytearray(b"HAL")) == b"IBM"
 
 
-def test_functions_are_methods(device: Any) -> None:
+def test_functions_are_methods(device: Any, served: Served) -> None:
+    nacelle = served.nacelle
     functions = device.functions
     assert set(functions) == {"increment", "empty", "matmul", "binary", "unary", "fill", "reduce", "dot", "hold", "count"}
     assert functions["hold"].info.code == 90 and functions["hold"].info.regions[1].access == "out"
@@ -86,25 +87,13 @@ def test_functions_are_methods(device: Any) -> None:
         device.hold(b"\0", out=np.int64(3)),
         device.call("hold", b"\0", out=3),
         device.call(90, b"\0", out=3),
-        device.call(90, device_input(b"\0"), device_output(3)),
+        device.call(90, nacelle.input(b"\0"), nacelle.output(3)),
     ):
         assert result == bytes(3)
     rest = [bytearray(4), bytearray(5)]
     assert device.count(b"x", *rest, immediate=0x123456) == tuple(rest)
     assert rest == [b"\x56\x34\x12\0", b"\x56\x34\x12\0\0"]
     assert device.count(b"x", rest=rest[:1], immediate=7) is rest[0] and rest[0][0] == 7
-
-
-def device_input(buffer: bytes) -> Any:
-    import nacelle
-
-    return nacelle.input(buffer)
-
-
-def device_output(size: int) -> Any:
-    import nacelle
-
-    return nacelle.output(size)
 
 
 def test_wrong_arguments_are_named(device: Any, served: Served) -> None:

@@ -122,15 +122,19 @@ def test_exceptions_are_logged_and_fail_the_call(nacelle: Any, call: Any, caplog
 
 def test_memory_is_the_kernels_until_it_returns(nacelle: Any, call: Any, caplog: pytest.LogCaptureFixture) -> None:
     kept: list[memoryview] = []
+    owners: list[Any] = []
 
     @nacelle.kernel(code=84, regions=[("data", "inout")])
     def keep(data: memoryview, call: Any) -> None:
         kept.append(data if call.user == 0 else data[1:])
+        owners.append(data.obj)
 
     method = call(keep, kernel_time=0.3)
     assert method(data := bytearray(b"abc")) is data
     with pytest.raises(ValueError, match="released"):
         kept[0][0] = 1
+    with pytest.raises(BufferError, match="which has ended"):
+        memoryview(owners[0])
     # A part of it cannot be taken away: the caller gets an error, and the memory is not used for anything else until it is gone.
     begin = time.monotonic()
     with pytest.raises(nacelle.KernelTimeout):

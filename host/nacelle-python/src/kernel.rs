@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
-use nacelle_device::{Call, Cancellation, Failure as Outcome, Kernel};
+use nacelle_device::{Call, Cancellation, Failure as KernelFailure, Kernel};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -59,30 +59,30 @@ unsafe fn lend(py: Python<'_>, regions: &mut [&mut [u8]]) -> PyResult<Vec<Py<Len
     regions.iter_mut().map(|region| Py::new(py, unsafe { Lent::new(NonNull::from(&mut **region), true) })).collect()
 }
 
-fn run_in_python(run: &Py<PyAny>, call: &mut Call<'_>) -> Result<(), Outcome> {
+fn run_in_python(run: &Py<PyAny>, call: &mut Call<'_>) -> Result<(), KernelFailure> {
     let attached = Python::try_attach(|py| {
         let context = KernelCall { user: call.user, cancellation: call.cancellation.clone() };
         // SAFETY: the slices are this call's until this function returns, which is not before `give_back` has seen that no view is
         // left; they are not used meanwhile.
         let lent = unsafe { (lend(py, &mut call.parameters), lend(py, &mut call.internal)) };
-        let (Ok(parameters), Ok(internal)) = lent else { return (Err(Outcome::MEMORY_ERROR), Vec::new()) };
+        let (Ok(parameters), Ok(internal)) = lent else { return (Err(KernelFailure::MEMORY_ERROR), Vec::new()) };
         let ran = || -> PyResult<u8> {
             let (parameters, internal) = (PyList::new(py, &parameters)?, PyList::new(py, &internal)?);
             run.call1(py, (parameters, internal, context))?.extract(py)
         };
         let outcome = match ran() {
             Ok(0) => Ok(()),
-            Ok(code) => Err(Outcome::new(code).unwrap_or(Outcome::CANCELLED)),
+            Ok(code) => Err(KernelFailure::new(code).unwrap_or(KernelFailure::CANCELLED)),
             // The package turns every exception into a code: this one came from outside, to end the kernel.
             Err(error) => {
                 drop(error);
-                Err(Outcome::CANCELLED)
+                Err(KernelFailure::CANCELLED)
             }
         };
         (outcome, parameters.into_iter().chain(internal).collect())
     });
     // Without an interpreter, which is ending, nothing was lent.
-    let Some((outcome, lent)) = attached else { return Err(Outcome::CANCELLED) };
+    let Some((outcome, lent)) = attached else { return Err(KernelFailure::CANCELLED) };
     give_back(&lent, run);
     outcome
 }

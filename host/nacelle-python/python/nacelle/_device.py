@@ -164,7 +164,7 @@ class Call:
 class Method:
     """A function of a device, as a method: called with buffers, or for `matmul` and the like with arrays."""
 
-    def __init__(self, target: Device | Connection, info: FunctionInfo, prepare: Callable[..., _arrays.Prepared] | None) -> None:
+    def __init__(self, target: _Target, info: FunctionInfo, prepare: Callable[..., _arrays.Prepared] | None) -> None:
         self._target = target
         self._prepare = prepare
         self.info = info
@@ -203,7 +203,7 @@ class Method:
 class Functions(Mapping[str, Method]):
     """The functions of a device by their names, each called with a buffer for each region."""
 
-    def __init__(self, target: Device | Connection, infos: Sequence[FunctionInfo]) -> None:
+    def __init__(self, target: _Target, infos: Sequence[FunctionInfo]) -> None:
         self._methods = {info.name: Method(target, info, None) for info in infos}
 
     def __getitem__(self, name: str) -> Method:
@@ -274,13 +274,13 @@ class _Target:
     @property
     def functions(self) -> Functions:
         """What the device can be called for."""
-        return Functions(self, self._owner()._infos())  # type: ignore[arg-type]
+        return Functions(self, self._owner()._infos())
 
     def __getattr__(self, name: str) -> Method:
         if not name.startswith("_"):
             for info in self._owner()._infos():
                 if info.python_name == name:
-                    return Method(self, info, _arrays.helper(info))  # type: ignore[arg-type]
+                    return Method(self, info, _arrays.helper(info))
         raise AttributeError(
             f"{type(self).__name__} has no attribute {name!r}, and the device no function of this name", name=name, obj=self
         )
