@@ -90,8 +90,9 @@ fn reach(text: &str, options: &Options) -> Result<nacelle::Device, Error> {
         Err(error) if is_name && matches!(error.code(), ErrorCode::NoSuchDevice | ErrorCode::Link) => error,
         outcome => return outcome,
     };
-    // The resolver wants a port; it is not used.
-    let found: Vec<IpAddr> = (text, 0).to_socket_addrs().into_iter().flatten().map(|address| address.ip()).collect();
+    // The resolver wants a port; it is not used. A device and its caller cannot both have ::1, which stands first for localhost.
+    let found = (text, 0).to_socket_addrs().into_iter().flatten().map(|address| address.ip());
+    let found: Vec<IpAddr> = found.filter(|ip| ip.is_ipv4() || !ip.is_loopback()).collect();
     match found.as_slice() {
         [] => Err(missing),
         [one] => nacelle::Device::connect(*one, options),
