@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves \
-        host install-cli install-c lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
+        host install-cli install-c wheel lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
 
 ##@ Use
 
@@ -49,6 +49,10 @@ install-c: setup-demo  ## the C library, headers, C++, Fortran, pkg-config and C
 	@printf '==> building the C library\n' >&2
 	@cd host && $(CARGO) build --release -p nacelle-capi
 	@$(PYTHON) tools/install_c.py --prefix "$(PREFIX)" --destdir "$(DESTDIR)"
+
+wheel: setup-test  ## the Python package as a wheel, in build/wheel
+	@printf '==> building the Python package\n' >&2
+	@$(PYTHON) tools/wheel.py
 
 ##@ Develop
 
@@ -132,7 +136,7 @@ synth: setup-test  ## size and logic depth by open synthesis (SYNTH_ARGS="roce -
 
 ##@ Release and set-up
 
-dist: setup-demo sim host  ## sources, programs and the C library as archives with their sums, in build/dist
+dist: sim host wheel  ## sources, programs, the C library and the Python package with their sums, in build/dist
 	@cd host && $(CARGO) build --release -p nacelle-capi
 	@$(PYTHON) tools/dist.py
 

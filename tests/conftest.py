@@ -119,6 +119,24 @@ def c_tree(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return Tree.build(tmp_path_factory.mktemp("c") / "tree")
 
 
+@pytest.fixture(scope="session")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The Python package, built."""
+    from python_package import Package
+
+    return Package(tmp_path_factory.mktemp("python"))
+
+
+@pytest.fixture(scope="module")
+def served(package: Any) -> Iterator[Any]:
+    """A device with kernels in Python, in another process."""
+    from python_package import Served
+
+    served = Served(package)
+    yield served
+    served.close()
+
+
 @pytest.fixture
 def wire() -> Iterator[Wire]:
     """An empty wire."""

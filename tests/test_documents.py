@@ -27,6 +27,8 @@ ELSEWHERE = {
     "make ": "the tests are started by make, and run what make demo runs",
     "qemu-system-x86_64": "needs an image of a guest",
     ".venv/bin/python": "is a test itself",
+    "python3 -m venv": "tests/test_python_examples.py runs it, and what follows",
+    "venv/bin/": "the same",
     "nacelle device --wave": "needs the library with waveforms, which is tested at 64 bits",
 }
 # These run on until they are stopped: seconds after which they must still be there. The others must end.

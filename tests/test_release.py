@@ -30,9 +30,11 @@ def test_the_command_says_the_version() -> None:
 
 def test_archives(c_tree: Tree, tmp_path: Path) -> None:
     library = ROOT / "build" / "sim" / "libnacelle_sim_512.so"
-    sources, binaries = dist.make(tmp_path / "dist", c_tree.prefix, NACELLE, library)
+    (wheel := tmp_path / "nacelle-cp311-abi3.whl").write_bytes(b"as it was built")
+    sources, binaries, copied = dist.make(tmp_path / "dist", c_tree.prefix, NACELLE, library, wheel)
+    assert copied.parent == sources.parent and copied.read_bytes() == wheel.read_bytes()
     check = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path / "dist", capture_output=True, text=True)
-    assert check.returncode == 0, check.stdout
+    assert check.returncode == 0 and wheel.name in check.stdout, check.stdout
     with tarfile.open(sources) as archive:
         assert {"README.md", "Makefile", "rtl", "host"} <= {name.split("/")[1] for name in archive.getnames() if "/" in name}
     with tarfile.open(binaries) as archive:

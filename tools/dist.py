@@ -3,7 +3,8 @@
 
     python tools/dist.py
 
-Programs are the command with the simulated device, and the C library with its headers as `make install-c` installs it.
+Programs are the command with the simulated device, and the C library with its headers as `make install-c` installs it. The wheel
+of the Python package stands beside the archives.
 
 The version is that of host/Cargo.toml; a tree that is not the commit tagged v<version> gets the commit's name behind it. The
 archive with programs holds a file NEEDS that says for each which libraries and which version of glibc it needs.
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "dist"
 NACELLE = ROOT / "host" / "target" / "release" / "nacelle"
 LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_512.so"
+WHEELS = ROOT / "build" / "wheel"
 
 
 def version() -> str:
@@ -73,8 +75,9 @@ def write_archive(path: Path, files: dict[str, bytes | Path], when: int) -> None
                 archive.addfile(entry, io.BytesIO(data))
 
 
-def make(out: Path, installed: Path, nacelle: Path = NACELLE, library: Path = LIBRARY) -> list[Path]:
-    """Makes everything in `out` and returns the archives. `installed` is the tree of the C library (tools/install_c.py)."""
+def make(out: Path, installed: Path, nacelle: Path = NACELLE, library: Path = LIBRARY, wheel: Path | None = None) -> list[Path]:
+    """Makes everything in `out` and returns the archives. `installed` is the tree of the C library (tools/install_c.py), `wheel`
+    the Python package (tools/wheel.py)."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     release, when = name(), int(git("log", "-1", "--format=%ct"))
@@ -100,6 +103,9 @@ def make(out: Path, installed: Path, nacelle: Path = NACELLE, library: Path = LI
     write_archive(binaries, files, when)
 
     archives = [sources, binaries]
+    if wheel is not None:
+        archives.append(out / wheel.name)
+        shutil.copyfile(wheel, archives[-1])
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in archives]
     (out / "SHA256SUMS").write_text("".join(sums))
     return archives
@@ -109,7 +115,8 @@ def main() -> None:
     """Command line."""
     with tempfile.TemporaryDirectory() as installed:
         install_c.install(Path(installed))
-        archives = make(OUT, Path(installed))
+        (wheel,) = WHEELS.glob("*.whl")
+        archives = make(OUT, Path(installed), wheel=wheel)
     for path in archives:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
     print((OUT / "SHA256SUMS").read_text(), end="")

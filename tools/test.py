@@ -181,6 +181,7 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),
     "programs": command("host::programs", *CARGO, "test", "--locked", "--workspace", "--no-run", cwd=ROOT / "host"),
     "c-library": command("host::c_library", *CARGO, "build", "--locked", "-p", "nacelle-capi", cwd=ROOT / "host"),
+    "python-package": command("host::python_package", PYTHON, "tools/wheel.py", "--profile", "dev", "--out", "build/wheel-dev"),
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
     "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", "rtl/memory/formal"),
     "shell": pytest("shell", "rtl/shell"),

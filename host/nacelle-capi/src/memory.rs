@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use nacelle::memory::StableBytes;
+use nacelle::memory::{Extent, StableBytes, find_overlap};
 use nacelle::{Memory, Region, Role};
 
 use crate::edge::Failure;
@@ -56,10 +56,11 @@ impl Buffer {
         self.size
     }
 
-    /// The addresses of its first and last byte, if it has any in this process.
-    fn extent(&self) -> Option<(usize, usize)> {
+    /// Its addresses, if it has any in this process.
+    fn extent(&self) -> Option<Extent> {
         let first = self.data.addr();
-        (!self.data.is_null() && self.size > 0).then(|| (first, first + (self.size - 1)))
+        let written = self.role.comes_back();
+        (!self.data.is_null() && self.size > 0).then(|| Extent { first, last: first + (self.size - 1), written })
     }
 
     /// What is wrong with it by itself.
@@ -102,28 +103,11 @@ pub(crate) fn regions(buffers: &[Buffer]) -> Result<Vec<Region>, Failure> {
     for (index, buffer) in buffers.iter().enumerate() {
         buffer.check().map_err(|what| Failure::invalid(format!("region {index} {what}")))?;
     }
-    let mut extents: Vec<_> = buffers
-        .iter()
-        .enumerate()
-        .filter_map(|(index, buffer)| {
-            buffer.extent().map(|(first, last)| (first, last, index, buffer.role.comes_back()))
-        })
-        .collect();
-    extents.sort_unstable();
-    // The furthest byte so far, of any region and of those that the device writes.
-    let (mut any, mut written) = (None::<(usize, usize)>, None::<(usize, usize)>);
-    for (first, last, index, comes_back) in extents {
-        let before = if comes_back { any } else { written };
-        if let Some((_, other)) = before.filter(|(end, _)| first <= *end) {
-            return Err(Failure {
-                hint: "give each region memory of its own, or use one region for input and output".into(),
-                ..Failure::invalid(format!("the buffers of regions {other} and {index} overlap, and one is an output"))
-            });
-        }
-        any = any.max(Some((last, index)));
-        if comes_back {
-            written = written.max(Some((last, index)));
-        }
+    if let Some((one, other)) = find_overlap(buffers.iter().map(Buffer::extent)) {
+        return Err(Failure {
+            hint: "give each region memory of its own, or use one region for input and output".into(),
+            ..Failure::invalid(format!("the buffers of regions {one} and {other} overlap, and one is an output"))
+        });
     }
     Ok(buffers.iter().map(Buffer::region).collect())
 }

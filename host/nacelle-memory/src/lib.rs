@@ -26,7 +26,9 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod memory;
+mod overlap;
 mod scope;
 
 pub use memory::{AccessError, Memory, StableBytes};
+pub use overlap::{Extent, find_overlap};
 pub use scope::{Scope, scope};

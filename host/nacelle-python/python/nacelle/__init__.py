@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls accelerators over the network: RoCEv2 in user space, no RDMA NIC, no kernel module, no root.
+
+    import nacelle
+
+    with nacelle.connect("10.77.0.2") as device:
+        c = device.matmul(a, b)
+
+docs/reference/python-api.md describes the package, docs/how-to/use-python.md has examples.
+"""
+
+from ._description import Description, FunctionInfo, RegionInfo
+from ._device import Call, Connection, Device, Functions, Method, connect
+from ._errors import (
+    AddressTaken,
+    Busy,
+    Cancelled,
+    Closed,
+    ClosedHandle,
+    DeadlineExceeded,
+    Error,
+    Forked,
+    InvalidArgument,
+    Kernel,
+    KernelCancelled,
+    KernelFailure,
+    KernelTimeout,
+    Link,
+    Lost,
+    Management,
+    NoFreeAddress,
+    NoFreeContext,
+    NoSuchDevice,
+    NoTarget,
+    Protocol,
+    Refused,
+    RegionsRefused,
+    SocketUnavailable,
+    Timeout,
+    Transport,
+    UnknownFunction,
+    Unreachable,
+    Unsupported,
+)
+from ._kernels import KernelFunction, SoftDevice, kernel
+from ._native import VERSION as __version__
+from ._native import KernelCall
+from ._regions import Region, inout, input, internal, output
+
+__all__ = [
+    "AddressTaken",
+    "Busy",
+    "Call",
+    "Cancelled",
+    "Closed",
+    "ClosedHandle",
+    "Connection",
+    "DeadlineExceeded",
+    "Description",
+    "Device",
+    "Error",
+    "Forked",
+    "FunctionInfo",
+    "Functions",
+    "InvalidArgument",
+    "Kernel",
+    "KernelCall",
+    "KernelCancelled",
+    "KernelFailure",
+    "KernelFunction",
+    "KernelTimeout",
+    "Link",
+    "Lost",
+    "Management",
+    "Method",
+    "NoFreeAddress",
+    "NoFreeContext",
+    "NoSuchDevice",
+    "NoTarget",
+    "Protocol",
+    "Refused",
+    "Region",
+    "RegionInfo",
+    "RegionsRefused",
+    "SocketUnavailable",
+    "SoftDevice",
+    "Timeout",
+    "Transport",
+    "UnknownFunction",
+    "Unreachable",
+    "Unsupported",
+    "__version__",
+    "connect",
+    "inout",
+    "input",
+    "internal",
+    "kernel",
+    "output",
+]
