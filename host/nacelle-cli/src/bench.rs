@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use nacelle::{Agreed, Call, Chosen, ConnectionOptions, Device, Error, FunctionCode, LinkChoice, Region, Step};
+use nacelle::{Agreed, Call, Chosen, ConnectionOptions, Device, Error, FunctionCode, Region, Step};
 use serde::Serialize;
 
 use crate::args::{BenchArgs, Cli};
@@ -57,7 +57,7 @@ struct Throughput {
 pub(crate) fn bench(cli: &Cli, args: &BenchArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let ip = list::address(&wire, &args.device)?;
-    let chosen = LinkChoice::from(args.way.link).resolve(ip, Some(&wire));
+    let chosen = args.way.link.resolve(ip, Some(&wire));
     let device = Device::connect(ip, &args.way.options(&wire, args.timeout))?;
     let (mut latencies, mut notes) = (Vec::new(), Vec::new());
     let connection = device.open(&ConnectionOptions::default())?;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use nacelle::description::{Function, RegionAccess, RegionInfo};
-use nacelle::{Agreed, Chosen, ConnectionOptions, Description, Descriptor, Device, LinkChoice, LinkKind};
+use nacelle::{Agreed, Chosen, ConnectionOptions, Description, Descriptor, Device, LinkKind};
 use serde::Serialize;
 
 use crate::args::{Cli, DescribeArgs};
@@ -33,7 +33,7 @@ struct Described {
 pub(crate) fn describe(cli: &Cli, args: &DescribeArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let ip = list::address(&wire, &args.device)?;
-    let chosen = LinkChoice::from(args.way.link).resolve(ip, Some(&wire));
+    let chosen = args.way.link.resolve(ip, Some(&wire));
     let device = Device::connect(ip, &args.way.options(&wire, args.timeout))?;
     let description = device.describe()?.cloned();
     // As many contexts as the device gives.

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nacelle::{ConnectionOptions, Error, ErrorCode, LinkChoice, Options, Target};
+use nacelle::{ConnectionOptions, Error, ErrorCode, Options, Target};
 use pyo3::prelude::*;
 
 use crate::buffer;
@@ -46,16 +46,11 @@ impl Wanted {
             seconds.map_or(Ok(default), |seconds| wait::duration(seconds, name))
         };
         let mut options = Options::default();
-        options.link = match self.link.as_str() {
-            "auto" => LinkChoice::Auto,
-            "wire" => LinkChoice::Wire,
-            "udp" => LinkChoice::Udp,
-            other => return Err(Failure::invalid(format!("there is no link '{other}'"), "give auto, wire or udp")),
-        };
+        options.link = self.link.parse()?;
         options.source = self.source.as_deref().map(own_address).transpose()?;
         options.wire = self.wire;
         options.port = self.port;
-        options.mtu = self.mtu.unwrap_or(options.mtu);
+        options.mtu = self.mtu.or(options.mtu);
         options.timeout = time(self.timeout, "timeout", options.timeout)?;
         options.resolve_timeout = time(self.resolve_timeout, "resolve_timeout", options.resolve_timeout)?;
         let acknowledge = time(self.acknowledge_timeout, "acknowledge_timeout", options.connect.ack_timeout)?;

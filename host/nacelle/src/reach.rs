@@ -2,6 +2,7 @@
 //! By which link a device is reached.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
 use std::time::Duration;
 
 use nacelle_driver::{AnyMedium, DatagramMedium, Frames};
@@ -32,6 +33,27 @@ pub enum LinkChoice {
     Shm,
     /// Ethernet frames of this network interface, as a host of its network with the address [`Options::source`]. Needs CAP_NET_RAW.
     Packet(InterfaceName),
+}
+
+impl FromStr for LinkChoice {
+    type Err = Error;
+
+    /// `auto`, `wire`, `udp`, `shm` or `packet:INTERFACE`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "wire" => Self::Wire,
+            "udp" => Self::Udp,
+            "shm" => Self::Shm,
+            _ => match text.strip_prefix("packet:") {
+                Some(interface) => Self::Packet(interface.parse()?),
+                None => {
+                    let what = format!("there is no link '{text}': it is auto, wire, udp, shm or packet:INTERFACE");
+                    return Err(Error::InvalidArgument { what });
+                }
+            },
+        })
+    }
 }
 
 /// How long a blocking wait polls by UDP: longer than a device on this machine takes for a small call, shorter than another program

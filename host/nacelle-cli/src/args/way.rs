@@ -2,12 +2,11 @@
 //! The way to a device.
 
 use std::net::IpAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
 use nacelle::{LinkChoice, Options};
-use nacelle_link::{LinkError, WireDir};
+use nacelle_link::WireDir;
 
 use super::parse::parse_source;
 
@@ -20,7 +19,7 @@ pub(crate) struct WayArgs {
     /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine), or
     /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source)
     #[arg(long, default_value = "auto")]
-    pub(crate) link: LinkArg,
+    pub(crate) link: LinkChoice,
     /// The caller's own address, on the wire with the length of its prefix [default: a free one in the device's subnet; by UDP
     /// a free loopback address, or the one that packets to the device leave from]
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_source)]
@@ -38,7 +37,7 @@ impl WayArgs {
     /// Options by which a device is reached on this way, and which fail when nothing moves for `timeout`.
     pub(crate) fn options(&self, wire: &WireDir, timeout: Duration) -> Options {
         Options {
-            link: self.link.into(),
+            link: self.link,
             wire: Some(wire.path().to_owned()),
             source: self.source,
             port: self.port,
@@ -47,32 +46,5 @@ impl WayArgs {
             timeout,
             ..Options::default()
         }
-    }
-}
-
-/// The link to a device, as text names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LinkArg(LinkChoice);
-
-impl FromStr for LinkArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(Self(match text {
-            "auto" => LinkChoice::Auto,
-            "wire" => LinkChoice::Wire,
-            "udp" => LinkChoice::Udp,
-            "shm" => LinkChoice::Shm,
-            _ => {
-                let interface = text.strip_prefix("packet:").ok_or("it is auto, wire, udp, shm or packet:INTERFACE")?;
-                LinkChoice::Packet(interface.parse().map_err(|error: LinkError| error.to_string())?)
-            }
-        }))
-    }
-}
-
-impl From<LinkArg> for LinkChoice {
-    fn from(link: LinkArg) -> Self {
-        link.0
     }
 }

@@ -20,7 +20,7 @@ const REMOTE_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) fn examine(examination: &mut Examination<'_>) -> Result<Device, StepEnd> {
     let (cli, args) = (examination.cli, examination.args);
     let (wire, ip) = examination.step("address", || address(cli.wire()?, &args.device))?;
-    let link = examination.step("link", || link(&wire, args.way.link.into(), ip))?;
+    let link = examination.step("link", || link(&wire, args.way.link, ip))?;
     examination.link = Some(link);
     match link {
         LinkKind::Udp => by_udp(examination, &wire, ip),
