@@ -15,7 +15,7 @@ use nacelle_device::{
 use nacelle_driver::DatagramMedium;
 use nacelle_link::{
     DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, Tap, UdpLink,
-    VirtualWire, WireDir, bridge,
+    VirtualWire, WireDir, bridge, withdraw_shm,
 };
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
@@ -164,8 +164,12 @@ fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), F
         },
     };
     let place = Place::by_udp(&cli.wire()?, DeviceKind::Soft, args.name.as_deref(), link.local().ip())?;
-    let link: Box<dyn DatagramLink> =
-        if args.no_shm { Box::new(link) } else { Box::new(ShmHub::new(link, &place.wire, &place.name)?) };
+    let link: Box<dyn DatagramLink> = if args.no_shm {
+        withdraw_shm(&place.wire, &place.name)?;
+        Box::new(link)
+    } else {
+        Box::new(ShmHub::new(link, &place.wire, &place.name)?)
+    };
     let rules = args.impairments.rules();
     let link: Box<dyn DatagramLink> =
         if rules.is_none() { link } else { Box::new(ImpairedDatagrams::new(link, rules)) };

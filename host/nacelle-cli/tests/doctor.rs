@@ -46,12 +46,18 @@ fn faulty(bench: &Bench, line: &str, step: &str, words: &[&str]) {
 fn a_healthy_device_passes_every_step_on_each_link() {
     let bench = Bench::new();
     let device = bench.device("--udp");
-    let steps = healthy(&bench, &format!("{} --mtu 1500", device.name));
+    let steps = healthy(&bench, &device.name);
+    assert_eq!(steps.len(), 8);
+    assert!(steps[1].1.contains("soft0 runs on this machine and shares memory"), "{steps:?}");
+    let steps = healthy(&bench, &format!("{} --link udp --mtu 1500", device.name));
     let names: Vec<_> = steps.iter().map(|(name, _)| name.as_str()).collect();
     let (way, end) = (["address", "link", "route", "interface", "path MTU", "local port", "device's host"], 7);
     assert_eq!(names[..end], way);
     assert_eq!(names[end..], ["connection", "description", "memory", "round trip"]);
-    assert!(steps[1].1.contains("loopback") && steps[4].1.starts_with("1024 bytes at most: --mtu 1500"), "{steps:?}");
+    assert!(
+        steps[1].1.contains("it is asked for") && steps[4].1.starts_with("1024 bytes at most: --mtu 1500"),
+        "{steps:?}"
+    );
     assert!(steps[7].1.contains("late acknowledgement"), "{steps:?}");
 
     let wired = bench.device("");
@@ -67,7 +73,7 @@ fn absent_devices_are_told_apart() {
     faulty(&bench, "nobody", "address", &["'nobody' is no address", "no device runs there"]);
     faulty(&bench, "10.77.0.2", "wire", &["no device and no switch"]);
     faulty(&bench, "224.0.0.1", "link", &["no address of a device"]);
-    faulty(&bench, "::1 --link wire", "link", &["carries IPv4 only"]);
+    faulty(&bench, "::1 --link wire", "link", &["which carry IPv4 only"]);
     let mut device = bench.device("");
     faulty(&bench, "10.77.3.3 --timeout 0.5", "device's host", &["no host on the wire answers ARP for 10.77.3.3"]);
     faulty(&bench, "nobody", "address", &["there are soft0"]);

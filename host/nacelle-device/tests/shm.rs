@@ -37,8 +37,10 @@ fn wait_for(bench: &Bench, name: &str, value: u64) {
 #[test]
 fn calls_by_shared_memory_of_every_size() {
     let bench = bench();
-    let chosen = LinkChoice::Auto.resolve(bench.place.identity, Some(&bench.place.wire));
+    let chosen = LinkChoice::Auto.resolve(bench.place.identity, None, Some(&bench.place.wire));
     assert_eq!((chosen.link, chosen.why.contains("shares memory")), (LinkKind::Shm, true), "{chosen:?}");
+    let named = LinkChoice::Auto.resolve(bench.place.identity, Some([127, 0, 9, 1].into()), Some(&bench.place.wire));
+    assert_eq!(named.link, LinkKind::Udp, "a caller with an address of its own");
     let device = bench.connect();
     assert_eq!((device.link(), device.is_by_udp()), (LinkKind::Shm, true));
     assert_eq!(device.descriptor().map(|said| (said.link, said.ip)), Some((LinkKind::Udp, bench.place.identity)));

@@ -44,7 +44,7 @@ pub use impair::{Impaired, ImpairedDatagrams, ImpairmentCounts, Impairments};
 pub use packet::{InterfaceName, PacketLink};
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use probe::PortProbe;
-pub use shm::{ShmHub, ShmLink, offers_shm};
+pub use shm::{ShmHub, ShmLink, offers_shm, withdraw_shm};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
 pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, ROCE_PORT, Route, UdpLink};

@@ -211,10 +211,10 @@ impl Device {
     }
 
     fn connect_to(ip: IpAddr, wire: Result<WireDir, LinkError>, options: &Options) -> Result<Self, Error> {
-        let link = options.link.resolve(ip, wire.as_ref().ok()).link;
+        let link = options.link.resolve(ip, options.source.map(|(ip, _)| ip), wire.as_ref().ok()).link;
         let is_asked = options.link == LinkChoice::Shm;
         match (link, ip) {
-            (LinkKind::Shm, _) if is_asked || options.source.is_none() => {
+            (LinkKind::Shm, _) => {
                 let by_shm = |wire: &WireDir| Self::connect_by_shm(ip, wire.clone(), options);
                 match wire.as_ref().map(by_shm) {
                     // It may have no room, or have ended a moment ago.
@@ -224,7 +224,7 @@ impl Device {
                 }
             }
             (LinkKind::Packet, IpAddr::V4(ip)) => Self::connect_on_interface(ip, options),
-            (LinkKind::Udp | LinkKind::Shm, _) => Self::connect_by_udp(ip, wire.ok(), options),
+            (LinkKind::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
             (LinkKind::Wire, IpAddr::V4(ip)) => {
                 let wire = wire?;
                 let link = VirtualWire::join_anonymous(&wire)?;

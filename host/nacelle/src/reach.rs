@@ -79,11 +79,11 @@ pub struct Chosen {
 }
 
 impl LinkChoice {
-    /// By which link a device at `ip` is reached, and why. `wire` is that on which devices publish themselves, if there is one.
-    ///
-    /// A caller that names its own address ([`Options::source`]) is never given shared memory unless it asks for it.
+    /// By which link a device at `ip` is reached, and why. `source` is the caller's own address, if it names one
+    /// ([`Options::source`]): it is not given shared memory then, unless it asks for it. `wire` is that on which devices publish
+    /// themselves, if there is one.
     #[must_use]
-    pub fn resolve(self, ip: IpAddr, wire: Option<&WireDir>) -> Chosen {
+    pub fn resolve(self, ip: IpAddr, source: Option<IpAddr>, wire: Option<&WireDir>) -> Chosen {
         let chosen = |link, why: String| Chosen { link, why };
         let asked = match self {
             Self::Wire => Some(LinkKind::Wire),
@@ -99,6 +99,7 @@ impl LinkChoice {
         let here = published.iter().find(|device| device.ip == ip);
         if let Some((device, wire)) = here.zip(wire)
             && device.link == LinkKind::Udp
+            && source.is_none()
             && nacelle_link::offers_shm(wire, &device.name)
         {
             return chosen(LinkKind::Shm, format!("{} runs on this machine and shares memory", device.name));
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_address_chooses_the_link() {
-        let choose = |ip: &str, choice: LinkChoice| choice.resolve(ip.parse().unwrap(), None);
+        let choose = |ip: &str, choice: LinkChoice| choice.resolve(ip.parse().unwrap(), None, None);
         for (ip, why) in [
             ("127.0.0.2", "loopback"),
             ("127.9.9.9", "loopback"),

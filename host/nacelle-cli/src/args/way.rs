@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use clap::Args;
-use nacelle::{LinkChoice, Options};
+use nacelle::{Chosen, LinkChoice, Options};
 use nacelle_link::WireDir;
 
 use super::parse::parse_source;
@@ -34,6 +34,11 @@ pub(crate) struct WayArgs {
 }
 
 impl WayArgs {
+    /// By which link a device is reached, and why.
+    pub(crate) fn link_to(&self, ip: IpAddr, wire: &WireDir) -> Chosen {
+        self.link.resolve(ip, self.source.map(|(ip, _)| ip), Some(wire))
+    }
+
     /// Options by which a device is reached on this way, and which fail when nothing moves for `timeout`.
     pub(crate) fn options(&self, wire: &WireDir, timeout: Duration) -> Options {
         Options {

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nacelle::{Device, Error, LinkChoice, LinkKind};
+use nacelle::{Chosen, Device, Error, LinkKind};
 use nacelle_link::{DatagramLink, LinkError, PortProbe, ROCE_PORT, Route, UdpLink, VirtualWire, WireDir};
 use nacelle_manage::discover;
 use nacelle_wire::cm::PathMtu;
@@ -20,7 +20,7 @@ const REMOTE_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) fn examine(examination: &mut Examination<'_>) -> Result<Device, StepEnd> {
     let (cli, args) = (examination.cli, examination.args);
     let (wire, ip) = examination.step("address", || address(cli.wire()?, &args.device))?;
-    let link = examination.step("link", || link(&wire, args.way.link, ip))?;
+    let link = examination.step("link", || link(args.way.link_to(ip, &wire), ip))?;
     examination.link = Some(link);
     match link {
         LinkKind::Udp => by_udp(examination, &wire, ip),
@@ -57,8 +57,7 @@ fn address(wire: WireDir, device: &str) -> Result<((WireDir, IpAddr), String), F
     Ok(((wire, ip), format!("{device} is at {ip}")))
 }
 
-fn link(wire: &WireDir, choice: LinkChoice, ip: IpAddr) -> Result<(LinkKind, String), Fault> {
-    let chosen = choice.resolve(ip, Some(wire));
+fn link(chosen: Chosen, ip: IpAddr) -> Result<(LinkKind, String), Fault> {
     if ip.is_unspecified() || ip.is_multicast() {
         return Err(Fault::new(format!("{ip} is no address of a device"), "give the address of one host"));
     }

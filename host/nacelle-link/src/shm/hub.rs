@@ -14,7 +14,7 @@ use rustix::event::epoll;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use super::channel::{Channel, End, Shared};
-use super::{greeting, readable, socket_path};
+use super::{greeting, readable, socket_path, withdraw_shm};
 use crate::udp::MAX_BATCH;
 use crate::wire::MAX_SOCKET_PATH;
 use crate::{DatagramLink, Delivery, Incoming, LinkError, LinkStats, Outgoing, ROCE_PORT, WireDir, own_user};
@@ -95,10 +95,7 @@ impl<L: DatagramLink> ShmHub<L> {
             return Err(LinkError::BadPath { path, why: "the name is too long for a Unix socket" });
         }
         let what = || LinkError::io(format!("listen at {}", path.display()));
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(what()(error)),
-            _ => {}
-        }
+        withdraw_shm(wire, name)?;
         let listen = || -> rustix::io::Result<(OwnedFd, OwnedFd)> {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;

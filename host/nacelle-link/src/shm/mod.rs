@@ -17,6 +17,8 @@ mod ring;
 pub use caller::ShmLink;
 pub use hub::ShmHub;
 
+use std::fs;
+use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -61,5 +63,19 @@ fn socket_path(wire: &WireDir, name: &str) -> PathBuf {
 pub fn offers_shm(wire: &WireDir, name: &str) -> bool {
     use std::os::unix::fs::FileTypeExt;
     !name.contains('/')
-        && std::fs::symlink_metadata(socket_path(wire, name)).is_ok_and(|found| found.file_type().is_socket())
+        && fs::symlink_metadata(socket_path(wire, name)).is_ok_and(|found| found.file_type().is_socket())
+}
+
+/// Removes the offer that a killed device of this name left. The caller has claimed the name.
+///
+/// # Errors
+/// [`LinkError::Io`] if there is one that cannot be removed.
+pub fn withdraw_shm(wire: &WireDir, name: &str) -> Result<(), LinkError> {
+    let path = socket_path(wire, name);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LinkError::io(format!("remove {}", path.display()))(error))
+        }
+        _ => Ok(()),
+    }
 }
