@@ -413,7 +413,7 @@ class Device(_Target):
 
     @property
     def by_udp(self) -> bool:
-        """Whether it is reached by a UDP socket; else it is on the virtual wire."""
+        """Whether it is reached by datagrams, of a UDP socket or by shared memory; else by frames, as on the virtual wire."""
         return self._native.by_udp
 
     def describe(self) -> Description | None:
