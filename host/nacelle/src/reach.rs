@@ -199,10 +199,14 @@ fn capture(ip: IpAddr, options: &Options) -> Result<Option<PcapngWriter<std::fs:
 }
 
 /// Refuses what cannot be reached: the other family, and a peer on this machine that has no socket on the port. The kernel says the
-/// latter at once (ICMP port unreachable), in answer to a datagram that every RoCE peer drops.
+/// latter at once (ICMP port unreachable), in answer to a datagram that every RoCE peer drops. If `local`, where this caller's
+/// socket is, is the peer's address, nobody else listens there.
 fn check(peer: IpAddr, local: IpAddr) -> Result<(), Error> {
     if peer.is_ipv4() != local.is_ipv4() {
         return Err(Error::invalid(format!("{peer} cannot be reached from {local}: they are of different families")));
+    }
+    if peer == local {
+        return Err(Error::PortClosed { ip: peer });
     }
     match PortProbe::send(peer, local, Duration::ZERO) {
         Ok(PortProbe::Closed) => Err(Error::PortClosed { ip: peer }),
@@ -214,6 +218,13 @@ fn check(peer: IpAddr, local: IpAddr) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_caller_is_not_its_own_device() {
+        let ip: IpAddr = [127, 0, 9, 95].into();
+        let options = Options { source: Some((ip, 8)), ..Options::default() };
+        assert!(matches!(on_udp(ip, &options).err(), Some(Error::PortClosed { ip: closed }) if closed == ip));
+    }
 
     #[test]
     fn the_address_chooses_the_link() {
