@@ -54,6 +54,8 @@ def test_a_caller_and_a_device_on_an_interface(wire: Wire, veth: list[str]) -> N
     for source in ("10.99.0.9/24", "10.99.0.10/24"):
         status, said = call(wire, veth, "--link", "packet:vb", "--source", source)
         assert status == 0, said
+    ping = wire.start("ping", DEVICE, "--link", "packet:vb", "--source", "10.99.0.11/24", "-c", "1", before=veth)
+    assert ping.wait(60) == 0, ping.communicate()
     counters = wire.json("stats", DEVICE)["counters"]
     assert counters["roce.discard_icrc"] == counters["link.tx_dropped"] == 0
 

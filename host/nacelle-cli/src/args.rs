@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use nacelle::{FunctionCode, LinkChoice};
+use nacelle::FunctionCode;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
 use nacelle_wire::MacAddr;
 
@@ -21,7 +21,7 @@ pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopAr
 use parse::{
     parse_cidr, parse_function, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent, parse_seconds,
 };
-pub(crate) use way::WayArgs;
+pub(crate) use way::{LinkArgs, WayArgs};
 
 /// Call accelerators over the network, and run simulated ones.
 #[derive(Debug, Parser)]
@@ -298,10 +298,8 @@ pub(crate) struct CallerArgs {
 pub(crate) struct PingArgs {
     /// The device's address, or its name on the wire
     pub(crate) device: String,
-    /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine), or
-    /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source)
-    #[arg(long, default_value = "auto")]
-    pub(crate) link: LinkChoice,
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
     /// How many requests to send
     #[arg(short, long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) count: u16,

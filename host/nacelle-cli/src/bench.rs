@@ -57,7 +57,7 @@ struct Throughput {
 pub(crate) fn bench(cli: &Cli, args: &BenchArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let ip = list::address(&wire, &args.device)?;
-    let chosen = args.way.link_to(ip, &wire);
+    let chosen = args.way.link.to(ip, &wire);
     let device = Device::connect(ip, &args.way.options(&wire, args.timeout))?;
     let (mut latencies, mut notes) = (Vec::new(), Vec::new());
     let connection = device.open(&ConnectionOptions::default())?;

@@ -33,7 +33,7 @@ struct Described {
 pub(crate) fn describe(cli: &Cli, args: &DescribeArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let ip = list::address(&wire, &args.device)?;
-    let chosen = args.way.link_to(ip, &wire);
+    let chosen = args.way.link.to(ip, &wire);
     let device = Device::connect(ip, &args.way.options(&wire, args.timeout))?;
     let description = device.describe()?.cloned();
     // As many contexts as the device gives.

@@ -21,8 +21,13 @@ struct Outcome {
 pub(crate) fn ping(cli: &Cli, args: &PingArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let ip = list::address(&wire, &args.device)?;
-    let options =
-        Options { link: args.link, wire: cli.wire.clone(), resolve_timeout: args.timeout, ..Options::default() };
+    let options = Options {
+        link: args.link.link,
+        source: args.link.source,
+        wire: cli.wire.clone(),
+        resolve_timeout: args.timeout,
+        ..Options::default()
+    };
     let device = Device::connect(ip, &options)?;
     let bytes = if device.is_by_udp() { 0 } else { args.size };
     let mut result = Outcome { device: ip, sent: 0, received: 0, times_us: Vec::new() };

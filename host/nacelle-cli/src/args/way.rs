@@ -10,12 +10,9 @@ use nacelle_link::WireDir;
 
 use super::parse::parse_source;
 
-/// The way to a device.
+/// The link to a device, and the caller's place on it.
 #[derive(Debug, Args)]
-pub(crate) struct WayArgs {
-    /// The service's port [default: what the device publishes, else 12345]
-    #[arg(long)]
-    pub(crate) port: Option<u16>,
+pub(crate) struct LinkArgs {
     /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine), or
     /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source)
     #[arg(long, default_value = "auto")]
@@ -24,6 +21,16 @@ pub(crate) struct WayArgs {
     /// a free loopback address, or the one that packets to the device leave from]
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_source)]
     pub(crate) source: Option<(IpAddr, u8)>,
+}
+
+/// The way to a device.
+#[derive(Debug, Args)]
+pub(crate) struct WayArgs {
+    /// The service's port [default: what the device publishes, else 12345]
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
     /// Longest IP packet, in bytes [default: the longest that is known to arrive, up to 4200]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
     pub(crate) mtu: Option<u16>,
@@ -33,18 +40,20 @@ pub(crate) struct WayArgs {
     pub(crate) answer_gap: Option<u64>,
 }
 
-impl WayArgs {
+impl LinkArgs {
     /// By which link a device is reached, and why.
-    pub(crate) fn link_to(&self, ip: IpAddr, wire: &WireDir) -> Chosen {
+    pub(crate) fn to(&self, ip: IpAddr, wire: &WireDir) -> Chosen {
         self.link.resolve(ip, self.source.map(|(ip, _)| ip), Some(wire))
     }
+}
 
+impl WayArgs {
     /// Options by which a device is reached on this way, and which fail when nothing moves for `timeout`.
     pub(crate) fn options(&self, wire: &WireDir, timeout: Duration) -> Options {
         Options {
-            link: self.link,
+            link: self.link.link,
             wire: Some(wire.path().to_owned()),
-            source: self.source,
+            source: self.link.source,
             port: self.port,
             mtu: self.mtu.map(usize::from),
             answer_gap: self.answer_gap.map(Duration::from_millis),

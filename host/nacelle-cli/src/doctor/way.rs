@@ -20,7 +20,7 @@ const REMOTE_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) fn examine(examination: &mut Examination<'_>) -> Result<Device, StepEnd> {
     let (cli, args) = (examination.cli, examination.args);
     let (wire, ip) = examination.step("address", || address(cli.wire()?, &args.device))?;
-    let link = examination.step("link", || link(args.way.link_to(ip, &wire), ip))?;
+    let link = examination.step("link", || link(args.way.link.to(ip, &wire), ip))?;
     examination.link = Some(link);
     match link {
         LinkKind::Udp => by_udp(examination, &wire, ip),
@@ -78,14 +78,14 @@ fn by_udp(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Resu
         let route = Route::to(ip).map_err(|error| {
             Fault::new(error.to_string(), "see 'ip route': connect this machine to the device's network")
         })?;
-        let source = args.way.source.map_or(route.local, |(source, _)| source);
+        let source = args.way.link.source.map_or(route.local, |(source, _)| source);
         Ok(((route, source), format!("packets to {ip} leave from {source}")))
     });
     let (route, source) = route?;
     examination.step("interface", || interface(source))?;
     examination.step("path MTU", || path_mtu(args.way.mtu.map_or(LONGEST, usize::from), Some(route.ip_mtu)))?;
     let local = examination.step("local port", || {
-        let link = match args.way.source {
+        let link = match args.way.link.source {
             Some((source, _)) => UdpLink::bind(source)?,
             None => UdpLink::for_peer(ip)?,
         };
