@@ -9,6 +9,7 @@ again when the list of packages, this file, the guest's init or one of its progr
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import lzma
 import os
@@ -321,11 +322,17 @@ def pack() -> bytes:
 
 
 def build() -> Image:
-    """Builds what is missing or out of date.
+    """Builds what is missing or out of date. Two processes that want it build it once.
 
     Raises ImageError if a tool is missing or fails.
     """
     BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build()
+
+
+def _build() -> Image:
     versions = fetch()
     initramfs, stamp = BUILD / "initramfs.cpio", BUILD / "image.stamp"
     inputs = [Path(__file__), *sorted((HERE / "guest").iterdir()), BUILD / "packages.stamp"]

@@ -65,7 +65,7 @@ def test_bash_completes_commands_and_options(tree: Path) -> None:
 
     assert completed("nacelle d") == ["device", "describe", "doctor", "demo"]
     assert "--no-progress" in completed("nacelle run increment --no")
-    assert completed("nacelle ping --link ") == ["auto", "wire", "udp"]
+    assert completed("nacelle demo --dtype ") == ["int32", "float32"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
