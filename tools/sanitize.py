@@ -14,12 +14,13 @@ Everything is built in build/sanitize. Exit status 1 if a step failed.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from steps import asked_for
 
 ROOT = Path(__file__).resolve().parents[1]
 NIGHTLY = ["cargo", "+nightly", "--locked"]
@@ -62,18 +63,9 @@ def run(step: str) -> bool:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("steps", nargs="*", metavar="STEP", help="run these only")
-    parser.add_argument("--list", action="store_true", help="name the steps and stop")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(STEPS))
-        return
-    unknown = set(arguments.steps) - set(STEPS)
-    if unknown:
-        parser.error(f"no such step: {', '.join(sorted(unknown))}; --list names them")
+    asked = asked_for(__doc__, STEPS)
     failed = []
-    for step in arguments.steps or STEPS:
+    for step in asked or STEPS:
         begin = time.monotonic()
         if not run(step):
             failed.append(step)

@@ -9,7 +9,6 @@ single tests. The status table (tools/status.py) is made from the results file.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -21,6 +20,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from steps import asked_for
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
@@ -193,23 +194,14 @@ STEPS: dict[str, Callable[[], Outcome]] = {
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("steps", nargs="*", metavar="STEP", help="run these only")
-    parser.add_argument("--list", action="store_true", help="name the steps and stop")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(STEPS))
-        return
-    unknown = set(arguments.steps) - set(STEPS)
-    if unknown:
-        parser.error(f"no such step: {', '.join(sorted(unknown))}; --list names them")
+    asked = asked_for(__doc__, STEPS)
 
     (BUILD / "reports").mkdir(parents=True, exist_ok=True)
     file = BUILD / "test-results.json"
     # Named steps replace their own results only.
-    earlier = json.loads(file.read_text()) if arguments.steps and file.exists() else {}
+    earlier = json.loads(file.read_text()) if asked and file.exists() else {}
     results = {}
-    for name in arguments.steps or STEPS:
+    for name in asked or STEPS:
         print(f"\n==> {name}", flush=True)
         begin = time.monotonic()
         outcome = STEPS[name]()
@@ -221,7 +213,7 @@ def main() -> None:
         print(f"    {name}: {counts} in {seconds:.0f} s", flush=True)
 
     file.write_text(json.dumps({**earlier, **results}, indent=1))
-    if not arguments.steps and execute([PYTHON, "tools/status.py", "--check"])[0] != 0:
+    if not asked and execute([PYTHON, "tools/status.py", "--check"])[0] != 0:
         results["status"] = {**vars(Outcome(failed=["docs::status"])), "seconds": 0}
     failed = [test for result in results.values() for test in result["failed"]]
     for test in failed:
