@@ -75,6 +75,20 @@ pub struct LinkStats {
     pub tx_no_carrier: u64,
 }
 
+impl LinkStats {
+    /// Counts a frame sent, of so many bytes.
+    fn sent(&mut self, bytes: usize) {
+        self.tx_frames += 1;
+        self.tx_bytes += bytes as u64;
+    }
+
+    /// Counts a frame received, of so many bytes.
+    fn received(&mut self, bytes: usize) {
+        self.rx_frames += 1;
+        self.rx_bytes += bytes as u64;
+    }
+}
+
 impl Add for LinkStats {
     type Output = Self;
 

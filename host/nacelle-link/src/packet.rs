@@ -228,8 +228,7 @@ impl Link for PacketLink {
         };
         match send_patiently(send) {
             Ok(_) => {
-                self.stats.tx_frames += 1;
-                self.stats.tx_bytes += frame.len() as u64;
+                self.stats.sent(frame.len());
             }
             // Full, or longer than the interface sends.
             Err(error)
@@ -261,8 +260,7 @@ impl Link for PacketLink {
             }
         })?;
         if let Some(length) = length {
-            self.stats.rx_frames += 1;
-            self.stats.rx_bytes += length as u64;
+            self.stats.received(length);
         }
         Ok(length)
     }

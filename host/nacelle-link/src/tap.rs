@@ -79,8 +79,7 @@ impl Link for Tap {
         check_length(frame)?;
         match send_patiently(|| rustix::io::write(&self.file, frame).map_err(Into::into)) {
             Ok(_) => {
-                self.stats.tx_frames += 1;
-                self.stats.tx_bytes += frame.len() as u64;
+                self.stats.sent(frame.len());
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stats.tx_dropped += 1,
             // The interface was taken down (EIO), or its MTU is smaller than this frame (EINVAL).
@@ -97,8 +96,7 @@ impl Link for Tap {
             Err(errno) => Err(LinkError::io("receive a frame from the TAP device")(errno.into())),
         })?;
         if let Some(length) = length {
-            self.stats.rx_frames += 1;
-            self.stats.rx_bytes += length as u64;
+            self.stats.received(length);
         }
         Ok(length)
     }

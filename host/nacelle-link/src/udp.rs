@@ -291,8 +291,7 @@ impl DatagramLink for UdpLink {
             && ecn == 0
             && let Ok(length) = self.socket.send_to(bytes, (to, ROCE_PORT))
         {
-            self.stats.tx_frames += 1;
-            self.stats.tx_bytes += length as u64;
+            self.stats.sent(length);
             return Ok(Delivery::Done);
         }
         let transmit = quinn_udp::Transmit {

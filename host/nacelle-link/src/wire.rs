@@ -268,8 +268,7 @@ impl Link for VirtualWire {
         check_length(frame)?;
         match send_patiently(|| self.socket.send_to(frame, &self.switch)) {
             Ok(_) => {
-                self.stats.tx_frames += 1;
-                self.stats.tx_bytes += frame.len() as u64;
+                self.stats.sent(frame.len());
                 Ok(())
             }
             Err(error) => match error.kind() {
@@ -294,8 +293,7 @@ impl Link for VirtualWire {
             Err(error) => Err(LinkError::io("receive a frame from the virtual wire")(error)),
         })?;
         if let Some(length) = length {
-            self.stats.rx_frames += 1;
-            self.stats.rx_bytes += length as u64;
+            self.stats.received(length);
         }
         Ok(length)
     }
