@@ -6,8 +6,10 @@
 
 #![deny(unsafe_code)]
 
+mod acceptor;
 mod engine;
 mod host;
+mod in_process;
 mod kernel;
 mod loading;
 mod manage;
@@ -20,15 +22,17 @@ mod trace;
 
 use std::path::PathBuf;
 
+pub use acceptor::{Acceptor, AcceptorOptions, Window};
 pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity};
 pub use host::{Host, SERVICE_PORT};
+pub use in_process::{SoftDevice, SoftPlace};
 pub use kernel::{Call, Cancellation, Failure, Kernel, KernelError, KernelSet, Regions, Run};
 pub use manage::Management;
 pub use place::{DEFAULT_ADDRESS, Place};
 pub use port::{EthernetPort, Port, UdpPort};
 pub use rtl::{Bounds, RtlEngine, find_library};
 pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
-pub use soft::{SoftConfig, SoftEngine};
+pub use soft::{IncomingRead, IncomingWrite, SoftConfig, SoftEngine};
 pub use trace::TraceLog;
 
 /// Why a device cannot be run.
@@ -83,6 +87,12 @@ pub enum DeviceError {
         /// The name or address.
         what: String,
     },
+    /// Another window of the same direction has the number.
+    #[error("window {number} is open already")]
+    WindowOpen {
+        /// The number.
+        number: u32,
+    },
     /// A kernel cannot be used.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -119,6 +129,7 @@ impl DeviceError {
             Self::Kernel(KernelError::SameCode { .. } | KernelError::SameName { .. }) => {
                 "leave one of the kernels out, or give it another name and other function codes"
             }
+            Self::WindowOpen { .. } => "close the other window, or choose another number",
             Self::Kernel(_) => "build the kernel again with the nacelle_kernel.h of this version, or leave it out",
             Self::Taken { .. } => "omit --name and --ip to get free ones, or end the other device",
             Self::Link(nacelle_link::LinkError::NameTaken { .. }) => "choose another --name, or end the one that runs",

@@ -31,6 +31,7 @@ mod session;
 mod setup;
 mod turns;
 mod wake;
+mod windows;
 mod workers;
 
 pub use config::SoftConfig;
@@ -39,6 +40,8 @@ use managed::ManagedTable;
 use memory::MemoryThread;
 use session::{At, Sessions};
 use wake::Wake;
+pub(crate) use windows::{Direction, Occupied, Window, Windows};
+pub use windows::{IncomingRead, IncomingWrite};
 use workers::{CallId, Limits, Workers};
 
 /// The software device.
@@ -63,6 +66,7 @@ pub struct SoftEngine {
     /// Where callers read what this device is.
     description: Option<DescriptionLocation>,
     config: SoftConfig,
+    windows: Windows,
     managed: ManagedTable,
     memory: MemoryThread,
     wake: Wake,
@@ -122,11 +126,17 @@ impl SoftEngine {
             counters: Counted::default(),
             description: None,
             config,
+            windows: Windows::default(),
             managed: ManagedTable::default(),
             memory,
             wake,
             random,
         }
+    }
+
+    /// Its windows: none, until the program opens some.
+    pub(crate) fn windows(&self) -> Windows {
+        self.windows.clone()
     }
 
     /// Serves callers by this endpoint from now on.

@@ -2,10 +2,11 @@
 //! Memory that a transport reads and writes in place, on behalf of peers.
 //!
 //! A [`Memory`] is a range of bytes and what keeps it alive. A transport takes it by value when it is registered and gives
-//! it back when it is deregistered; the bytes never move and are never copied to register them. Three kinds of owner:
+//! it back when it is deregistered; the bytes never move and are never copied to register them. Four kinds of owner:
 //!
 //! - **Heap memory** (`Vec<u8>`, or aligned): the `Memory` owns it, and nothing else can reach it.
 //! - **Borrowed slices**, in a [`scope()`]: the borrow lasts until the scope ends, and with it the access.
+//! - **Shared bytes** ([`Shared`]): the program and several regions reach the same bytes, one access at a time.
 //! - **Anything else** that implements [`StableBytes`]: a mapping of huge pages, memory shared with another process, a
 //!   buffer of NumPy or C. This trait is the only thing to implement for it, and the only unsafe one.
 //!
@@ -28,7 +29,9 @@
 mod memory;
 mod overlap;
 mod scope;
+mod shared;
 
 pub use memory::{AccessError, Memory, StableBytes};
 pub use overlap::{Extent, find_overlap};
 pub use scope::{Scope, scope};
+pub use shared::Shared;

@@ -95,8 +95,8 @@ impl Memory {
     /// A range that is accessed under `gate` only.
     ///
     /// # Safety
-    /// As long as the gate is open, the range may be read, and written if `writable`, and nothing else accesses it except,
-    /// if it is not `writable`, by reading.
+    /// As long as the gate is open, the range may be read, and written if `writable`, and nothing accesses it but under the gate,
+    /// except, if it is not `writable`, by reading.
     pub(crate) unsafe fn borrowed(bytes: NonNull<[u8]>, writable: bool, gate: Arc<Gate>) -> Self {
         Self { start: bytes.cast(), len: bytes.len(), writable, owner: Owner::Scope(gate) }
     }
@@ -111,6 +111,11 @@ impl Memory {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Where the first byte is.
+    pub(crate) const fn start(&self) -> NonNull<u8> {
+        self.start
     }
 
     /// Whether it may be written.

@@ -15,6 +15,13 @@ use crate::Memory;
 /// Lets accesses pass until it is closed.
 pub(crate) struct Gate(Mutex<bool>);
 
+impl Default for Gate {
+    /// An open one.
+    fn default() -> Self {
+        Self(Mutex::new(true))
+    }
+}
+
 impl Gate {
     /// Does `access` unless the gate is closed, and keeps it open meanwhile.
     pub(crate) fn pass(&self, access: impl FnOnce()) -> Option<()> {
@@ -23,7 +30,7 @@ impl Gate {
     }
 
     /// Waits for the access that is under way, and lets none pass any more.
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
 }
@@ -91,7 +98,7 @@ pub fn scope<'env, T>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) ->
             self.0.close();
         }
     }
-    let gate = Arc::new(Gate(Mutex::new(true)));
+    let gate = Arc::<Gate>::default();
     let _at_the_end = Close(Arc::clone(&gate));
     f(&Scope { gate, scope: PhantomData, env: PhantomData })
 }

@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::mrsp::{FunctionCode, RegionFlags, ReturnCode};
+use crate::mrsp::{FunctionCode, RegionFlags, ReturnCode, WindowNumber};
 use crate::{BuildError, ParseError, RemoteAddr, Rkey};
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
@@ -133,25 +133,30 @@ pub const fn parse_result(imm: u32) -> (Context, ReturnCode) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct LongRegion {
-    flags: u8,
-    reserved0: [u8; 7],
+    /// Flags in the top byte, the window's name or 0 in the other seven.
+    flags_requested: U64,
     address: U64,
     size: U64,
     rkey: U32,
-    reserved1: [u8; 4],
+    reserved: [u8; 4],
 }
 
 impl LongRegion {
     /// A parameter: `size` bytes at the caller's `address` under `rkey`.
     pub const fn parameter(flags: RegionFlags, address: RemoteAddr, rkey: Rkey, size: u64) -> Self {
         Self {
-            flags: flags.bits(),
-            reserved0: [0; 7],
+            flags_requested: U64::new((flags.bits() as u64) << 56),
             address: U64::new(address.0),
             size: U64::new(size),
             rkey: U32::new(rkey.0),
-            reserved1: [0; 4],
+            reserved: [0; 4],
         }
+    }
+
+    /// `size` bytes of a window, without a counterpart at the caller.
+    pub const fn of_window(flags: RegionFlags, window: WindowNumber, size: u64) -> Self {
+        let flags_requested = U64::new((flags.bits() as u64) << 56 | window.to_requested());
+        Self { flags_requested, ..Self::parameter(flags, RemoteAddr(0), Rkey(0), size) }
     }
 
     /// Device memory without a counterpart at the caller.
@@ -161,7 +166,12 @@ impl LongRegion {
 
     /// What it is for.
     pub const fn flags(&self) -> RegionFlags {
-        RegionFlags::from_bits(self.flags)
+        RegionFlags::from_bits((self.flags_requested.get() >> 56) as u8)
+    }
+
+    /// The window that it names, if it names one.
+    pub const fn window(&self) -> Option<WindowNumber> {
+        WindowNumber::of_requested(self.flags_requested.get() & ((1 << 56) - 1))
     }
 
     /// Address in the caller's memory.

@@ -21,6 +21,9 @@ impl Extensions {
     /// Set-up messages with 64-bit sizes, a deadline and a chain. Needs contexts.
     pub const LONG_SET_UP: Self = Self(4);
 
+    /// The peer has windows (docs/reference/transfers.md).
+    pub const WINDOWS: Self = Self(16);
+
     /// An acknowledgement of what consumes a receive may follow the application's answer to it.
     pub const LATE_ACKNOWLEDGEMENT: Self = Self(8);
 

@@ -85,6 +85,26 @@ pub struct AarRegion {
     size: U32,
 }
 
+/// Names memory of a peer that others write or read: a window (docs/reference/transfers.md). A region request names it by the
+/// requested address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WindowNumber(pub u32);
+
+impl WindowNumber {
+    /// The high three of the seven bytes of a requested address that names a window: "NAW".
+    const MAGIC: u64 = 0x4e_4157;
+
+    /// The window that a requested address names, if it names one.
+    pub const fn of_requested(requested: u64) -> Option<Self> {
+        if requested >> 32 == Self::MAGIC { Some(Self(requested as u32)) } else { None }
+    }
+
+    /// The requested address, 56 bits.
+    pub const fn to_requested(self) -> u64 {
+        Self::MAGIC << 32 | self.0 as u64
+    }
+}
+
 impl AarRegion {
     const DEVICE_ADDRESS: u64 = (1 << 56) - 1;
 
@@ -112,6 +132,11 @@ impl AarRegion {
     /// Requested address in device memory.
     pub const fn requested(&self) -> u64 {
         self.flags_address.get() & Self::DEVICE_ADDRESS
+    }
+
+    /// The window that it names, if it names one.
+    pub const fn window(&self) -> Option<WindowNumber> {
+        WindowNumber::of_requested(self.requested())
     }
 
     /// Address in the caller's memory.
@@ -171,6 +196,10 @@ pub mod reason {
     pub const TOO_MANY_REGIONS: u8 = 3;
     /// No key is left.
     pub const NO_KEY: u8 = 4;
+    /// There is no such window, or it is not open in this direction.
+    pub const NO_WINDOW: u8 = 5;
+    /// The window is smaller than what was asked for.
+    pub const WINDOW_TOO_SMALL: u8 = 6;
 }
 
 /// A message of the region set-up protocol.
@@ -232,6 +261,8 @@ impl FunctionCode {
     pub const EMPTY: Self = Self(3);
     /// Matrix multiply; see [`crate::kernel::matmul`].
     pub const MATMUL: Self = Self(16);
+    /// Tells the owner of a window that it was written or read (docs/reference/transfers.md).
+    pub const WINDOW: Self = Self(127);
 
     /// The code `value`, if it is between 1 and 127.
     pub const fn new(value: u8) -> Option<Self> {

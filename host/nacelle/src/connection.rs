@@ -38,7 +38,7 @@ impl Connection {
         if options.contexts == 0 {
             return Err(Error::invalid("a connection needs at least one context"));
         }
-        let extensions = Extensions::CONTEXTS | Extensions::LONG_SET_UP;
+        let extensions = Extensions::CONTEXTS | Extensions::LONG_SET_UP | Extensions::WINDOWS;
         let line = Line::new(shared, Agreement::new(extensions, options.contexts));
         line.channel()?;
         Ok(Self { line: Arc::new(line) })
@@ -78,6 +78,10 @@ impl Connection {
         options: &CallOptions,
     ) -> Result<Call, Error> {
         Call::create(Arc::clone(&self.line), Program::Chain(steps.to_vec()), regions, options)
+    }
+
+    pub(crate) fn line(&self) -> &Arc<Line> {
+        &self.line
     }
 
     /// The connection itself, ended or not.

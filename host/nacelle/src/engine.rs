@@ -28,7 +28,7 @@ use nacelle_roce::{AnyInterface, ConnId, NetworkLayer, Phase, Received, RegionId
 
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
-use crate::slot::{Cause, Notice};
+use crate::slot::{After, Cause, Notice, Then};
 use crate::sync::{Mutex, MutexGuard};
 use crate::wake::Wake;
 use pollable::Pollable;
@@ -154,6 +154,11 @@ impl State {
     /// The owner of a context leaves it, and these regions.
     pub(crate) fn release(&mut self, conn: ConnId, context: u8, left: Vec<RegionId>) {
         self.inbox.release(&mut self.endpoint, conn, context, left);
+    }
+
+    /// Has something done on a context when its time has come: now, if it has.
+    pub(crate) fn after(&mut self, conn: ConnId, context: u8, after: After, then: Then) {
+        self.inbox.after(&mut self.endpoint, conn, context, after, then);
     }
 
     /// Makes a call end.
@@ -323,6 +328,7 @@ impl Engine {
             match notice {
                 Notice::Wake(waker) => waker.wake(),
                 Notice::Run(callback) => callback(),
+                Notice::Once(callback) => callback(),
                 Notice::Drop(memory) => drop(memory),
             }
             state = self.lock();

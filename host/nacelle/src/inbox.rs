@@ -24,7 +24,7 @@ use nacelle_wire::mrsp;
 
 use crate::engine::Endpoint;
 use crate::report::Mark;
-use crate::slot::{Cause, Notices, Outcome, Run, Slot};
+use crate::slot::{After, Cause, Notices, Outcome, Run, Slot, Then};
 use crate::wake::Wake;
 use crate::{Error, Step};
 
@@ -226,6 +226,15 @@ impl Inbox {
         slot.note_end(ended, endpoint, &mut self.notices);
     }
 
+    /// Has something done on a context when its time has come: now, if it has.
+    pub(crate) fn after(&mut self, endpoint: &mut Endpoint, conn: ConnId, context: u8, after: After, then: Then) {
+        let session = self.sessions.entry(conn).or_default();
+        let ended = session.end.is_some();
+        let slot = session.slot(context);
+        slot.then.push((after, then));
+        slot.note_end(ended, endpoint, &mut self.notices);
+    }
+
     /// When to look at the running calls.
     pub(crate) fn next_look(&self) -> Option<nacelle_roce::Instant> {
         self.next_look
@@ -245,6 +254,7 @@ impl Inbox {
             let is_late = run.is_late(now);
             if run.look(endpoint, conn, sends, step, now) {
                 slot.tell(&mut self.notices);
+                slot.note_end(false, endpoint, &mut self.notices);
             }
             if is_late {
                 self.cancel(endpoint, now, conn, context, Cause::Deadline);
@@ -511,7 +521,7 @@ impl Session {
             None => 0..self.slots.len(),
         };
         for slot in &mut self.slots[all] {
-            slot.wake.notify_one();
+            slot.wake.notify_all();
             slot.note_end(ended, endpoint, notices);
         }
     }
@@ -523,6 +533,7 @@ impl Session {
             WcStatus::Success => {
                 let slot = self.slots.get_mut(completion.id as usize)?;
                 slot.sends = slot.sends.saturating_sub(1);
+                slot.completed += 1;
                 if let Some(timing) = &mut slot.timing {
                     timing.completed(false, before, now);
                 }

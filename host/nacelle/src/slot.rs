@@ -27,7 +27,25 @@ pub(crate) type Callback = Arc<dyn Fn() + Send + Sync>;
 pub(crate) enum Notice {
     Wake(Waker),
     Run(Callback),
+    Once(Box<dyn FnOnce() + Send>),
     Drop(Memory),
+}
+
+/// When something is to be done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct After {
+    /// When as many work requests of the context have completed, ever.
+    pub(crate) sends: u64,
+    /// And when the answer to its request is there.
+    pub(crate) answer: bool,
+}
+
+/// What is to be done then.
+pub(crate) enum Then {
+    Wake(Waker),
+    Run(Box<dyn FnOnce() + Send>),
+    /// Whoever began it has gone: its region is deregistered, and its answer dropped.
+    Forget(Option<RegionId>),
 }
 
 /// Notices not delivered yet, and whether there is news for a program that polls.
@@ -133,6 +151,11 @@ impl Run {
         stalled
     }
 
+    /// How long nothing has moved, once, if it has run into its timeout.
+    pub(crate) fn take_stall(&mut self) -> Option<Duration> {
+        self.stalled.take().map(|(_, waited)| waited)
+    }
+
     fn plan(&mut self, now: Instant) {
         self.look_at = now + look_interval(self.timeout);
         if let Some(Deadline { at, in_device: false }) = self.deadline
@@ -169,6 +192,10 @@ pub(crate) struct Slot {
     pub(crate) owners: u64,
     /// Work requests of the send queue that have not completed.
     pub(crate) sends: usize,
+    /// Those that have, ever.
+    pub(crate) completed: u64,
+    /// What is to be done later.
+    pub(crate) then: Vec<(After, Then)>,
     /// The last request's place in the send queue: its answer shows that it has arrived.
     pub(crate) mark: Option<SendMark>,
     /// Whether a request is outstanding: its answer has not come.
@@ -194,6 +221,40 @@ impl Slot {
         }
     }
 
+    /// Whether this has come.
+    pub(crate) fn is_after(&self, after: After) -> bool {
+        self.completed >= after.sends && (!after.answer || self.received.is_some())
+    }
+
+    /// Notes what is to be done whose time has come: all of it when the connection has ended, and what waits for an answer also when
+    /// that has taken too long.
+    fn note_then(&mut self, ended: bool, endpoint: &mut Endpoint, notices: &mut Notices) {
+        if self.then.is_empty() {
+            return;
+        }
+        let is_stalled = self.run.as_ref().is_some_and(|run| run.stalled.is_some());
+        let mut later = Vec::new();
+        for (after, then) in std::mem::take(&mut self.then) {
+            let stalls = after.answer && is_stalled && !matches!(then, Then::Forget(_));
+            if !(ended || stalls || self.is_after(after)) {
+                later.push((after, then));
+                continue;
+            }
+            notices.news = true;
+            notices.queue.extend(match then {
+                Then::Wake(waker) => Some(Notice::Wake(waker)),
+                Then::Run(run) => Some(Notice::Once(run)),
+                Then::Forget(region) => {
+                    if after.answer {
+                        (self.run, self.received) = (None, None);
+                    }
+                    region.and_then(|region| endpoint.transport.deregister(region)).map(Notice::Drop)
+                }
+            });
+        }
+        self.then = later;
+    }
+
     /// What there is to say of the call that runs, on a connection that has ended or not.
     pub(crate) fn outcome(&mut self, end: Option<&End>, now: Instant) -> Option<Outcome> {
         let step = self.step();
@@ -211,6 +272,7 @@ impl Slot {
 
     /// Tells of the end of the call, once, and frees what its owner has left.
     pub(crate) fn note_end(&mut self, ended: bool, endpoint: &mut Endpoint, notices: &mut Notices) {
+        self.note_then(ended, endpoint, notices);
         let over = ended || !self.awaits && self.sends == 0;
         if over && let Some(regions) = self.abandoned.take() {
             let left = regions.into_iter().filter_map(|id| endpoint.transport.deregister(id));
@@ -226,7 +288,7 @@ impl Slot {
 
     /// Wakes whoever waits for the call.
     pub(crate) fn tell(&mut self, notices: &mut Notices) {
-        self.wake.notify_one();
+        self.wake.notify_all();
         notices.news = true;
         notices.queue.extend(self.waker.take().map(Notice::Wake));
         notices.queue.extend(self.on_finish.clone().map(Notice::Run));

@@ -83,15 +83,20 @@ impl SoftEngine {
                 break ReturnCode::DEADLINE;
             }
             let Some(Part { function, regions, user }) = call.parts.next() else { break ReturnCode::SUCCESS };
-            let Some(offered) = self.config.kernels.get(function) else { break ReturnCode::UNKNOWN_FUNCTION };
-            let (run, quick) = (Arc::clone(&offered.run), offered.quick);
+            let offered = match (&state.window, self.config.kernels.get(function)) {
+                // It may do anything, so it runs in a thread of its own.
+                (Some(told), _) if function == FunctionCode::WINDOW => Some((told, None)),
+                (_, offered) => offered.map(|offered| (&offered.run, Some(offered.quick))),
+            };
+            let Some((run, quick)) = offered else { break ReturnCode::UNKNOWN_FUNCTION };
+            let run = Arc::clone(run);
             let parameters = parameters(state.regions[regions.clone()].iter().map(|held| &held.asked));
             call.lent = regions;
             // They are not there if a function has them that did not return.
             let Some(regions) = self.lend_regions(at) else { break ReturnCode::SOCKET_UNAVAILABLE };
             let bytes: usize = regions.iter().map(Memory::len).sum();
             let mut task = Task { run, regions, parameters, user };
-            if bytes <= quick {
+            if quick.is_some_and(|quick| bytes <= quick) {
                 let code = task.run(&Cancellation::NEVER);
                 self.return_regions(at, task.regions);
                 if code == ReturnCode::SUCCESS {
@@ -214,7 +219,7 @@ struct Piece {
 
 /// A region in pieces of at most `longest` bytes; one piece if it has none.
 fn pieces_of(held: &Held, longest: usize) -> impl Iterator<Item = Piece> {
-    let Held { asked, here } = *held;
+    let Held { asked, here, .. } = *held;
     (0..here.len.max(1)).step_by(longest).map(move |from| Piece {
         slice: here.slice(from, longest.min(here.len - from)),
         address: RemoteAddr(asked.address.0.wrapping_add(from as u64)),
@@ -244,8 +249,8 @@ mod tests {
         ] {
             let here = transport.register(vec![0; length], Access::LOCAL, None).unwrap();
             let address = RemoteAddr(u64::MAX - 5);
-            let asked = Asked { flags: RegionFlags::OUTPUT, address, rkey: Rkey(7), size: length as u64 };
-            let pieces: Vec<Piece> = pieces_of(&Held { asked, here }, 4).collect();
+            let asked = Asked { flags: RegionFlags::OUTPUT, address, rkey: Rkey(7), size: length as u64, window: None };
+            let pieces: Vec<Piece> = pieces_of(&Held { asked, here, shared: false }, 4).collect();
             let expected = expected.iter().map(|&(from, len)| Piece {
                 slice: here.slice(from, len),
                 address: RemoteAddr(address.0.wrapping_add(from as u64)),

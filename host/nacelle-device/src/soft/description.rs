@@ -31,7 +31,10 @@ impl SoftEngine {
 
     /// What is offered beyond the standard and selective repeat: every context has at least one region.
     fn offer(&self) -> Agreement {
-        Agreement::new(Extensions::CONTEXTS | Extensions::LONG_SET_UP, self.config.contexts.min(MAX_REGIONS as u8))
+        Agreement::new(
+            Extensions::CONTEXTS | Extensions::LONG_SET_UP | Extensions::WINDOWS,
+            self.config.contexts.min(MAX_REGIONS as u8),
+        )
     }
 
     /// How connections are accepted: the REP says where the description is.

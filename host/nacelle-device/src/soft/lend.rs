@@ -64,8 +64,9 @@ impl SoftEngine {
         let mut kept = std::mem::take(&mut state.bytes);
         for held in &state.regions {
             if let Some(memory) = self.endpoint.transport.deregister(held.here.id) {
-                kept -= memory.len() as u64;
-                self.bytes -= memory.len() as u64;
+                let bytes = if held.shared { 0 } else { memory.len() as u64 };
+                kept -= bytes;
+                self.bytes -= bytes;
                 self.memory.discard(memory);
             }
         }

@@ -3,13 +3,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{Access, ConnId, RecvWr, Region, SendMark, SendWr};
 use nacelle_wire::calls::{Context, LongRegion, Step};
 use nacelle_wire::extensions::{Agreement, Extensions};
-use nacelle_wire::mrsp::{AarRegion, RegionFlags};
+use nacelle_wire::mrsp::{AarRegion, RegionFlags, WindowNumber};
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::SoftEngine;
@@ -17,6 +18,7 @@ use super::calls::Call;
 use super::memory::OrderId;
 use super::requests::Arrival;
 use super::setup::{MAX_REGIONS, Pending};
+use crate::kernel::Run;
 
 /// A receive for messages, in bytes.
 pub(super) const RECEIVE: usize = 1024;
@@ -40,6 +42,8 @@ pub(super) struct Asked {
     pub(super) address: RemoteAddr,
     pub(super) rkey: Rkey,
     pub(super) size: u64,
+    /// The window that it is to be a part of.
+    pub(super) window: Option<WindowNumber>,
 }
 
 impl Asked {
@@ -48,22 +52,23 @@ impl Asked {
         self.flags.contains(RegionFlags::INTERNAL)
     }
 
-    /// Whether it is returned: it is an output and no scratch memory.
+    /// Whether it is returned: it is an output, no scratch memory, and not a window's, which the caller reads by itself.
     pub(super) fn is_returned(&self) -> bool {
-        self.flags.contains(RegionFlags::OUTPUT) && !self.is_internal()
+        self.flags.contains(RegionFlags::OUTPUT) && !self.is_internal() && self.window.is_none()
     }
 }
 
 impl From<&AarRegion> for Asked {
     fn from(region: &AarRegion) -> Self {
-        let (flags, size) = (region.flags(), u64::from(region.size()));
-        Self { flags, address: region.address(), rkey: region.rkey(), size }
+        let (flags, size, window) = (region.flags(), u64::from(region.size()), region.window());
+        Self { flags, address: region.address(), rkey: region.rkey(), size, window }
     }
 }
 
 impl From<&LongRegion> for Asked {
     fn from(region: &LongRegion) -> Self {
-        Self { flags: region.flags(), address: region.address(), rkey: region.rkey(), size: region.size() }
+        let (flags, size, window) = (region.flags(), region.size(), region.window());
+        Self { flags, address: region.address(), rkey: region.rkey(), size, window }
     }
 }
 
@@ -72,6 +77,8 @@ impl From<&LongRegion> for Asked {
 pub(super) struct Held {
     pub(super) asked: Asked,
     pub(super) here: Region,
+    /// It is memory of the program, which does not count as the caller's.
+    pub(super) shared: bool,
 }
 
 /// State of one context. It does one thing at a time: until a call has its result, and an answer is acknowledged, its regions
@@ -84,6 +91,8 @@ pub(super) struct ContextState {
     pub(super) deadline: Option<Duration>,
     /// The chain of this set-up.
     pub(super) steps: Vec<Step>,
+    /// What tells the owner of the window that the region is a part of.
+    pub(super) window: Option<Arc<Run>>,
     pub(super) answering: bool,
     /// The end of the last answer in the send queue.
     pub(super) answer: Option<SendMark>,
@@ -196,6 +205,7 @@ impl SoftEngine {
     pub(super) fn release_regions(&mut self, at: At) {
         let Some(state) = self.sessions.context_mut(at) else { return };
         self.bytes -= std::mem::take(&mut state.bytes);
+        state.window = None;
         for held in state.regions.drain(..) {
             if let Some(memory) = self.endpoint.transport.deregister(held.here.id) {
                 self.memory.discard(memory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Region set-up: requests, memory, answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nacelle_roce::memory::Memory;
@@ -12,6 +13,8 @@ use nacelle_wire::mrsp::{ARegion, Message, reason};
 use super::SoftEngine;
 use super::memory::OrderId;
 use super::session::{Asked, At, Held, Session};
+use super::windows::Found;
+use crate::kernel::Run;
 
 /// Regions of a connection, internal ones included.
 pub(super) const MAX_REGIONS: usize = 32;
@@ -23,6 +26,8 @@ pub(super) struct Wanted {
     pub(super) deadline: Option<Duration>,
     /// It asked by a long set-up.
     pub(super) long: bool,
+    /// What tells the owner of the window that it asks for.
+    pub(super) told: Option<Arc<Run>>,
 }
 
 /// A request that waits for memory.
@@ -43,11 +48,17 @@ impl SoftEngine {
     /// Answers a region request. One that is wrong in its head changes nothing; any other takes the place of what the context
     /// had, whatever comes of it.
     pub(super) fn set_up(&mut self, at: At, named: bool, asked: Result<Wanted, u8>) {
-        let given = asked.and_then(|wanted| {
+        let given = asked.and_then(|mut wanted| {
             self.release_regions(at);
+            if let Some(Found { run, memory }) = self.find_window(at, &wanted)? {
+                wanted.told = Some(run);
+                if let Some(memory) = memory {
+                    return self.hold(at, wanted, vec![memory], true).map(Some);
+                }
+            }
             let sizes = self.reserve(at, &wanted.regions)?;
             match self.memory.make(sizes) {
-                Ok(memory) => self.hold(at, wanted, memory).map(Some),
+                Ok(memory) => self.hold(at, wanted, memory, false).map(Some),
                 Err(order) => {
                     if let Some(state) = self.sessions.context_mut(at) {
                         state.set_up = Some(Pending { order, wanted, named });
@@ -61,10 +72,24 @@ impl SoftEngine {
         }
     }
 
+    /// The window that a request asks for, alone and without a chain.
+    fn find_window(&self, at: At, wanted: &Wanted) -> Result<Option<Found>, u8> {
+        let Some(session) = self.sessions.0.get(&at.conn) else { return Ok(None) };
+        match (&wanted.regions[..], &wanted.steps[..]) {
+            ([Asked { window: Some(number), flags, size, .. }], []) => {
+                self.windows.find(session.peer, *number, *flags, *size).map(Some)
+            }
+            (regions, _) if regions.iter().any(|region| region.window.is_some()) => Err(reason::MALFORMED),
+            _ => Ok(None),
+        }
+    }
+
     fn answer_set_up(&mut self, at: At, named: bool, given: Result<Given, u8>) {
         match &given {
             Ok(_) => {}
-            Err(reason::NO_MEMORY | reason::NO_KEY) => self.counters.regions_refused += 1,
+            Err(reason::NO_MEMORY | reason::NO_KEY | reason::NO_WINDOW | reason::WINDOW_TOO_SMALL) => {
+                self.counters.regions_refused += 1
+            }
             Err(_) => self.counters.messages_malformed += 1,
         }
         let mut answer = [0; calls::MAX_MESSAGE];
@@ -107,13 +132,16 @@ impl SoftEngine {
         Ok(sizes)
     }
 
-    /// Gives a context its regions, of this memory; all or none.
-    fn hold(&mut self, at: At, wanted: Wanted, memory: Vec<Memory>) -> Result<Given, u8> {
-        let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+    /// Gives a context its regions, of this memory; all or none. `shared` memory is the program's, and only read.
+    fn hold(&mut self, at: At, wanted: Wanted, memory: Vec<Memory>, shared: bool) -> Result<Given, u8> {
+        let rights = match shared {
+            true => Access::REMOTE_READ,
+            false => Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC,
+        };
         for (asked, memory) in wanted.regions.iter().zip(memory) {
             let here = self.endpoint.transport.register(memory, rights, Some(at.conn));
             match (here, self.sessions.context_mut(at)) {
-                (Ok(here), Some(state)) => state.regions.push(Held { asked: *asked, here }),
+                (Ok(here), Some(state)) => state.regions.push(Held { asked: *asked, here, shared }),
                 _ => {
                     self.release_regions(at);
                     return Err(reason::NO_KEY);
@@ -121,7 +149,7 @@ impl SoftEngine {
             }
         }
         let Some(state) = self.sessions.context_mut(at) else { return Err(reason::NO_KEY) };
-        (state.steps, state.deadline) = (wanted.steps, wanted.deadline);
+        (state.steps, state.deadline, state.window) = (wanted.steps, wanted.deadline, wanted.told);
         let given = state.regions[..parameters(&wanted.regions)].iter();
         let given = given.map(|held| (held.here.addr, held.here.rkey, held.asked.size));
         Ok(if wanted.long {
@@ -136,7 +164,7 @@ impl SoftEngine {
         while let Some((order, memory)) = self.memory.poll() {
             match self.sessions.ordered(order) {
                 Some((at, Pending { wanted, named, .. })) => {
-                    let given = self.hold(at, wanted, memory);
+                    let given = self.hold(at, wanted, memory, false);
                     self.answer_set_up(at, named, given);
                     self.go_on(at);
                 }
@@ -168,10 +196,12 @@ pub(super) fn parse_request(message: &[u8], session: &Session) -> Result<Wanted,
             steps: steps.to_vec(),
             deadline: Some(Duration::from_millis(deadline_ms.into())).filter(|time| !time.is_zero()),
             long: true,
+            told: None,
         }
     } else {
         let Ok(Message::Aar(asked)) = Message::parse(message) else { return Err(reason::MALFORMED) };
-        Wanted { regions: asked.iter().map(Asked::from).collect(), steps: Vec::new(), deadline: None, long: false }
+        let regions = asked.iter().map(Asked::from).collect();
+        Wanted { regions, steps: Vec::new(), deadline: None, long: false, told: None }
     };
     match wanted.regions.len() {
         0 => Err(reason::MALFORMED),

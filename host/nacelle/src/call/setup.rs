@@ -1,34 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Region set-up: the caller's regions for the device's, by MRSP or by a long set-up.
 
-use std::time::Duration;
-
-use nacelle_roce::{Access, Completion, ConnId, SendOp, SendWr, Transport, WcOpcode};
-use nacelle_wire::calls::{LongRegion, Request, SetUp, SetUpAnswer, Step as WireStep};
+use nacelle_roce::{Access, Transport};
+use nacelle_wire::calls::{LongRegion, SetUp, Step as WireStep};
 use nacelle_wire::extensions::Extensions;
 use nacelle_wire::mrsp::{AarRegion, Message};
 use nacelle_wire::{RemoteAddr, Rkey, calls};
 
 use super::{Call, Parameter, Program, lost};
-use crate::device::Shared;
-use crate::engine::{Endpoint, State};
+use crate::exchange::{Answer, Given};
 use crate::region::{Region, Role};
 use crate::{Error, Step};
 
 /// Device memory is requested in pages of this size, as upstream callers do.
 const PAGE: u64 = 4096;
-
-/// The time that a device which is not Nacelle's gets between its answer and the next call, in times of that which it took to answer
-/// the region request, and at most.
-const GAP_TIMES: u32 = 16;
-const MAX_GAP: Duration = Duration::from_millis(100);
-
-/// A region of the device, as it says.
-struct Given {
-    address: RemoteAddr,
-    rkey: Rkey,
-    size: u64,
-}
 
 impl Call {
     /// Registers the regions for the call's connection.
@@ -69,34 +54,18 @@ impl Call {
     pub(super) fn set_up(&mut self) -> Result<(), Error> {
         let mut message = [0; calls::MAX_MESSAGE];
         let length = self.request(&mut message)?;
-        let (shared, conn, context) = (self.shared().clone(), self.channel.id, self.context);
-        let asked = shared.engine.act(|state| {
-            let now = state.now();
-            self.ask(state, &message[..length]).map(|()| now)
-        })??;
-        let answered = |session: &mut crate::inbox::Session| {
-            let slot = session.slot(context);
-            slot.received.is_some() && slot.sends == 0
-        };
-        self.channel.wait_until(Step::RegionSetup, context, answered)?;
-        let answer = {
-            let mut state = shared.engine.lock();
-            let State { endpoint, inbox, .. } = &mut *state;
-            let session = inbox.session(conn);
-            let answer = session.answered_at.map_or(Duration::ZERO, |at| at - asked);
-            session.gap = gap(&shared, endpoint, conn, answer);
-            session.take_answer(context, |place| {
-                let mut text = vec![0; place.len];
-                let memory = endpoint.transport.region(place.region);
-                memory.and_then(|memory| memory.read(place.offset, &mut text).ok()).map(|()| text).unwrap_or_default()
-            })
-        };
-        match answer {
-            Some((Completion { opcode: WcOpcode::Recv, .. }, Some(text))) => self.accept(&text)?,
-            _ => {
-                let what = "it answered the region request by a WRITE, not by a SEND".into();
-                return Err(self.channel.broken(Step::RegionSetup, what));
+        let given = match self.channel.exchange(self.context, &message[..length])? {
+            Answer::Given(given) => given,
+            Answer::Refused(code) => {
+                let sizes = self.parameters.iter().map(|parameter| parameter.local.len as u64);
+                let sizes = sizes.chain(self.internal.iter().copied());
+                let bytes = sizes.map(|size| size.next_multiple_of(PAGE)).sum();
+                return Err(Error::RegionsRefused { ip: self.shared().ip, code, bytes });
             }
+        };
+        self.check_given(&given).map_err(|what| self.channel.broken(Step::RegionSetup, what))?;
+        for (parameter, given) in self.parameters.iter_mut().zip(given) {
+            (parameter.address, parameter.rkey) = (given.address, given.rkey);
         }
         self.is_set_up = true;
         self.calls = 0;
@@ -169,55 +138,6 @@ impl Call {
         SetUp { deadline_ms, steps: &steps, regions: &regions }.write(message)
     }
 
-    /// Posts the region request.
-    fn ask(&mut self, state: &mut State, message: &[u8]) -> Result<(), Error> {
-        let (conn, context) = (self.channel.id, self.context);
-        let State { endpoint, inbox, .. } = state;
-        let session = inbox.session(conn);
-        if let Some(end) = &session.end {
-            return Err(end.error(self.shared().ip, Step::RegionSetup, Duration::ZERO));
-        }
-        let ip = self.shared().ip;
-        let failed = |error: &dyn std::fmt::Display| lost(ip, Step::RegionSetup, error);
-        session.expect_answer(&mut endpoint.transport, conn).map_err(|error| failed(&error))?;
-        let imm = session.has_contexts().then(|| Request::Message(calls::Context(context)).to_imm());
-        let request = SendWr { op: SendOp::Send { imm }, ..SendWr::send(u64::from(context), message) };
-        endpoint.transport.post_send(conn, request).map_err(|error| failed(&error))?;
-        let slot = session.slot(context);
-        (slot.awaits, slot.received, slot.mark) = (true, None, endpoint.transport.send_mark(conn));
-        slot.sends += 1;
-        Ok(())
-    }
-
-    fn accept(&mut self, message: &[u8]) -> Result<(), Error> {
-        let broken = |what| Err(self.channel.broken(Step::RegionSetup, what));
-        let given: Vec<Given> = match (Message::parse(message), SetUpAnswer::parse(message)) {
-            (_, Ok(SetUpAnswer(given))) => given
-                .iter()
-                .map(|given| Given { address: given.address(), rkey: given.rkey(), size: given.size() })
-                .collect(),
-            (Ok(Message::A(given)), _) => given
-                .iter()
-                .map(|given| Given { address: given.address(), rkey: given.rkey(), size: given.size().into() })
-                .collect(),
-            (Ok(Message::Err(code)), _) => {
-                let sizes = self.parameters.iter().map(|parameter| parameter.local.len as u64);
-                let sizes = sizes.chain(self.internal.iter().copied());
-                let bytes = sizes.map(|size| size.next_multiple_of(PAGE)).sum();
-                return Err(Error::RegionsRefused { ip: self.shared().ip, code, bytes });
-            }
-            (Ok(Message::Aar(_)), _) => return broken("it answered a region request by one of its own".into()),
-            (Err(error), _) => return broken(format!("its answer to the region request is wrong: {error}")),
-        };
-        if let Err(what) = self.check_given(&given) {
-            return broken(what);
-        }
-        for (parameter, given) in self.parameters.iter_mut().zip(given) {
-            (parameter.address, parameter.rkey) = (given.address, given.rkey);
-        }
-        Ok(())
-    }
-
     /// What is wrong with the regions that the device gives: each must be as long as was asked for, and none lie on another.
     fn check_given(&self, given: &[Given]) -> Result<(), String> {
         if given.len() != self.parameters.len() {
@@ -241,14 +161,5 @@ impl Call {
             Some(pair) => Err(format!("regions {} and {} overlap", pair[0].2, pair[1].2)),
             None => Ok(()),
         }
-    }
-}
-
-/// How long after its answers a device gets the next call that answered the region request after `answer`: its next message may be
-/// lost before it is ready for it, unless it agrees to extensions, which shows that it is Nacelle's.
-fn gap(shared: &Shared, endpoint: &Endpoint, conn: ConnId, answer: Duration) -> Duration {
-    match endpoint.transport.connection(conn) {
-        Some(info) if !info.has_record => shared.answer_gap.unwrap_or((answer * GAP_TIMES).min(MAX_GAP)),
-        _ => Duration::ZERO,
     }
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Windows: memory that callers write or read under a number, and the functions of the program that are told (docs/reference/transfers.md).
+//!
+//! The table belongs to the program, which changes it while the device runs. A caller's region request finds its window here. Of a
+//! window that is written each caller has memory of its own; of one that is read all have the program's.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use nacelle_roce::memory::{Memory, Shared};
+use nacelle_wire::mrsp::{RegionFlags, WindowNumber, reason};
+
+use crate::kernel::{Call, Failure, Run};
+
+/// A write that has arrived.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct IncomingWrite<'a> {
+    /// Who wrote.
+    pub peer: IpAddr,
+    /// The window.
+    pub window: u32,
+    /// What the writer says of this write: 16 bits.
+    pub label: u32,
+    /// The writer's memory in the window, which nobody else writes; as long as the writer has asked for. What it is changed to, the writer
+    /// can read.
+    pub bytes: &'a mut [u8],
+}
+
+/// A peer has read, and says so.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct IncomingRead {
+    /// Who read.
+    pub peer: IpAddr,
+    /// The window.
+    pub window: u32,
+    /// What the reader says of this read: 16 bits.
+    pub label: u32,
+}
+
+type OnWrite = dyn Fn(IncomingWrite<'_>) -> Result<(), Failure> + Send + Sync;
+type OnRead = dyn Fn(IncomingRead) -> Result<(), Failure> + Send + Sync;
+
+/// Which way the bytes of a window go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Direction {
+    /// Peers write.
+    Write,
+    /// Peers read.
+    Read,
+}
+
+pub(crate) enum Window {
+    Write {
+        longest: usize,
+        run: Arc<OnWrite>,
+    },
+    /// The bytes are there as long as the program keeps them.
+    Read {
+        shared: Weak<Shared>,
+        run: Arc<OnRead>,
+    },
+}
+
+impl Window {
+    pub(crate) fn direction(&self) -> Direction {
+        match self {
+            Self::Write { .. } => Direction::Write,
+            Self::Read { .. } => Direction::Read,
+        }
+    }
+}
+
+/// Another window has the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Occupied;
+
+/// What a caller gets of a window.
+pub(super) struct Found {
+    /// What runs when the caller says that it has written or read.
+    pub(super) run: Arc<Run>,
+    /// A part of the program's memory; none if the caller gets memory of its own.
+    pub(super) memory: Option<Memory>,
+}
+
+/// The windows of a device. Clones are the same table.
+#[derive(Clone, Default)]
+pub(crate) struct Windows(Arc<Mutex<HashMap<(Direction, WindowNumber), Window>>>);
+
+impl std::fmt::Debug for Windows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.lock().keys()).finish()
+    }
+}
+
+impl Windows {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Direction, WindowNumber), Window>> {
+        // Nothing that could panic changes the table.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a window.
+    pub(crate) fn open(&self, number: WindowNumber, window: Window) -> Result<(), Occupied> {
+        match self.lock().entry((window.direction(), number)) {
+            Entry::Occupied(_) => Err(Occupied),
+            Entry::Vacant(place) => {
+                place.insert(window);
+                Ok(())
+            }
+        }
+    }
+
+    /// Closes a window: nobody gets a part of it any more. Who has memory of it keeps that until its connection ends, or the program's
+    /// memory is dropped.
+    pub(crate) fn close(&self, direction: Direction, number: WindowNumber) {
+        // Dropped without the lock: its function belongs to the program.
+        let _closed = self.lock().remove(&(direction, number));
+    }
+
+    /// What a caller gets that asks for this region, which names this window; or the code of what is wrong.
+    pub(super) fn find(&self, peer: IpAddr, number: WindowNumber, flags: RegionFlags, size: u64) -> Result<Found, u8> {
+        let direction = match (flags.contains(RegionFlags::INPUT), flags.contains(RegionFlags::OUTPUT)) {
+            (true, false) => Direction::Write,
+            (false, true) => Direction::Read,
+            _ => return Err(reason::MALFORMED),
+        };
+        let WindowNumber(window) = number;
+        match self.lock().get(&(direction, number)).ok_or(reason::NO_WINDOW)? {
+            Window::Write { longest, run } => {
+                if usize::try_from(size).is_ok_and(|size| size <= *longest) {
+                    let run = Arc::clone(run);
+                    let told = move |call: &mut Call<'_>| match &mut call.parameters[..] {
+                        [bytes] => run(IncomingWrite { peer, window, label: call.user, bytes }),
+                        _ => Err(Failure::MEMORY_ERROR),
+                    };
+                    Ok(Found { run: Arc::new(told), memory: None })
+                } else {
+                    Err(reason::WINDOW_TOO_SMALL)
+                }
+            }
+            Window::Read { shared, run } => {
+                let shared = shared.upgrade().ok_or(reason::NO_WINDOW)?;
+                let memory = usize::try_from(size).ok().and_then(|size| shared.memory(0..size, false).ok());
+                let run = Arc::clone(run);
+                let told = move |call: &mut Call<'_>| run(IncomingRead { peer, window, label: call.user });
+                Ok(Found { run: Arc::new(told), memory: Some(memory.ok_or(reason::WINDOW_TOO_SMALL)?) })
+            }
+        }
+    }
+}
