@@ -48,7 +48,7 @@ LOADED_AT_RUN_TIME = (
 )
 # What rxe uses by name (crc32) and what the guest needs; the others follow from their dependencies.
 MODULES = "virtio_pci virtio_net virtio_console crc32_generic crc32c_generic rdma_rxe ib_uverbs rdma_cm rdma_ucm".split()
-OWN_PROGRAMS = ("nacelle_verbs_client", "nacelle_verbs_server")
+OWN_PROGRAMS = ("nacelle_verbs_client", "nacelle_verbs_server", "nacelle_window_client")
 CFLAGS = "-std=gnu11 -O2 -g -Wall -Wextra -Werror"
 
 

@@ -36,6 +36,8 @@ class Program:
     host_client: str = ""
     ready: str = ""
     """What the guest's server writes when it listens; empty if nacelle-interop retries until then, and both end by themselves."""
+    loss: bool = True
+    """Whether it is tried with loss too."""
 
 
 def symmetric(row: str, guest_server: str, guest_client: str, host: str) -> Program:
@@ -84,13 +86,17 @@ MANNERS = [
     Program("connect, Nacelle disconnects", f"{SERVER} {PORT}", None, "", f"connect {{peer}} -p {PORT} -C 3", LISTENS),
     Program("no listener", f"{SERVER} {PORT}", None, "", "refused {peer} -p 4444", LISTENS),
 ]  # fmt: skip
+TRANSFERS = [
+    Program("windows of a host, written and read", None, f"nacelle_window_client {{peer}} {PORT}", "windows", loss=False),
+    Program("memory of the peer, written and read", SERVER + f" {PORT}", None, "", f"memory {{peer}} -p {PORT}", LISTENS),
+]
 PROGRAMS = [
     rping(10, 100), rping(4, 65535), ucmatose(10, 100), ucmatose(10, 9000),
     *(perftest(f"ib_{name}_bw", 50, 65536) for name in ("write", "read", "send")),
     *(perftest(f"ib_{name}_lat", 50, 64) for name in ("write", "read", "send")),
-    perftest("ib_atomic_bw", 50, 8), perftest("ib_atomic_lat", 50, 8), pingpong(100, 4096), *MANNERS,
+    perftest("ib_atomic_bw", 50, 8), perftest("ib_atomic_lat", 50, 8), pingpong(100, 4096), *MANNERS, *TRANSFERS,
 ]  # fmt: skip
-QUICK = [rping(10, 100), ucmatose(10, 100), perftest("ib_read_bw", 20, 8192), perftest("ib_atomic_bw", 20, 8), *MANNERS[:1]]
+QUICK = [rping(10, 100), ucmatose(10, 100), perftest("ib_read_bw", 20, 8192), perftest("ib_atomic_bw", 20, 8), *MANNERS[:1], *TRANSFERS]
 
 
 def reasons(guest: Result, host_status: int, host_output: str) -> str:
@@ -159,6 +165,8 @@ def nacelle_asks(wire: Wire, guest: Guest, loss: float, program: Program) -> str
 def column(wire: Wire, guest: Guest, loss: float, programs: Sequence[Program], heading: str) -> Iterator[Outcome]:
     """Every program in both directions, one column for each."""
     for program in programs:
+        if loss and not program.loss:
+            continue
         if program.client:
             detail = linux_asks(wire, guest, loss, program)
             yield Outcome(TABLE, program.row, f"Linux is the client, {heading}", not detail, detail)

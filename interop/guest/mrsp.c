@@ -36,8 +36,7 @@ static uint8_t *head(uint8_t *message, uint8_t type, unsigned count) {
 size_t mrsp_write_aar(uint8_t *message, const struct mrsp_aar_region *regions, unsigned count) {
     uint8_t *at = head(message, MRSP_AAR, count);
     for (unsigned i = 0; i < count; i++) {
-        // The address that the caller would like to have is left to the device.
-        at = put64(at, (uint64_t)regions[i].flags << 56);
+        at = put64(at, (uint64_t)regions[i].flags << 56 | regions[i].proposed);
         at = put64(at, regions[i].address);
         at = put32(at, regions[i].rkey);
         at = put32(at, regions[i].size);
@@ -67,7 +66,11 @@ int mrsp_read_aar(const uint8_t *message, size_t length, struct mrsp_aar_region 
     int count = count_of(message, length, MRSP_AAR, MRSP_AAR_REGION);
     for (int i = 0; i < count; i++) {
         const uint8_t *at = message + MRSP_HEAD + i * MRSP_AAR_REGION;
-        regions[i] = (struct mrsp_aar_region){at[0], get64(at + 8), get32(at + 16), get32(at + 20)};
+        regions[i] = (struct mrsp_aar_region){.flags = at[0],
+                                              .proposed = get64(at) & (UINT64_MAX >> 8),
+                                              .address = get64(at + 8),
+                                              .rkey = get32(at + 16),
+                                              .size = get32(at + 20)};
     }
     return count;
 }

@@ -233,7 +233,10 @@ static void disconnected_by_device(int unused) {
     (void)unused;
     struct session s;
     session_open(&s, &options, SMALL);
-    struct mrsp_aar_region asked = {MRSP_INPUT | MRSP_OUTPUT, (uintptr_t)s.memory->addr, s.memory->rkey ^ 0x5500, 64};
+    struct mrsp_aar_region asked = {.flags = MRSP_INPUT | MRSP_OUTPUT,
+                                    .address = (uintptr_t)s.memory->addr,
+                                    .rkey = s.memory->rkey ^ 0x5500,
+                                    .size = 64};
     uint8_t message[MRSP_MAX_MESSAGE], answer[MRSP_MAX_MESSAGE];
     struct mrsp_a_region given;
     size_t length = session_ask(&s, message, mrsp_write_aar(message, &asked, 1), answer);
@@ -293,7 +296,7 @@ static void set_up_refused(struct scene *scene) {
           answer[0], answer[1], length);
     struct mrsp_aar_region asked[8];
     for (int i = 0; i < 8; i++) {
-        asked[i] = (struct mrsp_aar_region){MRSP_INPUT, 0, 0, 0xffffffff};
+        asked[i] = (struct mrsp_aar_region){.flags = MRSP_INPUT, .size = 0xffffffff};
     }
     length = session_ask(s, message, mrsp_write_aar(message, asked, 8), answer);
     check(length == MRSP_HEAD && answer[0] == MRSP_ERR, "32 GiB are answered by %02x %02x, %zu bytes", answer[0], answer[1],

@@ -229,7 +229,10 @@ void session_regions(struct session *s, unsigned count, const uint8_t *flags, co
     for (unsigned i = 0; i < count; i++) {
         bool internal = flags[i] & MRSP_INTERNAL;
         uint8_t *here = internal ? NULL : session_take(s, sizes[i]);
-        asked[i] = (struct mrsp_aar_region){flags[i], (uintptr_t)here, internal ? 0 : s->memory->rkey, sizes[i]};
+        asked[i] = (struct mrsp_aar_region){.flags = flags[i],
+                                            .address = (uintptr_t)here,
+                                            .rkey = internal ? 0 : s->memory->rkey,
+                                            .size = sizes[i]};
         parameters += !internal;
     }
     uint8_t message[MRSP_MAX_MESSAGE], answer[MRSP_MAX_MESSAGE];

@@ -23,7 +23,7 @@
 //! let peer = Device::connect(address, &Options { wire: Some(wire), ..Options::default() })?;
 //! let connection = peer.open(&Default::default())?;
 //! connection.write(1, vec![1, 2, 3], 0)?;
-//! let bytes = connection.read(1, vec![0; 9], 0)?;
+//! let bytes = connection.read(1, vec![0; 9])?;
 //! assert_eq!(bytes.to_vec()?, b"something");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -43,6 +43,12 @@ pub(crate) enum Failure {
     /// Memory of a region cannot be accessed.
     #[error(transparent)]
     Memory(#[from] AccessError),
+    /// The library says so.
+    #[error(transparent)]
+    Library(#[from] nacelle::Error),
+    /// The host cannot accept.
+    #[error(transparent)]
+    Device(#[from] nacelle_device::DeviceError),
     /// The wire is broken.
     #[error(transparent)]
     Link(#[from] LinkError),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The other side of Linux' own RDMA tools: rping, ucmatose, perftest and ibv_rc_pingpong over the virtual wire.
+//! The other side of Linux' own RDMA tools: rping, ucmatose, perftest and ibv_rc_pingpong over the virtual wire; and of programs that write
+//! and read windows.
 //!
 //! Each run joins the wire as one station, plays one role of one tool, checks what there is to check and ends.
 
@@ -12,6 +13,7 @@ mod pingpong;
 mod rping;
 mod station;
 mod tcp;
+mod transfers;
 mod ucmatose;
 
 use clap::{Args, Parser, Subcommand};
@@ -179,6 +181,22 @@ enum Tool {
         #[arg(long, default_value_t = 8)]
         reason: u16,
     },
+    /// Has windows until the peer has told of so many writes and reads: for `nacelle_window_client`.
+    Windows {
+        /// Writes and reads (-C).
+        #[arg(short = 'C', long, default_value_t = transfers::TOLD)]
+        count: u32,
+    },
+    /// Writes and reads memory of a device, or of `nacelle_verbs_server`, without a call.
+    Memory {
+        /// The peer.
+        peer: Ipv4Addr,
+        #[arg(short, long, default_value_t = transfers::PORT)]
+        port: u16,
+        /// Bytes.
+        #[arg(short = 'S', long, default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1000..=64 << 20))]
+        size: u32,
+    },
     /// Connects and disconnects.
     Connect {
         /// The peer.
@@ -213,6 +231,12 @@ fn station(args: &StationArgs) -> Outcome<Station> {
 }
 
 fn run(cli: &Cli) -> Outcome {
+    // These are programs of the library, with an endpoint of their own.
+    match cli.tool {
+        Tool::Windows { count } => return transfers::windows(&cli.station, count),
+        Tool::Memory { peer, port, size } => return transfers::memory(&cli.station, peer, port, size as usize),
+        _ => {}
+    }
     let s = &mut station(&cli.station)?;
     let outcome = play(s, cli);
     if outcome.is_err() {
@@ -259,6 +283,7 @@ fn play(s: &mut Station, cli: &Cli) -> Outcome {
         Tool::HangUp { port, count, late: seconds, wait } => manners::hang_up(s, port, count, late(seconds), wait),
         Tool::Refused { peer, port, reason } => manners::refused(s, peer, port, reason),
         Tool::Connect { peer, port, count } => manners::connect(s, peer, port, count),
+        Tool::Windows { .. } | Tool::Memory { .. } => Ok(()),
     }
 }
 

@@ -102,7 +102,7 @@ pub enum Error {
         text: String,
     },
     /// The device refused the regions (MRSP ERR).
-    #[error("the device at {ip} refused the regions, {bytes} bytes in all (code {code})")]
+    #[error("the device at {ip} refused the regions, {bytes} bytes in all (code {code}{})", refusal(*code))]
     RegionsRefused {
         /// The device.
         ip: IpAddr,
@@ -414,6 +414,12 @@ impl Error {
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::InvalidArgument { what: what.into() }
     }
+}
+
+/// The part of a message that says why regions were refused.
+fn refusal(code: u8) -> String {
+    let known = explain::find(Some(explain::Kind::Regions), &code.to_string());
+    known.first().map(|one| format!(", {}", one.name)).unwrap_or_default()
 }
 
 /// The part of a message that names a path MTU as a possible cause.

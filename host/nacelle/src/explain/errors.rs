@@ -202,6 +202,24 @@ pub(super) fn regions() -> impl Iterator<Item = Explanation> {
                 advice: "wait until another caller has ended, then try again",
             },
         ),
+        (
+            reason::NO_WINDOW,
+            "NO_WINDOW",
+            Text {
+                meaning: "The host has no window of this number in this direction.",
+                cause: "It was not opened yet, was closed, or is open to be read and not to be written, or the other way.",
+                advice: "ask the host's program which numbers it accepts, and connect to it after it has opened them",
+            },
+        ),
+        (
+            reason::WINDOW_TOO_SMALL,
+            "WINDOW_TOO_SMALL",
+            Text {
+                meaning: "The window is smaller than what was asked for.",
+                cause: "More bytes than the host accepts in a write, or has to be read.",
+                advice: "write or read less at a time",
+            },
+        ),
     ];
     all.into_iter().map(|(code, name, text)| Explanation::new(Kind::Regions, code.into()..=code.into(), name, text))
 }
