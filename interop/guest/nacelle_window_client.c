@@ -87,10 +87,13 @@ int main(int argc, char **argv) {
     options.address = argv[1];
     options.port = argv[2];
     struct session s;
+    session_open(&s, &options, 1 << 20);
+    refusals(&s);
+    session_destroy(&s);
     session_open(&s, &options, 8 << 20);
     writes(&s);
     reads(&s);
-    refusals(&s);
+    session_close(&s);
     session_destroy(&s);
     puts("ok: windows written and read");
     return 0;

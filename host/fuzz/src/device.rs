@@ -2,14 +2,16 @@
 //! A software device and one caller, who says whatever the input has.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use nacelle_device::{Engine, FrameEngine, Identity, SoftConfig, SoftEngine};
+use nacelle_device::{Engine, Failure, FrameEngine, Identity, SoftConfig, SoftEngine, Window};
 use nacelle_driver::{Clock, ClockHand};
 use nacelle_manage::Manage;
+use nacelle_roce::memory::Shared;
 use nacelle_roce::wire::calls::{Context, Request};
 use nacelle_roce::wire::extensions::{Agreement, Extensions};
-use nacelle_roce::wire::mrsp::{CallImm, DEFAULT_PORT, FunctionCode};
+use nacelle_roce::wire::mrsp::{CallImm, DEFAULT_PORT, FunctionCode, WindowNumber};
 use nacelle_roce::wire::{MacAddr, RemoteAddr, Rkey};
 use nacelle_roce::{
     Access, ConnId, ConnectOptions, Endpoint, EndpointConfig, Event, Instant, ProtectionDomain, RecvWr, Region, SendWr,
@@ -22,7 +24,11 @@ const DEVICE: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(
 /// So little that every kernel runs at once, in the device's own thread.
 const MEMORY: u64 = 8 << 10;
 /// Codes of the device's functions, the chain, and one that it does not have.
-const KERNELS: [u8; 6] = [1, 3, 16, 32, 0, 99];
+const KERNELS: [u8; 7] = [1, 3, 16, 32, 0, 99, 127];
+/// Bytes of its windows, one to be written and one to be read.
+const WINDOW: usize = 1000;
+/// How often to look whether a callback, which has a thread of its own, has returned; a millisecond apart.
+const LOOKS: u32 = 1000;
 /// Turns in which both are quiet again.
 const TURNS: usize = 10_000;
 
@@ -58,6 +64,8 @@ fn home(caller: &mut Endpoint) -> Region {
 
 struct Pair {
     device: SoftEngine,
+    _windows: [Window; 2],
+    _shared: Arc<Shared>,
     clock: Clock,
     hand: ClockHand,
     caller: Endpoint,
@@ -76,6 +84,13 @@ impl Pair {
         let (clock, hand) = Clock::set_by_hand();
         let config = SoftConfig { memory_bytes: MEMORY, workers: 1, ..SoftConfig::default() };
         let mut device = SoftEngine::simulated(config, clock.clone(), [3; 32]);
+        let (windows, shared) = (device.windows(), Arc::new(Shared::new(vec![5; WINDOW])));
+        let written = windows.accept_incoming_write(1, WINDOW, |write| {
+            write.bytes.fill(1);
+            if write.label == 7 { Err(Failure::BAD_ARGUMENTS) } else { Ok(()) }
+        });
+        let windows = [written, windows.accept_incoming_read(2, &shared, |_| Ok(()))]
+            .map(|open| open.expect("the number is free"));
         let identity = Identity { mac: DEVICE.0, ip: DEVICE.1, prefix_len: 24, gateway: None };
         device.configure(&identity, 0).expect("it takes any address");
         let mut caller = Endpoint::new(EndpointConfig::new(CALLER.0, CALLER.1, [4; 32]));
@@ -84,7 +99,20 @@ impl Pair {
         let conn = caller.connect(now, DEVICE.1, DEFAULT_PORT, options).expect("there is room");
         let home = home(&mut caller);
         let frame = vec![0; 9000];
-        let mut pair = Self { device, clock, hand, caller, now, contexts, conn, home, given: None, frame };
+        let mut pair = Self {
+            device,
+            _windows: windows,
+            _shared: shared,
+            clock,
+            hand,
+            caller,
+            now,
+            contexts,
+            conn,
+            home,
+            given: None,
+            frame,
+        };
         pair.begin();
         pair
     }
@@ -165,8 +193,12 @@ impl Pair {
             message.extend(take(input, 8 * usize::from(steps)));
         }
         for _ in 0..count {
-            let (flags, size) = (take(input, 1).first().map_or(0x0c, |byte| byte & 0x0f), number(input) % 4096);
-            message.extend(u64::from(flags).rotate_right(8).to_be_bytes());
+            let (flags, size) = (take(input, 1).first().copied().unwrap_or(0x0c), number(input) % 4096);
+            let window = match flags >> 4 {
+                window @ 1..=3 => WindowNumber(window.into()).to_requested(),
+                _ => 0,
+            };
+            message.extend((u64::from(flags & 0x0f).rotate_right(8) | window).to_be_bytes());
             message.extend(self.home.addr.0.to_be_bytes());
             message.extend(if long {
                 u64::from(size).to_be_bytes().to_vec()
@@ -251,6 +283,13 @@ impl Pair {
             let Some(next) = self.device.wake_at() else { break };
             self.now = self.now.max(self.clock.of(next));
         }
+        for _ in 0..LOOKS {
+            if self.device.counters().expect("it answers")["memory.bytes_held"] == 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            self.device.run();
+        }
         let pairs = self.device.queue_pairs().expect("it answers").len();
         let counters = self.device.counters().expect("it answers");
         let held = [pairs as u64, counters["rpc.callers"], counters["memory.bytes_held"]];
@@ -279,7 +318,18 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         ),
         with(0, &[vec![0, 0, 0, 0x0c, 0, 0, 1, 0], start(1, 0), start(2, 0), vec![0x30, 0, 0], write(2), start(5, 0)]),
         with(1, &[set_up(false, 0), write(2), start(0, 0), vec![14], set_up(false, 0), start(0, 0), time.clone()]),
-        with(3, &[set_up(true, 0), set_up(true, 2), start(0, 2), start(4, 0), vec![0x24], start(0, 0), read, time]),
+        with(3, &[set_up(true, 0), set_up(true, 2), start(0, 2), start(4, 0), vec![0x24], start(0, 0), read.clone(), time]),
+        with(
+            0,
+            &[
+                vec![0, 0, 0, 0x14, 0, 0, 1, 0],
+                write(2),
+                start(6, 0),
+                read.clone(),
+                vec![0, 0, 0, 0x28, 0, 0, 1, 0],
+                start(6, 0),
+            ],
+        ),
         with(2, &[set_up(true, 1), vec![0x1f], set_up(false, 1), write(4), start(0, 1), start(3, 1)]),
     ]
 }

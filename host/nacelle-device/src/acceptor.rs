@@ -32,13 +32,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(doc)]
+use crate::Windows;
+use crate::kernel::{Failure, KernelSet};
+use crate::{DeviceError, IncomingRead, IncomingWrite, SoftConfig, SoftDevice, SoftPlace, Window};
 use nacelle_link::WireDir;
 use nacelle_roce::memory::Shared;
-use nacelle_wire::mrsp::WindowNumber;
-
-use crate::kernel::{Failure, KernelSet};
-use crate::soft::{self, Direction, IncomingRead, IncomingWrite, Windows};
-use crate::{DeviceError, SoftConfig, SoftDevice, SoftPlace};
 
 /// Where a host accepts, and what it gives.
 #[derive(Debug, Clone)]
@@ -78,22 +77,6 @@ pub struct Acceptor {
     device: SoftDevice,
 }
 
-/// A window is open as long as this lives. Who has a part of it when it is closed keeps that: memory of its own until its connection
-/// ends, the program's until the [`Shared`] is dropped.
-#[must_use = "the window is closed when this is dropped"]
-#[derive(Debug)]
-pub struct Window {
-    windows: Windows,
-    direction: Direction,
-    number: WindowNumber,
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        self.windows.close(self.direction, self.number);
-    }
-}
-
 impl Acceptor {
     /// Starts it. When this returns, peers can connect.
     ///
@@ -117,9 +100,7 @@ impl Acceptor {
         &self.device.descriptor().name
     }
 
-    /// Lets peers write up to `longest` bytes under this number. Each gets memory of its own, all zero, within the bounds of
-    /// [`AcceptorOptions::config`]; `callback` runs for each write that a peer says is complete, and what it returns is the peer's result:
-    /// [`nacelle::Error::Kernel`] with the code of a [`Failure`].
+    /// As [`Windows::accept_incoming_write`].
     ///
     /// # Errors
     /// [`DeviceError::WindowOpen`].
@@ -129,11 +110,10 @@ impl Acceptor {
         longest: usize,
         callback: impl Fn(IncomingWrite<'_>) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Result<Window, DeviceError> {
-        self.open(number, soft::Window::Write { longest, run: Arc::new(callback) })
+        self.device.windows().accept_incoming_write(number, longest, callback)
     }
 
-    /// Lets peers read these bytes under this number, as they are at that moment, without any part of this program; `callback` runs when a
-    /// peer says that it has read.
+    /// As [`Windows::accept_incoming_read`].
     ///
     /// # Errors
     /// [`DeviceError::WindowOpen`].
@@ -143,15 +123,7 @@ impl Acceptor {
         bytes: &Arc<Shared>,
         callback: impl Fn(IncomingRead) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Result<Window, DeviceError> {
-        self.open(number, soft::Window::Read { shared: Arc::downgrade(bytes), run: Arc::new(callback) })
-    }
-
-    fn open(&self, number: u32, window: soft::Window) -> Result<Window, DeviceError> {
-        let (direction, windows) = (window.direction(), self.device.windows().clone());
-        match windows.open(WindowNumber(number), window) {
-            Ok(()) => Ok(Window { windows, direction, number: WindowNumber(number) }),
-            Err(soft::Occupied) => Err(DeviceError::WindowOpen { number }),
-        }
+        self.device.windows().accept_incoming_read(number, bytes, callback)
     }
 
     /// Ends it.

@@ -11,8 +11,7 @@ use nacelle_driver::DatagramMedium;
 use nacelle_link::{DatagramLink, ShmHub, SwitchHost, UdpLink, VirtualWire, WireDir};
 use nacelle_manage::{Descriptor, DeviceKind};
 
-use crate::soft::Windows;
-use crate::{DeviceError, Host, Place, Port, SoftConfig, SoftEngine};
+use crate::{DeviceError, Host, Place, Port, SoftConfig, SoftEngine, Windows};
 
 /// Where a software device is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +62,9 @@ impl SoftDevice {
         &self.descriptor
     }
 
-    pub(crate) fn windows(&self) -> &Windows {
+    /// Its windows.
+    #[must_use]
+    pub fn windows(&self) -> &Windows {
         &self.windows
     }
 

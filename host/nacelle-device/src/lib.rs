@@ -22,7 +22,7 @@ mod trace;
 
 use std::path::PathBuf;
 
-pub use acceptor::{Acceptor, AcceptorOptions, Window};
+pub use acceptor::{Acceptor, AcceptorOptions};
 pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity};
 pub use host::{Host, SERVICE_PORT};
 pub use in_process::{SoftDevice, SoftPlace};
@@ -32,7 +32,7 @@ pub use place::{DEFAULT_ADDRESS, Place};
 pub use port::{EthernetPort, Port, UdpPort};
 pub use rtl::{Bounds, RtlEngine, find_library};
 pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
-pub use soft::{IncomingRead, IncomingWrite, SoftConfig, SoftEngine};
+pub use soft::{IncomingRead, IncomingWrite, SoftConfig, SoftEngine, Window, Windows};
 pub use trace::TraceLog;
 
 /// Why a device cannot be run.

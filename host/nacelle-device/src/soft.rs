@@ -40,8 +40,7 @@ use managed::ManagedTable;
 use memory::MemoryThread;
 use session::{At, Sessions};
 use wake::Wake;
-pub(crate) use windows::{Direction, Occupied, Window, Windows};
-pub use windows::{IncomingRead, IncomingWrite};
+pub use windows::{IncomingRead, IncomingWrite, Window, Windows};
 use workers::{CallId, Limits, Workers};
 
 /// The software device.
@@ -135,7 +134,8 @@ impl SoftEngine {
     }
 
     /// Its windows: none, until the program opens some.
-    pub(crate) fn windows(&self) -> Windows {
+    #[must_use]
+    pub fn windows(&self) -> Windows {
         self.windows.clone()
     }
 

@@ -20,6 +20,8 @@ pub(crate) const PORT: u16 = nacelle_device::SERVICE_PORT;
 /// What `nacelle_window_client` tells: three writes, one that is refused, a read.
 pub(crate) const TOLD: u32 = 5;
 
+/// How long a host stays after the last callback.
+const LINGER: Duration = Duration::from_millis(500);
 /// As in `interop/guest/nacelle_window_client.c`.
 const WINDOW: u32 = 1;
 const LONGEST: usize = 1 << 20;
@@ -79,6 +81,8 @@ pub(crate) fn windows(args: &StationArgs, count: u32) -> Outcome {
         let what = told.recv_timeout(patience).map_err(|_| Failure::Timeout("waiting for the peer".into()))?;
         println!("ok: {}", what.map_err(Failure::Wrong)?);
     }
+    // The last answer is under way, and the peer disconnects.
+    std::thread::sleep(LINGER);
     Ok(())
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The golden bytes on the pages `docs/reference/wire.md` and `docs/reference/calls.md` are what the crate reads and writes.
+//! The golden bytes on the pages `docs/reference/wire.md`, `calls.md` and `transfers.md` are what the crate reads and writes.
 
 use nacelle_wire::{
     RemoteAddr, Rkey, RocePacket,
     calls::{self, Context, LongGiven, LongRegion, Request, SetUp, SetUpAnswer, Step},
     extensions::{Agreement, Extensions},
     kernel::matmul,
-    mrsp::{CallImm, FunctionCode, Message, RegionFlags, ReturnCode},
+    mrsp::{AarRegion, CallImm, FunctionCode, Message, RegionFlags, ReturnCode, WindowNumber},
 };
 
 const WIRE: &str = include_str!("../../../docs/reference/wire.md");
+const TRANSFERS: &str = include_str!("../../../docs/reference/transfers.md");
 const CALLS: &str = include_str!("../../../docs/reference/calls.md");
 
 /// Hexadecimal contents of a page's code blocks of one kind; text behind `|` explains.
@@ -47,6 +48,21 @@ fn mrsp() {
         let mut again = vec![0; bytes.len()];
         message.write(&mut again).unwrap();
         assert_eq!(again, bytes);
+    }
+}
+
+#[test]
+fn windows() {
+    let [message] = blocks(TRANSFERS, "mrsp").try_into().unwrap();
+    let Message::Aar([region]) = Message::parse(&message).unwrap() else { panic!("it is a request of one region") };
+    assert_eq!((region.window(), region.flags(), region.size()), (Some(WindowNumber(7)), RegionFlags::OUTPUT, 4096));
+    let asked = AarRegion::parameter(RegionFlags::OUTPUT, WindowNumber(7).to_requested(), RemoteAddr(0), Rkey(0), 4096);
+    assert_eq!(*region, asked);
+    let long = LongRegion::of_window(RegionFlags::INPUT, WindowNumber(u32::MAX), 5 << 30);
+    assert_eq!((long.window(), long.flags(), long.size()), (Some(WindowNumber(u32::MAX)), RegionFlags::INPUT, 5 << 30));
+    // What asks for an address as upstream's callers do names no window.
+    for requested in [0, 4096, 0x4e_4158_0000_0000, u64::MAX >> 8] {
+        assert_eq!(WindowNumber::of_requested(requested), None, "{requested:#x}");
     }
 }
 

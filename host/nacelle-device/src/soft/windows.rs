@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use nacelle_roce::memory::{Memory, Shared};
 use nacelle_wire::mrsp::{RegionFlags, WindowNumber, reason};
 
+use crate::DeviceError;
 use crate::kernel::{Call, Failure, Run};
 
 /// A write that has arrived.
@@ -46,14 +47,14 @@ type OnRead = dyn Fn(IncomingRead) -> Result<(), Failure> + Send + Sync;
 
 /// Which way the bytes of a window go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Direction {
+enum Direction {
     /// Peers write.
     Write,
     /// Peers read.
     Read,
 }
 
-pub(crate) enum Window {
+enum Served {
     Write {
         longest: usize,
         run: Arc<OnWrite>,
@@ -65,8 +66,8 @@ pub(crate) enum Window {
     },
 }
 
-impl Window {
-    pub(crate) fn direction(&self) -> Direction {
+impl Served {
+    fn direction(&self) -> Direction {
         match self {
             Self::Write { .. } => Direction::Write,
             Self::Read { .. } => Direction::Read,
@@ -74,9 +75,21 @@ impl Window {
     }
 }
 
-/// Another window has the number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Occupied;
+/// A window is open as long as this lives. Who has a part of it when it is closed keeps that: memory of its own until its connection
+/// ends, the program's until the [`Shared`] is dropped.
+#[must_use = "the window is closed when this is dropped"]
+#[derive(Debug)]
+pub struct Window {
+    windows: Windows,
+    place: (Direction, WindowNumber),
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // Its function, which belongs to the program, is dropped without the lock.
+        let _closed = self.windows.lock().remove(&self.place);
+    }
+}
 
 /// What a caller gets of a window.
 pub(super) struct Found {
@@ -86,9 +99,9 @@ pub(super) struct Found {
     pub(super) memory: Option<Memory>,
 }
 
-/// The windows of a device. Clones are the same table.
+/// The windows of a device. Clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct Windows(Arc<Mutex<HashMap<(Direction, WindowNumber), Window>>>);
+pub struct Windows(Arc<Mutex<HashMap<(Direction, WindowNumber), Served>>>);
 
 impl std::fmt::Debug for Windows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,27 +110,49 @@ impl std::fmt::Debug for Windows {
 }
 
 impl Windows {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Direction, WindowNumber), Window>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Direction, WindowNumber), Served>> {
         // Nothing that could panic changes the table.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a window.
-    pub(crate) fn open(&self, number: WindowNumber, window: Window) -> Result<(), Occupied> {
-        match self.lock().entry((window.direction(), number)) {
-            Entry::Occupied(_) => Err(Occupied),
-            Entry::Vacant(place) => {
-                place.insert(window);
-                Ok(())
-            }
-        }
+    /// Lets peers write up to `longest` bytes under this number. Each gets memory of its own, all zero, within the bounds of the device;
+    /// `callback` runs for each write that a peer says is complete, and what it returns is the peer's result:
+    /// [`nacelle::Error::Kernel`] with the code of a [`Failure`].
+    ///
+    /// # Errors
+    /// [`DeviceError::WindowOpen`].
+    pub fn accept_incoming_write(
+        &self,
+        number: u32,
+        longest: usize,
+        callback: impl Fn(IncomingWrite<'_>) -> Result<(), Failure> + Send + Sync + 'static,
+    ) -> Result<Window, DeviceError> {
+        self.open(number, Served::Write { longest, run: Arc::new(callback) })
     }
 
-    /// Closes a window: nobody gets a part of it any more. Who has memory of it keeps that until its connection ends, or the program's
-    /// memory is dropped.
-    pub(crate) fn close(&self, direction: Direction, number: WindowNumber) {
-        // Dropped without the lock: its function belongs to the program.
-        let _closed = self.lock().remove(&(direction, number));
+    /// Lets peers read these bytes under this number, as they are at that moment, without any part of this program; `callback` runs when a
+    /// peer says that it has read.
+    ///
+    /// # Errors
+    /// [`DeviceError::WindowOpen`].
+    pub fn accept_incoming_read(
+        &self,
+        number: u32,
+        bytes: &Arc<Shared>,
+        callback: impl Fn(IncomingRead) -> Result<(), Failure> + Send + Sync + 'static,
+    ) -> Result<Window, DeviceError> {
+        self.open(number, Served::Read { shared: Arc::downgrade(bytes), run: Arc::new(callback) })
+    }
+
+    fn open(&self, number: u32, served: Served) -> Result<Window, DeviceError> {
+        let place = (served.direction(), WindowNumber(number));
+        match self.lock().entry(place) {
+            Entry::Occupied(_) => Err(DeviceError::WindowOpen { number }),
+            Entry::Vacant(entry) => {
+                entry.insert(served);
+                Ok(Window { windows: self.clone(), place })
+            }
+        }
     }
 
     /// What a caller gets that asks for this region, which names this window; or the code of what is wrong.
@@ -129,7 +164,7 @@ impl Windows {
         };
         let WindowNumber(window) = number;
         match self.lock().get(&(direction, number)).ok_or(reason::NO_WINDOW)? {
-            Window::Write { longest, run } => {
+            Served::Write { longest, run } => {
                 if usize::try_from(size).is_ok_and(|size| size <= *longest) {
                     let run = Arc::clone(run);
                     let told = move |call: &mut Call<'_>| match &mut call.parameters[..] {
@@ -141,7 +176,7 @@ impl Windows {
                     Err(reason::WINDOW_TOO_SMALL)
                 }
             }
-            Window::Read { shared, run } => {
+            Served::Read { shared, run } => {
                 let shared = shared.upgrade().ok_or(reason::NO_WINDOW)?;
                 let memory = usize::try_from(size).ok().and_then(|size| shared.memory(0..size, false).ok());
                 let run = Arc::clone(run);
