@@ -96,7 +96,9 @@ PROGRAMS = [
     *(perftest(f"ib_{name}_lat", 50, 64) for name in ("write", "read", "send")),
     perftest("ib_atomic_bw", 50, 8), perftest("ib_atomic_lat", 50, 8), pingpong(100, 4096), *MANNERS, *TRANSFERS,
 ]  # fmt: skip
-QUICK = [rping(10, 100), ucmatose(10, 100), perftest("ib_read_bw", 20, 8192), perftest("ib_atomic_bw", 20, 8), *MANNERS[:1], *TRANSFERS]
+QUICK = [
+    rping(10, 100), ucmatose(10, 100), perftest("ib_read_bw", 20, 8192), perftest("ib_atomic_bw", 20, 8), *MANNERS[:1], *TRANSFERS,
+]  # fmt: skip
 
 
 def reasons(guest: Result, host_status: int, host_output: str) -> str:
