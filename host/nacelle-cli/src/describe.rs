@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use nacelle::description::{Function, RegionAccess, RegionInfo};
-use nacelle::{Agreed, Chosen, ConnectionOptions, Description, Descriptor, Device, LinkKind};
+use nacelle::{Agreed, Chosen, ConnectionOptions, Description, Descriptor, Device, LinkKind, Load};
 use serde::Serialize;
 
 use crate::args::{Cli, DescribeArgs};
@@ -28,6 +28,8 @@ struct Described {
     /// What it tells over the network; `None` if it tells nothing.
     description: Option<Description>,
     agreed: Option<Agreed>,
+    /// How busy it is; `None` if it does not say.
+    load: Option<Load>,
 }
 
 pub(crate) fn describe(cli: &Cli, args: &DescribeArgs) -> Result<(), Failure> {
@@ -40,8 +42,10 @@ pub(crate) fn describe(cli: &Cli, args: &DescribeArgs) -> Result<(), Failure> {
     let connection = device.open(&ConnectionOptions { contexts: u8::MAX })?;
     let agreed = connection.agreed();
     connection.close()?;
+    let load = device.load()?;
     let _it_notices_by_itself_later = device.settle(CLOSE_WITHIN)?;
-    let described = Described { device: ip, chosen, published: device.descriptor().cloned(), description, agreed };
+    let described =
+        Described { device: ip, chosen, published: device.descriptor().cloned(), description, agreed, load };
     if cli.json { print_json(&described) } else { print(&described.text()) }
 }
 
@@ -60,6 +64,7 @@ impl Described {
         rows.push(row("link", format!("{link}: {}", self.chosen.why)));
         rows.extend(self.agreed.iter().flat_map(agreed));
         rows.extend(self.description.iter().flat_map(limits));
+        rows.extend(self.load.as_ref().map(load));
         let mut text = table(&rows, 2);
         match &self.description {
             Some(description) => text.extend(description.functions.iter().map(function)),
@@ -91,6 +96,7 @@ pub(crate) fn extensions(agreed: &Agreed) -> String {
     let all = [
         (agreed.contexts > 0, contexts.as_str()),
         (agreed.long_set_up, "long set-up"),
+        (agreed.windows, "windows"),
         (agreed.selective_repeat, "selective repeat"),
         (agreed.late_acknowledgement, "late acknowledgement"),
     ];
@@ -114,6 +120,17 @@ fn limits(description: &Description) -> Vec<Vec<String>> {
         row("memory", format!("{} MiB", description.memory_bytes / MIB)),
         row("limits", limits),
     ]
+}
+
+/// How busy the device is.
+fn load(load: &Load) -> Vec<String> {
+    let Load { connections, memory_held, calls, running, waiting, .. } = load;
+    let held = memory_held.div_ceil(MIB);
+    let text = format!(
+        "connections {connections}, memory held {held} MiB, kernels running {running}, calls waiting {waiting}, calls so \
+         far {calls}"
+    );
+    row("load", text)
 }
 
 /// A function with its arguments, and what its result codes mean.

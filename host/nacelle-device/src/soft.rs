@@ -24,6 +24,7 @@ mod calls;
 mod config;
 mod description;
 mod lend;
+mod load;
 mod managed;
 mod memory;
 mod requests;

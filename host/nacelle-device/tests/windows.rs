@@ -244,6 +244,32 @@ fn a_device_without_windows_says_so_and_has_memory() {
     assert!(bytes[0] == 0 && bytes[3001] == 0 && bytes[1..3001] == [5; 3000]);
 }
 
+#[test]
+fn a_device_says_how_busy_it_is() {
+    let bench = Bench::new();
+    let device = bench.connect();
+    let idle = device.load().unwrap().unwrap();
+    assert_eq!((idle.connections, idle.memory_held, idle.calls, idle.running, idle.waiting), (1, 0, 0, 0, 0));
+    let connection = device.open(&ConnectionOptions::default()).unwrap();
+    let _memory = connection.remote(5000).unwrap();
+    bench.increments(&device, 100);
+    let busy = device.load().unwrap().unwrap();
+    assert!((busy.memory_held, busy.calls) == (5000, 2) && busy.connections >= 2, "{busy:?}");
+    assert_eq!(busy.memory_bytes, 1 << 30);
+    // It is the device's own, to be read and as long as it is.
+    assert!(matches!(
+        connection.window_to_write(nacelle::LOAD_WINDOW, 8),
+        Err(Error::RegionsRefused { code: reason::NO_WINDOW, .. })
+    ));
+    assert!(matches!(
+        connection.window_to_read(nacelle::LOAD_WINDOW, 513),
+        Err(Error::RegionsRefused { code: reason::WINDOW_TOO_SMALL, .. })
+    ));
+    let host = Host::new();
+    let own = host.acceptor.accept_incoming_write(nacelle::LOAD_WINDOW, 1, |_| Ok(()));
+    assert!(matches!(own, Err(DeviceError::WindowOpen { .. })));
+}
+
 /// The owner's program takes its memory back: what a peer still reads of it fails, and nothing else does.
 #[test]
 fn memory_that_is_gone_cannot_be_read() {

@@ -19,6 +19,8 @@ pub struct Agreed {
     pub contexts: u8,
     /// Whether there are chains, regions of 2^32 bytes and more, and deadlines that the device keeps.
     pub long_set_up: bool,
+    /// Whether the peer has windows.
+    pub windows: bool,
     /// Whether only lost packets are sent again.
     pub selective_repeat: bool,
     /// Whether the acknowledgement of a message may follow the answer to it.
@@ -53,6 +55,7 @@ impl Channel {
         Some(Agreed {
             contexts: self.agreement.contexts,
             long_set_up: self.agreement.extensions.contains(Extensions::LONG_SET_UP),
+            windows: self.agreement.extensions.contains(Extensions::WINDOWS),
             selective_repeat: info.selective_repeat,
             late_acknowledgement: info.late_acknowledgement,
             path_mtu: info.path_mtu.bytes(),

@@ -182,6 +182,11 @@ impl Workers {
         [("waiting", self.waiting.len() as u64), ("timeouts", self.timeouts), ("lost", lost as u64)]
     }
 
+    /// Kernels that run, and calls that wait for a thread.
+    pub(super) fn load(&self) -> (u64, u64) {
+        (self.running.len() as u64, self.waiting.len() as u64)
+    }
+
     /// Functions that are not lost.
     fn in_time(&self) -> usize {
         self.running.values().filter(|running| !running.lost).count()
