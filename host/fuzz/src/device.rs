@@ -150,7 +150,7 @@ impl Pair {
                 quiet = false;
                 self.device.push(&self.frame[..length]).expect("it takes every frame");
             }
-            self.device.run();
+            self.device.run(std::time::Instant::now());
             while let Some((length, _)) = self.device.pull(&mut self.frame) {
                 quiet = false;
                 let _ = self.caller.handle(self.now, &self.frame[..length]);
@@ -278,7 +278,7 @@ impl Pair {
     fn part(&mut self) {
         for _ in 0..TURNS {
             self.hand.set(self.now);
-            self.device.run();
+            self.device.run(std::time::Instant::now());
             while self.device.pull(&mut self.frame).is_some() {}
             let Some(next) = self.device.wake_at() else { break };
             self.now = self.now.max(self.clock.of(next));

@@ -99,7 +99,7 @@ impl Station {
                 while device.engine.rx_stamp().is_some() {}
                 for turn in 0.. {
                     assert!(turn < MAX_TURNS, "a device works for ever");
-                    device.engine.run();
+                    device.engine.run(std::time::Instant::now());
                     let mut sent = false;
                     while let Some((length, _)) = device.engine.pull(buffer) {
                         send(&buffer[..length]);

@@ -44,8 +44,8 @@ pub trait Engine: Manage {
     /// What it is.
     fn facts(&self) -> Facts;
 
-    /// Does some work: a few milliseconds at most.
-    fn run(&mut self);
+    /// Does some work, from `now` on: a few milliseconds at most.
+    fn run(&mut self, now: Instant);
 
     /// True if only time or a frame can change it.
     fn idle(&self) -> bool;
@@ -98,11 +98,11 @@ pub trait DatagramEngine: Engine {
     fn configure_udp(&mut self, interface: UdpInterface, seed: u32);
 
     /// Gives it what a socket has received.
-    fn receive(&mut self, datagrams: Datagrams<'_>);
+    fn receive(&mut self, now: Instant, datagrams: Datagrams<'_>);
 
     /// Tells it that a peer is gone for good.
     fn peer_gone(&mut self, peer: IpAddr);
 
     /// Takes what it sends next, up to `batch` segments, into `buffer`.
-    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit>;
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit>;
 }

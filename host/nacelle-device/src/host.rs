@@ -163,27 +163,27 @@ impl<P: Port> Host<P> {
                 checked = now;
                 self.descriptor.check()?;
             }
-            self.pump.turn(&mut self.port, P::LIMITS)?;
+            self.pump.turn(now, &mut self.port, P::LIMITS)?;
             self.port.record();
-            let idle = self.port.is_idle() && !self.pump.pause();
+            let idle = self.port.is_idle() && !self.pump.pause(now);
             // A request may have given the device something to do, or to send.
             let asked = (idle || now - managed > MANAGE_EVERY) && {
-                managed = Instant::now();
+                managed = now;
                 self.manage()
             };
             if idle && !asked {
                 self.idle_since = Some(Instant::now());
-                self.sleep()?;
+                self.sleep(now)?;
             }
         }
         self.manage(); // the answer to the request that ended it
         Ok(())
     }
 
-    fn sleep(&mut self) -> Result<(), LinkError> {
-        let tick = Instant::now() + if self.management.is_writing() { WRITE_AGAIN } else { TICK };
+    fn sleep(&mut self, now: Instant) -> Result<(), LinkError> {
+        let tick = now + if self.management.is_writing() { WRITE_AGAIN } else { TICK };
         let until = self.port.next_deadline().map_or(tick, |at| at.min(tick));
-        self.pump.sleep(self.port.wake_fd().into_iter().chain(self.management.fds()), until)
+        self.pump.sleep(now, self.port.wake_fd().into_iter().chain(self.management.fds()), until)
     }
 
     /// Answers management requests. Returns whether there were any.

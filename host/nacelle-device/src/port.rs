@@ -102,16 +102,16 @@ impl<E: FrameEngine> Station<Frames<Box<dyn Link>>> for EthernetPort<E> {
         self.waiting.is_none()
     }
 
-    fn receive(&mut self, frame: &[u8]) {
+    fn receive(&mut self, _now: Instant, frame: &[u8]) {
         let frame = self.keep(frame);
         self.push(frame);
     }
 
-    fn work(&mut self) {
-        self.engine.run();
+    fn work(&mut self, now: Instant) {
+        self.engine.run(now);
     }
 
-    fn transmit(&mut self, frame: &mut [u8], _batch: usize) -> Option<usize> {
+    fn transmit(&mut self, _now: Instant, frame: &mut [u8], _batch: usize) -> Option<usize> {
         let (length, stamp) = self.engine.pull(frame)?;
         let frame = self.keep(&frame[..length]);
         self.passed.push((stamp, Direction::Outbound, frame));
@@ -177,20 +177,20 @@ impl<E: DatagramEngine> UdpPort<E> {
 }
 
 impl<E: DatagramEngine> Station<DatagramMedium> for UdpPort<E> {
-    fn receive(&mut self, datagrams: Datagrams<'_>) {
-        self.engine.receive(datagrams);
+    fn receive(&mut self, now: Instant, datagrams: Datagrams<'_>) {
+        self.engine.receive(now, datagrams);
     }
 
     fn peer_gone(&mut self, peer: IpAddr) {
         self.engine.peer_gone(peer);
     }
 
-    fn work(&mut self) {
-        self.engine.run();
+    fn work(&mut self, now: Instant) {
+        self.engine.run(now);
     }
 
-    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
-        self.engine.transmit(buffer, batch)
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+        self.engine.transmit(now, buffer, batch)
     }
 
     fn next_deadline(&self) -> Option<Instant> {

@@ -155,7 +155,7 @@ impl Engine for RtlEngine {
         self.facts
     }
 
-    fn run(&mut self) {
+    fn run(&mut self, _now: Instant) {
         if !self.sim.idle() {
             self.sim.step(SLICE, true);
         }

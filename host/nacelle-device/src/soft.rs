@@ -48,6 +48,8 @@ use workers::{CallId, Limits, Workers};
 pub struct SoftEngine {
     endpoint: Endpoint<AnyInterface>,
     clock: Clock,
+    /// When this turn began, by the clock.
+    turn: Instant,
     sessions: Sessions,
     /// Whose a call is that waits or runs.
     calls: HashMap<CallId, At>,
@@ -113,6 +115,7 @@ impl SoftEngine {
         let memory = MemoryThread::start(waker.clone()).expect("the system has a thread left");
         Self {
             endpoint,
+            turn: clock.system_now(),
             clock,
             sessions: Sessions::default(),
             calls: HashMap::new(),
@@ -158,8 +161,14 @@ impl SoftEngine {
         })
     }
 
+    /// A turn begins at this moment of the system's time.
+    fn begin_turn(&mut self, now: Instant) {
+        self.turn = self.clock.system_at(now);
+    }
+
+    /// When this turn began.
     fn now(&self) -> nacelle_roce::Instant {
-        self.clock.now()
+        self.clock.of(self.turn)
     }
 
     fn stamp(&self) -> Stamp {
@@ -193,7 +202,8 @@ impl Engine for SoftEngine {
         Facts { kind: DeviceKind::Soft, data_w: 0, clock_hz: 1_000_000_000, memory_bytes: self.config.memory_bytes }
     }
 
-    fn run(&mut self) {
+    fn run(&mut self, now: Instant) {
+        self.begin_turn(now);
         while let Some(event) = self.endpoint.transport.poll_event() {
             self.note(event);
         }
@@ -222,7 +232,7 @@ impl Engine for SoftEngine {
     }
 
     fn cycles(&self) -> u64 {
-        self.now().as_nanos()
+        self.clock.now().as_nanos()
     }
 
     fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError> {
@@ -255,7 +265,7 @@ impl FrameEngine for SoftEngine {
     fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
         self.entered.push_back(self.stamp());
         // What is wrong with a frame, the endpoint's counters say.
-        let _ = self.endpoint.handle(self.now(), Received::Frame(frame));
+        let _ = self.endpoint.handle(self.clock.now(), Received::Frame(frame));
         Ok(())
     }
 
@@ -265,7 +275,7 @@ impl FrameEngine for SoftEngine {
 
     fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {
         let buffer = buffer.get_mut(..self.endpoint.buffer_len())?;
-        match self.endpoint.poll_transmit(self.now(), buffer)? {
+        match self.endpoint.poll_transmit(self.clock.now(), buffer)? {
             Sent::Frame(length) => Some((length, self.stamp())),
             Sent::Datagrams(_) => None,
         }
@@ -279,7 +289,8 @@ impl DatagramEngine for SoftEngine {
         self.serve_on(self.config.endpoint_over_udp(interface, self.random(seed)).into());
     }
 
-    fn receive(&mut self, datagrams: Datagrams<'_>) {
+    fn receive(&mut self, now: Instant, datagrams: Datagrams<'_>) {
+        self.begin_turn(now);
         // What is wrong with a datagram, the endpoint's counters say.
         let _ = self.endpoint.handle(self.now(), Received::Datagrams(datagrams));
     }
@@ -288,7 +299,8 @@ impl DatagramEngine for SoftEngine {
         self.endpoint.transport.peer_gone(peer);
     }
 
-    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+        self.begin_turn(now);
         match self.endpoint.poll_transmit_batch(self.now(), buffer, batch)? {
             Sent::Datagrams(sent) => Some(sent),
             Sent::Frame(_) => None,

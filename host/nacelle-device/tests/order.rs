@@ -61,7 +61,7 @@ impl Pair {
             }
             assert!(Instant::now() < deadline, "it did not happen: {:?}", self.events);
             self.send();
-            self.device.run();
+            self.device.run(Instant::now());
             self.receive(usize::MAX);
         }
     }
@@ -100,10 +100,10 @@ fn a_call_waits_for_the_reads_before_it() {
     transport.post_send(conn, read.clone()).unwrap();
     transport.post_send(conn, SendWr::write_imm(4, Vec::new(), here.addr, here.rkey, start)).unwrap();
     assert_eq!(pair.send(), 2, "both are there before anything is answered");
-    pair.device.run();
+    pair.device.run(Instant::now());
     assert!(!pair.device.idle(), "it will look at the start again");
     pair.receive(3);
-    pair.device.run();
+    pair.device.run(Instant::now());
     pair.completed(WcOpcode::Read);
     let bytes =
         |pair: &Pair| pair.caller.transport.region(here.id).unwrap().to_vec().unwrap()[..LENGTH as usize].to_vec();

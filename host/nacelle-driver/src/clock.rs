@@ -50,9 +50,15 @@ impl Clock {
     /// This moment in the system's time, by this clock.
     #[must_use]
     pub fn system_now(&self) -> Instant {
+        self.system_at(Instant::now())
+    }
+
+    /// `now`, a moment of the system's time that has just been read, by this clock.
+    #[must_use]
+    pub fn system_at(&self, now: Instant) -> Instant {
         match &self.hand {
             Some(_) => self.at(self.now()),
-            None => Instant::now(),
+            None => now,
         }
     }
 
@@ -81,5 +87,7 @@ mod tests {
         hand.set(day);
         assert_eq!((clock.now(), clock.clone().now()), (day, day));
         assert_eq!(clock.of(clock.system_now()), day);
+        let now = Instant::now();
+        assert_eq!((clock.of(clock.system_at(now)), Clock::start().system_at(now)), (day, now));
     }
 }

@@ -58,14 +58,15 @@ impl<L: Link> Port<L> {
     /// If the link is broken.
     pub fn turn_filtered(&mut self, until: Instant, filter: impl FnMut(&[u8]) -> bool) -> Result<(), LinkError> {
         let Self { endpoint, pump, clock, .. } = self;
-        let moved = pump.turn(&mut Filtered { endpoint, clock, filter }, Limits::default())?;
+        let now = Instant::now();
+        let moved = pump.turn(now, &mut Filtered { endpoint, clock, filter }, Limits::default())?;
         self.events.extend(std::iter::from_fn(|| self.endpoint.transport.poll_event()));
         self.network_events.extend(std::iter::from_fn(|| self.endpoint.interface.poll_event()));
         if moved || !self.events.is_empty() || !self.network_events.is_empty() {
             return Ok(());
         }
         let timer = self.endpoint.next_deadline().map(|at| self.clock.at(at));
-        self.pump.sleep([], timer.map_or(until, |at| at.min(until)))
+        self.pump.sleep(now, [], timer.map_or(until, |at| at.min(until)))
     }
 
     /// The oldest event of the transport.
@@ -109,15 +110,15 @@ struct Filtered<'a, F> {
 }
 
 impl<L: Link, F: FnMut(&[u8]) -> bool> Station<Frames<L>> for Filtered<'_, F> {
-    fn receive(&mut self, frame: &[u8]) {
+    fn receive(&mut self, now: Instant, frame: &[u8]) {
         if (self.filter)(frame) {
             // The endpoint's counters count discarded frames by reason.
-            let _counted = self.endpoint.handle(self.clock.now(), frame);
+            let _counted = self.endpoint.handle(self.clock.of(now), frame);
         }
     }
 
-    fn transmit(&mut self, frame: &mut [u8], _batch: usize) -> Option<usize> {
-        self.endpoint.poll_transmit(self.clock.now(), frame)
+    fn transmit(&mut self, now: Instant, frame: &mut [u8], _batch: usize) -> Option<usize> {
+        self.endpoint.poll_transmit(self.clock.of(now), frame)
     }
 
     fn next_deadline(&self) -> Option<Instant> {

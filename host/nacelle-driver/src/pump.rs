@@ -8,6 +8,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 /// What sends and receives: an endpoint, a simulated device, or a shared form of one.
+///
+/// The time that its functions are given is that at which the turn began: the clock is read once a turn.
 pub trait Station<M: Medium> {
     /// Whether it can take something now. While not, what comes waits in the link.
     fn is_ready(&mut self) -> bool {
@@ -15,13 +17,13 @@ pub trait Station<M: Medium> {
     }
 
     /// Takes what was received.
-    fn receive(&mut self, received: M::Received<'_>);
+    fn receive(&mut self, now: Instant, received: M::Received<'_>);
 
     /// Does what was received causes, in bounded time, before anything is sent.
-    fn work(&mut self) {}
+    fn work(&mut self, _now: Instant) {}
 
     /// Writes what to send next, up to `batch` segments; `None` if there is nothing now.
-    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<M::Sent>;
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<M::Sent>;
 
     /// The link says that a peer is gone for good.
     fn peer_gone(&mut self, _peer: IpAddr) {}
@@ -92,24 +94,24 @@ impl<M: Medium> Pump<M> {
         &mut self.medium
     }
 
-    /// One turn, without waiting. Returns whether anything was received, or more may be waiting to be sent.
+    /// One turn, which begins now, without waiting. Returns whether anything was received, or more may be waiting to be sent.
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn turn(&mut self, station: &mut impl Station<M>, limits: Limits) -> Result<bool, LinkError> {
-        let received = self.receive(station, limits.receive)?;
+    pub fn turn(&mut self, now: Instant, station: &mut impl Station<M>, limits: Limits) -> Result<bool, LinkError> {
+        let received = self.receive(now, station, limits.receive)?;
         while let Some(peer) = self.medium.poll_gone() {
             station.peer_gone(peer);
         }
-        station.work();
-        Ok(self.transmit(station, limits.transmit)? || received)
+        station.work(now);
+        Ok(self.transmit(now, station, limits.transmit)? || received)
     }
 
     /// Gives the station what is there, up to `limit` times. Returns whether there was anything.
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn receive(&mut self, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
+    pub fn receive(&mut self, now: Instant, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
         let mut count = 0;
         while count < limit {
             let polls = count == 0 && self.spin.is_on();
@@ -117,7 +119,7 @@ impl<M: Medium> Pump<M> {
             let looks = if polls { LOOKS } else { 1 };
             let mut misses = 0;
             while misses < looks
-                && !(station.is_ready() && self.medium.receive(|received| station.receive(received))?)
+                && !(station.is_ready() && self.medium.receive(|received| station.receive(now, received))?)
             {
                 misses += 1;
             }
@@ -131,7 +133,7 @@ impl<M: Medium> Pump<M> {
             }
         }
         self.was_empty = count == 0;
-        self.note(count > 0);
+        self.note(now, count > 0);
         Ok(count > 0)
     }
 
@@ -139,14 +141,14 @@ impl<M: Medium> Pump<M> {
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn transmit(&mut self, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
+    pub fn transmit(&mut self, now: Instant, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
         for count in 0..limit {
-            if !self.medium.transmit(|buffer, batch| station.transmit(buffer, batch))? {
-                self.note(count > 0);
+            if !self.medium.transmit(|buffer, batch| station.transmit(now, buffer, batch))? {
+                self.note(now, count > 0);
                 return Ok(false);
             }
         }
-        self.note(limit > 0);
+        self.note(now, limit > 0);
         Ok(true)
     }
 
@@ -154,20 +156,28 @@ impl<M: Medium> Pump<M> {
     ///
     /// # Errors
     /// If the link is broken.
-    pub fn transmit_until(&mut self, station: &mut impl Station<M>, deadline: Instant) -> Result<(), LinkError> {
-        while self.transmit(station, Limits::default().transmit)? && Instant::now() < deadline {}
+    pub fn transmit_until(
+        &mut self,
+        mut now: Instant,
+        station: &mut impl Station<M>,
+        deadline: Instant,
+    ) -> Result<(), LinkError> {
+        while self.transmit(now, station, Limits::default().transmit)? && now < deadline {
+            now = Instant::now();
+        }
         Ok(())
     }
 
-    fn note(&mut self, moved: bool) {
+    fn note(&mut self, now: Instant, moved: bool) {
         if moved {
-            self.spin.note();
+            self.spin.note(now);
         }
     }
 
-    /// Waits a moment if something moved so recently that it is better to look again than to sleep, and returns whether it has.
-    pub fn pause(&mut self) -> bool {
-        self.spin.pause()
+    /// Waits a moment if something moved so shortly before `now` that it is better to look again than to sleep, and returns whether it
+    /// has.
+    pub fn pause(&mut self, now: Instant) -> bool {
+        self.spin.pause(now)
     }
 
     /// Sleeps until something may be there, one of `fds` is readable, a timer of the link has expired, or `until`. Returns early
@@ -177,10 +187,11 @@ impl<M: Medium> Pump<M> {
     /// If the link is broken.
     pub fn sleep<'a>(
         &'a mut self,
+        now: Instant,
         fds: impl IntoIterator<Item = BorrowedFd<'a>>,
         until: Instant,
     ) -> Result<(), LinkError> {
-        if self.pause() {
+        if self.pause(now) {
             return Ok(());
         }
         self.medium.arm();

@@ -21,10 +21,10 @@ impl Spin {
         Self { limit, moved: None }
     }
 
-    /// Something has moved now.
-    pub fn note(&mut self) {
+    /// Something has moved at `now`.
+    pub fn note(&mut self, now: Instant) {
         if !self.limit.is_zero() {
-            self.moved = Some(Instant::now());
+            self.moved = Some(now);
         }
     }
 
@@ -34,9 +34,9 @@ impl Spin {
         self.moved.is_some()
     }
 
-    /// The pause between two looks. Returns false, at once, if it is time to sleep.
-    pub fn pause(&mut self) -> bool {
-        match self.moved.map(|at| at.elapsed()) {
+    /// The pause between two looks, the first of which was at `now`. Returns false, at once, if it is time to sleep.
+    pub fn pause(&mut self, now: Instant) -> bool {
+        match self.moved.map(|at| now.saturating_duration_since(at)) {
             Some(since) if since < self.limit.min(KEEP) => std::hint::spin_loop(),
             Some(since) if since < self.limit => std::thread::yield_now(),
             _ => {
@@ -55,14 +55,17 @@ mod tests {
     #[test]
     fn it_looks_for_as_long_as_it_may_after_the_last_movement() {
         let mut spin = Spin::new(Duration::from_millis(20));
-        assert!(!spin.is_on() && !spin.pause(), "nothing has moved");
         let began = Instant::now();
-        spin.note();
-        while spin.pause() {}
-        assert!(began.elapsed() >= Duration::from_millis(20));
-        assert!(!spin.is_on() && !spin.pause());
+        let after = |millis| began + Duration::from_millis(millis);
+        assert!(!spin.is_on() && !spin.pause(began), "nothing has moved");
+        spin.note(began);
+        assert!(spin.pause(began) && spin.pause(after(10)));
+        spin.note(after(15));
+        assert!(spin.pause(after(34)));
+        assert!(!spin.pause(after(35)) && !spin.is_on());
+        assert!(!spin.pause(after(36)));
         let mut never = Spin::new(Duration::ZERO);
-        never.note();
-        assert!(!never.is_on() && !never.pause());
+        never.note(began);
+        assert!(!never.is_on() && !never.pause(began));
     }
 }

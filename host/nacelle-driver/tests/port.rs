@@ -102,14 +102,14 @@ impl<L: Link> Station<Frames<L>> for Picky {
     fn is_ready(&mut self) -> bool {
         self.room > 0
     }
-    fn receive(&mut self, frame: &[u8]) {
+    fn receive(&mut self, _: Instant, frame: &[u8]) {
         self.room -= 1;
         self.taken.push(frame.to_vec());
     }
-    fn work(&mut self) {
+    fn work(&mut self, _: Instant) {
         self.worked += 1;
     }
-    fn transmit(&mut self, frame: &mut [u8], _batch: usize) -> Option<usize> {
+    fn transmit(&mut self, _: Instant, frame: &mut [u8], _batch: usize) -> Option<usize> {
         self.to_send = self.to_send.checked_sub(1)?;
         frame[..60].fill(0);
         frame[..6].fill(0xff);
@@ -137,15 +137,15 @@ fn a_turn_keeps_its_limits_and_leaves_frames_to_a_station_that_is_not_ready() {
     let deadline = Instant::now() + Duration::from_secs(5);
     while station.taken.len() < 3 && Instant::now() < deadline {
         let (before, left) = (station.taken.len(), station.to_send);
-        pump.turn(&mut station, limits).unwrap();
+        pump.turn(Instant::now(), &mut station, limits).unwrap();
         assert!(station.taken.len() - before <= 2 && left - station.to_send <= 3);
     }
     assert!(station.worked >= 2);
-    pump.turn(&mut station, limits).unwrap();
+    pump.turn(Instant::now(), &mut station, limits).unwrap();
     assert_eq!(station.taken.len(), 3, "it had room for three");
     station.room = 9;
     while station.taken.len() < 5 && Instant::now() < deadline {
-        pump.turn(&mut station, limits).unwrap();
+        pump.turn(Instant::now(), &mut station, limits).unwrap();
     }
     let numbers: Vec<u8> = station.taken.iter().map(|frame| frame[20]).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);

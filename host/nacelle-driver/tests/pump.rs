@@ -52,11 +52,11 @@ impl Medium for Scripted {
 struct Counter(usize);
 
 impl Station<Scripted> for Counter {
-    fn receive(&mut self, (): ()) {
+    fn receive(&mut self, _: Instant, (): ()) {
         self.0 += 1;
     }
 
-    fn transmit(&mut self, _: &mut [u8], _: usize) -> Option<()> {
+    fn transmit(&mut self, _: Instant, _: &mut [u8], _: usize) -> Option<()> {
         None
     }
 
@@ -71,7 +71,7 @@ fn turns(script: &[bool], count: usize) -> Vec<usize> {
     let mut pump = Pump::over(Scripted { looks: script.iter().copied().collect(), never });
     let mut received = Counter::default();
     let mut turn = || {
-        pump.turn(&mut received, Limits::default()).unwrap();
+        pump.turn(Instant::now(), &mut received, Limits::default()).unwrap();
         std::mem::take(&mut received.0)
     };
     (0..count).map(|_| turn()).collect()

@@ -158,9 +158,9 @@ impl Call {
 
     /// Sets the regions up, and begins the report anew.
     fn set_up_reported(&mut self, tracer: Option<Tracer>) -> Result<(), Error> {
-        let connected = self.shared().engine.lock().mark();
+        let connected = self.shared().engine.lock_now().mark();
         self.set_up()?;
-        let ready = self.shared().engine.lock().mark();
+        let ready = self.shared().engine.lock_now().mark();
         let mut connect = self.channel.opened.clone();
         let mut setup = StepReport::between(Step::RegionSetup, connected, ready);
         self.report.clock_hz = tracer.as_ref().map_or(0, |tracer| tracer.clock_hz);
@@ -230,7 +230,7 @@ impl Call {
             return Ok(true);
         }
         self.shared().engine.poll()?;
-        let outcome = self.look(&mut self.shared().engine.lock());
+        let outcome = self.look(&mut self.shared().engine.lock_now());
         outcome.map_or(Ok(false), |outcome| self.end(outcome).map(|()| true))
     }
 

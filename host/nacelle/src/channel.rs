@@ -48,7 +48,7 @@ impl Channel {
         let opened = StepReport::between(Step::Connect, began, began);
         let mut channel = Self { shared, id, agreement: Agreement::default(), opened };
         channel.wait_until(Step::Connect, 0, |session| session.connected)?;
-        let mut state = channel.shared.engine.lock();
+        let mut state = channel.shared.engine.lock_now();
         let agreement = state.endpoint.transport.connection(id).map(|info| info.agreement).unwrap_or_default();
         state.inbox.session(id).agree(agreement);
         let is_foreign = state.endpoint.transport.connection(id).is_some_and(|info| !info.has_record);
@@ -117,7 +117,7 @@ impl Channel {
     /// the device what belongs to the answer. No time at all for Nacelle's.
     pub(crate) fn give_time(&self) {
         let ready = {
-            let mut state = self.shared.engine.lock();
+            let mut state = self.shared.engine.lock_now();
             let session = state.inbox.session(self.id);
             session.ready_at().filter(|_| session.end.is_none()).map(|at| at.saturating_since(state.now()))
         };

@@ -271,7 +271,7 @@ impl Device {
         options: &Options,
     ) -> Result<Self, Error> {
         let descriptor = wire.as_ref().and_then(|wire| published(wire, ip));
-        let began = engine.lock().mark();
+        let began = engine.lock_now().mark();
         let resolution = StepReport::between(Step::AddressResolution, began, began);
         let mut options = options.clone();
         options.connect.late_acknowledgement = true;
@@ -320,9 +320,9 @@ impl Device {
 
         let traced = wire.filter(|_| options.trace);
         let tracer = traced.as_ref().zip(descriptor.as_ref()).and_then(|(wire, device)| tracer(wire, device));
-        let began = engine.lock().mark();
+        let began = engine.lock_now().mark();
         engine.resolve(ip, options.resolve_timeout)?;
-        let mut resolution = StepReport::between(Step::AddressResolution, began, engine.lock().mark());
+        let mut resolution = StepReport::between(Step::AddressResolution, began, engine.lock_now().mark());
         resolution.cycles = tracer.and_then(|mut tracer| tracer.take().resolution(ip.into()));
         let is_published = descriptor.is_some();
         let most = engine.largest_path_mtu().map(|most| options.connect.path_mtu.map_or(most, |own| own.min(most)));

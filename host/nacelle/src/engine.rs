@@ -64,6 +64,8 @@ pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
     pub(crate) inbox: Inbox,
     clock: Clock,
+    /// When this turn, change or wait began: the clock is read once for each.
+    turn: Instant,
     /// Packets and bytes sent, packets and bytes received.
     traffic: [u64; 4],
     /// Taken out by the thread that drives.
@@ -84,32 +86,32 @@ struct Carrier {
 }
 
 impl State {
-    /// The endpoint's time.
+    /// The time, to the endpoint, at which this turn, change or wait began.
     pub(crate) fn now(&self) -> nacelle_roce::Instant {
-        self.clock.now()
+        self.clock.of(self.turn)
     }
 
-    /// This moment, with the traffic until now.
+    /// The same, with the traffic until now.
     pub(crate) fn mark(&self) -> Mark {
-        Mark { at: Instant::now(), traffic: self.traffic }
+        Mark { at: self.turn, traffic: self.traffic }
     }
 
     /// Writes what to send next, and files events.
-    fn next_to_send(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+    fn next_to_send(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+        self.turn = now;
         let before = self.mark();
-        let now = self.clock.of(before.at);
-        let sent = self.endpoint.poll_transmit_batch(now, buffer, batch);
+        let sent = self.endpoint.poll_transmit_batch(self.now(), buffer, batch);
         self.count();
         self.file(before);
         sent
     }
 
     /// Handles what was received, and files events.
-    fn take(&mut self, received: Received<'_>) {
+    fn take(&mut self, now: Instant, received: Received<'_>) {
+        self.turn = now;
         let before = self.mark();
-        let now = self.clock.of(before.at);
         // The endpoint's counters count what is discarded by reason.
-        let _counted = self.endpoint.handle(now, received);
+        let _counted = self.endpoint.handle(self.now(), received);
         self.count();
         self.file(before);
     }
@@ -128,13 +130,13 @@ impl State {
     }
 
     fn file(&mut self, before: Mark) {
-        let now = self.mark();
-        let at = self.clock.of(now.at);
+        let (at, now) = (self.now(), self.mark());
         self.inbox.take(&mut self.endpoint, at, before, now);
     }
 
     /// Looks at the calls whose time it is.
-    fn look(&mut self) {
+    fn look(&mut self, now: Instant) {
+        self.turn = now;
         let now = self.now();
         self.inbox.look(&mut self.endpoint, now);
     }
@@ -203,6 +205,7 @@ impl Engine {
             endpoint,
             inbox: Inbox::default(),
             clock: Clock::start(),
+            turn: Instant::now(),
             traffic: [0; 4],
             carrier: Some(Carrier { pump: Pump::over(medium), bell: heard }),
             rung: false,
@@ -218,18 +221,26 @@ impl Engine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same, at this moment.
+    pub(crate) fn lock_now(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        state.turn = Instant::now();
+        state
+    }
+
     /// Changes the endpoint, and sends what that causes: now, or by the thread that drives. Does not wait for frames.
     ///
     /// # Errors
     /// If the link is broken.
     pub(crate) fn act<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T, LinkError> {
-        let mut state = self.lock();
+        let mut state = self.lock_now();
+        let now = state.turn;
         let before = state.mark();
         let result = change(&mut state);
         state.file(before);
         state.ring(&self.bell);
         let sent = match Driver::take(self, state) {
-            Some(mut driver) => driver.transmit_all(Instant::now() + SEND_WITHIN),
+            Some(mut driver) => driver.transmit_all(now),
             None => Ok(()),
         };
         self.deliver();
@@ -248,11 +259,13 @@ impl Engine {
 
     fn move_some(&self) -> Result<(), LinkError> {
         let Some(mut driver) = Driver::take(self, self.lock()) else { return Ok(()) };
-        let until = Instant::now() + SEND_WITHIN;
+        let mut now = Instant::now();
+        let until = now + SEND_WITHIN;
         for _ in 0..POLL_TURNS {
-            let more = driver.turn()?;
-            self.lock().look();
-            if !more || Instant::now() >= until {
+            let more = driver.turn(now)?;
+            self.lock().look(now);
+            now = Instant::now();
+            if !more || now >= until {
                 break;
             }
         }
@@ -277,8 +290,9 @@ impl Engine {
                 self.deliver();
                 state = self.lock();
             }
+            state.turn = Instant::now();
             let found = look(&mut state);
-            if found.is_some() || Instant::now() >= deadline {
+            if found.is_some() || state.turn >= deadline {
                 state.hand_over();
                 return Ok(found);
             }
@@ -298,7 +312,7 @@ impl Engine {
                 continue;
             }
             state.waiting.push_back(Arc::clone(wake));
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(state.turn);
             state = wake.wait_timeout(state, left);
             if let Some(place) = state.waiting.iter().position(|waiting| Arc::ptr_eq(waiting, wake)) {
                 state.waiting.remove(place);
@@ -417,15 +431,15 @@ impl<'a> Driver<'a> {
     }
 
     /// One turn of the loop. Returns whether there may be more to do.
-    fn turn(&mut self) -> Result<bool, LinkError> {
+    fn turn(&mut self, now: Instant) -> Result<bool, LinkError> {
         let mut station = self.engine;
-        self.carrier().pump.turn(&mut station, LIMITS)
+        self.carrier().pump.turn(now, &mut station, LIMITS)
     }
 
-    /// Sends what waits, until `deadline` at most.
-    fn transmit_all(&mut self, deadline: Instant) -> Result<(), LinkError> {
+    /// Sends what waits, for a bounded time.
+    fn transmit_all(&mut self, now: Instant) -> Result<(), LinkError> {
         let mut station = self.engine;
-        self.carrier().pump.transmit_until(&mut station, deadline)
+        self.carrier().pump.transmit_until(now, &mut station, now + SEND_WITHIN)
     }
 
     /// Moves frames until `look` finds something in the state, until `deadline`, or until there is something to deliver.
@@ -435,49 +449,52 @@ impl<'a> Driver<'a> {
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>, LinkError> {
         let mut spin = Spin::new(self.engine.spin);
-        spin.note();
+        let mut now = Instant::now();
+        spin.note(now);
         loop {
-            let more = self.turn()?;
+            let more = self.turn(now)?;
             let (found, notices) = {
                 let mut state = self.engine.lock();
-                state.look();
+                state.look(now);
                 (look(&mut state), !state.inbox.notices.is_empty())
             };
-            if found.is_some() || notices || Instant::now() >= deadline {
+            if found.is_some() || notices || now >= deadline {
                 return Ok(found);
             }
-            if more {
-                spin.note();
-            } else if !spin.pause() {
-                self.sleep(deadline)?;
-                spin.note();
+            let sleeps = !more && !spin.pause(now);
+            if sleeps {
+                self.sleep(now, deadline)?;
+            }
+            now = Instant::now();
+            if more || sleeps {
+                spin.note(now);
             }
         }
     }
 
     /// Sleeps until a frame may be there, the bell rings, a timer expires, or `deadline`.
-    fn sleep(&mut self, deadline: Instant) -> Result<(), LinkError> {
+    fn sleep(&mut self, now: Instant, deadline: Instant) -> Result<(), LinkError> {
         let engine = self.engine;
         let carrier = self.carrier();
         if carrier.hear(&mut engine.lock()) {
             return Ok(());
         }
         let until = engine.next_deadline().map_or(deadline, |at| at.min(deadline));
-        carrier.pump.sleep([carrier.bell.as_fd()], until)
+        carrier.pump.sleep(now, [carrier.bell.as_fd()], until)
     }
 }
 
 impl Station<AnyMedium> for &Engine {
-    fn receive(&mut self, received: Received<'_>) {
-        self.lock().take(received);
+    fn receive(&mut self, now: Instant, received: Received<'_>) {
+        self.lock().take(now, received);
     }
 
-    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Sent> {
-        self.lock().next_to_send(buffer, batch)
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+        self.lock().next_to_send(now, buffer, batch)
     }
 
     fn peer_gone(&mut self, peer: IpAddr) {
-        self.lock().lose(peer);
+        self.lock_now().lose(peer);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -504,7 +521,7 @@ impl Drop for Driver<'_> {
         while self.carrier().hear(&mut state) && state.waiting.is_empty() && !std::thread::panicking() {
             drop(state);
             // A broken link is reported to the thread that drives next.
-            let _reported = self.transmit_all(Instant::now() + SEND_WITHIN);
+            let _reported = self.transmit_all(Instant::now());
             state = self.engine.lock();
         }
         let link = self.carrier.as_ref().and_then(|carrier| carrier.pump.medium().next_event());

@@ -30,13 +30,13 @@ struct End {
 }
 
 impl Station<DatagramMedium> for End {
-    fn receive(&mut self, received: Datagrams<'_>) {
+    fn receive(&mut self, now: Instant, received: Datagrams<'_>) {
         // The endpoint's counters count what it discards.
-        let _counted = self.endpoint.handle(self.clock.now(), received);
+        let _counted = self.endpoint.handle(self.clock.of(now), received);
     }
 
-    fn transmit(&mut self, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
-        self.endpoint.poll_transmit_batch(self.clock.now(), buffer, batch)
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+        self.endpoint.poll_transmit_batch(self.clock.of(now), buffer, batch)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -70,10 +70,11 @@ impl Side {
         if let Some(event) = end.endpoint.transport.poll_event() {
             return Ok(Some(event));
         }
-        if !pump.turn(end, Limits::default())? {
-            let nap = Instant::now() + NAP;
+        let now = Instant::now();
+        if !pump.turn(now, end, Limits::default())? {
+            let nap = now + NAP;
             let timer = end.endpoint.next_deadline().map(|at| end.clock.at(at));
-            pump.sleep([], timer.map_or(nap, |at| at.min(nap)))?;
+            pump.sleep(now, [], timer.map_or(nap, |at| at.min(nap)))?;
         }
         Ok(end.endpoint.transport.poll_event())
     }

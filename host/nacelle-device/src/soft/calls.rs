@@ -121,7 +121,7 @@ impl SoftEngine {
     /// Handles what has become of calls.
     pub(super) fn serve_kernels(&mut self) {
         self.stop_late_calls();
-        while let Some(notice) = self.workers.poll(self.clock.system_now()) {
+        while let Some(notice) = self.workers.poll(self.turn) {
             let (id, code, regions) = match notice {
                 Notice::Ended(id, code, regions) => (id, code, Some(regions)),
                 Notice::Lost(id) => (id, ReturnCode::KERNEL_TIMEOUT, None),
@@ -147,7 +147,7 @@ impl SoftEngine {
 
     /// Stops the calls whose deadline has passed.
     fn stop_late_calls(&mut self) {
-        let now = self.clock.system_now();
+        let now = self.turn;
         while let Some((_, id)) = self.deadlines.first().copied().filter(|(until, _)| *until <= now) {
             self.deadlines.pop_first();
             if let Some(&at) = self.calls.get(&id) {
@@ -162,7 +162,7 @@ impl SoftEngine {
         let Some(call) = self.sessions.context_mut(at).and_then(|state| state.call.as_mut()) else { return };
         let (Some(id), None) = (call.id, call.verdict) else { return };
         call.verdict = Some(code);
-        if let Some(regions) = self.workers.cancel(id, self.clock.system_now()) {
+        if let Some(regions) = self.workers.cancel(id, self.turn) {
             self.return_regions(at, regions);
             self.end_call(at, code);
             self.go_on(at);

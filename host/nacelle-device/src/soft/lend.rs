@@ -47,7 +47,7 @@ impl SoftEngine {
     pub(super) fn abandon_call(&mut self, at: At) {
         let Some(call) = self.sessions.context(at).and_then(|state| state.call.as_ref()) else { return };
         if let Some(id) = call.id {
-            match self.workers.cancel(id, self.clock.system_now()) {
+            match self.workers.cancel(id, self.turn) {
                 Some(regions) => self.return_regions(at, regions),
                 None => self.orphan(at, id),
             }

@@ -202,7 +202,7 @@ impl Manage for SoftEngine {
         {
             return Err(Refusal::no_queue_pair(qpn));
         }
-        let now = self.now();
+        let now = self.clock.now();
         conns.iter().for_each(|conn| self.endpoint.transport.disconnect(now, *conn));
         Ok(Reset { closing: !conns.is_empty() })
     }
@@ -249,9 +249,9 @@ impl Manage for SoftEngine {
         let options =
             ConnectOptions { private_data: private.to_vec(), path_mtu: Some(mtu), ..self.config.connect.clone() };
         let conn =
-            self.endpoint.connect(self.now(), peer, port, options).map_err(|error| Refusal(error.to_string()))?;
+            self.endpoint.connect(self.clock.now(), peer, port, options).map_err(|error| Refusal(error.to_string()))?;
         let Ok(buffer) = self.endpoint.transport.register(vec![0; 2 * MAX_MESSAGE], Access::LOCAL, Some(conn)) else {
-            self.endpoint.transport.disconnect(self.now(), conn);
+            self.endpoint.transport.disconnect(self.clock.now(), conn);
             return Err(Refusal("it has no region left".into()));
         };
         while self.managed.connections.contains_key(&self.managed.next) {
@@ -312,7 +312,7 @@ impl Manage for SoftEngine {
 
     fn close(&mut self, connection: u16) -> Result<(), Refusal> {
         let conn = self.managed.get(connection)?.conn;
-        self.endpoint.transport.disconnect(self.now(), conn);
+        self.endpoint.transport.disconnect(self.clock.now(), conn);
         Ok(())
     }
 

@@ -78,7 +78,7 @@ impl SoftEngine {
         }
         match asked {
             Some(Asked::Start { function, user }) => {
-                let start = Start { function, user, arrived: self.clock.system_now(), cancelled: false };
+                let start = Start { function, user, arrived: self.turn, cancelled: false };
                 self.keep(at, Arrival::Start { receive, start });
             }
             Some(Asked::NoCall) => {

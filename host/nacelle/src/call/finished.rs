@@ -40,7 +40,7 @@ impl Future for Finished<'_> {
         if let Err(error) = call.shared().engine.poll() {
             return Poll::Ready(Err(error.into()));
         }
-        let mut state = call.line.shared.engine.lock();
+        let mut state = call.line.shared.engine.lock_now();
         let outcome = call.look(&mut state);
         if outcome.is_none() {
             if !state.is_driven {
