@@ -4,7 +4,7 @@
 //! Its time is that of this machine, in nanoseconds. Kernels run in threads of their own, so that a long one delays only calls
 //! that wait for a thread.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use nacelle_roce::{
 };
 use nacelle_wire::mrsp::DEFAULT_PORT;
 use nacelle_wire::{DescriptionLocation, MacAddr};
+use rustc_hash::FxHashMap;
 
 use crate::{DatagramEngine, DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Stamp};
 
@@ -52,12 +53,12 @@ pub struct SoftEngine {
     turn: Instant,
     sessions: Sessions,
     /// Whose a call is that waits or runs.
-    calls: HashMap<CallId, At>,
+    calls: FxHashMap<CallId, At>,
     /// When those of them must have ended that have a deadline.
     deadlines: BTreeSet<(Instant, CallId)>,
     workers: Workers,
     /// Memory of calls whose caller is gone or has its result.
-    orphaned: HashMap<CallId, Orphaned>,
+    orphaned: FxHashMap<CallId, Orphaned>,
     /// Contexts whose call waits until their READs before it are answered.
     delayed: Vec<At>,
     bytes: u64,
@@ -118,10 +119,10 @@ impl SoftEngine {
             turn: clock.system_now(),
             clock,
             sessions: Sessions::default(),
-            calls: HashMap::new(),
+            calls: FxHashMap::default(),
             deadlines: BTreeSet::new(),
             workers: Workers::new(limits, waker),
-            orphaned: HashMap::new(),
+            orphaned: FxHashMap::default(),
             delayed: Vec::new(),
             bytes: 0,
             spare: Vec::new(),

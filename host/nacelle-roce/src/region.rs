@@ -11,7 +11,8 @@ use crate::{ConnId, DomainError, RegisterError};
 use core::{fmt, ops::BitOr};
 use nacelle_memory::Memory;
 use nacelle_wire::{RemoteAddr, Rkey};
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// Rights of a peer to a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -228,7 +229,7 @@ struct Slot {
 pub(crate) struct RegionTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_rkey: HashMap<Rkey, u32>,
+    by_rkey: FxHashMap<Rkey, u32>,
     next_base: u64,
     limit: usize,
     domains: BTreeSet<ProtectionDomain>,
@@ -243,7 +244,7 @@ impl RegionTable {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            by_rkey: HashMap::new(),
+            by_rkey: FxHashMap::default(),
             next_base: 1 << 32,
             limit,
             domains: BTreeSet::from([ProtectionDomain::DEFAULT]),

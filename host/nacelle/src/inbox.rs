@@ -7,7 +7,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +20,7 @@ use nacelle_wire::MacAddr;
 use nacelle_wire::calls::{self, Context, Request};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp;
+use rustc_hash::FxHashMap;
 
 use crate::engine::Endpoint;
 use crate::report::Mark;
@@ -151,7 +151,7 @@ pub(crate) struct Addresses {
 /// Everything that has happened and was not asked for yet.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    sessions: HashMap<ConnId, Session>,
+    sessions: FxHashMap<ConnId, Session>,
     /// Contexts whose calls wait for their first output.
     timed: Vec<(ConnId, u8)>,
     /// Contexts whose calls run.
@@ -159,7 +159,7 @@ pub(crate) struct Inbox {
     /// When to look at the running calls.
     next_look: Option<nacelle_roce::Instant>,
     pub(crate) notices: Notices,
-    pings: HashMap<u16, Ping>,
+    pings: FxHashMap<u16, Ping>,
     pub(crate) addresses: Addresses,
 }
 
@@ -328,6 +328,20 @@ impl Inbox {
 
     /// Takes all events of the endpoint, after a frame that came or left at `now`, which is `at` to the endpoint.
     pub(crate) fn take(&mut self, endpoint: &mut Endpoint, at: nacelle_roce::Instant, before: Mark, now: Mark) {
+        // Nothing is to be noted of the steps of calls where no frame has passed.
+        if before.traffic != now.traffic {
+            self.note_steps(endpoint, before, now);
+        }
+        while let Some(event) = endpoint.transport.poll_event() {
+            self.file(event, endpoint, at, before, now);
+        }
+        while let Some(event) = endpoint.interface.ethernet().and_then(Interface::poll_event) {
+            self.file_network(event);
+        }
+    }
+
+    /// Notes what a frame means to the steps of the calls that wait for their first output.
+    fn note_steps(&mut self, endpoint: &Endpoint, before: Mark, now: Mark) {
         self.timed.retain(|(conn, context)| {
             let Some(slot) =
                 self.sessions.get_mut(conn).and_then(|session| session.slots.get_mut(usize::from(*context)))
@@ -339,12 +353,6 @@ impl Inbox {
             timing.note(endpoint, *conn, sends, before, now);
             timing.output.is_none()
         });
-        while let Some(event) = endpoint.transport.poll_event() {
-            self.file(event, endpoint, at, before, now);
-        }
-        while let Some(event) = endpoint.interface.ethernet().and_then(Interface::poll_event) {
-            self.file_network(event);
-        }
     }
 
     fn file(&mut self, event: Event, endpoint: &mut Endpoint, at: nacelle_roce::Instant, before: Mark, now: Mark) {

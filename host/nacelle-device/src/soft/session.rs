@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Callers: what each holds, on each of its contexts.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use nacelle_wire::calls::{Context, LongRegion, Step};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp::{AarRegion, RegionFlags, WindowNumber};
 use nacelle_wire::{RemoteAddr, Rkey};
+use rustc_hash::FxHashMap;
 
 use super::SoftEngine;
 use super::calls::Call;
@@ -130,7 +131,7 @@ impl Session {
 
 /// All callers.
 #[derive(Default)]
-pub(super) struct Sessions(pub(super) HashMap<ConnId, Session>);
+pub(super) struct Sessions(pub(super) FxHashMap<ConnId, Session>);
 
 impl Sessions {
     pub(super) fn context(&self, at: At) -> Option<&ContextState> {

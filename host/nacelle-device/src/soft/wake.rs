@@ -42,7 +42,7 @@ impl Wake {
 
     /// Clears the wake-up. Queues must be checked after this, so that no event is missed.
     pub(super) fn clear(&self) {
-        if !self.woken.swap(false, Ordering::AcqRel) {
+        if !self.woken.load(Ordering::Relaxed) || !self.woken.swap(false, Ordering::AcqRel) {
             return;
         }
         let mut bytes = [0; 64];

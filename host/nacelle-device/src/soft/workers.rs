@@ -6,7 +6,6 @@
 //! cancelled. One that does not return then has lost its call and keeps its regions, and when its time has passed, too, another
 //! thread takes its place, up to a bound. When it returns after all, so does its memory, and the thread is used again.
 
-use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 use nacelle_roce::ConnId;
 use nacelle_roce::memory::Memory;
 use nacelle_wire::mrsp::ReturnCode;
+use rustc_hash::FxHashMap;
 
 use super::turns::Turns;
 use super::wake::Waker;
@@ -110,7 +110,7 @@ impl Running {
 pub(super) struct Workers {
     limits: Limits,
     idle: Vec<Sender<Job>>,
-    running: HashMap<CallId, Running>,
+    running: FxHashMap<CallId, Running>,
     waiting: Turns<Job>,
     messages: Receiver<Message>,
     /// For new threads.
@@ -127,7 +127,7 @@ impl Workers {
         Self {
             limits,
             idle: Vec::new(),
-            running: HashMap::new(),
+            running: FxHashMap::default(),
             waiting: Turns::default(),
             messages,
             to_messages,
