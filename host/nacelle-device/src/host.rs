@@ -152,23 +152,22 @@ impl<P: Port> Host<P> {
     /// [`LinkError`] if the link is broken for good, or the wire's directory was removed: then the device could not be reached
     /// any more, nor ended.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), LinkError> {
-        let mut managed = Instant::now();
-        let mut checked = Instant::now();
+        let (mut manage_at, mut check_at) = (Instant::now() + MANAGE_EVERY, Instant::now() + CHECK_EVERY);
         while !stop.load(Ordering::Relaxed) && !self.shutdown {
             let now = Instant::now();
             if let Some(since) = self.idle_since.take() {
                 self.port.engine().pass(now - since);
             }
-            if now - checked > CHECK_EVERY {
-                checked = now;
+            if now > check_at {
+                check_at = now + CHECK_EVERY;
                 self.descriptor.check()?;
             }
             self.pump.turn(now, &mut self.port, P::LIMITS)?;
             self.port.record();
             let idle = self.port.is_idle() && !self.pump.pause(now);
             // A request may have given the device something to do, or to send.
-            let asked = (idle || now - managed > MANAGE_EVERY) && {
-                managed = now;
+            let asked = (idle || now > manage_at) && {
+                manage_at = now + MANAGE_EVERY;
                 self.manage()
             };
             if idle && !asked {

@@ -49,8 +49,9 @@ use workers::{CallId, Limits, Workers};
 pub struct SoftEngine {
     endpoint: Endpoint<AnyInterface>,
     clock: Clock,
-    /// When this turn began, by the clock.
+    /// When this turn began, by the clock, to the system and to the endpoint.
     turn: Instant,
+    now: nacelle_roce::Instant,
     sessions: Sessions,
     /// Whose a call is that waits or runs.
     calls: FxHashMap<CallId, At>,
@@ -117,6 +118,7 @@ impl SoftEngine {
         Self {
             endpoint,
             turn: clock.system_now(),
+            now: clock.now(),
             clock,
             sessions: Sessions::default(),
             calls: FxHashMap::default(),
@@ -164,12 +166,15 @@ impl SoftEngine {
 
     /// A turn begins at this moment of the system's time.
     fn begin_turn(&mut self, now: Instant) {
-        self.turn = self.clock.system_at(now);
+        let turn = self.clock.system_at(now);
+        if self.turn != turn {
+            (self.turn, self.now) = (turn, self.clock.of(turn));
+        }
     }
 
     /// When this turn began.
-    fn now(&self) -> nacelle_roce::Instant {
-        self.clock.of(self.turn)
+    const fn now(&self) -> nacelle_roce::Instant {
+        self.now
     }
 
     fn stamp(&self) -> Stamp {

@@ -312,7 +312,9 @@ impl Call {
             (Outcome::Replied(completion), _) => completion,
             (Outcome::Stalled(..), _) => return Ok(()),
         };
-        if let (Some(mut tracer), Some((device, caller))) = (running.tracer, self.channel.queue_pairs()) {
+        if let Some(mut tracer) = running.tracer
+            && let Some((device, caller)) = self.channel.queue_pairs()
+        {
             let cycles = tracer.take().call(device, caller);
             for (step, cycles) in self.report.steps[self.setup_steps..].iter_mut().zip(cycles) {
                 step.cycles = cycles;

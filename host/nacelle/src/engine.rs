@@ -64,12 +64,13 @@ pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
     pub(crate) inbox: Inbox,
     clock: Clock,
-    /// When this turn, change or wait began: the clock is read once for each.
+    /// When this turn, change or wait began, to the system and to the endpoint: the clock is read once for each.
     turn: Instant,
+    now: nacelle_roce::Instant,
     /// Packets and bytes sent, packets and bytes received.
     traffic: [u64; 4],
-    /// Taken out by the thread that drives.
-    carrier: Option<Carrier>,
+    /// Taken out by the thread that drives; in a box, so that this costs little.
+    carrier: Option<Box<Carrier>>,
     /// Whether the bell was rung since the driving thread checked.
     rung: bool,
     /// Threads that wait and do not drive.
@@ -88,7 +89,13 @@ struct Carrier {
 impl State {
     /// The time, to the endpoint, at which this turn, change or wait began.
     pub(crate) fn now(&self) -> nacelle_roce::Instant {
-        self.clock.of(self.turn)
+        self.now
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if self.turn != now {
+            (self.turn, self.now) = (now, self.clock.of(now));
+        }
     }
 
     /// The same, with the traffic until now.
@@ -98,7 +105,7 @@ impl State {
 
     /// Writes what to send next, and files events.
     fn next_to_send(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Sent> {
-        self.turn = now;
+        self.begin(now);
         let before = self.mark();
         let sent = self.endpoint.poll_transmit_batch(self.now(), buffer, batch);
         self.count();
@@ -108,7 +115,7 @@ impl State {
 
     /// Handles what was received, and files events.
     fn take(&mut self, now: Instant, received: Received<'_>) {
-        self.turn = now;
+        self.begin(now);
         let before = self.mark();
         // The endpoint's counters count what is discarded by reason.
         let _counted = self.endpoint.handle(self.now(), received);
@@ -136,7 +143,7 @@ impl State {
 
     /// Looks at the calls whose time it is.
     fn look(&mut self, now: Instant) {
-        self.turn = now;
+        self.begin(now);
         let now = self.now();
         self.inbox.look(&mut self.endpoint, now);
     }
@@ -206,8 +213,9 @@ impl Engine {
             inbox: Inbox::default(),
             clock: Clock::start(),
             turn: Instant::now(),
+            now: nacelle_roce::Instant::ZERO,
             traffic: [0; 4],
-            carrier: Some(Carrier { pump: Pump::over(medium), bell: heard }),
+            carrier: Some(Box::new(Carrier { pump: Pump::over(medium), bell: heard })),
             rung: false,
             waiting: VecDeque::new(),
             is_driven: false,
@@ -224,7 +232,7 @@ impl Engine {
     /// The same, at this moment.
     pub(crate) fn lock_now(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock();
-        state.turn = Instant::now();
+        state.begin(Instant::now());
         state
     }
 
@@ -290,7 +298,7 @@ impl Engine {
                 self.deliver();
                 state = self.lock();
             }
-            state.turn = Instant::now();
+            state.begin(Instant::now());
             let found = look(&mut state);
             if found.is_some() || state.turn >= deadline {
                 state.hand_over();
@@ -416,7 +424,7 @@ impl Engine {
 struct Driver<'a> {
     engine: &'a Engine,
     /// Always there, until it is put back.
-    carrier: Option<Carrier>,
+    carrier: Option<Box<Carrier>>,
 }
 
 impl<'a> Driver<'a> {

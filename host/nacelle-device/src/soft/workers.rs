@@ -51,10 +51,13 @@ impl Task {
     /// Runs the function in this thread. What it leaves half done when it panics is its caller's memory alone.
     pub(super) fn run(&mut self, cancellation: &Cancellation) -> ReturnCode {
         let (parameters, internal) = self.regions.split_at_mut(self.parameters);
-        // All of it is heap memory, so all is there.
-        let [parameters, internal] =
-            [parameters, internal].map(|all| all.iter_mut().filter_map(Memory::bytes_mut).collect());
-        let mut call = Call { parameters, internal, user: self.user, cancellation: cancellation.clone() };
+        let mut call = Call {
+            // All of it is heap memory, so all is there.
+            parameters: parameters.iter_mut().filter_map(Memory::bytes_mut).collect(),
+            internal: internal.iter_mut().filter_map(Memory::bytes_mut).collect(),
+            user: self.user,
+            cancellation: cancellation.clone(),
+        };
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(&mut call))).unwrap_or(Err(Failure::BROKEN));
         outcome.map_or_else(|failure| ReturnCode::new(failure.code().into()), |()| ReturnCode::SUCCESS)
     }

@@ -24,7 +24,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// How long a full ring is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Looks at the ring between two looks at the socket, which cost more.
-const LOOKS: u32 = 256;
+const LOOKS: u32 = 1024;
 
 /// Tokens of the descriptors.
 const WAKE: u64 = 0;

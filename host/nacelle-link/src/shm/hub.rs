@@ -28,7 +28,7 @@ const GREETING: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_micros(50);
 /// Looks at the rings between two looks at the descriptors, which cost more; and between two at the other link while it is in use: for
 /// so many looks after something came by it.
-const LOOKS: u32 = 64;
+const LOOKS: u32 = 512;
 const LOOKS_BESIDE: u32 = 16;
 const IN_USE: u32 = 4096;
 /// Descriptors served in one look.

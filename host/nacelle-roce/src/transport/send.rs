@@ -45,6 +45,7 @@ impl Transport {
             if conn.responder.next_response() == Some(NextResponse::Short)
                 && let Some(sent) = self.send_response(now, id, buf, usize::MAX)
             {
+                self.touch(id);
                 return Some(sent);
             }
         }
@@ -99,12 +100,12 @@ impl Transport {
         let responds = data && !(request && conn.responder.had_turn);
         conn.responder.had_turn = responds;
         let sent =
-            if responds { self.send_response(now, id, buf, limit) } else { self.send_request(now, id, buf, limit) }?;
-        if let Some(conn) = self.conns.get_mut(id) {
+            if responds { self.send_response(now, id, buf, limit) } else { self.send_request(now, id, buf, limit) };
+        if let (Some(sent), Some(conn)) = (&sent, self.conns.get_mut(id)) {
             conn.pace.sent(&self.congestion, now, sent.len + self.network.overhead);
         }
         self.touch(id);
-        Some(sent)
+        sent
     }
 
     fn send_response(&mut self, now: Instant, id: ConnId, buf: &mut [u8], limit: usize) -> Option<Transmit> {
@@ -118,9 +119,8 @@ impl Transport {
         conn.sent(len + self.network.overhead);
         let ecn = if data { data_ecn } else { Ecn::NotEct };
         let sent = Transmit { ecn, ..conn.transmit(route.path, len) };
-        match outcome {
-            Ok(()) => self.touch(id),
-            Err(QpFailure(status)) => self.fail(now, id, status, timeout),
+        if let Err(QpFailure(status)) = outcome {
+            self.fail(now, id, status, timeout);
         }
         Some(sent)
     }
@@ -137,14 +137,10 @@ impl Transport {
         }
         let (requester, _, mut env) = conn.split(&mut self.core);
         match requester.send(now, &route, limit, &mut env, buf) {
-            Ok(len) => {
-                let sent = len.map(|len| {
-                    conn.sent(len + self.network.overhead);
-                    Transmit { ecn: data_ecn, ..conn.transmit(route.path, len) }
-                });
-                self.touch(id);
-                sent
-            }
+            Ok(len) => len.map(|len| {
+                conn.sent(len + self.network.overhead);
+                Transmit { ecn: data_ecn, ..conn.transmit(route.path, len) }
+            }),
             Err(QpFailure(status)) => {
                 self.fail(now, id, status, Duration::ZERO);
                 None

@@ -37,6 +37,11 @@ impl Transport {
         self.conns.get(id).map(|conn| SendMark(conn.requester.posted()))
     }
 
+    /// Work requests in a connection's send queue; 0 once it is gone.
+    pub fn sends(&self, id: ConnId) -> usize {
+        self.conns.get(id).map_or(0, |conn| conn.requester.len())
+    }
+
     /// Whether both sides let acknowledgements follow the application's answers.
     pub fn acknowledges_late(&self, id: ConnId) -> bool {
         self.conns.get(id).is_some_and(|conn| conn.late_acknowledgement)

@@ -111,8 +111,7 @@ impl Call {
             return Err(Error::invalid("the regions could not be set up: create the call again"));
         }
         let needed = self.inputs().map(|input| input.local.len.div_ceil(MAX_WRITE)).sum::<usize>().max(1);
-        let waiting = endpoint.transport.connection(conn).map_or(0, |info| info.sends);
-        let room = self.line.shared.connect.send_depth.saturating_sub(waiting);
+        let room = self.line.shared.connect.send_depth.saturating_sub(endpoint.transport.sends(conn));
         if needed > room {
             return Err(Error::invalid(format!(
                 "the call needs {needed} work requests, and the send queue has room for {room}"
