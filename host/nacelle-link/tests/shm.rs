@@ -266,7 +266,7 @@ fn greeting(version: u16) -> Vec<u8> {
 impl Attacker {
     fn join(place: &Place, hub: &mut ShmHub<UdpLink>) -> Self {
         let socket = connect(place);
-        rustix::net::send(&socket, &greeting(1), SendFlags::empty()).unwrap();
+        rustix::net::send(&socket, &greeting(2), SendFlags::empty()).unwrap();
         let callers = hub.callers();
         serve(hub, |hub, _| (hub.callers() > callers).then_some(()));
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -294,14 +294,14 @@ fn a_hostile_ring_costs_its_owner_only() {
     let mut honest = join(&place, &mut hub).unwrap();
     let here = honest.local().ip();
     let mut random = fastrand::Rng::with_seed(3);
-    let second = (192 + (1 << 20) as u64).next_multiple_of(4096);
+    let second = (128 + (1 << 20) as u64).next_multiple_of(4096);
     let interesting = [1u64, 8, 16, 64, 1 << 20, (1 << 20) + 8, 1 << 63, u64::MAX, u64::MAX - 7];
     let mut dropped = 0;
     for round in 0..150u64 {
         let attacker = Attacker::join(&place, &mut hub);
         for _ in 0..20 {
             let value = if random.bool() { random.u64(..) } else { interesting[random.usize(..interesting.len())] };
-            let words = [0, 64, 128, 192, 200, second, second + 64, second + 128];
+            let words = [0, 64, 128, 136, 192, second, second + 64, second + 128];
             attacker.write(words[random.usize(..words.len())], &value.to_ne_bytes());
             let callers = hub.callers();
             let _nonsense = receive(&mut hub);
@@ -322,7 +322,7 @@ fn a_hostile_ring_costs_its_owner_only() {
     assert!(dropped > 50, "{dropped}");
 }
 
-/// A record for each word of the ring, for ever: each look takes one, and others have their turn.
+/// A record for each line of the ring, for ever: each look takes one, and others have their turn.
 #[test]
 fn a_ring_that_never_ends_delays_nobody() {
     let place = Place::new();
@@ -332,12 +332,9 @@ fn a_ring_that_never_ends_delays_nobody() {
     let here = honest.local().ip();
     let attacker = Attacker::join(&place, &mut hub);
     // One byte each.
-    let records: Vec<u8> = [1u64 << 24 | 1, 0].map(u64::to_ne_bytes).concat().repeat((1 << 20) / 16);
-    attacker.write(192, &records);
-    let mut at = 0u64;
+    let records: Vec<u8> = [1u64 << 24 | 1, 0, 0, 0, 0, 0, 0, 0].map(u64::to_ne_bytes).concat().repeat((1 << 20) / 64);
+    attacker.write(128, &records);
     for round in 0..100 {
-        at += 1 << 15;
-        attacker.write(0, &at.to_ne_bytes());
         send(&mut honest, device, b"honest");
         let began = Instant::now();
         let mut looks = 0;
@@ -365,7 +362,7 @@ fn shared_memory_cannot_be_taken_away() {
     for counter in &attacker.fds[1..] {
         rustix::io::write(counter, &(u64::MAX - 1).to_ne_bytes()).unwrap();
     }
-    attacker.write(128 + (192 + (1 << 20) as u64).next_multiple_of(4096), &1u64.to_ne_bytes());
+    attacker.write(64 + (128 + (1 << 20) as u64).next_multiple_of(4096), &1u64.to_ne_bytes());
     let ip = Ipv4Addr::new(0, 0, 0, 1).into();
     let began = Instant::now();
     for _ in 0..100 {
@@ -390,7 +387,7 @@ fn bad_greetings_are_turned_away() {
             socket
         })
         .collect();
-    for message in [vec![], vec![0], greeting(2), greeting(1)[..23].to_vec(), vec![7; 4000]] {
+    for message in [vec![], vec![0], greeting(1), greeting(2)[..23].to_vec(), vec![7; 4000]] {
         let socket = connect(&place);
         rustix::net::send(&socket, &message, SendFlags::NOSIGNAL).unwrap();
         let began = Instant::now();
@@ -428,7 +425,7 @@ fn bad_offers_are_refused() {
     let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
     rustix::net::bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
     rustix::net::listen(&listener, 4).unwrap();
-    let size = 2 * (192 + (1usize << 20)).next_multiple_of(4096);
+    let size = 2 * (128 + (1usize << 20)).next_multiple_of(4096);
     let memory = |length: usize, seals: SealFlags| {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("test", flags).unwrap();
@@ -442,7 +439,7 @@ fn bad_offers_are_refused() {
     let open = memory(size, SealFlags::GROW | SealFlags::SEAL);
     let counter = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
     let offer = |address: [u8; 4]| {
-        let mut message = greeting(1);
+        let mut message = greeting(2);
         let mapped = |ip: [u8; 4]| Ipv4Addr::from(ip).to_ipv6_mapped().octets();
         message[8..24].copy_from_slice(&mapped(address));
         message.extend_from_slice(&mapped([127, 0, 0, 2]));

@@ -146,7 +146,7 @@ impl Channel {
     /// From now on `wake_fd` becomes readable when something is there, at once if it is already.
     pub(super) fn arm(&mut self) {
         self.armed = true;
-        if self.is_closed() || self.reader.arm(&self.mapping) != Ok(false) {
+        if self.is_closed() || self.reader.arm(&self.mapping) {
             let _ = rustix::io::write(&self.wakes_this, &1u64.to_ne_bytes());
         }
     }

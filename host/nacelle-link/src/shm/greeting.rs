@@ -22,7 +22,7 @@ use rustix::net::{
 use super::channel::{MEMORY, Shared};
 
 const MAGIC: [u8; 4] = *b"NCsm";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const REQUEST: usize = 24;
 const OFFER: usize = REQUEST + 16 + 8;
 

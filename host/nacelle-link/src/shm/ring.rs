@@ -2,10 +2,13 @@
 //! A ring of records in memory that two processes share: one of them writes, the other reads.
 //!
 //! Positions count bytes since the beginning and never wrap; a byte's place is its position modulo the ring's length, a power of
-//! two. The writer publishes its position behind each record, the reader behind each that it has copied out. Each side remembers its
-//! own position, and of the shared words reads only that of the other side, once, and checks it. So whatever the other process
-//! writes into them, and whenever, all that it can cause is a wrong record, which is checked like a packet of a network, or
-//! [`Broken`]. Every operation ends after one record.
+//! two. A record begins at a cache line, with its header: one word that is not 0. Where no record is yet, that word is 0: the writer
+//! clears the next one before it publishes a record by its header. So the reader finds a short record by the one line that it looks
+//! at, which is all that passes between two processors. The reader publishes its position behind each record that it has copied out.
+//!
+//! Each side remembers its own position, and of the shared words reads only a record's header or the reader's position, once, and
+//! checks it. So whatever the other process writes into them, and whenever, all that it can cause is a wrong record, which is checked
+//! like a packet of a network, or [`Broken`]. Every operation ends after one record.
 //!
 //! A reader that is going to sleep says so; the writer that finds this behind its next record takes the note away and wakes it.
 
@@ -25,14 +28,14 @@ pub(super) trait Words {
     fn fence(&self);
 }
 
-/// Of the shared words at the beginning of a ring, each on a cache line of its own: the writer's position,
-const WRITTEN: usize = 0;
-/// the reader's,
-const READ: usize = 64;
+/// Records begin at multiples of this: a cache line.
+const LINE: usize = 64;
+/// Of the shared words at the beginning of a ring, each on a line of its own: the reader's position,
+const READ: usize = 0;
 /// and whether the reader sleeps.
-const ASLEEP: usize = 128;
+const ASLEEP: usize = LINE;
 /// Bytes before those of records.
-const HEAD: usize = 192;
+const HEAD: usize = 2 * LINE;
 /// Bytes before the contents of a record.
 const HEADER: usize = 8;
 
@@ -65,7 +68,7 @@ impl Header {
 
     /// Bytes that the record takes.
     const fn record(self) -> u64 {
-        (HEADER + self.len.next_multiple_of(8)) as u64
+        (HEADER + self.len).next_multiple_of(LINE) as u64
     }
 }
 
@@ -82,9 +85,9 @@ impl Place {
         HEAD + capacity
     }
 
-    /// A ring of `capacity` bytes, a power of two from 16 on, at `offset`, a multiple of 8.
+    /// A ring of `capacity` bytes, a power of two, at `offset`, a multiple of a line.
     pub(super) const fn new(offset: usize, capacity: usize) -> Self {
-        assert!(offset.is_multiple_of(8) && capacity.is_power_of_two() && capacity >= 16);
+        assert!(offset.is_multiple_of(LINE) && capacity.is_power_of_two() && capacity >= 2 * LINE);
         Self { offset, capacity }
     }
 
@@ -101,7 +104,7 @@ impl Place {
     /// The bytes between two positions, if there can be so many.
     fn between(self, behind: u64, before: u64) -> Result<u64, Broken> {
         let bytes = before.wrapping_sub(behind);
-        if bytes <= self.capacity as u64 && bytes.is_multiple_of(8) { Ok(bytes) } else { Err(Broken) }
+        if bytes <= self.capacity as u64 && bytes.is_multiple_of(LINE as u64) { Ok(bytes) } else { Err(Broken) }
     }
 }
 
@@ -136,7 +139,8 @@ impl Writer {
         debug_assert!(header.len == bytes.len() && header.len > 0 && header.stride > 0);
         let Self { place, written, .. } = *self;
         let end = written.wrapping_add(header.record());
-        let fits = |read: u64| end.wrapping_sub(read) <= place.capacity as u64;
+        // The next record's header is cleared with it.
+        let fits = |read: u64| end.wrapping_sub(read) < place.capacity as u64;
         if !fits(self.read) {
             let read = words.load(place.at(READ), Ordering::Acquire);
             place.between(read, written)?;
@@ -146,8 +150,7 @@ impl Writer {
                 return Ok(Written::Full);
             }
         }
-        let (at, _) = place.find(written);
-        words.store(at, header.encode(), Ordering::Relaxed);
+        words.store(place.find(end).0, 0, Ordering::Relaxed);
         let (at, room) = place.find(written.wrapping_add(HEADER as u64));
         let (first, second) = bytes.split_at(bytes.len().min(room));
         words.write(at, first);
@@ -155,7 +158,7 @@ impl Writer {
             words.write(place.find(0).0, second);
         }
         self.written = end;
-        words.store(place.at(WRITTEN), end, Ordering::Release);
+        words.store(place.find(written).0, header.encode(), Ordering::Release);
         // Either the reader sees the record when it looks again after its note, or the note is seen here.
         words.fence();
         if words.load(place.at(ASLEEP), Ordering::Relaxed) == 0 {
@@ -172,36 +175,29 @@ impl Writer {
 pub(super) struct Reader {
     place: Place,
     read: u64,
-    /// The writer's position when it was looked at last.
-    written: u64,
 }
 
 impl Reader {
     /// For a ring of which nothing is used yet.
     pub(super) const fn new(place: Place) -> Self {
-        Self { place, read: 0, written: 0 }
+        Self { place, read: 0 }
     }
 
-    /// Whether there is a record.
-    pub(super) fn look(&mut self, words: &impl Words) -> Result<bool, Broken> {
-        if self.read == self.written {
-            let written = words.load(self.place.at(WRITTEN), Ordering::Acquire);
-            self.place.between(self.read, written)?;
-            self.written = written;
-        }
-        Ok(self.read != self.written)
+    /// The header of the oldest record; 0 if there is none.
+    fn look(&self, words: &impl Words) -> u64 {
+        words.load(self.place.find(self.read).0, Ordering::Acquire)
     }
 
     /// Takes the oldest record, if there is one, and copies its contents to the beginning of `into`. One that is longer than
-    /// `into`, or than what was written, is no record.
+    /// `into`, or than a ring's may be, is no record.
     pub(super) fn read(&mut self, words: &impl Words, into: &mut [u8]) -> Result<Option<Header>, Broken> {
-        if !self.look(words)? {
+        let word = self.look(words);
+        if word == 0 {
             return Ok(None);
         }
-        let Self { place, read, written } = *self;
-        let (at, _) = place.find(read);
-        let header = Header::decode(words.load(at, Ordering::Relaxed), into.len()).ok_or(Broken)?;
-        if header.record() > written.wrapping_sub(read) {
+        let Self { place, read } = *self;
+        let header = Header::decode(word, into.len()).ok_or(Broken)?;
+        if header.record() >= place.capacity as u64 {
             return Err(Broken);
         }
         let (at, room) = place.find(read.wrapping_add(HEADER as u64));
@@ -216,20 +212,20 @@ impl Reader {
     }
 
     /// Notes that this side is going to sleep. Returns whether there is a record all the same: then it must not.
-    pub(super) fn arm(&mut self, words: &impl Words) -> Result<bool, Broken> {
+    pub(super) fn arm(&self, words: &impl Words) -> bool {
         words.store(self.place.at(ASLEEP), 1, Ordering::Relaxed);
         words.fence();
-        self.look(words)
+        self.look(words) != 0
     }
 
     /// Takes the note back.
-    pub(super) fn disarm(&mut self, words: &impl Words) {
+    pub(super) fn disarm(&self, words: &impl Words) {
         words.store(self.place.at(ASLEEP), 0, Ordering::Relaxed);
     }
 
     /// The most records that there can be from now on if nothing more is written.
     pub(super) fn at_most(&self) -> usize {
-        self.place.capacity / 16
+        self.place.capacity / LINE
     }
 }
 
