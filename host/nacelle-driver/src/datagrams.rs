@@ -2,7 +2,7 @@
 //! The datagrams of a UDP socket, between the link and an endpoint's [`UdpInterface`].
 
 use crate::{Medium, capture};
-use nacelle_link::{DatagramLink, Delivery, Direction, LinkError, LinkStats, MAX_BATCH, Outgoing, Recorder};
+use nacelle_link::{DatagramLink, Delivery, Direction, LinkError, LinkStats, MAX_BATCH, Outgoing, Placed, Recorder};
 use nacelle_roce::{Datagrams, Numbering, Transmit, UdpInterface, wire::Ecn};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -92,6 +92,15 @@ impl Medium for DatagramMedium {
 
     fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<Transmit>) -> Result<bool, LinkError> {
         let batch = self.link.max_segments();
+        // A capture has what is sent, not what is read back of where it was placed.
+        if !self.recorder.is_running()
+            && let Some(room) = self.link.room()
+        {
+            let Some(sent) = write(room, batch) else { return Ok(false) };
+            let Transmit { path, ecn, len, segment_size, .. } = sent;
+            self.link.send_placed(Placed { to: path.remote, ecn: ecn as u8, len, segment_size });
+            return Ok(true);
+        }
         let Some(sent) = write(&mut self.tx, batch) else { return Ok(false) };
         self.send(&sent)?;
         Ok(true)

@@ -47,7 +47,7 @@ pub use probe::PortProbe;
 pub use shm::{ShmHub, ShmLink, offers_shm, withdraw_shm};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
-pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, ROCE_PORT, Route, UdpLink};
+pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, Placed, ROCE_PORT, Route, UdpLink};
 pub use wire::{VirtualWire, WireDir};
 
 /// The longest Ethernet frame that a link carries, in bytes: a jumbo frame of 9 216 bytes and its headers.

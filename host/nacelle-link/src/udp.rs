@@ -63,8 +63,33 @@ impl Outgoing<'_> {
     /// How many datagrams there are.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.segment_size.map_or(1, |size| self.bytes.len().div_ceil(size.max(1))) as u64
+        count(self.bytes.len(), self.segment_size)
     }
+}
+
+/// Datagrams that were written in the room of a link, to send to port 4791 of a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// The peer.
+    pub to: IpAddr,
+    /// The two ECN bits of the IP header.
+    pub ecn: u8,
+    /// Bytes of all of them.
+    pub len: usize,
+    /// Bytes of each but the last, which may be shorter; `None` if there is one only.
+    pub segment_size: Option<usize>,
+}
+
+impl Placed {
+    /// How many datagrams there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        count(self.len, self.segment_size)
+    }
+}
+
+fn count(len: usize, segment_size: Option<usize>) -> u64 {
+    segment_size.map_or(1, |size| len.div_ceil(size.max(1))) as u64
 }
 
 /// What became of a send.
@@ -90,6 +115,15 @@ pub trait DatagramLink: Send {
     /// # Errors
     /// [`LinkError::Io`] if the link is broken for good.
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError>;
+
+    /// Room of [`MAX_BATCH`] bytes in which datagrams can be written that [`send_placed`](Self::send_placed) sends, so that they are
+    /// not copied again; `None` if the link has none, or not now. What is read back of it may be something else than was written.
+    fn room(&mut self) -> Option<&mut [u8]> {
+        None
+    }
+
+    /// Sends what was written at the beginning of the last [`room`](Self::room).
+    fn send_placed(&mut self, _placed: Placed) {}
 
     /// Gives what has come to `take`, and returns whether there was anything. Never waits.
     ///
@@ -386,6 +420,12 @@ impl<L: DatagramLink + ?Sized> DatagramLink for Box<L> {
     }
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError> {
         (**self).send(outgoing)
+    }
+    fn room(&mut self) -> Option<&mut [u8]> {
+        (**self).room()
+    }
+    fn send_placed(&mut self, placed: Placed) {
+        (**self).send_placed(placed);
     }
     fn recv(&mut self, take: &mut dyn FnMut(Incoming<'_>)) -> Result<bool, LinkError> {
         (**self).recv(take)

@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 use super::channel::{Channel, End};
 use super::{greeting, readable, socket_path};
 use crate::udp::MAX_BATCH;
-use crate::{DatagramLink, Delivery, Incoming, LinkError, LinkStats, Outgoing, ROCE_PORT, WireDir, own_user};
+use crate::{DatagramLink, Delivery, Incoming, LinkError, LinkStats, Outgoing, Placed, ROCE_PORT, WireDir, own_user};
 
 /// How long a device may take to offer its memory when a link is opened, and when it is opened again.
 const GREETING: Duration = Duration::from_secs(2);
@@ -170,6 +170,22 @@ impl DatagramLink for ShmLink {
             Err(_) => self.lose(),
         }
         Ok(Delivery::Done)
+    }
+
+    fn room(&mut self) -> Option<&mut [u8]> {
+        self.channel.as_mut()?.room()
+    }
+
+    fn send_placed(&mut self, placed: Placed) {
+        let count = placed.count();
+        match &mut self.channel {
+            Some(channel) if placed.to == self.device => {
+                channel.send_placed(placed);
+                self.stats.tx_frames += count;
+                self.stats.tx_bytes += placed.len as u64;
+            }
+            _ => self.stats.tx_no_carrier += count,
+        }
     }
 
     fn recv(&mut self, take: &mut dyn FnMut(Incoming<'_>)) -> Result<bool, LinkError> {

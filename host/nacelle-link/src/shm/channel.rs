@@ -10,8 +10,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::mapping::{Mapping, memory_file};
 use super::ring::{Broken, Header, Place, Reader, Writer, Written};
-use crate::Outgoing;
 use crate::udp::MAX_BATCH;
+use crate::{Outgoing, Placed};
 
 /// Bytes of each ring: for two connections with all the packets in flight that they may have.
 pub(super) const RING: usize = 1 << 20;
@@ -111,6 +111,24 @@ impl Channel {
                 Written::Full if began.get_or_insert_with(Instant::now).elapsed() >= patience => return Ok(false),
                 Written::Full => std::thread::yield_now(),
             }
+        }
+    }
+
+    /// Room for a batch, in the ring itself, if there is some now and without a break.
+    pub(super) fn room(&mut self) -> Option<&mut [u8]> {
+        if self.ending != Ending::Open {
+            return None;
+        }
+        // A ring that is broken is noticed by `send`.
+        let at = self.writer.room(&self.mapping, MAX_BATCH).ok()??;
+        Some(self.mapping.room(at, MAX_BATCH))
+    }
+
+    /// Sends what was written in the last room.
+    pub(super) fn send_placed(&mut self, Placed { ecn, len, segment_size, .. }: Placed) {
+        let header = Header { len, stride: segment_size.unwrap_or(len), ecn };
+        if self.writer.publish(&self.mapping, header) == Written::Wake {
+            self.wake();
         }
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory that another process maps too. All unsafe code of the shared-memory link is here.
 //!
-//! The other process may write any of it at any time. So there is never a reference to it: words are read and written by atomic
-//! operations, each once, and bytes are copied. What was copied does not change any more, and is checked like what comes from a
-//! network.
+//! The other process may write any of it at any time. So there is no reference to what it has written: words are read and written
+//! by atomic operations, each once, and bytes are copied. What was copied does not change any more, and is checked like what comes
+//! from a network. Only what this process writes may be written in place ([`Mapping::room`]).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -100,6 +100,17 @@ impl Mapping {
         // SAFETY: the word lies in the mapping, which lives as long as `self`, and is aligned: the mapping begins at a page, or is a
         // slice of words. This process accesses it by atomic operations, or by copies that the ring's protocol keeps apart from them.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().byte_add(offset)) }
+    }
+
+    /// `len` bytes from `offset` on, to be written in place. Another process that breaks the ring's protocol may change them at any
+    /// time, so nothing may depend on what is read back of them.
+    pub(super) fn room(&mut self, offset: usize, len: usize) -> &mut [u8] {
+        let start = self.place(offset, len);
+        // SAFETY: `place` has checked the range, whose bytes are initialised: the kernel's zeros, or what was written since. By the
+        // ring's protocol nothing in this process accesses them but by this borrow, until the writer publishes them. Another process
+        // that writes them all the same is outside of this program, as a device is that writes by DMA: then some mixture of bytes is
+        // read back, and any bytes are a valid value.
+        unsafe { NonNull::slice_from_raw_parts(start, len).as_mut() }
     }
 
     /// The address of `len` bytes from `offset` on.

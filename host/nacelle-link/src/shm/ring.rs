@@ -68,8 +68,13 @@ impl Header {
 
     /// Bytes that the record takes.
     const fn record(self) -> u64 {
-        (HEADER + self.len).next_multiple_of(LINE) as u64
+        record(self.len)
     }
+}
+
+/// Bytes that a record of `len` bytes takes.
+const fn record(len: usize) -> u64 {
+    (HEADER + len).next_multiple_of(LINE) as u64
 }
 
 /// Where a ring is in shared memory.
@@ -136,37 +141,60 @@ impl Writer {
 
     /// Adds a record: `header.len` bytes.
     pub(super) fn write(&mut self, words: &impl Words, header: Header, bytes: &[u8]) -> Result<Written, Broken> {
-        debug_assert!(header.len == bytes.len() && header.len > 0 && header.stride > 0);
+        debug_assert!(header.len == bytes.len());
+        if !self.fits(words, header.len)? {
+            return Ok(Written::Full);
+        }
+        let (at, room) = self.contents();
+        let (first, second) = bytes.split_at(bytes.len().min(room));
+        words.write(at, first);
+        if !second.is_empty() {
+            words.write(self.place.find(0).0, second);
+        }
+        Ok(self.publish(words, header))
+    }
+
+    /// Where up to `len` bytes of the next record's contents can be written, which [`Self::publish`] then publishes; `None` if there
+    /// is no room for them now, or none without a break.
+    pub(super) fn room(&mut self, words: &impl Words, len: usize) -> Result<Option<usize>, Broken> {
+        let (at, room) = self.contents();
+        Ok((len <= room && self.fits(words, len)?).then_some(at))
+    }
+
+    /// Where the contents of the next record begin, and how many bytes follow before the ring begins again.
+    const fn contents(&self) -> (usize, usize) {
+        self.place.find(self.written.wrapping_add(HEADER as u64))
+    }
+
+    /// Whether there is room for a record of so many bytes, and behind it for the next one's header.
+    fn fits(&mut self, words: &impl Words, len: usize) -> Result<bool, Broken> {
         let Self { place, written, .. } = *self;
-        let end = written.wrapping_add(header.record());
-        // The next record's header is cleared with it.
+        let end = written.wrapping_add(record(len));
         let fits = |read: u64| end.wrapping_sub(read) < place.capacity as u64;
         if !fits(self.read) {
             let read = words.load(place.at(READ), Ordering::Acquire);
             place.between(read, written)?;
             place.between(self.read, read)?;
             self.read = read;
-            if !fits(read) {
-                return Ok(Written::Full);
-            }
         }
-        words.store(place.find(end).0, 0, Ordering::Relaxed);
-        let (at, room) = place.find(written.wrapping_add(HEADER as u64));
-        let (first, second) = bytes.split_at(bytes.len().min(room));
-        words.write(at, first);
-        if !second.is_empty() {
-            words.write(place.find(0).0, second);
-        }
-        self.written = end;
+        Ok(fits(self.read))
+    }
+
+    /// Publishes a record whose contents were written where there is room for them.
+    pub(super) fn publish(&mut self, words: &impl Words, header: Header) -> Written {
+        debug_assert!(header.len > 0 && header.stride > 0);
+        let Self { place, written, .. } = *self;
+        self.written = written.wrapping_add(header.record());
+        words.store(place.find(self.written).0, 0, Ordering::Relaxed);
         words.store(place.find(written).0, header.encode(), Ordering::Release);
         // Either the reader sees the record when it looks again after its note, or the note is seen here.
         words.fence();
         if words.load(place.at(ASLEEP), Ordering::Relaxed) == 0 {
-            return Ok(Written::Done);
+            return Written::Done;
         }
         // If the reader has read this record by now and sleeps again, it is woken all the same.
         words.store(place.at(ASLEEP), 0, Ordering::Relaxed);
-        Ok(Written::Wake)
+        Written::Wake
     }
 }
 
