@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nacelle_link::{
-    DatagramLink, Delivery, Incoming, LinkError, LinkStats, Outgoing, ShmHub, ShmLink, UdpLink, WireDir, offers_shm,
-    wait_readable,
+    DatagramLink, Delivery, Incoming, LinkError, LinkStats, MAX_BATCH, Outgoing, Placed, ShmHub, ShmLink, UdpLink,
+    WireDir, offers_shm, wait_readable,
 };
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::net::{
@@ -104,6 +104,56 @@ fn batches_pass_both_ways() {
     let LinkStats { tx_frames, rx_frames, tx_dropped, .. } = hub.stats();
     assert_eq!((tx_frames, rx_frames, tx_dropped), (960, 960, 0));
     assert_eq!(caller.stats().rx_frames, 960);
+}
+
+/// A caller writes into the ring itself where that has room without a break, and nothing is sent but what is placed.
+#[test]
+fn a_caller_writes_in_place() {
+    let place = Place::new();
+    let mut hub = place.hub();
+    let mut caller = join(&place, &mut hub).unwrap();
+    let (here, there) = (caller.local().ip(), hub.local().ip());
+    let (mut placed, mut copied) = (0, 0);
+    for round in 0..60u8 {
+        let batch: Vec<u8> = (0..64_300u32).map(|byte| byte as u8 ^ round).collect();
+        let wanted = Placed { to: there, ecn: 1, len: batch.len(), segment_size: Some(4096) };
+        if let Some(room) = caller.room() {
+            assert_eq!(room.len(), MAX_BATCH);
+            room[..batch.len()].copy_from_slice(&batch);
+            caller.send_placed(wanted);
+            placed += 1;
+        } else {
+            let outgoing = Outgoing { to: there, ecn: 1, bytes: &batch, segment_size: wanted.segment_size };
+            assert_eq!(caller.send(outgoing).unwrap(), Delivery::Done);
+            copied += 1;
+        }
+        let got = serve(&mut hub, |_, got| (!got.is_empty()).then_some(got));
+        assert!(got.iter().all(|(from, ecn, _)| *from == here && *ecn == 1));
+        assert!(got.iter().map(|(.., datagram)| &datagram[..]).eq(batch.chunks(4096)), "round {round}");
+    }
+    assert!(placed > 40 && copied > 0, "{placed} placed, {copied} copied");
+    // What was written is not sent, or is for nobody.
+    caller.room().unwrap().fill(7);
+    caller.room().unwrap().fill(8);
+    caller.send_placed(Placed { to: Ipv4Addr::LOCALHOST.into(), ecn: 0, len: 9, segment_size: None });
+    send(&mut caller, there, b"the next");
+    let got = serve(&mut hub, |_, got| (!got.is_empty()).then_some(got));
+    assert_eq!(got, [(here, 0, b"the next".to_vec())]);
+    assert_eq!((caller.stats().tx_frames, caller.stats().tx_no_carrier), (60 * 16 + 1, 1));
+    // Nobody reads: there is room until the ring is full. Then the device is gone.
+    let mut full = 0;
+    while caller.room().is_some() {
+        caller.send_placed(Placed { to: there, ecn: 0, len: MAX_BATCH, segment_size: None });
+        full += 1;
+    }
+    assert!((2..17).contains(&full), "{full}");
+    drop(hub);
+    let deadline = Instant::now() + PATIENCE;
+    while caller.poll_gone().is_none() {
+        receive(&mut caller);
+        assert!(Instant::now() < deadline, "the device is not gone");
+    }
+    assert!(caller.room().is_none());
 }
 
 /// Each caller gets what is for it; the link beside serves others, and nobody there has an address of a caller.

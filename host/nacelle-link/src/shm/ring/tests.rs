@@ -77,6 +77,47 @@ fn a_full_ring_takes_no_record_and_loses_none() {
     }
 }
 
+/// As long as there is room for the longest record without a break, records are written in place. Also for Miri.
+#[test]
+fn records_are_written_in_place_where_there_is_room_without_a_break() {
+    const LONGEST: usize = 120;
+    let count = if cfg!(miri) { 60 } else { 20_000 };
+    let (mut owner, other) = Mapping::pair(Place::len(CAPACITY));
+    let place = Place::new(0, CAPACITY);
+    let len = |index: usize| 1 + index * 7 % LONGEST;
+    let thread = std::thread::spawn(move || {
+        let (mut reader, mut into) = (Reader::new(place), [0; CAPACITY]);
+        for index in 0..count {
+            let got = loop {
+                match reader.read(&other, &mut into).unwrap() {
+                    Some(header) => break header,
+                    None => std::thread::yield_now(),
+                }
+            };
+            assert_eq!(got, header(len(index)));
+            assert!(into[..got.len].iter().all(|byte| *byte == index as u8), "record {index}");
+        }
+    });
+    let mut writer = Writer::new(place);
+    let (mut in_place, mut copied) = (0, 0);
+    for index in 0..count {
+        let header = header(len(index));
+        if let Some(at) = writer.room(&owner, LONGEST).unwrap() {
+            // All of it is the writer's, also what is not sent then.
+            owner.room(at, LONGEST).fill(index as u8);
+            writer.publish(&owner, header);
+            in_place += 1;
+        } else {
+            while writer.write(&owner, header, &vec![index as u8; header.len]).unwrap() == Written::Full {
+                std::thread::yield_now();
+            }
+            copied += 1;
+        }
+    }
+    thread.join().unwrap();
+    assert!(in_place > 0 && copied > 0, "{in_place} in place, {copied} copied");
+}
+
 #[test]
 fn a_sleeping_reader_is_to_be_woken_once() {
     let (words, _other) = Mapping::pair(Place::len(CAPACITY));
