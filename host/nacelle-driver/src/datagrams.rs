@@ -12,10 +12,16 @@ use std::time::{Duration, Instant, SystemTime};
 /// another program notices.
 const SPIN: Duration = Duration::from_micros(200);
 
+/// A send of so many bytes is a long one.
+const LONG: usize = 16 << 10;
+
 /// A datagram link, with room for a batch to send.
 pub struct DatagramMedium {
     link: Box<dyn DatagramLink>,
     tx: Vec<u8>,
+    /// The last send was a long one. The next is written where the link has room for it, which saves a copy. A short one is better
+    /// written elsewhere and copied at once: the other side is looking at that place.
+    in_place: bool,
     spin: Duration,
     recorder: Recorder,
     /// Finds what a capture says of received datagrams and the socket does not.
@@ -26,7 +32,7 @@ impl DatagramMedium {
     /// The datagrams of this link.
     pub fn new(link: Box<dyn DatagramLink>) -> Self {
         let check = UdpInterface::new(link.local(), 0);
-        Self { link, tx: vec![0; MAX_BATCH], spin: SPIN, recorder: Recorder::default(), check }
+        Self { link, tx: vec![0; MAX_BATCH], in_place: false, spin: SPIN, recorder: Recorder::default(), check }
     }
 
     /// Looks for more for this long before sleeping. Default: 200 µs.
@@ -93,15 +99,18 @@ impl Medium for DatagramMedium {
     fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<Transmit>) -> Result<bool, LinkError> {
         let batch = self.link.max_segments();
         // A capture has what is sent, not what is read back of where it was placed.
-        if !self.recorder.is_running()
+        if self.in_place
+            && !self.recorder.is_running()
             && let Some(room) = self.link.room()
         {
             let Some(sent) = write(room, batch) else { return Ok(false) };
             let Transmit { path, ecn, len, segment_size, .. } = sent;
+            self.in_place = len >= LONG;
             self.link.send_placed(Placed { to: path.remote, ecn: ecn as u8, len, segment_size });
             return Ok(true);
         }
         let Some(sent) = write(&mut self.tx, batch) else { return Ok(false) };
+        self.in_place = sent.len >= LONG;
         self.send(&sent)?;
         Ok(true)
     }
