@@ -288,7 +288,7 @@ impl Pair {
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
-            self.device.run();
+            self.device.run(std::time::Instant::now());
         }
         let pairs = self.device.queue_pairs().expect("it answers").len();
         let counters = self.device.counters().expect("it answers");

@@ -92,8 +92,9 @@ impl State {
         self.now
     }
 
+    /// A turn, change or wait began at `now`. Time does not go back if one of another thread began later.
     fn begin(&mut self, now: Instant) {
-        if self.turn != now {
+        if now > self.turn {
             (self.turn, self.now) = (now, self.clock.of(now));
         }
     }

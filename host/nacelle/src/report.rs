@@ -15,7 +15,8 @@ use crate::Step;
 pub struct StepReport {
     /// Which one.
     pub step: Step,
-    /// Time at the caller. [`Step::Inputs`] ends with the last acknowledgement, or, if the outputs come before that, when a part
+    /// Time at the caller, whose clock is read once a turn of its loop: a step that begins and ends in one turn takes none.
+    /// [`Step::Inputs`] ends with the last acknowledgement, or, if the outputs come before that, when a part
     /// of the inputs last left or was acknowledged; [`Step::Compute`] ends with the first packet of the outputs.
     pub wall: Duration,
     /// Cycles in the device, from the first beat of the first packet in to the last beat of the last packet out; for
