@@ -4,6 +4,7 @@
 use crate::{
     ConnInfo, ConnStats, ConnectOptions, Event, Instant, Path, Phase, QpCounters, QpState, TransportCounters,
     cc::Pace,
+    deadlines::Deadlines,
     qp::{Agreed, Env, NextResponse, Requester, Responder},
     region::RegionTable,
     time::earliest,
@@ -87,6 +88,8 @@ pub(crate) struct Connection {
     pub(crate) stats: ConnStats,
     pub(crate) acknowledge_queued: bool,
     pub(crate) send_queued: bool,
+    /// The application wants to know when anything happens to it.
+    pub(crate) is_watched: bool,
 }
 
 impl Connection {
@@ -176,7 +179,7 @@ impl Connection {
 /// The low bits of a queue pair number are the connection's place in the table.
 const INDEX_BITS: u32 = 12;
 
-/// Connections by index.
+/// Connections by index, and when the timers of each are to be looked at.
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Vec<(u32, Option<Box<Connection>>)>,
@@ -186,6 +189,8 @@ pub(crate) struct Table {
     gone: QpCounters,
     /// High bits of the next queue pair number: a number is reused only after all others of its place.
     serial: u32,
+    /// By index. None is later than the connection's; it may be earlier.
+    deadlines: Deadlines,
 }
 
 impl Table {
@@ -196,6 +201,7 @@ impl Table {
             limit: limit.min(1 << INDEX_BITS),
             gone: QpCounters::default(),
             serial,
+            deadlines: Deadlines::default(),
         }
     }
 
@@ -222,6 +228,7 @@ impl Table {
         let conn = slot.1.take()?;
         self.gone.add(&conn.stats.counters);
         slot.0 = slot.0.wrapping_add(1);
+        self.deadlines.clear(id.index);
         self.free.push(id.index);
         Some(conn)
     }
@@ -232,6 +239,29 @@ impl Table {
 
     pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut Connection> {
         self.slots.get_mut(id.index as usize).filter(|s| s.0 == id.generation)?.1.as_deref_mut()
+    }
+
+    /// When to look at timers at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first()
+    }
+
+    /// Takes a deadline of a connection into account.
+    pub(crate) fn note_deadline(&mut self, id: ConnId, at: Instant) {
+        self.deadlines.bring_forward(id.index, at);
+    }
+
+    /// A connection whose deadline has come, in the order of the deadlines. Its next one is to be noted.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ConnId> {
+        while let Some(index) = self.deadlines.pop(now) {
+            let Some(conn) = self.slots.get(index as usize).and_then(|slot| slot.1.as_deref()) else { continue };
+            match conn.next_deadline() {
+                Some(at) if at <= now => return Some(conn.id),
+                Some(put_off) => self.deadlines.bring_forward(index, put_off),
+                None => {}
+            }
+        }
+        None
     }
 
     pub(crate) fn by_qpn(&mut self, qpn: Qpn) -> Option<&mut Connection> {

@@ -71,6 +71,7 @@ mod cm;
 mod config;
 mod conn;
 mod counters;
+mod deadlines;
 mod endpoint;
 mod error;
 mod event;

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -152,12 +153,8 @@ pub(crate) struct Addresses {
 #[derive(Default)]
 pub(crate) struct Inbox {
     sessions: FxHashMap<ConnId, Session>,
-    /// Contexts whose calls wait for their first output.
-    timed: Vec<(ConnId, u8)>,
-    /// Contexts whose calls run.
-    running: Vec<(ConnId, u8)>,
-    /// When to look at the running calls.
-    next_look: Option<nacelle_roce::Instant>,
+    /// When to look at the calls that run, each by its context. A slot says whether it is here.
+    looks: BTreeSet<(nacelle_roce::Instant, ConnId, u8)>,
     pub(crate) notices: Notices,
     pings: FxHashMap<u16, Ping>,
     pub(crate) addresses: Addresses,
@@ -175,24 +172,38 @@ impl Inbox {
 
     /// Drops the events of `conn` from now on.
     pub(crate) fn forget(&mut self, transport: &mut Transport, conn: ConnId) {
-        if let Some(Session { buffers: Some(buffers), .. }) = self.sessions.remove(&conn) {
+        let Some(Session { buffers, slots, .. }) = self.sessions.remove(&conn) else { return };
+        if let Some(buffers) = buffers {
             transport.deregister(buffers.id);
         }
-        self.timed.retain(|timed| timed.0 != conn);
-        self.running.retain(|running| running.0 != conn);
+        for (context, slot) in (0..).zip(slots) {
+            if let Some(at) = slot.look_at {
+                self.looks.remove(&(at, conn, context));
+            }
+        }
     }
 
     /// A call runs on a context from now on.
-    pub(crate) fn begin(&mut self, conn: ConnId, context: u8, run: Run, timing: Timing) {
+    pub(crate) fn begin(&mut self, transport: &mut Transport, conn: ConnId, context: u8, run: Run, timing: Timing) {
+        transport.watch(conn);
         let slot = self.session(conn).slot(context);
         (slot.run, slot.timing) = (Some(run), Some(timing));
-        let place = (conn, context);
-        for places in [&mut self.timed, &mut self.running] {
-            if !places.contains(&place) {
-                places.push(place);
-            }
+        self.plan_look(conn, context);
+    }
+
+    /// Has the call on a context looked at in time. What is planned already and is not too late stays: so calls that follow each other
+    /// closely cost nothing here.
+    fn plan_look(&mut self, conn: ConnId, context: u8) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(slot) = session.slots.get_mut(usize::from(context)) else { return };
+        let Some(at) = slot.run.as_ref().map(Run::look_at) else { return };
+        if slot.look_at.is_some_and(|planned| planned <= at) {
+            return;
         }
-        self.next_look = Some(self.next_look.map_or(run.look_at(), |at| at.min(run.look_at())));
+        if let Some(planned) = slot.look_at.replace(at) {
+            self.looks.remove(&(planned, conn, context));
+        }
+        self.looks.insert((at, conn, context));
     }
 
     /// What there is to say of the call on a context.
@@ -203,7 +214,6 @@ impl Inbox {
 
     /// The call on a context has ended, and its outcome was taken.
     pub(crate) fn finish(&mut self, conn: ConnId, context: u8) -> Option<Run> {
-        self.running.retain(|running| *running != (conn, context));
         let session = self.session(conn);
         session.take_answer(context, |_| ());
         let slot = session.slot(context);
@@ -235,36 +245,31 @@ impl Inbox {
         slot.note_end(ended, endpoint, &mut self.notices);
     }
 
-    /// When to look at the running calls.
+    /// When to look at the running calls, at the latest.
     pub(crate) fn next_look(&self) -> Option<nacelle_roce::Instant> {
-        self.next_look
+        self.looks.first().map(|(at, ..)| *at)
     }
 
     /// Looks at the calls whose time it is: whether anything has moved, and whether their deadline has passed.
     pub(crate) fn look(&mut self, endpoint: &mut Endpoint, now: nacelle_roce::Instant) {
-        if self.next_look.is_none_or(|at| now < at) {
-            return;
-        }
-        for index in 0..self.running.len() {
-            let (conn, context) = self.running[index];
+        while let Some((_, conn, context)) = self.looks.first().copied().filter(|(at, ..)| *at <= now) {
+            self.looks.pop_first();
             let Some(session) = self.sessions.get_mut(&conn) else { continue };
             let Some(slot) = session.slots.get_mut(usize::from(context)) else { continue };
+            slot.look_at = None;
             let (step, sends) = (slot.step(), slot.sends);
-            let Some(run) = slot.run.as_mut().filter(|run| now >= run.look_at()) else { continue };
-            let is_late = run.is_late(now);
-            if run.look(endpoint, conn, sends, step, now) {
+            // There may be none any more, or the next.
+            let due = slot.run.as_mut().filter(|run| now >= run.look_at());
+            let is_late = due.as_ref().is_some_and(|run| run.is_late(now));
+            if due.is_some_and(|run| run.look(endpoint, conn, sends, step, now)) {
                 slot.tell(&mut self.notices);
                 slot.note_end(false, endpoint, &mut self.notices);
             }
             if is_late {
                 self.cancel(endpoint, now, conn, context, Cause::Deadline);
             }
+            self.plan_look(conn, context);
         }
-        let runs = self.running.iter().filter_map(|(conn, context)| {
-            let slot = self.sessions.get(conn)?.slots.get(usize::from(*context))?;
-            Some(slot.run.as_ref()?.look_at())
-        });
-        self.next_look = runs.min();
     }
 
     /// Makes the call on a context end, if one runs: by the protocol if it has a way, else by ending the connection.
@@ -341,18 +346,12 @@ impl Inbox {
     }
 
     /// Notes what a frame means to the steps of the calls that wait for their first output.
-    fn note_steps(&mut self, endpoint: &Endpoint, before: Mark, now: Mark) {
-        self.timed.retain(|(conn, context)| {
-            let Some(slot) =
-                self.sessions.get_mut(conn).and_then(|session| session.slots.get_mut(usize::from(*context)))
-            else {
-                return false;
-            };
-            let sends = slot.sends;
-            let Some(timing) = &mut slot.timing else { return false };
-            timing.note(endpoint, *conn, sends, before, now);
-            timing.output.is_none()
-        });
+    fn note_steps(&mut self, endpoint: &mut Endpoint, before: Mark, now: Mark) {
+        while let Some(conn) = endpoint.transport.poll_watched() {
+            if self.sessions.get_mut(&conn).is_some_and(|session| session.note_frame(endpoint, conn, before, now)) {
+                endpoint.transport.watch(conn);
+            }
+        }
     }
 
     fn file(&mut self, event: Event, endpoint: &mut Endpoint, at: nacelle_roce::Instant, before: Mark, now: Mark) {
@@ -431,6 +430,19 @@ impl Inbox {
 }
 
 impl Session {
+    /// Notes what a frame of this connection means to the steps of its calls. Returns whether there are calls that wait for their first
+    /// output still.
+    fn note_frame(&mut self, endpoint: &Endpoint, conn: ConnId, before: Mark, now: Mark) -> bool {
+        let mut waits = false;
+        for slot in self.slots.iter_mut().filter(|slot| slot.run.is_some()) {
+            if let Some(timing) = slot.timing.as_mut().filter(|timing| timing.output.is_none()) {
+                timing.note(endpoint, conn, slot.sends, before, now);
+                waits |= timing.output.is_none();
+            }
+        }
+        waits
+    }
+
     /// When the device can take what follows its last answer, if it needs time for that.
     pub(crate) fn ready_at(&self) -> Option<nacelle_roce::Instant> {
         self.answered_at.filter(|_| !self.gap.is_zero()).map(|at| at + self.ack_delay + self.gap)

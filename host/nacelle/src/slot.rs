@@ -124,6 +124,9 @@ impl Run {
         let mut run =
             Self { began, cause: None, deadline, timeout, progress, look_at: now, stalled: None, told: false };
         run.plan(now);
+        if run.is_late(now) {
+            run.look_at = now;
+        }
         run
     }
 
@@ -158,8 +161,10 @@ impl Run {
 
     fn plan(&mut self, now: Instant) {
         self.look_at = now + look_interval(self.timeout);
+        // One that has passed makes the call end in this look, if it can.
         if let Some(Deadline { at, in_device: false }) = self.deadline
             && self.cause.is_none()
+            && at > now
         {
             self.look_at = self.look_at.min(at);
         }
@@ -205,6 +210,8 @@ pub(crate) struct Slot {
     /// Of the call that runs, or ran last.
     pub(crate) timing: Option<Timing>,
     pub(crate) run: Option<Run>,
+    /// When the call that runs is to be looked at, as planned.
+    pub(crate) look_at: Option<Instant>,
     pub(crate) waker: Option<Waker>,
     pub(crate) on_finish: Option<Callback>,
     /// Its owner has gone while a request was outstanding, and has left these regions.

@@ -167,32 +167,58 @@ impl Caller {
         timed(count, || run(call))
     }
 
-    /// Opens `count` connections, of as many callers as that needs, makes a call of 8 bytes on each, `rounds` times, all of them under way at once, and closes
-    /// them. Returns the times of opening and of each round, and the memory of the processes before and with them.
+    /// Calls of 8 bytes on one of `count` connections of as many callers as that needs; the others are idle.
+    pub(crate) fn beside_idle(&self, count: usize, calls: usize) -> Outcome<Vec<f64>> {
+        let callers = self.callers(count)?;
+        let mut open = open_on(&callers, count)?;
+        let busy = open.first_mut().ok_or("no connection")?;
+        run(busy)?;
+        let times = timed(calls, || run(busy))?;
+        close_all(open)?;
+        Ok(times)
+    }
+
+    /// As many callers as `count` connections need.
+    fn callers(&self, count: usize) -> Outcome<Vec<Device>> {
+        (0..count.div_ceil(OF_ONE)).map(|_| Ok(Device::connect(self.ip, &options(0.0))?)).collect()
+    }
+
+    /// Opens `count` connections, of as many callers as that needs, makes a call of 8 bytes on each, `rounds` times, all of them under
+    /// way at once, and closes them. Returns the times of opening and of each round, and the memory of the processes before and with
+    /// them.
     pub(crate) fn connections(
         &self,
         count: usize,
         rounds: usize,
         processes: &[u32],
     ) -> Outcome<(Vec<f64>, Vec<[u64; 2]>)> {
-        let callers = (0..count.div_ceil(OF_ONE)).map(|_| Device::connect(self.ip, &options(0.0)));
-        let callers = callers.collect::<Result<Vec<_>, _>>()?;
+        let callers = self.callers(count)?;
         let before = memory(processes)?;
         let begin = Instant::now();
-        let open =
-            |number: usize| Ok(callers[number / OF_ONE].create(FunctionCode::EMPTY, vec![Region::inout(vec![0; 8])])?);
-        let mut calls = (0..count).map(open).collect::<Outcome<Vec<Call>>>()?;
+        let mut calls = open_on(&callers, count)?;
         let mut times = vec![begin.elapsed().as_secs_f64()];
         times.extend(timed(rounds, || {
             calls.iter_mut().try_for_each(Call::invoke)?;
             Ok(calls.iter_mut().try_for_each(Call::wait)?)
         })?);
         let with = memory(processes)?;
-        for call in calls {
-            call.close()?;
-        }
+        close_all(calls)?;
         Ok((times, before.into_iter().zip(with).map(|(before, with)| [before, with]).collect()))
     }
+}
+
+/// Sets a call of 8 bytes up on each of `count` connections.
+fn open_on(callers: &[Device], count: usize) -> Outcome<Vec<Call>> {
+    let open =
+        |number: usize| Ok(callers[number / OF_ONE].create(FunctionCode::EMPTY, vec![Region::inout(vec![0; 8])])?);
+    (0..count).map(open).collect()
+}
+
+fn close_all(calls: Vec<Call>) -> Outcome {
+    for call in calls {
+        call.close()?;
+    }
+    Ok(())
 }
 
 /// Memory that each process has, in bytes.

@@ -84,6 +84,7 @@ impl Bench {
                 let (seconds, memory) = self.caller.connections(next(words)?, next(words)?, &self.processes())?;
                 return Ok(json!({"seconds": seconds, "memory": memory}));
             }
+            "beside-idle" => self.caller.beside_idle(next(words)?, next(words)?)?,
             "forget" => {
                 self.caller.forget();
                 vec![]

@@ -127,6 +127,7 @@ impl Transport {
             stats: ConnStats { started: now, ..ConnStats::default() },
             acknowledge_queued: false,
             send_queued: false,
+            is_watched: false,
         })
     }
 

@@ -57,8 +57,10 @@ pub struct Transport {
     acknowledging: VecDeque<ConnId>,
     /// Connections with a request or READ response to send; served in turn.
     sending: VecDeque<ConnId>,
-    /// No timer expires before this moment.
-    wake: Option<Instant>,
+    /// Connections that were watched, and something has happened to them.
+    moved: VecDeque<ConnId>,
+    /// Connections whose timers have expired; empty between calls.
+    due: Vec<ConnId>,
 }
 
 impl Transport {
@@ -83,7 +85,8 @@ impl Transport {
             path_requests: VecDeque::new(),
             acknowledging: VecDeque::new(),
             sending: VecDeque::new(),
-            wake: None,
+            moved: VecDeque::new(),
+            due: Vec::new(),
         }
     }
 
@@ -102,11 +105,25 @@ impl Transport {
         self.core.events.pop_front()
     }
 
+    /// Has [`Self::poll_watched`] give this connection, once, when anything has happened to it: so an application with many need not
+    /// look at each after every segment.
+    pub fn watch(&mut self, id: ConnId) {
+        if let Some(conn) = self.conns.get_mut(id) {
+            conn.is_watched = true;
+        }
+    }
+
+    /// A connection to which something has happened since [`Self::watch`]: a packet has left or arrived, a timer has expired, or the
+    /// application has changed it. It may have ended meanwhile.
+    pub fn poll_watched(&mut self) -> Option<ConnId> {
+        self.moved.pop_front()
+    }
+
     /// When to call [`Self::poll_transmit`] again at the latest, if no segment arrives before. `None`: no timer runs.
     ///
     /// It may be earlier than necessary, never later.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.wake
+        self.conns.next_deadline()
     }
 
     /// Bytes that the longest segment of this transport takes.

@@ -24,7 +24,7 @@ impl Transport {
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8], max_segments: usize) -> Option<Transmit> {
         let segment_len = self.segment_len();
         assert!(buf.len() >= segment_len, "the buffer must hold {segment_len} bytes");
-        if self.wake.is_some_and(|t| t <= now) {
+        if self.next_deadline().is_some_and(|t| t <= now) {
             self.run_timers(now);
         }
         self.send_acknowledges(now, buf)

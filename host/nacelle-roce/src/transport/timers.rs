@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Timers, and what is to be done for a connection after each event.
 
+#[cfg(test)]
+mod tests;
+
 use super::Transport;
-use crate::{ConnId, DisconnectReason, Event, Instant, Phase, SendWr, WcStatus, qp::QpFailure, time::earliest};
+use crate::{ConnId, DisconnectReason, Event, Instant, Phase, SendWr, WcStatus, qp::QpFailure};
 use core::time::Duration;
 use nacelle_wire::{RemoteAddr, Rkey};
 
 impl Transport {
     pub(super) fn run_timers(&mut self, now: Instant) {
-        let due: Vec<ConnId> =
-            self.conns.iter().filter(|c| c.next_deadline().is_some_and(|t| t <= now)).map(|c| c.id).collect();
-        for id in due {
+        // All that is due now is found before any of it is handled: what that makes due comes with the next call.
+        let mut due = std::mem::take(&mut self.due);
+        due.extend(std::iter::from_fn(|| self.conns.pop_due(now)));
+        for id in due.drain(..) {
             self.run_cm_timer(now, id);
             let Some(conn) = self.conns.get_mut(id) else { continue };
             conn.pace.run_timers(now);
@@ -29,7 +33,7 @@ impl Transport {
             }
             self.touch(id);
         }
-        self.wake = self.conns.iter().map(|c| c.next_deadline()).fold(None, earliest);
+        self.due = due;
     }
 
     /// Queues a connection that has something to send, and takes its deadline into account.
@@ -46,7 +50,12 @@ impl Transport {
             conn.send_queued = true;
             self.sending.push_back(id);
         }
-        self.wake = earliest(self.wake, conn.next_deadline());
+        if std::mem::take(&mut conn.is_watched) {
+            self.moved.push_back(id);
+        }
+        if let Some(at) = conn.next_deadline() {
+            self.conns.note_deadline(id, at);
+        }
     }
 
     /// Flushes all work requests of a connection.

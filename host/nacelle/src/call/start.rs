@@ -53,7 +53,8 @@ impl Call {
             let in_device = self.channel.agreement.extensions.contains(Extensions::LONG_SET_UP);
             let deadline = self.deadline.map(|after| Deadline { at: now + after, in_device });
             let timing = Timing::begin(&state.endpoint, conn, began);
-            state.inbox.begin(conn, self.context, Run::begin(now, began, shared.timeout, deadline), timing);
+            let run = Run::begin(now, began, shared.timeout, deadline);
+            state.inbox.begin(&mut state.endpoint.transport, conn, self.context, run, timing);
             self.report.steps.truncate(self.setup_steps);
             self.calls += 1;
             self.running = Some(Running { tracer });

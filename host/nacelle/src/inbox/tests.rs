@@ -10,7 +10,7 @@ use nacelle_wire::{RemoteAddr, Rkey};
 use super::{Inbox, Timing};
 use crate::engine::Endpoint;
 use crate::report::Mark;
-use crate::slot::{Cause, Deadline, Outcome, Run};
+use crate::slot::{Cause, Deadline, Outcome, Run, look_interval};
 use crate::{Options, Step};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -91,7 +91,8 @@ impl World {
         let slot = session.slot(0);
         (slot.awaits, slot.sends) = (true, 1);
         let timing = Timing::begin(&self.caller, conn, self.mark);
-        self.inbox.begin(conn, 0, Run::begin(self.now, self.mark, TIMEOUT, deadline), timing);
+        let run = Run::begin(self.now, self.mark, TIMEOUT, deadline);
+        self.inbox.begin(&mut self.caller.transport, conn, 0, run, timing);
         self.exchange();
     }
 
@@ -181,4 +182,37 @@ fn a_deadline_that_this_side_keeps_ends_the_call_to_the_moment() {
     assert!(matches!(outcome, Some(Outcome::Ended(..))), "{outcome:?}");
     assert_eq!(world.now - begin, HOUR);
     assert_eq!(world.inbox.finish(world.conn, 0).unwrap().cause, Some(Cause::Deadline));
+}
+
+#[test]
+fn a_reply_that_is_not_taken_leaves_nothing_to_do_when_the_deadline_passes() {
+    let mut world = World::new();
+    let begin = world.now;
+    world.start(Some(Deadline { at: begin + HOUR, in_device: false }));
+    world.reply();
+    world.now = begin + HOUR;
+    world.inbox.look(&mut world.caller, world.now);
+    assert!(world.inbox.next_look().is_none_or(|at| at > world.now), "it would be looked at without end");
+    let outcome = world.inbox.outcome(world.conn, 0, world.now);
+    assert!(matches!(outcome, Some(Outcome::Replied(_))), "{outcome:?}");
+}
+
+#[test]
+fn calls_that_follow_each_other_are_looked_at_in_time_and_forgotten_with_their_connection() {
+    let mut world = World::new();
+    for _ in 0..100 {
+        world.start(None);
+        assert!(world.inbox.next_look().expect("it runs") <= world.now + look_interval(TIMEOUT));
+        world.device.transport.post_recv(world.device_conn, RecvWr { id: 0, slice: None }).unwrap();
+        world.reply();
+        assert!(world.inbox.finish(world.conn, 0).is_some());
+        world.now = world.now + Duration::from_millis(3);
+    }
+    // What was planned for the first is still there for the last, and nothing else is.
+    assert_eq!(world.inbox.looks.len(), 1);
+    world.start(None);
+    let outcome = world.pass(world.now + HOUR);
+    assert!(matches!(outcome, Some(Outcome::Stalled(Step::Compute, _))), "{outcome:?}");
+    world.inbox.forget(&mut world.caller.transport, world.conn);
+    assert_eq!(world.inbox.next_look(), None);
 }
