@@ -24,6 +24,7 @@ use crate::{DatagramEngine, DeviceError, Engine, Facts, FrameEngine, Identity, P
 mod calls;
 mod config;
 mod description;
+mod holdings;
 mod lend;
 mod load;
 mod managed;
@@ -37,6 +38,7 @@ mod windows;
 mod workers;
 
 pub use config::SoftConfig;
+use holdings::Holdings;
 use lend::Orphaned;
 use managed::ManagedTable;
 use memory::MemoryThread;
@@ -62,7 +64,7 @@ pub struct SoftEngine {
     orphaned: FxHashMap<CallId, Orphaned>,
     /// Contexts whose call waits until their READs before it are answered.
     delayed: Vec<At>,
-    bytes: u64,
+    held: Holdings,
     /// Empty, for the regions of the next call: so a call allocates nothing.
     spare: Vec<Memory>,
     entered: VecDeque<Stamp>,
@@ -126,7 +128,7 @@ impl SoftEngine {
             workers: Workers::new(limits, waker),
             orphaned: FxHashMap::default(),
             delayed: Vec::new(),
-            bytes: 0,
+            held: Holdings::default(),
             spare: Vec::new(),
             entered: VecDeque::new(),
             counters: Counted::default(),
@@ -254,7 +256,7 @@ impl Engine for SoftEngine {
             ("rpc.messages_malformed", messages_malformed),
             ("rpc.callers_expelled", callers_expelled),
             ("rpc.callers", self.sessions.0.len() as u64),
-            ("memory.bytes_held", self.bytes),
+            ("memory.bytes_held", self.held.total()),
         ];
         all.extend(figures.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.workers.figures().map(|(name, value)| (format!("kernels.{name}"), value)));

@@ -162,7 +162,7 @@ impl SoftEngine {
         let Some(call) = self.sessions.context_mut(at).and_then(|state| state.call.as_mut()) else { return };
         let (Some(id), None) = (call.id, call.verdict) else { return };
         call.verdict = Some(code);
-        if let Some(regions) = self.workers.cancel(id, self.turn) {
+        if let Some(regions) = self.workers.cancel(id, at.conn, self.turn) {
             self.return_regions(at, regions);
             self.end_call(at, code);
             self.go_on(at);

@@ -47,7 +47,7 @@ impl SoftEngine {
     pub(super) fn abandon_call(&mut self, at: At) {
         let Some(call) = self.sessions.context(at).and_then(|state| state.call.as_ref()) else { return };
         if let Some(id) = call.id {
-            match self.workers.cancel(id, self.turn) {
+            match self.workers.cancel(id, at.conn, self.turn) {
                 Some(regions) => self.return_regions(at, regions),
                 None => self.orphan(at, id),
             }
@@ -66,7 +66,7 @@ impl SoftEngine {
             if let Some(memory) = self.endpoint.transport.deregister(held.here.id) {
                 let bytes = if held.shared { 0 } else { memory.len() as u64 };
                 kept -= bytes;
-                self.bytes -= bytes;
+                self.held.give_back(session.peer, bytes);
                 self.memory.discard(memory);
             }
         }
@@ -75,12 +75,9 @@ impl SoftEngine {
 
     /// Frees memory whose function has returned at last.
     pub(super) fn free_orphaned(&mut self, call: CallId, regions: Vec<Memory>) {
-        self.bytes -= self.orphaned.remove(&call).map_or(0, |orphaned| orphaned.bytes);
+        if let Some(Orphaned { peer, bytes }) = self.orphaned.remove(&call) {
+            self.held.give_back(peer, bytes);
+        }
         regions.into_iter().for_each(|memory| self.memory.discard(memory));
-    }
-
-    /// Memory of an address that functions have and callers have not any more.
-    pub(super) fn orphaned_by(&self, peer: IpAddr) -> u64 {
-        self.orphaned.values().filter(|orphaned| orphaned.peer == peer).map(|orphaned| orphaned.bytes).sum()
     }
 }

@@ -22,7 +22,7 @@ impl SoftEngine {
         let (running, waiting) = self.workers.load();
         let mut load = Load::default();
         load.connections = self.sessions.0.len() as u64;
-        (load.memory_bytes, load.memory_held) = (self.config.memory_bytes, self.bytes);
+        (load.memory_bytes, load.memory_held) = (self.config.memory_bytes, self.held.total());
         (load.calls, load.running, load.waiting) = (self.counters.calls, running, waiting);
         let mut text = serde_json::to_vec(&load).unwrap_or_default();
         text.resize(size as usize, 0);

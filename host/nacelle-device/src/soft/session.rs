@@ -122,11 +122,6 @@ impl Session {
     pub(super) fn max_regions(&self) -> usize {
         MAX_REGIONS / self.contexts.len()
     }
-
-    /// Bytes that its contexts hold.
-    pub(super) fn bytes(&self) -> u64 {
-        self.contexts.iter().map(|state| state.bytes).sum()
-    }
 }
 
 /// All callers.
@@ -150,11 +145,6 @@ impl Sessions {
                 Some((At { conn, context: Context(context) }, pending))
             })
         })
-    }
-
-    /// Bytes that all callers at this address hold.
-    pub(super) fn bytes_of(&self, peer: IpAddr) -> u64 {
-        self.0.values().filter(|session| session.peer == peer).map(Session::bytes).sum()
     }
 }
 
@@ -204,8 +194,9 @@ impl SoftEngine {
     }
 
     pub(super) fn release_regions(&mut self, at: At) {
-        let Some(state) = self.sessions.context_mut(at) else { return };
-        self.bytes -= std::mem::take(&mut state.bytes);
+        let Some(session) = self.sessions.0.get_mut(&at.conn) else { return };
+        let Some(state) = session.contexts.get_mut(usize::from(at.context.0)) else { return };
+        self.held.give_back(session.peer, std::mem::take(&mut state.bytes));
         state.window = None;
         for held in state.regions.drain(..) {
             if let Some(memory) = self.endpoint.transport.deregister(held.here.id) {

@@ -121,16 +121,16 @@ impl SoftEngine {
         let sizes = asked.iter().map(|region| usize::try_from(region.size));
         let sizes = sizes.collect::<Result<Vec<usize>, _>>().map_err(|_| reason::NO_MEMORY)?;
         let bytes = asked.iter().try_fold(0u64, |sum, region| sum.checked_add(region.size)).ok_or(reason::NO_MEMORY)?;
-        let peer = self.sessions.0.get(&at.conn).map(|session| session.peer);
-        let callers = peer.map_or(0, |peer| self.sessions.bytes_of(peer) + self.orphaned_by(peer));
+        let Some(session) = self.sessions.0.get_mut(&at.conn) else { return Err(reason::NO_MEMORY) };
+        let peer = session.peer;
         let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
         let exceeds = |held: u64, limit: u64| held.checked_add(bytes).is_none_or(|sum| sum > limit);
-        if exceeds(self.bytes, self.config.memory_bytes) || exceeds(callers, quota) {
+        if exceeds(self.held.total(), self.config.memory_bytes) || exceeds(self.held.of(peer), quota) {
             return Err(reason::NO_MEMORY);
         }
-        if let Some(state) = self.sessions.context_mut(at) {
+        if let Some(state) = session.contexts.get_mut(usize::from(at.context.0)) {
             state.bytes = bytes;
-            self.bytes += bytes;
+            self.held.take(peer, bytes);
         }
         Ok(sizes)
     }

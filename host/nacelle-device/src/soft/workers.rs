@@ -151,13 +151,13 @@ impl Workers {
         self.waiting.push(owner, Job { call, task, cancellation: Cancellation::default() });
     }
 
-    /// Asks a call's function to return. If it has not begun, it will not, and its regions are back; else [`Workers::poll`] says
+    /// Asks the function of a call of a connection to return. If it has not begun, it will not, and its regions are back; else [`Workers::poll`] says
     /// when it has returned, or has had time to.
-    pub(super) fn cancel(&mut self, call: CallId, now: Instant) -> Option<Vec<Memory>> {
+    pub(super) fn cancel(&mut self, call: CallId, owner: ConnId, now: Instant) -> Option<Vec<Memory>> {
         if let Some(running) = self.running.get_mut(&call) {
             running.ask(now);
         }
-        self.waiting.remove(|job| job.call == call).map(|job| job.task.regions)
+        self.waiting.remove(owner, |job| job.call == call).map(|job| job.task.regions)
     }
 
     /// What has happened by now; ask until there is nothing more.
