@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use nacelle_roce::{ConnId, EndpointConfig, Event, Instant, Received, RecvWr, SendWr, Sent};
+use nacelle_roce::{Access, ConnId, EndpointConfig, Event, Instant, Received, RecvWr, SendWr, Sent};
 use nacelle_wire::extensions::Agreement;
 use nacelle_wire::{RemoteAddr, Rkey};
 
@@ -215,4 +215,21 @@ fn calls_that_follow_each_other_are_looked_at_in_time_and_forgotten_with_their_c
     assert!(matches!(outcome, Some(Outcome::Stalled(Step::Compute, _))), "{outcome:?}");
     world.inbox.forget(&mut world.caller.transport, world.conn);
     assert_eq!(world.inbox.next_look(), None);
+}
+
+#[test]
+fn the_first_output_is_noted_when_it_comes_and_not_with_the_reply() {
+    let mut world = World::new();
+    let region = world.caller.transport.register(vec![0; 8], Access::REMOTE_WRITE, Some(world.conn)).unwrap();
+    world.start(None);
+    let later = |mark: Mark, seconds| Mark { at: mark.at + Duration::from_secs(seconds), ..mark };
+    let (output, reply) = (later(world.mark, 1), later(world.mark, 2));
+    world.mark = output;
+    let wr = SendWr::write(0, &b"8 bytes."[..], region.addr, region.rkey);
+    world.device.transport.post_send(world.device_conn, wr).unwrap();
+    world.exchange();
+    world.mark = reply;
+    world.reply();
+    let timing = world.inbox.session(world.conn).slot(0).timing.unwrap();
+    assert_eq!((timing.output.unwrap().at, timing.end.at), (output.at, reply.at));
 }
