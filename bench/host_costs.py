@@ -20,6 +20,7 @@ LARGE = 32 << 20
 LARGE_CALLS = 16
 CONNECTIONS = 1000
 CALL_ROUNDS = 5
+IDLE_CALLS = 5_000
 # As good as no loss, on the same link.
 NONE = 1e-12
 # Shares of frames that are lost, and messages of 64 KiB that soft-RoCE sends meanwhile, and without loss.
@@ -54,9 +55,11 @@ def processor(sampler: Sampler) -> Iterator[Result]:
 
 
 def connections() -> Iterator[Result]:
-    """Many connections to one device, each with a call under way at the same time."""
+    """Many connections to one device: all but one idle, and then each with a call under way at the same time."""
     with Sampler() as fresh:
+        beside_idle = fresh.seconds(f"beside-idle {CONNECTIONS} {IDLE_CALLS}")
         found = fresh.command(f"connections {CONNECTIONS} {CALL_ROUNDS}")
+    yield Result(f"host.udp.idle{CONNECTIONS}.call", median(beside_idle) * 1e6, "us", None, "lower", UNSET, HOW)
     opened, *rounds = found["seconds"]
     name = f"host.udp.connections{CONNECTIONS}"
     yield Result(f"{name}.open", opened / CONNECTIONS * 1e6, "us each", None, "lower", UNSET, HOW)
