@@ -15,6 +15,7 @@
 
 mod bridge;
 mod claim;
+mod direct;
 mod impair;
 mod owner;
 mod packet;

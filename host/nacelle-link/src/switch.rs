@@ -5,6 +5,7 @@
 //! is removed, with its socket file, as soon as a frame for it cannot be delivered.
 
 use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -18,13 +19,12 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 
-use crate::wire::{enlarge, remove_stale};
+use crate::direct::remove_party;
+use crate::wire::{CLOCK_GRAIN, QUEUE_FRAMES, enlarge, remove_stale};
 use crate::{Claim, FEW, LinkError, MAX_FRAME, MIN_FRAME, WireDir, is_full, wait};
 
 /// A party whose socket's name begins with this gets a copy of every frame.
 pub(crate) const MIRROR_PREFIX: &str = "mirror";
-/// Frames that wait for one party at most.
-const QUEUE_FRAMES: usize = 1024;
 /// Parties on one wire at most.
 const MAX_PARTIES: usize = 256;
 /// MAC addresses stored for one party; a new one replaces its oldest, so that no party uses another's room.
@@ -37,8 +37,6 @@ const BURST: usize = 64;
 const TICK: Duration = Duration::from_millis(200);
 /// How long another party that has claimed the switch may take to begin.
 const START: Duration = Duration::from_secs(5);
-/// A directory changed so recently may change again within the same time stamp.
-const CLOCK_GRAIN: Duration = Duration::from_millis(50);
 
 /// A frame that waits, for one party or for several.
 type Copy = Arc<Vec<u8>>;
@@ -161,6 +159,8 @@ impl Switch {
             wait(&mut fds, Some(deadline)).map_err(LinkError::io("wait for frames"))?;
         }
 
+        // A mirror says nothing, and gets what is for parties that are known.
+        self.scan();
         let behind: Ids = self.parties.iter().filter(|(_, party)| !party.queue.is_empty()).map(|(id, _)| *id).collect();
         for id in behind {
             self.drain(id);
@@ -281,7 +281,10 @@ impl Switch {
 
     fn forget(&mut self, id: u64) {
         if let Some(party) = self.parties.remove(&id) {
-            remove_stale(&party.path);
+            match party.path.file_stem().and_then(OsStr::to_str) {
+                Some(name) => remove_party(&self.dir, name),
+                None => remove_stale(&party.path),
+            }
             self.addresses.retain(|_, there| there.party != id);
             self.stats.vanished += 1;
         }

@@ -11,12 +11,19 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt}
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use crate::direct::{Direct, Passed};
 use crate::{Claim, Link, LinkError, LinkStats, check_length, own_user, recv_until, send_patiently};
 
 /// Socket buffers, in bytes: room for a burst of long frames. The kernel may give less.
 const SOCKET_BUFFER: usize = 4 << 20;
+/// Frames that wait for one party at most, where it does not take them at once.
+pub(crate) const QUEUE_FRAMES: usize = 1024;
+/// A directory changed so recently may change again within the same time stamp.
+pub(crate) const CLOCK_GRAIN: Duration = Duration::from_millis(50);
+/// How long a party that leaves waits for those that have not taken its frames.
+const LINGER: Duration = Duration::from_millis(50);
 /// The longest path of a Unix socket, in bytes (`sun_path` less its final zero, unix(7)).
 pub(crate) const MAX_SOCKET_PATH: usize = 107;
 
@@ -113,6 +120,11 @@ impl WireDir {
         self.file("switch.sock")
     }
 
+    /// Where the party of this name receives its frames.
+    pub(crate) fn party_socket(&self, name: &str) -> PathBuf {
+        self.file(&format!("{name}.sock"))
+    }
+
     /// True if a switch answers on this wire.
     #[must_use]
     pub fn has_switch(&self) -> bool {
@@ -189,7 +201,7 @@ fn is_safe(dir: &Metadata, users: &[u32]) -> bool {
 }
 
 /// True if a process holds the datagram socket at `path`.
-fn is_alive(path: &Path) -> bool {
+pub(crate) fn is_alive(path: &Path) -> bool {
     // EAGAIN and EPERM come from live sockets too (full, or connected to another): only these two mean that none listens.
     match UnixDatagram::unbound().and_then(|probe| probe.connect(path)) {
         Ok(()) => true,
@@ -216,6 +228,7 @@ pub struct VirtualWire {
     socket: UnixDatagram,
     path: PathBuf,
     switch: PathBuf,
+    direct: Direct,
     stats: LinkStats,
     _name: Claim,
 }
@@ -229,10 +242,11 @@ impl VirtualWire {
         if !dir.has_switch() {
             return Err(LinkError::NoSwitch { dir: dir.path().to_owned() });
         }
+        let direct = Direct::new(dir, name)?;
         let file = format!("{name}.sock");
         let (socket, claim) = dir.bind(&file)?;
         let (path, switch) = (dir.file(&file), dir.switch_socket());
-        Ok(Self { socket, path, switch, stats: LinkStats::default(), _name: claim })
+        Ok(Self { socket, path, switch, direct, stats: LinkStats::default(), _name: claim })
     }
 
     /// Joins the wire as a client, under a name that no other has.
@@ -243,12 +257,41 @@ impl VirtualWire {
         Self::join(dir, &unique_name("client"))
     }
 
-    /// Joins the wire to listen to everything that passes on it.
+    /// Joins the wire to listen to everything that passes on it from now on: no frame goes past the switch meanwhile.
     ///
     /// # Errors
     /// As [`VirtualWire::join`].
     pub fn join_mirror(dir: &WireDir) -> Result<Self, LinkError> {
-        Self::join(dir, &unique_name(crate::switch::MIRROR_PREFIX))
+        let mirror = Self::join(dir, &unique_name(crate::switch::MIRROR_PREFIX))?;
+        // The time of change must not be one that a party has seen already.
+        std::thread::sleep(CLOCK_GRAIN);
+        mirror.direct.announce().map_err(LinkError::io(format!("change the directory {}", dir.path().display())))?;
+        Ok(mirror)
+    }
+
+    /// Sends a frame to the switch. Returns whether it was sent; if not, it is counted as dropped.
+    fn send_to_switch(&mut self, frame: &[u8]) -> Result<bool, LinkError> {
+        match send_patiently(|| self.socket.send_to(frame, &self.switch)) {
+            Ok(_) => return Ok(true),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => self.stats.tx_dropped += 1,
+                // The switch left. Another party may take over: until then this is an unplugged cable.
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => self.stats.tx_no_carrier += 1,
+                _ => return Err(LinkError::io("send a frame on the virtual wire")(error)),
+            },
+        }
+        Ok(false)
+    }
+
+    /// Sends what waited for another party and has to take the way over the switch. It was counted as sent before. Where the switch
+    /// takes no frame, the others are not tried.
+    fn send_returned(&mut self) -> Result<(), LinkError> {
+        while let Some(frame) = self.direct.take_returned() {
+            if !self.send_to_switch(&frame)? {
+                self.stats.tx_dropped += self.direct.drop_returned();
+            }
+        }
+        Ok(())
     }
 }
 
@@ -259,6 +302,12 @@ fn unique_name(kind: &str) -> String {
 
 impl Drop for VirtualWire {
     fn drop(&mut self) {
+        let deadline = Instant::now() + LINGER;
+        while let Some(at) = self.direct.next_retry().filter(|at| *at < deadline) {
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            self.direct.retry();
+        }
+        let _nobody_is_told_any_more = self.send_returned();
         let _gone_already_is_fine = fs::remove_file(&self.path);
     }
 }
@@ -266,43 +315,54 @@ impl Drop for VirtualWire {
 impl Link for VirtualWire {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         check_length(frame)?;
-        match send_patiently(|| self.socket.send_to(frame, &self.switch)) {
-            Ok(_) => {
-                self.stats.sent(frame.len());
-                Ok(())
+        let passed = self.direct.send(frame);
+        self.send_returned()?;
+        let sent = match passed {
+            Passed::Directly => true,
+            Passed::Dropped => {
+                self.stats.tx_dropped += 1;
+                false
             }
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock => {
-                    self.stats.tx_dropped += 1;
-                    Ok(())
-                }
-                // The switch left. Another party may take over: until then this is an unplugged cable.
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                    self.stats.tx_no_carrier += 1;
-                    Ok(())
-                }
-                _ => Err(LinkError::io("send a frame on the virtual wire")(error)),
-            },
+            Passed::Not => self.send_to_switch(frame)?,
+        };
+        if sent {
+            self.stats.sent(frame.len());
         }
+        Ok(())
     }
 
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
-        let length = recv_until(&self.socket, deadline, |socket| match socket.recv(buffer) {
-            Ok(length) => Ok(Some(length)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(LinkError::io("receive a frame from the virtual wire")(error)),
-        })?;
-        if let Some(length) = length {
-            self.stats.received(length);
+        loop {
+            self.direct.retry();
+            self.send_returned()?;
+            let until = self.direct.next_retry().map_or(deadline, |at| at.min(deadline));
+            let length = recv_until(&self.socket, until, |socket| match socket.recv(buffer) {
+                Ok(length) => Ok(Some(length)),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    Ok(None)
+                }
+                Err(error) => Err(LinkError::io("receive a frame from the virtual wire")(error)),
+            })?;
+            if let Some(length) = length {
+                self.stats.received(length);
+                return Ok(Some(length));
+            }
+            if until == deadline || Instant::now() >= deadline {
+                return Ok(None);
+            }
         }
-        Ok(length)
     }
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
+    fn next_event(&self) -> Option<Instant> {
+        self.direct.next_retry()
+    }
+
     fn stats(&self) -> LinkStats {
-        self.stats
+        let lost = LinkStats { tx_no_carrier: self.direct.lost(), ..LinkStats::default() };
+        self.stats + lost
     }
 }

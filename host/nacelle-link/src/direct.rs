@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The direct way between two parties of a virtual wire: from socket to socket, past the switch.
+//!
+//! A party publishes each Ethernet address that it sends from by an empty file in the wire's directory,
+//! `NAME@02-00-00-00-00-01.address`. A frame to an address that exactly one live party has published goes to that party's socket;
+//! all others go to the switch: those to groups, to addresses that nobody or more than one has published (the switch learns who spoke
+//! last), and all frames while a mirror listens.
+//!
+//! The directory's time of change says when to read it again. A party that does not take a frame at once has a bounded queue here, as
+//! it has in the switch, so it delays nobody else; a party whose socket is gone is removed from the directory.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use smallvec::SmallVec;
+
+use crate::switch::MIRROR_PREFIX;
+use crate::wire::{CLOCK_GRAIN, QUEUE_FRAMES, enlarge, is_alive, remove_stale};
+use crate::{LinkError, WireDir, is_full};
+
+/// How the file of an address ends.
+const SUFFIX: &str = ".address";
+/// Addresses that one party publishes. Frames from others go to the switch, which has bounds of its own.
+const MAX_OWN: usize = 8;
+/// Addresses of others that are kept.
+const MAX_STATIONS: usize = 4096;
+/// Parties that have a socket here.
+const MAX_PEERS: usize = 256;
+/// How soon to try again to pass frames on that wait.
+const RETRY: Duration = Duration::from_micros(100);
+
+/// An Ethernet address.
+type Address = [u8; 6];
+
+/// What became of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// It is with the party, or waits for it here.
+    Directly,
+    /// The party's queue is full.
+    Dropped,
+    /// It is to be sent to the switch.
+    Not,
+}
+
+/// Why a party's socket has not taken a frame.
+enum Refused {
+    Full,
+    Gone,
+    /// The system gives no socket.
+    NoSocket,
+}
+
+/// Another party.
+#[derive(Debug)]
+struct Peer {
+    name: String,
+    path: PathBuf,
+    /// Since the first frame for it.
+    socket: Option<UnixDatagram>,
+    queue: VecDeque<Vec<u8>>,
+}
+
+impl Peer {
+    fn new(name: String, path: PathBuf) -> Self {
+        Self { name, path, socket: None, queue: VecDeque::new() }
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<(), Refused> {
+        // One that left and came back has a new socket at the same path.
+        for _ in 0..2 {
+            let socket = match &self.socket {
+                Some(socket) => socket,
+                None => self.socket.insert(connect(&self.path)?),
+            };
+            loop {
+                match socket.send(frame) {
+                    Ok(_) => return Ok(()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if is_full(&error) => return Err(Refused::Full),
+                    Err(_) => break,
+                }
+            }
+            self.socket = None;
+        }
+        Err(Refused::Gone)
+    }
+}
+
+fn connect(path: &Path) -> Result<UnixDatagram, Refused> {
+    let socket = UnixDatagram::unbound().map_err(|_| Refused::NoSocket)?;
+    socket.set_nonblocking(true).map_err(|_| Refused::NoSocket)?;
+    socket.connect(path).map_err(|_| Refused::Gone)?;
+    enlarge(&socket);
+    Ok(socket)
+}
+
+/// The direct ways of one party to the others.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    wire: WireDir,
+    dir: File,
+    /// This party.
+    name: String,
+    /// Those that it has published.
+    own: SmallVec<[Address; MAX_OWN]>,
+    /// When the directory was changed last, as of the last look: seconds and nanoseconds.
+    seen: Option<(i64, u64)>,
+    /// When to read it again though its time is the same: another change may have come within the same tick of the clock.
+    again: Option<Instant>,
+    mirrored: bool,
+    /// Who has an address, by the place among the peers.
+    stations: HashMap<Address, usize>,
+    peers: Vec<Peer>,
+    /// Frames that wait for their parties.
+    waiting: usize,
+    retry: Option<Instant>,
+    /// Frames that waited for a party, and have to take the other way.
+    returned: VecDeque<Vec<u8>>,
+    /// Frames that waited for a party that has gone.
+    lost: u64,
+}
+
+impl Direct {
+    /// Those of the party of this name, whose socket is bound.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the directory cannot be opened.
+    pub(crate) fn new(wire: &WireDir, name: &str) -> Result<Self, LinkError> {
+        let dir = File::open(wire.path()).map_err(LinkError::io(format!("open {}", wire.path().display())))?;
+        Ok(Self {
+            wire: wire.clone(),
+            dir,
+            name: name.to_owned(),
+            own: SmallVec::new(),
+            seen: None,
+            again: None,
+            mirrored: false,
+            stations: HashMap::new(),
+            peers: Vec::new(),
+            waiting: 0,
+            retry: None,
+            returned: VecDeque::new(),
+            lost: 0,
+        })
+    }
+
+    /// Sends a frame on the direct way, if there is one.
+    pub(crate) fn send(&mut self, frame: &[u8]) -> Passed {
+        let (Some(&to), Some((_, rest))) = (frame.first_chunk::<6>(), frame.split_first_chunk::<6>()) else {
+            return Passed::Not;
+        };
+        let published = rest.first_chunk().is_some_and(|from| self.publish(*from));
+        self.look();
+        if !published || self.mirrored {
+            return Passed::Not;
+        }
+        match self.stations.get(&to) {
+            Some(&peer) => self.pass(peer, frame),
+            None => Passed::Not,
+        }
+    }
+
+    /// Makes every party read the directory again before its next frame.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub(crate) fn announce(&self) -> io::Result<()> {
+        let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
+        Ok(rustix::fs::futimens(&self.dir, &times)?)
+    }
+
+    /// A frame that waited here, and is to be sent to the switch, as a mirror listens.
+    pub(crate) fn take_returned(&mut self) -> Option<Vec<u8>> {
+        self.returned.pop_front()
+    }
+
+    /// Drops the frames that are to be sent to the switch, and returns how many those are.
+    pub(crate) fn drop_returned(&mut self) -> u64 {
+        self.returned.drain(..).count() as u64
+    }
+
+    /// Frames that waited for a party that has gone.
+    pub(crate) const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// When to call [`Self::retry`], if frames wait.
+    pub(crate) fn next_retry(&self) -> Option<Instant> {
+        self.retry.filter(|_| self.waiting > 0)
+    }
+
+    /// Passes frames on that wait, as far as their parties take them.
+    pub(crate) fn retry(&mut self) {
+        if self.waiting == 0 {
+            return;
+        }
+        self.look();
+        for peer in 0..self.peers.len() {
+            self.drain(peer);
+        }
+        self.retry = Some(Instant::now() + RETRY);
+    }
+
+    /// Publishes an address. Returns whether that was done, now or before.
+    fn publish(&mut self, address: Address) -> bool {
+        if self.own.contains(&address) {
+            return true;
+        }
+        if address[0] & 1 != 0 || self.own.len() >= MAX_OWN || self.create(address).is_err() {
+            return false;
+        }
+        self.own.push(address);
+        true
+    }
+
+    fn create(&self, address: Address) -> io::Result<()> {
+        let path = self.wire.file(&file_name(&self.name, address));
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the directory, if it has changed.
+    fn look(&mut self) {
+        let changed = rustix::fs::fstat(&self.dir).ok().map(|stat| (stat.st_mtime, stat.st_mtime_nsec));
+        let settles = self.again.is_some_and(|at| Instant::now() >= at);
+        if changed.is_none() || changed != self.seen || settles {
+            self.scan(changed);
+        }
+    }
+
+    fn scan(&mut self, changed: Option<(i64, u64)>) {
+        let settled = changed.and_then(age).is_some_and(|age| age > CLOCK_GRAIN);
+        self.again = (!settled).then(|| Instant::now() + CLOCK_GRAIN);
+        self.seen = changed;
+        let Entries { parties, addresses } = Entries::read(&self.wire);
+        let mut mirrors = parties.iter().filter(|name| name.starts_with(MIRROR_PREFIX));
+        self.mirrored = mirrors.any(|name| is_alive(&self.wire.party_socket(name)));
+        self.check_own(&addresses);
+
+        let mut before: HashMap<String, Peer> = self.peers.drain(..).map(|peer| (peer.name.clone(), peer)).collect();
+        let mut places = HashMap::new();
+        self.stations.clear();
+        for (address, name) in self.stations(&parties, addresses) {
+            let place = *places.entry(name).or_insert_with_key(|name| {
+                let new = || Peer::new(name.clone(), self.wire.party_socket(name));
+                self.peers.push(before.remove(name).unwrap_or_else(new));
+                self.peers.len() - 1
+            });
+            if place < MAX_PEERS {
+                self.stations.insert(address, place);
+            }
+        }
+        let lost: usize = before.values().map(|peer| peer.queue.len()).sum();
+        self.lost += lost as u64;
+        if self.mirrored {
+            self.returned.extend(self.peers.iter_mut().flat_map(|peer| peer.queue.drain(..)));
+        }
+        self.waiting = self.peers.iter().map(|peer| peer.queue.len()).sum();
+    }
+
+    /// Publishes again what another party has removed, which took this one for dead, and removes what a party of the same name has left.
+    fn check_own(&mut self, addresses: &[(String, Address)]) {
+        let there: Vec<Address> =
+            addresses.iter().filter(|(name, _)| *name == self.name).map(|(_, address)| *address).collect();
+        for missing in self.own.iter().filter(|address| !there.contains(address)) {
+            let _tried_again_after_the_next_change = self.create(*missing);
+        }
+        for left in there.iter().filter(|address| !self.own.contains(address)) {
+            self.withdraw(&self.name, *left);
+        }
+    }
+
+    /// The addresses of other parties that one live party alone has published.
+    fn stations(&self, parties: &HashSet<String>, addresses: Vec<(String, Address)>) -> Vec<(Address, String)> {
+        let mut claims: HashMap<Address, SmallVec<[String; 1]>> = HashMap::new();
+        for (name, address) in addresses.into_iter().filter(|(name, _)| *name != self.name).take(MAX_STATIONS) {
+            if parties.contains(&name) {
+                claims.entry(address).or_default().push(name);
+            } else {
+                self.withdraw(&name, address);
+            }
+        }
+        let sole = claims.into_iter().filter_map(|(address, mut names)| {
+            if names.len() > 1 {
+                names.retain(|name| {
+                    let alive = is_alive(&self.wire.party_socket(name));
+                    if !alive {
+                        self.withdraw(name, address);
+                    }
+                    alive
+                });
+            }
+            let name = names.pop()?;
+            names.is_empty().then_some((address, name))
+        });
+        sole.collect()
+    }
+
+    fn withdraw(&self, name: &str, address: Address) {
+        let _gone_already_is_fine = fs::remove_file(self.wire.file(&file_name(name, address)));
+    }
+
+    fn pass(&mut self, place: usize, frame: &[u8]) -> Passed {
+        self.drain(place);
+        let peer = &mut self.peers[place];
+        if peer.queue.is_empty() {
+            match peer.send(frame) {
+                Ok(()) => return Passed::Directly,
+                Err(Refused::Full) => {}
+                Err(Refused::NoSocket) => return Passed::Not,
+                Err(Refused::Gone) => {
+                    self.forget(place);
+                    return Passed::Not;
+                }
+            }
+        }
+        let peer = &mut self.peers[place];
+        if peer.queue.len() >= QUEUE_FRAMES {
+            return Passed::Dropped;
+        }
+        peer.queue.push_back(frame.to_vec());
+        self.waiting += 1;
+        self.retry.get_or_insert_with(Instant::now);
+        Passed::Directly
+    }
+
+    /// Sends what waits for a party, as far as its socket takes it.
+    fn drain(&mut self, place: usize) {
+        let peer = &mut self.peers[place];
+        if peer.queue.is_empty() {
+            return;
+        }
+        while let Some(frame) = peer.queue.pop_front() {
+            match peer.send(&frame) {
+                Ok(()) => self.waiting -= 1,
+                Err(Refused::Full | Refused::NoSocket) => return peer.queue.push_front(frame),
+                Err(Refused::Gone) => {
+                    peer.queue.push_front(frame);
+                    return self.forget(place);
+                }
+            }
+        }
+    }
+
+    /// The socket of a party is gone, and what waits for it is lost.
+    fn forget(&mut self, place: usize) {
+        let peer = &mut self.peers[place];
+        self.waiting -= peer.queue.len();
+        self.lost += peer.queue.drain(..).count() as u64;
+        self.stations.retain(|_, station| *station != place);
+        remove_party(&self.wire, &peer.name);
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        for address in &self.own {
+            self.withdraw(&self.name, *address);
+        }
+    }
+}
+
+/// The parties of a wire, and the addresses that they have published.
+#[derive(Debug, Default)]
+struct Entries {
+    parties: HashSet<String>,
+    addresses: Vec<(String, Address)>,
+}
+
+impl Entries {
+    fn read(wire: &WireDir) -> Self {
+        let mut found = Self::default();
+        for entry in fs::read_dir(wire.path()).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if let Some(address) = parse_file_name(name) {
+                found.addresses.push(address);
+            } else if let Some(party) = name.strip_suffix(".sock")
+                && entry.file_type().is_ok_and(|kind| kind.is_socket())
+            {
+                found.parties.insert(party.to_owned());
+            }
+        }
+        found
+    }
+}
+
+/// Removes the socket file that a dead party left behind, and the files of its addresses.
+pub(crate) fn remove_party(wire: &WireDir, name: &str) {
+    let socket = wire.party_socket(name);
+    remove_stale(&socket);
+    if is_alive(&socket) {
+        return;
+    }
+    for (party, address) in Entries::read(wire).addresses {
+        if party == name {
+            let _gone_already_is_fine = fs::remove_file(wire.file(&file_name(name, address)));
+        }
+    }
+}
+
+/// How long ago that was.
+fn age((seconds, nanos): (i64, u64)) -> Option<Duration> {
+    let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
+    SystemTime::now().duration_since(UNIX_EPOCH + since).ok()
+}
+
+fn file_name(party: &str, [a, b, c, d, e, f]: Address) -> String {
+    format!("{party}@{a:02x}-{b:02x}-{c:02x}-{d:02x}-{e:02x}-{f:02x}{SUFFIX}")
+}
+
+fn parse_file_name(name: &str) -> Option<(String, Address)> {
+    let (party, text) = name.strip_suffix(SUFFIX)?.rsplit_once('@')?;
+    let mut address = [0; 6];
+    let mut bytes = text.split('-');
+    for byte in &mut address {
+        *byte = bytes.next().filter(|text| text.len() == 2).and_then(|text| u8::from_str_radix(text, 16).ok())?;
+    }
+    (bytes.next().is_none() && address[0] & 1 == 0 && !party.is_empty()).then(|| (party.to_owned(), address))
+}
