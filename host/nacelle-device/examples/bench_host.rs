@@ -88,7 +88,7 @@ fn compare(samples: usize, mut ours: impl FnMut() -> Outcome, mut peer: impl FnM
         (0..samples).map(timed).collect()
     }
     ours()?;
-    peer()?; // now the switch has learnt every address
+    peer()?; // now every address is known
     let repetition = |_| Ok(json!({"ours": block(samples, &mut ours)?, "peer": block(samples, &mut peer)?}));
     (0..REPETITIONS).map(repetition).collect()
 }
@@ -96,7 +96,8 @@ fn compare(samples: usize, mut ours: impl FnMut() -> Outcome, mut peer: impl FnM
 /// A party of the wire that exchanges raw frames.
 struct Raw {
     socket: UnixDatagram,
-    switch: PathBuf,
+    /// Where frames go: past the switch, as those of the wire's parties.
+    to: PathBuf,
     header: [u8; EthernetHeader::LEN],
 }
 
@@ -108,7 +109,7 @@ impl Raw {
     fn join(wire: &WireDir, here: u8, there: u8) -> io::Result<Self> {
         let socket = UnixDatagram::bind(wire.file(&format!("raw{here}.sock")))?;
         let header = [2, 0, 0, 0, 0, there, 2, 0, 0, 0, 0, here, 0x88, 0xb5];
-        Ok(Self { socket, switch: wire.switch_socket(), header })
+        Ok(Self { socket, to: wire.file(&format!("raw{there}.sock")), header })
     }
 
     /// Sends `count` frames of `length` bytes; the last one asks for an answer.
@@ -116,7 +117,7 @@ impl Raw {
         buffer[..ASKS].copy_from_slice(&self.header);
         for left in (0..count).rev() {
             buffer[ASKS] = u8::from(left == 0);
-            self.socket.send_to(&buffer[..length], &self.switch)?;
+            self.socket.send_to(&buffer[..length], &self.to)?;
         }
         Ok(())
     }
@@ -225,7 +226,7 @@ fn main() -> Outcome {
 
     let mut call = device.create(FunctionCode::EMPTY, vec![Region::input(vec![0; WRITE])])?;
     let stream = || {
-        // What is in flight fits the switch's queues, so no frame is dropped.
+        // A part is in flight while the one before it is answered.
         const BLOCK: usize = WINDOW / 2;
         near.send(&mut sent, WRITE_FRAME, BLOCK)?;
         for _ in 1..WRITE / MTU / BLOCK {
