@@ -65,8 +65,8 @@ fn calls_allocate_nothing() {
         let regions = |length| vec![Region::inout(vec![1; length])];
         let mut alone = device.create(FunctionCode::EMPTY, regions(8)).unwrap();
         let mut in_context = connection.create(FunctionCode::INCREMENT, regions(4000)).unwrap();
-        // The wire's directory is read once more some time after a party has joined.
-        std::thread::sleep(Duration::from_millis(100));
+        // Parties and switch read the wire's directory once more some time after a party has joined.
+        std::thread::sleep(Duration::from_millis(400));
         for call in [&mut alone, &mut in_context] {
             // What runs rarely, such as a timer of the program that runs the tests, may allocate.
             let allocated = allocations(1000, call);

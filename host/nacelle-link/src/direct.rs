@@ -6,22 +6,24 @@
 //! all others go to the switch: those to groups, to addresses that nobody or more than one has published (the switch learns who spoke
 //! last), and all frames while a mirror listens.
 //!
-//! The directory's time of change says when to read it again. A party that does not take a frame at once has a bounded queue here, as
-//! it has in the switch, so it delays nobody else; a party whose socket is gone is removed from the directory.
+//! The directory's time of change says when to read it again. Frames for a party that is slow to take them go to the switch, too, which
+//! has a bounded queue for each, so it delays nobody else; a party whose socket is gone is removed from the directory.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 
 use crate::switch::MIRROR_PREFIX;
-use crate::wire::{CLOCK_GRAIN, QUEUE_FRAMES, enlarge, is_alive, remove_stale};
-use crate::{LinkError, WireDir, is_full};
+use crate::wire::{CLOCK_GRAIN, enlarge, is_alive, remove_stale};
+use crate::{LinkError, WireDir, is_full, wait};
 
 /// How the file of an address ends.
 const SUFFIX: &str = ".address";
@@ -31,22 +33,14 @@ const MAX_OWN: usize = 8;
 const MAX_STATIONS: usize = 4096;
 /// Parties that have a socket here.
 const MAX_PEERS: usize = 256;
-/// How soon to try again to pass frames on that wait.
-const RETRY: Duration = Duration::from_micros(100);
+/// How long a party may take to make room for a frame, before it counts as slow.
+const PATIENCE: Duration = Duration::from_millis(1);
+/// A party that was slow gets frames directly again when none was sent to it for so long: so none of them overtakes one that is
+/// still with the switch.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// An Ethernet address.
 type Address = [u8; 6];
-
-/// What became of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passed {
-    /// It is with the party, or waits for it here.
-    Directly,
-    /// The party's queue is full.
-    Dropped,
-    /// It is to be sent to the switch.
-    Not,
-}
 
 /// Why a party's socket has not taken a frame.
 enum Refused {
@@ -63,15 +57,24 @@ struct Peer {
     path: PathBuf,
     /// Since the first frame for it.
     socket: Option<UnixDatagram>,
-    queue: VecDeque<Vec<u8>>,
+    /// When a frame for it was last given to the switch because it is slow.
+    slow: Option<Instant>,
 }
 
 impl Peer {
     fn new(name: String, path: PathBuf) -> Self {
-        Self { name, path, socket: None, queue: VecDeque::new() }
+        Self { name, path, socket: None, slow: None }
+    }
+
+    /// Whether its frames have to go to the switch, as it has not taken them before.
+    fn is_slow(&mut self) -> bool {
+        let now = self.slow.map(|_| Instant::now());
+        self.slow = now.filter(|now| self.slow.is_some_and(|before| now.duration_since(before) < QUIET));
+        self.slow.is_some()
     }
 
     fn send(&mut self, frame: &[u8]) -> Result<(), Refused> {
+        let mut patience = true;
         // One that left and came back has a new socket at the same path.
         for _ in 0..2 {
             let socket = match &self.socket {
@@ -82,6 +85,11 @@ impl Peer {
                 match socket.send(frame) {
                     Ok(_) => return Ok(()),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if is_full(&error) && std::mem::take(&mut patience) => {
+                        let mut room = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)];
+                        // The next attempt says what is the matter.
+                        let _tried_again = wait(&mut room, Some(Instant::now() + PATIENCE));
+                    }
                     Err(error) if is_full(&error) => return Err(Refused::Full),
                     Err(_) => break,
                 }
@@ -117,13 +125,6 @@ pub(crate) struct Direct {
     /// Who has an address, by the place among the peers.
     stations: HashMap<Address, usize>,
     peers: Vec<Peer>,
-    /// Frames that wait for their parties.
-    waiting: usize,
-    retry: Option<Instant>,
-    /// Frames that waited for a party, and have to take the other way.
-    returned: VecDeque<Vec<u8>>,
-    /// Frames that waited for a party that has gone.
-    lost: u64,
 }
 
 impl Direct {
@@ -143,27 +144,20 @@ impl Direct {
             mirrored: false,
             stations: HashMap::new(),
             peers: Vec::new(),
-            waiting: 0,
-            retry: None,
-            returned: VecDeque::new(),
-            lost: 0,
         })
     }
 
-    /// Sends a frame on the direct way, if there is one.
-    pub(crate) fn send(&mut self, frame: &[u8]) -> Passed {
+    /// Sends a frame on the direct way. Returns whether that was done; if not, it has to go to the switch.
+    pub(crate) fn send(&mut self, frame: &[u8]) -> bool {
         let (Some(&to), Some((_, rest))) = (frame.first_chunk::<6>(), frame.split_first_chunk::<6>()) else {
-            return Passed::Not;
+            return false;
         };
         let published = rest.first_chunk().is_some_and(|from| self.publish(*from));
         self.look();
         if !published || self.mirrored {
-            return Passed::Not;
+            return false;
         }
-        match self.stations.get(&to) {
-            Some(&peer) => self.pass(peer, frame),
-            None => Passed::Not,
-        }
+        self.stations.get(&to).copied().is_some_and(|place| self.pass(place, frame))
     }
 
     /// Makes every party read the directory again before its next frame.
@@ -174,38 +168,6 @@ impl Direct {
         let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
         let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
         Ok(rustix::fs::futimens(&self.dir, &times)?)
-    }
-
-    /// A frame that waited here, and is to be sent to the switch, as a mirror listens.
-    pub(crate) fn take_returned(&mut self) -> Option<Vec<u8>> {
-        self.returned.pop_front()
-    }
-
-    /// Drops the frames that are to be sent to the switch, and returns how many those are.
-    pub(crate) fn drop_returned(&mut self) -> u64 {
-        self.returned.drain(..).count() as u64
-    }
-
-    /// Frames that waited for a party that has gone.
-    pub(crate) const fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// When to call [`Self::retry`], if frames wait.
-    pub(crate) fn next_retry(&self) -> Option<Instant> {
-        self.retry.filter(|_| self.waiting > 0)
-    }
-
-    /// Passes frames on that wait, as far as their parties take them.
-    pub(crate) fn retry(&mut self) {
-        if self.waiting == 0 {
-            return;
-        }
-        self.look();
-        for peer in 0..self.peers.len() {
-            self.drain(peer);
-        }
-        self.retry = Some(Instant::now() + RETRY);
     }
 
     /// Publishes an address. Returns whether that was done, now or before.
@@ -259,12 +221,6 @@ impl Direct {
                 self.stations.insert(address, place);
             }
         }
-        let lost: usize = before.values().map(|peer| peer.queue.len()).sum();
-        self.lost += lost as u64;
-        if self.mirrored {
-            self.returned.extend(self.peers.iter_mut().flat_map(|peer| peer.queue.drain(..)));
-        }
-        self.waiting = self.peers.iter().map(|peer| peer.queue.len()).sum();
     }
 
     /// Publishes again what another party has removed, which took this one for dead, and removes what a party of the same name has left.
@@ -309,55 +265,22 @@ impl Direct {
         let _gone_already_is_fine = fs::remove_file(self.wire.file(&file_name(name, address)));
     }
 
-    fn pass(&mut self, place: usize, frame: &[u8]) -> Passed {
-        self.drain(place);
+    /// Gives a frame to a party. Returns whether it has taken it.
+    fn pass(&mut self, place: usize, frame: &[u8]) -> bool {
         let peer = &mut self.peers[place];
-        if peer.queue.is_empty() {
-            match peer.send(frame) {
-                Ok(()) => return Passed::Directly,
-                Err(Refused::Full) => {}
-                Err(Refused::NoSocket) => return Passed::Not,
-                Err(Refused::Gone) => {
-                    self.forget(place);
-                    return Passed::Not;
-                }
+        if peer.is_slow() {
+            return false;
+        }
+        match peer.send(frame) {
+            Ok(()) => return true,
+            Err(Refused::Full) => peer.slow = Some(Instant::now()),
+            Err(Refused::NoSocket) => {}
+            Err(Refused::Gone) => {
+                self.stations.retain(|_, station| *station != place);
+                remove_party(&self.wire, &peer.name);
             }
         }
-        let peer = &mut self.peers[place];
-        if peer.queue.len() >= QUEUE_FRAMES {
-            return Passed::Dropped;
-        }
-        peer.queue.push_back(frame.to_vec());
-        self.waiting += 1;
-        self.retry.get_or_insert_with(Instant::now);
-        Passed::Directly
-    }
-
-    /// Sends what waits for a party, as far as its socket takes it.
-    fn drain(&mut self, place: usize) {
-        let peer = &mut self.peers[place];
-        if peer.queue.is_empty() {
-            return;
-        }
-        while let Some(frame) = peer.queue.pop_front() {
-            match peer.send(&frame) {
-                Ok(()) => self.waiting -= 1,
-                Err(Refused::Full | Refused::NoSocket) => return peer.queue.push_front(frame),
-                Err(Refused::Gone) => {
-                    peer.queue.push_front(frame);
-                    return self.forget(place);
-                }
-            }
-        }
-    }
-
-    /// The socket of a party is gone, and what waits for it is lost.
-    fn forget(&mut self, place: usize) {
-        let peer = &mut self.peers[place];
-        self.waiting -= peer.queue.len();
-        self.lost += peer.queue.drain(..).count() as u64;
-        self.stations.retain(|_, station| *station != place);
-        remove_party(&self.wire, &peer.name);
+        false
     }
 }
 

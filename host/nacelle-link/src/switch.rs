@@ -20,11 +20,13 @@ use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 
 use crate::direct::remove_party;
-use crate::wire::{CLOCK_GRAIN, QUEUE_FRAMES, enlarge, remove_stale};
+use crate::wire::{CLOCK_GRAIN, enlarge, remove_stale};
 use crate::{Claim, FEW, LinkError, MAX_FRAME, MIN_FRAME, WireDir, is_full, wait};
 
 /// A party whose socket's name begins with this gets a copy of every frame.
 pub(crate) const MIRROR_PREFIX: &str = "mirror";
+/// Frames that wait for one party at most.
+const QUEUE_FRAMES: usize = 1024;
 /// Parties on one wire at most.
 const MAX_PARTIES: usize = 256;
 /// MAC addresses stored for one party; a new one replaces its oldest, so that no party uses another's room.

@@ -13,17 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::direct::{Direct, Passed};
+use crate::direct::Direct;
 use crate::{Claim, Link, LinkError, LinkStats, check_length, own_user, recv_until, send_patiently};
 
 /// Socket buffers, in bytes: room for a burst of long frames. The kernel may give less.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// Frames that wait for one party at most, where it does not take them at once.
-pub(crate) const QUEUE_FRAMES: usize = 1024;
 /// A directory changed so recently may change again within the same time stamp.
 pub(crate) const CLOCK_GRAIN: Duration = Duration::from_millis(50);
-/// How long a party that leaves waits for those that have not taken its frames.
-const LINGER: Duration = Duration::from_millis(50);
 /// The longest path of a Unix socket, in bytes (`sun_path` less its final zero, unix(7)).
 pub(crate) const MAX_SOCKET_PATH: usize = 107;
 
@@ -282,17 +278,6 @@ impl VirtualWire {
         }
         Ok(false)
     }
-
-    /// Sends what waited for another party and has to take the way over the switch. It was counted as sent before. Where the switch
-    /// takes no frame, the others are not tried.
-    fn send_returned(&mut self) -> Result<(), LinkError> {
-        while let Some(frame) = self.direct.take_returned() {
-            if !self.send_to_switch(&frame)? {
-                self.stats.tx_dropped += self.direct.drop_returned();
-            }
-        }
-        Ok(())
-    }
 }
 
 fn unique_name(kind: &str) -> String {
@@ -302,12 +287,6 @@ fn unique_name(kind: &str) -> String {
 
 impl Drop for VirtualWire {
     fn drop(&mut self) {
-        let deadline = Instant::now() + LINGER;
-        while let Some(at) = self.direct.next_retry().filter(|at| *at < deadline) {
-            std::thread::sleep(at.saturating_duration_since(Instant::now()));
-            self.direct.retry();
-        }
-        let _nobody_is_told_any_more = self.send_returned();
         let _gone_already_is_fine = fs::remove_file(&self.path);
     }
 }
@@ -315,54 +294,29 @@ impl Drop for VirtualWire {
 impl Link for VirtualWire {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         check_length(frame)?;
-        let passed = self.direct.send(frame);
-        self.send_returned()?;
-        let sent = match passed {
-            Passed::Directly => true,
-            Passed::Dropped => {
-                self.stats.tx_dropped += 1;
-                false
-            }
-            Passed::Not => self.send_to_switch(frame)?,
-        };
-        if sent {
+        if self.direct.send(frame) || self.send_to_switch(frame)? {
             self.stats.sent(frame.len());
         }
         Ok(())
     }
 
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
-        loop {
-            self.direct.retry();
-            self.send_returned()?;
-            let until = self.direct.next_retry().map_or(deadline, |at| at.min(deadline));
-            let length = recv_until(&self.socket, until, |socket| match socket.recv(buffer) {
-                Ok(length) => Ok(Some(length)),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                    Ok(None)
-                }
-                Err(error) => Err(LinkError::io("receive a frame from the virtual wire")(error)),
-            })?;
-            if let Some(length) = length {
-                self.stats.received(length);
-                return Ok(Some(length));
-            }
-            if until == deadline || Instant::now() >= deadline {
-                return Ok(None);
-            }
+        let length = recv_until(&self.socket, deadline, |socket| match socket.recv(buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(LinkError::io("receive a frame from the virtual wire")(error)),
+        })?;
+        if let Some(length) = length {
+            self.stats.received(length);
         }
+        Ok(length)
     }
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn next_event(&self) -> Option<Instant> {
-        self.direct.next_retry()
-    }
-
     fn stats(&self) -> LinkStats {
-        let lost = LinkStats { tx_no_carrier: self.direct.lost(), ..LinkStats::default() };
-        self.stats + lost
+        self.stats
     }
 }
