@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(200);
 
 /// An Ethernet address.
-type Address = [u8; 6];
+pub(crate) type Address = [u8; 6];
 
 /// Why a party's socket has not taken a frame.
 enum Refused {
@@ -315,6 +315,15 @@ impl Entries {
         }
         found
     }
+}
+
+/// The addresses that one party alone has published, and the names of those parties.
+pub(crate) fn published(wire: &WireDir) -> HashMap<Address, String> {
+    let mut claims: HashMap<Address, Option<String>> = HashMap::new();
+    for (name, address) in Entries::read(wire).addresses.into_iter().take(MAX_STATIONS) {
+        claims.entry(address).and_modify(|claim| *claim = None).or_insert(Some(name));
+    }
+    claims.into_iter().filter_map(|(address, name)| Some((address, name?))).collect()
 }
 
 /// Removes the socket file that a dead party left behind, and the files of its addresses.

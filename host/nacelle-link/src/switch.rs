@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 
-use crate::direct::remove_party;
+use crate::direct::{Address, published, remove_party};
 use crate::wire::{CLOCK_GRAIN, enlarge, remove_stale};
 use crate::{Claim, FEW, LinkError, MAX_FRAME, MIN_FRAME, WireDir, is_full, wait};
 
@@ -93,6 +93,8 @@ pub struct Switch {
     socket: UnixDatagram,
     parties: HashMap<u64, Party>,
     addresses: HashMap<[u8; 6], Station>,
+    /// Parties by the addresses that they have published, for those that nothing is known of: what goes directly teaches nothing.
+    published: HashMap<Address, u64>,
     aging: Duration,
     next_id: u64,
     scanned: Option<SystemTime>,
@@ -119,6 +121,7 @@ impl Switch {
             socket,
             parties: HashMap::new(),
             addresses: HashMap::new(),
+            published: HashMap::new(),
             aging: AGING,
             next_id: 0,
             scanned: None,
@@ -228,10 +231,10 @@ impl Switch {
         }
     }
 
-    /// The party that a station's last frame came from, if it is not too old.
+    /// The party that a station's last frame came from, if it is not too old; else the one that has published its address.
     fn find(&self, station: [u8; 6]) -> Option<u64> {
-        let there = self.addresses.get(&station)?;
-        (there.heard.elapsed() < self.aging).then_some(there.party)
+        let there = self.addresses.get(&station).filter(|there| there.heard.elapsed() < self.aging);
+        there.map(|there| there.party).or_else(|| self.published.get(&station).copied())
     }
 
     /// Passes a frame of `length` bytes on to a party: at once, or when the party has room again.
@@ -288,6 +291,7 @@ impl Switch {
                 None => remove_stale(&party.path),
             }
             self.addresses.retain(|_, there| there.party != id);
+            self.published.retain(|_, party| *party != id);
             self.stats.vanished += 1;
         }
     }
@@ -317,6 +321,10 @@ impl Switch {
                 remove_stale(&path);
             }
         }
+        self.published = published(&self.dir)
+            .into_iter()
+            .filter_map(|(address, name)| Some((address, self.party_at(&self.dir.party_socket(&name))?)))
+            .collect();
         let settled = changed.filter(|at| at.elapsed().is_ok_and(|age| age > CLOCK_GRAIN));
         self.scanned = settled;
     }

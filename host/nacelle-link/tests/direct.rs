@@ -234,3 +234,21 @@ fn a_party_that_was_slow_is_reached_directly_when_it_has_been_quiet() {
     a.send(&numbered(MANY + 1)).unwrap();
     assert_eq!(receive(&mut b), Some(numbered(MANY + 1)), "past the switch");
 }
+
+#[test]
+fn the_switch_knows_the_parties_whose_frames_it_has_never_seen() {
+    let (_temp, dir) = wire();
+    let mut switch = Switch::open(&dir).unwrap().unwrap();
+    let (mut a, mut b) = (VirtualWire::join(&dir, "a").unwrap(), VirtualWire::join(&dir, "b").unwrap());
+    let mut third = VirtualWire::join(&dir, "third").unwrap();
+    // Each has published its address when it has sent once, to nobody.
+    a.send(&frame(mac(1), mac(1), b"")).unwrap();
+    b.send(&frame(mac(2), mac(2), b"")).unwrap();
+    step(&mut switch);
+    switch.set_aging(Duration::ZERO); // what it has learned from that is forgotten
+    let _mirror = VirtualWire::join_mirror(&dir).unwrap();
+    a.send(&frame(mac(2), mac(1), b"1")).unwrap();
+    step(&mut switch);
+    assert_eq!(receive(&mut b), Some(frame(mac(2), mac(1), b"1")));
+    assert!(silent(&mut third), "it is not flooded");
+}
