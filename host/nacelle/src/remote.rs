@@ -292,7 +292,8 @@ impl Remote {
             if imm.is_some() {
                 slot.mark = endpoint.transport.send_mark(conn);
                 let timing = Timing::begin(endpoint, conn, began);
-                inbox.begin(conn, context, Run::begin(now, began, shared.timeout, None), timing);
+                let run = Run::begin(now, began, shared.timeout, None);
+                inbox.begin(&mut endpoint.transport, conn, context, run, timing);
             }
             Ok(Transfer::new(Arc::clone(inner), way, local.map(|local| local.id), until, imm.is_some()))
         })?
