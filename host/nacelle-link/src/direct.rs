@@ -128,7 +128,7 @@ pub(crate) struct Direct {
 }
 
 impl Direct {
-    /// Those of the party of this name, whose socket is bound.
+    /// Those of the party that joins by this name.
     ///
     /// # Errors
     /// [`LinkError::Io`] if the directory cannot be opened.
