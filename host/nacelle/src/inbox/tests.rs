@@ -64,9 +64,9 @@ impl World {
     /// Moves frames until neither side has any.
     fn exchange(&mut self) {
         loop {
-            let (now, mark) = (self.now, self.mark);
+            let now = self.now;
             if let Some(Sent::Frame(length)) = self.caller.poll_transmit(now, &mut self.frame) {
-                self.inbox.take(&mut self.caller, now, mark, mark);
+                self.take(1);
                 if !self.dead {
                     self.device.handle(now, Received::Frame(&self.frame[..length])).unwrap();
                 }
@@ -74,12 +74,19 @@ impl World {
                 && let Some(Sent::Frame(length)) = self.device.poll_transmit(now, &mut self.frame)
             {
                 self.caller.handle(now, Received::Frame(&self.frame[..length])).unwrap();
-                self.inbox.take(&mut self.caller, now, mark, mark);
+                self.take(1);
             } else {
-                self.inbox.take(&mut self.caller, now, mark, mark);
+                self.take(0);
                 return;
             }
         }
+    }
+
+    /// Files what has happened since so many frames ago.
+    fn take(&mut self, frames: u64) {
+        let before = self.mark;
+        self.mark.traffic[0] += frames;
+        self.inbox.take(&mut self.caller, self.now, before, self.mark);
     }
 
     /// Starts a call.
