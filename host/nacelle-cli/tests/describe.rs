@@ -21,7 +21,7 @@ fn a_device_is_described_with_its_functions_limits_and_link() {
         let text = stdout(&bench.good(&format!("describe {}", device.name)));
         for words in [
             link,
-            "contexts (8), long set-up, selective repeat",
+            "contexts (8), long set-up, windows, selective repeat",
             "1024 MiB",
             "32 regions a connection, 8 calls at a time",
             "16 matmul(in arguments, in A, in B, out C)   kernel matmul 1.0",

@@ -41,7 +41,8 @@ fn most(hours: u32) -> usize {
     let report = run(&plan);
     assert!(report.crashes > hours.into() && report.connections > 20 * u64::from(hours), "{report}");
     let left = HELD.load(Ordering::Relaxed).saturating_sub(before);
-    assert!(left < 1000, "{left} bytes are left");
+    // The thread of the test itself may have got a buffer meanwhile.
+    assert!(left < 4096, "{left} bytes are left");
     MOST.load(Ordering::Relaxed) - before
 }
 
