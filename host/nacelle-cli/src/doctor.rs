@@ -28,6 +28,9 @@ const BY_WIRE: [&str; 8] =
     ["address", "link", "wire", "path MTU", "device's host", "connection", "description", "memory"];
 /// By shared memory, and on an interface.
 const DIRECTLY: [&str; 7] = ["address", "link", "path MTU", "device's host", "connection", "description", "memory"];
+/// By an RDMA NIC.
+const BY_NIC: [&str; 8] =
+    ["address", "link", "route", "RDMA device", "libraries", "connection", "description", "memory"];
 /// The last step on all of them.
 const LAST: &str = "round trip";
 
@@ -125,6 +128,7 @@ impl Examination<'_> {
         let steps: &[_] = match self.link {
             Some(LinkKind::Wire) => &BY_WIRE,
             Some(LinkKind::Shm | LinkKind::Packet) => &DIRECTLY,
+            Some(LinkKind::Verbs) => &BY_NIC,
             Some(LinkKind::Udp) | None => &BY_UDP,
         };
         for step in steps.iter().copied().chain([LAST]).skip(self.steps.len()) {

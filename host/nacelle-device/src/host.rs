@@ -295,7 +295,7 @@ impl Published {
         let Descriptor { name, kind, ip, mac, .. } = &self.descriptor;
         let what = match self.descriptor.link {
             LinkKind::Wire | LinkKind::Packet => format!("{ip}, {mac}: its Ethernet port, in device time"),
-            LinkKind::Udp | LinkKind::Shm => format!("{ip}: its UDP socket, and shared memory"),
+            LinkKind::Udp | LinkKind::Shm | LinkKind::Verbs => format!("{ip}: its UDP socket, and shared memory"),
         };
         PcapngWriter::create(path, name, &format!("Nacelle device {name} ({kind}) at {what}"))
     }

@@ -161,6 +161,14 @@ pub enum LinkError {
         /// What the device's socket or the operating system said.
         source: io::Error,
     },
+    /// An RDMA NIC cannot be used.
+    #[error("{what}")]
+    Nic {
+        /// What is wrong.
+        what: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
     /// The frame is too short or too long for Ethernet.
     #[error("a frame of {length} bytes is not between {MIN_FRAME} and {MAX_FRAME} bytes")]
     FrameLength {

@@ -58,6 +58,8 @@ pub enum LinkKind {
     Packet,
     /// By memory that caller and device share, on one machine. No device publishes it: it is a way to one that publishes UDP.
     Shm,
+    /// By an RDMA NIC of the caller. No device publishes it: it is a way to one that the NIC's network reaches.
+    Verbs,
 }
 
 impl std::fmt::Display for DeviceKind {

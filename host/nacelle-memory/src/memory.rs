@@ -124,6 +124,28 @@ impl Memory {
         self.writable
     }
 
+    /// Where the bytes are, for a NIC that accesses them by DMA, which no method here sees.
+    ///
+    /// Until the NIC has stopped, the memory must be kept, and [`bytes_mut`](Self::bytes_mut) and
+    /// [`into_vec`](Self::into_vec) are out of bounds; the bytes may change at any time. Of a borrow, the access ends by
+    /// [`at_end`](Self::at_end).
+    #[must_use]
+    pub const fn as_ptr(&self) -> NonNull<[u8]> {
+        NonNull::slice_from_raw_parts(self.start, self.len)
+    }
+
+    /// Has `ending` run before borrowed bytes are given back: it stops an access that goes on without this memory. Of other memory,
+    /// whose bytes live as long as it does, nothing is kept and `ending` is dropped.
+    ///
+    /// # Errors
+    /// If the borrow has ended.
+    pub fn at_end(&self, ending: Box<dyn FnOnce() + Send>) -> Result<(), AccessError> {
+        match &self.owner {
+            Owner::Scope(gate) => gate.at_end(ending).then_some(()).ok_or(AccessError::Ended),
+            Owner::Heap { .. } | Owner::Within { .. } | Owner::Other(_) => Ok(()),
+        }
+    }
+
     /// Copies the bytes from `offset` on into `into`, which they fill.
     ///
     /// # Errors

@@ -12,13 +12,16 @@ use std::sync::Mutex;
 
 use crate::Memory;
 
-/// Lets accesses pass until it is closed.
-pub(crate) struct Gate(Mutex<bool>);
+/// What is done before borrowed bytes are given back.
+type Ending = Box<dyn FnOnce() + Send>;
+
+/// Lets accesses pass until it is closed: then there are no endings to add to.
+pub(crate) struct Gate(Mutex<Option<Vec<Ending>>>);
 
 impl Default for Gate {
     /// An open one.
     fn default() -> Self {
-        Self(Mutex::new(true))
+        Self(Mutex::new(Some(Vec::new())))
     }
 }
 
@@ -26,12 +29,19 @@ impl Gate {
     /// Does `access` unless the gate is closed, and keeps it open meanwhile.
     pub(crate) fn pass(&self, access: impl FnOnce()) -> Option<()> {
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.then(access)
+        open.is_some().then(access)
+    }
+
+    /// Has `ending` run when the gate is closed. Returns false, and drops it, if that has happened.
+    pub(crate) fn at_end(&self, ending: Ending) -> bool {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_mut().map(|endings| endings.push(ending)).is_some()
     }
 
     /// Waits for the access that is under way, and lets none pass any more.
     pub(crate) fn close(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        let endings = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        endings.into_iter().flatten().for_each(|ending| ending());
     }
 }
 
@@ -125,6 +135,31 @@ mod tests {
         assert_eq!(kept[0].write(0, &[9]), Err(AccessError::Ended));
         assert_eq!(kept[1].read(0, &mut [0]), Err(AccessError::Ended));
         assert_eq!(written, [1, 2, 0, 0]);
+    }
+
+    #[test]
+    fn what_has_been_asked_for_is_done_before_the_bytes_are_back() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let ended = Arc::new(AtomicUsize::new(0));
+        let note = || {
+            let ended = Arc::clone(&ended);
+            Box::new(move || _ = ended.fetch_add(1, Ordering::Relaxed))
+        };
+        let mut bytes = [0; 4];
+        let kept = scope(|scope| {
+            let memory = scope.lend_mut(&mut bytes);
+            memory.at_end(note()).unwrap();
+            assert_eq!(ended.load(Ordering::Relaxed), 0);
+            memory
+        });
+        assert_eq!(ended.load(Ordering::Relaxed), 1);
+        assert_eq!(kept.at_end(note()), Err(AccessError::Ended));
+        drop(kept);
+        let owned = crate::Memory::zeroed(4);
+        owned.at_end(note()).unwrap();
+        drop(owned);
+        assert_eq!(ended.load(Ordering::Relaxed), 1, "owned bytes have no such end");
     }
 
     /// The end of the scope waits for the access that another thread makes.

@@ -24,6 +24,14 @@ pub struct ConnId {
     pub(crate) generation: u32,
 }
 
+impl ConnId {
+    /// A name for a connection of another kind of endpoint, such as one of an RDMA NIC, that gives the same types to its users.
+    #[must_use]
+    pub const fn new(index: u32, generation: u32) -> Self {
+        Self { index, generation }
+    }
+}
+
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Core {

@@ -116,6 +116,14 @@ pub struct RegionId {
     generation: u32,
 }
 
+impl RegionId {
+    /// A name for a region of another kind of endpoint, such as one of an RDMA NIC, that gives the same types to its users.
+    #[must_use]
+    pub const fn new(index: u32, generation: u32) -> Self {
+        Self { index, generation }
+    }
+}
+
 /// A registered region, as this side and a peer name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {

@@ -99,7 +99,7 @@ impl Engine {
     ) -> Result<Option<T>, LinkError> {
         self.act(|state| {
             let now = state.now();
-            state.endpoint.interface.ethernet().map(|interface| change(now, interface))
+            state.endpoint.ethernet().map(|interface| change(now, interface))
         })
     }
 
@@ -150,7 +150,7 @@ impl Engine {
         let (number, wake) = self.act(|state| {
             let (number, wake) = state.inbox.open_ping(sequence);
             let now = state.now();
-            let interface = state.endpoint.interface.ethernet();
+            let interface = state.endpoint.ethernet();
             if interface.is_some_and(|interface| interface.ping(now, ip, number, length, patience)) {
                 return Ok((number, wake));
             }

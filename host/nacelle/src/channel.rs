@@ -52,8 +52,10 @@ impl Channel {
         let agreement = state.endpoint.transport.connection(id).map(|info| info.agreement).unwrap_or_default();
         state.inbox.session(id).agree(agreement);
         let is_foreign = state.endpoint.transport.connection(id).is_some_and(|info| !info.has_record);
-        if is_foreign && channel.shared.answer_gap != Some(Duration::ZERO) {
-            state.endpoint.transport.delay_acknowledgements(id, ACK_DELAY);
+        if is_foreign
+            && channel.shared.answer_gap != Some(Duration::ZERO)
+            && state.endpoint.transport.delay_acknowledgements(id, ACK_DELAY)
+        {
             state.inbox.session(id).ack_delay = ACK_DELAY;
         }
         let opened = StepReport::between(Step::Connect, began, state.mark());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use std::sync::Arc;
 
-use nacelle_roce::{Access, SendWr};
+use nacelle_roce::SendWr;
 use nacelle_wire::DescriptionLocation;
 use nacelle_wire::extensions::Agreement;
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,7 @@ pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
     let lost = |detail: String| Error::lost(shared.ip, Step::Description, detail);
     let local = shared.engine.act(|state| {
         let transport = &mut state.endpoint.transport;
-        let local = transport.register(vec![0; length as usize], Access::LOCAL, Some(conn));
+        let local = transport.register(vec![0; length as usize], false, conn);
         let local = local.map_err(|error| lost(error.to_string()))?;
         transport.post_send(conn, SendWr::read(0, local.all(), addr, rkey)).map_err(|error| lost(error.to_string()))?;
         state.inbox.session(conn).slot(0).sends += 1;

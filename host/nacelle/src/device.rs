@@ -10,6 +10,7 @@ use std::time::Duration;
 use nacelle_link::{Impairments, Link, LinkError, PacketLink, VirtualWire, WireDir};
 use nacelle_manage::{Control, Descriptor, LinkKind, discover};
 use nacelle_roce::ConnectOptions;
+use nacelle_verbs::DeviceName;
 use nacelle_wire::extensions::Agreement;
 use nacelle_wire::mrsp::{DEFAULT_PORT, FunctionCode};
 
@@ -225,6 +226,14 @@ impl Device {
             }
             (LinkKind::Packet, IpAddr::V4(ip)) => Self::connect_on_interface(ip, options),
             (LinkKind::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
+            (LinkKind::Verbs, _) => match options.link {
+                LinkChoice::Verbs(device) => Self::connect_by_nic(ip, device, wire.ok(), options),
+                // A NIC shows no packets.
+                _ if options.capture.is_some() || !options.impairments.is_none() => {
+                    Self::connect_by_udp(ip, wire.ok(), options)
+                }
+                _ => Self::connect_by_nic(ip, None, wire.ok(), options),
+            },
             (LinkKind::Wire, IpAddr::V4(ip)) => {
                 let wire = wire?;
                 let link = VirtualWire::join_anonymous(&wire)?;
@@ -261,6 +270,17 @@ impl Device {
         check(ip)?;
         let engine = reach::on_udp(ip, options)?;
         Self::over_datagrams(engine, LinkKind::Udp, ip, wire, options)
+    }
+
+    fn connect_by_nic(
+        ip: IpAddr,
+        device: Option<DeviceName>,
+        wire: Option<WireDir>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        check(ip)?;
+        let engine = reach::on_nic(ip, device, options)?;
+        Self::over_datagrams(engine, LinkKind::Verbs, ip, wire, options)
     }
 
     fn over_datagrams(
@@ -376,10 +396,10 @@ impl Device {
         self.shared.link
     }
 
-    /// Whether it is reached by datagrams, of a UDP socket or by shared memory: then there is no ICMP.
+    /// Whether it is reached by datagrams, of a UDP socket, by shared memory or by an RDMA NIC: then there is no ICMP.
     #[must_use]
     pub fn is_by_udp(&self) -> bool {
-        matches!(self.shared.link, LinkKind::Udp | LinkKind::Shm)
+        matches!(self.shared.link, LinkKind::Udp | LinkKind::Shm | LinkKind::Verbs)
     }
 
     /// Reads the device's description of itself over the network, once: its functions, their regions, what result codes mean.

@@ -22,14 +22,16 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nacelle_driver::{AnyMedium, Clock, Limits, Medium, Pump, Spin, Station};
+use nacelle_driver::{Clock, Limits, Medium as _, Pump, Spin, Station};
 use nacelle_link::LinkError;
-use nacelle_roce::{AnyInterface, ConnId, NetworkLayer, Phase, Received, RegionId, Sent};
+use nacelle_roce::{ConnId, Phase, RegionId, Sent};
 
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
 use crate::slot::{After, Cause, Notice, Then};
 use crate::sync::{Mutex, MutexGuard};
+pub(crate) use crate::transport::Endpoint;
+use crate::transport::{Arrived, Medium};
 use crate::wake::Wake;
 use pollable::Pollable;
 pub(crate) use thread::ProgressThread;
@@ -42,9 +44,6 @@ const LIMITS: Limits = Limits { receive: 1, transmit: 16 };
 const SEND_WITHIN: Duration = Duration::from_millis(20);
 /// How often a thread that waits for what is not an event looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-/// An endpoint on an Ethernet or a UDP socket.
-pub(crate) type Endpoint = nacelle_roce::Endpoint<AnyInterface>;
 
 /// An endpoint that threads share.
 pub(crate) struct Engine {
@@ -81,7 +80,7 @@ pub(crate) struct State {
 
 /// What moves frames.
 struct Carrier {
-    pump: Pump<AnyMedium>,
+    pump: Pump<Medium>,
     /// The bell's end that is read.
     bell: UnixStream,
 }
@@ -115,11 +114,10 @@ impl State {
     }
 
     /// Handles what was received, and files events.
-    fn take(&mut self, now: Instant, received: Received<'_>) {
+    fn take(&mut self, now: Instant, received: Arrived<'_>) {
         self.begin(now);
         let before = self.mark();
-        // The endpoint's counters count what is discarded by reason.
-        let _counted = self.endpoint.handle(self.now(), received);
+        self.endpoint.handle(self.now(), received);
         self.count();
         self.file(before);
     }
@@ -133,8 +131,7 @@ impl State {
 
     /// Takes over what the interface has counted.
     fn count(&mut self) {
-        let counters = self.endpoint.interface.counters();
-        self.traffic = [counters.tx_frames, counters.tx_bytes, counters.rx_frames, counters.rx_bytes];
+        self.traffic = self.endpoint.traffic();
     }
 
     fn file(&mut self, before: Mark) {
@@ -203,7 +200,7 @@ impl State {
 impl Engine {
     /// # Errors
     /// If the system has no descriptors left.
-    pub(crate) fn new(medium: AnyMedium, endpoint: Endpoint, spin: Duration) -> Result<Self, LinkError> {
+    pub(crate) fn new(medium: Medium, endpoint: Endpoint, spin: Duration) -> Result<Self, LinkError> {
         let io = |source| LinkError::Io { what: "make a socket".into(), source };
         let (bell, heard) = UnixStream::pair().map_err(io)?;
         bell.set_nonblocking(true).map_err(io)?;
@@ -410,10 +407,9 @@ impl Engine {
         let unused = Arc::default();
         loop {
             let tick = deadline.min(Instant::now() + LOOK_EVERY);
-            let ending =
-                |(_, info): (ConnId, nacelle_roce::ConnInfo)| matches!(info.phase, Phase::Lingering | Phase::DreqSent);
+            let ending = |info: &nacelle_roce::ConnInfo| matches!(info.phase, Phase::Lingering | Phase::DreqSent);
             let settled =
-                self.wait(&unused, tick, |state| (!state.endpoint.transport.connections().any(ending)).then_some(()))?;
+                self.wait(&unused, tick, |state| (!state.endpoint.transport.any_connection(ending)).then_some(()))?;
             if settled.is_some() || Instant::now() >= deadline {
                 return Ok(settled.is_some());
             }
@@ -493,8 +489,8 @@ impl<'a> Driver<'a> {
     }
 }
 
-impl Station<AnyMedium> for &Engine {
-    fn receive(&mut self, now: Instant, received: Received<'_>) {
+impl Station<Medium> for &Engine {
+    fn receive(&mut self, now: Instant, received: Arrived<'_>) {
         self.lock().take(now, received);
     }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use nacelle_memory::Memory;
 use nacelle_roce::{
-    Access, Completion, ConnId, ConnStats, ConnectFailure, DisconnectReason, Event, Interface, NetworkEvent, PostError,
-    RecvWr, Region, RegionId, RegisterError, SendOp, SendWr, Transport, WcOpcode, WcStatus,
+    Completion, ConnId, ConnStats, ConnectFailure, DisconnectReason, Event, Interface, NetworkEvent, PostError, RecvWr,
+    Region, RegionId, SendOp, SendWr, WcOpcode, WcStatus,
 };
 use nacelle_wire::MacAddr;
 use nacelle_wire::calls::{self, Context, Request};
@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 use crate::engine::Endpoint;
 use crate::report::Mark;
 use crate::slot::{After, Cause, Notices, Outcome, Run, Slot, Then};
+use crate::transport::{RegisterError, Transport};
 use crate::wake::Wake;
 use crate::{Error, Step};
 
@@ -340,7 +341,7 @@ impl Inbox {
         while let Some(event) = endpoint.transport.poll_event() {
             self.file(event, endpoint, at, before, now);
         }
-        while let Some(event) = endpoint.interface.ethernet().and_then(Interface::poll_event) {
+        while let Some(event) = endpoint.ethernet().and_then(Interface::poll_event) {
             self.file_network(event);
         }
     }
@@ -494,7 +495,7 @@ impl Session {
             Some(buffers) => buffers,
             None => {
                 let memory = Memory::zeroed(length * self.slots.len());
-                *self.buffers.insert(transport.register(memory, Access::LOCAL, Some(conn))?)
+                *self.buffers.insert(transport.register(memory, false, conn)?)
             }
         };
         // There are as many as contexts, and each has one request at a time.

@@ -62,6 +62,7 @@ mod report;
 mod slot;
 mod sync;
 mod target;
+mod transport;
 mod wake;
 
 pub use agreed::Agreed;
@@ -75,6 +76,7 @@ pub use matmul::{Element, matmul, matmul_with};
 pub use nacelle_manage::{Descriptor, DeviceKind, LinkKind};
 pub use nacelle_memory as memory;
 pub use nacelle_memory::Memory;
+pub use nacelle_verbs::DeviceName;
 pub use nacelle_wire::mrsp::FunctionCode;
 pub use reach::{Chosen, LinkChoice};
 pub use region::{Region, Role};

@@ -7,7 +7,6 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use nacelle_roce::NetworkLayer;
 use nacelle_wire::cm::PathMtu;
 
 use crate::Error;
@@ -45,7 +44,7 @@ impl Found {
 impl Engine {
     /// The largest path MTU that the link holds, if it holds one.
     pub(crate) fn largest_path_mtu(&self) -> Option<PathMtu> {
-        PathMtu::for_ip_mtu(self.lock().endpoint.interface.network().ip_mtu)
+        self.lock().endpoint.largest_path_mtu()
     }
 
     /// Asks the host at `ip` by ICMP echo requests which packets arrive there and come back whole: the largest path MTU up to `most`
@@ -64,7 +63,7 @@ impl Engine {
             let now = state.now();
             let open = |length| {
                 let (number, wake) = state.inbox.open_ping(0);
-                let interface = state.endpoint.interface.ethernet();
+                let interface = state.endpoint.ethernet();
                 let _unsent_is_unanswered =
                     interface.is_some_and(|interface| interface.ping(now, ip, number, length, PATIENCE));
                 (number, wake)

@@ -12,17 +12,19 @@ use nacelle_link::{
 };
 use nacelle_manage::{Descriptor, LinkKind, discover};
 use nacelle_roce::{NetworkLayer, TransportConfig, UdpInterface};
+use nacelle_verbs::{DeviceName, Nic, Place};
 use serde::Serialize;
 
 use crate::engine::{Endpoint, Engine};
+use crate::transport::{Medium, link_error};
 use crate::{Error, Options, address, mtu};
 
 /// The link to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum LinkChoice {
-    /// By its address: shared memory with a device of this user on this machine that offers it; else UDP for loopback addresses, for
-    /// IPv6, and for what no device on the wire can have; else the wire.
+    /// By its address: shared memory with a device of this user on this machine that offers it; the wire for what a device there can
+    /// have; for other addresses an RDMA NIC, if there is one on the way, else UDP.
     #[default]
     Auto,
     /// The virtual wire: Ethernet frames among the processes of one machine.
@@ -33,23 +35,32 @@ pub enum LinkChoice {
     Shm,
     /// Ethernet frames of this network interface, as a host of its network with the address [`Options::source`]. Needs CAP_NET_RAW.
     Packet(InterfaceName),
+    /// An RDMA NIC, or Linux' soft-RoCE, by libibverbs and librdmacm: this one, or the one whose port has the address from which
+    /// packets to the device leave.
+    Verbs(Option<DeviceName>),
 }
 
 impl FromStr for LinkChoice {
     type Err = Error;
 
-    /// `auto`, `wire`, `udp`, `shm` or `packet:INTERFACE`.
+    /// `auto`, `wire`, `udp`, `shm`, `packet:INTERFACE`, `verbs` or `verbs:DEVICE`.
     fn from_str(text: &str) -> Result<Self, Error> {
         Ok(match text {
             "auto" => Self::Auto,
             "wire" => Self::Wire,
             "udp" => Self::Udp,
             "shm" => Self::Shm,
-            _ => match text.strip_prefix("packet:") {
-                Some(interface) => Self::Packet(interface.parse()?),
-                None => {
-                    let what = format!("there is no link '{text}': it is auto, wire, udp, shm or packet:INTERFACE");
-                    return Err(Error::InvalidArgument { what });
+            "verbs" => Self::Verbs(None),
+            _ => match text.split_once(':') {
+                Some(("packet", interface)) => Self::Packet(interface.parse()?),
+                Some(("verbs", device)) => {
+                    let name = device.parse::<DeviceName>();
+                    Self::Verbs(Some(name.map_err(|error| Error::invalid(format!("'{device}': {error}")))?))
+                }
+                _ => {
+                    return Err(Error::invalid(format!(
+                        "there is no link '{text}': it is auto, wire, udp, shm, packet:INTERFACE, verbs or verbs:DEVICE"
+                    )));
                 }
             },
         })
@@ -90,6 +101,7 @@ impl LinkChoice {
             Self::Udp => Some(LinkKind::Udp),
             Self::Shm => Some(LinkKind::Shm),
             Self::Packet(_) => Some(LinkKind::Packet),
+            Self::Verbs(_) => Some(LinkKind::Verbs),
             Self::Auto => None,
         };
         if let Some(link) = asked {
@@ -109,12 +121,14 @@ impl LinkChoice {
                 return chosen(LinkKind::Udp, "it is a loopback address".into());
             }
             IpAddr::V4(v4) => v4,
-            IpAddr::V6(_) => return chosen(LinkKind::Udp, "the wire carries IPv4 only".into()),
+            IpAddr::V6(v6) if v6.is_loopback() => {
+                return chosen(LinkKind::Udp, "it is a loopback address".into());
+            }
+            IpAddr::V6(_) => return by_network(ip, source, "the wire carries IPv4 only"),
         };
         if let Some(device) = here {
             if device.link == LinkKind::Packet {
-                let why = format!("{} is a host of a network of the kernel", device.name);
-                return chosen(LinkKind::Udp, why);
+                return by_network(ip, source, &format!("{} is a host of a network of the kernel", device.name));
             }
             return chosen(device.link, format!("{} publishes it", device.name));
         }
@@ -128,9 +142,57 @@ impl LinkChoice {
         };
         match published.iter().find(near) {
             Some(device) => chosen(LinkKind::Wire, format!("it is in the subnet of {}", device.name)),
-            None => chosen(LinkKind::Udp, "no device on the wire can have this address".into()),
+            None => by_network(ip, source, "no device on the wire can have this address"),
         }
     }
+}
+
+/// The link to a host of the kernel's network, because of `why`: by an RDMA NIC if one is on the way there, and can be used; else by
+/// UDP.
+fn by_network(ip: IpAddr, source: Option<IpAddr>, why: &str) -> Chosen {
+    let udp = |why: String| Chosen { link: LinkKind::Udp, why };
+    let local = match source {
+        Some(source) => source,
+        None => match Route::to(ip) {
+            Ok(route) => route.local,
+            Err(_) => return udp(why.into()),
+        },
+    };
+    // A packet to this machine itself leaves by no NIC.
+    if local == ip {
+        return udp(why.into());
+    }
+    match Place::of(local, None) {
+        Ok(place) => match nacelle_verbs::available() {
+            Ok(()) => Chosen {
+                link: LinkKind::Verbs,
+                why: format!("{why}, and {} has {local}, from which packets to it leave", place.device),
+            },
+            Err(error) => udp(format!("{why}, and {} is not used: {error}", place.device)),
+        },
+        Err(error @ nacelle_verbs::VerbsError::PortDown { .. }) => udp(format!("{why}, and {error}")),
+        Err(_) => udp(why.into()),
+    }
+}
+
+/// An engine on an RDMA NIC.
+pub(crate) fn on_nic(ip: IpAddr, device: Option<DeviceName>, options: &Options) -> Result<Engine, Error> {
+    if options.capture.is_some() || !options.impairments.is_none() {
+        return Err(Error::invalid(
+            "the packets are the RDMA NIC's: they can be neither captured nor impaired here; use --link udp for that",
+        ));
+    }
+    let local = match options.source {
+        Some((source, _)) => source,
+        None => Route::to(ip)?.local,
+    };
+    if ip.is_ipv4() != local.is_ipv4() {
+        return Err(Error::invalid(format!("{ip} cannot be reached from {local}: they are of different families")));
+    }
+    let opened = Place::of(local, device).and_then(Nic::open);
+    let (nic, inlet) = opened.map_err(|error| Error::Link(link_error(&error)))?;
+    let spin = options.spin.unwrap_or(SPIN);
+    Ok(Engine::new(Medium::Nic { inlet: Box::new(inlet), spin }, nic.into(), spin)?)
 }
 
 /// An engine on a link of frames, without an address.
@@ -144,7 +206,8 @@ pub(crate) fn on_frames(link: Box<dyn Link>, ip: Ipv4Addr, options: &Options) ->
     let endpoint =
         nacelle_roce::Endpoint::new(address::config(options.mtu.unwrap_or(mtu::LONGEST), options.resolve_timeout));
     let link: Box<dyn Link> = Box::new(link);
-    Ok(Engine::new(AnyMedium::Frames(Frames::new(link)), endpoint.into(), options.spin.unwrap_or_default())?)
+    let medium = Medium::Packets(AnyMedium::Frames(Frames::new(link)));
+    Ok(Engine::new(medium, endpoint.into(), options.spin.unwrap_or_default())?)
 }
 
 /// An engine on a UDP socket of its own.
@@ -189,7 +252,7 @@ fn on_datagrams(
     let interface = UdpInterface::new(medium.local(), ip_mtu);
     let config = TransportConfig::new(interface.network(), address::guid(), address::seed());
     let endpoint: Endpoint = nacelle_roce::Endpoint::over_udp(interface, config).into();
-    Ok(Engine::new(AnyMedium::Datagrams(medium), endpoint, spin)?)
+    Ok(Engine::new(Medium::Packets(AnyMedium::Datagrams(medium)), endpoint, spin)?)
 }
 
 /// Begins the capture, if there is to be one.
@@ -232,7 +295,7 @@ mod tests {
         for (ip, why) in [
             ("127.0.0.2", "loopback"),
             ("127.9.9.9", "loopback"),
-            ("::1", "IPv4 only"),
+            ("::1", "loopback"),
             ("2001:db8::1", "IPv4 only"),
             ("192.0.2.1", "no device on the wire"),
             ("10.78.0.1", "no device on the wire"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nacelle_memory::Memory;
-use nacelle_roce::{Access, PostError, SendOp, SendWr};
+use nacelle_roce::{PostError, SendOp, SendWr};
 use nacelle_wire::calls::{self, Context, LongRegion, MAX_WRITE, Request, SetUp};
 use nacelle_wire::extensions::Extensions;
 use nacelle_wire::mrsp::{AarRegion, CallImm, FunctionCode, Message, RegionFlags, WindowNumber};
@@ -257,7 +257,7 @@ impl Remote {
                 let slot = session.slot(context);
                 (slot.awaits, slot.received) = (true, None);
             }
-            let local = memory.map(|memory| endpoint.transport.register(memory, Access::LOCAL, Some(conn)));
+            let local = memory.map(|memory| endpoint.transport.register(memory, false, conn));
             let local = local.transpose().map_err(|error| failed(&error))?;
             let slot = session.slot(context);
             for piece in 0..needed {

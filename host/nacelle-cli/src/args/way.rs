@@ -13,8 +13,9 @@ use super::parse::parse_source;
 /// The link to a device, and the caller's place on it.
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
-    /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine), or
-    /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source)
+    /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine),
+    /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source), or verbs[:DEVICE] (an RDMA
+    /// NIC, or Linux' soft-RoCE)
     #[arg(long, default_value = "auto")]
     pub(crate) link: LinkChoice,
     /// The caller's own address, on the wire with the length of its prefix [default: a free one in the device's subnet; by UDP

@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nacelle::{Chosen, Device, Error, LinkKind};
+use nacelle::{Chosen, Device, Error, LinkChoice, LinkKind};
 use nacelle_link::{DatagramLink, LinkError, PortProbe, ROCE_PORT, Route, UdpLink, VirtualWire, WireDir};
 use nacelle_manage::discover;
+use nacelle_verbs::{Place, VerbsError};
 use nacelle_wire::cm::PathMtu;
 
 use super::endpoint::options;
@@ -26,6 +27,7 @@ pub(super) fn examine(examination: &mut Examination<'_>) -> Result<Device, StepE
         LinkKind::Udp => by_udp(examination, &wire, ip),
         LinkKind::Wire => by_wire(examination, &wire, ip),
         LinkKind::Shm | LinkKind::Packet => directly(examination, &wire, ip),
+        LinkKind::Verbs => by_nic(examination, &wire, ip),
     }
 }
 
@@ -69,19 +71,13 @@ fn link(chosen: Chosen, ip: IpAddr) -> Result<(LinkKind, String), Fault> {
         LinkKind::Udp => Ok((LinkKind::Udp, format!("UDP: {}", chosen.why))),
         LinkKind::Shm => Ok((LinkKind::Shm, format!("shared memory: {}", chosen.why))),
         LinkKind::Packet => Ok((LinkKind::Packet, format!("a packet socket: {}", chosen.why))),
+        LinkKind::Verbs => Ok((LinkKind::Verbs, format!("an RDMA NIC: {}", chosen.why))),
     }
 }
 
 fn by_udp(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Result<Device, StepEnd> {
     let args = examination.args;
-    let route = examination.step("route", || {
-        let route = Route::to(ip).map_err(|error| {
-            Fault::new(error.to_string(), "see 'ip route': connect this machine to the device's network")
-        })?;
-        let source = args.way.link.source.map_or(route.local, |(source, _)| source);
-        Ok(((route, source), format!("packets to {ip} leave from {source}")))
-    });
-    let (route, source) = route?;
+    let (route, source) = route(examination, ip)?;
     examination.step("interface", || interface(source))?;
     examination.step("path MTU", || path_mtu(args.way.mtu.map_or(LONGEST, usize::from), Some(route.ip_mtu)))?;
     let local = examination.step("local port", || {
@@ -98,6 +94,37 @@ fn by_udp(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Resu
     examination.step("device's host", || {
         let found = host(ip, local, route.local == ip || ip.is_loopback())?;
         Ok((Device::connect(ip, &options(args, wire))?, found))
+    })
+}
+
+/// The route to the device, and the caller's own address.
+fn route(examination: &mut Examination<'_>, ip: IpAddr) -> Result<(Route, IpAddr), StepEnd> {
+    let args = examination.args;
+    examination.step("route", || {
+        let route = Route::to(ip).map_err(|error| {
+            Fault::new(error.to_string(), "see 'ip route': connect this machine to the device's network")
+        })?;
+        let source = args.way.link.source.map_or(route.local, |(source, _)| source);
+        Ok(((route, source), format!("packets to {ip} leave from {source}")))
+    })
+}
+
+/// By an RDMA NIC: whether there is one on the way, and whether it can be used. The device's host is asked for with the connection.
+fn by_nic(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Result<Device, StepEnd> {
+    let args = examination.args;
+    let (_, source) = route(examination, ip)?;
+    let fault = |error: VerbsError| Fault::new(error.to_string(), error.hint());
+    examination.step("RDMA device", || {
+        let wanted = match args.way.link.link {
+            LinkChoice::Verbs(device) => device,
+            _ => None,
+        };
+        let Place { device, port, address } = Place::of(source, wanted).map_err(fault)?;
+        Ok(((), format!("port {port} of {device} is active and has {address}")))
+    })?;
+    examination.step("libraries", || {
+        nacelle_verbs::available().map_err(fault)?;
+        Ok((Device::connect(ip, &options(args, wire))?, "librdmacm and libibverbs have opened the device".into()))
     })
 }
 
@@ -127,7 +154,7 @@ fn directly(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Re
         let found = match device.link() {
             LinkKind::Packet => format!("{ip} answers ARP"),
             LinkKind::Shm => "its process has shared its memory".into(),
-            LinkKind::Udp | LinkKind::Wire => "it shares no memory now: UDP is used".into(),
+            LinkKind::Udp | LinkKind::Wire | LinkKind::Verbs => "it shares no memory now: UDP is used".into(),
         };
         Ok((device, found))
     })

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Region set-up: the caller's regions for the device's, by MRSP or by a long set-up.
 
-use nacelle_roce::{Access, Transport};
+use std::net::IpAddr;
+
 use nacelle_wire::calls::{LongRegion, SetUp, Step as WireStep};
 use nacelle_wire::extensions::Extensions;
 use nacelle_wire::mrsp::{AarRegion, Message};
@@ -10,6 +11,7 @@ use nacelle_wire::{RemoteAddr, Rkey, calls};
 use super::{Call, Parameter, Program, lost};
 use crate::exchange::{Answer, Given};
 use crate::region::{Region, Role};
+use crate::transport::{RegisterError, Transport, link_error};
 use crate::{Error, Step};
 
 /// Device memory is requested in pages of this size, as upstream callers do.
@@ -27,8 +29,8 @@ impl Call {
                 continue;
             }
             // The device may write it while a call runs, and only then.
-            let local = state.endpoint.transport.register(memory, Access::LOCAL, Some(conn));
-            let local = local.map_err(|error| lost(ip, Step::RegionSetup, &error))?;
+            let local = state.endpoint.transport.register(memory, role.comes_back(), conn);
+            let local = local.map_err(|error| unregistered(ip, &error))?;
             self.places.push(Some(self.parameters.len()));
             self.parameters.push(Parameter { role, local, address: RemoteAddr(0), rkey: Rkey(0) });
         }
@@ -42,9 +44,9 @@ impl Call {
         let transport: &mut Transport = &mut state.endpoint.transport;
         for parameter in &mut self.parameters {
             let Some(memory) = transport.deregister(parameter.local.id) else { continue };
-            match transport.register(memory, Access::LOCAL, Some(conn)) {
+            match transport.register(memory, parameter.role.comes_back(), conn) {
                 Ok(local) => parameter.local = local,
-                Err(error) => return Err(lost(self.line.shared.ip, Step::RegionSetup, &error)),
+                Err(error) => return Err(unregistered(self.line.shared.ip, &error)),
             }
         }
         Ok(())
@@ -161,5 +163,13 @@ impl Call {
             Some(pair) => Err(format!("regions {} and {} overlap", pair[0].2, pair[1].2)),
             None => Ok(()),
         }
+    }
+}
+
+/// Memory was not registered.
+fn unregistered(ip: IpAddr, error: &RegisterError) -> Error {
+    match error {
+        RegisterError::Software(error) => lost(ip, Step::RegionSetup, error),
+        RegisterError::Nic(error) => Error::Link(link_error(error)),
     }
 }
