@@ -26,6 +26,7 @@ from typing import Any
 import active
 import checks
 import naaice
+import verbs_link
 from guest import Guest, GuestError
 from image import BUILD, ROOT, Image, ImageError, build
 from outcome import Outcome, markdown_failures, markdown_table, unique
@@ -47,8 +48,8 @@ QUICK = ["connect", "connect-refused-port", "disconnect-*", "regions-*", "call-*
 QUICK_WITH_LOSS = ["write-outstanding", "read-outstanding", "atomics-outstanding", "call-*"]
 
 
-def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[str, Iterator[Outcome]]]:
-    """Every step by its name. `small` and `large` are guests with MTUs of 1500 and 4200."""
+def plan(wire: Wire, image: Image, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[str, Iterator[Outcome]]]:
+    """Every step by its name. `small` and `large` are guests of `image` with MTUs of 1500 and 4200."""
     guests = (small,) if quick else (small, large)
     patterns = QUICK if quick else ["*"]
     for kind in (checks.SOFT, checks.RTL):
@@ -69,6 +70,7 @@ def plan(wire: Wire, small: Guest, large: Guest, quick: bool) -> Iterator[tuple[
         for loss in (0, LOSS):
             yield f"tools-mtu{guest.mtu}-loss{loss:g}", checks.linux_programs(wire, guest, loss, quick)
     if not quick:
+        yield verbs_link.STEP, verbs_link.verbs_link(wire, image)
         for loss in naaice.SIZES:
             yield f"{NAAICE}-server-loss{loss}", naaice.calls(wire, small, loss)
         yield f"{NAAICE}-clients", naaice.clients(wire, small, large)
@@ -97,7 +99,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         f" {'; '.join(unique(result['made_with'] for result in results.values()))}.",
         "With loss, each frame is lost with the given probability in each direction at Nacelle's end of the wire.",
     ]
-    for table, about in (checks.TABLES | {active.TABLE: active.ABOUT, naaice.TABLE: naaice.ABOUT}).items():
+    for table, about in (checks.TABLES | {active.TABLE: active.ABOUT, naaice.TABLE: naaice.ABOUT, verbs_link.TABLE: verbs_link.ABOUT}).items():
         own = [outcome for outcome in outcomes if outcome.table == table]
         if own:
             parts += [f"## {table}", about, markdown_table(own)]
@@ -130,7 +132,7 @@ def main() -> None:
             Guest(image, wire.folder, "small", "10.77.1.1/16", mtu=1500) as small,
             Guest(image, wire.folder, "large", "10.77.1.2/16", mtu=4200) as large,
         ):
-            steps = dict(plan(wire, small, large, arguments.quick))
+            steps = dict(plan(wire, image, small, large, arguments.quick))
             facts = {"date": str(datetime.date.today()), "made_with": versions(image, small)}
             chosen = [name for name in steps if arguments.only in name]
             if naaice.missing() and (left_out := [name for name in chosen if name.startswith(NAAICE)]):

@@ -85,7 +85,7 @@ class Wire:
         return [entry["name"] for entry in listed if entry["alive"]]
 
     @contextmanager
-    def device(self, name: str, ip: str, *arguments: str, capture: str) -> Iterator[None]:
+    def device(self, name: str, ip: str, *arguments: str, capture: str) -> Iterator[subprocess.Popen[str]]:
         """Runs a device, with a capture of what it sends and receives in the folder of the logs."""
         file = self.logs / f"{capture}.pcapng"
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ class Wire:
                 if child.poll() is not None or time.monotonic() > end:
                     raise WireError(f"the device {name} does not run:\n{self.said(name)}")
                 time.sleep(0.1)
-            yield
+            yield child
             # The device's counters help to find the cause of a failure.
             (self.logs / f"{capture}.counters").write_text(self.run("stats", name, timeout=20).stdout)
         finally:

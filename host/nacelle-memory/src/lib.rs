@@ -33,5 +33,5 @@ mod shared;
 
 pub use memory::{AccessError, Memory, StableBytes};
 pub use overlap::{Extent, find_overlap};
-pub use scope::{Scope, scope};
+pub use scope::{Ending, Scope, scope};
 pub use shared::Shared;

@@ -5,9 +5,9 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use crate::scope::Gate;
+use crate::scope::{Ending, Gate};
 
 /// Why memory was not accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -134,12 +134,12 @@ impl Memory {
         NonNull::slice_from_raw_parts(self.start, self.len)
     }
 
-    /// Has `ending` run before borrowed bytes are given back: it stops an access that goes on without this memory. Of other memory,
-    /// whose bytes live as long as it does, nothing is kept and `ending` is dropped.
+    /// Has `ending` stopped before borrowed bytes are given back, unless it was dropped by then. Of other memory, whose bytes live as
+    /// long as it does, nothing is kept.
     ///
     /// # Errors
     /// If the borrow has ended.
-    pub fn at_end(&self, ending: Box<dyn FnOnce() + Send>) -> Result<(), AccessError> {
+    pub fn at_end(&self, ending: Weak<dyn Ending>) -> Result<(), AccessError> {
         match &self.owner {
             Owner::Scope(gate) => gate.at_end(ending).then_some(()).ok_or(AccessError::Ended),
             Owner::Heap { .. } | Owner::Within { .. } | Owner::Other(_) => Ok(()),

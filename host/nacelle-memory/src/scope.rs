@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 #[cfg(loom)]
 use loom::sync::Mutex;
@@ -12,11 +12,14 @@ use std::sync::Mutex;
 
 use crate::Memory;
 
-/// What is done before borrowed bytes are given back.
-type Ending = Box<dyn FnOnce() + Send>;
+/// What accesses borrowed bytes without their [`Memory`], as a NIC does by DMA.
+pub trait Ending: Send + Sync {
+    /// Stops it: the bytes are about to be given back.
+    fn end(&self);
+}
 
 /// Lets accesses pass until it is closed: then there are no endings to add to.
-pub(crate) struct Gate(Mutex<Option<Vec<Ending>>>);
+pub(crate) struct Gate(Mutex<Option<Vec<Weak<dyn Ending>>>>);
 
 impl Default for Gate {
     /// An open one.
@@ -32,16 +35,19 @@ impl Gate {
         open.is_some().then(access)
     }
 
-    /// Has `ending` run when the gate is closed. Returns false, and drops it, if that has happened.
-    pub(crate) fn at_end(&self, ending: Ending) -> bool {
+    /// Stops `ending` when the gate is closed, if it is still there. Returns false if that has happened.
+    pub(crate) fn at_end(&self, ending: Weak<dyn Ending>) -> bool {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.as_mut().map(|endings| endings.push(ending)).is_some()
+        let Some(endings) = &mut *open else { return false };
+        endings.retain(|one| one.strong_count() > 0);
+        endings.push(ending);
+        true
     }
 
     /// Waits for the access that is under way, and lets none pass any more.
     pub(crate) fn close(&self) {
         let endings = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        endings.into_iter().flatten().for_each(|ending| ending());
+        endings.iter().flatten().filter_map(Weak::upgrade).for_each(|ending| ending.end());
     }
 }
 
@@ -115,7 +121,10 @@ pub fn scope<'env, T>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) ->
 
 #[cfg(test)]
 mod tests {
-    use crate::{AccessError, scope};
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Weak};
+
+    use crate::{AccessError, Ending, scope};
 
     #[test]
     fn what_was_lent_ends_with_the_scope_also_by_a_panic() {
@@ -137,29 +146,35 @@ mod tests {
         assert_eq!(written, [1, 2, 0, 0]);
     }
 
+    #[derive(Default)]
+    struct Ended(AtomicUsize);
+
+    impl Ending for Ended {
+        fn end(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     #[test]
-    fn what_has_been_asked_for_is_done_before_the_bytes_are_back() {
-        use std::sync::Arc;
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let ended = Arc::new(AtomicUsize::new(0));
-        let note = || {
-            let ended = Arc::clone(&ended);
-            Box::new(move || _ = ended.fetch_add(1, Ordering::Relaxed))
-        };
+    fn what_accesses_the_bytes_by_itself_is_stopped_before_they_are_back() {
+        let (kept, dropped) = (Arc::new(Ended::default()), Arc::new(Ended::default()));
+        let weak = |ended: &Arc<Ended>| Arc::<Ended>::downgrade(ended) as Weak<dyn Ending>;
+        let times = |ended: &Ended| ended.0.load(Ordering::Relaxed);
         let mut bytes = [0; 4];
-        let kept = scope(|scope| {
+        let memory = scope(|scope| {
             let memory = scope.lend_mut(&mut bytes);
-            memory.at_end(note()).unwrap();
-            assert_eq!(ended.load(Ordering::Relaxed), 0);
+            memory.at_end(weak(&dropped)).unwrap();
+            drop(dropped);
+            memory.at_end(weak(&kept)).unwrap();
+            assert_eq!(times(&kept), 0);
             memory
         });
-        assert_eq!(ended.load(Ordering::Relaxed), 1);
-        assert_eq!(kept.at_end(note()), Err(AccessError::Ended));
-        drop(kept);
+        assert_eq!(times(&kept), 1);
+        assert_eq!(memory.at_end(weak(&kept)), Err(AccessError::Ended));
         let owned = crate::Memory::zeroed(4);
-        owned.at_end(note()).unwrap();
+        owned.at_end(weak(&kept)).unwrap();
         drop(owned);
-        assert_eq!(ended.load(Ordering::Relaxed), 1, "owned bytes have no such end");
+        assert_eq!(times(&kept), 1, "owned bytes have no such end");
     }
 
     /// The end of the scope waits for the access that another thread makes.

@@ -3,9 +3,9 @@
 
 use core::ffi::c_int;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use nacelle_memory::Memory;
+use nacelle_memory::{Ending, Memory};
 use nacelle_roce::{Access, ConnId, Region, RegionId, RegionSlice};
 use nacelle_wire::{RemoteAddr, Rkey};
 
@@ -14,16 +14,28 @@ use crate::abi::{ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE, Sg
 use crate::hardware::{Hardware, Registration};
 
 /// A registration that ends with its region, or with the borrow of its bytes if that ends before.
-type Shared = Arc<Mutex<Option<Registration>>>;
+struct Lease(Mutex<Option<Registration>>);
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Option<Registration>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+impl Lease {
+    /// Ends the NIC's access. Returns whether it has ended. The borrow of the bytes does not end meanwhile.
+    fn release(&self) -> bool {
+        let mut registration = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        registration.take().is_none_or(Registration::release)
+    }
+}
+
+impl Ending for Lease {
+    fn end(&self) {
+        // Who deregisters the region at the same time is waited for.
+        let mut registration = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(registration.take());
+    }
 }
 
 struct Entry {
     memory: Memory,
     /// `None` without bytes, of which the NIC knows nothing.
-    registration: Option<Shared>,
+    lease: Option<Arc<Lease>>,
     lkey: u32,
     /// The only connection that uses it; `None` for all.
     owner: Option<ConnId>,
@@ -31,9 +43,9 @@ struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if let Some(registration) = &self.registration {
-            // Before the bytes are freed.
-            drop(lock(registration).take());
+        // Before the bytes are freed.
+        if let Some(lease) = &self.lease {
+            lease.end();
         }
     }
 }
@@ -60,33 +72,34 @@ impl Regions {
         if access.contains(Access::REMOTE_READ) {
             flags |= ACCESS_REMOTE_READ;
         }
-        let (mut registration, mut lkey, mut rkey) = (None, 0, 0);
+        let (mut lease, mut lkey, mut rkey) = (None, 0, 0);
         if !memory.is_empty() {
             // SAFETY: the bytes stay where they are as long as `memory` does, which the entry keeps until it has released the
             // registration, or until their borrow ends, which releases it before.
             let made = unsafe { Registration::new(hardware, memory.as_ptr(), flags) }?;
             (lkey, rkey) = (made.lkey(), made.rkey());
-            let shared: Shared = Arc::new(Mutex::new(Some(made)));
-            let ending = Arc::clone(&shared);
-            let release = Box::new(move || drop(lock(&ending).take()));
-            if memory.at_end(release).is_err() {
-                drop(lock(&shared).take());
+            let made = Arc::new(Lease(Mutex::new(Some(made))));
+            let ending: Weak<Lease> = Arc::downgrade(&made);
+            if memory.at_end(ending).is_err() {
+                made.end();
             }
-            registration = Some(shared);
+            lease = Some(made);
         }
         self.made += 1;
         let id = RegionId::new(self.made as u32, (self.made >> 32) as u32);
         let addr = RemoteAddr(memory.as_ptr().cast::<u8>().as_ptr() as u64);
         let region = Region { id, rkey: Rkey(rkey), addr, len: memory.len() };
-        self.entries.insert(id, Entry { memory, registration, lkey, owner });
+        self.entries.insert(id, Entry { memory, lease, lkey, owner });
         Ok(region)
     }
 
     /// Takes a region back. `None` if there is none, or the NIC does not let its memory go, which is lost then.
     pub(crate) fn deregister(&mut self, id: RegionId) -> Option<Memory> {
         let mut entry = self.entries.remove(&id)?;
-        let registration = entry.registration.take().and_then(|shared| lock(&shared).take());
-        let released = registration.is_none_or(Registration::release);
+        let released = match entry.lease.take() {
+            Some(lease) => lease.release(),
+            None => true,
+        };
         let memory = core::mem::replace(&mut entry.memory, Memory::zeroed(0));
         if released {
             return Some(memory);

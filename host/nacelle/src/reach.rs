@@ -12,7 +12,7 @@ use nacelle_link::{
 };
 use nacelle_manage::{Descriptor, LinkKind, discover};
 use nacelle_roce::{NetworkLayer, TransportConfig, UdpInterface};
-use nacelle_verbs::{DeviceName, Nic, Place};
+use nacelle_verbs::{DeviceName, Nic, Place, VerbsError};
 use serde::Serialize;
 
 use crate::engine::{Endpoint, Engine};
@@ -133,7 +133,14 @@ impl LinkChoice {
             return chosen(device.link, format!("{} publishes it", device.name));
         }
         let (subnet, prefix_len) = WIRE_SUBNET;
+        let is_own = |local| matches!(local, IpAddr::V4(local) if shares_subnet(local, subnet, prefix_len));
         if shares_subnet(v4, subnet, prefix_len) {
+            // The network of a NIC may have this subnet.
+            if let Ok(place) = nic_to(ip, source)
+                && is_own(place.address)
+            {
+                return by_nic(place, &format!("{} is in {subnet}/{prefix_len}, as this address", place.device));
+            }
             return chosen(LinkKind::Wire, format!("{subnet}/{prefix_len} is the subnet of devices on a wire"));
         }
         let near = |device: &&Descriptor| {
@@ -150,29 +157,33 @@ impl LinkChoice {
 /// The link to a host of the kernel's network, because of `why`: by an RDMA NIC if one is on the way there, and can be used; else by
 /// UDP.
 fn by_network(ip: IpAddr, source: Option<IpAddr>, why: &str) -> Chosen {
-    let udp = |why: String| Chosen { link: LinkKind::Udp, why };
+    match nic_to(ip, source) {
+        Ok(place) => by_nic(place, why),
+        Err(None) => Chosen { link: LinkKind::Udp, why: why.into() },
+        Err(Some(but)) => Chosen { link: LinkKind::Udp, why: format!("{why}, and {but}") },
+    }
+}
+
+fn by_nic(Place { device, address, .. }: Place, why: &str) -> Chosen {
+    Chosen { link: LinkKind::Verbs, why: format!("{why}, and {device} has {address}, from which packets leave") }
+}
+
+/// The RDMA NIC by which packets to `ip` leave, from `source` if that is named; or why there is one that is not used.
+fn nic_to(ip: IpAddr, source: Option<IpAddr>) -> Result<Place, Option<String>> {
     let local = match source {
         Some(source) => source,
-        None => match Route::to(ip) {
-            Ok(route) => route.local,
-            Err(_) => return udp(why.into()),
-        },
+        None => Route::to(ip).map_err(|_| None)?.local,
     };
     // A packet to this machine itself leaves by no NIC.
     if local == ip {
-        return udp(why.into());
+        return Err(None);
     }
-    match Place::of(local, None) {
-        Ok(place) => match nacelle_verbs::available() {
-            Ok(()) => Chosen {
-                link: LinkKind::Verbs,
-                why: format!("{why}, and {} has {local}, from which packets to it leave", place.device),
-            },
-            Err(error) => udp(format!("{why}, and {} is not used: {error}", place.device)),
-        },
-        Err(error @ nacelle_verbs::VerbsError::PortDown { .. }) => udp(format!("{why}, and {error}")),
-        Err(_) => udp(why.into()),
-    }
+    let place = Place::of(local, None).map_err(|error| match error {
+        VerbsError::PortDown { .. } => Some(error.to_string()),
+        _ => None,
+    })?;
+    nacelle_verbs::available().map_err(|error| Some(format!("{} is not used: {error}", place.device)))?;
+    Ok(place)
 }
 
 /// An engine on an RDMA NIC.
