@@ -69,8 +69,8 @@ def plan(wire: Wire, image: Image, small: Guest, large: Guest, quick: bool) -> I
     for guest in guests:
         for loss in (0, LOSS):
             yield f"tools-mtu{guest.mtu}-loss{loss:g}", checks.linux_programs(wire, guest, loss, quick)
+    yield verbs_link.STEP, verbs_link.verbs_link(wire, image, quick)
     if not quick:
-        yield verbs_link.STEP, verbs_link.verbs_link(wire, image)
         for loss in naaice.SIZES:
             yield f"{NAAICE}-server-loss{loss}", naaice.calls(wire, small, loss)
         yield f"{NAAICE}-clients", naaice.clients(wire, small, large)
@@ -99,7 +99,9 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         f" {'; '.join(unique(result['made_with'] for result in results.values()))}.",
         "With loss, each frame is lost with the given probability in each direction at Nacelle's end of the wire.",
     ]
-    for table, about in (checks.TABLES | {active.TABLE: active.ABOUT, naaice.TABLE: naaice.ABOUT, verbs_link.TABLE: verbs_link.ABOUT}).items():
+    for table, about in (
+        checks.TABLES | {active.TABLE: active.ABOUT, naaice.TABLE: naaice.ABOUT, verbs_link.TABLE: verbs_link.ABOUT}
+    ).items():
         own = [outcome for outcome in outcomes if outcome.table == table]
         if own:
             parts += [f"## {table}", about, markdown_table(own)]

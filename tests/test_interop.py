@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "interop"))
 import active
 import checks
 import image
+import verbs_link
 from guest import Guest
 from outcome import Outcome, markdown_failures, markdown_table
 from wire import HOST, Programs, Wire
@@ -63,6 +64,11 @@ def test_devices_call_linux(network: tuple[Wire, Guest], kind: checks.Device) ->
 def test_linux_is_called(network: tuple[Wire, Guest]) -> None:
     wire, guest = network
     all_passed(list(checks.callers(wire, guest, 0, (1, 100_000), conformance=False)))
+
+
+def test_callers_use_soft_roce(network: tuple[Wire, Guest]) -> None:
+    wire, _ = network
+    all_passed(list(verbs_link.verbs_link(wire, image.build(), quick=True)))
 
 
 def test_a_command_of_the_guest_ends_in_time(network: tuple[Wire, Guest]) -> None:

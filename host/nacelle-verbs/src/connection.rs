@@ -17,6 +17,11 @@ use crate::hardware::{Hardware, sockaddr};
 
 /// Private data of a REQ that is left beside the IP addresses, which librdmacm puts before it (annex A11).
 const REQ_PRIVATE_DATA: usize = 56;
+/// How long one attempt to find the way may take. The kernel misses an answer that comes at once, and looks again when the time of
+/// the attempt is over.
+const RESOLVE_EVERY: Duration = Duration::from_millis(100);
+/// Soft-RoCE takes 7 retries, the most that there are, for retries without end, and would never notice that a peer has vanished.
+const MAX_RETRIES: u8 = 6;
 
 /// Whom a connection is with, and how.
 pub(crate) struct Connection {
@@ -108,12 +113,18 @@ impl Connection {
             stats: ConnStats { started: now, ..ConnStats::default() },
         };
         connection.set_ack_timeout();
-        let mut from = sockaddr(SocketAddr::new(hardware.place.address, 0));
-        let mut to = sockaddr(peer);
-        let (from, to) = ((&raw mut from).cast::<c_void>(), (&raw mut to).cast::<c_void>());
-        // SAFETY: the identifier is there; both addresses are copied.
-        check(unsafe { (library.rdma_resolve_addr)(id, from, to, milliseconds(patience)) })?;
+        connection.resolve()?;
         Ok(connection)
+    }
+
+    /// Looks for the way to the peer. When an attempt has run out of time, the next may follow.
+    pub(crate) fn resolve(&self) -> io::Result<()> {
+        let mut from = sockaddr(SocketAddr::new(self.hardware.place.address, 0));
+        let mut to = sockaddr(SocketAddr::new(self.peer, self.port));
+        let (from, to) = ((&raw mut from).cast::<c_void>(), (&raw mut to).cast::<c_void>());
+        let attempt = milliseconds(RESOLVE_EVERY);
+        // SAFETY: the identifier is there; both addresses are copied.
+        check(unsafe { (self.hardware.library.rdma_resolve_addr)(self.id, from, to, attempt) })
     }
 
     /// Sets the time after which what is not acknowledged is sent again. A kernel that does not know it keeps its own.
@@ -180,7 +191,7 @@ impl Connection {
             responder_resources: self.options.responder_resources,
             initiator_depth: self.options.initiator_depth,
             flow_control: 0,
-            retry_count: self.options.retry_count.min(7),
+            retry_count: self.options.retry_count.min(MAX_RETRIES),
             rnr_retry_count: self.options.rnr_retry.min(7),
             srq: 0,
             qp_num: 0,

@@ -4,6 +4,7 @@
 use core::net::{IpAddr, SocketAddr};
 use core::ptr;
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::Arc;
 
 use nacelle_memory::Memory;
@@ -13,6 +14,7 @@ use nacelle_roce::{
     SendWr, WcOpcode, WcStatus,
 };
 use nacelle_wire::cm::{PathMtu, RejReason};
+use nacelle_wire::description::DescriptionLocation;
 use nacelle_wire::extensions::Agreement;
 use nacelle_wire::{Psn, Qpn};
 
@@ -294,7 +296,10 @@ impl Nic {
         }
         let Some(id) = work.id else {
             connection.is_probing = false;
-            return if ok { () } else { self.fail(now, work.conn, status) };
+            if !ok {
+                self.fail(now, work.conn, status);
+            }
+            return;
         };
         let byte_len = if is_recv { completion.byte_len as usize } else { work.len };
         let queue = if is_recv { &mut connection.recvs } else { &mut connection.sends };
@@ -369,19 +374,13 @@ impl Nic {
         // It may have been abandoned.
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let unreachable = ConnectFailure::Unreachable;
+        if connection.phase == Phase::Resolving {
+            if Self::resolve(now, connection, &management).is_err() {
+                self.abandon(conn, unreachable);
+            }
+            return;
+        }
         match (management.event, connection.phase) {
-            (abi::CM_ADDR_RESOLVED, Phase::Resolving) => {
-                connection.stats.resolved.get_or_insert(now);
-                if connection.address_resolved().is_err() {
-                    self.abandon(conn, unreachable);
-                }
-            }
-            (abi::CM_ROUTE_RESOLVED, Phase::Resolving) => {
-                if connection.request().is_err() {
-                    self.abandon(conn, unreachable);
-                }
-            }
-            (abi::CM_ADDR_ERROR | abi::CM_ROUTE_ERROR, Phase::Resolving) => self.abandon(conn, unreachable),
             (abi::CM_ESTABLISHED, Phase::ReqSent) => self.establish(now, conn, management),
             (abi::CM_UNREACHABLE, Phase::ReqSent) => {
                 // Host or network is unknown to the kernel, or there was no answer.
@@ -407,12 +406,30 @@ impl Nic {
         }
     }
 
+    /// Goes on to look for the way to a peer.
+    fn resolve(now: Instant, connection: &mut Connection, management: &Management) -> io::Result<()> {
+        match management.event {
+            abi::CM_ADDR_RESOLVED => {
+                connection.stats.resolved.get_or_insert(now);
+                connection.address_resolved()
+            }
+            abi::CM_ROUTE_RESOLVED => connection.request(),
+            // The deadline ends it.
+            abi::CM_ADDR_ERROR if -management.status == libc::ETIMEDOUT => connection.resolve(),
+            abi::CM_ADDR_ERROR | abi::CM_ROUTE_ERROR | abi::CM_DEVICE_REMOVAL => {
+                Err(io::ErrorKind::HostUnreachable.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The peer has accepted.
     fn establish(&mut self, now: Instant, conn: ConnId, management: Management) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let mut private_data = management.private_data;
         let taken = Agreement::find(&private_data);
-        connection.has_record = taken.is_some();
+        // Where nothing is agreed on, the record of its description shows a device of Nacelle's.
+        connection.has_record = taken.is_some() || DescriptionLocation::find(&private_data).is_some();
         connection.agreement = connection.offer().common(taken.unwrap_or_default());
         if let (Some(_), Some(record)) = (taken, private_data.last_chunk_mut::<{ Agreement::LEN }>()) {
             record.fill(0);

@@ -217,7 +217,7 @@ pub(crate) fn on_frames(link: Box<dyn Link>, ip: Ipv4Addr, options: &Options) ->
     let endpoint =
         nacelle_roce::Endpoint::new(address::config(options.mtu.unwrap_or(mtu::LONGEST), options.resolve_timeout));
     let link: Box<dyn Link> = Box::new(link);
-    let medium = Medium::Packets(AnyMedium::Frames(Frames::new(link)));
+    let medium = Medium::Packets(Box::new(AnyMedium::Frames(Frames::new(link))));
     Ok(Engine::new(medium, endpoint.into(), options.spin.unwrap_or_default())?)
 }
 
@@ -263,7 +263,7 @@ fn on_datagrams(
     let interface = UdpInterface::new(medium.local(), ip_mtu);
     let config = TransportConfig::new(interface.network(), address::guid(), address::seed());
     let endpoint: Endpoint = nacelle_roce::Endpoint::over_udp(interface, config).into();
-    Ok(Engine::new(Medium::Packets(AnyMedium::Datagrams(medium)), endpoint, spin)?)
+    Ok(Engine::new(Medium::Packets(Box::new(AnyMedium::Datagrams(medium))), endpoint, spin)?)
 }
 
 /// Begins the capture, if there is to be one.
@@ -298,6 +298,32 @@ mod tests {
         let ip: IpAddr = [127, 0, 9, 95].into();
         let options = Options { source: Some((ip, 8)), ..Options::default() };
         assert!(matches!(on_udp(ip, &options).err(), Some(Error::PortClosed { ip: closed }) if closed == ip));
+    }
+
+    #[test]
+    fn links_are_named_by_texts() {
+        let named = |text: &str| text.parse::<LinkChoice>();
+        assert_eq!(named("verbs").unwrap(), LinkChoice::Verbs(None));
+        assert_eq!(named("verbs:rxe0").unwrap(), LinkChoice::Verbs(Some("rxe0".parse().unwrap())));
+        assert!(matches!(named("packet:eth0"), Ok(LinkChoice::Packet(_))));
+        for bad in ["verbs:", "verbs:a/b", "packet:", "nic", "udp:eth0"] {
+            assert!(named(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_nic_shows_no_packets() {
+        let options = Options { capture: Some("/dev/null".into()), ..Options::default() };
+        let error = on_nic([192, 0, 2, 1].into(), None, &options).err().unwrap();
+        assert!(error.to_string().contains("captured"), "{error}");
+    }
+
+    #[test]
+    fn a_nic_that_is_not_there_is_an_error_with_a_hint() {
+        let device = "absent0".parse().unwrap();
+        let error = on_nic([127, 0, 0, 1].into(), Some(device), &Options::default()).err().unwrap();
+        assert!(error.to_string().contains("there is no RDMA device absent0"), "{error}");
+        assert!(error.hint().contains("rdma link"), "{}", error.hint());
     }
 
     #[test]

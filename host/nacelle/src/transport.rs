@@ -282,7 +282,7 @@ pub(crate) fn link_error(error: &VerbsError) -> LinkError {
 
 /// Where packets are sent and received, or where a NIC says what has happened.
 pub(crate) enum Medium {
-    Packets(AnyMedium),
+    Packets(Box<AnyMedium>),
     Nic { inlet: Box<Inlet>, spin: Duration },
 }
 

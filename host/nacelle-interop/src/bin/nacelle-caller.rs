@@ -32,6 +32,8 @@ struct Cli {
 /// Why a case failed.
 type Failure = Box<dyn std::error::Error>;
 type Outcome = Result<(), Failure>;
+/// Its name, and what it does.
+type Case = (&'static str, fn(&Cli) -> Outcome);
 
 /// Sides of matrices whose product takes longer than a millisecond.
 const SIDE: u32 = 384;
@@ -40,7 +42,7 @@ const LENGTH: usize = 10_001;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let cases: [(&str, fn(&Cli) -> Outcome); 8] = [
+    let cases: [Case; 8] = [
         ("the link is the one that was asked for", link),
         ("lent slices", lent_slices),
         ("calls side by side", side_by_side),
@@ -155,7 +157,8 @@ fn cancel_one(cli: &Cli) -> Outcome {
 
 fn cancel_and_reconnect(cli: &Cli) -> Outcome {
     let options = Options { reconnect: true, ..options(cli) };
-    let mut call = Device::connect(cli.device, &options)?.create(FunctionCode::INCREMENT, vec![Region::inout(bytes())])?;
+    let mut call =
+        Device::connect(cli.device, &options)?.create(FunctionCode::INCREMENT, vec![Region::inout(bytes())])?;
     call.invoke()?;
     call.cancel()?;
     check(matches!(call.wait(), Err(Error::Cancelled { .. })), "the call was not cancelled")?;

@@ -11,6 +11,7 @@ use super::{Inbox, Timing};
 use crate::engine::Endpoint;
 use crate::report::Mark;
 use crate::slot::{Cause, Deadline, Outcome, Run, look_interval};
+use crate::transport::Arrived;
 use crate::{Options, Step};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,7 +22,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 struct World {
     now: Instant,
     caller: Endpoint,
-    device: Endpoint,
+    device: nacelle_roce::Endpoint,
     inbox: Inbox,
     conn: ConnId,
     device_conn: ConnId,
@@ -33,17 +34,18 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let ip = |end: u8| [10, 0, 0, end].into();
-        let endpoint = |end| -> Endpoint {
-            nacelle_roce::Endpoint::new(EndpointConfig::new([2, 0, 0, 0, 0, end].into(), ip(end), [end; 32])).into()
+        let ip = |end: u8| [10, 0, 0, end];
+        let endpoint = |end| {
+            let config = EndpointConfig::new([2, 0, 0, 0, 0, end].into(), ip(end).into(), [end; 32]);
+            nacelle_roce::Endpoint::new(config)
         };
-        let (mut caller, mut device) = (endpoint(1), endpoint(2));
+        let (mut caller, mut device): (Endpoint, _) = (endpoint(1).into(), endpoint(2));
         device.transport.listen(1);
         let options = Options::default().connect;
-        let conn = caller.connect(Instant::ZERO, ip(2), 1, options.clone()).unwrap();
+        let conn = caller.connect(Instant::ZERO, ip(2).into(), 1, options.clone()).unwrap();
         let mut inbox = Inbox::default();
         inbox.open(conn);
-        let frame = vec![0; caller.buffer_len()];
+        let frame = vec![0; device.frame_len()];
         let mark = Mark { at: std::time::Instant::now(), traffic: [0; 4] };
         let now = Instant::ZERO;
         let mut world = Self { now, caller, device, inbox, conn, device_conn: conn, dead: false, frame, mark };
@@ -65,15 +67,15 @@ impl World {
     fn exchange(&mut self) {
         loop {
             let now = self.now;
-            if let Some(Sent::Frame(length)) = self.caller.poll_transmit(now, &mut self.frame) {
+            if let Some(Sent::Frame(length)) = self.caller.poll_transmit_batch(now, &mut self.frame, 1) {
                 self.take(1);
                 if !self.dead {
-                    self.device.handle(now, Received::Frame(&self.frame[..length])).unwrap();
+                    self.device.handle(now, &self.frame[..length]).unwrap();
                 }
             } else if !self.dead
-                && let Some(Sent::Frame(length)) = self.device.poll_transmit(now, &mut self.frame)
+                && let Some(length) = self.device.poll_transmit(now, &mut self.frame)
             {
-                self.caller.handle(now, Received::Frame(&self.frame[..length])).unwrap();
+                self.caller.handle(now, Arrived::Packets(Received::Frame(&self.frame[..length])));
                 self.take(1);
             } else {
                 self.take(0);
