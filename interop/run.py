@@ -69,7 +69,7 @@ def plan(wire: Wire, image: Image, small: Guest, large: Guest, quick: bool) -> I
     for guest in guests:
         for loss in (0, LOSS):
             yield f"tools-mtu{guest.mtu}-loss{loss:g}", checks.linux_programs(wire, guest, loss, quick)
-    yield verbs_link.STEP, verbs_link.verbs_link(wire, image, quick)
+    yield verbs_link.STEP, verbs_link.verbs_link(wire, image, None if quick else small)
     if not quick:
         for loss in naaice.SIZES:
             yield f"{NAAICE}-server-loss{loss}", naaice.calls(wire, small, loss)

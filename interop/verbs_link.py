@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from checks import RTL, SOFT, Device, said
+from checks import RTL, SOFT, Device, said, verbs_server
 from guest import Guest, Result
 from image import LIBRARY_DIRS, SYSROOT, Cpio, Image, libraries, run
 from outcome import Outcome
@@ -97,33 +97,41 @@ def caller(guest: Guest, ip: str) -> Iterator[tuple[str, Result]]:
     result = guest.run(f"nacelle-caller {ip}", timeout=180)
     found = re.findall(r"^case (\S+) (\S+) ?(.*)$", result.output, re.MULTILINE)
     for name, word, detail in found:
-        yield f"library: {name}", Result("", 0 if word == "ok" else 1, detail)
+        yield f"library: {name.replace('_', ' ')}", Result("", 0 if word == "ok" else 1, detail)
     if result.status or not found:
         yield "library", result
 
 
-def verbs_link(wire: Wire, image: Image, quick: bool) -> Iterator[Outcome]:
-    """All of it; `quick` leaves the RTL and the device that vanishes out."""
+def verbs_link(wire: Wire, image: Image, linux: Guest | None) -> Iterator[Outcome]:
+    """All of it; without a guest that takes the place of a device, a part: no RTL, and no device that vanishes."""
     with tempfile.TemporaryDirectory() as name:
         programs = image_with_programs(image, wire.programs, Path(name))
         with Guest(programs, wire.folder, "verbs", ADDRESS) as guest:
-            for kind in (SOFT,) if quick else (SOFT, RTL):
+            for kind in (SOFT, RTL) if linux else (SOFT,):
                 with wire.device(kind.name, f"{kind.ip}/16", *kind.arguments, capture=f"{STEP}-{kind.name}"):
                     for row, result in calls(guest, kind):
                         yield outcome(kind, row, result)
                     if kind is SOFT:
                         for row, result in (*caller(guest, kind.ip), *faults(guest, kind.ip)):
                             yield outcome(kind, row, result)
-            if not quick:
-                yield outcome(SOFT, "a device that vanishes during a call", vanish(wire, guest))
+            if linux:
+                for after in (1, 3):
+                    yield outcome(SOFT, f"a device that vanishes during a call, after {after} s", vanish(wire, guest, after))
+                with verbs_server(linux):
+                    for size in (1, 100_000):
+                        result = increment(guest, linux.ip, size)
+                        yield Outcome(TABLE, f"nacelle run increment, {size} bytes", "Linux", result.ok, said(result))
 
 
-def vanish(wire: Wire, guest: Guest) -> Result:
-    """Kills the device, without a word of it, while the inputs of a call are on their way."""
+def vanish(wire: Wire, guest: Guest, after: float) -> Result:
+    """Kills the device, without a word of it, some seconds after calls have begun: in a slow guest inputs are on their way after 1,
+    outputs after 3. Then the caller sends nothing but its question whether the device is alive.
+    """
     with wire.device("gone", f"{GONE}/16", "--soft", capture=f"{STEP}-gone") as device:
         guest.run("head -c 40000000 /dev/zero >/tmp/long")
-        job = guest.start(f"nacelle run increment --device {GONE} /tmp/long -o /tmp/out --link verbs")
-        time.sleep(2)
+        call = f"nacelle run increment --device {GONE} /tmp/long -o /tmp/out --link verbs"
+        job = guest.start(f"s=0; while [ $s = 0 ]; do {call}; s=$?; done; exit $s")
+        time.sleep(after)
         device.kill()
         return verdict(job.wait(90), "it no longer acknowledges", status=3)
 

@@ -68,7 +68,7 @@ def test_linux_is_called(network: tuple[Wire, Guest]) -> None:
 
 def test_callers_use_soft_roce(network: tuple[Wire, Guest]) -> None:
     wire, _ = network
-    all_passed(list(verbs_link.verbs_link(wire, image.build(), quick=True)))
+    all_passed(list(verbs_link.verbs_link(wire, image.build(), None)))
 
 
 def test_a_command_of_the_guest_ends_in_time(network: tuple[Wire, Guest]) -> None:
