@@ -75,6 +75,7 @@ module nacelle
   integer(c_int32_t), parameter, public :: NACELLE_LINK_WIRE = 1
   integer(c_int32_t), parameter, public :: NACELLE_LINK_UDP = 2
   integer(c_int32_t), parameter, public :: NACELLE_LINK_SHM = 3
+  integer(c_int32_t), parameter, public :: NACELLE_LINK_VERBS = 4
 
   type, bind(C), public :: nacelle_device
     integer(c_int64_t) :: id = 0

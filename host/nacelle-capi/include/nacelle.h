@@ -147,15 +147,17 @@ typedef struct nacelle_device {
 } nacelle_device;
 
 enum nacelle_link {
-  /* Shared memory with a device of this user on this machine that offers it; else UDP for loopback addresses, for IPv6, and for
-     what no device on the wire can have; else the wire. */
+  /* Shared memory with a device of this user on this machine that offers it; the wire for what a device there can have; for other
+     addresses an RDMA NIC, if there is one on the way, else UDP. */
   NACELLE_LINK_AUTO = 0,
   /* The virtual wire: Ethernet frames among the processes of one machine. */
   NACELLE_LINK_WIRE = 1,
   /* A UDP socket: the kernel's network, on this machine or to another. */
   NACELLE_LINK_UDP = 2,
   /* Memory that this process shares with the device, of the same user on the same machine. */
-  NACELLE_LINK_SHM = 3
+  NACELLE_LINK_SHM = 3,
+  /* The RDMA NIC, or Linux' soft-RoCE, that has the address from which packets to the device leave. */
+  NACELLE_LINK_VERBS = 4
 };
 
 /* How a device is reached. Begin with NACELLE_DEVICE_OPTIONS_INIT; a field that is zero has its default. Strings are copied. */

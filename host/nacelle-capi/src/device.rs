@@ -72,7 +72,8 @@ impl DeviceOptions {
             1 => LinkChoice::Wire,
             2 => LinkChoice::Udp,
             3 => LinkChoice::Shm,
-            _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0 to 3")),
+            4 => LinkChoice::Verbs(None),
+            _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0 to 4")),
         };
         options.answer_gap = (self.answer_gap_us != 0).then(|| Duration::from_micros(self.answer_gap_us.into()));
         options.connect.ack_timeout = time(self.ack_timeout_ms, options.connect.ack_timeout);

@@ -85,7 +85,7 @@ static void options(nacelle_device device) {
   wrong.trace = 2;
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
   wrong.trace = 0;
-  wrong.link = NACELLE_LINK_SHM + 1;
+  wrong.link = NACELLE_LINK_VERBS + 1;
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
   wrong.link = NACELLE_LINK_AUTO;
   wrong.source = "nowhere";

@@ -20,6 +20,8 @@ const REQ_PRIVATE_DATA: usize = 56;
 /// How long one attempt to find the way may take. The kernel misses an answer that comes at once, and looks again when the time of
 /// the attempt is over.
 const RESOLVE_EVERY: Duration = Duration::from_millis(100);
+/// How long the answer to a REQ is waited for at least: Linux repeats a REQ every 4.3 s, whatever the options say.
+const REQ_PATIENCE: Duration = Duration::from_secs(15);
 /// Soft-RoCE takes 7 retries, the most that there are, for retries without end, and would never notice that a peer has vanished.
 const MAX_RETRIES: u8 = 6;
 
@@ -177,7 +179,7 @@ impl Connection {
     }
 
     /// Sends the REQ.
-    pub(crate) fn request(&mut self) -> io::Result<()> {
+    pub(crate) fn request(&mut self, now: Instant) -> io::Result<()> {
         let mut private_data = [0; REQ_PRIVATE_DATA];
         let own = &self.options.private_data;
         private_data[..own.len()].copy_from_slice(own);
@@ -197,6 +199,7 @@ impl Connection {
             qp_num: 0,
         };
         self.phase = Phase::ReqSent;
+        self.deadline = Some(now + patience(&self.options).max(REQ_PATIENCE));
         // SAFETY: the identifier is there; the parameters and the private data are copied.
         check(unsafe { (self.hardware.library.rdma_connect)(self.id, &raw mut param) })
     }
@@ -253,7 +256,9 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let library = self.hardware.library;
-        // SAFETY: the identifier is not used any more. Who reads events acknowledges each at once, so this does not wait.
+        let _no_event_is_read = self.hardware.managing();
+        // SAFETY: the identifier is not used any more: not here, and not by who reads events, which changes queue pairs. Each event was
+        // acknowledged, so this does not wait.
         unsafe {
             if !(*self.id).qp.is_null() {
                 (library.rdma_destroy_qp)(self.id);

@@ -7,8 +7,8 @@ use core::ptr::{self, NonNull};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
@@ -28,6 +28,8 @@ pub(crate) struct Hardware {
     completions: *mut CompChannel,
     pub(crate) cq: *mut Cq,
     pub(crate) management: *mut EventChannel,
+    /// Held while an event of connection management is read, or an identifier is destroyed.
+    managing: Mutex<()>,
     /// Completions that the queue holds.
     pub(crate) capacity: usize,
     /// Notifications of the queue that were taken.
@@ -101,13 +103,33 @@ impl Hardware {
             watch(&set, news.as_fd())?;
             let _kept = ManuallyDrop::new((undo_pd, undo_channel, undo_cq, undo_management));
             let (capacity, notified) = (cqe as usize, AtomicU32::new(0));
-            Ok(Self { library, context, pd, completions, cq, management, capacity, notified, set, news, limits, place })
+            let managing = Mutex::new(());
+            Ok(Self {
+                library,
+                context,
+                pd,
+                completions,
+                cq,
+                management,
+                managing,
+                capacity,
+                notified,
+                set,
+                news,
+                limits,
+                place,
+            })
         }
     }
 
     /// Whether a connection manager's identifier is bound to this device.
     pub(crate) fn is(&self, context: *mut Context) -> bool {
         self.context == context
+    }
+
+    /// Keeps others from reading events of connection management, and from destroying identifiers. It is held shortly.
+    pub(crate) fn managing(&self) -> MutexGuard<'_, ()> {
+        self.managing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes completions out of the queue. Returns how many.

@@ -92,6 +92,7 @@ impl Inlet {
     /// The next event of connection management.
     fn management(&mut self) -> Result<Option<Management>, VerbsError> {
         let library = self.hardware.library;
+        let _no_identifier_is_destroyed = self.hardware.managing();
         let mut event = ptr::null_mut();
         // SAFETY: the channel lives as long as `hardware`. The event, its identifier and its private data are there until the event
         // is acknowledged, which is done once, after all was copied; destroying the identifier waits for that.

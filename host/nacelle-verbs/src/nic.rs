@@ -166,7 +166,8 @@ impl Nic {
     /// Lets no request leave before `at`.
     pub fn hold(&mut self, now: Instant, conn: ConnId, at: Instant) {
         if let Some(connection) = self.connections.get_mut(&conn) {
-            connection.not_before = (at > now).then_some(at);
+            // What is held back already goes first.
+            connection.not_before = (at > now || !connection.held.is_empty()).then_some(at);
         }
     }
 
@@ -413,7 +414,7 @@ impl Nic {
                 connection.stats.resolved.get_or_insert(now);
                 connection.address_resolved()
             }
-            abi::CM_ROUTE_RESOLVED => connection.request(),
+            abi::CM_ROUTE_RESOLVED => connection.request(now),
             // The deadline ends it.
             abi::CM_ADDR_ERROR if -management.status == libc::ETIMEDOUT => connection.resolve(),
             abi::CM_ADDR_ERROR | abi::CM_ROUTE_ERROR | abi::CM_DEVICE_REMOVAL => {
