@@ -576,6 +576,12 @@ impl Nic {
         })
     }
 
+    /// Work requests in the send queue of a connection.
+    #[must_use]
+    pub fn sends(&self, conn: ConnId) -> usize {
+        self.connections.get(&conn).map_or(0, |connection| connection.sends)
+    }
+
     /// Statistics of a connection: messages in place of packets.
     #[must_use]
     pub fn stats(&self, conn: ConnId) -> Option<&ConnStats> {

@@ -212,6 +212,14 @@ impl Transport {
         }
     }
 
+    /// Work requests in the send queue of a connection.
+    pub(crate) fn sends(&self, conn: ConnId) -> usize {
+        match self {
+            Self::Software(endpoint) => endpoint.transport.sends(conn),
+            Self::Nic(nic) => nic.sends(conn),
+        }
+    }
+
     pub(crate) fn connection(&self, conn: ConnId) -> Option<ConnInfo> {
         match self {
             Self::Software(endpoint) => endpoint.transport.connection(conn),
