@@ -55,6 +55,8 @@ pub(crate) struct Connection {
     pub(crate) alive_at: Instant,
     /// Whether a WRITE without a byte is on its way, to see whether the peer is alive.
     pub(crate) is_probing: bool,
+    /// Whether its next completion is reported by `poll_watched`.
+    pub(crate) is_watched: bool,
     pub(crate) stats: ConnStats,
 }
 
@@ -112,6 +114,7 @@ impl Connection {
             not_before: None,
             alive_at: now,
             is_probing: false,
+            is_watched: false,
             stats: ConnStats { started: now, ..ConnStats::default() },
         };
         connection.set_ack_timeout();

@@ -52,6 +52,8 @@ pub struct Nic {
     posted: u64,
     connected: u64,
     events: VecDeque<Event>,
+    /// Connections that were watched, and have moved.
+    moved: VecDeque<ConnId>,
     traffic: [u64; 4],
     hardware: Arc<Hardware>,
 }
@@ -76,6 +78,7 @@ impl Nic {
             posted: 0,
             connected: 0,
             events: VecDeque::new(),
+            moved: VecDeque::new(),
             traffic: [0; 4],
             hardware,
         };
@@ -276,6 +279,18 @@ impl Nic {
         self.events.pop_front()
     }
 
+    /// Has [`poll_watched`](Self::poll_watched) give this connection, once, when a work request of it has completed.
+    pub fn watch(&mut self, conn: ConnId) {
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.is_watched = true;
+        }
+    }
+
+    /// A connection of which a work request has completed since [`watch`](Self::watch). It may have ended meanwhile.
+    pub fn poll_watched(&mut self) -> Option<ConnId> {
+        self.moved.pop_front()
+    }
+
     /// Takes what has come.
     pub fn handle(&mut self, now: Instant, arrival: Arrival<'_>) {
         match arrival.0 {
@@ -291,6 +306,9 @@ impl Nic {
         let ok = status == WcStatus::Success;
         let is_recv = work.opcode.is_recv();
         let Some(connection) = self.connections.get_mut(&work.conn) else { return };
+        if core::mem::take(&mut connection.is_watched) {
+            self.moved.push_back(work.conn);
+        }
         if ok {
             connection.alive_at = now;
             connection.stats.last_received = Some(now);

@@ -205,6 +205,22 @@ impl Transport {
         }
     }
 
+    /// Has [`poll_watched`](Self::poll_watched) give a connection, once, when a packet of it has passed; of a NIC, when a work request has
+    /// completed.
+    pub(crate) fn watch(&mut self, conn: ConnId) {
+        match self {
+            Self::Software(endpoint) => endpoint.transport.watch(conn),
+            Self::Nic(nic) => nic.watch(conn),
+        }
+    }
+
+    pub(crate) fn poll_watched(&mut self) -> Option<ConnId> {
+        match self {
+            Self::Software(endpoint) => endpoint.transport.poll_watched(),
+            Self::Nic(nic) => nic.poll_watched(),
+        }
+    }
+
     pub(crate) fn stats(&self, conn: ConnId) -> Option<&ConnStats> {
         match self {
             Self::Software(endpoint) => endpoint.transport.stats(conn),

@@ -229,7 +229,8 @@ fn calls_that_follow_each_other_are_looked_at_in_time_and_forgotten_with_their_c
 #[test]
 fn the_first_output_is_noted_when_it_comes_and_not_with_the_reply() {
     let mut world = World::new();
-    let region = world.caller.transport.register(vec![0; 8], Access::REMOTE_WRITE, Some(world.conn)).unwrap();
+    let region = world.caller.transport.register(vec![0; 8], true, world.conn).unwrap();
+    world.caller.transport.set_access(region.id, Access::REMOTE_WRITE);
     world.start(None);
     let later = |mark: Mark, seconds| Mark { at: mark.at + Duration::from_secs(seconds), ..mark };
     let (output, reply) = (later(world.mark, 1), later(world.mark, 2));
