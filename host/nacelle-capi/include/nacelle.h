@@ -21,10 +21,11 @@
  * gives an error and never undefined behaviour. Handles may be copied; closing one closes all copies.
  *
  * Threads: every function may be called from any thread at any time. Different calls of one device run side by side. If two
- * threads use one call at the same time, the second gets NACELLE_BUSY.
+ * threads use one call or transfer at the same time, the second gets NACELLE_BUSY.
  *
  * Memory: regions are in buffers of the program, which are used in place. A buffer belongs to the program, must stay until
- * nacelle_call_close() has returned, and must be left alone from nacelle_call_invoke() to the end of the call.
+ * nacelle_call_close() has returned, and must be left alone from nacelle_call_invoke() to the end of the call. Buffers of transfers and
+ * windows are used in place, too, until nacelle_transfer_close() or nacelle_window_close() has returned.
  *
  * fork(): handles of the parent give NACELLE_FORKED in the child, which opens its own. exit() with calls under way is allowed:
  * the device detects that its caller is gone, and frees what it had.
@@ -94,7 +95,7 @@ enum nacelle_result_code {
   NACELLE_CANCELLED = 18,
   /* The call did not end by its deadline, and was ended. */
   NACELLE_DEADLINE_EXCEEDED = 19,
-  /* All contexts of the connection have calls. */
+  /* All contexts of the connection have calls or remotes. */
   NACELLE_NO_FREE_CONTEXT = 20,
   /* The device has not agreed to what is asked for. */
   NACELLE_UNSUPPORTED = 21,
@@ -111,11 +112,11 @@ enum nacelle_result_code {
   NACELLE_WRONG_HANDLE = 1002,
   /* The handle was closed. */
   NACELLE_CLOSED_HANDLE = 1003,
-  /* Another thread uses the call. */
+  /* Another thread uses the call or transfer. */
   NACELLE_BUSY = 1004,
   /* The handle belongs to the process that forked this one. */
   NACELLE_FORKED = 1005,
-  /* The call had not ended when the time of nacelle_call_wait() was over. It runs on. */
+  /* The call or transfer had not ended when the time of nacelle_call_wait() or nacelle_transfer_wait() was over. It runs on. */
   NACELLE_PENDING = 1006,
   /* The buffer for the text is too small. */
   NACELLE_BUFFER_TOO_SMALL = 1007
@@ -450,8 +451,210 @@ nacelle_result nacelle_connection_create_chain(nacelle_connection connection, co
                                                const nacelle_region *regions, size_t count, const nacelle_call_options *options,
                                                nacelle_call *call);
 
-/* Ends the handle. The connection itself ends with its last call. */
+/* Ends the handle. The connection itself ends with its last call, remote or transfer. */
 nacelle_result nacelle_connection_close(nacelle_connection connection);
+
+/* ---- Memory of a peer, written and read by RDMA ---- */
+
+/*
+ * A peer is a device, or a host that accepts (below). Its memory is written and read by RDMA without a call, over a connection that
+ * stays open. Windows are memory that a host gives under a number:
+ *
+ *     nacelle_write(connection, 7, bytes, sizeof bytes, 0);    the host's callback for window 7 has run when this returns
+ *     nacelle_read(connection, 8, bytes, sizeof bytes);        no part of the host's program runs
+ *
+ * These make a context of the connection for each transfer: two exchanges. For many transfers a remote is made once, and each transfer is
+ * one RDMA WRITE or READ.
+ */
+
+/* Writes the buffer to the peer's window `window`, tells its owner with `label`, at most 16 bits, and waits until the owner's callback
+ * has returned. NACELLE_KERNEL if the callback says that it has failed; NACELLE_REGIONS_REFUSED if the peer has no such window, or it is
+ * shorter; NACELLE_UNSUPPORTED if the peer has no windows; NACELLE_SOCKET_UNAVAILABLE if the owner has closed it. The library
+ * leaves the buffer alone when this has returned, whatever is returned. */
+nacelle_result nacelle_write(nacelle_connection connection, uint32_t window, const void *data, size_t size, uint32_t label);
+
+/* Reads the first bytes of the peer's window `window` into all of the buffer. Errors and buffer as for nacelle_write(). */
+nacelle_result nacelle_read(nacelle_connection connection, uint32_t window, void *data, size_t size);
+
+/* Memory of a peer, in a context of a connection. Any thread may begin transfers, any number at a time; they take effect in the order in
+ * which they were begun. A transfer that the peer refuses ends the connection. */
+typedef struct nacelle_remote {
+  uint64_t id;
+} nacelle_remote;
+
+/* `size` bytes of the peer's memory for this alone, all zero: of a device, without calling a function. `*remote` must be closed by
+ * nacelle_remote_close(); it is zero after an error. */
+nacelle_result nacelle_connection_remote(nacelle_connection connection, uint64_t size, nacelle_remote *remote);
+
+/* The first `size` bytes of the peer's window to be written: memory that the peer has for this alone, all zero. */
+nacelle_result nacelle_connection_window_to_write(nacelle_connection connection, uint32_t window, uint64_t size,
+                                                  nacelle_remote *remote);
+
+/* The first `size` bytes of the peer's window to be read: memory of its program. */
+nacelle_result nacelle_connection_window_to_read(nacelle_connection connection, uint32_t window, uint64_t size,
+                                                 nacelle_remote *remote);
+
+/* Ends the handle. Transfers under way go on; the context is free when they were closed. */
+nacelle_result nacelle_remote_close(nacelle_remote remote);
+
+/* A transfer that was begun. */
+typedef struct nacelle_transfer {
+  uint64_t id;
+} nacelle_transfer;
+
+/* Begins to write the buffer to `offset`, and returns at once. The transfer has ended when the bytes are there for every reader. The
+ * buffer is used in place until nacelle_transfer_close() has returned, and must be left alone until the transfer has ended. `*transfer`
+ * must be closed; it is zero after an error, and then the buffer is left alone. NACELLE_INVALID_ARGUMENT if the bytes do not fit, the
+ * window was opened to be read, or the send queue is full: wait for a transfer. */
+nacelle_result nacelle_remote_write(nacelle_remote remote, uint64_t offset, const void *data, size_t size,
+                                    nacelle_transfer *transfer);
+
+/* The same, and then tells the owner of the window with `label`, at most 16 bits. The transfer has ended when the owner's callback has
+ * returned, with what that says. One of these or of nacelle_remote_notify() may be under way at a time. */
+nacelle_result nacelle_remote_write_and_notify(nacelle_remote remote, uint64_t offset, const void *data, size_t size,
+                                               uint32_t label, nacelle_transfer *transfer);
+
+/* Begins to read into all of the buffer from `offset`. As nacelle_remote_write(). */
+nacelle_result nacelle_remote_read(nacelle_remote remote, uint64_t offset, void *data, size_t size, nacelle_transfer *transfer);
+
+/* Tells the owner of the window alone, after all transfers before. */
+nacelle_result nacelle_remote_notify(nacelle_remote remote, uint32_t label, nacelle_transfer *transfer);
+
+/* Sets `*done` to whether the transfer has ended. Does not wait. If it has failed, returns its error, with `*done` true. After
+ * NACELLE_TIMEOUT the transfer may still end. */
+nacelle_result nacelle_transfer_test(nacelle_transfer transfer, bool *done);
+
+/* Waits for the end of the transfer, at most `timeout_ms`; if that is negative, until it ends or nothing has moved for the time in the
+ * device's options. Returns the transfer's error if it has failed, and NACELLE_PENDING if it runs on. */
+nacelle_result nacelle_transfer_wait(nacelle_transfer transfer, int64_t timeout_ms);
+
+/* Has `callback` called with `data`, once, when the transfer has ended or has run into its timeout: at once if it has ended. It takes the
+ * place of a callback before. It is called by the thread that moves frames, as that of nacelle_call_on_finish(): it must not wait, and
+ * must neither longjmp() nor throw. It may begin transfers, and may close this one, unless another function of this transfer has called
+ * it: then that is NACELLE_BUSY. After nacelle_transfer_close() has returned, it does not run and is not called any more, but that which
+ * has called nacelle_transfer_close() itself. */
+nacelle_result nacelle_transfer_on_finish(nacelle_transfer transfer, void (*callback)(void *data), void *data);
+
+/* How a transfer stands. Begin with NACELLE_TRANSFER_STATUS_INIT. */
+typedef struct nacelle_transfer_status {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* NACELLE_CALL_RUNNING, NACELLE_CALL_DONE or NACELLE_CALL_FAILED, as the last test or wait has found it. */
+  uint32_t state;
+  /* What the callback of the window's owner has returned, if it has failed: 0x10 to 0x7f; else 0. */
+  uint32_t owner_result;
+} nacelle_transfer_status;
+
+/* Fills `*status` as far as `status->size` goes. */
+nacelle_result nacelle_transfer_get_status(nacelle_transfer transfer, nacelle_transfer_status *status);
+
+/* Ends the handle. A transfer cannot be taken back: this waits for the end of one that is under way, as nacelle_transfer_wait() with a
+ * negative time, and returns its error if it fails. Afterwards, also after an error, nothing reads or writes the buffer any more.
+ * NACELLE_BUSY if another thread uses the transfer: then nothing has changed. */
+nacelle_result nacelle_transfer_close(nacelle_transfer transfer);
+
+/* ---- Hosts that accept what others write, and give what others read ---- */
+
+/* A host that peers connect to with nacelle_device_open(). It has its own threads: no function of this library needs to be called
+ * for it. */
+typedef struct nacelle_acceptor {
+  uint64_t id;
+} nacelle_acceptor;
+
+/* Bounds of an acceptor. Begin with NACELLE_ACCEPTOR_OPTIONS_INIT; a field that is zero has its default. Strings are copied. */
+typedef struct nacelle_acceptor_options {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* The directory of the wire, on which it is published. Default: as that of nacelle_device_options. */
+  const char *wire;
+  /* The name that peers on this machine may use in place of the address. Default: the first free one. */
+  const char *name;
+  /* Memory for what peers write, in bytes. Default: 2^30. */
+  uint64_t memory_bytes;
+  /* What one peer may have of it. Default: all. */
+  uint64_t memory_per_peer;
+  /* Connections at a time, at most 4096. Default: 256. */
+  uint32_t connections;
+  /* Those of one peer. Default: 64. */
+  uint32_t connections_per_peer;
+  /* Contexts of a connection, at most 32: as many remotes can one have at a time. Default: 8. */
+  uint32_t contexts;
+  /* Callbacks that run at a time, at most 1024. Default: one for each processor. */
+  uint32_t callbacks;
+  /* The time after which the peer is told NACELLE_KERNEL_TIMEOUT, in ms. The callback runs on. Default: 60 000. */
+  uint32_t callback_time_ms;
+  /* 0. */
+  uint32_t reserved;
+} nacelle_acceptor_options;
+
+#ifdef __cplusplus
+#define NACELLE_TRANSFER_STATUS_INIT \
+  { sizeof(nacelle_transfer_status), 0, 0 }
+#define NACELLE_ACCEPTOR_OPTIONS_INIT \
+  { sizeof(nacelle_acceptor_options), nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0, 0 }
+#else
+#define NACELLE_TRANSFER_STATUS_INIT {.size = sizeof(nacelle_transfer_status)}
+#define NACELLE_ACCEPTOR_OPTIONS_INIT {.size = sizeof(nacelle_acceptor_options)}
+#endif
+
+/* Starts an acceptor. `address` is "127.0.0.7" or "fd00::7", an address of this machine, for a UDP socket there; or "10.77.0.9/16", an
+ * address on the virtual wire; NULL stands for the first free one there. `options` may be NULL. When this returns, peers can connect.
+ * NACELLE_ADDRESS_TAKEN if another has the name or the address on the wire. `*acceptor` must be closed by nacelle_acceptor_close(); it is
+ * zero after an error. */
+nacelle_result nacelle_acceptor_open(const char *address, const nacelle_acceptor_options *options, nacelle_acceptor *acceptor);
+
+/* Copies the address that peers connect to, and the name. The buffer is as for nacelle_device_describe(). */
+nacelle_result nacelle_acceptor_address(nacelle_acceptor acceptor, char *text, size_t size, size_t *length);
+nacelle_result nacelle_acceptor_name(nacelle_acceptor acceptor, char *text, size_t size, size_t *length);
+
+/* What a peer has done, as a callback gets it. Later versions may add fields. */
+typedef struct nacelle_incoming {
+  /* Bytes of this structure. */
+  size_t size;
+  /* The peer's address. */
+  const char *peer;
+  /* The number of the window. */
+  uint32_t window;
+  /* What the peer says of this transfer: 16 bits. */
+  uint32_t label;
+  /* The writer's memory in the window, as long as the writer has asked for. What the callback changes, the writer can read. NULL for a
+   * reader. Its until the callback returns. */
+  void *data;
+  /* Its bytes. */
+  size_t data_size;
+} nacelle_incoming;
+
+/* Is called with the `data` of its window, by a thread of the acceptor: by several at a time, for different connections and contexts.
+ * Returns 0, or a code from 0x10 to 0x7f with which the peer's transfer fails (NACELLE_KERNEL); after any other code that fails with
+ * NACELLE_SOCKET_UNAVAILABLE. It may use every function of this library, and may close its own window or acceptor. Two callbacks that
+ * close each other's windows wait for each other. It must neither longjmp() nor throw. */
+typedef uint32_t (*nacelle_incoming_callback)(const nacelle_incoming *incoming, void *data);
+
+/* Memory that peers write or read under a number. */
+typedef struct nacelle_window {
+  uint64_t id;
+} nacelle_window;
+
+/* Lets peers write up to `longest` bytes under `number`. Each remote that a peer makes gets memory of its own, all zero. `callback` is
+ * called for each write that a peer says is complete, maybe before this returns. `*window` must be closed by nacelle_window_close(); it
+ * is zero after an error. NACELLE_INVALID_ARGUMENT if a window to be written has the number. */
+nacelle_result nacelle_accept_incoming_write(nacelle_acceptor acceptor, uint32_t number, size_t longest,
+                                             nacelle_incoming_callback callback, void *data, nacelle_window *window);
+
+/* Lets peers read the buffer under `number`, as it is at that moment, without any part of this program. The program may write the buffer
+ * at any time; a peer that reads meanwhile gets some bytes from before and some from after. `callback` is called when a peer says that
+ * it has read; it may be NULL. As nacelle_accept_incoming_write(). */
+nacelle_result nacelle_accept_incoming_read(nacelle_acceptor acceptor, uint32_t number, const void *buffer, size_t size,
+                                            nacelle_incoming_callback callback, void *data, nacelle_window *window);
+
+/* Closes the window, and waits for its callbacks that run. Afterwards its callback does not run and is not called any more, but that
+ * which has called this itself, and nothing reads the buffer. Peers that have a part of it: a write ends with
+ * NACELLE_SOCKET_UNAVAILABLE when it tells the owner, a read with NACELLE_TRANSPORT. */
+nacelle_result nacelle_window_close(nacelle_window window);
+
+/* Ends the acceptor, and closes its windows as nacelle_window_close() does; their handles are to be closed, too. Peers get
+ * NACELLE_LOST. */
+nacelle_result nacelle_acceptor_close(nacelle_acceptor acceptor);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@ use nacelle::{Error, Region, Role};
 use crate::edge::{Failure, guard};
 use crate::handle::{CallHandle, DeviceHandle, Exclusive, registry};
 use crate::memory::{self, Buffer};
+use crate::notifier::Data;
 use crate::session::{self, Session, State};
 use crate::sized::{self, Growing};
 use crate::text;
@@ -182,20 +183,6 @@ pub(crate) extern "C" fn nacelle_call_wait(call: CallHandle, timeout_ms: i64) ->
 pub(crate) extern "C" fn nacelle_call_cancel(call: CallHandle) -> u32 {
     // Another thread may be waiting for the call.
     guard(|| Ok(registry().calls.get(call.id)?.beside.cancel()?))
-}
-
-/// What a program gives with its callback.
-struct Data(*mut c_void);
-
-// SAFETY: the program promises that its callback may be called with it by any thread.
-unsafe impl Send for Data {}
-// SAFETY: as above.
-unsafe impl Sync for Data {}
-
-impl Data {
-    fn get(&self) -> *mut c_void {
-        self.0
-    }
 }
 
 /// See `nacelle.h`.

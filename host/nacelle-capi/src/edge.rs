@@ -6,6 +6,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nacelle::{Error, ErrorCode};
+use nacelle_device::DeviceError;
+use nacelle_link::LinkError;
 
 /// Success.
 pub(crate) const OK: u32 = 0;
@@ -74,6 +76,24 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self { code: error.code() as u32, text: error.to_string(), hint: error.hint().to_owned() }
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        let (code, hint) = match &error {
+            DeviceError::WindowOpen { .. } => {
+                (ErrorCode::InvalidArgument, "close the other window, or choose another number")
+            }
+            DeviceError::Taken { .. } | DeviceError::Link(LinkError::NameTaken { .. }) => {
+                (ErrorCode::AddressTaken, "leave the name and the address to the library, or end the other")
+            }
+            _ => (
+                ErrorCode::Link,
+                "use an address that this machine has, and a directory for the wire that can be written",
+            ),
+        };
+        Self { code: code as u32, text: error.to_string(), hint: hint.into() }
     }
 }
 
@@ -154,7 +174,7 @@ fn describe(result: u32) -> &'static CStr {
         1003 => c"the handle was closed",
         1004 => c"another thread uses the handle",
         1005 => c"the handle belongs to the process that forked this one",
-        1006 => c"the call still runs",
+        1006 => c"the call or transfer still runs",
         1007 => c"the buffer is too small",
         _ => c"a result that this version of the library does not have",
     }

@@ -11,11 +11,14 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use nacelle::{Canceller, Connection, Device};
+use nacelle::{Canceller, Connection, Device, Remote};
 
+use crate::acceptor::Host;
 use crate::edge::{EdgeCode, Failure};
 use crate::naaice::{NaaSession, Shared};
 use crate::session::Session;
+use crate::transfer::Moving;
+use crate::window::Window;
 
 /// What a handle names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,17 +27,34 @@ pub(crate) enum Kind {
     Device = 0xd1,
     Connection = 0xc1,
     Call = 0xc2,
+    Remote = 0xe1,
+    Transfer = 0xe2,
+    Acceptor = 0xe3,
+    Window = 0xe4,
     Naaice = 0xa3,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Device, Self::Connection, Self::Call, Self::Naaice];
+    const ALL: [Self; 8] = [
+        Self::Device,
+        Self::Connection,
+        Self::Call,
+        Self::Remote,
+        Self::Transfer,
+        Self::Acceptor,
+        Self::Window,
+        Self::Naaice,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Device => "device",
             Self::Connection => "connection",
             Self::Call => "call",
+            Self::Remote => "remote",
+            Self::Transfer => "transfer",
+            Self::Acceptor => "acceptor",
+            Self::Window => "window",
             Self::Naaice => "NAAICE session",
         }
     }
@@ -58,6 +78,34 @@ pub(crate) struct ConnectionHandle {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CallHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_remote`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RemoteHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_transfer`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct TransferHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_acceptor`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct AcceptorHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_window`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct WindowHandle {
     pub(crate) id: u64,
 }
 
@@ -227,6 +275,10 @@ pub(crate) struct Registry {
     pub(crate) devices: Table<Device>,
     pub(crate) connections: Table<Connection>,
     pub(crate) calls: Table<Exclusive<Session, Canceller>>,
+    pub(crate) remotes: Table<Remote>,
+    pub(crate) transfers: Table<Exclusive<Moving>>,
+    pub(crate) acceptors: Table<Host>,
+    pub(crate) windows: Table<Arc<Window>>,
     pub(crate) naaice: Table<Exclusive<NaaSession>>,
     /// What NAAICE sessions share.
     pub(crate) naaice_shared: Arc<Mutex<Shared>>,
@@ -240,6 +292,10 @@ impl Registry {
             devices: Table::new(Kind::Device, epoch),
             connections: Table::new(Kind::Connection, epoch),
             calls: Table::new(Kind::Call, epoch),
+            remotes: Table::new(Kind::Remote, epoch),
+            transfers: Table::new(Kind::Transfer, epoch),
+            acceptors: Table::new(Kind::Acceptor, epoch),
+            windows: Table::new(Kind::Window, epoch),
             naaice: Table::new(Kind::Naaice, epoch),
             naaice_shared: Arc::default(),
         }

@@ -10,6 +10,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod acceptor;
 mod call;
 mod connection;
 mod device;
@@ -18,7 +19,10 @@ mod handle;
 mod memory;
 mod naaice;
 mod notifier;
+mod remote;
 mod session;
 mod sized;
 mod text;
+mod transfer;
 mod version;
+mod window;

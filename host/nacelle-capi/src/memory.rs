@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use nacelle::memory::{Extent, StableBytes, find_overlap};
+use nacelle::memory::{Extent, Shared, StableBytes, find_overlap};
 use nacelle::{Memory, Region, Role};
 
 use crate::edge::Failure;
@@ -91,6 +91,24 @@ impl Buffer {
             Role::Internal => Region::internal(self.size),
         }
     }
+}
+
+/// Bytes of the program that the library leaves alone once the value was dropped.
+///
+/// # Safety
+/// Until then the `size` bytes at `data` stay, and may be read, and written if `writable`, from any thread.
+pub(crate) unsafe fn shared(data: *mut c_void, size: usize, writable: bool) -> Result<Shared, Failure> {
+    let role = if writable { Role::Output } else { Role::Input };
+    let buffer = Buffer { role, data: data.cast(), size };
+    buffer.check().map_err(|what| Failure::invalid(format!("the buffer {what}")))?;
+    let start = NonNull::new(buffer.data).ok_or_else(|| Failure::invalid("the buffer is NULL"))?;
+    // SAFETY: as this function. No reference to the bytes is made: `Memory` copies.
+    Ok(unsafe { Shared::from_raw(NonNull::slice_from_raw_parts(start, size), writable) })
+}
+
+/// All of the bytes as memory for a transfer.
+pub(crate) fn all(shared: &Shared, writable: bool) -> Result<Memory, Failure> {
+    shared.memory(0..shared.len(), writable).map_err(|error| Failure::invalid(error.to_string()))
 }
 
 /// Bytes of the regions that come back.

@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A callback of the program that is not run any more once its call was closed.
+//! Callbacks of the program that are not run any more once what they belong to was closed.
 
+use std::ffi::c_void;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// A callback, and whether it may be run.
-pub(crate) struct Notifier {
-    callback: Box<dyn Fn() + Send + Sync>,
+/// What a program gives with its callback.
+#[derive(Clone, Copy)]
+pub(crate) struct Data(pub(crate) *mut c_void);
+
+// SAFETY: the program promises that its callback may be called with it by any thread.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
+
+impl Data {
+    pub(crate) fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Lets callbacks of the program run until it is closed.
+#[derive(Default)]
+pub(crate) struct Gate {
     state: Mutex<State>,
     idle: Condvar,
 }
@@ -14,37 +30,42 @@ pub(crate) struct Notifier {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// The threads that run it now.
+    /// The threads that run one now.
     running: Vec<ThreadId>,
 }
 
-impl Notifier {
-    pub(crate) fn new(callback: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { callback: Box::new(callback), state: Mutex::default(), idle: Condvar::new() }
-    }
+/// A callback runs until this is dropped.
+struct Inside<'a>(&'a Gate);
 
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        let own = state.running.iter().position(|id| *id == thread::current().id());
+        own.map(|at| state.running.swap_remove(at));
+        self.0.idle.notify_all();
+    }
+}
+
+impl Gate {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The callback does not run under the lock.
+        // No callback runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs it, unless it was closed.
-    pub(crate) fn run(&self) {
+    /// Runs a callback, unless it is closed.
+    pub(crate) fn run<R>(&self, callback: impl FnOnce() -> R) -> Option<R> {
         {
             let mut state = self.lock();
             if state.closed {
-                return;
+                return None;
             }
             state.running.push(thread::current().id());
         }
-        (self.callback)();
-        let mut state = self.lock();
-        let own = state.running.iter().position(|id| *id == thread::current().id());
-        own.map(|at| state.running.swap_remove(at));
-        self.idle.notify_all();
+        let _inside = Inside(self);
+        Some(callback())
     }
 
-    /// Waits for the other threads that run it; none runs it any more after this.
+    /// Waits for the other threads that run a callback; none runs any more after this.
     pub(crate) fn close(&self) {
         let own = thread::current().id();
         let mut state = self.lock();
@@ -52,6 +73,28 @@ impl Notifier {
         while state.running.iter().any(|id| *id != own) {
             state = self.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+/// A callback, and whether it may be run.
+pub(crate) struct Notifier {
+    callback: Box<dyn Fn() + Send + Sync>,
+    gate: Gate,
+}
+
+impl Notifier {
+    pub(crate) fn new(callback: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { callback: Box::new(callback), gate: Gate::default() }
+    }
+
+    /// Runs it, unless it was closed.
+    pub(crate) fn run(&self) {
+        self.gate.run(&self.callback);
+    }
+
+    /// Waits for the other threads that run it; none runs it any more after this.
+    pub(crate) fn close(&self) {
+        self.gate.close();
     }
 }
 

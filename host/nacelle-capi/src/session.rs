@@ -135,7 +135,7 @@ impl Session {
 }
 
 /// The result code that an error stands for, if it is what the device has answered to a call.
-fn device_result(error: &Error) -> u32 {
+pub(crate) fn device_result(error: &Error) -> u32 {
     match error {
         Error::SocketUnavailable { .. } => 1,
         Error::KernelTimeout { .. } => 2,

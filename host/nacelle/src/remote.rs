@@ -18,7 +18,7 @@ use crate::connection::Line;
 use crate::engine::State;
 use crate::exchange::Answer;
 use crate::inbox::Timing;
-use crate::slot::Run;
+use crate::slot::{After, Run, Then};
 use crate::wake::Wake;
 use crate::{Connection, Error, Step};
 pub use transfer::Transfer;
@@ -325,6 +325,13 @@ impl Remote {
 }
 
 impl Inner {
+    /// Has something done on the context when its time has come.
+    fn after(&self, after: After, then: Then) {
+        let (conn, context) = (self.channel.id, self.context);
+        // The link's error, if it is broken, has ended the connection, and so the transfer.
+        let _ = self.channel.shared.engine.act(|state| state.after(conn, context, after, then));
+    }
+
     /// The immediate that tells the owner of a window.
     fn imm(&self, label: u16) -> u32 {
         let [low, high] = label.to_le_bytes();

@@ -86,8 +86,8 @@ impl Failure {
     pub const MEMORY_ERROR: Self = Self(0x12);
     /// The function has returned because it was cancelled.
     pub const CANCELLED: Self = Self(ReturnCode::KERNEL_TIMEOUT.get() as u8);
-    /// It has panicked, or its result is none that a kernel may give.
-    pub(crate) const BROKEN: Self = Self(ReturnCode::SOCKET_UNAVAILABLE.get() as u8);
+    /// Nobody has run: what was to run is gone, has panicked, or its result is none that a kernel may give.
+    pub const UNAVAILABLE: Self = Self(ReturnCode::SOCKET_UNAVAILABLE.get() as u8);
 
     /// A code of the kernel's own: 0x10 to 0x7f.
     #[must_use]

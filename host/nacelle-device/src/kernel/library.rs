@@ -233,6 +233,6 @@ fn run_raw(run: RawRun, call: &mut Call<'_>) -> Result<(), Failure> {
     match unsafe { run(&raw) } {
         0 => Ok(()),
         code if code == u32::from(Failure::CANCELLED.code()) => Err(Failure::CANCELLED),
-        code => Err(u8::try_from(code).ok().and_then(Failure::new).unwrap_or(Failure::BROKEN)),
+        code => Err(u8::try_from(code).ok().and_then(Failure::new).unwrap_or(Failure::UNAVAILABLE)),
     }
 }

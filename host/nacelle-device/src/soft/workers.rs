@@ -58,7 +58,7 @@ impl Task {
             user: self.user,
             cancellation: cancellation.clone(),
         };
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(&mut call))).unwrap_or(Err(Failure::BROKEN));
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(&mut call))).unwrap_or(Err(Failure::UNAVAILABLE));
         outcome.map_or_else(|failure| ReturnCode::new(failure.code().into()), |()| ReturnCode::SUCCESS)
     }
 }

@@ -36,6 +36,12 @@ impl Transfer {
         Self { inner, way, region, after: After { sends, answer }, has_ended: false }
     }
 
+    /// Whether it has been seen to end: an error of [`Transfer::wait`] that leaves it under way is its timeout.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
     /// Whether it has ended. Never waits: moves the packets that can be moved at once, and nothing more.
     ///
     /// # Errors
@@ -103,7 +109,7 @@ impl Transfer {
     /// lock: it must not block for long, and must not panic. If it has ended already, this runs it. The
     /// connection stays until then.
     pub fn on_finish(self, callback: impl FnOnce(Result<Memory, Error>) + Send + 'static) {
-        let (inner, after) = (Arc::clone(&self.inner), self.after);
+        let (inner, after) = (Arc::clone(&self.inner), self.rest());
         let mut transfer = self;
         let run = Box::new(move || {
             let outcome = transfer.look(&mut transfer.inner.channel.shared.engine.lock());
@@ -111,9 +117,18 @@ impl Transfer {
             let ended = outcome.map_or(Ok(()), |outcome| transfer.end(outcome));
             callback(ended.map(|()| transfer.take_memory()));
         });
-        let (conn, context) = (inner.channel.id, inner.context);
-        // The link's error, if it is broken, has ended the connection, and so the transfer.
-        let _ = inner.channel.shared.engine.act(|state| state.after(conn, context, after, Then::Run(run)));
+        inner.after(after, Then::Run(run));
+    }
+
+    /// Has `callback` run once, as [`Transfer::on_finish`] does, when it has ended or has run into its timeout: [`Transfer::test`] says
+    /// which. For who keeps the transfer.
+    pub fn on_end(&self, callback: impl FnOnce() + Send + 'static) {
+        self.inner.after(self.rest(), Then::Run(Box::new(callback)));
+    }
+
+    /// What it has still to wait for: the answer of one that has ended was taken.
+    fn rest(&self) -> After {
+        After { answer: self.after.answer && !self.has_ended, ..self.after }
     }
 
     /// What there is to say. `None` if it is under way.
@@ -238,11 +253,6 @@ impl Drop for Transfer {
         if region.is_none() && self.has_ended {
             return;
         }
-        let channel = &self.inner.channel;
-        // The answer of one that has ended was taken.
-        let after = After { answer: self.after.answer && !self.has_ended, ..self.after };
-        let then = Then::Forget(region);
-        // As above.
-        let _ = channel.shared.engine.act(|state| state.after(channel.id, self.inner.context, after, then));
+        self.inner.after(self.rest(), Then::Forget(region));
     }
 }
