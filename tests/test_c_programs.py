@@ -156,6 +156,24 @@ def test_a_program_may_exit_with_a_call_under_way(soft: Wire, c_tree: Tree, tmp_
     assert soft.run("run", "increment", "--device", ADDRESS, "in", "-o", "out").returncode == 0
 
 
+@pytest.mark.parametrize("by", ["wire", "udp"])
+def test_transfers_between_hosts_and_their_misuse(wire: Wire, c_tree: Tree, tmp_path: Path, by: str) -> None:
+    command = ("gcc", "-std=gnu11", *WARNINGS, *SANITIZE, "-pthread", str(CRATE / "tests" / "transfers.c"))
+    program = c_tree.compile(tmp_path / "transfers", *command)
+    # Of a loopback address for each process, so that tests may run side by side.
+    address = f"127.9.{os.getpid() >> 8 & 0xff}.{os.getpid() & 0xff or 1}" if by == "udp" else ""
+    assert run(wire, program, address).stdout == "0 failures\n"
+
+
+def test_a_program_may_exit_with_transfers_under_way(wire: Wire, c_tree: Tree, tmp_path: Path) -> None:
+    program = c_tree.compile(tmp_path / "transfers", "gcc", *SANITIZE, "-pthread", str(CRATE / "tests" / "transfers.c"))
+    begin = time.monotonic()
+    run(wire, program, "10.77.0.9/16", "exit")
+    # Its name and its address are free again.
+    run(wire, program, "10.77.0.9/16", "exit")
+    assert time.monotonic() - begin < 20
+
+
 def test_an_installed_tree_may_be_moved(soft: Wire, c_tree: Tree, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     shutil.copytree(c_tree.prefix, moved, symlinks=True)
