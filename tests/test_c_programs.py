@@ -140,6 +140,21 @@ def test_the_cpp_wrapper_refuses_what_a_device_cannot_use(c_tree: Tree, tmp_path
         assert (subprocess.run(command, capture_output=True).returncode == 0) == (body == good), body
 
 
+@pytest.mark.parametrize(
+    ("body", "compiles"),
+    [("auto x = r.write(0, v); x = r.read(0, nacelle::view(v)); auto w = a.accept_incoming_read(1, v);", True),
+     ("auto x = r.write(0, std::vector<int>(3));", False), ("auto w = a.accept_incoming_read(1, std::vector<int>(3));", False),
+     ("const auto c = v; auto x = r.read(0, c);", False), ("r.write(0, v);", False)],
+)  # fmt: skip
+def test_the_cpp_wrapper_refuses_transfers_of_what_is_gone_at_once(c_tree: Tree, tmp_path: Path, body: str, compiles: bool) -> None:
+    """Temporary containers, constant ones that are read into, and transfers that nobody keeps."""
+    parameters = "nacelle::remote& r, nacelle::acceptor& a, std::vector<int>& v"
+    source = f"#include <nacelle.hpp>\nvoid test({parameters}) {{ static_cast<void>(r); static_cast<void>(a); {body} }}\n"
+    (tmp_path / "source.cpp").write_text(source)
+    command = ["g++", "-std=c++17", *WARNINGS, "-fsyntax-only", f"-I{c_tree.prefix / 'include'}", str(tmp_path / "source.cpp")]
+    assert (subprocess.run(command, capture_output=True).returncode == 0) == compiles
+
+
 def test_misuse_of_naaice_gives_errors(soft: Wire, c_tree: Tree, tmp_path: Path) -> None:
     command = ("gcc", "-std=gnu11", *WARNINGS, *SANITIZE, str(CRATE / "tests" / "naaice_misuse.c"))
     program = c_tree.compile(tmp_path / "misuse", *command, package="nacelle-naaice")

@@ -4,7 +4,10 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cstdio>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -148,6 +151,89 @@ void contexts(const nacelle::device& device) {
   CHECK(bytes[9] == 4 && more[9] == 3);
 }
 
+void transfers() {
+  nacelle::acceptor host;
+  std::vector<unsigned char> arrived;
+  std::uint32_t label = 0;
+  nacelle::window log = host.accept_incoming_write(1, 4000, [&](const nacelle::incoming& write) -> std::uint32_t {
+    CHECK(!write.peer.empty() && write.window == 1);
+    arrived.assign(write.bytes.begin(), write.bytes.end());
+    label = write.label;
+    if (label == 9) {
+      throw std::runtime_error("no");
+    }
+    return label == 5 ? 0x30 : 0;
+  });
+  std::vector<std::uint32_t> table(1000, 77);
+  std::atomic<int> reads{0};
+  nacelle::window shown = host.accept_incoming_read(1, table, [&](const nacelle::incoming& read) {
+    CHECK(read.bytes.empty());
+    ++reads;
+    return 0;
+  });
+  const nacelle::device peer(host.name());
+  const nacelle::connection connection = peer.open();
+  const std::vector<std::uint16_t> numbers(100, 0x0201);
+  connection.write(1, numbers, 3);
+  CHECK(label == 3 && arrived.size() == 200 && arrived[0] == 1 && arrived[199] == 2);
+  std::uint32_t got[10] = {};
+  connection.read(1, got);
+  CHECK(got[0] == 77 && got[9] == 77);
+
+  const nacelle::remote remote = connection.window_to_write(1, 400);
+  nacelle::transfer first = remote.write(0, numbers), second = remote.write(200, numbers);
+  second.wait();
+  CHECK(first.test() && second.wait_for(std::chrono::seconds(1)) && second.status().state == NACELLE_CALL_DONE);
+  nacelle::transfer told = remote.notify(5);
+  CHECK(thrown([&] { told.wait(); }) == NACELLE_KERNEL);
+  CHECK(told.status().owner_result == 0x30 && arrived.size() == 400 && arrived[399] == 2);
+  told = remote.notify(9);
+  CHECK(thrown([&] { told.close(); }) == NACELLE_SOCKET_UNAVAILABLE);
+  int finished = 0;
+  told = remote.write_and_notify(2, numbers);
+  told.on_finish([&] { finished += 100; });
+  told.on_finish([&] { finished += 1; });
+  told.wait();
+  CHECK(finished == 1 && label == 0 && arrived[2] == 1);
+
+  const nacelle::remote part = connection.window_to_read(1, 40);
+  std::vector<std::uint32_t> some(2);
+  table[1] = 78;
+  part.read(4, some).wait();
+  CHECK(some[0] == 78 && some[1] == 77);
+  part.read(0, nacelle::view(some.data(), 1)).wait();
+  connection.read(1, nacelle::view(&some[1], 1));
+  CHECK(some[0] == 77 && some[1] == 77);
+  some[0] = 78;
+  part.notify().wait();
+  CHECK(reads == 1);
+  const nacelle::remote own = connection.remote(8);
+  own.write(0, some).wait();
+  some = {0, 0};
+  own.read(0, some).wait();
+  CHECK(some[0] == 78);
+
+  shown.close();
+  CHECK(thrown([&] { connection.read(1, got); }) == NACELLE_REGIONS_REFUSED);
+  CHECK(thrown([&] { auto again = host.accept_incoming_write(1, 1, [](const nacelle::incoming&) { return 0; }); }) ==
+        NACELLE_INVALID_ARGUMENT);
+  // A callback destroys its own window, and what it has captured stays meanwhile.
+  std::unique_ptr<nacelle::window> itself;
+  std::string seen;
+  itself = std::make_unique<nacelle::window>(host.accept_incoming_write(2, 8, [&, text = std::string(100, 'x')](const nacelle::incoming&) {
+    itself.reset();
+    seen = text;
+    return 0;
+  }));
+  connection.write(2, std::string("abc"));
+  CHECK(seen.size() == 100 && !itself);
+  log = host.accept_incoming_write(3, 8, [](const nacelle::incoming&) { return 0; });
+  host.close();
+  nacelle::acceptor_options options;
+  options.name = "other";
+  CHECK(nacelle::acceptor("10.77.3.3/16", options).address() == "10.77.3.3");
+}
+
 }  // namespace
 
 int main(int argc, char* argv[]) {
@@ -165,6 +251,7 @@ int main(int argc, char* argv[]) {
   time(device);
   event_loop(device);
   contexts(device);
+  transfers();
   options.progress_thread = 1;
   nacelle::device driven(argv[1], options);
   owners(driven);
