@@ -637,7 +637,7 @@ typedef struct nacelle_window {
 
 /* Lets peers write up to `longest` bytes under `number`. Each remote that a peer makes gets memory of its own, all zero. `callback` is
  * called for each write that a peer says is complete, maybe before this returns. `*window` must be closed by nacelle_window_close(); it
- * is zero after an error. NACELLE_INVALID_ARGUMENT if a window to be written has the number. */
+ * is zero after an error. NACELLE_INVALID_ARGUMENT if a window to be written has the number; 0xffffffff is the library's own. */
 nacelle_result nacelle_accept_incoming_write(nacelle_acceptor acceptor, uint32_t number, size_t longest,
                                              nacelle_incoming_callback callback, void *data, nacelle_window *window);
 

@@ -179,6 +179,27 @@ fn transfers_side_by_side() {
     assert_eq!(connection.free_contexts(), connection.contexts());
 }
 
+/// Callbacks of transfers that have been seen to end, and of those that are kept.
+#[test]
+fn callbacks_run_whenever_they_come() {
+    let host = Host::new();
+    let (_window, _told) = log(&host, 0, 10);
+    let device = Device::connect(host.acceptor.address(), &host.options()).unwrap();
+    let remote = device.open(&ConnectionOptions::default()).unwrap().window_to_write(0, 10).unwrap();
+    let (done, ended) = channel();
+    let mut transfer = remote.write_and_notify(0, vec![1; 10], 0).unwrap();
+    let ends = done.clone();
+    transfer.on_end(move || ends.send(Vec::new()).unwrap());
+    assert!(!transfer.has_ended() && ended.try_recv().is_err());
+    transfer.wait().unwrap();
+    assert!(transfer.has_ended() && ended.try_recv().unwrap().is_empty());
+    let ends = done.clone();
+    transfer.on_end(move || ends.send(vec![2]).unwrap());
+    assert_eq!(ended.try_recv().unwrap(), [2]);
+    transfer.on_finish(move |memory| done.send(memory.unwrap().into_vec().unwrap()).unwrap());
+    assert_eq!(ended.try_recv().unwrap(), [1; 10]);
+}
+
 #[test]
 fn many_connections_stay_open() {
     let host = Host::new();
