@@ -176,7 +176,7 @@ def test_transfers_between_hosts_and_their_misuse(wire: Wire, c_tree: Tree, tmp_
     command = ("gcc", "-std=gnu11", *WARNINGS, *SANITIZE, "-pthread", str(CRATE / "tests" / "transfers.c"))
     program = c_tree.compile(tmp_path / "transfers", *command)
     # Of a loopback address for each process, so that tests may run side by side.
-    address = f"127.9.{os.getpid() >> 8 & 0xff}.{os.getpid() & 0xff or 1}" if by == "udp" else ""
+    address = f"127.9.{os.getpid() >> 8 & 0xFF}.{os.getpid() & 0xFF or 1}" if by == "udp" else ""
     assert run(wire, program, address).stdout == "0 failures\n"
 
 

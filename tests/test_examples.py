@@ -21,7 +21,7 @@ IN_C = {
     "02_cpp": r"two products of 32x32: right\n",
     "03_fortran": r"the product of \d+x\d+ is right\n",
     "04_naaice": r"(call [123]: 1024 bytes, 0 wrong\n){3}",
-    "07_transfers": r"7 \* 7 = 49 and 999 \* 999 = 998001 .*\n(round [123], 1000 numbers .*: right\n){3}memory of the device: right\n",
+    "07_transfers": r"7 \* 7 = 49 and 999 \* 999 = 998001 .*\n(round [123], 1000 .*: right\n){3}memory of the device: right\n",
     "09_overlap": r"call alone .*\nwork alone .*\nboth .* hidden\none look .* us, of \d+\n0 wrong\n",
     # Ranks print in any order.
     "11_mpi": r"(rank [0-3] used 10.77.0.[23]::16:3\n|32 rows by 4 ranks, 0 wrong\n){5}",

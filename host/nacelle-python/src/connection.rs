@@ -4,10 +4,12 @@
 use nacelle::ChainStep;
 use pyo3::prelude::*;
 
+use crate::buffer;
 use crate::call::{Call, options, user_bytes};
 use crate::error::Failure;
 use crate::handle::Handle;
 use crate::region::{Given, function, regions};
+use crate::remote::{self, Remote};
 use crate::wait;
 
 /// A connection that is open.
@@ -54,6 +56,40 @@ impl Connection {
         let regions = regions(py, &given)?;
         let call = wait::interruptible(py, move || connection.create_chain(&steps, regions, &options))?;
         Call::made(py, call)
+    }
+
+    /// Writes a buffer to a window of the peer, and waits for what its owner says.
+    fn write(&self, py: Python<'_>, window: u32, buffer: &Bound<'_, PyAny>, label: u16) -> Result<(), Failure> {
+        let (connection, memory) = (self.get()?, remote::memory(buffer, false)?);
+        let written = wait::interruptible(py, move || connection.write(window, memory, label).map(drop));
+        buffer::release(py);
+        Ok(written??)
+    }
+
+    /// Reads from a window of the peer into a buffer.
+    fn read(&self, py: Python<'_>, window: u32, buffer: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        let (connection, memory) = (self.get()?, remote::memory(buffer, true)?);
+        let read = wait::interruptible(py, move || connection.read(window, memory).map(drop));
+        buffer::release(py);
+        Ok(read??)
+    }
+
+    /// Memory of the peer.
+    fn remote(&self, py: Python<'_>, size: u64) -> Result<Remote, Failure> {
+        let connection = self.get()?;
+        Ok(Remote::new(wait::interruptible(py, move || connection.remote(size))??))
+    }
+
+    /// A part of a window of the peer to be written.
+    fn window_to_write(&self, py: Python<'_>, window: u32, size: u64) -> Result<Remote, Failure> {
+        let connection = self.get()?;
+        Ok(Remote::new(wait::interruptible(py, move || connection.window_to_write(window, size))??))
+    }
+
+    /// A part of a window of the peer to be read.
+    fn window_to_read(&self, py: Python<'_>, window: u32, size: u64) -> Result<Remote, Failure> {
+        let connection = self.get()?;
+        Ok(Remote::new(wait::interruptible(py, move || connection.window_to_read(window, size))??))
     }
 
     /// How many calls it can have at a time.

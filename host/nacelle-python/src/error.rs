@@ -45,7 +45,7 @@ impl From<PyErr> for Failure {
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         let class = match &error {
-            DeviceError::Kernel(_) | DeviceError::Taken { .. } => "InvalidArgument",
+            DeviceError::Kernel(_) | DeviceError::Taken { .. } | DeviceError::WindowOpen { .. } => "InvalidArgument",
             _ => "Link",
         };
         Self::Edge { class, text: error.to_string(), hint: error.hint() }

@@ -54,7 +54,7 @@ pub(crate) fn kernel(description: &str, code: i64, run: Py<PyAny>) -> Result<Ker
 ///
 /// # Safety
 /// As [`Lent::new`], for each slice.
-unsafe fn lend(py: Python<'_>, regions: &mut [&mut [u8]]) -> PyResult<Vec<Py<Lent>>> {
+pub(crate) unsafe fn lend(py: Python<'_>, regions: &mut [&mut [u8]]) -> PyResult<Vec<Py<Lent>>> {
     // SAFETY: as this function.
     regions.iter_mut().map(|region| Py::new(py, unsafe { Lent::new(NonNull::from(&mut **region), true) })).collect()
 }
@@ -89,7 +89,7 @@ fn run_in_python(run: &Py<PyAny>, call: &mut Call<'_>) -> Result<(), KernelFailu
 
 /// Returns when no view of the memory is left. A function that has kept one is told so, and keeps its caller waiting until its time is over,
 /// as every function that does not return; without the interpreter's lock.
-fn give_back(lent: &[Py<Lent>], run: &Py<PyAny>) {
+pub(crate) fn give_back(lent: &[Py<Lent>], run: &Py<PyAny>) {
     lent.iter().for_each(|lent| lent.get().close());
     let viewed = || lent.iter().any(|lent| lent.get().is_viewed());
     if !viewed() {

@@ -9,6 +9,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod acceptor;
 mod arguments;
 mod buffer;
 mod call;
@@ -20,7 +21,9 @@ mod handle;
 mod kernel;
 mod lent;
 mod region;
+mod remote;
 mod soft_device;
+mod transfer;
 mod wait;
 
 use nacelle::ErrorCode;
@@ -36,6 +39,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<call::Call>()?;
     module.add_class::<kernel::KernelCall>()?;
     module.add_class::<lent::Lent>()?;
+    module.add_class::<remote::Remote>()?;
+    module.add_class::<transfer::Transfer>()?;
+    module.add_class::<acceptor::Acceptor>()?;
+    module.add_class::<acceptor::Window>()?;
     module.add_class::<soft_device::SoftDevice>()?;
     module.add_function(wrap_pyfunction!(device::connect, module)?)?;
     module.add_function(wrap_pyfunction!(arguments::matmul_arguments, module)?)?;

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A software device in this process, in a thread of its own.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use nacelle::{Descriptor, DeviceKind};
-use nacelle_device::{DeviceError, Host, KernelSet, Place, Port, SoftConfig, SoftEngine};
-use nacelle_driver::DatagramMedium;
-use nacelle_link::{DatagramLink, SwitchHost, UdpLink, VirtualWire, WireDir};
+use nacelle_device::{DeviceError, KernelSet, SoftConfig, SoftPlace};
+use nacelle_link::WireDir;
 use pyo3::prelude::*;
 
 use crate::error::Failure;
@@ -34,27 +29,13 @@ pub(crate) struct Wanted {
     kernel_time: Option<f64>,
 }
 
-/// How it is found: on the wire, or by UDP.
-enum Where {
-    Wire(Option<(Ipv4Addr, u8)>),
-    Udp(IpAddr),
-}
-
 impl Wanted {
-    fn place(&self) -> Result<Where, Failure> {
-        let wrong = |text: &str, hint| Failure::invalid(format!("'{text}' is no address for the device"), hint);
+    fn place(&self) -> Result<SoftPlace, Failure> {
         match &self.address {
             None if self.udp => Err(Failure::invalid("a device by UDP needs an address", "give one of this machine")),
-            None => Ok(Where::Wire(None)),
-            Some(text) if self.udp => {
-                text.parse().map(Where::Udp).map_err(|_| wrong(text, "give one of this machine, as 127.0.0.2"))
-            }
-            Some(text) => {
-                let parsed =
-                    text.split_once('/').and_then(|(ip, prefix)| Some((ip.parse().ok()?, prefix.parse().ok()?)));
-                let valid = parsed.filter(|(_, prefix): &(Ipv4Addr, u8)| *prefix <= 32);
-                Ok(Where::Wire(Some(valid.ok_or_else(|| wrong(text, "give ADDRESS/PREFIX, as 10.77.0.2/16"))?)))
-            }
+            None => Ok(SoftPlace::Wire(None)),
+            Some(text) if self.udp => by_udp(text),
+            Some(text) => on_wire(text),
         }
     }
 
@@ -71,26 +52,26 @@ impl Wanted {
     }
 }
 
-/// Makes it end, at the latest when this is dropped.
-struct Stop(Arc<AtomicBool>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+/// An address of this machine.
+pub(crate) fn by_udp(text: &str) -> Result<SoftPlace, Failure> {
+    text.parse().map(SoftPlace::Udp).map_err(|_| wrong(text, "give one of this machine, as 127.0.0.2"))
 }
 
-/// A device that runs.
-struct Running {
-    descriptor: Descriptor,
-    stop: Stop,
-    thread: JoinHandle<Result<(), DeviceError>>,
+/// "ADDRESS/PREFIX" on the wire.
+pub(crate) fn on_wire(text: &str) -> Result<SoftPlace, Failure> {
+    let parsed = text.split_once('/').and_then(|(ip, prefix)| Some((ip.parse().ok()?, prefix.parse().ok()?)));
+    let valid = parsed.filter(|(_, prefix): &(Ipv4Addr, u8)| *prefix <= 32);
+    Ok(SoftPlace::Wire(Some(valid.ok_or_else(|| wrong(text, "give ADDRESS/PREFIX, as 10.77.0.2/16"))?)))
+}
+
+fn wrong(text: &str, hint: &'static str) -> Failure {
+    Failure::invalid(format!("'{text}' is no address for it"), hint)
 }
 
 /// A software device.
 #[pyclass(frozen, module = "nacelle._native")]
 pub(crate) struct SoftDevice {
-    running: Handle<Running>,
+    device: Handle<nacelle_device::SoftDevice>,
 }
 
 #[pymethods]
@@ -105,105 +86,39 @@ impl SoftDevice {
         let (config, place) = (wanted.config(set)?, wanted.place()?);
         let wire = WireDir::open(wanted.wire.unwrap_or_else(WireDir::default_path)).map_err(DeviceError::from)?;
         let name = wanted.name;
-        let seen = Arc::new(AtomicBool::new(false));
-        let stop = Stop(Arc::clone(&seen));
-        let (ready, started) = channel();
-        let thread = thread::Builder::new().name("nacelle-device".into()).spawn(move || match place {
-            Where::Wire(address) => serve_on_wire(&wire, name.as_deref(), address, config, &seen, &ready),
-            Where::Udp(address) => serve_by_udp(&wire, name.as_deref(), address, config, &seen, &ready),
-        });
-        let io = |source| DeviceError::Io { what: "start a thread".into(), source };
-        let thread = thread.map_err(io)?;
-        match py.detach(move || started.recv()) {
-            Ok(descriptor) => Ok(Self { running: Handle::new("device", Running { descriptor, stop, thread }) }),
-            // It has ended, and says why.
-            Err(_) => Err(py
-                .detach(|| end(thread))
-                .err()
-                .unwrap_or_else(|| Failure::invalid("the device has ended", "try again"))),
-        }
+        let device = py.detach(|| nacelle_device::SoftDevice::start(config, &wire, name.as_deref(), place))?;
+        Ok(Self { device: Handle::new("device", device) })
     }
 
     /// Its name on the wire.
     #[getter]
     fn name(&self) -> Result<String, Failure> {
-        self.running.with(|running| Ok(running.descriptor.name.clone()))
+        self.device.with(|device| Ok(device.descriptor().name.clone()))
     }
 
     /// Its address.
     #[getter]
     fn address(&self) -> Result<String, Failure> {
-        self.running.with(|running| Ok(running.descriptor.ip.to_string()))
+        self.device.with(|device| Ok(device.descriptor().ip.to_string()))
     }
 
     /// Waits for its end, for `timeout` seconds at most. Returns whether it has ended: a client may ask for that.
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> Result<bool, Failure> {
         let timeout = timeout.map(|seconds| wait::duration(seconds, "the timeout")).transpose()?;
         let deadline = wait::deadline_in(timeout);
-        self.running.with(|running| {
+        self.device.with(|device| {
             wait::sliced(py, deadline, |until| {
-                while !running.thread.is_finished() && std::time::Instant::now() < until {
+                while !device.has_ended() && std::time::Instant::now() < until {
                     thread::sleep(Duration::from_millis(10));
                 }
-                Ok::<_, Failure>(running.thread.is_finished())
+                Ok::<_, Failure>(device.has_ended())
             })
         })
     }
 
     /// Ends it.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
-        let Some(Running { stop, thread, .. }) = self.running.take()? else { return Ok(()) };
-        drop(stop);
-        py.detach(|| end(thread))
+        let Some(device) = self.device.take()? else { return Ok(()) };
+        Ok(py.detach(|| device.close())?)
     }
-}
-
-/// Waits for the device's thread, and returns how it has ended.
-fn end(thread: JoinHandle<Result<(), DeviceError>>) -> Result<(), Failure> {
-    let ended = thread.join();
-    Ok(ended.unwrap_or_else(|_| Err(DeviceError::Create { why: "its thread has failed".into() }))?)
-}
-
-fn serve_on_wire(
-    wire: &WireDir,
-    name: Option<&str>,
-    address: Option<(Ipv4Addr, u8)>,
-    config: SoftConfig,
-    stop: &AtomicBool,
-    ready: &Sender<Descriptor>,
-) -> Result<(), DeviceError> {
-    let place = Place::find(wire, DeviceKind::Soft, name, address)?;
-    let _switch = SwitchHost::start(wire)?;
-    let link = VirtualWire::join(wire, &place.name)?;
-    run(Host::new(SoftEngine::new(config), &place, Box::new(link), seed()?)?, stop, ready)
-}
-
-fn serve_by_udp(
-    wire: &WireDir,
-    name: Option<&str>,
-    address: IpAddr,
-    config: SoftConfig,
-    stop: &AtomicBool,
-    ready: &Sender<Descriptor>,
-) -> Result<(), DeviceError> {
-    let link = UdpLink::bind(address)?;
-    let place = Place::by_udp(wire, DeviceKind::Soft, name, link.local().ip())?;
-    let host = Host::by_udp(SoftEngine::new(config), &place, DatagramMedium::new(Box::new(link)), seed()?)?;
-    run(host, stop, ready)
-}
-
-fn run<P: Port>(mut host: Host<P>, stop: &AtomicBool, ready: &Sender<Descriptor>) -> Result<(), DeviceError> {
-    // Whoever started it waits for this.
-    let _ = ready.send(host.descriptor().clone());
-    Ok(host.run(stop)?)
-}
-
-fn seed() -> Result<u32, DeviceError> {
-    let mut seed = [0; 4];
-    let io = |error: getrandom::Error| DeviceError::Io {
-        what: "get random numbers".into(),
-        source: std::io::Error::other(error),
-    };
-    getrandom::fill(&mut seed).map_err(io)?;
-    Ok(u32::from_ne_bytes(seed))
 }

@@ -9,6 +9,7 @@
 docs/reference/python-api.md describes the package, docs/how-to/use-python.md has examples.
 """
 
+from ._acceptor import Acceptor, Incoming, Window
 from ._description import Description, FunctionInfo, RegionInfo
 from ._device import Call, Connection, Device, Functions, Method, connect
 from ._errors import (
@@ -46,8 +47,10 @@ from ._kernels import KernelFunction, SoftDevice, kernel
 from ._native import VERSION as __version__
 from ._native import KernelCall
 from ._regions import Region, inout, input, internal, output
+from ._transfers import Remote, Transfer
 
 __all__ = [
+    "Acceptor",
     "AddressTaken",
     "Busy",
     "Call",
@@ -62,6 +65,7 @@ __all__ = [
     "Forked",
     "FunctionInfo",
     "Functions",
+    "Incoming",
     "InvalidArgument",
     "Kernel",
     "KernelCall",
@@ -82,13 +86,16 @@ __all__ = [
     "Region",
     "RegionInfo",
     "RegionsRefused",
+    "Remote",
     "SocketUnavailable",
     "SoftDevice",
     "Timeout",
+    "Transfer",
     "Transport",
     "UnknownFunction",
     "Unreachable",
     "Unsupported",
+    "Window",
     "__version__",
     "connect",
     "inout",

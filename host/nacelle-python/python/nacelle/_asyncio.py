@@ -12,6 +12,7 @@ from ._errors import Cancelled, Error
 
 if TYPE_CHECKING:
     from ._device import Call, Device
+    from ._transfers import Transfer
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ class Progress:
         self._device = device
         self._loop = loop
         self._fd: int | None = None
-        self._waiting: dict[Call, asyncio.Future[None]] = {}
+        self._waiting: dict[Call | Transfer, asyncio.Future[None]] = {}
 
     async def finished(self, call: Call) -> None:
         """Waits for the end of a call."""
@@ -61,7 +62,11 @@ class Progress:
                 await self._end(call)
             raise
 
-    async def _end(self, call: Call) -> None:
+    async def ended(self, transfer: Transfer) -> None:
+        """Waits for the end of a transfer, which nothing can take back."""
+        await self._end(transfer)
+
+    async def _end(self, call: Call | Transfer) -> None:
         # From here on the descriptor tells of the end of each call.
         fd = self._device.fileno()
         if call.test():

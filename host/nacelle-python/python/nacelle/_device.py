@@ -16,11 +16,13 @@ from ._description import Description, FunctionInfo, bind, parse, signature_text
 from ._errors import Busy, ClosedHandle, Error, Forked, UnknownFunction
 from ._exit import close_at_exit
 from ._regions import Region, results
+from ._transfers import Remote, room
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
 
     from ._asyncio import Progress
+    from ._regions import BufferLike
 
     Target = str | IPv4Address | IPv6Address
 
@@ -369,6 +371,44 @@ class Connection(_Target):
             for (function, _, immediate), taken in zip(steps, numbers, strict=True)
         ]
         return Call(self._device, self._native.create_chain(native, regions, timeout), regions, results)
+
+    def write(self, window: int, data: BufferLike, label: int = 0) -> None:
+        """Writes a buffer to a window of the peer, with a label of 16 bits, and waits until its owner's callback has returned."""
+        self._native.write(window, data, label)
+
+    async def write_async(self, window: int, data: BufferLike, label: int = 0) -> None:
+        """As `write`, in asyncio's event loop."""
+        with await self._opened(lambda: self.window_to_write(window, _native.Buffer(data).nbytes)) as remote:
+            await remote.write_and_notify(0, data, label)
+
+    def read(self, window: int, buffer: BufferLike | int) -> Any:
+        """Reads the first bytes of a window of the peer into all of a buffer, or a new bytearray of so many bytes; returns it."""
+        into = room(buffer)
+        self._native.read(window, into)
+        return into
+
+    async def read_async(self, window: int, buffer: BufferLike | int) -> Any:
+        """As `read`, in asyncio's event loop."""
+        into = room(buffer)
+        with await self._opened(lambda: self.window_to_read(window, _native.Buffer(into).nbytes)) as remote:
+            return await remote.read(0, into)
+
+    async def _opened(self, make: Callable[[], Remote]) -> Remote:
+        from ._asyncio import in_thread
+
+        return await in_thread(make, Remote.close)
+
+    def remote(self, size: int) -> Remote:
+        """So many bytes of the peer's memory for this alone, all zero: in a device without calling a function."""
+        return Remote(self._device, self._native.remote(size))
+
+    def window_to_write(self, window: int, size: int) -> Remote:
+        """The first bytes of a window of the peer to be written: memory that the peer has for this alone, all zero."""
+        return Remote(self._device, self._native.window_to_write(window, size))
+
+    def window_to_read(self, window: int, size: int) -> Remote:
+        """The first bytes of a window of the peer to be read: its program's memory."""
+        return Remote(self._device, self._native.window_to_read(window, size))
 
     def close(self) -> None:
         """Ends the connection; calls that run on it end with `Closed`. May be repeated."""

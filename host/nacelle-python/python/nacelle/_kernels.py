@@ -151,20 +151,25 @@ class _Runner:
         return arguments
 
     def _report(self, error: Exception) -> None:
-        """Logs an exception as text: what keeps the exception itself would keep the memory of the call, by its frames."""
-        import traceback
-
-        text = "".join(traceback.format_exception(error)).rstrip()
-        _log().error("the kernel %s (function %d) raised an exception\n%s", self._kernel.name, self._kernel.code, text)
-        traceback.clear_frames(error.__traceback__)
+        log_exception(f"the kernel {self._kernel.name} (function {self._kernel.code})", error)
 
     def kept_views(self) -> None:
         """The function has returned, and something it has made of a region is still there."""
-        _log().error(
-            "the kernel %s (function %d) has kept a view of its memory: its caller waits until it is gone; copy what is to be kept",
-            self._kernel.name,
-            self._kernel.code,
-        )
+        log_kept_views(f"the kernel {self._kernel.name} (function {self._kernel.code})")
+
+
+def log_exception(who: str, error: Exception) -> None:
+    """Logs an exception as text: what keeps the exception itself would keep the memory of the call, by its frames."""
+    import traceback
+
+    text = "".join(traceback.format_exception(error)).rstrip()
+    _log().error("%s raised an exception\n%s", who, text)
+    traceback.clear_frames(error.__traceback__)
+
+
+def log_kept_views(who: str) -> None:
+    """Logs that a function of Python has kept memory that was lent to it."""
+    _log().error("%s has kept a view of its memory: its caller waits until it is gone; copy what is to be kept", who)
 
 
 def _log() -> Any:
