@@ -459,6 +459,28 @@ static void close_transfer(void *flag) {
 
 static void raise_flag(void *flag) { set(flag); }
 
+/* Is called by the thread that waits for the transfer. */
+static void close_too_early(void *flag) {
+  EXPECT(NACELLE_BUSY, nacelle_transfer_close(own_transfer));
+  set(flag);
+}
+
+static void the_transfer_that_calls_is_busy(void) {
+  nacelle_device reached;
+  nacelle_connection connection = connect_to(0, &reached);
+  nacelle_remote remote;
+  int called = 0;
+  EXPECT(NACELLE_OK, nacelle_connection_remote(connection, 4, &remote));
+  EXPECT(NACELLE_OK, nacelle_remote_write(remote, 0, "abcd", 4, &own_transfer));
+  EXPECT(NACELLE_OK, nacelle_transfer_on_finish(own_transfer, close_too_early, &called));
+  EXPECT(NACELLE_OK, nacelle_transfer_wait(own_transfer, -1));
+  CHECK(called);
+  EXPECT(NACELLE_OK, nacelle_transfer_close(own_transfer));
+  EXPECT(NACELLE_OK, nacelle_remote_close(remote));
+  EXPECT(NACELLE_OK, nacelle_connection_close(connection));
+  EXPECT(NACELLE_OK, nacelle_device_close(reached));
+}
+
 static void transfers_end(nacelle_connection driven) {
   nacelle_remote remote;
   nacelle_transfer transfer;
@@ -524,6 +546,7 @@ int main(int argc, char *argv[]) {
   forked(driven, remote, transfer, slow);
   transfers_end(driven);
   callbacks_of_transfers(driven);
+  the_transfer_that_calls_is_busy();
   EXPECT(NACELLE_OK, nacelle_transfer_close(transfer));
   EXPECT(NACELLE_OK, nacelle_remote_close(remote));
   EXPECT(NACELLE_OK, nacelle_acceptor_close(acceptor));
