@@ -180,6 +180,11 @@ def test_transfers_between_hosts_and_their_misuse(wire: Wire, c_tree: Tree, tmp_
     assert run(wire, program, address).stdout == "0 failures\n"
 
 
+def test_a_program_may_fork_with_transfers_under_way(wire: Wire, c_tree: Tree, tmp_path: Path) -> None:
+    program = c_tree.compile(tmp_path / "transfers", "gcc", "-pthread", str(CRATE / "tests" / "transfers.c"))
+    run(wire, program, "", "fork")
+
+
 def test_a_program_may_exit_with_transfers_under_way(wire: Wire, c_tree: Tree, tmp_path: Path) -> None:
     program = c_tree.compile(tmp_path / "transfers", "gcc", *SANITIZE, "-pthread", str(CRATE / "tests" / "transfers.c"))
     begin = time.monotonic()
