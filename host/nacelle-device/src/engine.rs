@@ -61,6 +61,14 @@ pub trait Engine: Manage {
         None
     }
 
+    /// Ends its connections in order, if it can: their peers are told by DREQs, which it sends from now on.
+    fn leave(&mut self) {}
+
+    /// Whether some of them have not ended yet.
+    fn is_leaving(&self) -> bool {
+        false
+    }
+
     /// Device time, in cycles.
     fn cycles(&self) -> u64;
 

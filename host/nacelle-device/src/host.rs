@@ -29,6 +29,8 @@ const WRITE_AGAIN: Duration = Duration::from_millis(1);
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The management socket is looked at this often while the device is busy.
 const MANAGE_EVERY: Duration = Duration::from_millis(20);
+/// How long the peers of a device that ends may take to agree.
+const LEAVE_WITHIN: Duration = Duration::from_millis(200);
 /// Accesses to registers in one request.
 const MAX_ACCESSES: usize = 256;
 
@@ -176,7 +178,26 @@ impl<P: Port> Host<P> {
             }
         }
         self.manage(); // the answer to the request that ended it
-        Ok(())
+        self.leave()
+    }
+
+    /// Sends the answers of calls that have ended, and ends all connections, so that callers need not find out by themselves.
+    fn leave(&mut self) -> Result<(), LinkError> {
+        let deadline = Instant::now() + LEAVE_WITHIN;
+        self.pump.turn(Instant::now(), &mut self.port, P::LIMITS)?;
+        self.port.engine().leave();
+        loop {
+            let now = Instant::now();
+            let moved = self.pump.turn(now, &mut self.port, P::LIMITS)?;
+            self.port.record();
+            if now >= deadline || !self.port.engine().is_leaving() {
+                return Ok(());
+            }
+            if !moved {
+                let until = self.port.next_deadline().map_or(deadline, |at| at.min(deadline));
+                self.pump.sleep(now, self.port.wake_fd(), until)?;
+            }
+        }
     }
 
     fn sleep(&mut self, now: Instant) -> Result<(), LinkError> {

@@ -13,7 +13,8 @@ use nacelle_driver::Clock;
 use nacelle_manage::DeviceKind;
 use nacelle_roce::memory::Memory;
 use nacelle_roce::{
-    AnyInterface, Completion, Datagrams, Endpoint, Event, Received, Sent, Transmit, UdpInterface, WcOpcode, WcStatus,
+    AnyInterface, Completion, Datagrams, Endpoint, Event, Phase, Received, Sent, Transmit, UdpInterface, WcOpcode,
+    WcStatus,
 };
 use nacelle_wire::mrsp::DEFAULT_PORT;
 use nacelle_wire::{DescriptionLocation, MacAddr};
@@ -237,6 +238,18 @@ impl Engine for SoftEngine {
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.wake.fd())
+    }
+
+    fn leave(&mut self) {
+        let now = self.now();
+        let all: Vec<_> = self.endpoint.transport.connections().map(|(conn, _)| conn).collect();
+        for conn in all {
+            self.endpoint.transport.disconnect(now, conn);
+        }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.endpoint.transport.connections().any(|(_, info)| info.phase == Phase::DreqSent)
     }
 
     fn cycles(&self) -> u64 {

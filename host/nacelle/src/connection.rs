@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nacelle_manage::LinkKind;
 use nacelle_wire::cm::RejReason;
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp::FunctionCode;
@@ -164,6 +165,8 @@ impl Line {
             // A device that has restarted may name its queue pairs as before, and the connection that was lost is then in the way
             // of the new one, once.
             Err(Error::Protocol { step: Step::Connect, .. }) if current.is_some() => open(),
+            // What it shares is its memory no more: the link is opened again with the next attempt.
+            Err(Error::Unreachable { .. }) if current.is_some() && self.shared.link == LinkKind::Shm => open(),
             Err(Error::Refused { reason, .. })
                 if current.is_some() && RejReason(reason) == RejReason::STALE_CONNECTION =>
             {

@@ -104,7 +104,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     /// Makes progress, if it was asked for.
     _thread: Option<ProgressThread>,
-    link: LinkKind,
+    pub(crate) link: LinkKind,
     pub(crate) ip: IpAddr,
     /// The port of the device's service.
     pub(crate) service: u16,
