@@ -69,15 +69,16 @@ module kernel_sum
   logic [31:0]              sum_q;
   logic                     two_regions, fits;
 
-  assign two_regions = count_q == 8'd2 && region_q[0].size[1:0] == '0;
-  assign fits        = region_q[1].size >= 32'd4;
+  // A transfer has less than 2^32 bytes: this kernel makes one.
+  assign two_regions = count_q == 8'd2 && region_q[0].size[1:0] == '0 && region_q[0].size[SIZE_W-1:32] == '0;
+  assign fits        = region_q[1].size >= region_size_t'(4);
 
   assign job.ready       = state_q == COLLECT;
   assign done.valid      = state_q == ANSWER;
   assign done.data       = '{tag: region_q[0].tag, code: code_q};
   // Behind the window of a socket neither the target nor the key of a transfer is used.
   assign read_cmd.valid  = state_q == ASK && two_regions && fits;
-  assign read_cmd.data   = '{addr: region_q[0].addr, length: region_q[0].size, default: '0};
+  assign read_cmd.data   = '{addr: region_q[0].addr, length: region_q[0].size[31:0], default: '0};
   assign words.tready    = state_q == ADD;
   assign write_cmd.valid = state_q == WRITE;
   assign write_cmd.data  = '{addr: region_q[1].addr, length: 32'd4, default: '0};

@@ -10,8 +10,10 @@ package compute_pkg;
   typedef logic [6:0] function_code_t;   // 1..127, bits 6..0 of the immediate
   typedef logic [7:0] tag_t;             // names a job in flight; returned with its result
 
-  // A job is one packet of these, one a region in index order, internal regions last. Constant in it: tag, function_code, user.
+  // A job is one packet of these, one a region in index order, internal regions last. Constant in it: tag, function_code, user. The size
+  // is first: a device without long set-ups does not keep its high bits, which are 0 there.
   typedef struct packed {
+    region_size_t   size;          // bytes
     tag_t           tag;
     function_code_t function_code;
     logic [23:0]    user;          // the caller's own bits of the immediate (31..8)
@@ -20,7 +22,6 @@ package compute_pkg;
     logic           output_;       // the caller gets it back
     logic           internal_;     // scratch: the caller never sees it
     addr_t          addr;
-    logic [31:0]    size;          // bytes
   } job_t;
 
   // Result codes (NAAICE: 0x00..0x0f reserved, 0x10..0x7f the kernel's own).

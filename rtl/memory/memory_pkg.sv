@@ -6,6 +6,15 @@ package memory_pkg;
   localparam int unsigned ADDR_W = 64;
   typedef logic [ADDR_W-1:0] addr_t;
 
+  // The size of a region, in bytes. Devices that never have a region of 2^SIZE_SHORT_W bytes or more keep the low bits only: see size_w().
+  localparam int unsigned SIZE_W = 40;
+  localparam int unsigned SIZE_SHORT_W = 32;
+  typedef logic [SIZE_W-1:0] region_size_t;
+
+  function automatic int unsigned size_w(bit long_);
+    return long_ ? SIZE_W : SIZE_SHORT_W;
+  endfunction
+
   // The addresses of a memory: `size` a power of two, `base` a multiple of it.
   typedef struct packed {
     addr_t base;

@@ -147,6 +147,7 @@ module roce_engine
       .MRS     (MRS),
       .TRUSTED (TRUSTED),
       .LANES   (MEMORIES),
+      .LONG_REGIONS(|LONG_SET_UP),
       .MAP     (MAP)
   ) receive (
       .clk,

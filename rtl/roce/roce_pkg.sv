@@ -216,7 +216,7 @@ package roce_pkg;
     qpn_t        qpn;            // 0: every QP of the domain
     mr_group_t   group;          // chosen by the owner, for MR_DEREGISTER_GROUP
     addr_t       addr;
-    logic [31:0] length;
+    region_size_t length;
     access_t     access;
   } mr_t;
 
@@ -231,7 +231,7 @@ package roce_pkg;
   // may be assigned to another owner.
 
   typedef struct packed {
-    logic        ok;             // 0: table full, no such key, slot empty, region in two memories, or of another domain: nothing changed
+    logic        ok;             // 0: table full, no such key, slot empty, region too long or in two memories, or of another domain: nothing changed
     logic [31:0] rkey;
     mr_t         mr;             // MR_QUERY
   } mr_rsp_t;

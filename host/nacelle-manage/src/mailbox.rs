@@ -78,7 +78,7 @@ pub struct QueryWords(pub [u32; 9]);
 
 /// Results of MR_QUERY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RegionWords(pub [u32; 6]);
+pub struct RegionWords(pub [u32; 7]);
 
 /// Results of POLL_CQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

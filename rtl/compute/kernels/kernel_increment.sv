@@ -10,7 +10,8 @@ module kernel_increment
   import kernel_increment_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
-    parameter int unsigned ID_W   = 4
+    parameter int unsigned ID_W   = 4,
+    parameter int unsigned MOVE_W = 31    // a transfer has at most 2^MOVE_W bytes: a longer region is several
 ) (
     input  logic             clk,
     input  logic             rst,
@@ -26,37 +27,45 @@ module kernel_increment
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
-  localparam int unsigned REGIONS_W = 8;
+  localparam int unsigned OPEN_W = 8;
 
   assign identity = IDENTITY;
 
   axis_if #(.DATA_W(DATA_W)) from (), sum (), to ();
 
-  // ---- regions: read and written by the same command ----
+  // ---- transfers: each read and written by the same command ----
   typedef struct packed {
     dma_cmd_t bytes;
     logic     empty;
-  } region_t;
+  } transfer_t;
+  typedef logic [SIZE_W-MOVE_W-1:0] part_t;   // of a region
 
-  stream_if #(.T(region_t)) regions ();
-  stream_if #(.T(region_t)) work[2] ();   // to read, to write
-  stream_if #(.T(region_t)) to_read ();
-  stream_if #(.T(region_t)) to_write ();
+  stream_if #(.T(transfer_t)) parts ();
+  stream_if #(.T(transfer_t)) work[2] ();   // to read, to write
+  stream_if #(.T(transfer_t)) to_read ();
+  stream_if #(.T(transfer_t)) to_write ();
   stream_if #(.T(dma_cmd_t)) read_cmd ();
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   stream_if #(.T(dma_done_t)) written ();
   logic                 works, taken, last_q, error_q;
-  logic [REGIONS_W-1:0] open_q;       // regions not written yet
+  logic [OPEN_W-1:0]    open_q;       // transfers not written yet
   tag_t                 tag_q;
+  part_t                part_q;       // next one of the region
 
   assign works         = job.data.function_code == INCREMENT;
-  assign regions.valid = job.valid && works && !last_q && open_q != '1;
-  assign regions.data  = '{bytes: '{addr: job.data.addr, length: job.data.size, default: '0}, empty: job.data.size == '0};
-  assign job.ready     = !last_q && (!works || (regions.ready && open_q != '1));
+  wire region_size_t at = {part_q, MOVE_W'(0)};
+  wire region_size_t left = job.data.size - at;
+  wire               more = left > region_size_t'(1) << MOVE_W;   // transfers follow for this region
+  assign parts.valid   = job.valid && works && !last_q && open_q != '1;
+  assign parts.data    = '{
+      bytes: '{addr: job.data.addr + addr_t'(at), length: more ? 32'd1 << MOVE_W : 32'(left), default: '0},
+      empty: job.data.size == '0
+  };
+  assign job.ready     = !last_q && (!works || (parts.ready && open_q != '1 && !more));
   assign taken         = job.valid && job.ready;
-  stream_fork #(.T(region_t), .N(2)) both (.clk, .rst, .in(regions), .out(work));
-  stream_slice #(.T(region_t)) read_slice (.clk, .rst, .in(work[0]), .out(to_read));
-  stream_slice #(.T(region_t)) write_slice (.clk, .rst, .in(work[1]), .out(to_write));
+  stream_fork #(.T(transfer_t), .N(2)) both (.clk, .rst, .in(parts), .out(work));
+  stream_slice #(.T(transfer_t)) read_slice (.clk, .rst, .in(work[0]), .out(to_read));
+  stream_slice #(.T(transfer_t)) write_slice (.clk, .rst, .in(work[1]), .out(to_write));
 
   assign read_cmd.valid = to_read.valid;
   assign read_cmd.data  = to_read.data.bytes;
@@ -76,9 +85,11 @@ module kernel_increment
       last_q  <= 1'b0;
       open_q  <= '0;
       error_q <= 1'b0;
+      part_q  <= '0;
     end else begin
+      if (parts.valid && parts.ready) part_q <= more ? part_q + 1'b1 : '0;
       last_q  <= done.valid ? !done.ready : last_q || (taken && job.data.last);
-      open_q  <= open_q + REGIONS_W'(taken && works) - REGIONS_W'(written.valid);
+      open_q  <= open_q + OPEN_W'(parts.valid && parts.ready) - OPEN_W'(written.valid);
       error_q <= !(done.valid && done.ready)
                  && (error_q || (written.valid && written.data.error) || (from.tvalid && from.tready && from.tlast && from.tuser));
     end

@@ -57,8 +57,8 @@ module kernel_matmul
   } state_e;
 
   typedef struct packed {
-    addr_t       addr;
-    logic [31:0] size;
+    addr_t        addr;
+    region_size_t size;
   } region_t;
 
   state_e                      state_q;
@@ -93,7 +93,7 @@ module kernel_matmul
   logic [31:0] x_q, y_q;
   logic [63:0] elements_q;
   logic        too_small;
-  assign too_small = elements_q[63:30] != '0 || {elements_q[29:0], 2'b00} > regions_q[matrix_q].size;
+  assign too_small = elements_q[63:SIZE_W-2] != '0 || {elements_q[SIZE_W-3:0], 2'b00} > regions_q[matrix_q].size;
 
   logic args_loaded, load_error, fetched;
 
@@ -117,7 +117,7 @@ module kernel_matmul
         end
         ASK: begin
           code_q <= count_q != 8'(REGIONS) ? RESULT_BAD_ARGUMENTS : RESULT_REGION_TOO_SMALL;
-          if (count_q != 8'(REGIONS) || regions_q[0].size < ARGS_BYTES) state_q <= ANSWER;
+          if (count_q != 8'(REGIONS) || regions_q[0].size < region_size_t'(ARGS_BYTES)) state_q <= ANSWER;
           else if (fetched) state_q <= READ;
         end
         READ: if (args_loaded) state_q <= CHECK;
@@ -176,7 +176,7 @@ module kernel_matmul
 
   assign keep = shape.k <= CHUNK_K;
 
-  assign fetch[0].valid = state_q == ASK && count_q == 8'(REGIONS) && regions_q[0].size >= ARGS_BYTES;
+  assign fetch[0].valid = state_q == ASK && count_q == 8'(REGIONS) && regions_q[0].size >= region_size_t'(ARGS_BYTES);
   assign fetch[0].data  = '{
       cmd: '{addr: regions_q[0].addr, length: ARGS_BYTES, default: '0}, place: TO_ARGS, row: '0, last: 1'b1
   };

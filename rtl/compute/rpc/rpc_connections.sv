@@ -33,13 +33,14 @@ module rpc_connections
     stream_if.source conn_answer, // qpn_t: its event has been processed
     stream_if.sink   cqe,         // rdma_cqe_t
     stream_if.sink   setup_done,  // setup_done_t
-    stream_if.sink   answered,    // result_t: the answer of a call was posted, or discarded
+    stream_if.sink   posted,      // posted_t: the answer of a call, or the first part of it; or it was discarded
     stream_if.source setup,       // setup_job_t
     stream_if.source release_,    // release_job_t: the context has no other job until this one is done
     stream_if.source call,        // call_t
     stream_if.source chain,       // chain_t: a call that runs a chain
     stream_if.source cancel,      // cancel_t: at most one for each call
     stream_if.source refusal,     // result_t: a call that does not reach a socket
+    stream_if.source rest,        // answer_t: an answer is to be continued
     stream_if.source repost,      // receive_t
     stream_if.source close,       // qpn_t: connections that failed
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket
@@ -68,7 +69,7 @@ module rpc_connections
     FREE,     // ready for a request
     SETUP,    // rpc_setup has a message
     CALL,     // a call waits for its socket, runs, or is being answered
-    ANSWERED  // the answer was posted: until it is acknowledged
+    ANSWERED  // the answer, or what may be outstanding of it, was posted: until it is acknowledged
   } phase_e;
 
   typedef struct packed {
@@ -80,12 +81,13 @@ module rpc_connections
   } connection_t;
 
   typedef struct packed {
+    logic     unfinished;  // the first part of the answer was posted, but not all. First, as there is none without long set-ups
     logic     granted;     // has regions,
     logic     chain;       // and a chain
     phase_e   phase;
     waiting_t waiting;     // arrivals waiting
     logic     oldest;      // index of the oldest of them
-    logic     cancelled;   // CALL: the call; otherwise the start that waits
+    logic     cancelled;   // CALL: the call, if its answer has not begun; otherwise the start that waits
     logic     odd;         // the last call for a socket: see call_t
   } state_t;
 
@@ -108,6 +110,8 @@ module rpc_connections
     logic      long_;       // OPENED
     arrival_t  arrival;
     logic      call;       // DONE: a call, otherwise `setup`
+    logic      more;       // and its answer is not complete
+    progress_t from;       // ACKNOWLEDGED: where it is continued, if it is not
     setup_done_t setup;
   } event_t;
 
@@ -125,7 +129,8 @@ module rpc_connections
   (* ram_style = "distributed" *) logic [$bits(connection_t)-1:0] connections[QPS];
   (* ram_style = "distributed" *) logic [$bits(contexts_t)-1:0] agreements[QPS];
   (* ram_style = "distributed" *) logic closed[QPS];
-  (* ram_style = "distributed" *) logic [$bits(state_t)-1:0] states[QPS*CONTEXTS];
+  localparam int unsigned STATE_W = $bits(state_t) - (LONG_SET_UP ? 0 : 1);
+  (* ram_style = "distributed" *) logic [STATE_W-1:0] states[QPS*CONTEXTS];
   // Without deadlines it does not matter when a start came.
   localparam int unsigned INBOX_W = $bits(arrival_t) - (LONG_SET_UP ? 0 : $bits(ticks_t));
   (* ram_style = "block" *) logic [INBOX_W-1:0] inbox[QPS*CONTEXTS*RECEIVES];
@@ -143,10 +148,10 @@ module rpc_connections
   wire qpn_t cqe_slot = qp_index(cqe.data.qpn);
   wire       cqe_ours = cqe_slot < qpn_t'(QPS);
   wire       picking = fsm_q == PICK;
-  assign answered.ready   = picking;
-  assign setup_done.ready = picking && !answered.valid;
-  assign cqe.ready        = picking && !answered.valid && !setup_done.valid;
-  assign conn_event.ready = picking && !answered.valid && !setup_done.valid && !cqe.valid;
+  assign posted.ready     = picking;
+  assign setup_done.ready = picking && !posted.valid;
+  assign cqe.ready        = picking && !posted.valid && !setup_done.valid;
+  assign conn_event.ready = picking && !posted.valid && !setup_done.valid && !cqe.valid;
 
   // With contexts an immediate begins with the number of its context. A SEND without one is a message of context 0.
   wire contexts_t agreed = CONTEXTS > 1 ? contexts_t'(agreements[slot_index_t'(cqe_slot)]) : '0;
@@ -169,15 +174,17 @@ module rpc_connections
         agreed: CONTEXTS > 1 ? conn_event.data.contexts : '0,
         long_: LONG_SET_UP && conn_event.data.long_set_up,
         arrival: '{time_: LONG_SET_UP ? now : '0, message: !is_write, buffer: buffer_t'(cqe.data.wr_id), value: cqe.data.imm_data},
-        call: answered.valid,
+        call: posted.valid,
+        more: LONG_SET_UP && posted.data.more,
+        from: LONG_SET_UP ? answer_from(cqe.data.wr_id) : '0,
         setup: setup_done.data
     };
     if (names) picked.arrival.value[31:24] = '0;
     if (!is_write) picked.arrival.value = message_t'{with_imm: names, reserved: '0, length: message_length(cqe.data.byte_len)};
     any = 1'b1;
-    if (answered.valid) begin
+    if (posted.valid) begin
       picked.kind = DONE;
-      picked.of   = answered.data.of;
+      picked.of   = posted.data.of;
     end else if (setup_done.valid) begin
       picked.kind = DONE;
       picked.of   = setup_done.data.of;
@@ -231,6 +238,7 @@ module rpc_connections
   wire no_room = CONTEXTS > 1 && state_q.waiting == waiting_t'(RECEIVES);
   wire park = waits && !no_room;
   wire cancels = live && event_q.kind == CANCEL;
+  wire calls = state_q.phase == CALL && !state_q.unfinished;  // the call can still be cancelled
   wire unknown = live && event_q.kind == UNKNOWN;
   wire set_up = event_q.kind == DONE && !event_q.call;
   wire released = applying && set_up && event_q.setup.close;
@@ -256,7 +264,7 @@ module rpc_connections
   always_comb begin
     state = state_q;
     unique case (event_q.kind)
-      CLOSED: if (state_q.phase == ANSWERED) state.phase = FREE;
+      CLOSED: if (state_q.phase == ANSWERED) {state.phase, state.unfinished} = {FREE, 1'b0};
       ARRIVED: begin
         if (take_start) state.phase = CALL;
         if (call.valid || chain.valid) state.odd = !state_q.odd;
@@ -268,12 +276,14 @@ module rpc_connections
           if (!take_start) state.cancelled = 1'b0;
         end
       end
-      CANCEL: if (state_q.phase == CALL || state_q.waiting != '0) state.cancelled = 1'b1;
-      ACKNOWLEDGED: if (state_q.phase == ANSWERED) state.phase = FREE;
+      CANCEL: if (calls || state_q.waiting != '0) state.cancelled = 1'b1;
+      ACKNOWLEDGED: if (state_q.phase == ANSWERED) state.phase = state_q.unfinished ? CALL : FREE;
       DONE: begin
         state.phase = connection_q.open ? ANSWERED : FREE;
-        if (event_q.call) state.cancelled = 1'b0;
-        else begin
+        if (event_q.call) begin
+          if (calls) state.cancelled = 1'b0;
+          state.unfinished = event_q.more && connection_q.open;
+        end else begin
           state.granted = event_q.setup.held;
           state.chain   = LONG_SET_UP && event_q.setup.chain;
         end
@@ -327,7 +337,7 @@ module rpc_connections
     posted_q  <= fsm_q == OPEN ? posted_q + 1'b1 : '0;
     if (fsm_q == READ) begin
       connection_q <= found;
-      state_q      <= states[index_of(event_q.of)];
+      state_q      <= state_t'(states[index_of(event_q.of)]);
     end
     if (applying) begin
       connection_q <= connection;
@@ -349,7 +359,7 @@ module rpc_connections
   end
   always_ff @(posedge clk) begin
     if (clearing || applying || opening) begin
-      states[clearing ? clear_q : index_of(event_q.of)] <= clearing || opening ? '0 : state;
+      states[clearing ? clear_q : index_of(event_q.of)] <= clearing || opening ? '0 : STATE_W'(state);
     end
   end
   for (genvar i = 0; i < 3; i++) begin : g_gone
@@ -386,16 +396,19 @@ module rpc_connections
   assign chain.data    = '{of: event_q.of, odd: state.odd};
   assign began         = arrival.time_;
   assign decides       = applying;
-  assign cancel.valid  = cancels && state_q.phase == CALL && !state_q.cancelled;
+  assign cancel.valid  = cancels && calls && !state_q.cancelled;
   assign cancel.data   = '{of: event_q.of, odd: state_q.odd, late: 1'b0};
   assign refusal.valid = take_start && !call.valid && !chain.valid;
   assign refusal.data  = '{of: event_q.of, code: state_q.cancelled ? RESULT_CANCELLED : RESULT_UNKNOWN_FUNCTION};
+  assign rest.valid    = applying && event_q.kind == ACKNOWLEDGED && state_q.phase == ANSWERED && state_q.unfinished;
+  assign rest.data     = '{result: '{of: event_q.of, code: RESULT_SUCCESS}, from: event_q.from};
   assign repost.valid  = no_start || out_of_turn || take_start || cancels || unknown || opening;
   assign repost.data   = '{slot: event_q.of.slot, buffer: opening ? buffer_t'(posted_q) : arrival.buffer};
   assign close.valid   = fail;
   assign close.data    = qp_number(event_q.of.slot);
   assign started       = call.valid || chain.valid;
-  assign aborted       = no_start && nothing_q;
+  wire   cut_off       = applying && event_q.kind == CLOSED && state_q.phase == ANSWERED && state_q.unfinished;
+  assign aborted       = no_start && nothing_q || cut_off;
   assign ignored       = no_start && !nothing_q || out_of_turn || unknown;
 
   // Every event of the connection manager is answered; at most one per connection is pending.
@@ -404,7 +417,7 @@ module rpc_connections
   assign closing           = closing_q;
   assign idle              = picking && !any;
 
-  wire unused = &{1'b0, cqe.data.solicited, answered.data.code, event_q.setup.of};
+  wire unused = &{1'b0, cqe.data.solicited, event_q.setup.of};
 
   always_ff @(posedge clk) closing_q <= '{valid: !rst && applying && event_q.kind == CLOSED && first, slot: event_q.of.slot};
 
@@ -416,6 +429,7 @@ module rpc_connections
       assert (!chain.valid || chain.ready);
       assert (!cancel.valid || cancel.ready);
       assert (!refusal.valid || refusal.ready);
+      assert (!rest.valid || rest.ready);
       assert (!repost.valid || repost.ready);
       assert (!close.valid || close.ready);
       assert (!conn_answer.valid || conn_answer.ready);

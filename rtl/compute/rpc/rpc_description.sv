@@ -51,7 +51,7 @@ module rpc_description
   assign mr_cmd.valid = state_q == REGISTER;
   assign mr_cmd.data  = '{
       op: MR_REGISTER,
-      mr: '{pd: PD, qpn: '0, group: '0, addr: BASE, length: 32'(BYTES), access: '{remote_read: 1'b1, default: '0}},
+      mr: '{pd: PD, qpn: '0, group: '0, addr: BASE, length: region_size_t'(BYTES), access: '{remote_read: 1'b1, default: '0}},
       default: '0
   };
   assign mr_rsp.ready = state_q == REGISTERED;

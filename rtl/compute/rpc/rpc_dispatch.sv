@@ -17,7 +17,7 @@ module rpc_dispatch
     parameter int unsigned CONTEXTS = 1,
     parameter int unsigned SOCKETS = 1,
     parameter int unsigned MAX_REGIONS = 32,
-    parameter bit CHAINS = 1'b0             // calls may be steps of a chain; needs more than one context
+    parameter bit LONG_SET_UP = 1'b0        // calls may be steps of a chain, regions have 2^32 bytes and more; needs more than one context
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -39,6 +39,7 @@ module rpc_dispatch
     output logic         idle
 );
   localparam bit SEVERAL = CONTEXTS > 1;
+  typedef logic [$bits(job_t)-SIZE_W+size_w(LONG_SET_UP)-1:0] stored_job_t;
 
   typedef enum logic [2:0] {
     PICK,
@@ -107,7 +108,7 @@ module rpc_dispatch
   end
   assign cancel.ready = state_q == PICK;
 
-  rpc_waiting #(.QPS(QPS), .CONTEXTS(CONTEXTS), .CHAINS(CHAINS)) waiting_calls (
+  rpc_waiting #(.QPS(QPS), .CONTEXTS(CONTEXTS), .CHAINS(LONG_SET_UP)) waiting_calls (
       .clk, .rst, .add(call.valid), .call(call.data), .asked(of_q.slot), .waits, .sockets, .odd, .in_chain,
       .take(state_q == CHOOSE ? first : state_q == CANCEL ? named : '0), .of(of_q), .details(call_q)
   );
@@ -118,15 +119,15 @@ module rpc_dispatch
   wire dead = gone_q && !begun_q;  // not started; if the connection closes later, the job is cancelled
   wire beat = found && !dead;
   wire job_t job_beat = '{
+      size: view.region.size,
       tag: tag_q,
       function_code: call_q.function_code,
       user: call_q.user,
-      last: index_q == (CHAINS && call_q.part.chain ? call_q.part.last_region : view.grant.last),
+      last: index_q == (LONG_SET_UP && call_q.part.chain ? call_q.part.last_region : view.grant.last),
       input_: view.region.input_,
       output_: view.region.output_,
       internal_: view.region.internal_,
-      addr: view.addr,
-      size: view.region.size
+      addr: view.addr
   };
 
   assign asked           = of_q.slot;
@@ -156,7 +157,7 @@ module rpc_dispatch
       end
       CHOOSE: begin
         of_q.number <= number;
-        state_q     <= !(|ready) ? PICK : CHAINS && |(first & in_chain) ? STEP : LOOK_UP;
+        state_q     <= !(|ready) ? PICK : LONG_SET_UP && |(first & in_chain) ? STEP : LOOK_UP;
       end
       STEP: state_q <= STEPPED;
       STEPPED: begin
@@ -186,7 +187,7 @@ module rpc_dispatch
 
   // ---- sockets ----
   for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
-    stream_if #(.T(job_t)) beats ();
+    stream_if #(.T(stored_job_t)) beats (), stored ();
     logic     running_q, running_odd_q, abort_q, abort_late_q, ended_q;
     part_t    running_part_q;
     context_t running_of_q;
@@ -223,10 +224,13 @@ module rpc_dispatch
     end
 
     assign beats.valid = beat && socket_q[i];
-    assign beats.data  = job_beat;
-    stream_fifo #(.T(job_t), .DEPTH(2 ** $clog2(MAX_REGIONS))) jobs (
-        .clk, .rst, .in(beats), .out(job[i]), .empty(jobs_empty[i])
+    assign beats.data  = stored_job_t'(job_beat);
+    stream_fifo #(.T(stored_job_t), .DEPTH(2 ** $clog2(MAX_REGIONS))) jobs (
+        .clk, .rst, .in(beats), .out(stored), .empty(jobs_empty[i])
     );
+    assign job[i].valid = stored.valid;
+    assign job[i].data  = job_t'(stored.data);
+    assign stored.ready = job[i].ready;
 
     // When a job's result arrives, the whole job was taken.
     assign free[i]   = !running_q;
@@ -241,7 +245,7 @@ module rpc_dispatch
         result: '{of: running_of_q, code: code},
         odd: running_odd_q,
         number: running_part_q.number,
-        more: CHAINS && running_part_q.more
+        more: LONG_SET_UP && running_part_q.more
     };
     assign done[i].ready    = outcome[i].ready || !ours;
 

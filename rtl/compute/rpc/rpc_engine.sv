@@ -34,6 +34,7 @@ module rpc_engine
     parameter addr_t CTRL_BASE = '0,                              // QPS * CONTEXTS * rpc_pkg::CTRL_BYTES for messages
     parameter addr_t HEAP_BASE = addr_t'(1 << 20),                // regions
     parameter addr_t HEAP_SIZE = addr_t'(1 << 20),
+    parameter int unsigned LONGEST_W = LONGEST_WRITE_W,           // of an answer no WRITE has more than 2^LONGEST_W bytes
     parameter pd_t PD = '0,                                       // protection domain of its connections: its number among the clients
     parameter bit READ_BACK = 1'b1                                // a caller may also read its regions, and use atomics on them
 ) (
@@ -71,6 +72,9 @@ module rpc_engine
   if (LONG_SET_UP && CONTEXTS == 1) begin : g_bad_long_set_up
     $fatal(1, "rpc_engine: LONG_SET_UP needs contexts");
   end
+  if (LONG_SET_UP && (MAX_REGIONS > 2 ** $bits(region_number_t) || LONGEST_W > LONGEST_WRITE_W)) begin : g_bad_answers
+    $fatal(1, "rpc_engine: with LONG_SET_UP MAX_REGIONS is at most 32, and LONGEST_W 31");
+  end
   if (SOCKETS < 1 || SOCKETS > 16) begin : g_bad_sockets
     $fatal(1, "rpc_engine: SOCKETS must be 1..16");
   end
@@ -100,7 +104,7 @@ module rpc_engine
   slot_t    asked[3];    // by rpc_dispatch, rpc_answer, rpc_clear
   logic     gone[3];
   logic     connections_idle, setup_idle, clear_idle, dispatch_idle, answer_idle;
-  logic     setup_empty, releases_empty, refusals_empty, reposts_empty, closes_empty, answers_empty, cancels_empty;
+  logic     setup_empty, releases_empty, refusals_empty, reposts_empty, closes_empty, answers_empty, cancels_empty, rests_empty;
   logic     aborted, ignored, started, finished, failed, cancelled, granted, refused, malformed;
 
   ticks_t       began, limit;
@@ -121,7 +125,9 @@ module rpc_engine
   stream_if #(.T(chain_t)) chain_in ();
   stream_if #(.T(outcome_t)) outcome ();
   stream_if #(.T(cancel_t)) cancel_in (), cancel_out (), cancelling ();
-  stream_if #(.T(result_t)) refused_in (), refusal_in (), refusal (), result (), answered ();
+  stream_if #(.T(result_t)) refused_in (), refusal_in (), refusal (), result ();
+  stream_if #(.T(answer_t)) rest_in (), rest (), answer ();
+  stream_if #(.T(posted_t)) posted ();
   stream_if #(.T(receive_t)) repost_in (), repost ();
   stream_if #(.T(qpn_t)) close_in ();
   stream_if #(.T(qpn_t)) answer_in (), answer_out ();
@@ -134,8 +140,8 @@ module rpc_engine
   assign conn_event.ready = conn_in.ready && published;
 
   rpc_connections #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .LONG_SET_UP(LONG_SET_UP)) connections_unit (
-      .clk, .rst, .conn_event(conn_in), .conn_answer(answer_in), .cqe, .setup_done, .answered,
-      .setup(setup_in), .release_(release_in), .call(call_in), .chain(chain_in), .cancel(cancel_in), .refusal(refused_in),
+      .clk, .rst, .conn_event(conn_in), .conn_answer(answer_in), .cqe, .setup_done, .posted,
+      .setup(setup_in), .release_(release_in), .call(call_in), .chain(chain_in), .cancel(cancel_in), .refusal(refused_in), .rest(rest_in),
       .repost(repost_in), .close(close_in),
       .closing, .asked, .gone, .functions, .busy, .decides, .now, .began, .started, .aborted, .ignored, .idle(connections_idle)
   );
@@ -181,6 +187,12 @@ module rpc_engine
     assign cancelling.data     = cancel_out.valid ? cancel_out.data : expired.data;
     assign cancel_out.ready    = cancelling.ready && !decides;
     assign expired.ready       = cancelling.ready && !decides && !cancel_out.valid;
+    // The rest of an answer first: there was much to send before it.
+    stream_fifo #(.T(answer_t), .DEPTH(ALL)) rests (.clk, .rst, .in(rest_in), .out(rest), .empty(rests_empty));
+    assign answer.valid        = rest.valid || result.valid;
+    assign answer.data         = rest.valid ? rest.data : '{result: result.data, from: '0};
+    assign rest.ready          = answer.ready;
+    assign result.ready        = answer.ready && !rest.valid;
   end else begin : g_no_long_set_up
     assign call.valid       = call_in.valid;
     assign call.data        = call_in.data;
@@ -195,7 +207,13 @@ module rpc_engine
     assign chain_in.ready   = 1'b1;
     assign chain_idle       = 1'b1;
     assign deadlines_idle   = 1'b1;
-    wire unused = &{1'b0, decides, began, limit, step_write, step, chain_in.valid, chain_in.data, outcome.data};
+    assign answer.valid     = result.valid;
+    assign answer.data      = '{result: result.data, from: '0};
+    assign result.ready     = answer.ready;
+    assign rest_in.ready    = 1'b1;
+    assign rest.valid       = 1'b0;
+    assign rests_empty      = 1'b1;
+    wire unused = &{1'b0, decides, began, limit, step_write, step, chain_in.valid, chain_in.data, outcome.data, rest_in.valid, rest_in.data};
   end
   assign call_in.ready    = 1'b1;
   assign refused_in.ready = refusal_in.ready;
@@ -232,20 +250,22 @@ module rpc_engine
       .clk, .rst, .extent, .cleared, .asked(asked[2]), .gone(gone[2]), .mem(clear_mem), .others_write, .idle(clear_idle)
   );
 
-  rpc_regions #(.QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS), .READERS(READERS)) region_tables (
+  rpc_regions #(
+      .QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS), .LONG_SET_UP(LONG_SET_UP), .READERS(READERS)
+  ) region_tables (
       .clk, .rst, .region_write, .grant_write, .write_key, .region, .grant, .read(view_read), .view_valid, .view
   );
 
-  rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS), .CHAINS(LONG_SET_UP)) dispatch (
+  rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS), .LONG_SET_UP(LONG_SET_UP)) dispatch (
       .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .cancel(cancelling), .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
       .job, .window, .abort(cancel), .busy, .done, .result(outcome), .idle(dispatch_idle)
   );
 
-  rpc_answer answer (
-      .clk, .rst, .asked(asked[1]), .gone(gone[1]), .result,
+  rpc_answer #(.LONG_SET_UP(LONG_SET_UP), .LONGEST_W(LONGEST_W)) answer_unit (
+      .clk, .rst, .asked(asked[1]), .gone(gone[1]), .answer,
       .view_read(view_read[ANSWER]), .view_valid(view_valid[ANSWER]), .view,
-      .wqe(sends[0]), .answered, .finished, .failed, .cancelled, .idle(answer_idle)
+      .wqe(sends[0]), .posted, .finished, .failed, .cancelled, .idle(answer_idle)
   );
 
   // ---- work requests: receives first, so that a receive is always posted again before the answer ----
@@ -280,5 +300,5 @@ module rpc_engine
   };
   assign idle = connections_idle && setup_idle && clear_idle && dispatch_idle && answer_idle && setup_empty && releases_empty && refusals_empty
              && chain_idle && deadlines_idle && cancels_empty && reposts_empty && closes_empty && answers_empty
-             && !result.valid && !answered.valid && !request.valid && !wqe.valid;
+             && rests_empty && !answer.valid && !posted.valid && !request.valid && !wqe.valid;
 endmodule

@@ -45,16 +45,16 @@ package rpc_pkg;
 
   // ---- device memory: regions are made of pages ----
   localparam int unsigned PAGE_W = 12;                // NAAICE rounds each region up to 4096 bytes
-  localparam int unsigned HEAP_ADDR_W = 40;           // regions lie below 2^40, which limits the width of page numbers in the tables
+  localparam int unsigned HEAP_ADDR_W = SIZE_W;       // regions lie below 2^40, which limits the width of page numbers in the tables
   typedef logic [HEAP_ADDR_W-PAGE_W-1:0] page_t;      // number of a page, or of pages
 
   function automatic addr_t page_addr(page_t page);
     return addr_t'({page, PAGE_W'(0)});
   endfunction
 
-  // Number of pages for `size` bytes.
-  function automatic page_t pages_of(logic [31:0] size);
-    return page_t'(size[31:PAGE_W]) + page_t'(|size[PAGE_W-1:0]);
+  // `pages`, and those of a region of `size` bytes. The highest bit: more than any device has.
+  function automatic logic [$bits(page_t):0] add_pages(page_t pages, region_size_t size);
+    return {1'b0, pages} + {1'b0, size[SIZE_W-1:PAGE_W]} + ($bits(page_t) + 1)'(|size[PAGE_W-1:0]);
   endfunction
 
   typedef struct packed {
@@ -92,12 +92,13 @@ package rpc_pkg;
   // ---- regions ----
   typedef logic [5:0] region_index_t;
 
+  // The size is first: the tables of a device without long set-ups do not have its high bits.
   typedef struct packed {
+    region_size_t size;
     logic        input_;
     logic        output_;
     logic        internal_;
     page_t       offset;                              // from the base of the context's extent
-    logic [31:0] size;
     logic [63:0] host_addr;
     logic [31:0] host_rkey;
   } region_t;
@@ -280,6 +281,37 @@ package rpc_pkg;
     context_t   of;
     logic [6:0] code;
   } result_t;
+
+  // ---- answers of regions that are longer than a WRITE ----
+  localparam int unsigned LONGEST_WRITE_W = 31;       // a WRITE has at most 2^31 bytes (IBTA 9.7.7)
+  typedef logic [SIZE_W-LONGEST_WRITE_W-1:0] part_number_t;  // of a WRITE among those of its region
+
+  // The WRITE from which on an answer is posted; 0: all of it. It fits the `wr_id` of the WRITE before, beside the context's number.
+  typedef logic [4:0] region_number_t;                // an index in a device with long set-ups
+  typedef struct packed {
+    region_number_t index;
+    part_number_t part;
+  } progress_t;
+
+  // The wr_id of a send: the context, and from where on its answer is continued. And back.
+  function automatic logic [15:0] answer_wr_id(number_t number, progress_t from);
+    return {from, number};
+  endfunction
+  function automatic progress_t answer_from(logic [15:0] wr_id);
+    return progress_t'(wr_id[15:NUMBER_W]);
+  endfunction
+
+  // To rpc_answer: a result, or an answer to be continued.
+  typedef struct packed {
+    result_t   result;
+    progress_t from;
+  } answer_t;
+
+  // From rpc_answer: it has posted an answer, or as much of it as may be outstanding, or has discarded it.
+  typedef struct packed {
+    context_t of;
+    logic     more;                                   // the rest is posted when the completion of the last WRITE has come
+  } posted_t;
 
   // The result of a call, or of a step.
   typedef struct packed {

@@ -13,6 +13,7 @@ module rpc_regions
     parameter int unsigned QPS = 16,
     parameter int unsigned CONTEXTS = 1,
     parameter int unsigned MAX_REGIONS = 32,
+    parameter bit LONG_SET_UP = 1'b0,     // there are regions of 2^32 bytes and more
     parameter int unsigned READERS = 3
 ) (
     input  logic               clk,
@@ -42,7 +43,8 @@ module rpc_regions
     return grant_addr_t'(context_index(key.of, CONTEXTS));
   endfunction
 
-  (* ram_style = "block" *) logic [$bits(region_t)-1:0] regions[QPS*2**INDEX_W];
+  localparam int unsigned REGION_W = $bits(region_t) - SIZE_W + size_w(LONG_SET_UP);
+  (* ram_style = "block" *) logic [REGION_W-1:0] regions[QPS*2**INDEX_W];
   (* ram_style = "block" *) logic [$bits(grant_t)-1:0] grants[QPS*CONTEXTS];
 
   // ---- one reader a cycle, round robin ----
@@ -64,8 +66,8 @@ module rpc_regions
 
   region_t region_q;
   grant_t  grant_q;
-  always_ff @(posedge clk) if (region_write) regions[region_addr(write_key)] <= region;
-  always_ff @(posedge clk) if (|chosen) region_q <= regions[region_addr(key)];
+  always_ff @(posedge clk) if (region_write) regions[region_addr(write_key)] <= REGION_W'(region);
+  always_ff @(posedge clk) if (|chosen) region_q <= region_t'(regions[region_addr(key)]);
   always_ff @(posedge clk) if (grant_write) grants[grant_addr(write_key)] <= grant;
   always_ff @(posedge clk) if (|chosen) grant_q <= grants[grant_addr(key)];
 

@@ -73,7 +73,6 @@ module rpc_setup
   localparam int unsigned REQUEST_WORDS = REQUEST_BYTES / 4;
   localparam int unsigned LONG_REQUEST_WORDS = MRSP_LONG_REQUEST_BYTES / 4;
   localparam int unsigned ADVERT_BYTES = $bits(mrsp_advert_t) / 8;
-  localparam logic [63:0] MAX_WRITE = 64'd1 << 31;  // IBTA 9.7.7
   localparam int unsigned LONGEST = HEAD_BYTES + REQUEST_BYTES * MAX_REGIONS;
 
   if (LONGEST > MESSAGE_BYTES) begin : g_bad_regions
@@ -129,7 +128,7 @@ module rpc_setup
   region_index_t    index_q;
   logic             internal_q;      // the previous region is internal
   logic             misordered_q;    // a parameter after an internal region, or a memory error
-  logic             too_large_q;     // a region of a long set-up is longer than a WRITE can return
+  logic             too_large_q;     // the regions of a long set-up are larger than any device
   page_t            total_q;
   grant_t           grant_q;
   region_view_t     view_q;
@@ -205,9 +204,11 @@ module rpc_setup
       record.flags     = flags_q;
       record.host_addr = long_record.host_addr;
       record.host_rkey = long_record.host_rkey;
-      record.size      = long_record.size[31:0];
     end
   end
+  wire region_size_t size = long_ ? region_size_t'(long_record.size) : region_size_t'(record.size);
+  wire [$bits(page_t):0] total = add_pages(total_q, size);
+  wire too_large = long_ && (total[$bits(page_t)] || |long_record.size[63:SIZE_W]);
   wire record_end = state_q == RECORDS && word.valid && word_q == (long_ ? 3'(LONG_REQUEST_WORDS - 1) : 3'(REQUEST_WORDS - 1));
   wire message_length_t length = job_q.message.length;
   wire length_ok = length >= message_length_t'(HEAD_BYTES + REQUEST_BYTES) && length <= message_length_t'(MESSAGE_BYTES);
@@ -273,18 +274,18 @@ module rpc_setup
   assign grant_write  = state_q == CLEAR;
   assign write_key    = '{of: job_q.of, index: index_q};
   assign region = '{
+      size: size,
       input_: record.flags.input_ || record.flags.single_send,  // NAAICE: single send implies input
       output_: record.flags.output_ && !record.flags.internal_,
       internal_: record.flags.internal_,
       offset: total_q,
-      size: record.size,
       host_addr: record.host_addr,
       host_rkey: record.host_rkey
   };
   assign grant = grant_q;
 
   // ---- the answer ----
-  wire mrsp_advert_t short_advert = '{addr: 64'(view_q.addr), rkey: rkey_q, size: view_q.region.size};
+  wire mrsp_advert_t short_advert = '{addr: 64'(view_q.addr), rkey: rkey_q, size: 32'(view_q.region.size)};
   wire mrsp_long_advert_t long_advert = '{addr: 64'(view_q.addr), size: 64'(view_q.region.size), rkey: rkey_q, reserved: '0};
   localparam int unsigned ADVERT_WORDS = MRSP_LONG_ADVERT_BYTES / 4;  // of the longer one
   wire [MRSP_LONG_ADVERT_BYTES*8-1:0] advert = long_ ? long_advert : {short_advert, 64'd0};
@@ -470,10 +471,10 @@ module rpc_setup
         if (record_end) begin
           word_q       <= '0;
           index_q      <= index_q + 1'b1;
-          total_q      <= total_q + pages_of(record.size);
+          total_q      <= page_t'(total);
           internal_q   <= region.internal_;
           misordered_q <= misordered_q || (internal_q && !region.internal_) || word.data.error;
-          too_large_q  <= too_large_q || long_ && long_record.size > MAX_WRITE;
+          too_large_q  <= too_large_q || too_large;
           grant_q.last   <= index_q;
           grant_q.params <= grant_q.params + region_index_t'(!region.internal_);
           if (region.output_) begin

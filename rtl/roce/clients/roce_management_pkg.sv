@@ -102,7 +102,7 @@ package roce_management_pkg;
     mr.qpn    = a[2][23:0];
     mr.group  = '0;
     mr.addr   = addr_t'({a[4], a[3]});
-    mr.length = a[5];
+    mr.length = region_size_t'(a[5]);
     return mr;
   endfunction
 
@@ -153,7 +153,7 @@ package roce_management_pkg;
     r[1] = {19'd0, rsp.mr.access, rsp.mr.pd};
     r[2] = 32'(rsp.mr.qpn);
     {r[4], r[3]} = 64'(rsp.mr.addr);
-    r[5] = rsp.mr.length;
+    {r[6], r[5]} = 64'(rsp.mr.length);
     return r;
   endfunction
 

@@ -17,6 +17,7 @@ module roce_receive
     parameter int unsigned MRS      = 256,    // memory regions; power of two
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,  // clients that may use LOCAL_DMA_LKEY
     parameter int unsigned LANES    = 1,      // memories
+    parameter bit          LONG_REGIONS = 1'b0,  // there are regions of 2^32 bytes and more
     parameter memory_map_t MAP      = '0      // their addresses
 ) (
     input  logic            clk,
@@ -119,7 +120,7 @@ module roce_receive
       .watch, .engaged, .idle(local_idle)
   );
 
-  roce_mr #(.MRS(MRS), .KEYS(6), .TARGETS(LANES), .MAP(MAP)) mr (
+  roce_mr #(.MRS(MRS), .KEYS(6), .LONG_REGIONS(LONG_REGIONS), .TARGETS(LANES), .MAP(MAP)) mr (
       .clk, .rst, .seed, .cmd(mr_cmd), .rsp(mr_rsp), .query(asks[0] ? query[0] : query[1]), .granted, .pause, .invalidate, .invalid_key,
       .key({key, message_key}), .live({key_live, message_live}),
       .fence(mr_fence), .fenced, .fence_number, .fences_through, .idle(mr_idle)

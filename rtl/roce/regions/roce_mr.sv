@@ -25,6 +25,7 @@ module roce_mr
     parameter int unsigned MRS = 256,   // regions; a power of two, 4 or more
     parameter int unsigned LANES = MRS < 64 ? MRS / 2 : 32,  // slots searched per cycle; a power of two, 2 to MRS / 2
     parameter int unsigned KEYS = 6,
+    parameter bit LONG_REGIONS = 1'b0,    // of 2^32 bytes and more
     parameter int unsigned TARGETS = 1,   // memories
     parameter memory_map_t MAP = '0       // and their address ranges
 ) (
@@ -32,7 +33,7 @@ module roce_mr
     input  logic        rst,
     input  logic [63:0] seed,           // of the keys; read in reset
     stream_if.sink      cmd,            // mr_cmd_t
-    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, region beyond the addresses or in two memories
+    stream_if.source    rsp,            // mr_rsp_t. ok 0: table full, no such key, region too long, beyond the addresses or in two memories
     input  mr_query_t   query,
     output logic        granted,
     input  logic        pause,
@@ -50,6 +51,8 @@ module roce_mr
   typedef logic [SLOT_W-1:0]  slot_t;
   typedef logic [31-SLOT_W:0] secret_t; // the random bits of a key, above its slot
   typedef logic [ADDR_W:0]    end_t;    // first byte after a region: may be 2^ADDR_W
+  localparam int unsigned LENGTH_W = size_w(LONG_REGIONS);
+  typedef logic [LENGTH_W-1:0] length_t;
 
   if (LOCAL_DMA_LKEY != '0) begin : g_bad_local
     $fatal(1, "roce_mr: LOCAL_DMA_LKEY must be 0");
@@ -68,7 +71,7 @@ module roce_mr
     qpn_t        qpn;
     mr_group_t   group;
     addr_t       addr;
-    logic [31:0] length;
+    length_t     length;
     access_t     access;
   } region_t;
 
@@ -129,7 +132,7 @@ module roce_mr
   logic      key_ok_q, owner_ok_q, rights_ok_q, unbounded_q;
   logic      before_q, longer_q;
   addr_t     offset_q;                    // of the access in the region
-  logic [31:0] room_q;                    // largest valid offset
+  length_t   room_q;                      // largest valid offset
 
   always_ff @(posedge clk) begin
     region      <= regions[slot_t'(query.key)];
@@ -140,7 +143,7 @@ module roce_mr
     rights_ok_q <= (region.access & query_q.access) == query_q.access;
     unbounded_q <= !query_q.bounded;
     {before_q, offset_q} <= end_t'(query_q.va) - end_t'(region.addr);
-    {longer_q, room_q}   <= 33'(region.length) - 33'(query_q.length);
+    {longer_q, room_q}   <= (LENGTH_W + 1)'(region.length) - (LENGTH_W + 1)'(query_q.length);
 
     granted <= key_ok_q && owner_ok_q && rights_ok_q
                && (unbounded_q || (!before_q && !longer_q && offset_q <= addr_t'(room_q)));
@@ -187,6 +190,7 @@ module roce_mr
   stream_fifo #(.T(slot_t), .DEPTH(MRS), .BLOCK_RAM(MRS > 256)) free (.clk, .rst, .in(freed), .out(unused), .empty());
 
   assign command      = cmd.data;
+  wire too_long       = command.mr.length >> LENGTH_W != '0;
   assign command_end  = end_t'(command.mr.addr) + end_t'(command.mr.length);
   assign command_last = command.mr.addr + addr_t'(command.mr.length) - addr_t'(command.mr.length != '0);
   assign cmd.ready   = taken;
@@ -256,7 +260,7 @@ module roce_mr
         unique case (command.op)
           MR_REGISTER: begin
             slot_d = unused.data;
-            if (command_end > end_t'(1) << ADDR_W || !unused.valid || !in_one_target(MAP, TARGETS, command.mr.addr, command_last)) begin
+            if (too_long || command_end > end_t'(1) << ADDR_W || !unused.valid || !in_one_target(MAP, TARGETS, command.mr.addr, command_last)) begin
               taken   = 1'b1;
               state_d = ANSWER;
             end else begin
@@ -318,7 +322,7 @@ module roce_mr
                 qpn: command.mr.qpn,
                 group: command.mr.group,
                 addr: command.mr.addr,
-                length: command.mr.length,
+                length: length_t'(command.mr.length),
                 access: command.mr.access
             };
             // Remote write or atomic implies local write (ibv_reg_mr requires both).
@@ -334,7 +338,7 @@ module roce_mr
                 qpn: held_q.qpn,
                 group: held_q.group,
                 addr: held_q.addr,
-                length: held_q.length,
+                length: region_size_t'(held_q.length),
                 access: held_q.access
             };
           end

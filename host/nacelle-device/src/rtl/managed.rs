@@ -277,7 +277,7 @@ fn queue_pair(qpn: u32, QueryWords(words): QueryWords) -> Option<QueuePair> {
 fn region(RegionWords(words): RegionWords) -> MemoryRegion {
     MemoryRegion {
         address: u64::from(words[4]) << 32 | u64::from(words[3]),
-        length: words[5].into(),
+        length: u64::from(words[6]) << 32 | u64::from(words[5]),
         access: access_names(words[1] >> 8 & 0xf),
         qpn: (words[2] != 0).then_some(words[2]),
         domain: Some(words[1] & 0xff),
