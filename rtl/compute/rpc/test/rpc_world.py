@@ -28,6 +28,7 @@ from nacelle_tb.svtypes import constant, struct
 QPS = int(os.environ.get("RPC_QPS", "8"))
 CONTEXTS = int(os.environ.get("RPC_CONTEXTS", "1"))  # of a connection at most
 LONG = os.environ.get("RPC_LONG", "0") == "1"  # the engine takes long set-ups
+LONGEST_W = int(os.environ.get("RPC_LONGEST_W", "31"))  # no WRITE has more than 2^LONGEST_W bytes
 READ_BACK = os.environ.get("RPC_READ_BACK", "1") == "1"
 PD = int(os.environ.get("RPC_PD", "0"))
 SOCKETS = 2
@@ -111,6 +112,18 @@ def long_set_up(regions: list[Region], steps: Sequence[Step] = (), deadline: int
     """The message that requests `regions` for calls with a deadline in milliseconds, and a chain."""
     head = binary.pack(">BBBBI", 0x11, len(regions), len(steps), 0, deadline)
     return head + b"".join(step.record() for step in steps) + b"".join(region.long_record() for region in regions)
+
+
+def number_of(send: Any) -> int:
+    """The context that a send is of."""
+    return send.wr_id % 4
+
+
+def writes_of(region: Region, addr: int) -> list[tuple[int, int, int, bool]]:
+    """(address at the caller, bytes, address in the device, whether others of it follow) of each WRITE that returns an output."""
+    most = 1 << LONGEST_W
+    starts = range(0, max(1, region.size), most) if LONG else [0]
+    return [(region.host_addr + at, min(most, region.size - at), addr + at, at + most < region.size) for at in starts]
 
 
 def aar(regions: list[Region], count: int | None = None, kind: int = 1) -> bytes:
@@ -345,7 +358,10 @@ class World:
             assert qp.broken or qp.impatient or qp.receives, "answered before a receive was posted again"
             content = self.memory.read(wqe.local_addr, wqe.length)
             kind = "send" if wqe.opcode in (WR["WR_SEND"], WR["WR_SEND_WITH_IMM"]) else "write"
-            (qp.contexts[wqe.wr_id] if qp.contexts else qp).sent.append((kind, content, wqe))
+            number = number_of(wqe)
+            ours = [other for other in qp.unacknowledged if number_of(other) == number]
+            assert not any(other.signaled for other in ours), "goes on before the WRITE that it waits for is acknowledged"
+            (qp.contexts[number] if qp.contexts else qp).sent.append((kind, content, wqe))
             qp.unacknowledged.append(wqe)
             assert len(qp.unacknowledged) <= SQ_DEPTH, "send queue overrun"
             if qp.broken:
@@ -595,16 +611,19 @@ class World:
         outputs = [i for i, r in enumerate(wanted) if r.flags & OUTPUT and not r.flags & INTERNAL]
         if code or not outputs:
             target = wanted[outputs[0] if outputs else 0]
-            expected = [(target.host_addr, target.host_rkey, 0, None)]
+            expected = [(target.host_addr, target.host_rkey, 0, None, False)]
         else:
-            expected = [(wanted[i].host_addr, wanted[i].host_rkey, wanted[i].size, got[i][0]) for i in outputs]
-        for n, (host_addr, host_rkey, size, addr) in enumerate(expected):
+            expected = [
+                (host_addr, wanted[i].host_rkey, size, addr, more)
+                for i in outputs for host_addr, size, addr, more in writes_of(wanted[i], got[i][0])
+            ]  # fmt: skip
+        for n, (host_addr, host_rkey, size, addr, more) in enumerate(expected):
             last = n == len(expected) - 1
             kind, content, wqe = await self.reply(qp)
             assert kind == "write"
-            assert (wqe.remote_addr, wqe.rkey, wqe.length) == (host_addr, host_rkey, size)
+            assert (wqe.remote_addr, wqe.rkey, wqe.length) == (host_addr % (1 << 64), host_rkey, size)
             assert wqe.opcode == WR["WR_RDMA_WRITE_WITH_IMM" if last else "WR_RDMA_WRITE"]
-            assert (wqe.signaled, wqe.solicited) == (int(last), int(last))
+            assert (wqe.signaled, wqe.solicited) == (int(last or more), int(last))
             if last:
                 assert wqe.imm_data == qp.immediate(code << 8)
             if addr is not None:
@@ -612,8 +631,9 @@ class World:
 
 
 def run_engine(
-    test: str, data_w: int, qps: int, contexts: int, only: str = ".", pd: int = 0, read_back: bool = True, long: bool = False
-) -> None:
+    test: str, data_w: int, qps: int, contexts: int, only: str = ".", pd: int = 0, read_back: bool = True, long: bool = False,
+    longest_w: int = 31,
+) -> None:  # fmt: skip
     """Builds the engine in these sizes and runs the cocotb tests of `test` whose names match."""
     window = struct("compute_pkg::window_t").width
     base, size = heap(qps, contexts)
@@ -622,7 +642,7 @@ def run_engine(
         test,
         params={
             "DATA_W": data_w, "QPS": qps, "CONTEXTS": contexts, "SOCKETS": SOCKETS, "MAX_REGIONS": MAX_REGIONS,
-            "LONG_SET_UP": int(long), "CYCLES_PER_MS": CYCLES_PER_MS,
+            "LONG_SET_UP": int(long), "CYCLES_PER_MS": CYCLES_PER_MS, "LONGEST_W": longest_w,
             "PD": pd, "READ_BACK": int(read_back), "SQ_DEPTH": SQ_DEPTH, "CTRL_BASE": CTRL_BASE,
             "DESCRIPTION_BASE": description_base(qps, contexts), "HEAP_BASE": base, "HEAP_SIZE": size,
         },
@@ -639,7 +659,9 @@ def run_engine(
             "close": Source("roce_wire_pkg::qpn_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
-        env={"COCOTB_TEST_FILTER": only, "RPC_QPS": str(qps), "RPC_CONTEXTS": str(contexts), "RPC_LONG": str(int(long)),
-             "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back))},
+        env={
+            "COCOTB_TEST_FILTER": only, "RPC_QPS": str(qps), "RPC_CONTEXTS": str(contexts), "RPC_LONG": str(int(long)),
+            "RPC_LONGEST_W": str(longest_w), "RPC_PD": str(pd), "RPC_READ_BACK": str(int(read_back)),
+        },
         random_state=True,
     )  # fmt: skip
