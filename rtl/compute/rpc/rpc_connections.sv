@@ -264,7 +264,7 @@ module rpc_connections
   always_comb begin
     state = state_q;
     unique case (event_q.kind)
-      CLOSED: if (state_q.phase == ANSWERED) {state.phase, state.unfinished} = {FREE, 1'b0};
+      CLOSED: if (state_q.phase == ANSWERED) state.phase = FREE;
       ARRIVED: begin
         if (take_start) state.phase = CALL;
         if (call.valid || chain.valid) state.odd = !state_q.odd;
@@ -282,7 +282,7 @@ module rpc_connections
         state.phase = connection_q.open ? ANSWERED : FREE;
         if (event_q.call) begin
           if (calls) state.cancelled = 1'b0;
-          state.unfinished = event_q.more && connection_q.open;
+          state.unfinished = event_q.more;
         end else begin
           state.granted = event_q.setup.held;
           state.chain   = LONG_SET_UP && event_q.setup.chain;
@@ -407,7 +407,9 @@ module rpc_connections
   assign close.valid   = fail;
   assign close.data    = qp_number(event_q.of.slot);
   assign started       = call.valid || chain.valid;
-  wire   cut_off       = applying && event_q.kind == CLOSED && state_q.phase == ANSWERED && state_q.unfinished;
+  // The connection is closed before the rest of an answer was posted.
+  wire   cut_off       = applying && (event_q.kind == CLOSED && state_q.phase == ANSWERED && state_q.unfinished
+                                      || event_q.kind == DONE && event_q.call && event_q.more && !connection_q.open);
   assign aborted       = no_start && nothing_q || cut_off;
   assign ignored       = no_start && !nothing_q || out_of_turn || unknown;
 

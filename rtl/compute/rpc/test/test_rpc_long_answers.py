@@ -162,12 +162,34 @@ async def the_call_has_ended(dut, stall: float) -> None:
 
 
 @cocotb.test()
+async def a_cancel_at_any_moment(dut) -> None:
+    """Of an answer: it goes on, and the next call is not cancelled."""
+    world, (qp,) = await begin(dut)
+    world.ack_cycles = (5, 5)
+    context = qp.contexts[0]
+    wanted = outputs(world, [3 * LONGEST])
+    await world.set_up_long(context, wanted)
+    for after in range(0, 90, 2):
+        world.send(context, START | 1)
+        world.finish(await running(world))
+        await world.later((after, after))
+        world.cancel(context)
+        await world.until(lambda: context.sent)
+        early = context.sent[0][2].imm_data >> 8 & 0xFF if context.sent[0][2].length == 0 else 0
+        assert early in (0, 5) and (after < 20 or not early)
+        await world.result(context, wanted, context.granted, early)
+        await world.settle()
+        await call(world, context, wanted)
+        await world.settle()
+
+
+@cocotb.test()
 @cocotb.parametrize(how=["close", "break", "any moment"])
 async def closed_in_the_middle(dut, how: str) -> None:
     """All memory and keys are free again, nothing more is sent, and the call counts as failed, once."""
     world, _ = await begin(dut)
     wanted = outputs(world, [2 * LONGEST + 1] * 2)
-    for round_ in range(12 if how == "any moment" else 3):
+    for round_ in range(40 if how == "any moment" else 3):
         qp = world.qps[2]
         context = qp.contexts[round_ % CONTEXTS]
         await world.set_up_long(context, wanted)
@@ -175,7 +197,7 @@ async def closed_in_the_middle(dut, how: str) -> None:
         if how == "any moment":
             world.send(context, START | 1)
             world.finish(await running(world))
-            await world.later((0, 250))
+            await world.later((round_ // 2, round_ // 2 if round_ % 2 else 250))
         else:
             await held_back(world, qp, context, wanted)
         if how == "break":
