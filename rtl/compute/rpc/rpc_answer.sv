@@ -141,7 +141,7 @@ module rpc_answer
       view_q.addr             <= view.addr + addr_t'(offset);
       view_q.region.host_addr <= view.region.host_addr + 64'(offset);
       length_q <= empty ? '0 : length;
-      more_q   <= more && !empty && !gone_q;
+      more_q   <= more && !empty;
       last_q   <= empty || index_q == view.grant.last_output && !more;
       posted_q <= index_q;
     end

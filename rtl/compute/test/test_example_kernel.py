@@ -46,6 +46,8 @@ async def words_are_added(dut, stall: float) -> None:
         assert int.from_bytes(memory.read(0x8000, 4), "little") == sum(words) % (1 << 32)
     assert await call((0, 64)) == "BAD_ARGUMENTS"
     assert await call((0, 63), (0x8000, 4)) == "BAD_ARGUMENTS"
+    assert await call((0, (1 << 32) + 64), (0x8000, 4)) == "BAD_ARGUMENTS"
+    assert await call((0, 64), (0x8000, 1 << 32)) == "SUCCESS"
     assert await call((0, 64), (0x8000, 3)) == "REGION_TOO_SMALL"
     assert await call((0x10000, 64), (0x8000, 4)) == "MEMORY_ERROR"
     assert await call((0, 64), (0x10000, 4)) == "MEMORY_ERROR"

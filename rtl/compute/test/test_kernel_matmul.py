@@ -182,6 +182,10 @@ async def bad_arguments(dut) -> None:
             assert await outcome(good) == TOO_SMALL, (name, big)
     put(m=0x10000, n=0x10000, k=0x10000)
     assert await outcome(good) == TOO_SMALL
+    for i in (1, 2, 3):
+        assert await outcome([(addr, (1 << 34) - (j == i)) for j, (addr, _) in enumerate(good)]) == TOO_SMALL, i
+    put()
+    assert await outcome([(addr, 1 << 32) for addr, _ in good]) == SUCCESS
     put()
     assert await outcome(good) == SUCCESS
 

@@ -199,12 +199,13 @@ async def regions(dut) -> None:
         ok = random.getrandbits(1)
         await bench.begin(command, 0xAABBCCDD, 3 | 0x15 << 8, 8, 0x11223344, 0x55, 4096)
         sent = await bench.mr_cmd.recv()
-        bench.mr_rsp.send(ok=ok, rkey=0x1234, mr={"pd": 5, "qpn": 6, "addr": 0x71_2345_6789, "length": 77, "access": 0b11010})
+        mr = {"pd": 5, "qpn": 6, "addr": 0x71_2345_6789, "length": 0x12_0000_004D, "access": 0b11010}
+        bench.mr_rsp.send(ok=ok, rkey=0x1234, mr=mr)
         assert await bench.end() == (OK if ok else REFUSED)
         assert (sent.op, sent.rkey) == (constant(P + op), 0xAABBCCDD)
         assert (sent.mr.pd, sent.mr.qpn, sent.mr.addr, sent.mr.length) == (3, 8, 0x5511223344, 4096)
         assert struct(P + "access_t").pack(sent.mr.access) == 0x15
-        assert await bench.result(6) == [0x1234, 0b11010 << 8 | 5, 6, 0x23456789, 0x71, 77]
+        assert await bench.result(7) == [0x1234, 0b11010 << 8 | 5, 6, 0x23456789, 0x71, 77, 0x12]
 
 
 @cocotb.test()

@@ -22,6 +22,7 @@ LANES = 4
 SLOT_W = 5
 TOP = 1 << 64
 FAR = 1 << 40  # where a second memory begins, as large
+LONGEST = (1 << int(os.environ.get("NACELLE_LENGTH_W", "32"))) - 1  # region
 TARGETS = int(os.environ.get("NACELLE_TARGETS", "1"))
 RIGHTS = ("remote_write", "remote_read", "remote_atomic", "remote_invalidate", "local_write")
 PD = 5
@@ -243,11 +244,19 @@ async def a_confined_command_sees_its_own_domain_only(dut) -> None:
 async def bounds_owner_rights_and_key(dut) -> None:
     bench = Bench(dut)
     await bench.start()
-    for addr, length in ((0, 1), (0x1003, 1000), (TOP - 1, 1), (TOP - 4096, 4096), (5, 0xFFFFFFFF), (TOP - 0xFFFFFFFF, 0xFFFFFFFF)):
+    regions = [(0, 1), (0x1003, 1000), (TOP - 1, 1), (TOP - 4096, 4096), (5, 0xFFFFFFFF), (TOP - 0xFFFFFFFF, 0xFFFFFFFF)]
+    for length in (5 << 30, (1 << 33) + 64, LONGEST):
+        regions += [(0, length), (1 << 40, length), (TOP - length, length)]
+    for addr, length in regions:
+        if length > LONGEST:
+            assert await bench.register(7, addr, length) is None
+            continue
         key = await bench.register(7, addr, length, frozenset({"remote_write"}))
         assert key is not None
-        for va in (addr - 1, addr, addr + 1, addr + length - 1, addr + length, addr + TOP, addr + (1 << 63), (1 << 64) - 1):
-            for size in (1, 2, length - 1, length, length + 1, 0xFFFFFFFF):
+        far = [addr + n for n in range(1 << 32, length, 1 << 32)[:2]] + [addr + length - (1 << 31), addr + length - 0xFFFFFFFF]
+        near = [addr - 1, addr, addr + 1, addr + length - 1, addr + length, addr + length + (1 << 32)]
+        for va in (*near, *far, addr + TOP, addr + (1 << 40), addr + (1 << 63), (1 << 64) - 1):
+            for size in (1, 2, length - 1, length, length + 1, 1 << 31, (1 << 31) + 1, 0xFFFFFFFF):
                 if 0 <= va < 1 << 64 and 1 <= size < 1 << 32:
                     bench.ask(key, 7, va, size)
         for bit in range(32):
@@ -323,7 +332,7 @@ async def an_invalidated_region_is_gone_at_once(dut) -> None:
 async def a_full_table_and_impossible_regions_are_refused(dut) -> None:
     bench = Bench(dut)
     await bench.start()
-    for addr, length in ((TOP - 1, 2), (TOP - 4095, 4096), (TOP - 1, 0xFFFFFFFF)):
+    for addr, length in ((TOP - 1, 2), (TOP - 4095, 4096), (TOP - 1, 0xFFFFFFFF), (TOP - LONGEST + 1, LONGEST)):
         assert await bench.register(2, addr, length) is None
     keys = [await bench.register(2 + i % 3, i << 20, 4096) for i in range(MRS)]
     assert None not in keys
@@ -543,7 +552,7 @@ async def a_region_is_in_one_memory(dut) -> None:
     for _ in range(4):
         for edge in (FAR, 2 * FAR):
             for first in (-4096, -4095, -1, 0, 1):
-                for length in (0, 1, 4096, 0xFFFFFFFF):
+                for length in (0, 1, 4096, 0xFFFFFFFF, LONGEST):
                     addr = edge + first
                     key = await bench.register(2, addr, length)
                     assert (key is None) == any(addr < e < addr + length for e in edges), f"{addr:x} {length:x}"
@@ -552,15 +561,16 @@ async def a_region_is_in_one_memory(dut) -> None:
     assert len([await bench.register(2, 0, 0xFFFFFFFF) for _ in range(MRS)]) == MRS and len(bench.regions) == MRS
 
 
-@pytest.mark.parametrize("targets", [1, 2])
-def test_roce_mr(targets: int) -> None:
+@pytest.mark.parametrize(("targets", "long"), [(1, True), (2, True), (1, False)])
+def test_roce_mr(targets: int, long: bool) -> None:
+    only = "a_region_is_in_one_memory" if targets > 1 else ".*" if long else "bounds|refused"
     memories = f"{{256'h0, 64'h{FAR:x}, 64'h{FAR:x}, 64'h0, 64'h{FAR:x}}}"
     run(
         "roce_mr",
         __file__,
-        params={"MRS": MRS, "LANES": LANES, "KEYS": 3} | ({"TARGETS": targets, "MAP": memories} if targets > 1 else {}),
-        testcase="a_region_is_in_one_memory" if targets > 1 else None,
-        env={"NACELLE_TARGETS": str(targets)},
+        params={"MRS": MRS, "LANES": LANES, "KEYS": 3, "LONG_REGIONS": int(long)}
+        | ({"TARGETS": targets, "MAP": memories} if targets > 1 else {}),
+        env={"COCOTB_TEST_FILTER": only, "NACELLE_TARGETS": str(targets), "NACELLE_LENGTH_W": "40" if long else "32"},
         ports={
             "seed": Plain("input", "logic [63:0]"), "cmd": Sink(CMD), "rsp": Source(RSP), "query": Plain("input", QUERY),
             "granted": Plain("output", "logic"), "pause": Plain("input", "logic"), "invalidate": Plain("input", "logic"),

@@ -298,7 +298,7 @@ def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: 
     header = precompiled(build, options)
     # ccache needs this for precompiled headers.
     environment = {**os.environ, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
-    # Verilator compiles files one by one from some number on, with a precompiled header of its own; a compiler uses one such header only.
+    # From some number of files on Verilator compiles them one by one, with a precompiled header of its own: only one can be used.
     one = "VM_PARALLEL_BUILDS=0"
     make = ["make", "-C", str(build), "-f", "Vtop.mk", *options, one, f"USER_CPPFLAGS=-include {header}"]
     subprocess.run(make, cwd=build, env=environment, check=True)

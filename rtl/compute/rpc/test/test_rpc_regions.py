@@ -16,6 +16,7 @@ from nacelle_tb.svtypes import struct
 
 QPS, MAX_REGIONS, READERS = 4, 8, 3
 CONTEXTS = int(os.environ.get("REGIONS_CONTEXTS", "1"))  # that each connection has
+LONG = os.environ.get("REGIONS_LONG", "0") == "1"
 OWNERS, EACH = QPS * CONTEXTS, MAX_REGIONS // CONTEXTS  # contexts, regions of each
 PAGE = 4096
 
@@ -43,7 +44,7 @@ class Bench:
         dut, rng = self.dut, random.Random(random.getrandbits(64))
         for owner in range(OWNERS):
             for index in range(EACH):
-                region = struct("rpc_pkg::region_t").pack(offset=rng.randrange(1 << 20), size=rng.getrandbits(32))
+                region = struct("rpc_pkg::region_t").pack(offset=rng.randrange(1 << 20), size=rng.getrandbits(40 if LONG else 32))
                 grant = struct("rpc_pkg::grant_t").pack(base=rng.randrange(1 << 20), pages=rng.randrange(1 << 20), last=index)
                 dut.write_key.value = region_key(owner, index)
                 dut.region.value, dut.grant.value = region, grant
@@ -106,18 +107,18 @@ async def all_at_once_take_turns(dut) -> None:
     assert max(bench.served) - min(bench.served) <= 1
 
 
-@pytest.mark.parametrize("contexts", [1, 2, 4])
-def test_rpc_regions(contexts: int) -> None:
+@pytest.mark.parametrize(("contexts", "long"), [(1, False), (2, True), (4, True)])
+def test_rpc_regions(contexts: int, long: bool) -> None:
     run(
         "rpc_regions",
         __file__,
-        params={"QPS": QPS, "CONTEXTS": contexts, "MAX_REGIONS": MAX_REGIONS, "READERS": READERS},
+        params={"QPS": QPS, "CONTEXTS": contexts, "MAX_REGIONS": MAX_REGIONS, "LONG_SET_UP": int(long), "READERS": READERS},
         ports={
             "region_write": Plain("input", "logic"), "grant_write": Plain("input", "logic"),
             "write_key": Plain("input", "rpc_pkg::region_key_t"), "region": Plain("input", "rpc_pkg::region_t"),
             "grant": Plain("input", "rpc_pkg::grant_t"), "read": Several(Sink("rpc_pkg::region_key_t"), READERS),
             "view_valid": Plain("output", f"logic [{READERS - 1}:0]"), "view": Plain("output", "rpc_pkg::region_view_t"),
         },
-        env={"REGIONS_CONTEXTS": str(contexts)},
+        env={"REGIONS_CONTEXTS": str(contexts), "REGIONS_LONG": str(int(long))},
         random_state=True,
     )  # fmt: skip
