@@ -38,6 +38,8 @@ class Program:
     """What the guest's server writes when it listens; empty if nacelle-interop retries until then, and both end by themselves."""
     loss: bool = True
     """Whether it is tried with loss too."""
+    ip: str = IP
+    """Of the project's side: another one for a program with another Ethernet address, as Linux remembers whose an address is."""
 
 
 def symmetric(row: str, guest_server: str, guest_client: str, host: str) -> Program:
@@ -87,7 +89,9 @@ MANNERS = [
     Program("no listener", f"{SERVER} {PORT}", None, "", "refused {peer} -p 4444", LISTENS),
 ]  # fmt: skip
 TRANSFERS = [
-    Program("windows of a host, written and read", None, f"nacelle_window_client {{peer}} {PORT}", "windows", loss=False),
+    Program(
+        "windows of a host, written and read", None, f"nacelle_window_client {{peer}} {PORT}", "windows", loss=False, ip="10.77.0.8"
+    ),
     Program("memory of the peer, written and read", SERVER + f" {PORT}", None, "", f"memory {{peer}} -p {PORT}", LISTENS),
 ]
 PROGRAMS = [
@@ -116,11 +120,11 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "said nothing")
 
 
-def options(guest: Guest, loss: float, name: str) -> list[str]:
+def options(guest: Guest, loss: float, program: Program, name: str = "tool") -> list[str]:
     """Options of nacelle-interop for a run beside a guest."""
     return [
         "--ip",
-        f"{IP}/16",
+        f"{program.ip}/16",
         "--name",
         name,
         "--mtu",
@@ -136,14 +140,14 @@ def options(guest: Guest, loss: float, name: str) -> list[str]:
 
 def linux_asks(wire: Wire, guest: Guest, loss: float, program: Program) -> str:
     """Runs the guest's client against the project's server. Returns what went wrong."""
-    arguments = [*program.host_server.split(), *options(guest, loss, "tool")]
+    arguments = [*program.host_server.split(), *options(guest, loss, program)]
     with wire.program("nacelle-interop", "tool", *arguments) as server:
         end = time.monotonic() + READY_TIMEOUT
         while not (wire.folder / "tool.sock").exists():
             if server.poll() is not None or time.monotonic() > end:
                 raise WireError(f"nacelle-interop does not run:\n{wire.said('tool')}")
             time.sleep(0.02)
-        result = guest.run(str(program.client).format(peer=IP), timeout=TIMEOUT)
+        result = guest.run(str(program.client).format(peer=program.ip), timeout=TIMEOUT)
         try:
             status = server.wait(10 if result.ok else 1)
         except subprocess.TimeoutExpired:
@@ -156,7 +160,7 @@ def nacelle_asks(wire: Wire, guest: Guest, loss: float, program: Program) -> str
     job = guest.start(str(program.server))
     if program.ready:
         job.wait_for(program.ready)
-    arguments = [*program.host_client.format(peer=guest.ip).split(), *options(guest, loss, "tool")]
+    arguments = [*program.host_client.format(peer=guest.ip).split(), *options(guest, loss, program)]
     host = wire.run(*arguments, program="nacelle-interop", timeout=TIMEOUT + 10)
     if program.ready:
         job.stop()
