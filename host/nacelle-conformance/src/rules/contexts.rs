@@ -41,7 +41,8 @@ const CONTEXTS: &str = "calls: contexts";
 /// Starts the function that adds 1 to every byte.
 const INCREMENT: u32 = 0x81;
 const MAX_REGIONS: u8 = 32;
-const ALL: Extensions = Extensions(7);
+/// Those that a device may agree to here: the bits of docs/reference/extensions.md but late acknowledgement, which needs a UDP socket.
+const ALL: Extensions = Extensions(0b1_0111);
 
 /// What a device agrees to; nothing without a record.
 fn agreement(peer: &mut Peer, offer: Agreement) -> Result<Agreement, Failure> {
