@@ -88,7 +88,7 @@ def test_what_keeps_from_an_interface_is_said(wire: Wire, veth: list[str]) -> No
         (("--link", "packet:lo", *source), "it is no Ethernet interface"),
         (("--link", "packet:vb"), "needs an address of its own"),
         (("--link", "packet:", *source), "1 to 15 characters"),
-        (("--link", "pigeon"), "it is auto, wire, udp, shm, packet:INTERFACE"),
+        (("--link", "pigeon"), "it is auto, wire, udp, shm, packet:INTERFACE, verbs or verbs:DEVICE"),
     ):
         status, text = call(wire, veth, *options)
         assert status != 0 and said in text, text
