@@ -92,7 +92,9 @@ TRANSFERS = [
     Program(
         "windows of a host, written and read", None, f"nacelle_window_client {{peer}} {PORT}", "windows", loss=False, ip="10.77.0.8"
     ),
-    Program("memory of the peer, written and read", SERVER + f" {PORT}", None, "", f"memory {{peer}} -p {PORT}", LISTENS),
+    Program(
+        "memory of the peer, written and read", f"{SERVER} {PORT}", None, "", f"memory {{peer}} -p {PORT}", LISTENS, ip="10.77.0.7"
+    ),
 ]
 PROGRAMS = [
     rping(10, 100), rping(4, 65535), ucmatose(10, 100), ucmatose(10, 9000),
