@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -52,6 +53,19 @@ def test_matmul_of_the_users_files(wire: Wire, shape: tuple[int, int, int], dtyp
     result = wire.run("run", "matmul", "--device", ADDRESS, "a.npy", "b.npy", "-o", "c.npy", "--check")
     assert result.returncode == 0, result.stderr
     np.testing.assert_array_equal(np.load(wire.folder / "c.npy"), product(a, b))
+
+
+@pytest.mark.parametrize("kind", [(), ("--soft",)], ids=["rtl", "soft"])
+def test_a_device_tells_how_busy_it_is(wire: Wire, kind: tuple[str, ...]) -> None:
+    wire.device(*kind)
+    (wire.folder / "in").write_bytes(b"abc")
+    for _ in range(2):
+        assert wire.run("run", "increment", "--device", ADDRESS, "in", "-o", "out").returncode == 0
+    described = wire.run("describe", ADDRESS, "--json")
+    assert described.returncode == 0, described.stderr
+    load = json.loads(described.stdout)["load"]
+    assert load["connections"] >= 1
+    assert (load["calls"], load["running"], load["waiting"], load["memory_held"]) == (2, 0, 0, 0)
 
 
 @pytest.mark.parametrize("loss", [0, 1, 5])

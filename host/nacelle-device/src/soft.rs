@@ -41,6 +41,7 @@ mod workers;
 pub use config::SoftConfig;
 use holdings::Holdings;
 use lend::Orphaned;
+use load::Told;
 use managed::ManagedTable;
 use memory::MemoryThread;
 use session::{At, Sessions};
@@ -72,6 +73,8 @@ pub struct SoftEngine {
     counters: Counted,
     /// Where callers read what this device is.
     description: Option<DescriptionLocation>,
+    /// What they read there of its load.
+    told: Option<Told>,
     config: SoftConfig,
     windows: Windows,
     managed: ManagedTable,
@@ -134,6 +137,7 @@ impl SoftEngine {
             entered: VecDeque::new(),
             counters: Counted::default(),
             description: None,
+            told: None,
             config,
             windows: Windows::default(),
             managed: ManagedTable::default(),
@@ -222,6 +226,7 @@ impl Engine for SoftEngine {
             self.go_on(at);
         }
         self.serve_kernels();
+        self.tell_load(false);
     }
 
     fn idle(&self) -> bool {
@@ -233,7 +238,7 @@ impl Engine for SoftEngine {
     fn wake_at(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_deadline().map(|at| self.clock.at(at));
         let call = self.deadlines.first().map(|(until, _)| *until);
-        [endpoint, self.workers.deadline(), call].into_iter().flatten().min()
+        [endpoint, self.workers.deadline(), call, self.load_due()].into_iter().flatten().min()
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

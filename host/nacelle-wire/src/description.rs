@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a caller reads the description of a device: a record in the private data of a REP.
+//! Where a caller reads the description of a device: a record in the private data of a REP. And how busy the device is: a record in
+//! memory before the description.
 //!
-//! docs/reference/device-description.md has its fields, and the text that is to be read there.
+//! docs/reference/device-description.md has their fields, and the text that is to be read there.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, big_endian};
 
@@ -68,9 +69,78 @@ impl DescriptionLocation {
     }
 }
 
+/// How busy a device is, as it writes it into its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoadRecord {
+    /// Connections of callers.
+    pub connections: u32,
+    /// Functions that run.
+    pub running: u32,
+    /// Calls that wait for a socket, or for a thread.
+    pub waiting: u32,
+    /// Bytes of device memory that callers have.
+    pub memory_held: u64,
+    /// Calls since the device's start.
+    pub calls: u64,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct LoadFields {
+    connections: big_endian::U32,
+    running: big_endian::U32,
+    waiting: big_endian::U32,
+    reserved: [u8; 4],
+    memory_held: big_endian::U64,
+    calls: big_endian::U64,
+    room: [u8; 32],
+}
+
+impl LoadRecord {
+    /// Bytes of the record.
+    pub const LEN: usize = size_of::<LoadFields>();
+
+    /// What a caller has read.
+    pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        let fields: LoadFields = zerocopy::transmute!(bytes);
+        Self {
+            connections: fields.connections.get(),
+            running: fields.running.get(),
+            waiting: fields.waiting.get(),
+            memory_held: fields.memory_held.get(),
+            calls: fields.calls.get(),
+        }
+    }
+
+    /// The record.
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let fields = LoadFields {
+            connections: self.connections.into(),
+            running: self.running.into(),
+            waiting: self.waiting.into(),
+            reserved: [0; 4],
+            memory_held: self.memory_held.into(),
+            calls: self.calls.into(),
+            room: [0; 32],
+        };
+        zerocopy::transmute!(fields)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_load_is_read_as_it_is_written() {
+        let load = LoadRecord { connections: 1, running: 2, waiting: 3, memory_held: 0x0102_0304_0506_0708, calls: 9 };
+        let bytes = load.to_bytes();
+        assert_eq!(
+            bytes[..32],
+            *b"\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\x09"
+        );
+        assert_eq!((&bytes[32..], LoadRecord::from_bytes(bytes)), (&[0; 32][..], load));
+    }
 
     const GOLDEN: [u8; 24] = *b"NACD\x01\0\0\0\x01\x02\x03\x04\x05\x06\x07\x08\x0a\x0b\x0c\x0d\0\0\x04\0";
 

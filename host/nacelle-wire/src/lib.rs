@@ -45,7 +45,7 @@ pub mod transport;
 mod types;
 pub mod udp;
 
-pub use description::DescriptionLocation;
+pub use description::{DescriptionLocation, LoadRecord};
 pub use error::{BuildError, ParseError};
 pub use ethernet::MacAddr;
 pub use roce::{RoceHeaders, RocePacket};

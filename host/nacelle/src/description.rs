@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nacelle_roce::SendWr;
-use nacelle_wire::DescriptionLocation;
 use nacelle_wire::extensions::Agreement;
+use nacelle_wire::{DescriptionLocation, RemoteAddr};
 use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
@@ -56,6 +56,9 @@ pub struct Description {
     /// Contexts that a connection may have (docs/reference/calls.md); 0 if the device has no such extension.
     #[serde(default)]
     pub max_contexts: u32,
+    /// Bytes before the description at which the record of its load begins; 0 if there is none.
+    #[serde(default)]
+    pub load_bytes: u32,
     /// What it can be called for.
     pub functions: Vec<Function>,
 }
@@ -133,6 +136,7 @@ impl Description {
             memory_bytes: 0,
             max_regions: 0,
             max_contexts: 0,
+            load_bytes: 0,
             functions,
         }
     }
@@ -184,39 +188,55 @@ impl RegionInfo {
     }
 }
 
-/// Reads the description of a device: one RDMA READ on a connection of its own. `None` if the device has none.
+/// Reads the description of a device. `None` if the device has none.
 ///
 /// # Errors
 /// As [`crate::Device::describe`].
 pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
+    let text = fetch(shared, |place| match place.length {
+        ..=MAX_LENGTH => Ok((place.addr, place.length as usize)),
+        length => Err(format!("its description has {length} bytes, more than {MAX_LENGTH}")),
+    })?;
+    let wrong = |what| {
+        let what = format!("its description cannot be read: {what}");
+        Error::Protocol { ip: shared.ip, step: Step::Description, what }
+    };
+    text.map(|text| Description::parse(&text).map_err(wrong)).transpose()
+}
+
+/// Reads memory of a device that lies where its description does: one RDMA READ on a connection of its own. `place` says where, or what is
+/// wrong. `None` if the device has no description.
+///
+/// # Errors
+/// As [`crate::Device::describe`].
+pub(crate) fn fetch(
+    shared: &Arc<Shared>,
+    place: impl FnOnce(DescriptionLocation) -> Result<(RemoteAddr, usize), String>,
+) -> Result<Option<Vec<u8>>, Error> {
     let connection = Channel::open(Arc::clone(shared), Agreement::default())?;
     let conn = connection.id;
     let private_data = shared.engine.lock().inbox.session(conn).private_data.clone();
-    let Some(DescriptionLocation { addr, rkey, length }) = DescriptionLocation::find(&private_data) else {
+    let Some(location) = DescriptionLocation::find(&private_data) else {
         return Ok(None);
     };
-    if length > MAX_LENGTH {
-        let what = format!("its description has {length} bytes, more than {MAX_LENGTH}");
-        return Err(connection.broken(Step::Description, what));
-    }
+    let rkey = location.rkey;
+    let (addr, length) = place(location).map_err(|what| connection.broken(Step::Description, what))?;
     let lost = |detail: String| Error::lost(shared.ip, Step::Description, detail);
     let local = shared.engine.act(|state| {
         let transport = &mut state.endpoint.transport;
-        let local = transport.register(vec![0; length as usize], false, conn);
+        let local = transport.register(vec![0; length], false, conn);
         let local = local.map_err(|error| lost(error.to_string()))?;
         transport.post_send(conn, SendWr::read(0, local.all(), addr, rkey)).map_err(|error| lost(error.to_string()))?;
         state.inbox.session(conn).slot(0).sends += 1;
         Ok::<_, Error>(local)
     })??;
     let outcome = connection.wait_until(Step::Description, 0, |session| session.slot(0).sends == 0);
-    let mut text = None;
+    let mut bytes = None;
     connection.close(|state| {
-        text = state.endpoint.transport.deregister(local.id).and_then(|memory| memory.into_vec().ok())
+        bytes = state.endpoint.transport.deregister(local.id).and_then(|memory| memory.into_vec().ok())
     })?;
     outcome?;
-    let description = Description::parse(&text.unwrap_or_default());
-    let wrong = |what| connection.broken(Step::Description, format!("its description cannot be read: {what}"));
-    description.map(Some).map_err(wrong)
+    Ok(Some(bytes.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl Default for Options {
 /// A device that has been reached. It is cheap to clone; clones share one network address, and their calls run side by side.
 #[derive(Clone)]
 pub struct Device {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// What a device and its calls share.

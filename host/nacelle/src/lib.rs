@@ -71,7 +71,7 @@ pub use connection::{Connection, ConnectionOptions};
 pub use description::Description;
 pub use device::{Device, Options};
 pub use error::{Error, ErrorCode, Step};
-pub use load::{LOAD_LENGTH, LOAD_WINDOW, Load};
+pub use load::Load;
 pub use matmul::{Element, matmul, matmul_with};
 pub use nacelle_manage::{Descriptor, DeviceKind, LinkKind};
 pub use nacelle_memory as memory;

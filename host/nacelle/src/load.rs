@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How busy a device is, as it says itself over the network.
 
+use nacelle_wire::{LoadRecord, RemoteAddr};
 use serde::{Deserialize, Serialize};
 
-use crate::{ConnectionOptions, Device, Error, Step};
-
-/// The window in which devices that have windows say how busy they are (docs/reference/transfers.md).
-pub const LOAD_WINDOW: u32 = u32::MAX;
-/// Bytes of it; behind the text there are zeros.
-pub const LOAD_LENGTH: usize = 512;
+use crate::{Device, Error, description};
 
 /// How busy a device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,15 +31,24 @@ impl Device {
     /// [`Error::Refused`] by the device; [`Error::Timeout`] or [`Error::Lost`] if it stops responding; [`Error::Protocol`] if what it says
     /// cannot be read.
     pub fn load(&self) -> Result<Option<Load>, Error> {
-        let connection = self.open(&ConnectionOptions { contexts: 1 })?;
-        let text = match connection.read(LOAD_WINDOW, vec![0; LOAD_LENGTH]) {
-            Ok(text) => text.into_vec().unwrap_or_default(),
-            Err(Error::Unsupported { .. } | Error::RegionsRefused { .. }) => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(description) =
+            self.describe()?.filter(|description| description.load_bytes as usize >= LoadRecord::LEN)
+        else {
+            return Ok(None);
         };
-        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-        let what = |error: serde_json::Error| format!("its load cannot be read: {error}");
-        let load = serde_json::from_slice(&text[..end]).map_err(what);
-        load.map(Some).map_err(|what| Error::Protocol { ip: self.ip(), step: Step::Description, what })
+        let before = |RemoteAddr(addr)| addr.checked_sub(description.load_bytes.into()).map(RemoteAddr);
+        let bytes = description::fetch(&self.shared, |place| match before(place.addr) {
+            Some(addr) => Ok((addr, LoadRecord::LEN)),
+            None => Err("its load would lie before all memory".to_owned()),
+        })?;
+        let record = bytes.and_then(|bytes| bytes.try_into().ok()).map(LoadRecord::from_bytes);
+        Ok(record.map(|LoadRecord { connections, running, waiting, memory_held, calls }| Load {
+            connections: connections.into(),
+            memory_bytes: description.memory_bytes,
+            memory_held,
+            calls,
+            running: running.into(),
+            waiting: waiting.into(),
+        }))
     }
 }

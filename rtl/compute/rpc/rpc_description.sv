@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishes the description of the device (docs/reference/device-description.md): after reset it copies the text from a ROM to device
-// memory at BASE and registers it as a region that every connection may READ but not write.
+// Publishes the description of the device (docs/reference/device-description.md): after reset it writes a record of the device's load and
+// the text from a ROM to device memory at BASE, and registers both as a region that every connection may READ but not write. From then on
+// it writes the record again when the load has changed.
 //
 // `published` rises after about 1 cycle for each byte, and stays high. From then on `description` is constant; its length is 0 if memory
-// answered with an error or no key was free: then the device has no description.
+// answered with an error or no key was free: then the device has no description, and no record is written any more.
+// A changed load is written at the first `turn` that is INTERVAL cycles or more after the last write.
 module rpc_description
   import memory_pkg::*;
   import roce_pkg::*;
@@ -12,18 +14,26 @@ module rpc_description
   import description_pkg::*;
 #(
     parameter addr_t BASE = '0,
-    parameter pd_t   PD = '0            // protection domain of the connections
+    parameter pd_t   PD = '0,           // protection domain of the connections
+    parameter int unsigned INTERVAL = 256
 ) (
     input  logic         clk,
     input  logic         rst,
-    stream_if.source     write,         // word_t: the text, to be written at BASE
+    input  load_t        load,          // at this moment
+    input  logic         turn,          // `write` is not in use by others
+    stream_if.source     write,         // word_t: the record and the text, or the record alone, to be written at BASE
     stream_if.sink       written,       // logic: memory reported an error
     stream_if.source     mr_cmd,        // mr_cmd_t
     stream_if.sink       mr_rsp,        // mr_rsp_t
     output description_t description,
-    output logic         published
+    output logic         published,
+    output logic         writing,       // `write` is in use by this unit
+    output logic         idle           // memory has the load as it is
 );
-  localparam int unsigned INDEX_W = $clog2(WORDS + 1);
+  localparam int unsigned LOAD_WORDS = LOAD_BYTES / 4;
+  localparam int unsigned FIELD_WORDS = $bits(load_t) / 32;
+  localparam int unsigned INDEX_W = $clog2(LOAD_WORDS + WORDS + 1);
+  localparam int unsigned INTERVAL_W = $clog2(INTERVAL + 1);
   typedef logic [INDEX_W-1:0] index_t;
 
   typedef enum logic [2:0] {
@@ -41,26 +51,45 @@ module rpc_description
   state_e       state_q;
   index_t       index_q;
   logic  [31:0] word_q;
+  load_t        load_q;                 // as it was written last
+  logic         again_q;                // the region is registered
+  logic [INTERVAL_W-1:0] wait_q;
   description_t description_q;
 
-  wire last = index_q == index_t'(WORDS - 1);
+  wire in_record = index_q < index_t'(LOAD_WORDS);
+  wire last = index_q == (again_q ? index_t'(LOAD_WORDS - 1) : index_t'(LOAD_WORDS + WORDS - 1));
+  wire changed = load != load_q;
+  wire begins = state_q == PUBLISHED && description_q.length != '0 && changed && wait_q == '0 && turn;
+
+  logic [31:0] record_word;
+  always_comb begin
+    record_word = '0;
+    for (int unsigned i = 0; i < FIELD_WORDS; i++) if (index_q == index_t'(i)) record_word |= load_q[(FIELD_WORDS-1-i)*32+:32];
+  end
+
   assign write.valid   = state_q == WRITE;
-  assign write.data    = '{data: word_q, first: index_q == '0, last: last, error: 1'b0};
+  assign write.data    = '{data: in_record ? record_word : word_q, first: index_q == '0, last: last, error: 1'b0};
   assign written.ready = state_q == WRITTEN;
 
   assign mr_cmd.valid = state_q == REGISTER;
   assign mr_cmd.data  = '{
       op: MR_REGISTER,
-      mr: '{pd: PD, qpn: '0, group: '0, addr: BASE, length: region_size_t'(BYTES), access: '{remote_read: 1'b1, default: '0}},
+      mr: '{
+          pd: PD, qpn: '0, group: '0, addr: BASE, length: region_size_t'(LOAD_BYTES + BYTES),
+          access: '{remote_read: 1'b1, default: '0}
+      },
       default: '0
   };
   assign mr_rsp.ready = state_q == REGISTERED;
 
   assign description = description_q;
-  assign published   = state_q == PUBLISHED;
+  assign published   = state_q == PUBLISHED || again_q;
+  assign writing     = state_q != PUBLISHED;
+  assign idle        = state_q == PUBLISHED && (!changed || description_q.length == '0);
 
   always_ff @(posedge clk) begin
-    word_q <= rom[index_q];
+    word_q <= rom[index_q-index_t'(LOAD_WORDS)];
+    if (wait_q != '0) wait_q <= wait_q - 1'b1;
     unique case (state_q)
       FETCH: state_q <= WRITE;
       WRITE:
@@ -68,18 +97,29 @@ module rpc_description
         index_q <= index_q + 1'b1;
         state_q <= last ? WRITTEN : FETCH;
       end
-      WRITTEN:  if (written.valid) state_q <= written.data ? PUBLISHED : REGISTER;
+      WRITTEN: if (written.valid) state_q <= written.data || again_q ? PUBLISHED : REGISTER;
       REGISTER: if (mr_cmd.ready) state_q <= REGISTERED;
       REGISTERED:
       if (mr_rsp.valid) begin
-        if (mr_rsp.data.ok) description_q <= '{addr: 64'(BASE), rkey: mr_rsp.data.rkey, length: 32'(BYTES)};
+        if (mr_rsp.data.ok) description_q <= '{addr: 64'(BASE) + 64'(LOAD_BYTES), rkey: mr_rsp.data.rkey, length: 32'(BYTES)};
         state_q <= PUBLISHED;
       end
-      default:  state_q <= PUBLISHED;
+      default: begin
+        again_q <= 1'b1;
+        index_q <= '0;
+        if (begins) begin
+          load_q  <= load;
+          wait_q  <= INTERVAL_W'(INTERVAL);
+          state_q <= FETCH;
+        end
+      end
     endcase
     if (rst) begin
       state_q       <= FETCH;
       index_q       <= '0;
+      load_q        <= '0;
+      again_q       <= 1'b0;
+      wait_q        <= '0;
       description_q <= '0;
     end
   end

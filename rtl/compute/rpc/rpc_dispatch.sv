@@ -34,6 +34,8 @@ module rpc_dispatch
     output window_t [SOCKETS-1:0] window,
     output logic [SOCKETS-1:0] abort,      // the connection of the running job is closed, or its caller cancels it
     output logic [SOCKETS-1:0] busy,       // a call waits or runs
+    output logic [SOCKETS-1:0] running,    // a call runs
+    output waiting_count_t waiting,        // calls that wait
     stream_if.sink       done[SOCKETS],    // done_t; ignored if its tag is not the job's
     stream_if.source     result,           // outcome_t: of each call
     output logic         idle
@@ -113,6 +115,14 @@ module rpc_dispatch
       .take(state_q == CHOOSE ? first : state_q == CANCEL ? named : '0), .of(of_q), .details(call_q)
   );
   assign call.ready = 1'b1;
+
+  waiting_count_t waiting_q;
+  assign waiting = waiting_q;
+  wire taken = starts || state_q == CANCEL && |named;
+  always_ff @(posedge clk) begin
+    waiting_q <= waiting_q + waiting_count_t'(call.valid) - waiting_count_t'(taken);
+    if (rst) waiting_q <= '0;
+  end
 
   logic gone_q;
   wire found = state_q == LOOKED_UP && view_valid;
@@ -234,6 +244,7 @@ module rpc_dispatch
 
     // When a job's result arrives, the whole job was taken.
     assign free[i]   = !running_q;
+    assign running[i] = running_q;
     assign busy[i]   = running_q || !queues_empty[i] || state_q == CHOOSE && socket_q[i];
     assign window[i] = window_q;
     assign abort[i]  = abort_q;

@@ -113,6 +113,9 @@ module rpc_engine
 
   description_t description;
   logic         published;
+  load_t        load;
+  logic [SOCKETS-1:0] running;
+  waiting_count_t     waiting_calls;
   logic [SOCKETS-1:0] busy;
 
   stream_if #(.T(conn_event_t)) conn_in ();
@@ -237,7 +240,7 @@ module rpc_engine
       .LONG_SET_UP(LONG_SET_UP), .CYCLES_PER_MS(CYCLES_PER_MS),
       .DESCRIPTION_BASE(DESCRIPTION_BASE), .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
   ) setup (
-      .clk, .rst, .job(setup_job), .release_(release_job), .description, .published, .done(setup_done), .extent, .cleared,
+      .clk, .rst, .job(setup_job), .release_(release_job), .load, .clear_idle, .description, .published, .done(setup_done), .extent, .cleared,
       .opened(conn_event.valid && conn_event.ready && conn_event.data.kind == CONN_OPENED),
       .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .memory_per_caller,
       .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
@@ -259,7 +262,7 @@ module rpc_engine
   rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS), .LONG_SET_UP(LONG_SET_UP)) dispatch (
       .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .cancel(cancelling), .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .abort(cancel), .busy, .done, .result(outcome), .idle(dispatch_idle)
+      .job, .window, .abort(cancel), .busy, .running, .waiting(waiting_calls), .done, .result(outcome), .idle(dispatch_idle)
   );
 
   rpc_answer #(.LONG_SET_UP(LONG_SET_UP), .LONGEST_W(LONGEST_W)) answer_unit (
@@ -287,6 +290,26 @@ module rpc_engine
   assign repost.ready  = request.ready;
   assign send.ready    = request.ready && !repost.valid;
   stream_slice #(.T(rdma_wqe_t)) wqe_slice (.clk, .rst, .in(request), .out(wqe));
+
+  // ---- load ----
+  logic [$clog2(QPS+1)-1:0] connections_q;
+  logic [47:0]              calls_q;
+  wire conn_taken = conn_event.valid && conn_event.ready;
+  always_ff @(posedge clk) begin
+    if (conn_taken) connections_q <= conn_event.data.kind == CONN_OPENED ? connections_q + 1'b1 : connections_q - 1'b1;
+    if (started) calls_q <= calls_q + 1'b1;
+    if (rst) begin
+      connections_q <= '0;
+      calls_q       <= '0;
+    end
+  end
+  assign load = '{
+      connections: 32'(connections_q),
+      running: 32'($countones(running)),
+      waiting: 32'(waiting_calls),
+      calls: 64'(calls_q),
+      default: '0
+  };
 
   assign events = '{
       regions_granted: granted,

@@ -24,7 +24,8 @@ module rpc_extents
     input  logic       limited,
     input  page_t      quota,
     stream_if.sink     cmd,            // extent_cmd_t. A context has at most one extent: it is freed before the next one is allocated
-    stream_if.source   rsp             // extent_rsp_t
+    stream_if.source   rsp,            // extent_rsp_t
+    output page_t      held            // pages of all extents
 );
   localparam int unsigned NODES = QPS * CONTEXTS;
   typedef logic [$clog2(NODES)-1:0] index_t;
@@ -72,6 +73,7 @@ module rpc_extents
   ipv4_addr_t  caller_q;           // of the current node; at first, of the command's context
   ipv4_addr_t  own_caller_q;
   page_t       used_q;             // pages of the caller
+  page_t       held_q;
 
   // The position found by the walk, kept while the walk continues.
   logic        place_q;
@@ -105,6 +107,7 @@ module rpc_extents
   assign cmd.ready = state_q == IDLE;
   assign rsp.valid = state_q == ANSWER;
   assign rsp.data  = '{ok: ok_q, base: place_base_q};
+  assign held      = held_q;
 
   always_ff @(posedge clk) begin
     unique case (state_q)
@@ -127,6 +130,7 @@ module rpc_extents
           place_before_q <= before_q;
           place_base_q   <= free_q;
           place_next_q   <= cmd_q.free ? next_q : at_q;
+          if (cmd_q.free) cmd_q.pages <= node_q.pages;
         end
         before_q <= at_q;
         free_q   <= node_q.base + node_q.pages;
@@ -136,6 +140,7 @@ module rpc_extents
       end
       CHANGE: begin
         ok_q    <= ok;
+        if (ok) held_q <= cmd_q.free ? held_q - cmd_q.pages : held_q + cmd_q.pages;
         state_q <= ok && place_before_q.valid ? RELINK : ANSWER;
         if (ok && !place_before_q.valid) head_q <= link;
       end
@@ -146,6 +151,7 @@ module rpc_extents
     if (rst) begin
       state_q <= IDLE;
       head_q  <= '0;
+      held_q  <= '0;
     end
   end
 endmodule

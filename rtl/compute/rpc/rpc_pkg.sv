@@ -150,6 +150,20 @@ package rpc_pkg;
     return description.length == '0 ? '0 : {fields, {($bits(private_t) - $bits(fields)) {1'b0}}};
   endfunction
 
+  // ---- how busy the device is: a record in memory, directly before the description ----
+  localparam int unsigned LOAD_BYTES = 64;            // the record, and zeros behind it
+
+  typedef struct packed {
+    logic [31:0] connections;
+    logic [31:0] running;                             // functions
+    logic [31:0] waiting;                             // calls, for a socket
+    logic [31:0] reserved;
+    logic [63:0] memory_held;                         // bytes that callers have
+    logic [63:0] calls;                               // since reset
+  } load_t;
+
+  typedef logic [$bits(context_t):0] waiting_count_t; // calls that wait for a socket: up to one of every context
+
   // ---- between the units ----
 
   // One of the connection's receives: its buffer lies in the control memory of a context, but any arrival may consume it.

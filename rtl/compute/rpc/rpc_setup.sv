@@ -39,6 +39,8 @@ module rpc_setup
     input  logic         rst,
     stream_if.sink       job,           // setup_job_t
     stream_if.sink       release_,      // release_job_t
+    input  load_t        load,          // at this moment, without `memory_held`, which this unit knows
+    input  logic         clear_idle,    // no extent is being cleared
     output description_t description,   // constant from `published` on
     output logic         published,     // no job is allowed before
     stream_if.source     done,          // setup_done_t: of each job, when its context is answered or freed
@@ -137,6 +139,13 @@ module rpc_setup
   wire context_t of = releases_q ? release_q.of : job_q.of;
 
   // ---- parts ----
+  page_t pages_held;
+  load_t whole_load;
+  logic  describes, described;
+  always_comb begin
+    whole_load             = load;
+    whole_load.memory_held = 64'(page_addr(pages_held));
+  end
   stream_if #(.T(message_read_t)) read ();
   stream_if #(.T(word_t)) word ();
   stream_if #(.T(word_t)) write ();
@@ -156,22 +165,24 @@ module rpc_setup
   wire addr_t answer_at = answer_addr(CTRL_BASE, job_q.of, CONTEXTS);
 
   rpc_messages #(.DATA_W(DATA_W)) messages (
-      .clk, .rst, .mem, .read, .word, .write(message), .write_addr(published ? answer_at : DESCRIPTION_BASE), .written(message_written)
+      .clk, .rst, .mem, .read, .word, .write(message), .write_addr(describes ? DESCRIPTION_BASE : answer_at), .written(message_written)
   );
   rpc_description #(.BASE(DESCRIPTION_BASE), .PD(PD)) description_unit (
-      .clk, .rst, .write(text), .written(text_written), .mr_cmd(text_mr_cmd), .mr_rsp(text_mr_rsp), .description, .published
+      .clk, .rst, .load(whole_load), .turn(state_q == IDLE && clear_idle), .write(text), .written(text_written),
+      .mr_cmd(text_mr_cmd), .mr_rsp(text_mr_rsp), .description, .published, .writing(describes), .idle(described)
   );
 
-  // Before the description is published, only rpc_description uses memory and the region table.
-  assign message.valid         = published ? write.valid : text.valid;
-  assign message.data          = published ? write.data : text.data;
-  assign write.ready           = published && message.ready;
-  assign text.ready            = !published && message.ready;
-  assign written.valid         = published && message_written.valid;
+  // The load is written between set-ups, so it delays none but for one that comes meanwhile.
+  assign message.valid         = describes ? text.valid : write.valid;
+  assign message.data          = describes ? text.data : write.data;
+  assign write.ready           = !describes && message.ready;
+  assign text.ready            = describes && message.ready;
+  assign written.valid         = !describes && message_written.valid;
   assign written.data          = message_written.data;
-  assign text_written.valid    = !published && message_written.valid;
+  assign text_written.valid    = describes && message_written.valid;
   assign text_written.data     = message_written.data;
-  assign message_written.ready = published ? written.ready : text_written.ready;
+  assign message_written.ready = describes ? text_written.ready : written.ready;
+  // Before the description is published, only rpc_description uses the region table.
   assign mr_cmd.valid          = published ? setup_mr_cmd.valid : text_mr_cmd.valid;
   assign mr_cmd.data           = published ? setup_mr_cmd.data : text_mr_cmd.data;
   assign setup_mr_cmd.ready    = published && mr_cmd.ready;
@@ -188,7 +199,7 @@ module rpc_setup
       .PAGES(page_t'(HEAP_SIZE >> PAGE_W))
   ) extents (
       .clk, .rst, .opened, .opened_slot, .opened_ip, .limited(|memory_per_caller), .quota(page_t'(memory_per_caller >> (PAGE_W - 10))),
-      .cmd(extent_cmd), .rsp(extent_rsp)
+      .cmd(extent_cmd), .rsp(extent_rsp), .held(pages_held)
   );
 
   // ---- the received message ----
@@ -373,7 +384,7 @@ module rpc_setup
   assign done.data      = '{
       close: releases_q, of: of, held: held_q && !releases_q, chain: chain_q, failed: failed_q && !releases_q
   };
-  assign idle          = state_q == IDLE && published;
+  assign idle          = state_q == IDLE && described;
 
   wire answered = state_q == SEND && wqe.ready;
   assign granted   = answered && err_q == '0;

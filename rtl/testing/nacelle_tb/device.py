@@ -31,6 +31,7 @@ MAX_CONTEXTS = 4  # roce_pkg::MAX_CONTEXTS
 RECEIVES = 2  # rpc_pkg::RECEIVES
 MESSAGES = 4096  # rpc_pkg::CTRL_BYTES
 DESCRIPTION_VERSION = 1
+LOAD_BYTES = 64  # rpc_pkg::LOAD_BYTES
 MAX_DESCRIPTION = 64 << 10
 ACCESS = ("in", "out", "inout", "internal")
 
@@ -365,6 +366,7 @@ def description(device: Device) -> bytes:
             "memory_bytes": device.memory_bytes,
             "max_regions": device.max_regions,
             "max_contexts": device.contexts if device.contexts > 1 else 0,
+            "load_bytes": LOAD_BYTES,
             "functions": [
                 {
                     "code": function.code,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The description of the device: a region that every caller may READ (docs/reference/device-description.md).
+//! The description of the device, and before it a record of its load: a region that every caller may READ
+//! (docs/reference/device-description.md).
 
 use nacelle::description::{Description, Kind};
 use nacelle_roce::{Access, ConnectOptions};
-use nacelle_wire::DescriptionLocation;
 use nacelle_wire::extensions::{Agreement, Extensions};
+use nacelle_wire::{DescriptionLocation, LoadRecord, RemoteAddr};
 
 use super::SoftEngine;
+use super::load::Told;
 use super::setup::MAX_REGIONS;
 
 impl SoftEngine {
@@ -17,15 +19,17 @@ impl SoftEngine {
         description.memory_bytes = self.config.memory_bytes;
         description.max_regions = MAX_REGIONS as u32;
         description.max_contexts = self.offer().contexts.into();
-        let region = self
-            .endpoint
-            .transport
-            .register(description.to_json(), Access::REMOTE_READ, self.config.connect.domain)
-            .ok();
+        description.load_bytes = LoadRecord::LEN as u32;
+        let load = LoadRecord::default();
+        let text = description.to_json();
+        let length = text.len() as u32;
+        let bytes = [&load.to_bytes()[..], &text].concat();
+        let region = self.endpoint.transport.register(bytes, Access::REMOTE_READ, self.config.connect.domain).ok();
+        self.told = region.map(|region| Told { region: region.id, load, since: self.turn });
         self.description = region.map(|region| DescriptionLocation {
-            addr: region.addr,
+            addr: RemoteAddr(region.addr.0 + LoadRecord::LEN as u64),
             rkey: region.rkey,
-            length: region.len as u32,
+            length,
         });
     }
 

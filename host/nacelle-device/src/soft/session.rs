@@ -172,6 +172,8 @@ impl SoftEngine {
         if begun.is_none() {
             self.release(conn);
         }
+        // A caller that connects to ask learns how it is now.
+        self.tell_load(true);
         begun
     }
 

@@ -8,7 +8,7 @@ use nacelle_roce::memory::Memory;
 use nacelle_roce::{Access, SendWr};
 use nacelle_wire::calls::{self, LongGiven, SetUp, SetUpAnswer, Step};
 use nacelle_wire::extensions::Extensions;
-use nacelle_wire::mrsp::{ARegion, Message, WindowNumber, reason};
+use nacelle_wire::mrsp::{ARegion, Message, reason};
 
 use super::SoftEngine;
 use super::memory::OrderId;
@@ -76,9 +76,6 @@ impl SoftEngine {
     fn find_window(&self, at: At, wanted: &Wanted) -> Result<Option<Found>, u8> {
         let Some(session) = self.sessions.0.get(&at.conn) else { return Ok(None) };
         match (&wanted.regions[..], &wanted.steps[..]) {
-            ([Asked { window: Some(WindowNumber(nacelle::LOAD_WINDOW)), flags, size, .. }], []) => {
-                self.load_window(*flags, *size).map(Some)
-            }
             ([Asked { window: Some(number), flags, size, .. }], []) => {
                 self.windows.find(session.peer, *number, *flags, *size).map(Some)
             }

@@ -145,10 +145,6 @@ impl Windows {
     }
 
     fn open(&self, number: u32, served: Served) -> Result<Window, DeviceError> {
-        // The device's own.
-        if number == nacelle::LOAD_WINDOW {
-            return Err(DeviceError::WindowOpen { number });
-        }
         let place = (served.direction(), WindowNumber(number));
         match self.lock().entry(place) {
             Entry::Occupied(_) => Err(DeviceError::WindowOpen { number }),

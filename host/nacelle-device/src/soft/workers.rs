@@ -186,8 +186,8 @@ impl Workers {
     }
 
     /// Kernels that run, and calls that wait for a thread.
-    pub(super) fn load(&self) -> (u64, u64) {
-        (self.running.len() as u64, self.waiting.len() as u64)
+    pub(super) fn load(&self) -> (u32, u32) {
+        (self.running.len() as u32, self.waiting.len() as u32)
     }
 
     /// Functions that are not lost.

@@ -20,7 +20,7 @@ import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
-from nacelle_tb.device import description, standard
+from nacelle_tb.device import LOAD_BYTES, description, standard
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant, struct
@@ -46,12 +46,13 @@ def heap(qps: int, contexts: int = 1) -> tuple[int, int]:
 
 
 def description_base(qps: int, contexts: int = 1) -> int:
-    """Where the description of the device lies."""
+    """Where the load and the description of the device lie."""
     return CTRL_BASE + qps * contexts * CTRL_BYTES
 
 
 HEAP_BASE, HEAP_SIZE = heap(QPS, CONTEXTS)
-DESCRIPTION_BASE = description_base(QPS, CONTEXTS)
+LOAD_BASE = description_base(QPS, CONTEXTS)
+DESCRIPTION_BASE = LOAD_BASE + LOAD_BYTES
 SHARED = 9
 FUNCTIONS = [{1, 2, 7, SHARED}, {3, 4, 5, 6, 8, SHARED}]  # of socket 0, of socket 1
 
@@ -321,8 +322,20 @@ class World:
             quiet = quiet + 1 if int(self.dut.idle.value) and not busy else 0
             if quiet > 100:
                 assert self.memory.read(HEAP_BASE, HEAP_SIZE) == self.heap, "the engine wrote into regions"
+                if self.description_key is not None and not self.memory.errors:
+                    load = self.load()
+                    assert load["connections"] == sum(qp.open for qp in self.qps.values())
+                    assert load["calls"] == self.events["call_started"]
                 return
         raise AssertionError("never idle")
+
+    def load(self) -> dict[str, int]:
+        """How busy the device is, as callers read it."""
+        record = self.memory.read(LOAD_BASE, LOAD_BYTES)
+        names = ("connections", "running", "waiting", "reserved", "memory_held", "calls")
+        load = dict(zip(names, binary.unpack_from(">4I2Q", record), strict=True))
+        assert not load.pop("reserved") and not any(record[32:])
+        return load
 
     def _cleared(self, addr: int, data: bytes) -> None:
         """The engine clears a beat: part of no region."""
@@ -434,7 +447,7 @@ class World:
     def _publish(self, mr: Any) -> None:
         """The region that holds the description: of no queue pair, and read-only."""
         access = mr.access
-        assert (mr.pd, mr.addr, mr.length) == (PD, DESCRIPTION_BASE, len(DESCRIPTION)) and self.description_key is None
+        assert (mr.pd, mr.addr, mr.length) == (PD, LOAD_BASE, LOAD_BYTES + len(DESCRIPTION)) and self.description_key is None
         assert (access.remote_write, access.remote_read, access.remote_atomic, access.remote_invalidate) == (0, 1, 0, 0)
         if self.description_allowed:
             self.description_key = self.rng.getrandbits(32)

@@ -81,6 +81,29 @@ async def a_device_that_cannot_describe_itself_works(dut, cause: str) -> None:
 
 @cocotb.test()
 @cocotb.parametrize(stall=STALLS)
+async def callers_can_read_how_busy_the_device_is(dut, stall: float) -> None:
+    world, (first, second) = await begin(dut, stall, callers=2)
+    wanted = regions(world.rng, 1, 1, internal=1, size=3 * PAGE)
+    got = [await world.set_up(qp, wanted) for qp in (first, second)]
+    held = 2 * sum(region.pages for region in wanted) * PAGE
+    for qp in (first, second):
+        world.send(qp, START | 1)
+    await world.until(lambda: world.jobs)
+    await world.settle()
+    assert world.load() == {"connections": 2, "running": 1, "waiting": 1, "memory_held": held, "calls": 2}
+    for qp, granted in zip((first, second), got, strict=True):
+        await world.until(lambda: world.jobs)
+        world.finish(world.jobs.popleft(), 0)
+        await world.result(qp, wanted, granted)
+    await world.settle()
+    assert world.load() == {"connections": 2, "running": 0, "waiting": 0, "memory_held": held, "calls": 2}
+    await world.close_(first)
+    await world.settle()
+    assert world.load() == {"connections": 1, "running": 0, "waiting": 0, "memory_held": held // 2, "calls": 2}
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=STALLS)
 async def golden_exchange(dut, stall: float) -> None:
     world = World(dut, stall)
     await world.start()

@@ -72,6 +72,7 @@ class Bench:
         self.cmd.send(free=0, of=context(slot), pages=pages)
         answer = await self.rsp.recv(100)
         assert answer.ok == int(expected is not None)
+        self.check_held()
         if expected is not None:
             assert answer.base == expected
 
@@ -79,6 +80,11 @@ class Bench:
         expected = self.model.used.pop(slot, None) is not None
         self.cmd.send(free=1, of=context(slot))
         assert (await self.rsp.recv(100)).ok == int(expected)
+        self.check_held()
+
+    def check_held(self) -> None:
+        """What all have together."""
+        assert int(self.dut.held.value) == sum(pages for _, pages in self.model.used.values())
 
 
 @cocotb.test()
@@ -185,6 +191,7 @@ def test_rpc_extents(contexts: int) -> None:
             "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"),
             "limited": Plain("input", "logic"), "quota": Plain("input", "rpc_pkg::page_t"),
             "cmd": Sink("rpc_pkg::extent_cmd_t"), "rsp": Source("rpc_pkg::extent_rsp_t"),
+            "held": Plain("output", "rpc_pkg::page_t"),
         },
         env={"EXTENTS_CONTEXTS": str(contexts)},
         random_state=True,
