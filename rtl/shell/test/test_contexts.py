@@ -83,7 +83,8 @@ def test_as_many_as_both_have(device512: SimDevice, asked: int, given: int) -> N
 
 def test_the_description_says_how_many(device512: SimDevice) -> None:
     device512.step(5000)  # until it is published
-    text = device512.dram_read(constant("shell_pkg::DESCRIPTION_BASE") + constant("rpc_pkg::LOAD_BYTES"), constant("description_pkg::BYTES"))
+    base = constant("shell_pkg::DESCRIPTION_BASE") + constant("rpc_pkg::LOAD_BYTES")
+    text = device512.dram_read(base, constant("description_pkg::BYTES"))
     assert json.loads(text)["max_contexts"] == CONTEXTS
 
 

@@ -45,7 +45,9 @@ def test_nobody_changes_it(device: SimDevice) -> None:
     """Neither by WRITE nor by an atomic; nor is anything behind it or before the load to be read."""
     text = description(standard().with_sizes(device.info.data_w))
     attacks = ("write", "write load", "atomic", "read behind", "read before")
-    peers = [Peer(ip=f"10.77.0.{9 + i}", mac=f"02:00:00:00:00:{9 + i:02x}", qpn=0x99 + i, comm_id=77 + i) for i in range(len(attacks))]
+    peers = [
+        Peer(ip=f"10.77.0.{9 + i}", mac=f"02:00:00:00:00:{9 + i:02x}", qpn=0x99 + i, comm_id=77 + i) for i in range(len(attacks))
+    ]
     net = Network(device, peers)
     for attack, peer in zip(attacks, peers, strict=True):
         addr, key, length = connect(net, peer)
