@@ -2,7 +2,7 @@
 //! Where Ethernet frames and UDP datagrams come from and go to.
 //!
 //! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
-//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`PacketLink`] uses a network interface; [`Captured`] writes what passes to a
+//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`PacketLink`] and [`XdpLink`] use a network interface; [`Captured`] writes what passes to a
 //! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
 //!
 //! A [`DatagramLink`] moves the UDP datagrams of RoCEv2 instead, where the kernel does IP: [`UdpLink`] is a socket, and needs no
@@ -26,6 +26,7 @@ mod switch;
 mod tap;
 mod udp;
 mod wire;
+mod xdp;
 
 use std::io;
 use std::net::IpAddr;
@@ -50,6 +51,7 @@ pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
 pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, Placed, ROCE_PORT, Route, UdpLink};
 pub use wire::{VirtualWire, WireDir};
+pub use xdp::{XdpFault, XdpLink};
 
 /// The longest Ethernet frame that a link carries, in bytes: a jumbo frame of 9 216 bytes and its headers.
 pub const MAX_FRAME: usize = 9_234;
@@ -152,6 +154,14 @@ pub enum LinkError {
         interface: InterfaceName,
         /// What the operating system said.
         source: io::Error,
+    },
+    /// An interface cannot be used by an AF_XDP socket.
+    #[error("cannot use AF_XDP on the interface {interface}: {fault}")]
+    Xdp {
+        /// The interface.
+        interface: InterfaceName,
+        /// What is wrong.
+        fault: XdpFault,
     },
     /// A device does not share memory.
     #[error("cannot share memory with the device {name}: {source}")]

@@ -53,6 +53,13 @@ impl FromStr for InterfaceName {
     }
 }
 
+impl InterfaceName {
+    /// The name, and zeros behind it.
+    pub(crate) fn bytes(self) -> [u8; NAME_SIZE] {
+        self.0
+    }
+}
+
 impl fmt::Display for InterfaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(self.0.split(|byte| *byte == 0).next().unwrap_or_default()))
@@ -95,12 +102,7 @@ impl PacketLink {
         let open = || -> io::Result<Self> {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-            let index = netdevice::name_to_index(&socket, &interface.to_string())?;
-            let kind = (ask::<SIOCGIFHWADDR>(&socket, interface)? as u32).to_ne_bytes();
-            if u16::from_ne_bytes([kind[0], kind[1]]) != ETHERNET {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no Ethernet interface"));
-            }
-            let mtu = usize::try_from(ask::<SIOCGIFMTU>(&socket, interface)?).unwrap_or_default();
+            let (index, mtu) = look(&socket, interface)?;
             // Larger ones only mean fewer losses.
             let _ = sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)
                 .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER));
@@ -164,23 +166,43 @@ impl PacketLink {
 
     /// Asks for frames to the host's Ethernet address from now on.
     fn learn(&mut self, mac: [u8; 6]) -> io::Result<()> {
-        if let Some(old) = self.mac {
-            set(&self.socket, libc::SOL_PACKET, libc::PACKET_DROP_MEMBERSHIP, &self.membership(old))?;
-        }
-        set(&self.socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &self.membership(mac))?;
+        change_membership(&self.socket, self.index, self.mac, mac)?;
         self.mac = Some(mac);
         self.filter()
     }
+}
 
-    fn membership(&self, mac: [u8; 6]) -> libc::packet_mreq {
-        let [a, b, c, d, e, f] = mac;
-        libc::packet_mreq {
-            mr_ifindex: self.index as i32,
-            mr_type: libc::PACKET_MR_UNICAST as u16,
-            mr_alen: 6,
-            mr_address: [a, b, c, d, e, f, 0, 0],
-        }
+/// Number of an interface and its longest IP packet, in bytes.
+///
+/// # Errors
+/// ENODEV if there is none; `InvalidInput` if it is not Ethernet.
+pub(crate) fn look(socket: &OwnedFd, interface: InterfaceName) -> io::Result<(u32, usize)> {
+    let index = netdevice::name_to_index(socket, &interface.to_string())?;
+    let kind = (ask::<SIOCGIFHWADDR>(socket, interface)? as u32).to_ne_bytes();
+    if u16::from_ne_bytes([kind[0], kind[1]]) != ETHERNET {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no Ethernet interface"));
     }
+    let mtu = usize::try_from(ask::<SIOCGIFMTU>(socket, interface)?).unwrap_or_default();
+    Ok((index, mtu))
+}
+
+/// Asks the interface of a packet socket for the frames to one Ethernet address more, and no longer for those to the old one.
+pub(crate) fn change_membership(
+    socket: &OwnedFd,
+    index: u32,
+    old: Option<[u8; 6]>,
+    new: [u8; 6],
+) -> io::Result<()> {
+    let membership = |[a, b, c, d, e, f]: [u8; 6]| libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: libc::PACKET_MR_UNICAST as u16,
+        mr_alen: 6,
+        mr_address: [a, b, c, d, e, f, 0, 0],
+    };
+    if let Some(old) = old {
+        set(socket, libc::SOL_PACKET, libc::PACKET_DROP_MEMBERSHIP, &membership(old))?;
+    }
+    set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership(new))
 }
 
 /// What the kernel says of an interface.
@@ -203,7 +225,7 @@ fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) 
 }
 
 /// An interface that is down or removed is an unplugged cable.
-fn is_unplugged(error: &io::Error) -> bool {
+pub(crate) fn is_unplugged(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV | Errno::NETUNREACH))
 }

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A socket of the family AF_XDP on one queue of an interface, and its memory.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::memory::{Frames, Ring};
+use super::{CHUNK, LONGEST};
+use crate::packet::InterfaceName;
+use crate::xdp::XdpFault;
+
+/// Places for received frames, and for those under way out.
+const RECEIVED: u32 = 2048;
+const SENT: u32 = 1024;
+/// Of the number of a byte of the memory: its place.
+const PLACE: u64 = !(CHUNK as u64 - 1);
+/// The kernel takes back the queue of a socket that was closed a moment ago in its own time.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// `ioctl` and command of `linux/sockios.h` and `linux/ethtool.h`.
+const SIOCETHTOOL: Opcode = 0x8946;
+const GET_CHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_channels`.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    most: [u32; 4],
+    receive: u32,
+    send: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// `struct ifreq` where the union holds a pointer.
+#[repr(C)]
+struct PointerRequest {
+    name: [u8; 16],
+    data: *mut Channels,
+    rest: [u8; 16],
+}
+
+/// How many receive queues an interface has; one, if it knows nothing of queues.
+pub(crate) fn queues(interface: InterfaceName) -> io::Result<u32> {
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
+    let mut request = PointerRequest { name: interface.bytes(), data: &raw mut channels, rest: [0; 16] };
+    // SAFETY: this OPCODE takes a pointer to one `struct ifreq`, which PointerRequest lays out in full (40 bytes), and writes one
+    // `struct ethtool_channels` where its pointer points, as the command says; it keeps neither.
+    match unsafe { ioctl(&socket, Updater::<SIOCETHTOOL, PointerRequest>::new(&mut request)) } {
+        Ok(()) => Ok((channels.receive + channels.combined).max(1)),
+        Err(Errno::OPNOTSUPP) => Ok(1),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// A socket on queue 0 of an interface.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    frames: Frames,
+    /// Places for the kernel to receive into, and received frames.
+    fill: Ring<u64>,
+    received: Ring<libc::xdp_desc>,
+    /// Frames to send, and places whose frames are sent.
+    send: Ring<libc::xdp_desc>,
+    completed: Ring<u64>,
+    /// Places that are free for frames to send.
+    free: Vec<u64>,
+    /// The kernel must be woken again for what is on the way.
+    is_stalled: bool,
+}
+
+impl Socket {
+    /// Makes a socket and its memory, and binds it to queue 0 of the interface of this number.
+    pub(crate) fn bind(interface: u32) -> Result<Self, XdpFault> {
+        let mut socket = Self::new()?;
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
+            sxdp_ifindex: interface,
+            sxdp_queue_id: 0,
+            sxdp_shared_umem_fd: 0,
+        };
+        let length = size_of_val(&address) as libc::socklen_t;
+        let patience = Instant::now() + QUEUE_PATIENCE;
+        loop {
+            // SAFETY: the descriptor is open, and the kernel reads `length` bytes of `address`.
+            if unsafe { libc::bind(socket.fd.as_raw_fd(), (&raw const address).cast(), length) } == 0 {
+                break;
+            }
+            let source = io::Error::last_os_error();
+            match Errno::from_io_error(&source) {
+                Some(Errno::BUSY) if Instant::now() < patience => std::thread::sleep(Duration::from_millis(10)),
+                Some(Errno::BUSY) => return Err(XdpFault::QueueTaken),
+                Some(Errno::NETDOWN) => return Err(XdpFault::Down),
+                Some(Errno::NODEV) => return Err(XdpFault::NoSuchInterface),
+                _ => return Err(XdpFault::System { what: "bind an AF_XDP socket", source }),
+            }
+        }
+        (0..u64::from(RECEIVED)).all(|place| socket.fill.push(place * CHUNK as u64));
+        Ok(socket)
+    }
+
+    /// One that is not bound.
+    pub(crate) fn new() -> Result<Self, XdpFault> {
+        let family = AddressFamily::from_raw(libc::AF_XDP as u16);
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = rustix::net::socket_with(family, SocketType::RAW, flags, None).map_err(|errno| match errno {
+            Errno::AFNOSUPPORT => XdpFault::NoSockets,
+            Errno::PERM | Errno::ACCESS => XdpFault::Privilege,
+            errno => XdpFault::System { what: "make an AF_XDP socket", source: errno.into() },
+        })?;
+        let frames = Frames::new((RECEIVED + SENT) as usize)
+            .map_err(|source| XdpFault::System { what: "get memory for frames", source })?;
+        let (addr, len) = frames.extent();
+        let memory =
+            libc::xdp_umem_reg { addr, len, chunk_size: CHUNK as u32, headroom: 0, flags: 0, tx_metadata_len: 0 };
+        set(&fd, libc::XDP_UMEM_REG, &memory).map_err(|source| match Errno::from_io_error(&source) {
+            Some(Errno::NOBUFS) => XdpFault::LockedMemory { bytes: len },
+            _ => XdpFault::System { what: "share memory with the kernel", source },
+        })?;
+        let rings = || -> io::Result<_> {
+            for (option, size) in [
+                (libc::XDP_UMEM_FILL_RING, RECEIVED),
+                (libc::XDP_UMEM_COMPLETION_RING, SENT),
+                (libc::XDP_RX_RING, RECEIVED),
+                (libc::XDP_TX_RING, SENT),
+            ] {
+                set(&fd, option, &size)?;
+            }
+            let at = offsets(&fd)?;
+            Ok((
+                Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, RECEIVED)?,
+                Ring::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING as u64, &at.rx, RECEIVED)?,
+                Ring::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING as u64, &at.tx, SENT)?,
+                Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, SENT)?,
+            ))
+        };
+        let (fill, received, send, completed) =
+            rings().map_err(|source| XdpFault::System { what: "share rings with the kernel", source })?;
+        let free = (RECEIVED..RECEIVED + SENT).map(|place| u64::from(place) * CHUNK as u64).collect();
+        Ok(Self { fd, frames, fill, received, send, completed, free, is_stalled: false })
+    }
+
+    /// Copies the next received frame into `buffer` and returns its length, if there is one.
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let frame = self.received.pop()?;
+        let length = self.frames.read(frame.addr, frame.len as usize, buffer);
+        // The ring has room for every place.
+        self.fill.push(frame.addr & PLACE);
+        Some(length)
+    }
+
+    /// Wakes the kernel if it waits for that: for places to receive into, or to go on with what is on the way.
+    pub(crate) fn wake(&mut self) {
+        if self.fill.needs_wakeup() {
+            // SAFETY: the descriptor is open, and there is no buffer that the kernel could write to.
+            let _what_is_wrong_the_next_send_will_say = unsafe {
+                let (fd, none) = (self.fd.as_raw_fd(), std::ptr::null_mut());
+                libc::recvfrom(fd, none, 0, libc::MSG_DONTWAIT, std::ptr::null_mut(), std::ptr::null_mut())
+            };
+        }
+        if self.is_stalled {
+            let _what_is_wrong_the_next_send_will_say = self.wake_sender();
+        }
+    }
+
+    /// Puts a frame on the way.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no place for it now, and EMSGSIZE if there never is. Other errors are the interface's, of this or an
+    /// earlier frame: the frame stays on the way.
+    pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        if frame.len() > LONGEST {
+            return Err(Errno::MSGSIZE.into());
+        }
+        while let Some(place) = self.completed.pop() {
+            self.free.push(place & PLACE);
+        }
+        let Some(addr) = self.free.pop() else {
+            // Those on the way must leave first.
+            self.wake_sender()?;
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        let len = self.frames.write(addr, frame) as u32;
+        // The ring has room for every place.
+        self.send.push(libc::xdp_desc { addr, len, options: 0 });
+        self.wake_sender()
+    }
+
+    fn wake_sender(&mut self) -> io::Result<()> {
+        self.is_stalled = false;
+        if !self.send.needs_wakeup() {
+            return Ok(());
+        }
+        // SAFETY: the descriptor is open, and there is no buffer that the kernel could read.
+        let result =
+            unsafe { libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
+        if result >= 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match Errno::from_io_error(&error) {
+            // It has done some of it, or has no room now.
+            Some(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => {
+                self.is_stalled = true;
+                Ok(())
+            }
+            // The interface has dropped a frame.
+            Some(Errno::BUSY) => Ok(()),
+            _ => Err(error),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Sets an option of the socket.
+fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    let value = std::ptr::from_ref(value).cast();
+    // SAFETY: the descriptor is open, and the kernel reads `length` bytes of `value`. It pins the pages of memory
+    // that it names, so that what it does there hits nothing else if this process unmaps them.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, value, length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Where the words and entries of the rings are.
+fn offsets(socket: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
+    let none = || libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
+    let mut offsets = libc::xdp_mmap_offsets { rx: none(), tx: none(), fr: none(), cr: none() };
+    let mut length = size_of_val(&offsets) as libc::socklen_t;
+    let (fd, value) = (socket.as_raw_fd(), (&raw mut offsets).cast());
+    // SAFETY: the descriptor is open, and the kernel writes `length` bytes of `offsets` at most, which are numbers.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, value, &raw mut length) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // Kernels before 5.4 have no flags.
+    if length as usize == size_of_val(&offsets) { Ok(offsets) } else { Err(io::ErrorKind::Unsupported.into()) }
+}
