@@ -187,12 +187,7 @@ pub(crate) fn look(socket: &OwnedFd, interface: InterfaceName) -> io::Result<(u3
 }
 
 /// Asks the interface of a packet socket for the frames to one Ethernet address more, and no longer for those to the old one.
-pub(crate) fn change_membership(
-    socket: &OwnedFd,
-    index: u32,
-    old: Option<[u8; 6]>,
-    new: [u8; 6],
-) -> io::Result<()> {
+pub(crate) fn change_membership(socket: &OwnedFd, index: u32, old: Option<[u8; 6]>, new: [u8; 6]) -> io::Result<()> {
     let membership = |[a, b, c, d, e, f]: [u8; 6]| libc::packet_mreq {
         mr_ifindex: index as i32,
         mr_type: libc::PACKET_MR_UNICAST as u16,

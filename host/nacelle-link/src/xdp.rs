@@ -65,18 +65,19 @@ impl XdpLink {
         if count > 1 {
             return Err(XdpFault::Queues { count });
         }
-        let socket = Socket::bind(index)?;
         let sockets = Sockets::new().map_err(|source| match Errno::from_io_error(&source) {
             Some(Errno::INVAL | Errno::NOSYS) => XdpFault::NoSockets,
             _ => fault("make a map of sockets")(source),
         })?;
-        sockets.set(&socket).map_err(fault("put the socket into a map"))?;
+        // With a map that is empty it leaves all to the kernel.
         let program = load(None, ip, &sockets).map_err(fault("load an XDP program"))?;
         let attachment = Attachment::new(&program, index).map_err(|source| match Errno::from_io_error(&source) {
             Some(Errno::BUSY | Errno::EXIST) => XdpFault::ProgramTaken,
             Some(Errno::PERM | Errno::ACCESS) => XdpFault::Privilege,
             _ => XdpFault::Refused { source },
         })?;
+        let socket = Socket::bind(index)?;
+        sockets.set(&socket).map_err(fault("put the socket into a map"))?;
         let stats = LinkStats::default();
         Ok(Self { attachment, sockets, socket, membership, interface, index, mtu, ip, mac: None, stats })
     }
@@ -190,7 +191,8 @@ mod tests {
             }
             sockets => sockets.unwrap(),
         };
-        sockets.set(&Socket::new().unwrap()).unwrap();
+        let socket = Socket::new().unwrap();
+        sockets.set(&socket).unwrap();
         let verdict = |mac, frame: Vec<u8>| kernel::try_program(&load(mac, IP, &sockets).unwrap(), &frame).unwrap();
         let (all, group, other) = ([0xff; 6], [1, 0, 0x5e, 0, 0, 1], Ipv4Addr::new(10, 99, 0, 1));
         let pass = program::PASS as u32;

@@ -80,8 +80,7 @@ struct Assembler {
 
 impl Assembler {
     fn push(&mut self, code: u8, destination: u8, source: u8, offset: i16, number: i32) -> &mut Self {
-        let registers =
-            if cfg!(target_endian = "big") { destination << 4 | source } else { source << 4 | destination };
+        let registers = if cfg!(target_endian = "big") { destination << 4 | source } else { source << 4 | destination };
         self.instructions.push(Instruction { code, registers, offset, number });
         self
     }
@@ -159,7 +158,8 @@ mod tests {
         for mac in [None, Some(MAC)] {
             let program = redirect(mac, Ipv4Addr::new(10, 99, 0, 2), 3);
             for (at, instruction) in program.iter().enumerate() {
-                let is_jump = matches!(instruction.code & 7, 5 | 6) && ![code::CALL, code::EXIT].contains(&instruction.code);
+                let is_jump =
+                    matches!(instruction.code & 7, 5 | 6) && ![code::CALL, code::EXIT].contains(&instruction.code);
                 assert!(!is_jump || instruction.offset >= 0, "{at}");
                 assert!(!is_jump || at + 1 + (instruction.offset as usize) < program.len(), "{at}");
             }

@@ -162,8 +162,7 @@ pub(crate) struct Attachment(OwnedFd);
 impl Attachment {
     /// By the interface's driver if that can run XDP programs, else by the kernel before its network stack.
     pub(crate) fn new(program: &Program, interface: u32) -> io::Result<Self> {
-        let arguments =
-            LinkCreate { program: program.0.as_raw_fd(), interface, attach_type: ATTACH_XDP, flags: 0 };
+        let arguments = LinkCreate { program: program.0.as_raw_fd(), interface, attach_type: ATTACH_XDP, flags: 0 };
         // SAFETY: these are the arguments of this command, which has no pointers and makes a descriptor.
         unsafe { make(LINK_CREATE, arguments) }.map(Self)
     }

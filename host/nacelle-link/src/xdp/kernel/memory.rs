@@ -98,12 +98,7 @@ pub(super) struct Ring<T> {
 
 impl<T: Entry> Ring<T> {
     /// Maps the ring of a socket that is found at `page`. It has `size` entries, a power of two, and is new.
-    pub(super) fn map(
-        socket: BorrowedFd<'_>,
-        page: u64,
-        at: &libc::xdp_ring_offset,
-        size: u32,
-    ) -> io::Result<Self> {
+    pub(super) fn map(socket: BorrowedFd<'_>, page: u64, at: &libc::xdp_ring_offset, size: u32) -> io::Result<Self> {
         let offset = |offset: u64| usize::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidData));
         let (producer, consumer) = (offset(at.producer)?, offset(at.consumer)?);
         let (flags, entries) = (offset(at.flags)?, offset(at.desc)?);

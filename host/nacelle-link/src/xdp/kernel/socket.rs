@@ -243,8 +243,7 @@ fn offsets(socket: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
     let mut length = size_of_val(&offsets) as libc::socklen_t;
     let (fd, value) = (socket.as_raw_fd(), (&raw mut offsets).cast());
     // SAFETY: the descriptor is open, and the kernel writes `length` bytes of `offsets` at most, which are numbers.
-    let result =
-        unsafe { libc::getsockopt(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, value, &raw mut length) };
+    let result = unsafe { libc::getsockopt(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, value, &raw mut length) };
     if result != 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! AF_XDP sockets on one end of a veth pair, in a network namespace of each test's own. They need root.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nacelle_link::{Link, LinkError, PacketLink, XdpFault, XdpLink, wait_readable};
+
+const MAC: [u8; 6] = [2, 0x4e, 0x41, 0, 0x80, 0xff];
+const PEER: [u8; 6] = [2, 0x4e, 0x41, 0, 0, 1];
+const IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
+const NEAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 3);
+
+/// Runs ip(8), which must succeed.
+fn ip(command: &str) {
+    let status = Command::new("ip").args(command.split(' ')).status().unwrap();
+    assert!(status.success(), "ip {command}");
+}
+
+/// Moves this thread into a network namespace of its own, in which xa and xb are joined; false if this user may not.
+fn enter() -> bool {
+    // SAFETY: it changes what this thread sees of the network, and nothing in memory.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        eprintln!("not tested: it needs root");
+        return false;
+    }
+    ip("link add xa type veth peer name xb");
+    ip("link set xa up");
+    ip("link set xb up");
+    true
+}
+
+fn open(interface: &str) -> Result<XdpLink, LinkError> {
+    XdpLink::open(interface.parse().unwrap(), IP)
+}
+
+#[track_caller]
+fn fault(interface: &str) -> XdpFault {
+    match open(interface) {
+        Err(LinkError::Xdp { fault, .. }) => fault,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("{interface} can be used"),
+    }
+}
+
+fn frame(to: [u8; 6], from: [u8; 6], kind: u16, body: &[u8]) -> Vec<u8> {
+    let mut frame = [&to[..], &from, &kind.to_be_bytes(), body].concat();
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// An ARP request, as far as the link looks at it.
+fn asks_for(target: Ipv4Addr) -> Vec<u8> {
+    frame([0xff; 6], PEER, 0x0806, &[&[0; 24], &target.octets()[..]].concat())
+}
+
+/// The next frame, within a second.
+fn next(link: &mut dyn Link) -> Option<Vec<u8>> {
+    let mut buffer = [0; 9234];
+    let length = link.recv(&mut buffer, Instant::now() + Duration::from_secs(1)).unwrap()?;
+    Some(buffer[..length].to_vec())
+}
+
+#[test]
+fn frames_of_the_host_come_and_go() {
+    if !enter() {
+        return;
+    }
+    let mut link = open("xa").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    assert_eq!(link.ip_mtu(), 1500);
+    // What it is asked comes before it has sent anything.
+    peer.send(&asks_for(NEAR)).unwrap();
+    peer.send(&asks_for(IP)).unwrap();
+    assert_eq!(next(&mut link), Some(asks_for(IP)));
+    // Each length there and back, more often than there are places.
+    let mut sent = 0;
+    for round in 0..3000u32 {
+        let body: Vec<u8> = (0..50 + round as usize % 1451).map(|byte| (byte as u32 + round) as u8).collect();
+        let (out, back) = (frame(PEER, MAC, 0x0800, &body), frame(MAC, PEER, 0x0800, &body));
+        link.send(&out).unwrap();
+        assert_eq!(next(&mut peer), Some(out), "{round}");
+        peer.send(&back).unwrap();
+        assert_eq!(next(&mut link), Some(back), "{round}");
+        sent += 1;
+    }
+    let stats = link.stats();
+    assert_eq!((stats.tx_frames, stats.rx_frames), (sent, sent + 1));
+    assert_eq!((stats.tx_dropped, stats.tx_no_carrier), (0, 0));
+    // Longer than the interface sends.
+    link.send(&frame(PEER, MAC, 0x0800, &[0; 1501])).unwrap();
+    assert_eq!(link.stats().tx_dropped, 1);
+}
+
+/// Sends datagrams of 200 bytes from the kernel's host at xb to the link's host, as one piece whose segmentation and checksums are left
+/// to the interface. Returns the payload.
+fn send_segmented(count: usize) -> Vec<u8> {
+    ip("address add 10.99.0.1/24 dev xb");
+    ip("neighbour add 10.99.0.2 lladdr 02:4e:41:00:80:ff dev xb");
+    let socket = UdpSocket::bind("10.99.0.1:4791").unwrap();
+    let bytes: Vec<u8> = (0..200 * count).map(|byte| (byte % 251) as u8).collect();
+    let size = 200i32;
+    // SAFETY: the descriptor is open, and the kernel reads 4 bytes of `size`.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, (&raw const size).cast(), 4) };
+    assert_eq!(result, 0);
+    socket.send_to(&bytes, (IP, 4791)).unwrap();
+    bytes
+}
+
+/// The driver of a veth pair with a program takes segmentation from the other end; checksums stay unfinished.
+#[test]
+fn the_kernels_datagrams_come_one_by_one_and_without_checksums() {
+    if !enter() {
+        return;
+    }
+    let mut link = open("xa").unwrap();
+    link.send(&frame(PEER, MAC, 0x0800, &[0; 100])).unwrap();
+    let sent = send_segmented(10);
+    for payload in sent.chunks(200) {
+        let frame = next(&mut link).unwrap();
+        assert_eq!(&frame[40..42], [0, 0]);
+        assert_eq!(&frame[42..], payload);
+    }
+}
+
+/// On an interface without XDP of its own the kernel runs the program, and does not cut such sends.
+#[test]
+fn the_kernel_runs_the_program_where_the_driver_does_not() {
+    if !enter() {
+        return;
+    }
+    ip("link add link xa name xm type macvlan mode passthru");
+    ip("link set xm up");
+    let mut link = open("xm").unwrap();
+    link.send(&frame(PEER, MAC, 0x0800, &[0; 100])).unwrap();
+    let sent = send_segmented(1);
+    assert_eq!(next(&mut link).unwrap()[42..], sent);
+}
+
+#[test]
+fn what_keeps_from_an_interface_is_said() {
+    if !enter() {
+        return;
+    }
+    assert!(matches!(fault("xz"), XdpFault::NoSuchInterface));
+    assert!(matches!(fault("lo"), XdpFault::NotEthernet));
+    ip("link add xq numrxqueues 2 numtxqueues 2 type veth peer name xr");
+    ip("link set xq up");
+    assert!(matches!(fault("xq"), XdpFault::Queues { count: 2 }));
+    let first = open("xa").unwrap();
+    assert!(matches!(fault("xa"), XdpFault::ProgramTaken));
+    drop(first);
+    ip("link set xb mtu 9000");
+    assert!(matches!(fault("xa"), XdpFault::Refused { .. }));
+}
+
+/// A program and a socket are gone when the link is.
+#[test]
+fn an_interface_can_be_used_again_at_once() {
+    if !enter() {
+        return;
+    }
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    for _ in 0..5 {
+        let mut link = open("xa").unwrap();
+        peer.send(&asks_for(IP)).unwrap();
+        assert_eq!(next(&mut link), Some(asks_for(IP)));
+        link.send(&asks_for(NEAR)).unwrap();
+        assert_eq!(next(&mut peer), Some(asks_for(NEAR)));
+    }
+}
+
+/// Frames are lost meanwhile, and counted.
+#[test]
+fn an_interface_that_is_down_or_gone_is_an_unplugged_cable() {
+    if !enter() {
+        return;
+    }
+    let mut link = open("xa").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    let (out, back) = (frame(PEER, MAC, 0x0800, &[7; 100]), frame(MAC, PEER, 0x0800, &[8; 100]));
+    peer.send(&back).unwrap();
+    link.send(&out).unwrap();
+    assert_eq!(next(&mut peer), Some(out.clone()));
+    ip("link set xa down");
+    link.send(&out).unwrap();
+    assert_eq!(link.recv(&mut [0; 100], Instant::now()).unwrap(), None);
+    assert_eq!((link.stats().tx_frames, link.stats().tx_no_carrier), (1, 1));
+    ip("link set xa up");
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        link.send(&out).unwrap();
+        peer.send(&back).unwrap();
+        if next(&mut link) == Some(back.clone()) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "no frame comes any more");
+    }
+    assert_eq!(next(&mut peer), Some(out.clone()));
+    ip("link delete xa");
+    let before = link.stats();
+    link.send(&out).unwrap();
+    assert_eq!(link.stats().tx_no_carrier, before.tx_no_carrier + 1);
+    assert_eq!(next(&mut link), None);
+}
+
+/// Threads that sleep are woken by frames.
+#[test]
+fn a_frame_wakes_who_waits() {
+    if !enter() {
+        return;
+    }
+    let mut link = open("xa").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    let sender = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        peer.send(&asks_for(IP)).unwrap();
+    });
+    let began = Instant::now();
+    wait_readable([link.poll_fd()], Some(began + Duration::from_secs(10))).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert_eq!(next(&mut link), Some(asks_for(IP)));
+    sender.join().unwrap();
+}
+
+/// More at once than the kernel sends in one call, and than there are places.
+#[test]
+fn a_burst_arrives_in_order() {
+    if !enter() {
+        return;
+    }
+    let mut link = open("xa").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    peer.send(&asks_for(NEAR)).unwrap();
+    for round in 0..8u32 {
+        let frames: Vec<_> = (0..500u32).map(|i| frame(PEER, MAC, 0x0800, &(round * 500 + i).to_be_bytes())).collect();
+        frames.iter().for_each(|frame| link.send(frame).unwrap());
+        for frame in frames {
+            assert_eq!(next(&mut peer), Some(frame));
+        }
+    }
+    assert_eq!(link.stats().tx_dropped, 0);
+}
