@@ -140,6 +140,23 @@ fn the_kernel_runs_the_program_where_the_driver_does_not() {
     assert_eq!(next(&mut link).unwrap()[42..], sent);
 }
 
+/// Its hosts answer on the interface as if there was no link.
+#[test]
+fn the_kernel_keeps_what_is_its_own() {
+    if !enter() {
+        return;
+    }
+    ip("address add 10.99.0.9/24 dev xa");
+    let mut link = open("xa").unwrap();
+    link.send(&asks_for(IP)).unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    let who_has = [&[0, 1, 8, 0, 6, 4, 0, 1][..], &PEER, &[10, 99, 0, 1], &[0; 6], &[10, 99, 0, 9]].concat();
+    peer.send(&frame([0xff; 6], PEER, 0x0806, &who_has)).unwrap();
+    let answer = next(&mut peer).unwrap();
+    assert_eq!((&answer[..6], &answer[20..22], &answer[28..32]), (&PEER[..], &[0, 2][..], &[10, 99, 0, 9][..]));
+    assert_eq!(link.recv(&mut [0; 100], Instant::now()).unwrap(), None);
+}
+
 #[test]
 fn what_keeps_from_an_interface_is_said() {
     if !enter() {
