@@ -15,23 +15,35 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::packet::{change_membership, is_unplugged, look};
 use crate::{InterfaceName, Link, LinkError, LinkStats, MIN_FRAME, check_length, send_patiently, wait_readable};
 pub use fault::XdpFault;
-use kernel::{Attachment, LONGEST, Program, Socket, Sockets, queues};
+use kernel::{Attachment, LONGEST, Program, Room, Socket, Sockets, queues};
 
 /// Longest IP packet that fits the memory of one frame.
 const LONGEST_PACKET: usize = LONGEST - MIN_FRAME;
+/// Places of a socket that has the only queue; of the first of several, by which frames are sent; and of the others.
+const ALONE: Room = Room { received: 2048, sent: 1024 };
+const FIRST: Room = Room { received: 1024, sent: 1024 };
+const OTHER: Room = Room { received: 1024, sent: 1 };
+/// Most queues of an interface.
+const MOST_QUEUES: u32 = 64;
 
-/// An AF_XDP socket on an interface, and the program that redirects a host's frames to it.
+/// AF_XDP sockets on an interface, one for each receive queue, and the program that redirects a host's frames to them.
 #[derive(Debug)]
 pub struct XdpLink {
     attachment: Attachment,
-    sockets: Sockets,
-    socket: Socket,
+    map: Sockets,
+    /// At least one. Frames are sent by the first.
+    sockets: Vec<Socket>,
+    /// Which is looked at next.
+    turn: usize,
+    /// An epoll descriptor on all sockets, if there are several.
+    poll: Option<OwnedFd>,
     /// A packet socket that receives nothing, by which the interface is asked for the frames of the host.
     membership: OwnedFd,
     interface: InterfaceName,
@@ -62,24 +74,34 @@ impl XdpLink {
             _ => fault("look at the interface")(source),
         })?;
         let count = queues(interface).map_err(fault("count the queues of the interface"))?;
-        if count > 1 {
-            return Err(XdpFault::Queues { count });
+        if count > MOST_QUEUES {
+            return Err(XdpFault::Queues { count, most: MOST_QUEUES });
         }
-        let sockets = Sockets::new().map_err(|source| match Errno::from_io_error(&source) {
+        let map = Sockets::new(count).map_err(|source| match Errno::from_io_error(&source) {
             Some(Errno::INVAL | Errno::NOSYS) => XdpFault::NoSockets,
             _ => fault("make a map of sockets")(source),
         })?;
         // With a map that is empty it leaves all to the kernel.
-        let program = load(None, ip, &sockets).map_err(fault("load an XDP program"))?;
+        let program = load(None, ip, &map).map_err(fault("load an XDP program"))?;
         let attachment = Attachment::new(&program, index).map_err(|source| match Errno::from_io_error(&source) {
             Some(Errno::BUSY | Errno::EXIST) => XdpFault::ProgramTaken,
             Some(Errno::PERM | Errno::ACCESS) => XdpFault::Privilege,
             _ => XdpFault::Refused { source },
         })?;
-        let socket = Socket::bind(index)?;
-        sockets.set(&socket).map_err(fault("put the socket into a map"))?;
-        let stats = LinkStats::default();
-        Ok(Self { attachment, sockets, socket, membership, interface, index, mtu, ip, mac: None, stats })
+        let mut sockets = Vec::with_capacity(count as usize);
+        for queue in 0..count {
+            let room = match queue {
+                0 if count == 1 => ALONE,
+                0 => FIRST,
+                _ => OTHER,
+            };
+            let socket = Socket::bind(index, queue, room)?;
+            map.set(queue, &socket).map_err(fault("put a socket into a map"))?;
+            sockets.push(socket);
+        }
+        let poll = (count > 1).then(|| on_all(&sockets)).transpose().map_err(fault("wait for several sockets"))?;
+        let (turn, mac, stats) = (0, None, LinkStats::default());
+        Ok(Self { attachment, map, sockets, turn, poll, membership, interface, index, mtu, ip, mac, stats })
     }
 
     /// Longest IP packet that the link carries, in bytes: less than the interface's, if that has longer ones.
@@ -100,14 +122,31 @@ impl XdpLink {
     /// Takes the frames to the host's Ethernet address from now on.
     fn learn(&mut self, mac: [u8; 6]) -> io::Result<()> {
         change_membership(&self.membership, self.index, self.mac, mac)?;
-        self.attachment.replace(&load(Some(mac), self.ip, &self.sockets)?)?;
+        self.attachment.replace(&load(Some(mac), self.ip, &self.map)?)?;
         self.mac = Some(mac);
         Ok(())
+    }
+
+    /// The next frame of the sockets, which take turns.
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        (0..self.sockets.len()).find_map(|_| {
+            self.turn = (self.turn + 1) % self.sockets.len();
+            self.sockets[self.turn].receive(buffer)
+        })
     }
 }
 
 fn load(mac: Option<[u8; 6]>, ip: Ipv4Addr, sockets: &Sockets) -> io::Result<Program> {
     Program::load(&program::redirect(mac, ip, sockets.number()))
+}
+
+/// A descriptor that is readable when one of the sockets is.
+fn on_all(sockets: &[Socket]) -> io::Result<OwnedFd> {
+    let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for socket in sockets {
+        epoll::add(&all, socket, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    }
+    Ok(all)
 }
 
 /// What it means that this failed.
@@ -134,7 +173,7 @@ impl Link for XdpLink {
             self.stats.tx_dropped += 1;
             return Ok(());
         }
-        match send_patiently(|| self.socket.send(frame).map(|()| frame.len())) {
+        match send_patiently(|| self.sockets[0].send(frame).map(|()| frame.len())) {
             Ok(length) => self.stats.sent(length),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stats.tx_dropped += 1,
             Err(error) if is_unplugged(&error) => self.stats.tx_no_carrier += 1,
@@ -145,21 +184,21 @@ impl Link for XdpLink {
 
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
         loop {
-            if let Some(length) = self.socket.receive(buffer) {
+            if let Some(length) = self.receive(buffer) {
                 checksum::settle(&mut buffer[..length]);
                 self.stats.received(length);
                 return Ok(Some(length));
             }
-            self.socket.wake();
+            self.sockets.iter_mut().for_each(Socket::wake);
             if Instant::now() >= deadline {
                 return Ok(None);
             }
-            wait_readable([self.socket.as_fd()], Some(deadline)).map_err(LinkError::io("wait for a frame"))?;
+            wait_readable([self.poll_fd()], Some(deadline)).map_err(LinkError::io("wait for a frame"))?;
         }
     }
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.poll.as_ref().map_or_else(|| self.sockets[0].as_fd(), OwnedFd::as_fd)
     }
 
     fn stats(&self) -> LinkStats {
@@ -184,15 +223,15 @@ mod tests {
     /// The kernel runs the program on frames. It checks the program first.
     #[test]
     fn the_program_redirects_what_is_for_the_host() {
-        let sockets = match Sockets::new() {
+        let sockets = match Sockets::new(1) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 eprintln!("not tested: it needs CAP_BPF");
                 return;
             }
             sockets => sockets.unwrap(),
         };
-        let socket = Socket::new().unwrap();
-        sockets.set(&socket).unwrap();
+        let socket = Socket::new(OTHER).unwrap();
+        sockets.set(0, &socket).unwrap();
         let verdict = |mac, frame: Vec<u8>| kernel::try_program(&load(mac, IP, &sockets).unwrap(), &frame).unwrap();
         let (all, group, other) = ([0xff; 6], [1, 0, 0x5e, 0, 0, 1], Ipv4Addr::new(10, 99, 0, 1));
         let pass = program::PASS as u32;
@@ -223,7 +262,7 @@ mod tests {
         let io = || io::Error::from(io::ErrorKind::InvalidInput);
         for fault in [
             XdpFault::NoSuchInterface,
-            XdpFault::Queues { count: 4 },
+            XdpFault::Queues { count: 65, most: MOST_QUEUES },
             XdpFault::Mtu { mtu: 9000, longest: LONGEST_PACKET },
             XdpFault::LockedMemory { bytes: 1 },
             XdpFault::Refused { source: io() },
@@ -231,7 +270,7 @@ mod tests {
         ] {
             assert!(fault.hint().len() > 20 && !fault.to_string().is_empty(), "{fault}");
         }
-        assert!(XdpFault::Queues { count: 4 }.hint().contains("ethtool -L"));
+        assert!(XdpFault::Queues { count: 65, most: MOST_QUEUES }.hint().contains("ethtool -L"));
         let denied = fault("load")(io::ErrorKind::PermissionDenied.into());
         assert!(matches!(denied, XdpFault::Privilege));
     }

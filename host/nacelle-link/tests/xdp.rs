@@ -164,14 +164,36 @@ fn what_keeps_from_an_interface_is_said() {
     }
     assert!(matches!(fault("xz"), XdpFault::NoSuchInterface));
     assert!(matches!(fault("lo"), XdpFault::NotEthernet));
-    ip("link add xq numrxqueues 2 numtxqueues 2 type veth peer name xr");
-    ip("link set xq up");
-    assert!(matches!(fault("xq"), XdpFault::Queues { count: 2 }));
+    ip("link add xq numrxqueues 65 type veth peer name xr");
+    assert!(matches!(fault("xq"), XdpFault::Queues { count: 65, .. }));
     let first = open("xa").unwrap();
     assert!(matches!(fault("xa"), XdpFault::ProgramTaken));
     drop(first);
     ip("link set xb mtu 9000");
     assert!(matches!(fault("xa"), XdpFault::Refused { .. }));
+}
+
+/// The kernel spreads datagrams of different ports over the queues.
+#[test]
+fn frames_come_by_every_queue() {
+    if !enter() {
+        return;
+    }
+    ip("link add xq numrxqueues 4 numtxqueues 4 type veth peer name xr numrxqueues 4 numtxqueues 4");
+    for command in ["link set xq up", "link set xr up", "address add 10.99.0.1/24 dev xr"] {
+        ip(command);
+    }
+    ip("neighbour add 10.99.0.2 lladdr 02:4e:41:00:80:ff dev xr");
+    let mut link = open("xq").unwrap();
+    link.send(&frame(PEER, MAC, 0x0800, &[0; 100])).unwrap();
+    for port in 5000..5032u16 {
+        UdpSocket::bind(("10.99.0.1", port)).unwrap().send_to(&[1; 100], (IP, 4791)).unwrap();
+        let began = Instant::now();
+        wait_readable([link.poll_fd()], Some(began + Duration::from_secs(5))).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(4), "the frame of port {port} wakes nobody");
+        assert_eq!(next(&mut link).unwrap()[34..36], port.to_be_bytes());
+    }
+    assert_eq!(link.recv(&mut [0; 100], Instant::now()).unwrap(), None);
 }
 
 /// A program and a socket are gone when the link is.

@@ -16,11 +16,13 @@ pub enum XdpFault {
     /// It is down.
     #[error("it is down")]
     Down,
-    /// Frames could come by a queue without a socket.
-    #[error("it has {count} receive queues, of which a socket has one")]
+    /// It has more queues than the link has sockets.
+    #[error("it has {count} receive queues, and {most} are the most for a link")]
     Queues {
         /// How many it has.
         count: u32,
+        /// The link's bound.
+        most: u32,
     },
     /// Frames could be longer than a socket takes.
     #[error("its MTU is {mtu} bytes, and an AF_XDP socket takes IP packets of {longest} bytes at most")]
@@ -40,8 +42,11 @@ pub enum XdpFault {
     #[error("another XDP program is attached to it")]
     ProgramTaken,
     /// Another socket has the queue.
-    #[error("another AF_XDP socket has its queue 0")]
-    QueueTaken,
+    #[error("another AF_XDP socket has its queue {queue}")]
+    QueueTaken {
+        /// The queue.
+        queue: u32,
+    },
     /// The driver does not take the program.
     #[error("its driver takes no XDP program: {source}")]
     Refused {
@@ -73,7 +78,7 @@ impl XdpFault {
             Self::NotEthernet => "name an Ethernet interface, or reach the device by --link udp",
             Self::Down => "bring it up: ip link set dev INTERFACE up",
             Self::Queues { .. } => {
-                "give it one queue: ethtool -L INTERFACE combined 1 (or rx 1), or use packet:INTERFACE (--packet)"
+                "give it fewer queues: ethtool -L INTERFACE combined 8 (or rx 8), or use packet:INTERFACE (--packet)"
             }
             Self::Mtu { .. } => "set a smaller MTU: ip link set dev INTERFACE mtu 1500, or use --packet",
             Self::Privilege => "run it as root, or give the program the capabilities with setcap(8)",
@@ -83,7 +88,7 @@ impl XdpFault {
             Self::ProgramTaken => {
                 "end the program that has it ('ip link show dev INTERFACE' names it), or take it off: ip link set dev INTERFACE xdp off"
             }
-            Self::QueueTaken => "end the other program: one at a time can use AF_XDP on an interface",
+            Self::QueueTaken { .. } => "end the other program: one at a time can use AF_XDP on an interface",
             Self::Refused { .. } => {
                 "give it, and the other end of a veth pair, an MTU of 1500 and no LRO (ethtool -K INTERFACE lro off), or use \
                  packet:INTERFACE (--packet)"

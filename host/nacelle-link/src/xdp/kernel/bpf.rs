@@ -100,16 +100,16 @@ unsafe fn make<T>(command: libc::c_long, mut arguments: T) -> io::Result<OwnedFd
 pub(crate) struct Sockets(OwnedFd);
 
 impl Sockets {
-    /// For queue 0 alone.
-    pub(crate) fn new() -> io::Result<Self> {
-        let arguments = MapCreate { kind: MAP_OF_SOCKETS, key_size: 4, value_size: 4, entries: 1 };
+    /// For so many queues.
+    pub(crate) fn new(queues: u32) -> io::Result<Self> {
+        let arguments = MapCreate { kind: MAP_OF_SOCKETS, key_size: 4, value_size: 4, entries: queues };
         // SAFETY: these are the arguments of this command, which has no pointers and makes a descriptor.
         unsafe { make(MAP_CREATE, arguments) }.map(Self)
     }
 
-    /// Sets the socket of queue 0.
-    pub(crate) fn set(&self, socket: impl AsFd) -> io::Result<()> {
-        let (key, value) = (0u32, socket.as_fd().as_raw_fd());
+    /// Sets the socket of a queue.
+    pub(crate) fn set(&self, queue: u32, socket: impl AsFd) -> io::Result<()> {
+        let (key, value) = (queue, socket.as_fd().as_raw_fd());
         let mut arguments = MapUpdate {
             map: self.0.as_raw_fd(),
             unused: 0,

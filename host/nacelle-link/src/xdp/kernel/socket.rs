@@ -14,9 +14,15 @@ use super::{CHUNK, LONGEST};
 use crate::packet::InterfaceName;
 use crate::xdp::XdpFault;
 
-/// Places for received frames, and for those under way out.
-const RECEIVED: u32 = 2048;
-const SENT: u32 = 1024;
+/// How many places a socket has. Powers of two.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// For received frames.
+    pub(crate) received: u32,
+    /// For those under way out.
+    pub(crate) sent: u32,
+}
+
 /// Of the number of a byte of the memory: its place.
 const PLACE: u64 = !(CHUNK as u64 - 1);
 /// The kernel takes back the queue of a socket that was closed a moment ago in its own time.
@@ -60,7 +66,7 @@ pub(crate) fn queues(interface: InterfaceName) -> io::Result<u32> {
     }
 }
 
-/// A socket on queue 0 of an interface.
+/// A socket on a queue of an interface.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
@@ -78,14 +84,14 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Makes a socket and its memory, and binds it to queue 0 of the interface of this number.
-    pub(crate) fn bind(interface: u32) -> Result<Self, XdpFault> {
-        let mut socket = Self::new()?;
+    /// Makes a socket and its memory, and binds it to a queue of the interface of this number.
+    pub(crate) fn bind(interface: u32, queue: u32, room: Room) -> Result<Self, XdpFault> {
+        let mut socket = Self::new(room)?;
         let address = libc::sockaddr_xdp {
             sxdp_family: libc::AF_XDP as u16,
             sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
             sxdp_ifindex: interface,
-            sxdp_queue_id: 0,
+            sxdp_queue_id: queue,
             sxdp_shared_umem_fd: 0,
         };
         let length = size_of_val(&address) as libc::socklen_t;
@@ -98,18 +104,18 @@ impl Socket {
             let source = io::Error::last_os_error();
             match Errno::from_io_error(&source) {
                 Some(Errno::BUSY) if Instant::now() < patience => std::thread::sleep(Duration::from_millis(10)),
-                Some(Errno::BUSY) => return Err(XdpFault::QueueTaken),
+                Some(Errno::BUSY) => return Err(XdpFault::QueueTaken { queue }),
                 Some(Errno::NETDOWN) => return Err(XdpFault::Down),
                 Some(Errno::NODEV) => return Err(XdpFault::NoSuchInterface),
                 _ => return Err(XdpFault::System { what: "bind an AF_XDP socket", source }),
             }
         }
-        (0..u64::from(RECEIVED)).all(|place| socket.fill.push(place * CHUNK as u64));
+        (0..u64::from(room.received)).all(|place| socket.fill.push(place * CHUNK as u64));
         Ok(socket)
     }
 
     /// One that is not bound.
-    pub(crate) fn new() -> Result<Self, XdpFault> {
+    pub(crate) fn new(Room { received, sent }: Room) -> Result<Self, XdpFault> {
         let family = AddressFamily::from_raw(libc::AF_XDP as u16);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = rustix::net::socket_with(family, SocketType::RAW, flags, None).map_err(|errno| match errno {
@@ -117,7 +123,7 @@ impl Socket {
             Errno::PERM | Errno::ACCESS => XdpFault::Privilege,
             errno => XdpFault::System { what: "make an AF_XDP socket", source: errno.into() },
         })?;
-        let frames = Frames::new((RECEIVED + SENT) as usize)
+        let frames = Frames::new((received + sent) as usize)
             .map_err(|source| XdpFault::System { what: "get memory for frames", source })?;
         let (addr, len) = frames.extent();
         let memory =
@@ -128,24 +134,24 @@ impl Socket {
         })?;
         let rings = || -> io::Result<_> {
             for (option, size) in [
-                (libc::XDP_UMEM_FILL_RING, RECEIVED),
-                (libc::XDP_UMEM_COMPLETION_RING, SENT),
-                (libc::XDP_RX_RING, RECEIVED),
-                (libc::XDP_TX_RING, SENT),
+                (libc::XDP_UMEM_FILL_RING, received),
+                (libc::XDP_UMEM_COMPLETION_RING, sent),
+                (libc::XDP_RX_RING, received),
+                (libc::XDP_TX_RING, sent),
             ] {
                 set(&fd, option, &size)?;
             }
             let at = offsets(&fd)?;
             Ok((
-                Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, RECEIVED)?,
-                Ring::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING as u64, &at.rx, RECEIVED)?,
-                Ring::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING as u64, &at.tx, SENT)?,
-                Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, SENT)?,
+                Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, received)?,
+                Ring::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING as u64, &at.rx, received)?,
+                Ring::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING as u64, &at.tx, sent)?,
+                Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, sent)?,
             ))
         };
+        let free = (received..received + sent).map(|place| u64::from(place) * CHUNK as u64).collect();
         let (fill, received, send, completed) =
             rings().map_err(|source| XdpFault::System { what: "share rings with the kernel", source })?;
-        let free = (RECEIVED..RECEIVED + SENT).map(|place| u64::from(place) * CHUNK as u64).collect();
         Ok(Self { fd, frames, fill, received, send, completed, free, is_stalled: false })
     }
 
