@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ethernet frames of a network interface, by an AF_XDP socket. Needs `CAP_NET_RAW`, `CAP_NET_ADMIN` and `CAP_BPF`.
 //!
-//! As with [`PacketLink`](crate::PacketLink) whoever uses the link is a host of its own on the interface's network. A program at the
-//! interface (`program`) redirects the host's frames to the socket before the kernel's stack sees them; the kernel copies them into
-//! memory that the link shares with it, or its driver receives there (`kernel`). The program is there as long as the link.
+//! As with [`PacketLink`](crate::PacketLink) whoever uses the link is a host of its own on the interface's network. A program at
+//! the interface (`program`) redirects the host's frames to the socket before the kernel's stack sees them; the kernel copies them
+//! into memory that the link shares with it, or its driver receives there (`kernel`). The program is there as long as the link.
 
 mod checksum;
 mod fault;
@@ -56,8 +56,8 @@ pub struct XdpLink {
 }
 
 impl XdpLink {
-    /// Sends and receives on an interface, as a host with the address `ip`. What the host is asked by ARP comes at once; other frames
-    /// from the first one on that it has sent.
+    /// Sends and receives on an interface, as a host with the address `ip`. What the host is asked by ARP comes at once; other
+    /// frames from the first one on that it has sent.
     ///
     /// # Errors
     /// [`LinkError::Xdp`] with what is wrong.

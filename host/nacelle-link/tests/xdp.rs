@@ -94,8 +94,8 @@ fn frames_of_the_host_come_and_go() {
     assert_eq!(link.stats().tx_dropped, 1);
 }
 
-/// Sends datagrams of 200 bytes from the kernel's host at xb to the link's host, as one piece whose segmentation and checksums are left
-/// to the interface. Returns the payload.
+/// Sends datagrams of 200 bytes from the kernel's host at xb to the link's host, as one piece whose segmentation and checksums are
+/// left to the interface. Returns the payload.
 fn send_segmented(count: usize) -> Vec<u8> {
     ip("address add 10.99.0.1/24 dev xb");
     ip("neighbour add 10.99.0.2 lladdr 02:4e:41:00:80:ff dev xb");

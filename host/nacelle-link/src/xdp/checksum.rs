@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! UDP checksums that the kernel has left to an interface.
 //!
-//! A host behind a veth pair sends UDP datagrams with the sum of the pseudo header in the place of the checksum, for an interface that
-//! finishes it, and there is none. XDP does not say so. A finished checksum has this value once in 65 536 datagrams, too; nothing is
-//! lost then, since the ICRC covers what the checksum does.
+//! A host behind a veth pair sends UDP datagrams with the sum of the pseudo header in the place of the checksum, for an interface
+//! that finishes it, and there is none. XDP does not say so. A finished checksum has this value once in 65 536 datagrams, too;
+//! nothing is lost then, since the ICRC covers what the checksum does.
 
 const ETHERNET: usize = 14;
 const UDP: u8 = 17;

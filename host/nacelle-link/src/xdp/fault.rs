@@ -86,7 +86,8 @@ impl XdpFault {
                 "use packet:INTERFACE (--packet), or a kernel from 5.9 on with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL"
             }
             Self::ProgramTaken => {
-                "end the program that has it ('ip link show dev INTERFACE' names it), or take it off: ip link set dev INTERFACE xdp off"
+                "end the process that has attached it (bpftool net shows it); one without a process goes by \
+                 'ip link set dev INTERFACE xdp off'"
             }
             Self::QueueTaken { .. } => "end the other program: one at a time can use AF_XDP on an interface",
             Self::Refused { .. } => {

@@ -2,8 +2,8 @@
 //! The XDP program that takes a host's frames off an interface, in eBPF.
 //!
 //! It redirects to the socket of the queue that a frame has come from: every frame for the host's own Ethernet address, and the ARP
-//! requests to a group that ask for its IP address. All else goes on to the kernel, as do frames of queues that have no socket. An XDP
-//! program gives a frame to one party: the kernel does not see what the socket gets.
+//! requests to a group that ask for its IP address. All else goes on to the kernel, as do frames of queues that have no socket. An
+//! XDP program gives a frame to one party: the kernel does not see what the socket gets.
 
 use std::net::Ipv4Addr;
 
@@ -104,8 +104,8 @@ impl Assembler {
     }
 }
 
-/// The program for a host with these addresses. Without an Ethernet address there are no frames for it yet but ARP requests. `sockets`
-/// is the descriptor of the map of sockets.
+/// The program for a host with these addresses. Without an Ethernet address there are no frames for it yet but ARP requests.
+/// `sockets` is the descriptor of the map of sockets.
 pub(super) fn redirect(mac: Option<[u8; 6]>, ip: Ipv4Addr, sockets: i32) -> Vec<Instruction> {
     // As the processor reads them out of a frame.
     let half = |bytes: [u8; 2]| i32::from(u16::from_ne_bytes(bytes));
@@ -164,6 +164,7 @@ mod tests {
                 assert!(!is_jump || at + 1 + (instruction.offset as usize) < program.len(), "{at}");
             }
             assert_eq!(program.last().map(|last| last.code), Some(code::EXIT));
+            assert_eq!(program.len(), if mac.is_some() { 24 } else { 20 });
         }
     }
 

@@ -149,8 +149,8 @@ impl Program {
             interface: 0,
             attach_type: ATTACH_XDP,
         };
-        // SAFETY: these are the arguments of this command, which makes a descriptor; it reads so many instructions, which are laid out
-        // as `struct bpf_insn`, and a string that ends with a zero.
+        // SAFETY: these are the arguments of this command, which makes a descriptor; it reads so many instructions, which are laid
+        // out as `struct bpf_insn`, and a string that ends with a zero.
         unsafe { make(PROG_LOAD, arguments) }.map(Self)
     }
 }

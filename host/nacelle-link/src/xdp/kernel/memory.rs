@@ -66,8 +66,8 @@ impl Frames {
     /// Copies a frame in, cut to what a place holds. The place must be one that no ring has given to the kernel.
     pub(super) fn write(&mut self, at: u64, frame: &[u8]) -> usize {
         let (to, len) = self.bytes(at, frame.len().min(LONGEST));
-        // SAFETY: `len` bytes are there on both sides, `frame` is no part of the mapping, and the kernel does not look at a place that
-        // is this process's.
+        // SAFETY: `len` bytes are there on both sides, `frame` is no part of the mapping, and the kernel does not look at a place
+        // that is this process's.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(frame).cast(), len) };
         len
     }
@@ -117,7 +117,8 @@ impl<T: Entry> Ring<T> {
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: the word is in the mapping and aligned (`map`), lives as long as it, and both sides use it by atomic operations only.
+        // SAFETY: the word is in the mapping and aligned (`map`), lives as long as it, and both sides use it by atomic operations
+        // only.
         unsafe { AtomicU32::from_ptr(self.map.start.add(at).as_ptr().cast()) }
     }
 
@@ -140,8 +141,8 @@ impl<T: Entry> Ring<T> {
                 return false;
             }
         }
-        // SAFETY: the pointer is to an entry, aligned (`map`), and the kernel has read what was there: it reads it again only when this
-        // side has published it.
+        // SAFETY: the pointer is to an entry, aligned (`map`), and the kernel has read what was there: it reads it again only when
+        // this side has published it.
         unsafe { self.entry(self.own).write(entry) };
         self.own = self.own.wrapping_add(1);
         self.word(self.producer).store(self.own, Ordering::Release);
@@ -156,8 +157,8 @@ impl<T: Entry> Ring<T> {
                 return None;
             }
         }
-        // SAFETY: the pointer is to an entry, aligned (`map`), which the kernel has published, and does not write until this side says
-        // that it has read it. Any bits are a value.
+        // SAFETY: the pointer is to an entry, aligned (`map`), which the kernel has published, and does not write until this side
+        // says that it has read it. Any bits are a value.
         let entry = unsafe { self.entry(self.own).read() };
         self.own = self.own.wrapping_add(1);
         self.word(self.consumer).store(self.own, Ordering::Release);

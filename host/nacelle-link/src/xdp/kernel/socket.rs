@@ -180,9 +180,8 @@ impl Socket {
 
     /// Puts a frame on the way.
     ///
-    /// # Errors
-    /// `WouldBlock` if there is no place for it now, and EMSGSIZE if there never is. Other errors are the interface's, of this or an
-    /// earlier frame: the frame stays on the way.
+    /// # Errors `WouldBlock` if there is no place for it now, and EMSGSIZE if there never is. Other errors are the interface's, of
+    /// this or an earlier frame: the frame stays on the way.
     pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         if frame.len() > LONGEST {
             return Err(Errno::MSGSIZE.into());
