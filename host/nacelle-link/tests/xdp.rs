@@ -173,6 +173,32 @@ fn what_keeps_from_an_interface_is_said() {
     assert!(matches!(fault("xa"), XdpFault::Refused { .. }));
 }
 
+/// An interface may have longer frames than the link.
+#[test]
+fn frames_that_are_too_long_for_a_place_are_told_of() {
+    if !enter() {
+        return;
+    }
+    for command in
+        ["link set xa mtu 9000", "link set xb mtu 9000", "link add link xa name xm type macvlan mode passthru"]
+    {
+        ip(command);
+    }
+    ip("link set xm up");
+    let mut link = open("xm").unwrap();
+    assert_eq!(link.ip_mtu(), 3826);
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    let (longest, longer) = (frame(MAC, PEER, 0x0800, &[1; 3826]), frame(MAC, PEER, 0x0800, &[2; 3827]));
+    link.send(&frame(PEER, MAC, 0x0800, &[0; 3827])).unwrap();
+    link.send(&frame(PEER, MAC, 0x0800, &[0; 3826])).unwrap();
+    assert_eq!((link.stats().tx_dropped, link.stats().tx_frames), (1, 1));
+    peer.send(&longer).unwrap();
+    peer.send(&longest).unwrap();
+    assert_eq!(next(&mut link), Some(longest));
+    let refused = link.whole().unwrap_err();
+    assert!(matches!(refused, LinkError::Xdp { fault: XdpFault::Mtu { mtu: 9000, longest: 3826 }, .. }), "{refused}");
+}
+
 /// The kernel spreads datagrams of different ports over the queues.
 #[test]
 fn frames_come_by_every_queue() {
