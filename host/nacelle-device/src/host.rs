@@ -316,7 +316,9 @@ impl Published {
     fn capture(&self, path: &Path) -> Result<PcapngWriter<File>, LinkError> {
         let Descriptor { name, kind, ip, mac, .. } = &self.descriptor;
         let what = match self.descriptor.link {
-            LinkKind::Wire | LinkKind::Packet | LinkKind::Xdp => format!("{ip}, {mac}: its Ethernet port, in device time"),
+            LinkKind::Wire | LinkKind::Packet | LinkKind::Xdp => {
+                format!("{ip}, {mac}: its Ethernet port, in device time")
+            }
             LinkKind::Udp | LinkKind::Shm | LinkKind::Verbs => format!("{ip}: its UDP socket, and shared memory"),
         };
         PcapngWriter::create(path, name, &format!("Nacelle device {name} ({kind}) at {what}"))
