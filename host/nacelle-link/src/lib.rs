@@ -2,8 +2,8 @@
 //! Where Ethernet frames and UDP datagrams come from and go to.
 //!
 //! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
-//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`PacketLink`] and [`XdpLink`] use a network interface; [`Captured`] writes what passes to a
-//! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
+//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`PacketLink`] and [`XdpLink`] use a network
+//! interface; [`Captured`] writes what passes to a pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
 //!
 //! A [`DatagramLink`] moves the UDP datagrams of RoCEv2 instead, where the kernel does IP: [`UdpLink`] is a socket, and needs no
 //! privilege. [`ShmLink`] and [`ShmHub`] carry them between the processes of one user by shared memory.
@@ -17,6 +17,7 @@ mod bridge;
 mod claim;
 mod direct;
 mod impair;
+mod interface;
 mod owner;
 mod packet;
 mod pcapng;
@@ -43,7 +44,8 @@ use smallvec::SmallVec;
 pub use bridge::bridge;
 pub use claim::Claim;
 pub use impair::{Impaired, ImpairedDatagrams, ImpairmentCounts, Impairments};
-pub use packet::{InterfaceName, PacketLink};
+pub use interface::InterfaceName;
+pub use packet::PacketLink;
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use probe::PortProbe;
 pub use shm::{ShmHub, ShmLink, offers_shm, withdraw_shm};
@@ -226,6 +228,23 @@ pub trait Link: Send {
     /// [`LinkError::FrameLength`] if it is no frame; [`LinkError::Io`] if the link is broken for good.
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError>;
 
+    /// As [`send`](Self::send), for the first of several frames: a link that sends several at once at less expense may keep it until
+    /// [`flush`](Self::flush), or until `recv` finds no frame.
+    ///
+    /// # Errors
+    /// As `send`.
+    fn send_more(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.send(frame)
+    }
+
+    /// Sends what [`send_more`](Self::send_more) has kept.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the link is broken for good.
+    fn flush(&mut self) -> Result<(), LinkError> {
+        Ok(())
+    }
+
     /// Receives one frame into `buffer` and returns its length, or `None` if none came until `deadline`. A deadline in the
     /// past means: only what is already there. The buffer should have [`MAX_FRAME`] bytes: longer frames are cut to it.
     ///
@@ -248,6 +267,12 @@ pub trait Link: Send {
 impl<L: Link + ?Sized> Link for Box<L> {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         (**self).send(frame)
+    }
+    fn send_more(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        (**self).send_more(frame)
+    }
+    fn flush(&mut self) -> Result<(), LinkError> {
+        (**self).flush()
     }
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
         (**self).recv(buffer, deadline)
@@ -315,7 +340,7 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// Tries `attempt` again while there is no room: shorter waits first, 50 ms in all. Then the error is `WouldBlock`.
-fn send_patiently(mut attempt: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+fn send_patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut pause = Duration::from_micros(20);
     loop {
         match attempt() {
@@ -358,9 +383,9 @@ mod tests {
                 if tries < 5 { Err(full.into()) } else { Ok(3) }
             });
             assert_eq!((sent.unwrap(), tries), (3, 5));
-            let error = send_patiently(|| Err(full.into())).unwrap_err();
+            let error = send_patiently::<()>(|| Err(full.into())).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{full}");
         }
-        assert_eq!(send_patiently(|| Err(Errno::PIPE.into())).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(send_patiently::<()>(|| Err(Errno::PIPE.into())).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

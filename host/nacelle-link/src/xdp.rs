@@ -19,10 +19,10 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::packet::{change_membership, is_unplugged, look};
-use crate::{InterfaceName, Link, LinkError, LinkStats, MIN_FRAME, check_length, send_patiently, wait_readable};
+use crate::interface::{InterfaceName, Tally, account, change_membership, learned, look, new_source, queues};
+use crate::{Link, LinkError, LinkStats, MIN_FRAME, check_length, send_patiently, wait_readable};
 pub use fault::XdpFault;
-use kernel::{Attachment, LONGEST, Program, Room, Socket, Sockets, queues};
+use kernel::{Attachment, LONGEST, Program, Room, Socket, Sockets};
 
 /// Longest IP packet that fits the memory of one frame.
 const LONGEST_PACKET: usize = LONGEST - MIN_FRAME;
@@ -52,6 +52,8 @@ pub struct XdpLink {
     ip: Ipv4Addr,
     /// The Ethernet address that frames have been sent from.
     mac: Option<[u8; 6]>,
+    /// On the way since the last flush.
+    kept: Tally,
     stats: LinkStats,
 }
 
@@ -100,8 +102,22 @@ impl XdpLink {
             sockets.push(socket);
         }
         let poll = (count > 1).then(|| on_all(&sockets)).transpose().map_err(fault("wait for several sockets"))?;
-        let (turn, mac, stats) = (0, None, LinkStats::default());
-        Ok(Self { attachment, map, sockets, turn, poll, membership, interface, index, mtu, ip, mac, stats })
+        let (kept, stats) = (Tally::default(), LinkStats::default());
+        Ok(Self {
+            attachment,
+            map,
+            sockets,
+            turn: 0,
+            poll,
+            membership,
+            interface,
+            index,
+            mtu,
+            ip,
+            mac: None,
+            kept,
+            stats,
+        })
     }
 
     /// Longest IP packet that the link carries, in bytes: less than the interface's, if that has longer ones.
@@ -159,27 +175,30 @@ fn fault(what: &'static str) -> impl FnOnce(io::Error) -> XdpFault {
 
 impl Link for XdpLink {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.send_more(frame)?;
+        self.flush()
+    }
+
+    fn send_more(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         check_length(frame)?;
-        let mac = frame.get(6..12).and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
-        if let Some(mac) = mac.filter(|mac| self.mac != Some(*mac)) {
-            match self.learn(mac) {
-                Err(error) if !is_unplugged(&error) => {
-                    return Err(LinkError::io("ask an interface for the frames of a host")(error));
-                }
-                _ => {}
-            }
+        if let Some(mac) = new_source(frame, self.mac) {
+            learned(self.learn(mac))?;
         }
         if frame.len() > MIN_FRAME + self.ip_mtu() {
             self.stats.tx_dropped += 1;
             return Ok(());
         }
-        match send_patiently(|| self.sockets[0].send(frame).map(|()| frame.len())) {
-            Ok(length) => self.stats.sent(length),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stats.tx_dropped += 1,
-            Err(error) if is_unplugged(&error) => self.stats.tx_no_carrier += 1,
-            Err(error) => return Err(LinkError::io("send a frame on an interface")(error)),
+        match send_patiently(|| self.sockets[0].put(frame)) {
+            Ok(()) => {
+                self.kept += Tally::of(frame);
+                Ok(())
+            }
+            failed => account(&mut self.stats, Tally::of(frame), failed),
         }
-        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        account(&mut self.stats, std::mem::take(&mut self.kept), self.sockets[0].flush())
     }
 
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
@@ -190,6 +209,8 @@ impl Link for XdpLink {
                 return Ok(Some(length));
             }
             self.sockets.iter_mut().for_each(Socket::wake);
+            // What was kept, and what the kernel had no room for.
+            self.flush()?;
             if Instant::now() >= deadline {
                 return Ok(None);
             }

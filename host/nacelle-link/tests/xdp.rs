@@ -291,6 +291,72 @@ fn a_frame_wakes_who_waits() {
     sender.join().unwrap();
 }
 
+/// More than the kernel sends in one call.
+#[test]
+fn frames_that_are_kept_leave_together() {
+    if !enter() {
+        return;
+    }
+    let mut link = open("xa").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    peer.send(&asks_for(NEAR)).unwrap();
+    let frames: Vec<_> = (0..200u32).map(|i| frame(PEER, MAC, 0x0800, &i.to_be_bytes())).collect();
+    let (first, last) = frames.split_at(150);
+    first.iter().for_each(|frame| link.send_more(frame).unwrap());
+    assert_eq!(peer.recv(&mut [0; 100], Instant::now()).unwrap(), None);
+    link.flush().unwrap();
+    for frame in first {
+        assert_eq!(next(&mut peer).as_ref(), Some(frame));
+    }
+    assert_eq!((link.stats().tx_frames, link.stats().tx_bytes), (150, 150 * 60));
+    // Nobody waits for a flush that is forgotten.
+    last.iter().for_each(|frame| link.send_more(frame).unwrap());
+    assert_eq!(link.recv(&mut [0; 100], Instant::now()).unwrap(), None);
+    for frame in last {
+        assert_eq!(next(&mut peer).as_ref(), Some(frame));
+    }
+    assert_eq!((link.stats().tx_frames, link.stats().tx_dropped), (200, 0));
+}
+
+/// The interface is slower than the link, which goes on with what has been kept whenever it has nothing to receive.
+#[test]
+fn what_the_kernel_has_no_room_for_leaves_later() {
+    if !enter() {
+        return;
+    }
+    ip("link add link xa name xm type macvlan mode passthru");
+    ip("link set xm up");
+    let shaped = "qdisc add dev xa root tbf rate 4mbit burst 2000 latency 10s";
+    if !Command::new("tc").args(shaped.split(' ')).status().is_ok_and(|status| status.success()) {
+        eprintln!("not tested: there is no tc(8), or no tbf in the kernel");
+        return;
+    }
+    let mut link = open("xm").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    peer.send(&asks_for(NEAR)).unwrap();
+    // The kernel has room for some of them.
+    let room = 1i32;
+    // SAFETY: the descriptor is open, and the kernel reads 4 bytes of `room`.
+    let result = unsafe {
+        let value = (&raw const room).cast();
+        libc::setsockopt(link.poll_fd().as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, value, 4)
+    };
+    assert_eq!(result, 0);
+    let frames: Vec<_> =
+        (0..64u32).map(|i| frame(PEER, MAC, 0x0800, &[&i.to_be_bytes()[..], &[0; 500]].concat())).collect();
+    frames.iter().for_each(|frame| link.send_more(frame).unwrap());
+    link.flush().unwrap();
+    let (mut received, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(5));
+    while received.len() < frames.len() && Instant::now() < deadline {
+        assert_eq!(link.recv(&mut [0; 100], Instant::now()).unwrap(), None);
+        let mut buffer = [0; 1000];
+        if let Some(length) = peer.recv(&mut buffer, Instant::now() + Duration::from_millis(5)).unwrap() {
+            received.push(buffer[..length].to_vec());
+        }
+    }
+    assert_eq!(received, frames);
+}
+
 /// More at once than the kernel sends in one call, and than there are places.
 #[test]
 fn a_burst_arrives_in_order() {

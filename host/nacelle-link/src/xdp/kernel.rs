@@ -8,7 +8,7 @@ mod socket;
 #[cfg(test)]
 pub(super) use bpf::try_program;
 pub(super) use bpf::{Attachment, Program, Sockets};
-pub(super) use socket::{Room, Socket, queues};
+pub(super) use socket::{Room, Socket};
 
 /// Bytes of a place for a frame, a page: the kernel takes no more.
 const CHUNK: usize = 4096;

@@ -6,12 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::memory::{Frames, Ring};
 use super::{CHUNK, LONGEST};
-use crate::packet::InterfaceName;
+use crate::interface::set_option;
 use crate::xdp::XdpFault;
 
 /// How many places a socket has. Powers of two.
@@ -27,44 +26,8 @@ pub(crate) struct Room {
 const PLACE: u64 = !(CHUNK as u64 - 1);
 /// The kernel takes back the queue of a socket that was closed a moment ago in its own time.
 const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
-
-/// `ioctl` and command of `linux/sockios.h` and `linux/ethtool.h`.
-const SIOCETHTOOL: Opcode = 0x8946;
-const GET_CHANNELS: u32 = 0x3c;
-
-/// `struct ethtool_channels`.
-#[repr(C)]
-#[derive(Default)]
-struct Channels {
-    command: u32,
-    most: [u32; 4],
-    receive: u32,
-    send: u32,
-    other: u32,
-    combined: u32,
-}
-
-/// `struct ifreq` where the union holds a pointer.
-#[repr(C)]
-struct PointerRequest {
-    name: [u8; 16],
-    data: *mut Channels,
-    rest: [u8; 16],
-}
-
-/// How many receive queues an interface has; one, if it knows nothing of queues.
-pub(crate) fn queues(interface: InterfaceName) -> io::Result<u32> {
-    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
-    let mut request = PointerRequest { name: interface.bytes(), data: &raw mut channels, rest: [0; 16] };
-    // SAFETY: this OPCODE takes a pointer to one `struct ifreq`, which PointerRequest lays out in full (40 bytes), and writes one
-    // `struct ethtool_channels` where its pointer points, as the command says; it keeps neither.
-    match unsafe { ioctl(&socket, Updater::<SIOCETHTOOL, PointerRequest>::new(&mut request)) } {
-        Ok(()) => Ok((channels.receive + channels.combined).max(1)),
-        Err(Errno::OPNOTSUPP) => Ok(1),
-        Err(errno) => Err(errno.into()),
-    }
-}
+/// The least that a kernel sends in one call, if there is as much (`TX_BATCH_SIZE`).
+const AT_ONCE: u32 = 16;
 
 /// A socket on a queue of an interface.
 #[derive(Debug)]
@@ -79,8 +42,6 @@ pub(crate) struct Socket {
     completed: Ring<u64>,
     /// Places that are free for frames to send.
     free: Vec<u64>,
-    /// The kernel must be woken again for what is on the way.
-    is_stalled: bool,
 }
 
 impl Socket {
@@ -128,9 +89,11 @@ impl Socket {
         let (addr, len) = frames.extent();
         let memory =
             libc::xdp_umem_reg { addr, len, chunk_size: CHUNK as u32, headroom: 0, flags: 0, tx_metadata_len: 0 };
-        set(&fd, libc::XDP_UMEM_REG, &memory).map_err(|source| match Errno::from_io_error(&source) {
-            Some(Errno::NOBUFS) => XdpFault::LockedMemory { bytes: len },
-            _ => XdpFault::System { what: "share memory with the kernel", source },
+        set_option(&fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory).map_err(|source| {
+            match Errno::from_io_error(&source) {
+                Some(Errno::NOBUFS) => XdpFault::LockedMemory { bytes: len },
+                _ => XdpFault::System { what: "share memory with the kernel", source },
+            }
         })?;
         let rings = || -> io::Result<_> {
             for (option, size) in [
@@ -139,7 +102,7 @@ impl Socket {
                 (libc::XDP_RX_RING, received),
                 (libc::XDP_TX_RING, sent),
             ] {
-                set(&fd, option, &size)?;
+                set_option(&fd, libc::SOL_XDP, option, &size)?;
             }
             let at = offsets(&fd)?;
             Ok((
@@ -152,7 +115,7 @@ impl Socket {
         let free = (received..received + sent).map(|place| u64::from(place) * CHUNK as u64).collect();
         let (fill, received, send, completed) =
             rings().map_err(|source| XdpFault::System { what: "share rings with the kernel", source })?;
-        Ok(Self { fd, frames, fill, received, send, completed, free, is_stalled: false })
+        Ok(Self { fd, frames, fill, received, send, completed, free })
     }
 
     /// Copies the next received frame into `buffer` and returns its length, if there is one.
@@ -164,7 +127,7 @@ impl Socket {
         Some(length)
     }
 
-    /// Wakes the kernel if it waits for that: for places to receive into, or to go on with what is on the way.
+    /// Wakes the kernel if it waits for places to receive into.
     pub(crate) fn wake(&mut self) {
         if self.fill.needs_wakeup() {
             // SAFETY: the descriptor is open, and there is no buffer that the kernel could write to.
@@ -173,55 +136,62 @@ impl Socket {
                 libc::recvfrom(fd, none, 0, libc::MSG_DONTWAIT, std::ptr::null_mut(), std::ptr::null_mut())
             };
         }
-        if self.is_stalled {
-            let _what_is_wrong_the_next_send_will_say = self.wake_sender();
-        }
     }
 
-    /// Puts a frame on the way.
+    /// Puts a frame on the way, on which it goes with the next [`flush`](Self::flush).
     ///
-    /// # Errors `WouldBlock` if there is no place for it now, and EMSGSIZE if there never is. Other errors are the interface's, of
-    /// this or an earlier frame: the frame stays on the way.
-    pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+    /// # Errors
+    /// `WouldBlock` if there is no place for it now, and EMSGSIZE if there never is. Other errors are those of `flush`.
+    pub(crate) fn put(&mut self, frame: &[u8]) -> io::Result<()> {
         if frame.len() > LONGEST {
             return Err(Errno::MSGSIZE.into());
         }
-        while let Some(place) = self.completed.pop() {
-            self.free.push(place & PLACE);
+        if self.free.is_empty() {
+            self.take_back();
         }
-        let Some(addr) = self.free.pop() else {
+        if self.free.is_empty() {
             // Those on the way must leave first.
-            self.wake_sender()?;
-            return Err(io::ErrorKind::WouldBlock.into());
-        };
+            self.flush()?;
+            self.take_back();
+        }
+        let addr = self.free.pop().ok_or(io::ErrorKind::WouldBlock)?;
         let len = self.frames.write(addr, frame) as u32;
         // The ring has room for every place.
         self.send.push(libc::xdp_desc { addr, len, options: 0 });
-        self.wake_sender()
+        Ok(())
     }
 
-    fn wake_sender(&mut self) -> io::Result<()> {
-        self.is_stalled = false;
-        if !self.send.needs_wakeup() {
-            return Ok(());
+    /// Takes the places whose frames are sent.
+    fn take_back(&mut self) {
+        while let Some(place) = self.completed.pop() {
+            self.free.push(place & PLACE);
         }
-        // SAFETY: the descriptor is open, and there is no buffer that the kernel could read.
-        let result =
-            unsafe { libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
-        if result >= 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        match Errno::from_io_error(&error) {
-            // It has done some of it, or has no room now.
-            Some(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => {
-                self.is_stalled = true;
-                Ok(())
+    }
+
+    /// Lets the kernel send what is on the way. What it has no room for now stays there until the next time.
+    ///
+    /// # Errors
+    /// The interface's. All frames stay on the way.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let mut unread = self.send.unread();
+        while unread > 0 && self.send.needs_wakeup() {
+            // SAFETY: the descriptor is open, and there is no buffer that the kernel could read.
+            let result = unsafe {
+                libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0)
+            };
+            if result >= 0 {
+                return Ok(());
             }
-            // The interface has dropped a frame.
-            Some(Errno::BUSY) => Ok(()),
-            _ => Err(error),
+            let error = io::Error::last_os_error();
+            match Errno::from_io_error(&error) {
+                // It has sent as many as it does in one call, or has no room.
+                Some(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => unread = unread.saturating_sub(AT_ONCE),
+                // The interface has dropped a frame.
+                Some(Errno::BUSY) => unread -= 1,
+                _ => return Err(error),
+            }
         }
+        Ok(())
     }
 }
 
@@ -229,16 +199,6 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-/// Sets an option of the socket.
-fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    let value = std::ptr::from_ref(value).cast();
-    // SAFETY: the descriptor is open, and the kernel reads `length` bytes of `value`. It pins the pages of memory
-    // that it names, so that what it does there hits nothing else if this process unmaps them.
-    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, value, length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Where the words and entries of the rings are.
