@@ -219,6 +219,7 @@ impl<P: Port> Host<P> {
                 Request::Stats {} => match engine.counters() {
                     Ok(mut counters) => {
                         let link = pump.medium().stats();
+                        counters.insert("link.rx_dropped".into(), link.rx_dropped);
                         counters.insert("link.tx_dropped".into(), link.tx_dropped);
                         counters.insert("link.tx_no_carrier".into(), link.tx_no_carrier);
                         reply(&Stats { cycles: engine.cycles(), counters })

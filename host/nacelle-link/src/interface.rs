@@ -126,6 +126,39 @@ pub(crate) fn set_option<T>(socket: &OwnedFd, level: libc::c_int, option: libc::
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// What consists of numbers alone.
+///
+/// # Safety
+/// Any bits must be a value of the type.
+pub(crate) unsafe trait Numbers: Copy {}
+// SAFETY: all fields of these are numbers.
+unsafe impl Numbers for u64 {}
+// SAFETY: the same.
+unsafe impl Numbers for libc::xdp_desc {}
+// SAFETY: the same.
+unsafe impl Numbers for libc::xdp_mmap_offsets {}
+// SAFETY: the same.
+unsafe impl Numbers for libc::xdp_statistics {}
+// SAFETY: the same.
+unsafe impl Numbers for libc::tpacket_stats {}
+
+/// Reads an option of a socket that `rustix` does not have into `value`, and returns how many bytes the kernel has for it.
+///
+/// # Errors
+/// The error of the system.
+pub(crate) fn get_option<T: Numbers>(
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &mut T,
+) -> io::Result<usize> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    let value = std::ptr::from_mut(value).cast();
+    // SAFETY: the descriptor is open, and the kernel writes `length` bytes of `value` at most, of which any bits are a value.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, value, &raw mut length) };
+    if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Asks the interface of a packet socket for the frames to one Ethernet address more, and no longer for those to the old one.
 ///
 /// # Errors

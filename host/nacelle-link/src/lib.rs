@@ -74,6 +74,9 @@ pub struct LinkStats {
     pub rx_frames: u64,
     /// Bytes of the frames received.
     pub rx_bytes: u64,
+    /// Frames that came to an interface and were dropped before this side received them: it was too slow, or they were too long.
+    /// Links that are no interface's have no such count.
+    pub rx_dropped: u64,
     /// Frames dropped because the other side's queue stayed full.
     pub tx_dropped: u64,
     /// Frames dropped because there was no party at the other side.
@@ -103,6 +106,7 @@ impl Add for LinkStats {
             tx_bytes: self.tx_bytes + other.tx_bytes,
             rx_frames: self.rx_frames + other.rx_frames,
             rx_bytes: self.rx_bytes + other.rx_bytes,
+            rx_dropped: self.rx_dropped + other.rx_dropped,
             tx_dropped: self.tx_dropped + other.tx_dropped,
             tx_no_carrier: self.tx_no_carrier + other.tx_no_carrier,
         }

@@ -10,6 +10,7 @@
 
 mod offload;
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -18,7 +19,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::interface::{
-    InterfaceName, Tally, account, change_membership, is_unplugged, learned, look, new_source, set_option,
+    InterfaceName, Tally, account, change_membership, get_option, is_unplugged, learned, look, new_source, set_option,
 };
 use crate::{Link, LinkError, LinkStats, check_length, recv_until, send_patiently};
 use offload::{HEADER, Received};
@@ -36,6 +37,8 @@ pub struct PacketLink {
     mac: Option<[u8; 6]>,
     /// What came last, and what is left of it.
     received: Received,
+    /// What the kernel has said of frames that it dropped.
+    dropped: Cell<u64>,
     stats: LinkStats,
 }
 
@@ -54,8 +57,8 @@ impl PacketLink {
                 .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER));
             set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
             set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
-            let (received, stats) = (Received::default(), LinkStats::default());
-            let link = Self { socket, index, mtu, mac: None, received, stats };
+            let (received, dropped, stats) = (Received::default(), Cell::new(0), LinkStats::default());
+            let link = Self { socket, index, mtu, mac: None, received, dropped, stats };
             // Nothing comes before it is bound.
             link.filter()?;
             link.bind()?;
@@ -167,6 +170,10 @@ impl Link for PacketLink {
     }
 
     fn stats(&self) -> LinkStats {
-        self.stats
+        let mut new = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        // It counts from the last time that it was asked, and nothing if the kernel does not tell.
+        let _nothing_depends_on_it = get_option(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut new);
+        self.dropped.set(self.dropped.get() + u64::from(new.tp_drops));
+        LinkStats { rx_dropped: self.dropped.get(), ..self.stats }
     }
 }

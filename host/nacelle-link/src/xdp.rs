@@ -223,7 +223,7 @@ impl Link for XdpLink {
     }
 
     fn stats(&self) -> LinkStats {
-        self.stats
+        LinkStats { rx_dropped: self.sockets.iter().map(Socket::dropped).sum(), ..self.stats }
     }
 }
 
@@ -278,13 +278,37 @@ mod tests {
         assert_eq!(verdict(None, frame([0; 6], 0x0800, IP, 28)), pass);
     }
 
+    /// On a loopback interface of its own.
+    #[test]
+    fn a_queue_has_one_socket_at_a_time() {
+        // SAFETY: it changes what this thread sees of the network, and nothing in memory.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+            eprintln!("not tested: it needs root");
+            return;
+        }
+        let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
+        assert!(up.success());
+        let first = Socket::bind(1, 0, OTHER).unwrap();
+        assert!(matches!(Socket::bind(1, 0, OTHER), Err(XdpFault::QueueTaken { queue: 0 })));
+        drop(first);
+        Socket::bind(1, 0, OTHER).unwrap();
+        assert!(matches!(Socket::bind(1, 1, OTHER), Err(XdpFault::System { .. })));
+        assert!(matches!(Socket::bind(77, 0, OTHER), Err(XdpFault::NoSuchInterface)));
+    }
+
     #[test]
     fn every_fault_says_what_to_do() {
         let io = || io::Error::from(io::ErrorKind::InvalidInput);
         for fault in [
             XdpFault::NoSuchInterface,
+            XdpFault::NotEthernet,
+            XdpFault::Down,
             XdpFault::Queues { count: 65, most: MOST_QUEUES },
             XdpFault::Mtu { mtu: 9000, longest: LONGEST_PACKET },
+            XdpFault::Privilege,
+            XdpFault::NoSockets,
+            XdpFault::ProgramTaken,
+            XdpFault::QueueTaken { queue: 3 },
             XdpFault::LockedMemory { bytes: 1 },
             XdpFault::Refused { source: io() },
             XdpFault::System { what: "try", source: io() },

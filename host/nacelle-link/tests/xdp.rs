@@ -97,8 +97,8 @@ fn frames_of_the_host_come_and_go() {
 /// Sends datagrams of 200 bytes from the kernel's host at xb to the link's host, as one piece whose segmentation and checksums are
 /// left to the interface. Returns the payload.
 fn send_segmented(count: usize) -> Vec<u8> {
-    ip("address add 10.99.0.1/24 dev xb");
-    ip("neighbour add 10.99.0.2 lladdr 02:4e:41:00:80:ff dev xb");
+    ip("address replace 10.99.0.1/24 dev xb");
+    ip("neighbour replace 10.99.0.2 lladdr 02:4e:41:00:80:ff dev xb");
     let socket = UdpSocket::bind("10.99.0.1:4791").unwrap();
     let bytes: Vec<u8> = (0..200 * count).map(|byte| (byte % 251) as u8).collect();
     let size = 200i32;
@@ -138,6 +138,35 @@ fn the_kernel_runs_the_program_where_the_driver_does_not() {
     link.send(&frame(PEER, MAC, 0x0800, &[0; 100])).unwrap();
     let sent = send_segmented(1);
     assert_eq!(next(&mut link).unwrap()[42..], sent);
+    // One frame, which is longer than a place.
+    send_segmented(20);
+    assert_eq!((next(&mut link), link.stats().rx_dropped), (None, 1));
+}
+
+/// Both kinds of links tell of frames that were lost since nobody took them.
+#[test]
+fn frames_that_find_no_place_are_counted() {
+    if !enter() {
+        return;
+    }
+    let mut link = open("xa").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    let (out, back) = (frame(PEER, MAC, 0x0800, &[7; 1400]), frame(MAC, PEER, 0x0800, &[8; 100]));
+    link.send(&out).unwrap();
+    peer.send(&back).unwrap();
+    assert_eq!(next(&mut link).as_ref(), Some(&back));
+    for _ in 0..2500 {
+        peer.send(&back).unwrap();
+    }
+    for _ in 0..8000 {
+        link.send(&out).unwrap();
+    }
+    let drain = |link: &mut dyn Link| (0..).take_while(|_| next(link).is_some()).count() as u64;
+    assert_eq!((drain(&mut link), link.stats().rx_dropped), (2048, 2500 - 2048));
+    let received = drain(&mut peer);
+    // The kernel counts from its last answer on; the link does from the beginning.
+    assert_eq!((peer.stats().rx_dropped, peer.stats().rx_dropped), (8000 - received, 8000 - received));
+    assert!(received < 8000);
 }
 
 /// Its hosts answer on the interface as if there was no link.
@@ -236,6 +265,21 @@ fn an_interface_can_be_used_again_at_once() {
         link.send(&asks_for(NEAR)).unwrap();
         assert_eq!(next(&mut peer), Some(asks_for(NEAR)));
     }
+}
+
+#[test]
+fn a_link_may_be_there_before_its_interface_is_up() {
+    if !enter() {
+        return;
+    }
+    ip("link set xa down");
+    let mut link = open("xa").unwrap();
+    link.send(&asks_for(NEAR)).unwrap();
+    assert_eq!(link.stats().tx_no_carrier, 1);
+    ip("link set xa up");
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    peer.send(&asks_for(IP)).unwrap();
+    assert_eq!(next(&mut link), Some(asks_for(IP)));
 }
 
 /// Frames are lost meanwhile, and counted.

@@ -92,7 +92,7 @@ impl XdpFault {
             Self::QueueTaken { .. } => "end the other program: one at a time can use AF_XDP on an interface",
             Self::Refused { .. } => {
                 "give it, and the other end of a veth pair, an MTU of 1500 and no LRO (ethtool -K INTERFACE lro off), or use \
-                 packet:INTERFACE (--packet)"
+                 packet:INTERFACE (--packet); no kernel before 5.9 takes one"
             }
             Self::LockedMemory { .. } => "raise the limit (ulimit -l), or give the program CAP_IPC_LOCK",
             Self::System { .. } => "use packet:INTERFACE (--packet), which asks less of the kernel",

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use super::{CHUNK, LONGEST};
+use crate::interface::Numbers;
 
 /// Mapped memory, as long as this value lives.
 #[derive(Debug)]
@@ -73,11 +74,6 @@ impl Frames {
     }
 }
 
-/// What can be in a ring: numbers, of which any bits make sense.
-pub(super) trait Entry: Copy {}
-impl Entry for u64 {}
-impl Entry for libc::xdp_desc {}
-
 /// No ring has more bytes than this.
 const LARGEST: usize = 1 << 20;
 
@@ -99,7 +95,7 @@ pub(super) struct Ring<T> {
     kind: PhantomData<T>,
 }
 
-impl<T: Entry> Ring<T> {
+impl<T: Numbers> Ring<T> {
     /// Maps the ring of a socket that is found at `page`. It has `size` entries, a power of two, and is new.
     pub(super) fn map(socket: BorrowedFd<'_>, page: u64, at: &libc::xdp_ring_offset, size: u32) -> io::Result<Self> {
         let offset = |offset: u64| usize::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidData));

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::memory::{Frames, Ring};
 use super::{CHUNK, LONGEST};
-use crate::interface::set_option;
+use crate::interface::{get_option, set_option};
 use crate::xdp::XdpFault;
 
 /// How many places a socket has. Powers of two.
@@ -127,6 +127,21 @@ impl Socket {
         Some(length)
     }
 
+    /// How many frames the kernel has dropped: those longer than a place, and those that came when there was none.
+    pub(crate) fn dropped(&self) -> u64 {
+        let mut counts = libc::xdp_statistics {
+            rx_dropped: 0,
+            rx_invalid_descs: 0,
+            tx_invalid_descs: 0,
+            rx_ring_full: 0,
+            rx_fill_ring_empty_descs: 0,
+            tx_ring_empty_descs: 0,
+        };
+        // They stay 0 if the kernel does not tell.
+        let _nothing_depends_on_it = get_option(&self.fd, libc::SOL_XDP, libc::XDP_STATISTICS, &mut counts);
+        counts.rx_dropped.saturating_add(counts.rx_ring_full)
+    }
+
     /// Wakes the kernel if it waits for places to receive into.
     pub(crate) fn wake(&mut self) {
         if self.fill.needs_wakeup() {
@@ -205,13 +220,7 @@ impl AsFd for Socket {
 fn offsets(socket: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
     let none = || libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
     let mut offsets = libc::xdp_mmap_offsets { rx: none(), tx: none(), fr: none(), cr: none() };
-    let mut length = size_of_val(&offsets) as libc::socklen_t;
-    let (fd, value) = (socket.as_raw_fd(), (&raw mut offsets).cast());
-    // SAFETY: the descriptor is open, and the kernel writes `length` bytes of `offsets` at most, which are numbers.
-    let result = unsafe { libc::getsockopt(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, value, &raw mut length) };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let length = get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
     // Kernels before 5.4 have no flags.
-    if length as usize == size_of_val(&offsets) { Ok(offsets) } else { Err(io::ErrorKind::Unsupported.into()) }
+    if length == size_of_val(&offsets) { Ok(offsets) } else { Err(io::ErrorKind::Unsupported.into()) }
 }
