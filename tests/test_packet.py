@@ -64,6 +64,18 @@ def test_a_caller_and_a_device_on_an_interface(wire: Wire, veth: list[str], kind
 
 
 @both
+def test_the_doctor_examines_an_interface(wire: Wire, veth: list[str], kind: str) -> None:
+    serve(wire, veth, kind)
+    examined = wire.start("doctor", DEVICE, "--link", f"{kind}:vb", "--source", "10.99.0.9/24", before=veth)
+    said, _ = examined.communicate(timeout=60)
+    socket = {"packet": "a packet socket", "xdp": "an AF_XDP socket"}[kind]
+    assert examined.returncode == 0 and f"{socket}: " in said and f"{DEVICE} answers ARP" in said, said
+    missing = wire.start("doctor", DEVICE, "--link", f"{kind}:vz", "--source", "10.99.0.9/24", before=veth)
+    said, _ = missing.communicate(timeout=60)
+    assert missing.returncode != 0 and "on the interface vz" in said and "ip link" in said, said
+
+
+@both
 def test_the_kernels_hosts_reach_a_device_on_an_interface(wire: Wire, veth: list[str], kind: str) -> None:
     """By UDP, which is chosen for a device that publishes an interface. Checksums and segmentation are left to the interface."""
     serve(wire, veth, kind)

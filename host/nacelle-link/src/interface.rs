@@ -235,6 +235,23 @@ pub(crate) fn account(stats: &mut LinkStats, tally: Tally, result: io::Result<()
     Ok(())
 }
 
+/// What to do if there is no such interface.
+pub(crate) const NO_SUCH_INTERFACE: &str = "name an interface that 'ip link' shows";
+/// What to do if it has no Ethernet frames.
+pub(crate) const NOT_ETHERNET: &str = "name an Ethernet interface, or reach the device by --link udp";
+/// What to do if this user may not.
+pub(crate) const PRIVILEGE: &str = "run it as root, or give the program the capabilities with setcap(8)";
+
+/// What to do about an interface that a packet socket cannot use, in one line.
+pub(crate) fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => PRIVILEGE,
+        io::ErrorKind::InvalidInput => NOT_ETHERNET,
+        _ if is(error, Errno::NODEV) => NO_SUCH_INTERFACE,
+        _ => "see with 'ip link' whether the interface is there and works",
+    }
+}
+
 fn is(error: &io::Error, errno: Errno) -> bool {
     Errno::from_io_error(error) == Some(errno)
 }

@@ -215,6 +215,17 @@ fn privilege(error: &io::Error) -> &'static str {
 }
 
 impl LinkError {
+    /// What to do about it, in one line, where that is known here.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Interface { source, .. } => Some(interface::hint(source)),
+            Self::Xdp { fault, .. } => Some(fault.hint()),
+            Self::Nic { hint, .. } => Some(hint),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what: what.into(), source }
     }

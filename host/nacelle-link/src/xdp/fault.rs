@@ -3,6 +3,8 @@
 
 use std::io;
 
+use crate::interface::{NO_SUCH_INTERFACE, NOT_ETHERNET, PRIVILEGE};
+
 /// Why an interface cannot be used by an AF_XDP socket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -74,14 +76,14 @@ impl XdpFault {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoSuchInterface => "name an interface that 'ip link' shows",
-            Self::NotEthernet => "name an Ethernet interface, or reach the device by --link udp",
+            Self::NoSuchInterface => NO_SUCH_INTERFACE,
+            Self::NotEthernet => NOT_ETHERNET,
             Self::Down => "bring it up: ip link set dev INTERFACE up",
             Self::Queues { .. } => {
                 "give it fewer queues: ethtool -L INTERFACE combined 8 (or rx 8), or use packet:INTERFACE (--packet)"
             }
             Self::Mtu { .. } => "set a smaller MTU: ip link set dev INTERFACE mtu 1500, or use --packet",
-            Self::Privilege => "run it as root, or give the program the capabilities with setcap(8)",
+            Self::Privilege => PRIVILEGE,
             Self::NoSockets => {
                 "use packet:INTERFACE (--packet), or a kernel from 5.9 on with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL"
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the link asks of the kernel. All unsafe code of the AF_XDP link is in this module.
+//! What the link asks of the kernel. All unsafe code that is the AF_XDP link's alone is in this module.
 
 mod bpf;
 mod memory;
