@@ -14,6 +14,7 @@ const PROG_LOAD: libc::c_long = 5;
 const PROG_TEST_RUN: libc::c_long = 10;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_UPDATE: libc::c_long = 29;
+const LINK_DETACH: libc::c_long = 34;
 const PROGRAM_XDP: u32 = 6;
 const MAP_OF_SOCKETS: u32 = 17;
 const ATTACH_XDP: u32 = 37;
@@ -72,6 +73,12 @@ struct LinkUpdate {
     program: i32,
     flags: u32,
     old_program: u32,
+}
+
+/// Of [`LINK_DETACH`].
+#[repr(C)]
+struct LinkDetach {
+    link: i32,
 }
 
 /// Calls bpf(2).
@@ -173,6 +180,15 @@ impl Attachment {
         let mut arguments = LinkUpdate { link, program, flags: 0, old_program: 0 };
         // SAFETY: these are the arguments of this command, which has no pointers.
         unsafe { bpf(LINK_UPDATE, &mut arguments) }.map(drop)
+    }
+}
+
+impl Drop for Attachment {
+    /// To close the descriptor is not enough: a process that is just starting another has it twice for a moment.
+    fn drop(&mut self) {
+        let mut arguments = LinkDetach { link: self.0.as_raw_fd() };
+        // SAFETY: these are the arguments of this command, which has no pointers.
+        let _closing_does_it_too = unsafe { bpf(LINK_DETACH, &mut arguments) };
     }
 }
 
