@@ -267,6 +267,32 @@ fn an_interface_can_be_used_again_at_once() {
     }
 }
 
+/// A process that starts another has all descriptors twice for a moment.
+#[test]
+fn an_interface_can_be_used_again_while_a_child_holds_the_descriptors() {
+    if !enter() {
+        return;
+    }
+    let first = open("xa").unwrap();
+    // SAFETY: the child calls async-signal-safe functions only, and ends by itself.
+    let child = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::poll(std::ptr::null_mut(), 0, 300);
+            libc::_exit(0);
+        }
+        child
+    };
+    assert!(child > 0);
+    drop(first);
+    let mut link = open("xa").unwrap();
+    let mut peer = PacketLink::open("xb".parse().unwrap()).unwrap();
+    peer.send(&asks_for(IP)).unwrap();
+    assert_eq!(next(&mut link), Some(asks_for(IP)));
+    // SAFETY: the kernel writes nothing, as there is no place for the status.
+    assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+}
+
 /// Sends a frame until it is received: the kernel knows a moment after it was told that an interface is up.
 fn until_it_passes(to: &mut dyn Link, from: &mut dyn Link, frame: &[u8]) {
     let deadline = Instant::now() + Duration::from_secs(5);
