@@ -141,6 +141,10 @@ pub(crate) struct DeviceArgs {
     /// Serve as a host of this interface's network instead of on the wire; needs CAP_NET_RAW, and an address by --ip
     #[arg(long, value_name = "INTERFACE", requires = "ip", conflicts_with_all = ["udp", "tap"])]
     pub(crate) packet: Option<InterfaceName>,
+    /// The same by an AF_XDP socket, which takes the device's frames before the kernel's network looks at them; needs CAP_NET_RAW,
+    /// CAP_NET_ADMIN and CAP_BPF
+    #[arg(long, value_name = "INTERFACE", requires = "ip", conflicts_with_all = ["udp", "tap", "packet"])]
+    pub(crate) xdp: Option<InterfaceName>,
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,

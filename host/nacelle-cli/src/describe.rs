@@ -60,6 +60,7 @@ impl Described {
             LinkKind::Udp => "UDP",
             LinkKind::Shm => "shared memory",
             LinkKind::Packet => "packet socket",
+            LinkKind::Xdp => "AF_XDP socket",
             LinkKind::Verbs => "RDMA NIC",
         };
         rows.push(row("link", format!("{link}: {}", self.chosen.why)));

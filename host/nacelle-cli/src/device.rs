@@ -15,7 +15,7 @@ use nacelle_device::{
 use nacelle_driver::DatagramMedium;
 use nacelle_link::{
     DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, Tap, UdpLink,
-    VirtualWire, WireDir, bridge, withdraw_shm,
+    VirtualWire, WireDir, XdpLink, bridge, withdraw_shm,
 };
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
@@ -193,9 +193,14 @@ fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) 
         let rules = args.impairments.rules();
         if rules.is_none() { link } else { Box::new(Impaired::new(link, rules)) }
     };
-    if let Some(interface) = args.packet {
-        let link = impaired(Box::new(PacketLink::open(interface)?));
-        let host = Host::on_interface(engine, place, link, random()?)?;
+    if let Some(interface) = args.packet.or(args.xdp) {
+        let link: Box<dyn Link> = if args.xdp.is_some() {
+            // Callers choose how long packets are.
+            Box::new(XdpLink::open(interface, place.identity.ip)?.whole()?)
+        } else {
+            Box::new(PacketLink::open(interface)?)
+        };
+        let host = Host::on_interface(engine, place, impaired(link), random()?)?;
         let ready = |device: &Descriptor| eprintln!("{} is ready at {} on {interface}", device.name, device.ip);
         return run(cli, args, host, &stop, ready);
     }

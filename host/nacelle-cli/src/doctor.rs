@@ -127,7 +127,7 @@ impl Examination<'_> {
     fn skip_rest(&mut self) -> Result<(), Failure> {
         let steps: &[_] = match self.link {
             Some(LinkKind::Wire) => &BY_WIRE,
-            Some(LinkKind::Shm | LinkKind::Packet) => &DIRECTLY,
+            Some(LinkKind::Shm | LinkKind::Packet | LinkKind::Xdp) => &DIRECTLY,
             Some(LinkKind::Verbs) => &BY_NIC,
             Some(LinkKind::Udp) | None => &BY_UDP,
         };

@@ -57,7 +57,8 @@ impl<E: FrameEngine> Host<EthernetPort<E>> {
         Self::by_frames(engine, place, link, LinkKind::Wire, seed)
     }
 
-    /// The same for a device that is a host of an interface's network ([`nacelle_link::PacketLink`]).
+    /// The same for a device that is a host of an interface's network ([`nacelle_link::PacketLink`],
+    /// [`nacelle_link::XdpLink`]).
     ///
     /// # Errors
     /// As [`Host::new`].
@@ -218,6 +219,7 @@ impl<P: Port> Host<P> {
                 Request::Stats {} => match engine.counters() {
                     Ok(mut counters) => {
                         let link = pump.medium().stats();
+                        counters.insert("link.rx_dropped".into(), link.rx_dropped);
                         counters.insert("link.tx_dropped".into(), link.tx_dropped);
                         counters.insert("link.tx_no_carrier".into(), link.tx_no_carrier);
                         reply(&Stats { cycles: engine.cycles(), counters })
@@ -315,7 +317,9 @@ impl Published {
     fn capture(&self, path: &Path) -> Result<PcapngWriter<File>, LinkError> {
         let Descriptor { name, kind, ip, mac, .. } = &self.descriptor;
         let what = match self.descriptor.link {
-            LinkKind::Wire | LinkKind::Packet => format!("{ip}, {mac}: its Ethernet port, in device time"),
+            LinkKind::Wire | LinkKind::Packet | LinkKind::Xdp => {
+                format!("{ip}, {mac}: its Ethernet port, in device time")
+            }
             LinkKind::Udp | LinkKind::Shm | LinkKind::Verbs => format!("{ip}: its UDP socket, and shared memory"),
         };
         PcapngWriter::create(path, name, &format!("Nacelle device {name} ({kind}) at {what}"))

@@ -21,12 +21,20 @@ pub trait Medium {
     /// If the link is broken.
     fn receive(&mut self, take: impl FnMut(Self::Received<'_>)) -> Result<bool, LinkError>;
 
-    /// Sends what `write` writes into the buffer; it is given how many segments one send may have. Returns whether there was
-    /// anything.
+    /// Sends what `write` writes into the buffer, at once or with the next [`flush`](Self::flush); it is given how many segments one
+    /// send may have. Returns whether there was anything.
     ///
     /// # Errors
     /// If the link is broken.
     fn transmit(&mut self, write: impl FnMut(&mut [u8], usize) -> Option<Self::Sent>) -> Result<bool, LinkError>;
+
+    /// Sends what [`transmit`](Self::transmit) has kept.
+    ///
+    /// # Errors
+    /// If the link is broken.
+    fn flush(&mut self) -> Result<(), LinkError> {
+        Ok(())
+    }
 
     /// Readable when something may be there; of some media only after [`arm`](Self::arm).
     fn poll_fd(&self) -> BorrowedFd<'_>;
@@ -78,8 +86,12 @@ impl<L: Link> Medium for Frames<L> {
 
     fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<usize>) -> Result<bool, LinkError> {
         let Some(length) = write(&mut self.tx, 1) else { return Ok(false) };
-        self.link.send(&self.tx[..length])?;
+        self.link.send_more(&self.tx[..length])?;
         Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        self.link.flush()
     }
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
@@ -125,6 +137,13 @@ impl Medium for AnyMedium {
                 Sent::Datagrams(sent) => Some(sent),
                 Sent::Frame(_) => None,
             }),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        match self {
+            Self::Frames(medium) => medium.flush(),
+            Self::Datagrams(medium) => medium.flush(),
         }
     }
 

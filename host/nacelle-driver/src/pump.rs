@@ -142,14 +142,13 @@ impl<M: Medium> Pump<M> {
     /// # Errors
     /// If the link is broken.
     pub fn transmit(&mut self, now: Instant, station: &mut impl Station<M>, limit: usize) -> Result<bool, LinkError> {
-        for count in 0..limit {
-            if !self.medium.transmit(|buffer, batch| station.transmit(now, buffer, batch))? {
-                self.note(now, count > 0);
-                return Ok(false);
-            }
+        let mut count = 0;
+        while count < limit && self.medium.transmit(|buffer, batch| station.transmit(now, buffer, batch))? {
+            count += 1;
         }
-        self.note(now, limit > 0);
-        Ok(true)
+        self.medium.flush()?;
+        self.note(now, count > 0);
+        Ok(count == limit)
     }
 
     /// Sends all that the station has, until `deadline` at most.

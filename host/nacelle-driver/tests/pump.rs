@@ -9,10 +9,20 @@ use std::time::{Duration, Instant};
 use nacelle_driver::{Limits, Medium, Pump, Station};
 use nacelle_link::{LinkError, LinkStats};
 
-/// A medium on which each look finds what a script says.
+/// A medium on which each look finds what a script says, and which keeps what is sent.
 struct Scripted {
     looks: VecDeque<bool>,
+    kept: usize,
+    /// How much each flush has sent.
+    flushed: Vec<usize>,
     never: UnixStream,
+}
+
+impl Scripted {
+    fn new(script: &[bool]) -> Self {
+        let (never, _) = UnixStream::pair().unwrap();
+        Self { looks: script.iter().copied().collect(), kept: 0, flushed: Vec::new(), never }
+    }
 }
 
 impl Medium for Scripted {
@@ -28,7 +38,14 @@ impl Medium for Scripted {
     }
 
     fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<()>) -> Result<bool, LinkError> {
-        Ok(write(&mut [], 1).is_some())
+        let sent = write(&mut [], 1).is_some();
+        self.kept += usize::from(sent);
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        self.flushed.push(std::mem::take(&mut self.kept));
+        Ok(())
     }
 
     fn poll_fd(&self) -> BorrowedFd<'_> {
@@ -48,16 +65,21 @@ impl Medium for Scripted {
     }
 }
 
+/// Counts what it receives, and has so much to send.
 #[derive(Default)]
-struct Counter(usize);
+struct Counter {
+    received: usize,
+    to_send: usize,
+}
 
 impl Station<Scripted> for Counter {
     fn receive(&mut self, _: Instant, (): ()) {
-        self.0 += 1;
+        self.received += 1;
     }
 
     fn transmit(&mut self, _: Instant, _: &mut [u8], _: usize) -> Option<()> {
-        None
+        self.to_send = self.to_send.checked_sub(1)?;
+        Some(())
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -67,12 +89,11 @@ impl Station<Scripted> for Counter {
 
 /// What one turn receives after another, where looks find what `script` says.
 fn turns(script: &[bool], count: usize) -> Vec<usize> {
-    let (never, _) = UnixStream::pair().unwrap();
-    let mut pump = Pump::over(Scripted { looks: script.iter().copied().collect(), never });
+    let mut pump = Pump::over(Scripted::new(script));
     let mut received = Counter::default();
     let mut turn = || {
         pump.turn(Instant::now(), &mut received, Limits::default()).unwrap();
-        std::mem::take(&mut received.0)
+        std::mem::take(&mut received.received)
     };
     (0..count).map(|_| turn()).collect()
 }
@@ -95,4 +116,14 @@ fn what_waits_is_taken_together() {
     let mut script = vec![true, false];
     script.extend([true; 20]);
     assert_eq!(turns(&script, 3), [1, 16, 4]);
+}
+
+/// It leaves together, and nothing stays behind when the turn ends.
+#[test]
+fn what_a_turn_sends_is_flushed_once() {
+    let mut pump = Pump::over(Scripted::new(&[]));
+    let mut station = Counter { to_send: 20, ..Counter::default() };
+    let mut turn = || pump.turn(Instant::now(), &mut station, Limits::default()).unwrap();
+    assert_eq!([turn(), turn(), turn()], [true, false, false]);
+    assert_eq!(pump.medium().flushed, [16, 4, 0]);
 }

@@ -2,8 +2,8 @@
 //! Where Ethernet frames and UDP datagrams come from and go to.
 //!
 //! A [`Link`] moves whole Ethernet frames (no preamble, no FCS). The virtual wire ([`VirtualWire`], [`Switch`]) joins the
-//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`PacketLink`] uses a network interface; [`Captured`] writes what passes to a
-//! pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
+//! processes of one machine without root; [`Tap`] joins the kernel's own stack; [`PacketLink`] and [`XdpLink`] use a network
+//! interface; [`Captured`] writes what passes to a pcapng file; [`Impaired`] loses, doubles, reorders, damages and delays frames by a seed.
 //!
 //! A [`DatagramLink`] moves the UDP datagrams of RoCEv2 instead, where the kernel does IP: [`UdpLink`] is a socket, and needs no
 //! privilege. [`ShmLink`] and [`ShmHub`] carry them between the processes of one user by shared memory.
@@ -17,6 +17,7 @@ mod bridge;
 mod claim;
 mod direct;
 mod impair;
+mod interface;
 mod owner;
 mod packet;
 mod pcapng;
@@ -26,6 +27,7 @@ mod switch;
 mod tap;
 mod udp;
 mod wire;
+mod xdp;
 
 use std::io;
 use std::net::IpAddr;
@@ -42,7 +44,8 @@ use smallvec::SmallVec;
 pub use bridge::bridge;
 pub use claim::Claim;
 pub use impair::{Impaired, ImpairedDatagrams, ImpairmentCounts, Impairments};
-pub use packet::{InterfaceName, PacketLink};
+pub use interface::InterfaceName;
+pub use packet::PacketLink;
 pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
 pub use probe::PortProbe;
 pub use shm::{ShmHub, ShmLink, offers_shm, withdraw_shm};
@@ -50,6 +53,7 @@ pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
 pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, Placed, ROCE_PORT, Route, UdpLink};
 pub use wire::{VirtualWire, WireDir};
+pub use xdp::{XdpFault, XdpLink};
 
 /// The longest Ethernet frame that a link carries, in bytes: a jumbo frame of 9 216 bytes and its headers.
 pub const MAX_FRAME: usize = 9_234;
@@ -70,6 +74,9 @@ pub struct LinkStats {
     pub rx_frames: u64,
     /// Bytes of the frames received.
     pub rx_bytes: u64,
+    /// Frames that came to an interface and were dropped before this side received them: it was too slow, or they were too long.
+    /// Links that are no interface's have no such count.
+    pub rx_dropped: u64,
     /// Frames dropped because the other side's queue stayed full.
     pub tx_dropped: u64,
     /// Frames dropped because there was no party at the other side.
@@ -99,6 +106,7 @@ impl Add for LinkStats {
             tx_bytes: self.tx_bytes + other.tx_bytes,
             rx_frames: self.rx_frames + other.rx_frames,
             rx_bytes: self.rx_bytes + other.rx_bytes,
+            rx_dropped: self.rx_dropped + other.rx_dropped,
             tx_dropped: self.tx_dropped + other.tx_dropped,
             tx_no_carrier: self.tx_no_carrier + other.tx_no_carrier,
         }
@@ -153,6 +161,14 @@ pub enum LinkError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// An interface cannot be used by an AF_XDP socket.
+    #[error("cannot use AF_XDP on the interface {interface}: {fault}")]
+    Xdp {
+        /// The interface.
+        interface: InterfaceName,
+        /// What is wrong.
+        fault: XdpFault,
+    },
     /// A device does not share memory.
     #[error("cannot share memory with the device {name}: {source}")]
     Shm {
@@ -199,6 +215,17 @@ fn privilege(error: &io::Error) -> &'static str {
 }
 
 impl LinkError {
+    /// What to do about it, in one line, where that is known here.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Interface { source, .. } => Some(interface::hint(source)),
+            Self::Xdp { fault, .. } => Some(fault.hint()),
+            Self::Nic { hint, .. } => Some(hint),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what: what.into(), source }
     }
@@ -215,6 +242,23 @@ pub trait Link: Send {
     /// # Errors
     /// [`LinkError::FrameLength`] if it is no frame; [`LinkError::Io`] if the link is broken for good.
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError>;
+
+    /// As [`send`](Self::send), for the first of several frames: a link that sends several at once at less expense may keep it until
+    /// [`flush`](Self::flush), or until `recv` finds no frame.
+    ///
+    /// # Errors
+    /// As `send`.
+    fn send_more(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.send(frame)
+    }
+
+    /// Sends what [`send_more`](Self::send_more) has kept.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the link is broken for good.
+    fn flush(&mut self) -> Result<(), LinkError> {
+        Ok(())
+    }
 
     /// Receives one frame into `buffer` and returns its length, or `None` if none came until `deadline`. A deadline in the
     /// past means: only what is already there. The buffer should have [`MAX_FRAME`] bytes: longer frames are cut to it.
@@ -238,6 +282,12 @@ pub trait Link: Send {
 impl<L: Link + ?Sized> Link for Box<L> {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         (**self).send(frame)
+    }
+    fn send_more(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        (**self).send_more(frame)
+    }
+    fn flush(&mut self) -> Result<(), LinkError> {
+        (**self).flush()
     }
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
         (**self).recv(buffer, deadline)
@@ -305,7 +355,7 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// Tries `attempt` again while there is no room: shorter waits first, 50 ms in all. Then the error is `WouldBlock`.
-fn send_patiently(mut attempt: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+fn send_patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut pause = Duration::from_micros(20);
     loop {
         match attempt() {
@@ -348,9 +398,9 @@ mod tests {
                 if tries < 5 { Err(full.into()) } else { Ok(3) }
             });
             assert_eq!((sent.unwrap(), tries), (3, 5));
-            let error = send_patiently(|| Err(full.into())).unwrap_err();
+            let error = send_patiently::<()>(|| Err(full.into())).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{full}");
         }
-        assert_eq!(send_patiently(|| Err(Errno::PIPE.into())).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(send_patiently::<()>(|| Err(Errno::PIPE.into())).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -10,68 +10,22 @@
 
 mod offload;
 
-use std::fmt;
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::str::FromStr;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Updater, ioctl};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, netdevice, sockopt,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
 
+use crate::interface::{
+    InterfaceName, Tally, account, change_membership, get_option, is_unplugged, learned, look, new_source, set_option,
+};
 use crate::{Link, LinkError, LinkStats, check_length, recv_until, send_patiently};
 use offload::{HEADER, Received};
 
-/// `ioctl` numbers of `linux/sockios.h`.
-const SIOCGIFMTU: Opcode = 0x8921;
-const SIOCGIFHWADDR: Opcode = 0x8927;
-/// Longest interface name, in bytes, its final zero included (`IFNAMSIZ`).
-const NAME_SIZE: usize = 16;
-/// Ethernet, among the kinds of interfaces (`ARPHRD_ETHER`).
-const ETHERNET: u16 = 1;
 /// Requested of the kernel for received frames, in bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
-
-/// The name of a network interface.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct InterfaceName([u8; NAME_SIZE]);
-
-impl FromStr for InterfaceName {
-    type Err = LinkError;
-
-    fn from_str(text: &str) -> Result<Self, LinkError> {
-        let fits = (1..NAME_SIZE).contains(&text.len());
-        if !fits || text.bytes().any(|byte| byte == b'/' || byte.is_ascii_whitespace() || byte == 0) {
-            return Err(LinkError::BadPath { path: text.into(), why: "interface names have 1 to 15 characters" });
-        }
-        let mut name = [0; NAME_SIZE];
-        name[..text.len()].copy_from_slice(text.as_bytes());
-        Ok(Self(name))
-    }
-}
-
-impl fmt::Display for InterfaceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(self.0.split(|byte| *byte == 0).next().unwrap_or_default()))
-    }
-}
-
-impl fmt::Debug for InterfaceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// `struct ifreq` where the union holds a number.
-#[repr(C)]
-struct InterfaceRequest {
-    name: [u8; NAME_SIZE],
-    value: i32,
-    rest: [u8; 20],
-}
 
 /// A packet socket on an interface.
 #[derive(Debug)]
@@ -83,6 +37,8 @@ pub struct PacketLink {
     mac: Option<[u8; 6]>,
     /// What came last, and what is left of it.
     received: Received,
+    /// What the kernel has said of frames that it dropped.
+    dropped: Cell<u64>,
     stats: LinkStats,
 }
 
@@ -95,19 +51,14 @@ impl PacketLink {
         let open = || -> io::Result<Self> {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-            let index = netdevice::name_to_index(&socket, &interface.to_string())?;
-            let kind = (ask::<SIOCGIFHWADDR>(&socket, interface)? as u32).to_ne_bytes();
-            if u16::from_ne_bytes([kind[0], kind[1]]) != ETHERNET {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no Ethernet interface"));
-            }
-            let mtu = usize::try_from(ask::<SIOCGIFMTU>(&socket, interface)?).unwrap_or_default();
+            let (index, mtu) = look(&socket, interface)?;
             // Larger ones only mean fewer losses.
             let _ = sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)
                 .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER));
-            set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
-            set(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
-            let (received, stats) = (Received::default(), LinkStats::default());
-            let link = Self { socket, index, mtu, mac: None, received, stats };
+            set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
+            set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
+            let (received, dropped, stats) = (Received::default(), Cell::new(0), LinkStats::default());
+            let link = Self { socket, index, mtu, mac: None, received, dropped, stats };
             // Nothing comes before it is bound.
             link.filter()?;
             link.bind()?;
@@ -159,88 +110,32 @@ impl PacketLink {
             step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
         ];
         let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        set(&self.socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+        set_option(&self.socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 
     /// Asks for frames to the host's Ethernet address from now on.
     fn learn(&mut self, mac: [u8; 6]) -> io::Result<()> {
-        if let Some(old) = self.mac {
-            set(&self.socket, libc::SOL_PACKET, libc::PACKET_DROP_MEMBERSHIP, &self.membership(old))?;
-        }
-        set(&self.socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &self.membership(mac))?;
+        change_membership(&self.socket, self.index, self.mac, mac)?;
         self.mac = Some(mac);
         self.filter()
     }
-
-    fn membership(&self, mac: [u8; 6]) -> libc::packet_mreq {
-        let [a, b, c, d, e, f] = mac;
-        libc::packet_mreq {
-            mr_ifindex: self.index as i32,
-            mr_type: libc::PACKET_MR_UNICAST as u16,
-            mr_alen: 6,
-            mr_address: [a, b, c, d, e, f, 0, 0],
-        }
-    }
-}
-
-/// What the kernel says of an interface.
-fn ask<const OPCODE: Opcode>(socket: impl AsFd, interface: InterfaceName) -> io::Result<i32> {
-    let mut request = InterfaceRequest { name: interface.0, value: 0, rest: [0; 20] };
-    // SAFETY: every OPCODE used here takes a pointer to one `struct ifreq`, which InterfaceRequest lays out in full (40 bytes), and
-    // neither keeps the pointer nor writes beyond it.
-    unsafe { ioctl(socket, Updater::<OPCODE, InterfaceRequest>::new(&mut request)) }?;
-    Ok(request.value)
-}
-
-/// Sets an option of the socket that `rustix` does not have.
-fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the descriptor is open, and the kernel reads `length` bytes of `value`, and of a filter the program that it names, which
-    // is there until this returns.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// An interface that is down or removed is an unplugged cable.
-fn is_unplugged(error: &io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(errno, Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV | Errno::NETUNREACH))
 }
 
 impl Link for PacketLink {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
         check_length(frame)?;
-        let mac = frame.get(6..12).and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
-        if let Some(mac) = mac.filter(|mac| self.mac != Some(*mac)) {
-            match self.learn(mac) {
-                Err(error) if !is_unplugged(&error) => {
-                    return Err(LinkError::io("ask an interface for the frames of a host")(error));
-                }
-                _ => {}
-            }
+        if let Some(mac) = new_source(frame, self.mac) {
+            learned(self.learn(mac))?;
         }
         // Nothing is left to the interface.
         let parts = [IoSlice::new(&[0; HEADER]), IoSlice::new(frame)];
         let send = || {
             let mut no_control = SendAncillaryBuffer::default();
-            Ok(rustix::net::sendmsg(&self.socket, &parts, &mut no_control, SendFlags::empty())?)
+            rustix::net::sendmsg(&self.socket, &parts, &mut no_control, SendFlags::empty())?;
+            Ok(())
         };
-        match send_patiently(send) {
-            Ok(_) => {
-                self.stats.sent(frame.len());
-            }
-            // Full, or longer than the interface sends.
-            Err(error)
-                if error.kind() == io::ErrorKind::WouldBlock
-                    || error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) =>
-            {
-                self.stats.tx_dropped += 1;
-            }
-            Err(error) if is_unplugged(&error) => self.stats.tx_no_carrier += 1,
-            Err(error) => return Err(LinkError::io("send a frame on an interface")(error)),
-        }
-        Ok(())
+        let result = send_patiently(send);
+        account(&mut self.stats, Tally::of(frame), result)
     }
 
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
@@ -275,6 +170,10 @@ impl Link for PacketLink {
     }
 
     fn stats(&self) -> LinkStats {
-        self.stats
+        let mut new = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        // It counts from the last time that it was asked, and nothing if the kernel does not tell.
+        let _nothing_depends_on_it = get_option(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut new);
+        self.dropped.set(self.dropped.get() + u64::from(new.tp_drops));
+        LinkStats { rx_dropped: self.dropped.get(), ..self.stats }
     }
 }

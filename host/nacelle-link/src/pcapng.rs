@@ -224,6 +224,15 @@ impl<L: Link> Link for Captured<L> {
         self.link.send(frame)
     }
 
+    fn send_more(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.recorder.record(SystemTime::now(), Direction::Outbound, frame);
+        self.link.send_more(frame)
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        self.link.flush()
+    }
+
     fn recv(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, LinkError> {
         let length = self.link.recv(buffer, deadline)?;
         if let Some(length) = length {

@@ -42,7 +42,11 @@ fn an_independent_reader_finds_every_frame() {
     let mut expected = Vec::new();
     for number in 1..40 {
         let sent = frame(number, 14 + 37 * number as usize);
-        link.send(&sent).unwrap();
+        if number % 2 == 0 {
+            link.send(&sent).unwrap();
+        } else {
+            link.send_more(&sent).unwrap();
+        }
         expected.push((2u32, sent));
         let answer = frame(1000 + number, 61);
         far.send(&answer).unwrap();
@@ -91,6 +95,19 @@ fn a_capture_that_cannot_be_written_ends_itself_and_says_so() {
     let mut link = Captured::new(near);
     assert!(!link.recorder().stop().unwrap(), "none ran");
     link.send(&frame(1, 60)).unwrap();
+}
+
+/// Links around another let it keep frames.
+#[test]
+fn frames_are_kept_until_the_flush_behind_a_capture() {
+    let (near, mut far) = Pipe::pair();
+    let near: Box<dyn Link> = Box::new(near);
+    let mut link = Captured::new(near);
+    let sent = [frame(1, 60), frame(2, 60)];
+    sent.iter().for_each(|frame| link.send_more(frame).unwrap());
+    assert!(drain(&mut far, Duration::ZERO).is_empty());
+    link.flush().unwrap();
+    assert_eq!(drain(&mut far, Duration::ZERO), sent);
 }
 
 #[test]

@@ -56,6 +56,9 @@ pub enum LinkKind {
     Udp,
     /// By Ethernet frames of a network interface, as a host of its network.
     Packet,
+    /// The same, but by an AF_XDP socket of the caller. No device publishes it: one that has such a socket is a host of an interface's
+    /// network, which is [`Self::Packet`].
+    Xdp,
     /// By memory that caller and device share, on one machine. No device publishes it: it is a way to one that publishes UDP.
     Shm,
     /// By an RDMA NIC of the caller. No device publishes it: it is a way to one that the NIC's network reaches.

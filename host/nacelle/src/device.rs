@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nacelle_link::{Impairments, Link, LinkError, PacketLink, VirtualWire, WireDir};
+use nacelle_link::{Impairments, Link, LinkError, PacketLink, VirtualWire, WireDir, XdpLink};
 use nacelle_manage::{Control, Descriptor, LinkKind, discover};
 use nacelle_roce::ConnectOptions;
 use nacelle_verbs::DeviceName;
@@ -224,7 +224,7 @@ impl Device {
                     Err(_) => Err(wire.map(|_| ()).unwrap_err().into()),
                 }
             }
-            (LinkKind::Packet, IpAddr::V4(ip)) => Self::connect_on_interface(ip, options),
+            (LinkKind::Packet | LinkKind::Xdp, IpAddr::V4(ip)) => Self::connect_on_interface(link, ip, options),
             (LinkKind::Udp, _) => Self::connect_by_udp(ip, wire.ok(), options),
             (LinkKind::Verbs, _) => match options.link {
                 LinkChoice::Verbs(device) => Self::connect_by_nic(ip, device, wire.ok(), options),
@@ -239,26 +239,33 @@ impl Device {
                 let link = VirtualWire::join_anonymous(&wire)?;
                 Self::connect_over(Box::new(link), Some(wire), ip, options)
             }
-            (LinkKind::Wire | LinkKind::Packet, IpAddr::V6(_)) => {
+            (LinkKind::Wire | LinkKind::Packet | LinkKind::Xdp, IpAddr::V6(_)) => {
                 Err(Error::invalid(format!("{ip} cannot be reached by frames: that link carries IPv4 only")))
             }
         }
     }
 
-    fn connect_on_interface(ip: Ipv4Addr, options: &Options) -> Result<Self, Error> {
-        let LinkChoice::Packet(interface) = options.link else {
+    fn connect_on_interface(kind: LinkKind, ip: Ipv4Addr, options: &Options) -> Result<Self, Error> {
+        let (LinkChoice::Packet(interface) | LinkChoice::Xdp(interface)) = options.link else {
             return Err(Error::invalid("the link names no interface"));
         };
         // Which addresses of a network are free, only its administrator knows.
-        if options.source.is_none() {
+        let Some((IpAddr::V4(source), _)) = options.source else {
             return Err(Error::invalid(format!(
-                "a host on {interface} needs an address of its own: name one as the source"
+                "a host on {interface} needs an IPv4 address of its own: name one as the source"
             )));
-        }
-        let link = PacketLink::open(interface)?;
-        let options =
-            Options { mtu: Some(options.mtu.map_or(link.ip_mtu(), |mtu| mtu.min(link.ip_mtu()))), ..options.clone() };
-        Self::over_frames(Box::new(link), LinkKind::Packet, None, ip, &options)
+        };
+        let (link, ip_mtu): (Box<dyn Link>, _) = if kind == LinkKind::Xdp {
+            let link = XdpLink::open(interface, source)?;
+            let ip_mtu = link.ip_mtu();
+            (Box::new(link), ip_mtu)
+        } else {
+            let link = PacketLink::open(interface)?;
+            let ip_mtu = link.ip_mtu();
+            (Box::new(link), ip_mtu)
+        };
+        let mtu = options.mtu.map_or(ip_mtu, |mtu| mtu.min(ip_mtu));
+        Self::over_frames(link, kind, None, ip, &Options { mtu: Some(mtu), ..options.clone() })
     }
 
     fn connect_by_shm(ip: IpAddr, wire: WireDir, options: &Options) -> Result<Self, Error> {

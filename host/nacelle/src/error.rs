@@ -383,8 +383,7 @@ impl Error {
             }
             Self::Link(LinkError::NotLocal { .. }) => "name one address that 'ip address' shows, or one in 127.0.0.0/8",
             Self::Link(LinkError::Io { source, .. }) => place(source.kind()),
-            Self::Link(LinkError::Nic { hint, .. }) => hint,
-            Self::Link(_) => "start the device and the callers again",
+            Self::Link(error) => error.hint().unwrap_or("start the device and the callers again"),
             Self::PortClosed { .. } => {
                 "start a device there, as with 'nacelle device --soft --udp ADDRESS', or correct the address"
             }

@@ -35,6 +35,9 @@ pub enum LinkChoice {
     Shm,
     /// Ethernet frames of this network interface, as a host of its network with the address [`Options::source`]. Needs CAP_NET_RAW.
     Packet(InterfaceName),
+    /// The same by an AF_XDP socket, which takes the caller's frames before the kernel's network looks at them. Needs CAP_NET_RAW,
+    /// CAP_NET_ADMIN and CAP_BPF.
+    Xdp(InterfaceName),
     /// An RDMA NIC, or Linux' soft-RoCE, by libibverbs and librdmacm: this one, or the one whose port has the address from which
     /// packets to the device leave.
     Verbs(Option<DeviceName>),
@@ -43,7 +46,7 @@ pub enum LinkChoice {
 impl FromStr for LinkChoice {
     type Err = Error;
 
-    /// `auto`, `wire`, `udp`, `shm`, `packet:INTERFACE`, `verbs` or `verbs:DEVICE`.
+    /// `auto`, `wire`, `udp`, `shm`, `packet:INTERFACE`, `xdp:INTERFACE`, `verbs` or `verbs:DEVICE`.
     fn from_str(text: &str) -> Result<Self, Error> {
         Ok(match text {
             "auto" => Self::Auto,
@@ -53,13 +56,15 @@ impl FromStr for LinkChoice {
             "verbs" => Self::Verbs(None),
             _ => match text.split_once(':') {
                 Some(("packet", interface)) => Self::Packet(interface.parse()?),
+                Some(("xdp", interface)) => Self::Xdp(interface.parse()?),
                 Some(("verbs", device)) => {
                     let name = device.parse::<DeviceName>();
                     Self::Verbs(Some(name.map_err(|error| Error::invalid(format!("'{device}': {error}")))?))
                 }
                 _ => {
                     return Err(Error::invalid(format!(
-                        "there is no link '{text}': it is auto, wire, udp, shm, packet:INTERFACE, verbs or verbs:DEVICE"
+                        "there is no link '{text}': it is auto, wire, udp, shm, packet:INTERFACE, xdp:INTERFACE, verbs or \
+                         verbs:DEVICE"
                     )));
                 }
             },
@@ -101,6 +106,7 @@ impl LinkChoice {
             Self::Udp => Some(LinkKind::Udp),
             Self::Shm => Some(LinkKind::Shm),
             Self::Packet(_) => Some(LinkKind::Packet),
+            Self::Xdp(_) => Some(LinkKind::Xdp),
             Self::Verbs(_) => Some(LinkKind::Verbs),
             Self::Auto => None,
         };
@@ -306,7 +312,8 @@ mod tests {
         assert_eq!(named("verbs").unwrap(), LinkChoice::Verbs(None));
         assert_eq!(named("verbs:rxe0").unwrap(), LinkChoice::Verbs(Some("rxe0".parse().unwrap())));
         assert!(matches!(named("packet:eth0"), Ok(LinkChoice::Packet(_))));
-        for bad in ["verbs:", "verbs:a/b", "packet:", "nic", "udp:eth0"] {
+        assert!(matches!(named("xdp:eth0"), Ok(LinkChoice::Xdp(_))));
+        for bad in ["verbs:", "verbs:a/b", "packet:", "xdp", "xdp:", "nic", "udp:eth0"] {
             assert!(named(bad).is_err(), "{bad}");
         }
     }

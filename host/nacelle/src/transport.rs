@@ -331,6 +331,14 @@ impl nacelle_driver::Medium for Medium {
         }
     }
 
+    fn flush(&mut self) -> Result<(), LinkError> {
+        match self {
+            Self::Packets(medium) => medium.flush(),
+            // Nothing is kept.
+            Self::Nic { .. } => Ok(()),
+        }
+    }
+
     fn poll_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Packets(medium) => medium.poll_fd(),

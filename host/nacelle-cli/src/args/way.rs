@@ -14,8 +14,8 @@ use super::parse::parse_source;
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
     /// The link to the device: auto, wire, udp, shm (memory shared with a device of the same user on this machine),
-    /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source), or verbs[:DEVICE] (an RDMA
-    /// NIC, or Linux' soft-RoCE)
+    /// packet:INTERFACE (frames of a network interface; needs CAP_NET_RAW, and an address by --source), xdp:INTERFACE (the same by an
+    /// AF_XDP socket; needs CAP_NET_ADMIN and CAP_BPF, too), or verbs[:DEVICE] (an RDMA NIC, or Linux' soft-RoCE)
     #[arg(long, default_value = "auto")]
     pub(crate) link: LinkChoice,
     /// The caller's own address, on the wire with the length of its prefix [default: a free one in the device's subnet; by UDP

@@ -26,7 +26,7 @@ pub(super) fn examine(examination: &mut Examination<'_>) -> Result<Device, StepE
     match link {
         LinkKind::Udp => by_udp(examination, &wire, ip),
         LinkKind::Wire => by_wire(examination, &wire, ip),
-        LinkKind::Shm | LinkKind::Packet => directly(examination, &wire, ip),
+        LinkKind::Shm | LinkKind::Packet | LinkKind::Xdp => directly(examination, &wire, ip),
         LinkKind::Verbs => by_nic(examination, &wire, ip),
     }
 }
@@ -64,13 +64,14 @@ fn link(chosen: Chosen, ip: IpAddr) -> Result<(LinkKind, String), Fault> {
         return Err(Fault::new(format!("{ip} is no address of a device"), "give the address of one host"));
     }
     match chosen.link {
-        LinkKind::Wire | LinkKind::Packet if ip.is_ipv6() => {
+        LinkKind::Wire | LinkKind::Packet | LinkKind::Xdp if ip.is_ipv6() => {
             Err(Fault::new(format!("{ip} cannot be reached by frames, which carry IPv4 only"), "leave --link out"))
         }
         LinkKind::Wire => Ok((LinkKind::Wire, format!("the wire: {}", chosen.why))),
         LinkKind::Udp => Ok((LinkKind::Udp, format!("UDP: {}", chosen.why))),
         LinkKind::Shm => Ok((LinkKind::Shm, format!("shared memory: {}", chosen.why))),
         LinkKind::Packet => Ok((LinkKind::Packet, format!("a packet socket: {}", chosen.why))),
+        LinkKind::Xdp => Ok((LinkKind::Xdp, format!("an AF_XDP socket: {}", chosen.why))),
         LinkKind::Verbs => Ok((LinkKind::Verbs, format!("an RDMA NIC: {}", chosen.why))),
     }
 }
@@ -152,7 +153,7 @@ fn directly(examination: &mut Examination<'_>, wire: &WireDir, ip: IpAddr) -> Re
     examination.step("device's host", || {
         let device = Device::connect(ip, &options(args, wire))?;
         let found = match device.link() {
-            LinkKind::Packet => format!("{ip} answers ARP"),
+            LinkKind::Packet | LinkKind::Xdp => format!("{ip} answers ARP"),
             LinkKind::Shm => "its process has shared its memory".into(),
             LinkKind::Udp | LinkKind::Wire | LinkKind::Verbs => "it shares no memory now: UDP is used".into(),
         };

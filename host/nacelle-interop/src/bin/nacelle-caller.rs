@@ -98,6 +98,7 @@ fn link(cli: &Cli) -> Outcome {
         LinkChoice::Udp => LinkKind::Udp,
         LinkChoice::Shm => LinkKind::Shm,
         LinkChoice::Packet(_) => LinkKind::Packet,
+        LinkChoice::Xdp(_) => LinkKind::Xdp,
         _ => LinkKind::Wire,
     };
     check(device.link() == wanted, "it is another")

@@ -11,12 +11,14 @@ use nacelle_link::{Link, LinkError, LinkStats};
 pub(crate) struct Pipe {
     to: Sender<Vec<u8>>,
     from: Receiver<Vec<u8>>,
+    kept: Vec<Vec<u8>>,
     never_polled: std::fs::File,
 }
 
 impl Pipe {
     pub(crate) fn pair() -> (Self, Self) {
-        let end = |to, from| Self { to, from, never_polled: std::fs::File::open("/dev/null").unwrap() };
+        let end =
+            |to, from| Self { to, from, kept: Vec::new(), never_polled: std::fs::File::open("/dev/null").unwrap() };
         let ((to_b, from_a), (to_a, from_b)) = (channel(), channel());
         (end(to_b, from_b), end(to_a, from_a))
     }
@@ -24,7 +26,17 @@ impl Pipe {
 
 impl Link for Pipe {
     fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
-        self.to.send(frame.to_vec()).unwrap();
+        self.send_more(frame)?;
+        self.flush()
+    }
+
+    fn send_more(&mut self, frame: &[u8]) -> Result<(), LinkError> {
+        self.kept.push(frame.to_vec());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        self.kept.drain(..).for_each(|frame| self.to.send(frame).unwrap());
         Ok(())
     }
 
