@@ -76,6 +76,7 @@ STRUCTURES = {
     "TransferHandle": "nacelle_transfer",
     "AcceptorHandle": "nacelle_acceptor",
     "WindowHandle": "nacelle_window",
+    "CLoad": "nacelle_load",
 }
 # Pointers to what the Rust side does not change, or does not follow.
 EXCEPTIONS = {
@@ -121,7 +122,7 @@ def test_a_header_compiles_alone_without_a_warning(tmp_path: Path, header: str, 
     body = "int main(void) { return 0; }\n"
     if header == "nacelle.h":
         names = ("device_options", "call_options", "call_status", "connection_options", "connection_info", "transfer_status")
-        names += ("acceptor_options",)
+        names += ("acceptor_options", "load")
         uses = "".join(f"  nacelle_{name} {name} = NACELLE_{name.upper()}_INIT; sum += {name}.size;\n" for name in names)
         body = f"int main(void) {{\n  size_t sum = 0;\n{uses}  return sum == 0;\n}}\n"
     result = compiles(tmp_path, language, f"#include <{header}>\n#include <{header}>\n{body}")
@@ -197,7 +198,7 @@ def test_every_result_has_words() -> None:
 
 def test_fortran_structures_have_the_size_of_those_in_c(tmp_path: Path) -> None:
     sizes = re.findall(r"type, bind\(C\), public :: (\w+)\n    integer\(c_size_t\) :: size = (\d+)", FORTRAN)
-    assert len(sizes) == 5
+    assert len(sizes) == 6
     checks = "".join(f'_Static_assert(sizeof({name}) == {size}, "{name}");\n' for name, size in sizes)
     result = compiles(tmp_path, "c11", f"#include <nacelle.h>\n{checks}")
     assert result.returncode == 0, result.stderr

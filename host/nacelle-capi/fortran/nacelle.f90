@@ -98,7 +98,7 @@ module nacelle
 
   ! The fields of the options are those of nacelle.h; a default object has all defaults.
   type, bind(C), public :: nacelle_device_options
-    integer(c_size_t) :: size = 72
+    integer(c_size_t) :: size = 80
     type(c_ptr) :: wire = c_null_ptr
     type(c_ptr) :: source = c_null_ptr
     type(c_ptr) :: capture = c_null_ptr
@@ -113,6 +113,7 @@ module nacelle
     integer(c_int32_t) :: spin_us = 0
     integer(c_int32_t) :: link = 0
     integer(c_int32_t) :: answer_gap_us = 0
+    type(c_ptr) :: link_name = c_null_ptr
   end type
 
   type, bind(C), public :: nacelle_call_options
@@ -149,6 +150,16 @@ module nacelle
     integer(c_int64_t) :: bytes_received = 0
   end type
 
+  type, bind(C), public :: nacelle_load
+    integer(c_size_t) :: size = 56
+    integer(c_int64_t) :: connections = 0
+    integer(c_int64_t) :: memory_bytes = 0
+    integer(c_int64_t) :: memory_held = 0
+    integer(c_int64_t) :: calls = 0
+    integer(c_int64_t) :: running = 0
+    integer(c_int64_t) :: waiting = 0
+  end type
+
   interface
     integer(c_int32_t) function nacelle_version() bind(C)
       import
@@ -175,6 +186,11 @@ module nacelle
       type(nacelle_device), value :: device
       integer(c_int32_t), value :: timeout_ms
       integer(c_int64_t), intent(out) :: round_trip_ns
+    end function
+    integer(c_int32_t) function nacelle_device_load(device, load) bind(C)
+      import
+      type(nacelle_device), value :: device
+      type(nacelle_load), intent(inout) :: load
     end function
     integer(c_int32_t) function nacelle_device_fd(device, fd) bind(C)
       import
@@ -293,7 +309,7 @@ module nacelle
 
   public :: nacelle_version
   public :: nacelle_device_open, nacelle_device_close, nacelle_device_describe, nacelle_device_ping
-  public :: nacelle_device_fd, nacelle_device_progress
+  public :: nacelle_device_load, nacelle_device_fd, nacelle_device_progress
   public :: nacelle_connection_open, nacelle_connection_get_info, nacelle_connection_create, nacelle_connection_create_chain
   public :: nacelle_connection_close, nacelle_call_cancel, nacelle_call_on_finish
   public :: nacelle_call_create, nacelle_call_invoke, nacelle_call_invoke_with, nacelle_call_test, nacelle_call_wait

@@ -193,16 +193,19 @@ typedef struct nacelle_device_options {
   /* How long a wait polls before it sleeps, in microseconds: more saves the time of waking up, and keeps a processor busy. Default:
    * 50 by UDP, none on the wire. */
   uint32_t spin_us;
-  /* By which link the device is reached, of enum nacelle_link. Default: chosen by its address. */
+  /* By which link the device is reached, of enum nacelle_link; `link_name` has more. Default: chosen by its address. */
   uint32_t link;
   /* Time that a device which is not Nacelle's gets between its answer and the next call, in microseconds. Default: sixteen times as
    * long as it took to answer the region request, 100 000 at most. */
   uint32_t answer_gap_us;
+  /* The same as `link` by name, in every form of the command's --link: "udp", "verbs:DEVICE", or "packet:INTERFACE", which needs a
+   * `source`. Only one of the two may be set. Default: none. */
+  const char *link_name;
 } nacelle_device_options;
 
 #ifdef __cplusplus
 #define NACELLE_DEVICE_OPTIONS_INIT \
-  { sizeof(nacelle_device_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(nacelle_device_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, nullptr }
 #else
 #define NACELLE_DEVICE_OPTIONS_INIT {.size = sizeof(nacelle_device_options)}
 #endif
@@ -221,6 +224,35 @@ nacelle_result nacelle_device_close(nacelle_device device);
  * `*length` to its length without that byte: 0 if the device says nothing. With `text` NULL and `size` 0 the length alone, which
  * is also set if the buffer is too small. `length` may be NULL if `text` is not. The device is asked once. */
 nacelle_result nacelle_device_describe(nacelle_device device, char *text, size_t size, size_t *length);
+
+/* How busy a device is. Begin with NACELLE_LOAD_INIT. */
+typedef struct nacelle_load {
+  /* Bytes of this structure: set by the initializer. */
+  size_t size;
+  /* Connections of callers, the one that asks included. */
+  uint64_t connections;
+  /* Device memory, in bytes. */
+  uint64_t memory_bytes;
+  /* What callers have of it. */
+  uint64_t memory_held;
+  /* Calls since the device's start. */
+  uint64_t calls;
+  /* Kernels that run now. */
+  uint64_t running;
+  /* Calls that wait for a thread. */
+  uint64_t waiting;
+} nacelle_load;
+
+#ifdef __cplusplus
+#define NACELLE_LOAD_INIT \
+  { sizeof(nacelle_load), 0, 0, 0, 0, 0, 0 }
+#else
+#define NACELLE_LOAD_INIT {.size = sizeof(nacelle_load)}
+#endif
+
+/* Fills `*load` as far as `load->size` goes, as the device says at this moment: asked on a connection of its own.
+ * NACELLE_UNSUPPORTED if the device does not say; one in RTL does not. */
+nacelle_result nacelle_device_load(nacelle_device device, nacelle_load *load);
 
 /* Sets `*fd` to a descriptor for the program's event loop: readable when nacelle_device_progress() has something to do, or a call
  * has news. It belongs to the device: poll it only, level-triggered, and only until the device is closed. */

@@ -22,6 +22,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -589,6 +590,17 @@ class device {
     return detail::text([this](char* text, std::size_t size, std::size_t* length) {
       return nacelle_device_describe(handle_, text, size, length);
     });
+  }
+
+  // How busy it is at this moment; nothing if it does not say. See nacelle_device_load().
+  std::optional<nacelle_load> load() const {
+    nacelle_load load = NACELLE_LOAD_INIT;
+    const nacelle_result result = nacelle_device_load(handle_, &load);
+    if (result == NACELLE_UNSUPPORTED) {
+      return std::nullopt;
+    }
+    check(result);
+    return load;
   }
 
   // The time until the answer to an ICMP echo request.

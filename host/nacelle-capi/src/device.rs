@@ -39,6 +39,7 @@ pub(crate) struct DeviceOptions {
     spin_us: u32,
     link: u32,
     answer_gap_us: u32,
+    link_name: *const c_char,
 }
 // SAFETY: numbers and pointers, without padding.
 unsafe impl Growing for DeviceOptions {}
@@ -52,8 +53,13 @@ impl DeviceOptions {
             other => Err(Failure::invalid(format!("'{name}' of nacelle_device_options is {other}, not 0 or 1"))),
         };
         // SAFETY: as this function.
-        let (wire, source, capture) = unsafe {
-            (text::read(self.wire, "wire")?, text::read(self.source, "source")?, text::read(self.capture, "capture")?)
+        let (wire, source, capture, link_name) = unsafe {
+            (
+                text::read(self.wire, "wire")?,
+                text::read(self.source, "source")?,
+                text::read(self.capture, "capture")?,
+                text::read(self.link_name, "link_name")?,
+            )
         };
         let mut options = Options::default();
         let time = |ms: u32, default: Duration| if ms == 0 { default } else { Duration::from_millis(ms.into()) };
@@ -67,12 +73,16 @@ impl DeviceOptions {
         options.progress_thread = choice(self.progress_thread, "progress_thread")?;
         options.reconnect = choice(self.reconnect, "reconnect")?;
         options.spin = (self.spin_us != 0).then(|| Duration::from_micros(self.spin_us.into()));
-        options.link = match self.link {
-            0 => LinkChoice::Auto,
-            1 => LinkChoice::Wire,
-            2 => LinkChoice::Udp,
-            3 => LinkChoice::Shm,
-            4 => LinkChoice::Verbs(None),
+        options.link = match (self.link, link_name) {
+            (0, None) => LinkChoice::Auto,
+            (0, Some(name)) => name.parse()?,
+            (1..=4, Some(_)) => {
+                return Err(Failure::invalid("'link' and 'link_name' of nacelle_device_options are both set"));
+            }
+            (1, None) => LinkChoice::Wire,
+            (2, None) => LinkChoice::Udp,
+            (3, None) => LinkChoice::Shm,
+            (4, None) => LinkChoice::Verbs(None),
             _ => return Err(Failure::invalid("'link' of nacelle_device_options is 0 to 4")),
         };
         options.answer_gap = (self.answer_gap_us != 0).then(|| Duration::from_micros(self.answer_gap_us.into()));

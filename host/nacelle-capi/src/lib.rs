@@ -16,6 +16,7 @@ mod connection;
 mod device;
 mod edge;
 mod handle;
+mod load;
 mod memory;
 mod naaice;
 mod notifier;

@@ -72,7 +72,24 @@ static void options(nacelle_device device) {
   wrong.trace = 0;
   wrong.link = NACELLE_LINK_VERBS + 1;
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
+  wrong.link = NACELLE_LINK_UDP;
+  wrong.link_name = "udp";
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
   wrong.link = NACELLE_LINK_AUTO;
+  const char *const names[] = {"", "pigeon", "udp:eth0", "verbs:a/b", "packet:vb"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+    wrong.link_name = names[i];
+    EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
+  }
+  /* There is no such NIC, and no such interface. */
+  wrong.link_name = "verbs:absent0";
+  wrong.source = "127.0.0.1/8";
+  EXPECT(NACELLE_LINK, nacelle_device_open("127.0.0.2", &wrong, &other));
+  wrong.link_name = "packet:absent0";
+  wrong.source = "10.99.0.9/24";
+  EXPECT(NACELLE_LINK, nacelle_device_open("10.99.0.2", &wrong, &other));
+  CHECK(strstr(nacelle_last_error(), "absent0") != NULL);
+  wrong.link_name = NULL;
   wrong.source = "nowhere";
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_open("10.77.0.2", &wrong, &other));
   wrong.source = "10.77.0.50/33";
@@ -190,6 +207,29 @@ static void results_of_the_device(nacelle_device device) {
   EXPECT(NACELLE_OK, nacelle_call_close(call));
 }
 
+static void load(nacelle_device device) {
+  static unsigned char bytes[64];
+  nacelle_call call;
+  nacelle_load before = NACELLE_LOAD_INIT, after = NACELLE_LOAD_INIT;
+  const nacelle_region region = nacelle_inout(bytes, sizeof bytes);
+  EXPECT(NACELLE_OK, nacelle_device_load(device, &before));
+  CHECK(before.connections >= 1 && before.memory_bytes == 1u << 30 && before.running == 0 && before.waiting == 0);
+  EXPECT(NACELLE_OK, nacelle_call_create(device, INCREMENT, &region, 1, NULL, &call));
+  EXPECT(NACELLE_OK, nacelle_call_invoke(call));
+  EXPECT(NACELLE_OK, nacelle_call_wait(call, -1));
+  EXPECT(NACELLE_OK, nacelle_device_load(device, &after));
+  CHECK(after.memory_held == before.memory_held + sizeof bytes && after.calls == before.calls + 1);
+  EXPECT(NACELLE_OK, nacelle_call_close(call));
+  /* A program that knows fewer fields gets those alone. */
+  after.size = offsetof(nacelle_load, memory_held);
+  after.memory_held = after.calls = 77;
+  EXPECT(NACELLE_OK, nacelle_device_load(device, &after));
+  CHECK(after.memory_held == 77 && after.calls == 77 && after.memory_bytes == before.memory_bytes);
+  after.size = 0;
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_load(device, &after));
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_device_load(device, NULL));
+}
+
 static int waits;
 
 static void *wait_for(void *call) {
@@ -229,6 +269,7 @@ static void forked(nacelle_device device, nacelle_call call) {
     EXPECT(NACELLE_FORKED, nacelle_call_invoke(call));
     EXPECT(NACELLE_FORKED, nacelle_call_close(call));
     EXPECT(NACELLE_FORKED, nacelle_call_create(device, INCREMENT, &region, 1, NULL, &made));
+    EXPECT(NACELLE_FORKED, nacelle_device_load(device, NULL));
     EXPECT(NACELLE_FORKED, nacelle_device_close(device));
     EXPECT(NACELLE_OK, nacelle_device_open("10.77.0.2", NULL, &own));
     EXPECT(NACELLE_OK, nacelle_call_create(own, INCREMENT, &region, 1, NULL, &made));
@@ -294,6 +335,7 @@ int main(int argc, char *argv[]) {
   handles(device, call);
   order(device);
   results_of_the_device(device);
+  load(device);
   connections(device);
   threads(device);
   forked(device, call);

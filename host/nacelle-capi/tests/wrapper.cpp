@@ -245,6 +245,7 @@ int main(int argc, char* argv[]) {
   const nacelle::device device(argv[1], options);
   CHECK(device.describe().find("\"functions\"") != std::string::npos);
   CHECK(device.ping(std::chrono::seconds(2)).count() > 0);
+  CHECK(device.load() && device.load()->connections >= 1 && device.load()->calls == 0);
   owners(device);
   regions(device);
   errors(device);

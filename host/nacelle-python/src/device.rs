@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices: reached, asked, closed.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -156,6 +157,22 @@ impl Device {
         let device = self.get()?;
         let read = move || device.describe().map(|description| description.map(nacelle::Description::to_json));
         Ok(wait::interruptible(py, read)??)
+    }
+
+    /// How busy it is, by the names of the figures; nothing if it does not say.
+    fn load(&self, py: Python<'_>) -> Result<Option<BTreeMap<&'static str, u64>>, Failure> {
+        let device = self.get()?;
+        let load = wait::interruptible(py, move || device.load())??;
+        Ok(load.map(|load| {
+            BTreeMap::from([
+                ("connections", load.connections),
+                ("memory_bytes", load.memory_bytes),
+                ("memory_held", load.memory_held),
+                ("calls", load.calls),
+                ("running", load.running),
+                ("waiting", load.waiting),
+            ])
+        }))
     }
 
     /// Creates a call on a connection of its own.

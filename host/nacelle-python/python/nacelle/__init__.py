@@ -10,7 +10,7 @@ docs/reference/python-api.md describes the package, docs/how-to/use-python.md ha
 """
 
 from ._acceptor import Acceptor, Incoming, Window
-from ._description import Description, FunctionInfo, RegionInfo
+from ._description import Description, FunctionInfo, Load, RegionInfo
 from ._device import Call, Connection, Device, Functions, Method, connect
 from ._errors import (
     AddressTaken,
@@ -74,6 +74,7 @@ __all__ = [
     "KernelFunction",
     "KernelTimeout",
     "Link",
+    "Load",
     "Lost",
     "Management",
     "Method",

@@ -15,6 +15,22 @@ from ._regions import Region, inout, input, internal, output
 
 
 @dataclass(frozen=True)
+class Load:
+    """How busy a device is."""
+
+    # Connections of callers, the one that asks included.
+    connections: int
+    # Device memory in bytes, and what callers have of it.
+    memory_bytes: int
+    memory_held: int
+    # Calls since the device's start.
+    calls: int
+    # Kernels that run now, and calls that wait for a thread.
+    running: int
+    waiting: int
+
+
+@dataclass(frozen=True)
 class RegionInfo:
     """A parameter of a function. `access` is "in", "out", "inout" or "internal"."""
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from . import _arrays, _native
-from ._description import Description, FunctionInfo, bind, parse, signature_text
+from ._description import Description, FunctionInfo, Load, bind, parse, signature_text
 from ._errors import Busy, ClosedHandle, Error, Forked, UnknownFunction
 from ._exit import close_at_exit
 from ._regions import Region, results
@@ -462,6 +462,11 @@ class Device(_Target):
             text = self._native.describe()
             self._described = (None if text is None else parse(text),)
         return self._described[0]
+
+    def load(self) -> Load | None:
+        """How busy the device is at this moment, asked on a connection of its own; None if it does not say."""
+        load = self._native.load()
+        return None if load is None else Load(**load)
 
     def open(self, contexts: int = 4) -> Connection:
         """Opens a connection for several calls at a time; the device may give fewer contexts than are asked for."""
