@@ -58,6 +58,34 @@ def test_what_is_written_arrives_and_what_is_read_was_there(nacelle: Any, host: 
     assert reads == [nacelle.Incoming(reads[0].peer, 7, 5, None)]
 
 
+def test_the_first_peer_finds_windows_that_were_opened_before(served: Served, nacelle: Any, host: Any) -> None:
+    told: list[Any] = []
+    with nacelle.Acceptor(wire=served.wire, name="early0", listen=False) as early:
+        early.accept_incoming_write(1, 8, lambda write: told.append((bytes(write.data), early.name)))
+        early.accept_incoming_read(1, b"a table")
+        assert repr(early) == "<acceptor that does not listen yet>"
+        for name in ("address", "name"):
+            with pytest.raises(nacelle.InvalidArgument, match="does not listen yet"):
+                getattr(early, name)
+        with pytest.raises(nacelle.NoSuchDevice):
+            nacelle.connect("early0", wire=served.wire)
+        early.listen()
+        with pytest.raises(nacelle.InvalidArgument, match="listens already"):
+            early.listen()
+        with nacelle.connect("early0", wire=served.wire) as device, device.open() as connection:
+            connection.write(1, b"abc")
+            assert connection.read(1, 7) == b"a table" and told == [(b"abc", "early0")]
+            assert repr(early) == f"<acceptor early0 at {device.address}>"
+    # That an address is taken shows when it listens.
+    second = nacelle.Acceptor(f"{host.address}/16", wire=served.wire, listen=False)
+    for _ in range(2):
+        with pytest.raises(nacelle.Error, match="used by another"):
+            second.listen()
+    second.close()
+    with pytest.raises(nacelle.ClosedHandle):
+        second.listen()
+
+
 def test_many_transfers_on_one_remote(nacelle: Any, host: Any, connection: Any) -> None:
     seen: list[bytes] = []
 

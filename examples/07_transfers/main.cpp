@@ -15,7 +15,6 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -72,13 +71,15 @@ void first(const std::string& own) {
   }
   mailbox<std::string> callers;
   mailbox<numbers> questions;
-  const nacelle::acceptor host(on_the_wire(own));
+  // All windows are open before the other can connect.
+  const nacelle::acceptor host = nacelle::acceptor::create(on_the_wire(own));
   const nacelle::window shown = host.accept_incoming_read(table, squares);
   const nacelle::window asked = host.accept_incoming_write(question, bytes, into(questions));
   const nacelle::window greeted = host.accept_incoming_write(hello, 64, [&](const nacelle::incoming& write) {
     callers.put(std::string(write.bytes.begin(), write.bytes.end()));
     return 0;
   });
+  host.listen();
 
   const nacelle::device caller(callers.take());
   const nacelle::connection connection = caller.open();
@@ -92,31 +93,18 @@ void first(const std::string& own) {
   }
 }
 
-// Says hello. The other program may only just have been started: it has an address, and no window yet.
-void greet(const nacelle::connection& connection, const std::string& own) {
-  for (int attempt = 0;; ++attempt) {
-    try {
-      return connection.write(hello, own);
-    } catch (const nacelle::error& error) {
-      if (error.code() != NACELLE_REGIONS_REFUSED || attempt == 100) {
-        throw;
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-}
-
 // Reads the table of the other host, and asks it.
 bool ask(const std::string& own, const std::string& other) {
   mailbox<numbers> answers;
-  const nacelle::acceptor host(on_the_wire(own));
+  const nacelle::acceptor host = nacelle::acceptor::create(on_the_wire(own));
   const nacelle::window answered = host.accept_incoming_write(answer, bytes, into(answers));
+  host.listen();
 
   nacelle::device_options patient;
   patient.resolve_timeout_ms = 10000;
   const nacelle::device device(other, patient);
   const nacelle::connection connection = device.open();
-  greet(connection, own);
+  connection.write(hello, own);
   numbers read(count);
   connection.read(table, read);
   std::printf("7 * 7 = %u and 999 * 999 = %u in the other's table\n", read[7], read[999]);

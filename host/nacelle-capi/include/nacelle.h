@@ -635,7 +635,13 @@ typedef struct nacelle_acceptor_options {
  * zero after an error. */
 nacelle_result nacelle_acceptor_open(const char *address, const nacelle_acceptor_options *options, nacelle_acceptor *acceptor);
 
-/* Copies the address that peers connect to, and the name. The buffer is as for nacelle_device_describe(). */
+/* The same in two steps, so that the first peer finds the windows: peers can connect when nacelle_acceptor_listen() has returned, and
+ * windows may be opened before. Until then the acceptor takes no address and no name: that others have them shows in
+ * nacelle_acceptor_listen(), which may be tried again after an error. NACELLE_INVALID_ARGUMENT if the acceptor listens already. */
+nacelle_result nacelle_acceptor_create(const char *address, const nacelle_acceptor_options *options, nacelle_acceptor *acceptor);
+nacelle_result nacelle_acceptor_listen(nacelle_acceptor acceptor);
+
+/* Copies the address that peers connect to, and the name: NACELLE_INVALID_ARGUMENT before the acceptor listens. The buffer is as for nacelle_device_describe(). */
 nacelle_result nacelle_acceptor_address(nacelle_acceptor acceptor, char *text, size_t size, size_t *length);
 nacelle_result nacelle_acceptor_name(nacelle_acceptor acceptor, char *text, size_t size, size_t *length);
 

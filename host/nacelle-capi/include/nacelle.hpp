@@ -697,6 +697,16 @@ class acceptor {
   acceptor(const std::string& address, const nacelle_acceptor_options& options) {
     check(nacelle_acceptor_open(address.c_str(), &options, &handle_));
   }
+  // Takes a handle over.
+  explicit acceptor(nacelle_acceptor handle) noexcept : handle_(handle) {}
+  // One that peers cannot connect to before listen(): windows are opened first. The empty address is the first free one on the wire.
+  [[nodiscard]] static acceptor create(const std::string& address = {},
+                                       const nacelle_acceptor_options& options = acceptor_options()) {
+    nacelle_acceptor handle{0};
+    check(nacelle_acceptor_create(address.empty() ? nullptr : address.c_str(), &options, &handle));
+    return acceptor(handle);
+  }
+  void listen() const { check(nacelle_acceptor_listen(handle_)); }
   acceptor(acceptor&& other) noexcept : handle_(std::exchange(other.handle_, nacelle_acceptor{0})) {}
   acceptor& operator=(acceptor&& other) noexcept {
     std::swap(handle_, other.handle_);

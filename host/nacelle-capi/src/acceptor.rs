@@ -2,11 +2,12 @@
 //! Acceptors: hosts that peers write to and read from.
 
 use std::ffi::c_char;
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use nacelle_device::{Acceptor, AcceptorOptions, SoftPlace};
+use nacelle_device::{self as device, Acceptor, AcceptorOptions, SoftPlace};
 
 use crate::edge::{Failure, guard};
 use crate::handle::{AcceptorHandle, registry};
@@ -88,51 +89,108 @@ fn place(address: Option<&str>) -> Result<SoftPlace, Failure> {
 
 /// An acceptor, and its windows, which end with it.
 pub(crate) struct Host {
-    state: Mutex<Accepting>,
-    address: String,
-    name: String,
+    state: Mutex<State>,
+    windows: device::Windows,
 }
 
-struct Accepting {
-    /// None when it was closed.
-    acceptor: Option<Acceptor>,
-    windows: Vec<Weak<Window>>,
+struct State {
+    stage: Stage,
+    opened: Vec<Weak<Window>>,
+}
+
+/// How far an acceptor is.
+enum Stage {
+    /// Peers cannot connect yet.
+    Made(Box<AcceptorOptions>),
+    Listens(Acceptor),
+    Closed,
 }
 
 impl Host {
-    fn new(acceptor: Acceptor) -> Self {
-        let (address, name) = (acceptor.address().to_string(), acceptor.name().to_owned());
-        Self { state: Mutex::new(Accepting { acceptor: Some(acceptor), windows: Vec::new() }), address, name }
+    fn new(options: &AcceptorOptions) -> Self {
+        let windows = device::Windows::new();
+        let stage = Stage::Made(Box::new(options.clone().with_windows(&windows)));
+        Self { state: Mutex::new(State { stage, opened: Vec::new() }), windows }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Accepting> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // No code of the program runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listen(&self) -> Result<(), Failure> {
+        let mut state = self.lock();
+        state.stage = match &state.stage {
+            Stage::Made(options) => Stage::Listens(Acceptor::start(options)?),
+            Stage::Listens(_) => return Err(Failure::invalid("the acceptor listens already")),
+            Stage::Closed => return Err(registry().acceptors.closed()),
+        };
+        Ok(())
+    }
+
+    /// What `tell` says of an acceptor that listens.
+    fn listening<R>(&self, tell: impl FnOnce(&Acceptor) -> R) -> Result<R, Failure> {
+        match &self.lock().stage {
+            Stage::Made(_) => Err(Failure::invalid("the acceptor has no address and no name before it listens")),
+            Stage::Listens(acceptor) => Ok(tell(acceptor)),
+            Stage::Closed => Err(registry().acceptors.closed()),
+        }
     }
 
     /// Opens a window.
     pub(crate) fn open(
         &self,
-        open: impl FnOnce(&Acceptor) -> Result<Arc<Window>, Failure>,
+        open: impl FnOnce(&device::Windows) -> Result<Arc<Window>, Failure>,
     ) -> Result<Arc<Window>, Failure> {
         let mut state = self.lock();
-        let acceptor = state.acceptor.as_ref().ok_or_else(|| registry().acceptors.closed())?;
-        let window = open(acceptor)?;
-        state.windows.retain(|window| window.strong_count() > 0);
-        state.windows.push(Arc::downgrade(&window));
+        if matches!(state.stage, Stage::Closed) {
+            return Err(registry().acceptors.closed());
+        }
+        let window = open(&self.windows)?;
+        state.opened.retain(|window| window.strong_count() > 0);
+        state.opened.push(Arc::downgrade(&window));
         Ok(window)
     }
 
     fn close(&self) -> Result<(), Failure> {
-        let (acceptor, windows) = {
+        let (stage, opened) = {
             let mut state = self.lock();
-            (state.acceptor.take(), std::mem::take(&mut state.windows))
+            (mem::replace(&mut state.stage, Stage::Closed), mem::take(&mut state.opened))
         };
         // Without the lock: it waits for callbacks of the program.
-        windows.iter().filter_map(Weak::upgrade).for_each(|window| window.close());
-        acceptor.map_or(Ok(()), Acceptor::close)?;
+        opened.iter().filter_map(Weak::upgrade).for_each(|window| window.close());
+        if let Stage::Listens(acceptor) = stage {
+            acceptor.close()?;
+        }
         Ok(())
     }
+}
+
+/// Makes an acceptor, and a handle for it when `begin` has done its part.
+///
+/// # Safety
+/// As [`nacelle_acceptor_open`].
+unsafe fn make(
+    address: *const c_char,
+    options: *const HostOptions,
+    acceptor: *mut AcceptorHandle,
+    begin: impl FnOnce(&Host) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    text::place(acceptor, "acceptor")?;
+    // SAFETY: as this function.
+    let (address, given) = unsafe {
+        acceptor.write(AcceptorHandle { id: 0 });
+        (text::read(address, "address")?, sized::read(options, "nacelle_acceptor_options")?)
+    };
+    let place = place(address)?;
+    // SAFETY: as this function, for the strings in the options.
+    let options = given.map_or(Ok(AcceptorOptions::at(place)), |given| unsafe { given.read(place) })?;
+    let host = Host::new(&options);
+    begin(&host)?;
+    let id = registry().acceptors.insert(host)?;
+    // SAFETY: as this function.
+    unsafe { acceptor.write(AcceptorHandle { id }) };
+    Ok(())
 }
 
 /// See `nacelle.h`.
@@ -145,21 +203,28 @@ pub(crate) unsafe extern "C" fn nacelle_acceptor_open(
     options: *const HostOptions,
     acceptor: *mut AcceptorHandle,
 ) -> u32 {
-    guard(|| {
-        text::place(acceptor, "acceptor")?;
-        // SAFETY: as this function.
-        let (address, given) = unsafe {
-            acceptor.write(AcceptorHandle { id: 0 });
-            (text::read(address, "address")?, sized::read(options, "nacelle_acceptor_options")?)
-        };
-        let place = place(address)?;
-        // SAFETY: as this function, for the strings in the options.
-        let options = given.map_or(Ok(AcceptorOptions::at(place)), |given| unsafe { given.read(place) })?;
-        let id = registry().acceptors.insert(Host::new(Acceptor::start(&options)?))?;
-        // SAFETY: as this function.
-        unsafe { acceptor.write(AcceptorHandle { id }) };
-        Ok(())
-    })
+    // SAFETY: as this function.
+    guard(|| unsafe { make(address, options, acceptor, Host::listen) })
+}
+
+/// See `nacelle.h`.
+///
+/// # Safety
+/// As [`nacelle_acceptor_open`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn nacelle_acceptor_create(
+    address: *const c_char,
+    options: *const HostOptions,
+    acceptor: *mut AcceptorHandle,
+) -> u32 {
+    // SAFETY: as this function.
+    guard(|| unsafe { make(address, options, acceptor, |_| Ok(())) })
+}
+
+/// See `nacelle.h`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn nacelle_acceptor_listen(acceptor: AcceptorHandle) -> u32 {
+    guard(|| registry().acceptors.get(acceptor.id)?.listen())
 }
 
 /// See `nacelle.h`.
@@ -173,8 +238,11 @@ pub(crate) unsafe extern "C" fn nacelle_acceptor_address(
     size: usize,
     length: *mut usize,
 ) -> u32 {
-    // SAFETY: as this function.
-    guard(|| unsafe { text::write(&registry().acceptors.get(acceptor.id)?.address, text, size, length) })
+    guard(|| {
+        let address = registry().acceptors.get(acceptor.id)?.listening(|host| host.address().to_string())?;
+        // SAFETY: as this function.
+        unsafe { text::write(&address, text, size, length) }
+    })
 }
 
 /// See `nacelle.h`.
@@ -188,8 +256,11 @@ pub(crate) unsafe extern "C" fn nacelle_acceptor_name(
     size: usize,
     length: *mut usize,
 ) -> u32 {
-    // SAFETY: as this function.
-    guard(|| unsafe { text::write(&registry().acceptors.get(acceptor.id)?.name, text, size, length) })
+    guard(|| {
+        let name = registry().acceptors.get(acceptor.id)?.listening(|host| host.name().to_owned())?;
+        // SAFETY: as this function.
+        unsafe { text::write(&name, text, size, length) }
+    })
 }
 
 /// See `nacelle.h`.

@@ -4,6 +4,7 @@
 use std::ffi::{CString, c_char, c_void};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use nacelle::memory::Shared;
 use nacelle_device as device;
@@ -11,7 +12,7 @@ use nacelle_device as device;
 use crate::edge::{Failure, guard};
 use crate::handle::{AcceptorHandle, WindowHandle, registry};
 use crate::memory;
-use crate::notifier::{Data, Gate};
+use crate::notifier::Data;
 use crate::text;
 
 /// `nacelle_incoming`.
@@ -33,7 +34,6 @@ type Callback = unsafe extern "C" fn(*const Incoming, *mut c_void) -> u32;
 struct Listener {
     callback: Callback,
     data: Data,
-    gate: Arc<Gate>,
 }
 
 impl Listener {
@@ -41,56 +41,45 @@ impl Listener {
     /// Until the window was closed, `callback` may be called with `data` by any thread, also by several at a time.
     unsafe fn new(callback: Option<Callback>, data: *mut c_void) -> Result<Self, Failure> {
         let callback = callback.ok_or_else(|| Failure::invalid("callback is NULL"))?;
-        Ok(Self { callback, data: Data(data), gate: Arc::default() })
+        Ok(Self { callback, data: Data(data) })
     }
 
-    /// Runs the callback. A window that was closed has nobody who could be told.
+    /// Runs the callback.
     fn tell(&self, peer: IpAddr, window: u32, label: u32, bytes: Option<&mut [u8]>) -> Result<(), device::Failure> {
         let peer = CString::new(peer.to_string()).unwrap_or_default();
         let (data, data_size) =
             bytes.map_or((std::ptr::null_mut(), 0), |bytes| (bytes.as_mut_ptr().cast(), bytes.len()));
         let size = size_of::<Incoming>();
         let incoming = Incoming { size, peer: peer.as_ptr(), window, label, data, data_size };
-        // SAFETY: as `Listener::new`, while the gate is open; what `incoming` points to stays until this returns.
-        let code = self.gate.run(|| unsafe { (self.callback)(&raw const incoming, self.data.get()) });
-        match code {
-            Some(0) => Ok(()),
+        // SAFETY: as `Listener::new`: the window runs this only while it is open; what `incoming` points to stays until this returns.
+        match unsafe { (self.callback)(&raw const incoming, self.data.get()) } {
+            0 => Ok(()),
             code => {
-                let code = code.and_then(|code| u8::try_from(code).ok());
+                let code = u8::try_from(code).ok();
                 Err(code.and_then(device::Failure::new).unwrap_or(device::Failure::UNAVAILABLE))
             }
         }
     }
 }
 
-/// What is open of a window.
-struct Open {
-    window: device::Window,
-    /// The program's bytes, of one to be read.
-    bytes: Option<Arc<Shared>>,
-}
-
 /// A window.
 pub(crate) struct Window {
-    open: Mutex<Option<Open>>,
-    gate: Arc<Gate>,
+    window: device::Window,
+    /// The program's bytes, of one to be read that is open.
+    bytes: Mutex<Option<Arc<Shared>>>,
 }
 
 impl Window {
-    fn new(window: device::Window, bytes: Option<Arc<Shared>>, gate: Arc<Gate>) -> Arc<Self> {
-        Arc::new(Self { open: Mutex::new(Some(Open { window, bytes })), gate })
+    fn new(window: device::Window, bytes: Option<Arc<Shared>>) -> Arc<Self> {
+        Arc::new(Self { window, bytes: Mutex::new(bytes) })
     }
 
     /// Closes it. After this no callback runs any more, but that which this is called by, and nothing accesses the bytes.
     pub(crate) fn close(&self) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Open { window, bytes }) = open.take() {
-            // First nobody new gets a part of the bytes, so that they are nobody else's.
-            drop(window);
-            drop(bytes);
-        }
-        drop(open);
-        self.gate.close();
+        // First nobody new gets a part of the bytes, so that they are nobody else's.
+        self.window.close(Duration::MAX);
+        // Under the lock: another thread that closes it waits, too, for the access that is under way.
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
@@ -101,7 +90,7 @@ impl Window {
 unsafe fn accept(
     acceptor: AcceptorHandle,
     window: *mut WindowHandle,
-    open: impl FnOnce(&device::Acceptor) -> Result<Arc<Window>, Failure>,
+    open: impl FnOnce(&device::Windows) -> Result<Arc<Window>, Failure>,
 ) -> Result<(), Failure> {
     text::place(window, "window")?;
     // SAFETY: as this function.
@@ -126,14 +115,13 @@ pub(crate) unsafe extern "C" fn nacelle_accept_incoming_write(
     data: *mut c_void,
     window: *mut WindowHandle,
 ) -> u32 {
-    let open = |acceptor: &device::Acceptor| {
+    let open = |windows: &device::Windows| {
         // SAFETY: as this function.
         let listener = unsafe { Listener::new(callback, data) }?;
-        let gate = Arc::clone(&listener.gate);
-        let opened = acceptor.accept_incoming_write(number, longest, move |write| {
+        let opened = windows.accept_incoming_write(number, longest, move |write| {
             listener.tell(write.peer, write.window, write.label, Some(write.bytes))
         })?;
-        Ok(Window::new(opened, None, gate))
+        Ok(Window::new(opened, None))
     };
     // SAFETY: as this function.
     guard(|| unsafe { accept(acceptor, window, open) })
@@ -153,20 +141,19 @@ pub(crate) unsafe extern "C" fn nacelle_accept_incoming_read(
     data: *mut c_void,
     window: *mut WindowHandle,
 ) -> u32 {
-    let open = |acceptor: &device::Acceptor| {
+    let open = |windows: &device::Windows| {
         // SAFETY: as this function; the bytes are dropped when the window is closed.
         let bytes = Arc::new(unsafe { memory::shared(buffer.cast_mut(), size, false) }?);
-        let (opened, gate) = match callback {
-            None => (acceptor.accept_incoming_read(number, &bytes, |_| Ok(()))?, Arc::default()),
+        let opened = match callback {
+            None => windows.accept_incoming_read(number, &bytes, |_| Ok(()))?,
             callback => {
                 // SAFETY: as this function.
                 let listener = unsafe { Listener::new(callback, data) }?;
-                let gate = Arc::clone(&listener.gate);
                 let told = move |read: device::IncomingRead| listener.tell(read.peer, read.window, read.label, None);
-                (acceptor.accept_incoming_read(number, &bytes, told)?, gate)
+                windows.accept_incoming_read(number, &bytes, told)?
             }
         };
-        Ok(Window::new(opened, Some(bytes), gate))
+        Ok(Window::new(opened, Some(bytes)))
     };
     // SAFETY: as this function.
     guard(|| unsafe { accept(acceptor, window, open) })

@@ -330,6 +330,51 @@ static void no_callback_and_no_access_after_the_close(void) {
   EXPECT(NACELLE_OK, nacelle_connection_close(reader));
 }
 
+/* Windows that are opened before the acceptor listens. */
+static void the_first_peer_finds_the_windows(void) {
+  unsigned char bytes[8] = {0}, table[8] = "a table", other[64];
+  struct log log = {bytes, 0, 0, 0, 0};
+  nacelle_acceptor_options options = NACELLE_ACCEPTOR_OPTIONS_INIT;
+  nacelle_acceptor early = {1};
+  nacelle_window log_window, table_window;
+  nacelle_device reached;
+  nacelle_connection connection;
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_acceptor_create("here", NULL, &early));
+  CHECK(early.id == 0);
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_acceptor_create(NULL, NULL, NULL));
+  EXPECT(NACELLE_BAD_HANDLE, nacelle_acceptor_listen(early));
+  /* That its name is taken shows when it listens. */
+  EXPECT(NACELLE_OK, nacelle_acceptor_name(acceptor, (char *)other, sizeof other, NULL));
+  options.name = (const char *)other;
+  EXPECT(NACELLE_OK, nacelle_acceptor_create(NULL, &options, &early));
+  EXPECT(NACELLE_ADDRESS_TAKEN, nacelle_acceptor_listen(early));
+  EXPECT(NACELLE_ADDRESS_TAKEN, nacelle_acceptor_listen(early));
+  EXPECT(NACELLE_OK, nacelle_acceptor_close(early));
+  EXPECT(NACELLE_CLOSED_HANDLE, nacelle_acceptor_listen(early));
+
+  options.name = "early";
+  EXPECT(NACELLE_OK, nacelle_acceptor_create(NULL, &options, &early));
+  EXPECT(NACELLE_OK, nacelle_accept_incoming_write(early, LOG, 8, note, &log, &log_window));
+  EXPECT(NACELLE_OK, nacelle_accept_incoming_read(early, TABLE, table, sizeof table, NULL, NULL, &table_window));
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_acceptor_address(early, (char *)other, sizeof other, NULL));
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_acceptor_name(early, (char *)other, sizeof other, NULL));
+  EXPECT(NACELLE_NO_SUCH_DEVICE, nacelle_device_open("early", NULL, &reached));
+  EXPECT(NACELLE_OK, nacelle_acceptor_listen(early));
+  EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_acceptor_listen(early));
+  EXPECT(NACELLE_OK, nacelle_acceptor_address(early, (char *)other, sizeof other, NULL));
+  EXPECT(NACELLE_OK, nacelle_device_open((const char *)other, NULL, &reached));
+  EXPECT(NACELLE_OK, nacelle_connection_open(reached, NULL, &connection));
+  EXPECT(NACELLE_OK, nacelle_write(connection, LOG, "abcdefg", 8, 5));
+  CHECK(log.count == 1 && memcmp(bytes, "abcdefg", 8) == 0);
+  EXPECT(NACELLE_OK, nacelle_read(connection, TABLE, other, 8));
+  CHECK(memcmp(other, table, 8) == 0);
+  EXPECT(NACELLE_OK, nacelle_connection_close(connection));
+  EXPECT(NACELLE_OK, nacelle_device_close(reached));
+  EXPECT(NACELLE_OK, nacelle_acceptor_close(early));
+  EXPECT(NACELLE_OK, nacelle_window_close(log_window));
+  EXPECT(NACELLE_OK, nacelle_window_close(table_window));
+}
+
 /* Callbacks that close their own window, and their acceptor. */
 static nacelle_window own_window;
 static nacelle_acceptor own_acceptor;
@@ -539,6 +584,7 @@ int main(int argc, char *argv[]) {
   a_callback_closes_its_window();
   if (argc == 1 || argv[1][0] == '\0') {
     a_callback_closes_its_acceptor();
+    the_first_peer_finds_the_windows();
   }
   transfers_end(driven);
   callbacks_of_transfers(driven);

@@ -234,6 +234,18 @@ void transfers() {
   CHECK(nacelle::acceptor("10.77.3.3/16", options).address() == "10.77.3.3");
 }
 
+void windows_before_peers() {
+  const nacelle::acceptor host = nacelle::acceptor::create();
+  const std::vector<unsigned char> shown(4, 7);
+  std::vector<unsigned char> got(4);
+  const nacelle::window table = host.accept_incoming_read(9, shown);
+  CHECK(thrown([&] { host.address(); }) == NACELLE_INVALID_ARGUMENT);
+  host.listen();
+  CHECK(thrown([&] { host.listen(); }) == NACELLE_INVALID_ARGUMENT);
+  nacelle::device(host.address()).open().read(9, got);
+  CHECK(got == shown);
+}
+
 }  // namespace
 
 int main(int argc, char* argv[]) {
@@ -253,6 +265,7 @@ int main(int argc, char* argv[]) {
   event_loop(device);
   contexts(device);
   transfers();
+  windows_before_peers();
   options.progress_thread = 1;
   nacelle::device driven(argv[1], options);
   owners(driven);

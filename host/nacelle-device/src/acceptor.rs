@@ -6,21 +6,24 @@
 //! use std::sync::Arc;
 //! use nacelle::memory::Shared;
 //! use nacelle::{Device, Options};
-//! use nacelle_device::{Acceptor, AcceptorOptions};
+//! use nacelle_device::{Acceptor, AcceptorOptions, Windows};
 //!
 //! let temp = tempfile::tempdir()?;
 //! let wire = temp.path().join("wire");
 //! let address: IpAddr = "127.0.3.7".parse()?;
-//! let host = Acceptor::start(&AcceptorOptions { wire: Some(wire.clone()), ..AcceptorOptions::by_udp(address) })?;
-//! let _log = host.accept_incoming_write(1, 1 << 20, |write| {
+//! let windows = Windows::new();
+//! let _log = windows.accept_incoming_write(1, 1 << 20, |write| {
 //!     println!("{} wrote {:?}", write.peer, write.bytes);
 //!     Ok(())
 //! })?;
 //! let table = Arc::new(Shared::new(b"something to read".to_vec()));
-//! let _table = host.accept_incoming_read(1, &table, |_| Ok(()))?;
+//! let _table = windows.accept_incoming_read(1, &table, |_| Ok(()))?;
+//! // From here on peers can connect, and find the windows.
+//! let options = AcceptorOptions { wire: Some(wire.clone()), ..AcceptorOptions::by_udp(address) };
+//! let host = Acceptor::start(&options.with_windows(&windows))?;
 //!
 //! // Elsewhere:
-//! let peer = Device::connect(address, &Options { wire: Some(wire), ..Options::default() })?;
+//! let peer = Device::connect(host.address(), &Options { wire: Some(wire), ..Options::default() })?;
 //! let connection = peer.open(&Default::default())?;
 //! connection.write(1, vec![1, 2, 3], 0)?;
 //! let bytes = connection.read(1, vec![0; 9])?;
@@ -30,14 +33,11 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-#[cfg(doc)]
-use crate::Windows;
-use crate::kernel::{Failure, KernelSet};
-use crate::{DeviceError, IncomingRead, IncomingWrite, SoftConfig, SoftDevice, SoftPlace, Window};
 use nacelle_link::WireDir;
-use nacelle_roce::memory::Shared;
+
+use crate::kernel::KernelSet;
+use crate::{DeviceError, SoftConfig, SoftDevice, SoftPlace, Windows};
 
 /// Where a host accepts, and what it gives.
 #[derive(Debug, Clone)]
@@ -66,6 +66,13 @@ impl AcceptorOptions {
     pub fn by_udp(address: IpAddr) -> Self {
         Self::at(SoftPlace::Udp(address))
     }
+
+    /// With these windows, which peers find from the start on ([`SoftConfig::windows`]).
+    #[must_use]
+    pub fn with_windows(mut self, windows: &Windows) -> Self {
+        self.config.windows = windows.clone();
+        self
+    }
 }
 
 /// A host that accepts what others write, and gives what others read. It has its own threads: callbacks run side by side in as many as
@@ -78,7 +85,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Starts it. When this returns, peers can connect.
+    /// Starts it. When this returns, peers can connect, and find the windows of the options.
     ///
     /// # Errors
     /// If the name or address is taken, or the wire cannot be used.
@@ -100,30 +107,10 @@ impl Acceptor {
         &self.device.descriptor().name
     }
 
-    /// As [`Windows::accept_incoming_write`].
-    ///
-    /// # Errors
-    /// [`DeviceError::WindowOpen`].
-    pub fn accept_incoming_write(
-        &self,
-        number: u32,
-        longest: usize,
-        callback: impl Fn(IncomingWrite<'_>) -> Result<(), Failure> + Send + Sync + 'static,
-    ) -> Result<Window, DeviceError> {
-        self.device.windows().accept_incoming_write(number, longest, callback)
-    }
-
-    /// As [`Windows::accept_incoming_read`].
-    ///
-    /// # Errors
-    /// [`DeviceError::WindowOpen`].
-    pub fn accept_incoming_read(
-        &self,
-        number: u32,
-        bytes: &Arc<Shared>,
-        callback: impl Fn(IncomingRead) -> Result<(), Failure> + Send + Sync + 'static,
-    ) -> Result<Window, DeviceError> {
-        self.device.windows().accept_incoming_read(number, bytes, callback)
+    /// Its windows.
+    #[must_use]
+    pub fn windows(&self) -> &Windows {
+        self.device.windows()
     }
 
     /// Ends it.

@@ -8,6 +8,7 @@
 
 mod acceptor;
 mod engine;
+mod gate;
 mod host;
 mod in_process;
 mod kernel;
@@ -24,6 +25,7 @@ use std::path::PathBuf;
 
 pub use acceptor::{Acceptor, AcceptorOptions};
 pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity};
+pub use gate::Gate;
 pub use host::{Host, SERVICE_PORT};
 pub use in_process::{SoftDevice, SoftPlace};
 pub use kernel::{Call, Cancellation, Failure, Kernel, KernelError, KernelSet, Regions, Run};

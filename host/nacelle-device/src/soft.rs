@@ -138,8 +138,8 @@ impl SoftEngine {
             counters: Counted::default(),
             description: None,
             told: None,
+            windows: config.windows.clone(),
             config,
-            windows: Windows::default(),
             managed: ManagedTable::default(),
             memory,
             wake,
@@ -147,7 +147,7 @@ impl SoftEngine {
         }
     }
 
-    /// Its windows: none, until the program opens some.
+    /// Its windows: those of its configuration.
     #[must_use]
     pub fn windows(&self) -> Windows {
         self.windows.clone()

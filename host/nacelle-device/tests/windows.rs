@@ -11,51 +11,15 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use common::accepting::Host;
 use common::caller::{Caller, Session, message};
-use common::datagrams::{Bench, quick};
+use common::datagrams::Bench;
 use nacelle::memory::Shared;
-use nacelle::{Connection, ConnectionOptions, Device, Error, LinkChoice, Options};
-use nacelle_device::{Acceptor, AcceptorOptions, DeviceError, Failure, SoftPlace};
-use nacelle_link::{UdpLink, WireDir};
+use nacelle::{ConnectionOptions, Device, Error, LinkChoice, Options};
+use nacelle_device::{DeviceError, Failure, SoftPlace};
 use nacelle_roce::wire::mrsp::{AarRegion, FunctionCode, Message, RegionFlags, WindowNumber, reason};
 use nacelle_roce::wire::{RemoteAddr, Rkey};
 use nacelle_roce::{SendWr, WcOpcode, WcStatus};
-
-/// A host, and a folder for its wire.
-struct Host {
-    acceptor: Acceptor,
-    wire: WireDir,
-    _temp: tempfile::TempDir,
-}
-
-impl Host {
-    fn at(place: SoftPlace, change: impl FnOnce(&mut AcceptorOptions)) -> Self {
-        let temp = tempfile::tempdir().unwrap();
-        let wire = WireDir::open(temp.path().join("wire")).unwrap();
-        let mut options = AcceptorOptions { wire: Some(wire.path().to_owned()), ..AcceptorOptions::at(place) };
-        options.config.connect = quick();
-        options.config.connections_per_caller = 0;
-        change(&mut options);
-        Self { acceptor: Acceptor::start(&options).unwrap(), wire, _temp: temp }
-    }
-
-    /// On a loopback address that nobody else has.
-    fn new() -> Self {
-        let free = UdpLink::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap();
-        let address = nacelle_link::DatagramLink::local(&free).ip();
-        drop(free);
-        Self::at(SoftPlace::Udp(address), |_| {})
-    }
-
-    fn options(&self) -> Options {
-        Options { wire: Some(self.wire.path().to_owned()), connect: quick(), ..Options::default() }
-    }
-
-    fn connect(&self) -> Connection {
-        let device = Device::connect(self.acceptor.address(), &self.options()).unwrap();
-        device.open(&ConnectionOptions::default()).unwrap()
-    }
-}
 
 /// What a window was told: label and bytes.
 type Told = Receiver<(u32, Vec<u8>)>;
@@ -63,7 +27,7 @@ type Told = Receiver<(u32, Vec<u8>)>;
 fn log(host: &Host, number: u32, longest: usize) -> (nacelle_device::Window, Told) {
     let (tell, told) = channel();
     let tell = Mutex::new(tell);
-    let window = host.acceptor.accept_incoming_write(number, longest, move |write| {
+    let window = host.acceptor.windows().accept_incoming_write(number, longest, move |write| {
         tell.lock().unwrap().send((write.label, write.bytes.to_vec())).unwrap();
         Ok(())
     });
@@ -86,7 +50,7 @@ fn what_is_written_arrives_and_what_is_read_is_what_was_there() {
         read.lock().unwrap().send((incoming.peer, incoming.window, incoming.label)).unwrap();
         Ok(())
     };
-    let _table = host.acceptor.accept_incoming_read(7, &shared, note).unwrap();
+    let _table = host.acceptor.windows().accept_incoming_read(7, &shared, note).unwrap();
     let connection = host.connect();
     for (label, length) in (0..).zip([1, 2, 4095, 4096, 4097, 100_000, 3_000_001]) {
         let sent = pattern(length, length);
@@ -121,7 +85,7 @@ fn the_owner_answers_each_write() {
         1 => Err(Failure::BAD_ARGUMENTS),
         _ => panic!("the callback is broken"),
     };
-    let _window = host.acceptor.accept_incoming_write(1, 100, answer).unwrap();
+    let _window = host.acceptor.windows().accept_incoming_write(1, 100, answer).unwrap();
     let connection = host.connect();
     let remote = connection.window_to_write(1, 4).unwrap();
     remote.write_and_notify(0, vec![1, 2, 3, 4], 0).unwrap().finish().unwrap();
@@ -209,7 +173,7 @@ fn many_connections_stay_open() {
         sum.fetch_add(write.bytes.iter().map(|byte| u32::from(*byte)).sum(), Ordering::Relaxed);
         Ok(())
     };
-    let _window = host.acceptor.accept_incoming_write(3, 8, add).unwrap();
+    let _window = host.acceptor.windows().accept_incoming_write(3, 8, add).unwrap();
     let remotes: Vec<_> = (0..50).map(|_| host.connect().window_to_write(3, 8).unwrap()).collect();
     for round in 1..4 {
         for remote in &remotes {
@@ -233,7 +197,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
     assert_eq!(refused(connection.window_to_write(5, 11)), reason::WINDOW_TOO_SMALL);
     assert_eq!(refused(connection.window_to_write(5, u64::MAX)), reason::WINDOW_TOO_SMALL);
     assert_eq!(refused(connection.remote(1 << 40)), reason::NO_MEMORY);
-    let again = host.acceptor.accept_incoming_write(5, 1, |_| Ok(()));
+    let again = host.acceptor.windows().accept_incoming_write(5, 1, |_| Ok(()));
     assert!(matches!(again, Err(DeviceError::WindowOpen { number: 5 })));
 
     let remote = connection.window_to_write(5, 10).unwrap();
@@ -246,12 +210,14 @@ fn what_cannot_be_is_refused_with_its_reason() {
     invalid(remote.write(0, Vec::new()), "at least one byte");
     invalid(connection.remote(1).unwrap().notify(0), "no owner");
     let shared = Arc::new(Shared::new(vec![0; 10]));
-    let _table = host.acceptor.accept_incoming_read(5, &shared, |_| Ok(())).unwrap();
+    let _table = host.acceptor.windows().accept_incoming_read(5, &shared, |_| Ok(())).unwrap();
     invalid(connection.window_to_read(5, 1).unwrap().write(0, vec![1]), "opened to be read");
     // A window that is closed gives nothing more; who has a part keeps it, and its owner has stopped listening.
     drop(window);
     assert_eq!(refused(connection.window_to_write(5, 1)), reason::NO_WINDOW);
-    remote.write_and_notify(0, vec![1], 0).unwrap().finish().unwrap();
+    remote.write(0, vec![1]).unwrap().finish().unwrap();
+    let error = remote.notify(0).unwrap().finish().unwrap_err();
+    assert!(matches!(error, Error::SocketUnavailable { .. }), "{error}");
 }
 
 #[test]
@@ -284,7 +250,7 @@ fn a_device_says_how_busy_it_is() {
 fn memory_that_is_gone_cannot_be_read() {
     let host = Host::new();
     let shared = Arc::new(Shared::new(vec![1; 100]));
-    let _table = host.acceptor.accept_incoming_read(1, &shared, |_| Ok(())).unwrap();
+    let _table = host.acceptor.windows().accept_incoming_read(1, &shared, |_| Ok(())).unwrap();
     let (reader, other) = (host.connect(), host.connect());
     let table = reader.window_to_read(1, 100).unwrap();
     table.read(0, vec![0; 100]).unwrap().finish().unwrap();
@@ -343,7 +309,7 @@ fn a_reader_changes_nothing_and_sees_nothing_else() {
     let (host, ip) = on_wire();
     let secret: Vec<u8> = (0..200).collect();
     let shared = Arc::new(Shared::new(secret.clone()));
-    let _table = host.acceptor.accept_incoming_read(9, &shared, |_| Ok(())).unwrap();
+    let _table = host.acceptor.windows().accept_incoming_read(9, &shared, |_| Ok(())).unwrap();
     let (mut first, mut second) = (Caller::join(&host.wire, ip, 1), Caller::join(&host.wire, ip, 2));
     let attacks: [fn(&mut Caller, Session, nacelle_roce::wire::mrsp::ARegion) -> WcStatus; 4] = [
         |caller, session, part| caller.write(session, &part, &[0xee]),
@@ -420,7 +386,7 @@ fn a_writer_cannot_keep_others_from_writing() {
         }
         Ok(())
     };
-    let _window = host.acceptor.accept_incoming_write(1, 1 << 20, hang).unwrap();
+    let window = host.acceptor.windows().accept_incoming_write(1, 1 << 20, hang).unwrap();
     let (mut hostile, mut other) = (Caller::join(&host.wire, ip, 1), Caller::join(&host.wire, ip, 2));
     let input = RegionFlags::INPUT;
     // One writer's memory is bounded, over all its connections.
@@ -443,4 +409,5 @@ fn a_writer_cannot_keep_others_from_writing() {
     assert_eq!(other.result(session), 0);
     assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
     assert_eq!(hostile.result(sessions[0]), 2, "its time has passed");
+    window.close(Duration::ZERO);
 }

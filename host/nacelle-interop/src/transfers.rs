@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use nacelle::memory::Shared;
 use nacelle::{ConnectionOptions, Device, LinkChoice, Options};
-use nacelle_device::{Acceptor, AcceptorOptions, Failure as Refusal, SoftPlace};
+use nacelle_device::{Acceptor, AcceptorOptions, Failure as Refusal, SoftPlace, Windows};
 use nacelle_link::Impairments;
 
 use crate::StationArgs;
@@ -56,11 +56,11 @@ pub(crate) fn windows(args: &StationArgs, count: u32) -> Outcome {
     let place = SoftPlace::Wire(Some((args.ip.ip, args.ip.prefix)));
     let options =
         AcceptorOptions { wire: args.wire.clone(), name: Some(args.name.clone()), ..AcceptorOptions::at(place) };
-    let host = Acceptor::start(&options)?;
+    let windows = Windows::new();
     let (written, told) = channel();
     let read = Mutex::new(written.clone());
     let written: Told = Mutex::new(written);
-    let _to_be_written = host.accept_incoming_write(WINDOW, LONGEST, move |write| match write.label {
+    let _to_be_written = windows.accept_incoming_write(WINDOW, LONGEST, move |write| match write.label {
         0 => {
             tell(&written, Ok(format!("{} was refused", write.peer)))?;
             Err(Refusal::new(REFUSED).unwrap_or(Refusal::BAD_ARGUMENTS))
@@ -73,9 +73,10 @@ pub(crate) fn windows(args: &StationArgs, count: u32) -> Outcome {
         }
     })?;
     let table = Arc::new(Shared::new(fill(TABLE, TABLE_SEED)));
-    let _to_be_read = host.accept_incoming_read(WINDOW, &table, move |incoming| {
+    let _to_be_read = windows.accept_incoming_read(WINDOW, &table, move |incoming| {
         tell(&read, Ok(format!("{} has read, label {}", incoming.peer, incoming.label)))
     })?;
+    let _host = Acceptor::start(&options.with_windows(&windows))?;
     for _ in 0..count {
         let patience = Duration::from_secs_f64(args.timeout.clamp(0.1, 86400.0));
         let what = told.recv_timeout(patience).map_err(|_| Failure::Timeout("waiting for the peer".into()))?;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hosts that accept what others write, and give what others read.
 
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nacelle::memory::{Shared, StableBytes};
-use nacelle_device::{self as device, AcceptorOptions, SoftPlace};
+use nacelle_device::{self as device, AcceptorOptions, DeviceError, SoftPlace};
 use pyo3::prelude::*;
 
 use crate::buffer::{self, Bytes};
@@ -54,7 +56,34 @@ impl Wanted {
 /// A host that accepts.
 #[pyclass(frozen, module = "nacelle._native")]
 pub(crate) struct Acceptor {
-    acceptor: Handle<device::Acceptor>,
+    stage: Handle<Stage>,
+    windows: device::Windows,
+}
+
+/// How far an acceptor is.
+enum Stage {
+    /// Peers cannot connect yet.
+    Made(AcceptorOptions),
+    /// A thread starts it.
+    Starting,
+    Listens(device::Acceptor),
+}
+
+impl Acceptor {
+    /// What `tell` says of an acceptor that listens.
+    fn listening<R>(&self, tell: impl FnOnce(&device::Acceptor) -> R) -> Result<R, Failure> {
+        self.stage.with(|stage| match stage {
+            Stage::Listens(acceptor) => Ok(tell(acceptor)),
+            Stage::Made(_) | Stage::Starting => {
+                Err(Failure::invalid("the acceptor does not listen yet", "let it listen first"))
+            }
+        })
+    }
+
+    /// Opens a window, unless the acceptor was closed.
+    fn open(&self, open: impl FnOnce(&device::Windows) -> Result<Open, DeviceError>) -> Result<Window, Failure> {
+        self.stage.with(|_| Ok(Window { open: Handle::new("window", open(&self.windows)?) }))
+    }
 }
 
 /// What peers read. The fields are dropped in this order: nothing reads the bytes any more when the buffer is given back.
@@ -78,16 +107,17 @@ struct Open {
     shown: Option<Shown>,
 }
 
+impl Drop for Open {
+    fn drop(&mut self) {
+        // The package waits for callbacks: that must not keep the interpreter's lock, and not wait for views that one has kept.
+        self.window.close(Duration::ZERO);
+    }
+}
+
 /// A window.
 #[pyclass(frozen, module = "nacelle._native")]
 pub(crate) struct Window {
     open: Handle<Open>,
-}
-
-impl Window {
-    fn new(window: device::Window, shown: Option<Shown>) -> Self {
-        Self { open: Handle::new("window", Open { window, shown }) }
-    }
 }
 
 /// Runs `run(bytes, peer, window, label)`, which returns a result code, with the bytes of a writer.
@@ -114,24 +144,47 @@ fn tell(run: &Py<PyAny>, bytes: Option<&mut [u8]>, peer: &str, window: u32, labe
 
 #[pymethods]
 impl Acceptor {
-    /// Starts it.
+    /// One that does not listen yet.
     #[new]
-    fn new(py: Python<'_>, wanted: Wanted) -> Result<Self, Failure> {
-        let options = wanted.options()?;
-        let acceptor = py.detach(|| device::Acceptor::start(&options))?;
-        Ok(Self { acceptor: Handle::new("acceptor", acceptor) })
+    fn new(wanted: Wanted) -> Result<Self, Failure> {
+        let windows = device::Windows::new();
+        let options = wanted.options()?.with_windows(&windows);
+        Ok(Self { stage: Handle::new("acceptor", Stage::Made(options)), windows })
+    }
+
+    /// Lets peers connect.
+    fn listen(&self, py: Python<'_>) -> Result<(), Failure> {
+        let options = self.stage.with(|stage| match mem::replace(stage, Stage::Starting) {
+            Stage::Made(options) => Ok(options),
+            other => {
+                *stage = other;
+                Err(Failure::invalid("the acceptor listens already", "let it listen once"))
+            }
+        })?;
+        // Other threads, and callbacks, may use it meanwhile.
+        let started = py.detach(|| device::Acceptor::start(&options));
+        self.stage.with(|stage| match started {
+            Ok(acceptor) => {
+                *stage = Stage::Listens(acceptor);
+                Ok(())
+            }
+            Err(error) => {
+                *stage = Stage::Made(options);
+                Err(error.into())
+            }
+        })
     }
 
     /// The address that peers connect to.
     #[getter]
     fn address(&self) -> Result<String, Failure> {
-        self.acceptor.with(|acceptor| Ok(acceptor.address().to_string()))
+        self.listening(|acceptor| acceptor.address().to_string())
     }
 
     /// The name that peers on this machine may use.
     #[getter]
     fn name(&self) -> Result<String, Failure> {
-        self.acceptor.with(|acceptor| Ok(acceptor.name().to_owned()))
+        self.listening(|acceptor| acceptor.name().to_owned())
     }
 
     /// Opens a window to be written.
@@ -139,24 +192,24 @@ impl Acceptor {
         let told = move |write: device::IncomingWrite<'_>| {
             tell(&run, Some(write.bytes), &write.peer.to_string(), write.window, write.label)
         };
-        self.acceptor.with(|acceptor| Ok(Window::new(acceptor.accept_incoming_write(number, longest, told)?, None)))
+        self.open(|windows| Ok(Open { window: windows.accept_incoming_write(number, longest, told)?, shown: None }))
     }
 
     /// Opens a window to be read.
     fn accept_incoming_read(&self, number: u32, object: &Bound<'_, PyAny>, run: Py<PyAny>) -> Result<Window, Failure> {
         let shown = Shown::new(Bytes::of(object, false)?);
         let told = move |read: device::IncomingRead| tell(&run, None, &read.peer.to_string(), read.window, read.label);
-        self.acceptor.with(|acceptor| {
-            let window = acceptor.accept_incoming_read(number, &shown.shared, told)?;
-            Ok(Window::new(window, Some(shown)))
+        self.open(|windows| {
+            let window = windows.accept_incoming_read(number, &shown.shared, told)?;
+            Ok(Open { window, shown: Some(shown) })
         })
     }
 
     /// Ends it.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
-        match self.acceptor.take()? {
-            Some(acceptor) => Ok(py.detach(|| acceptor.close())?),
-            None => Ok(()),
+        match self.stage.take()? {
+            Some(Stage::Listens(acceptor)) => Ok(py.detach(|| acceptor.close())?),
+            Some(Stage::Made(_) | Stage::Starting) | None => Ok(()),
         }
     }
 }
@@ -165,8 +218,9 @@ impl Acceptor {
 impl Window {
     /// Closes it. Nothing reads its buffer any more after this.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
-        if let Some(Open { window, shown }) = self.open.take()? {
-            drop(window);
+        if let Some(mut open) = self.open.take()? {
+            open.window.close(Duration::ZERO);
+            let shown = open.shown.take();
             py.detach(|| drop(shown));
         }
         buffer::release(py);

@@ -7,6 +7,7 @@ use nacelle_roce::{
     AcceptLimits, ConnectOptions, Endpoint, EndpointConfig, NetworkLayer, TransportConfig, UdpInterface,
 };
 
+use super::windows::Windows;
 use crate::Identity;
 use crate::kernel::KernelSet;
 
@@ -37,6 +38,9 @@ pub struct SoftConfig {
     pub kernel_time: Option<Duration>,
     /// The kernels that it offers. Default: [`KernelSet::standard`].
     pub kernels: KernelSet,
+    /// The windows that callers find from its start on; more may be opened, here and at [`SoftDevice::windows`](crate::SoftDevice::windows),
+    /// while it runs. Devices that are given the same have all of them. Default: none.
+    pub windows: Windows,
     /// How connections behave. By default a caller that says nothing for 5 s is asked whether it still lives, and a CM
     /// message is repeated 3 times.
     pub connect: ConnectOptions,
@@ -56,6 +60,7 @@ impl Default for SoftConfig {
             spare_workers: 16,
             kernel_time: Some(Duration::from_secs(60)),
             kernels: KernelSet::standard(),
+            windows: Windows::new(),
             connect,
         }
     }

@@ -8,12 +8,16 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use nacelle_roce::memory::{Memory, Shared};
 use nacelle_wire::mrsp::{RegionFlags, WindowNumber, reason};
 
-use crate::DeviceError;
 use crate::kernel::{Call, Failure, Run};
+use crate::{DeviceError, Gate};
+
+/// How long a window that is dropped waits for its callbacks that run.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A write that has arrived.
 #[derive(Debug)]
@@ -75,19 +79,44 @@ impl Served {
     }
 }
 
+type Place = (Direction, WindowNumber);
+
+/// What there is of an open window.
+struct Open {
+    served: Served,
+    /// Through which its callback runs.
+    gate: Arc<Gate>,
+}
+
 /// A window is open as long as this lives. Who has a part of it when it is closed keeps that: memory of its own until its connection
-/// ends, the program's until the [`Shared`] is dropped.
+/// ends, the program's until the [`Shared`] is dropped. Its callback does not begin any more: peers that tell the owner get
+/// [`nacelle::Error::SocketUnavailable`].
+///
+/// Dropping it waits for its callbacks that run, for 10 s at most, unless it was closed before; a callback that drops its own window does
+/// not wait for itself. [`Window::close`] waits for another time, and says whether it was enough.
 #[must_use = "the window is closed when this is dropped"]
 #[derive(Debug)]
 pub struct Window {
     windows: Windows,
-    place: (Direction, WindowNumber),
+    place: Place,
+    gate: Arc<Gate>,
+}
+
+impl Window {
+    /// Closes it, and waits for its callbacks that run, but for the one that calls this, for `patience` at most. Returns whether none of
+    /// them runs any more. May be repeated.
+    pub fn close(&self, patience: Duration) -> bool {
+        // Its function, which belongs to the program, is dropped without the lock.
+        let _closed = self.windows.remove(&self.place, &self.gate);
+        self.gate.close(patience)
+    }
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // Its function, which belongs to the program, is dropped without the lock.
-        let _closed = self.windows.lock().remove(&self.place);
+        if !self.gate.is_closed() {
+            self.close(CLOSE_WITHIN);
+        }
     }
 }
 
@@ -100,8 +129,10 @@ pub(super) struct Found {
 }
 
 /// The windows of a device. Clones are the same.
+///
+/// They may be opened before there is a device ([`SoftConfig::windows`](crate::SoftConfig::windows)), so that the first peer finds them.
 #[derive(Clone, Default)]
-pub struct Windows(Arc<Mutex<HashMap<(Direction, WindowNumber), Served>>>);
+pub struct Windows(Arc<Mutex<HashMap<Place, Open>>>);
 
 impl std::fmt::Debug for Windows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -110,9 +141,21 @@ impl std::fmt::Debug for Windows {
 }
 
 impl Windows {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Direction, WindowNumber), Served>> {
+    /// None are open.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Open>> {
         // Nothing that could panic changes the table.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out the window with this gate, if it is there.
+    fn remove(&self, place: &Place, gate: &Arc<Gate>) -> Option<Open> {
+        let mut open = self.lock();
+        open.get(place).is_some_and(|open| Arc::ptr_eq(&open.gate, gate)).then(|| open.remove(place)).flatten()
     }
 
     /// Lets peers write up to `longest` bytes under this number. Each gets memory of its own, all zero, within the bounds of the device;
@@ -149,8 +192,9 @@ impl Windows {
         match self.lock().entry(place) {
             Entry::Occupied(_) => Err(DeviceError::WindowOpen { number }),
             Entry::Vacant(entry) => {
-                entry.insert(served);
-                Ok(Window { windows: self.clone(), place })
+                let gate = Arc::<Gate>::default();
+                entry.insert(Open { served, gate: Arc::clone(&gate) });
+                Ok(Window { windows: self.clone(), place, gate })
             }
         }
     }
@@ -163,12 +207,15 @@ impl Windows {
             _ => return Err(reason::MALFORMED),
         };
         let WindowNumber(window) = number;
-        match self.lock().get(&(direction, number)).ok_or(reason::NO_WINDOW)? {
+        let open = self.lock();
+        let Open { served, gate } = open.get(&(direction, number)).ok_or(reason::NO_WINDOW)?;
+        let gate = Arc::clone(gate);
+        match served {
             Served::Write { longest, run } => {
                 if usize::try_from(size).is_ok_and(|size| size <= *longest) {
                     let run = Arc::clone(run);
                     let told = move |call: &mut Call<'_>| match &mut call.parameters[..] {
-                        [bytes] => run(IncomingWrite { peer, window, label: call.user, bytes }),
+                        [bytes] => through(&gate, || run(IncomingWrite { peer, window, label: call.user, bytes })),
                         _ => Err(Failure::MEMORY_ERROR),
                     };
                     Ok(Found { run: Arc::new(told), memory: None })
@@ -180,9 +227,15 @@ impl Windows {
                 let shared = shared.upgrade().ok_or(reason::NO_WINDOW)?;
                 let memory = usize::try_from(size).ok().and_then(|size| shared.memory(0..size, false).ok());
                 let run = Arc::clone(run);
-                let told = move |call: &mut Call<'_>| run(IncomingRead { peer, window, label: call.user });
+                let told =
+                    move |call: &mut Call<'_>| through(&gate, || run(IncomingRead { peer, window, label: call.user }));
                 Ok(Found { run: Arc::new(told), memory: Some(memory.ok_or(reason::WINDOW_TOO_SMALL)?) })
             }
         }
     }
+}
+
+/// Runs the callback of a window, unless that was closed: then nobody is there who could be told.
+fn through(gate: &Gate, run: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    gate.run(run).unwrap_or(Err(Failure::UNAVAILABLE))
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // not every test uses all of it
 
+pub(crate) mod accepting;
 pub(crate) mod caller;
 pub(crate) mod datagrams;
 pub(crate) mod gate;

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from . import _native
-from ._errors import KernelFailure
+from ._errors import InvalidArgument, KernelFailure
 from ._exit import close_at_exit
 from ._kernels import RAISED, SUCCESS, log_exception, log_kept_views
 
@@ -140,14 +140,24 @@ class Acceptor:
         connections_per_peer: int | None = None,
         callbacks: int | None = None,
         callback_time: float | None = None,
+        listen: bool = True,
     ) -> None:
-        """At an address of this machine; or on the wire at "10.77.0.9/16", without an address at the first free one there."""
+        """At an address of this machine; or on the wire at "10.77.0.9/16", without an address at the first free one there.
+
+        With `listen=False` peers cannot connect before `listen`: windows are opened first, so that the first peer finds them.
+        """
         path = None if wire is None else os.fspath(wire)
         bounds = (memory, memory_per_peer, connections, connections_per_peer, callbacks, callback_time)
         self._native = _native.Acceptor(_Settings(address, path, name, *bounds))
         # Windows are open until they are closed, whether the program keeps them or not.
         self._windows: list[Window] = []
+        if listen:
+            self.listen()
         close_at_exit(self)
+
+    def listen(self) -> None:
+        """Lets peers connect. Until then it has no address and no name."""
+        self._native.listen()
 
     @property
     def address(self) -> str:
@@ -191,4 +201,7 @@ class Acceptor:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<acceptor {self.name} at {self.address}>"
+        try:
+            return f"<acceptor {self.name} at {self.address}>"
+        except InvalidArgument:
+            return "<acceptor that does not listen yet>"
