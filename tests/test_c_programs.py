@@ -69,6 +69,12 @@ def test_fortran(soft: Wire, c_tree: Tree, tmp_path: Path, by: str) -> None:
     assert "no host at 10.77.0.9" in run(soft, program, "10.77.0.9", expect=1).stderr
 
 
+def test_fortran_transfers(soft: Wire, c_tree: Tree, tmp_path: Path) -> None:
+    sources = (str(c_tree.prefix / "share" / "nacelle" / "nacelle.f90"), str(CRATE / "tests" / "transfers.f90"))
+    command = ("gfortran", "-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O2", "-g", "-fcheck=all", *sources)
+    assert run(soft, c_tree.compile(tmp_path / "transfers", *command), ADDRESS).stdout == "0 failures\n"
+
+
 def test_naaice(device: Wire, c_tree: Tree, tmp_path: Path) -> None:
     source = str(EXAMPLES / "04_naaice" / "main.c")
     program = c_tree.compile(tmp_path / "matmul", "gcc", "-std=gnu11", *WARNINGS, source, package="nacelle-naaice")

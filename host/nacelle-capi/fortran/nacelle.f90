@@ -15,7 +15,8 @@
 !     call nacelle_check(nacelle_device_close(device))
 !
 ! Buffers are used in place until nacelle_call_close() has returned: they must be targets that stay, and be left alone from
-! nacelle_call_invoke() to the end of the call. Declare them asynchronous, too, if the compiler may keep them in registers.
+! nacelle_call_invoke() to the end of the call. Declare them asynchronous, too, if the compiler may keep them in registers. The same holds
+! for buffers of transfers and of windows until nacelle_transfer_close() and nacelle_window_close() have returned.
 module nacelle
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit
@@ -89,6 +90,22 @@ module nacelle
     integer(c_int64_t) :: id = 0
   end type
 
+  type, bind(C), public :: nacelle_remote
+    integer(c_int64_t) :: id = 0
+  end type
+
+  type, bind(C), public :: nacelle_transfer
+    integer(c_int64_t) :: id = 0
+  end type
+
+  type, bind(C), public :: nacelle_acceptor
+    integer(c_int64_t) :: id = 0
+  end type
+
+  type, bind(C), public :: nacelle_window
+    integer(c_int64_t) :: id = 0
+  end type
+
   type, bind(C), public :: nacelle_region
     integer(c_int32_t) :: role
     integer(c_int32_t) :: reserved
@@ -159,6 +176,47 @@ module nacelle
     integer(c_int64_t) :: running = 0
     integer(c_int64_t) :: waiting = 0
   end type
+
+  type, bind(C), public :: nacelle_transfer_status
+    integer(c_size_t) :: size = 16
+    integer(c_int32_t) :: state = 0
+    integer(c_int32_t) :: owner_result = 0
+  end type
+
+  type, bind(C), public :: nacelle_acceptor_options
+    integer(c_size_t) :: size = 64
+    type(c_ptr) :: wire = c_null_ptr
+    type(c_ptr) :: name = c_null_ptr
+    integer(c_int64_t) :: memory_bytes = 0
+    integer(c_int64_t) :: memory_per_peer = 0
+    integer(c_int32_t) :: connections = 0
+    integer(c_int32_t) :: connections_per_peer = 0
+    integer(c_int32_t) :: contexts = 0
+    integer(c_int32_t) :: callbacks = 0
+    integer(c_int32_t) :: callback_time_ms = 0
+    integer(c_int32_t) :: reserved = 0
+  end type
+
+  ! What a peer has done, as a callback gets it. `data` is null for a reader; c_f_pointer() makes an array of it.
+  type, bind(C), public :: nacelle_incoming
+    integer(c_size_t) :: size = 40
+    type(c_ptr) :: peer
+    integer(c_int32_t) :: window
+    integer(c_int32_t) :: label
+    type(c_ptr) :: data
+    integer(c_size_t) :: data_size
+  end type
+
+  abstract interface
+    ! What nacelle_accept_incoming_write() and nacelle_accept_incoming_read() take, by c_funloc(). Threads of the library call it, several
+    ! at a time: it must be recursive, without local variables that are saved.
+    integer(c_int32_t) function nacelle_incoming_callback(incoming, data) bind(C)
+      import
+      type(nacelle_incoming), intent(in) :: incoming
+      type(c_ptr), value :: data
+    end function
+  end interface
+  public :: nacelle_incoming_callback
 
   interface
     integer(c_int32_t) function nacelle_version() bind(C)
@@ -291,6 +349,159 @@ module nacelle
       type(nacelle_call), value :: this
     end function
 
+    integer(c_int32_t) function nacelle_write(connection, window, data, size, label) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      integer(c_int32_t), value :: window
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: size
+      integer(c_int32_t), value :: label
+    end function
+    integer(c_int32_t) function nacelle_read(connection, window, data, size) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      integer(c_int32_t), value :: window
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: size
+    end function
+    integer(c_int32_t) function nacelle_connection_remote(connection, size, remote) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      integer(c_int64_t), value :: size
+      type(nacelle_remote), intent(out) :: remote
+    end function
+    integer(c_int32_t) function nacelle_connection_window_to_write(connection, window, size, remote) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      integer(c_int32_t), value :: window
+      integer(c_int64_t), value :: size
+      type(nacelle_remote), intent(out) :: remote
+    end function
+    integer(c_int32_t) function nacelle_connection_window_to_read(connection, window, size, remote) bind(C)
+      import
+      type(nacelle_connection), value :: connection
+      integer(c_int32_t), value :: window
+      integer(c_int64_t), value :: size
+      type(nacelle_remote), intent(out) :: remote
+    end function
+    integer(c_int32_t) function nacelle_remote_close(remote) bind(C)
+      import
+      type(nacelle_remote), value :: remote
+    end function
+    integer(c_int32_t) function nacelle_remote_write(remote, offset, data, size, transfer) bind(C)
+      import
+      type(nacelle_remote), value :: remote
+      integer(c_int64_t), value :: offset
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: size
+      type(nacelle_transfer), intent(out) :: transfer
+    end function
+    integer(c_int32_t) function nacelle_remote_write_and_notify(remote, offset, data, size, label, transfer) bind(C)
+      import
+      type(nacelle_remote), value :: remote
+      integer(c_int64_t), value :: offset
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: size
+      integer(c_int32_t), value :: label
+      type(nacelle_transfer), intent(out) :: transfer
+    end function
+    integer(c_int32_t) function nacelle_remote_read(remote, offset, data, size, transfer) bind(C)
+      import
+      type(nacelle_remote), value :: remote
+      integer(c_int64_t), value :: offset
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: size
+      type(nacelle_transfer), intent(out) :: transfer
+    end function
+    integer(c_int32_t) function nacelle_remote_notify(remote, label, transfer) bind(C)
+      import
+      type(nacelle_remote), value :: remote
+      integer(c_int32_t), value :: label
+      type(nacelle_transfer), intent(out) :: transfer
+    end function
+    integer(c_int32_t) function nacelle_transfer_test(transfer, done) bind(C)
+      import
+      type(nacelle_transfer), value :: transfer
+      logical(c_bool), intent(out) :: done
+    end function
+    integer(c_int32_t) function nacelle_transfer_wait(transfer, timeout_ms) bind(C)
+      import
+      type(nacelle_transfer), value :: transfer
+      integer(c_int64_t), value :: timeout_ms
+    end function
+    integer(c_int32_t) function nacelle_transfer_on_finish(transfer, callback, data) bind(C)
+      import
+      type(nacelle_transfer), value :: transfer
+      type(c_funptr), value :: callback
+      type(c_ptr), value :: data
+    end function
+    integer(c_int32_t) function nacelle_transfer_get_status(transfer, status) bind(C)
+      import
+      type(nacelle_transfer), value :: transfer
+      type(nacelle_transfer_status), intent(inout) :: status
+    end function
+    integer(c_int32_t) function nacelle_transfer_close(transfer) bind(C)
+      import
+      type(nacelle_transfer), value :: transfer
+    end function
+    integer(c_int32_t) function nacelle_acceptor_open(address, options, acceptor) bind(C)
+      import
+      character(kind=c_char), intent(in), optional :: address(*)
+      type(nacelle_acceptor_options), intent(in), optional :: options
+      type(nacelle_acceptor), intent(out) :: acceptor
+    end function
+    integer(c_int32_t) function nacelle_acceptor_create(address, options, acceptor) bind(C)
+      import
+      character(kind=c_char), intent(in), optional :: address(*)
+      type(nacelle_acceptor_options), intent(in), optional :: options
+      type(nacelle_acceptor), intent(out) :: acceptor
+    end function
+    integer(c_int32_t) function nacelle_acceptor_listen(acceptor) bind(C)
+      import
+      type(nacelle_acceptor), value :: acceptor
+    end function
+    integer(c_int32_t) function nacelle_acceptor_address(acceptor, text, size, length) bind(C)
+      import
+      type(nacelle_acceptor), value :: acceptor
+      type(c_ptr), value :: text
+      integer(c_size_t), value :: size
+      integer(c_size_t), intent(inout) :: length
+    end function
+    integer(c_int32_t) function nacelle_acceptor_name(acceptor, text, size, length) bind(C)
+      import
+      type(nacelle_acceptor), value :: acceptor
+      type(c_ptr), value :: text
+      integer(c_size_t), value :: size
+      integer(c_size_t), intent(inout) :: length
+    end function
+    integer(c_int32_t) function nacelle_acceptor_close(acceptor) bind(C)
+      import
+      type(nacelle_acceptor), value :: acceptor
+    end function
+    integer(c_int32_t) function nacelle_accept_incoming_write(acceptor, number, longest, callback, data, window) bind(C)
+      import
+      type(nacelle_acceptor), value :: acceptor
+      integer(c_int32_t), value :: number
+      integer(c_size_t), value :: longest
+      type(c_funptr), value :: callback
+      type(c_ptr), value :: data
+      type(nacelle_window), intent(out) :: window
+    end function
+    integer(c_int32_t) function nacelle_accept_incoming_read(acceptor, number, buffer, size, callback, data, window) bind(C)
+      import
+      type(nacelle_acceptor), value :: acceptor
+      integer(c_int32_t), value :: number
+      type(c_ptr), value :: buffer
+      integer(c_size_t), value :: size
+      type(c_funptr), value :: callback
+      type(c_ptr), value :: data
+      type(nacelle_window), intent(out) :: window
+    end function
+    integer(c_int32_t) function nacelle_window_close(window) bind(C)
+      import
+      type(nacelle_window), value :: window
+    end function
+
     type(c_ptr) function c_last_error() bind(C, name='nacelle_last_error')
       import
     end function
@@ -314,8 +525,14 @@ module nacelle
   public :: nacelle_connection_close, nacelle_call_cancel, nacelle_call_on_finish
   public :: nacelle_call_create, nacelle_call_invoke, nacelle_call_invoke_with, nacelle_call_test, nacelle_call_wait
   public :: nacelle_call_get_status, nacelle_call_report, nacelle_call_close
-  public :: nacelle_open, nacelle_create, nacelle_describe, nacelle_check
-  public :: nacelle_last_error, nacelle_last_hint, nacelle_result_string
+  public :: nacelle_write, nacelle_read, nacelle_connection_remote, nacelle_connection_window_to_write
+  public :: nacelle_connection_window_to_read, nacelle_remote_close, nacelle_remote_write, nacelle_remote_write_and_notify
+  public :: nacelle_remote_read, nacelle_remote_notify, nacelle_transfer_test, nacelle_transfer_wait, nacelle_transfer_on_finish
+  public :: nacelle_transfer_get_status, nacelle_transfer_close
+  public :: nacelle_acceptor_open, nacelle_acceptor_create, nacelle_acceptor_listen, nacelle_acceptor_address, nacelle_acceptor_name
+  public :: nacelle_acceptor_close, nacelle_accept_incoming_write, nacelle_accept_incoming_read, nacelle_window_close
+  public :: nacelle_open, nacelle_create, nacelle_describe, nacelle_address, nacelle_check
+  public :: nacelle_last_error, nacelle_last_hint, nacelle_result_string, nacelle_text
   public :: nacelle_input, nacelle_input_once, nacelle_output, nacelle_inout, nacelle_inout_once, nacelle_internal_region
 
 contains
@@ -343,19 +560,26 @@ contains
     type(nacelle_device), intent(in) :: device
     character(:), allocatable, intent(out) :: text
     character(kind=c_char), allocatable, target :: bytes(:)
-    integer(c_size_t) :: length, i
+    integer(c_size_t) :: length
     text = ''
     length = 0
     code = nacelle_device_describe(device, c_null_ptr, 0_c_size_t, length)
     if (code /= NACELLE_OK) return
     allocate (bytes(length + 1))
     code = nacelle_device_describe(device, c_loc(bytes), length + 1, length)
-    if (code /= NACELLE_OK) return
-    deallocate (text)
-    allocate (character(length) :: text)
-    do i = 1, length
-      text(i:i) = bytes(i)
-    end do
+    if (code == NACELLE_OK) text = nacelle_text(c_loc(bytes))
+  end function
+
+  ! The address that peers of an acceptor connect to.
+  integer(c_int32_t) function nacelle_address(acceptor, text) result(code)
+    type(nacelle_acceptor), intent(in) :: acceptor
+    character(:), allocatable, intent(out) :: text
+    character(kind=c_char), target :: bytes(64)
+    integer(c_size_t) :: length
+    text = ''
+    length = 0
+    code = nacelle_acceptor_address(acceptor, c_loc(bytes), size(bytes, kind=c_size_t), length)
+    if (code == NACELLE_OK) text = nacelle_text(c_loc(bytes))
   end function
 
   ! Ends the program with the text of the last error, unless the result is NACELLE_OK.
@@ -369,21 +593,22 @@ contains
   ! The last error of this thread, and what to try.
   function nacelle_last_error() result(text)
     character(:), allocatable :: text
-    text = fortran_text(c_last_error())
+    text = nacelle_text(c_last_error())
   end function
 
   function nacelle_last_hint() result(text)
     character(:), allocatable :: text
-    text = fortran_text(c_last_hint())
+    text = nacelle_text(c_last_hint())
   end function
 
   function nacelle_result_string(code) result(text)
     integer(c_int32_t), intent(in) :: code
     character(:), allocatable :: text
-    text = fortran_text(c_result_string(code))
+    text = nacelle_text(c_result_string(code))
   end function
 
-  function fortran_text(from) result(text)
+  ! A string of C, as `peer` of an incoming write, as a Fortran string.
+  function nacelle_text(from) result(text)
     type(c_ptr), intent(in) :: from
     character(:), allocatable :: text
     character(kind=c_char), pointer :: bytes(:)
