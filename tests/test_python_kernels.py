@@ -206,8 +206,9 @@ def test_kernels_and_devices_that_cannot_be(nacelle: Any, wire: Wire) -> None:
             with soft, nacelle.connect(soft.name, wire=here) as device:
                 assert device.functions["k"].info.doc == '"quoted" \\ text'
             continue
-        with pytest.raises(nacelle.InvalidArgument, match=said):
+        with pytest.raises(nacelle.InvalidArgument, match=said) as refused:
             soft.start()
+        assert type(refused.value) is nacelle.KernelRefused and refused.value.code == 25
     with pytest.raises(nacelle.InvalidArgument, match="access is"):
         kernel(regions=[("data", "both")])
     with pytest.raises(ValueError, match="0x10 to 0x7f"):
@@ -221,7 +222,7 @@ def test_kernels_and_devices_that_cannot_be(nacelle: Any, wire: Wire) -> None:
         with pytest.raises(nacelle.InvalidArgument, match=said):
             nacelle.SoftDevice(wire=here, **options).start()
     with nacelle.SoftDevice(wire=here, name="one") as soft:
-        with pytest.raises(nacelle.InvalidArgument, match="name one is used"):
+        with pytest.raises(nacelle.AddressTaken, match="name one is used"):
             nacelle.SoftDevice(wire=here, name="one").start()
         with pytest.raises(nacelle.InvalidArgument, match="runs already"):
             soft.start()

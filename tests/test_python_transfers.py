@@ -79,7 +79,7 @@ def test_the_first_peer_finds_windows_that_were_opened_before(served: Served, na
     # That an address is taken shows when it listens.
     second = nacelle.Acceptor(f"{host.address}/16", wire=served.wire, listen=False)
     for _ in range(2):
-        with pytest.raises(nacelle.Error, match="used by another"):
+        with pytest.raises(nacelle.AddressTaken, match="used by another"):
             second.listen()
     second.close()
     with pytest.raises(nacelle.ClosedHandle):
@@ -160,7 +160,7 @@ def test_callbacks_that_fail_and_windows_that_close(
     with caplog.at_level(logging.ERROR, "nacelle"), pytest.raises(nacelle.Kernel) as caught:
         connection.write(1, b"abc")
     assert caught.value.result == 0x7F and "the callback of window 1" in caplog.text and "it is broken" in caplog.text
-    with pytest.raises(nacelle.InvalidArgument, match="window 1 is open already"):
+    with pytest.raises(nacelle.WindowOpen, match="window 1 is open already"):
         host.accept_incoming_write(1, 8, broken)
     remote = connection.window_to_write(1, 8)
     window.close()
@@ -237,7 +237,7 @@ def test_misuse_gives_errors(served: Served, nacelle: Any, host: Any, connection
     for wrong in ("here", "10.77.0.9/99"):
         with pytest.raises(nacelle.InvalidArgument):
             nacelle.Acceptor(wrong, wire=served.wire)
-    with pytest.raises(nacelle.InvalidArgument, match="used by another"):
+    with pytest.raises(nacelle.AddressTaken, match="used by another"):
         nacelle.Acceptor(f"{host.address}/16", wire=served.wire)
     host.close()
     host.close()

@@ -48,6 +48,9 @@ module nacelle
   integer(c_int32_t), parameter, public :: NACELLE_UNSUPPORTED = 21
   integer(c_int32_t), parameter, public :: NACELLE_CLOSED = 22
   integer(c_int32_t), parameter, public :: NACELLE_NO_TARGET = 23
+  integer(c_int32_t), parameter, public :: NACELLE_WINDOW_OPEN = 24
+  integer(c_int32_t), parameter, public :: NACELLE_KERNEL_REFUSED = 25
+  integer(c_int32_t), parameter, public :: NACELLE_SIMULATED_DEVICE = 26
   integer(c_int32_t), parameter, public :: NACELLE_INTERNAL = 1000
   integer(c_int32_t), parameter, public :: NACELLE_BAD_HANDLE = 1001
   integer(c_int32_t), parameter, public :: NACELLE_WRONG_HANDLE = 1002

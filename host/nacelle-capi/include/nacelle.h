@@ -61,7 +61,7 @@ enum nacelle_result_code {
   NACELLE_INVALID_ARGUMENT = 1,
   /* The wire cannot be used. */
   NACELLE_LINK = 2,
-  /* The caller's own address is used by another. */
+  /* The caller's own address, or the address or the name of an acceptor, is used by another. */
   NACELLE_ADDRESS_TAKEN = 3,
   /* No address is free in the device's subnet. */
   NACELLE_NO_FREE_ADDRESS = 4,
@@ -103,6 +103,12 @@ enum nacelle_result_code {
   NACELLE_CLOSED = 22,
   /* None of several devices can be reached. */
   NACELLE_NO_TARGET = 23,
+  /* A window of this number and direction is open already. */
+  NACELLE_WINDOW_OPEN = 24,
+  /* The software device does not take the kernel. Not of a function here. */
+  NACELLE_KERNEL_REFUSED = 25,
+  /* The simulated device cannot be made. Not of a function here. */
+  NACELLE_SIMULATED_DEVICE = 26,
 
   /* A defect of this library, which would otherwise have ended the program. */
   NACELLE_INTERNAL = 1000,
@@ -675,7 +681,7 @@ typedef struct nacelle_window {
 
 /* Lets peers write up to `longest` bytes under `number`. Each remote that a peer makes gets memory of its own, all zero. `callback` is
  * called for each write that a peer says is complete, maybe before this returns. `*window` must be closed by nacelle_window_close(); it
- * is zero after an error. NACELLE_INVALID_ARGUMENT if a window to be written has the number; 0xffffffff is the library's own. */
+ * is zero after an error. NACELLE_WINDOW_OPEN if a window to be written has the number; 0xffffffff is the library's own. */
 nacelle_result nacelle_accept_incoming_write(nacelle_acceptor acceptor, uint32_t number, size_t longest,
                                              nacelle_incoming_callback callback, void *data, nacelle_window *window);
 

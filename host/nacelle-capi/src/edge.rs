@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nacelle::{Error, ErrorCode};
 use nacelle_device::DeviceError;
-use nacelle_link::LinkError;
 
 /// Success.
 pub(crate) const OK: u32 = 0;
@@ -81,19 +80,7 @@ impl From<Error> for Failure {
 
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
-        let (code, hint) = match &error {
-            DeviceError::WindowOpen { .. } => {
-                (ErrorCode::InvalidArgument, "close the other window, or choose another number")
-            }
-            DeviceError::Taken { .. } | DeviceError::Link(LinkError::NameTaken { .. }) => {
-                (ErrorCode::AddressTaken, "leave the name and the address to the library, or end the other")
-            }
-            _ => (
-                ErrorCode::Link,
-                "use an address that this machine has, and a directory for the wire that can be written",
-            ),
-        };
-        Self { code: code as u32, text: error.to_string(), hint: hint.into() }
+        Self { code: error.code() as u32, text: error.to_string(), hint: error.hint().to_owned() }
     }
 }
 
@@ -147,7 +134,7 @@ fn describe(result: u32) -> &'static CStr {
         0 => c"success",
         1 => c"an argument is not valid",
         2 => c"the wire cannot be used",
-        3 => c"the address is used by another",
+        3 => c"the address or the name is used by another",
         4 => c"no address is free",
         5 => c"no host answers at the address",
         6 => c"the device refused the connection",
@@ -168,6 +155,9 @@ fn describe(result: u32) -> &'static CStr {
         21 => c"the device has not agreed to this",
         22 => c"this side has ended the connection",
         23 => c"none of the devices can be reached",
+        24 => c"the window is open already",
+        25 => c"the software device does not take the kernel",
+        26 => c"the simulated device cannot be made",
         1000 => c"a defect of the library",
         1001 => c"not a handle of this library",
         1002 => c"a handle of another kind",
@@ -236,9 +226,9 @@ mod tests {
     #[test]
     fn every_number_has_words() {
         let none = describe(u32::MAX);
-        for code in (0..=23).chain(1000..=1007) {
+        for code in (0..=26).chain(1000..=1007) {
             assert_ne!(describe(code), none, "{code}");
         }
-        assert_eq!(describe(24), none);
+        assert_eq!(describe(27), none);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) const REMOTE: u8 = 6;
 /// Why a command failed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure {
-    /// The kind of error, as in [`ErrorCode`], or `usage`, `device`, `check`, or `diagnosed`.
+    /// The kind of error, as in [`ErrorCode`], or `usage`, `check`, or `diagnosed`.
     code: String,
     message: String,
     #[serde(rename = "try")]
@@ -137,12 +137,12 @@ impl From<nacelle_manage::Error> for Failure {
 
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
-        let exit_code = match &error {
-            DeviceError::Link(_) => ErrorCode::Link.exit_code(),
-            DeviceError::Register { .. } | DeviceError::Identity { .. } | DeviceError::Memory { .. } => REMOTE,
-            _ => USAGE,
-        };
-        Self { code: "device".into(), message: error.to_string(), hint: error.hint().into(), exit_code }
+        Self {
+            code: name(error.code()),
+            message: error.to_string(),
+            hint: error.hint().into(),
+            exit_code: error.code().exit_code(),
+        }
     }
 }
 

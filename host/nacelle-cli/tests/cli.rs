@@ -339,8 +339,8 @@ fn devices_are_listed_pinged_counted_and_stopped() {
     let listed = stdout(&bench.good("ls"));
     assert!(listed.contains("soft0") && listed.contains("10.77.5.5/16") && listed.contains("matmul(16)"), "{listed}");
     assert_eq!(bench.json("ls")[0]["mac"], "02:00:00:00:05:05");
-    bench.bad("device --soft --name soft0", 2, &["soft0", "used by another device"]);
-    bench.bad("device --soft --ip 10.77.5.5/16", 2, &["10.77.5.5", "used by another device"]);
+    bench.bad("device --soft --name soft0", 3, &["soft0", "used by another device"]);
+    bench.bad("device --soft --ip 10.77.5.5/16", 3, &["10.77.5.5", "used by another device"]);
 
     let pings = bench.json(&format!("ping {} -c 3 -i 0 -s 1000", second.ip));
     assert_eq!((&pings["received"], pings["times_us"].as_array().unwrap().len()), (&3.into(), 3));

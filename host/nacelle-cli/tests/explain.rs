@@ -38,6 +38,24 @@ fn the_code_in_an_error_of_the_command_is_explained() {
 }
 
 #[test]
+fn the_codes_of_devices_are_explained() {
+    let bench = Bench::new();
+    for (line, code, name) in [
+        ("device --library none.so --json", "simulated-device", "SimulatedDevice"),
+        ("device --soft --kernel none.so --json", "kernel-refused", "KernelRefused"),
+        ("device --soft --udp 192.0.2.1 --json", "link", "Link"),
+    ] {
+        let failed = bench.run(line);
+        let error: serde_json::Value = serde_json::from_slice(&failed.stderr).unwrap();
+        assert_eq!(error["error"]["code"], code, "{error}");
+        let explained = bench.json(&format!("explain error {code}"));
+        assert_eq!(explained[0]["name"], name);
+        assert_eq!(failed.status.code().map(i64::from), error["error"]["exit_code"].as_i64());
+    }
+    assert!(stdout(&bench.good("explain window-open")).contains("error 24: WindowOpen"));
+}
+
+#[test]
 fn what_is_no_code_is_refused() {
     let bench = Bench::new();
     bench.bad("explain 4711", 2, &["4711"]);

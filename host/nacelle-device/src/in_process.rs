@@ -96,7 +96,7 @@ impl Drop for SoftDevice {
 }
 
 fn ended() -> DeviceError {
-    DeviceError::Create { why: "its thread has failed".into() }
+    DeviceError::Defect
 }
 
 fn end(thread: JoinHandle<Result<(), DeviceError>>) -> Result<(), DeviceError> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors as exceptions: one class of `nacelle._errors` for each kind.
 
-use nacelle::Error;
+use nacelle::{Error, ErrorCode};
 use nacelle_device::DeviceError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -10,6 +10,8 @@ use pyo3::types::PyList;
 pub(crate) enum Failure {
     /// The library says so.
     Library(Error),
+    /// A device or an acceptor of this process says so.
+    Device(DeviceError),
     /// It is wrong at the edge to Python.
     Edge {
         /// The class of the exception.
@@ -44,11 +46,7 @@ impl From<PyErr> for Failure {
 
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
-        let class = match &error {
-            DeviceError::Kernel(_) | DeviceError::Taken { .. } | DeviceError::WindowOpen { .. } => "InvalidArgument",
-            _ => "Link",
-        };
-        Self::Edge { class, text: error.to_string(), hint: error.hint() }
+        Self::Device(error)
     }
 }
 
@@ -57,6 +55,7 @@ impl From<Failure> for PyErr {
         let raised = |py: Python<'_>| {
             match failure {
                 Failure::Library(error) => library(py, &error),
+                Failure::Device(error) => exception(py, &class(error.code()), &error.to_string(), error.hint()),
                 Failure::Edge { class, text, hint } => exception(py, class, &text, hint),
                 Failure::Python(error) => return error,
             }
@@ -66,6 +65,11 @@ impl From<Failure> for PyErr {
     }
 }
 
+/// The name of the class of a code.
+fn class(code: ErrorCode) -> String {
+    format!("{code:?}")
+}
+
 /// An exception of the class of this name.
 fn exception<'py>(py: Python<'py>, class: &str, text: &str, hint: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("nacelle._errors")?.getattr(class)?.call1((text, hint))
@@ -73,7 +77,7 @@ fn exception<'py>(py: Python<'py>, class: &str, text: &str, hint: &str) -> PyRes
 
 /// The exception of an error of the library, with what programs need of it.
 fn library<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
-    let raised = exception(py, &format!("{:?}", error.code()), &error.to_string(), error.hint())?;
+    let raised = exception(py, &class(error.code()), &error.to_string(), error.hint())?;
     match error {
         Error::Kernel { code, .. } => raised.setattr("result", *code)?,
         Error::NoTarget { tried } => {

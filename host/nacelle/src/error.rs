@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can go wrong: one error type, one stable number for each kind, and a hint for each.
 
-use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -244,12 +243,12 @@ pub enum Error {
     Manage(#[from] nacelle_manage::Error),
 }
 
-/// A number for each kind of error that never changes its meaning.
+/// A number for each kind of error that never changes its meaning: of [`Error`], and of what runs devices and hosts that accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[repr(u32)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-#[allow(missing_docs)] // each is documented at the error of the same name
+#[allow(missing_docs)] // each is documented at the error of the same name, and in docs/reference/errors.md
 pub enum ErrorCode {
     InvalidArgument = 1,
     Link = 2,
@@ -274,11 +273,14 @@ pub enum ErrorCode {
     Unsupported = 21,
     Closed = 22,
     NoTarget = 23,
+    WindowOpen = 24,
+    KernelRefused = 25,
+    SimulatedDevice = 26,
 }
 
 impl ErrorCode {
     /// All there are, in the order of their numbers: docs/reference/errors.md describes each.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::InvalidArgument,
         Self::Link,
         Self::AddressTaken,
@@ -302,6 +304,9 @@ impl ErrorCode {
         Self::Unsupported,
         Self::Closed,
         Self::NoTarget,
+        Self::WindowOpen,
+        Self::KernelRefused,
+        Self::SimulatedDevice,
     ];
 
     /// Its number.
@@ -314,7 +319,7 @@ impl ErrorCode {
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::InvalidArgument => 2,
+            Self::InvalidArgument | Self::WindowOpen | Self::KernelRefused | Self::SimulatedDevice => 2,
             Self::Link
             | Self::AddressTaken
             | Self::NoFreeAddress
@@ -372,18 +377,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Link(LinkError::NoSwitch { .. }) => {
-                "start a device with 'nacelle device', or name its wire with --wire"
-            }
-            Self::Link(LinkError::NameTaken { .. }) => "choose another name, or end the one that runs",
-            Self::Link(LinkError::BadPath { .. }) => "name another directory with --wire",
-            Self::Link(LinkError::Tap { source, .. }) => tap(source.kind()),
-            Self::Link(LinkError::PortTaken { .. }) => {
-                "end the other program, or use another address of this machine: RoCEv2 has this one port on each"
-            }
-            Self::Link(LinkError::NotLocal { .. }) => "name one address that 'ip address' shows, or one in 127.0.0.0/8",
-            Self::Link(LinkError::Io { source, .. }) => place(source.kind()),
-            Self::Link(error) => error.hint().unwrap_or("start the device and the callers again"),
+            Self::Link(error) => explain::links::advice(error),
             Self::PortClosed { .. } => {
                 "start a device there, as with 'nacelle device --soft --udp ADDRESS', or correct the address"
             }
@@ -436,34 +430,5 @@ fn list(tried: &[(String, Error)]) -> String {
 impl From<std::convert::Infallible> for Error {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}
-    }
-}
-
-/// What to try when a TAP device cannot be made.
-const fn tap(error: ErrorKind) -> &'static str {
-    match error {
-        ErrorKind::PermissionDenied => {
-            "a TAP device needs root or CAP_NET_ADMIN; without, leave --tap out: callers on this machine reach the device by \
-             the virtual wire"
-        }
-        ErrorKind::NotFound => {
-            "the kernel has no TAP devices: load the module 'tun', or leave --tap out and use the virtual wire"
-        }
-        ErrorKind::ResourceBusy => "another program holds this TAP device: name another one with --tap",
-        _ => "name another TAP device, or leave --tap out and use the virtual wire",
-    }
-}
-
-/// What to try when a file or directory cannot be used; the error itself names it.
-const fn place(error: ErrorKind) -> &'static str {
-    match error {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space there, or name another place",
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "name a place that you may write to: a wire's directory with --wire"
-        }
-        ErrorKind::NotFound | ErrorKind::NotADirectory => {
-            "look whether the directory is there, or name another: a wire's with --wire"
-        }
-        _ => "look at the directory of the wire, or name another with --wire",
     }
 }

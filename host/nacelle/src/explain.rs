@@ -5,6 +5,7 @@
 //! test compares with them.
 
 mod errors;
+pub mod links;
 pub(crate) mod rejects;
 mod transport;
 

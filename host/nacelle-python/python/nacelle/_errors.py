@@ -35,7 +35,7 @@ class Link(Error, OSError):
 
 
 class AddressTaken(Error):
-    """The source address that was asked for belongs to another host."""
+    """The address that was asked for belongs to another host, or the name to another device."""
 
     code = 3
 
@@ -160,6 +160,24 @@ class NoTarget(Error, ConnectionError):
 
     code = 23
     tried: list[tuple[str, Error]] = []  # noqa: RUF012 (set for each exception)
+
+
+class WindowOpen(InvalidArgument):
+    """A window of this number and direction is open already."""
+
+    code = 24
+
+
+class KernelRefused(InvalidArgument):
+    """The software device does not take the kernel."""
+
+    code = 25
+
+
+class SimulatedDevice(Error):
+    """The simulated device cannot be made."""
+
+    code = 26
 
 
 class ClosedHandle(Error):

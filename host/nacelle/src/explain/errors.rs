@@ -29,9 +29,9 @@ impl ErrorCode {
                 "start a device, or name another wire or address: the message says which",
             ),
             Self::AddressTaken => (
-                "The source address that was asked for belongs to another host.",
-                "A host answered the probe for it (RFC 5227).",
-                "omit --source to get a free address",
+                "The address that was asked for belongs to another host, or the name to another device.",
+                "A host answered the probe for it (RFC 5227), or a device on this machine has published it.",
+                "leave the address and the name out to get free ones",
             ),
             Self::NoFreeAddress => (
                 "All source addresses that were tried are used.",
@@ -132,6 +132,21 @@ impl ErrorCode {
                 "None of several targets can be reached; the error has one for each.",
                 "See the error of each target.",
                 SEE_DEVICES,
+            ),
+            Self::WindowOpen => (
+                "A window of this number and direction is open already.",
+                "The program has opened it before, or the number is the library's own (0xffffffff).",
+                "close the other window, or choose another number",
+            ),
+            Self::KernelRefused => (
+                "The software device does not take the kernel.",
+                "Its description or library is wrong, or another kernel has its name or a code of a function.",
+                "build the kernel again with the nacelle_kernel.h of this version, or leave it out",
+            ),
+            Self::SimulatedDevice => (
+                "The simulated device cannot be made.",
+                "Its library was not built, cannot be loaded, or does not fit the options.",
+                "build it with 'make sim' (for waveforms 'make sim-waves'), name it with --library, or use --soft",
             ),
         };
         Text { meaning, cause, advice }
