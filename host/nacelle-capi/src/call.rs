@@ -10,7 +10,8 @@ use crate::edge::{Failure, guard};
 use crate::handle::{CallHandle, DeviceHandle, Exclusive, registry};
 use crate::memory::{self, Buffer};
 use crate::notifier::Data;
-use crate::session::{self, Session, State};
+use crate::outcome::Outcome;
+use crate::session::{self, Session};
 use crate::sized::{self, Growing};
 use crate::text;
 
@@ -214,13 +215,8 @@ pub(crate) unsafe extern "C" fn nacelle_call_on_finish(
 pub(crate) unsafe extern "C" fn nacelle_call_get_status(call: CallHandle, status: *mut CallStatus) -> u32 {
     guard(|| {
         let now = registry().calls.with(call.id, |session| {
-            let state = match session.state {
-                State::Ready => 0,
-                State::Running => 1,
-                State::Done => 2,
-                State::Failed(_) => 3,
-            };
-            let (device_result, bytes_received) = (session.device_result, session.received());
+            let Outcome { state, result } = &session.outcome;
+            let (state, device_result, bytes_received) = (state.number(), *result, session.received());
             Ok(CallStatus { size: 0, state, device_result, bytes_received })
         })?;
         // SAFETY: as this function.

@@ -20,6 +20,7 @@ mod load;
 mod memory;
 mod naaice;
 mod notifier;
+mod outcome;
 mod remote;
 mod session;
 mod sized;

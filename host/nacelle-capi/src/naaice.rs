@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::edge::{Failure, guard};
 use crate::handle::registry;
-use crate::session::State;
+use crate::outcome::State;
 use crate::text;
 
 pub(crate) use sessions::{NaaSession, Shared};
@@ -85,17 +85,17 @@ unsafe fn session_of(handle: *const NaaHandle) -> Result<u64, Failure> {
 impl NaaSession {
     /// What a program is told of the session.
     fn status(&self) -> NaaStatus {
-        let state = match &self.session.state {
+        let state = match &self.session.outcome.state {
             State::Ready => CommunicationState::MrspDone,
             State::Running => CommunicationState::Calculating,
             State::Done => CommunicationState::Finished,
             // The device has answered: the call is over, with the code that the answer has.
-            State::Failed(_) if self.session.device_result != 0 => CommunicationState::Finished,
+            State::Failed(_) if self.session.outcome.result != 0 => CommunicationState::Finished,
             State::Failed(_) => CommunicationState::Error,
         };
         NaaStatus {
             state: state as u32,
-            naa_error: self.session.device_result,
+            naa_error: self.session.outcome.result,
             bytes_received: self.session.received(),
         }
     }
@@ -103,7 +103,7 @@ impl NaaSession {
     /// Whether the call has ended. A result code of the device is no error here: the status has it.
     fn test(&mut self) -> Result<bool, Failure> {
         match self.session.test() {
-            Err(_) if self.session.device_result != 0 => Ok(true),
+            Err(_) if self.session.outcome.result != 0 => Ok(true),
             other => other,
         }
     }
@@ -111,7 +111,7 @@ impl NaaSession {
     /// Waits for the end of the call, as [`NaaSession::test`] has it.
     fn wait(&mut self) -> Result<(), Failure> {
         match self.session.wait(None) {
-            Err(_) if self.session.device_result != 0 => Ok(()),
+            Err(_) if self.session.outcome.result != 0 => Ok(()),
             outcome => outcome,
         }
     }
@@ -195,7 +195,7 @@ pub(crate) unsafe extern "C" fn naa_test(handle: *mut NaaHandle, flag: *mut bool
             session_of(handle)
         }?;
         let (ended, now) = registry().naaice.with(session, |naa| {
-            let ended = match naa.session.state {
+            let ended = match naa.session.outcome.state {
                 State::Ready => Ok(false),
                 _ => naa.test(),
             };

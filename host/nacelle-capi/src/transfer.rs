@@ -3,15 +3,15 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nacelle::memory::Shared;
 use nacelle::{Error, Transfer};
 
-use crate::edge::{EdgeCode, Failure, guard};
+use crate::edge::{Failure, guard};
 use crate::handle::{TransferHandle, registry};
 use crate::notifier::{Data, Notifier};
-use crate::session::device_result;
+use crate::outcome::{self, Outcome, State};
 use crate::sized::{self, Growing};
 use crate::text;
 
@@ -26,61 +26,30 @@ pub(crate) struct TransferStatus {
 // SAFETY: numbers only, without padding.
 unsafe impl Growing for TransferStatus {}
 
-/// How a transfer stands.
-enum State {
-    Running,
-    Done,
-    Failed(Failure),
-}
-
 /// A transfer that was begun.
 pub(crate) struct Moving {
     transfer: Transfer,
     /// The program's bytes; none of a notice.
     bytes: Option<Shared>,
     notifier: Option<Arc<Notifier>>,
-    state: State,
-    /// The result code in the answer of the window's owner.
-    owner_result: u32,
+    outcome: Outcome,
 }
 
 impl Moving {
     pub(crate) fn new(transfer: Transfer, bytes: Option<Shared>) -> Self {
-        Self { transfer, bytes, notifier: None, state: State::Running, owner_result: 0 }
+        Self { transfer, bytes, notifier: None, outcome: Outcome::running() }
     }
 
     /// Waits for its end, for `patience` at most.
     fn wait(&mut self, patience: Option<Duration>) -> Result<(), Failure> {
-        let until = patience.and_then(|patience| Instant::now().checked_add(patience));
-        let ended = self.look(|transfer| match until {
-            Some(until) => transfer.wait_until(until),
-            None => transfer.wait().map(|()| true),
-        })?;
-        if ended {
-            return Ok(());
-        }
-        let hint = "wait again, or close it";
-        Err(Failure::edge(EdgeCode::Pending, "the transfer has not ended in this time", hint))
+        let ended = self.look(|it| outcome::wait(it, patience, Transfer::wait_until, Transfer::wait))?;
+        outcome::waited(ended, "transfer", "wait again, or close it")
     }
 
     /// Its outcome, which is asked for by `ask` if it is not known yet.
     fn look(&mut self, ask: impl FnOnce(&mut Transfer) -> Result<bool, Error>) -> Result<bool, Failure> {
-        if matches!(self.state, State::Running) {
-            self.state = match ask(&mut self.transfer) {
-                Ok(false) => return Ok(false),
-                Ok(true) => State::Done,
-                // It may still end if it has only taken too long.
-                Err(error) if !self.transfer.has_ended() => return Err(error.into()),
-                Err(error) => {
-                    self.owner_result = device_result(&error);
-                    State::Failed(error.into())
-                }
-            };
-        }
-        match &self.state {
-            State::Failed(failure) => Err(failure.clone()),
-            State::Running | State::Done => Ok(true),
-        }
+        let transfer = &mut self.transfer;
+        self.outcome.look(|| (ask(transfer), !transfer.has_ended()))
     }
 
     /// Runs `callback` once when it has ended, in place of the one before.
@@ -96,7 +65,7 @@ impl Moving {
     /// Waits for its end, if it has not been seen. After this nothing accesses the bytes any more, and no callback runs, whatever is
     /// returned.
     fn close(mut self) -> Result<(), Failure> {
-        let outcome = if matches!(self.state, State::Running) { self.wait(None) } else { Ok(()) };
+        let outcome = if matches!(self.outcome.state, State::Running) { self.wait(None) } else { Ok(()) };
         // Waits for the access that is under way, if it has not ended.
         drop(self.bytes);
         if let Some(notifier) = self.notifier {
@@ -160,12 +129,8 @@ pub(crate) unsafe extern "C" fn nacelle_transfer_get_status(
 ) -> u32 {
     guard(|| {
         let now = registry().transfers.with(transfer.id, |moving| {
-            let state = match moving.state {
-                State::Running => 1,
-                State::Done => 2,
-                State::Failed(_) => 3,
-            };
-            Ok(TransferStatus { size: 0, state, owner_result: moving.owner_result })
+            let Outcome { state, result } = &moving.outcome;
+            Ok(TransferStatus { size: 0, state: state.number(), owner_result: *result })
         })?;
         // SAFETY: as this function.
         unsafe { sized::write(status, now, "nacelle_transfer_status") }

@@ -7,10 +7,10 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from . import _native
+from ._closing import Closing
 from ._errors import InvalidArgument, KernelFailure
 from ._exit import close_at_exit
 from ._kernels import RAISED, SUCCESS, log_exception, log_kept_views
@@ -87,7 +87,7 @@ class _Teller:
         log_kept_views(self._name)
 
 
-class Window:
+class Window(Closing):
     """Memory that peers write or read under a number, until this is closed. Made by an `Acceptor`, which closes it, too."""
 
     def __init__(self, native: _native.Window, teller: _Teller) -> None:
@@ -98,12 +98,6 @@ class Window:
         """Closes it, and waits for its callbacks that run. May be repeated."""
         self._native.close()
         self._teller.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 @dataclass(frozen=True)
@@ -125,7 +119,7 @@ def _nothing(incoming: Incoming) -> None:
     pass
 
 
-class Acceptor:
+class Acceptor(Closing):
     """A host that peers `connect` to, to write and read its windows."""
 
     def __init__(
@@ -193,12 +187,6 @@ class Acceptor:
         for window in windows:
             window.close()
         self._native.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         try:

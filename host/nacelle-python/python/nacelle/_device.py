@@ -8,10 +8,10 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _native
+from ._closing import Closing
 from ._description import Description, FunctionInfo, Load, bind, parse, signature_text
 from ._errors import Busy, ClosedHandle, Error, Forked, UnknownFunction
 from ._exit import close_at_exit
@@ -92,7 +92,7 @@ def connect(
     return Device(_native.connect(names, options))
 
 
-class Call:
+class Call(Closing):
     """Calls on a set of regions. Its buffers stay in use until it is closed; leave them alone while it runs."""
 
     def __init__(self, device: Device, native: _native.Call, regions: Sequence[Region], finish: Finish) -> None:
@@ -155,12 +155,6 @@ class Call:
             self._native.close()
         except (ClosedHandle, Busy, Forked):
             pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 class Method:
@@ -329,7 +323,7 @@ class _Target:
             call._leave()
 
 
-class Connection(_Target):
+class Connection(_Target, Closing):
     """A connection on which several calls run side by side, each in a context."""
 
     def __init__(self, device: Device, native: _native.Connection) -> None:
@@ -414,17 +408,11 @@ class Connection(_Target):
         """Ends the connection; calls that run on it end with `Closed`. May be repeated."""
         self._native.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<connection to {self._device.address}>"
 
 
-class Device(_Target):
+class Device(_Target, Closing):
     """A device that was reached; made by `connect`. Its functions are its methods."""
 
     def __init__(self, native: _native.Device) -> None:
@@ -493,12 +481,6 @@ class Device(_Target):
         for connection in list(self._connections):
             connection.close()
         self._native.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<device {self.name or ''} at {self.address}>".replace("  ", " ")

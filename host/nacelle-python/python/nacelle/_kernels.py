@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from . import _native
+from ._closing import Closing
 from ._description import RegionInfo
 from ._errors import ClosedHandle, InvalidArgument, KernelCancelled, KernelFailure
 from ._exit import close_at_exit
@@ -192,7 +192,7 @@ class _Settings:
     kernel_time: float | None
 
 
-class SoftDevice:
+class SoftDevice(Closing):
     """A software device in this process: between `start` and `close`, in a `with` block, or for as long as `serve` runs."""
 
     def __init__(
@@ -272,9 +272,6 @@ class SoftDevice:
 
     def __enter__(self) -> Self:
         return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 def _raise_in(thread: int) -> None:

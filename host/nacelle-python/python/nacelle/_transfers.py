@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._closing import Closing
 from ._errors import Error
 from ._regions import size_of
 
@@ -81,7 +81,7 @@ class Transfer:
         return self._finished().__await__()
 
 
-class Remote:
+class Remote(Closing):
     """Memory of a peer: of a device, or a part of a window; made by a `Connection`. It takes one of the connection's contexts."""
 
     def __init__(self, device: Device, native: _native.Remote) -> None:
@@ -113,9 +113,3 @@ class Remote:
     def close(self) -> None:
         """Gives the memory back when its transfers have ended. May be repeated."""
         self._native.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
