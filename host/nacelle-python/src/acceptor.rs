@@ -63,7 +63,7 @@ pub(crate) struct Acceptor {
 /// How far an acceptor is.
 enum Stage {
     /// Peers cannot connect yet.
-    Made(AcceptorOptions),
+    Made(Box<AcceptorOptions>),
     /// A thread starts it.
     Starting,
     Listens(device::Acceptor),
@@ -149,7 +149,7 @@ impl Acceptor {
     fn new(wanted: Wanted) -> Result<Self, Failure> {
         let windows = device::Windows::new();
         let options = wanted.options()?.with_windows(&windows);
-        Ok(Self { stage: Handle::new("acceptor", Stage::Made(options)), windows })
+        Ok(Self { stage: Handle::new("acceptor", Stage::Made(Box::new(options))), windows })
     }
 
     /// Lets peers connect.
