@@ -257,7 +257,7 @@ typedef struct nacelle_load {
 #endif
 
 /* Fills `*load` as far as `load->size` goes, as the device says at this moment: asked on a connection of its own.
- * NACELLE_UNSUPPORTED if the device does not say; one in RTL does not. */
+ * NACELLE_UNSUPPORTED if the device does not say. */
 nacelle_result nacelle_device_load(nacelle_device device, nacelle_load *load);
 
 /* Sets `*fd` to a descriptor for the program's event loop: readable when nacelle_device_progress() has something to do, or a call
@@ -681,7 +681,7 @@ typedef struct nacelle_window {
 
 /* Lets peers write up to `longest` bytes under `number`. Each remote that a peer makes gets memory of its own, all zero. `callback` is
  * called for each write that a peer says is complete, maybe before this returns. `*window` must be closed by nacelle_window_close(); it
- * is zero after an error. NACELLE_WINDOW_OPEN if a window to be written has the number; 0xffffffff is the library's own. */
+ * is zero after an error. NACELLE_WINDOW_OPEN if a window to be written has the number. */
 nacelle_result nacelle_accept_incoming_write(nacelle_acceptor acceptor, uint32_t number, size_t longest,
                                              nacelle_incoming_callback callback, void *data, nacelle_window *window);
 

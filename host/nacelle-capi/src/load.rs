@@ -44,7 +44,7 @@ impl From<nacelle::Load> for CLoad {
 pub(crate) unsafe extern "C" fn nacelle_device_load(device: DeviceHandle, load: *mut CLoad) -> u32 {
     guard(|| {
         let device = registry().devices.get(device.id)?;
-        let silent = || Error::Unsupported { ip: device.ip(), what: "window that tells the device's load" };
+        let silent = || Error::Unsupported { ip: device.ip(), what: "record of the device's load" };
         let now = device.load()?.ok_or_else(silent)?;
         // SAFETY: as this function.
         unsafe { sized::write(load, now.into(), "nacelle_load") }

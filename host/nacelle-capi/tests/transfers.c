@@ -201,7 +201,6 @@ static void arguments(void) {
   EXPECT(NACELLE_INVALID_ARGUMENT, nacelle_accept_incoming_read(acceptor, TABLE, bytes, (size_t)-1, NULL, NULL, &other));
   EXPECT(NACELLE_OK, nacelle_accept_incoming_write(acceptor, LOG, 64, note, &log, &window));
   EXPECT(NACELLE_WINDOW_OPEN, nacelle_accept_incoming_write(acceptor, LOG, 1, note, &log, &other));
-  EXPECT(NACELLE_WINDOW_OPEN, nacelle_accept_incoming_write(acceptor, UINT32_MAX, 1, note, &log, &other));
   EXPECT(NACELLE_OK, nacelle_accept_incoming_read(acceptor, LOG, bytes, 64, count, &reads, &other));
   EXPECT(NACELLE_OK, nacelle_window_close(other));
   EXPECT(NACELLE_CLOSED_HANDLE, nacelle_window_close(other));

@@ -113,7 +113,9 @@ impl DeviceError {
             Self::Register { .. } | Self::Identity { .. } | Self::Memory { .. } => {
                 "the library and this program are not of the same version: build both again"
             }
-            Self::Taken { .. } => "leave the name and the address out (--name, --ip) to get free ones, or end the other device",
+            Self::Taken { .. } => {
+                "leave the name and the address out (--name, --ip) to get free ones, or end the other device"
+            }
             Self::Defect => "start it again, and report what it has printed",
             Self::Kernel(KernelError::SameCode { .. } | KernelError::SameName { .. }) => {
                 "leave one of the kernels out, or give it another name and other function codes"

@@ -135,7 +135,7 @@ impl ErrorCode {
             ),
             Self::WindowOpen => (
                 "A window of this number and direction is open already.",
-                "The program has opened it before, or the number is the library's own (0xffffffff).",
+                "The program has opened it before, and has not closed it.",
                 "close the other window, or choose another number",
             ),
             Self::KernelRefused => (
