@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that are named by text from C and Python, as by --link: a packet socket on a veth pair, and what cannot be."""
+"""Links that are named by text from C and Python, as by --link: packet and XDP sockets on a veth pair, and what cannot be."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ with nacelle.connect(sys.argv[1], link=sys.argv[2], source=sys.argv[3]) as devic
 
 
 @root
-def test_c_names_an_interface(wire: Wire, veth: list[str], c_tree: Tree, tmp_path: Path) -> None:
-    serve(wire, veth)
+@pytest.mark.parametrize("link", ["packet", "xdp"])
+def test_c_names_an_interface(wire: Wire, veth: list[str], c_tree: Tree, tmp_path: Path, link: str) -> None:
+    serve(wire, veth, "packet")
     program = c_tree.compile(tmp_path / "links", "gcc", *WARNINGS, str(CRATE / "tests" / "links.c"))
-    command = (*veth[1:], str(program), DEVICE, "packet:vb", "10.99.0.9/24")
+    command = (*veth[1:], str(program), DEVICE, f"{link}:vb", "10.99.0.9/24")
     assert run(wire, Path(veth[0]), *command).stdout == "0 failures\n"
 
 
 @root
-def test_python_names_an_interface(wire: Wire, veth: list[str], package: Package) -> None:
-    serve(wire, veth)
-    command = [*veth, sys.executable, "-c", PROGRAM, DEVICE, "packet:vb", "10.99.0.9/24"]
+@pytest.mark.parametrize("link", ["packet", "xdp"])
+def test_python_names_an_interface(wire: Wire, veth: list[str], package: Package, link: str) -> None:
+    serve(wire, veth, "packet")
+    command = [*veth, sys.executable, "-c", PROGRAM, DEVICE, f"{link}:vb", "10.99.0.9/24"]
     environment = package.environment(wire.folder / "wire")
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert result.stdout == "IBM False\n", result.stderr

@@ -204,8 +204,8 @@ typedef struct nacelle_device_options {
   /* Time that a device which is not Nacelle's gets between its answer and the next call, in microseconds. Default: sixteen times as
    * long as it took to answer the region request, 100 000 at most. */
   uint32_t answer_gap_us;
-  /* The same as `link` by name, in every form of the command's --link: "udp", "verbs:DEVICE", or "packet:INTERFACE", which needs a
-   * `source`. Only one of the two may be set. Default: none. */
+  /* The same as `link` by name, in every form of the command's --link: "udp", "verbs:DEVICE", "packet:INTERFACE" or
+   * "xdp:INTERFACE"; an interface needs a `source`. Only one of the two may be set. Default: none. */
   const char *link_name;
 } nacelle_device_options;
 
