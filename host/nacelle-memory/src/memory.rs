@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
+use crate::Source;
 use crate::scope::{Ending, Gate};
 
 /// Why memory was not accessed.
@@ -163,14 +164,15 @@ impl Memory {
     ///
     /// # Errors
     /// If there is no room for all of them, the memory is read-only, or the borrow has ended. Nothing is copied then.
-    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), AccessError> {
+    pub fn write<'a>(&mut self, offset: usize, bytes: impl Into<Source<'a>>) -> Result<(), AccessError> {
+        let bytes = bytes.into();
         if !self.writable {
             return Err(AccessError::ReadOnly);
         }
         let to = self.place(offset, bytes.len())?;
         self.access(|| {
-            // SAFETY: as in `read`; the range may be written, because it is writable.
-            unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
+            // SAFETY: as in `read`; the range may be written, because it is writable. A source is no part of a memory.
+            unsafe { bytes.copy_to_raw(to) }
         })
     }
 

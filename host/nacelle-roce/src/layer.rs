@@ -54,7 +54,7 @@ pub enum AnyInterface {
 }
 
 /// What either kind receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Received<'a> {
     /// A frame, from its Ethernet header on, without FCS.
     Frame(&'a [u8]),

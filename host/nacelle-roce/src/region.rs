@@ -9,7 +9,7 @@ mod tests;
 
 use crate::{ConnId, DomainError, RegisterError};
 use core::{fmt, ops::BitOr};
-use nacelle_memory::Memory;
+use nacelle_memory::{Memory, Source};
 use nacelle_wire::{RemoteAddr, Rkey};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -408,7 +408,7 @@ impl RegionTable {
     }
 
     /// Copies bytes into a slice, if it lies within its region.
-    pub(crate) fn write(&mut self, s: RegionSlice, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn write(&mut self, s: RegionSlice, bytes: Source<'_>) -> Option<()> {
         self.get_mut(s.region)?.write(s.offset, bytes).ok()
     }
 
@@ -430,7 +430,7 @@ impl RegionTable {
     }
 
     /// Copies bytes into a grant, unless its key was invalidated since.
-    pub(crate) fn write_granted(&mut self, grant: Grant, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn write_granted(&mut self, grant: Grant, bytes: Source<'_>) -> Option<()> {
         self.is_granted(grant).then(|| self.write(grant.place, bytes))?
     }
 

@@ -132,7 +132,7 @@ impl Interface {
             return Err(Discard::NotForUs);
         }
         let path = Path { local: ip.dst().into(), remote: ip.src().into(), hop: eth.src.into() };
-        Ok(Some(Segment { path, ecn: ip.ecn(), payload }))
+        Ok(Some(Segment { path, ecn: ip.ecn(), payload: payload.into() }))
     }
 
     /// Makes a frame of a segment, which lies in `frame` behind [`LOWER_LEN`] bytes. Returns its length.
