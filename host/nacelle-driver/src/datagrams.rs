@@ -6,7 +6,7 @@ use nacelle_link::{
     DatagramLink, Delivery, Direction, Icrc, LinkError, LinkStats, MAX_BATCH, Outgoing, Placed, Recorder,
 };
 use nacelle_roce::{
-    Datagrams, Numbering, Transmit, UdpInterface,
+    Batch, Datagrams, Numbering, Transmit, UdpInterface,
     memory::Bytes,
     wire::{Ecn, icrc},
 };
@@ -25,8 +25,8 @@ const LONG: usize = 16 << 10;
 pub struct DatagramMedium {
     link: Box<dyn DatagramLink>,
     tx: Vec<u8>,
-    /// The last send was a long one. The next is written where the link has room for it, which saves a copy. A short one is better
-    /// written elsewhere and copied at once: the other side is looking at that place.
+    /// The last send was a long one. The next is written where the link has room for it, which saves a copy, and past the cache of this
+    /// processor. A short one is better written elsewhere and copied at once: the other side is looking at that place.
     in_place: bool,
     spin: Duration,
     recorder: Recorder,
@@ -120,21 +120,21 @@ impl Medium for DatagramMedium {
         })
     }
 
-    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<Transmit>) -> Result<bool, LinkError> {
-        let batch = self.link.max_segments();
+    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], Batch) -> Option<Transmit>) -> Result<bool, LinkError> {
+        let segments = self.link.max_segments();
         // A capture has what is sent, not what is read back of where it was placed.
         if self.in_place
             && !self.recorder.is_running()
             && let Some(room) = self.link.room()
         {
-            let Some(sent) = write(room, batch) else { return Ok(false) };
+            let Some(sent) = write(room, Batch { segments, past_cache: true }) else { return Ok(false) };
             let Transmit { path, ecn, len, segment_size, .. } = sent;
             sent.leave_unsealed(room);
             self.in_place = len >= LONG;
             self.link.send_placed(Placed { to: path.remote, ecn: ecn as u8, len, segment_size });
             return Ok(true);
         }
-        let Some(sent) = write(&mut self.tx, batch) else { return Ok(false) };
+        let Some(sent) = write(&mut self.tx, segments.into()) else { return Ok(false) };
         self.in_place = sent.len >= LONG;
         self.send(&sent)?;
         Ok(true)

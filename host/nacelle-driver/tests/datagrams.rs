@@ -65,7 +65,7 @@ fn send(medium: &mut DatagramMedium, len: usize, byte: u8) {
     let path = Path { local: Ipv4Addr::LOCALHOST.into(), remote: PEER, hop: Hop::default() };
     let transmit = Transmit { path, source_port: 4791, dscp: 0, ecn: Ecn::Ect0, len, segment_size: None };
     let sent = medium.transmit(|buffer, batch| {
-        assert_eq!((buffer.len(), batch), (MAX_BATCH, 16));
+        assert_eq!((buffer.len(), batch.segments), (MAX_BATCH, 16));
         buffer[..len].fill(byte);
         Some(transmit)
     });

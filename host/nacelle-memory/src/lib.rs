@@ -29,6 +29,7 @@
 
 mod memory;
 mod overlap;
+mod past_cache;
 mod scope;
 mod shared;
 mod source;

@@ -160,6 +160,19 @@ impl Memory {
         })
     }
 
+    /// As [`read`](Self::read), past the cache of this processor where it can do that: for bytes that another processor reads next. To
+    /// write where that has read before takes much longer otherwise.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_past_cache(&self, offset: usize, into: &mut [u8]) -> Result<(), AccessError> {
+        let from = self.place(offset, into.len())?;
+        self.access(|| {
+            // SAFETY: as in `read`.
+            unsafe { crate::past_cache::copy(from, into) }
+        })
+    }
+
     /// Copies `bytes` to `offset`.
     ///
     /// # Errors
@@ -331,9 +344,12 @@ mod tests {
         let mut two = [0; 2];
         memory.read(2, &mut two).unwrap();
         assert_eq!(two, [9, 4]);
+        memory.read_past_cache(1, &mut two).unwrap();
+        assert_eq!(two, [8, 9]);
         memory.read(4, &mut []).unwrap();
         for (offset, len) in [(3, 2), (4, 1), (5, 0), (usize::MAX, 1), (usize::MAX, 2)] {
             assert_eq!(memory.read(offset, &mut vec![0; len]), Err(AccessError::Bounds), "{offset} {len}");
+            assert_eq!(memory.read_past_cache(offset, &mut vec![0; len]), Err(AccessError::Bounds), "{offset} {len}");
             assert_eq!(memory.write(offset, &vec![0; len]), Err(AccessError::Bounds), "{offset} {len}");
         }
         assert_eq!(memory.into_vec().unwrap(), [1, 8, 9, 4]);

@@ -96,6 +96,22 @@ pub struct Transmit {
     pub segment_size: Option<usize>,
 }
 
+/// How segments are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// How many at most, where the network can send several at once.
+    pub segments: usize,
+    /// The buffer is memory that another processor reads next, and this one does not: what is copied from regions goes past its cache.
+    pub past_cache: bool,
+}
+
+impl From<usize> for Batch {
+    /// So many segments, in a buffer that this processor reads next.
+    fn from(segments: usize) -> Self {
+        Self { segments, past_cache: false }
+    }
+}
+
 impl Transmit {
     /// Bytes of each segment in turn.
     pub fn segment_lens(&self) -> impl Iterator<Item = usize> + use<> {

@@ -2,7 +2,7 @@
 //! The network below the transport where the system's IP stack does IP: the datagrams of a UDP socket, without their IP headers.
 
 use crate::{
-    Discard, Instant, InterfaceCounters, Network, NetworkLayer, Path, PathError, Segment, Transmit, Transport,
+    Batch, Discard, Instant, InterfaceCounters, Network, NetworkLayer, Path, PathError, Segment, Transmit, Transport,
 };
 use core::net::{IpAddr, SocketAddr};
 use nacelle_memory::Bytes;
@@ -176,10 +176,10 @@ impl NetworkLayer for UdpInterface {
         now: Instant,
         transport: &mut Transport,
         buf: &mut [u8],
-        max_segments: usize,
+        batch: Batch,
     ) -> Option<Transmit> {
         self.resolve_paths(now, transport);
-        let sent = transport.poll_transmit(now, buf, max_segments)?;
+        let sent = transport.poll_transmit(now, buf, batch)?;
         for len in sent.segment_lens() {
             self.counters.tx_frames += 1;
             self.counters.tx_bytes += (len + self.overhead()) as u64;

@@ -6,7 +6,7 @@ mod neighbours;
 mod queue;
 
 use crate::{
-    Discard, Instant, InterfaceConfig, InterfaceCounters, Network, NetworkEvent, NetworkLayer, Path, PathError,
+    Batch, Discard, Instant, InterfaceConfig, InterfaceCounters, Network, NetworkEvent, NetworkLayer, Path, PathError,
     Segment, Transmit, Transport, time::earliest,
 };
 use core::net::{IpAddr, Ipv4Addr};
@@ -238,7 +238,7 @@ impl NetworkLayer for Interface {
         now: Instant,
         transport: &mut Transport,
         frame: &mut [u8],
-        _max_segments: usize,
+        _batch: Batch,
     ) -> Option<usize> {
         self.resolve_paths(now, transport);
         if let Some(len) = self.poll_transmit(now, frame) {

@@ -3,7 +3,7 @@
 
 use super::Transport;
 use crate::{
-    Congestion, ConnId, Instant, Network, Path, Transmit,
+    Batch, Congestion, ConnId, Instant, Network, Path, Transmit,
     conn::{Connection, Core},
     qp::{NextResponse, QpFailure},
 };
@@ -14,22 +14,22 @@ impl Transport {
     /// Writes segments to send into `buf` and describes them; `None` if there is nothing to send now. Also handles timers, so call
     /// it when [`Self::next_deadline`] has come, and after [`Self::handle`], until it returns `None`.
     ///
-    /// One call gives up to `max_segments` of one connection, equally long but for the last (UDP_SEGMENT). ACKs, NAKs and
+    /// One call gives a [`Batch`] of one connection, equally long but for the last (UDP_SEGMENT). ACKs, NAKs and
     /// atomic responses go first, then connection management, then requests and READ responses: a batch of each connection in
     /// turn, of both kinds by turns.
     ///
     /// # Panics
     ///
     /// If `buf` is shorter than [`Self::segment_len`].
-    pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8], max_segments: usize) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8], batch: impl Into<Batch>) -> Option<Transmit> {
+        let Batch { segments, past_cache } = batch.into();
+        self.core.regions.past_cache = past_cache;
         let segment_len = self.segment_len();
         assert!(buf.len() >= segment_len, "the buffer must hold {segment_len} bytes");
         if self.next_deadline().is_some_and(|t| t <= now) {
             self.run_timers(now);
         }
-        self.send_acknowledges(now, buf)
-            .or_else(|| self.send_cm(buf))
-            .or_else(|| self.send_turn(now, buf, max_segments))
+        self.send_acknowledges(now, buf).or_else(|| self.send_cm(buf)).or_else(|| self.send_turn(now, buf, segments))
     }
 
     fn send_acknowledges(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
