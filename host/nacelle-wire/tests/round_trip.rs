@@ -14,7 +14,7 @@ use nacelle_wire::{
     kernel::{matmul, vector},
     mrsp::{self, ARegion, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
     roce::{Flow, MAX_FRAME},
-    transport::{Ext, Headers, Packet},
+    transport::{Ext, Headers, MAX_HEADERS, Packet},
 };
 use proptest::{collection::vec, prelude::*};
 use std::net::{IpAddr, Ipv4Addr};
