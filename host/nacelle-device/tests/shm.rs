@@ -7,6 +7,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -239,6 +240,24 @@ impl Between {
     }
 }
 
+/// Ends the other threads of a test, also when it fails.
+struct End<'a> {
+    done: &'a AtomicBool,
+    /// Where one of them waits for the next caller.
+    listener: &'a Path,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        let connect = || {
+            let last = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
+            rustix::net::connect(&last, &SocketAddrUnix::new(self.listener)?)
+        };
+        let _nobody_waits = connect();
+    }
+}
+
 /// Headers and payloads that change all the time, also while the device takes them: whose they are loses its connections, and no byte of
 /// another caller changes.
 #[test]
@@ -287,14 +306,11 @@ fn packets_that_are_rewritten_all_the_time_cost_their_caller_only() {
                 failures.fetch_add(u64::from(run().is_err()), Ordering::Relaxed);
             }
         });
+        let _at_the_end = End { done: &done, listener: &path };
         let began = Instant::now();
         while failures.load(Ordering::Relaxed) < 3 && began.elapsed() < Duration::from_secs(20) {
             bench.increments(&honest, 100_000);
         }
-        done.store(true, Ordering::Relaxed);
-        // The one that waits for the next caller ends.
-        let last = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-        rustix::net::connect(&last, &SocketAddrUnix::new(&path).unwrap()).unwrap();
     });
     assert!(failures.load(Ordering::Relaxed) >= 3, "nothing was rewritten");
     bench.increments(&honest, 100_000);

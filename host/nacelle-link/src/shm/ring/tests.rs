@@ -217,7 +217,7 @@ fn a_header_is_read_once() {
     assert_eq!(writer.write(&words, header(100), &[1; 100]), Ok(Written::Done));
     assert_eq!(writer.write(&words, header(50), &[2; 50]), Ok(Written::Done));
     let found = reader.read(&words, CAPACITY, |seen, at| {
-        for changed in [header(10).encode(), SKIP, u64::MAX, 0] {
+        for changed in [SKIP, u64::MAX, 0, header(10).encode()] {
             words.store(at - HEADER, changed, Ordering::Relaxed);
         }
         assert_eq!(seen, header(100));
