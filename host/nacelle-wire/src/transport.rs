@@ -185,7 +185,7 @@ impl Packet<Range<usize>> {
         let (ext, behind) = Ext::parse(opcode.ext(), rest)?;
         let start = Bth::LEN + (rest.len() - behind.len());
         let pad = usize::from(bth.pad_count());
-        if (end - start) % 4 != 0 || pad > end - start {
+        if !(end - start).is_multiple_of(4) || pad > end - start {
             return Err(ParseError::BthPad);
         }
         Ok(Self { headers: Headers { bth, ext }, opcode, payload: start..end - pad })
