@@ -164,13 +164,15 @@ fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), F
         },
     };
     let place = Place::by_udp(&cli.wire()?, DeviceKind::Soft, args.name.as_deref(), link.local().ip())?;
+    let rules = args.impairments.rules();
     let link: Box<dyn DatagramLink> = if args.no_shm {
         withdraw_shm(&place.wire, &place.name)?;
         Box::new(link)
     } else {
-        Box::new(ShmHub::new(link, &place.wire, &place.name)?)
+        let hub = ShmHub::new(link, &place.wire, &place.name)?;
+        // Damage that is added here is to be noticed.
+        Box::new(if rules.is_none() { hub } else { hub.keeping_icrc() })
     };
-    let rules = args.impairments.rules();
     let link: Box<dyn DatagramLink> =
         if rules.is_none() { link } else { Box::new(ImpairedDatagrams::new(link, rules)) };
     let engine = SoftEngine::new(soft_config(args)?);

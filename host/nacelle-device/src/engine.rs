@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use nacelle_manage::{DeviceKind, Manage};
-use nacelle_roce::{Datagrams, Transmit, UdpInterface};
+use nacelle_roce::{Batch, Datagrams, Transmit, UdpInterface};
 use nacelle_wire::MacAddr;
 
 use crate::{DeviceError, PushError, Stamp};
@@ -112,5 +112,5 @@ pub trait DatagramEngine: Engine {
     fn peer_gone(&mut self, peer: IpAddr);
 
     /// Takes what it sends next, up to `batch` segments, into `buffer`.
-    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit>;
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Transmit>;
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use nacelle_driver::{DatagramMedium, Frames, Limits, Medium, Station};
 use nacelle_link::{Direction, Link, Recorder};
 use nacelle_manage::Trace;
-use nacelle_roce::{Datagrams, Transmit};
+use nacelle_roce::{Batch, Datagrams, Transmit};
 
 use crate::{DatagramEngine, Engine, FrameEngine, PushError, Stamp, TraceLog};
 
@@ -111,7 +111,7 @@ impl<E: FrameEngine> Station<Frames<Box<dyn Link>>> for EthernetPort<E> {
         self.engine.run(now);
     }
 
-    fn transmit(&mut self, _now: Instant, frame: &mut [u8], _batch: usize) -> Option<usize> {
+    fn transmit(&mut self, _now: Instant, frame: &mut [u8], _batch: Batch) -> Option<usize> {
         let (length, stamp) = self.engine.pull(frame)?;
         let frame = self.keep(&frame[..length]);
         self.passed.push((stamp, Direction::Outbound, frame));
@@ -189,7 +189,7 @@ impl<E: DatagramEngine> Station<DatagramMedium> for UdpPort<E> {
         self.engine.run(now);
     }
 
-    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Transmit> {
         self.engine.transmit(now, buffer, batch)
     }
 

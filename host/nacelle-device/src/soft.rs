@@ -13,8 +13,8 @@ use nacelle_driver::Clock;
 use nacelle_manage::DeviceKind;
 use nacelle_roce::memory::Memory;
 use nacelle_roce::{
-    AnyInterface, Completion, Datagrams, Endpoint, Event, Phase, Received, Sent, Transmit, UdpInterface, WcOpcode,
-    WcStatus,
+    AnyInterface, Batch, Completion, Datagrams, Endpoint, Event, Phase, Received, Sent, Transmit, UdpInterface,
+    WcOpcode, WcStatus,
 };
 use nacelle_wire::mrsp::DEFAULT_PORT;
 use nacelle_wire::{DescriptionLocation, MacAddr};
@@ -325,7 +325,7 @@ impl DatagramEngine for SoftEngine {
         self.endpoint.transport.peer_gone(peer);
     }
 
-    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Transmit> {
         self.begin_turn(now);
         match self.endpoint.poll_transmit_batch(self.now(), buffer, batch)? {
             Sent::Datagrams(sent) => Some(sent),

@@ -3,12 +3,22 @@
 
 mod common;
 
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::datagrams::Bench;
 use nacelle::{Call, Device, Error, FunctionCode, LinkChoice, LinkKind, Options, Region};
 use nacelle_link::{Impairments, UdpLink, wait_readable};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketAddrUnix, SocketType,
+};
 
 fn bench() -> Bench {
     Bench::sharing(UdpLink::for_peer(Ipv4Addr::LOCALHOST.into()).unwrap())
@@ -189,4 +199,119 @@ fn a_capture_has_what_passed_by_shared_memory() {
     drop(device);
     let (caller, device) = bench.frames(&std::fs::read(&path).unwrap());
     assert!(caller >= 26 && device >= 26, "{caller} {device}: 13 packets each way in each of two calls");
+}
+
+/// What callers and their device share, and who passes their greetings on: the memory of the last one, and the sockets of all.
+#[derive(Default)]
+struct Between {
+    memory: Mutex<Option<OwnedFd>>,
+    sockets: Mutex<Vec<OwnedFd>>,
+}
+
+impl Between {
+    /// Passes the greetings of the next caller on, and keeps the memory.
+    fn pass_on(&self, listener: &OwnedFd, device: &SocketAddrUnix) -> rustix::io::Result<()> {
+        let caller = rustix::net::accept(listener)?;
+        let hub = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
+        rustix::net::connect(&hub, device)?;
+        let mut message = [0; 64];
+        let (_, len) = rustix::net::recv(&caller, &mut message[..], RecvFlags::empty())?;
+        if len == 0 {
+            return Ok(());
+        }
+        rustix::net::send(&hub, &message[..len], SendFlags::NOSIGNAL)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let came = rustix::net::recvmsg(&hub, &mut [IoSliceMut::new(&mut message)], &mut control, RecvFlags::empty())?;
+        let rights = control.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+            _ => None,
+        });
+        let fds: Vec<OwnedFd> = rights.flatten().collect();
+        let borrowed: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&borrowed)));
+        let parts = [IoSlice::new(&message[..came.bytes])];
+        rustix::net::sendmsg(&caller, &parts, &mut control, SendFlags::NOSIGNAL)?;
+        *self.memory.lock().unwrap() = fds.into_iter().next();
+        self.sockets.lock().unwrap().extend([caller, hub]);
+        Ok(())
+    }
+}
+
+/// Ends the other threads of a test, also when it fails.
+struct End<'a> {
+    done: &'a AtomicBool,
+    /// Where one of them waits for the next caller.
+    listener: &'a Path,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        let connect = || {
+            let last = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
+            rustix::net::connect(&last, &SocketAddrUnix::new(self.listener)?)
+        };
+        let _nobody_waits = connect();
+    }
+}
+
+/// Headers and payloads that change all the time, also while the device takes them: whose they are loses its connections, and no byte of
+/// another caller changes.
+#[test]
+fn packets_that_are_rewritten_all_the_time_cost_their_caller_only() {
+    const RING: u64 = 1 << 20;
+    let bench = bench();
+    let honest = bench.connect();
+    let path = bench.place.wire.file(&format!("{}.shm", bench.place.name));
+    let hidden = path.with_extension("hidden");
+    std::fs::rename(&path, &hidden).unwrap();
+    let device = SocketAddrUnix::new(&hidden).unwrap();
+    let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    rustix::net::bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    rustix::net::listen(&listener, 4).unwrap();
+    let (between, done, failures) = (Between::default(), AtomicBool::new(false), AtomicU64::new(0));
+    let is_done = || done.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done() {
+                // One that fails is a caller that has gone.
+                let _ = between.pass_on(&listener, &device);
+            }
+        });
+        scope.spawn(|| {
+            let mut random = fastrand::Rng::with_seed(11);
+            while !is_done() {
+                // All but the first word of each line, so that the ring itself goes on.
+                let at = 128 + 64 * random.u64(..RING / 64) + random.u64(8..60);
+                if let Some(memory) = &*between.memory.lock().unwrap() {
+                    rustix::io::pwrite(memory, &random.u32(..).to_ne_bytes(), at).unwrap();
+                }
+            }
+        });
+        scope.spawn(|| {
+            let quick = Options { timeout: Duration::from_millis(300), link: LinkChoice::Shm, ..bench.options() };
+            while !is_done() {
+                let run = || -> Result<(), Error> {
+                    let device = Device::connect(bench.place.identity, &quick)?;
+                    let mut call = device.create(FunctionCode::INCREMENT, vec![Region::inout(vec![1; 300_000])])?;
+                    while !is_done() {
+                        call.invoke()?;
+                        call.wait()?;
+                    }
+                    Ok(())
+                };
+                failures.fetch_add(u64::from(run().is_err()), Ordering::Relaxed);
+            }
+        });
+        let _at_the_end = End { done: &done, listener: &path };
+        let began = Instant::now();
+        while failures.load(Ordering::Relaxed) < 3 && began.elapsed() < Duration::from_secs(20) {
+            bench.increments(&honest, 100_000);
+        }
+    });
+    assert!(failures.load(Ordering::Relaxed) >= 3, "nothing was rewritten");
+    bench.increments(&honest, 100_000);
 }

@@ -2,8 +2,14 @@
 //! The datagrams of a UDP socket, between the link and an endpoint's [`UdpInterface`].
 
 use crate::{Medium, capture};
-use nacelle_link::{DatagramLink, Delivery, Direction, LinkError, LinkStats, MAX_BATCH, Outgoing, Placed, Recorder};
-use nacelle_roce::{Datagrams, Numbering, Transmit, UdpInterface, wire::Ecn};
+use nacelle_link::{
+    DatagramLink, Delivery, Direction, Icrc, LinkError, LinkStats, MAX_BATCH, Outgoing, Placed, Recorder,
+};
+use nacelle_roce::{
+    Batch, Datagrams, Numbering, Transmit, UdpInterface,
+    memory::Bytes,
+    wire::{Ecn, icrc},
+};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,8 +25,8 @@ const LONG: usize = 16 << 10;
 pub struct DatagramMedium {
     link: Box<dyn DatagramLink>,
     tx: Vec<u8>,
-    /// The last send was a long one. The next is written where the link has room for it, which saves a copy. A short one is better
-    /// written elsewhere and copied at once: the other side is looking at that place.
+    /// The last send was a long one. The next is written where the link has room for it, which saves a copy, and past the cache of this
+    /// processor. A short one is better written elsewhere and copied at once: the other side is looking at that place.
     in_place: bool,
     spin: Duration,
     recorder: Recorder,
@@ -48,7 +54,7 @@ impl DatagramMedium {
     }
 
     /// The capture: frames as they pass on the loopback interface, with Ethernet addresses of zeros. The IPv4 identification of
-    /// what is received is the one that makes its ICRC right.
+    /// what is received is the one that makes its ICRC right. A packet whose ICRC was left out has it in the capture all the same.
     pub fn recorder(&mut self) -> &mut Recorder {
         &mut self.recorder
     }
@@ -56,6 +62,12 @@ impl DatagramMedium {
     fn send(&mut self, sent: &Transmit) -> Result<(), LinkError> {
         let Transmit { path, ecn, len, segment_size, .. } = *sent;
         let (to, ecn) = (path.remote, ecn as u8);
+        // A capture has what is sent.
+        if self.recorder.is_running() || self.link.icrc(to) == Icrc::Kept {
+            sent.seal(self.link.local(), &mut self.tx, Numbering::Counted);
+        } else {
+            sent.leave_unsealed(&mut self.tx);
+        }
         let bytes = &self.tx[..len];
         if self.recorder.is_running() {
             for (index, datagram) in bytes.chunks(segment_size.unwrap_or(len)).enumerate() {
@@ -74,6 +86,18 @@ impl DatagramMedium {
     }
 }
 
+/// The identification of a received datagram and its bytes, with a right ICRC if it came without.
+fn captured(check: &mut UdpInterface, from: SocketAddr, index: usize, datagram: Bytes<'_>) -> (u16, Vec<u8>) {
+    let mut bytes = datagram.source().to_vec();
+    if let (Bytes::Shared(_), Ok((transport, _))) = (datagram, icrc::split(&bytes))
+        && let Some(right) = icrc::of_datagram(from, check.local(), index as u16, transport)
+    {
+        let at = transport.len();
+        bytes[at..].copy_from_slice(&right);
+    }
+    (check.identification(from, index, &bytes).unwrap_or_default(), bytes)
+}
+
 impl Medium for DatagramMedium {
     type Received<'a> = Datagrams<'a>;
     type Sent = Transmit;
@@ -87,8 +111,8 @@ impl Medium for DatagramMedium {
             let datagrams = Datagrams { from, ecn, bytes: incoming.bytes, stride: incoming.stride };
             if recorder.is_running() {
                 for (index, datagram) in datagrams.iter().enumerate() {
-                    let identification = check.identification(from, index, datagram).unwrap_or_default();
-                    let frame = capture::frame(from, local.ip(), identification, incoming.ecn, datagram);
+                    let (identification, datagram) = captured(check, from, index, datagram);
+                    let frame = capture::frame(from, local.ip(), identification, incoming.ecn, &datagram);
                     recorder.record(SystemTime::now(), Direction::Inbound, &frame);
                 }
             }
@@ -96,20 +120,21 @@ impl Medium for DatagramMedium {
         })
     }
 
-    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<Transmit>) -> Result<bool, LinkError> {
-        let batch = self.link.max_segments();
+    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], Batch) -> Option<Transmit>) -> Result<bool, LinkError> {
+        let segments = self.link.max_segments();
         // A capture has what is sent, not what is read back of where it was placed.
         if self.in_place
             && !self.recorder.is_running()
             && let Some(room) = self.link.room()
         {
-            let Some(sent) = write(room, batch) else { return Ok(false) };
+            let Some(sent) = write(room, Batch { segments, past_cache: true }) else { return Ok(false) };
             let Transmit { path, ecn, len, segment_size, .. } = sent;
+            sent.leave_unsealed(room);
             self.in_place = len >= LONG;
             self.link.send_placed(Placed { to: path.remote, ecn: ecn as u8, len, segment_size });
             return Ok(true);
         }
-        let Some(sent) = write(&mut self.tx, batch) else { return Ok(false) };
+        let Some(sent) = write(&mut self.tx, segments.into()) else { return Ok(false) };
         self.in_place = sent.len >= LONG;
         self.send(&sent)?;
         Ok(true)

@@ -3,7 +3,7 @@
 
 use crate::datagrams::DatagramMedium;
 use nacelle_link::{Link, LinkError, LinkStats, MAX_FRAME};
-use nacelle_roce::{Received, Sent};
+use nacelle_roce::{Batch, Received, Sent};
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -21,12 +21,12 @@ pub trait Medium {
     /// If the link is broken.
     fn receive(&mut self, take: impl FnMut(Self::Received<'_>)) -> Result<bool, LinkError>;
 
-    /// Sends what `write` writes into the buffer, at once or with the next [`flush`](Self::flush); it is given how many segments one
-    /// send may have. Returns whether there was anything.
+    /// Sends what `write` writes into the buffer, at once or with the next [`flush`](Self::flush); it is told how.
+    /// Returns whether there was anything.
     ///
     /// # Errors
     /// If the link is broken.
-    fn transmit(&mut self, write: impl FnMut(&mut [u8], usize) -> Option<Self::Sent>) -> Result<bool, LinkError>;
+    fn transmit(&mut self, write: impl FnMut(&mut [u8], Batch) -> Option<Self::Sent>) -> Result<bool, LinkError>;
 
     /// Sends what [`transmit`](Self::transmit) has kept.
     ///
@@ -84,8 +84,8 @@ impl<L: Link> Medium for Frames<L> {
         Ok(true)
     }
 
-    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<usize>) -> Result<bool, LinkError> {
-        let Some(length) = write(&mut self.tx, 1) else { return Ok(false) };
+    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], Batch) -> Option<usize>) -> Result<bool, LinkError> {
+        let Some(length) = write(&mut self.tx, 1.into()) else { return Ok(false) };
         self.link.send_more(&self.tx[..length])?;
         Ok(true)
     }
@@ -126,7 +126,7 @@ impl Medium for AnyMedium {
         }
     }
 
-    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<Sent>) -> Result<bool, LinkError> {
+    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], Batch) -> Option<Sent>) -> Result<bool, LinkError> {
         // What an interface of the other kind would send goes nowhere.
         match self {
             Self::Frames(medium) => medium.transmit(|buffer, batch| match write(buffer, batch)? {

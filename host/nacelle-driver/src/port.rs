@@ -3,7 +3,7 @@
 
 use crate::{Clock, Frames, Limits, Pump, Station};
 use nacelle_link::{Link, LinkError};
-use nacelle_roce::{ConnId, Endpoint, Event, NetworkEvent};
+use nacelle_roce::{Batch, ConnId, Endpoint, Event, NetworkEvent};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -117,7 +117,7 @@ impl<L: Link, F: FnMut(&[u8]) -> bool> Station<Frames<L>> for Filtered<'_, F> {
         }
     }
 
-    fn transmit(&mut self, now: Instant, frame: &mut [u8], _batch: usize) -> Option<usize> {
+    fn transmit(&mut self, now: Instant, frame: &mut [u8], _batch: Batch) -> Option<usize> {
         self.endpoint.poll_transmit(self.clock.of(now), frame)
     }
 

@@ -3,6 +3,7 @@
 
 use crate::{Frames, Medium, Spin};
 use nacelle_link::{Link, LinkError, wait_readable};
+use nacelle_roce::Batch;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -22,8 +23,8 @@ pub trait Station<M: Medium> {
     /// Does what was received causes, in bounded time, before anything is sent.
     fn work(&mut self, _now: Instant) {}
 
-    /// Writes what to send next, up to `batch` segments; `None` if there is nothing now.
-    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<M::Sent>;
+    /// Writes what to send next, a batch if there is more; `None` if there is nothing now.
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<M::Sent>;
 
     /// The link says that a peer is gone for good.
     fn peer_gone(&mut self, _peer: IpAddr) {}

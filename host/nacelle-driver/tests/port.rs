@@ -4,7 +4,7 @@
 use nacelle_driver::{Frames, Limits, Port, Pump, Station};
 use nacelle_link::{Link, SwitchHost, VirtualWire, WireDir};
 use nacelle_roce::{
-    Access, ConnectOptions, Endpoint, EndpointConfig, Event, NetworkEvent, SendWr, WcStatus, wire::MacAddr,
+    Access, Batch, ConnectOptions, Endpoint, EndpointConfig, Event, NetworkEvent, SendWr, WcStatus, wire::MacAddr,
 };
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ impl<L: Link> Station<Frames<L>> for Picky {
     fn work(&mut self, _: Instant) {
         self.worked += 1;
     }
-    fn transmit(&mut self, _: Instant, frame: &mut [u8], _batch: usize) -> Option<usize> {
+    fn transmit(&mut self, _: Instant, frame: &mut [u8], _batch: Batch) -> Option<usize> {
         self.to_send = self.to_send.checked_sub(1)?;
         frame[..60].fill(0);
         frame[..6].fill(0xff);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nacelle_driver::{Limits, Medium, Pump, Station};
 use nacelle_link::{LinkError, LinkStats};
+use nacelle_roce::Batch;
 
 /// A medium on which each look finds what a script says, and which keeps what is sent.
 struct Scripted {
@@ -37,8 +38,8 @@ impl Medium for Scripted {
         Ok(came)
     }
 
-    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<()>) -> Result<bool, LinkError> {
-        let sent = write(&mut [], 1).is_some();
+    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], Batch) -> Option<()>) -> Result<bool, LinkError> {
+        let sent = write(&mut [], 1.into()).is_some();
         self.kept += usize::from(sent);
         Ok(sent)
     }
@@ -77,7 +78,7 @@ impl Station<Scripted> for Counter {
         self.received += 1;
     }
 
-    fn transmit(&mut self, _: Instant, _: &mut [u8], _: usize) -> Option<()> {
+    fn transmit(&mut self, _: Instant, _: &mut [u8], _: Batch) -> Option<()> {
         self.to_send = self.to_send.checked_sub(1)?;
         Some(())
     }

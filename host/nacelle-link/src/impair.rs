@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use crate::{DatagramLink, Delivery, Incoming, Link, LinkError, LinkStats, Outgoing};
+use crate::{DatagramLink, Delivery, Icrc, Incoming, Link, LinkError, LinkStats, Outgoing};
 
 /// How long a frame is held back for a later one to overtake it, at most.
 const OVERTAKE_WITHIN: Duration = Duration::from_millis(50);
@@ -224,7 +224,7 @@ impl<L: Link> Link for Impaired<L> {
 }
 
 /// A datagram link with [`Impairments`] in both directions, which sends and receives each datagram alone. What it sends late
-/// leaves when `recv` is called.
+/// leaves when `recv` is called. The link keeps ICRCs ([`Icrc::Kept`]), without which nobody would notice damage.
 #[derive(Debug)]
 pub struct ImpairedDatagrams<L> {
     link: L,
@@ -255,6 +255,10 @@ impl<L: DatagramLink> DatagramLink for ImpairedDatagrams<L> {
         1
     }
 
+    fn icrc(&self, to: IpAddr) -> Icrc {
+        self.link.icrc(to)
+    }
+
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError> {
         if outgoing.segment_size.is_some() {
             return Ok(Delivery::NotSegmented);
@@ -268,12 +272,12 @@ impl<L: DatagramLink> DatagramLink for ImpairedDatagrams<L> {
         let rx = &mut self.rx;
         self.link.recv(&mut |incoming| {
             for datagram in incoming.bytes.chunks(incoming.stride) {
-                rx.admit(Instant::now(), (incoming.from, incoming.ecn), datagram, 0);
+                rx.admit(Instant::now(), (incoming.from, incoming.ecn), &datagram.source().to_vec(), 0);
             }
         })?;
         let mut any = false;
         while let Some(((from, ecn), bytes)) = self.rx.take_due(Instant::now()) {
-            take(Incoming { from, ecn, bytes: &bytes, stride: bytes.len().max(1) });
+            take(Incoming { from, ecn, bytes: bytes[..].into(), stride: bytes.len().max(1) });
             any = true;
         }
         Ok(any)

@@ -51,7 +51,7 @@ pub use probe::PortProbe;
 pub use shm::{ShmHub, ShmLink, offers_shm, withdraw_shm};
 pub use switch::{Switch, SwitchHost, SwitchStats};
 pub use tap::Tap;
-pub use udp::{DatagramLink, Delivery, Incoming, MAX_BATCH, Outgoing, Placed, ROCE_PORT, Route, UdpLink};
+pub use udp::{DatagramLink, Delivery, Icrc, Incoming, MAX_BATCH, Outgoing, Placed, ROCE_PORT, Route, UdpLink};
 pub use wire::{VirtualWire, WireDir};
 pub use xdp::{XdpFault, XdpLink};
 

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Instant;
 
+use nacelle_memory::Bytes;
 use nix::cmsg_space;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
@@ -33,15 +34,24 @@ const ECN: u8 = 0b11;
 /// Free addresses tried in 127.0.0.0/8.
 const ADDRESS_TRIES: usize = 64;
 
-/// What one receive gives: a datagram, or several of one sender and length.
+/// Whether packets have an ICRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Icrc {
+    /// They do.
+    Kept,
+    /// Nothing on the way can damage them, and both ends have agreed to leave it out: its bytes are zeros, and nobody looks at them.
+    LeftOut,
+}
+
+/// What one receive gives: a datagram, or several of one sender and length.
+#[derive(Debug, Clone, Copy)]
 pub struct Incoming<'a> {
     /// The sender.
     pub from: SocketAddr,
     /// The two ECN bits of the IP header.
     pub ecn: u8,
-    /// The datagrams, one behind the other.
-    pub bytes: &'a [u8],
+    /// The datagrams, one behind the other. Those in memory that the sender shares have no ICRC ([`Icrc::LeftOut`]).
+    pub bytes: Bytes<'a>,
     /// Bytes of each but the last, which may be shorter.
     pub stride: usize,
 }
@@ -110,14 +120,20 @@ pub trait DatagramLink: Send {
     /// Datagrams that one send may have now.
     fn max_segments(&self) -> usize;
 
+    /// Whether packets to this peer need an ICRC now.
+    fn icrc(&self, _to: IpAddr) -> Icrc {
+        Icrc::Kept
+    }
+
     /// Sends datagrams. What cannot be passed on in bounded time is dropped and counted.
     ///
     /// # Errors
     /// [`LinkError::Io`] if the link is broken for good.
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError>;
 
-    /// Room of [`MAX_BATCH`] bytes in which datagrams can be written that [`send_placed`](Self::send_placed) sends, so that they are
-    /// not copied again; `None` if the link has none, or not now. What is read back of it may be something else than was written.
+    /// Room of [`MAX_BATCH`] bytes in which datagrams without ICRCs ([`Icrc::LeftOut`]) can be written that
+    /// [`send_placed`](Self::send_placed) sends, so that they are not copied again; `None` if the link has none, or not now. What is
+    /// read back of it may be something else than was written.
     fn room(&mut self) -> Option<&mut [u8]> {
         None
     }
@@ -268,7 +284,7 @@ impl LinkStats {
         let stride = stride.max(1);
         self.rx_frames += bytes.len().div_ceil(stride) as u64;
         self.rx_bytes += bytes.len() as u64;
-        Incoming { from, ecn, bytes, stride }
+        Incoming { from, ecn, bytes: bytes.into(), stride }
     }
 }
 
@@ -417,6 +433,9 @@ impl<L: DatagramLink + ?Sized> DatagramLink for Box<L> {
     }
     fn max_segments(&self) -> usize {
         (**self).max_segments()
+    }
+    fn icrc(&self, to: IpAddr) -> Icrc {
+        (**self).icrc(to)
     }
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError> {
         (**self).send(outgoing)

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nacelle_link::{
-    DatagramLink, Delivery, Incoming, LinkError, LinkStats, MAX_BATCH, Outgoing, Placed, ShmHub, ShmLink, UdpLink,
-    WireDir, offers_shm, wait_readable,
+    DatagramLink, Delivery, Icrc, Incoming, LinkError, LinkStats, MAX_BATCH, Outgoing, Placed, ShmHub, ShmLink,
+    UdpLink, WireDir, offers_shm, wait_readable,
 };
+use nacelle_memory::Bytes;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -21,6 +22,12 @@ use rustix::net::{
 
 const NAME: &str = "soft0";
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a ring, and of the words before its records; where the second ring is: the one to the caller.
+const RING: u64 = 1 << 20;
+const HEAD: u64 = 128;
+const SECOND: u64 = (HEAD + RING).next_multiple_of(4096);
+/// The version of the greeting.
+const VERSION: u16 = 3;
 
 struct Place {
     wire: WireDir,
@@ -47,8 +54,8 @@ type Got = Vec<(IpAddr, u8, Vec<u8>)>;
 
 fn receive(link: &mut dyn DatagramLink) -> Got {
     let mut got = Vec::new();
-    let mut take = |incoming: Incoming<'_>| {
-        got.extend(incoming.bytes.chunks(incoming.stride).map(|d| (incoming.from.ip(), incoming.ecn, d.to_vec())));
+    let mut take = |Incoming { from, ecn, bytes, stride }: Incoming<'_>| {
+        got.extend(bytes.chunks(stride).map(|datagram| (from.ip(), ecn, datagram.source().to_vec())));
     };
     link.recv(&mut take).unwrap();
     got
@@ -68,8 +75,12 @@ fn serve<T>(hub: &mut ShmHub<UdpLink>, mut done: impl FnMut(&mut ShmHub<UdpLink>
 
 /// A caller; the hub is served meanwhile.
 fn join(place: &Place, hub: &mut ShmHub<UdpLink>) -> Result<ShmLink, LinkError> {
+    join_with(place, hub, Icrc::LeftOut)
+}
+
+fn join_with(place: &Place, hub: &mut ShmHub<UdpLink>, icrc: Icrc) -> Result<ShmLink, LinkError> {
     let wire = place.wire.clone();
-    let thread = std::thread::spawn(move || ShmLink::open(&wire, NAME));
+    let thread = std::thread::spawn(move || ShmLink::open(&wire, NAME, icrc));
     serve(hub, |_, _| thread.is_finished().then_some(()));
     thread.join().unwrap()
 }
@@ -106,7 +117,32 @@ fn batches_pass_both_ways() {
     assert_eq!(caller.stats().rx_frames, 960);
 }
 
-/// A caller writes into the ring itself where that has room without a break, and nothing is sent but what is placed.
+/// Packets have no ICRC unless one end wants it. With it they are copied out and nothing is written in place, since it is computed
+/// over what may not change.
+#[test]
+fn the_icrc_is_left_out_where_both_ends_agree() {
+    let place = Place::new();
+    for (device_wants, caller_wants) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut hub = if device_wants { place.hub().keeping_icrc() } else { place.hub() };
+        let kept = |wants| if wants { Icrc::Kept } else { Icrc::LeftOut };
+        let mut caller = join_with(&place, &mut hub, kept(caller_wants)).unwrap();
+        let (here, there) = (caller.local().ip(), hub.local().ip());
+        let wanted = kept(device_wants || caller_wants);
+        assert_eq!((caller.icrc(there), hub.icrc(here)), (wanted, wanted));
+        assert_eq!(hub.icrc(Ipv4Addr::LOCALHOST.into()), Icrc::Kept, "by UDP");
+        assert_eq!(caller.room().is_some(), wanted == Icrc::LeftOut);
+        send(&mut caller, there, b"to the device");
+        send(&mut hub, here, b"to the caller");
+        for link in [&mut hub as &mut dyn DatagramLink, &mut caller] {
+            let mut is_shared = None;
+            let mut take = |incoming: Incoming<'_>| is_shared = Some(matches!(incoming.bytes, Bytes::Shared(_)));
+            while !link.recv(&mut take).unwrap() {}
+            assert_eq!(is_shared, Some(wanted == Icrc::LeftOut));
+        }
+    }
+}
+
+/// A caller writes into the ring itself where that has room, and nothing is sent but what is placed.
 #[test]
 fn a_caller_writes_in_place() {
     let place = Place::new();
@@ -131,7 +167,7 @@ fn a_caller_writes_in_place() {
         assert!(got.iter().all(|(from, ecn, _)| *from == here && *ecn == 1));
         assert!(got.iter().map(|(.., datagram)| &datagram[..]).eq(batch.chunks(4096)), "round {round}");
     }
-    assert!(placed > 40 && copied > 0, "{placed} placed, {copied} copied");
+    assert_eq!((placed, copied), (60, 0));
     // What was written is not sent, or is for nobody.
     caller.room().unwrap().fill(7);
     caller.room().unwrap().fill(8);
@@ -289,7 +325,7 @@ fn a_caller_that_does_not_read_delays_nobody() {
     }
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert_eq!(hub.stats().tx_frames + hub.stats().tx_dropped, 2000);
-    assert_eq!(hub.stats().tx_frames, (1 << 20) / 60_008);
+    assert_eq!(hub.stats().tx_frames, RING / 60_008);
     send(&mut hub, other_ip, b"for the other");
     assert_eq!(receive(&mut other).len(), 1);
 }
@@ -316,7 +352,7 @@ fn greeting(version: u16) -> Vec<u8> {
 impl Attacker {
     fn join(place: &Place, hub: &mut ShmHub<UdpLink>) -> Self {
         let socket = connect(place);
-        rustix::net::send(&socket, &greeting(2), SendFlags::empty()).unwrap();
+        rustix::net::send(&socket, &greeting(VERSION), SendFlags::empty()).unwrap();
         let callers = hub.callers();
         serve(hub, |hub, _| (hub.callers() > callers).then_some(()));
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -333,6 +369,12 @@ impl Attacker {
     fn write(&self, offset: u64, bytes: &[u8]) {
         rustix::io::pwrite(&self.fds[0], bytes, offset).unwrap();
     }
+
+    fn read(&self, offset: u64) -> u64 {
+        let mut word = [0; 8];
+        rustix::io::pread(&self.fds[0], &mut word, offset).unwrap();
+        u64::from_ne_bytes(word)
+    }
 }
 
 /// Rings full of nonsense, at any time: whoever wrote it is dropped, or its nonsense comes as datagrams; the others go on.
@@ -344,14 +386,13 @@ fn a_hostile_ring_costs_its_owner_only() {
     let mut honest = join(&place, &mut hub).unwrap();
     let here = honest.local().ip();
     let mut random = fastrand::Rng::with_seed(3);
-    let second = (128 + (1 << 20) as u64).next_multiple_of(4096);
-    let interesting = [1u64, 8, 16, 64, 1 << 20, (1 << 20) + 8, 1 << 63, u64::MAX, u64::MAX - 7];
+    let interesting = [1u64, 8, 16, 64, RING, RING + 8, 1 << 63, u64::MAX, u64::MAX - 7];
     let mut dropped = 0;
     for round in 0..150u64 {
         let attacker = Attacker::join(&place, &mut hub);
         for _ in 0..20 {
             let value = if random.bool() { random.u64(..) } else { interesting[random.usize(..interesting.len())] };
-            let words = [0, 64, 128, 136, 192, second, second + 64, second + 128];
+            let words = [0, 64, HEAD, 136, 192, SECOND, SECOND + 64, SECOND + HEAD];
             attacker.write(words[random.usize(..words.len())], &value.to_ne_bytes());
             let callers = hub.callers();
             let _nonsense = receive(&mut hub);
@@ -382,8 +423,9 @@ fn a_ring_that_never_ends_delays_nobody() {
     let here = honest.local().ip();
     let attacker = Attacker::join(&place, &mut hub);
     // One byte each.
-    let records: Vec<u8> = [1u64 << 24 | 1, 0, 0, 0, 0, 0, 0, 0].map(u64::to_ne_bytes).concat().repeat((1 << 20) / 64);
-    attacker.write(128, &records);
+    let records: Vec<u8> =
+        [1u64 << 24 | 1, 0, 0, 0, 0, 0, 0, 0].map(u64::to_ne_bytes).concat().repeat(RING as usize / 64);
+    attacker.write(HEAD, &records);
     for round in 0..100 {
         send(&mut honest, device, b"honest");
         let began = Instant::now();
@@ -399,6 +441,49 @@ fn a_ring_that_never_ends_delays_nobody() {
     serve(&mut hub, |hub, _| (hub.callers() == 1).then_some(()));
 }
 
+/// A caller that changes a record while it is used, and one that says that it has no end: its bytes change and nothing else, or it is
+/// dropped.
+#[test]
+fn a_record_that_changes_while_it_is_used_is_no_other_record() {
+    let header = |len: u64, stride: u64| (len | stride << 24).to_ne_bytes();
+    let place = Place::new();
+    let mut hub = place.hub();
+    let attacker = Attacker::join(&place, &mut hub);
+    attacker.write(HEAD + 128, &header(9, 9));
+    attacker.write(HEAD + 8, &[1; 100]);
+    attacker.write(HEAD, &header(100, 40));
+    let mut lens = Vec::new();
+    let mut take = |incoming: Incoming<'_>| {
+        for changed in [header(65_000, 1), header(0, 0), [0xff; 8]] {
+            attacker.write(HEAD, &changed);
+        }
+        attacker.write(HEAD + 8 + 40, &[2; 40]);
+        lens.extend(incoming.bytes.chunks(incoming.stride).map(|datagram| datagram.len()));
+        let mut second = [0; 40];
+        incoming.bytes.split_at(40).1.split_at(40).0.source().copy_to(&mut second);
+        assert_eq!(second, [2; 40], "these are the caller's own bytes");
+        assert_eq!(attacker.read(0), 0, "the record's place is not free yet");
+    };
+    while !hub.recv(&mut take).unwrap() {}
+    assert_eq!((lens, attacker.read(0)), (vec![40, 40, 20], 128));
+    assert_eq!(serve(&mut hub, |_, got| got.first().map(|(.., bytes)| bytes.len())), 9, "the next one is where it was");
+    drop(attacker);
+    serve(&mut hub, |hub, _| (hub.callers() == 0).then_some(()));
+    // One that goes on behind the end of the ring.
+    let attacker = Attacker::join(&place, &mut hub);
+    let long = 65_472;
+    for index in 0..RING / long {
+        attacker.write(HEAD + index * long, &header(long - 8, long - 8));
+    }
+    attacker.write(HEAD + RING / long * long, &header(RING % long, 1));
+    let mut taken = 0;
+    serve(&mut hub, |hub, got| {
+        taken += got.len() as u64;
+        (hub.callers() == 0).then_some(())
+    });
+    assert_eq!(taken, RING / long);
+}
+
 #[test]
 fn shared_memory_cannot_be_taken_away() {
     let place = Place::new();
@@ -412,7 +497,7 @@ fn shared_memory_cannot_be_taken_away() {
     for counter in &attacker.fds[1..] {
         rustix::io::write(counter, &(u64::MAX - 1).to_ne_bytes()).unwrap();
     }
-    attacker.write(64 + (128 + (1 << 20) as u64).next_multiple_of(4096), &1u64.to_ne_bytes());
+    attacker.write(SECOND + 64, &1u64.to_ne_bytes());
     let ip = Ipv4Addr::new(0, 0, 0, 1).into();
     let began = Instant::now();
     for _ in 0..100 {
@@ -437,7 +522,7 @@ fn bad_greetings_are_turned_away() {
             socket
         })
         .collect();
-    for message in [vec![], vec![0], greeting(1), greeting(2)[..23].to_vec(), vec![7; 4000]] {
+    for message in [vec![], vec![0], greeting(VERSION - 1), greeting(VERSION)[..23].to_vec(), vec![7; 4000]] {
         let socket = connect(&place);
         rustix::net::send(&socket, &message, SendFlags::NOSIGNAL).unwrap();
         let began = Instant::now();
@@ -475,7 +560,7 @@ fn bad_offers_are_refused() {
     let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
     rustix::net::bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
     rustix::net::listen(&listener, 4).unwrap();
-    let size = 2 * (128 + (1usize << 20)).next_multiple_of(4096);
+    let size = 2 * SECOND as usize;
     let memory = |length: usize, seals: SealFlags| {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("test", flags).unwrap();
@@ -489,7 +574,7 @@ fn bad_offers_are_refused() {
     let open = memory(size, SealFlags::GROW | SealFlags::SEAL);
     let counter = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
     let offer = |address: [u8; 4]| {
-        let mut message = greeting(2);
+        let mut message = greeting(VERSION);
         let mapped = |ip: [u8; 4]| Ipv4Addr::from(ip).to_ipv6_mapped().octets();
         message[8..24].copy_from_slice(&mapped(address));
         message.extend_from_slice(&mapped([127, 0, 0, 2]));
@@ -510,7 +595,7 @@ fn bad_offers_are_refused() {
     ];
     for (index, (message, fds, is_good)) in cases.iter().enumerate() {
         let wire = place.wire.clone();
-        let thread = std::thread::spawn(move || ShmLink::open(&wire, NAME).map(|_| ()));
+        let thread = std::thread::spawn(move || ShmLink::open(&wire, NAME, Icrc::LeftOut).map(|_| ()));
         let socket = rustix::net::accept(&listener).unwrap();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -523,6 +608,6 @@ fn bad_offers_are_refused() {
     // One that says nothing.
     let wire = place.wire.clone();
     let began = Instant::now();
-    assert!(matches!(ShmLink::open(&wire, NAME), Err(LinkError::Shm { .. })));
+    assert!(matches!(ShmLink::open(&wire, NAME, Icrc::LeftOut), Err(LinkError::Shm { .. })));
     assert!(began.elapsed() < PATIENCE);
 }

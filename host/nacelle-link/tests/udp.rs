@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use nacelle_link::{
-    DatagramLink, Delivery, ImpairedDatagrams, Impairments, LinkError, Outgoing, ROCE_PORT, Route, UdpLink,
+    DatagramLink, Delivery, ImpairedDatagrams, Impairments, Incoming, LinkError, Outgoing, ROCE_PORT, Route, UdpLink,
     wait_readable,
 };
 
@@ -20,9 +20,8 @@ fn receive(link: &mut dyn DatagramLink, count: usize) -> Vec<(IpAddr, u8, Vec<u8
     while all.len() < count && Instant::now() < deadline {
         let came = link
             .recv(&mut |incoming| {
-                all.extend(
-                    incoming.bytes.chunks(incoming.stride).map(|d| (incoming.from.ip(), incoming.ecn, d.to_vec())),
-                );
+                let Incoming { from, ecn, bytes, stride } = incoming;
+                all.extend(bytes.chunks(stride).map(|d| (from.ip(), ecn, d.source().to_vec())));
             })
             .unwrap();
         if !came {

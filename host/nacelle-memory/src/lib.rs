@@ -14,7 +14,8 @@
 //!
 //! A peer may write at any time, within its access rights. So no `&[u8]` to registered memory is ever made,
 //! here or by a user of this crate: all access is by bounds-checked copies, [`Memory::read`] and [`Memory::write`]. Memory that a
-//! transport has given back, also for a while, is used in place by [`Memory::bytes_mut`], if it is heap memory.
+//! transport has given back, also for a while, is used in place by [`Memory::bytes_mut`], if it is heap memory. What is written may be
+//! in memory of another process too: a [`Source`] is what is copied from.
 //!
 //! - Heap memory and borrowed slices cannot be reached but through their `Memory`, which needs `&mut` to write. There is no
 //!   data race, whatever the peer does.
@@ -28,10 +29,13 @@
 
 mod memory;
 mod overlap;
+mod past_cache;
 mod scope;
 mod shared;
+mod source;
 
 pub use memory::{AccessError, Memory, StableBytes};
 pub use overlap::{Extent, find_overlap};
 pub use scope::{Ending, Scope, scope};
 pub use shared::Shared;
+pub use source::{Bytes, Source};

@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
+use crate::Source;
 use crate::scope::{Ending, Gate};
 
 /// Why memory was not accessed.
@@ -159,18 +160,32 @@ impl Memory {
         })
     }
 
+    /// As [`read`](Self::read), past the cache of this processor where it can do that: for bytes that another processor reads next. To
+    /// write where that has read before takes much longer otherwise.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_past_cache(&self, offset: usize, into: &mut [u8]) -> Result<(), AccessError> {
+        let from = self.place(offset, into.len())?;
+        self.access(|| {
+            // SAFETY: as in `read`.
+            unsafe { crate::past_cache::copy(from, into) }
+        })
+    }
+
     /// Copies `bytes` to `offset`.
     ///
     /// # Errors
     /// If there is no room for all of them, the memory is read-only, or the borrow has ended. Nothing is copied then.
-    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), AccessError> {
+    pub fn write<'a>(&mut self, offset: usize, bytes: impl Into<Source<'a>>) -> Result<(), AccessError> {
+        let bytes = bytes.into();
         if !self.writable {
             return Err(AccessError::ReadOnly);
         }
         let to = self.place(offset, bytes.len())?;
         self.access(|| {
-            // SAFETY: as in `read`; the range may be written, because it is writable.
-            unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
+            // SAFETY: as in `read`; the range may be written, because it is writable. A source is no part of a memory.
+            unsafe { bytes.copy_to_raw(to) }
         })
     }
 
@@ -329,9 +344,12 @@ mod tests {
         let mut two = [0; 2];
         memory.read(2, &mut two).unwrap();
         assert_eq!(two, [9, 4]);
+        memory.read_past_cache(1, &mut two).unwrap();
+        assert_eq!(two, [8, 9]);
         memory.read(4, &mut []).unwrap();
         for (offset, len) in [(3, 2), (4, 1), (5, 0), (usize::MAX, 1), (usize::MAX, 2)] {
             assert_eq!(memory.read(offset, &mut vec![0; len]), Err(AccessError::Bounds), "{offset} {len}");
+            assert_eq!(memory.read_past_cache(offset, &mut vec![0; len]), Err(AccessError::Bounds), "{offset} {len}");
             assert_eq!(memory.write(offset, &vec![0; len]), Err(AccessError::Bounds), "{offset} {len}");
         }
         assert_eq!(memory.into_vec().unwrap(), [1, 8, 9, 4]);

@@ -2,7 +2,7 @@
 //! The endpoint: a transport over a network.
 
 use crate::{
-    AnyInterface, ConnId, ConnectError, ConnectOptions, Counters, Discard, EndpointConfig, Instant, Interface,
+    AnyInterface, Batch, ConnId, ConnectError, ConnectOptions, Counters, Discard, EndpointConfig, Instant, Interface,
     NetworkLayer, Transport, TransportConfig, UdpInterface, time::earliest,
 };
 use core::net::IpAddr;
@@ -75,15 +75,15 @@ impl<N: NetworkLayer> Endpoint<N> {
         self.poll_transmit_batch(now, buf, 1)
     }
 
-    /// The same, with up to `max_segments` segments at once, where the network can send several. The others lie behind the first
-    /// as far as `buf` has room.
+    /// The same for several segments at once, where the network can send several. The others lie behind the first as far as `buf` has
+    /// room.
     ///
     /// # Panics
     ///
     /// As [`Self::poll_transmit`].
-    pub fn poll_transmit_batch(&mut self, now: Instant, buf: &mut [u8], max_segments: usize) -> Option<N::Sent> {
+    pub fn poll_transmit_batch(&mut self, now: Instant, buf: &mut [u8], batch: impl Into<Batch>) -> Option<N::Sent> {
         assert!(buf.len() >= self.buffer_len(), "the buffer must hold {} bytes", self.buffer_len());
-        self.interface.poll_transmit(now, &mut self.transport, buf, max_segments)
+        self.interface.poll_transmit(now, &mut self.transport, buf, batch.into())
     }
 
     /// When to call [`Self::poll_transmit`] again at the latest, if nothing is received before. `None`: no timer runs.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an endpoint has below its transport.
 
-use crate::{Datagrams, Discard, Instant, Interface, InterfaceCounters, Network, Transmit, Transport, UdpInterface};
+use crate::{
+    Batch, Datagrams, Discard, Instant, Interface, InterfaceCounters, Network, Transmit, Transport, UdpInterface,
+};
 use core::net::IpAddr;
 
 /// The network below a transport: an Ethernet interface, the datagrams of a UDP socket, or one of these as a program has chosen.
@@ -22,13 +24,13 @@ pub trait NetworkLayer {
     /// What fails any check changes nothing but a counter; the error says which check.
     fn handle(&mut self, now: Instant, transport: &mut Transport, received: Self::Received<'_>) -> Result<(), Discard>;
 
-    /// Writes what to send next into `buf`: up to `max_segments` segments, where the network can send several at once.
+    /// Writes what to send next into `buf`.
     fn poll_transmit(
         &mut self,
         now: Instant,
         transport: &mut Transport,
         buf: &mut [u8],
-        max_segments: usize,
+        batch: Batch,
     ) -> Option<Self::Sent>;
 
     /// Answers the path requests of the transport, or begins to find the answers.
@@ -54,7 +56,7 @@ pub enum AnyInterface {
 }
 
 /// What either kind receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Received<'a> {
     /// A frame, from its Ethernet header on, without FCS.
     Frame(&'a [u8]),
@@ -109,18 +111,12 @@ impl NetworkLayer for AnyInterface {
         }
     }
 
-    fn poll_transmit(
-        &mut self,
-        now: Instant,
-        transport: &mut Transport,
-        buf: &mut [u8],
-        max_segments: usize,
-    ) -> Option<Sent> {
+    fn poll_transmit(&mut self, now: Instant, transport: &mut Transport, buf: &mut [u8], batch: Batch) -> Option<Sent> {
         match self {
             Self::Ethernet(interface) => {
-                NetworkLayer::poll_transmit(&mut **interface, now, transport, buf, max_segments).map(Sent::Frame)
+                NetworkLayer::poll_transmit(&mut **interface, now, transport, buf, batch).map(Sent::Frame)
             }
-            Self::Udp(interface) => interface.poll_transmit(now, transport, buf, max_segments).map(Sent::Datagrams),
+            Self::Udp(interface) => interface.poll_transmit(now, transport, buf, batch).map(Sent::Datagrams),
         }
     }
 

@@ -97,7 +97,7 @@ pub use event::{
 };
 pub use interface::Interface;
 pub use layer::{AnyInterface, NetworkLayer, Received, Sent};
-pub use path::{Hop, Network, Path, Segment, Transmit};
+pub use path::{Batch, Hop, Network, Path, Segment, Transmit};
 pub use qp::{QpError, QpModify, QpState, Rtr, Rts};
 pub use region::{Access, ProtectionDomain, Region, RegionId, RegionInfo, RegionSlice, Scope};
 pub use time::Instant;

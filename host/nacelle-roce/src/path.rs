@@ -2,9 +2,10 @@
 //! What passes between the transport and the network below it: segments, and the paths that they take.
 //!
 //! A segment is what one UDP datagram carries, from the BTH to the ICRC. The ICRC protects headers of the network layer, so
-//! the network fills it in and checks it: the transport only leaves room for it.
+//! the network fills it in and checks it: the transport only leaves room for it. Where both ends have agreed to leave it out, it is zeros.
 
 use core::net::IpAddr;
+use nacelle_memory::{Bytes, Source};
 use nacelle_wire::{Ecn, MacAddr};
 
 /// The neighbour on the way to a peer, as the network below names it. The transport keeps it with each connection and gives it
@@ -57,22 +58,23 @@ impl Network {
     }
 }
 
-/// A received segment, whose ICRC is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A received segment, whose ICRC is right, or was left out by agreement.
+#[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// The way that it came.
     pub path: Path,
     /// Congestion mark of its IP header.
     pub ecn: Ecn,
-    /// From the BTH to the ICRC.
-    pub payload: &'a [u8],
+    /// From the BTH to the ICRC. It may be where a peer can change it: the transport copies the headers before it looks at them, and
+    /// the payload to where it belongs.
+    pub payload: Source<'a>,
 }
 
 impl<'a> Segment<'a> {
     /// The segments of one receive call that has coalesced some (UDP_GRO): all have `stride` bytes but the last, which may be
     /// shorter.
-    pub fn coalesced(path: Path, ecn: Ecn, bytes: &'a [u8], stride: usize) -> impl Iterator<Item = Self> {
-        bytes.chunks(stride.max(1)).map(move |payload| Self { path, ecn, payload })
+    pub fn coalesced(path: Path, ecn: Ecn, bytes: Bytes<'a>, stride: usize) -> impl Iterator<Item = Self> {
+        bytes.chunks(stride.max(1)).map(move |segment| Self { path, ecn, payload: segment.source() })
     }
 }
 
@@ -92,6 +94,22 @@ pub struct Transmit {
     pub len: usize,
     /// Bytes of each segment but the last, which may be shorter; `None` if there is one only.
     pub segment_size: Option<usize>,
+}
+
+/// How segments are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// How many at most, where the network can send several at once.
+    pub segments: usize,
+    /// The buffer is memory that another processor reads next, and this one does not: what is copied from regions goes past its cache.
+    pub past_cache: bool,
+}
+
+impl From<usize> for Batch {
+    /// So many segments, in a buffer that this processor reads next.
+    fn from(segments: usize) -> Self {
+        Self { segments, past_cache: false }
+    }
 }
 
 impl Transmit {

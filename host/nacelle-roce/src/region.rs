@@ -9,7 +9,7 @@ mod tests;
 
 use crate::{ConnId, DomainError, RegisterError};
 use core::{fmt, ops::BitOr};
-use nacelle_memory::Memory;
+use nacelle_memory::{Memory, Source};
 use nacelle_wire::{RemoteAddr, Rkey};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -242,7 +242,12 @@ pub(crate) struct RegionTable {
     limit: usize,
     domains: BTreeSet<ProtectionDomain>,
     next_domain: u32,
+    /// What is read is for another processor.
+    pub(crate) past_cache: bool,
 }
+
+/// So many bytes are copied past the cache, where that is better: of fewer, lines would be written in parts.
+const PAST_CACHE: usize = 1024;
 
 /// Regions lie this far apart at least, so that an address just beyond a region never lies in another.
 const GUARD: u64 = 4096;
@@ -257,6 +262,7 @@ impl RegionTable {
             limit,
             domains: BTreeSet::from([ProtectionDomain::DEFAULT]),
             next_domain: 1,
+            past_cache: false,
         }
     }
 
@@ -404,11 +410,16 @@ impl RegionTable {
 
     /// Copies the bytes of a slice, if it lies within its region.
     pub(crate) fn read(&self, s: RegionSlice, into: &mut [u8]) -> Option<()> {
-        self.get(s.region)?.read(s.offset, into).ok()
+        let memory = self.get(s.region)?;
+        if self.past_cache && into.len() >= PAST_CACHE {
+            memory.read_past_cache(s.offset, into).ok()
+        } else {
+            memory.read(s.offset, into).ok()
+        }
     }
 
     /// Copies bytes into a slice, if it lies within its region.
-    pub(crate) fn write(&mut self, s: RegionSlice, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn write(&mut self, s: RegionSlice, bytes: Source<'_>) -> Option<()> {
         self.get_mut(s.region)?.write(s.offset, bytes).ok()
     }
 
@@ -430,7 +441,7 @@ impl RegionTable {
     }
 
     /// Copies bytes into a grant, unless its key was invalidated since.
-    pub(crate) fn write_granted(&mut self, grant: Grant, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn write_granted(&mut self, grant: Grant, bytes: Source<'_>) -> Option<()> {
         self.is_granted(grant).then(|| self.write(grant.place, bytes))?
     }
 

@@ -2,9 +2,10 @@
 //! The network below the transport where the system's IP stack does IP: the datagrams of a UDP socket, without their IP headers.
 
 use crate::{
-    Discard, Instant, InterfaceCounters, Network, NetworkLayer, Path, PathError, Segment, Transmit, Transport,
+    Batch, Discard, Instant, InterfaceCounters, Network, NetworkLayer, Path, PathError, Segment, Transmit, Transport,
 };
 use core::net::{IpAddr, SocketAddr};
+use nacelle_memory::Bytes;
 use nacelle_wire::{
     Ecn, ParseError,
     icrc::{self, Identifications},
@@ -21,6 +22,22 @@ pub enum Numbering {
 }
 
 impl Transmit {
+    /// Each segment of `buf`, with its place in the batch.
+    fn segments_mut<'a>(&self, buf: &'a mut [u8]) -> impl Iterator<Item = (usize, &'a mut [u8])> + use<'a> {
+        buf[..self.len].chunks_mut(self.segment_size.unwrap_or(self.len).max(1)).enumerate()
+    }
+
+    /// Leaves the ICRC of each segment out: its bytes become zeros.
+    ///
+    /// # Panics
+    ///
+    /// If `buf` is shorter than the batch.
+    pub fn leave_unsealed(&self, buf: &mut [u8]) {
+        for (_, segment) in self.segments_mut(buf) {
+            *segment.last_chunk_mut::<{ icrc::LEN }>().expect("a segment has room for its ICRC") = [0; icrc::LEN];
+        }
+    }
+
     /// Fills in the ICRC of each segment, as it leaves from a UDP socket at `local`, an address of the path's.
     ///
     /// # Panics
@@ -28,8 +45,7 @@ impl Transmit {
     /// If `buf` is shorter than the batch, or the addresses are not of one family.
     pub fn seal(&self, local: SocketAddr, buf: &mut [u8], numbering: Numbering) {
         let to = SocketAddr::new(self.path.remote, ROCE_PORT);
-        let stride = self.segment_size.unwrap_or(self.len).max(1);
-        for (index, segment) in buf[..self.len].chunks_mut(stride).enumerate() {
+        for (index, segment) in self.segments_mut(buf) {
             let identification = if numbering == Numbering::Counted { index as u16 } else { 0 };
             let (transport, crc) = segment.split_last_chunk_mut().expect("a segment has room for its ICRC");
             let right = icrc::of_datagram(local, to, identification, transport);
@@ -39,26 +55,28 @@ impl Transmit {
 }
 
 /// What one receive call gives: a datagram, or several of one sender and length that the kernel has coalesced (UDP_GRO).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Datagrams<'a> {
     /// The sender.
     pub from: SocketAddr,
     /// Congestion mark of the IP headers.
     pub ecn: Ecn,
-    /// The datagrams one behind the other, each from its BTH to its ICRC.
-    pub bytes: &'a [u8],
+    /// The datagrams one behind the other, each from its BTH to its ICRC. Those in memory that a peer shares have none: its bytes are
+    /// there, and do not count.
+    pub bytes: Bytes<'a>,
     /// Bytes of each but the last, which may be shorter.
     pub stride: usize,
 }
 
 impl<'a> Datagrams<'a> {
     /// Each datagram in turn.
-    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = Bytes<'a>> + use<'a> {
         self.bytes.chunks(self.stride.max(1))
     }
 }
 
-/// Where RoCEv2 datagrams of a UDP socket become segments, and segments become datagrams: fills in and checks the ICRC.
+/// Where RoCEv2 datagrams of a UDP socket become segments, and segments become datagrams: checks the ICRC. Whoever sends them knows
+/// whether they need one, and fills it in ([`Transmit::seal`]).
 ///
 /// Like [`Interface`](crate::Interface) it never blocks, has no clock and touches no socket. It needs a socket that is bound to one
 /// address, is not connected, and forbids fragmentation.
@@ -134,11 +152,15 @@ impl NetworkLayer for UdpInterface {
         let Datagrams { from, ecn, .. } = received;
         let path = Path { local: self.local.ip(), remote: from.ip(), hop: crate::Hop::default() };
         let mut result = Ok(());
-        for (index, payload) in received.iter().enumerate() {
+        for (index, datagram) in received.iter().enumerate() {
             self.counters.rx_frames += 1;
-            self.counters.rx_bytes += (payload.len() + self.overhead()) as u64;
-            let handled = match self.identification(from, index, payload) {
-                Ok(_) => transport.handle(now, &Segment { path, ecn, payload }),
+            self.counters.rx_bytes += (datagram.len() + self.overhead()) as u64;
+            let intact = match datagram {
+                Bytes::Own(datagram) => self.identification(from, index, datagram).map(drop),
+                Bytes::Shared(_) => Ok(()),
+            };
+            let handled = match intact {
+                Ok(()) => transport.handle(now, &Segment { path, ecn, payload: datagram.source() }),
                 Err(error) => {
                     self.counters.discard(error.into());
                     Err(error.into())
@@ -154,11 +176,10 @@ impl NetworkLayer for UdpInterface {
         now: Instant,
         transport: &mut Transport,
         buf: &mut [u8],
-        max_segments: usize,
+        batch: Batch,
     ) -> Option<Transmit> {
         self.resolve_paths(now, transport);
-        let sent = transport.poll_transmit(now, buf, max_segments)?;
-        sent.seal(self.local, buf, Numbering::Counted);
+        let sent = transport.poll_transmit(now, buf, batch)?;
         for len in sent.segment_lens() {
             self.counters.tx_frames += 1;
             self.counters.tx_bytes += (len + self.overhead()) as u64;

@@ -59,7 +59,7 @@ impl Pair {
             assert_eq!(sent.path.local, *ip);
             let path = Path { local: sent.path.remote, remote: sent.path.local, hop: Hop::default() };
             let stride = sent.segment_size.unwrap_or(sent.len);
-            let segments: Vec<_> = Segment::coalesced(path, sent.ecn, &buf[..sent.len], stride).collect();
+            let segments: Vec<_> = Segment::coalesced(path, sent.ecn, buf[..sent.len].into(), stride).collect();
             assert!(segments.iter().map(|s| s.payload.len()).eq(sent.segment_lens()));
             assert!(segments.len() <= self.max_segments);
             self.ends[1 - from].1.handle_all(NOW, segments);
@@ -173,11 +173,11 @@ fn both_addresses_are_checked() {
         Path { remote: v4, ..path },
         Path { local: v4, ..path },
     ] {
-        let segment = Segment { path: wrong, ecn: Ecn::NotEct, payload: &buf[..sent.len] };
+        let segment = Segment { path: wrong, ecn: Ecn::NotEct, payload: (&buf[..sent.len]).into() };
         assert_eq!(server.handle(NOW, &segment), Err(Discard::WrongPeer));
     }
     assert_eq!(server.counters().discard_wrong_peer, 4);
-    server.handle(NOW, &Segment { path, ecn: Ecn::NotEct, payload: &buf[..sent.len] }).unwrap();
+    server.handle(NOW, &Segment { path, ecn: Ecn::NotEct, payload: (&buf[..sent.len]).into() }).unwrap();
 }
 
 #[test]
@@ -232,7 +232,7 @@ impl Node {
                 continue;
             }
             let path = Path { local: own.ip(), remote: from.ip(), hop: Hop::default() };
-            let segment = Segment { path, ecn: Ecn::NotEct, payload: &buf[..len] };
+            let segment = Segment { path, ecn: Ecn::NotEct, payload: (&buf[..len]).into() };
             self.transport.handle(NOW, &segment).unwrap();
         }
     }

@@ -4,6 +4,7 @@
 use nacelle_roce::{
     Access, ConnId, ConnectOptions, Datagrams, Discard, Endpoint, Event, Hop, Instant, Numbering, Path, RecvWr, Region,
     SendWr, Transmit, TransportConfig, UdpInterface, WcStatus,
+    memory::Bytes,
     wire::{
         Ecn, ParseError, Psn, Qpn, RocePacket,
         bth::{Bth, Opcode},
@@ -130,6 +131,8 @@ fn damage_has_a_chance_of_one_in_65536() {
 struct Pair {
     ends: [(SocketAddr, Endpoint<UdpInterface>); 2],
     sends: usize,
+    /// The ICRCs are left out.
+    unsealed: bool,
 }
 
 impl Pair {
@@ -139,7 +142,7 @@ impl Pair {
             let network = nacelle_roce::Network { ip_mtu: 0, overhead: 0 }; // the interface knows better
             (address, Endpoint::over_udp(interface, TransportConfig::new(network, number.into(), [number; 32])))
         };
-        Self { ends: [end(1, addresses[0]), end(2, addresses[1])], sends: 0 }
+        Self { ends: [end(1, addresses[0]), end(2, addresses[1])], sends: 0, unsealed: false }
     }
 
     fn exchange(&mut self) {
@@ -149,7 +152,15 @@ impl Pair {
         {
             self.sends += 1;
             let stride = sent.segment_size.unwrap_or(sent.len);
-            let datagrams = Datagrams { from: self.ends[from].0, ecn: sent.ecn, bytes: &buf[..sent.len], stride };
+            let address = self.ends[from].0;
+            let bytes = if self.unsealed {
+                sent.leave_unsealed(&mut buf);
+                Bytes::Shared((&buf[..sent.len]).into())
+            } else {
+                sent.seal(address, &mut buf, Numbering::Counted);
+                buf[..sent.len].into()
+            };
+            let datagrams = Datagrams { from: address, ecn: sent.ecn, bytes, stride };
             self.ends[1 - from].1.handle(NOW, datagrams).unwrap();
         }
     }
@@ -170,8 +181,9 @@ impl Pair {
 
 #[test]
 fn endpoints_meet_over_both_families() {
-    for addresses in [[v4(1), v4(2)], [v6(1), v6(2)]] {
+    for (addresses, unsealed) in [([v4(1), v4(2)], false), ([v6(1), v6(2)], false), ([v4(1), v4(2)], true)] {
         let mut pair = Pair::new(addresses);
+        pair.unsealed = unsealed;
         let (here, _, region) = pair.connect();
         let data: Vec<u8> = (0..1u32 << 20).map(|i| (i ^ i >> 8) as u8).collect();
         pair.sends = 0;
@@ -191,6 +203,29 @@ fn endpoints_meet_over_both_families() {
     }
 }
 
+/// A batch without ICRCs is one in memory that a peer shares. From a socket none of it is taken.
+#[test]
+fn what_is_left_unsealed_is_taken_from_shared_memory_only() {
+    let mut pair = Pair::new([v4(1), v4(2)]);
+    let (here, _, region) = pair.connect();
+    let data = vec![7; 3 * 4096];
+    pair.ends[0].1.transport.post_send(here, SendWr::write(1, &data[..], region.addr, region.rkey)).unwrap();
+    let mut buf = vec![0xaa; 65536];
+    let sent = pair.ends[0].1.poll_transmit_batch(NOW, &mut buf, 15).unwrap();
+    let stride = sent.segment_size.unwrap();
+    sent.leave_unsealed(&mut buf);
+    assert!(buf[..sent.len].chunks(stride).all(|segment| segment.ends_with(&[0; 4])));
+    assert_eq!(buf[sent.len..], vec![0xaa; 65536 - sent.len]);
+    let there = &mut pair.ends[1].1;
+    let datagrams = |bytes| Datagrams { from: v4(1), ecn: Ecn::NotEct, bytes, stride };
+    let sealed = there.handle(NOW, datagrams(buf[..sent.len].into()));
+    assert_eq!(sealed, Err(Discard::Malformed(ParseError::Icrc)));
+    assert_eq!((there.counters().discard_icrc, there.counters().rx_request), (3, 0));
+    there.handle(NOW, datagrams(Bytes::Shared((&buf[..sent.len]).into()))).unwrap();
+    assert_eq!((there.counters().discard_icrc, there.counters().rx_request), (3, 3));
+    assert!(there.transport.region(region.id).unwrap().to_vec().unwrap().starts_with(&data));
+}
+
 /// One wrong datagram among several costs itself only, and is counted.
 #[test]
 fn a_wrong_datagram_is_counted_and_dropped() {
@@ -201,10 +236,11 @@ fn a_wrong_datagram_is_counted_and_dropped() {
     let mut buf = vec![0; 65536];
     let sent = pair.ends[0].1.poll_transmit_batch(NOW, &mut buf, 15).unwrap();
     let stride = sent.segment_size.unwrap();
+    sent.seal(v4(1), &mut buf, Numbering::Counted);
     buf[stride + 100] ^= 4;
     let mut bytes = buf[..sent.len].to_vec();
     bytes.extend_from_slice(&[1, 2, 3]); // too short to be a packet
-    let datagrams = Datagrams { from: v4(1), ecn: Ecn::NotEct, bytes: &bytes, stride };
+    let datagrams = Datagrams { from: v4(1), ecn: Ecn::NotEct, bytes: bytes[..].into(), stride };
     let there = &mut pair.ends[1].1;
     assert_eq!(there.handle(NOW, datagrams), Err(Discard::Malformed(ParseError::Icrc)));
     let counters = there.counters();
@@ -256,7 +292,8 @@ fn acknowledgements_wait_for_answers_where_agreed() {
         assert!(due.as_nanos() <= 200_000, "{due:?}");
         let mut buf = vec![0; 65536];
         let ack = pair.ends[1].1.poll_transmit(due, &mut buf).unwrap();
-        let datagrams = Datagrams { from: v4(2), ecn: Ecn::NotEct, bytes: &buf[..ack.len], stride: ack.len };
+        ack.seal(v4(2), &mut buf, Numbering::Counted);
+        let datagrams = Datagrams { from: v4(2), ecn: Ecn::NotEct, bytes: buf[..ack.len].into(), stride: ack.len };
         pair.ends[0].1.handle(due, datagrams).unwrap();
         assert!(completed(&mut pair));
         assert_eq!(acks(&pair), 1);

@@ -10,10 +10,14 @@ use crate::{
     bth::{Aeth, AtomicAckEth, AtomicEth, Bth, CnpReserved, Deth, ExtKind, Ieth, ImmDt, Opcode, Reth},
     icrc,
 };
+use core::ops::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+/// Most bytes before the payload of any packet: BTH, AtomicETH.
+pub const MAX_HEADERS: usize = Bth::LEN + size_of::<AtomicEth>();
+
 /// Most bytes that are not payload in a packet of a reliable connection: BTH, AtomicETH, ICRC.
-pub const MAX_OVERHEAD: usize = Bth::LEN + size_of::<AtomicEth>() + icrc::LEN;
+pub const MAX_OVERHEAD: usize = MAX_HEADERS + icrc::LEN;
 
 /// Extension headers, as the opcode demands them (IBTA 9.2.1, table 38).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,29 +156,46 @@ impl Headers {
 
 /// A packet as the transport sees it. Its ICRC has been checked below, or is checked by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct Packet<P> {
     /// Its headers.
     pub headers: Headers,
     /// Its operation.
     pub opcode: Opcode,
-    /// Its payload, without padding.
-    pub payload: &'a [u8],
+    /// Its payload, without padding: the bytes, or where they are.
+    pub payload: P,
 }
 
-impl<'a> Packet<'a> {
-    /// Reads what a UDP datagram carries, ICRC included.
-    pub fn parse(datagram: &'a [u8]) -> Result<Self, ParseError> {
-        let (bth, rest) = Bth::read_from_prefix(datagram).map_err(|_| ParseError::Truncated)?;
-        let (rest, _icrc) = rest.split_last_chunk::<{ icrc::LEN }>().ok_or(ParseError::Truncated)?;
+impl<P> Packet<P> {
+    /// The same with another kind of payload.
+    pub fn map<Q>(self, payload: impl FnOnce(P) -> Q) -> Packet<Q> {
+        Packet { headers: self.headers, opcode: self.opcode, payload: payload(self.payload) }
+    }
+}
+
+impl Packet<Range<usize>> {
+    /// Reads the headers of what a UDP datagram of `len` bytes carries, ICRC included, and says where its payload is. `head` is its
+    /// beginning: [`MAX_HEADERS`] bytes, or all if it has fewer.
+    pub fn parse_head(head: &[u8], len: usize) -> Result<Self, ParseError> {
+        let end = len.checked_sub(icrc::LEN).ok_or(ParseError::Truncated)?;
+        let (bth, rest) = Bth::read_from_prefix(&head[..head.len().min(end)]).map_err(|_| ParseError::Truncated)?;
         if bth.version() != 0 {
             return Err(ParseError::BthVersion);
         }
         let opcode = bth.opcode()?;
-        let (ext, padded) = Ext::parse(opcode.ext(), rest)?;
+        let (ext, behind) = Ext::parse(opcode.ext(), rest)?;
+        let start = Bth::LEN + (rest.len() - behind.len());
         let pad = usize::from(bth.pad_count());
-        if padded.len() % 4 != 0 || pad > padded.len() {
+        if !(end - start).is_multiple_of(4) || pad > end - start {
             return Err(ParseError::BthPad);
         }
-        Ok(Self { headers: Headers { bth, ext }, opcode, payload: &padded[..padded.len() - pad] })
+        Ok(Self { headers: Headers { bth, ext }, opcode, payload: start..end - pad })
+    }
+}
+
+impl<'a> Packet<&'a [u8]> {
+    /// Reads what a UDP datagram carries, ICRC included.
+    pub fn parse(datagram: &'a [u8]) -> Result<Self, ParseError> {
+        let packet = Packet::parse_head(datagram, datagram.len())?;
+        Ok(packet.map(|payload| &datagram[payload]))
     }
 }

@@ -14,7 +14,7 @@ use nacelle_wire::{
     kernel::{matmul, vector},
     mrsp::{self, ARegion, AarRegion, CallImm, FunctionCode, RegionFlags, ReturnCode},
     roce::{Flow, MAX_FRAME},
-    transport::{Ext, Headers, Packet},
+    transport::{Ext, Headers, MAX_HEADERS, Packet},
 };
 use proptest::{collection::vec, prelude::*};
 use std::net::{IpAddr, Ipv4Addr};
@@ -700,6 +700,32 @@ fn transport_headers_leave_the_payload_to_the_caller() {
     let packet = Packet::parse(&buf[..len]).unwrap();
     assert_eq!((packet.payload, packet.opcode), (&b"hello"[..], Opcode::SendOnly));
     assert_eq!(headers.write(5, &mut buf[..23]).unwrap_err(), BuildError::BufferTooShort { needed: 24 });
+}
+
+/// The first bytes of a packet say all of it but the payload, for each kind of extension headers; fewer do not.
+#[test]
+fn a_packet_is_read_by_its_first_bytes() {
+    let longest = Ext::Atomic(AtomicEth::new(RemoteAddr(8), Rkey(1), 2, 3));
+    let reth = Ext::Reth(Reth::new(RemoteAddr(8), Rkey(1), 100));
+    for (opcode, ext, payload) in [
+        (Opcode::CmpSwap, longest, 0),
+        (Opcode::WriteOnly, reth, 101),
+        (Opcode::SendMiddle, Ext::None, 4096),
+        (Opcode::SendOnly, Ext::None, 0),
+    ] {
+        let headers = Headers::new(Bth::new(opcode, Qpn::new(17), Psn::new(5)), ext);
+        let mut buf = vec![0xaa; 5000];
+        let (_, len) = headers.write(payload, &mut buf).unwrap();
+        let whole = Packet::parse(&buf[..len]).unwrap();
+        let head = &buf[..len.min(MAX_HEADERS)];
+        let packet = Packet::parse_head(head, len).unwrap();
+        assert_eq!((packet.headers, packet.opcode), (whole.headers, whole.opcode));
+        assert_eq!(&buf[packet.payload], whole.payload);
+        assert_eq!(whole.payload.len(), payload);
+        for (head, len) in [(&head[..11], len), (head, len - payload - 5), (&[], 0), (head, 0)] {
+            assert_eq!(Packet::parse_head(head, len), Err(ParseError::Truncated), "{opcode:?}, {len} bytes");
+        }
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use nacelle_driver::{Clock, Limits, Medium as _, Pump, Spin, Station};
 use nacelle_link::LinkError;
-use nacelle_roce::{ConnId, Phase, RegionId, Sent};
+use nacelle_roce::{Batch, ConnId, Phase, RegionId, Sent};
 
 use crate::inbox::{End, Inbox};
 use crate::report::Mark;
@@ -104,7 +104,7 @@ impl State {
     }
 
     /// Writes what to send next, and files events.
-    fn next_to_send(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+    fn next_to_send(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Sent> {
         self.begin(now);
         let before = self.mark();
         let sent = self.endpoint.poll_transmit_batch(self.now(), buffer, batch);
@@ -494,7 +494,7 @@ impl Station<Medium> for &Engine {
         self.lock().take(now, received);
     }
 
-    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Sent> {
         self.lock().next_to_send(now, buffer, batch)
     }
 

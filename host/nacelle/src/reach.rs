@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nacelle_driver::{AnyMedium, DatagramMedium, Frames};
 use nacelle_link::{
-    Captured, DatagramLink, Impaired, ImpairedDatagrams, InterfaceName, Link, LinkError, PcapngWriter, PortProbe,
+    Captured, DatagramLink, Icrc, Impaired, ImpairedDatagrams, InterfaceName, Link, LinkError, PcapngWriter, PortProbe,
     Route, ShmLink, UdpLink, WireDir,
 };
 use nacelle_manage::{Descriptor, LinkKind, discover};
@@ -243,7 +243,9 @@ pub(crate) fn on_shm(ip: IpAddr, wire: &WireDir, options: &Options) -> Result<En
     let missing =
         || Error::invalid(format!("no device at {ip} publishes itself on the wire {}", wire.path().display()));
     let device = discover::published(wire).into_iter().find(|device| device.ip == ip).ok_or_else(missing)?;
-    let link = ShmLink::open(wire, &device.name)?;
+    // Damage that is added here is to be noticed.
+    let icrc = if options.impairments.is_none() { Icrc::LeftOut } else { Icrc::Kept };
+    let link = ShmLink::open(wire, &device.name, icrc)?;
     if link.device() != ip {
         return Err(missing());
     }

@@ -10,7 +10,7 @@ use nacelle_driver::AnyMedium;
 use nacelle_link::LinkError;
 use nacelle_memory::Memory;
 use nacelle_roce::{
-    Access, AnyInterface, ConnId, ConnInfo, ConnStats, ConnectError, ConnectOptions, Event, Instant, Interface,
+    Access, AnyInterface, Batch, ConnId, ConnInfo, ConnStats, ConnectError, ConnectOptions, Event, Instant, Interface,
     NetworkLayer, PostError, Received, RecvWr, Region, RegionId, SendMark, SendWr, Sent,
 };
 use nacelle_verbs::{Arrival, Inlet, Nic, VerbsError};
@@ -83,7 +83,7 @@ impl Endpoint {
     }
 
     /// Does what it is time for, and writes what to send next: a NIC sends by itself.
-    pub(crate) fn poll_transmit_batch(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Sent> {
+    pub(crate) fn poll_transmit_batch(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Sent> {
         match &mut self.transport {
             Transport::Software(endpoint) => endpoint.poll_transmit_batch(now, buffer, batch),
             Transport::Nic(nic) => {
@@ -323,11 +323,11 @@ impl nacelle_driver::Medium for Medium {
         }
     }
 
-    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], usize) -> Option<Sent>) -> Result<bool, LinkError> {
+    fn transmit(&mut self, mut write: impl FnMut(&mut [u8], Batch) -> Option<Sent>) -> Result<bool, LinkError> {
         match self {
             Self::Packets(medium) => medium.transmit(write),
             // The NIC sends by itself; its timers run.
-            Self::Nic { .. } => Ok(write(&mut [], 0).is_some()),
+            Self::Nic { .. } => Ok(write(&mut [], 0.into()).is_some()),
         }
     }
 

@@ -9,7 +9,7 @@ use nacelle_driver::{Clock, DatagramMedium, Limits, Pump, Station};
 use nacelle_link::{Route, UdpLink};
 use nacelle_roce::wire::{RemoteAddr, Rkey};
 use nacelle_roce::{
-    Access, ConnId, ConnectOptions, Datagrams, Endpoint, Event, NetworkLayer, SendWr, Transmit, TransportConfig,
+    Access, Batch, ConnId, ConnectOptions, Datagrams, Endpoint, Event, NetworkLayer, SendWr, Transmit, TransportConfig,
     UdpInterface, WcStatus,
 };
 
@@ -35,7 +35,7 @@ impl Station<DatagramMedium> for End {
         let _counted = self.endpoint.handle(self.clock.of(now), received);
     }
 
-    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: usize) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Transmit> {
         self.endpoint.poll_transmit_batch(self.clock.of(now), buffer, batch)
     }
 

@@ -13,8 +13,9 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 
 use super::channel::{Channel, End};
 use super::{greeting, readable, socket_path};
-use crate::udp::MAX_BATCH;
-use crate::{DatagramLink, Delivery, Incoming, LinkError, LinkStats, Outgoing, Placed, ROCE_PORT, WireDir, own_user};
+use crate::{
+    DatagramLink, Delivery, Icrc, Incoming, LinkError, LinkStats, Outgoing, Placed, ROCE_PORT, WireDir, own_user,
+};
 
 /// How long a device may take to offer its memory when a link is opened, and when it is opened again.
 const GREETING: Duration = Duration::from_secs(2);
@@ -37,9 +38,9 @@ pub struct ShmLink {
     path: PathBuf,
     local: IpAddr,
     device: IpAddr,
+    icrc: Icrc,
     channel: Option<Channel>,
     set: OwnedFd,
-    buffer: Box<[u8]>,
     looks: u32,
     armed: bool,
     gone: bool,
@@ -48,7 +49,7 @@ pub struct ShmLink {
     stats: LinkStats,
 }
 
-fn open(path: &Path, had: Option<IpAddr>, patience: Duration) -> io::Result<(IpAddr, IpAddr, Channel)> {
+fn open(path: &Path, had: Option<IpAddr>, icrc: Icrc, patience: Duration) -> io::Result<(IpAddr, IpAddr, Channel)> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
         sockopt::set_socket_timeout(&socket, direction, Some(patience))?;
@@ -57,29 +58,35 @@ fn open(path: &Path, had: Option<IpAddr>, patience: Duration) -> io::Result<(IpA
     if sockopt::socket_peercred(&socket)?.uid.as_raw() != own_user() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the device is another user's"));
     }
-    greeting::ask(&socket, had)?;
-    let (local, device, shared) = greeting::offered(&socket)?;
-    Ok((local, device, Channel::new(End::Caller, shared, socket)?))
+    greeting::ask(&socket, had, icrc)?;
+    let offer = greeting::offered(&socket)?;
+    if icrc == Icrc::Kept && offer.icrc == Icrc::LeftOut {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the device leaves out the ICRCs that it was asked for",
+        ));
+    }
+    Ok((offer.address, offer.device, Channel::new(End::Caller, offer.shared, socket, offer.icrc)?))
 }
 
 impl ShmLink {
-    /// Shares memory with the device of this name on a wire.
+    /// Shares memory with the device of this name on a wire. With [`Icrc::LeftOut`] the ICRCs are left out if the device agrees.
     ///
     /// # Errors
     /// [`LinkError::Shm`] if there is no such device, it does not offer shared memory, is another user's, or has no room for another
     /// caller.
-    pub fn open(wire: &WireDir, name: &str) -> Result<Self, LinkError> {
+    pub fn open(wire: &WireDir, name: &str, icrc: Icrc) -> Result<Self, LinkError> {
         let fail = |source| LinkError::Shm { name: name.to_owned(), source };
         let path = socket_path(wire, name);
-        let (local, device, channel) = open(&path, None, GREETING).map_err(fail)?;
+        let (local, device, channel) = open(&path, None, icrc, GREETING).map_err(fail)?;
         let set = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| fail(errno.into()))?;
         let mut link = Self {
             path,
             local,
             device,
+            icrc,
             channel: None,
             set,
-            buffer: vec![0; MAX_BATCH].into_boxed_slice(),
             looks: 0,
             armed: false,
             gone: false,
@@ -116,7 +123,7 @@ impl ShmLink {
         if self.gone || self.again_at.is_some_and(|at| now < at) {
             return;
         }
-        let opened = open(&self.path, Some(self.local), GREETING_AGAIN);
+        let opened = open(&self.path, Some(self.local), self.icrc, GREETING_AGAIN);
         if let Ok((local, device, channel)) = opened
             && (local, device) == (self.local, self.device)
             // If it cannot be waited for, it is as if it were not there.
@@ -150,6 +157,10 @@ impl DatagramLink for ShmLink {
 
     fn max_segments(&self) -> usize {
         usize::MAX
+    }
+
+    fn icrc(&self, _to: IpAddr) -> Icrc {
+        self.channel.as_ref().map_or(Icrc::Kept, Channel::icrc)
     }
 
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError> {
@@ -196,14 +207,13 @@ impl DatagramLink for ShmLink {
             }
             self.look()?;
         }
-        let Some(channel) = &mut self.channel else { return Ok(false) };
-        let Ok(header) = channel.recv(&mut self.buffer) else {
+        let Self { channel: Some(channel), device, stats, .. } = self else { return Ok(false) };
+        let from = SocketAddr::new(*device, ROCE_PORT);
+        let found = channel.recv(|header, bytes| take(stats.shared(from, header, bytes)));
+        if found.is_err() {
             self.lose();
-            return Ok(false);
-        };
-        let Some(header) = header else { return Ok(false) };
-        take(self.stats.shared(SocketAddr::new(self.device, ROCE_PORT), header, &self.buffer));
-        Ok(true)
+        }
+        Ok(found.unwrap_or(false))
     }
 
     fn poll_fd(&self) -> BorrowedFd<'_> {

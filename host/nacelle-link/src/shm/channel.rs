@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use nacelle_memory::Bytes;
+
 use super::mapping::{Mapping, memory_file};
-use super::ring::{Broken, Header, Place, Reader, Writer, Written};
+use super::ring::{Broken, Header, Place, Reader, Words, Writer, Written};
 use crate::udp::MAX_BATCH;
-use crate::{Outgoing, Placed};
+use crate::{Icrc, Outgoing, Placed};
 
 /// Bytes of each ring: for two connections with all the packets in flight that they may have.
 pub(super) const RING: usize = 1 << 20;
@@ -66,11 +68,13 @@ pub(super) struct Channel {
     socket: OwnedFd,
     ending: Ending,
     armed: bool,
+    /// Where records are copied to whose ICRCs are to be checked; none if those are left out.
+    copy: Option<Box<[u8]>>,
 }
 
 impl Channel {
     /// Takes what was made or received.
-    pub(super) fn new(end: End, shared: Shared, socket: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(end: End, shared: Shared, socket: OwnedFd, icrc: Icrc) -> io::Result<Self> {
         let mapping = Mapping::of(&shared.memory, MEMORY)?;
         let (to_read, to_write, wakes_this, wakes_peer) = match end {
             End::Device => (TO_DEVICE, TO_CALLER, shared.wakes_device, shared.wakes_caller),
@@ -80,7 +84,8 @@ impl Channel {
         rustix::fs::fcntl_setfl(&wakes_peer, rustix::fs::OFlags::NONBLOCK)?;
         rustix::fs::fcntl_setfl(&wakes_this, rustix::fs::OFlags::NONBLOCK)?;
         let (reader, writer) = (Reader::new(to_read), Writer::new(to_write));
-        Ok(Self { mapping, reader, writer, wakes_peer, wakes_this, socket, ending: Ending::Open, armed: false })
+        let copy = (icrc == Icrc::Kept).then(|| vec![0; MAX_BATCH].into_boxed_slice());
+        Ok(Self { mapping, reader, writer, wakes_peer, wakes_this, socket, ending: Ending::Open, armed: false, copy })
     }
 
     /// Readable when this end is to wake up.
@@ -91,6 +96,11 @@ impl Channel {
     /// Readable when the other end is gone.
     pub(super) fn socket(&self) -> impl AsFd {
         &self.socket
+    }
+
+    /// Whether both ends want the ICRCs.
+    pub(super) const fn icrc(&self) -> Icrc {
+        if self.copy.is_some() { Icrc::Kept } else { Icrc::LeftOut }
     }
 
     /// Sends, and waits for room until `patience` is over. Returns whether it was sent.
@@ -114,9 +124,9 @@ impl Channel {
         }
     }
 
-    /// Room for a batch, in the ring itself, if there is some now and without a break.
+    /// Room for a batch without ICRCs, in the ring itself, if there is some now.
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
-        if self.ending != Ending::Open {
+        if self.ending != Ending::Open || self.icrc() == Icrc::Kept {
             return None;
         }
         // A ring that is broken is noticed by `send`.
@@ -137,15 +147,23 @@ impl Channel {
         let _ = rustix::io::write(&self.wakes_peer, &1u64.to_ne_bytes());
     }
 
-    /// Takes the oldest record: what is said of it, and its contents in `into`.
-    pub(super) fn recv(&mut self, into: &mut [u8]) -> Result<Option<Header>, Broken> {
+    /// Gives the oldest record to `take`: what is said of it, and its contents. Returns whether there was one.
+    pub(super) fn recv(&mut self, take: impl FnOnce(Header, Bytes<'_>)) -> Result<bool, Broken> {
         if let Ending::Closed(left) = &mut self.ending {
             *left = left.checked_sub(1).ok_or(Broken)?;
         }
-        let header = self.reader.read(&self.mapping, into)?;
+        let Self { mapping, reader, copy, .. } = self;
+        let found = reader.read(mapping, MAX_BATCH, |header, at| match copy {
+            None => take(header, Bytes::Shared(mapping.source(at, header.len))),
+            Some(copy) => {
+                let copy = &mut copy[..header.len];
+                mapping.read(at, copy);
+                take(header, Bytes::Own(copy));
+            }
+        })?;
         match self.ending {
-            Ending::Closed(_) if header.is_none() => Err(Broken),
-            _ => Ok(header),
+            Ending::Closed(_) if !found => Err(Broken),
+            _ => Ok(found),
         }
     }
 

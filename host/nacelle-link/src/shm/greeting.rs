@@ -3,10 +3,11 @@
 //! descriptors with it.
 //!
 //! ```text
-//! caller:  magic[4] version:u16 family:u16 address[16]                             the address that it had, or zeros
-//! device:  magic[4] version:u16 family:u16 address[16] device[16] memory:u64       and 3 descriptors
+//! caller:  magic[4] version:u16 icrc:u16 address[16]                             the address that it had, or zeros
+//! device:  magic[4] version:u16 icrc:u16 address[16] device[16] memory:u64       and 3 descriptors
 //! ```
 //!
+//! `icrc` is 1 if the ICRCs of packets are kept, else 0: a device keeps them if the caller asks for it, or if it wants them itself.
 //! Numbers are in this machine's order: both are on it.
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -20,9 +21,10 @@ use rustix::net::{
 };
 
 use super::channel::{MEMORY, Shared};
+use crate::Icrc;
 
 const MAGIC: [u8; 4] = *b"NCsm";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const REQUEST: usize = 24;
 const OFFER: usize = REQUEST + 16 + 8;
 
@@ -57,11 +59,11 @@ fn get(bytes: &[u8]) -> Option<IpAddr> {
     Some(Ipv6Addr::from(bytes).to_canonical()).filter(|ip| !ip.is_unspecified())
 }
 
-fn begin(ip: Option<IpAddr>) -> Vec<u8> {
+fn begin(ip: Option<IpAddr>, icrc: Icrc) -> Vec<u8> {
     let mut message = Vec::with_capacity(OFFER);
     message.extend_from_slice(&MAGIC);
     message.extend_from_slice(&VERSION.to_ne_bytes());
-    message.extend_from_slice(&[0, 0]);
+    message.extend_from_slice(&u16::from(icrc == Icrc::Kept).to_ne_bytes());
     put(ip, &mut message);
     message
 }
@@ -70,18 +72,22 @@ fn is_ours(message: &[u8], len: usize) -> bool {
     message.len() == len && message[..4] == MAGIC && message[4..6] == VERSION.to_ne_bytes()
 }
 
+fn icrc(message: &[u8]) -> Icrc {
+    if message[6..8] == [0, 0] { Icrc::LeftOut } else { Icrc::Kept }
+}
+
 fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// A caller asks: for the address that it had, if it had one.
-pub(super) fn ask(socket: impl AsFd, had: Option<IpAddr>) -> io::Result<()> {
-    rustix::net::send(socket, &begin(had), SendFlags::NOSIGNAL)?;
+pub(super) fn ask(socket: impl AsFd, had: Option<IpAddr>, icrc: Icrc) -> io::Result<()> {
+    rustix::net::send(socket, &begin(had, icrc), SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
 /// What a caller has asked for. `WouldBlock` if it has not yet.
-pub(super) fn asked(socket: impl AsFd) -> io::Result<Option<IpAddr>> {
+pub(super) fn asked(socket: impl AsFd) -> io::Result<(Option<IpAddr>, Icrc)> {
     let mut message = [0; REQUEST + 1];
     let (bytes, length) = rustix::net::recv(socket, &mut message[..], RecvFlags::DONTWAIT)?;
     let _ = bytes;
@@ -89,12 +95,12 @@ pub(super) fn asked(socket: impl AsFd) -> io::Result<Option<IpAddr>> {
     if !is_ours(message, REQUEST) {
         return Err(invalid("it is no request for shared memory of this version"));
     }
-    Ok(get(&message[8..24]))
+    Ok((get(&message[8..24]), icrc(message)))
 }
 
-/// The device offers: an address, its own, and what is shared.
-pub(super) fn offer(socket: impl AsFd, address: IpAddr, device: IpAddr, shared: &Shared) -> io::Result<()> {
-    let mut message = begin(Some(address));
+/// The device offers: an address, its own, whether ICRCs are kept, and what is shared.
+pub(super) fn offer(socket: impl AsFd, address: IpAddr, device: IpAddr, icrc: Icrc, shared: &Shared) -> io::Result<()> {
+    let mut message = begin(Some(address), icrc);
     put(Some(device), &mut message);
     message.extend_from_slice(&(MEMORY as u64).to_ne_bytes());
     let fds: [BorrowedFd<'_>; 3] = [shared.memory.as_fd(), shared.wakes_device.as_fd(), shared.wakes_caller.as_fd()];
@@ -108,8 +114,18 @@ pub(super) fn offer(socket: impl AsFd, address: IpAddr, device: IpAddr, shared: 
     Ok(())
 }
 
-/// What a device has offered: the caller's address, the device's, and what is shared. Waits as long as the socket does.
-pub(super) fn offered(socket: impl AsFd) -> io::Result<(IpAddr, IpAddr, Shared)> {
+/// What a device offers.
+pub(super) struct Offer {
+    /// The caller's address.
+    pub(super) address: IpAddr,
+    /// The device's.
+    pub(super) device: IpAddr,
+    pub(super) icrc: Icrc,
+    pub(super) shared: Shared,
+}
+
+/// What a device has offered. Waits as long as the socket does.
+pub(super) fn offered(socket: impl AsFd) -> io::Result<Offer> {
     let mut message = [0; OFFER + 1];
     // Room for more descriptors than come, so that those that are too many are closed here.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
@@ -137,7 +153,8 @@ pub(super) fn offered(socket: impl AsFd) -> io::Result<(IpAddr, IpAddr, Shared)>
         (Some((address, device)), Ok([memory, wakes_device, wakes_caller]))
             if size == MEMORY as u64 && is_given(address) && address.is_ipv4() == device.is_ipv4() =>
         {
-            Ok((address, device, Shared { memory, wakes_device, wakes_caller }))
+            let shared = Shared { memory, wakes_device, wakes_caller };
+            Ok(Offer { address, device, icrc: icrc(message), shared })
         }
         _ => Err(invalid("the device's offer of shared memory makes no sense")),
     }

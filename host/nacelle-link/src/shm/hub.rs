@@ -15,9 +15,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 
 use super::channel::{Channel, End, Shared};
 use super::{greeting, readable, socket_path, withdraw_shm};
-use crate::udp::MAX_BATCH;
 use crate::wire::MAX_SOCKET_PATH;
-use crate::{DatagramLink, Delivery, Incoming, LinkError, LinkStats, Outgoing, ROCE_PORT, WireDir, own_user};
+use crate::{DatagramLink, Delivery, Icrc, Incoming, LinkError, LinkStats, Outgoing, ROCE_PORT, WireDir, own_user};
 
 /// Callers at a time.
 const MAX_PEERS: usize = 64;
@@ -76,7 +75,8 @@ pub struct ShmHub<L> {
     set: OwnedFd,
     next_token: u64,
     next_address: u32,
-    buffer: Box<[u8]>,
+    /// Whether this end wants ICRCs.
+    icrc: Icrc,
     looks: u32,
     armed: bool,
     stats: LinkStats,
@@ -121,11 +121,18 @@ impl<L: DatagramLink> ShmHub<L> {
             set,
             next_token: FIRST,
             next_address: 0,
-            buffer: vec![0; MAX_BATCH].into_boxed_slice(),
+            icrc: Icrc::LeftOut,
             looks: 0,
             armed: false,
             stats: LinkStats::default(),
         })
+    }
+
+    /// Has all packets keep their ICRCs, of callers that come from now on. Without this they are kept for those that ask for it.
+    #[must_use]
+    pub const fn keeping_icrc(mut self) -> Self {
+        self.icrc = Icrc::Kept;
+        self
     }
 
     /// Callers that share memory now.
@@ -185,16 +192,17 @@ impl<L: DatagramLink> ShmHub<L> {
         }
         let Some(place) = self.pending.iter().position(|pending| pending.token == token) else { return };
         let Pending { socket, token, .. } = self.pending.swap_remove(place);
-        let Ok(wanted) = greeting::asked(&socket) else { return };
+        let Ok((wanted, icrc)) = greeting::asked(&socket) else { return };
         if self.peers.len() >= MAX_PEERS {
             return;
         }
         let ip = self.address(wanted);
+        let icrc = if self.icrc == Icrc::Kept { Icrc::Kept } else { icrc };
         // What the system has no room for, the caller sees: its socket closes.
         let open = || -> io::Result<Channel> {
             let shared = Shared::new()?;
-            greeting::offer(&socket, ip, self.beside.local().ip(), &shared)?;
-            let channel = Channel::new(End::Device, shared, socket)?;
+            greeting::offer(&socket, ip, self.beside.local().ip(), icrc, &shared)?;
+            let channel = Channel::new(End::Device, shared, socket, icrc)?;
             self.watch(token | 1, channel.wake_fd())?;
             Ok(channel)
         };
@@ -233,14 +241,15 @@ impl<L: DatagramLink> ShmHub<L> {
             if self.turn >= self.peers.len() {
                 self.turn = 0;
             }
-            let peer = &mut self.peers[self.turn];
-            match peer.channel.recv(&mut self.buffer) {
-                Ok(None) => self.turn += 1,
-                Ok(Some(header)) => {
+            let Peer { ip, channel, .. } = &mut self.peers[self.turn];
+            let from = SocketAddr::new(*ip, ROCE_PORT);
+            let stats = &mut self.stats;
+            match channel.recv(|header, bytes| take(stats.shared(from, header, bytes))) {
+                Ok(found) => {
                     self.turn += 1;
-                    let from = SocketAddr::new(peer.ip, ROCE_PORT);
-                    take(self.stats.shared(from, header, &self.buffer));
-                    return true;
+                    if found {
+                        return true;
+                    }
                 }
                 Err(_) => self.lose(self.turn),
             }
@@ -261,6 +270,10 @@ impl<L: DatagramLink> DatagramLink for ShmHub<L> {
 
     fn max_segments(&self) -> usize {
         self.beside.max_segments()
+    }
+
+    fn icrc(&self, to: IpAddr) -> Icrc {
+        self.peers.iter().find(|peer| peer.ip == to).map_or(Icrc::Kept, |peer| peer.channel.icrc())
     }
 
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Delivery, LinkError> {

@@ -2,14 +2,15 @@
 //! Memory that another process maps too. All unsafe code of the shared-memory link is here.
 //!
 //! The other process may write any of it at any time. So there is no reference to what it has written: words are read and written
-//! by atomic operations, each once, and bytes are copied. What was copied does not change any more, and is checked like what comes
-//! from a network. Only what this process writes may be written in place ([`Mapping::room`]).
+//! by atomic operations, each once, and bytes are copied, by what is given no more than a [`Source`]. What was copied does not change
+//! any more, and is checked like what comes from a network. Only what this process writes may be written in place ([`Mapping::room`]).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use nacelle_memory::Source;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -111,6 +112,15 @@ impl Mapping {
         // that writes them all the same is outside of this program, as a device is that writes by DMA: then some mixture of bytes is
         // read back, and any bytes are a valid value.
         unsafe { NonNull::slice_from_raw_parts(start, len).as_mut() }
+    }
+
+    /// `len` bytes from `offset` on, to be copied. By the ring's protocol nothing in this process writes them meanwhile.
+    pub(super) fn source(&self, offset: usize, len: usize) -> Source<'_> {
+        let start = self.place(offset, len);
+        // SAFETY: `place` has checked the range, which is there as long as `self`. It may be read, and nothing in this process writes
+        // it: the ring's reader keeps the writer, if that is in this process too, from the record until it was used, and the other ring
+        // is elsewhere. No `Memory` is made of it.
+        unsafe { Source::from_raw(NonNull::slice_from_raw_parts(start, len)) }
     }
 
     /// The address of `len` bytes from `offset` on.

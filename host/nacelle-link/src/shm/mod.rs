@@ -3,7 +3,8 @@
 //!
 //! A device listens at a socket in the wire's directory ([`ShmHub`]). A caller that connects there ([`ShmLink`]) gets an address, and
 //! descriptors of memory with a ring in each direction and of two counters by which each end wakes the other. The packets are those
-//! of the UDP link, from BTH to ICRC, in batches of one peer. Either end polls first; before it sleeps it says so in its ring.
+//! of the UDP link, from BTH to ICRC, in batches of one peer. The ICRC is left out unless one end wants it ([`Icrc`]): nothing on the way
+//! can damage them. Either end polls first; before it sleeps it says so in its ring.
 //!
 //! Neither end trusts the other with more than the packets: see `ring` and `mapping`. An end that vanishes is noticed by its socket.
 
@@ -27,6 +28,8 @@ use std::path::PathBuf;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
+use nacelle_memory::Bytes;
+
 use crate::{Incoming, LinkError, LinkStats, WireDir};
 use ring::Header;
 
@@ -45,11 +48,11 @@ fn readable<'a>(
 
 impl LinkStats {
     /// Counts a record, and describes it.
-    fn shared<'a>(&mut self, from: SocketAddr, header: Header, buffer: &'a [u8]) -> Incoming<'a> {
+    fn shared<'a>(&mut self, from: SocketAddr, header: Header, bytes: Bytes<'a>) -> Incoming<'a> {
         let Header { len, stride, ecn } = header;
         self.rx_frames += len.div_ceil(stride) as u64;
         self.rx_bytes += len as u64;
-        Incoming { from, ecn, bytes: &buffer[..len], stride }
+        Incoming { from, ecn, bytes, stride }
     }
 }
 

@@ -4,7 +4,10 @@
 //! Positions count bytes since the beginning and never wrap; a byte's place is its position modulo the ring's length, a power of
 //! two. A record begins at a cache line, with its header: one word that is not 0. Where no record is yet, that word is 0: the writer
 //! clears the next one before it publishes a record by its header. So the reader finds a short record by the one line that it looks
-//! at, which is all that passes between two processors. The reader publishes its position behind each record that it has copied out.
+//! at, which is all that passes between two processors. The reader publishes its position behind each record that it has used.
+//!
+//! The contents of a record have no break, so that they can be written and used in place. One for which there is no room before the ring
+//! begins again is written at its beginning, and a word in its place says so ([`SKIP`]).
 //!
 //! Each side remembers its own position, and of the shared words reads only a record's header or the reader's position, once, and
 //! checks it. So whatever the other process writes into them, and whenever, all that it can cause is a wrong record, which is checked
@@ -38,6 +41,8 @@ const ASLEEP: usize = LINE;
 const HEAD: usize = 2 * LINE;
 /// Bytes before the contents of a record.
 const HEADER: usize = 8;
+/// Instead of a header: the next record is at the ring's beginning. No header has this bit.
+const SKIP: u64 = 1 << 63;
 
 /// The other process has written what no ring can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,10 +105,10 @@ impl Place {
         self.offset + word
     }
 
-    /// Where the byte at a position is, and how many follow it before the ring begins again.
-    const fn find(self, position: u64) -> (usize, usize) {
+    /// Where the byte at a position is, and how many bytes, with it, come before the ring begins again.
+    const fn find(self, position: u64) -> (usize, u64) {
         let place = position as usize & (self.capacity - 1);
-        (self.offset + HEAD + place, self.capacity - place)
+        (self.offset + HEAD + place, (self.capacity - place) as u64)
     }
 
     /// The bytes between two positions, if there can be so many.
@@ -142,34 +147,29 @@ impl Writer {
     /// Adds a record: `header.len` bytes.
     pub(super) fn write(&mut self, words: &impl Words, header: Header, bytes: &[u8]) -> Result<Written, Broken> {
         debug_assert!(header.len == bytes.len());
-        if !self.fits(words, header.len)? {
-            return Ok(Written::Full);
-        }
-        let (at, room) = self.contents();
-        let (first, second) = bytes.split_at(bytes.len().min(room));
-        words.write(at, first);
-        if !second.is_empty() {
-            words.write(self.place.find(0).0, second);
-        }
+        let Some(at) = self.room(words, header.len)? else { return Ok(Written::Full) };
+        words.write(at, bytes);
         Ok(self.publish(words, header))
     }
 
     /// Where up to `len` bytes of the next record's contents can be written, which [`Self::publish`] then publishes; `None` if there
-    /// is no room for them now, or none without a break.
+    /// is no room for them now.
     pub(super) fn room(&mut self, words: &impl Words, len: usize) -> Result<Option<usize>, Broken> {
-        let (at, room) = self.contents();
-        Ok((len <= room && self.fits(words, len)?).then_some(at))
+        let (_, before_end) = self.place.find(self.written);
+        if record(len) > before_end {
+            if !self.fits(words, before_end)? {
+                return Ok(None);
+            }
+            self.append(words, SKIP, before_end);
+        }
+        let (at, _) = self.place.find(self.written);
+        Ok(self.fits(words, record(len))?.then_some(at + HEADER))
     }
 
-    /// Where the contents of the next record begin, and how many bytes follow before the ring begins again.
-    const fn contents(&self) -> (usize, usize) {
-        self.place.find(self.written.wrapping_add(HEADER as u64))
-    }
-
-    /// Whether there is room for a record of so many bytes, and behind it for the next one's header.
-    fn fits(&mut self, words: &impl Words, len: usize) -> Result<bool, Broken> {
+    /// Whether so many bytes are free, and behind them the place of the next header.
+    fn fits(&mut self, words: &impl Words, bytes: u64) -> Result<bool, Broken> {
         let Self { place, written, .. } = *self;
-        let end = written.wrapping_add(record(len));
+        let end = written.wrapping_add(bytes);
         let fits = |read: u64| end.wrapping_sub(read) < place.capacity as u64;
         if !fits(self.read) {
             let read = words.load(place.at(READ), Ordering::Acquire);
@@ -180,13 +180,19 @@ impl Writer {
         Ok(fits(self.read))
     }
 
+    /// Publishes what takes so many bytes, by its first word.
+    fn append(&mut self, words: &impl Words, word: u64, bytes: u64) {
+        let Self { place, written, .. } = *self;
+        self.written = written.wrapping_add(bytes);
+        words.store(place.find(self.written).0, 0, Ordering::Relaxed);
+        words.store(place.find(written).0, word, Ordering::Release);
+    }
+
     /// Publishes a record whose contents were written where there is room for them.
     pub(super) fn publish(&mut self, words: &impl Words, header: Header) -> Written {
         debug_assert!(header.len > 0 && header.stride > 0);
-        let Self { place, written, .. } = *self;
-        self.written = written.wrapping_add(header.record());
-        words.store(place.find(self.written).0, 0, Ordering::Relaxed);
-        words.store(place.find(written).0, header.encode(), Ordering::Release);
+        let place = self.place;
+        self.append(words, header.encode(), header.record());
         // Either the reader sees the record when it looks again after its note, or the note is seen here.
         words.fence();
         if words.load(place.at(ASLEEP), Ordering::Relaxed) == 0 {
@@ -216,27 +222,37 @@ impl Reader {
         words.load(self.place.find(self.read).0, Ordering::Acquire)
     }
 
-    /// Takes the oldest record, if there is one, and copies its contents to the beginning of `into`. One that is longer than
-    /// `into`, or than a ring's may be, is no record.
-    pub(super) fn read(&mut self, words: &impl Words, into: &mut [u8]) -> Result<Option<Header>, Broken> {
-        let word = self.look(words);
-        if word == 0 {
-            return Ok(None);
+    /// Gives the oldest record to `take`, if there is one, and returns whether there was: its header, and where its contents are. The
+    /// writer uses their place again behind `take`. What is longer than `longest`, or than a ring's record may be, is no record.
+    pub(super) fn read(
+        &mut self,
+        words: &impl Words,
+        longest: usize,
+        take: impl FnOnce(Header, usize),
+    ) -> Result<bool, Broken> {
+        let mut word = self.look(words);
+        let (_, before_end) = self.place.find(self.read);
+        if word == SKIP && before_end < self.place.capacity as u64 {
+            self.release(words, before_end);
+            word = self.look(words);
         }
-        let Self { place, read } = *self;
-        let header = Header::decode(word, into.len()).ok_or(Broken)?;
-        if header.record() >= place.capacity as u64 {
+        if word == 0 {
+            return Ok(false);
+        }
+        let header = Header::decode(word, longest).ok_or(Broken)?;
+        let (at, before_end) = self.place.find(self.read);
+        if header.record() > before_end || header.record() >= self.place.capacity as u64 {
             return Err(Broken);
         }
-        let (at, room) = place.find(read.wrapping_add(HEADER as u64));
-        let (first, second) = into[..header.len].split_at_mut(header.len.min(room));
-        words.read(at, first);
-        if !second.is_empty() {
-            words.read(place.find(0).0, second);
-        }
-        self.read = read.wrapping_add(header.record());
-        words.store(place.at(READ), self.read, Ordering::Release);
-        Ok(Some(header))
+        take(header, at + HEADER);
+        self.release(words, header.record());
+        Ok(true)
+    }
+
+    /// The writer may use the next so many bytes again.
+    fn release(&mut self, words: &impl Words, bytes: u64) {
+        self.read = self.read.wrapping_add(bytes);
+        words.store(self.place.at(READ), self.read, Ordering::Release);
     }
 
     /// Notes that this side is going to sleep. Returns whether there is a record all the same: then it must not.

@@ -13,7 +13,7 @@ use crate::{
     Transmit, Transport,
     cc::Pace,
     conn::Connection,
-    qp::{Requester, Responder},
+    qp::{Packet, Requester, Responder},
 };
 use core::{
     net::{IpAddr, Ipv4Addr},
@@ -24,7 +24,7 @@ use nacelle_wire::{
     bth::{Bth, Deth, Opcode},
     cm::{GSI_Q_KEY, MAD_LEN, Message, Mra, PathMtu, Rej, RejReason, set_private_data, timeout_nanos},
     extensions::Agreement,
-    transport::{Ext, Headers, Packet},
+    transport::{Ext, Headers},
 };
 use rand_chacha::rand_core::Rng;
 use std::collections::VecDeque;
@@ -241,7 +241,9 @@ impl Transport {
         if deth.src_qp() != Qpn::GSI || !is_unicast(path.remote) {
             return Err(Discard::CmSource);
         }
-        let (transaction_id, message) = Message::parse(packet.payload)?;
+        // One byte more, so that nothing longer is taken for one.
+        let mut mad = [0; MAD_LEN + 1];
+        let (transaction_id, message) = Message::parse(packet.payload.copy_head(&mut mad))?;
         match message {
             Message::Req(req) => self.receive_req(now, path, transaction_id, req),
             Message::Rep(rep) => self.receive_rep(now, path, transaction_id, rep),

@@ -6,7 +6,7 @@ mod neighbours;
 mod queue;
 
 use crate::{
-    Discard, Instant, InterfaceConfig, InterfaceCounters, Network, NetworkEvent, NetworkLayer, Path, PathError,
+    Batch, Discard, Instant, InterfaceConfig, InterfaceCounters, Network, NetworkEvent, NetworkLayer, Path, PathError,
     Segment, Transmit, Transport, time::earliest,
 };
 use core::net::{IpAddr, Ipv4Addr};
@@ -132,7 +132,7 @@ impl Interface {
             return Err(Discard::NotForUs);
         }
         let path = Path { local: ip.dst().into(), remote: ip.src().into(), hop: eth.src.into() };
-        Ok(Some(Segment { path, ecn: ip.ecn(), payload }))
+        Ok(Some(Segment { path, ecn: ip.ecn(), payload: payload.into() }))
     }
 
     /// Makes a frame of a segment, which lies in `frame` behind [`LOWER_LEN`] bytes. Returns its length.
@@ -238,7 +238,7 @@ impl NetworkLayer for Interface {
         now: Instant,
         transport: &mut Transport,
         frame: &mut [u8],
-        _max_segments: usize,
+        _batch: Batch,
     ) -> Option<usize> {
         self.resolve_paths(now, transport);
         if let Some(len) = self.poll_transmit(now, frame) {

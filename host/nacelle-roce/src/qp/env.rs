@@ -6,6 +6,7 @@ use crate::{
     region::RegionTable,
 };
 use core::time::Duration;
+use nacelle_memory::Source;
 use std::collections::VecDeque;
 
 /// What both sides have agreed on that concerns packets.
@@ -59,7 +60,7 @@ impl Env<'_> {
     }
 
     /// Copies bytes into a slice that a work request of this connection names.
-    pub(crate) fn write_local(&mut self, slice: RegionSlice, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn write_local(&mut self, slice: RegionSlice, bytes: Source<'_>) -> Option<()> {
         self.regions.is_usable(self.conn, self.domain, slice).then(|| self.regions.write(slice, bytes))?
     }
 }

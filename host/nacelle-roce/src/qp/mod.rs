@@ -11,17 +11,13 @@ pub(crate) use requester::Requester;
 pub(crate) use responder::{NextResponse, Responder};
 pub use unmanaged::{QpError, QpModify, QpState, Rtr, Rts};
 
-use crate::Path;
-use nacelle_wire::Qpn;
+use nacelle_memory::Source;
+use nacelle_wire::transport;
 
 /// Packets that selective repeat keeps outstanding at most (docs/reference/extensions.md).
 pub(crate) const SELECTIVE_WINDOW: u32 = 128;
 /// Longest message in bytes (IBTA 9.7.7).
 pub(crate) const MAX_MESSAGE: usize = 1 << 31;
 
-/// How the packets of a queue pair are addressed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Route {
-    pub(crate) path: Path,
-    pub(crate) remote_qpn: Qpn,
-}
+/// A received packet.
+pub(crate) type Packet<'a> = transport::Packet<Source<'a>>;

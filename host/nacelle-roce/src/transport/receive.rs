@@ -2,9 +2,17 @@
 //! Received segments.
 
 use super::Transport;
-use crate::{Discard, Instant, Phase, QpState, Segment, qp::QpFailure};
+use crate::{
+    Discard, Instant, Phase, QpState, Segment,
+    qp::{Packet, QpFailure},
+};
 use core::time::Duration;
-use nacelle_wire::{Ecn, Qpn, bth::Opcode, transport::Packet};
+use nacelle_memory::Source;
+use nacelle_wire::{
+    Ecn, ParseError, Qpn,
+    bth::Opcode,
+    transport::{self, MAX_HEADERS},
+};
 
 impl Transport {
     /// Receives a segment.
@@ -26,7 +34,7 @@ impl Transport {
     }
 
     fn receive(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Discard> {
-        let packet = Packet::parse(segment.payload)?;
+        let packet = parse(segment.payload)?;
         // Full and limited members of the default partition may communicate with a full member (IBTA 10.9.1.1).
         if packet.headers.bth.p_key.get() & 0x7fff != 0x7fff {
             return Err(Discard::PKey);
@@ -90,4 +98,11 @@ impl Transport {
             }
         }
     }
+}
+
+/// Copies the headers, which the peer may change at any time, and reads the copy. The payload is not looked at.
+fn parse(segment: Source<'_>) -> Result<Packet<'_>, ParseError> {
+    let mut head = [0; MAX_HEADERS];
+    let packet = transport::Packet::parse_head(segment.copy_head(&mut head), segment.len())?;
+    Ok(packet.map(|payload| segment.split_at(payload.end).0.split_at(payload.start).1))
 }

@@ -67,7 +67,7 @@ impl World {
     fn exchange(&mut self) {
         loop {
             let now = self.now;
-            if let Some(Sent::Frame(length)) = self.caller.poll_transmit_batch(now, &mut self.frame, 1) {
+            if let Some(Sent::Frame(length)) = self.caller.poll_transmit_batch(now, &mut self.frame, 1.into()) {
                 self.take(1);
                 if !self.dead {
                     self.device.handle(now, &self.frame[..length]).unwrap();

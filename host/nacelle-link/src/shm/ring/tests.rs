@@ -8,6 +8,17 @@ use super::*;
 
 const CAPACITY: usize = 256;
 
+/// Takes the oldest record and copies its contents to the beginning of `into`, which bounds its length.
+fn take(reader: &mut Reader, words: &impl Words, into: &mut [u8]) -> Result<Option<Header>, Broken> {
+    let (longest, mut found) = (into.len(), None);
+    let any = reader.read(words, longest, |header, at| {
+        words.read(at, &mut into[..header.len]);
+        found = Some(header);
+    })?;
+    assert_eq!(any, found.is_some());
+    Ok(found)
+}
+
 fn header(len: usize) -> Header {
     Header { len, stride: len.min(3), ecn: 2 }
 }
@@ -47,7 +58,7 @@ fn records_come_whole_and_in_order() {
     let (mut reader, mut into) = (Reader::new(place), [0; CAPACITY]);
     for index in 0..count {
         let got = loop {
-            match reader.read(&owner, &mut into).unwrap() {
+            match take(&mut reader, &owner, &mut into).unwrap() {
                 Some(header) => break header,
                 None => std::thread::yield_now(),
             }
@@ -56,7 +67,7 @@ fn records_come_whole_and_in_order() {
         assert_eq!(into[..got.len], contents(index), "record {index}");
     }
     thread.join().unwrap();
-    assert_eq!(reader.read(&owner, &mut into), Ok(None));
+    assert_eq!(take(&mut reader, &owner, &mut into), Ok(None));
 }
 
 #[test]
@@ -65,21 +76,57 @@ fn a_full_ring_takes_no_record_and_loses_none() {
     let place = Place::new(0, CAPACITY);
     let (mut writer, mut reader) = (Writer::new(place), Reader::new(place));
     for round in 0..40 {
-        assert_eq!(writer.write(&words, header(120), &[round; 120]), Ok(Written::Done));
-        assert_eq!(writer.write(&words, header(57), &[0; 57]), Ok(Written::Full));
         assert_eq!(writer.write(&words, header(56), &[round; 56]), Ok(Written::Done));
+        assert_eq!(writer.write(&words, header(120), &[round; 120]), Ok(Written::Done));
         assert_eq!(writer.write(&words, header(1), &[0]), Ok(Written::Full), "a line stays free for the next header");
         let mut into = [0; 120];
-        for len in [120, 56] {
-            assert_eq!(reader.read(&words, &mut into), Ok(Some(header(len))));
+        for len in [56, 120] {
+            assert_eq!(take(&mut reader, &words, &mut into), Ok(Some(header(len))));
             assert!(into[..len].iter().all(|byte| *byte == round));
         }
+        // So that the next round begins at the beginning.
+        assert_eq!(writer.write(&words, header(50), &[9; 50]), Ok(Written::Done));
+        assert_eq!(take(&mut reader, &words, &mut into), Ok(Some(header(50))));
     }
 }
 
-/// As long as there is room for the longest record without a break, records are written in place. Also for Miri.
+/// A record for which there is no room before the ring begins again is written at its beginning: when that is free, and whether or not
+/// the reader has found the word that says so by then.
 #[test]
-fn records_are_written_in_place_where_there_is_room_without_a_break() {
+fn no_record_has_a_break() {
+    for looks in [false, true] {
+        let (words, _other) = Mapping::pair(Place::len(CAPACITY));
+        let place = Place::new(0, CAPACITY);
+        let (mut writer, mut reader) = (Writer::new(place), Reader::new(place));
+        let mut into = [0; 200];
+        for len in [56, 100] {
+            assert_eq!(writer.write(&words, header(len), &vec![7; len]), Ok(Written::Done));
+        }
+        assert_eq!(
+            writer.write(&words, header(60), &[8; 60]),
+            Ok(Written::Full),
+            "nothing is free before its beginning"
+        );
+        assert_eq!(take(&mut reader, &words, &mut into), Ok(Some(header(56))));
+        assert_eq!(writer.write(&words, header(60), &[8; 60]), Ok(Written::Full), "the next header has no place");
+        assert_eq!(take(&mut reader, &words, &mut into), Ok(Some(header(100))));
+        if looks {
+            assert_eq!(take(&mut reader, &words, &mut into), Ok(None));
+        }
+        assert_eq!(writer.write(&words, header(184), &[9; 184]), Ok(if looks { Written::Done } else { Written::Full }));
+        if !looks {
+            assert_eq!(take(&mut reader, &words, &mut into), Ok(None));
+            assert_eq!(writer.write(&words, header(184), &[9; 184]), Ok(Written::Done));
+        }
+        assert_eq!(words.load(place.find(0).0, Ordering::Relaxed), header(184).encode());
+        assert_eq!(take(&mut reader, &words, &mut into), Ok(Some(header(184))));
+        assert!(into[..184].iter().all(|byte| *byte == 9));
+    }
+}
+
+/// As long as there is room for the longest record, records are written in place. Also for Miri.
+#[test]
+fn records_are_written_in_place_where_there_is_room() {
     const LONGEST: usize = 120;
     let count = if cfg!(miri) { 60 } else { 20_000 };
     let (mut owner, other) = Mapping::pair(Place::len(CAPACITY));
@@ -89,7 +136,7 @@ fn records_are_written_in_place_where_there_is_room_without_a_break() {
         let (mut reader, mut into) = (Reader::new(place), [0; CAPACITY]);
         for index in 0..count {
             let got = loop {
-                match reader.read(&other, &mut into).unwrap() {
+                match take(&mut reader, &other, &mut into).unwrap() {
                     Some(header) => break header,
                     None => std::thread::yield_now(),
                 }
@@ -131,13 +178,63 @@ fn a_sleeping_reader_is_to_be_woken_once() {
     assert_eq!(writer.write(&words, header(1), &[3]), Ok(Written::Done));
 }
 
+/// What no ring can have is no record, and one look takes no more than one word and one record.
+#[test]
+fn records_without_an_end_are_refused() {
+    let place = Place::new(0, CAPACITY);
+    let long = Header { len: 121, stride: 1, ecn: 0 }.encode();
+    let short = header(50).encode();
+    // The words at each line, and what the first look and the second find.
+    let cases: [([u64; 4], _, _); 5] = [
+        ([SKIP, SKIP, SKIP, SKIP], Err(Broken), Err(Broken)),
+        ([short, SKIP, 0, 0], Ok(true), Ok(true)),
+        ([long, 0, 0, long], Ok(true), Err(Broken)),
+        ([header(249).encode(), 0, 0, 0], Err(Broken), Err(Broken)),
+        ([header(248).encode(), 0, 0, 0], Err(Broken), Err(Broken)),
+    ];
+    for (index, (lines, first, second)) in cases.into_iter().enumerate() {
+        let (words, _other) = Mapping::pair(Place::len(CAPACITY));
+        for (line, word) in lines.into_iter().enumerate() {
+            words.store(place.find((line * LINE) as u64).0, word, Ordering::Relaxed);
+        }
+        let mut reader = Reader::new(place);
+        for (look, wanted) in [first, second].into_iter().enumerate() {
+            let found = reader.read(&words, CAPACITY, |header, at| {
+                let end = at + header.len;
+                assert!(at >= HEAD + HEADER && end <= Place::len(CAPACITY), "case {index}: {at} to {end}");
+            });
+            assert_eq!(found, wanted, "case {index}, look {look}");
+        }
+    }
+}
+
+/// A writer that changes a record while it is used changes its bytes and nothing else: not how long it is, nor where the next one is.
+#[test]
+fn a_header_is_read_once() {
+    let (words, _other) = Mapping::pair(Place::len(CAPACITY));
+    let place = Place::new(0, CAPACITY);
+    let (mut writer, mut reader) = (Writer::new(place), Reader::new(place));
+    assert_eq!(writer.write(&words, header(100), &[1; 100]), Ok(Written::Done));
+    assert_eq!(writer.write(&words, header(50), &[2; 50]), Ok(Written::Done));
+    let found = reader.read(&words, CAPACITY, |seen, at| {
+        for changed in [SKIP, u64::MAX, 0, header(10).encode()] {
+            words.store(at - HEADER, changed, Ordering::Relaxed);
+        }
+        assert_eq!(seen, header(100));
+        assert_eq!(words.load(place.at(READ), Ordering::Relaxed), 0, "its place is not free yet");
+    });
+    assert_eq!((found, words.load(place.at(READ), Ordering::Relaxed)), (Ok(true), 128));
+    let mut into = [0; 50];
+    assert_eq!((take(&mut reader, &words, &mut into), into), (Ok(Some(header(50))), [2; 50]));
+}
+
 /// Whatever is in the shared words: nothing panics, nothing outside of the ring is touched, and every call returns.
 #[test]
 fn no_shared_word_does_more_than_break_the_ring() {
     let total = Place::len(CAPACITY);
     let (words, _other) = Mapping::pair(total);
     let mut random = fastrand::Rng::with_seed(7);
-    let interesting = [0, 1, 7, 8, 16, 24, 63, 64, 65, 72, 128, 1 << 24, 1 << 63, u64::MAX, u64::MAX - 7];
+    let interesting = [0, SKIP, 1, 7, 8, 16, 24, 63, 64, 65, 72, 128, 1 << 24, 1 << 63, u64::MAX, u64::MAX - 7];
     let mut value = move || match random.u8(..4) {
         0 => random.u64(..),
         1 => random.u64(..256) << 24 | random.u64(..256),
@@ -152,7 +249,7 @@ fn no_shared_word_does_more_than_break_the_ring() {
         }
         for _ in 0..4 {
             let mut into = [0; 40];
-            match reader.read(&words, &mut into) {
+            match take(&mut reader, &words, &mut into) {
                 Ok(Some(header)) => {
                     assert!(header.len > 0 && header.len <= into.len() && header.stride > 0);
                     whole += 1;
@@ -209,22 +306,33 @@ impl Words for Watched {
 #[test]
 #[cfg_attr(miri, ignore = "loom explores the orders by itself")]
 fn under_every_order_records_are_whole_and_no_wake_up_is_lost() {
+    under_every_order(128, [8, 8, 8], 3);
+}
+
+/// The same where the last record is written at the ring's beginning, since there is no room for it behind the others.
+#[test]
+#[cfg_attr(miri, ignore = "loom explores the orders by itself")]
+fn under_every_order_a_skipped_end_loses_nothing() {
+    under_every_order(256, [8, 72, 72], 2);
+}
+
+/// Records of these lengths in a ring of this many bytes, with so many preemptions.
+fn under_every_order(capacity: usize, lens: [usize; 3], preemptions: usize) {
     use loom::sync::{Arc, Notify};
 
-    const RECORDS: u64 = 3;
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(|| {
-        let place = Place::new(0, 128);
-        let words = Arc::new(Watched::new(Place::len(128)));
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let place = Place::new(0, capacity);
+        let words = Arc::new(Watched::new(Place::len(capacity)));
         // It keeps a wake-up that comes before the sleep, as an eventfd does.
         let woken = Arc::new(Notify::new());
         let (theirs, wake) = (Arc::clone(&words), Arc::clone(&woken));
         let thread = loom::thread::spawn(move || {
             let mut writer = Writer::new(place);
-            for value in 1..=RECORDS {
+            for (value, len) in (1..).zip(lens) {
                 loop {
-                    match writer.write(&*theirs, header(8), &value.to_ne_bytes()).unwrap() {
+                    match writer.write(&*theirs, header(len), &[value; 72][..len]).unwrap() {
                         Written::Done => break,
                         Written::Wake => {
                             wake.notify();
@@ -236,10 +344,11 @@ fn under_every_order_records_are_whole_and_no_wake_up_is_lost() {
             }
         });
         let mut reader = Reader::new(place);
-        for value in 1..=RECORDS {
-            let mut into = [0; 8];
+        for (value, len) in (1..).zip(lens) {
+            let mut into = [0; 72];
             loop {
-                if reader.read(&*words, &mut into).unwrap().is_some() {
+                if let Some(found) = take(&mut reader, &*words, &mut into).unwrap() {
+                    assert_eq!(found, header(len));
                     break;
                 }
                 if !reader.arm(&*words) {
@@ -248,7 +357,7 @@ fn under_every_order_records_are_whole_and_no_wake_up_is_lost() {
                 }
                 reader.disarm(&*words);
             }
-            assert_eq!(u64::from_ne_bytes(into), value);
+            assert_eq!(into[..len], [value; 72][..len]);
         }
         thread.join().unwrap();
     });

@@ -4,13 +4,13 @@
 use super::{Requester, report};
 use crate::{
     Data, Discard, Instant, WcStatus,
-    qp::{Env, QpFailure},
+    qp::{Env, Packet, QpFailure},
 };
 use core::time::Duration;
 use nacelle_wire::{
     Psn,
     bth::{Aeth, NakCode, Opcode, Syndrome},
-    transport::{Ext, Packet},
+    transport::Ext,
 };
 
 impl Requester {
@@ -110,7 +110,7 @@ impl Requester {
             return Err(self.bad_response(env));
         }
         if let Data::Region(slice) = self.wqes[0].wr.data
-            && env.write_local(slice, &original.to_ne_bytes()).is_none()
+            && env.write_local(slice, (&original.to_ne_bytes()).into()).is_none()
         {
             return Err(self.fail(0, WcStatus::LocProtErr, env));
         }

@@ -4,11 +4,11 @@
 use super::{Repeated, Requester, posted::PostedSend};
 use crate::{
     Data, Instant, SendOp, WcStatus,
-    qp::{Env, QpFailure, Route, SELECTIVE_WINDOW},
+    qp::{Env, QpFailure, SELECTIVE_WINDOW},
     region::Access,
 };
 use nacelle_wire::{
-    RemoteAddr,
+    Qpn, RemoteAddr,
     bth::{AtomicEth, Bth, Ieth, ImmDt, Opcode, Reth},
     transport::{Ext, Headers},
 };
@@ -87,7 +87,7 @@ impl Requester {
     pub(crate) fn send(
         &mut self,
         now: Instant,
-        route: &Route,
+        to: Qpn,
         limit: usize,
         env: &mut Env<'_>,
         buf: &mut [u8],
@@ -115,7 +115,7 @@ impl Requester {
 
         let place = Place { offset, here, total, first: seq == wqe.first, last };
         let (opcode, ext) = packet_form(wqe.wr.op, &place, env.agreed.selective_repeat);
-        let mut bth = Bth::new(opcode, route.remote_qpn, self.psn(seq));
+        let mut bth = Bth::new(opcode, to, self.psn(seq));
         bth.set_solicited(last && wqe.wr.solicited);
         // Long messages are acknowledged on the way: twice a window, and when the window is exhausted.
         let since_ack_req = self.since_ack_req + 1;

@@ -7,10 +7,13 @@ use super::{
     has_response,
     responses::{Data, Response, psns},
 };
-use crate::{qp::Env, region::Access};
+use crate::{
+    qp::{Env, Packet},
+    region::Access,
+};
 use nacelle_wire::{
     bth::{Opcode, Reth, Syndrome},
-    transport::{Ext, Packet},
+    transport::Ext,
 };
 
 impl Responder {

@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{
     Completion, RecvWr, WcOpcode, WcStatus,
-    qp::{Env, MAX_MESSAGE},
+    qp::{Env, MAX_MESSAGE, Packet},
     region::{Access, Grant},
 };
 use nacelle_wire::{
     Rkey,
     bth::{AtomicEth, Opcode, Reth, RnrTimer},
-    transport::{Ext, Packet},
+    transport::Ext,
 };
 
 const INVALID: Refusal = Refusal::Invalid(WcStatus::LocQpOpErr);
@@ -232,7 +232,7 @@ impl Responder {
         env.regions.read_granted(place, &mut bytes).ok_or(ACCESS)?;
         let original = u64::from_ne_bytes(bytes);
         let new = new_value(packet.opcode, atomic, original).to_ne_bytes();
-        env.regions.write_granted(place, &new).ok_or(ACCESS)?;
+        env.regions.write_granted(place, (&new).into()).ok_or(ACCESS)?;
         if self.atomics.len() >= usize::from(env.agreed.responder_resources) {
             self.atomics.pop_front();
         }

@@ -14,14 +14,13 @@ mod selective;
 
 pub(crate) use responses::NextResponse;
 
-use super::{Env, QpFailure};
+use super::{Env, Packet, QpFailure};
 use crate::{Completion, Discard, Instant, PostError, RecvWr, WcOpcode, WcStatus, config::ConnectOptions};
 use core::time::Duration;
 use execute::Partial;
 use nacelle_wire::{
     Psn,
     bth::{NakCode, Opcode, RnrTimer, Syndrome},
-    transport::Packet,
 };
 use responses::Response;
 use std::collections::VecDeque;

@@ -4,11 +4,11 @@
 use super::Responder;
 use crate::{
     WcStatus,
-    qp::{Env, QpFailure, Route},
+    qp::{Env, QpFailure},
     region::{Grant, RegionId},
 };
 use nacelle_wire::{
-    Psn,
+    Psn, Qpn,
     bth::{Aeth, AtomicAckEth, Bth, NakCode, Opcode, Syndrome},
     transport::{Ext, Headers},
 };
@@ -82,7 +82,7 @@ impl Responder {
     /// be read was invalidated; then it is a NAK.
     pub(crate) fn send(
         &mut self,
-        route: &Route,
+        to: Qpn,
         limit: usize,
         env: &mut Env<'_>,
         buf: &mut [u8],
@@ -91,18 +91,18 @@ impl Responder {
             Some(response) => match response.what {
                 Data::Atomic(original) => {
                     let ext = Ext::AethAtomic(Aeth::new(Syndrome::ACK, response.msn), AtomicAckEth::new(original));
-                    let len = put(&headers(route, Opcode::AtomicAcknowledge, self.psn(response.seq), ext), limit, buf)?;
+                    let len = put(&headers(to, Opcode::AtomicAcknowledge, self.psn(response.seq), ext), limit, buf)?;
                     self.responses.pop_front();
                     env.stats.tx_responses.add(0);
                     env.counters().tx_atomic_responses += 1;
                     Some((len, Ok(())))
                 }
-                Data::Read { rest, fresh } => self.send_read(route, response, (rest, fresh), limit, env, buf),
+                Data::Read { rest, fresh } => self.send_read(to, response, (rest, fresh), limit, env, buf),
             },
             None => {
                 let (seq, msn) = self.acknowledged(self.acknowledge?, env);
                 let ext = Ext::Aeth(Aeth::new(self.acknowledge?, msn));
-                let len = put(&headers(route, Opcode::Acknowledge, self.psn(seq), ext), limit, buf)?;
+                let len = put(&headers(to, Opcode::Acknowledge, self.psn(seq), ext), limit, buf)?;
                 let syndrome = self.acknowledge.take()?;
                 env.stats.tx_responses.add(0);
                 let c = env.counters();
@@ -131,7 +131,7 @@ impl Responder {
     /// Builds the next packet of the response to a READ, of which `rest` is left.
     fn send_read(
         &mut self,
-        route: &Route,
+        to: Qpn,
         response: Response,
         (rest, fresh): (Option<Grant>, bool),
         limit: usize,
@@ -149,7 +149,7 @@ impl Responder {
             (false, false) => (Opcode::ReadResponseMiddle, Ext::None),
             (false, true) => (Opcode::ReadResponseLast, Ext::Aeth(aeth)),
         };
-        let packet = headers(route, opcode, psn, ext);
+        let packet = headers(to, opcode, psn, ext);
         let sent = here.map_or(0, Grant::len);
         if packet.packet_len(sent) > limit {
             return None;
@@ -162,7 +162,7 @@ impl Responder {
             env.counters().tx_nak += 1;
             env.counters().resp_remote_access_errors += 1;
             let ext = Ext::Aeth(Aeth::new(Syndrome::Nak(NakCode::RemoteAccessError), msn));
-            let len = put(&headers(route, Opcode::Acknowledge, psn, ext), usize::MAX, buf)?;
+            let len = put(&headers(to, Opcode::Acknowledge, psn, ext), usize::MAX, buf)?;
             return Some((len, Err(QpFailure(WcStatus::LocAccessErr))));
         }
         env.stats.tx_responses.add(sent);
@@ -176,8 +176,8 @@ impl Responder {
     }
 }
 
-fn headers(route: &Route, opcode: Opcode, psn: Psn, ext: Ext) -> Headers {
-    Headers::new(Bth::new(opcode, route.remote_qpn, psn), ext)
+fn headers(to: Qpn, opcode: Opcode, psn: Psn, ext: Ext) -> Headers {
+    Headers::new(Bth::new(opcode, to, psn), ext)
 }
 
 /// Writes a packet without payload, unless it is longer than `limit`. Returns its length.

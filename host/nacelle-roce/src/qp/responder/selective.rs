@@ -5,12 +5,12 @@
 use super::{Responder, execute::open};
 use crate::{
     Discard,
-    qp::{Env, SELECTIVE_WINDOW},
+    qp::{Env, Packet, SELECTIVE_WINDOW},
     region::Access,
 };
 use nacelle_wire::{
     bth::{NakCode, Opcode, Syndrome},
-    transport::{Ext, Packet},
+    transport::Ext,
 };
 
 impl Responder {
