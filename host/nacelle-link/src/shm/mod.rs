@@ -3,8 +3,8 @@
 //!
 //! A device listens at a socket in the wire's directory ([`ShmHub`]). A caller that connects there ([`ShmLink`]) gets an address, and
 //! descriptors of memory with a ring in each direction and of two counters by which each end wakes the other. The packets are those
-//! of the UDP link, from BTH to ICRC, in batches of one peer. The ICRC is left out unless one end wants it ([`Icrc`]): nothing on the way
-//! can damage them. Either end polls first; before it sleeps it says so in its ring.
+//! of the UDP link, from BTH to ICRC, in batches of one peer. The ICRC is left out unless one end wants it
+//! ([`Icrc`](crate::Icrc)): nothing on the way can damage them. Either end polls first; before it sleeps it says so in its ring.
 //!
 //! Neither end trusts the other with more than the packets: see `ring` and `mapping`. An end that vanishes is noticed by its socket.
 
