@@ -25,7 +25,7 @@ package shell_pkg;
 
   // In the memory that calls use: the load and the description of the device, messages of the RPC engine, regions.
   localparam addr_t DESCRIPTION_BASE = addr_t'(RPC_MEMORY) << MEMORY_STRIDE_W;
-  localparam addr_t CTRL_BASE = DESCRIPTION_BASE + page_addr(page_t'(add_pages('0, region_size_t'(rpc_pkg::LOAD_BYTES + description_pkg::BYTES))));
+  localparam addr_t CTRL_BASE = DESCRIPTION_BASE + page_addr(page_t'(add_pages('0, region_size_t'(rpc_pkg::LOAD_BYTES) + region_size_t'(description_pkg::BYTES))));
 
   // Masters of the fabric: the RPC engine, what clears memory, the sockets, and the transport's: atomics, and one for each memory
   localparam int unsigned RPC_MASTER = 0;

@@ -75,7 +75,7 @@ module rpc_description
   assign mr_cmd.data  = '{
       op: MR_REGISTER,
       mr: '{
-          pd: PD, qpn: '0, group: '0, addr: BASE, length: region_size_t'(LOAD_BYTES + BYTES),
+          pd: PD, qpn: '0, group: '0, addr: BASE, length: region_size_t'(LOAD_BYTES) + region_size_t'(BYTES),
           access: '{remote_read: 1'b1, default: '0}
       },
       default: '0

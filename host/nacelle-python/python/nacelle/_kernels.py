@@ -247,11 +247,12 @@ class SoftDevice(Closing):
 
     def serve(self) -> None:
         """Runs it until Ctrl-C, or until a client asks for its end."""
-        with self:
-            try:
+        try:
+            with self:
                 self.wait()
-            except KeyboardInterrupt:
-                pass
+        except KeyboardInterrupt:
+            # It may have come while the device was being started: then nothing has closed it yet.
+            self.close()
 
     def close(self) -> None:
         """Ends it. Kernels that run are cancelled: `KernelCancelled` is raised in one that does not return. May be repeated."""
