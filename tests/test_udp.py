@@ -21,7 +21,9 @@ from conftest import ADDRESS, NACELLE, Wire
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 
-DEVICE = "127.0.0.77"
+# Tests of this file may run side by side: each process of pytest has addresses of its own.
+NETWORK = f"127.0.{os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw')}"
+DEVICE = f"{NETWORK}.77"
 ROCE_PORT = 4791
 
 
@@ -64,7 +66,8 @@ def serve(wire: Wire, before: Sequence[str] = ()) -> str:
     process = wire.start("device", "--soft", "--udp", DEVICE, before=before)
     deadline = time.monotonic() + 20
     while not any(entry["alive"] for entry in wire.json("ls")):
-        assert process.poll() is None and time.monotonic() < deadline, "the device does not answer"
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "the device does not answer"
         time.sleep(0.1)
     return DEVICE
 
@@ -140,7 +143,7 @@ def test_shared_memory_is_used_where_it_is_offered(wire: Wire) -> None:
     """Without a choice nothing of a call passes the kernel's network, unless the device offers no memory."""
     data = os.urandom(300_000)
     (wire.folder / "in").write_bytes(data)
-    for address, options, expected in (("127.0.0.78", (), True), ("127.0.0.79", ("--no-shm",), False)):
+    for address, options, expected in ((f"{NETWORK}.78", (), True), (f"{NETWORK}.79", ("--no-shm",), False)):
         name = "shared" if expected else "alone"
         process = wire.start("device", "--soft", "--udp", address, "--name", name, *options)
         deadline = time.monotonic() + 20
