@@ -98,7 +98,7 @@ cluster: setup-test  ## random clusters in virtual time, then days of it (CLUSTE
 	@cd host && for run in $(if $(CLUSTER_ARGS),"$(CLUSTER_ARGS)","--minutes 5" $(CLUSTER_DAYS)); do \
 	    target/release/nacelle-cluster $$run || exit 1; done
 
-sanitize: setup-test  ## Miri, loom and ThreadSanitizer on the host software (SANITIZE_ARGS=loom for a part; the others need nightly)
+sanitize: setup-test  ## Miri, loom and ThreadSanitizer on the host software (SANITIZE_ARGS=loom for a part)
 	@$(PYTHON) tools/sanitize.py $(SANITIZE_ARGS)
 
 conformance: setup-test sim host  ## judge the simulated and the software device, rule by rule

@@ -8,13 +8,14 @@
     loom     the parts that threads share, in every order of their threads
     threads  the client library's tests under ThreadSanitizer, with the standard library instrumented as well
 
-`miri` and `threads` need a nightly toolchain: rustup toolchain install nightly --component miri,rust-src
+`miri` and `threads` take a nightly toolchain with components of its own, which rustup installs beside the others.
 Everything is built in build/sanitize. Exit status 1 if a step failed.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -25,6 +26,9 @@ from steps import asked_for
 ROOT = Path(__file__).resolve().parents[1]
 NIGHTLY = ["cargo", "+nightly", "--locked"]
 TARGET = "x86_64-unknown-linux-gnu"
+
+# Does nothing if all of it is there.
+SET_UP = ["rustup", "toolchain", "install", "nightly", "--profile", "minimal", "--component", "miri,rust-src"]
 
 Command = tuple[list[str], dict[str, str]]
 
@@ -49,6 +53,12 @@ STEPS: dict[str, list[Command]] = {
 
 def run(step: str) -> bool:
     """One step; whether all of its commands succeed."""
+    if any(command[: len(NIGHTLY)] == NIGHTLY for command, _ in STEPS[step]):
+        if not shutil.which("rustup"):
+            print(f"\n==> {step}: needs a nightly toolchain, and rustup (https://rustup.rs) to install it", flush=True)
+            return False
+        if subprocess.run(SET_UP).returncode != 0:
+            return False
     for command, environment in STEPS[step]:
         print(
             f"\n==> {step}: {' '.join(f'{name}={value!r}' for name, value in environment.items())} {' '.join(command)}", flush=True
