@@ -113,9 +113,10 @@ module control_plane
   nacelle_regs_pkg::nacelle_regs__in_t facts;
   nacelle_regs_pkg::nacelle_regs__out_t settings;
   logic [1:0] bresp, rresp;
+  logic counter_write_q;   // the write in progress is to a counter, which the registers take although it has no effect
 
   // The registers have one error only, an access that no register has, with response SLVERR.
-  assign slave[0].bresp = (bresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
+  assign slave[0].bresp = (bresp == AXI_OKAY && !counter_write_q) ? AXI_OKAY : AXI_DECERR;
   assign slave[0].rresp = (rresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
 
   nacelle_regs registers (
@@ -158,7 +159,11 @@ module control_plane
       .read_done(counter_read_done),
       .read_data(count)
   );
-  always_ff @(posedge clk) counter_written_q <= !rst && counter_access && settings.COUNTERS.req_is_wr;
+  wire counter_write = counter_access && settings.COUNTERS.req_is_wr;
+  always_ff @(posedge clk) begin
+    counter_written_q <= !rst && counter_write;
+    counter_write_q   <= !rst && (counter_write || (counter_write_q && !(slave[0].bvalid && slave[0].bready)));
+  end
 
   // Reset values that depend on parameters.
   logic defaults_q;

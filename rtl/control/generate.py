@@ -17,8 +17,8 @@ and into the source tree, for builds of the host software without Python:
   host/nacelle-capi/include/nacelle_registers.h
 
 The event structs in the RTL packages are the only list of events: a field added there is a counter here at the next build.
-Does nothing if all of this is newer than what it is made from. With --check it makes everything and fails if the files in the source
-tree were not what it makes.
+Does nothing if all of this is newer than what it is made from. With --check it makes everything, and fails if the files in the
+source tree were not what it makes.
 """
 
 from __future__ import annotations
@@ -201,11 +201,12 @@ def generate() -> list[Path]:
     write(OUT / "counters_pkg.sv", counters_pkg(found))
 
     entries = bus(blocks)
-    write(OUT / "cci_map_pkg.sv", LICENCE + rdl_sv.bus({entry.block.name: entry.base >> rdl_sv.PAGE_W for entry in entries if entry.block.name in ("device", "management", "socket")}))
+    first = {entry.block.name: entry.base >> rdl_sv.PAGE_W for entry in entries if not entry.base & rdl_sv.PAGE_MASK}
+    write(OUT / "cci_map_pkg.sv", LICENCE + rdl_sv.bus(first))
     pages: dict[tuple[int, int], list[tuple[Block, int]]] = {}
     for entry in entries:
-        first, offset = entry.base >> rdl_sv.PAGE_W, entry.base & ((1 << rdl_sv.PAGE_W) - 1)
-        pages.setdefault((first, first + entry.count - 1), []).append((entry.block, offset))
+        page, offset = entry.base >> rdl_sv.PAGE_W, entry.base & rdl_sv.PAGE_MASK
+        pages.setdefault((page, page + entry.count - 1), []).append((entry.block, offset))
     write(OUT / "cci_policy_pkg.sv", LICENCE + rdl_sv.policy(pages))
     for entry in entries:
         write(OUT / "docs" / f"{entry.block.name}.md", table(entry.block))

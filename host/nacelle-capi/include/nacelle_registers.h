@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Made by rtl/control/generate.py from the descriptions of the registers. Do not edit.
  *
- * The registers of a device on its control bus: byte addresses. NACELLE_<BLOCK>_BASE is the address of a block (of the first
- * one if there are several: number i is NACELLE_<BLOCK>_STRIDE * i behind it), NACELLE_<BLOCK>_<REGISTER> the offset of a
- * register in it. Every block begins with TYPE, VERSION and NEXT, the address of the next block; the first is at 0.
+ * The registers of a device on its control bus: byte addresses. NACELLE_<BLOCK>_BASE is the address of a block, of the
+ * first one if there are several; number i is NACELLE_<BLOCK>_STRIDE * i behind it. NACELLE_<BLOCK>_<REGISTER> is the
+ * offset of a register in it. A block begins with TYPE, VERSION and NEXT, the address of the next; the first is at 0.
  */
 #ifndef NACELLE_REGISTERS_H
 #define NACELLE_REGISTERS_H

@@ -11,6 +11,7 @@ in a folder of build/generated/devices for each device, width and number of queu
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -167,14 +168,13 @@ class DeviceRtl:
 
 def _kernel_package(folder: Path, kernel: Kernel) -> str:
     """Its package. Only made again if something has changed: it takes long to load what reads a description of registers."""
-    path, mark = folder / f"{kernel.module}_pkg.sv", folder / f"{kernel.module}.made"
+    path = folder / f"{kernel.module}_pkg.sv"
     sources = [kernel.file, *([kernel.registers] if kernel.registers else []), COMMON / "block.rdl"]
     sources += [Path(__file__).with_name(name) for name in ("device_rtl.py", "rdl.py", "rdl_sv.py")]
-    if path.exists() and mark.exists() and all(source.stat().st_mtime < mark.stat().st_mtime for source in sources):
-        return path.read_text()
-    text = HEAD.format(source=os.path.relpath(kernel.file, ROOT)) + kernel_package(kernel)
-    mark.touch()
-    return text
+    mark = f"// Sources: {hashlib.sha256(b''.join(source.read_bytes() for source in sources)).hexdigest()[:16]}\n"
+    if path.exists() and (text := path.read_text()).endswith(mark):
+        return text
+    return HEAD.format(source=os.path.relpath(kernel.file, ROOT)) + kernel_package(kernel) + mark
 
 
 def generate(device: Device) -> DeviceRtl:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from .rdl import WORD, Block, Level, Register
 
 PAGE_W = 12  # bits of a page's addresses
+PAGE_MASK = (1 << PAGE_W) - 1
 KERNEL_AT = 0x100  # a kernel's block in the page of its socket
 
 
@@ -20,9 +21,7 @@ def ranges(words: Iterable[int]) -> str:
         else:
             spans.append([word, word])
     size = PAGE_W - 2
-    return ", ".join(
-        f"{size}'h{low:03x}" if low == high else f"[{size}'h{low:03x}:{size}'h{high:03x}]" for low, high in spans
-    )
+    return ", ".join(f"{size}'h{low:03x}" if low == high else f"[{size}'h{low:03x}:{size}'h{high:03x}]" for low, high in spans)
 
 
 def _words(block: Block, base: int, wanted: Callable[[Register], bool]) -> list[int]:
@@ -91,8 +90,8 @@ def policy(pages: Mapping[tuple[int, int], list[tuple[Block, int]]]) -> str:
                     cases.append(f"        if ({condition}) access = CCI_{level.name};")
         cases.append("      end")
     body = "\n".join(cases)
-    return f"""// Who may access the registers on the control bus, as their descriptions say (cci_read and cci_write in rtl/control/block.rdl). An
-// access that is not named there takes authorisation.
+    return f"""// Who may access the registers on the control bus: cci_read and cci_write of their descriptions.
+// An access that is not named there takes authorisation.
 package cci_policy_pkg;
   typedef enum logic [1:0] {{
     CCI_PUBLIC,       // anybody on the network
