@@ -120,7 +120,7 @@ def rust(entries: Sequence[MapEntry], comment: str) -> str:
         f"// {comment}",
         "//! Every register block that is known here.",
         "",
-        "use super::{Access::*, Block, Field, Register};",
+        "use super::{Block, Field, Mode, Register};",
         "",
         "/// All blocks.",
         f"pub const BLOCKS: &[Block] = &[{', '.join(f'{entry.block.name}::BLOCK' for entry in entries)}];",
@@ -154,7 +154,9 @@ def _rust_block(entry: MapEntry) -> list[str]:
         f"        name: {_text(block.name)},",
         f'        kind: *b"{block.four_characters}",',
         f"        version: {block.version:#010x},",
-        f"        registers: &[{', '.join(register.name.upper() for register in block.registers)}],",
+        "        registers: &[",
+        *(f"            {register.name.upper()}," for register in block.registers),
+        "        ],",
         "    };",
     ]
     for register in block.registers:
@@ -170,7 +172,7 @@ def _rust_block(entry: MapEntry) -> list[str]:
         lines += [
             f"    /// {register.doc}",
             f"    pub const {register.name.upper()}: Register = Register {{ name: {_text(register.name)},"
-            f" offset: {register.offset:#x}, count: {count}, access: {_RUST_ACCESS[register.access]}, mask: {register.mask:#x},"
+            f" offset: {register.offset:#x}, count: {count}, mode: Mode::{_RUST_ACCESS[register.access]}, mask: {register.mask:#x},"
             f" counter: {'true' if register.group else 'false'}, fields: &[{members}], doc: {_text(register.doc)} }};",
         ]
     return [*lines, "}"]

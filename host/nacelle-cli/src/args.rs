@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use nacelle::FunctionCode;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
+use nacelle_manage::map;
 use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
@@ -99,10 +100,10 @@ pub(crate) enum Command {
     },
 }
 
-/// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB in 30 bits: fewer MiB than this.
-const CALLER_MEMORY_END: i64 = 1 << 20;
-/// `KERNEL_TIMEOUT_MS` holds milliseconds in 24 bits.
-const KERNEL_TIME_END: i64 = 1 << 24;
+/// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB: fewer MiB than this.
+const CALLER_MEMORY_END: i64 = (map::device::MEMORY_PER_CALLER.mask as i64 + 1) >> 10;
+/// `KERNEL_TIMEOUT_MS` holds milliseconds: fewer than this.
+const KERNEL_TIME_END: i64 = map::device::KERNEL_TIMEOUT_MS.mask as i64 + 1;
 
 #[derive(Debug, Args)]
 pub(crate) struct DeviceArgs {

@@ -32,7 +32,6 @@ const MANAGE_EVERY: Duration = Duration::from_millis(20);
 /// How long the peers of a device that ends may take to agree.
 const LEAVE_WITHIN: Duration = Duration::from_millis(200);
 /// Accesses to registers in one request.
-const MAX_ACCESSES: usize = 256;
 
 /// Longest IP packet of a device on a UDP socket, in bytes: room for a path MTU of 4096. A caller requests less where its way
 /// takes less.
