@@ -144,9 +144,9 @@ def _rust_block(entry: MapEntry) -> list[str]:
     if entry.count > 1:
         lines += [
             "    /// How many there can be.",
-            f"    pub const COUNT: u32 = {entry.count};",
+            f"    pub const BLOCK_COUNT: u32 = {entry.count};",
             "    /// Bytes from one to the next.",
-            f"    pub const STRIDE: u32 = {entry.stride:#x};",
+            f"    pub const BLOCK_STRIDE: u32 = {entry.stride:#x};",
         ]
     lines += [
         "    /// The block.",
@@ -190,9 +190,9 @@ def c_header(entries: Sequence[MapEntry], comment: str) -> str:
         "/* SPDX-License-Identifier: Apache-2.0",
         f" * {comment}",
         " *",
-        " * The registers of a device on its control bus: byte addresses. NACELLE_<BLOCK>_BASE is the address of a block, of the",
-        " * first one if there are several; number i is NACELLE_<BLOCK>_STRIDE * i behind it. NACELLE_<BLOCK>_<REGISTER> is the",
-        " * offset of a register in it. A block begins with TYPE, VERSION and NEXT, the address of the next; the first is at 0.",
+        " * The registers of a device on its control bus: byte addresses. NACELLE_<BLOCK>_BASE is the address of a block; if there",
+        " * are several, number i is NACELLE_<BLOCK>_BLOCK_STRIDE * i behind it. NACELLE_<BLOCK>_<REGISTER> is the offset of a",
+        " * register in its block. A block begins with TYPE, VERSION and NEXT, the address of the next one; the first is at 0.",
         " */",
         "#ifndef NACELLE_REGISTERS_H",
         "#define NACELLE_REGISTERS_H",
@@ -210,7 +210,11 @@ def _c_block(entry: MapEntry) -> list[str]:
         f"/* ---- {block.title} ---- */",
         "",
         f"#define {prefix}_BASE {entry.base:#07x}u",
-        *([f"#define {prefix}_STRIDE {entry.stride:#x}u", f"#define {prefix}_COUNT {entry.count}u"] if entry.count > 1 else []),
+        *(
+            [f"#define {prefix}_BLOCK_STRIDE {entry.stride:#x}u", f"#define {prefix}_BLOCK_COUNT {entry.count}u"]
+            if entry.count > 1
+            else []
+        ),
         f"#define {prefix}_BLOCK_TYPE {block.kind:#010x}u /* {block.four_characters} */",
         f"#define {prefix}_BLOCK_VERSION {block.version:#010x}u",
         "",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Made by rtl/control/generate.py from the descriptions of the registers. Do not edit.
  *
- * The registers of a device on its control bus: byte addresses. NACELLE_<BLOCK>_BASE is the address of a block, of the
- * first one if there are several; number i is NACELLE_<BLOCK>_STRIDE * i behind it. NACELLE_<BLOCK>_<REGISTER> is the
- * offset of a register in it. A block begins with TYPE, VERSION and NEXT, the address of the next; the first is at 0.
+ * The registers of a device on its control bus: byte addresses. NACELLE_<BLOCK>_BASE is the address of a block; if there
+ * are several, number i is NACELLE_<BLOCK>_BLOCK_STRIDE * i behind it. NACELLE_<BLOCK>_<REGISTER> is the offset of a
+ * register in its block. A block begins with TYPE, VERSION and NEXT, the address of the next one; the first is at 0.
  */
 #ifndef NACELLE_REGISTERS_H
 #define NACELLE_REGISTERS_H
@@ -222,8 +222,8 @@
 /* ---- Socket ---- */
 
 #define NACELLE_SOCKET_BASE 0x10000u
-#define NACELLE_SOCKET_STRIDE 0x1000u
-#define NACELLE_SOCKET_COUNT 16u
+#define NACELLE_SOCKET_BLOCK_STRIDE 0x1000u
+#define NACELLE_SOCKET_BLOCK_COUNT 16u
 #define NACELLE_SOCKET_BLOCK_TYPE 0x534f434bu /* SOCK */
 #define NACELLE_SOCKET_BLOCK_VERSION 0x00010000u
 
@@ -253,8 +253,8 @@
 /* ---- Kernel `traffic` ---- */
 
 #define NACELLE_TRAFFIC_BASE 0x10100u
-#define NACELLE_TRAFFIC_STRIDE 0x1000u
-#define NACELLE_TRAFFIC_COUNT 16u
+#define NACELLE_TRAFFIC_BLOCK_STRIDE 0x1000u
+#define NACELLE_TRAFFIC_BLOCK_COUNT 16u
 #define NACELLE_TRAFFIC_BLOCK_TYPE 0x54524146u /* TRAF */
 #define NACELLE_TRAFFIC_BLOCK_VERSION 0x00010000u
 

@@ -130,6 +130,8 @@ def block_of(node: Any, name: str) -> Block:
     kind, version = registers[0].reset, registers[1].reset
     if kind is None or version is None or not all(0x20 < byte < 0x7F for byte in kind.to_bytes(4, "big")):
         raise RegisterError(f"{name}: TYPE is four printable characters, and VERSION is constant")
+    if taken := [register.name for register in registers if register.name == "BASE" or register.name.startswith("BLOCK")]:
+        raise RegisterError(f"{name}: {taken[0]} is the name of something else in what is generated")
     return Block(name, node.get_property("name"), node.get_property("desc"), kind, version, tuple(registers), tuple(groups))
 
 

@@ -7,12 +7,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 
+use nacelle_manage::map::{Register, device};
 use nacelle_manage::{
     Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
     MAX_PRIVATE, Mailbox, Manage, MemoryRegion, Opened, Owner, Progress, QpState, QueryWords, QueuePair,
     QueuePairCounters, Refusal, RegionWords, Registers, Reset, Work, access, access_names, private_args,
 };
-use nacelle_manage::map::{Register, device};
 use nacelle_roce::WcStatus;
 use nacelle_wire::cm::{PathMtu, RejReason};
 

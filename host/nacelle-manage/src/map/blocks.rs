@@ -591,9 +591,9 @@ pub mod socket {
     /// Byte address of the first.
     pub const BASE: u32 = 0x10000;
     /// How many there can be.
-    pub const COUNT: u32 = 16;
+    pub const BLOCK_COUNT: u32 = 16;
     /// Bytes from one to the next.
-    pub const STRIDE: u32 = 0x1000;
+    pub const BLOCK_STRIDE: u32 = 0x1000;
     /// The block.
     pub const BLOCK: Block = Block {
         name: "socket",
@@ -659,9 +659,9 @@ pub mod traffic {
     /// Byte address of the first.
     pub const BASE: u32 = 0x10100;
     /// How many there can be.
-    pub const COUNT: u32 = 16;
+    pub const BLOCK_COUNT: u32 = 16;
     /// Bytes from one to the next.
-    pub const STRIDE: u32 = 0x1000;
+    pub const BLOCK_STRIDE: u32 = 0x1000;
     /// The block.
     pub const BLOCK: Block = Block {
         name: "traffic",

@@ -130,7 +130,8 @@ pub(super) mod tests {
             .block(0x2000, b"SOCK", 0x0002_0000, 0x3000)
             .block(0x3000, b"SOCK", 0x0001_0000, 0);
         let found: Vec<_> = Chain::new(&mut device).map(Result::unwrap).collect();
-        let names: Vec<_> = found.iter().map(|found| (found.address, found.block.map(|b| b.name), found.number)).collect();
+        let names: Vec<_> =
+            found.iter().map(|found| (found.address, found.block.map(|b| b.name), found.number)).collect();
         assert_eq!(
             names,
             [

@@ -58,18 +58,30 @@ pub struct Target {
     pub field: Option<Field>,
 }
 
-/// The name of a block of a device: with a number if there are several.
-fn called(found: &Found, all: &[Found]) -> Option<String> {
-    let name = found.block?.name;
-    let several = all.iter().filter(|other| other.kind == found.kind).count() > 1;
-    Some(if several { format!("{name}{}", found.number) } else { name.to_owned() })
+impl NameError {
+    /// The device has no block of this name.
+    #[must_use]
+    pub fn block(blocks: &[Found], block: &str) -> Self {
+        let known: Vec<String> = blocks.iter().filter_map(|found| found.name(blocks)).collect();
+        Self::Block { block: block.to_owned(), known: known.join(", ") }
+    }
 }
 
 impl Found {
-    /// Its name among all blocks of its device: `device`, `socket0`; `None` if it is not known.
+    /// Its name among all blocks of its device: `device`, or with a number if there are several, `socket0`. `None` if it is not known.
     #[must_use]
     pub fn name(&self, all: &[Found]) -> Option<String> {
-        called(self, all)
+        let name = self.block?.name;
+        let several = all.iter().filter(|other| other.kind == self.kind).count() > 1;
+        Some(if several { format!("{name}{}", self.number) } else { name.to_owned() })
+    }
+
+    /// Whether a person means it by this name: its own, or one with its number although it is the only one.
+    #[must_use]
+    pub fn is_called(&self, all: &[Found], name: &str) -> bool {
+        let Some(block) = self.block else { return false };
+        name.eq_ignore_ascii_case(&format!("{}{}", block.name, self.number))
+            || self.name(all).is_some_and(|own| name.eq_ignore_ascii_case(&own))
     }
 
     /// Every word of it that has a name, in the order of addresses.
@@ -78,7 +90,8 @@ impl Found {
         let registers = self.block.map_or(&[][..], |block| block.registers);
         registers.iter().flat_map(move |register| {
             (0..register.count.unwrap_or(1)).map(move |index| {
-                let name = if register.count.is_some() { format!("{}[{index}]", register.name) } else { register.name.into() };
+                let name =
+                    if register.count.is_some() { format!("{}[{index}]", register.name) } else { register.name.into() };
                 (name, Target { address: register.word(base, index), register: Some(*register), field: None })
             })
         })
@@ -98,13 +111,13 @@ impl Target {
             return Ok(Self { address: address.ok_or_else(form)?, register: None, field: None });
         }
         let parts: Vec<&str> = name.split('.').collect();
-        let block = blocks.iter().find(|found| is_called(found, blocks, parts[0]));
+        let block = blocks.iter().find(|found| found.is_called(blocks, parts[0]));
         let (found, rest) = match block {
             Some(block) if parts.len() > 1 => (block, &parts[1..]),
-            _ if parts.len() > 2 => return Err(no_block(blocks, parts[0])),
-            _ => (blocks.first().ok_or_else(|| no_block(blocks, "device"))?, &parts[..]),
+            _ if parts.len() > 2 => return Err(NameError::block(blocks, parts[0])),
+            _ => (blocks.first().ok_or_else(|| NameError::block(blocks, "device"))?, &parts[..]),
         };
-        let own = called(found, blocks).ok_or_else(|| no_block(blocks, "device"))?;
+        let own = found.name(blocks).ok_or_else(|| NameError::block(blocks, "device"))?;
         let registers = found.block.map_or(&[][..], |block| block.registers);
         let (stem, index) = match rest[0].split_once('[') {
             None => (rest[0], None),
@@ -116,7 +129,7 @@ impl Target {
         let Some(register) = registers.iter().find(|register| register.name.eq_ignore_ascii_case(stem)) else {
             // What comes first may have been meant as a block.
             if block.is_none() && parts.len() == 2 {
-                return Err(no_block(blocks, parts[0]));
+                return Err(NameError::block(blocks, parts[0]));
             }
             return Err(NameError::Register { block: own, register: stem.to_owned() });
         };
@@ -130,11 +143,25 @@ impl Target {
         };
         let field = match rest.get(1) {
             None => None,
-            Some(field) => Some(*register.fields.iter().find(|known| known.name.eq_ignore_ascii_case(field)).ok_or_else(
-                || NameError::Field { register: register.name.to_owned(), field: (*field).to_owned() },
-            )?),
+            Some(field) => {
+                Some(*register.fields.iter().find(|known| known.name.eq_ignore_ascii_case(field)).ok_or_else(|| {
+                    NameError::Field { register: register.name.to_owned(), field: (*field).to_owned() }
+                })?)
+            }
         };
         Ok(Self { address: register.word(found.address, index), register: Some(*register), field })
+    }
+
+    /// It can be read; of an address nothing is known.
+    #[must_use]
+    pub fn readable(&self) -> bool {
+        self.register.is_none_or(|register| register.readable())
+    }
+
+    /// It can be written; of an address nothing is known. A field needs to be read, too.
+    #[must_use]
+    pub fn writable(&self) -> bool {
+        self.register.is_none_or(|register| register.writable() && (self.field.is_none() || register.readable()))
     }
 
     /// The bits that are meant.
@@ -172,18 +199,6 @@ impl Target {
     }
 }
 
-/// A block goes by its name with a number, and without one if it is the only one.
-fn is_called(found: &Found, all: &[Found], name: &str) -> bool {
-    let Some(own) = found.block.map(|block| block.name) else { return false };
-    name.eq_ignore_ascii_case(&format!("{own}{}", found.number))
-        || called(found, all).is_some_and(|called| name.eq_ignore_ascii_case(&called))
-}
-
-fn no_block(blocks: &[Found], block: &str) -> NameError {
-    let known: Vec<String> = blocks.iter().filter_map(|found| called(found, blocks)).collect();
-    NameError::Block { block: block.to_owned(), known: known.join(", ") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Chain;
@@ -211,7 +226,10 @@ mod tests {
         assert_eq!((at("MAC_LO"), at("mac_lo"), at("device.MAC_LO"), at("device0.mac_lo")), (0x20, 0x20, 0x20, 0x20));
         assert_eq!((at("CTRL.enable"), at("device.CTRL.ENABLE")), (0x38, 0x38));
         assert_eq!((at("packet_rx_frame"), at("0x11044")), (0x400, 0x11044));
-        assert_eq!((at("management.ARGUMENT[19]"), at("socket1.JOBS"), at("socket0.NAME[3]")), (0x114c, 0x11044, 0x1001c));
+        assert_eq!(
+            (at("management.ARGUMENT[19]"), at("socket1.JOBS"), at("socket0.NAME[3]")),
+            (0x114c, 0x11044, 0x1001c)
+        );
         assert_eq!(Target::find(&blocks, "management.STATUS.error").unwrap().mask(), 0xff00);
         assert_eq!(Target::find(&blocks, "KEEPALIVE_MS").unwrap().max(), 0xff_ffff);
         assert_eq!(Target::find(&blocks, "management.STATUS.error").unwrap().max(), 0xff);
@@ -233,7 +251,9 @@ mod tests {
         assert_eq!(refused("management.RESULT"), "RESULT is 20 words; name one of them, as in RESULT[0]");
         assert_eq!(refused("management.RESULT[20]"), "RESULT is 20 words; name one of them, as in RESULT[0]");
         assert_eq!(refused("MAC_LO[0]"), "MAC_LO is one word; name one of them, as in MAC_LO[0]");
-        for name in ["", ".", "a.b.c.d", "0x3", "0xg", "management.RESULT[x]", "management.RESULT[1", "[", "0x100000000"] {
+        for name in
+            ["", ".", "a.b.c.d", "0x3", "0xg", "management.RESULT[x]", "management.RESULT[1", "[", "0x100000000"]
+        {
             assert!(!refused(name).is_empty());
         }
     }
