@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nacelle_tb.rdl import Block, Register
+from nacelle_tb.rdl import HEADER, Block, Register
 
 TABLE_HEAD = "| address | name | bits | access | network | reset | what |\n| --- | --- | --- | --- | --- | --- | --- |"
 LEVELS = ("anybody", "authorised", "no")  # by Level
@@ -46,6 +46,8 @@ def _rows_of(register: Register) -> list[str]:
         name = register.name + (f"[{register.count}]" if register.count else "") + ("" if whole else f".{field.name}")
         bits = str(field.low) if field.width == 1 else f"{field.low + field.width - 1}:{field.low}"
         reset = "" if register.reset is None else str((register.reset & field.mask) >> field.low)
+        if register.name in HEADER:
+            reset = ""  # constants, which their text has
         first = field == register.fields[0]
         text = " ".join(part for part in ((register.doc if first else ""), ("" if register.group and whole else field.doc)) if part)
         cells = [f"`{register.offset:#05x}`", f"`{name}`", bits, register.access, network(register), reset, text]

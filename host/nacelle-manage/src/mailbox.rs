@@ -274,6 +274,10 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
+    const ARGUMENT: u32 = management::ARGUMENT.at(management::BASE);
+    const RESULT: u32 = management::RESULT.at(management::BASE);
+    const RESULT_END: u32 = RESULT + 4 * 20;
+
     /// Registers of a mailbox that is busy for a while, answers with a fixed error, and echoes its arguments as results.
     #[derive(Default)]
     struct Model {
@@ -293,7 +297,9 @@ mod tests {
                     Ok(1)
                 }
                 STATUS => Ok(self.error << 8 | 0b1010),
-                0x1200..0x1250 => Ok(self.words.get(&(address - 0x100)).copied().unwrap_or_default()),
+                RESULT..RESULT_END => {
+                    Ok(self.words.get(&(address - RESULT + ARGUMENT)).copied().unwrap_or_default())
+                }
                 _ => Err(()),
             }
         }
