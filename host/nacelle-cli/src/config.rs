@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `nacelle config`: the registers of a device by name.
 
-use std::collections::BTreeMap;
-
 use nacelle_manage::map::{Chain, ChainError, Found, NameError, Target};
 use nacelle_manage::{Error, Registers};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::args::{Cli, ConfigCommand};
 use crate::failure::Failure;
@@ -76,9 +74,13 @@ struct Row {
     name: String,
     address: u32,
     value: u32,
-    /// Of a whole register that has named fields.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    fields: BTreeMap<&'static str, u32>,
+    /// Of a whole register that has named fields, from bit 0 on.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
+    fields: Vec<(&'static str, u32)>,
+}
+
+fn as_map<S: Serializer>(fields: &[(&'static str, u32)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().copied())
 }
 
 impl Row {
@@ -167,7 +169,7 @@ where
         return Err(Failure::usage(format!("the device did not take {value} for {name}"), hint));
     }
     if cli.json {
-        return print_json(&Row { name: name.to_owned(), address: target.address, value, fields: BTreeMap::new() });
+        return print_json(&Row { name: name.to_owned(), address: target.address, value, fields: Vec::new() });
     }
     eprintln!("{name} is {value}");
     Ok(())

@@ -200,7 +200,9 @@ fn registers_are_found_by_name_through_the_management_socket() {
     let values = control.read_all(&many).unwrap();
     assert_eq!(values.len(), many.len());
     assert!(values.chunks(4).all(|words| words == &values[..4]));
-    assert!(matches!(control.read_all(&[0, 4, 0xffffc]), Err(Error::Management { why, .. }) if why.contains("0xffffc")));
+    assert!(
+        matches!(control.read_all(&[0, 4, 0xffffc]), Err(Error::Management { why, .. }) if why.contains("0xffffc"))
+    );
 }
 
 #[test]

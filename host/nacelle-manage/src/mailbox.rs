@@ -297,9 +297,7 @@ mod tests {
                     Ok(1)
                 }
                 STATUS => Ok(self.error << 8 | 0b1010),
-                RESULT..RESULT_END => {
-                    Ok(self.words.get(&(address - RESULT + ARGUMENT)).copied().unwrap_or_default())
-                }
+                RESULT..RESULT_END => Ok(self.words.get(&(address - RESULT + ARGUMENT)).copied().unwrap_or_default()),
                 _ => Err(()),
             }
         }
