@@ -53,7 +53,7 @@ def run(command: list[str], what: str) -> None:
 def sources(rtl: DeviceRtl) -> list[Path]:
     """Everything that the library is made from."""
     modules = [path for folder in [*module_dirs(rtl), GENERATED] for path in folder.glob("*.sv")]
-    return [*modules, *(ROOT / "sim").glob("*.*"), ROOT / "rtl" / "control" / "nacelle.rdl"]
+    return [*modules, *(ROOT / "sim").glob("*.*")]
 
 
 def verilate(work: Path, rtl: DeviceRtl, waves: bool, files: int) -> None:

@@ -189,8 +189,9 @@ class SimDevice:
     def counter(self, name: str) -> int:
         """A counter of the device, by its name in docs/reference/registers.md."""
         if not self._counters:
-            listed = json.loads((ROOT / "build" / "generated" / "counters.json").read_text())
-            self._counters = {entry["name"]: entry["address"] for entry in listed}
+            listed = json.loads((ROOT / "build" / "generated" / "registers.json").read_text())
+            device = next(block for block in listed if block["name"] == "device")
+            self._counters = {register["name"]: register["offset"] for register in device["registers"] if register["group"]}
         return self.read(self._counters[name])
 
     def write(self, address: int, value: int) -> None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,29 @@ def test_a_header_compiles_alone_without_a_warning(tmp_path: Path, header: str, 
         body = f"int main(void) {{\n  size_t sum = 0;\n{uses}  return sum == 0;\n}}\n"
     result = compiles(tmp_path, language, f"#include <{header}>\n#include <{header}>\n{body}")
     assert result.returncode == 0, result.stderr
+
+
+def test_the_registers_are_those_of_the_descriptions(tmp_path: Path) -> None:
+    """Every macro of nacelle_registers.h against the listing for programs; it is valid C and C++."""
+    subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
+    expected = {}
+    for block in json.loads((ROOT / "build" / "generated" / "registers.json").read_text()):
+        prefix = f"NACELLE_{block['name'].upper()}"
+        expected |= {f"{prefix}_BASE": block["base"], f"{prefix}_BLOCK_TYPE": block["type"]}
+        for register in block["registers"]:
+            name = f"{prefix}_{register['name'].upper()}"
+            expected[name] = register["offset"]
+            for field in register["fields"]:
+                if field["name"] != "value":
+                    place = f"{name}_{field['name'].upper()}"
+                    expected[f"{place}_SHIFT"] = field["low"]
+                    expected[f"{place}_MASK"] = ((1 << field["width"]) - 1) << field["low"]
+    checks = "".join(f'static_assert({name} == {value}u, "");\n' for name, value in expected.items())
+    for language in LANGUAGES:
+        begin = "#include <nacelle_registers.h>\n#include <nacelle_registers.h>\n"
+        asserts = checks if language.startswith("c++") else ""
+        result = compiles(tmp_path, language, f"{begin}{asserts}int main(void) {{ return NACELLE_DEVICE_TYPE; }}\n")
+        assert result.returncode == 0, result.stderr
 
 
 def test_the_headers_declare_what_the_library_exports(c_tree) -> None:

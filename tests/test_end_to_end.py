@@ -14,14 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ADDRESS, ROOT, Wire
+from nacelle_tb.cci import address
 from nacelle_tb.long import LONG, some
 
 # Register of the device: milliseconds of silence after which a connection is tried.
-KEEPALIVE_MS = 0x40
+KEEPALIVE_MS = address("KEEPALIVE_MS")
 # Seconds in which a simulated device detects dead clients on a loaded machine: while others try to connect, its time passes slowly.
 DETECTION_S = 240
-MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN = 0x50, 0x54
-KERNEL_TIMEOUT_MS, MEMORY_PER_CALLER = 0x44, 0x5C
+MAX_CONNECTIONS_PER_PEER, MAX_HALF_OPEN = address("MAX_CONNECTIONS_PER_PEER"), address("MAX_HALF_OPEN")
+KERNEL_TIMEOUT_MS, MEMORY_PER_CALLER = address("KERNEL_TIMEOUT_MS"), address("MEMORY_PER_CALLER")
 # What the command returns when the device refuses, or does not answer in time because it still processes frames of killed clients.
 NOT_NOW = (3, 4, 5)
 # Without it each client takes an address of its own.

@@ -247,6 +247,59 @@ def test_a_callers_queue_pair_and_regions_are_listed(wire: Wire, device: str) ->
     assert child.wait(60) == 3, "the caller gets an error when the device is killed"
 
 
+def test_registers_by_name(wire: Wire) -> None:
+    """Blocks are found by their chain, registers and fields by the names of the reference."""
+    wire.device("--name", "own")
+    blocks = wire.json("config", "blocks", "own")
+    assert [block["name"] for block in blocks] == ["device", "management", "socket0", "socket1", "socket2", "traffic"]
+    assert [(block["type"], block["address"]) for block in blocks[:3]] == [("NACL", 0), ("MGMT", 0x1000), ("SOCK", 0x10000)]
+
+    def get(*names: str) -> list[int]:
+        """Their values."""
+        return [row["value"] for row in wire.json("config", "get", "own", *names)]
+
+    (wire.folder / "in").write_bytes(bytes(1000))
+    assert wire.run("run", "increment", "--device", ADDRESS, "in", "-o", "out").returncode == 0
+    assert get("socket0.JOBS", "traffic.STATUS", "IP", "ctrl.enable") == [1, 0, 0x0A4D0002, 1]
+    wire.json("qp", "list", "own")  # by commands of the management port
+    assert get("management.STATUS.finished")[0] > 0
+    assert get("management.STATUS.busy", "0x1000") == [0, int.from_bytes(b"MGMT", "big")]
+    [row] = wire.json("config", "get", "own", "management.LOST")
+    assert row["fields"] == {"events": 0, "refused": 0}
+
+    for name, value in (("KEEPALIVE_MS", "1234"), ("management.argument[3]", "0xabc"), ("traffic.CONTROL.stop", "1")):
+        result = wire.run("config", "set", "own", name, value)
+        assert result.returncode == (0 if "stop" not in name else 2), result.stderr
+    assert wire.run("config", "set", "own", "traffic.CONTROL", "2").returncode == 0, "it can only be written"
+    assert get("KEEPALIVE_MS", "management.ARGUMENT[3]") == [1234, 0xABC]
+    listed = {row["name"]: row["value"] for row in wire.json("config", "list", "own")}
+    assert listed["KEEPALIVE_MS"] == 1234 and listed["packet_rx_frame"] > 0 and listed["socket0.JOBS"] == 1
+    assert "RANDOM_SEED" not in listed and "traffic.RKEY" not in listed
+    assert {row["name"].partition(".")[0] for row in wire.json("config", "list", "own", "socket1")} == {"socket1"}
+
+    for arguments, said in [
+        (("get", "own", "RANDOM_SEED"), "RANDOM_SEED cannot be read"),
+        (("set", "own", "QPS", "1"), "QPS cannot be written"),
+        (("set", "own", "PREFIX_LEN", "64"), "64 does not fit PREFIX_LEN"),
+        (("set", "own", "IP", "1"), "did not take 1 for IP"),
+        (("get", "own", "NONE"), "no register NONE"),
+        (("get", "own", "socket.JOBS"), "it has device, management, socket0"),
+        (("list", "own", "socket9"), "no block socket9"),
+        (("get", "own", "0x7fffc"), "0x7fffc"),
+        (("set", "own", "KEEPALIVE_MS", "many"), "many"),
+    ]:
+        result = wire.run("config", *arguments)
+        assert result.returncode != 0 and said in result.stderr and "try:" in result.stderr, result.stderr
+    assert get("IP") == [0x0A4D0002]
+
+
+def test_a_device_without_registers_says_so(wire: Wire) -> None:
+    wire.device("--soft", "--name", "own")
+    for arguments in (("blocks", "own"), ("get", "own", "IP")):
+        result = wire.run("config", *arguments)
+        assert result.returncode != 0 and "no registers" in result.stderr, result.stderr
+
+
 def test_bad_arguments_are_told(wire: Wire, device: str) -> None:
     for arguments, said in [
         (("qp", "reset", device, "99999"), "99999"),

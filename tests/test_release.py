@@ -47,7 +47,7 @@ def test_archives(c_tree: Tree, tmp_path: Path) -> None:
     assert (folder / "build" / "sim" / library.name).stat().st_size == library.stat().st_size
     program = Tree(folder).compile(tmp_path / "increment", "gcc", str(ROOT / "examples" / "01_c" / "main.c"))
     assert str(folder) in subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
-    assert (folder / "include" / "nacelle_kernel.h").is_file()
+    assert all((folder / "include" / name).is_file() for name in ("nacelle_kernel.h", "nacelle_registers.h"))
 
 
 def test_archives_are_the_same_each_time(tmp_path: Path) -> None:

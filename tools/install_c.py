@@ -24,6 +24,7 @@ CRATE = HOST / "nacelle-capi"
 FILES = {
     CRATE / "include/nacelle.h": "include/nacelle.h",
     CRATE / "include/nacelle.hpp": "include/nacelle.hpp",
+    CRATE / "include/nacelle_registers.h": "include/nacelle_registers.h",
     CRATE / "include/naaice/naaice.h": "include/nacelle-naaice/naaice.h",
     CRATE / "include/naaice/naaice_ap2.h": "include/nacelle-naaice/naaice_ap2.h",
     CRATE / "fortran/nacelle.f90": "share/nacelle/nacelle.f90",

@@ -173,7 +173,7 @@ def conformance() -> Outcome:
 os.environ["NACELLE_PROGRAMS"] = str(ROOT / "host" / "target" / "debug")
 
 STEPS: dict[str, Callable[[], Outcome]] = {
-    "registers": command("registers::generate", PYTHON, "rtl/control/generate.py"),
+    "registers": command("registers::generate", PYTHON, "rtl/control/generate.py", "--check"),
     "python-style": command("python::ruff", PYTHON, "-m", "ruff", "check", "--quiet", "."),
     "lint": command("rtl::lint", PYTHON, "tools/lint.py"),
     "simulators": simulators,

@@ -53,13 +53,15 @@ package compute_pkg;
 
   localparam int unsigned KERNEL_FUNCTIONS_MAX = 8;
 
-  // The identity of a kernel, readable in the registers of its socket.
+  // The identity of a kernel, readable in the registers of its socket. `block_type` 0: it has no described registers.
   typedef struct packed {
     logic [15:0][7:0]                          name;            // ASCII, character i in name[i], zeros behind it
     logic [15:0]                               version_major;
     logic [15:0]                               version_minor;
     logic [3:0]                                functions;       // how many: 1 to KERNEL_FUNCTIONS_MAX
     function_code_t [KERNEL_FUNCTIONS_MAX-1:0] function_code;   // ascending, the first in [0]
+    logic [31:0]                               block_type;      // of its registers, four ASCII characters
+    logic [31:0]                               block_version;
   } kernel_identity_t;
 
   // A name from a string literal, which has its last character lowest.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All registers of the device on one AXI4-Lite bus: page 0 those of the device (nacelle.rdl), page 1 the management port
-// (roce_management), from page 16 on those of the sockets, a page of 4 KiB each. An access takes about 8 cycles; to a counter up to
-// one round of its walker more. An address without a register is answered with DECERR, a socket that does not respond with SLVERR
-// (see axil_demux).
+// All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
+// port (roce_management), one for each socket. An access takes about 8 cycles; to a counter up to one round of its walker more. An
+// access that no register has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;
@@ -11,8 +10,8 @@ module control_plane
   import roce_cc_pkg::*;
   import compute_pkg::*;
   import memory_pkg::*;
+  import cci_map_pkg::*;
 #(
-    parameter int unsigned     VERSION = 32'h0001_0000,
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     CLOCK_HZ = 250_000_000,
     parameter int unsigned     QPS = 16,
@@ -50,10 +49,7 @@ module control_plane
   localparam int unsigned PAGE_W = 12;
   localparam int unsigned SLAVES = SOCKETS + 2;
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
-  localparam logic [7:0] MANAGEMENT_PAGE = 8'h01;
-  localparam logic [7:0] SOCKET_PAGE = 8'h10;
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
-  localparam logic [31:0] ID = "NACL";
 
   // Until they are set: a quarter of the connections for one peer, half of them half open.
   localparam logic [15:0] PER_PEER = 16'((QPS + 3) / 4);
@@ -62,7 +58,7 @@ module control_plane
   typedef logic [SLAVES-1:0][7:0] pages_t;
   function automatic pages_t pages();
     pages_t p;
-    p[0] = 8'h00;
+    p[0] = DEVICE_PAGE;
     for (int unsigned i = 1; i <= SOCKETS; i++) p[i] = SOCKET_PAGE + 8'(i - 1);
     p[MANAGEMENT] = MANAGEMENT_PAGE;
     return p;
@@ -117,9 +113,10 @@ module control_plane
   nacelle_regs_pkg::nacelle_regs__in_t facts;
   nacelle_regs_pkg::nacelle_regs__out_t settings;
   logic [1:0] bresp, rresp;
+  logic counter_write_q;   // the write in progress is to a counter, which the registers take although it has no effect
 
-  // The registers have one error only, an address that does not exist, with response SLVERR.
-  assign slave[0].bresp = (bresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
+  // The registers have one error only, an access that no register has, with response SLVERR.
+  assign slave[0].bresp = (bresp == AXI_OKAY && !counter_write_q) ? AXI_OKAY : AXI_DECERR;
   assign slave[0].rresp = (rresp == AXI_OKAY) ? AXI_OKAY : AXI_DECERR;
 
   nacelle_regs registers (
@@ -162,7 +159,11 @@ module control_plane
       .read_done(counter_read_done),
       .read_data(count)
   );
-  always_ff @(posedge clk) counter_written_q <= !rst && counter_access && settings.COUNTERS.req_is_wr;
+  wire counter_write = counter_access && settings.COUNTERS.req_is_wr;
+  always_ff @(posedge clk) begin
+    counter_written_q <= !rst && counter_write;
+    counter_write_q   <= !rst && (counter_write || (counter_write_q && !(slave[0].bvalid && slave[0].bready)));
+  end
 
   // Reset values that depend on parameters.
   logic defaults_q;
@@ -173,8 +174,6 @@ module control_plane
     facts.MAX_CONNECTIONS_PER_PEER.value.we   = defaults_q;
     facts.MAX_HALF_OPEN.value.next            = HALF_OPEN;
     facts.MAX_HALF_OPEN.value.we              = defaults_q;
-    facts.ID.value.next            = ID;
-    facts.VERSION.value.next       = VERSION;
     facts.DATA_W.value.next        = DATA_W;
     facts.CLOCK_HZ.value.next      = CLOCK_HZ;
     facts.QPS.value.next           = QPS;

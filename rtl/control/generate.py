@@ -1,14 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes everything that follows from the register map, into build/generated:
+"""Makes everything that follows from the description of the registers (*.rdl). Into build/generated:
 
-  nacelle_regs_pkg.sv, nacelle_regs.sv   the registers (PeakRDL-regblock, AXI4-Lite)
-  counters_pkg.sv                        all event structs as one, in the order of their counters
-  counters.rdl, counters.json            the counters: one for each field of the event structs
-  docs/registers.md                      the reference page's tables
+  nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
+  management_regs_pkg.sv, socket_regs_pkg.sv  addresses for decoders that are written by hand
+  cci_map_pkg.sv                              the pages of the control bus
+  cci_policy_pkg.sv                           who may access which register
+  counters_pkg.sv                             all event structs as one, in the order of their counters
+  counters.rdl                                the counters: one for each field of the event structs
+  registers.json                              every block and register, for programs
+  docs/*.md                                   the tables of the reference pages
+
+and into the source tree, for builds of the host software without Python:
+
+  host/nacelle-manage/src/map/blocks.rs
+  host/nacelle-capi/include/nacelle_registers.h
 
 The event structs in the RTL packages are the only list of events: a field added there is a counter here at the next build.
-Does nothing if all of this is newer than what it is made from.
+Does nothing if all of this is newer than what it is made from. With --check it makes everything, and fails if the files in the
+source tree were not what it makes.
 """
 
 from __future__ import annotations
@@ -17,6 +27,7 @@ import fcntl
 import json
 import re
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +36,10 @@ ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "generated"
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
 
-from nacelle_tb.sources import RTL, packages  # noqa: E402
+from nacelle_tb import rdl_sv  # noqa: E402
+from nacelle_tb.rdl import Block, block_of, compile_file, read_block  # noqa: E402
+from nacelle_tb.sources import RTL, overlay, packages  # noqa: E402
+from outputs import MapEntry, c_header, listing, overview, rust, table  # noqa: E402
 
 COUNTERS_AT = 0x400
 MAX_COUNTERS = 127  # event_counters.sv
@@ -40,6 +54,14 @@ EVENT_STRUCTS = [
 ]
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/generate.py. Do not edit.\n\n"
+
+
+MANAGEMENT = RTL / "roce" / "clients" / "management.rdl"
+SOCKET = RTL / "compute" / "socket" / "socket.rdl"
+KERNELS = RTL / "compute" / "kernels"
+RUST = ROOT / "host" / "nacelle-manage" / "src" / "map" / "blocks.rs"
+C_HEADER = ROOT / "host" / "nacelle-capi" / "include" / "nacelle_registers.h"
+COMMENT = "Made by rtl/control/generate.py from the descriptions of the registers. Do not edit."
 
 
 @dataclass(frozen=True)
@@ -80,19 +102,19 @@ def counters() -> list[Counter]:
 def counters_rdl(found: list[Counter]) -> str:
     """The counters as a SystemRDL register file."""
     lines = [
-        LICENCE + "regfile event_counters {",
+        LICENCE + '`include "block.rdl"\n\nregfile event_counters {',
         '    name = "Event counters";',
         '    desc = "Each counts the pulses of one event since reset, modulo 2^32; up to 128 cycles late.";',
         "    reg counter {",
         "        default sw = r;",
         "        default hw = w;",
+        "        cci_read = cci_level::PUBLIC;",
         '        field { desc = "How often."; } value[32];',
         "    };",
     ]
     for counter in found:
         text = counter.description.replace('"', "'")
         lines.append(f"    counter {counter.name} @ {counter.address - COUNTERS_AT:#x};")
-        lines.append(f'    {counter.name}->name = "{counter.name}";')
         lines.append(f'    {counter.name}->desc = "{text}";')
     return "\n".join([*lines, "};", ""])
 
@@ -111,75 +133,116 @@ endpackage
 """
 
 
-def tables(top: object) -> str:
-    """The registers as Markdown tables."""
-    from systemrdl.node import AddrmapNode, RegNode
-
-    assert isinstance(top, AddrmapNode)
-    heading = "| address | name | bits | access | reset | what |\n| --- | --- | --- | --- | --- | --- |"
-    lines = [heading]
-    rows: dict[str, list[str]] = {"": []}
-    for reg in top.descendants(unroll=True):
-        if not isinstance(reg, RegNode):
-            continue
-        group = "" if reg.parent is top else reg.parent.inst_name
-        for part in reg.fields():
-            reset = part.get_property("reset")
-            access = part.get_property("sw").name
-            name = f"`{reg.inst_name}`" if part.inst_name == "value" else f"`{reg.inst_name}.{part.inst_name}`"
-            bits = str(part.low) if part.width == 1 else f"{part.high}:{part.low}"
-            note = part.get_property("desc")
-            text = reg.get_property("desc") + (f" {note}" if not group and access == "rw" else "")
-            value = "" if reset is None else str(reset)
-            rows.setdefault(group, []).append(f"| `{reg.absolute_address:#05x}` | {name} | {bits} | {access} | {value} | {text} |")
-    lines += rows.pop("")
-    for group, its_rows in rows.items():
-        node = top.get_child_by_name(group)
-        lines += ["", f"## {node.get_property('name')}", "", node.get_property("desc"), "", heading, *its_rows]
-    return "\n".join([*lines, ""])
-
-
-def write(path: Path, text: str) -> None:
-    """Writes a file, its folder made if need be."""
+def write(path: Path, text: str) -> bool:
+    """Writes a file, its folder made if need be. One that has this content keeps its time. Returns whether it changed."""
+    if path.exists() and path.read_text() == text:
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+    return True
 
 
-def generate() -> None:
-    """Writes everything."""
+def kernel_files() -> list[Path]:
+    """Descriptions of the project's kernels' registers."""
+    return sorted(KERNELS.glob("kernel_*.rdl"))
+
+
+def device_registers() -> Block:
+    """Writes the device's own registers as RTL, and returns their block."""
     from peakrdl_regblock import RegblockExporter
     from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
     from peakrdl_regblock.udps import ALL_UDPS
-    from systemrdl import RDLCompiler
 
+    top = compile_file(HERE / "nacelle.rdl", "nacelle_regs", include=[OUT], extra=ALL_UDPS)
+    with tempfile.TemporaryDirectory() as folder:
+        RegblockExporter().export(
+            top,
+            folder,
+            module_name="nacelle_regs",
+            cpuif_cls=AXI4Lite_Cpuif_flattened,
+            err_if_bad_addr=True,
+            err_if_bad_rw=True,
+            address_width=12,
+        )
+        for path in Path(folder).glob("*.sv"):
+            write(OUT / path.name, path.read_text())
+    return block_of(top, "device")
+
+
+def bus(blocks: dict[str, Block]) -> list[MapEntry]:
+    """Where each block is on the bus, as cci.rdl has it."""
+    top = compile_file(HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, SOCKET.parent])
+    found = []
+    for child in top.children(unroll=False):
+        count, stride = (child.array_dimensions[0], child.array_stride) if child.is_array else (1, 0)
+        found.append(MapEntry(blocks[child.inst_name], child.raw_absolute_address, count, stride))
+    socket = next(entry for entry in found if entry.block.name == "socket")
+    for path in kernel_files():
+        found.append(MapEntry(blocks[path.stem], socket.base + rdl_sv.KERNEL_AT, socket.count, socket.stride))
+    if found[0].block["NEXT"].reset != found[1].base:
+        raise SystemExit(f"{HERE / 'nacelle.rdl'}: NEXT is not where cci.rdl has the next block")
+    return found
+
+
+def generate() -> list[Path]:
+    """Writes everything. Returns what has changed in the source tree."""
+    # Packages first that others need: a decoder's constants have no counters in them.
+    blocks = {
+        "management": read_block(MANAGEMENT, "management_regs", "management"),
+        "socket": read_block(SOCKET, "socket_regs", "socket"),
+        **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
+    }
+    for name in ("management", "socket"):
+        write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()
     write(OUT / "counters.rdl", counters_rdl(found))
-    compiler = RDLCompiler()
-    for property_ in ALL_UDPS:
-        compiler.register_udp(property_)
-    compiler.compile_file(str(HERE / "nacelle.rdl"), incl_search_paths=[str(OUT)])
-    top = compiler.elaborate().top
-    RegblockExporter().export(
-        top, str(OUT), module_name="nacelle_regs", cpuif_cls=AXI4Lite_Cpuif_flattened, err_if_bad_addr=True, address_width=12
-    )
+    blocks["device"] = device_registers()
     write(OUT / "counters_pkg.sv", counters_pkg(found))
-    write(OUT / "docs" / "registers.md", tables(top))
+
+    entries = bus(blocks)
+    first = {entry.block.name: entry.base >> rdl_sv.PAGE_W for entry in entries if not entry.base & rdl_sv.PAGE_MASK}
+    write(OUT / "cci_map_pkg.sv", LICENCE + rdl_sv.bus(first))
+    pages: dict[tuple[int, int], list[tuple[Block, int]]] = {}
+    for entry in entries:
+        page, offset = entry.base >> rdl_sv.PAGE_W, entry.base & rdl_sv.PAGE_MASK
+        pages.setdefault((page, page + entry.count - 1), []).append((entry.block, offset))
+    write(OUT / "cci_policy_pkg.sv", LICENCE + rdl_sv.policy(pages))
+    for entry in entries:
+        write(OUT / "docs" / f"{entry.block.name}.md", table(entry.block))
+    write(OUT / "docs" / "bus.md", overview(entries))
+    sources = {RUST: rust(entries, COMMENT), C_HEADER: c_header(entries, COMMENT)}
+    # A mutant's registers are nobody's.
+    changed = [] if overlay() else [path for path, text in sources.items() if write(path, text)]
     # Last: its time says that all of this is complete.
-    write(OUT / "counters.json", json.dumps([vars(counter) for counter in found], indent=2) + "\n")
+    (OUT / "registers.json").unlink(missing_ok=True)
+    write(OUT / "registers.json", json.dumps(listing(entries), indent=1) + "\n")
+    return changed
 
 
 def up_to_date() -> bool:
     """Nothing that this is made from is newer than what was made."""
-    made = OUT / "counters.json"
-    sources = [Path(__file__), HERE / "nacelle.rdl", *packages()]
-    return made.exists() and all(path.stat().st_mtime <= made.stat().st_mtime for path in sources)
+    made = OUT / "registers.json"
+    tools = [*HERE.glob("*.py"), Path(rdl_sv.__file__), Path(rdl_sv.__file__).with_name("rdl.py")]
+    sources = [*tools, *HERE.glob("*.rdl"), MANAGEMENT, SOCKET, *kernel_files(), *packages()]
+    if not (RUST.exists() and C_HEADER.exists() and made.exists()):
+        return False
+    return all(path.stat().st_mtime <= made.stat().st_mtime for path in sources)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Command line."""
     # Builds that run at the same time each start this.
     OUT.mkdir(parents=True, exist_ok=True)
     with (OUT / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not up_to_date():
-            generate()
+        check = "--check" in sys.argv[1:]
+        if check or not up_to_date():
+            changed = generate()
+            if check and changed:
+                names = ", ".join(str(path.relative_to(ROOT)) for path in changed)
+                sys.exit(f"older than the description of the registers, now made again; commit it: {names}")
+
+
+if __name__ == "__main__":
+    main()

@@ -24,6 +24,7 @@ module nacelle_shell
   import roce_counters_pkg::*;
   import device_pkg::*;
   import shell_pkg::*;
+  import cci_map_pkg::SOCKET_PAGE;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
     parameter int unsigned QPS = device_pkg::QPS,            // connections at once: a power of two, 8 to 1024
@@ -75,7 +76,6 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) management_bus ();
 
   control_plane #(
-      .VERSION   (VERSION),
       .DATA_W    (DATA_W),
       .CLOCK_HZ  (CLOCK_HZ),
       .QPS       (QPS),
@@ -423,6 +423,8 @@ module nacelle_shell
     ) socket (
         .clk,
         .rst(plane_rst_q),
+        .page(SOCKET_PAGE + 8'(i)),
+        .next_block(i == SOCKETS - 1 ? '0 : {SOCKET_PAGE + 8'(i + 1), 12'd0}),
         .kernel_timeout_cycles,
         .cancel(cancel[i]),
         .job(job[i]),

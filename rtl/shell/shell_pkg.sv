@@ -8,8 +8,6 @@ package shell_pkg;
   import device_pkg::SOCKETS;
   import device_pkg::RPC_MEMORY;
 
-  localparam logic [31:0] VERSION = 32'h0000_0001;        // major 16 bits, minor 16 bits
-
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
 

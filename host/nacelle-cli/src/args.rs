@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use nacelle::FunctionCode;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
+use nacelle_manage::map;
 use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
@@ -20,6 +21,7 @@ use crate::regions::RegionArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopArgs};
 use parse::{
     parse_cidr, parse_function, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent, parse_seconds,
+    parse_word,
 };
 pub(crate) use way::{LinkArgs, WayArgs};
 
@@ -82,6 +84,9 @@ pub(crate) enum Command {
     /// List the memory regions of a device
     #[command(subcommand)]
     Region(RegionCommand),
+    /// Show and set the registers of a device by name
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Let a device open a connection to a listener, send, show what comes back, and close
     Connect(ConnectArgs),
     /// Start a simulated device and multiply two matrices on it, with a report
@@ -99,10 +104,10 @@ pub(crate) enum Command {
     },
 }
 
-/// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB in 30 bits: fewer MiB than this.
-const CALLER_MEMORY_END: i64 = 1 << 20;
-/// `KERNEL_TIMEOUT_MS` holds milliseconds in 24 bits.
-const KERNEL_TIME_END: i64 = 1 << 24;
+/// `MEMORY_PER_CALLER` (docs/reference/registers.md) holds KiB: fewer MiB than this.
+const CALLER_MEMORY_END: i64 = (map::device::MEMORY_PER_CALLER.mask as i64 + 1) >> 10;
+/// `KERNEL_TIMEOUT_MS` holds milliseconds: fewer than this.
+const KERNEL_TIME_END: i64 = map::device::KERNEL_TIMEOUT_MS.mask as i64 + 1;
 
 #[derive(Debug, Args)]
 pub(crate) struct DeviceArgs {
@@ -364,6 +369,40 @@ pub(crate) enum RegionCommand {
     List {
         /// The device's name or address
         device: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show the blocks of registers that the device has
+    Blocks {
+        /// The device's name or address
+        device: String,
+    },
+    /// Show each register of the device, or of one of its blocks, with its value
+    List {
+        /// The device's name or address
+        device: String,
+        /// The block, as 'nacelle config blocks' names it
+        block: Option<String>,
+    },
+    /// Show registers or fields of them
+    Get {
+        /// The device's name or address
+        device: String,
+        /// As in KEEPALIVE_MS, socket0.JOBS, management.STATUS.error, management.RESULT[3] or 0x40
+        #[arg(required = true)]
+        name: Vec<String>,
+    },
+    /// Set a register or a field of it; the other fields keep their values
+    Set {
+        /// The device's name or address
+        device: String,
+        /// The register, as for 'get'
+        name: String,
+        /// Its value, decimal or 0x…
+        #[arg(value_parser = parse_word)]
+        value: u32,
     },
 }
 

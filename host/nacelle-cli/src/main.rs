@@ -9,6 +9,7 @@
 mod args;
 mod bench;
 mod capture;
+mod config;
 mod connect;
 mod demo;
 mod describe;
@@ -66,6 +67,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Stop { device } => list::stop(cli, device),
         Command::Qp(command) => manage::qp(cli, command),
         Command::Region(command) => manage::region(cli, command),
+        Command::Config(command) => config::config(cli, command),
         Command::Connect(args) => connect::connect(cli, args),
         Command::Demo(args) => demo::demo(cli, args),
         Command::Completions { shell } => generate::completions(*shell),

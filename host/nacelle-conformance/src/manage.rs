@@ -5,11 +5,11 @@ use crate::Failure;
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_link::WireDir;
 use nacelle_manage::{
-    Access, Bytes, Control, DeviceKind, Done, Progress, QueuePair, QueuePairCounters, Request, Work, discover,
+    Access, Bytes, Control, DeviceKind, Done, Progress, QueuePair, QueuePairCounters, Request, Work, discover, map,
 };
 
 /// Register of the RTL: milliseconds of silence after which a connection is tried.
-const KEEPALIVE_MS: u32 = 0x40;
+const KEEPALIVE_MS: u32 = map::device::KEEPALIVE_MS.at(map::device::BASE);
 
 /// Management of the device that is judged.
 pub(crate) struct Manage {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use nacelle_driver::{DatagramMedium, Medium, Pump};
 use nacelle_link::{Link, LinkError, PcapngWriter, WireDir};
 use nacelle_manage::{
-    DEFAULT_MTU, Descriptor, Done, LinkKind, Manage, Refusal, Reply, Request, Stats, discover::DESCRIPTOR_SUFFIX,
+    DEFAULT_MTU, Descriptor, Done, LinkKind, MAX_ACCESSES, Manage, Refusal, Reply, Request, Stats,
+    discover::DESCRIPTOR_SUFFIX,
 };
 use nacelle_roce::UdpInterface;
 use nacelle_wire::MacAddr;
@@ -31,8 +32,6 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 const MANAGE_EVERY: Duration = Duration::from_millis(20);
 /// How long the peers of a device that ends may take to agree.
 const LEAVE_WITHIN: Duration = Duration::from_millis(200);
-/// Accesses to registers in one request.
-const MAX_ACCESSES: usize = 256;
 
 /// Longest IP packet of a device on a UDP socket, in bytes: room for a path MTU of 4096. A caller requests less where its way
 /// takes less.

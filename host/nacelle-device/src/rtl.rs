@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nacelle_manage::DeviceKind;
-use serde::Deserialize;
+use nacelle_manage::map::{Register, device};
 
 use crate::{DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
 
@@ -20,24 +20,6 @@ const DEFAULT_DATA_W: u32 = 512;
 const SLICE: u64 = 256;
 /// An idle device is looked at this often, so that its timers fire not much later than they should.
 const IDLE_WAKE: Duration = Duration::from_millis(50);
-
-/// The device's registers, by address.
-mod reg {
-    pub(super) const ID: u32 = 0x00;
-    pub(super) const MAC_LO: u32 = 0x20;
-    pub(super) const MAC_HI: u32 = 0x24;
-    pub(super) const IP: u32 = 0x28;
-    pub(super) const PREFIX_LEN: u32 = 0x2c;
-    pub(super) const GATEWAY: u32 = 0x30;
-    pub(super) const RANDOM_SEED: u32 = 0x34;
-    pub(super) const CTRL: u32 = 0x38;
-    pub(super) const CTRL_ENABLE: u32 = 1;
-    pub(super) const KERNEL_TIMEOUT_MS: u32 = 0x44;
-    pub(super) const MAX_CONNECTIONS_PER_PEER: u32 = 0x50;
-    pub(super) const MEMORY_PER_CALLER: u32 = 0x5c;
-    /// "NACL".
-    pub(super) const ID_VALUE: u32 = 0x4e41_434c;
-}
 
 /// Finds the library of the simulated device: `named`, else `$NACELLE_SIM_LIBRARY`, else
 /// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them. With `waves` it is the one
@@ -61,13 +43,6 @@ pub fn find_library(named: Option<&Path>, waves: bool) -> Result<PathBuf, Device
     above.map(|dir| dir.join(&file)).find(|path| path.is_file()).ok_or(DeviceError::NoLibrary { file })
 }
 
-/// A counter's name and place, as the build writes them to `counters.json`.
-#[derive(Debug, Clone, Deserialize)]
-struct CounterRegister {
-    name: String,
-    address: u32,
-}
-
 /// What one caller (an IPv4 address), and one kernel, may have of the simulated RTL. 0 is no bound, `None` what the device begins
 /// with (docs/reference/registers.md). The registers hold no more than what each field says; a larger bound is that one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,14 +57,13 @@ pub struct Bounds {
 
 impl Bounds {
     /// The registers, and their values.
-    fn settings(&self) -> impl Iterator<Item = (u32, u32)> {
-        let at_most = |value: u128, bits: u32| value.min((1 << bits) - 1) as u32;
+    fn settings(&self) -> impl Iterator<Item = (Register, u32)> {
         let settings = [
-            (reg::MAX_CONNECTIONS_PER_PEER, self.connections_per_caller.map(|count| at_most(count as u128, 16))),
-            (reg::MEMORY_PER_CALLER, self.memory_per_caller.map(|bytes| at_most(bytes.div_ceil(1 << 10).into(), 30))),
-            (reg::KERNEL_TIMEOUT_MS, self.kernel_time.map(|time| at_most(time.as_nanos().div_ceil(1_000_000), 24))),
+            (device::MAX_CONNECTIONS_PER_PEER, self.connections_per_caller.map(|count| count as u128)),
+            (device::MEMORY_PER_CALLER, self.memory_per_caller.map(|bytes| bytes.div_ceil(1 << 10).into())),
+            (device::KERNEL_TIMEOUT_MS, self.kernel_time.map(|time| time.as_nanos().div_ceil(1_000_000))),
         ];
-        settings.into_iter().filter_map(|(address, value)| Some((address, value?)))
+        settings.into_iter().filter_map(|(register, value)| Some((register, value?.min(register.mask.into()) as u32)))
     }
 }
 
@@ -98,7 +72,6 @@ pub struct RtlEngine {
     sim: Sim,
     bounds: Bounds,
     facts: Facts,
-    counters: Vec<CounterRegister>,
     managed: ManagedTable,
 }
 
@@ -116,10 +89,10 @@ impl RtlEngine {
             memory_bytes: info.dram_bytes,
         };
         let mut sim = library.create(config)?;
-        expect(&mut sim, reg::ID, reg::ID_VALUE)?;
-        let counters = read_counter_registers(library.path());
+        expect(&mut sim, device::TYPE, u32::from_be_bytes(device::BLOCK.kind))?;
+        expect(&mut sim, device::VERSION, device::BLOCK.version)?;
         let managed = ManagedTable::new(&mut sim)?;
-        Ok(Self { sim, bounds: Bounds::default(), facts, counters, managed })
+        Ok(Self { sim, bounds: Bounds::default(), facts, managed })
     }
 
     /// The same device with these bounds, from its configuration on.
@@ -134,20 +107,12 @@ impl RtlEngine {
     }
 }
 
-fn expect(sim: &mut Sim, address: u32, value: u32) -> Result<(), DeviceError> {
+fn expect(sim: &mut Sim, register: Register, value: u32) -> Result<(), DeviceError> {
+    let address = register.at(device::BASE);
     match sim.reg_read(address)? {
         found if found == value => Ok(()),
         found => Err(DeviceError::Identity { address, value: found }),
     }
-}
-
-/// The build puts the list beside the library or into `build/generated`. A device without one counts all the same; then
-/// only what the model itself counts has a name.
-fn read_counter_registers(library: &Path) -> Vec<CounterRegister> {
-    let dir = library.parent().unwrap_or(Path::new("."));
-    let places = [dir.join("counters.json"), dir.join("../generated/counters.json")];
-    let text = places.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 impl Engine for RtlEngine {
@@ -180,8 +145,8 @@ impl Engine for RtlEngine {
 
     fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError> {
         let mut all = BTreeMap::new();
-        for counter in &self.counters {
-            all.insert(counter.name.clone(), u64::from(self.sim.reg_read(counter.address)?));
+        for counter in device::BLOCK.registers.iter().filter(|register| register.counter) {
+            all.insert(counter.name.to_owned(), u64::from(self.sim.reg_read(counter.at(device::BASE))?));
         }
         let stats = self.sim.stats();
         let model = [
@@ -206,16 +171,16 @@ impl FrameEngine for RtlEngine {
         let [a, b, c, d, e, f] = identity.mac.0;
         let gateway = identity.gateway.map_or(0, |ip| ip.to_bits());
         let settings = [
-            (reg::MAC_LO, u32::from_be_bytes([c, d, e, f])),
-            (reg::MAC_HI, u32::from_be_bytes([0, 0, a, b])),
-            (reg::IP, identity.ip.to_bits()),
-            (reg::PREFIX_LEN, u32::from(identity.prefix_len)),
-            (reg::GATEWAY, gateway),
-            (reg::RANDOM_SEED, seed),
+            (device::MAC_LO, u32::from_be_bytes([c, d, e, f])),
+            (device::MAC_HI, u32::from_be_bytes([0, 0, a, b])),
+            (device::IP, identity.ip.to_bits()),
+            (device::PREFIX_LEN, u32::from(identity.prefix_len)),
+            (device::GATEWAY, gateway),
+            (device::RANDOM_SEED, seed),
         ];
-        let enable = [(reg::CTRL, reg::CTRL_ENABLE)];
+        let enable = [(device::CTRL, device::CTRL_ENABLE.mask())];
         let mut all = settings.into_iter().chain(self.bounds.settings()).chain(enable);
-        all.try_for_each(|(address, value)| self.sim.reg_write(address, value))
+        all.try_for_each(|(register, value)| self.sim.reg_write(register.at(device::BASE), value))
     }
 
     fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use common::Running;
 use nacelle_device::{Bounds, DeviceError, FrameEngine, Place, PushError, RtlEngine, SimConfig, SimLibrary};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
-use nacelle_manage::{Control, DeviceKind, Done, FrameKind, Request, discover};
+use nacelle_manage::map::{Chain, Register, Target, device};
+use nacelle_manage::{Control, DeviceKind, Done, Error, FrameKind, Registers, Request, discover};
 use nacelle_wire::MacAddr;
 use nacelle_wire::arp::ArpPacket;
 use nacelle_wire::icmp::{EchoPacket, Kind};
@@ -63,8 +64,8 @@ fn the_wrapper_passes_everything_through() {
     sim.dram_read(4000, &mut data).unwrap();
     assert_eq!(data, [7; 96]);
     assert!(matches!(sim.dram_write(4000, &[0; 97]), Err(DeviceError::Memory { address: 4000, length: 97 })));
-    sim.reg_write(0x28, 5).unwrap();
-    assert_eq!(sim.reg_read(0x28).unwrap(), 5);
+    sim.reg_write(device::IP.offset, 5).unwrap();
+    assert_eq!(sim.reg_read(device::IP.offset).unwrap(), 5);
     assert!(matches!(sim.reg_read(0x3), Err(DeviceError::Register { address: 3 })));
     assert_eq!(sim.push_frame(&[]), Err(PushError::Length));
     assert_eq!(sim.push_frame(&vec![0; MAX_FRAME + 1]), Err(PushError::Length));
@@ -84,18 +85,20 @@ fn the_wrapper_passes_everything_through() {
 
 #[test]
 fn bounds_are_registers() {
+    const BOUNDS: [Register; 3] =
+        [device::KERNEL_TIMEOUT_MS, device::MAX_CONNECTIONS_PER_PEER, device::MEMORY_PER_CALLER];
     let temp = tempfile::tempdir().unwrap();
     let wire = WireDir::open(temp.path().join("wire")).unwrap();
     let identity = place(&wire).identity;
     let library = SimLibrary::load(&common::build_mock(temp.path())).unwrap();
     let written = |bounds: Bounds| {
         let mut engine = RtlEngine::new(&library, &SimConfig::default()).unwrap();
-        for address in [0x44, 0x50, 0x5c] {
-            engine.sim().reg_write(address, 77).unwrap();
+        for register in BOUNDS {
+            engine.sim().reg_write(register.offset, 77).unwrap();
         }
         let mut engine = engine.with_bounds(bounds);
         engine.configure(&identity, 1).unwrap();
-        [0x44, 0x50, 0x5c].map(|address| engine.sim().reg_read(address).unwrap())
+        BOUNDS.map(|register| engine.sim().reg_read(register.offset).unwrap())
     };
     let bounds = |time, connections, memory| Bounds {
         kernel_time: Some(time),
@@ -167,7 +170,7 @@ fn a_device_answers_on_the_wire_and_on_its_management_socket() {
     assert!(again.frames.is_empty());
 
     let stats = control.stats().unwrap();
-    assert_eq!((stats.counters["roce_rx.icrc_errors"], stats.counters["sim.rx_frames"]), (42, 101));
+    assert_eq!((stats.counters["packet_rx_frame"], stats.counters["sim.rx_frames"]), (42, 101));
     let _: Done = control.ask(&Request::CaptureStop {}).unwrap();
     assert!(control.ask::<Done>(&Request::CaptureStop {}).is_err(), "none runs any more");
     assert!(std::fs::metadata(&capture).unwrap().len() > 202 * 60);
@@ -175,6 +178,31 @@ fn a_device_answers_on_the_wire_and_on_its_management_socket() {
     let _: Done = control.ask(&Request::Shutdown {}).unwrap();
     device.wait();
     assert!(discover::list(&wire).is_empty(), "the descriptor is gone");
+}
+
+#[test]
+fn registers_are_found_by_name_through_the_management_socket() {
+    let temp = tempfile::tempdir().unwrap();
+    let wire = WireDir::open(temp.path().join("wire")).unwrap();
+    let _device = start(&common::build_mock(temp.path()), &place(&wire));
+    let mut control = Control::open(&wire, "rtl0").unwrap();
+    let blocks: Vec<_> = Chain::new(&mut control).map(Result::unwrap).collect();
+    let names: Vec<_> = blocks.iter().map(|block| block.name(&blocks)).collect();
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(names, [named("device"), named("management"), None, named("socket")], "one of them is not known");
+    let read = |control: &mut Control, name: &str| Target::find(&blocks, name).unwrap().read(control).unwrap();
+    assert_eq!((read(&mut control, "socket.JOBS"), read(&mut control, "packet_rx_frame")), (7, 42));
+    Target::find(&blocks, "KEEPALIVE_MS").unwrap().write(&mut control, 500).unwrap();
+    assert_eq!(read(&mut control, "keepalive_ms"), 500);
+
+    // More than one request takes, and an error in the middle.
+    let many: Vec<u32> = (0..1000).map(|index| index % 4 * 4).collect();
+    let values = control.read_all(&many).unwrap();
+    assert_eq!(values.len(), many.len());
+    assert!(values.chunks(4).all(|words| words == &values[..4]));
+    assert!(
+        matches!(control.read_all(&[0, 4, 0xffffc]), Err(Error::Management { why, .. }) if why.contains("0xffffc"))
+    );
 }
 
 #[test]

@@ -11,7 +11,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Access, Descriptor, Error, MemoryRegion, QueuePair, QueuePairCounters, Reply, Request, Reset, Stats, Trace,
+    Access, Descriptor, Error, MAX_ACCESSES, MemoryRegion, QueuePair, QueuePairCounters, Registers, Reply, Request,
+    Reset, Stats, Trace,
 };
 
 /// How long a device may take to answer, in all.
@@ -163,6 +164,33 @@ impl Control {
                 return Err(io::Error::other("it closed the connection"));
             }
         }
+    }
+}
+
+/// Reads and writes that are served one request at a time: nothing of other clients is between those of one.
+impl Registers for Control {
+    type Error = Error;
+
+    fn read(&mut self, address: u32) -> Result<u32, Error> {
+        Ok(self.read_all(&[address])?[0])
+    }
+
+    fn write(&mut self, address: u32, value: u32) -> Result<(), Error> {
+        self.registers(vec![Access::Write { address, value }]).map(drop)
+    }
+
+    fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, Error> {
+        let mut values = Vec::with_capacity(addresses.len());
+        for addresses in addresses.chunks(MAX_ACCESSES) {
+            let accesses = addresses.iter().map(|address| Access::Read { address: *address }).collect();
+            let read = self.registers(accesses)?;
+            if read.len() != addresses.len() {
+                let why = format!("it answered {} reads by {} values", addresses.len(), read.len());
+                return Err(Error::Management { name: self.name.clone(), why });
+            }
+            values.extend(read);
+        }
+        Ok(values)
     }
 }
 

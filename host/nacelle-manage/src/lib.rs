@@ -4,6 +4,7 @@
 //! - A device publishes a [`Descriptor`] on its wire; [`discover`] finds them.
 //! - [`Control`] is a client of a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
+//! - [`map`] has the registers by name, and finds the blocks of a device.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
 //!
 //! See docs/reference/management.md.
@@ -17,6 +18,7 @@ mod error;
 mod frame;
 mod mailbox;
 mod manage;
+pub mod map;
 mod protocol;
 mod registers;
 
@@ -32,5 +34,5 @@ pub use manage::{
     Completion, ConnectionState, DEFAULT_MTU, MAX_MESSAGE, MAX_PRIVATE, Manage, MemoryRegion, Opened, Owner, Progress,
     QP_COUNTERS, QpState, QueuePair, QueuePairCounters, Refusal, Reset, Work, access_names,
 };
-pub use protocol::{Done, MAX_REQUEST, Reply, Request, Stats, Trace, TraceFrame};
+pub use protocol::{Done, MAX_ACCESSES, MAX_REQUEST, Reply, Request, Stats, Trace, TraceFrame};
 pub use registers::{Access, Registers, access};

@@ -3,19 +3,13 @@
 
 use std::net::Ipv4Addr;
 
+use crate::map::management;
 use crate::registers::PATIENCE;
 use crate::{MAX_PRIVATE, QP_COUNTERS, Registers};
 
-/// The port's registers.
-mod reg {
-    pub(super) const COMMAND: u32 = 0x1000;
-    pub(super) const STATUS: u32 = 0x1004;
-    pub(super) const ARGUMENT: u32 = 0x1100;
-    pub(super) const RESULT: u32 = 0x1200;
-    pub(super) const BUSY: u32 = 1;
-    pub(super) const COMPLETION_WAITS: u32 = 4;
-    pub(super) const EVENT_WAITS: u32 = 8;
-}
+/// Addresses of the port's registers.
+const COMMAND: u32 = management::COMMAND.at(management::BASE);
+const STATUS: u32 = management::STATUS.at(management::BASE);
 /// First word of private data.
 const PRIVATE_AT: usize = 8;
 
@@ -148,13 +142,13 @@ impl<'a, R: Registers> Mailbox<'a, R> {
     /// Those of the registers; inside, those of the command.
     pub fn command(&mut self, command: Command, args: Args<'_>) -> Outcome<(), R> {
         for (word, value) in args {
-            self.0.write(reg::ARGUMENT + 4 * *word as u32, *value)?;
+            self.0.write(management::ARGUMENT.word(management::BASE, *word as u32), *value)?;
         }
-        self.0.write(reg::COMMAND, command as u32)?;
+        self.0.write(COMMAND, command as u32)?;
         for _ in 0..PATIENCE {
-            let status = self.0.read(reg::STATUS)?;
-            if status & reg::BUSY == 0 {
-                return Ok(match status >> 8 & 0xff {
+            let status = self.0.read(STATUS)?;
+            if management::STATUS_BUSY.of(status) == 0 {
+                return Ok(match management::STATUS_ERROR.of(status) {
                     0 => Ok(()),
                     2 => Err(CommandError::BadQpn),
                     3 => Err(CommandError::Refused),
@@ -174,7 +168,7 @@ impl<'a, R: Registers> Mailbox<'a, R> {
     pub fn results<const N: usize>(&mut self) -> Result<[u32; N], R::Error> {
         let mut words = [0; N];
         for (index, word) in words.iter_mut().enumerate() {
-            *word = self.0.read(reg::RESULT + 4 * index as u32)?;
+            *word = self.0.read(management::RESULT.word(management::BASE, index as u32))?;
         }
         Ok(words)
     }
@@ -184,8 +178,11 @@ impl<'a, R: Registers> Mailbox<'a, R> {
     /// # Errors
     /// Those of the registers.
     pub fn attention(&mut self) -> Result<Attention, R::Error> {
-        let status = self.0.read(reg::STATUS)?;
-        Ok(Attention { completion: status & reg::COMPLETION_WAITS != 0, event: status & reg::EVENT_WAITS != 0 })
+        let status = self.0.read(STATUS)?;
+        Ok(Attention {
+            completion: management::STATUS_COMPLETION_WAITS.of(status) != 0,
+            event: management::STATUS_EVENT_WAITS.of(status) != 0,
+        })
     }
 
     /// Queries a queue pair; of one in RESET only the state.
@@ -277,6 +274,10 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
+    const ARGUMENT: u32 = management::ARGUMENT.at(management::BASE);
+    const RESULT: u32 = management::RESULT.at(management::BASE);
+    const RESULT_END: u32 = RESULT + 4 * 20;
+
     /// Registers of a mailbox that is busy for a while, answers with a fixed error, and echoes its arguments as results.
     #[derive(Default)]
     struct Model {
@@ -291,19 +292,19 @@ mod tests {
 
         fn read(&mut self, address: u32) -> Result<u32, ()> {
             match address {
-                0x1004 if self.busy > 0 => {
+                STATUS if self.busy > 0 => {
                     self.busy -= 1;
                     Ok(1)
                 }
-                0x1004 => Ok(self.error << 8 | 0b1010),
-                0x1200..0x1250 => Ok(self.words.get(&(address - 0x100)).copied().unwrap_or_default()),
+                STATUS => Ok(self.error << 8 | 0b1010),
+                RESULT..RESULT_END => Ok(self.words.get(&(address - RESULT + ARGUMENT)).copied().unwrap_or_default()),
                 _ => Err(()),
             }
         }
 
         fn write(&mut self, address: u32, value: u32) -> Result<(), ()> {
             assert_eq!(self.busy, 0, "nothing is written while a command is under way");
-            if address == 0x1000 {
+            if address == COMMAND {
                 self.busy = self.busy_for;
             }
             self.words.insert(address, value);

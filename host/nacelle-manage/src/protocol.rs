@@ -17,6 +17,8 @@ use crate::{Descriptor, MemoryRegion, QueuePair, QueuePairCounters, Reset};
 
 /// Longest request, in bytes, its newline included.
 pub const MAX_REQUEST: usize = 64 << 10;
+/// Most accesses to registers of one request.
+pub const MAX_ACCESSES: usize = 256;
 
 /// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

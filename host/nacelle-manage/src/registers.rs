@@ -22,6 +22,14 @@ pub trait Registers {
     /// # Errors
     /// As [`Registers::read`].
     fn write(&mut self, address: u32, value: u32) -> Result<(), Self::Error>;
+
+    /// Reads several, in this order. A way that can carry many reads at a time does so.
+    ///
+    /// # Errors
+    /// As [`Registers::read`].
+    fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, Self::Error> {
+        addresses.iter().map(|address| self.read(*address)).collect()
+    }
 }
 
 /// One access to a register.

@@ -7,13 +7,8 @@
 // One work request every 3 cycles; completions are taken one a cycle at all times, but for the 1 024 cycles in which a run begins:
 // nothing is outstanding then.
 //
-//   0x100 CONTROL  write 1: start, 2: stop posting    0x104 STATUS  bit 0: running
-//   0x108 OPCODE (ibv_wr_opcode, or 15: receive)   0x10c LENGTH   0x110 QPN of the first   0x114 QPS   0x118 DEPTH 1..255   0x11c COUNT
-//   0x120 LOCAL_ADDR lower, 0x124 upper   0x128 REMOTE_ADDR lower, 0x12c upper   0x130 RKEY   0x134 STRIDE, 0x138 WRAP
-//   0x140 POSTED   0x144 COMPLETED   0x148 FAILED   0x14c STATUS of the first that failed
-//   0x150 CYCLES from the start to the last completion   0x154 to the first
-// Request i is for the addresses + (i mod WRAP) * STRIDE. Settings hold from the next start on; written while a run goes on they
-// answer SLVERR and change nothing.
+// Registers: kernel_traffic.rdl. Request i is for the addresses + (i mod WRAP) * STRIDE. Settings hold from the next start on; written
+// while a run goes on they answer SLVERR and change nothing. An access that no register has is answered with DECERR.
 module kernel_traffic
   import memory_pkg::*;
   import compute_pkg::*;
@@ -43,7 +38,7 @@ module kernel_traffic
 
   assign identity = IDENTITY;
 
-  // ---- settings ----
+  // ---- settings: the registers from OPCODE to WRAP ----
   typedef struct packed {
     logic [31:0] opcode;
     logic [31:0] length;
@@ -60,7 +55,9 @@ module kernel_traffic
     logic [31:0] wrap;
   } settings_t;
   localparam int unsigned SETTINGS = $bits(settings_t) / 32;
-  localparam logic [11:0] FIRST_SETTING = 12'h108, CONTROL = 12'h100;
+  if (AT_WRAP - AT_OPCODE != 12'(4 * (SETTINGS - 1))) begin : g_check
+    $fatal(1, "kernel_traffic: kernel_traffic.rdl has other settings than settings_t");
+  end
 
   logic [SETTINGS-1:0][31:0] settings_q;   // [SETTINGS-1] is the first
   settings_t set;
@@ -208,30 +205,30 @@ module kernel_traffic
 
   // ---- registers: one access at a time, answered a cycle later ----
   logic [31:0] value;
-  logic        exists, write, setting, taken;
+  logic        write, setting, control, taken;
   logic [3:0]  number;
+  logic [11:0] read_at, write_at;
 
   assign write  = ctrl.awvalid && ctrl.wvalid && !ctrl.bvalid;
-  assign number = 4'((ctrl.awaddr[11:0] - FIRST_SETTING) >> 2);
-  assign setting = ctrl.awaddr[11:0] >= FIRST_SETTING && ctrl.awaddr[11:0] < FIRST_SETTING + 12'(4 * SETTINGS);
-  assign taken  = write && state_q == IDLE && setting;
-  assign start  = write && state_q == IDLE && ctrl.awaddr[11:0] == CONTROL && ctrl.wdata[0];
-  assign stop   = write && ctrl.awaddr[11:0] == CONTROL && ctrl.wdata[1];
+  assign read_at  = {ctrl.araddr[11:2], 2'b00};
+  assign write_at = {ctrl.awaddr[11:2], 2'b00};
+  assign number  = 4'((write_at - AT_OPCODE) >> 2);
+  assign setting = write_at >= AT_OPCODE && write_at <= AT_WRAP;
+  assign control = write_at == AT_CONTROL;
+  assign taken   = write && state_q == IDLE && setting;
+  assign start   = write && state_q == IDLE && control && ctrl.wdata[0];
+  assign stop    = write && control && ctrl.wdata[1];
 
   always_comb begin
-    exists = 1'b1;
-    unique case (ctrl.araddr[11:0])
-      12'h104: value = 32'(state_q != IDLE);
-      12'h140: value = posted_q;
-      12'h144: value = completed_q;
-      12'h148: value = failed_q;
-      12'h14c: value = 32'(status_q);
-      12'h150: value = last_cycles_q;
-      12'h154: value = first_cycles_q;
-      default: begin
-        value  = '0;
-        exists = 1'b0;
-      end
+    unique case (read_at)
+      AT_STATUS: value = 32'(state_q != IDLE);
+      AT_POSTED: value = posted_q;
+      AT_COMPLETED: value = completed_q;
+      AT_FAILED: value = failed_q;
+      AT_FAILURE: value = 32'(status_q);
+      AT_CYCLES: value = last_cycles_q;
+      AT_FIRST: value = first_cycles_q;
+      default: value = '0;
     endcase
   end
 
@@ -240,10 +237,10 @@ module kernel_traffic
   assign ctrl.arready = !ctrl.rvalid;
   always_ff @(posedge clk) begin
     if (taken) settings_q[4'(SETTINGS - 1) - number] <= ctrl.wdata;
-    if (write) ctrl.bresp <= taken || start || stop ? AXI_OKAY : AXI_SLVERR;
+    if (write) ctrl.bresp <= !writable(write_at) ? AXI_DECERR : taken || start || stop ? AXI_OKAY : AXI_SLVERR;
     if (ctrl.arvalid && ctrl.arready) begin
       ctrl.rdata <= value;
-      ctrl.rresp <= exists ? AXI_OKAY : AXI_SLVERR;
+      ctrl.rresp <= readable(read_at) ? AXI_OKAY : AXI_DECERR;
     end
     ctrl.bvalid <= !rst && (write || (ctrl.bvalid && !ctrl.bready));
     ctrl.rvalid <= !rst && ((ctrl.arvalid && ctrl.arready) || (ctrl.rvalid && !ctrl.rready));

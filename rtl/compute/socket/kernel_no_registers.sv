@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// For a kernel without registers of its own: answers every access on `ctrl` with SLVERR, one cycle later.
+// For a kernel without registers of its own: answers every access on `ctrl` with DECERR, one cycle later.
 module kernel_no_registers
   import memory_pkg::*;
 (
@@ -12,10 +12,10 @@ module kernel_no_registers
   assign write        = ctrl.awvalid && ctrl.wvalid && !ctrl.bvalid;
   assign ctrl.awready = write;
   assign ctrl.wready  = write;
-  assign ctrl.bresp   = AXI_SLVERR;
+  assign ctrl.bresp   = AXI_DECERR;
   assign ctrl.arready = !ctrl.rvalid;
   assign ctrl.rdata   = '0;
-  assign ctrl.rresp   = AXI_SLVERR;
+  assign ctrl.rresp   = AXI_DECERR;
 
   always_ff @(posedge clk) begin
     ctrl.bvalid <= !rst && (write || (ctrl.bvalid && !ctrl.bready));

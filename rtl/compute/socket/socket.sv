@@ -22,6 +22,8 @@ module socket
 ) (
     input  logic            clk,
     input  logic            rst,
+    input  logic [7:0]      page,                    // of its registers on the control bus; constant
+    input  logic [19:0]     next_block,              // address of the block of registers behind its own; constant
     input  logic [47:0]     kernel_timeout_cycles,   // 0: none
     input  logic            cancel,                  // while high, the job is aborted
     stream_if.sink          job,                     // job_t: one packet of regions a job
@@ -134,7 +136,7 @@ module socket
 
   // ---- registers ----
   socket_registers registers (
-      .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .busy(state_q != IDLE), .cut(state_q == CUT),
+      .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .page, .next_block, .busy(state_q != IDLE), .cut(state_q == CUT),
       .outstanding(!rdma_settled), .jobs(jobs_q), .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q),
       .software_window, .idle(registers_idle)
   );

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Registers of a socket, a page of 4 KiB: up to 0x0ff those of the socket, read only but for two; from 0x100 on those of the kernel
-// (`kernel`, same offset).
-//   0x00 MAGIC 0x4b524e4c  0x04 VERSION major << 16 | minor  0x08 FUNCTIONS  0x10..0x1f NAME  0x20 + 4 j FUNCTION_CODE[j]
-//   0x40 STATUS (0: busy, 1: the kernel is decoupled, 2: work requests outstanding)  0x44 JOBS done  0x48 LAST_CYCLES of the last job
-//   0x4c TIMEOUTS  0x50 REFUSED bursts and work requests
-//   0x54 RDMA_PAGE, 0x58 RDMA_PAGES: the pages of 4 KiB for work requests of the kernel while no job runs; read and write
-// One access at a time, 2 cycles. An access to no register, or a write to a read-only one, is answered with SLVERR. If the kernel
-// does not respond within KERNEL_CYCLES, or is reset during the access, the response is SLVERR, and it is not accessed again until
-// its reset.
+// Registers of a socket (socket.rdl), a page of 4 KiB: up to 0x0ff those of the socket, from 0x110 on those of the kernel (`kernel`, same
+// offset). The words between say what block the kernel's registers are; the socket answers them, so that the chain of blocks can be
+// followed past any kernel.
+// One access at a time, 2 cycles. One that no register of the socket has is answered with DECERR. If the kernel does not respond within
+// KERNEL_CYCLES, or is reset during the access, the response is SLVERR, and it is not accessed again until its reset.
 module socket_registers
   import memory_pkg::*;
   import compute_pkg::*;
+  import socket_regs_pkg::*;
 #(
     parameter int unsigned KERNEL_CYCLES = 256
 ) (
@@ -21,6 +18,8 @@ module socket_registers
     axil_if.slave            ctrl,        // 12 bits of address count
     axil_if.master           kernel,
     input  kernel_identity_t identity,
+    input  logic [7:0]       page,        // of this socket; constant
+    input  logic [19:0]      next_block,  // behind the socket's and its kernel's block; constant
     input  logic             busy,
     input  logic             cut,
     input  logic             outstanding,
@@ -31,7 +30,8 @@ module socket_registers
     output window_t          software_window,  // for RDMA that the kernel starts while no job runs
     output logic             idle
 );
-  localparam logic [31:0] MAGIC = 32'h4b52_4e4c;
+  localparam logic [11:0] KERNEL_AT = cci_map_pkg::KERNEL_AT;
+  localparam logic [11:0] KERNEL_HEADER = 12'hc;   // bytes
   localparam int unsigned WAIT_W = $clog2(KERNEL_CYCLES);
   localparam int unsigned PAGE_W = 12;
   localparam int unsigned WINDOW_W = 32;   // of a page number: the register has no more bits
@@ -44,7 +44,7 @@ module socket_registers
   } state_e;
 
   state_e            state_q;
-  logic              write_q, take_read, take_write, answered, give_up, dead_q, addr_sent_q, data_sent_q;
+  logic              known, described, to_kernel, write_q, take_read, take_write, answered, give_up, dead_q, addr_sent_q, data_sent_q;
   logic [11:0]       addr_q;
   logic [31:0]       data_q, value;
   logic [3:0]        strb_q;
@@ -53,30 +53,47 @@ module socket_registers
   logic [WINDOW_W-1:0] page_q, pages_q;
   logic              page_write, pages_write;
 
+  // Whether the kernel answers it.
+  function automatic logic of_kernel(logic [11:0] address);
+    return address[11:8] != '0 && address[11:4] != KERNEL_AT[11:4];
+  endfunction
+
+  wire [11:0] read_at = {ctrl.araddr[11:2], 2'b00};
+  wire [11:0] write_at = {ctrl.awaddr[11:2], 2'b00};
+  assign described = identity.block_type != '0;
+  assign known     = readable(read_at) || (described && read_at >= KERNEL_AT && read_at < KERNEL_AT + KERNEL_HEADER);
+  assign to_kernel = take_write ? of_kernel(write_at) : of_kernel(read_at);
+
   always_comb begin
-    value_resp = AXI_OKAY;
-    value      = '0;
-    unique case (ctrl.araddr[7:2]) inside
-      6'h00: value = MAGIC;
-      6'h01: value = {identity.version_major, identity.version_minor};
-      6'h02: value = 32'(identity.functions);
-      [6'h04 : 6'h07]: value = identity.name[{ctrl.araddr[3:2], 2'b00}+:4];
-      [6'h08 : 6'h0f]: value = 32'(identity.function_code[ctrl.araddr[4:2]]);
-      6'h10: value = 32'({outstanding, cut, busy});
-      6'h11: value = jobs;
-      6'h12: value = last_cycles;
-      6'h13: value = timeouts;
-      6'h14: value = refused;
-      6'h15: value = page_q;
-      6'h16: value = pages_q;
-      default: value_resp = AXI_SLVERR;
+    unique case (read_at) inside
+      AT_TYPE: value = BLOCK_TYPE;
+      AT_VERSION: value = BLOCK_VERSION;
+      AT_NEXT: value = 32'(described ? {page, KERNEL_AT} : next_block);
+      AT_FUNCTIONS: value = 32'(identity.functions);
+      [AT_NAME : AT_NAME + 12'(4 * NAME_WORDS - 1)]: value = identity.name[{read_at[3:2], 2'b00}+:4];
+      [AT_FUNCTION_CODE : AT_FUNCTION_CODE + 12'(4 * FUNCTION_CODE_WORDS - 1)]: value = 32'(identity.function_code[read_at[4:2]]);
+      AT_STATUS: value = 32'({outstanding, cut, busy});
+      AT_JOBS: value = jobs;
+      AT_LAST_CYCLES: value = last_cycles;
+      AT_TIMEOUTS: value = timeouts;
+      AT_REFUSED: value = refused;
+      AT_RDMA_PAGE: value = page_q;
+      AT_RDMA_PAGES: value = pages_q;
+      AT_KERNEL_VERSION: value = {identity.version_major, identity.version_minor};
+      KERNEL_AT + AT_TYPE: value = identity.block_type;
+      KERNEL_AT + AT_VERSION: value = identity.block_version;
+      KERNEL_AT + AT_NEXT: value = 32'(next_block);
+      default: value = '0;
     endcase
+    value_resp = known ? AXI_OKAY : of_kernel(read_at) ? AXI_SLVERR : AXI_DECERR;
+    if (!known) value = '0;
+    if (take_write) value_resp = writable(write_at) ? AXI_OKAY : of_kernel(write_at) ? AXI_SLVERR : AXI_DECERR;
   end
 
   assign take_read    = state_q == IDLE && ctrl.arvalid;
   assign take_write   = state_q == IDLE && !ctrl.arvalid && ctrl.awvalid && ctrl.wvalid;
-  assign page_write   = take_write && ctrl.awaddr[11:2] == 10'h15;
-  assign pages_write  = take_write && ctrl.awaddr[11:2] == 10'h16;
+  assign page_write   = take_write && write_at == AT_RDMA_PAGE;
+  assign pages_write  = take_write && write_at == AT_RDMA_PAGES;
   assign ctrl.arready = take_read;
   assign ctrl.awready = take_write;
   assign ctrl.wready  = take_write;
@@ -104,7 +121,7 @@ module socket_registers
       data_q  <= take_write ? ctrl.wdata : value;
       strb_q  <= ctrl.wstrb;
       write_q <= take_write;
-      resp_q  <= page_write || pages_write ? AXI_OKAY : take_write || ctrl.araddr[11:8] != '0 ? AXI_SLVERR : value_resp;
+      resp_q  <= value_resp;
     end else if (answered) begin
       data_q <= kernel.rdata;
       resp_q <= axi_resp_e'(write_q ? kernel.bresp : kernel.rresp);
@@ -122,8 +139,7 @@ module socket_registers
         IDLE: begin
           addr_sent_q <= 1'b0;
           data_sent_q <= 1'b0;
-          if (take_read) state_q <= ctrl.araddr[11:8] != '0 && !dead_q && !kernel_rst ? ASK : ANSWER;
-          else if (take_write) state_q <= ctrl.awaddr[11:8] != '0 && !dead_q && !kernel_rst ? ASK : ANSWER;
+          if (take_read || take_write) state_q <= to_kernel && !dead_q && !kernel_rst ? ASK : ANSWER;
         end
         ASK: begin
           addr_sent_q <= addr_sent_q || kernel.awready;

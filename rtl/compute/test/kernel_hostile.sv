@@ -6,7 +6,7 @@
 //   3 promises writes and never delivers their data   4 takes neither R nor B nor completions
 //   5 posts SENDs of a page on queue pair 8..22, each when the previous one was taken; 23: receives instead, 8 of them
 //   6 all of that at an address far outside of its window, otherwise in region 0   7 answers at once and continues, otherwise it never answers
-// Registers: 0x100 refused bursts << 16 | completions; 0x104 status of the last completion.
+// Registers: kernel_hostile.rdl, two words again and again.
 module kernel_hostile
   import memory_pkg::*;
   import compute_pkg::*;

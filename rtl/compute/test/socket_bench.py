@@ -12,6 +12,7 @@ import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, Type, run
+from nacelle_tb.cci import offset
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource
@@ -21,7 +22,10 @@ SIZE = 1 << 18
 SUCCESS = constant("compute_pkg::RESULT_SUCCESS")
 TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
 CANCELLED = constant("compute_pkg::RESULT_CANCELLED")
-STATUS, TIMEOUTS, REFUSED, RDMA_PAGE, RDMA_PAGES = 0x40, 0x4C, 0x50, 0x54, 0x58
+STATUS, TIMEOUTS, REFUSED, RDMA_PAGE, RDMA_PAGES = (
+    offset(f"socket.{name}") for name in ("STATUS", "TIMEOUTS", "REFUSED", "RDMA_PAGE", "RDMA_PAGES")
+)
+PAGE, NEXT_BLOCK = 0x12, 0x13000
 
 
 class Bench:
@@ -36,6 +40,7 @@ class Bench:
         self.cqe = StreamSource(dut, "cqe", "roce_pkg::rdma_cqe_t", stall)
         self.memory.write(0, random.randbytes(SIZE))
         self.ctrl = AxilDriver(dut, "ctrl")
+        dut.page.value, dut.next_block.value = PAGE, NEXT_BLOCK
         dut.kernel_timeout_cycles.value = 0
         dut.cancel.value = 0
         dut.rdma_settled.value = 1
@@ -77,6 +82,8 @@ def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] 
         params={"KERNEL": Type(f'"{kernel}"'), "DATA_W": width, "RDMA": int(rdma)},
         sources=sources,
         ports={
+            "page": Plain("input", "logic [7:0]"),
+            "next_block": Plain("input", "logic [19:0]"),
             "kernel_timeout_cycles": Plain("input", "logic [47:0]"),
             "cancel": Plain("input", "logic"),
             "job": Sink("compute_pkg::job_t"),

@@ -8,11 +8,11 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
-from nacelle_tb.memory import SLVERR
+from nacelle_tb.memory import DECERR, OKAY
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
 from nacelle_tb.widths import WIDTHS
-from socket_bench import CANCELLED, SUCCESS, TIMEOUT, Bench, run_socket
+from socket_bench import CANCELLED, NEXT_BLOCK, REFUSED, SUCCESS, TIMEOUT, TIMEOUTS, Bench, run_socket
 
 UNKNOWN = constant("compute_pkg::RESULT_UNKNOWN_FUNCTION")
 MEMORY_ERROR = constant("compute_pkg::RESULT_MEMORY_ERROR")
@@ -82,7 +82,7 @@ async def outside_of_the_window_is_an_error(dut) -> None:
     assert (await bench.done.recv()).code == SUCCESS
     assert bench.memory.content[:0x4000] == before[:0x4000] and bench.memory.content[0x8000:] == before[0x8000:]
     assert bench.memory.read(0x4000, 100) == plus_one(plus_one(before[0x4000:0x4064]))
-    assert (await bench.ctrl.read(0x50))[0] >= 2
+    assert (await bench.ctrl.read(REFUSED))[0] >= 2
 
 
 @cocotb.test()
@@ -110,7 +110,7 @@ async def a_slow_or_unwanted_kernel_is_cut_off(dut, limit: int, cancelled: bool)
     done = await bench.done.recv()
     assert (done.tag, done.code) == (8, SUCCESS)
     assert bench.memory.read(0x4001, 777) == plus_one(middle[0x4001 : 0x4001 + 777])
-    assert await bench.ctrl.read(0x4C) == (int(not cancelled), 0)
+    assert await bench.ctrl.read(TIMEOUTS) == (int(not cancelled), 0)
 
 
 @cocotb.test()
@@ -118,26 +118,29 @@ async def registers_say_what_it_is(dut) -> None:
     bench = Bench(dut)
     await start(dut)
     ctrl = bench.ctrl
-    assert await ctrl.read(0x00) == (0x4B524E4C, 0)
-    assert await ctrl.read(0x04) == (1 << 16, 0)
-    assert await ctrl.read(0x08) == (2, 0)
+    # The contract, written down here once more. The kernel has no block of its own.
+    assert await ctrl.read(0x00) == (int.from_bytes(b"SOCK", "big"), OKAY)
+    assert await ctrl.read(0x04) == (1 << 16, OKAY)
+    assert await ctrl.read(0x08) == (NEXT_BLOCK, OKAY)
+    assert await ctrl.read(0x0C) == (2, OKAY)
     name = b"".join([(await ctrl.read(0x10 + 4 * i))[0].to_bytes(4, "little") for i in range(4)])
     assert name == b"increment".ljust(16, b"\0")
     assert [(await ctrl.read(0x20 + 4 * i))[0] for i in range(3)] == [1, 3, 0]
-    assert await ctrl.read(0x40) == (0, 0)
+    assert await ctrl.read(0x5C) == (1 << 16, OKAY)
+    assert await ctrl.read(0x40) == (0, OKAY)
     bench.call(1, [(0, 4096)])
     await wait_cycles(dut, 20)
-    assert await ctrl.read(0x40) == (1, 0)
+    assert await ctrl.read(0x40) == (1, OKAY)
     await bench.done.recv()
     await RisingEdge(dut.clk)
-    assert await ctrl.read(0x44) == (1, 0)
+    assert await ctrl.read(0x44) == (1, OKAY)
     cycles, _ = await ctrl.read(0x48)
     assert 4096 // bench.memory.bytes_per_beat < cycles < 4096
-    assert (await ctrl.read(0x80))[1] == SLVERR
-    assert (await ctrl.read(0x100))[1] == SLVERR
-    assert await ctrl.write(0x44, 5) == SLVERR
-    assert await ctrl.write(0x104, 5) == SLVERR
-    assert await ctrl.read(0x44) == (1, 0)
+    for address in range(0, 0x1000, 4):
+        readable, writable = address < 0x60, address in (0x54, 0x58)
+        assert (await ctrl.read(address))[1] == (OKAY if readable else DECERR), f"{address:#x}"
+        assert await ctrl.write(address, 5) == (OKAY if writable else DECERR), f"{address:#x}"
+    assert await ctrl.read(0x44) == (1, OKAY)
 
 
 @cocotb.test()

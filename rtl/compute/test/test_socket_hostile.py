@@ -60,7 +60,7 @@ async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> 
     if mode & OUTSIDE and not early:
         await wait_cycles(dut, LIMIT // 2)
         if mode & POSTS and not mode & DEAF:
-            assert await bench.ctrl.read(0x104) == (PROTECTION, 0)
+            assert await bench.ctrl.read(0x114) == (PROTECTION, 0)
     done = await bench.done.recv(LIMIT + (10_000 if mode & POSTS else 1000))  # what was posted completes
     # One that answers and has nothing under way has done its job.
     assert (done.tag, done.code) == (3, SUCCESS if early and not MODES[what] else TIMEOUT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import cocotb
 from cocotb.triggers import RisingEdge
+from nacelle_tb.cci import offset
 from nacelle_tb.memory import OKAY
 from nacelle_tb.streams import start, wait_cycles
 from socket_bench import RDMA_PAGE, RDMA_PAGES, REFUSED, STATUS, TIMEOUT, TIMEOUTS, Bench, run_socket
@@ -40,7 +41,7 @@ async def each_work_request_of_a_job_is_refused(dut) -> None:
             assert (done.tag, done.code) == (count, BAD_ARGUMENTS)
             count += 1
             assert await bench.ctrl.read(REFUSED) == (3 * count, OKAY)
-            assert await bench.ctrl.read(0x14C) == (PROTECTION, OKAY)
+            assert await bench.ctrl.read(offset("traffic.FAILURE")) == (PROTECTION, OKAY)
     assert int(dut.idle.value)
 
 
@@ -53,9 +54,10 @@ async def software_cannot_open_memory_to_it(dut) -> None:
     assert await bench.ctrl.write(RDMA_PAGE, 0) == await bench.ctrl.write(RDMA_PAGES, 4) == OKAY
     for length in (64, 0):
         await settings(bench, "SEND", 0, length, count=3)
-        assert await bench.ctrl.write(0x100, 1) == OKAY
+        assert await bench.ctrl.write(offset("traffic.CONTROL"), 1) == OKAY
         await wait_cycles(dut, 1300)
-        assert await bench.ctrl.read(0x104) == (0, OKAY) and await bench.ctrl.read(0x148) == (3, OKAY)
+        assert await bench.ctrl.read(offset("traffic.STATUS")) == (0, OKAY)
+        assert await bench.ctrl.read(offset("traffic.FAILED")) == (3, OKAY)
 
 
 @cocotb.test()

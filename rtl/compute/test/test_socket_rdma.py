@@ -6,6 +6,7 @@ from __future__ import annotations
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
+from nacelle_tb.cci import offset
 from nacelle_tb.memory import OKAY
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
@@ -25,7 +26,7 @@ async def settings(bench: Bench, opcode: str, addr: int, length: int, count: int
         "local_lo": addr & 0xFFFF_FFFF, "local_hi": addr >> 32, "wrap": 1,
     }  # fmt: skip
     for name, value in values.items():
-        assert await bench.ctrl.write(0x108 + 4 * SETTINGS.index(name), value) == OKAY
+        assert await bench.ctrl.write(offset(f"traffic.{name.upper()}"), value) == OKAY
 
 
 @cocotb.test()
@@ -48,7 +49,7 @@ async def local_memory_is_that_of_the_window(dut, case: tuple[int, int, bool]) -
         done = await bench.done.recv()
         assert (done.tag, done.code) == (count, SUCCESS if good else BAD_ARGUMENTS)
         assert len(bench.posted) == good
-        assert (await bench.ctrl.read(0x14C))[0] == (0 if good else PROTECTION)
+        assert (await bench.ctrl.read(offset("traffic.FAILURE")))[0] == (0 if good else PROTECTION)
         assert (await bench.ctrl.read(REFUSED))[0] == (0 if good else count)
 
 
@@ -80,10 +81,10 @@ async def without_a_job_memory_is_what_software_gives(dut) -> None:
 
     async def refused(addr: int) -> int:
         await settings(bench, "SEND", addr, 64, count=3)
-        assert await bench.ctrl.write(0x100, 1) == OKAY
+        assert await bench.ctrl.write(offset("traffic.CONTROL"), 1) == OKAY
         await wait_cycles(dut, 1300)
-        assert await bench.ctrl.read(0x104) == (0, OKAY)
-        return (await bench.ctrl.read(0x148))[0]
+        assert await bench.ctrl.read(offset("traffic.STATUS")) == (0, OKAY)
+        return (await bench.ctrl.read(offset("traffic.FAILED")))[0]
 
     assert await refused(BASE) == 3 and not bench.posted
     assert await bench.ctrl.write(RDMA_PAGE, 0x20) == await bench.ctrl.write(RDMA_PAGES, 1) == OKAY
@@ -123,7 +124,7 @@ async def a_cut_waits_for_what_is_outstanding(dut, stall: float) -> None:
         bench.call(TRAFFIC, [(BASE, SIZE)], tag=8)
         done = await bench.done.recv()
         assert (done.tag, done.code) == (8, SUCCESS) and len(bench.posted) == 20
-        assert [(await bench.ctrl.read(0x140 + 4 * i))[0] for i in range(3)] == [20, 20, 0]
+        assert [(await bench.ctrl.read(offset("traffic.POSTED") + 4 * i))[0] for i in range(3)] == [20, 20, 0]
 
 
 @cocotb.test()

@@ -10,7 +10,7 @@ package roce_management_pkg;
   import roce_cc_pkg::*;
   import roce_counters_pkg::*;
 
-  localparam int unsigned WORDS = 20;            // argument registers, and result registers
+  localparam int unsigned WORDS = management_regs_pkg::ARGUMENT_WORDS;   // argument registers, and result registers
   localparam int unsigned PRIVATE_AT = 8;        // first of the 12 words of private data
   typedef logic [WORDS-1:0][31:0] words_t;
 

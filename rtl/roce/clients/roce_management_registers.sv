@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The registers of the management port on AXI4-Lite (docs/reference/management.md): one page of 4 KiB with arguments, COMMAND,
-// STATUS, results and LOST. A write to COMMAND starts a command; while it executes `busy` is set, and until `finish` writes to
-// COMMAND and the arguments are ignored.
-// An access takes 3 cycles; one at a time, writes before reads. In reset no access is accepted.
+// The registers of the management port on AXI4-Lite (management.rdl, docs/reference/management.md): one page of 4 KiB. A write to
+// COMMAND starts a command; while it executes `busy` is set, and until `finish` writes to COMMAND and the arguments are ignored.
+// An access takes 3 cycles; one at a time, writes before reads. One that no register has is answered with DECERR, a write to a part
+// of one with SLVERR. In reset no access is accepted.
 module roce_management_registers
   import memory_pkg::*;
   import roce_management_pkg::*;
+  import management_regs_pkg::*;
 (
     input  logic         clk,
     input  logic         rst,
@@ -24,12 +25,13 @@ module roce_management_registers
     input  logic         refused,       // pulse: a connection was refused
     output logic         idle           // no access in progress
 );
-  // Word addresses in the page.
-  localparam logic [9:0] AT_COMMAND = 10'h000;
-  localparam logic [9:0] AT_STATUS = 10'h001;
-  localparam logic [9:0] AT_LOST = 10'h002;
-  localparam logic [9:0] AT_ARGUMENT = 10'h040;   // 0x100
-  localparam logic [9:0] AT_RESULT = 10'h080;     // 0x200
+  typedef logic [11:0] offset_t;
+  localparam offset_t ARRAY = offset_t'(4 * WORDS);   // bytes
+  localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::SOCKET_PAGE, 12'd0};
+
+  if (RESULT_WORDS != WORDS || AT_ARGUMENT[6:0] != '0 || AT_RESULT[6:0] != '0) begin : g_check
+    $fatal(1, "roce_management_registers: as many results as arguments, each array at a multiple of 128");
+  end
 
   typedef enum logic [1:0] {
     B_IDLE,
@@ -39,7 +41,7 @@ module roce_management_registers
   } state_e;
 
   state_e      state_q;
-  logic [9:0]  read_at_q;
+  offset_t     read_at_q;
   logic [31:0] rdata_q;
   axi_resp_e   resp_q;
   logic        ok_q;
@@ -47,10 +49,9 @@ module roce_management_registers
 
   wire       writing = !rst && state_q == B_IDLE && bus.awvalid && bus.wvalid;
   wire       whole = &bus.wstrb;                  // partial writes to a register are errors
-  wire [9:0] write_at = bus.awaddr[11:2];
-  wire       in_arguments = write_at >= AT_ARGUMENT && write_at < AT_ARGUMENT + 10'(WORDS);
-  wire       in_results = write_at >= AT_RESULT && write_at < AT_RESULT + 10'(WORDS);
-  wire       known = in_arguments || in_results || write_at inside {AT_COMMAND, AT_STATUS, AT_LOST};
+  offset_t   write_at;
+  assign     write_at = {bus.awaddr[11:2], 2'b00};
+  wire       in_arguments = write_at >= AT_ARGUMENT && write_at < AT_ARGUMENT + ARRAY;
   wire       start = writing && whole && write_at == AT_COMMAND && !busy;
 
   assign bus.awready = writing;
@@ -64,19 +65,19 @@ module roce_management_registers
   assign idle        = state_q == B_IDLE && !bus.awvalid && !bus.arvalid;
 
   logic [31:0] read_data;
-  logic        read_known;
-  wire  [4:0]  read_word = read_at_q[4:0];
+  wire  [4:0]  read_word = read_at_q[6:2];
   always_comb begin
-    read_known = 1'b1;
-    read_data  = '0;
-    if (read_at_q[9:6] == AT_ARGUMENT[9:6] && read_at_q[5:0] < 6'(WORDS)) read_data = argument[read_word];
-    else if (read_at_q[9:6] == AT_RESULT[9:6] && read_at_q[5:0] < 6'(WORDS)) read_data = result[read_word];
+    if (read_at_q[11:7] == AT_ARGUMENT[11:7]) read_data = argument[read_word];
+    else if (read_at_q[11:7] == AT_RESULT[11:7]) read_data = result[read_word];
     else begin
       unique case (read_at_q)
+        AT_TYPE:    read_data = BLOCK_TYPE;
+        AT_VERSION: read_data = BLOCK_VERSION;
+        AT_NEXT:    read_data = NEXT;
         AT_COMMAND: read_data = 32'(command);
         AT_STATUS:  read_data = {finished_q, error, 4'd0, event_waits, cqe_waits, ok_q, busy};
         AT_LOST:    read_data = {refused_q, lost_q};
-        default:    read_known = 1'b0;
+        default:    read_data = '0;
       endcase
     end
   end
@@ -84,20 +85,20 @@ module roce_management_registers
   always_ff @(posedge clk) begin
     unique case (state_q)
       B_IDLE: begin
-        read_at_q <= bus.araddr[11:2];
-        resp_q    <= !known ? AXI_DECERR : whole ? AXI_OKAY : AXI_SLVERR;
+        read_at_q <= {bus.araddr[11:2], 2'b00};
+        resp_q    <= !writable(write_at) ? AXI_DECERR : whole ? AXI_OKAY : AXI_SLVERR;
         if (writing) state_q <= B_ANSWER_WRITE;
         else if (bus.arvalid) state_q <= B_READ;
       end
       B_READ: begin
-        rdata_q <= read_data;
-        resp_q  <= read_known ? AXI_OKAY : AXI_DECERR;
+        rdata_q <= readable(read_at_q) ? read_data : '0;
+        resp_q  <= readable(read_at_q) ? AXI_OKAY : AXI_DECERR;
         state_q <= B_ANSWER_READ;
       end
       B_ANSWER_WRITE: if (bus.bready) state_q <= B_IDLE;
       default: if (bus.rready) state_q <= B_IDLE;
     endcase
-    if (writing && whole && in_arguments && !busy) argument[write_at[4:0]] <= bus.wdata;
+    if (writing && whole && in_arguments && !busy) argument[write_at[6:2]] <= bus.wdata;
     if (start) begin
       command <= man_command_e'(bus.wdata[7:0]);
       busy    <= 1'b1;

@@ -40,7 +40,7 @@ PORTS = {
     "close": Source("roce_wire_pkg::qpn_t"),
     "idle": Plain("output", "logic"),
 }
-COMMAND, STATUS, LOST, ARGUMENT, RESULT = 0x000, 0x004, 0x008, 0x100, 0x200
+COMMAND, STATUS, LOST, ARGUMENT, RESULT = 0x00C, 0x010, 0x014, 0x100, 0x200
 SETUP, MODIFY, RESET, RESET_ALL, QUERY = 1, 2, 3, 4, 5
 MR_REGISTER, MR_DEREGISTER, MR_DEREGISTER_QP, MR_DEREGISTER_PD, MR_QUERY = 8, 9, 10, 11, 12
 CONNECT, ANSWER, CLOSE, POST, POLL_CQ, POLL_EVENT, COUNTERS = 16, 17, 18, 24, 25, 26, 27
@@ -403,11 +403,16 @@ async def bad_commands_and_addresses(dut) -> None:
             assert await bench.do(command, qpn) == BAD_QPN
     finished = (await bench.read(STATUS)) >> 16
     assert finished == 6 + 28
-    for address in (0x00C, 0x0FC, ARGUMENT + 80, RESULT + 80, 0x300, 0xFFC):
+    assert [await bench.read(address) for address in (0, 4, 8)] == [int.from_bytes(b"MGMT", "big"), 1 << 16, 0x10000]
+    writable = {COMMAND, *range(ARGUMENT, ARGUMENT + 80, 4)}
+    readable = writable | {*range(0, 0x18, 4), *range(RESULT, RESULT + 80, 4)}
+    for address in range(0, 0x1000, 4):
         answer = await bench.master.read(address, 4)
-        assert answer.resp == AxiResp.DECERR
-        answer = await bench.master.write(address, bytes(4))
-        assert answer.resp == AxiResp.DECERR
+        assert answer.resp == (AxiResp.OKAY if address in readable else AxiResp.DECERR), f"{address:#x}"
+        assert address in readable or answer.data == bytes(4)
+        if address not in writable:
+            answer = await bench.master.write(address, bytes(4))
+            assert answer.resp == AxiResp.DECERR, f"{address:#x}"
     answer = await bench.master.write(ARGUMENT, b"\x01")  # a byte of a register
     assert answer.resp == AxiResp.SLVERR and await bench.read(ARGUMENT) == 0xFFFFFF
     await wait_cycles(dut, 30)

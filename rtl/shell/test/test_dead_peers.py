@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import json
-
+from nacelle_tb.cci import address
 from nacelle_tb.peer import INPUT, INTERNAL, OUTPUT, Peer, Region
 from nacelle_tb.session import Network, SimDevice, configure
-from nacelle_tb.sources import GENERATED
 
 DEAD = 200
 REP_WITHIN = 60_000  # cycles: a REQ's own time, behind the DREQs and resets of all that are detected at the same time
@@ -27,8 +25,7 @@ def caller(number: int) -> Peer:
 
 
 def counter(device: SimDevice, name: str) -> int:
-    counters = json.loads((GENERATED / "counters.json").read_text())
-    return device.read(next(item["address"] for item in counters if item["name"] == name))
+    return device.read(address(name))
 
 
 def let_pass(device: SimDevice, steps: int) -> int:
@@ -77,7 +74,7 @@ def test_hundreds_of_dead_peers() -> None:
             device.step(1000)
         assert counter(device, "cm_connection_opened") == counter(device, "cm_connection_closed")
         # Every place and all memory are there again.
-        peers = [next(fresh) for _ in range(device.read(0x10))]
+        peers = [next(fresh) for _ in range(device.read(address("QPS")))]
         net = Network(device, peers)
         for peer in peers:
             net.connect(peer)

@@ -8,8 +8,9 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from nacelle_tb.cci import address
 from nacelle_tb.management import Manager, QpAttributes, State
-from nacelle_tb.pair import SOCKET_REGISTERS, TRAFFIC_CLIENT
+from nacelle_tb.pair import TRAFFIC_CLIENT, TRAFFIC_SOCKET
 from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, ip_bytes, mac_bytes
 from nacelle_tb.session import Network, SimDevice, configure, outputs
 from nacelle_tb.svtypes import constant
@@ -19,8 +20,10 @@ TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
 PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
 READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
 RECEIVES = 1 << 23  # with POSTS
-LIMIT_MS_REGISTER, CYCLES_PER_MS = 0x44, 250_000
-STATUS, REFUSED, MET, LAST = (SOCKET_REGISTERS + offset for offset in (0x40, 0x50, 0x100, 0x104))
+LIMIT_MS_REGISTER, CYCLES_PER_MS = address("KERNEL_TIMEOUT_MS"), 250_000
+# Where the standard device has the traffic kernel.
+STATUS, REFUSED = address("socket.STATUS", TRAFFIC_SOCKET), address("socket.REFUSED", TRAFFIC_SOCKET)
+MET, LAST = (address("socket.TYPE", TRAFFIC_SOCKET) + at for at in (0x110, 0x114))  # kernel_hostile.rdl
 QPN = 7
 # What it does, and by how much it may slow others: a call of `increment`, a stream of WRITEs.
 MODES = {

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import pytest
+from nacelle_tb.cci import address
 from nacelle_tb.peer import ACKNOWLEDGE, INPUT, INTERNAL, OUTPUT, WRITE_FIRST, Peer, Region
 from nacelle_tb.session import Network, SimDevice, configure, outputs
 from nacelle_tb.svtypes import constant
 
 EMPTY = 3
 NO_MEMORY, NO_KEYS = 2, 4
-MEMORY_PER_CALLER = 0x5C
 PAGE = 4096
 HEAP = constant("shell_pkg::CTRL_BASE") + 256 * constant("device_pkg::CONTEXTS") * constant("rpc_pkg::CTRL_BYTES")
 """Where regions begin with 256 queue pairs"""
@@ -151,7 +151,7 @@ def test_a_caller_has_no_more_memory_than_its_quota(device512: SimDevice) -> Non
     """Counted over its connections; another address has its own."""
     first, second = two_callers()
     again = Peer(qpn=0x77, comm_id=0x7777, tid=0x7777)
-    device512.write(MEMORY_PER_CALLER, 5 * PAGE // 1024)
+    device512.write(address("MEMORY_PER_CALLER"), 5 * PAGE // 1024)
     net = Network(device512, [first, second])
     net.connect(first)
     net.set_up(first, [Region(INPUT, bytearray(3 * PAGE))])

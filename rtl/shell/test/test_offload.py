@@ -9,6 +9,7 @@ import struct
 import numpy as np
 import pytest
 from nacelle_tb import cm
+from nacelle_tb.cci import address
 from nacelle_tb.peer import (
     ACKNOWLEDGE,
     INPUT,
@@ -251,7 +252,7 @@ def test_a_lost_caller_frees_what_it_held(device512: SimDevice) -> None:
 
 def test_one_caller_too_many(device512: SimDevice) -> None:
     """Every QP can be taken; the next REQ is rejected with a reason; after a disconnect there is room again."""
-    qps = device512.read(0x10)
+    qps = device512.read(address("QPS"))
     peers = callers(qps + 1)
     net = Network(device512, peers)
     for peer in peers[:-1]:

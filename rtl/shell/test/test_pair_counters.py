@@ -4,13 +4,13 @@ the work requests, and with the counts of the line and of the devices."""
 
 from __future__ import annotations
 
+from nacelle_tb.cci import address
 from nacelle_tb.management import QP_COUNTERS, ManagerError
 from nacelle_tb.pair import FIRST_QPN, MTU_CODE, Pair, Traffic
 from nacelle_tb.svtypes import constant
 from pytest import mark, raises
 
 QPS, RD_DEPTH = constant("device_pkg::QPS"), constant("device_pkg::RD_DEPTH")
-RP_ENABLE, NP_ENABLE = 0x80, 0x84
 NO_TROUBLE = (
     "packet_retransmit local_ack_timeout_err rnr_nak_retry_err packet_seq_err duplicate_request out_of_seq_request sent_nak "
     "send_rnr_err np_cnp_sent rp_cnp_handled"
@@ -123,8 +123,8 @@ def test_a_receiver_that_is_not_ready_is_counted_on_both_sides() -> None:
 def test_congestion_is_told_and_heeded() -> None:
     with Pair(rate_mbps=20_000, queue_bytes=1 << 20, mark_bytes=20_000) as pair:
         for device in pair.devices:
-            device.write(RP_ENABLE, 1)
-            device.write(NP_ENABLE, 1)
+            device.write(address("RP_ENABLE"), 1)
+            device.write(address("NP_ENABLE"), 1)
         pair.run(Traffic("WR_RDMA_WRITE", 1 << 20, 2))
         settled(pair)
         me, peer = both(pair)

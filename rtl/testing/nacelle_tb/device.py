@@ -75,6 +75,12 @@ class Kernel:
         """Its module."""
         return f"kernel_{self.name}"
 
+    @property
+    def registers(self) -> Path | None:
+        """The description of its registers, if it has one: the file beside its own that ends in .rdl."""
+        path = self.file.with_suffix(".rdl")
+        return path if path.exists() else None
+
 
 @dataclass(frozen=True)
 class Socket:

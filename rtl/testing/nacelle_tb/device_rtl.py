@@ -2,7 +2,7 @@
 """What the RTL gets from the description of a device:
 
     device_pkg.sv          the sizes
-    kernel_<name>_pkg.sv   the identity of each kernel and the codes of its functions
+    kernel_<name>_pkg.sv   the identity of each kernel, the codes of its functions and the addresses of its registers
     socket_kernel.sv       the kernels that a socket can hold
     description_pkg.sv     the description of the device for its callers
 
@@ -11,33 +11,46 @@ in a folder of build/generated/devices for each device, width and number of queu
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .device import MANAGEMENT_CLIENT, MAX_KERNEL_FUNCTIONS, ROOT, RPC_CLIENT, Device, Kernel, description
+from .rdl import COMMON, read_block
+from .rdl_sv import KERNEL_AT, constants
 
 OUT = ROOT / "build" / "generated" / "devices"
 DESCRIPTION_WORD = 4  # bytes
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made from {source}. Do not edit.\n\n"
 
 
+def register_items(kernel: Kernel) -> tuple[str, str]:
+    """Of a kernel with a description of its registers: the items of its package for them, and those of its identity."""
+    if kernel.registers is None:
+        return "", "block_type: '0, block_version: '0"
+    block = read_block(kernel.registers, f"{kernel.module}_regs", kernel.name)
+    return f"\n{constants(block, KERNEL_AT)}\n", "block_type: BLOCK_TYPE, block_version: BLOCK_VERSION"
+
+
 def kernel_package(kernel: Kernel) -> str:
-    """The kernel's identity and the codes of its functions."""
+    """The kernel's identity, the codes of its functions, and the addresses of its registers."""
+    registers, block = register_items(kernel)
     codes = "\n".join(f"  localparam function_code_t {f.name.upper()} = 7'd{f.code};" for f in kernel.functions)
     listed = ", ".join(f.name.upper() for f in reversed(kernel.functions))
     missing = MAX_KERNEL_FUNCTIONS - len(kernel.functions)
     padding = f"{{{missing}{{7'd0}}}}, " if missing else ""
-    return f"""// The kernel `{kernel.name}`: its identity, and its functions.
+    return f"""// The kernel `{kernel.name}`: its identity, its functions and its registers.
 package {kernel.module}_pkg;
   import compute_pkg::*;
 
 {codes}
-
+{registers}
   localparam kernel_identity_t IDENTITY = '{{
       name: kernel_name("{kernel.name}"), version_major: 16'd{kernel.version[0]}, version_minor: 16'd{kernel.version[1]},
-      functions: 4'd{len(kernel.functions)}, function_code: {{{padding}{listed}}}
+      functions: 4'd{len(kernel.functions)}, function_code: {{{padding}{listed}}},
+      {block}
   }};
 endpackage
 """
@@ -153,21 +166,32 @@ class DeviceRtl:
         return [self.folder, *self.kernel_folders]
 
 
+def _kernel_package(folder: Path, kernel: Kernel) -> str:
+    """Its package. Only made again if something has changed: it takes long to load what reads a description of registers."""
+    path = folder / f"{kernel.module}_pkg.sv"
+    sources = [kernel.file, *([kernel.registers] if kernel.registers else []), COMMON / "block.rdl"]
+    sources += [Path(__file__).with_name(name) for name in ("device_rtl.py", "rdl.py", "rdl_sv.py")]
+    mark = f"// Sources: {hashlib.sha256(b''.join(source.read_bytes() for source in sources)).hexdigest()[:16]}\n"
+    if path.exists() and (text := path.read_text()).endswith(mark):
+        return text
+    return HEAD.format(source=os.path.relpath(kernel.file, ROOT)) + kernel_package(kernel) + mark
+
+
 def generate(device: Device) -> DeviceRtl:
     """Writes the RTL of a device. A file whose content stays as it is keeps its time."""
     folder = OUT / f"{device.name}_{device.data_w}_{device.queue_pairs}"
     folder.mkdir(parents=True, exist_ok=True)
-    files = {f"{kernel.module}_pkg.sv": (kernel.file, kernel_package(kernel)) for kernel in device.kernels}
+    head = HEAD.format(source=os.path.relpath(device.files[0], ROOT))
+    files = {f"{kernel.module}_pkg.sv": _kernel_package(folder, kernel) for kernel in device.kernels}
     files |= {
-        "device_pkg.sv": (device.files[0], device_package(device)),
-        "description_pkg.sv": (device.files[0], description_package(device)),
-        "socket_kernel.sv": (device.files[0], socket_kernel(device.kernels)),
+        "device_pkg.sv": head + device_package(device),
+        "description_pkg.sv": head + description_package(device),
+        "socket_kernel.sv": head + socket_kernel(device.kernels),
     }
     for stale in {path.name for path in folder.glob("*.sv")} - set(files):
         (folder / stale).unlink(missing_ok=True)
-    for name, (source, body) in files.items():
+    for name, text in files.items():
         path = folder / name
-        text = HEAD.format(source=os.path.relpath(source, ROOT)) + body
         if not path.exists() or path.read_text() != text:
             draft = path.with_suffix(f".{os.getpid()}")
             draft.write_text(text)

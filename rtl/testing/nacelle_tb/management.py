@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
+from .cci import address
 from .svtypes import constant
-
-PAGE = 0x1000  # of the control bus
-COMMAND, STATUS, ARGUMENT, RESULT = PAGE, PAGE + 4, PAGE + 0x100, PAGE + 0x200
 
 
 class Registers(Protocol):
@@ -102,13 +100,13 @@ class Manager:
         Raises ManagerError with the error code if it is refused.
         """
         for index, value in arguments.items():
-            self.device.write(ARGUMENT + 4 * index, value)
-        self.device.write(COMMAND, command(name))
-        while (status := self.device.read(STATUS)) & 1:
+            self.device.write(address("management.ARGUMENT") + 4 * index, value)
+        self.device.write(address("management.COMMAND"), command(name))
+        while (status := self.device.read(address("management.STATUS"))) & 1:
             pass
         if error := status >> 8 & 0xFF:
             raise ManagerError(f"{name} {arguments}: error {error}")
-        return [self.device.read(RESULT + 4 * i) for i in range(results)]
+        return [self.device.read(address("management.RESULT") + 4 * i) for i in range(results)]
 
     def set_up(self, qpn: int, attributes: QpAttributes, state: State = State.RTS) -> None:
         """RESET -> INIT, RTR or RTS."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
+from .cci import address
 from .device import standard
 from .management import Manager, QpAttributes
 from .peer import ip_bytes, mac_bytes
@@ -31,13 +32,15 @@ FIRST_PSN = 0xFFFF00  # so that every longer run passes the wrap
 DEVICE = standard()
 TRAFFIC_CLIENT = DEVICE.client_of("traffic")
 RQ_DEPTH = DEVICE.receive_queue_depth
-SOCKET_REGISTERS = 0x10000 + 0x1000 * DEVICE.socket_of("traffic")
-TRAFFIC_REGISTERS = SOCKET_REGISTERS + 0x100
-RDMA_PAGE, RDMA_PAGES = SOCKET_REGISTERS + 0x54, SOCKET_REGISTERS + 0x58
-SETTINGS = ("opcode length qpn qps depth count local_lo local_hi remote_lo remote_hi rkey stride wrap").split()
-RESULTS = ("posted completed failed status cycles first").split()
+TRAFFIC_SOCKET = DEVICE.socket_of("traffic")
+RESULTS = ("posted completed failed failure cycles first").split()
 
 LOCAL, REMOTE, REGION_BYTES = 0x1000_0000, 0x2000_0000, 0x1000_0000
+
+
+def _traffic(name: str) -> int:
+    """Address of a register of the traffic kernel."""
+    return address(f"traffic.{name.upper()}", TRAFFIC_SOCKET)
 
 
 def cycles(seconds: float) -> int:
@@ -94,8 +97,8 @@ class Pair:
         self.line = make_line(*self.devices, **line)
         self.line.step(1000)
         for device in self.devices:
-            device.write(RDMA_PAGE, LOCAL >> 12)
-            device.write(RDMA_PAGES, REGION_BYTES >> 12)
+            device.write(address("socket.RDMA_PAGE", TRAFFIC_SOCKET), LOCAL >> 12)
+            device.write(address("socket.RDMA_PAGES", TRAFFIC_SOCKET), REGION_BYTES >> 12)
         self.managers = [Manager(device) for device in self.devices]
         self.keys = [manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT) for manager in self.managers]
         self._attributes = {
@@ -148,18 +151,17 @@ class Pair:
             "wrap": wrap if traffic.length <= REGION_BYTES else 1,
         }
         for name, value in values.items():
-            self.devices[me].write(TRAFFIC_REGISTERS + 8 + 4 * SETTINGS.index(name), value)
-        self.devices[me].write(TRAFFIC_REGISTERS, 1)
+            self.devices[me].write(_traffic(name), value)
+        self.devices[me].write(_traffic("control"), 1)
 
     def finish(self, me: int, traffic: Traffic, limit: int = 200_000_000) -> Outcome:
         """Runs until one device is done and returns what it counted. Raises TimeoutError if that takes too long."""
         begin = self.devices[me].stats.cycles
-        while self.devices[me].read(TRAFFIC_REGISTERS + 4) & 1:
+        while self.devices[me].read(_traffic("status")) & 1:
             self.line.step(500)
             if self.devices[me].stats.cycles - begin > limit:
                 raise TimeoutError(f"{traffic} is not done after {limit} cycles")
-        base = TRAFFIC_REGISTERS + 0x40
-        outcome = Outcome(traffic, {name: self.devices[me].read(base + 4 * i) for i, name in enumerate(RESULTS)})
+        outcome = Outcome(traffic, {name: self.devices[me].read(_traffic(name)) for name in RESULTS})
         if outcome.counted["failed"] or outcome.counted["completed"] != traffic.count:
             raise RuntimeError(f"{traffic} failed: {outcome.counted}")
         return outcome

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from . import cm
+from .cci import address
 from .peer import (
     ACKNOWLEDGE,
     OUTPUT,
@@ -38,8 +39,6 @@ from .sources import ROOT
 sys.path.insert(0, str(ROOT / "sim"))
 from nacelle_sim import Sent, SimDevice
 
-REG_MAC_LO, REG_MAC_HI, REG_IP, REG_PREFIX, REG_GATEWAY, REG_SEED, REG_CTRL = 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38
-
 
 class Timeout(AssertionError):
     """What was waited for did not come in time."""
@@ -50,13 +49,13 @@ def configure(
 ) -> None:
     """Gives the device its addresses and switches it on; drops its announcement."""
     number = int.from_bytes(mac_bytes(mac), "big")
-    device.write(REG_MAC_LO, number & 0xFFFFFFFF)
-    device.write(REG_MAC_HI, number >> 32)
-    device.write(REG_IP, int.from_bytes(ip_bytes(ip), "big"))
-    device.write(REG_PREFIX, prefix)
-    device.write(REG_GATEWAY, 0)
-    device.write(REG_SEED, seed)
-    device.write(REG_CTRL, 1)
+    device.write(address("MAC_LO"), number & 0xFFFFFFFF)
+    device.write(address("MAC_HI"), number >> 32)
+    device.write(address("IP"), int.from_bytes(ip_bytes(ip), "big"))
+    device.write(address("PREFIX_LEN"), prefix)
+    device.write(address("GATEWAY"), 0)
+    device.write(address("RANDOM_SEED"), seed)
+    device.write(address("CTRL"), 1)
     device.step(200)
     while device.pull():
         pass

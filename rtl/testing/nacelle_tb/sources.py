@@ -37,7 +37,8 @@ _PACKAGES = [
     "compute/compute_pkg.sv",
     "compute/rpc/rpc_pkg.sv",
 ]
-# Made from the register map and the packages above (rtl/control/generate.py).
+# Made from the description of the registers (rtl/control/generate.py): before all others, and from the packages above.
+_REGISTER_PACKAGES = ["cci_map_pkg.sv", "cci_policy_pkg.sv", "management_regs_pkg.sv", "socket_regs_pkg.sv"]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]
 # Where modules are not part of a device.
 _NOT_A_PLANE = ("test", "formal", "testing", "sim_build", "__pycache__")
@@ -56,7 +57,7 @@ def overlay() -> Path | None:
 
 def packages(device: DeviceRtl | None = None) -> list[Path]:
     """All packages that exist, in dependency order; the standard device's unless another is named."""
-    named = [RTL / name for name in _PACKAGES]
+    named = [GENERATED / name for name in _REGISTER_PACKAGES] + [RTL / name for name in _PACKAGES]
     named += [*(device or standard_device()).packages(), RTL / "shell" / "shell_pkg.sv"]
     named += [GENERATED / name for name in _GENERATED_PACKAGES]
     if changed := overlay():

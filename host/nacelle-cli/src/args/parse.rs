@@ -53,6 +53,11 @@ pub(super) fn parse_number(text: &str) -> Result<u64, String> {
     number.map_err(|_| format!("{text:?} is no number of 64 bits, as in 4096 or 0x1000"))
 }
 
+pub(super) fn parse_word(text: &str) -> Result<u32, String> {
+    let word = parse_number(text).ok().and_then(|word| word.try_into().ok());
+    word.ok_or_else(|| format!("{text:?} is no number of 32 bits, as in 4096 or 0x1000"))
+}
+
 pub(super) fn parse_key(text: &str) -> Result<u32, String> {
     let key = parse_number(text).ok().and_then(|key| key.try_into().ok());
     key.ok_or_else(|| format!("{text:?} is no key of 32 bits, as in 0x1234abcd"))

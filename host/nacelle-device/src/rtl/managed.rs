@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 
+use nacelle_manage::map::{Register, device};
 use nacelle_manage::{
     Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
     MAX_PRIVATE, Mailbox, Manage, MemoryRegion, Opened, Owner, Progress, QpState, QueryWords, QueuePair,
@@ -18,16 +19,8 @@ use nacelle_wire::cm::{PathMtu, RejReason};
 use super::RtlEngine;
 use crate::{DeviceError, Sim};
 
-/// Register: how many queue pairs there are.
-const QPS: u32 = 0x10;
-/// Number of the first.
+/// Number of the first queue pair.
 const FIRST_QPN: u32 = 2;
-/// Registers: where the memory for messages of the first queue pair is, and how long that of each is.
-const MESSAGES_LO: u32 = 0x60;
-const MESSAGES_HI: u32 = 0x64;
-const MESSAGES_BYTES: u32 = 0x68;
-/// Register: how many memory regions there can be.
-const MRS: u32 = 0x6c;
 /// Connections that management has at a time.
 const MAX_MANAGED: usize = 16;
 /// How they are opened: an ACK is waited for 4.096 µs * 2^16 = 0.27 s; up to 7 and 6 tries again.
@@ -78,10 +71,11 @@ struct MessageMemory {
 
 impl MessageMemory {
     fn of(sim: &mut Sim) -> Result<Self, DeviceError> {
-        let first = u64::from(sim.reg_read(MESSAGES_HI)?) << 32 | u64::from(sim.reg_read(MESSAGES_LO)?);
-        let bytes = sim.reg_read(MESSAGES_BYTES)?;
+        let mut read = |register: Register| sim.reg_read(register.at(device::BASE));
+        let first = u64::from(read(device::MESSAGES_HI)?) << 32 | u64::from(read(device::MESSAGES_LO)?);
+        let bytes = read(device::MESSAGES_BYTES)?;
         if u64::from(bytes) < 2 * MAX_MESSAGE as u64 {
-            return Err(DeviceError::Identity { address: MESSAGES_BYTES, value: bytes });
+            return Err(DeviceError::Identity { address: device::MESSAGES_BYTES.at(device::BASE), value: bytes });
         }
         Ok(Self { first, bytes: bytes.into() })
     }
@@ -286,7 +280,7 @@ fn region(RegionWords(words): RegionWords) -> MemoryRegion {
 
 impl Manage for RtlEngine {
     fn queue_pairs(&mut self) -> Result<Vec<QueuePair>, Refusal> {
-        let count = self.sim.reg_read(QPS)?;
+        let count = self.sim.reg_read(device::QPS.at(device::BASE))?;
         let mut pairs = Vec::new();
         for qpn in FIRST_QPN..FIRST_QPN + count {
             pairs.extend(queue_pair(qpn, self.port().query(qpn)?.map_err(refused)?));
@@ -326,7 +320,7 @@ impl Manage for RtlEngine {
 
     fn regions(&mut self) -> Result<Vec<MemoryRegion>, Refusal> {
         let mut regions = Vec::new();
-        for slot in 0..self.sim.reg_read(MRS)? {
+        for slot in 0..self.sim.reg_read(device::MRS.at(device::BASE))? {
             match self.port().region(slot)? {
                 Ok(words) => regions.push(region(words)),
                 Err(CommandError::Refused) => {}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nacelle_registers.h"
 #include "nacelle_sim.h"
 
 #define MAX_FRAME 9234
@@ -38,23 +39,25 @@ void nacelle_sim_get_info(nacelle_sim_info *info) {
     *info = (nacelle_sim_info){NACELLE_SIM_ABI, 512, 1000000, MAX_FRAME, DRAM};
 }
 
+/* The words that a block begins with. */
+static void put_block(nacelle_sim *sim, uint32_t address, uint32_t type, uint32_t version, uint32_t next) {
+    const uint32_t words[] = {type, version, next};
+    memcpy(&sim->registers[address / 4], words, sizeof words);
+}
+
 nacelle_sim *nacelle_sim_create(const nacelle_sim_config *config, char *error, size_t error_size) {
     if (config->abi != NACELLE_SIM_ABI || config->line_rate_mbps == 13) {
         snprintf(error, error_size, "this device does not like the number %u", config->line_rate_mbps);
         return NULL;
     }
     nacelle_sim *sim = calloc(1, sizeof *sim);
-    sim->registers[0x00 / 4] = 0x4e41434c;
-    sim->registers[0x14 / 4] = 2;
-    sim->registers[0x68 / 4] = 4096;
-    uint32_t *socket = &sim->registers[0x11000 / 4]; // the second socket; the first one is empty
-    socket[0] = 0x4b524e4c;
-    socket[1] = 3;
-    socket[2] = 2;
-    memcpy(&socket[0x10 / 4], "increment\0\0\0\0\0\0", 16);
-    socket[0x20 / 4] = 1;
-    socket[0x24 / 4] = 2;
-    sim->registers[0x400 / 4] = 42;
+    put_block(sim, NACELLE_DEVICE_BASE, NACELLE_DEVICE_BLOCK_TYPE, NACELLE_DEVICE_BLOCK_VERSION, NACELLE_MANAGEMENT_BASE);
+    put_block(sim, NACELLE_MANAGEMENT_BASE, NACELLE_MANAGEMENT_BLOCK_TYPE, NACELLE_MANAGEMENT_BLOCK_VERSION, NACELLE_SOCKET_BASE);
+    put_block(sim, NACELLE_SOCKET_BASE, 0x4e455721, 0, NACELLE_SOCKET_BASE + NACELLE_SOCKET_BLOCK_STRIDE); // "NEW!"
+    put_block(sim, NACELLE_SOCKET_BASE + NACELLE_SOCKET_BLOCK_STRIDE, NACELLE_SOCKET_BLOCK_TYPE, NACELLE_SOCKET_BLOCK_VERSION, 0);
+    sim->registers[NACELLE_DEVICE_MESSAGES_BYTES / 4] = 4096;
+    sim->registers[(NACELLE_SOCKET_BASE + NACELLE_SOCKET_BLOCK_STRIDE + NACELLE_SOCKET_JOBS) / 4] = 7;
+    sim->registers[NACELLE_DEVICE_PACKET_RX_FRAME / 4] = 42;
     return sim;
 }
 
@@ -88,10 +91,10 @@ static void swap(uint8_t *a, uint8_t *b, size_t length) {
 // Turns an ARP request or a ping for this device into its answer.
 static bool answer(const nacelle_sim *sim, uint8_t *f, size_t length) {
     uint8_t mac[6], ip[4];
-    for (int i = 0; i < 2; i++) mac[i] = (uint8_t)(sim->registers[0x24 / 4] >> (8 - 8 * i));
-    for (int i = 0; i < 4; i++) mac[2 + i] = (uint8_t)(sim->registers[0x20 / 4] >> (24 - 8 * i));
-    for (int i = 0; i < 4; i++) ip[i] = (uint8_t)(sim->registers[0x28 / 4] >> (24 - 8 * i));
-    if (!(sim->registers[0x38 / 4] & 1)) return false;
+    for (int i = 0; i < 2; i++) mac[i] = (uint8_t)(sim->registers[NACELLE_DEVICE_MAC_HI / 4] >> (8 - 8 * i));
+    for (int i = 0; i < 4; i++) mac[2 + i] = (uint8_t)(sim->registers[NACELLE_DEVICE_MAC_LO / 4] >> (24 - 8 * i));
+    for (int i = 0; i < 4; i++) ip[i] = (uint8_t)(sim->registers[NACELLE_DEVICE_IP / 4] >> (24 - 8 * i));
+    if (!(sim->registers[NACELLE_DEVICE_CTRL / 4] & NACELLE_DEVICE_CTRL_ENABLE_MASK)) return false;
     if (length >= 42 && f[12] == 8 && f[13] == 6 && f[21] == 1 && memcmp(&f[38], ip, 4) == 0) {
         f[21] = 2;
         memcpy(&f[32], &f[22], 10);

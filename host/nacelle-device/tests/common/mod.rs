@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use nacelle_device::{FrameEngine, Host, Place};
 use nacelle_link::{SwitchHost, VirtualWire};
 
-/// Compiles the stand-in for the simulated device into `dir`, with the counters' names beside it.
+/// Compiles the stand-in for the simulated device into `dir`.
 pub(crate) fn build_mock(dir: &Path) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let library = dir.join("libnacelle_sim_mock.so");
@@ -26,12 +26,12 @@ pub(crate) fn build_mock(dir: &Path) -> PathBuf {
         .arg(&library)
         .arg("-I")
         .arg(here.join("../../sim"))
+        .arg("-I")
+        .arg(here.join("../nacelle-capi/include"))
         .arg(here.join("tests/common/mock_sim.c"))
         .status()
         .expect("a C compiler is installed");
     assert!(status.success());
-    let counters = r#"[{"name": "roce_rx.icrc_errors", "address": 1024, "description": "packets with a wrong ICRC"}]"#;
-    std::fs::write(dir.join("counters.json"), counters).unwrap();
     library
 }
 

@@ -5,4 +5,4 @@ import subprocess
 import sys
 from pathlib import Path
 
-subprocess.run([sys.executable, str(Path(__file__).parents[1] / "generate.py")], check=True)
+subprocess.run([sys.executable, str(Path(__file__).parent / "control" / "generate.py")], check=True)

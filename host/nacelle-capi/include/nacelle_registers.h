@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Made by rtl/control/generate.py from the descriptions of the registers. Do not edit.
+ *
+ * The registers of a device on its control bus: byte addresses. NACELLE_<BLOCK>_BASE is the address of a block; if there
+ * are several, number i is NACELLE_<BLOCK>_BLOCK_STRIDE * i behind it. NACELLE_<BLOCK>_<REGISTER> is the offset of a
+ * register in its block. A block begins with TYPE, VERSION and NEXT, the address of the next one; the first is at 0.
+ */
+#ifndef NACELLE_REGISTERS_H
+#define NACELLE_REGISTERS_H
+
+/* ---- Device ---- */
+
+#define NACELLE_DEVICE_BASE 0x00000u
+#define NACELLE_DEVICE_BLOCK_TYPE 0x4e41434cu /* NACL */
+#define NACELLE_DEVICE_BLOCK_VERSION 0x00000001u
+
+#define NACELLE_DEVICE_TYPE 0x000u /* r: 0x4e41434c, "NACL": this is a Nacelle device. */
+#define NACELLE_DEVICE_VERSION 0x004u /* r: Version of the device contract: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_DEVICE_NEXT 0x008u /* r: Byte address of the next block, that of the management port. */
+#define NACELLE_DEVICE_CLOCK_HZ 0x00cu /* r: Frequency of the device clock that times are counted by. */
+#define NACELLE_DEVICE_QPS 0x010u /* r: Connections that the device takes at once. */
+#define NACELLE_DEVICE_SOCKETS 0x014u /* r: Sockets for kernels. */
+#define NACELLE_DEVICE_DRAM_BYTES_LO 0x018u /* r: Device memory in bytes, lower half. */
+#define NACELLE_DEVICE_DRAM_BYTES_HI 0x01cu /* r: Device memory in bytes, upper half. */
+#define NACELLE_DEVICE_MAC_LO 0x020u /* rw: Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001. */
+#define NACELLE_DEVICE_MAC_HI 0x024u /* rw: Upper 16 bits of the MAC address. */
+#define NACELLE_DEVICE_IP 0x028u /* rw: IPv4 address as a number: 10.0.0.1 is 0x0a000001. */
+#define NACELLE_DEVICE_PREFIX_LEN 0x02cu /* rw: Length of the network prefix, 0 to 32. */
+#define NACELLE_DEVICE_GATEWAY 0x030u /* rw: IPv4 address of the gateway to other networks; 0: none. */
+#define NACELLE_DEVICE_RANDOM_SEED 0x034u /* w: Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable. */
+#define NACELLE_DEVICE_CTRL 0x038u /* rw: Control. */
+#define NACELLE_DEVICE_CTRL_ENABLE_SHIFT 0 /* The device takes frames and answers. */
+#define NACELLE_DEVICE_CTRL_ENABLE_MASK 0x00000001u
+#define NACELLE_DEVICE_RPC_PORT 0x03cu /* rw: Where callers connect. */
+#define NACELLE_DEVICE_KEEPALIVE_MS 0x040u /* rw: A connection idle for this long is probed by a zero-length RDMA WRITE; 0: never. */
+#define NACELLE_DEVICE_KERNEL_TIMEOUT_MS 0x044u /* rw: A kernel that runs longer is given up; 0: no limit. */
+#define NACELLE_DEVICE_EXTENSIONS 0x048u /* rw: Transport extensions are offered to peers and taken (docs/reference/extensions.md). */
+#define NACELLE_DEVICE_LISTEN_PORT 0x04cu /* rw: Port of the RDMA IP CM service (port space TCP) at which the management port takes connections; 0: none. */
+#define NACELLE_DEVICE_MAX_CONNECTIONS_PER_PEER 0x050u /* rw: Connections that callers with one IPv4 address may have at once; the next REQ is refused (REJ 3). 0: no limit. After reset a quarter of QPS. */
+#define NACELLE_DEVICE_MAX_HALF_OPEN 0x054u /* rw: Callers' connections whose REP has not been followed by an RTU or a request yet, in all; the next REQ is refused (REJ 3). 0: no limit. After reset half of QPS. */
+#define NACELLE_DEVICE_MAX_HALF_OPEN_PER_PEER 0x058u /* rw: Likewise, of callers with one IPv4 address. 0: as many as MAX_CONNECTIONS_PER_PEER, which counts them too. */
+#define NACELLE_DEVICE_MEMORY_PER_CALLER 0x05cu /* rw: KiB of memory, in whole pages of 4, that the regions of all connections of one IPv4 address may take; 0: no limit. */
+#define NACELLE_DEVICE_MESSAGES_LO 0x060u /* r: Device address of the memory for the messages of the first queue pair, QPN 2, lower half. Whoever has the queue pair uses it: the RPC engine or management. */
+#define NACELLE_DEVICE_MESSAGES_HI 0x064u /* r: Likewise, upper half. */
+#define NACELLE_DEVICE_MESSAGES_BYTES 0x068u /* r: Bytes of it. That of the next queue pair follows at once. */
+#define NACELLE_DEVICE_MRS 0x06cu /* r: Memory regions that there can be at once. */
+#define NACELLE_DEVICE_DATA_W 0x070u /* r: Width of the data path in bits. */
+#define NACELLE_DEVICE_RP_ENABLE 0x080u /* rw: Congestion control: rates are limited, and data packets sent as ECN capable (docs/reference/congestion.md; names as Linux has them for mlx5). */
+#define NACELLE_DEVICE_NP_ENABLE 0x084u /* rw: Congestion control: packets that met congestion are answered by CNPs. */
+#define NACELLE_DEVICE_CLAMP_TGT_RATE 0x088u /* rw: Every cut takes the rate before it as the new target. */
+#define NACELLE_DEVICE_CLAMP_TGT_RATE_AFTER_TIME_INC 0x08cu /* rw: Likewise if the timer has raised the rate since the last cut. */
+#define NACELLE_DEVICE_DCE_TCP_G 0x090u /* rw: 1 - g in 1/1024, g being the gain of alpha. */
+#define NACELLE_DEVICE_DCE_TCP_RTT 0x094u /* rw: Microseconds without a cut after which alpha decays; 0: never. */
+#define NACELLE_DEVICE_INITIAL_ALPHA_VALUE 0x098u /* rw: Alpha at the first CNP, in 1/1024. */
+#define NACELLE_DEVICE_RATE_REDUCE_MONITOR_PERIOD 0x09cu /* rw: Microseconds between two cuts, at least. */
+#define NACELLE_DEVICE_RATE_TO_SET_ON_FIRST_CNP 0x0a0u /* rw: Mb/s; 0: the maximum, cut as by any CNP. */
+#define NACELLE_DEVICE_RPG_AI_RATE 0x0a4u /* rw: Mb/s of additive increase. */
+#define NACELLE_DEVICE_RPG_HAI_RATE 0x0a8u /* rw: Mb/s of hyper increase. */
+#define NACELLE_DEVICE_RPG_BYTE_RESET 0x0acu /* rw: Bytes sent between increases; 0: not counted. */
+#define NACELLE_DEVICE_RPG_TIME_RESET 0x0b0u /* rw: Microseconds between increases; 0: not counted. */
+#define NACELLE_DEVICE_RPG_GD 0x0b4u /* rw: A cut takes alpha * 1024 / 2^this of the rate. */
+#define NACELLE_DEVICE_RPG_MIN_DEC_FAC 0x0b8u /* rw: Percent of the rate that a cut leaves, at least. */
+#define NACELLE_DEVICE_RPG_MIN_RATE 0x0bcu /* rw: Mb/s, lowest rate. */
+#define NACELLE_DEVICE_RPG_MAX_RATE 0x0c0u /* rw: Mb/s, highest rate; 0: line rate. */
+#define NACELLE_DEVICE_RPG_THRESHOLD 0x0c4u /* rw: Stages of fast recovery. */
+#define NACELLE_DEVICE_MIN_TIME_BETWEEN_CNPS 0x0c8u /* rw: Microseconds between two CNPs of a QP, at least. */
+#define NACELLE_DEVICE_PACKET_RX_FRAME 0x400u /* r: rx frame */
+#define NACELLE_DEVICE_PACKET_RX_ROCE 0x404u /* r: rx roce */
+#define NACELLE_DEVICE_PACKET_RX_ARP 0x408u /* r: rx arp */
+#define NACELLE_DEVICE_PACKET_RX_ICMP 0x40cu /* r: rx icmp */
+#define NACELLE_DEVICE_PACKET_RX_UDP 0x410u /* r: rx udp */
+#define NACELLE_DEVICE_PACKET_TX_FRAME 0x414u /* r: tx frame */
+#define NACELLE_DEVICE_PACKET_TX_ROCE 0x418u /* r: tx roce */
+#define NACELLE_DEVICE_PACKET_DROP_OVERFLOW 0x41cu /* r: arrived when the receive stores were full */
+#define NACELLE_DEVICE_PACKET_DROP_FCS 0x420u /* r: tuser from the MAC */
+#define NACELLE_DEVICE_PACKET_DROP_RUNT 0x424u /* r: shorter than its headers require */
+#define NACELLE_DEVICE_PACKET_DROP_OVERSIZE 0x428u /* r: longer than the frame store accepts */
+#define NACELLE_DEVICE_PACKET_DROP_NOT_OURS 0x42cu /* r: Ethernet or IPv4 destination of another station */
+#define NACELLE_DEVICE_PACKET_DROP_GROUP 0x430u /* r: to a multicast or broadcast Ethernet address, and not ARP */
+#define NACELLE_DEVICE_PACKET_DROP_VLAN 0x434u /* r: with a VLAN tag */
+#define NACELLE_DEVICE_PACKET_DROP_IPV6 0x438u /* r: drop ipv6 */
+#define NACELLE_DEVICE_PACKET_DROP_ETHERTYPE 0x43cu /* r: any other */
+#define NACELLE_DEVICE_PACKET_DROP_IPV4_HEADER 0x440u /* r: version, options, checksum, length */
+#define NACELLE_DEVICE_PACKET_DROP_IPV4_FRAGMENT 0x444u /* r: drop ipv4 fragment */
+#define NACELLE_DEVICE_PACKET_DROP_TCP 0x448u /* r: drop tcp */
+#define NACELLE_DEVICE_PACKET_DROP_IP_PROTOCOL 0x44cu /* r: any other */
+#define NACELLE_DEVICE_PACKET_DROP_UDP_LENGTH 0x450u /* r: drop udp length */
+#define NACELLE_DEVICE_PACKET_DROP_UDP_CHECKSUM 0x454u /* r: drop udp checksum */
+#define NACELLE_DEVICE_PACKET_DROP_UDP_PORT 0x458u /* r: no protocol listens on the port */
+#define NACELLE_DEVICE_PACKET_DROP_ICMP 0x45cu /* r: checksum, or an unsupported type */
+#define NACELLE_DEVICE_PACKET_DROP_ICMP_RATE 0x460u /* r: an echo request, after earlier ones had stalled other frames for too long */
+#define NACELLE_DEVICE_PACKET_DROP_ARP 0x464u /* r: malformed */
+#define NACELLE_DEVICE_PACKET_DROP_ARP_OVERFLOW 0x468u /* r: arrived faster than ARP frames can be processed */
+#define NACELLE_DEVICE_PACKET_DROP_ICRC 0x46cu /* r: drop icrc */
+#define NACELLE_DEVICE_PACKET_DROP_ROCE_OPCODE 0x470u /* r: unknown opcode: the length of its headers is not known */
+#define NACELLE_DEVICE_ROCE_RX_RCVD_PKTS 0x474u /* r: request packets for a live QP */
+#define NACELLE_DEVICE_ROCE_RX_DUPLICATE_REQUEST 0x478u /* r: duplicate request */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_SEQ_REQUEST 0x47cu /* r: PSN ahead of the expected one; the NAK may have been sent before */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_BUFFER 0x480u /* r: no receive posted: RNR NAK */
+#define NACELLE_DEVICE_ROCE_RX_MEMORY_BUSY 0x484u /* r: the queue of its memory is full: RNR NAK, or dropped as if lost */
+#define NACELLE_DEVICE_ROCE_RX_RX_WRITE_REQUESTS 0x488u /* r: messages */
+#define NACELLE_DEVICE_ROCE_RX_RX_READ_REQUESTS 0x48cu /* r: rx read requests */
+#define NACELLE_DEVICE_ROCE_RX_RX_ATOMIC_REQUESTS 0x490u /* r: rx atomic requests */
+#define NACELLE_DEVICE_ROCE_RX_RX_SEND_REQUESTS 0x494u /* r: rx send requests */
+#define NACELLE_DEVICE_ROCE_RX_SENT_ACK 0x498u /* r: sent ack */
+#define NACELLE_DEVICE_ROCE_RX_SENT_NAK 0x49cu /* r: sent nak */
+#define NACELLE_DEVICE_ROCE_RX_SEND_RNR_ERR 0x4a0u /* r: RNR NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_REMOTE_ACCESS_ERRORS 0x4a4u /* r: key, domain, QP, bounds or rights: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_INVALID_REQUEST 0x4a8u /* r: opcode sequence, length, alignment, too many READs and atomics: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_LENGTH_ERROR 0x4acu /* r: SEND longer than the receive buffer: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS 0x4b0u /* r: device memory reported an error: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_CQE_FLUSH_ERROR 0x4b4u /* r: receives flushed */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_ORDER_PLACED 0x4b8u /* r: selective repeat: a WRITE packet ahead of the expected PSN was placed */
+#define NACELLE_DEVICE_ROCE_RX_ATOMIC_REPLAYED 0x4bcu /* r: duplicate, answered from the response cache */
+#define NACELLE_DEVICE_ROCE_RX_DROP_DUPLICATE_FORGOTTEN 0x4c0u /* r: duplicate READ or atomic that finds the queue full, or no cached response */
+#define NACELLE_DEVICE_ROCE_RX_DROP_NO_QP 0x4c4u /* r: drop no qp */
+#define NACELLE_DEVICE_ROCE_RX_DROP_WRONG_PEER 0x4c8u /* r: the QP is connected to another address */
+#define NACELLE_DEVICE_ROCE_RX_DROP_BAD_BTH 0x4ccu /* r: TVer, P_Key, opcode of another service */
+#define NACELLE_DEVICE_ROCE_RX_DROP_CM_RATE 0x4d0u /* r: datagram to QP1, while those before it delay other packets */
+#define NACELLE_DEVICE_ROCE_RX_DROP_QP_STATE 0x4d4u /* r: drop qp state */
+#define NACELLE_DEVICE_ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS 0x4d8u /* r: received with congestion experienced (CE) */
+#define NACELLE_DEVICE_ROCE_RX_NP_CNP_SENT 0x4dcu /* r: np cnp sent */
+#define NACELLE_DEVICE_ROCE_TX_SENT_PKTS 0x4e0u /* r: request packets, including retransmissions */
+#define NACELLE_DEVICE_ROCE_TX_SENT_WRITES 0x4e4u /* r: messages, not counting retransmissions */
+#define NACELLE_DEVICE_ROCE_TX_SENT_SENDS 0x4e8u /* r: sent sends */
+#define NACELLE_DEVICE_ROCE_TX_SENT_READS 0x4ecu /* r: sent reads */
+#define NACELLE_DEVICE_ROCE_TX_SENT_ATOMICS 0x4f0u /* r: sent atomics */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_ACKS 0x4f4u /* r: rcvd acks */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_READ_RESPONSES 0x4f8u /* r: packets */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_ATOMIC_RESPONSES 0x4fcu /* r: rcvd atomic responses */
+#define NACELLE_DEVICE_ROCE_TX_RNR_NAK_RETRY_ERR 0x500u /* r: RNR NAK received */
+#define NACELLE_DEVICE_ROCE_TX_PACKET_SEQ_ERR 0x504u /* r: NAK PSN sequence error received */
+#define NACELLE_DEVICE_ROCE_TX_IMPLIED_NAK_SEQ_ERR 0x508u /* r: a response skipped a READ or atomic, or part of a READ */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_ACCESS_ERRORS 0x50cu /* r: NAK received */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_INVALID_REQUEST 0x510u /* r: req remote invalid request */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS 0x514u /* r: req remote operational errors */
+#define NACELLE_DEVICE_ROCE_TX_BAD_RESPONSE_ERR 0x518u /* r: a READ response of the wrong length: the QP fails */
+#define NACELLE_DEVICE_ROCE_TX_LOCAL_ACK_TIMEOUT_ERR 0x51cu /* r: local ack timeout err */
+#define NACELLE_DEVICE_ROCE_TX_PACKET_RETRANSMIT 0x520u /* r: packet retransmit */
+#define NACELLE_DEVICE_ROCE_TX_SELECTIVE_RETRANSMIT 0x524u /* r: selective retransmit */
+#define NACELLE_DEVICE_ROCE_TX_RETRY_EXCEEDED_ERR 0x528u /* r: retry exceeded err */
+#define NACELLE_DEVICE_ROCE_TX_RETRY_RNR_EXCEEDED_ERR 0x52cu /* r: retry rnr exceeded err */
+#define NACELLE_DEVICE_ROCE_TX_REQ_CQE_FLUSH_ERROR 0x530u /* r: req cqe flush error */
+#define NACELLE_DEVICE_ROCE_TX_QP_ERROR 0x534u /* r: qp error */
+#define NACELLE_DEVICE_ROCE_TX_KEEPALIVE_SENT 0x538u /* r: keepalive sent */
+#define NACELLE_DEVICE_ROCE_TX_DROP_GHOST_RESPONSE 0x53cu /* r: for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1) */
+#define NACELLE_DEVICE_ROCE_TX_DROP_RESPONSE_NO_QP 0x540u /* r: no such QP, not from its peer, or not in RTS, SQD or SQE */
+#define NACELLE_DEVICE_ROCE_TX_WQE_REFUSED 0x544u /* r: work request for a QP of another client */
+#define NACELLE_DEVICE_ROCE_TX_RP_CNP_HANDLED 0x548u /* r: rp cnp handled */
+#define NACELLE_DEVICE_ROCE_TX_RP_CNP_IGNORED 0x54cu /* r: for no QP, or congestion control is off */
+#define NACELLE_DEVICE_CM_REQ_RECEIVED 0x550u /* r: req received */
+#define NACELLE_DEVICE_CM_REQ_SENT 0x554u /* r: req sent */
+#define NACELLE_DEVICE_CM_REP_RECEIVED 0x558u /* r: rep received */
+#define NACELLE_DEVICE_CM_REP_SENT 0x55cu /* r: rep sent */
+#define NACELLE_DEVICE_CM_RTU_RECEIVED 0x560u /* r: rtu received */
+#define NACELLE_DEVICE_CM_RTU_SENT 0x564u /* r: rtu sent */
+#define NACELLE_DEVICE_CM_MRA_RECEIVED 0x568u /* r: mra received */
+#define NACELLE_DEVICE_CM_MRA_SENT 0x56cu /* r: mra sent */
+#define NACELLE_DEVICE_CM_REJ_RECEIVED 0x570u /* r: rej received */
+#define NACELLE_DEVICE_CM_REJ_SENT 0x574u /* r: rej sent */
+#define NACELLE_DEVICE_CM_DREQ_RECEIVED 0x578u /* r: dreq received */
+#define NACELLE_DEVICE_CM_DREQ_SENT 0x57cu /* r: dreq sent */
+#define NACELLE_DEVICE_CM_DREP_RECEIVED 0x580u /* r: drep received */
+#define NACELLE_DEVICE_CM_DREP_SENT 0x584u /* r: drep sent */
+#define NACELLE_DEVICE_CM_DUPLICATE_REQ 0x588u /* r: duplicate req */
+#define NACELLE_DEVICE_CM_REQ_TIMEOUT 0x58cu /* r: req timeout */
+#define NACELLE_DEVICE_CM_REP_TIMEOUT 0x590u /* r: rep timeout */
+#define NACELLE_DEVICE_CM_DREQ_TIMEOUT 0x594u /* r: dreq timeout */
+#define NACELLE_DEVICE_CM_CONNECTION_OPENED 0x598u /* r: reported to the client; opened - closed = live connections */
+#define NACELLE_DEVICE_CM_CONNECTION_CLOSED 0x59cu /* r: connection closed */
+#define NACELLE_DEVICE_CM_DROP_MALFORMED 0x5a0u /* r: not a valid communication management datagram */
+#define NACELLE_DEVICE_CM_DROP_OVERFLOW 0x5a4u /* r: received faster than it could be answered; the peer retransmits it */
+#define NACELLE_DEVICE_CM_DROP_NO_CONNECTION 0x5a8u /* r: for no connection, or not expected in its state */
+#define NACELLE_DEVICE_CM_DROP_UNRESOLVED 0x5acu /* r: no ARP reply for the address that a client connects to: no REQ sent */
+#define NACELLE_DEVICE_CM_REFUSED_PER_PEER 0x5b0u /* r: REQ: its address has reached its limit of connections */
+#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN 0x5b4u /* r: REQ: the limit of half-open connections is reached */
+#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN_PER_PEER 0x5b8u /* r: REQ: the limit of half-open connections with its address is reached */
+#define NACELLE_DEVICE_RPC_REGIONS_GRANTED 0x5bcu /* r: regions granted */
+#define NACELLE_DEVICE_RPC_REGIONS_REFUSED 0x5c0u /* r: regions refused */
+#define NACELLE_DEVICE_RPC_CALL_STARTED 0x5c4u /* r: call started */
+#define NACELLE_DEVICE_RPC_CALL_FINISHED 0x5c8u /* r: call finished */
+#define NACELLE_DEVICE_RPC_CALL_FAILED 0x5ccu /* r: call failed */
+#define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x5d0u /* r: one of call_failed: its caller cancelled it */
+#define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x5d4u /* r: message malformed */
+#define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x5d8u /* r: start while a call runs, or before set-up */
+
+/* ---- Management port ---- */
+
+#define NACELLE_MANAGEMENT_BASE 0x01000u
+#define NACELLE_MANAGEMENT_BLOCK_TYPE 0x4d474d54u /* MGMT */
+#define NACELLE_MANAGEMENT_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_MANAGEMENT_TYPE 0x000u /* r: 0x4d474d54, "MGMT": a management port. */
+#define NACELLE_MANAGEMENT_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_MANAGEMENT_NEXT 0x008u /* r: Byte address of the next block, that of socket 0. */
+#define NACELLE_MANAGEMENT_COMMAND 0x00cu /* rw: Writing starts a command; without effect while one is in progress. */
+#define NACELLE_MANAGEMENT_COMMAND_COMMAND_SHIFT 0 /* Number of the command; that of the last one is read. */
+#define NACELLE_MANAGEMENT_COMMAND_COMMAND_MASK 0x000000ffu
+#define NACELLE_MANAGEMENT_STATUS 0x010u /* r: State of the port. */
+#define NACELLE_MANAGEMENT_STATUS_BUSY_SHIFT 0 /* A command is in progress. */
+#define NACELLE_MANAGEMENT_STATUS_BUSY_MASK 0x00000001u
+#define NACELLE_MANAGEMENT_STATUS_OK_SHIFT 1 /* The last command succeeded. */
+#define NACELLE_MANAGEMENT_STATUS_OK_MASK 0x00000002u
+#define NACELLE_MANAGEMENT_STATUS_COMPLETION_WAITS_SHIFT 2 /* A completion waits. */
+#define NACELLE_MANAGEMENT_STATUS_COMPLETION_WAITS_MASK 0x00000004u
+#define NACELLE_MANAGEMENT_STATUS_EVENT_WAITS_SHIFT 3 /* An event waits. */
+#define NACELLE_MANAGEMENT_STATUS_EVENT_WAITS_MASK 0x00000008u
+#define NACELLE_MANAGEMENT_STATUS_ERROR_SHIFT 8 /* Why the last command failed. */
+#define NACELLE_MANAGEMENT_STATUS_ERROR_MASK 0x0000ff00u
+#define NACELLE_MANAGEMENT_STATUS_FINISHED_SHIFT 16 /* Commands finished, modulo 2^16. */
+#define NACELLE_MANAGEMENT_STATUS_FINISHED_MASK 0xffff0000u
+#define NACELLE_MANAGEMENT_LOST 0x014u /* r: What the event queue had no room for. Both stop at 65535. */
+#define NACELLE_MANAGEMENT_LOST_EVENTS_SHIFT 0 /* Events lost. */
+#define NACELLE_MANAGEMENT_LOST_EVENTS_MASK 0x0000ffffu
+#define NACELLE_MANAGEMENT_LOST_REFUSED_SHIFT 16 /* Connections refused. */
+#define NACELLE_MANAGEMENT_LOST_REFUSED_MASK 0xffff0000u
+#define NACELLE_MANAGEMENT_ARGUMENT 0x100u /* rw: Arguments of the next command; cannot be written while one is in progress. */
+#define NACELLE_MANAGEMENT_ARGUMENT_WORDS 20u
+#define NACELLE_MANAGEMENT_RESULT 0x200u /* r: Results of the last command; 0 where it has none. */
+#define NACELLE_MANAGEMENT_RESULT_WORDS 20u
+
+/* ---- Socket ---- */
+
+#define NACELLE_SOCKET_BASE 0x10000u
+#define NACELLE_SOCKET_BLOCK_STRIDE 0x1000u
+#define NACELLE_SOCKET_BLOCK_COUNT 16u
+#define NACELLE_SOCKET_BLOCK_TYPE 0x534f434bu /* SOCK */
+#define NACELLE_SOCKET_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_SOCKET_TYPE 0x000u /* r: 0x534f434b, "SOCK": a socket. */
+#define NACELLE_SOCKET_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_SOCKET_NEXT 0x008u /* r: Byte address of the next block: that of the kernel if it has one, else the next socket's, or 0. */
+#define NACELLE_SOCKET_FUNCTIONS 0x00cu /* r: How many functions the kernel has. */
+#define NACELLE_SOCKET_NAME 0x010u /* r: Name of the kernel: 16 ASCII bytes, the first one lowest in the first word, zeros behind it. */
+#define NACELLE_SOCKET_NAME_WORDS 4u
+#define NACELLE_SOCKET_FUNCTION_CODE 0x020u /* r: Codes of the functions, ascending, zeros behind them. */
+#define NACELLE_SOCKET_FUNCTION_CODE_WORDS 8u
+#define NACELLE_SOCKET_STATUS 0x040u /* r: State of the socket. */
+#define NACELLE_SOCKET_STATUS_BUSY_SHIFT 0 /* A job is in progress. */
+#define NACELLE_SOCKET_STATUS_BUSY_MASK 0x00000001u
+#define NACELLE_SOCKET_STATUS_CUT_SHIFT 1 /* The kernel is decoupled. */
+#define NACELLE_SOCKET_STATUS_CUT_MASK 0x00000002u
+#define NACELLE_SOCKET_STATUS_OUTSTANDING_SHIFT 2 /* Work requests of the kernel are outstanding. */
+#define NACELLE_SOCKET_STATUS_OUTSTANDING_MASK 0x00000004u
+#define NACELLE_SOCKET_JOBS 0x044u /* r: Jobs finished. */
+#define NACELLE_SOCKET_LAST_CYCLES 0x048u /* r: Cycles of the last job, from its first region to its answer taken. */
+#define NACELLE_SOCKET_TIMEOUTS 0x04cu /* r: Jobs that took too long. */
+#define NACELLE_SOCKET_REFUSED 0x050u /* r: Bursts and work requests outside of the window. */
+#define NACELLE_SOCKET_RDMA_PAGE 0x054u /* rw: First page of 4 KiB for work requests of the kernel while no job runs. */
+#define NACELLE_SOCKET_RDMA_PAGES 0x058u /* rw: How many pages. */
+#define NACELLE_SOCKET_KERNEL_VERSION 0x05cu /* r: Version of the kernel: major in the upper 16 bits, minor in the lower. */
+
+/* ---- Kernel `traffic` ---- */
+
+#define NACELLE_TRAFFIC_BASE 0x10100u
+#define NACELLE_TRAFFIC_BLOCK_STRIDE 0x1000u
+#define NACELLE_TRAFFIC_BLOCK_COUNT 16u
+#define NACELLE_TRAFFIC_BLOCK_TYPE 0x54524146u /* TRAF */
+#define NACELLE_TRAFFIC_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_TRAFFIC_TYPE 0x000u /* r: 0x54524146, "TRAF": the kernel `traffic`. */
+#define NACELLE_TRAFFIC_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_TRAFFIC_NEXT 0x008u /* r: Byte address of the next block: the next socket's, or 0. */
+#define NACELLE_TRAFFIC_CONTROL 0x010u /* w: Starts and stops. */
+#define NACELLE_TRAFFIC_CONTROL_START_SHIFT 0 /* Start a run. An error during one. */
+#define NACELLE_TRAFFIC_CONTROL_START_MASK 0x00000001u
+#define NACELLE_TRAFFIC_CONTROL_STOP_SHIFT 1 /* Stop posting; the run ends with what is outstanding. */
+#define NACELLE_TRAFFIC_CONTROL_STOP_MASK 0x00000002u
+#define NACELLE_TRAFFIC_STATUS 0x014u /* r: State of the run. */
+#define NACELLE_TRAFFIC_STATUS_RUNNING_SHIFT 0 /* A run is in progress. */
+#define NACELLE_TRAFFIC_STATUS_RUNNING_MASK 0x00000001u
+#define NACELLE_TRAFFIC_OPCODE 0x018u /* w: As ibv_wr_opcode; 15: post receives. */
+#define NACELLE_TRAFFIC_LENGTH 0x01cu /* w: Bytes a request. */
+#define NACELLE_TRAFFIC_QPN 0x020u /* w: The first queue pair. */
+#define NACELLE_TRAFFIC_QPS 0x024u /* w: How many queue pairs, in turn. */
+#define NACELLE_TRAFFIC_DEPTH 0x028u /* w: Requests outstanding on each, 1 to 255. */
+#define NACELLE_TRAFFIC_COUNT 0x02cu /* w: Requests in all. */
+#define NACELLE_TRAFFIC_LOCAL_LO 0x030u /* w: Local address, lower half. */
+#define NACELLE_TRAFFIC_LOCAL_HI 0x034u /* w: Likewise, upper half. */
+#define NACELLE_TRAFFIC_REMOTE_LO 0x038u /* w: Remote address, lower half. */
+#define NACELLE_TRAFFIC_REMOTE_HI 0x03cu /* w: Likewise, upper half. */
+#define NACELLE_TRAFFIC_RKEY 0x040u /* w: Key of the remote memory. */
+#define NACELLE_TRAFFIC_STRIDE 0x044u /* w: Request i is for the addresses + (i mod WRAP) * STRIDE. */
+#define NACELLE_TRAFFIC_WRAP 0x048u /* w: See STRIDE. */
+#define NACELLE_TRAFFIC_POSTED 0x050u /* r: Requests posted. */
+#define NACELLE_TRAFFIC_COMPLETED 0x054u /* r: Requests completed. */
+#define NACELLE_TRAFFIC_FAILED 0x058u /* r: Of these, failed. */
+#define NACELLE_TRAFFIC_FAILURE 0x05cu /* r: Status of the first that failed; 0: none. */
+#define NACELLE_TRAFFIC_CYCLES 0x060u /* r: Cycles from the start to the last completion. */
+#define NACELLE_TRAFFIC_FIRST 0x064u /* r: Cycles from the start to the first completion. */
+
+#endif

@@ -1,0 +1,751 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made by rtl/control/generate.py from the descriptions of the registers. Do not edit.
+//! Every register block that is known here.
+
+use super::{Block, Field, Mode, Register};
+
+/// All blocks.
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, socket::BLOCK, traffic::BLOCK];
+
+/// Device.
+pub mod device {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x0;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "device",
+        kind: *b"NACL",
+        version: 0x00000001,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CLOCK_HZ,
+            QPS,
+            SOCKETS,
+            DRAM_BYTES_LO,
+            DRAM_BYTES_HI,
+            MAC_LO,
+            MAC_HI,
+            IP,
+            PREFIX_LEN,
+            GATEWAY,
+            RANDOM_SEED,
+            CTRL,
+            RPC_PORT,
+            KEEPALIVE_MS,
+            KERNEL_TIMEOUT_MS,
+            EXTENSIONS,
+            LISTEN_PORT,
+            MAX_CONNECTIONS_PER_PEER,
+            MAX_HALF_OPEN,
+            MAX_HALF_OPEN_PER_PEER,
+            MEMORY_PER_CALLER,
+            MESSAGES_LO,
+            MESSAGES_HI,
+            MESSAGES_BYTES,
+            MRS,
+            DATA_W,
+            RP_ENABLE,
+            NP_ENABLE,
+            CLAMP_TGT_RATE,
+            CLAMP_TGT_RATE_AFTER_TIME_INC,
+            DCE_TCP_G,
+            DCE_TCP_RTT,
+            INITIAL_ALPHA_VALUE,
+            RATE_REDUCE_MONITOR_PERIOD,
+            RATE_TO_SET_ON_FIRST_CNP,
+            RPG_AI_RATE,
+            RPG_HAI_RATE,
+            RPG_BYTE_RESET,
+            RPG_TIME_RESET,
+            RPG_GD,
+            RPG_MIN_DEC_FAC,
+            RPG_MIN_RATE,
+            RPG_MAX_RATE,
+            RPG_THRESHOLD,
+            MIN_TIME_BETWEEN_CNPS,
+            PACKET_RX_FRAME,
+            PACKET_RX_ROCE,
+            PACKET_RX_ARP,
+            PACKET_RX_ICMP,
+            PACKET_RX_UDP,
+            PACKET_TX_FRAME,
+            PACKET_TX_ROCE,
+            PACKET_DROP_OVERFLOW,
+            PACKET_DROP_FCS,
+            PACKET_DROP_RUNT,
+            PACKET_DROP_OVERSIZE,
+            PACKET_DROP_NOT_OURS,
+            PACKET_DROP_GROUP,
+            PACKET_DROP_VLAN,
+            PACKET_DROP_IPV6,
+            PACKET_DROP_ETHERTYPE,
+            PACKET_DROP_IPV4_HEADER,
+            PACKET_DROP_IPV4_FRAGMENT,
+            PACKET_DROP_TCP,
+            PACKET_DROP_IP_PROTOCOL,
+            PACKET_DROP_UDP_LENGTH,
+            PACKET_DROP_UDP_CHECKSUM,
+            PACKET_DROP_UDP_PORT,
+            PACKET_DROP_ICMP,
+            PACKET_DROP_ICMP_RATE,
+            PACKET_DROP_ARP,
+            PACKET_DROP_ARP_OVERFLOW,
+            PACKET_DROP_ICRC,
+            PACKET_DROP_ROCE_OPCODE,
+            ROCE_RX_RCVD_PKTS,
+            ROCE_RX_DUPLICATE_REQUEST,
+            ROCE_RX_OUT_OF_SEQ_REQUEST,
+            ROCE_RX_OUT_OF_BUFFER,
+            ROCE_RX_MEMORY_BUSY,
+            ROCE_RX_RX_WRITE_REQUESTS,
+            ROCE_RX_RX_READ_REQUESTS,
+            ROCE_RX_RX_ATOMIC_REQUESTS,
+            ROCE_RX_RX_SEND_REQUESTS,
+            ROCE_RX_SENT_ACK,
+            ROCE_RX_SENT_NAK,
+            ROCE_RX_SEND_RNR_ERR,
+            ROCE_RX_RESP_REMOTE_ACCESS_ERRORS,
+            ROCE_RX_RESP_INVALID_REQUEST,
+            ROCE_RX_RESP_LOCAL_LENGTH_ERROR,
+            ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS,
+            ROCE_RX_RESP_CQE_FLUSH_ERROR,
+            ROCE_RX_OUT_OF_ORDER_PLACED,
+            ROCE_RX_ATOMIC_REPLAYED,
+            ROCE_RX_DROP_DUPLICATE_FORGOTTEN,
+            ROCE_RX_DROP_NO_QP,
+            ROCE_RX_DROP_WRONG_PEER,
+            ROCE_RX_DROP_BAD_BTH,
+            ROCE_RX_DROP_CM_RATE,
+            ROCE_RX_DROP_QP_STATE,
+            ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS,
+            ROCE_RX_NP_CNP_SENT,
+            ROCE_TX_SENT_PKTS,
+            ROCE_TX_SENT_WRITES,
+            ROCE_TX_SENT_SENDS,
+            ROCE_TX_SENT_READS,
+            ROCE_TX_SENT_ATOMICS,
+            ROCE_TX_RCVD_ACKS,
+            ROCE_TX_RCVD_READ_RESPONSES,
+            ROCE_TX_RCVD_ATOMIC_RESPONSES,
+            ROCE_TX_RNR_NAK_RETRY_ERR,
+            ROCE_TX_PACKET_SEQ_ERR,
+            ROCE_TX_IMPLIED_NAK_SEQ_ERR,
+            ROCE_TX_REQ_REMOTE_ACCESS_ERRORS,
+            ROCE_TX_REQ_REMOTE_INVALID_REQUEST,
+            ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS,
+            ROCE_TX_BAD_RESPONSE_ERR,
+            ROCE_TX_LOCAL_ACK_TIMEOUT_ERR,
+            ROCE_TX_PACKET_RETRANSMIT,
+            ROCE_TX_SELECTIVE_RETRANSMIT,
+            ROCE_TX_RETRY_EXCEEDED_ERR,
+            ROCE_TX_RETRY_RNR_EXCEEDED_ERR,
+            ROCE_TX_REQ_CQE_FLUSH_ERROR,
+            ROCE_TX_QP_ERROR,
+            ROCE_TX_KEEPALIVE_SENT,
+            ROCE_TX_DROP_GHOST_RESPONSE,
+            ROCE_TX_DROP_RESPONSE_NO_QP,
+            ROCE_TX_WQE_REFUSED,
+            ROCE_TX_RP_CNP_HANDLED,
+            ROCE_TX_RP_CNP_IGNORED,
+            CM_REQ_RECEIVED,
+            CM_REQ_SENT,
+            CM_REP_RECEIVED,
+            CM_REP_SENT,
+            CM_RTU_RECEIVED,
+            CM_RTU_SENT,
+            CM_MRA_RECEIVED,
+            CM_MRA_SENT,
+            CM_REJ_RECEIVED,
+            CM_REJ_SENT,
+            CM_DREQ_RECEIVED,
+            CM_DREQ_SENT,
+            CM_DREP_RECEIVED,
+            CM_DREP_SENT,
+            CM_DUPLICATE_REQ,
+            CM_REQ_TIMEOUT,
+            CM_REP_TIMEOUT,
+            CM_DREQ_TIMEOUT,
+            CM_CONNECTION_OPENED,
+            CM_CONNECTION_CLOSED,
+            CM_DROP_MALFORMED,
+            CM_DROP_OVERFLOW,
+            CM_DROP_NO_CONNECTION,
+            CM_DROP_UNRESOLVED,
+            CM_REFUSED_PER_PEER,
+            CM_REFUSED_HALF_OPEN,
+            CM_REFUSED_HALF_OPEN_PER_PEER,
+            RPC_REGIONS_GRANTED,
+            RPC_REGIONS_REFUSED,
+            RPC_CALL_STARTED,
+            RPC_CALL_FINISHED,
+            RPC_CALL_FAILED,
+            RPC_CALL_CANCELLED,
+            RPC_MESSAGE_MALFORMED,
+            RPC_IMMEDIATE_IGNORED,
+        ],
+    };
+    /// 0x4e41434c, "NACL": this is a Nacelle device.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x4e41434c, \"NACL\": this is a Nacelle device." };
+    /// Version of the device contract: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of the device contract: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block, that of the management port.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of the management port." };
+    /// Frequency of the device clock that times are counted by.
+    pub const CLOCK_HZ: Register = Register { name: "CLOCK_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Frequency of the device clock that times are counted by." };
+    /// Connections that the device takes at once.
+    pub const QPS: Register = Register { name: "QPS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Connections that the device takes at once." };
+    /// Sockets for kernels.
+    pub const SOCKETS: Register = Register { name: "SOCKETS", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Sockets for kernels." };
+    /// Device memory in bytes, lower half.
+    pub const DRAM_BYTES_LO: Register = Register { name: "DRAM_BYTES_LO", offset: 0x18, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Device memory in bytes, lower half." };
+    /// Device memory in bytes, upper half.
+    pub const DRAM_BYTES_HI: Register = Register { name: "DRAM_BYTES_HI", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Device memory in bytes, upper half." };
+    /// Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001.
+    pub const MAC_LO: Register = Register { name: "MAC_LO", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001." };
+    /// Upper 16 bits of the MAC address.
+    pub const MAC_HI: Register = Register { name: "MAC_HI", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Upper 16 bits of the MAC address." };
+    /// IPv4 address as a number: 10.0.0.1 is 0x0a000001.
+    pub const IP: Register = Register { name: "IP", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address as a number: 10.0.0.1 is 0x0a000001." };
+    /// Length of the network prefix, 0 to 32.
+    pub const PREFIX_LEN: Register = Register { name: "PREFIX_LEN", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of the network prefix, 0 to 32." };
+    /// IPv4 address of the gateway to other networks; 0: none.
+    pub const GATEWAY: Register = Register { name: "GATEWAY", offset: 0x30, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of the gateway to other networks; 0: none." };
+    /// Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable.
+    pub const RANDOM_SEED: Register = Register { name: "RANDOM_SEED", offset: 0x34, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable." };
+    /// `CTRL.enable`: The device takes frames and answers.
+    pub const CTRL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "The device takes frames and answers." };
+    /// Control.
+    pub const CTRL: Register = Register { name: "CTRL", offset: 0x38, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[CTRL_ENABLE], doc: "Control." };
+    /// Where callers connect.
+    pub const RPC_PORT: Register = Register { name: "RPC_PORT", offset: 0x3c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Where callers connect." };
+    /// A connection idle for this long is probed by a zero-length RDMA WRITE; 0: never.
+    pub const KEEPALIVE_MS: Register = Register { name: "KEEPALIVE_MS", offset: 0x40, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, fields: &[], doc: "A connection idle for this long is probed by a zero-length RDMA WRITE; 0: never." };
+    /// A kernel that runs longer is given up; 0: no limit.
+    pub const KERNEL_TIMEOUT_MS: Register = Register { name: "KERNEL_TIMEOUT_MS", offset: 0x44, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, fields: &[], doc: "A kernel that runs longer is given up; 0: no limit." };
+    /// Transport extensions are offered to peers and taken (docs/reference/extensions.md).
+    pub const EXTENSIONS: Register = Register { name: "EXTENSIONS", offset: 0x48, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Transport extensions are offered to peers and taken (docs/reference/extensions.md)." };
+    /// Port of the RDMA IP CM service (port space TCP) at which the management port takes connections; 0: none.
+    pub const LISTEN_PORT: Register = Register { name: "LISTEN_PORT", offset: 0x4c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Port of the RDMA IP CM service (port space TCP) at which the management port takes connections; 0: none." };
+    /// Connections that callers with one IPv4 address may have at once; the next REQ is refused (REJ 3). 0: no limit. After reset a quarter of QPS.
+    pub const MAX_CONNECTIONS_PER_PEER: Register = Register { name: "MAX_CONNECTIONS_PER_PEER", offset: 0x50, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Connections that callers with one IPv4 address may have at once; the next REQ is refused (REJ 3). 0: no limit. After reset a quarter of QPS." };
+    /// Callers' connections whose REP has not been followed by an RTU or a request yet, in all; the next REQ is refused (REJ 3). 0: no limit. After reset half of QPS.
+    pub const MAX_HALF_OPEN: Register = Register { name: "MAX_HALF_OPEN", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Callers' connections whose REP has not been followed by an RTU or a request yet, in all; the next REQ is refused (REJ 3). 0: no limit. After reset half of QPS." };
+    /// Likewise, of callers with one IPv4 address. 0: as many as MAX_CONNECTIONS_PER_PEER, which counts them too.
+    pub const MAX_HALF_OPEN_PER_PEER: Register = Register { name: "MAX_HALF_OPEN_PER_PEER", offset: 0x58, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Likewise, of callers with one IPv4 address. 0: as many as MAX_CONNECTIONS_PER_PEER, which counts them too." };
+    /// KiB of memory, in whole pages of 4, that the regions of all connections of one IPv4 address may take; 0: no limit.
+    pub const MEMORY_PER_CALLER: Register = Register { name: "MEMORY_PER_CALLER", offset: 0x5c, count: None, mode: Mode::ReadWrite, mask: 0x3fffffff, counter: false, fields: &[], doc: "KiB of memory, in whole pages of 4, that the regions of all connections of one IPv4 address may take; 0: no limit." };
+    /// Device address of the memory for the messages of the first queue pair, QPN 2, lower half. Whoever has the queue pair uses it: the RPC engine or management.
+    pub const MESSAGES_LO: Register = Register { name: "MESSAGES_LO", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Device address of the memory for the messages of the first queue pair, QPN 2, lower half. Whoever has the queue pair uses it: the RPC engine or management." };
+    /// Likewise, upper half.
+    pub const MESSAGES_HI: Register = Register { name: "MESSAGES_HI", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    /// Bytes of it. That of the next queue pair follows at once.
+    pub const MESSAGES_BYTES: Register = Register { name: "MESSAGES_BYTES", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Bytes of it. That of the next queue pair follows at once." };
+    /// Memory regions that there can be at once.
+    pub const MRS: Register = Register { name: "MRS", offset: 0x6c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Memory regions that there can be at once." };
+    /// Width of the data path in bits.
+    pub const DATA_W: Register = Register { name: "DATA_W", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Width of the data path in bits." };
+    /// Congestion control: rates are limited, and data packets sent as ECN capable (docs/reference/congestion.md; names as Linux has them for mlx5).
+    pub const RP_ENABLE: Register = Register { name: "RP_ENABLE", offset: 0x80, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Congestion control: rates are limited, and data packets sent as ECN capable (docs/reference/congestion.md; names as Linux has them for mlx5)." };
+    /// Congestion control: packets that met congestion are answered by CNPs.
+    pub const NP_ENABLE: Register = Register { name: "NP_ENABLE", offset: 0x84, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Congestion control: packets that met congestion are answered by CNPs." };
+    /// Every cut takes the rate before it as the new target.
+    pub const CLAMP_TGT_RATE: Register = Register { name: "CLAMP_TGT_RATE", offset: 0x88, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Every cut takes the rate before it as the new target." };
+    /// Likewise if the timer has raised the rate since the last cut.
+    pub const CLAMP_TGT_RATE_AFTER_TIME_INC: Register = Register { name: "CLAMP_TGT_RATE_AFTER_TIME_INC", offset: 0x8c, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Likewise if the timer has raised the rate since the last cut." };
+    /// 1 - g in 1/1024, g being the gain of alpha.
+    pub const DCE_TCP_G: Register = Register { name: "DCE_TCP_G", offset: 0x90, count: None, mode: Mode::ReadWrite, mask: 0x3ff, counter: false, fields: &[], doc: "1 - g in 1/1024, g being the gain of alpha." };
+    /// Microseconds without a cut after which alpha decays; 0: never.
+    pub const DCE_TCP_RTT: Register = Register { name: "DCE_TCP_RTT", offset: 0x94, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds without a cut after which alpha decays; 0: never." };
+    /// Alpha at the first CNP, in 1/1024.
+    pub const INITIAL_ALPHA_VALUE: Register = Register { name: "INITIAL_ALPHA_VALUE", offset: 0x98, count: None, mode: Mode::ReadWrite, mask: 0x7ff, counter: false, fields: &[], doc: "Alpha at the first CNP, in 1/1024." };
+    /// Microseconds between two cuts, at least.
+    pub const RATE_REDUCE_MONITOR_PERIOD: Register = Register { name: "RATE_REDUCE_MONITOR_PERIOD", offset: 0x9c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds between two cuts, at least." };
+    /// Mb/s; 0: the maximum, cut as by any CNP.
+    pub const RATE_TO_SET_ON_FIRST_CNP: Register = Register { name: "RATE_TO_SET_ON_FIRST_CNP", offset: 0xa0, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, fields: &[], doc: "Mb/s; 0: the maximum, cut as by any CNP." };
+    /// Mb/s of additive increase.
+    pub const RPG_AI_RATE: Register = Register { name: "RPG_AI_RATE", offset: 0xa4, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Mb/s of additive increase." };
+    /// Mb/s of hyper increase.
+    pub const RPG_HAI_RATE: Register = Register { name: "RPG_HAI_RATE", offset: 0xa8, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Mb/s of hyper increase." };
+    /// Bytes sent between increases; 0: not counted.
+    pub const RPG_BYTE_RESET: Register = Register { name: "RPG_BYTE_RESET", offset: 0xac, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, fields: &[], doc: "Bytes sent between increases; 0: not counted." };
+    /// Microseconds between increases; 0: not counted.
+    pub const RPG_TIME_RESET: Register = Register { name: "RPG_TIME_RESET", offset: 0xb0, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds between increases; 0: not counted." };
+    /// A cut takes alpha * 1024 / 2^this of the rate.
+    pub const RPG_GD: Register = Register { name: "RPG_GD", offset: 0xb4, count: None, mode: Mode::ReadWrite, mask: 0xf, counter: false, fields: &[], doc: "A cut takes alpha * 1024 / 2^this of the rate." };
+    /// Percent of the rate that a cut leaves, at least.
+    pub const RPG_MIN_DEC_FAC: Register = Register { name: "RPG_MIN_DEC_FAC", offset: 0xb8, count: None, mode: Mode::ReadWrite, mask: 0x7f, counter: false, fields: &[], doc: "Percent of the rate that a cut leaves, at least." };
+    /// Mb/s, lowest rate.
+    pub const RPG_MIN_RATE: Register = Register { name: "RPG_MIN_RATE", offset: 0xbc, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, fields: &[], doc: "Mb/s, lowest rate." };
+    /// Mb/s, highest rate; 0: line rate.
+    pub const RPG_MAX_RATE: Register = Register { name: "RPG_MAX_RATE", offset: 0xc0, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, fields: &[], doc: "Mb/s, highest rate; 0: line rate." };
+    /// Stages of fast recovery.
+    pub const RPG_THRESHOLD: Register = Register { name: "RPG_THRESHOLD", offset: 0xc4, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, fields: &[], doc: "Stages of fast recovery." };
+    /// Microseconds between two CNPs of a QP, at least.
+    pub const MIN_TIME_BETWEEN_CNPS: Register = Register { name: "MIN_TIME_BETWEEN_CNPS", offset: 0xc8, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds between two CNPs of a QP, at least." };
+    /// rx frame
+    pub const PACKET_RX_FRAME: Register = Register { name: "packet_rx_frame", offset: 0x400, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx frame" };
+    /// rx roce
+    pub const PACKET_RX_ROCE: Register = Register { name: "packet_rx_roce", offset: 0x404, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx roce" };
+    /// rx arp
+    pub const PACKET_RX_ARP: Register = Register { name: "packet_rx_arp", offset: 0x408, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx arp" };
+    /// rx icmp
+    pub const PACKET_RX_ICMP: Register = Register { name: "packet_rx_icmp", offset: 0x40c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx icmp" };
+    /// rx udp
+    pub const PACKET_RX_UDP: Register = Register { name: "packet_rx_udp", offset: 0x410, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx udp" };
+    /// tx frame
+    pub const PACKET_TX_FRAME: Register = Register { name: "packet_tx_frame", offset: 0x414, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx frame" };
+    /// tx roce
+    pub const PACKET_TX_ROCE: Register = Register { name: "packet_tx_roce", offset: 0x418, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx roce" };
+    /// arrived when the receive stores were full
+    pub const PACKET_DROP_OVERFLOW: Register = Register { name: "packet_drop_overflow", offset: 0x41c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "arrived when the receive stores were full" };
+    /// tuser from the MAC
+    pub const PACKET_DROP_FCS: Register = Register { name: "packet_drop_fcs", offset: 0x420, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tuser from the MAC" };
+    /// shorter than its headers require
+    pub const PACKET_DROP_RUNT: Register = Register { name: "packet_drop_runt", offset: 0x424, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "shorter than its headers require" };
+    /// longer than the frame store accepts
+    pub const PACKET_DROP_OVERSIZE: Register = Register { name: "packet_drop_oversize", offset: 0x428, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "longer than the frame store accepts" };
+    /// Ethernet or IPv4 destination of another station
+    pub const PACKET_DROP_NOT_OURS: Register = Register { name: "packet_drop_not_ours", offset: 0x42c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "Ethernet or IPv4 destination of another station" };
+    /// to a multicast or broadcast Ethernet address, and not ARP
+    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "to a multicast or broadcast Ethernet address, and not ARP" };
+    /// with a VLAN tag
+    pub const PACKET_DROP_VLAN: Register = Register { name: "packet_drop_vlan", offset: 0x434, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with a VLAN tag" };
+    /// drop ipv6
+    pub const PACKET_DROP_IPV6: Register = Register { name: "packet_drop_ipv6", offset: 0x438, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop ipv6" };
+    /// any other
+    pub const PACKET_DROP_ETHERTYPE: Register = Register { name: "packet_drop_ethertype", offset: 0x43c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "any other" };
+    /// version, options, checksum, length
+    pub const PACKET_DROP_IPV4_HEADER: Register = Register { name: "packet_drop_ipv4_header", offset: 0x440, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "version, options, checksum, length" };
+    /// drop ipv4 fragment
+    pub const PACKET_DROP_IPV4_FRAGMENT: Register = Register { name: "packet_drop_ipv4_fragment", offset: 0x444, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop ipv4 fragment" };
+    /// drop tcp
+    pub const PACKET_DROP_TCP: Register = Register { name: "packet_drop_tcp", offset: 0x448, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop tcp" };
+    /// any other
+    pub const PACKET_DROP_IP_PROTOCOL: Register = Register { name: "packet_drop_ip_protocol", offset: 0x44c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "any other" };
+    /// drop udp length
+    pub const PACKET_DROP_UDP_LENGTH: Register = Register { name: "packet_drop_udp_length", offset: 0x450, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop udp length" };
+    /// drop udp checksum
+    pub const PACKET_DROP_UDP_CHECKSUM: Register = Register { name: "packet_drop_udp_checksum", offset: 0x454, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop udp checksum" };
+    /// no protocol listens on the port
+    pub const PACKET_DROP_UDP_PORT: Register = Register { name: "packet_drop_udp_port", offset: 0x458, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no protocol listens on the port" };
+    /// checksum, or an unsupported type
+    pub const PACKET_DROP_ICMP: Register = Register { name: "packet_drop_icmp", offset: 0x45c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "checksum, or an unsupported type" };
+    /// an echo request, after earlier ones had stalled other frames for too long
+    pub const PACKET_DROP_ICMP_RATE: Register = Register { name: "packet_drop_icmp_rate", offset: 0x460, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an echo request, after earlier ones had stalled other frames for too long" };
+    /// malformed
+    pub const PACKET_DROP_ARP: Register = Register { name: "packet_drop_arp", offset: 0x464, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "malformed" };
+    /// arrived faster than ARP frames can be processed
+    pub const PACKET_DROP_ARP_OVERFLOW: Register = Register { name: "packet_drop_arp_overflow", offset: 0x468, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "arrived faster than ARP frames can be processed" };
+    /// drop icrc
+    pub const PACKET_DROP_ICRC: Register = Register { name: "packet_drop_icrc", offset: 0x46c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop icrc" };
+    /// unknown opcode: the length of its headers is not known
+    pub const PACKET_DROP_ROCE_OPCODE: Register = Register { name: "packet_drop_roce_opcode", offset: 0x470, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "unknown opcode: the length of its headers is not known" };
+    /// request packets for a live QP
+    pub const ROCE_RX_RCVD_PKTS: Register = Register { name: "roce_rx_rcvd_pkts", offset: 0x474, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "request packets for a live QP" };
+    /// duplicate request
+    pub const ROCE_RX_DUPLICATE_REQUEST: Register = Register { name: "roce_rx_duplicate_request", offset: 0x478, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate request" };
+    /// PSN ahead of the expected one; the NAK may have been sent before
+    pub const ROCE_RX_OUT_OF_SEQ_REQUEST: Register = Register { name: "roce_rx_out_of_seq_request", offset: 0x47c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "PSN ahead of the expected one; the NAK may have been sent before" };
+    /// no receive posted: RNR NAK
+    pub const ROCE_RX_OUT_OF_BUFFER: Register = Register { name: "roce_rx_out_of_buffer", offset: 0x480, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no receive posted: RNR NAK" };
+    /// the queue of its memory is full: RNR NAK, or dropped as if lost
+    pub const ROCE_RX_MEMORY_BUSY: Register = Register { name: "roce_rx_memory_busy", offset: 0x484, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the queue of its memory is full: RNR NAK, or dropped as if lost" };
+    /// messages
+    pub const ROCE_RX_RX_WRITE_REQUESTS: Register = Register { name: "roce_rx_rx_write_requests", offset: 0x488, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "messages" };
+    /// rx read requests
+    pub const ROCE_RX_RX_READ_REQUESTS: Register = Register { name: "roce_rx_rx_read_requests", offset: 0x48c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx read requests" };
+    /// rx atomic requests
+    pub const ROCE_RX_RX_ATOMIC_REQUESTS: Register = Register { name: "roce_rx_rx_atomic_requests", offset: 0x490, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx atomic requests" };
+    /// rx send requests
+    pub const ROCE_RX_RX_SEND_REQUESTS: Register = Register { name: "roce_rx_rx_send_requests", offset: 0x494, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx send requests" };
+    /// sent ack
+    pub const ROCE_RX_SENT_ACK: Register = Register { name: "roce_rx_sent_ack", offset: 0x498, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent ack" };
+    /// sent nak
+    pub const ROCE_RX_SENT_NAK: Register = Register { name: "roce_rx_sent_nak", offset: 0x49c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent nak" };
+    /// RNR NAK sent
+    pub const ROCE_RX_SEND_RNR_ERR: Register = Register { name: "roce_rx_send_rnr_err", offset: 0x4a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "RNR NAK sent" };
+    /// key, domain, QP, bounds or rights: NAK sent
+    pub const ROCE_RX_RESP_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_rx_resp_remote_access_errors", offset: 0x4a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "key, domain, QP, bounds or rights: NAK sent" };
+    /// opcode sequence, length, alignment, too many READs and atomics: NAK sent
+    pub const ROCE_RX_RESP_INVALID_REQUEST: Register = Register { name: "roce_rx_resp_invalid_request", offset: 0x4a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "opcode sequence, length, alignment, too many READs and atomics: NAK sent" };
+    /// SEND longer than the receive buffer: NAK sent
+    pub const ROCE_RX_RESP_LOCAL_LENGTH_ERROR: Register = Register { name: "roce_rx_resp_local_length_error", offset: 0x4ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "SEND longer than the receive buffer: NAK sent" };
+    /// device memory reported an error: NAK sent
+    pub const ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS: Register = Register { name: "roce_rx_resp_local_protection_errors", offset: 0x4b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "device memory reported an error: NAK sent" };
+    /// receives flushed
+    pub const ROCE_RX_RESP_CQE_FLUSH_ERROR: Register = Register { name: "roce_rx_resp_cqe_flush_error", offset: 0x4b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "receives flushed" };
+    /// selective repeat: a WRITE packet ahead of the expected PSN was placed
+    pub const ROCE_RX_OUT_OF_ORDER_PLACED: Register = Register { name: "roce_rx_out_of_order_placed", offset: 0x4b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "selective repeat: a WRITE packet ahead of the expected PSN was placed" };
+    /// duplicate, answered from the response cache
+    pub const ROCE_RX_ATOMIC_REPLAYED: Register = Register { name: "roce_rx_atomic_replayed", offset: 0x4bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate, answered from the response cache" };
+    /// duplicate READ or atomic that finds the queue full, or no cached response
+    pub const ROCE_RX_DROP_DUPLICATE_FORGOTTEN: Register = Register { name: "roce_rx_drop_duplicate_forgotten", offset: 0x4c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate READ or atomic that finds the queue full, or no cached response" };
+    /// drop no qp
+    pub const ROCE_RX_DROP_NO_QP: Register = Register { name: "roce_rx_drop_no_qp", offset: 0x4c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop no qp" };
+    /// the QP is connected to another address
+    pub const ROCE_RX_DROP_WRONG_PEER: Register = Register { name: "roce_rx_drop_wrong_peer", offset: 0x4c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the QP is connected to another address" };
+    /// TVer, P_Key, opcode of another service
+    pub const ROCE_RX_DROP_BAD_BTH: Register = Register { name: "roce_rx_drop_bad_bth", offset: 0x4cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "TVer, P_Key, opcode of another service" };
+    /// datagram to QP1, while those before it delay other packets
+    pub const ROCE_RX_DROP_CM_RATE: Register = Register { name: "roce_rx_drop_cm_rate", offset: 0x4d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "datagram to QP1, while those before it delay other packets" };
+    /// drop qp state
+    pub const ROCE_RX_DROP_QP_STATE: Register = Register { name: "roce_rx_drop_qp_state", offset: 0x4d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop qp state" };
+    /// received with congestion experienced (CE)
+    pub const ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS: Register = Register { name: "roce_rx_np_ecn_marked_roce_packets", offset: 0x4d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "received with congestion experienced (CE)" };
+    /// np cnp sent
+    pub const ROCE_RX_NP_CNP_SENT: Register = Register { name: "roce_rx_np_cnp_sent", offset: 0x4dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "np cnp sent" };
+    /// request packets, including retransmissions
+    pub const ROCE_TX_SENT_PKTS: Register = Register { name: "roce_tx_sent_pkts", offset: 0x4e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "request packets, including retransmissions" };
+    /// messages, not counting retransmissions
+    pub const ROCE_TX_SENT_WRITES: Register = Register { name: "roce_tx_sent_writes", offset: 0x4e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "messages, not counting retransmissions" };
+    /// sent sends
+    pub const ROCE_TX_SENT_SENDS: Register = Register { name: "roce_tx_sent_sends", offset: 0x4e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent sends" };
+    /// sent reads
+    pub const ROCE_TX_SENT_READS: Register = Register { name: "roce_tx_sent_reads", offset: 0x4ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent reads" };
+    /// sent atomics
+    pub const ROCE_TX_SENT_ATOMICS: Register = Register { name: "roce_tx_sent_atomics", offset: 0x4f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent atomics" };
+    /// rcvd acks
+    pub const ROCE_TX_RCVD_ACKS: Register = Register { name: "roce_tx_rcvd_acks", offset: 0x4f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rcvd acks" };
+    /// packets
+    pub const ROCE_TX_RCVD_READ_RESPONSES: Register = Register { name: "roce_tx_rcvd_read_responses", offset: 0x4f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "packets" };
+    /// rcvd atomic responses
+    pub const ROCE_TX_RCVD_ATOMIC_RESPONSES: Register = Register { name: "roce_tx_rcvd_atomic_responses", offset: 0x4fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rcvd atomic responses" };
+    /// RNR NAK received
+    pub const ROCE_TX_RNR_NAK_RETRY_ERR: Register = Register { name: "roce_tx_rnr_nak_retry_err", offset: 0x500, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "RNR NAK received" };
+    /// NAK PSN sequence error received
+    pub const ROCE_TX_PACKET_SEQ_ERR: Register = Register { name: "roce_tx_packet_seq_err", offset: 0x504, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "NAK PSN sequence error received" };
+    /// a response skipped a READ or atomic, or part of a READ
+    pub const ROCE_TX_IMPLIED_NAK_SEQ_ERR: Register = Register { name: "roce_tx_implied_nak_seq_err", offset: 0x508, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "a response skipped a READ or atomic, or part of a READ" };
+    /// NAK received
+    pub const ROCE_TX_REQ_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_tx_req_remote_access_errors", offset: 0x50c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "NAK received" };
+    /// req remote invalid request
+    pub const ROCE_TX_REQ_REMOTE_INVALID_REQUEST: Register = Register { name: "roce_tx_req_remote_invalid_request", offset: 0x510, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req remote invalid request" };
+    /// req remote operational errors
+    pub const ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS: Register = Register { name: "roce_tx_req_remote_operational_errors", offset: 0x514, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req remote operational errors" };
+    /// a READ response of the wrong length: the QP fails
+    pub const ROCE_TX_BAD_RESPONSE_ERR: Register = Register { name: "roce_tx_bad_response_err", offset: 0x518, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "a READ response of the wrong length: the QP fails" };
+    /// local ack timeout err
+    pub const ROCE_TX_LOCAL_ACK_TIMEOUT_ERR: Register = Register { name: "roce_tx_local_ack_timeout_err", offset: 0x51c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "local ack timeout err" };
+    /// packet retransmit
+    pub const ROCE_TX_PACKET_RETRANSMIT: Register = Register { name: "roce_tx_packet_retransmit", offset: 0x520, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "packet retransmit" };
+    /// selective retransmit
+    pub const ROCE_TX_SELECTIVE_RETRANSMIT: Register = Register { name: "roce_tx_selective_retransmit", offset: 0x524, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "selective retransmit" };
+    /// retry exceeded err
+    pub const ROCE_TX_RETRY_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_exceeded_err", offset: 0x528, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "retry exceeded err" };
+    /// retry rnr exceeded err
+    pub const ROCE_TX_RETRY_RNR_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_rnr_exceeded_err", offset: 0x52c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "retry rnr exceeded err" };
+    /// req cqe flush error
+    pub const ROCE_TX_REQ_CQE_FLUSH_ERROR: Register = Register { name: "roce_tx_req_cqe_flush_error", offset: 0x530, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req cqe flush error" };
+    /// qp error
+    pub const ROCE_TX_QP_ERROR: Register = Register { name: "roce_tx_qp_error", offset: 0x534, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "qp error" };
+    /// keepalive sent
+    pub const ROCE_TX_KEEPALIVE_SENT: Register = Register { name: "roce_tx_keepalive_sent", offset: 0x538, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "keepalive sent" };
+    /// for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)
+    pub const ROCE_TX_DROP_GHOST_RESPONSE: Register = Register { name: "roce_tx_drop_ghost_response", offset: 0x53c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)" };
+    /// no such QP, not from its peer, or not in RTS, SQD or SQE
+    pub const ROCE_TX_DROP_RESPONSE_NO_QP: Register = Register { name: "roce_tx_drop_response_no_qp", offset: 0x540, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no such QP, not from its peer, or not in RTS, SQD or SQE" };
+    /// work request for a QP of another client
+    pub const ROCE_TX_WQE_REFUSED: Register = Register { name: "roce_tx_wqe_refused", offset: 0x544, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "work request for a QP of another client" };
+    /// rp cnp handled
+    pub const ROCE_TX_RP_CNP_HANDLED: Register = Register { name: "roce_tx_rp_cnp_handled", offset: 0x548, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rp cnp handled" };
+    /// for no QP, or congestion control is off
+    pub const ROCE_TX_RP_CNP_IGNORED: Register = Register { name: "roce_tx_rp_cnp_ignored", offset: 0x54c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "for no QP, or congestion control is off" };
+    /// req received
+    pub const CM_REQ_RECEIVED: Register = Register { name: "cm_req_received", offset: 0x550, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req received" };
+    /// req sent
+    pub const CM_REQ_SENT: Register = Register { name: "cm_req_sent", offset: 0x554, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req sent" };
+    /// rep received
+    pub const CM_REP_RECEIVED: Register = Register { name: "cm_rep_received", offset: 0x558, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rep received" };
+    /// rep sent
+    pub const CM_REP_SENT: Register = Register { name: "cm_rep_sent", offset: 0x55c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rep sent" };
+    /// rtu received
+    pub const CM_RTU_RECEIVED: Register = Register { name: "cm_rtu_received", offset: 0x560, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rtu received" };
+    /// rtu sent
+    pub const CM_RTU_SENT: Register = Register { name: "cm_rtu_sent", offset: 0x564, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rtu sent" };
+    /// mra received
+    pub const CM_MRA_RECEIVED: Register = Register { name: "cm_mra_received", offset: 0x568, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "mra received" };
+    /// mra sent
+    pub const CM_MRA_SENT: Register = Register { name: "cm_mra_sent", offset: 0x56c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "mra sent" };
+    /// rej received
+    pub const CM_REJ_RECEIVED: Register = Register { name: "cm_rej_received", offset: 0x570, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rej received" };
+    /// rej sent
+    pub const CM_REJ_SENT: Register = Register { name: "cm_rej_sent", offset: 0x574, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rej sent" };
+    /// dreq received
+    pub const CM_DREQ_RECEIVED: Register = Register { name: "cm_dreq_received", offset: 0x578, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "dreq received" };
+    /// dreq sent
+    pub const CM_DREQ_SENT: Register = Register { name: "cm_dreq_sent", offset: 0x57c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "dreq sent" };
+    /// drep received
+    pub const CM_DREP_RECEIVED: Register = Register { name: "cm_drep_received", offset: 0x580, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drep received" };
+    /// drep sent
+    pub const CM_DREP_SENT: Register = Register { name: "cm_drep_sent", offset: 0x584, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drep sent" };
+    /// duplicate req
+    pub const CM_DUPLICATE_REQ: Register = Register { name: "cm_duplicate_req", offset: 0x588, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate req" };
+    /// req timeout
+    pub const CM_REQ_TIMEOUT: Register = Register { name: "cm_req_timeout", offset: 0x58c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req timeout" };
+    /// rep timeout
+    pub const CM_REP_TIMEOUT: Register = Register { name: "cm_rep_timeout", offset: 0x590, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rep timeout" };
+    /// dreq timeout
+    pub const CM_DREQ_TIMEOUT: Register = Register { name: "cm_dreq_timeout", offset: 0x594, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "dreq timeout" };
+    /// reported to the client; opened - closed = live connections
+    pub const CM_CONNECTION_OPENED: Register = Register { name: "cm_connection_opened", offset: 0x598, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "reported to the client; opened - closed = live connections" };
+    /// connection closed
+    pub const CM_CONNECTION_CLOSED: Register = Register { name: "cm_connection_closed", offset: 0x59c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "connection closed" };
+    /// not a valid communication management datagram
+    pub const CM_DROP_MALFORMED: Register = Register { name: "cm_drop_malformed", offset: 0x5a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "not a valid communication management datagram" };
+    /// received faster than it could be answered; the peer retransmits it
+    pub const CM_DROP_OVERFLOW: Register = Register { name: "cm_drop_overflow", offset: 0x5a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "received faster than it could be answered; the peer retransmits it" };
+    /// for no connection, or not expected in its state
+    pub const CM_DROP_NO_CONNECTION: Register = Register { name: "cm_drop_no_connection", offset: 0x5a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "for no connection, or not expected in its state" };
+    /// no ARP reply for the address that a client connects to: no REQ sent
+    pub const CM_DROP_UNRESOLVED: Register = Register { name: "cm_drop_unresolved", offset: 0x5ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no ARP reply for the address that a client connects to: no REQ sent" };
+    /// REQ: its address has reached its limit of connections
+    pub const CM_REFUSED_PER_PEER: Register = Register { name: "cm_refused_per_peer", offset: 0x5b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: its address has reached its limit of connections" };
+    /// REQ: the limit of half-open connections is reached
+    pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
+    /// REQ: the limit of half-open connections with its address is reached
+    pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
+    /// regions granted
+    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions granted" };
+    /// regions refused
+    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions refused" };
+    /// call started
+    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call started" };
+    /// call finished
+    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call finished" };
+    /// call failed
+    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call failed" };
+    /// one of call_failed: its caller cancelled it
+    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "one of call_failed: its caller cancelled it" };
+    /// message malformed
+    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "message malformed" };
+    /// start while a call runs, or before set-up
+    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "start while a call runs, or before set-up" };
+}
+
+/// Management port.
+pub mod management {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x1000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "management",
+        kind: *b"MGMT",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            COMMAND,
+            STATUS,
+            LOST,
+            ARGUMENT,
+            RESULT,
+        ],
+    };
+    /// 0x4d474d54, "MGMT": a management port.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x4d474d54, \"MGMT\": a management port." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block, that of socket 0.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of socket 0." };
+    /// `COMMAND.command`: Number of the command; that of the last one is read.
+    pub const COMMAND_COMMAND: Field = Field { name: "command", low: 0, width: 8, doc: "Number of the command; that of the last one is read." };
+    /// Writing starts a command; without effect while one is in progress.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0xc, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, fields: &[COMMAND_COMMAND], doc: "Writing starts a command; without effect while one is in progress." };
+    /// `STATUS.busy`: A command is in progress.
+    pub const STATUS_BUSY: Field = Field { name: "busy", low: 0, width: 1, doc: "A command is in progress." };
+    /// `STATUS.ok`: The last command succeeded.
+    pub const STATUS_OK: Field = Field { name: "ok", low: 1, width: 1, doc: "The last command succeeded." };
+    /// `STATUS.completion_waits`: A completion waits.
+    pub const STATUS_COMPLETION_WAITS: Field = Field { name: "completion_waits", low: 2, width: 1, doc: "A completion waits." };
+    /// `STATUS.event_waits`: An event waits.
+    pub const STATUS_EVENT_WAITS: Field = Field { name: "event_waits", low: 3, width: 1, doc: "An event waits." };
+    /// `STATUS.error`: Why the last command failed.
+    pub const STATUS_ERROR: Field = Field { name: "error", low: 8, width: 8, doc: "Why the last command failed." };
+    /// `STATUS.finished`: Commands finished, modulo 2^16.
+    pub const STATUS_FINISHED: Field = Field { name: "finished", low: 16, width: 16, doc: "Commands finished, modulo 2^16." };
+    /// State of the port.
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffff0f, counter: false, fields: &[STATUS_BUSY, STATUS_OK, STATUS_COMPLETION_WAITS, STATUS_EVENT_WAITS, STATUS_ERROR, STATUS_FINISHED], doc: "State of the port." };
+    /// `LOST.events`: Events lost.
+    pub const LOST_EVENTS: Field = Field { name: "events", low: 0, width: 16, doc: "Events lost." };
+    /// `LOST.refused`: Connections refused.
+    pub const LOST_REFUSED: Field = Field { name: "refused", low: 16, width: 16, doc: "Connections refused." };
+    /// What the event queue had no room for. Both stop at 65535.
+    pub const LOST: Register = Register { name: "LOST", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[LOST_EVENTS, LOST_REFUSED], doc: "What the event queue had no room for. Both stop at 65535." };
+    /// Arguments of the next command; cannot be written while one is in progress.
+    pub const ARGUMENT: Register = Register { name: "ARGUMENT", offset: 0x100, count: Some(20), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Arguments of the next command; cannot be written while one is in progress." };
+    /// Results of the last command; 0 where it has none.
+    pub const RESULT: Register = Register { name: "RESULT", offset: 0x200, count: Some(20), mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Results of the last command; 0 where it has none." };
+}
+
+/// Socket.
+pub mod socket {
+    use super::*;
+
+    /// Byte address of the first.
+    pub const BASE: u32 = 0x10000;
+    /// How many there can be.
+    pub const BLOCK_COUNT: u32 = 16;
+    /// Bytes from one to the next.
+    pub const BLOCK_STRIDE: u32 = 0x1000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "socket",
+        kind: *b"SOCK",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            FUNCTIONS,
+            NAME,
+            FUNCTION_CODE,
+            STATUS,
+            JOBS,
+            LAST_CYCLES,
+            TIMEOUTS,
+            REFUSED,
+            RDMA_PAGE,
+            RDMA_PAGES,
+            KERNEL_VERSION,
+        ],
+    };
+    /// 0x534f434b, "SOCK": a socket.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x534f434b, \"SOCK\": a socket." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: that of the kernel if it has one, else the next socket's, or 0.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block: that of the kernel if it has one, else the next socket's, or 0." };
+    /// How many functions the kernel has.
+    pub const FUNCTIONS: Register = Register { name: "FUNCTIONS", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "How many functions the kernel has." };
+    /// Name of the kernel: 16 ASCII bytes, the first one lowest in the first word, zeros behind it.
+    pub const NAME: Register = Register { name: "NAME", offset: 0x10, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Name of the kernel: 16 ASCII bytes, the first one lowest in the first word, zeros behind it." };
+    /// Codes of the functions, ascending, zeros behind them.
+    pub const FUNCTION_CODE: Register = Register { name: "FUNCTION_CODE", offset: 0x20, count: Some(8), mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Codes of the functions, ascending, zeros behind them." };
+    /// `STATUS.busy`: A job is in progress.
+    pub const STATUS_BUSY: Field = Field { name: "busy", low: 0, width: 1, doc: "A job is in progress." };
+    /// `STATUS.cut`: The kernel is decoupled.
+    pub const STATUS_CUT: Field = Field { name: "cut", low: 1, width: 1, doc: "The kernel is decoupled." };
+    /// `STATUS.outstanding`: Work requests of the kernel are outstanding.
+    pub const STATUS_OUTSTANDING: Field = Field { name: "outstanding", low: 2, width: 1, doc: "Work requests of the kernel are outstanding." };
+    /// State of the socket.
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x40, count: None, mode: Mode::Read, mask: 0x7, counter: false, fields: &[STATUS_BUSY, STATUS_CUT, STATUS_OUTSTANDING], doc: "State of the socket." };
+    /// Jobs finished.
+    pub const JOBS: Register = Register { name: "JOBS", offset: 0x44, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Jobs finished." };
+    /// Cycles of the last job, from its first region to its answer taken.
+    pub const LAST_CYCLES: Register = Register { name: "LAST_CYCLES", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Cycles of the last job, from its first region to its answer taken." };
+    /// Jobs that took too long.
+    pub const TIMEOUTS: Register = Register { name: "TIMEOUTS", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Jobs that took too long." };
+    /// Bursts and work requests outside of the window.
+    pub const REFUSED: Register = Register { name: "REFUSED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Bursts and work requests outside of the window." };
+    /// First page of 4 KiB for work requests of the kernel while no job runs.
+    pub const RDMA_PAGE: Register = Register { name: "RDMA_PAGE", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "First page of 4 KiB for work requests of the kernel while no job runs." };
+    /// How many pages.
+    pub const RDMA_PAGES: Register = Register { name: "RDMA_PAGES", offset: 0x58, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "How many pages." };
+    /// Version of the kernel: major in the upper 16 bits, minor in the lower.
+    pub const KERNEL_VERSION: Register = Register { name: "KERNEL_VERSION", offset: 0x5c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of the kernel: major in the upper 16 bits, minor in the lower." };
+}
+
+/// Kernel `traffic`.
+pub mod traffic {
+    use super::*;
+
+    /// Byte address of the first.
+    pub const BASE: u32 = 0x10100;
+    /// How many there can be.
+    pub const BLOCK_COUNT: u32 = 16;
+    /// Bytes from one to the next.
+    pub const BLOCK_STRIDE: u32 = 0x1000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "traffic",
+        kind: *b"TRAF",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CONTROL,
+            STATUS,
+            OPCODE,
+            LENGTH,
+            QPN,
+            QPS,
+            DEPTH,
+            COUNT,
+            LOCAL_LO,
+            LOCAL_HI,
+            REMOTE_LO,
+            REMOTE_HI,
+            RKEY,
+            STRIDE,
+            WRAP,
+            POSTED,
+            COMPLETED,
+            FAILED,
+            FAILURE,
+            CYCLES,
+            FIRST,
+        ],
+    };
+    /// 0x54524146, "TRAF": the kernel `traffic`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x54524146, \"TRAF\": the kernel `traffic`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: the next socket's, or 0.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block: the next socket's, or 0." };
+    /// `CONTROL.start`: Start a run. An error during one.
+    pub const CONTROL_START: Field = Field { name: "start", low: 0, width: 1, doc: "Start a run. An error during one." };
+    /// `CONTROL.stop`: Stop posting; the run ends with what is outstanding.
+    pub const CONTROL_STOP: Field = Field { name: "stop", low: 1, width: 1, doc: "Stop posting; the run ends with what is outstanding." };
+    /// Starts and stops.
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x10, count: None, mode: Mode::Write, mask: 0x3, counter: false, fields: &[CONTROL_START, CONTROL_STOP], doc: "Starts and stops." };
+    /// `STATUS.running`: A run is in progress.
+    pub const STATUS_RUNNING: Field = Field { name: "running", low: 0, width: 1, doc: "A run is in progress." };
+    /// State of the run.
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x14, count: None, mode: Mode::Read, mask: 0x1, counter: false, fields: &[STATUS_RUNNING], doc: "State of the run." };
+    /// As ibv_wr_opcode; 15: post receives.
+    pub const OPCODE: Register = Register { name: "OPCODE", offset: 0x18, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "As ibv_wr_opcode; 15: post receives." };
+    /// Bytes a request.
+    pub const LENGTH: Register = Register { name: "LENGTH", offset: 0x1c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Bytes a request." };
+    /// The first queue pair.
+    pub const QPN: Register = Register { name: "QPN", offset: 0x20, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "The first queue pair." };
+    /// How many queue pairs, in turn.
+    pub const QPS: Register = Register { name: "QPS", offset: 0x24, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "How many queue pairs, in turn." };
+    /// Requests outstanding on each, 1 to 255.
+    pub const DEPTH: Register = Register { name: "DEPTH", offset: 0x28, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests outstanding on each, 1 to 255." };
+    /// Requests in all.
+    pub const COUNT: Register = Register { name: "COUNT", offset: 0x2c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests in all." };
+    /// Local address, lower half.
+    pub const LOCAL_LO: Register = Register { name: "LOCAL_LO", offset: 0x30, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Local address, lower half." };
+    /// Likewise, upper half.
+    pub const LOCAL_HI: Register = Register { name: "LOCAL_HI", offset: 0x34, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    /// Remote address, lower half.
+    pub const REMOTE_LO: Register = Register { name: "REMOTE_LO", offset: 0x38, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Remote address, lower half." };
+    /// Likewise, upper half.
+    pub const REMOTE_HI: Register = Register { name: "REMOTE_HI", offset: 0x3c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    /// Key of the remote memory.
+    pub const RKEY: Register = Register { name: "RKEY", offset: 0x40, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Key of the remote memory." };
+    /// Request i is for the addresses + (i mod WRAP) * STRIDE.
+    pub const STRIDE: Register = Register { name: "STRIDE", offset: 0x44, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Request i is for the addresses + (i mod WRAP) * STRIDE." };
+    /// See STRIDE.
+    pub const WRAP: Register = Register { name: "WRAP", offset: 0x48, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "See STRIDE." };
+    /// Requests posted.
+    pub const POSTED: Register = Register { name: "POSTED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests posted." };
+    /// Requests completed.
+    pub const COMPLETED: Register = Register { name: "COMPLETED", offset: 0x54, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests completed." };
+    /// Of these, failed.
+    pub const FAILED: Register = Register { name: "FAILED", offset: 0x58, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Of these, failed." };
+    /// Status of the first that failed; 0: none.
+    pub const FAILURE: Register = Register { name: "FAILURE", offset: 0x5c, count: None, mode: Mode::Read, mask: 0x1f, counter: false, fields: &[], doc: "Status of the first that failed; 0: none." };
+    /// Cycles from the start to the last completion.
+    pub const CYCLES: Register = Register { name: "CYCLES", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Cycles from the start to the last completion." };
+    /// Cycles from the start to the first completion.
+    pub const FIRST: Register = Register { name: "FIRST", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Cycles from the start to the first completion." };
+}

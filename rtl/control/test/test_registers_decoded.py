@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decoders that are written by hand name every register of their block, by the constants that are made from its description."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from nacelle_tb.cci import blocks
+from nacelle_tb.sources import RTL
+
+DECODERS = {
+    "management": RTL / "roce" / "clients" / "roce_management_registers.sv",
+    "socket": RTL / "compute" / "socket" / "socket_registers.sv",
+    "traffic": RTL / "compute" / "kernels" / "kernel_traffic.sv",
+}
+# The socket answers the words that the block of a kernel begins with.
+HEADER = {"TYPE", "VERSION", "NEXT"}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_every_register_is_decoded(name: str) -> None:
+    named = set(re.findall(r"\bAT_(\w+)", DECODERS[name].read_text()))
+    registers = blocks()[name]["registers"]
+    if name == "traffic":
+        # Its settings are an array, whose length the module checks.
+        settings = [register["name"] for register in registers if register["access"] == "w" and register["name"] != "CONTROL"]
+        assert {settings[0], settings[-1]} <= named
+        registers = [register for register in registers if register["name"] not in {*settings, *HEADER}]
+    assert {register["name"] for register in registers} <= named

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control bus of a running device: the chain of blocks, and every address of it against the descriptions of the registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from nacelle_tb.cci import address, blocks
+from nacelle_tb.device import named
+from nacelle_tb.session import SimDevice, configure
+
+SEED = 0xC0FFEE42
+BUS_END = 1 << 20
+DATA_W = 64
+KERNEL_AT = 0x100
+
+
+@pytest.fixture
+def running() -> Iterator[SimDevice]:
+    """The standard device, enabled."""
+    with SimDevice(DATA_W, line_rate_mbps=0xFFFF_FFFF) as device:
+        configure(device, seed=SEED)
+        yield device
+
+
+def answered(device: SimDevice, at: int) -> int | None:
+    """What is read there; None: an error."""
+    try:
+        return device.read(at)
+    except OSError:
+        return None
+
+
+def written(device: SimDevice, at: int, value: int) -> bool:
+    """Whether a write was taken."""
+    try:
+        device.write(at, value)
+    except OSError:
+        return False
+    return True
+
+
+def chain(device: SimDevice) -> list[tuple[int, str, int]]:
+    """Address, type and version of each block, as a program finds them that knows no build."""
+    found, at = [], 0
+    while True:
+        kind, version, following = (device.read(at + offset) for offset in (0, 4, 8))
+        found.append((at, kind.to_bytes(4, "big").decode("ascii"), version))
+        if following == 0:
+            return found
+        assert at < following < BUS_END and following % 4 == 0
+        at = following
+
+
+def described(device: SimDevice) -> dict[int, dict[str, Any]]:
+    """Each word that the blocks of the device have, by its address."""
+    known = {block["type"].to_bytes(4, "big").decode("ascii"): block for block in blocks().values()}
+    return {
+        at + register["offset"] + 4 * i: register
+        for at, kind, _ in chain(device)
+        for register in known[kind]["registers"]
+        for i in range(register["count"] or 1)
+    }
+
+
+@pytest.mark.parametrize("name", ["standard", "test"])
+def test_the_chain_leads_to_every_block(name: str) -> None:
+    """Also past a kernel whose type no program knows."""
+    with SimDevice(DATA_W, device=name) as device:
+        assert answered(device, 0) == int.from_bytes(b"NACL", "big") and device.read(8) == address("management.TYPE")
+        assert answered(device, address("management.TYPE")) is None, "it lives from when the device is enabled"
+        configure(device)
+        expected = [(0, "NACL"), (0x1000, "MGMT")]
+        for i, socket in enumerate(named(name).sockets):
+            expected.append((address("socket.TYPE", i), "SOCK"))
+            kind = {"traffic": "TRAF", "hostile": "HOST"}.get(socket.kernel.name)
+            if kind:
+                expected.append((address("socket.TYPE", i) + KERNEL_AT, kind))
+        found = chain(device)
+        assert [(at, kind) for at, kind, _ in found] == expected
+        assert [version for _, _, version in found[:2]] == [1, 1 << 16]
+
+
+def test_every_address_answers_as_described(running: SimDevice) -> None:
+    """All 2^18 words are read and written: those of a register, and only those, are answered without an error."""
+    words = described(running)
+    read = {at: value for at in range(0, BUS_END, 4) if (value := answered(running, at)) is not None}
+    assert sorted(read) == sorted(at for at, register in words.items() if "r" in register["access"])
+    assert SEED not in read.values()
+    for at, register in words.items():
+        mask = sum(((1 << field["width"]) - 1) << field["low"] for field in register["fields"])
+        assert read.get(at, 0) & ~mask == 0, f"{at:#x}: {register['name']} has bits that are not described"
+
+    # What can be written is written as it is: nothing may change.
+    writable = {at for at, register in words.items() if "w" in register["access"]}
+    control = {name: address(name, 2) for name in ("traffic.CONTROL", "management.COMMAND", "RANDOM_SEED")}
+    taken = {
+        at
+        for at in range(0, BUS_END, 4)
+        if at not in control.values() and written(running, at, read.get(at, 0) if at in writable else 0xFFFF_FFFF)
+    }
+    assert taken == writable - set(control.values())
+    assert written(running, control["traffic.CONTROL"], 2) and written(running, control["management.COMMAND"], 0)
+    changing = {address("management.STATUS"), address("management.COMMAND")}
+    for at, value in read.items():
+        if at not in changing and not words[at]["group"]:
+            assert running.read(at) == value, f"{at:#x}: {words[at]['name']}"
+
+
+def test_the_seed_cannot_be_read(running: SimDevice) -> None:
+    """By whoever has the bus; it can be written."""
+    assert answered(running, address("RANDOM_SEED")) is None
+    assert written(running, address("RANDOM_SEED"), SEED + 1)
+    assert answered(running, address("RANDOM_SEED")) is None
