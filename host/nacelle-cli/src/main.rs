@@ -17,6 +17,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod generate;
+mod hub;
 mod list;
 mod manage;
 mod npy;
@@ -67,6 +68,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Qp(command) => manage::qp(cli, command),
         Command::Region(command) => manage::region(cli, command),
         Command::Connect(args) => connect::connect(cli, args),
+        Command::Hub(args) => hub::hub(args),
         Command::Demo(args) => demo::demo(cli, args),
         Command::Completions { shell } => generate::completions(*shell),
         Command::Man { dir } => generate::man(dir.as_deref()),
