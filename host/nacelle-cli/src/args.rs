@@ -5,7 +5,7 @@ mod inspect;
 mod parse;
 mod way;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -89,6 +89,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Let a device open a connection to a listener, send, show what comes back, and close
     Connect(ConnectArgs),
+    /// Give clients of the IPbus project (uHAL) reliable access to the registers of devices: a ControlHub
+    Hub(HubArgs),
     /// Start a simulated device and multiply two matrices on it, with a report
     Demo(DemoArgs),
     /// Print a script by which a shell completes this command's options
@@ -223,6 +225,16 @@ pub(crate) struct WireArgs {
     /// Also join the wire to the kernel's network by this TAP device; needs root
     #[arg(long, value_name = "NAME")]
     pub(crate) tap: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HubArgs {
+    /// Where clients connect. Who reaches this address reaches every device that this host reaches
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10203")]
+    pub(crate) listen: SocketAddr,
+    /// How long a device may take to answer before a packet counts as lost; after eight in a row the device counts as gone
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "0.05")]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Subcommand)]

@@ -18,6 +18,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod generate;
+mod hub;
 mod list;
 mod manage;
 mod npy;
@@ -69,6 +70,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Region(command) => manage::region(cli, command),
         Command::Config(command) => config::config(cli, command),
         Command::Connect(args) => connect::connect(cli, args),
+        Command::Hub(args) => hub::hub(args),
         Command::Demo(args) => demo::demo(cli, args),
         Command::Completions { shell } => generate::completions(*shell),
         Command::Man { dir } => generate::man(dir.as_deref()),

@@ -48,6 +48,9 @@ pub enum ParseError {
     /// UDP destination port is not 4791.
     #[error("UDP destination port is not RoCEv2's")]
     UdpPort,
+    /// The first word of a packet is no header of IPbus 2.0.
+    #[error("not a packet of IPbus 2.0")]
+    IpbusHeader,
     /// BTH transport header version is not 0 (IBTA 9.6.1.1).
     #[error("BTH version is not 0")]
     BthVersion,

@@ -37,6 +37,7 @@ pub mod ethernet;
 pub mod extensions;
 pub mod icmp;
 pub mod icrc;
+pub mod ipbus;
 pub mod ipv4;
 pub mod kernel;
 pub mod mrsp;
