@@ -141,9 +141,7 @@ fn throughput(device: &Device, args: &BenchArgs, notes: &mut Vec<String>) -> Res
             Err(error) => return Err(error.into()),
         };
         let mut speed = |transfer: fn(&mut Call, usize) -> Result<(), Error>| {
-            let times = measure(args.seconds, || transfer(&mut call, 0))?;
-            let total: Duration = times.iter().sum();
-            Ok::<_, Error>((bytes * times.len()) as f64 / total.as_secs_f64())
+            Ok::<_, Error>(rate(bytes, &measure(args.seconds, || transfer(&mut call, 0))?))
         };
         let (write, read) = (speed(Call::write_region)?, speed(Call::read_region)?);
         call.close()?;
@@ -169,6 +167,11 @@ fn measure(time: Duration, mut run: impl FnMut() -> Result<(), Error>) -> Result
         times.push(began.elapsed());
     }
     Ok(times)
+}
+
+/// Bytes in a second of transfers that took these times, one after the other.
+fn rate(bytes: usize, times: &[Duration]) -> f64 {
+    (bytes * times.len()) as f64 / times.iter().sum::<Duration>().as_secs_f64()
 }
 
 impl Latency {
@@ -217,5 +220,11 @@ mod tests {
         assert_eq!((micros(200, 50), micros(200, 99)), (100, 198));
         assert_eq!((micros(3, 50), micros(3, 99)), (2, 3));
         assert_eq!((micros(1, 99), micros(0, 50)), (1, 0));
+    }
+
+    #[test]
+    fn a_rate_counts_all_transfers_and_their_times() {
+        let times = [1, 3, 4].map(Duration::from_millis);
+        assert_eq!((rate(1000, &times), rate(4000, &times[..1])), (375_000.0, 4_000_000.0));
     }
 }
