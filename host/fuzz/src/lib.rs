@@ -490,7 +490,7 @@ mod tests {
         let pick = |rng: &mut Rng| corpus[rng.next() as usize % corpus.len()].clone();
         let mut input = pick(rng);
         let other = pick(rng);
-        if rng.next() % 4 == 0 && !input.is_empty() && !other.is_empty() {
+        if rng.next().is_multiple_of(4) && !input.is_empty() && !other.is_empty() {
             let (at, from) = (rng.next() as usize % input.len(), rng.next() as usize % other.len());
             input.truncate(at);
             input.extend(&other[from..]);

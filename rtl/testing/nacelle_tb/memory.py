@@ -222,11 +222,12 @@ class AxiMemory:
 
             await RisingEdge(self.clk)
             self._cycles.begin()
-            busy = self.outstanding() or self._early or any(int(valid.value) for valid in asking)
-            quiet = 0 if busy else quiet + 1
+            asked = any(int(valid.value) for valid in asking)
+            quiet = 0 if asked or self._early or self.outstanding() else quiet + 1
             if reset:
                 continue
-            self._rise(ready)
+            if asked or self._waiting:
+                self._rise(ready)
             if ack is not None and int(self._b[3].value):
                 self._acks.remove(ack)
                 ack = None

@@ -17,11 +17,14 @@ from cocotb.clock import Clock
 from cocotb.handle import SimHandleBase
 from cocotb.simtime import get_sim_time
 from cocotb.triggers import Event, FallingEdge, RisingEdge, Timer, with_timeout
+from cocotb.utils import get_sim_steps
 
 from .svtypes import Struct, struct
+from .values import whole
 
 CLOCK_NS = 4
 QUIET = 16
+whole()
 
 
 async def start(dut: SimHandleBase, cycles: int = 3) -> None:
@@ -118,17 +121,18 @@ class Cycles:
     """Counts rising edges by the time that has passed, so that a sleeper counts too. `begin` belongs after the first edge."""
 
     def __init__(self) -> None:
-        self._first: int | None = None  # ns
+        self._first: int | None = None  # in steps of the simulator, as the rest
+        self._period = get_sim_steps(CLOCK_NS, "ns")
 
     def begin(self) -> None:
         """This edge is number 1, unless an earlier one was."""
         if self._first is None:
-            self._first = round(get_sim_time("ns"))
+            self._first = get_sim_time()
 
     @property
     def now(self) -> int:
         """Edges so far."""
-        return 0 if self._first is None else (round(get_sim_time("ns")) - self._first) // CLOCK_NS + 1
+        return 0 if self._first is None else (get_sim_time() - self._first) // self._period + 1
 
 
 class _Monitor:
