@@ -85,7 +85,7 @@ test: setup-test setup-interop  ## set up, build, and run every test
 test-long: soak cluster interop mutate  ## what make test has no time for: soak, kills, every width, comparison, fuzzing, mutation, coverage (hours)
 	@$(PYTHON) tools/conformance.py --compare --cases 5000
 	@cd host && NACELLE_LONG=1 $(CARGO) test --release -p nacelle-device --test kills
-	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
+	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release -p nacelle-fuzz
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) tools/coverage.py
 

@@ -5,6 +5,10 @@
 
 A step is a command; a step that finds nothing to run has failed. The end of the output is a line `N passed, N failed`, counting
 single tests. The status table (tools/status.py) is made from the results file.
+
+Steps run in stages: first what is built, then what is run. In each stage two lanes of steps run side by side. The lane of the RTL
+needs the processors and no time of the day: its tests give way to those of the other lane, which wait for real time most of theirs.
+What it prints comes when a step has ended.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from steps import asked_for
 
@@ -29,6 +35,7 @@ from nacelle_tb.long import LONG  # noqa: E402
 from nacelle_tb.widths import WIDTHS  # noqa: E402
 
 BUILD = ROOT / "build"
+HOST = ROOT / "host"
 PYTHON = sys.executable
 CARGO = ["cargo"]
 
@@ -42,30 +49,60 @@ class Outcome:
     skipped: list[str] = field(default_factory=list)
 
 
-def execute(command: list[str], cwd: Path = ROOT, capture: bool = False) -> tuple[int, str]:
-    """Runs a command with its output shown; also returned if `capture`."""
-    if not capture:
-        return subprocess.run(command, cwd=cwd).returncode, ""
-    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    lines = []
-    assert process.stdout
-    for line in process.stdout:
-        sys.stdout.write(line)
-        lines.append(line)
-    return process.wait(), "".join(lines)
+class Lane:
+    """Runs the commands of steps, one after the other. One behind another lane shows nothing until it is asked to, and gives way if
+    it is `patient`."""
+
+    def __init__(self, behind: bool = False, patient: bool = False) -> None:
+        self.before = ["nice", "-n", "10"] if patient else []
+        self.behind = behind
+        self.said: list[str] = []
+
+    def execute(self, command: list[str], cwd: Path = ROOT, **variables: str) -> tuple[int, str]:
+        """Runs a command with its output shown; its exit status and the output."""
+        process = subprocess.Popen(
+            [*self.before, *command],
+            cwd=cwd,
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        lines = []
+        assert process.stdout
+        for line in process.stdout:
+            lines.append(line)
+            self.say(line)
+        return process.wait(), "".join(lines)
+
+    def say(self, text: str) -> None:
+        """Shows it, now or later."""
+        if self.behind:
+            self.said.append(text)
+        else:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    def show(self) -> None:
+        """What was not shown so far."""
+        print("".join(self.said), end="", flush=True)
+        self.said.clear()
 
 
-def command(name: str, *arguments: str, cwd: Path = ROOT) -> Callable[[], Outcome]:
-    """A step that is one test: the command succeeds."""
-
-    def run() -> Outcome:
-        code, _ = execute(list(arguments), cwd)
-        return Outcome(passed=[name]) if code == 0 else Outcome(failed=[name])
-
-    return run
+Step = Callable[[Lane], Outcome]
 
 
-def simulators() -> Outcome:
+def command(*names: str, run: list[str], cwd: Path = ROOT) -> Step:
+    """A step that is one test, or some at once: the command succeeds."""
+
+    def step(lane: Lane) -> Outcome:
+        code, _ = lane.execute(run, cwd)
+        return Outcome(passed=[*names]) if code == 0 else Outcome(failed=[*names])
+
+    return step
+
+
+def simulators(lane: Lane) -> Outcome:
     """Builds every simulated device. Verilator and the linker use one core: as many builds at a time as there are cores."""
     # The one that takes longest comes first.
     kinds: dict[str, tuple[str, ...]] = {"test": ("--device", "test", "--data-w", "64")}
@@ -74,7 +111,7 @@ def simulators() -> Outcome:
     names = {f"sim::build_{kind}": arguments for kind, arguments in kinds.items()}
 
     def build(arguments: tuple[str, ...]) -> int:
-        return subprocess.run([PYTHON, "sim/build.py", *arguments], cwd=ROOT, env={**os.environ, "NACELLE_JOBS": "1"}).returncode
+        return lane.execute([PYTHON, "sim/build.py", *arguments], NACELLE_JOBS="1")[0]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         codes = dict(zip(names, pool.map(build, names.values()), strict=True))
@@ -88,16 +125,16 @@ def cocotb_tests(since: float) -> dict[str, dict[str, str]]:
     return {report["test"].replace(".py::", "::").replace("/", "."): report["verdicts"] for report in found}
 
 
-def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Callable[[], Outcome]:
+def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Step:
     """Python tests, counted from their JUnit report; the cocotb tests that one of them runs take its place. `distribute`: how they
     are shared between the cores (pytest-xdist's --dist)."""
     workers = max(2, os.cpu_count() or 1)
 
-    def run() -> Outcome:
+    def step(lane: Lane) -> Outcome:
         report = BUILD / "reports" / f"{name}.xml"
         report.unlink(missing_ok=True)
         begin = time.time()
-        code, _ = execute(
+        code, _ = lane.execute(
             [PYTHON, "-m", "pytest", "-q", "-n", str(workers), "--dist", distribute, "--junitxml", str(report), *paths],
         )
         outcome = Outcome()
@@ -116,29 +153,29 @@ def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Callable[[]
             outcome.failed.append(f"{name}: pytest returned {code}")
         return outcome
 
-    return run
+    return step
 
 
-def cargo_test(prefix: str, *arguments: str) -> Callable[[], Outcome]:
-    """Unit, integration and documentation tests of a workspace, under names that begin with prefix."""
+def host(lane: Lane) -> Outcome:
+    """Unit, integration and documentation tests of the workspace; those of the fuzz targets under their own name."""
+    code, text = lane.execute([*CARGO, "test", "--locked", "--no-fail-fast", "--workspace"], HOST)
+    outcome = Outcome()
+    lists = {"ok": outcome.passed, "FAILED": outcome.failed, "ignored": outcome.skipped}
+    program = r"^ +(?:Running|Doc-tests) .*"
+    prefix = "host"
+    for line in re.findall(rf"{program}|^test .+? \.\.\. (?:ok|FAILED|ignored)", text, re.MULTILINE):
+        if re.match(program, line):
+            prefix = "fuzz" if "nacelle_fuzz" in line else "host"
+        elif test := re.fullmatch(r"test (.+?)(?: - should panic)? \.\.\. (.+)", line):
+            lists[test[2]].append(f"{prefix}::{test[1]}")
+    if code != 0 and not outcome.failed:
+        outcome.failed.append(f"host: cargo test returned {code}")
+    return outcome
 
-    def run() -> Outcome:
-        code, text = execute([*CARGO, "test", "--locked", "--no-fail-fast", *arguments], ROOT / "host", capture=True)
-        outcome = Outcome()
-        lists = {"ok": outcome.passed, "FAILED": outcome.failed, "ignored": outcome.skipped}
-        for name, verdict in re.findall(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", text, re.MULTILINE):
-            lists[verdict].append(f"{prefix}::{name}")
-        if code != 0 and not outcome.failed:
-            outcome.failed.append(f"{prefix}: cargo test returned {code}")
-        return outcome
 
-    return run
-
-
-def host_style() -> Outcome:
+def host_style(lane: Lane) -> Outcome:
     """Format, clippy and documentation without a warning."""
     outcome = Outcome()
-    os.environ["RUSTDOCFLAGS"] = "-D warnings"
     for name, arguments in {
         "host::fmt": ["fmt", "--all", "--check"],
         "host::clippy": ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
@@ -146,19 +183,19 @@ def host_style() -> Outcome:
     }.items():
         # Debian's packages of Rust have no clippy.
         if arguments[0] == "clippy" and subprocess.run([*CARGO, "clippy", "--version"], capture_output=True).returncode != 0:
-            print("host::clippy skipped: cargo has no clippy here")
+            lane.say("host::clippy skipped: cargo has no clippy here\n")
             outcome.skipped.append(name)
             continue
-        code, _ = execute([*CARGO, *arguments], ROOT / "host")
+        code, _ = lane.execute([*CARGO, *arguments], HOST, RUSTDOCFLAGS="-D warnings")
         (outcome.failed if code else outcome.passed).append(name)
     return outcome
 
 
-def conformance() -> Outcome:
+def conformance(lane: Lane) -> Outcome:
     """The conformance suite on every device: one test a rule."""
     file = BUILD / "conformance.json"
     file.unlink(missing_ok=True)
-    code, _ = execute([PYTHON, "tools/conformance.py"])
+    code, _ = lane.execute([PYTHON, "tools/conformance.py"])
     outcome = Outcome()
     for device, rules in json.loads(file.read_text()).items() if file.exists() else ():
         lists = {"ok": outcome.passed, "skip": outcome.skipped}
@@ -172,24 +209,78 @@ def conformance() -> Outcome:
 # The programs that the tests of whole devices run: as built with the tests, so that an overflow is an error in them.
 os.environ["NACELLE_PROGRAMS"] = str(ROOT / "host" / "target" / "debug")
 
-STEPS: dict[str, Callable[[], Outcome]] = {
-    "registers": command("registers::generate", PYTHON, "rtl/control/generate.py", "--check"),
-    "python-style": command("python::ruff", PYTHON, "-m", "ruff", "check", "--quiet", "."),
-    "lint": command("rtl::lint", PYTHON, "tools/lint.py"),
+STEPS: dict[str, Step] = {
+    "registers": command("registers::generate", run=[PYTHON, "rtl/control/generate.py", "--check"]),
+    "python-style": command("python::ruff", run=[PYTHON, "-m", "ruff", "check", "--quiet", "."]),
+    "lint": command("rtl::lint", run=[PYTHON, "tools/lint.py"]),
     "simulators": simulators,
     "host-style": host_style,
-    "host": cargo_test("host", "--workspace"),
-    "fuzz": cargo_test("fuzz", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features", "--target-dir", "target"),
-    "programs": command("host::programs", *CARGO, "test", "--locked", "--workspace", "--no-run", cwd=ROOT / "host"),
-    "c-library": command("host::c_library", *CARGO, "build", "--locked", "-p", "nacelle-capi", cwd=ROOT / "host"),
-    "python-package": command("host::python_package", PYTHON, "tools/wheel.py", "--profile", "dev", "--out", "build/wheel-dev"),
+    # All at once, since each selection of packages has its own features, with which it would compile what it depends on again.
+    "programs": command(
+        "host::programs", "host::c_library", run=[*CARGO, "build", "--locked", "--workspace", "--all-targets"], cwd=HOST
+    ),
+    "python-package": command(
+        "host::python_package", run=[PYTHON, "tools/wheel.py", "--profile", "dev", "--out", "build/wheel-dev"]
+    ),
+    "host": host,
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
     "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", "rtl/memory/formal"),
     "shell": pytest("shell", "rtl/shell"),
     "conformance": conformance,
     "end-to-end": pytest("end-to-end", "tests", distribute="loadgroup"),  # those that share a guest together
-    "docs": command("docs::build", PYTHON, "tools/docs.py"),
+    "docs": command("docs::build", run=[PYTHON, "tools/docs.py"]),
 }
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Steps that run after those of the stage before: `front` and `behind` side by side, each lane in its order."""
+
+    front: tuple[str, ...]
+    behind: tuple[str, ...] = ()
+    patient: bool = False  # what is behind gives way
+
+
+STAGES = [
+    Stage(("registers", "python-style")),
+    Stage(("host-style", "programs", "python-package"), behind=("lint", "simulators")),
+    Stage(("host", "conformance", "end-to-end", "docs"), behind=("rtl", "formal", "shell"), patient=True),
+]
+
+
+def run_stages(asked: Collection[str]) -> dict[str, Any]:
+    """The results of the steps, with the time that each took."""
+    results: dict[str, Any] = {}
+    stopped = threading.Event()
+
+    def run(lane: Lane, names: list[str]) -> None:
+        for name in names:
+            if stopped.is_set():
+                return
+            lane.say(f"\n==> {name}\n")
+            begin = time.monotonic()
+            outcome = STEPS[name](lane)
+            if not outcome.passed and not outcome.failed:
+                outcome.failed.append(f"{name}: no test ran")
+            seconds = time.monotonic() - begin
+            results[name] = {**vars(outcome), "seconds": round(seconds, 1)}
+            counts = ", ".join(f"{len(tests)} {kind}" for kind, tests in vars(outcome).items())
+            lane.say(f"    {name}: {counts} in {seconds:.0f} s\n")
+            lane.show()
+
+    for stage in STAGES:
+        front, behind = ([name for name in names if name in asked] for names in (stage.front, stage.behind))
+        if not front:
+            front, behind = behind, front
+        with ThreadPoolExecutor() as pool:
+            lanes = [pool.submit(run, Lane(), front), pool.submit(run, Lane(behind=True, patient=stage.patient), behind)]
+            try:
+                for lane in lanes:
+                    lane.result()
+            except BaseException:
+                stopped.set()
+                raise
+    return {name: results[name] for name in STEPS if name in results}
 
 
 def main() -> None:
@@ -200,26 +291,18 @@ def main() -> None:
     file = BUILD / "test-results.json"
     # Named steps replace their own results only.
     earlier = json.loads(file.read_text()) if asked and file.exists() else {}
-    results = {}
-    for name in asked or STEPS:
-        print(f"\n==> {name}", flush=True)
-        begin = time.monotonic()
-        outcome = STEPS[name]()
-        if not outcome.passed and not outcome.failed:
-            outcome.failed.append(f"{name}: no test ran")
-        seconds = time.monotonic() - begin
-        results[name] = {**vars(outcome), "seconds": round(seconds, 1)}
-        counts = ", ".join(f"{len(tests)} {kind}" for kind, tests in vars(outcome).items())
-        print(f"    {name}: {counts} in {seconds:.0f} s", flush=True)
+    begin = time.monotonic()
+    results = run_stages(asked or STEPS)
+    seconds = time.monotonic() - begin
 
     file.write_text(json.dumps({**earlier, **results}, indent=1))
-    if not asked and execute([PYTHON, "tools/status.py", "--check"])[0] != 0:
+    if not asked and subprocess.run([PYTHON, "tools/status.py", "--check"], cwd=ROOT).returncode != 0:
         results["status"] = {**vars(Outcome(failed=["docs::status"])), "seconds": 0}
     failed = [test for result in results.values() for test in result["failed"]]
     for test in failed:
         print(f"FAILED {test}")
     print("\nSeconds: " + ", ".join(f"{name} {result['seconds']:.0f}" for name, result in results.items()), end="")
-    print(f"; together {sum(result['seconds'] for result in results.values()):.0f}")
+    print(f"; together {seconds:.0f}, as some run side by side")
     passed, skipped = (sum(len(result[kind]) for result in results.values()) for kind in ("passed", "skipped"))
     print(f"{passed} passed, {len(failed)} failed, {skipped} skipped")
     sys.exit(1 if failed else 0)

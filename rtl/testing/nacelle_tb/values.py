@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The values of signals as whole integers.
 
-cocotb gives a value as an array of four-valued digits, which costs more than all else that a driver does in a cycle. Verilator knows
-two values only, and no test looks at single digits.
+cocotb gives a value as an array of four-valued digits, which costs more than all else that a driver does in a cycle. Verilator
+knows two values only, and no test looks at single digits.
 """
 
 from __future__ import annotations
