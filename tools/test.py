@@ -156,18 +156,23 @@ def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Step:
     return step
 
 
-def host(lane: Lane) -> Outcome:
-    """Unit, integration and documentation tests of the workspace; those of the fuzz targets under their own name."""
-    code, text = lane.execute([*CARGO, "test", "--locked", "--no-fail-fast", "--workspace"], HOST)
+def verdicts(text: str) -> Outcome:
+    """Single tests in what `cargo test` prints; those of the fuzz targets under their own name."""
     outcome = Outcome()
     lists = {"ok": outcome.passed, "FAILED": outcome.failed, "ignored": outcome.skipped}
-    program = r"^ +(?:Running|Doc-tests) .*"
     prefix = "host"
-    for line in re.findall(rf"{program}|^test .+? \.\.\. (?:ok|FAILED|ignored)", text, re.MULTILINE):
-        if re.match(program, line):
+    for line in text.splitlines():
+        if re.match(r" +(Running|Doc-tests) ", line):
             prefix = "fuzz" if "nacelle_fuzz" in line else "host"
-        elif test := re.fullmatch(r"test (.+?)(?: - should panic)? \.\.\. (.+)", line):
+        elif test := re.match(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", line):
             lists[test[2]].append(f"{prefix}::{test[1]}")
+    return outcome
+
+
+def host(lane: Lane) -> Outcome:
+    """Unit, integration and documentation tests of the workspace."""
+    code, text = lane.execute([*CARGO, "test", "--locked", "--no-fail-fast", "--workspace"], HOST)
+    outcome = verdicts(text)
     if code != 0 and not outcome.failed:
         outcome.failed.append(f"host: cargo test returned {code}")
     return outcome
@@ -248,38 +253,42 @@ STAGES = [
 ]
 
 
+def run_step(lane: Lane, name: str) -> dict[str, Any]:
+    """The results of a step, with the time that it took."""
+    lane.say(f"\n==> {name}\n")
+    begin = time.monotonic()
+    outcome = STEPS[name](lane)
+    if not outcome.passed and not outcome.failed:
+        outcome.failed.append(f"{name}: no test ran")
+    seconds = time.monotonic() - begin
+    counts = ", ".join(f"{len(tests)} {kind}" for kind, tests in vars(outcome).items())
+    lane.say(f"    {name}: {counts} in {seconds:.0f} s\n")
+    lane.show()
+    return {**vars(outcome), "seconds": round(seconds, 1)}
+
+
 def run_stages(asked: Collection[str]) -> dict[str, Any]:
-    """The results of the steps, with the time that each took."""
+    """The results of these steps. None begins after one that could not run at all, or after Ctrl-C."""
     results: dict[str, Any] = {}
     stopped = threading.Event()
 
-    def run(lane: Lane, names: list[str]) -> None:
-        for name in names:
-            if stopped.is_set():
-                return
-            lane.say(f"\n==> {name}\n")
-            begin = time.monotonic()
-            outcome = STEPS[name](lane)
-            if not outcome.passed and not outcome.failed:
-                outcome.failed.append(f"{name}: no test ran")
-            seconds = time.monotonic() - begin
-            results[name] = {**vars(outcome), "seconds": round(seconds, 1)}
-            counts = ", ".join(f"{len(tests)} {kind}" for kind, tests in vars(outcome).items())
-            lane.say(f"    {name}: {counts} in {seconds:.0f} s\n")
-            lane.show()
+    def run_lane(lane: Lane, names: list[str]) -> None:
+        try:
+            for name in names:
+                if not stopped.is_set():
+                    results[name] = run_step(lane, name)
+        except BaseException:
+            stopped.set()
+            raise
 
     for stage in STAGES:
         front, behind = ([name for name in names if name in asked] for names in (stage.front, stage.behind))
         if not front:
             front, behind = behind, front
         with ThreadPoolExecutor() as pool:
-            lanes = [pool.submit(run, Lane(), front), pool.submit(run, Lane(behind=True, patient=stage.patient), behind)]
-            try:
-                for lane in lanes:
-                    lane.result()
-            except BaseException:
-                stopped.set()
-                raise
+            later = pool.submit(run_lane, Lane(behind=True, patient=stage.patient), behind)
+            run_lane(Lane(), front)
+            later.result()
     return {name: results[name] for name in STEPS if name in results}
 
 

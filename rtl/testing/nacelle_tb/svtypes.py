@@ -11,6 +11,7 @@ The layout comes from the RTL itself (elaborated with slang), so a test never re
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -60,31 +61,52 @@ class Struct:
 
 
 @functools.cache
-def _evaluate(kind: str, expression: str) -> Any:
-    tree = [syntax.SyntaxTree.fromFile(str(path)) for path in packages()]
-    body = f"{expression} value;" if kind == "type" else f"localparam longint unsigned value = 64'({expression});"
-    tree.append(syntax.SyntaxTree.fromText(f"module probe; {body} endmodule"))
-    compilation = ast.Compilation(pyslang.Bag([_probe_options()]))
-    for item in tree:
-        compilation.addSyntaxTree(item)
+def _trees() -> list[syntax.SyntaxTree]:
+    """The packages, read once."""
+    return [syntax.SyntaxTree.fromFile(str(path)) for path in packages()]
+
+
+def _elaborate(*more: syntax.SyntaxTree, top: str = "") -> ast.Compilation:
+    """The packages and more, without an error."""
+    options = ast.CompilationOptions()
+    if top:
+        options.topModules = {top}
+    compilation = ast.Compilation(pyslang.Bag([options]))
+    for tree in (*_trees(), *more):
+        compilation.addSyntaxTree(tree)
     errors = [d for d in compilation.getAllDiagnostics() if d.isError()]
     if errors:
-        raise ValueError(f"{expression}: {pyslang.DiagnosticEngine.reportAll(tree[0].sourceManager, errors)}")
-    found = compilation.getRoot().topInstances[0].body.find("value")
-    return Struct(found.type) if kind == "type" else int(found.value.value)
+        raise ValueError(pyslang.DiagnosticEngine.reportAll(_trees()[0].sourceManager, errors))
+    return compilation
 
 
-def _probe_options() -> ast.CompilationOptions:
-    options = ast.CompilationOptions()
-    options.topModules = {"probe"}
-    return options
+@functools.cache
+def _packages() -> ast.Compilation:
+    return _elaborate()
 
 
+def _member(name: str) -> Any:
+    """What has this name, `package::NAME`, or None. To look it up costs nothing beside the elaboration of an expression."""
+    if not (parts := re.fullmatch(r"(\w+)::(\w+)", name)):
+        return None
+    package = _packages().getPackage(parts[1])
+    return package and package.find(parts[2])
+
+
+def _probe(body: str) -> Any:
+    """The symbol `value` of a module with this body."""
+    probe = syntax.SyntaxTree.fromText(f"module probe; {body} endmodule")
+    return _elaborate(probe, top="probe").getRoot().topInstances[0].body.find("value")
+
+
+@functools.cache
 def struct(name: str) -> Struct:
     """The type `package::name`, or any packed type expression such as `logic [31:0]`."""
-    return _evaluate("type", name)
+    return Struct(_member(name) or _probe(f"{name} value;").type)
 
 
+@functools.cache
 def constant(name: str) -> int:
-    """The value of a parameter or enum member, `package::NAME`."""
-    return _evaluate("constant", name)
+    """The value of a parameter or enum member, `package::NAME`, or of any constant expression."""
+    found = _member(name) or _probe(f"localparam longint unsigned value = 64'({name});")
+    return int(found.value.value) & ((1 << 64) - 1)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/test.py, which runs the tests: its stages and lanes with stand-ins for the steps, and what it reads from cargo."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE = 60
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The program as a module; Python has another of its name. It sets where the programs are."""
+    monkeypatch.setenv("NACELLE_PROGRAMS", os.environ.get("NACELLE_PROGRAMS", ""))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    spec = importlib.util.spec_from_file_location("nacelle_steps", ROOT / "tools" / "test.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    yield module
+
+
+def with_steps(runner: ModuleType, monkeypatch: pytest.MonkeyPatch, patient: bool = False, **steps: object) -> None:
+    """Two lanes: steps whose names begin with f are in front, those with b behind."""
+    front, behind = (tuple(name for name in steps if name[0] == letter) for letter in "fb")
+    monkeypatch.setattr(runner, "STEPS", steps)
+    monkeypatch.setattr(runner, "STAGES", [runner.Stage(front, behind=behind, patient=patient)])
+
+
+def test_every_step_has_its_place(runner: ModuleType) -> None:
+    placed = [name for stage in runner.STAGES for name in (*stage.front, *stage.behind)]
+    assert sorted(placed) == sorted(runner.STEPS)
+
+
+def test_lanes_run_side_by_side_and_print_one_after_the_other(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    together = threading.Barrier(2)
+
+    def step(name: str) -> object:
+        def run(lane: object) -> object:
+            lane.execute(["echo", f"{name} begins"])
+            together.wait(PATIENCE)
+            lane.execute(["echo", f"{name} ends"])
+            together.wait(PATIENCE)
+            return runner.Outcome(passed=[name])
+
+        return run
+
+    with_steps(runner, monkeypatch, front=step("front"), behind=step("behind"))
+    results = runner.run_stages(runner.STEPS)
+    assert {name: result["passed"] for name, result in results.items()} == {"front": ["front"], "behind": ["behind"]}
+    said = capfd.readouterr().out
+    assert "behind begins\nbehind ends\n    behind: 1 passed, 0 failed, 0 skipped" in said
+    assert said.index("front begins") < said.index("front ends")
+
+
+def test_a_patient_lane_gives_way_and_one_alone_does_not(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def niceness(lane: object) -> object:
+        return runner.Outcome(passed=[lane.execute(["nice"])[1].strip()])
+
+    with_steps(runner, monkeypatch, patient=True, front=niceness, behind=niceness)
+    mine = os.nice(0)
+    both = runner.run_stages(runner.STEPS)
+    assert int(both["front"]["passed"][0]) == mine
+    assert int(both["behind"]["passed"][0]) == min(mine + 10, 19)
+    alone = runner.run_stages(["behind"])
+    assert int(alone["behind"]["passed"][0]) == mine
+
+
+def test_steps_that_fail_or_do_nothing_have_failed_and_others_run(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = {
+        "f_fails": runner.command("one", "two", run=["false"]),
+        "f_works": runner.command("three", run=["true"]),
+        "b_nothing": lambda lane: runner.Outcome(skipped=["four"]),
+        "b_works": runner.command("five", run=["true"]),
+    }
+    with_steps(runner, monkeypatch, **steps)
+    results = runner.run_stages(steps)
+    assert list(results) == list(steps)
+    assert results["f_fails"]["failed"] == ["one", "two"]
+    assert results["b_nothing"]["failed"] == ["b_nothing: no test ran"]
+    assert results["f_works"]["passed"] == ["three"] and results["b_works"]["passed"] == ["five"]
+
+
+def test_a_step_that_cannot_run_ends_all(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def waits(lane: object) -> object:
+        begun.set()
+        time.sleep(0.5)  # the other lane has failed by then
+        return runner.Outcome(passed=["waits"])
+
+    def breaks(lane: object) -> object:
+        assert begun.wait(PATIENCE)
+        raise OSError("no such program")
+
+    later = []
+    with_steps(runner, monkeypatch, front=breaks, behind=waits, behind_too=later.append)
+    with pytest.raises(OSError, match="no such program"):
+        runner.run_stages(runner.STEPS)
+    assert not later
+
+
+def test_verdicts_of_cargo_have_the_names_of_what_was_tested(runner: ModuleType) -> None:
+    outcome = runner.verdicts(
+        """
+     Running unittests src/lib.rs (target/debug/deps/nacelle_fuzz-49c987ea2ecb3366)
+test tests::texts ... ok
+     Running tests/udp.rs (target/debug/deps/udp-0011)
+test calls_of_every_size ... FAILED
+test too_long ... ignored, takes an hour
+test overflows - should panic ... ok
+   Doc-tests nacelle
+test nacelle/src/call.rs - Call (line 12) - compile ... ok
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.06s
+"""
+    )
+    assert outcome.passed == ["fuzz::tests::texts", "host::overflows", "host::nacelle/src/call.rs - Call (line 12) - compile"]
+    assert outcome.failed == ["host::calls_of_every_size"]
+    assert outcome.skipped == ["host::too_long"]
