@@ -33,7 +33,7 @@ fn calls_of_every_size() {
 /// repetition for a timeout.
 #[test]
 fn late_acknowledgements_come_all_the_same() {
-    const LATE: Duration = Duration::from_micros(100);
+    const LATE: Duration = Duration::from_micros(150);
     let bench = Bench::new();
     let device = bench.connect();
     let mut call = device.create(FunctionCode::EMPTY, vec![Region::inout(vec![0; 8])]).unwrap();
