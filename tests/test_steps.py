@@ -20,8 +20,9 @@ PATIENCE = 60
 
 @pytest.fixture
 def runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The program as a module; Python has another of its name. It sets where the programs are."""
-    monkeypatch.setenv("NACELLE_PROGRAMS", os.environ.get("NACELLE_PROGRAMS", ""))
+    """The program as a module; Python has another of its name. It sets variables."""
+    for name in ("NACELLE_PROGRAMS", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     spec = importlib.util.spec_from_file_location("nacelle_steps", ROOT / "tools" / "test.py")
     assert spec and spec.loader

@@ -211,6 +211,9 @@ def conformance(lane: Lane) -> Outcome:
     return outcome
 
 
+# Without bytecode each simulator compiles all that its tests import: if none may lie beside the sources, it lies in build.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(BUILD / "bytecode")
 # The programs that the tests of whole devices run: as built with the tests, so that an overflow is an error in them.
 os.environ["NACELLE_PROGRAMS"] = str(ROOT / "host" / "target" / "debug")
 
