@@ -22,7 +22,7 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.device import LOAD_BYTES, description, standard
 from nacelle_tb.memory import AxiMemory
-from nacelle_tb.streams import StreamSink, StreamSource, start
+from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 
 QPS = int(os.environ.get("RPC_QPS", "8"))
@@ -302,8 +302,7 @@ class World:
                     self.events[name] += value
 
     async def later(self, cycles: tuple[int, int]) -> None:
-        for _ in range(self.rng.randint(*cycles)):
-            await RisingEdge(self.dut.clk)
+        await wait_cycles(self.dut, self.rng.randint(*cycles))
 
     async def until(self, condition: Callable[[], Any], cycles: int = 20_000) -> None:
         """Waits for `condition`, at most `cycles`."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import some
+from nacelle_tb.long import LONG, some
 from nacelle_tb.svtypes import struct
 from rpc_world import (
     CONN,
@@ -263,6 +263,8 @@ async def regions_too_large(dut, stall: float) -> None:
         [Region(INPUT, 0xFFFFFFFF, 1, 2)] * 32,
         [Region(INPUT, 0x80000000, 1, 2)] * 32,
     ]
+    if stall and not LONG:  # each clears all memory twice: one by a page, one by more than 32 bits
+        too_large = too_large[::5]
     for wanted in too_large:
         await world.refused(qp, aar(wanted), NO_MEMORY)
         assert not qp.keys
