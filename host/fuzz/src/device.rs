@@ -318,7 +318,10 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         ),
         with(0, &[vec![0, 0, 0, 0x0c, 0, 0, 1, 0], start(1, 0), start(2, 0), vec![0x30, 0, 0], write(2), start(5, 0)]),
         with(1, &[set_up(false, 0), write(2), start(0, 0), vec![14], set_up(false, 0), start(0, 0), time.clone()]),
-        with(3, &[set_up(true, 0), set_up(true, 2), start(0, 2), start(4, 0), vec![0x24], start(0, 0), read.clone(), time]),
+        with(
+            3,
+            &[set_up(true, 0), set_up(true, 2), start(0, 2), start(4, 0), vec![0x24], start(0, 0), read.clone(), time],
+        ),
         with(
             0,
             &[
