@@ -13,6 +13,9 @@ from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, Several, Type, run
 from nacelle_tb.cci import counters
 from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
 from nacelle_tb.svtypes import struct
+from nacelle_tb.values import digits
+
+digits()
 
 SOCKETS = 3
 PARAMS = {

@@ -13,6 +13,9 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from nacelle_tb.bench import AxilSlave, Plain, Sink, Source, run
 from nacelle_tb.streams import CLOCK_NS, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.values import digits
+
+digits()
 
 P = "roce_pkg::"
 QPS = 16

@@ -2,12 +2,15 @@
 """The values of signals as whole integers.
 
 cocotb gives a value as an array of four-valued digits, which costs more than all else that a driver does in a cycle. Verilator
-knows two values only, and no test looks at single digits.
+knows two values only, and no driver of ours looks at single digits. Those of cocotbext do: a test with one calls `digits()`.
 """
 
 from __future__ import annotations
 
 from cocotb.handle import LogicArrayObject, LogicObject, PackedObject
+
+_KINDS = (LogicObject, LogicArrayObject, PackedObject)
+_OF_COCOTB = [kind.get for kind in _KINDS]
 
 
 def _whole(signal: LogicObject | LogicArrayObject | PackedObject) -> int:
@@ -16,5 +19,11 @@ def _whole(signal: LogicObject | LogicArrayObject | PackedObject) -> int:
 
 def whole() -> None:
     """Lets `signal.value` be an integer."""
-    for kind in (LogicObject, LogicArrayObject, PackedObject):
+    for kind in _KINDS:
         kind.get = _whole
+
+
+def digits() -> None:
+    """Lets it be what cocotb gives."""
+    for kind, get in zip(_KINDS, _OF_COCOTB, strict=True):
+        kind.get = get
