@@ -11,6 +11,11 @@ package ecc_pkg;
   typedef logic [WORD_W-1:0]  word_t;
   typedef logic [CHECK_W-1:0] check_t;
 
+  // A beat of memory with the check bits above its data.
+  function automatic int unsigned ecc_beat_w(int unsigned data_w);
+    return data_w + data_w / WORD_W * CHECK_W;
+  endfunction
+
   function automatic logic [WORD_W-1:0][CHECK_W-1:0] columns();
     logic [WORD_W-1:0][CHECK_W-1:0] column;
     int unsigned n;
