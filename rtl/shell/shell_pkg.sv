@@ -7,6 +7,7 @@ package shell_pkg;
   import rpc_pkg::*;
   import device_pkg::SOCKETS;
   import device_pkg::RPC_MEMORY;
+  import device_pkg::ECC;
 
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
@@ -41,7 +42,16 @@ package shell_pkg;
     return master <= ROCE_MASTER || master == ROCE_MASTER + 1 + memory;
   endfunction
 
-  function automatic int unsigned dram_id_w(int unsigned memories);
+  // The port of a memory: with ECC its check bits are above the data, and axi_ecc has a bit of the ID.
+  function automatic int unsigned fabric_id_w(int unsigned memories);
     return MASTER_ID_W + axi_mux_index_w(masters(memories));
+  endfunction
+
+  function automatic int unsigned dram_id_w(int unsigned memories);
+    return fabric_id_w(memories) + 32'(ECC);
+  endfunction
+
+  function automatic int unsigned dram_data_w(int unsigned data_w);
+    return ECC ? ecc_pkg::ecc_beat_w(data_w) : data_w;
   endfunction
 endpackage

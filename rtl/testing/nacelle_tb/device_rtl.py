@@ -127,6 +127,7 @@ package device_pkg;
 
   localparam longint unsigned DRAM_BYTES = 64'd{device.memory_bytes};   // of each memory
   localparam int unsigned MEMORIES = {device.memories};
+  localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
 endpackage
 """
