@@ -93,6 +93,8 @@ pub struct SimStats {
     pub dram_last_read: u64,
     /// Cycle of the newest beat written.
     pub dram_last_write: u64,
+    /// Bits of DRAM that have flipped.
+    pub dram_flips: u64,
 }
 
 /// `nacelle_sim_config`.
