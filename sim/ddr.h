@@ -3,8 +3,9 @@
 // The timing of DRAM behind a memory controller: banks with open rows, row misses, one data bus for both directions, refresh. JEDEC
 // JESD79-4 (DDR4) has the rules. It holds no data: it says when the data of each access has passed.
 //
-// Accesses of a direction go in their order. The controller opens rows for the next few of them; it reads as long as there is something
-// to read and its store of writes has room, and then writes in one go. At a refresh all rows are closed. All times are in picoseconds.
+// Accesses of a direction go in their order. The controller opens rows for the next few of them. It reads while there is something to
+// read and its store of writes is not three quarters full; then it writes until a quarter is left; if both go on, as many accesses as the
+// store has in one direction, then in the other. At a refresh all rows are closed. All times are in picoseconds.
 #pragma once
 
 #include <algorithm>
@@ -101,9 +102,15 @@ class Ddr {
     void choose() {
         const auto &reads = queue_[kRead], &writes = queue_[kWrite];
         const Way before = way_;
-        if (way_ == kRead && !writes.empty() && (reads.empty() || writes.size() >= is.writes - is.writes / 4)) way_ = kWrite;
-        else if (way_ == kWrite && !reads.empty() && writes.size() <= is.writes / 4) way_ = kRead;
-        if (way_ != before) forget();
+        const bool long_enough = in_a_row_ >= is.writes;
+        if (way_ == kRead) {
+            if (!writes.empty() && (reads.empty() || (long_enough && writes.size() >= is.writes - is.writes / 4))) way_ = kWrite;
+        } else if (!reads.empty() && (long_enough || writes.size() <= is.writes / 4)) {
+            way_ = kRead;
+        }
+        if (way_ == before) return;
+        in_a_row_ = 0;
+        forget();
     }
 
     // Opens rows for the next accesses, in their order. An access whose bank another one needs with another row waits for that one.
@@ -152,6 +159,7 @@ class Ddr {
         queue_[way_].pop_front();
         Bank &bank = banks_[head.bank];
         --bank.users;
+        ++in_a_row_;
         last_column_ = group_of(head.bank).last_column = at;
         last_way_ = way_;
         if (way_ == kRead) {
@@ -197,6 +205,7 @@ class Ddr {
     size_t oldest_activate_ = 0;
     int64_t last_activate_ = kLongAgo, last_column_ = kLongAgo, next_refresh_;
     Way way_ = kRead, last_way_ = kRead;
+    uint32_t in_a_row_ = 0;  // accesses since the direction changed
 };
 
 }  // namespace nacelle
