@@ -243,7 +243,7 @@ module axi_ecc
   assign stored_in.data  = '{
       source: source, first: place.data.first, last: place.data.last, strb: place.data.strb, data: place.data.data
   };
-  stream_fifo #(.T(stored_t), .DEPTH(BEATS), .BLOCK_RAM(1'b0)) store (.clk, .rst, .in(stored_in), .out(stored), .empty());
+  stream_fifo #(.T(stored_t), .DEPTH(BEATS), .BLOCK_RAM(1'b0)) stores (.clk, .rst, .in(stored_in), .out(stored), .empty());
 
   always_ff @(posedge clk) begin
     meets_q   <= |meets;

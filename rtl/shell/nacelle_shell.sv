@@ -491,23 +491,17 @@ module nacelle_shell
       .others_write
   );
 
-  logic [MEMORIES-1:0] corrected, read_failed, write_failed;
-
-  for (genvar i = 0; i < MEMORIES; i++) begin : g_memory
-    if (ECC) begin : g_ecc
-      axi_ecc #(.DATA_W(DATA_W), .ID_W(fabric_id_w(MEMORIES))) ecc (
-          .clk, .rst(plane_rst_q), .in(port[i]), .out(dram[i]), .corrected(corrected[i])
-      );
-    end else begin : g_plain
-      axi_wires whole (.in(port[i]), .out(dram[i]));
-      assign corrected[i] = 1'b0;
-    end
-    assign read_failed[i]  = port[i].rvalid && port[i].rready && port[i].rresp == AXI_SLVERR;
-    assign write_failed[i] = port[i].bvalid && port[i].bready && port[i].bresp == AXI_SLVERR;
-  end
-
-  memory_events #(.MEMORIES(MEMORIES)) counts (
-      .clk, .rst(plane_rst_q), .corrected, .read_failed, .write_failed, .events(memory_events)
+  memory_ports #(
+      .MEMORIES(MEMORIES),
+      .DATA_W  (DATA_W),
+      .ID_W    (fabric_id_w(MEMORIES)),
+      .ECC     (ECC)
+  ) ports (
+      .clk,
+      .rst(plane_rst_q),
+      .in(port),
+      .out(dram),
+      .events(memory_events)
   );
 
   assign idle = control_idle && packet_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);
