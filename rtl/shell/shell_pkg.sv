@@ -8,6 +8,7 @@ package shell_pkg;
   import device_pkg::SOCKETS;
   import device_pkg::RPC_MEMORY;
   import device_pkg::ECC;
+  import device_pkg::SOCKET_MEMORIES;
 
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
@@ -37,8 +38,9 @@ package shell_pkg;
     return ROCE_MASTER + 1 + memories;
   endfunction
 
-  // Which memories each of them reaches: those of the transport have one each, but for its atomics.
+  // Which memories each of them reaches: sockets as the description says; those of the transport have one each, but for its atomics.
   function automatic logic reaches(int unsigned master, int unsigned memory);
+    if (master >= SOCKET_MASTER && master < ROCE_MASTER) return SOCKET_MEMORIES[master-SOCKET_MASTER][memory];
     return master <= ROCE_MASTER || master == ROCE_MASTER + 1 + memory;
   endfunction
 

@@ -178,7 +178,7 @@ def test_a_call_with_a_bad_input_says_so(world: World) -> None:
 
 
 def test_an_output_that_cannot_be_read_ends_the_connection(world: World) -> None:
-    """Its WRITE fails in the middle, and a queue pair with a failed request ends (IBTA 9.9.3)."""
+    """Its WRITE fails in the middle, and a queue pair with a failed request ends."""
     world.flip(504, TWO)
     before = bytes(world.region.data)
     start(world, EMPTY)

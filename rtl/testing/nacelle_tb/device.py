@@ -98,6 +98,7 @@ class Socket:
 
     kernel: Kernel
     completions: int
+    memories: tuple[int, ...]  # that it reaches; none: all
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,10 @@ class Device:
     def socket_of(self, kernel: str) -> int:
         """The socket that holds this kernel."""
         return next(i for i, socket in enumerate(self.sockets) if socket.kernel.name == kernel)
+
+    def reach(self) -> list[int]:
+        """For each socket the memories that it reaches, a bit each."""
+        return [sum(1 << memory for memory in set(socket.memories or range(self.memories))) for socket in self.sockets]
 
     def clients(self) -> list[int | None]:
         """For each socket the client of the transport that its kernel is."""
@@ -319,7 +324,9 @@ def load(path: Path) -> Device:
     transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
     sockets = []
     for entry in table.tables("sockets"):
-        sockets.append(Socket(load_kernel(entry.text("kernel", 16), folders), entry.number("completions", 0, 1 << 15, default=0)))
+        kernel = load_kernel(entry.text("kernel", 16), folders)
+        completions = entry.number("completions", 0, 1 << 15, default=0)
+        sockets.append(Socket(kernel, completions, tuple(entry.take("memories", list, []))))
         entry.end()
     device = Device(
         name=table.text("name", 32),
@@ -370,6 +377,11 @@ def check(device: Device) -> None:
         raise DescriptionError(f"{where}: the messages of {device.queue_pairs} connections fill the memory: bytes must be larger")
     if device.calls_memory >= device.memories:
         raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
+    for i, socket in enumerate(device.sockets):
+        if any(memory not in range(device.memories) for memory in socket.memories):
+            raise DescriptionError(f"{where}: sockets[{i}]: memories is {list(socket.memories)}; there are {device.memories}, from 0")
+        if socket.memories and device.calls_memory not in socket.memories:
+            raise DescriptionError(f"{where}: sockets[{i}]: memories must have {device.calls_memory}, which callers' regions are in")
     owners: dict[int, str] = {}
     for kernel in device.kernels:
         for function in kernel.functions:
