@@ -212,6 +212,7 @@ module axi_ecc
   range_t [OUTSTANDING-1:0] ranges_q;            // bursts whose data has come, a ring
   logic   [OUTSTANDING-1:0] open_q, meets;       // no response yet
   logic   [RANGE_W-1:0]     newest_q, oldest_q;  // the place of the next one, the one that is answered next
+  logic   [RANGE_W:0]       bursts_q;            // in the ring
   logic   [READS_W:0]       reads_q;             // from the request until what came is used
   line_t                    before_q;
   logic                     before_known_q;      // all of that beat of memory is in the beat before
@@ -233,7 +234,7 @@ module axi_ecc
   end
 
   assign source   = !place.data.partial ? NOTHING : follows_q ? BEFORE : MEMORY;
-  assign room     = stored_in.ready && !(place.data.last && open_q[newest_q]);
+  assign room     = stored_in.ready && !(place.data.last && bursts_q[RANGE_W]);
   assign own_asks = place.valid && judged_q && source == MEMORY && room && !meets_q && !reads_q[READS_W];
   assign own_line = here;
   assign passes   = place.valid && room && (source == NOTHING || (judged_q && source == BEFORE) || own_asked);
@@ -247,7 +248,7 @@ module axi_ecc
 
   always_ff @(posedge clk) begin
     meets_q   <= |meets;
-    follows_q <= before_known_q && here == before_q && open_q[RANGE_W'(newest_q-1'b1)];
+    follows_q <= before_known_q && here == before_q && bursts_q != '0;
     if (passes) begin
       before_q <= here;
       if (place.data.first) begin_q <= at;
@@ -257,12 +258,14 @@ module axi_ecc
       judged_q       <= 1'b0;
       before_known_q <= 1'b0;
       open_q         <= '0;
+      bursts_q       <= '0;
       newest_q       <= '0;
       oldest_q       <= '0;
       reads_q        <= '0;
     end else begin
       judged_q <= place.valid && !passes;
       reads_q  <= reads_q + (READS_W + 1)'(own_asked) - (READS_W + 1)'(result_used);
+      bursts_q <= bursts_q + (RANGE_W + 1)'(passes && place.data.last) - (RANGE_W + 1)'(answered);
       if (passes) before_known_q <= place.data.partial || place.data.full;
       if (answered) begin
         open_q[oldest_q] <= 1'b0;
