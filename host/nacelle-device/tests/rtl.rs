@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::Running;
-use nacelle_device::{Bounds, DeviceError, FrameEngine, MemoryFaults, Place, PushError, RtlEngine, SimConfig, SimLibrary};
+use nacelle_device::{
+    Bounds, DeviceError, FrameEngine, MemoryFaults, Place, PushError, RtlEngine, SimConfig, SimLibrary,
+};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_manage::map::{Chain, Register, Target, device};
 use nacelle_manage::{Control, DeviceKind, Done, Error, FrameKind, Registers, Request, discover};
