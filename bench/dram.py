@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the model of DRAM gives, as a share of what its data lines can carry: the model alone, at a port of 512 bits with the clock of its
-controller, as the authors of NAA measured their memory (266.6 MHz: a beat a cycle is all that DDR4-2133 can carry)."""
+"""What the model of DRAM gives, as a share of what its data lines can carry: the model alone, at a port of 512 bits with the clock
+of its controller, as the authors of NAA measured their memory (266.6 MHz: a beat a cycle is all that DDR4-2133 can carry)."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 // The timing of DRAM behind a memory controller: banks with open rows, row misses, one data bus for both directions, refresh. JEDEC
 // JESD79-4 (DDR4) has the rules. It holds no data: it says when the data of each access has passed.
 //
-// Accesses of a direction go in their order. The controller opens rows for the next few of them. It reads while there is something to
-// read and its store of writes is not three quarters full; then it writes until a quarter is left; if both go on, as many accesses as the
-// store has in one direction, then in the other. At a refresh all rows are closed. All times are in picoseconds.
+// Accesses of a direction go in their order. The controller opens rows for the next few of them. It reads while there is something
+// to read and its store of writes is not three quarters full; then it writes until a quarter is left; if both go on, as many
+// accesses as the store has in one direction, then in the other. At a refresh all rows are closed. All times are in picoseconds.
 #pragma once
 
 #include <algorithm>
@@ -179,7 +179,8 @@ class Ddr {
 
     void refresh(int64_t due) {
         int64_t closed = due;
-        for (const Bank &bank : banks_) closed = std::max(closed, bank.open ? std::max(due, bank.precharge_ok) + is.trp : bank.activate_ok);
+        for (const Bank &bank : banks_)
+            closed = std::max(closed, bank.open ? std::max(due, bank.precharge_ok) + is.trp : bank.activate_ok);
         for (Bank &bank : banks_) {
             bank.open = false;
             bank.activate_ok = closed + is.trfc;

@@ -2,8 +2,8 @@
 //
 // A memory of the device: an AXI4 slave with a latency, which may vary, a bandwidth, and times in which it does nothing at all.
 // Reads and writes each have their own data path, as the channels of AXI do; or it behaves as DRAM (ddr.h), where they share one.
-// Responses come in the order of the commands. Data is in memory, for every reader, from the cycle in which its beat is taken: before
-// its response. All that is random comes from the seed.
+// Responses come in the order of the commands. Data is in memory, for every reader, from the cycle in which its beat is taken:
+// before its response. All that is random comes from the seed.
 //
 // Bits can flip. With check bits a beat carries a byte of them for each word of 8 bytes, above its data, and what reads is to
 // correct. Otherwise flipped bits are simply read, unless the memory's controller corrects by itself.
@@ -110,7 +110,8 @@ class Dram {
     // ---- write channels ----
     bool aw_ready() const { return !stalled_ && writes_.size() < kOutstanding; }
     bool w_ready() const {
-        return !stalled_ && !writes_.empty() && write_beats_ < writes_.size() && write_credit_ >= 0 && (!ddr_ || ddr_->room_to_write());
+        return !stalled_ && !writes_.empty() && write_beats_ < writes_.size() && write_credit_ >= 0
+            && (!ddr_ || ddr_->room_to_write());
     }
 
     void aw(uint64_t address, uint32_t id, uint8_t beats_less_one) {
@@ -236,7 +237,8 @@ class Dram {
         return ddr_ ? ddr_->read_done() <= int64_t(cycle) * cycle_ps_ : reads_.front().ready_at <= cycle;
     }
 
-    // The controller's part: the words of which a beat writes some bytes must be known, and those that it writes are good from then on.
+    // The controller's part: the words of which a beat writes some bytes must be known, and those that it writes are good from then
+    // on.
     bool repair(uint64_t address, uint64_t lanes) {
         bool good = true;
         for (size_t i = 0; i < kWords; ++i, lanes >>= 8) {

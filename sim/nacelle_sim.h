@@ -52,8 +52,8 @@ typedef struct {
     uint32_t stall_every_cycles;    /* ... after so much time, on average. 0: never */
 } nacelle_sim_memory;
 
-/* A memory that behaves as DRAM, with banks, rows and refresh: docs/reference/device-description.md says what each is. Times are in
- * picoseconds. Commands of one direction are then served in their order; a write is answered when its data is taken and `latency` over. */
+/* A memory that behaves as DRAM, with banks, rows and refresh: devices/memories/ddr4-2133.toml says what each is. Times are in
+ * picoseconds. Commands of one direction are served in their order; a write is answered `latency` after its data was taken. */
 typedef struct {
     uint32_t burst_bytes, row_bytes, bank_groups, banks;   /* powers of two */
     uint32_t burst, cl, cwl, trcd, trp, tras, trrd_s, trrd_l, tfaw, tccd_s, tccd_l, twr, twtr, trtw, trtp, trefi, trfc;
@@ -112,16 +112,16 @@ int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value);
 /* Sets the timing of a memory from now on; only while no access is under way. Returns 0, or -1 if the device has no such memory. */
 int nacelle_sim_set_memory(nacelle_sim *sim, uint32_t memory, const nacelle_sim_memory *timing);
 
-/* Sets the kind of a memory, or with NULL one of fixed latency as nacelle_sim_set_memory sets it; likewise only while no access is under
- * way. Until then it is as the device's description says. Returns 0, or -1 if there is no such memory or a value is impossible. */
+/* Sets the kind of a memory, or with NULL one of fixed latency as nacelle_sim_set_memory sets it; only while no access is under way.
+ * Until then it is as the device's description says. Returns 0, or -1 if there is no such memory or a value is impossible. */
 int nacelle_sim_set_dram(nacelle_sim *sim, uint32_t memory, const nacelle_sim_dram *dram);
 
-/* Sets what goes wrong in a memory from now on. Returns 0, or -1 if there is no such memory, or if its controller shall correct words
- * that the device itself keeps by a code. */
+/* Sets what goes wrong in a memory from now on. Returns 0, or -1 if there is no such memory, or if its controller shall correct
+ * words that the device itself keeps by a code. */
 int nacelle_sim_set_faults(nacelle_sim *sim, uint32_t memory, const nacelle_sim_faults *faults);
 
-/* Flips bits of the word of 8 bytes that holds `address`: `data` of its bits, `check` of its check bits. Returns 0, or -1 if the address
- * is outside of memory, or the memory has no check bits. */
+/* Flips bits of the word of 8 bytes that holds `address`: `data` of its bits, `check` of its check bits. Returns 0, or -1 if the
+ * address is outside of memory, or the memory has no check bits. */
 int nacelle_sim_flip(nacelle_sim *sim, uint64_t address, uint64_t data, uint8_t check);
 
 /* Device memory without a simulated access, at no cost in simulated time. Returns 0, or -1 if the range is outside of it. */

@@ -219,7 +219,7 @@ class SimDevice:
             raise ValueError(f"the device has no memory {memory}")
 
     def set_dram(self, memory: int, name: str | None) -> None:
-        """A memory behaves as this DRAM of devices/memories from now on; None: as set_memory says. Only while no access is under way."""
+        """A memory behaves as this DRAM of devices/memories from now on; None: as set_memory says. Only while it has no access."""
         dram = c.byref(Dram(**dict(load_dram(DRAMS / f"{name}.toml").values))) if name else None
         if self._lib.nacelle_sim_set_dram(self._sim, c.c_uint32(memory), dram):
             raise ValueError(f"the device has no memory {memory}, or there can be no such DRAM")

@@ -193,7 +193,8 @@ int main(int count, char **arguments) {
     for (int i = 1; i < count; ++i) fields[i - 1] = uint32_t(std::strtoul(arguments[i], nullptr, 10));
     std::memcpy(&dram, fields, sizeof(dram));
     times(dram);
-    for (const nacelle_sim_dram *kind : {static_cast<const nacelle_sim_dram *>(nullptr), static_cast<const nacelle_sim_dram *>(&dram)}) {
+    const nacelle_sim_dram *const kinds[] = {nullptr, &dram};
+    for (const nacelle_sim_dram *kind : kinds) {
         traffic<8, false>(kind, 0);
         traffic<64, false>(kind, 1);
         traffic<8, true>(kind, 0);

@@ -29,7 +29,7 @@ def test_model(name: str, tmp_path: Path) -> None:
 
 
 def test_shares_of_the_peak() -> None:
-    """Sequential traffic as it was measured on a board; random beats far less; both directions at once lose the turns of the bus."""
+    """Sequential traffic as it was measured on a board; random beats far less; both directions at once lose turns of the bus."""
     found = dram.shares()
     for way in ("read", "write"):
         assert dram.GOAL <= found[way, "sequential"] < 95.5, "refresh alone takes 4.5 %"

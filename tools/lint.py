@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints the whole RTL at every DATA_W, and with several memories or with ECC: with Verilator -Wall (waivers with their reasons are in
+"""Lints the whole RTL at every DATA_W, and with several memories or ECC: with Verilator -Wall (waivers with their reasons are in
 rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more strictly. Only its errors count.
 
     python tools/lint.py [--device DEVICE ...]

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keeps the memory behind it by the code of ecc_pkg: each word of 64 bits is stored with 8 check bits. A beat of `out` has DATA_W bits of
-// data and, above them, a byte of check bits for each word, each byte with a strobe, as a DIMM of 72 bits has; always whole words are
-// written. A controller that corrects by itself needs none of this.
+// Keeps the memory behind it by the code of ecc_pkg: each word of 64 bits is stored with 8 check bits. A beat of `out` has DATA_W
+// bits of data and, above them, a byte of check bits for each word, each byte with a strobe, as a DIMM of 72 bits has; always whole
+// words are written. A controller that corrects by itself needs none of this.
 //
-// Read: a word with one flipped bit is corrected; one with more makes the beat SLVERR, with its data as stored. `corrected`: pulse for
-// each beat with a corrected word. Latency: AR 1 cycle, R 2 cycles. One beat a cycle.
+// Read: a word with one flipped bit is corrected; one with more makes the beat SLVERR, with its data as stored. `corrected`: pulse
+// for each beat with a corrected word. Latency: AR 1 cycle, R 2 cycles. One beat a cycle.
 //
-// Write: one beat a cycle; latency 3 cycles from W to W, and an address leaves with its first beat; B in the same cycle. A word of which
-// only some bytes are written is read first, corrected, changed and written whole. A beat with such words costs a cycle more. Its read
-// begins when no earlier write of the same beat is unanswered, so it gets what that one wrote; meanwhile it and those behind it wait in
-// a store of BEATS beats, and reads for up to READS beats are under way. If the beat just before it went to the same place, as at the
-// border of two packets, and is unanswered, the rest is taken from that one and nothing is read. If the stored word cannot be corrected
-// it stays as it is, so it remains known as bad until it is written whole, and the write is answered with SLVERR.
+// Write: one beat a cycle; latency 3 cycles from W to W, and an address leaves with its first beat; B in the same cycle. A word of
+// which only some bytes are written is read first, corrected, changed and written whole. A beat with such words costs a cycle more.
+// Its read begins when no earlier write of the same beat is unanswered, so it gets what that one wrote; meanwhile it and those
+// behind it wait in a store of BEATS beats, and reads for up to READS beats are under way. If the beat just before it went to the
+// same place, as at the border of two packets, and is unanswered, the rest is taken from that one and nothing is read. If the
+// stored word cannot be corrected it stays as it is, so it remains known as bad until it is written whole, and the write is
+// answered with SLVERR.
 //
 // Before a part of a word is written, all of it must have been written once, or memory must have been set to zeros, check bits too.
-// When memory stalls, the fabric stalls. `in` follows the rule of axi_mux; on `out` a partial beat can keep its burst's data waiting.
+// When memory stalls, the fabric stalls. `in` follows the rule of axi_mux; on `out` a partial beat can keep its burst's data
+// waiting.
 module axi_ecc
   import memory_pkg::*;
   import ecc_pkg::*;
@@ -224,8 +226,8 @@ module axi_ecc
   stream_if #(.T(stored_t)) stored_in ();
   stream_if #(.T(stored_t)) stored ();
 
-  // Judged in the first cycle of a beat and in each further one. Only responses come meanwhile, so a beat can wait for one too many, never
-  // for one too few. Bursts are in the ring when all their data has come: none meets its own.
+  // Judged in the first cycle of a beat and in each further one. Only responses come meanwhile, so a beat can wait for one too
+  // many, never for one too few. Bursts are in the ring when all their data has come: none meets its own.
   wire line_t here = place.data.line;
   wire in_page_t at = in_page_t'(here);
   wire tag_t here_tag = tag(here);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The SECDED (72,64) code of M. Y. Hsiao (IBM J. Res. Dev. 14, 1970): corrects one flipped bit of a word of 64 data and 8 check bits,
-// and detects two. The columns of its parity check matrix have odd weight: the 8 of weight 1 are the check bits, the data bits have the
-// 56 of weight 3 and 8 of the 56 of weight 5, chosen so that each row has 26 ones and each check bit is the parity of 26 data bits. So
-// one flipped bit gives a syndrome of odd weight, two give one of even weight that is not 0. Data of zeros has check bits of zeros.
+// The SECDED (72,64) code of M. Y. Hsiao (IBM J. Res. Dev. 14, 1970): corrects one flipped bit of a word of 64 data and 8 check
+// bits, and detects two. The columns of its parity check matrix have odd weight: the 8 of weight 1 are the check bits, the data
+// bits have the 56 of weight 3 and 8 of the 56 of weight 5, chosen so that each row has 26 ones and each check bit is the parity of
+// 26 data bits. So one flipped bit gives a syndrome of odd weight, two give one of even weight that is not 0. Data of zeros has
+// check bits of zeros.
 package ecc_pkg;
   localparam int unsigned WORD_W = 64;
   localparam int unsigned CHECK_W = 8;

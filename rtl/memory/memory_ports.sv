@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is between the fabric and the memories: with ECC an axi_ecc for each, else wires. Errors of all memories are counted together: a
-// pulse of an event for each, one a cycle, none lost while fewer than 2^16 wait. Latency: that of axi_ecc, or 0; of the events 2 cycles.
+// What is between the fabric and the memories: with ECC an axi_ecc for each, else wires. Errors of all memories are counted
+// together: a pulse of an event for each, one a cycle, none lost while fewer than 2^16 wait. Latency: that of axi_ecc, or 0; of the
+// events 2 cycles.
 module memory_ports
   import memory_pkg::*;
 #(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_ecc: memory is as without it, flipped bits or not; what cannot be corrected is an error, to readers and to writers of a part."""
+"""axi_ecc: memory is as without it, flipped bits or not; what cannot be corrected is an error, to who reads it or writes a part."""
 
 import random
 
@@ -112,8 +112,8 @@ async def two_flips_are_an_error_of_their_beat(dut) -> None:
 
 @cocotb.test()
 async def a_part_of_a_flipped_word_is_written(dut) -> None:
-    """One flip: the word is whole again in memory. Two: it stays bad and the write is an error; its other words are written. A write of
-    the whole word makes it good."""
+    """One flip: the word is whole again in memory. Two: it stays bad and the write is an error; its other words are written. A
+    write of the whole word makes it good."""
     memory = EccMemory(dut, "out", SIZE, latency=(1, 20), stall=0.2)
     master = AxiDriver(dut, "in", 0.2)
     await start(dut)

@@ -39,7 +39,10 @@ WRONG = {
     'kernel = "matmul"': ('kernel = "matmull"', "no kernel_matmull.toml in"),
     "completions = 4096": ("completions = 4095", "traffic: completions must be a power of two"),
     "[memory]": ("[memory", "Expected"),
-    "bytes = 1_073_741_824": ('bytes = 1_073_741_824\ntiming = "ddr9"', "timing is 'ddr9'; it must be a .toml file, or one of fixed, ddr4"),
+    "bytes = 1_073_741_824": (
+        'bytes = 1_073_741_824\ntiming = "ddr9"',
+        "timing is 'ddr9'; it must be a .toml file, or one of fixed, ddr4",
+    ),
     'kernel = "increment"': ('kernel = "increment"\nmemories = [0, 1]', "sockets[0]: memories is [0, 1]; there are 1, from 0"),
     'kernel = "traffic"': ('kernel = "traffic"\nmemories = 0', "memories is 0; it must be of type list"),
 }

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from nacelle_tb.management import State
-from nacelle_tb.programs import LOCAL, OTHER, QPN, REMOTE, SIZE, Programs
+from nacelle_tb.programs import LOCAL, OTHER, REMOTE, SIZE, Programs
 from nacelle_tb.roce import op
 from nacelle_tb.widths import WIDTHS
 

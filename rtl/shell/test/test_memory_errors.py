@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bits of memory that flip: one of a word costs nothing; more end what reads them, in a way that its owner is told, and nothing else.
+"""Bits of memory that flip: one of a word costs nothing; more end what reads them, so that its owner is told, and nothing else.
 
 With ECC of the device, and with a memory whose controller corrects by itself."""
 

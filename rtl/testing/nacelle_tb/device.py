@@ -379,9 +379,13 @@ def check(device: Device) -> None:
         raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
     for i, socket in enumerate(device.sockets):
         if any(memory not in range(device.memories) for memory in socket.memories):
-            raise DescriptionError(f"{where}: sockets[{i}]: memories is {list(socket.memories)}; there are {device.memories}, from 0")
+            raise DescriptionError(
+                f"{where}: sockets[{i}]: memories is {list(socket.memories)}; there are {device.memories}, from 0"
+            )
         if socket.memories and device.calls_memory not in socket.memories:
-            raise DescriptionError(f"{where}: sockets[{i}]: memories must have {device.calls_memory}, which callers' regions are in")
+            raise DescriptionError(
+                f"{where}: sockets[{i}]: memories must have {device.calls_memory}, which callers' regions are in"
+            )
     owners: dict[int, str] = {}
     for kernel in device.kernels:
         for function in kernel.functions:
