@@ -2,6 +2,7 @@
 """Figures of the simulated device at 512 bits: exact, in device cycles; and how fast the simulation runs.
 
 Here: one device and callers that cost no time. Between two devices: transport.py. With a slow memory: slow_memory.py.
+The model of DRAM: dram.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 import device_time
+import dram
 import slow_memory
 import transport
 from device_time import EMPTY, fresh
@@ -116,4 +118,5 @@ def measure() -> Iterator[Result]:
         yield Result(f"rtl.transmit.{size}B.bubbles", transmit_bubbles(size), "% of cycles", 0, "lower", "goals 1", HOW)
     yield from transport.measure()
     yield from slow_memory.measure()
+    yield from dram.measure()
     yield from simulation()

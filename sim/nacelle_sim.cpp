@@ -28,6 +28,7 @@ constexpr uint32_t kMaxFrame = NACELLE_MAX_FRAME;
 constexpr uint64_t kDramBytes = NACELLE_DRAM_BYTES;
 constexpr size_t kMemories = NACELLE_MEMORIES;
 constexpr uint64_t kMemoryStride = uint64_t(1) << NACELLE_MEMORY_STRIDE_W;
+constexpr int64_t kCyclePs = 1'000'000'000'000 / kClockHz;
 constexpr int kBusTimeout = 1000;  // cycles
 
 template <class Port>
@@ -38,6 +39,21 @@ uint8_t *bytes(Port &port) {
 nacelle::LineRate line_rate(uint32_t mbps) {
     if (mbps == UINT32_MAX) return nacelle::LineRate(0);
     return nacelle::LineRate(int64_t(mbps ? mbps : 100000) * 1000000 * 1000 / kClockHz);
+}
+
+using Memory = nacelle::Dram<kBytes, NACELLE_ECC>;
+
+#ifdef NACELLE_DRAM
+constexpr nacelle_sim_dram kDram{NACELLE_DRAM};  // of the description
+#endif
+
+// A strobe of each byte of a beat.
+template <class Port>
+unsigned __int128 strobes(Port &port) {
+    static_assert(sizeof(Port) <= 16);
+    unsigned __int128 all = 0;
+    std::memcpy(&all, &port, sizeof(Port));
+    return all;
 }
 
 constexpr uint64_t keep_mask(size_t count) { return count >= 64 ? ~0ull : (1ull << count) - 1; }
@@ -53,7 +69,10 @@ struct nacelle_sim {
         if (config.dram_latency_cycles) timing.latency = config.dram_latency_cycles;
         timing.bytes_per_cycle = config.dram_bytes_per_cycle ? config.dram_bytes_per_cycle : uint32_t(kBytes);
         for (size_t i = 0; i < kMemories; ++i)
-            dram[i] = std::make_unique<nacelle::Dram<kBytes>>(i * kMemoryStride, kDramBytes, timing, config.random_seed + i);
+            dram[i] = std::make_unique<Memory>(i * kMemoryStride, kDramBytes, timing, config.random_seed + i, kCyclePs);
+#ifdef NACELLE_DRAM
+        for (auto &memory : dram) memory->set_dram(&kDram);
+#endif
         context.randSeed(int(config.random_seed ? config.random_seed : 1));
         context.randReset(2);
 #if VM_TRACE
@@ -98,7 +117,7 @@ struct nacelle_sim {
         stats.cycles += 1 + top.time_skip;
         source.tick();
         sink.tick();
-        for (auto &memory : dram) memory->tick();
+        for (auto &memory : dram) memory->tick(stats.cycles);
         edge();
     }
 
@@ -118,7 +137,7 @@ struct nacelle_sim {
     }
 
     // Whose addresses these are, if any memory's.
-    nacelle::Dram<kBytes> *memory_of(uint64_t address, size_t length) {
+    Memory *memory_of(uint64_t address, size_t length) {
         for (auto &memory : dram)
             if (memory->contains(address, length)) return memory.get();
         return nullptr;
@@ -128,7 +147,7 @@ struct nacelle_sim {
     Vnacelle top;
     nacelle::FrameSource<kBytes> source;
     nacelle::FrameSink<kBytes> sink;
-    std::array<std::unique_ptr<nacelle::Dram<kBytes>>, kMemories> dram;
+    std::array<std::unique_ptr<Memory>, kMemories> dram;
     nacelle_sim_stats stats{};
     nacelle_sim_line *line = nullptr;
 #if VM_TRACE
@@ -156,7 +175,7 @@ struct nacelle_sim {
             auto &memory = *dram[i];
             if (top.dram_bvalid[i] && top.dram_bready[i]) memory.b_taken();
             if (top.dram_rvalid[i] && top.dram_rready[i]) memory.r_taken();
-            if (top.dram_wvalid[i] && top.dram_wready[i]) memory.w(bytes(top.dram_wdata[i]), top.dram_wstrb[i], now);
+            if (top.dram_wvalid[i] && top.dram_wready[i]) memory.w(bytes(top.dram_wdata[i]), strobes(top.dram_wstrb[i]), now);
             if (top.dram_awvalid[i] && top.dram_awready[i]) memory.aw(top.dram_awaddr[i], top.dram_awid[i], top.dram_awlen[i]);
             if (top.dram_arvalid[i] && top.dram_arready[i]) memory.ar(top.dram_araddr[i], top.dram_arid[i], top.dram_arlen[i], now);
         }
@@ -366,17 +385,32 @@ int nacelle_sim_set_memory(nacelle_sim *sim, uint32_t memory, const nacelle_sim_
     return 0;
 }
 
+int nacelle_sim_set_dram(nacelle_sim *sim, uint32_t memory, const nacelle_sim_dram *dram) {
+    if (memory >= kMemories || (dram && !nacelle::Ddr::possible(*dram))) return -1;
+    sim->dram[memory]->set_dram(dram);
+    return 0;
+}
+
+int nacelle_sim_set_faults(nacelle_sim *sim, uint32_t memory, const nacelle_sim_faults *faults) {
+    return memory < kMemories && sim->dram[memory]->set_faults(*faults) ? 0 : -1;
+}
+
+int nacelle_sim_flip(nacelle_sim *sim, uint64_t address, uint64_t data, uint8_t check) {
+    auto *memory = sim->memory_of(address, 1);
+    return memory && memory->flip(address, data, check) ? 0 : -1;
+}
+
 int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length) {
     auto *memory = sim->memory_of(address, length);
     if (!memory) return -1;
-    std::memcpy(data, memory->at(address), length);
+    memory->peek(address, data, length);
     return 0;
 }
 
 int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length) {
     auto *memory = sim->memory_of(address, length);
     if (!memory) return -1;
-    std::memcpy(memory->at(address), data, length);
+    memory->poke(address, data, length);
     return 0;
 }
 
@@ -387,6 +421,7 @@ void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats) {
         stats->dram_read_bytes += memory->read_bytes;
         stats->dram_writes += memory->writes;
         stats->dram_write_bytes += memory->write_bytes;
+        stats->dram_flips += memory->flips;
         stats->dram_last_read = std::max(stats->dram_last_read, memory->last_read);
         stats->dram_last_write = std::max(stats->dram_last_write, memory->last_write);
     }

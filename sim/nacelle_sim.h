@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NACELLE_SIM_ABI 3u
+#define NACELLE_SIM_ABI 4u
 
 typedef struct nacelle_sim nacelle_sim;
 
@@ -52,6 +52,22 @@ typedef struct {
     uint32_t stall_every_cycles;    /* ... after so much time, on average. 0: never */
 } nacelle_sim_memory;
 
+/* A memory that behaves as DRAM, with banks, rows and refresh: devices/memories/ddr4-2133.toml says what each is. Times are in
+ * picoseconds. Commands of one direction are served in their order; a write is answered `latency` after its data was taken. */
+typedef struct {
+    uint32_t burst_bytes, row_bytes, bank_groups, banks;   /* powers of two */
+    uint32_t burst, cl, cwl, trcd, trp, tras, trrd_s, trrd_l, tfaw, tccd_s, tccd_l, twr, twtr, trtw, trtp, trefi, trfc;
+    uint32_t latency;
+    uint32_t lookahead, writes;                            /* accesses */
+} nacelle_sim_dram;
+
+/* Bits that flip by themselves in one memory, from the seed of nacelle_sim_create. */
+typedef struct {
+    uint32_t one_ppm;           /* chance, millionths of the beats read: a bit of a word of it has flipped ... */
+    uint32_t two_ppm;           /* ... or two bits of a word */
+    uint32_t controller_ecc;    /* the memory's controller corrects by itself, and answers with SLVERR what it cannot correct */
+} nacelle_sim_faults;
+
 typedef struct {
     uint64_t cycles;            /* device time: cycles simulated and cycles skipped */
     uint64_t cycles_simulated;
@@ -60,6 +76,7 @@ typedef struct {
     uint64_t tx_idle_beats;     /* cycles between first and last beat of a sent frame without a beat */
     uint64_t dram_reads, dram_read_bytes, dram_writes, dram_write_bytes;   /* of all memories */
     uint64_t dram_last_read, dram_last_write;  /* cycle of the newest read command and of the newest beat written */
+    uint64_t dram_flips;        /* bits that have flipped, by chance or by nacelle_sim_flip */
 } nacelle_sim_stats;
 
 void nacelle_sim_get_info(nacelle_sim_info *info);
@@ -94,6 +111,18 @@ int nacelle_sim_reg_write(nacelle_sim *sim, uint32_t address, uint32_t value);
 
 /* Sets the timing of a memory from now on; only while no access is under way. Returns 0, or -1 if the device has no such memory. */
 int nacelle_sim_set_memory(nacelle_sim *sim, uint32_t memory, const nacelle_sim_memory *timing);
+
+/* Sets the kind of a memory, or with NULL one of fixed latency as nacelle_sim_set_memory sets it; only while no access is under way.
+ * Until then it is as the device's description says. Returns 0, or -1 if there is no such memory or a value is impossible. */
+int nacelle_sim_set_dram(nacelle_sim *sim, uint32_t memory, const nacelle_sim_dram *dram);
+
+/* Sets what goes wrong in a memory from now on. Returns 0, or -1 if there is no such memory, or if its controller shall correct
+ * words that the device itself keeps by a code. */
+int nacelle_sim_set_faults(nacelle_sim *sim, uint32_t memory, const nacelle_sim_faults *faults);
+
+/* Flips bits of the word of 8 bytes that holds `address`: `data` of its bits, `check` of its check bits. Returns 0, or -1 if the
+ * address is outside of memory, or the memory has no check bits. */
+int nacelle_sim_flip(nacelle_sim *sim, uint64_t address, uint64_t data, uint8_t check);
 
 /* Device memory without a simulated access, at no cost in simulated time. Returns 0, or -1 if the range is outside of it. */
 int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t length);

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from nacelle_tb.device import DRAM_KEYS, DRAMS, load_dram
+
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = Path(os.environ.get("NACELLE_SIM_LIBRARIES", ROOT / "build" / "sim"))
-ABI = 3
+ABI = 4
 NO_RATE_LIMIT = 0xFFFF_FFFF
 
 
@@ -38,6 +40,18 @@ class Timing(c.Structure):
     _fields_ = [
         (name, c.c_uint32) for name in "latency_cycles jitter_cycles bytes_per_cycle stall_cycles stall_every_cycles".split()
     ]
+
+
+class Dram(c.Structure):
+    """nacelle_sim_dram"""
+
+    _fields_ = [(key, c.c_uint32) for keys in DRAM_KEYS.values() for key in keys]
+
+
+class Faults(c.Structure):
+    """nacelle_sim_faults"""
+
+    _fields_ = [(name, c.c_uint32) for name in "one_ppm two_ppm controller_ecc".split()]
 
 
 class Info(c.Structure):
@@ -65,7 +79,7 @@ class Stats(c.Structure):
         (name, c.c_uint64)
         for name in (
             "cycles cycles_simulated rx_frames rx_bytes tx_frames tx_bytes tx_idle_beats "
-            "dram_reads dram_read_bytes dram_writes dram_write_bytes dram_last_read dram_last_write"
+            "dram_reads dram_read_bytes dram_writes dram_write_bytes dram_last_read dram_last_write dram_flips"
         ).split()
     ]
 
@@ -203,6 +217,23 @@ class SimDevice:
         """How a memory behaves from now on: the fields of nacelle_sim_memory. Only while no access is under way."""
         if self._lib.nacelle_sim_set_memory(self._sim, c.c_uint32(memory), c.byref(Timing(**timing))):
             raise ValueError(f"the device has no memory {memory}")
+
+    def set_dram(self, memory: int, name: str | None) -> None:
+        """A memory behaves as this DRAM of devices/memories from now on; None: as set_memory says. Only while it has no access."""
+        dram = c.byref(Dram(**dict(load_dram(DRAMS / f"{name}.toml").values))) if name else None
+        if self._lib.nacelle_sim_set_dram(self._sim, c.c_uint32(memory), dram):
+            raise ValueError(f"the device has no memory {memory}, or there can be no such DRAM")
+
+    def set_faults(self, memory: int, **faults: int) -> None:
+        """What goes wrong in a memory from now on: the fields of nacelle_sim_faults."""
+        if self._lib.nacelle_sim_set_faults(self._sim, c.c_uint32(memory), c.byref(Faults(**faults))):
+            raise ValueError(f"the device has no memory {memory}, or corrects it itself")
+
+    def flip(self, address: int, bits: int) -> None:
+        """Flips bits of the word of 8 bytes that holds this address: 0 to 63 its data, 64 to 71 its check bits."""
+        data, check = c.c_uint64(bits & (1 << 64) - 1), c.c_uint8(bits >> 64)
+        if self._lib.nacelle_sim_flip(self._sim, c.c_uint64(address), data, check):
+            raise ValueError("outside of device memory, or no check bits")
 
     def dram_read(self, address: int, length: int) -> bytes:
         """Device memory, without a simulated access."""

@@ -7,7 +7,8 @@ module nacelle_sim_top
   import device_pkg::MEMORIES;
   import memory_pkg::*;
 #(
-    localparam int unsigned ID_W = dram_id_w(MEMORIES)
+    localparam int unsigned ID_W = dram_id_w(MEMORIES),
+    localparam int unsigned DRAM_W = dram_data_w(DATA_W)
 ) (
     input logic clk,
     input logic rst,
@@ -51,8 +52,8 @@ module nacelle_sim_top
     output logic [7:0]           dram_awlen[MEMORIES],
     output logic                 dram_awvalid[MEMORIES],
     input  logic                 dram_awready[MEMORIES],
-    output logic [DATA_W-1:0]    dram_wdata[MEMORIES],
-    output logic [DATA_W/8-1:0]  dram_wstrb[MEMORIES],
+    output logic [DRAM_W-1:0]    dram_wdata[MEMORIES],
+    output logic [DRAM_W/8-1:0]  dram_wstrb[MEMORIES],
     output logic                 dram_wlast[MEMORIES],
     output logic                 dram_wvalid[MEMORIES],
     input  logic                 dram_wready[MEMORIES],
@@ -65,7 +66,7 @@ module nacelle_sim_top
     output logic [7:0]           dram_arlen[MEMORIES],
     output logic                 dram_arvalid[MEMORIES],
     input  logic                 dram_arready[MEMORIES],
-    input  logic [DATA_W-1:0]    dram_rdata[MEMORIES],
+    input  logic [DRAM_W-1:0]    dram_rdata[MEMORIES],
     input  logic [ID_W-1:0] dram_rid[MEMORIES],
     input  logic [1:0]           dram_rresp[MEMORIES],
     input  logic                 dram_rlast[MEMORIES],
@@ -75,7 +76,7 @@ module nacelle_sim_top
   axis_if #(.DATA_W(DATA_W)) rx ();
   axis_if #(.DATA_W(DATA_W)) tx ();
   axil_if #(.ADDR_W(20)) bus ();
-  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) dram[MEMORIES] ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DRAM_W), .ID_W(ID_W)) dram[MEMORIES] ();
 
   assign rx.tdata = rx_tdata;
   assign rx.tkeep = rx_tkeep;

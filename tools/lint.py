@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints the whole RTL at every DATA_W, and with two memories: with Verilator -Wall (waivers with their reasons are in
+"""Lints the whole RTL at every DATA_W, and with several memories or ECC: with Verilator -Wall (waivers with their reasons are in
 rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more strictly. Only its errors count.
 
     python tools/lint.py [--device DEVICE ...]
@@ -23,7 +23,7 @@ from nacelle_tb.device import DescriptionError, named  # noqa: E402
 from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
-BUILDS = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("test", 64)]
+BUILDS = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("test", 64), ("ecc", 512)]
 
 
 def lint(name: str, data_w: int) -> int:

@@ -43,6 +43,7 @@ module control_plane
     input  roce_tx_events_t roce_tx_events,
     input  cm_events_t      cm_events,
     input  rpc_events_t     rpc_events,
+    input  memory_events_t  memory_events,
 
     output logic            idle                  // no access under way
 );
@@ -153,7 +154,7 @@ module control_plane
   event_counters counters (
       .clk,
       .rst,
-      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events}),
+      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events, memory: memory_events}),
       .read(counter_access && !settings.COUNTERS.req_is_wr),
       .read_index(7'(settings.COUNTERS.addr >> 2)),
       .read_done(counter_read_done),

@@ -51,6 +51,7 @@ EVENT_STRUCTS = [
     ("roce_events_pkg::roce_tx_events_t", "roce/roce_events_pkg.sv", "roce_tx"),
     ("roce_events_pkg::cm_events_t", "roce/roce_events_pkg.sv", "cm"),
     ("compute_pkg::rpc_events_t", "compute/compute_pkg.sv", "rpc"),
+    ("memory_pkg::memory_events_t", "memory/memory_pkg.sv", "memory"),
 ]
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/generate.py. Do not edit.\n\n"

@@ -3,7 +3,7 @@
 // N masters on M memories. Each memory has an axi_mux of its own, so traffic to one memory does not delay the others; order is kept per
 // memory and, for each master, per direction. REACH lists the memories that a master may use. A master that reaches a single memory is
 // connected to it directly: its user has selected the memory, which answers addresses outside of it. A master that reaches several has an
-// axi_demux, which decodes the address; an address outside of all memories is answered with DECERR.
+// axi_demux, which decodes the address; an address outside of all memories that it reaches is answered with DECERR.
 //
 // The rule of axi_mux holds for all masters. Latency and throughput are those of axi_mux; with M = 1 it is one axi_mux.
 module axi_crossbar
@@ -24,6 +24,11 @@ module axi_crossbar
     axi_if.master out[M],                    // ID_W + axi_mux_index_w(N) bits of ID
     output logic [M-1:0] others_write        // at this memory, see axi_mux
 );
+  // A memory that is not reached has no addresses: none has a base beyond its size.
+  function automatic memory_range_t [M-1:0] reached(logic [M-1:0] reach);
+    for (int unsigned k = 0; k < M; k++) reached[k] = reach[k] ? MAP[k] : '{base: '1, size: '0};
+  endfunction
+
   if (M == 1) begin : g_one
     axi_mux #(
         .N(N), .DATA_W(DATA_W), .ID_W(ID_W), .OUTSTANDING(OUTSTANDING), .BACKGROUND(BACKGROUND)
@@ -42,7 +47,7 @@ module axi_crossbar
         end
       end else begin : g_decoded
         axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) way[M] ();
-        axi_demux #(.M(M), .MAP(MAP), .DATA_W(DATA_W), .ID_W(ID_W)) demux (.clk, .rst, .in(in[i]), .out(way));
+        axi_demux #(.M(M), .MAP(reached(REACH[i])), .DATA_W(DATA_W), .ID_W(ID_W)) demux (.clk, .rst, .in(in[i]), .out(way));
         for (genvar k = 0; k < M; k++) begin : g_memory
           axi_wires crossing (.in(way[k]), .out(user[k*N+i]));
         end

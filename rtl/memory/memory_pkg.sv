@@ -58,6 +58,11 @@ package memory_pkg;
     AXI_DECERR = 2'b11
   } axi_resp_e;
 
+  typedef struct packed {
+    logic corrected;       // beats of memory in which the device's ECC has corrected a flipped bit
+    logic uncorrectable;   // beats read, and writes, that memory answered with SLVERR
+  } memory_events_t;
+
   // The key of the region under which memory is accessed (an L_Key or R_Key of roce_pkg; 0: the device's own access).
   typedef logic [31:0] mr_key_t;
 

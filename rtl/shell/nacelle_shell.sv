@@ -38,7 +38,7 @@ module nacelle_shell
     axis_if.sink        rx,         // from the MAC
     axis_if.source      tx,         // to the MAC
     axil_if.slave       bus,
-    axi_if.master       dram[MEMORIES]
+    axi_if.master       dram[MEMORIES]   // dram_data_w(DATA_W) bits of data, dram_id_w(MEMORIES) of ID
 );
   if (!(DATA_W inside {64, 128, 256, 512})) begin : bad_width
     $fatal(1, "DATA_W is %0d; it must be 64, 128, 256 or 512", DATA_W);
@@ -70,6 +70,7 @@ module nacelle_shell
   roce_tx_events_t roce_tx_events, engine_tx_events;
   cm_events_t cm_events;
   rpc_events_t rpc_events;
+  memory_events_t memory_events;
   logic control_idle;
 
   axil_if #(.ADDR_W(12)) socket_bus[SOCKETS] ();
@@ -105,6 +106,7 @@ module nacelle_shell
       .roce_tx_events,
       .cm_events,
       .rpc_events,
+      .memory_events,
       .idle(control_idle)
   );
 
@@ -471,6 +473,8 @@ module nacelle_shell
     return r;
   endfunction
 
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(fabric_id_w(MEMORIES))) port[MEMORIES] ();
+
   axi_crossbar #(
       .N         (MASTERS),
       .M         (MEMORIES),
@@ -483,8 +487,21 @@ module nacelle_shell
       .clk,
       .rst(plane_rst_q),
       .in(master),
-      .out(dram),
+      .out(port),
       .others_write
+  );
+
+  memory_ports #(
+      .MEMORIES(MEMORIES),
+      .DATA_W  (DATA_W),
+      .ID_W    (fabric_id_w(MEMORIES)),
+      .ECC     (ECC)
+  ) ports (
+      .clk,
+      .rst(plane_rst_q),
+      .in(port),
+      .out(dram),
+      .events(memory_events)
   );
 
   assign idle = control_idle && packet_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);

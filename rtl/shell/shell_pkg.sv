@@ -7,6 +7,8 @@ package shell_pkg;
   import rpc_pkg::*;
   import device_pkg::SOCKETS;
   import device_pkg::RPC_MEMORY;
+  import device_pkg::ECC;
+  import device_pkg::SOCKET_MEMORIES;
 
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
@@ -36,12 +38,22 @@ package shell_pkg;
     return ROCE_MASTER + 1 + memories;
   endfunction
 
-  // Which memories each of them reaches: those of the transport have one each, but for its atomics.
+  // Which memories each of them reaches: sockets as the description says; those of the transport have one each, but for its atomics.
   function automatic logic reaches(int unsigned master, int unsigned memory);
+    if (master >= SOCKET_MASTER && master < ROCE_MASTER) return SOCKET_MEMORIES[master-SOCKET_MASTER][memory];
     return master <= ROCE_MASTER || master == ROCE_MASTER + 1 + memory;
   endfunction
 
-  function automatic int unsigned dram_id_w(int unsigned memories);
+  // The port of a memory: with ECC its check bits are above the data, and axi_ecc has a bit of the ID.
+  function automatic int unsigned fabric_id_w(int unsigned memories);
     return MASTER_ID_W + axi_mux_index_w(masters(memories));
+  endfunction
+
+  function automatic int unsigned dram_id_w(int unsigned memories);
+    return fabric_id_w(memories) + 32'(ECC);
+  endfunction
+
+  function automatic int unsigned dram_data_w(int unsigned data_w);
+    return ECC ? ecc_pkg::ecc_beat_w(data_w) : data_w;
   endfunction
 endpackage

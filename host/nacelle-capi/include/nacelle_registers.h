@@ -183,6 +183,8 @@
 #define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x5d0u /* r: one of call_failed: its caller cancelled it */
 #define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x5d4u /* r: message malformed */
 #define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x5d8u /* r: start while a call runs, or before set-up */
+#define NACELLE_DEVICE_MEMORY_CORRECTED 0x5dcu /* r: beats of memory in which the device's ECC has corrected a flipped bit */
+#define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x5e0u /* r: beats read, and writes, that memory answered with SLVERR */
 
 /* ---- Management port ---- */
 

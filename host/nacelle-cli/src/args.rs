@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use nacelle::FunctionCode;
+use nacelle_device::MemoryFaults;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
 use nacelle_manage::map;
 use nacelle_wire::MacAddr;
@@ -180,7 +181,35 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "MBPS", value_parser = parse_line_rate, conflicts_with = "soft")]
     pub(crate) line_rate: Option<u32>,
     #[command(flatten)]
+    pub(crate) memory_faults: MemoryFaultArgs,
+    #[command(flatten)]
     pub(crate) impairments: ImpairmentArgs,
+}
+
+/// What happens to the memory of the simulated RTL.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Faults of the simulated RTL's memory")]
+pub(crate) struct MemoryFaultArgs {
+    /// Flip a bit of a word in this share of the beats that are read
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with = "soft")]
+    flip_bit: Option<f64>,
+    /// Flip two bits of a word in this share of the beats that are read
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with = "soft")]
+    flip_two_bits: Option<f64>,
+    /// The memory's controller corrects one bit of a word, and reports two
+    #[arg(long, conflicts_with = "soft")]
+    controller_ecc: bool,
+}
+
+impl MemoryFaultArgs {
+    pub(crate) fn faults(&self) -> MemoryFaults {
+        let ppm = |share: Option<f64>| (share.unwrap_or_default() * 1e6).round() as u32;
+        MemoryFaults {
+            one_ppm: ppm(self.flip_bit),
+            two_ppm: ppm(self.flip_two_bits),
+            controller_ecc: self.controller_ecc.into(),
+        }
+    }
 }
 
 /// What is done to frames, on the way out and on the way in alike.
@@ -208,6 +237,10 @@ pub(crate) struct ImpairmentArgs {
 }
 
 impl ImpairmentArgs {
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub(crate) fn rules(&self) -> Impairments {
         Impairments {
             loss: self.loss,

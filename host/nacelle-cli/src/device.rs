@@ -114,6 +114,8 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     let config = SimConfig {
         line_rate_mbps: args.line_rate.unwrap_or_default(),
         wave: args.wave.clone(),
+        random_seed: args.impairments.seed(),
+        faults: args.memory_faults.faults(),
         ..SimConfig::default()
     };
     serve(cli, args, &place, RtlEngine::new(&library, &config)?.with_bounds(bounds))

@@ -98,6 +98,8 @@ fn arguments_that_cannot_be_are_refused() {
         "device --loss 101",
         "device --mac 01:00:00:00:00:00",
         "device --soft --wave x",
+        "device --soft --flip-bit 1",
+        "device --flip-two-bits 101",
         "device --line-rate 0",
         "device --kernel-time 16777216",
         "device --caller-memory 1048576",

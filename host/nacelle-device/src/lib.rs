@@ -33,6 +33,6 @@ pub use manage::Management;
 pub use place::{DEFAULT_ADDRESS, Place};
 pub use port::{EthernetPort, Port, UdpPort};
 pub use rtl::{Bounds, RtlEngine, find_library};
-pub use sim::{PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
+pub use sim::{MemoryFaults, PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
 pub use soft::{IncomingRead, IncomingWrite, SoftConfig, SoftEngine, Window, Windows};
 pub use trace::TraceLog;

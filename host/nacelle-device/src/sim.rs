@@ -18,7 +18,7 @@ use crate::DeviceError;
 use crate::loading::reason;
 
 /// The ABI of this wrapper (`NACELLE_SIM_ABI`).
-const ABI: u32 = 3;
+const ABI: u32 = 4;
 /// Room for the sentence that says why a device could not be made, in bytes.
 const ERROR_SIZE: usize = 512;
 
@@ -38,6 +38,18 @@ pub struct SimInfo {
     pub dram_bytes: u64,
 }
 
+/// Bits of a memory that flip by themselves (`nacelle_sim_faults`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryFaults {
+    /// Chance that a bit of a word has flipped, in millionths of the beats read.
+    pub one_ppm: u32,
+    /// The same for two bits of a word.
+    pub two_ppm: u32,
+    /// Not 0: the memory's controller corrects by itself.
+    pub controller_ecc: u32,
+}
+
 /// How a simulated device is made. `None` and 0 select the library's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SimConfig {
@@ -49,6 +61,8 @@ pub struct SimConfig {
     pub dram_bytes_per_cycle: u32,
     /// Seeds the model's own randomness.
     pub random_seed: u64,
+    /// What goes wrong in each memory.
+    pub faults: MemoryFaults,
     /// Where to write an FST waveform.
     pub wave: Option<PathBuf>,
 }
@@ -93,6 +107,8 @@ pub struct SimStats {
     pub dram_last_read: u64,
     /// Cycle of the newest beat written.
     pub dram_last_write: u64,
+    /// Bits of DRAM that have flipped.
+    pub dram_flips: u64,
 }
 
 /// `nacelle_sim_config`.
@@ -127,6 +143,7 @@ struct Functions {
     reg_write: unsafe extern "C" fn(*mut RawSim, u32, u32) -> c_int,
     dram_read: unsafe extern "C" fn(*mut RawSim, u64, *mut c_void, usize) -> c_int,
     dram_write: unsafe extern "C" fn(*mut RawSim, u64, *const c_void, usize) -> c_int,
+    set_faults: unsafe extern "C" fn(*mut RawSim, u32, *const MemoryFaults) -> c_int,
     get_stats: unsafe extern "C" fn(*const RawSim, *mut SimStats),
     // Last, so that the code outlives the pointers into it.
     _library: Library,
@@ -175,6 +192,7 @@ impl SimLibrary {
                 reg_write: symbol!(b"nacelle_sim_reg_write\0"),
                 dram_read: symbol!(b"nacelle_sim_dram_read\0"),
                 dram_write: symbol!(b"nacelle_sim_dram_write\0"),
+                set_faults: symbol!(b"nacelle_sim_set_faults\0"),
                 get_stats: symbol!(b"nacelle_sim_get_stats\0"),
                 _library: library,
             }
@@ -223,13 +241,22 @@ impl SimLibrary {
         let mut error = [0u8; ERROR_SIZE];
         // SAFETY: `raw`, the path in it and `error` live through the call, and the size passed is that of `error`.
         let sim = unsafe { (self.functions.create)(&raw const raw, error.as_mut_ptr().cast(), error.len()) };
-        match NonNull::new(sim) {
-            Some(sim) => Ok(Sim { sim, functions: Rc::clone(&self.functions) }),
-            None => {
-                let end = error.iter().position(|byte| *byte == 0).unwrap_or(error.len());
-                Err(DeviceError::Create { why: String::from_utf8_lossy(&error[..end]).into_owned() })
+        let Some(sim) = NonNull::new(sim) else {
+            let end = error.iter().position(|byte| *byte == 0).unwrap_or(error.len());
+            return Err(DeviceError::Create { why: String::from_utf8_lossy(&error[..end]).into_owned() });
+        };
+        let mut sim = Sim { sim, functions: Rc::clone(&self.functions) };
+        if config.faults != MemoryFaults::default() {
+            if !sim.set_faults(0, &config.faults) {
+                let why = "its memory's controller cannot correct what the device itself keeps by a code".into();
+                return Err(DeviceError::Create { why });
+            }
+            let mut memory = 1;
+            while sim.set_faults(memory, &config.faults) {
+                memory += 1;
             }
         }
+        Ok(sim)
     }
 }
 
@@ -349,6 +376,13 @@ impl Sim {
             0 => Ok(()),
             _ => Err(DeviceError::Memory { address, length: data.len() }),
         }
+    }
+
+    /// Sets what goes wrong in a memory from now on. False if there is no such memory, or if its controller shall correct what the
+    /// device corrects.
+    pub fn set_faults(&mut self, memory: u32, faults: &MemoryFaults) -> bool {
+        // SAFETY: see above.
+        unsafe { (self.functions.set_faults)(self.sim.as_ptr(), memory, faults) == 0 }
     }
 
     /// What the model counted so far.

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::Running;
-use nacelle_device::{Bounds, DeviceError, FrameEngine, Place, PushError, RtlEngine, SimConfig, SimLibrary};
+use nacelle_device::{
+    Bounds, DeviceError, FrameEngine, MemoryFaults, Place, PushError, RtlEngine, SimConfig, SimLibrary,
+};
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_manage::map::{Chain, Register, Target, device};
 use nacelle_manage::{Control, DeviceKind, Done, Error, FrameKind, Registers, Request, discover};
@@ -123,6 +125,17 @@ fn what_is_no_library_is_refused_with_a_reason() {
     let mock = SimLibrary::load(&common::build_mock(temp.path())).unwrap();
     let refused = mock.create(&SimConfig { line_rate_mbps: 13, ..SimConfig::default() }).err().unwrap();
     assert!(refused.to_string().ends_with("this device does not like the number 13"), "{refused}");
+}
+
+#[test]
+fn faults_of_memory_are_set_or_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let mock = SimLibrary::load(&common::build_mock(temp.path())).unwrap();
+    let with = |faults| mock.create(&SimConfig { faults, ..SimConfig::default() });
+    let sim = with(MemoryFaults { one_ppm: 7, ..MemoryFaults::default() }).unwrap();
+    assert_eq!(sim.stats().dram_flips, 7);
+    let refused = with(MemoryFaults { controller_ecc: 1, ..MemoryFaults::default() }).err().unwrap();
+    assert!(refused.to_string().contains("the device itself keeps by a code"), "{refused}");
 }
 
 #[test]

@@ -34,6 +34,7 @@ EVENTS = {
     "roce_tx": "roce_events_pkg::roce_tx_events_t",
     "cm": "roce_events_pkg::cm_events_t",
     "rpc": "compute_pkg::rpc_events_t",
+    "memory": "memory_pkg::memory_events_t",
 }
 COUNTERS = counters()
 # Written down here once more: host software relies on these.

@@ -36,3 +36,7 @@ def test_bounded(what: str, frames: int, cut: str) -> None:
 @pytest.mark.parametrize("width", [16, 64])
 def test_byte_funnel(width: int) -> None:
     prove(HERE / "byte_funnel_formal.sv", {"DATA_W": width})
+
+
+def test_ecc() -> None:
+    prove(HERE / "ecc_formal.sv")

@@ -10,11 +10,13 @@ from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, Several, run
 from nacelle_tb.memory import AxiDriver, AxiMemory
 from nacelle_tb.streams import start, wait_cycles
 
-MASTERS, MEMORIES = 4, 2
+MASTERS, MEMORIES = 4, 3
 WIRED = 3
 """The master that reaches memory 1 alone"""
+REACH = [(0, 1, 2), (0, 1), (1, 0), (1,)]
+"""The memories of each master; the first one has all, and memory 2 for itself"""
 SIZE = 1 << 16
-BASES = [0, 1 << 40]
+BASES = [0, 1 << 40, 1 << 41]
 NOWHERE = [1 << 16, (1 << 40) - 4096, (1 << 40) + SIZE, 1 << 63]
 DECERR = 3
 
@@ -23,6 +25,7 @@ def memories(dut, **of_the_second: object) -> list[AxiMemory]:
     return [
         AxiMemory(dut, "out0", SIZE, BASES[0], noise=True, **({"latency": 5} | of_the_second.pop("first", {}))),
         AxiMemory(dut, "out1", SIZE, BASES[1], noise=True, **({"latency": 5} | of_the_second)),
+        AxiMemory(dut, "out2", SIZE, BASES[2], noise=True, latency=5),
     ]
 
 
@@ -41,11 +44,11 @@ async def every_master_finds_every_memory(dut, stall: float, reorder: bool) -> N
     refused = [0] * MASTERS
     for _ in range(120):
         i = random.randrange(MASTERS)
-        k = 1 if i == WIRED else random.randrange(MEMORIES)
+        k = random.choice(REACH[i])
         offset = random.randrange(i * 0x2000, (i + 1) * 0x2000 - 1024, step)
         beats = random.randint(1, min(8, (4096 - offset % 4096) // step))
         if i != WIRED and random.random() < 0.2:
-            where = random.choice(NOWHERE)
+            where = random.choice(NOWHERE + [BASES[k] for k in range(MEMORIES) if k not in REACH[i]])
             if random.random() < 0.5:
                 masters[i].write(where, random.randbytes(beats * step))
                 refused[i] += 1
@@ -133,7 +136,7 @@ async def tells_where_others_write(dut) -> None:
 @pytest.mark.parametrize("width", [64, 512])
 def test_axi_crossbar(width: int) -> None:
     ranges = ", ".join(f"64'h{base:x}, 64'h{SIZE:x}" for base in reversed(BASES))
-    reach = "{" + ", ".join("2'b10" if i == WIRED else "2'b11" for i in reversed(range(MASTERS))) + "}"
+    reach = "{" + ", ".join(f"3'd{sum(1 << k for k in memories)}" for memories in reversed(REACH)) + "}"
     run(
         "axi_crossbar",
         __file__,
@@ -141,7 +144,7 @@ def test_axi_crossbar(width: int) -> None:
         ports={
             "in": Several(AxiSlave(width), MASTERS),
             "out": Several(AxiMaster(width, id_width=6), MEMORIES),
-            "others_write": Plain("output", "logic [1:0]"),
+            "others_write": Plain("output", "logic [2:0]"),
         },
         random_state=True,
     )

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from nacelle_tb.device import DEVICES, ROOT, DescriptionError, description, load
+from nacelle_tb.device import DEVICES, DRAMS, ROOT, DescriptionError, description, load, load_dram
 from nacelle_tb.device_rtl import generate
 
 STANDARD = (DEVICES / "standard.toml").read_text()
@@ -39,6 +39,12 @@ WRONG = {
     'kernel = "matmul"': ('kernel = "matmull"', "no kernel_matmull.toml in"),
     "completions = 4096": ("completions = 4095", "traffic: completions must be a power of two"),
     "[memory]": ("[memory", "Expected"),
+    "bytes = 1_073_741_824": (
+        'bytes = 1_073_741_824\ntiming = "ddr9"',
+        "timing is 'ddr9'; it must be a .toml file, or one of fixed, ddr4",
+    ),
+    'kernel = "increment"': ('kernel = "increment"\nmemories = [0, 1]', "sockets[0]: memories is [0, 1]; there are 1, from 0"),
+    'kernel = "traffic"': ('kernel = "traffic"\nmemories = 0', "memories is 0; it must be of type list"),
 }
 
 
@@ -51,6 +57,45 @@ def test_a_mistake_is_named(tmp_path: Path, right: str) -> None:
     with pytest.raises(DescriptionError) as error:
         load(path)
     assert said in str(error.value) and ("device.toml" in str(error.value) or "kernel_" in str(error.value))
+
+
+def test_sockets_reach_the_memories_that_they_name(tmp_path: Path) -> None:
+    path = tmp_path / "device.toml"
+    head = f'base = "{DEVICES / "standard.toml"}"\n[memory]\ncount = 3\nof_calls = 1\n'
+    sockets = ('[[sockets]]\nkernel = "increment"\n', '[[sockets]]\nkernel = "matmul"\nmemories = [2, 1]\n')
+    path.write_text(head + "".join(sockets))
+    assert load(path).reach() == [0b111, 0b110]
+    assert "SOCKET_MEMORIES = {3'b110, 3'b111};" in (generate(load(path)).folder / "device_pkg.sv").read_text()
+    path.write_text(path.read_text().replace("[2, 1]", "[2, 0]"))
+    with pytest.raises(DescriptionError, match=r"sockets\[1\]: memories must have 1, which callers' regions are in"):
+        load(path)
+
+
+DRAM_MISTAKES = {
+    "banks = 16 ": ("banks = 17 ", "banks is 17; it must be a power of two"),
+    "bank_groups = 4 ": ("bank_groups = 32 ", "bank_groups is 32; it must divide banks, 16"),
+    "trcd = 14.063 ": ("trcd = 14 ", "trcd is 14; it must be of type float"),
+    "tras = 33.0 ": ("tras = -1.0 ", "tras is -1.0; it must be nanoseconds"),
+    "trefi = 7800.0 ": ("trefi = 360.0 ", "trefi is 360.0; it must be longer than a refresh"),
+    "trp = ": ("trap = ", "trp is missing"),
+    "lookahead = 4 ": ("lookahead = 0 ", "lookahead is 0"),
+    "twr = 15.0 ": ("twr = 15.0\ntwx = 1.0 ", "unknown key twx"),
+}
+
+
+@pytest.mark.parametrize("right", DRAM_MISTAKES, ids=lambda text: text.split()[0])
+def test_a_mistake_of_a_dram_is_named(tmp_path: Path, right: str) -> None:
+    wrong, said = DRAM_MISTAKES[right]
+    text = (DRAMS / "ddr4-2133.toml").read_text()
+    path = tmp_path / "device.toml"
+    path.write_text(f'base = "{DEVICES / "standard.toml"}"\n[memory]\ntiming = "mine.toml"\n')
+    (tmp_path / "mine.toml").write_text(text)
+    assert load(path).dram == load_dram(DRAMS / "ddr4-2133.toml")
+    assert right in text
+    (tmp_path / "mine.toml").write_text(text.replace(right, wrong, 1))
+    with pytest.raises(DescriptionError) as error:
+        load(path)
+    assert said in str(error.value) and "mine.toml" in str(error.value)
 
 
 KERNEL_MISTAKES = {

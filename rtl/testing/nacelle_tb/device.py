@@ -17,6 +17,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 DEVICES = ROOT / "devices"
+DRAMS = DEVICES / "memories"
+FIXED = "fixed"  # the timing of a memory with one latency
 STANDARD = "standard"
 
 WIDTHS = (64, 128, 256, 512)
@@ -33,6 +35,14 @@ MESSAGES = 4096  # rpc_pkg::CTRL_BYTES
 DESCRIPTION_VERSION = 1
 LOAD_BYTES = 64  # rpc_pkg::LOAD_BYTES
 MAX_DESCRIPTION = 64 << 10
+DRAM_KEYS = {
+    "organisation": ("burst_bytes", "row_bytes", "bank_groups", "banks"),
+    "timing": (
+        *("burst", "cl", "cwl", "trcd", "trp", "tras", "trrd_s", "trrd_l", "tfaw", "tccd_s", "tccd_l"),
+        *("twr", "twtr", "trtw", "trtp", "trefi", "trfc"),
+    ),
+    "controller": ("latency", "lookahead", "writes"),
+}
 ACCESS = ("in", "out", "inout", "internal")
 
 
@@ -88,6 +98,15 @@ class Socket:
 
     kernel: Kernel
     completions: int
+    memories: tuple[int, ...]  # that it reaches; none: all
+
+
+@dataclass(frozen=True)
+class Dram:
+    """How DRAM behaves, for its model (sim/ddr.h): the keys of a file in devices/memories, times in picoseconds."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]  # in the order of nacelle_sim_dram
 
 
 @dataclass(frozen=True)
@@ -111,6 +130,8 @@ class Device:
     memory_bytes: int
     memories: int  # each of memory_bytes
     calls_memory: int  # the one that callers' regions are in
+    ecc: bool  # the device keeps its memories by a code of its own
+    dram: Dram | None  # how the simulated memories behave; None: with a fixed latency
     sockets: tuple[Socket, ...]
     kernel_folders: tuple[Path, ...]
     files: tuple[Path, ...]  # that this is from
@@ -123,6 +144,10 @@ class Device:
     def socket_of(self, kernel: str) -> int:
         """The socket that holds this kernel."""
         return next(i for i, socket in enumerate(self.sockets) if socket.kernel.name == kernel)
+
+    def reach(self) -> list[int]:
+        """For each socket the memories that it reaches, a bit each."""
+        return [sum(1 << memory for memory in set(socket.memories or range(self.memories))) for socket in self.sockets]
 
     def clients(self) -> list[int | None]:
         """For each socket the client of the transport that its kernel is."""
@@ -237,6 +262,42 @@ def load_kernel(name: str, folders: Sequence[Path]) -> Kernel:
     return Kernel(name, (int(version[0]), int(version[1])), tuple(functions), tuple(sorted(errors.items())), path)
 
 
+def load_dram(path: Path) -> Dram:
+    """The DRAM of this file."""
+    table = _Table(_parse(path), str(path))
+    name, values = table.text("name", 32), {}
+    for part, keys in DRAM_KEYS.items():
+        inside = table.table(part)
+        for key in keys:
+            if part == "timing":
+                time = inside.take(key, float)
+                if not 0 < time <= 1e6:
+                    raise DescriptionError(f"{inside.where}: {key} is {time}; it must be nanoseconds, above 0 and up to 1000000.0")
+                values[key] = round(time * 1000)
+            elif key == "latency":
+                values[key] = round(inside.take(key, float) * 1000)
+            else:
+                values[key] = inside.number(key, 1, 1 << 20, power_of_two=part == "organisation")
+        inside.end()
+    table.end()
+    if values["banks"] % values["bank_groups"]:
+        raise DescriptionError(f"{path}: bank_groups is {values['bank_groups']}; it must divide banks, {values['banks']}")
+    if values["trefi"] <= values["trfc"] + values["trp"]:
+        raise DescriptionError(f"{path}: trefi is {values['trefi'] / 1000}; it must be longer than a refresh, trfc and trp")
+    return Dram(name, tuple(values.items()))
+
+
+def dram_named(name: str, device: Path) -> Dram | None:
+    """The DRAM that a description names: of a file beside it, or of a name in devices/memories."""
+    if name == FIXED:
+        return None
+    path = device.parent / name if name.endswith(".toml") else DRAMS / f"{name}.toml"
+    if not path.exists():
+        known = ", ".join([FIXED, *sorted(file.stem for file in DRAMS.glob("*.toml"))])
+        raise DescriptionError(f"{device}: timing is {name!r}; it must be a .toml file, or one of {known}")
+    return load_dram(path)
+
+
 def _merged(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
     """The keys of a description over those of its base. Folders are taken from where they are named."""
     if path in seen:
@@ -263,7 +324,9 @@ def load(path: Path) -> Device:
     transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
     sockets = []
     for entry in table.tables("sockets"):
-        sockets.append(Socket(load_kernel(entry.text("kernel", 16), folders), entry.number("completions", 0, 1 << 15, default=0)))
+        kernel = load_kernel(entry.text("kernel", 16), folders)
+        completions = entry.number("completions", 0, 1 << 15, default=0)
+        sockets.append(Socket(kernel, completions, tuple(entry.take("memories", list, []))))
         entry.end()
     device = Device(
         name=table.text("name", 32),
@@ -283,6 +346,8 @@ def load(path: Path) -> Device:
         memory_bytes=memory.number("bytes", 1 << 22, 1 << MEMORY_STRIDE_W, power_of_two=True),
         memories=memory.number("count", 1, MAX_MEMORIES, default=1),
         calls_memory=memory.number("of_calls", 0, MAX_MEMORIES - 1, default=0),
+        ecc=memory.take("ecc", bool, False),
+        dram=dram_named(memory.take("timing", str, FIXED), path),
         sockets=tuple(sockets),
         kernel_folders=folders,
         files=(*files, *(socket.kernel.file for socket in sockets)),
@@ -312,6 +377,15 @@ def check(device: Device) -> None:
         raise DescriptionError(f"{where}: the messages of {device.queue_pairs} connections fill the memory: bytes must be larger")
     if device.calls_memory >= device.memories:
         raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
+    for i, socket in enumerate(device.sockets):
+        if any(memory not in range(device.memories) for memory in socket.memories):
+            raise DescriptionError(
+                f"{where}: sockets[{i}]: memories is {list(socket.memories)}; there are {device.memories}, from 0"
+            )
+        if socket.memories and device.calls_memory not in socket.memories:
+            raise DescriptionError(
+                f"{where}: sockets[{i}]: memories must have {device.calls_memory}, which callers' regions are in"
+            )
     owners: dict[int, str] = {}
     for kernel in device.kernels:
         for function in kernel.functions:

@@ -97,6 +97,7 @@ def device_package(device: Device) -> str:
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
     kernels = ", ".join(f'"{socket.kernel.name}"' for socket in device.sockets)
+    reach = ", ".join(f"{device.memories}'b{mask:0{device.memories}b}" for mask in reversed(device.reach()))
     return f"""// The sizes of the device `{device.name}`.
 package device_pkg;
   localparam int unsigned DATA_W = {device.data_w};
@@ -127,6 +128,9 @@ package device_pkg;
 
   localparam longint unsigned DRAM_BYTES = 64'd{device.memory_bytes};   // of each memory
   localparam int unsigned MEMORIES = {device.memories};
+  // The memories that each socket reaches, the last socket first.
+  localparam logic [SOCKETS-1:0][MEMORIES-1:0] SOCKET_MEMORIES = {{{reach}}};
+  localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
 endpackage
 """

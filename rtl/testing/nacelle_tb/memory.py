@@ -292,13 +292,14 @@ class AxiDriver:
         self._reads: dict[int, deque[int]] = {}
 
     def write(self, addr: int, data: bytes, ident: int = 0, strobes: int | None = None) -> None:
-        """One burst of whole beats; `strobes` for a single beat."""
+        """One burst of whole beats. `strobes`: of all its bytes, the first the lowest."""
         step = self.bytes_per_beat
         beats = len(data) // step
+        whole = (1 << step) - 1
         self._aw.send(addr, ident, beats - 1)
         for i in range(beats):
             chunk = int.from_bytes(data[i * step : (i + 1) * step], "little")
-            self._w.send(chunk, (1 << step) - 1 if strobes is None else strobes, int(i == beats - 1))
+            self._w.send(chunk, whole if strobes is None else strobes >> i * step & whole, int(i == beats - 1))
         self.asked_writes += 1
 
     def read(self, addr: int, beats: int, ident: int = 0) -> None:

@@ -87,11 +87,12 @@ class Pair:
         unlimited: bool = False,
         selective_repeat: bool = False,
         timeout: int = 8,
+        device: str = "standard",
         make_line: Callable[..., Any] = Line,
         **line: int,
     ) -> None:
         rate = NO_RATE_LIMIT if unlimited else LINE_RATE_MBPS
-        self.devices = [SimDevice(512, line_rate_mbps=rate) for _ in range(2)]
+        self.devices = [SimDevice(512, line_rate_mbps=rate, device=device) for _ in range(2)]
         for device, ip, mac in zip(self.devices, IP, MAC, strict=True):
             configure(device, ip=ip, mac=mac)
         self.line = make_line(*self.devices, **line)

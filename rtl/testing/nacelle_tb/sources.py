@@ -19,6 +19,7 @@ _PACKAGES = [
     "stream/crc32_pkg.sv",
     "stream/time_pkg.sv",
     "memory/memory_pkg.sv",
+    "memory/ecc_pkg.sv",
     "packet/packet_pkg.sv",
     "roce/roce_wire_pkg.sv",
     "roce/roce_events_pkg.sv",

@@ -194,4 +194,11 @@ int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data,
     return 0;
 }
 
+// As a device with a memory that it corrects itself.
+int nacelle_sim_set_faults(nacelle_sim *sim, uint32_t memory, const nacelle_sim_faults *faults) {
+    if (memory > 0 || faults->controller_ecc) return -1;
+    sim->stats.dram_flips = faults->one_ppm;
+    return 0;
+}
+
 void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats) { *stats = sim->stats; }

@@ -186,6 +186,8 @@ pub mod device {
             RPC_CALL_CANCELLED,
             RPC_MESSAGE_MALFORMED,
             RPC_IMMEDIATE_IGNORED,
+            MEMORY_CORRECTED,
+            MEMORY_UNCORRECTABLE,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -524,6 +526,10 @@ pub mod device {
     pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "message malformed" };
     /// start while a call runs, or before set-up
     pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "start while a call runs, or before set-up" };
+    /// beats of memory in which the device's ECC has corrected a flipped bit
+    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
+    /// beats read, and writes, that memory answered with SLVERR
+    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
 }
 
 /// Management port.
