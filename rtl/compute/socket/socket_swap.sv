@@ -12,8 +12,8 @@
 // `load` is the interface of a controller for partial reconfiguration: a request, then exactly one answer in a bounded time, during all of
 // which the kernel is decoupled and in reset.
 //
-// Latency of a swap when nothing runs, from the write of COMMAND to its end: 57 cycles and the time of the controller; 41 for a
-// roll back. No job can begin for 41 of these and that time. After reset the first image, which is there, is checked and published: 32 cycles.
+// Latency of a swap when nothing runs, from the write of COMMAND to its end: 59 cycles and the time of the controller; 43 for a
+// roll back. No job can begin for 43 of these and that time. After reset the first image, which is there, is checked and published: 32 cycles.
 module socket_swap
   import compute_pkg::*;
 #(
