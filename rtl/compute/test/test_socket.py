@@ -8,7 +8,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
-from nacelle_tb.memory import DECERR, OKAY
+from nacelle_tb.memory import DECERR, OKAY, SLVERR
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
 from nacelle_tb.widths import WIDTHS
@@ -139,9 +139,13 @@ async def registers_say_what_it_is(dut) -> None:
     cycles, _ = await ctrl.read(0x48)
     assert 4096 // bench.memory.bytes_per_beat < cycles < 4096
     for address in range(0, 0x1000, 4):
-        readable, writable = address < 0x60, address in (0x54, 0x58)
+        readable = address < 0x60 or address in (0x60, 0x64, 0x68, 0x70)
+        writable = address in (0x54, 0x58, 0x64) or 0x80 <= address < 0xA0
         assert (await ctrl.read(address))[1] == (OKAY if readable else DECERR), f"{address:#x}"
-        assert await ctrl.write(address, 5) == (OKAY if writable else DECERR), f"{address:#x}"
+        # With one image there is no command.
+        expected = SLVERR if address == 0x6C else OKAY if writable else DECERR
+        assert await ctrl.write(address, 5) == expected, f"{address:#x}"
+    assert [await ctrl.read(address) for address in (0x60, 0x64, 0x68, 0x70)] == [(1, OKAY), (0, OKAY), (0, OKAY), (0x80, OKAY)]
     assert await ctrl.read(0x44) == (1, OKAY)
 
 
