@@ -136,9 +136,10 @@ class Shell:
         return {"fabric": "memory"}.get(path.rpartition(".")[2], path.removeprefix(f"{self.path(SHELL)}."))
 
     def _kernel(self, socket: str) -> str:
-        """Which kernel a socket holds."""
+        """Which kernel a socket holds, of several images the first."""
         inside = re.compile(re.escape(self.path(socket)) + r"\..*\.kernel")
-        return next(m.partition("$")[0] for m in self.modules if m.startswith("kernel_") and inside.fullmatch(self.path(m)))[7:]
+        held = [m for m in self.modules if m.startswith("kernel_") and inside.fullmatch(self.path(m))]
+        return min(held, key=self.path).partition("$")[0][7:]
 
     @property
     def parts(self) -> list[str]:

@@ -89,6 +89,75 @@ package compute_pkg;
     return functions;
   endfunction
 
+  // ---- images: kernels that take each other's place in a socket (docs/reference/kernels.md) ----
+
+  localparam int unsigned MAX_IMAGES = 8;
+  typedef logic [127:0] kernel_text_t;                         // the name of a kernel as a string literal has it
+  typedef kernel_text_t [MAX_IMAGES-1:0] kernel_texts_t;
+  typedef logic [7:0] image_t;                                 // number of an image of a socket
+
+  // What is known of an image before it is loaded; IMAGE_RECORD of socket.rdl has its words.
+  typedef struct packed {
+    kernel_identity_t identity;
+    logic [31:0][7:0] digest;    // SHA-256, byte i in digest[i]
+    logic [63:0]      addr;      // of the bitstream, where its controller finds it
+    logic [31:0]      length;    // bytes
+  } image_record_t;
+  typedef logic [4:0] record_word_t;
+  localparam record_word_t RECORD_IDENTITY = 5'd0, RECORD_IDENTITY_END = 5'd15;
+  localparam record_word_t RECORD_DIGEST = 5'd16, RECORD_DIGEST_END = 5'd23;
+  localparam record_word_t RECORD_ADDR = 5'd24, RECORD_LENGTH = 5'd26;
+
+  function automatic logic [31:0] identity_word(kernel_identity_t identity, logic [3:0] word);
+    unique case (word) inside
+      4'h0:          return identity.block_type;
+      4'h1:          return identity.block_version;
+      4'h2:          return {identity.version_major, identity.version_minor};
+      4'h3:          return 32'(identity.functions);
+      [4'h4 : 4'h7]: return identity.name[{word[1:0], 2'b00}+:4];
+      default:       return 32'(identity.function_code[word[2:0]]);
+    endcase
+  endfunction
+
+  function automatic logic [31:0] record_value(image_record_t record, record_word_t word);
+    unique case (word) inside
+      [5'h00 : 5'h0f]: return identity_word(record.identity, word[3:0]);
+      [5'h10 : 5'h17]: return record.digest[{word[2:0], 2'b00}+:4];
+      5'h18:           return record.addr[31:0];
+      5'h19:           return record.addr[63:32];
+      5'h1a:           return record.length;
+      default:         return '0;
+    endcase
+  endfunction
+
+  // A request to whatever loads an image, and its answer.
+  typedef struct packed {
+    image_t      image;
+    logic [63:0] addr;
+    logic [31:0] length;
+  } reconfigure_t;
+
+  // What a socket holds. Not live: nothing.
+  typedef struct packed {
+    logic   live;
+    image_t image;
+  } held_t;
+
+  // Commands and errors of the registers for images.
+  localparam logic [7:0] IMAGE_ACTIVATE  = 8'd1;
+  localparam logic [7:0] IMAGE_ROLL_BACK = 8'd2;
+  localparam logic [7:0] IMAGE_CUT       = 8'd3;
+
+  typedef enum logic [7:0] {
+    IMAGE_OK,
+    IMAGE_BAD_COMMAND,     // no such command
+    IMAGE_BAD_IMAGE,       // no such image
+    IMAGE_BAD_DIGEST,      // the digest that was named is not that of the record
+    IMAGE_NO_FORMER,       // nothing to roll back to
+    IMAGE_NOT_LOADED,      // the controller reported an error
+    IMAGE_NO_IDENTITY      // what was loaded did not say what its record says
+  } image_error_e;
+
   // ---- region set-up messages ----
   localparam logic [7:0] MRSP_ERR = 8'h00;
   localparam logic [7:0] MRSP_AAR = 8'h01;   // advertise and request, caller -> device

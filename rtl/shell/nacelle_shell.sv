@@ -370,6 +370,8 @@ module nacelle_shell
   window_t [SOCKETS-1:0] window;
   logic [SOCKETS-1:0] cancel;
   function_set_t [SOCKETS-1:0] functions;
+  held_t [SOCKETS-1:0] held;
+  logic [SOCKETS-1:0] paused;
   logic [SOCKETS-1:0] socket_idle;
   logic [MEMORIES-1:0] others_write;
 
@@ -404,6 +406,8 @@ module nacelle_shell
       .memory_per_caller,
       .job,
       .functions,
+      .held,
+      .paused,
       .window,
       .cancel,
       .done,
@@ -420,7 +424,8 @@ module nacelle_shell
     socket #(
         .DATA_W(DATA_W),
         .ID_W  (MASTER_ID_W),
-        .KERNEL(KERNELS[i]),
+        .IMAGES(IMAGES[i]),
+        .KERNELS(KERNELS[i]),
         .RDMA  (RDMA_CLIENT[i] != NO_CLIENT)
     ) socket (
         .clk,
@@ -439,6 +444,8 @@ module nacelle_shell
         .rdma_settled(rdma_settled[i]),
         .ctrl(socket_bus[i]),
         .functions(functions[i]),
+        .held(held[i]),
+        .paused(paused[i]),
         .idle(socket_idle[i])
     );
 

@@ -227,7 +227,7 @@
 #define NACELLE_SOCKET_BLOCK_STRIDE 0x1000u
 #define NACELLE_SOCKET_BLOCK_COUNT 16u
 #define NACELLE_SOCKET_BLOCK_TYPE 0x534f434bu /* SOCK */
-#define NACELLE_SOCKET_BLOCK_VERSION 0x00010000u
+#define NACELLE_SOCKET_BLOCK_VERSION 0x00010001u
 
 #define NACELLE_SOCKET_TYPE 0x000u /* r: 0x534f434b, "SOCK": a socket. */
 #define NACELLE_SOCKET_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -251,6 +251,33 @@
 #define NACELLE_SOCKET_RDMA_PAGE 0x054u /* rw: First page of 4 KiB for work requests of the kernel while no job runs. */
 #define NACELLE_SOCKET_RDMA_PAGES 0x058u /* rw: How many pages. */
 #define NACELLE_SOCKET_KERNEL_VERSION 0x05cu /* r: Version of the kernel: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_SOCKET_IMAGES 0x060u /* r: Kernels that can take each other's place in the socket. */
+#define NACELLE_SOCKET_IMAGES_COUNT_SHIFT 0 /* Images that it can hold, one at a time. */
+#define NACELLE_SOCKET_IMAGES_COUNT_MASK 0x000000ffu
+#define NACELLE_SOCKET_IMAGES_ACTIVE_SHIFT 8 /* The one that it holds, if IMAGE_STATE says that it holds one. */
+#define NACELLE_SOCKET_IMAGES_ACTIVE_MASK 0x0000ff00u
+#define NACELLE_SOCKET_IMAGES_FORMER_SHIFT 16 /* The one before. */
+#define NACELLE_SOCKET_IMAGES_FORMER_MASK 0x00ff0000u
+#define NACELLE_SOCKET_IMAGES_HAS_FORMER_SHIFT 24 /* There was one before. */
+#define NACELLE_SOCKET_IMAGES_HAS_FORMER_MASK 0x01000000u
+#define NACELLE_SOCKET_IMAGE_SELECT 0x064u /* rw: Which image is meant. SLVERR while a command is under way. */
+#define NACELLE_SOCKET_IMAGE_SELECT_IMAGE_SHIFT 0 /* An image, for IMAGE_RECORD and IMAGE_COMMAND. */
+#define NACELLE_SOCKET_IMAGE_SELECT_IMAGE_MASK 0x000000ffu
+#define NACELLE_SOCKET_IMAGE_SELECT_WORD_SHIFT 8 /* A word of its record, for IMAGE_RECORD. */
+#define NACELLE_SOCKET_IMAGE_SELECT_WORD_MASK 0x00001f00u
+#define NACELLE_SOCKET_IMAGE_RECORD 0x068u /* r: A word of the record of an image. SLVERR while a command is under way. */
+#define NACELLE_SOCKET_IMAGE_COMMAND 0x06cu /* w: Begins a command. SLVERR for 3 while none is under way, for others while one is, and if the socket has one image. */
+#define NACELLE_SOCKET_IMAGE_STATE 0x070u /* r: What has become of the last command. */
+#define NACELLE_SOCKET_IMAGE_STATE_STATE_SHIFT 0 /* 0: ready; 1: compares the digest; 2: waits for the running job; 3: for its accesses; 4 to 6: the image is loaded; 7: waits for the kernel to say what it is. */
+#define NACELLE_SOCKET_IMAGE_STATE_STATE_MASK 0x0000000fu
+#define NACELLE_SOCKET_IMAGE_STATE_LIVE_SHIFT 7 /* The socket holds a kernel. */
+#define NACELLE_SOCKET_IMAGE_STATE_LIVE_MASK 0x00000080u
+#define NACELLE_SOCKET_IMAGE_STATE_ERROR_SHIFT 8 /* Of the last command: docs/reference/kernels.md. */
+#define NACELLE_SOCKET_IMAGE_STATE_ERROR_MASK 0x0000ff00u
+#define NACELLE_SOCKET_IMAGE_STATE_FINISHED_SHIFT 16 /* Commands, modulo 2^16. */
+#define NACELLE_SOCKET_IMAGE_STATE_FINISHED_MASK 0xffff0000u
+#define NACELLE_SOCKET_IMAGE_DIGEST 0x080u /* w: SHA-256 of the image that is to be activated. SLVERR while a command is under way. */
+#define NACELLE_SOCKET_IMAGE_DIGEST_WORDS 8u
 
 /* ---- Kernel `traffic` ---- */
 

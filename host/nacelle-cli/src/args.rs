@@ -14,15 +14,15 @@ use clap_complete::Shell;
 use nacelle::FunctionCode;
 use nacelle_device::MemoryFaults;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
-use nacelle_manage::map;
+use nacelle_manage::{Digest, map};
 use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopArgs};
 use parse::{
-    parse_cidr, parse_function, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent, parse_seconds,
-    parse_word,
+    parse_cidr, parse_function, parse_image, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent,
+    parse_seconds, parse_word,
 };
 pub(crate) use way::{LinkArgs, WayArgs};
 
@@ -82,6 +82,9 @@ pub(crate) enum Command {
     /// List and reset the queue pairs of a device
     #[command(subcommand)]
     Qp(QpCommand),
+    /// List the kernels of a device, and replace one at run time
+    #[command(subcommand)]
+    Kernel(KernelCommand),
     /// List the memory regions of a device
     #[command(subcommand)]
     Region(RegionCommand),
@@ -138,6 +141,9 @@ pub(crate) struct DeviceArgs {
     /// Load a kernel from a shared library; can be given more than once. It runs in the device's process: only what you trust
     #[arg(long, value_name = "FILE")]
     pub(crate) kernel: Vec<PathBuf>,
+    /// Load a kernel that can take the place of another one, named before the '=': see 'nacelle kernel'
+    #[arg(long, value_name = "KERNEL=FILE", value_parser = parse_image)]
+    pub(crate) kernel_image: Vec<(String, PathBuf)>,
     /// Serve on a UDP socket at this address of the machine instead of on the wire: callers reach it by the kernel's network.
     /// Without an address: the first free one from 127.0.0.2 on
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, requires = "soft", conflicts_with_all = ["ip", "mac", "gateway", "tap"])]
@@ -406,6 +412,48 @@ pub(crate) enum QpCommand {
         #[arg(long, conflicts_with = "qpn")]
         all: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KernelCommand {
+    /// Show the kernels that each socket can hold, their functions and digests, and which is there
+    List {
+        /// The device's name or address
+        device: String,
+    },
+    /// Put a kernel into a socket in place of the one that is there, and wait until it is there
+    Activate {
+        /// The device's name or address
+        device: String,
+        /// The socket's number
+        socket: u16,
+        /// The image's number, or its kernel's name
+        image: String,
+        /// Do so only if the image has this SHA-256 digest [default: the one that the device lists]
+        #[arg(long, value_name = "HEX")]
+        digest: Option<Digest>,
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
+    /// Put the kernel back that a socket has held before
+    Rollback {
+        /// The device's name or address
+        device: String,
+        /// The socket's number
+        socket: u16,
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChangeArgs {
+    /// Cut off the calls that are under way in the socket instead of waiting for their ends: their callers get result 1
+    #[arg(long)]
+    pub(crate) cut: bool,
+    /// Fail when the kernel is not there after so long; the device goes on with it
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Subcommand)]

@@ -103,6 +103,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
         ("--connections", args.connections.is_some()),
         ("--workers", args.workers.is_some()),
         ("--kernel", !args.kernel.is_empty()),
+        ("--kernel-image", !args.kernel_image.is_empty()),
     ];
     for (option, given) in of_software {
         if given {
@@ -138,6 +139,9 @@ fn soft_config(args: &DeviceArgs) -> Result<SoftConfig, Failure> {
     let mut kernels = default.kernels;
     for file in &args.kernel {
         Kernel::load(file).and_then(|kernel| kernels.add(kernel)).map_err(DeviceError::from)?;
+    }
+    for (beside, file) in &args.kernel_image {
+        Kernel::load(file).and_then(|kernel| kernels.add_image(beside, kernel)).map_err(DeviceError::from)?;
     }
     Ok(SoftConfig {
         memory_bytes: args.memory.map_or(default.memory_bytes, mebibytes),

@@ -14,7 +14,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
     (FOUND, "`nacelle doctor` has found why a device cannot be called"),
     (USAGE, "wrong arguments or files"),
     (3, "unreachable: no wire, no such device, no response, or the connection was lost"),
-    (4, "refused: the connection, or the regions"),
+    (4, "refused: the connection, the regions, or another kernel"),
     (TIMEOUT, "timeout: no progress within `--timeout`"),
     (REMOTE, "remote error: an unknown function, a kernel that failed, a broken protocol, a wrong result"),
 ];
@@ -58,6 +58,12 @@ impl Failure {
         let code = ErrorCode::Unreachable;
         let hint = "start it again, or list the devices that run with 'nacelle ls'".into();
         Self { code: name(code), message: message.into(), hint, exit_code: code.exit_code() }
+    }
+
+    /// The device has not done what it was asked to, for a reason of its own.
+    pub(crate) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let code = ErrorCode::Refused;
+        Self { code: name(code), message: message.into(), hint: hint.into(), exit_code: code.exit_code() }
     }
 
     /// What is asked for needs a terminal.

@@ -19,6 +19,7 @@ mod explain;
 mod failure;
 mod generate;
 mod hub;
+mod kernel;
 mod list;
 mod manage;
 mod npy;
@@ -67,6 +68,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Stats { device } => list::stats(cli, device),
         Command::Stop { device } => list::stop(cli, device),
         Command::Qp(command) => manage::qp(cli, command),
+        Command::Kernel(command) => kernel::kernel(cli, command),
         Command::Region(command) => manage::region(cli, command),
         Command::Config(command) => config::config(cli, command),
         Command::Connect(args) => connect::connect(cli, args),

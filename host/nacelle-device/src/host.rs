@@ -255,6 +255,12 @@ impl<P: Port> Host<P> {
                     Reply::Error(format!("{} accesses are more than {MAX_ACCESSES}", accesses.len()))
                 }
                 Request::Registers { accesses } => answer(engine.registers(&accesses)),
+                Request::Kernels {} => answer(engine.kernels()),
+                Request::ActivateKernel { socket, image, digest } => {
+                    answer(engine.activate_kernel(socket, image, digest).map(|()| Done {}))
+                }
+                Request::RollBackKernel { socket } => answer(engine.roll_back_kernel(socket).map(|()| Done {})),
+                Request::CutKernel { socket } => answer(engine.cut_kernel(socket).map(|()| Done {})),
                 Request::Connect { peer, port, private, mtu } => {
                     answer(path_mtu(mtu).and_then(|mtu| engine.connect(peer, port, mtu, &private.0)))
                 }

@@ -10,8 +10,10 @@ use nacelle_manage::map::{Register, device};
 
 use crate::{DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
 
+mod kernels;
 mod managed;
 
+use kernels::KernelTable;
 use managed::ManagedTable;
 
 /// The data path's width if none is asked for, in bits.
@@ -73,6 +75,7 @@ pub struct RtlEngine {
     bounds: Bounds,
     facts: Facts,
     managed: ManagedTable,
+    kernels: KernelTable,
 }
 
 impl RtlEngine {
@@ -92,7 +95,7 @@ impl RtlEngine {
         expect(&mut sim, device::TYPE, u32::from_be_bytes(device::BLOCK.kind))?;
         expect(&mut sim, device::VERSION, device::BLOCK.version)?;
         let managed = ManagedTable::new(&mut sim)?;
-        Ok(Self { sim, bounds: Bounds::default(), facts, managed })
+        Ok(Self { sim, bounds: Bounds::default(), facts, managed, kernels: KernelTable::default() })
     }
 
     /// The same device with these bounds, from its configuration on.

@@ -11,8 +11,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Access, Descriptor, Error, MAX_ACCESSES, MemoryRegion, QueuePair, QueuePairCounters, Registers, Reply, Request,
-    Reset, Stats, Trace,
+    Access, Descriptor, Digest, Done, Error, KernelSocket, MAX_ACCESSES, MemoryRegion, QueuePair, QueuePairCounters,
+    Registers, Reply, Request, Reset, Stats, Trace,
 };
 
 /// How long a device may take to answer, in all.
@@ -106,6 +106,38 @@ impl Control {
     /// As [`Control::info`].
     pub fn regions(&mut self) -> Result<Vec<MemoryRegion>, Error> {
         self.ask(&Request::Regions {})
+    }
+
+    /// The device's sockets, and the kernels that they can hold.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn kernels(&mut self) -> Result<Vec<KernelSocket>, Error> {
+        self.ask(&Request::Kernels {})
+    }
+
+    /// Begins to put an image into a socket; [`Control::kernels`] says what becomes of it.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn activate_kernel(&mut self, socket: u16, image: u8, digest: Digest) -> Result<Done, Error> {
+        self.ask(&Request::ActivateKernel { socket, image, digest })
+    }
+
+    /// Begins to put the former image back into a socket.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn roll_back_kernel(&mut self, socket: u16) -> Result<Done, Error> {
+        self.ask(&Request::RollBackKernel { socket })
+    }
+
+    /// Cuts off the calls that such a change waits for.
+    ///
+    /// # Errors
+    /// As [`Control::info`].
+    pub fn cut_kernel(&mut self, socket: u16) -> Result<Done, Error> {
+        self.ask(&Request::CutKernel { socket })
     }
 
     /// Does `accesses` to the device's registers in one go, and returns what the reads gave.

@@ -16,6 +16,7 @@ mod descriptor;
 pub mod discover;
 mod error;
 mod frame;
+mod kernels;
 mod mailbox;
 mod manage;
 pub mod map;
@@ -27,6 +28,7 @@ pub use control::Control;
 pub use descriptor::{Descriptor, DeviceKind, LinkKind, parse_mac};
 pub use error::Error;
 pub use frame::FrameKind;
+pub use kernels::{ChangeError, Digest, KernelImage, KernelSocket};
 pub use mailbox::{
     Args, Attention, Command, CommandError, CompletionWords, EventWords, Mailbox, QueryWords, RegionWords, private_args,
 };

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use nacelle_wire::cm::PathMtu;
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, Bytes};
+use crate::{Access, Bytes, Digest, KernelSocket};
 
 /// Longest message of a connection that is opened by management, in bytes.
 pub const MAX_MESSAGE: usize = 2048;
@@ -52,6 +52,24 @@ impl Refusal {
         Self(format!("it has no queue pair {qpn}"))
     }
 
+    /// There is no such socket.
+    #[must_use]
+    pub fn no_socket(socket: u16) -> Self {
+        Self(format!("it has no socket {socket}"))
+    }
+
+    /// The kernel of the socket is being changed.
+    #[must_use]
+    pub fn changing(socket: u16) -> Self {
+        Self(format!("the kernel of socket {socket} is being changed"))
+    }
+
+    /// The socket can hold one kernel only.
+    #[must_use]
+    pub fn one_kernel(socket: u16) -> Self {
+        Self(format!("socket {socket} can hold one kernel only"))
+    }
+
     /// There is no such connection.
     #[must_use]
     pub fn no_connection(connection: u16) -> Self {
@@ -90,6 +108,30 @@ pub trait Manage {
     /// # Errors
     /// If the device does not answer.
     fn domains(&mut self) -> Result<Vec<u32>, Refusal>;
+
+    /// Its sockets, and the kernels that they can hold.
+    ///
+    /// # Errors
+    /// If the device does not answer.
+    fn kernels(&mut self) -> Result<Vec<KernelSocket>, Refusal>;
+
+    /// Begins to put an image into a socket. [`Manage::kernels`] returns the outcome.
+    ///
+    /// # Errors
+    /// If there is no such socket, or its kernel is being changed.
+    fn activate_kernel(&mut self, socket: u16, image: u8, digest: Digest) -> Result<(), Refusal>;
+
+    /// Begins to put the former image back into a socket.
+    ///
+    /// # Errors
+    /// As [`Manage::activate_kernel`].
+    fn roll_back_kernel(&mut self, socket: u16) -> Result<(), Refusal>;
+
+    /// Cuts off the calls that a change of a socket's kernel waits for.
+    ///
+    /// # Errors
+    /// If there is no such socket.
+    fn cut_kernel(&mut self, socket: u16) -> Result<(), Refusal>;
 
     /// Begins to open a connection with this path MTU, or the largest that the device's link carries if that is smaller.
     /// [`Manage::poll`] returns the outcome. Returns its number.

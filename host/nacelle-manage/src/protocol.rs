@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, Bytes, FrameKind, Work};
+use crate::{Access, Bytes, Digest, FrameKind, Work};
 // For the documentation.
 #[cfg(doc)]
-use crate::{Descriptor, MemoryRegion, QueuePair, QueuePairCounters, Reset};
+use crate::{Descriptor, KernelSocket, MemoryRegion, QueuePair, QueuePairCounters, Reset};
 
 /// Longest request, in bytes, its newline included.
 pub const MAX_REQUEST: usize = 64 << 10;
@@ -65,6 +65,27 @@ pub enum Request {
     Registers {
         /// In this order.
         accesses: Vec<Access>,
+    },
+    /// Its sockets, and the kernels that they can hold: answered by a list of [`KernelSocket`].
+    Kernels {},
+    /// Begin to put an image into a socket: answered by [`Done`]. [`Request::Kernels`] says when it is there, or why it is not.
+    ActivateKernel {
+        /// The socket's number.
+        socket: u16,
+        /// The image's number.
+        image: u8,
+        /// The image's digest. Another one is no reason to change anything.
+        digest: Digest,
+    },
+    /// Begin to put the former image back into a socket: answered by [`Done`], as above.
+    RollBackKernel {
+        /// The socket's number.
+        socket: u16,
+    },
+    /// Cut off the calls that such a change waits for: answered by [`Done`], also if it waits for none.
+    CutKernel {
+        /// The socket's number.
+        socket: u16,
     },
     /// Open a connection from the device: answered by its number, a `u16`.
     Connect {

@@ -78,6 +78,8 @@ pub struct LoadRecord {
     pub running: u32,
     /// Calls that wait for a socket, or for a thread.
     pub waiting: u32,
+    /// How often the description has begun to change and has changed: odd while it is being written.
+    pub changes: u32,
     /// Bytes of device memory that callers have.
     pub memory_held: u64,
     /// Calls since the device's start.
@@ -90,7 +92,7 @@ struct LoadFields {
     connections: big_endian::U32,
     running: big_endian::U32,
     waiting: big_endian::U32,
-    reserved: [u8; 4],
+    changes: big_endian::U32,
     memory_held: big_endian::U64,
     calls: big_endian::U64,
     room: [u8; 32],
@@ -107,6 +109,7 @@ impl LoadRecord {
             connections: fields.connections.get(),
             running: fields.running.get(),
             waiting: fields.waiting.get(),
+            changes: fields.changes.get(),
             memory_held: fields.memory_held.get(),
             calls: fields.calls.get(),
         }
@@ -118,7 +121,7 @@ impl LoadRecord {
             connections: self.connections.into(),
             running: self.running.into(),
             waiting: self.waiting.into(),
-            reserved: [0; 4],
+            changes: self.changes.into(),
             memory_held: self.memory_held.into(),
             calls: self.calls.into(),
             room: [0; 32],
@@ -133,11 +136,12 @@ mod tests {
 
     #[test]
     fn a_load_is_read_as_it_is_written() {
-        let load = LoadRecord { connections: 1, running: 2, waiting: 3, memory_held: 0x0102_0304_0506_0708, calls: 9 };
+        let memory_held = 0x0102_0304_0506_0708;
+        let load = LoadRecord { connections: 1, running: 2, waiting: 3, changes: 4, memory_held, calls: 9 };
         let bytes = load.to_bytes();
         assert_eq!(
             bytes[..32],
-            *b"\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\x09"
+            *b"\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\x09"
         );
         assert_eq!((&bytes[32..], LoadRecord::from_bytes(bytes)), (&[0; 32][..], load));
     }

@@ -16,6 +16,8 @@ use crate::channel::Channel;
 use crate::device::Shared;
 use crate::{Error, Step};
 
+/// Readings of a description that cannot be read, before it is taken for wrong: it may be read while it changes.
+const READINGS: usize = 3;
 /// Longest description that is read, in bytes.
 const MAX_LENGTH: u32 = 64 << 10;
 /// The version of the format that this crate reads.
@@ -193,15 +195,19 @@ impl RegionInfo {
 /// # Errors
 /// As [`crate::Device::describe`].
 pub(crate) fn read(shared: &Arc<Shared>) -> Result<Option<Description>, Error> {
-    let text = fetch(shared, |place| match place.length {
-        ..=MAX_LENGTH => Ok((place.addr, place.length as usize)),
-        length => Err(format!("its description has {length} bytes, more than {MAX_LENGTH}")),
-    })?;
-    let wrong = |what| {
-        let what = format!("its description cannot be read: {what}");
-        Error::Protocol { ip: shared.ip, step: Step::Description, what }
-    };
-    text.map(|text| Description::parse(&text).map_err(wrong)).transpose()
+    let mut what = String::new();
+    for _ in 0..READINGS {
+        let text = fetch(shared, |place| match place.length {
+            ..=MAX_LENGTH => Ok((place.addr, place.length as usize)),
+            length => Err(format!("its description has {length} bytes, more than {MAX_LENGTH}")),
+        })?;
+        match text.map(|text| Description::parse(&text)) {
+            None => return Ok(None),
+            Some(Ok(description)) => return Ok(Some(description)),
+            Some(Err(error)) => what = format!("its description cannot be read: {error}"),
+        }
+    }
+    Err(Error::Protocol { ip: shared.ip, step: Step::Description, what })
 }
 
 /// Reads memory of a device that lies where its description does: one RDMA READ on a connection of its own. `place` says where, or what is

@@ -42,7 +42,7 @@ impl Device {
             None => Err("its load would lie before all memory".to_owned()),
         })?;
         let record = bytes.and_then(|bytes| bytes.try_into().ok()).map(LoadRecord::from_bytes);
-        Ok(record.map(|LoadRecord { connections, running, waiting, memory_held, calls }| Load {
+        Ok(record.map(|LoadRecord { connections, running, waiting, memory_held, calls, .. }| Load {
             connections: connections.into(),
             memory_bytes: description.memory_bytes,
             memory_held,

@@ -32,8 +32,9 @@ module rpc_dispatch
     input  region_view_t view,
     stream_if.source     job[SOCKETS],     // job_t
     output window_t [SOCKETS-1:0] window,
+    input  logic [SOCKETS-1:0] paused,     // no job is begun there: calls wait
     output logic [SOCKETS-1:0] abort,      // the connection of the running job is closed, or its caller cancels it
-    output logic [SOCKETS-1:0] busy,       // a call waits or runs
+    output logic [SOCKETS-1:0] busy,       // a call waits or runs, or would have to wait
     output logic [SOCKETS-1:0] running,    // a call runs
     output waiting_count_t waiting,        // calls that wait
     stream_if.sink       done[SOCKETS],    // done_t; ignored if its tag is not the job's
@@ -243,9 +244,9 @@ module rpc_dispatch
     assign stored.ready = job[i].ready;
 
     // When a job's result arrives, the whole job was taken.
-    assign free[i]   = !running_q;
+    assign free[i]   = !running_q && !paused[i];
     assign running[i] = running_q;
-    assign busy[i]   = running_q || !queues_empty[i] || state_q == CHOOSE && socket_q[i];
+    assign busy[i]   = running_q || paused[i] || !queues_empty[i] || state_q == CHOOSE && socket_q[i];
     assign window[i] = window_q;
     assign abort[i]  = abort_q;
     wire ours = running_q && !ended_q && done[i].data.tag == own_tag_q;

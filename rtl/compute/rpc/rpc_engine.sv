@@ -52,7 +52,9 @@ module rpc_engine
     input  ticks_t      now,              // time, which may also jump ahead; for deadlines
     input  logic [29:0] memory_per_caller, // KiB of regions for all connections of one peer address; 0: no limit
     stream_if.source    job[SOCKETS],     // job_t
-    input  function_set_t [SOCKETS-1:0] functions,  // of each socket, without code 0; constant
+    input  function_set_t [SOCKETS-1:0] functions,  // of each socket, without code 0
+    input  held_t [SOCKETS-1:0] held,     // the image in each, for the description
+    input  logic [SOCKETS-1:0] paused,    // it takes no new job now, for a bounded time
     output window_t [SOCKETS-1:0] window,
     output logic [SOCKETS-1:0] cancel,    // the connection of the running job is closed, or its caller cancels it
     stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (guaranteed by the socket)
@@ -238,9 +240,10 @@ module rpc_engine
   rpc_setup #(
       .DATA_W(DATA_W), .QPS(QPS), .CONTEXTS(CONTEXTS), .MAX_REGIONS(MAX_REGIONS),
       .LONG_SET_UP(LONG_SET_UP), .CYCLES_PER_MS(CYCLES_PER_MS),
-      .DESCRIPTION_BASE(DESCRIPTION_BASE), .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK)
+      .DESCRIPTION_BASE(DESCRIPTION_BASE), .CTRL_BASE(CTRL_BASE), .HEAP_BASE(HEAP_BASE), .HEAP_SIZE(HEAP_SIZE), .PD(PD), .READ_BACK(READ_BACK),
+      .SOCKETS(SOCKETS)
   ) setup (
-      .clk, .rst, .job(setup_job), .release_(release_job), .load, .clear_idle, .description, .published, .done(setup_done), .extent, .cleared,
+      .clk, .rst, .job(setup_job), .release_(release_job), .load, .held, .paused(|paused), .clear_idle, .description, .published, .done(setup_done), .extent, .cleared,
       .opened(conn_event.valid && conn_event.ready && conn_event.data.kind == CONN_OPENED),
       .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .memory_per_caller,
       .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
@@ -262,7 +265,7 @@ module rpc_engine
   rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS), .LONG_SET_UP(LONG_SET_UP)) dispatch (
       .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .cancel(cancelling), .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .abort(cancel), .busy, .running, .waiting(waiting_calls), .done, .result(outcome), .idle(dispatch_idle)
+      .job, .window, .paused, .abort(cancel), .busy, .running, .waiting(waiting_calls), .done, .result(outcome), .idle(dispatch_idle)
   );
 
   rpc_answer #(.LONG_SET_UP(LONG_SET_UP), .LONGEST_W(LONGEST_W)) answer_unit (

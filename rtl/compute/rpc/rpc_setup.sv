@@ -33,13 +33,16 @@ module rpc_setup
     parameter addr_t HEAP_BASE = '0,
     parameter addr_t HEAP_SIZE = '0,
     parameter pd_t PD = '0,             // protection domain of the connections
-    parameter bit READ_BACK = 1'b1      // a caller may also read its regions, and use atomics on them
+    parameter bit READ_BACK = 1'b1,     // a caller may also read its regions, and use atomics on them
+    parameter int unsigned SOCKETS = 1
 ) (
     input  logic         clk,
     input  logic         rst,
     stream_if.sink       job,           // setup_job_t
     stream_if.sink       release_,      // release_job_t
     input  load_t        load,          // at this moment, without `memory_held`, which this unit knows
+    input  held_t [SOCKETS-1:0] held,   // the image in each socket
+    input  logic         paused,        // that of some socket is not known yet
     input  logic         clear_idle,    // no extent is being cleared
     output description_t description,   // constant from `published` on
     output logic         published,     // no job is allowed before
@@ -167,8 +170,8 @@ module rpc_setup
   rpc_messages #(.DATA_W(DATA_W)) messages (
       .clk, .rst, .mem, .read, .word, .write(message), .write_addr(describes ? DESCRIPTION_BASE : answer_at), .written(message_written)
   );
-  rpc_description #(.BASE(DESCRIPTION_BASE), .PD(PD)) description_unit (
-      .clk, .rst, .load(whole_load), .turn(state_q == IDLE && clear_idle), .write(text), .written(text_written),
+  rpc_description #(.BASE(DESCRIPTION_BASE), .PD(PD), .HOLDERS(SOCKETS)) description_unit (
+      .clk, .rst, .load(whole_load), .held, .paused, .turn(state_q == IDLE && clear_idle), .write(text), .written(text_written),
       .mr_cmd(text_mr_cmd), .mr_rsp(text_mr_rsp), .description, .published, .writing(describes), .idle(described)
   );
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Holds one kernel, chosen by KERNEL, and isolates it: the kernel can access memory only through the window of its current job, by
+// Holds one kernel, the first of KERNELS, and isolates it: the kernel can access memory only through the window of its current job, by
 // AXI bursts and by RDMA. A job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT, one that is cancelled with
-// RESULT_CANCELLED; the kernel is then decoupled from memory and reset. A job of a function that the kernel does not have is not passed to it. There is exactly one
+// RESULT_CANCELLED, one whose kernel writes outside of its window with RESULT_MEMORY_ERROR; the kernel is then decoupled from memory and
+// reset. With several IMAGES software can put another of KERNELS in the kernel's place (see socket_swap). A job of a function that the
+// kernel does not have is not passed to it: RESULT_UNKNOWN_FUNCTION; with several images it was called when the socket had the function,
+// and another socket may have it: RESULT_SOCKET_UNAVAIL. There is exactly one
 // `done` for each job, after all writes of the kernel are visible to every reader and all of its work requests are complete; it
 // carries the job's tag. Regions that the kernel does not take are discarded.
 //
@@ -15,10 +18,12 @@ module socket
   import compute_pkg::*;
   import roce_pkg::*;
 #(
-    parameter string       KERNEL = "increment",
-    parameter int unsigned DATA_W = 512,
-    parameter int unsigned ID_W   = 4,
-    parameter bit          RDMA   = 1'b1             // its kernel may start RDMA; else each work request is refused
+    parameter int unsigned   IMAGES  = 1,
+    parameter kernel_texts_t KERNELS = kernel_texts_t'(128'("increment")),   // of the images, the first one lowest
+    parameter int unsigned   DATA_W  = 512,
+    parameter int unsigned   ID_W    = 4,
+    parameter int unsigned   LOAD_CYCLES = 2500,     // see socket_images
+    parameter bit            RDMA    = 1'b1          // its kernel may start RDMA; else each work request is refused
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -35,7 +40,9 @@ module socket
     input  logic            rdma_settled,            // nothing of `wqe` is outstanding, from the cycle after it was taken on
     axi_if.master           mem,
     axil_if.slave           ctrl,                    // see socket_registers
-    output function_set_t functions,               // of the kernel; constant
+    output function_set_t   functions,               // that can be called; constant with one image
+    output held_t           held,                    // the image that has them
+    output logic            paused,                  // jobs wait: the kernel is being replaced
     output logic            idle                     // no job, no access
 );
   typedef enum logic [2:0] {
@@ -48,14 +55,16 @@ module socket
 
   state_e      state_q;
   logic        known, start, job_taken, memory_idle, rdma_idle, quiet, expired, given_up, last_seen_q;
+  logic        violates, violated_q;
   tag_t        tag_q;
   logic [6:0]  code_q;
   logic [47:0] cycles_q;
   logic [31:0] last_cycles_q, jobs_q, timeouts_q, refused_q;
-  logic        kernel_rst, read_violation, write_violation, rdma_violation, registers_idle;
+  logic        cut, kernel_rst, read_violation, write_violation, rdma_violation, registers_idle;
   window_t     software_window, rdma_window;
 
-  kernel_identity_t identity;
+  kernel_identity_t kernel_identity, identity;   // of the kernel, of the socket
+  logic             swap_cut, cut_job, swap_idle;
 
   stream_if #(.T(job_t)) kernel_job ();
   stream_if #(.T(done_t)) kernel_done ();
@@ -64,7 +73,7 @@ module socket
 
   // ---- jobs ----
   assign known = functions[job.data.function_code];
-  assign start = state_q == IDLE && job.valid;
+  assign start = state_q == IDLE && job.valid && !paused;
 
   assign kernel_job.valid = job.valid && !last_seen_q && state_q == RUN;   // a kernel may act on `valid` alone
   assign kernel_job.data  = job.data;
@@ -73,13 +82,15 @@ module socket
 
   assign kernel_done.ready = 1'b1;
   assign expired           = kernel_timeout_cycles != '0 && cycles_q >= kernel_timeout_cycles;
-  assign given_up          = expired || cancel;
+  assign violates          = write_violation && (state_q == RUN || state_q == FINISH);
+  assign given_up          = expired || cancel || cut_job || violates;
 
   assign done.valid = state_q == ANSWER;
   assign done.data  = '{tag: tag_q, code: code_q};
 
   always_ff @(posedge clk) begin
     if (start) tag_q <= job.data.tag;
+    violated_q <= state_q != IDLE && (violated_q || violates);
     if (rst) begin
       state_q       <= IDLE;
       last_seen_q   <= 1'b0;
@@ -96,20 +107,22 @@ module socket
         IDLE:
         if (start) begin
           state_q <= known ? RUN : FINISH;
-          code_q  <= RESULT_UNKNOWN_FUNCTION;
+          code_q  <= IMAGES > 1 ? RESULT_SOCKET_UNAVAIL : RESULT_UNKNOWN_FUNCTION;
         end
         RUN:
-        if (kernel_done.valid) begin
+        if (kernel_done.valid && !violates) begin
           state_q <= FINISH;
           code_q  <= kernel_done.data.code;
         end else if (given_up) begin
           state_q <= CUT;
         end
         FINISH:
-        if (last_seen_q && quiet) state_q <= ANSWER;
+        if (last_seen_q && quiet && !violates) state_q <= ANSWER;
         else if (given_up) state_q <= CUT;
         CUT: begin
-          code_q <= expired ? RESULT_KERNEL_TIMEOUT : RESULT_CANCELLED;
+          code_q <= violated_q ? RESULT_MEMORY_ERROR
+                  : expired ? RESULT_KERNEL_TIMEOUT
+                  : cut_job && !cancel ? RESULT_SOCKET_UNAVAIL : RESULT_CANCELLED;
           if (last_seen_q && quiet) begin
             state_q    <= ANSWER;
             timeouts_q <= timeouts_q + 32'(expired);
@@ -128,28 +141,66 @@ module socket
 
   // ---- memory ----
   axi_window #(.DATA_W(DATA_W), .ID_W(ID_W)) fence (
-      .clk, .rst, .window(state_q == RUN ? window : '0), .decouple(state_q == CUT), .socket(kernel_mem), .mem,
+      .clk, .rst, .window(state_q == RUN ? window : '0), .decouple(cut), .socket(kernel_mem), .mem,
       .read_violation, .write_violation, .idle(memory_idle)
   );
-  assign abandon = state_q == CUT;
+  assign cut     = state_q == CUT || swap_cut;
+  assign abandon = cut;
   assign quiet = memory_idle && rdma_idle && rdma_settled;
 
   // ---- registers ----
+  logic [3:0]  images_read_at, images_write_at;
+  logic [31:0] images_value, images_wdata;
+  logic        images_readable, images_write, images_writable;
   socket_registers registers (
-      .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .page, .next_block, .busy(state_q != IDLE), .cut(state_q == CUT),
+      .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .page, .next_block, .busy(state_q != IDLE), .cut,
       .outstanding(!rdma_settled), .jobs(jobs_q), .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q),
+      .images_read_at, .images_value, .images_readable, .images_write, .images_write_at, .images_wdata, .images_writable,
       .software_window, .idle(registers_idle)
   );
 
-  assign functions = kernel_functions(identity);
-  assign idle      = state_q == IDLE && memory_idle && rdma_idle && registers_idle && !kernel_wqe.valid;
+  assign idle = state_q == IDLE && memory_idle && rdma_idle && registers_idle && swap_idle && !kernel_wqe.valid;
+
+  // ---- the image ----
+  image_t       record_image;
+  record_word_t record_at;
+  logic [31:0]  record_word;
+  stream_if #(.T(reconfigure_t)) load ();
+  stream_if #(.T(logic)) loaded ();
+
+  if (IMAGES > 1) begin : g_images
+    socket_swap #(.IMAGES(IMAGES)) swap (
+        .clk, .rst, .read_at(images_read_at), .value(images_value), .readable(images_readable),
+        .write(images_write), .write_at(images_write_at), .wdata(images_wdata), .writable(images_writable),
+        .record_image, .record_at, .record_word, .identity(kernel_identity), .busy(state_q != IDLE), .quiet,
+        .hold(paused), .cut_job, .cut(swap_cut), .load, .loaded, .held, .published(identity), .functions, .idle(swap_idle)
+    );
+  end else begin : g_one_image
+    // There is one, it is live, and nothing can be changed.
+    assign images_value    = images_read_at == 4'h0 ? 32'h01 : images_read_at == 4'h4 ? 32'h80 : '0;
+    assign images_readable = 1'b1;
+    assign images_writable = images_write_at != 4'h3;
+    assign record_image    = '0;
+    assign record_at       = '0;
+    assign paused          = 1'b0;
+    assign cut_job         = 1'b0;
+    assign swap_cut        = 1'b0;
+    assign load.valid      = 1'b0;
+    assign load.data       = '0;
+    assign loaded.ready    = 1'b0;
+    assign held            = '{live: 1'b1, image: '0};
+    assign identity        = kernel_identity;
+    assign functions       = kernel_functions(kernel_identity);
+    assign swap_idle       = 1'b1;
+    wire unused = &{1'b0, images_write, images_wdata, record_word, load.ready, loaded.valid, loaded.data};
+  end
 
   // ---- the kernel ----
   axis_if #(.DATA_W(DATA_W)) rx (), tx (), msg_tx (), msg_rx ();
   stream_if #(.T(rdma_wqe_t)) kernel_wqe ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe ();
 
-  assign kernel_rst    = rst || state_q == CUT;
+  assign kernel_rst    = rst || cut;
   assign rx.tvalid     = 1'b0;
   assign rx.tdata      = '0;
   assign rx.tkeep      = '0;
@@ -166,19 +217,20 @@ module socket
   // While no job runs, software owns the kernel.
   always_comb begin
     unique case (state_q)
-      IDLE:    rdma_window = software_window;
+      IDLE:    rdma_window = paused ? '0 : software_window;
       RUN:     rdma_window = window;
       default: rdma_window = '0;
     endcase
     if (!RDMA) rdma_window = '0;
   end
   socket_rdma rdma (
-      .clk, .rst, .window(rdma_window), .cut(state_q == CUT), .kernel_wqe, .kernel_cqe, .wqe, .cqe,
+      .clk, .rst, .window(rdma_window), .cut, .kernel_wqe, .kernel_cqe, .wqe, .cqe,
       .violation(rdma_violation), .idle(rdma_idle)
   );
 
-  socket_kernel #(.KERNEL(KERNEL), .DATA_W(DATA_W), .ID_W(ID_W)) held (
-      .clk, .rst(kernel_rst), .identity, .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
+  socket_images #(.IMAGES(IMAGES), .KERNELS(KERNELS), .LOAD_CYCLES(LOAD_CYCLES), .DATA_W(DATA_W), .ID_W(ID_W)) region (
+      .clk, .rst, .load, .loaded, .record_image, .record_at, .record_word,
+      .kernel_rst, .identity(kernel_identity), .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
       .rx, .tx, .wqe(kernel_wqe), .cqe(kernel_cqe), .msg_tx, .msg_rx
   );
 

@@ -27,6 +27,13 @@ module socket_registers
     input  logic [31:0]      last_cycles,
     input  logic [31:0]      timeouts,
     input  logic [31:0]      refused,
+    output logic [3:0]       images_read_at,   // registers of images: number of a word
+    input  logic [31:0]      images_value,     // same cycle
+    input  logic             images_readable,
+    output logic             images_write,
+    output logic [3:0]       images_write_at,
+    output logic [31:0]      images_wdata,
+    input  logic             images_writable,
     output window_t          software_window,  // for RDMA that the kernel starts while no job runs
     output logic             idle
 );
@@ -58,6 +65,11 @@ module socket_registers
     return address[11:8] != '0 && address[11:4] != KERNEL_AT[11:4];
   endfunction
 
+  // Whether it is of images: see socket_swap.
+  function automatic logic of_images(logic [11:0] address);
+    return address inside {[AT_IMAGES : AT_IMAGE_DIGEST + 12'(4 * IMAGE_DIGEST_WORDS - 1)]};
+  endfunction
+
   wire [11:0] read_at = {ctrl.araddr[11:2], 2'b00};
   wire [11:0] write_at = {ctrl.awaddr[11:2], 2'b00};
   assign described = identity.block_type != '0;
@@ -80,6 +92,7 @@ module socket_registers
       AT_RDMA_PAGE: value = page_q;
       AT_RDMA_PAGES: value = pages_q;
       AT_KERNEL_VERSION: value = {identity.version_major, identity.version_minor};
+      [AT_IMAGES : AT_IMAGE_STATE]: value = images_value;
       KERNEL_AT + AT_TYPE: value = identity.block_type;
       KERNEL_AT + AT_VERSION: value = identity.block_version;
       KERNEL_AT + AT_NEXT: value = 32'(next_block);
@@ -87,13 +100,21 @@ module socket_registers
     endcase
     value_resp = known ? AXI_OKAY : of_kernel(read_at) ? AXI_SLVERR : AXI_DECERR;
     if (!known) value = '0;
-    if (take_write) value_resp = writable(write_at) ? AXI_OKAY : of_kernel(write_at) ? AXI_SLVERR : AXI_DECERR;
+    if (known && of_images(read_at) && !images_readable) value_resp = AXI_SLVERR;
+    if (take_write) begin
+      value_resp = writable(write_at) ? AXI_OKAY : of_kernel(write_at) ? AXI_SLVERR : AXI_DECERR;
+      if (writable(write_at) && of_images(write_at) && !images_writable) value_resp = AXI_SLVERR;
+    end
   end
 
   assign take_read    = state_q == IDLE && ctrl.arvalid;
   assign take_write   = state_q == IDLE && !ctrl.arvalid && ctrl.awvalid && ctrl.wvalid;
   assign page_write   = take_write && write_at == AT_RDMA_PAGE;
   assign pages_write  = take_write && write_at == AT_RDMA_PAGES;
+  assign images_read_at  = 4'((read_at - AT_IMAGES) >> 2);
+  assign images_write_at = 4'((write_at - AT_IMAGES) >> 2);
+  assign images_write    = take_write && of_images(write_at);
+  assign images_wdata    = ctrl.wdata;
   assign ctrl.arready = take_read;
   assign ctrl.awready = take_write;
   assign ctrl.wready  = take_write;

@@ -74,12 +74,29 @@ class Bench:
             self.job.send(tag=tag, function_code=function, user=user, addr=addr, size=size, last=last, input_=1, output_=i % 2)
 
 
-def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] = (), rdma: bool = True) -> None:
-    """The cocotb tests of a file, with this kernel in the socket."""
+def kernel_texts(kernels: Sequence[str]) -> Type:
+    """Their names, as the parameter KERNELS of a socket."""
+    names = [f'128\'("{kernel}")' for kernel in reversed(kernels)]
+    return Type(f"compute_pkg::kernel_texts_t'({{{', '.join(names)}}})")
+
+
+def run_socket(
+    test_file: str,
+    width: int,
+    kernels: str | Sequence[str],
+    sources: Sequence[Path] = (),
+    rdma: bool = True,
+    load_cycles: int = 100,
+) -> None:
+    """The cocotb tests of a file, with this kernel in the socket, or images of these."""
+    kernels = [kernels] if isinstance(kernels, str) else kernels
     run(
         "socket",
         test_file,
-        params={"KERNEL": Type(f'"{kernel}"'), "DATA_W": width, "RDMA": int(rdma)},
+        params={
+            "IMAGES": len(kernels), "KERNELS": kernel_texts(kernels), "LOAD_CYCLES": load_cycles,
+            "DATA_W": width, "RDMA": int(rdma),
+        },
         sources=sources,
         ports={
             "page": Plain("input", "logic [7:0]"),
@@ -96,6 +113,8 @@ def run_socket(test_file: str, width: int, kernel: str, sources: Sequence[Path] 
             "mem": AxiMaster(width),
             "ctrl": AxilSlave(),
             "functions": Plain("output", "compute_pkg::function_set_t"),
+            "held": Plain("output", "compute_pkg::held_t"),
+            "paused": Plain("output", "logic"),
             "idle": Plain("output", "logic"),
         },
-    )
+    )  # fmt: skip

@@ -13,12 +13,13 @@ from nacelle_tb.device import DEVICES, load
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
-from socket_bench import REFUSED, SUCCESS, TIMEOUT, Bench, run_socket
+from socket_bench import REFUSED, SUCCESS, TIMEOUT, TIMEOUTS, Bench, run_socket
 
 HERE = Path(__file__).parent
 FUNCTION = 2
 READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
 BASE, SIZE, LIMIT = 0x4000, 0x4000, 1500
+MEMORY_ERROR = constant("compute_pkg::RESULT_MEMORY_ERROR")
 PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
 MODES = {
     "hangs": 0,
@@ -57,13 +58,19 @@ async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> 
     dut.kernel_timeout_cycles.value = LIMIT
     before = bytes(bench.memory.content)
     bench.call(FUNCTION, [(BASE, SIZE)], tag=3, user=mode)
-    if mode & OUTSIDE and not early:
+    begin = bench.done.cycle
+    if mode & POSTS and mode & OUTSIDE and not early:
         await wait_cycles(dut, LIMIT // 2)
-        if mode & POSTS and not mode & DEAF:
+        if not mode & DEAF:
             assert await bench.ctrl.read(0x114) == (PROTECTION, 0)
     done = await bench.done.recv(LIMIT + (10_000 if mode & POSTS else 1000))  # what was posted completes
-    # One that answers and has nothing under way has done its job.
-    assert (done.tag, done.code) == (3, SUCCESS if early and not MODES[what] else TIMEOUT)
+    done_after = bench.done.cycle - begin
+    # One that answers and has nothing under way has done its job. One that writes outside of its window is cut off at once; so is
+    # one that writes when it has answered: its window is closed.
+    writes_outside = mode & WRITES and mode & (OUTSIDE | EARLY)
+    assert (done.tag, done.code) == (3, MEMORY_ERROR if writes_outside else SUCCESS if early and not MODES[what] else TIMEOUT)
+    if writes_outside:
+        assert (await bench.ctrl.read(TIMEOUTS))[0] == 0 and done_after < LIMIT
     assert refused["r"] == refused["b"] == 0
     await wait_cycles(dut, 4)
     assert bench.memory.outstanding() == 0 and not bench.open and not bench.cqe.busy

@@ -17,6 +17,7 @@ from nacelle_tb.svtypes import constant
 
 INCREMENT, HOSTILE = 1, 2
 TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
+MEMORY_ERROR = constant("compute_pkg::RESULT_MEMORY_ERROR")
 PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
 READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
 RECEIVES = 1 << 23  # with POSTS
@@ -34,7 +35,7 @@ MODES = {
     "withholds data and takes nothing": (READS | WRITES | WITHHOLDS | DEAF, 1.02, 1.02),
     "floods": (READS | WRITES, 1.15, 1.1),
     "floods by pages": (READS | WRITES | LONG, 2, 2),
-    "floods outside": (READS | WRITES | LONG | OUTSIDE, 1.02, 1.02),
+    "reads outside": (READS | LONG | OUTSIDE, 1.02, 1.02),
     "posts outside": (POSTS | OUTSIDE, 1.02, 1.02),
 }
 
@@ -135,6 +136,35 @@ def test_a_caller_that_leaves_ends_it(device: SimDevice, what: str) -> None:
     scene.net.disconnect(scene.bad)
     device.step(3000)
     assert device.read(STATUS) == 0
+    scene.recovered()
+
+
+@pytest.mark.parametrize("what", MODES)
+def test_its_socket_takes_the_next_job_soon(device: SimDevice, what: str) -> None:
+    """Within 1 ms of device time after the limit; the next caller waits in the queue meanwhile."""
+    scene = Scene(device)
+    device.write(LIMIT_MS_REGISTER, 1)
+    scene.net.send(scene.bad.call(HOSTILE, QPN << 8 | MODES[what][0]))
+    while not device.read(STATUS) & 1:
+        device.step(10)
+    begin = device.stats.cycles
+    scene.net.send(scene.good.call(HOSTILE, EARLY))
+    assert scene.net.answer(scene.bad)[0] == TIMEOUT
+    assert scene.net.answer(scene.good)[0] == 0
+    late = device.stats.cycles - begin - CYCLES_PER_MS
+    print(f"{what}: the next job's answer {late} cycles after the limit")
+    assert late < CYCLES_PER_MS
+
+
+@pytest.mark.parametrize(
+    "mode", [WRITES | OUTSIDE, READS | WRITES | LONG | OUTSIDE, WRITES | EARLY], ids=["writes", "floods", "late"]
+)
+def test_a_kernel_that_writes_outside_of_its_window_is_cut_off(device: SimDevice, mode: int) -> None:
+    """At once, with a limit of a minute; also one that writes when it has answered: then its window is closed."""
+    scene = Scene(device)
+    begin = device.stats.cycles
+    assert scene.net.call(scene.bad, HOSTILE, mode) == MEMORY_ERROR
+    assert device.stats.cycles - begin < 10_000
     scene.recovered()
 
 

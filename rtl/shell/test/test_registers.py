@@ -96,6 +96,8 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
     # What can be written is written as it is: nothing may change.
     writable = {at for at, register in words.items() if "w" in register["access"]}
     control = {name: address(name, 2) for name in ("traffic.CONTROL", "management.COMMAND", "RANDOM_SEED")}
+    # One of a socket with one image takes no command.
+    control |= {f"{i}": address("socket.IMAGE_COMMAND", i) for i in range(len(named("standard").sockets))}
     taken = {
         at
         for at in range(0, BUS_END, 4)
@@ -103,6 +105,7 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
     }
     assert taken == writable - set(control.values())
     assert written(running, control["traffic.CONTROL"], 2) and written(running, control["management.COMMAND"], 0)
+    assert not any(written(running, at, 1) for name, at in control.items() if name.isdecimal())
     changing = {address("management.STATUS"), address("management.COMMAND")}
     for at, value in read.items():
         if at not in changing and not words[at]["group"]:

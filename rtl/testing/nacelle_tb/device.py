@@ -6,12 +6,14 @@ A description that cannot be built is refused with a sentence that names the fil
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import tomllib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ WIDTHS = (64, 128, 256, 512)
 MAX_FUNCTION_CODE = 127
 MAX_KERNEL_FUNCTIONS = 8  # compute_pkg::KERNEL_FUNCTIONS_MAX
 MAX_SOCKETS = 16
+MAX_IMAGES = 8  # compute_pkg::MAX_IMAGES
 RPC_CLIENT, MANAGEMENT_CLIENT, FIRST_KERNEL_CLIENT = 0, 1, 2
 MAX_CLIENTS = 4  # roce_pkg::client_t
 MAX_MEMORIES = 4  # memory_pkg::MAX_TARGETS
@@ -43,6 +46,7 @@ DRAM_KEYS = {
     ),
     "controller": ("latency", "lookahead", "writes"),
 }
+DESCRIPTION_WORD = 4  # bytes
 ACCESS = ("in", "out", "inout", "internal")
 
 
@@ -91,14 +95,25 @@ class Kernel:
         path = self.file.with_suffix(".rdl")
         return path if path.exists() else None
 
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of what an image of it is made from: its module and its descriptions."""
+        files = [self.file.with_suffix(".sv"), self.file, *([self.registers] if self.registers else [])]
+        return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
+
 
 @dataclass(frozen=True)
 class Socket:
-    """A socket and what is in it. `completions`: how many its kernel can have outstanding; 0: it starts no RDMA."""
+    """A socket and what can be in it. `completions`: how many its kernel can have outstanding; 0: it starts no RDMA."""
 
-    kernel: Kernel
+    images: tuple[Kernel, ...]
     completions: int
     memories: tuple[int, ...]  # that it reaches; none: all
+
+    @property
+    def kernel(self) -> Kernel:
+        """What is in it after reset."""
+        return self.images[0]
 
 
 @dataclass(frozen=True)
@@ -139,10 +154,15 @@ class Device:
     @property
     def kernels(self) -> list[Kernel]:
         """Each kernel once."""
-        return list(dict.fromkeys(socket.kernel for socket in self.sockets))
+        return list(dict.fromkeys(kernel for socket in self.sockets for kernel in socket.images))
+
+    @property
+    def changes(self) -> bool:
+        """Whether a socket has several images: then what the device says of itself changes."""
+        return any(len(socket.images) > 1 for socket in self.sockets)
 
     def socket_of(self, kernel: str) -> int:
-        """The socket that holds this kernel."""
+        """The socket that holds this kernel after reset."""
         return next(i for i, socket in enumerate(self.sockets) if socket.kernel.name == kernel)
 
     def reach(self) -> list[int]:
@@ -316,6 +336,18 @@ def _merged(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], tu
     return base, files
 
 
+def _images(socket: _Table) -> list[str]:
+    """The kernels that a socket can hold: one, or several of which one at a time is there."""
+    if "kernels" not in socket.values:
+        return [socket.text("kernel", 16)]
+    names = socket.take("kernels", list)
+    if not 1 <= len(names) <= MAX_IMAGES or not all(type(name) is str for name in names) or len(set(names)) < len(names):
+        raise DescriptionError(f"{socket.where}: kernels must be 1 to {MAX_IMAGES} names, each once")
+    if "kernel" in socket.values:
+        raise DescriptionError(f"{socket.where}: it has kernel and kernels; the first of kernels is there after reset")
+    return names
+
+
 def load(path: Path) -> Device:
     """Reads a description and checks it."""
     values, files = _merged(path.resolve())
@@ -324,9 +356,9 @@ def load(path: Path) -> Device:
     transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
     sockets = []
     for entry in table.tables("sockets"):
-        kernel = load_kernel(entry.text("kernel", 16), folders)
+        images = tuple(load_kernel(name, folders) for name in _images(entry))
         completions = entry.number("completions", 0, 1 << 15, default=0)
-        sockets.append(Socket(kernel, completions, tuple(entry.take("memories", list, []))))
+        sockets.append(Socket(images, completions, tuple(entry.take("memories", list, []))))
         entry.end()
     device = Device(
         name=table.text("name", 32),
@@ -350,7 +382,7 @@ def load(path: Path) -> Device:
         dram=dram_named(memory.take("timing", str, FIXED), path),
         sockets=tuple(sockets),
         kernel_folders=folders,
-        files=(*files, *(socket.kernel.file for socket in sockets)),
+        files=(*files, *(kernel.file for socket in sockets for kernel in socket.images)),
     )
     for part in (transport, calls, management, memory, table):
         part.end()
@@ -386,12 +418,14 @@ def check(device: Device) -> None:
             raise DescriptionError(
                 f"{where}: sockets[{i}]: memories must have {device.calls_memory}, which callers' regions are in"
             )
-    owners: dict[int, str] = {}
-    for kernel in device.kernels:
-        for function in kernel.functions:
-            if function.code in owners:
-                raise DescriptionError(f"{where}: {owners[function.code]} and {kernel.name} both have function {function.code}")
-            owners[function.code] = kernel.name
+    # Images of one socket are never there together.
+    owners: dict[int, tuple[str, int]] = {}
+    for number, socket in enumerate(device.sockets):
+        for kernel in socket.images:
+            for function in kernel.functions:
+                name, other = owners.setdefault(function.code, (kernel.name, number))
+                if name != kernel.name and other != number:
+                    raise DescriptionError(f"{where}: {name} and {kernel.name} both have function {function.code}")
     kernel_clients = sum(socket.completions > 0 for socket in device.sockets)
     if kernel_clients > MAX_CLIENTS - FIRST_KERNEL_CLIENT:
         raise DescriptionError(f"{where}: {kernel_clients} sockets start RDMA; at most {MAX_CLIENTS - FIRST_KERNEL_CLIENT} can")
@@ -434,36 +468,76 @@ def from_options(options: Namespace) -> Device:
 # ---- the description for callers ----
 
 
-def description(device: Device) -> bytes:
-    """The description of the device for callers: JSON (docs/reference/device-description.md)."""
-    return json.dumps(
-        {
-            "version": DESCRIPTION_VERSION,
-            "device": device.name,
-            "kind": "rtl",
-            "data_w": device.data_w,
-            "clock_hz": device.clock_hz,
-            "memory_bytes": device.memory_bytes,
-            "max_regions": device.max_regions,
-            "max_contexts": device.contexts if device.contexts > 1 else 0,
-            "load_bytes": LOAD_BYTES,
-            "functions": [
-                {
-                    "code": function.code,
-                    "name": function.name,
-                    "kernel": kernel.name,
-                    "kernel_version": list(kernel.version),
-                    "sockets": sum(socket.kernel == kernel for socket in device.sockets),
-                    "doc": function.doc,
-                    "regions": [
-                        {"name": r.name, "access": r.access, **({"repeated": True} if r.repeated else {}), "doc": r.doc}
-                        for r in function.regions
-                    ],
-                    "errors": {str(code): text for code, text in kernel.errors},
-                }
-                for kernel in device.kernels
-                for function in kernel.functions
-            ],
-        },
-        separators=(",", ":"),
-    ).encode("ascii")
+class Mark(IntEnum):
+    """A word of the description's template that is not text. With one of these goes the number of a kernel."""
+
+    BEGIN = 0  # a comma, if functions of other kernels come before; up to END the text is there only if a socket holds the kernel
+    COUNT = 1  # how many sockets hold it
+    END = 2
+
+
+def template(device: Device) -> list[bytes | tuple[Mark, int]]:
+    """The description for callers: pieces of text, and marks in a device in which it changes."""
+    head = {
+        "version": DESCRIPTION_VERSION,
+        "device": device.name,
+        "kind": "rtl",
+        "data_w": device.data_w,
+        "clock_hz": device.clock_hz,
+        "memory_bytes": device.memory_bytes,
+        "max_regions": device.max_regions,
+        "max_contexts": device.contexts if device.contexts > 1 else 0,
+        "load_bytes": LOAD_BYTES,
+    }
+    pieces: list[bytes | tuple[Mark, int]] = [_json(head)[:-1] + b',"functions":[']
+    for number, kernel in enumerate(device.kernels):
+        pieces.append((Mark.BEGIN, number))
+        for i, function in enumerate(kernel.functions):
+            before = {
+                "code": function.code,
+                "name": function.name,
+                "kernel": kernel.name,
+                "kernel_version": list(kernel.version),
+            }
+            behind = {
+                "doc": function.doc,
+                "regions": [
+                    {"name": r.name, "access": r.access, **({"repeated": True} if r.repeated else {}), "doc": r.doc}
+                    for r in function.regions
+                ],
+                "errors": {str(code): text for code, text in kernel.errors},
+            }
+            pieces += [b"," * (i > 0) + _json(before)[:-1] + b',"sockets":', (Mark.COUNT, number), b"," + _json(behind)[1:]]
+        pieces.append((Mark.END, number))
+    return [*pieces, b"]}"]
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def description(device: Device, held: Sequence[int | None] | None = None) -> bytes:
+    """The description of the device for callers: JSON (docs/reference/device-description.md). `held`: the image in each socket, or
+    None; without, the first of each. Where images change, each piece has its place: whole words, with spaces instead of what is not
+    there."""
+    images = [0] * len(device.sockets) if held is None else held
+    there = [socket.images[image].name for socket, image in zip(device.sockets, images, strict=True) if image is not None]
+    text, shown, any_before = b"", True, False
+    for piece in template(device):
+        if isinstance(piece, bytes):
+            padded = piece.ljust(-(-len(piece) // DESCRIPTION_WORD) * DESCRIPTION_WORD) if device.changes else piece
+            text += padded if shown else b" " * len(padded)
+            continue
+        mark, number = piece
+        count = there.count(device.kernels[number].name)
+        word = b""
+        if mark == Mark.BEGIN:
+            shown = count > 0
+            word = b"," if shown and any_before else b""
+            any_before = any_before or shown
+        elif mark == Mark.COUNT:
+            word = str(count).encode() if shown else b""
+        else:
+            shown = True
+        text += word.ljust(DESCRIPTION_WORD) if device.changes else word
+    return text

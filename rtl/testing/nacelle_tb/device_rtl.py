@@ -4,6 +4,7 @@
     device_pkg.sv          the sizes
     kernel_<name>_pkg.sv   the identity of each kernel, the codes of its functions and the addresses of its registers
     socket_kernel.sv       the kernels that a socket can hold
+    socket_record.sv       the records of their images
     description_pkg.sv     the description of the device for its callers
 
 in a folder of build/generated/devices for each device, width and number of queue pairs.
@@ -13,16 +14,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .device import MANAGEMENT_CLIENT, MAX_KERNEL_FUNCTIONS, ROOT, RPC_CLIENT, Device, Kernel, description
+from .device import (
+    DESCRIPTION_WORD,
+    MANAGEMENT_CLIENT,
+    MAX_IMAGES,
+    MAX_KERNEL_FUNCTIONS,
+    ROOT,
+    RPC_CLIENT,
+    Device,
+    Kernel,
+    description,
+    template,
+)
 from .rdl import COMMON, read_block
 from .rdl_sv import KERNEL_AT, constants
 
 OUT = ROOT / "build" / "generated" / "devices"
-DESCRIPTION_WORD = 4  # bytes
+MARKED = 1 << 31  # a word of the description that is no text: then the kind of mark, and a kernel
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made from {source}. Do not edit.\n\n"
 
 
@@ -47,6 +59,9 @@ package {kernel.module}_pkg;
 
 {codes}
 {registers}
+  // SHA-256 of its module and its descriptions, byte 0 lowest.
+  localparam logic [255:0] DIGEST = 256'h{kernel.digest[::-1].hex()};
+
   localparam kernel_identity_t IDENTITY = '{{
       name: kernel_name("{kernel.name}"), version_major: 16'd{kernel.version[0]}, version_minor: 16'd{kernel.version[1]},
       functions: 4'd{len(kernel.functions)}, function_code: {{{padding}{listed}}},
@@ -56,19 +71,22 @@ endpackage
 """
 
 
+def _by_name(lines: Mapping[str, str]) -> str:
+    """A line for each value of KERNEL, the name of a kernel."""
+    branches = (f'if (KERNEL == 128\'("{name}")) begin : g_kernel\n    {line}\n  end' for name, line in lines.items())
+    return " else ".join(branches)
+
+
 def socket_kernel(kernels: Sequence[Kernel]) -> str:
     """The module that holds the kernel of a socket."""
-    branches = " else ".join(
-        f'if (KERNEL == "{kernel.name}") begin : g_kernel\n    {kernel.module} #(.DATA_W(DATA_W), .ID_W(ID_W)) kernel (.*);\n  end'
-        for kernel in kernels
-    )
+    branches = _by_name({kernel.name: f"{kernel.module} #(.DATA_W(DATA_W), .ID_W(ID_W)) kernel (.*);" for kernel in kernels})
     return f"""// The kernels that a socket of this device can hold, by name.
 module socket_kernel
   import compute_pkg::*;
 #(
-    parameter string       KERNEL = "{kernels[0].name}",
-    parameter int unsigned DATA_W = 512,
-    parameter int unsigned ID_W   = 4
+    parameter kernel_text_t KERNEL = 128'("{kernels[0].name}"),
+    parameter int unsigned  DATA_W = 512,
+    parameter int unsigned  ID_W   = 4
 ) (
     input  logic             clk,
     input  logic             rst,
@@ -91,13 +109,41 @@ endmodule
 """
 
 
+def socket_record(kernels: Sequence[Kernel]) -> str:
+    """The module that gives the record of a kernel's image."""
+    packages = {kernel.name: f"{kernel.module}_pkg" for kernel in kernels}
+    branches = _by_name(
+        {
+            name: f"assign record = '{{identity: {own}::IDENTITY, digest: {own}::DIGEST, default: '0}};"
+            for name, own in packages.items()
+        }
+    )
+    return f"""// The records of the images that a socket of this device can hold, by the names of their kernels. Constant.
+module socket_record
+  import compute_pkg::*;
+#(
+    parameter kernel_text_t KERNEL = 128'("{kernels[0].name}")
+) (
+    output image_record_t record
+);
+  {branches} else begin : g_unknown
+    $fatal(1, "this device has no kernel of this name");
+  end
+endmodule
+"""
+
+
 def device_package(device: Device) -> str:
     """The sizes of a device."""
     clients = ["NO_CLIENT" if client is None else str(client) for client in device.clients()]
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
-    kernels = ", ".join(f'"{socket.kernel.name}"' for socket in device.sockets)
     reach = ", ".join(f"{device.memories}'b{mask:0{device.memories}b}" for mask in reversed(device.reach()))
+    images = []
+    for socket in device.sockets:
+        names = ["128'd0"] * (MAX_IMAGES - len(socket.images)) + [f'128\'("{kernel.name}")' for kernel in reversed(socket.images)]
+        images.append(f"{{{', '.join(names)}}}")
+    separator = ",\n      "
     return f"""// The sizes of the device `{device.name}`.
 package device_pkg;
   localparam int unsigned DATA_W = {device.data_w};
@@ -111,7 +157,11 @@ package device_pkg;
   localparam int unsigned RD_DEPTH = {device.read_depth};               // READs and atomics outstanding on a QP, at each side
 
   localparam int unsigned SOCKETS = {len(device.sockets)};
-  localparam string KERNELS[SOCKETS] = '{{{kernels}}};
+  localparam int unsigned IMAGES[SOCKETS] = '{{{", ".join(str(len(socket.images)) for socket in device.sockets)}}};
+  // The kernels of the images that each socket can hold, by name, the first one lowest.
+  localparam logic [{MAX_IMAGES - 1}:0][127:0] KERNELS[SOCKETS] = '{{
+      {separator.join(images)}
+  }};
   localparam int unsigned MAX_REGIONS = {device.max_regions};           // of a connection
   localparam int unsigned CONTEXTS = {device.contexts};               // of a connection at most
   localparam bit LONG_SET_UP = 1'b{int(device.long_set_up)};          // calls have deadlines and chains
@@ -139,18 +189,36 @@ endpackage
 def description_package(device: Device) -> str:
     """The description for callers, as the words of a ROM."""
     text = description(device)
-    padded = text.ljust(-(-len(text) // DESCRIPTION_WORD) * DESCRIPTION_WORD, b"\0")
-    words = [int.from_bytes(padded[i : i + DESCRIPTION_WORD], "big") for i in range(0, len(padded), DESCRIPTION_WORD)]
+    if device.changes:
+        words = []
+        for piece in template(device):
+            words += _words(piece) if isinstance(piece, bytes) else [MARKED | piece[0] << 28 | piece[1]]
+    else:
+        words = _words(text)
     lines = ",\n".join(f"      32'h{word:08x}" for word in reversed(words))
+    numbers = [[device.kernels.index(kernel) for kernel in socket.images] for socket in device.sockets]
+    rows = [", ".join(f"8'd{n}" for n in reversed(row + [0] * (MAX_IMAGES - len(row)))) for row in reversed(numbers)]
+    held = ", ".join(f"{{{row}}}" for row in rows)
     return f"""// The description of the device for its callers: JSON, first byte in the high bits of word 0.
 package description_pkg;
   localparam int unsigned BYTES = {len(text)};
   localparam int unsigned WORDS = {len(words)};
+  // A word with the highest bit set is a mark: its kind in bits 30..28, the number of a kernel in bits 7..0.
+  localparam bit MARKED = 1'b{int(device.changes)};
+  localparam logic [2:0] BEGIN_ = 3'd0, COUNT = 3'd1, END_ = 3'd2;
   localparam logic [WORDS-1:0][31:0] DESCRIPTION = {{
 {lines}
   }};
+  // The number of the kernel in each image of each socket.
+  localparam int unsigned SOCKETS = {len(device.sockets)};
+  localparam logic [SOCKETS-1:0][{MAX_IMAGES - 1}:0][7:0] KERNEL_OF = {{{held}}};
 endpackage
 """
+
+
+def _words(text: bytes) -> list[int]:
+    padded = text.ljust(-(-len(text) // DESCRIPTION_WORD) * DESCRIPTION_WORD)
+    return [int.from_bytes(padded[i : i + DESCRIPTION_WORD], "big") for i in range(0, len(padded), DESCRIPTION_WORD)]
 
 
 @dataclass(frozen=True)
@@ -191,6 +259,7 @@ def generate(device: Device) -> DeviceRtl:
         "device_pkg.sv": head + device_package(device),
         "description_pkg.sv": head + description_package(device),
         "socket_kernel.sv": head + socket_kernel(device.kernels),
+        "socket_record.sv": head + socket_record(device.kernels),
     }
     for stale in {path.name for path in folder.glob("*.sv")} - set(files):
         (folder / stale).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 //! Values on the command line.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nacelle::FunctionCode;
@@ -69,4 +70,12 @@ pub(super) fn parse_line_rate(text: &str) -> Result<u32, String> {
     }
     let rate: u32 = text.parse().map_err(|_| format!("{text:?} is neither \"none\" nor a rate in Mbit/s"))?;
     if rate == 0 { Err("a rate of 0 moves nothing".into()) } else { Ok(rate) }
+}
+
+/// A kernel's name and a file, with '=' between.
+pub(super) fn parse_image(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((kernel, file)) if !kernel.is_empty() && !file.is_empty() => Ok((kernel.to_owned(), file.into())),
+        _ => Err("it must be the name of a kernel, '=' and a file".into()),
+    }
 }

@@ -94,6 +94,7 @@ impl Kernel {
         let library =
             unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| fail(reason(&error)))?;
         let library = Arc::new(library);
+        let image = std::fs::read(&file).map_err(|error| fail(error.to_string()))?;
         // SAFETY: the header declares the function like this.
         let describe =
             unsafe { library.get::<unsafe extern "C" fn() -> *const RawKernel>(b"nacelle_kernel_describe\0") };
@@ -113,7 +114,7 @@ impl Kernel {
         }
         // SAFETY: it has all fields of this version, and stays as long as the library, which is held until the end.
         let (description, code) = unsafe { read(&*description) }.map_err(fail)?;
-        code.into_iter().try_fold(Self::described(description)?, |kernel, (code, run)| {
+        code.into_iter().try_fold(Self::described(description, &image)?, |kernel, (code, run)| {
             let library = Arc::clone(&library);
             // The description was checked: its codes are codes, and each is there once.
             let code = FunctionCode::new(code).ok_or_else(|| fail(format!("{code} is no code")))?;

@@ -21,11 +21,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nacelle::description::Function;
+use nacelle_manage::Digest;
 use nacelle_wire::mrsp::FunctionCode;
+use sha2::{Digest as _, Sha256};
 
 pub use call::{Call, Cancellation, Failure, Regions};
 use description::Description;
 pub use set::KernelSet;
+pub(crate) use set::Origin;
 
 /// The code of a function. It may be called from several threads at a time, each with a call of its own.
 pub type Run = dyn Fn(&mut Call<'_>) -> Result<(), Failure> + Send + Sync;
@@ -73,6 +76,20 @@ pub enum KernelError {
     SameName {
         /// The name.
         name: String,
+    },
+    /// There is no kernel of this name whose place another could take.
+    #[error("there is no kernel {name} whose socket another kernel could use")]
+    NoSocket {
+        /// The name.
+        name: String,
+    },
+    /// A socket cannot hold so many kernels.
+    #[error("the socket of {name} can hold {limit} kernels, not more")]
+    TooMany {
+        /// The kernel that is there.
+        name: String,
+        /// The most.
+        limit: usize,
     },
     /// What all kernels say of themselves is more than callers read.
     #[error("with the kernel {kernel} the description of the device has {length} bytes, more than {limit}")]
@@ -135,6 +152,8 @@ pub struct Kernel {
     code: BTreeMap<u8, Arc<Run>>,
     /// A call may run in the network's thread if all its regions together are not larger.
     quick: usize,
+    /// Of the description, or of the file that the kernel is from.
+    digest: Digest,
 }
 
 impl fmt::Debug for Kernel {
@@ -150,12 +169,14 @@ impl Kernel {
     /// # Errors
     /// [`KernelError::Description`].
     pub fn from_toml(description: &str) -> Result<Self, KernelError> {
-        Description::from_toml(description).and_then(Self::described)
+        Description::from_toml(description).and_then(|said| Self::described(said, description.as_bytes()))
     }
 
-    fn described(description: Description) -> Result<Self, KernelError> {
+    /// `image`: what its digest is of.
+    fn described(description: Description, image: &[u8]) -> Result<Self, KernelError> {
         let (name, functions) = description.check()?;
-        Ok(Self { name, functions, code: BTreeMap::new(), quick: 0 })
+        let digest = Digest(Sha256::digest(image).into());
+        Ok(Self { name, functions, code: BTreeMap::new(), quick: 0, digest })
     }
 
     /// Gives a function of the description its code.
@@ -179,6 +200,12 @@ impl Kernel {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What tells it from others: SHA-256 of its shared library, or of its description.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// What its functions say of themselves, by code.

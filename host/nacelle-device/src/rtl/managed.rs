@@ -9,9 +9,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use nacelle_manage::map::{Register, device};
 use nacelle_manage::{
-    Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, EventWords, MAX_MESSAGE,
-    MAX_PRIVATE, Mailbox, Manage, MemoryRegion, Opened, Owner, Progress, QpState, QueryWords, QueuePair,
-    QueuePairCounters, Refusal, RegionWords, Registers, Reset, Work, access, access_names, private_args,
+    Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, Digest, EventWords,
+    KernelSocket, MAX_MESSAGE, MAX_PRIVATE, Mailbox, Manage, MemoryRegion, Opened, Owner, Progress, QpState,
+    QueryWords, QueuePair, QueuePairCounters, Refusal, RegionWords, Registers, Reset, Work, access, access_names,
+    private_args,
 };
 use nacelle_roce::WcStatus;
 use nacelle_wire::cm::{PathMtu, RejReason};
@@ -334,6 +335,22 @@ impl Manage for RtlEngine {
         let pairs = self.queue_pairs()?.into_iter().map(|pair| pair.domain);
         let regions = self.regions()?.into_iter().filter_map(|region| region.domain);
         Ok(pairs.chain(regions).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    fn kernels(&mut self) -> Result<Vec<KernelSocket>, Refusal> {
+        self.kernel_sockets()
+    }
+
+    fn activate_kernel(&mut self, socket: u16, image: u8, digest: Digest) -> Result<(), Refusal> {
+        self.begin_change(socket, Some((image, digest)))
+    }
+
+    fn roll_back_kernel(&mut self, socket: u16) -> Result<(), Refusal> {
+        self.begin_change(socket, None)
+    }
+
+    fn cut_kernel(&mut self, socket: u16) -> Result<(), Refusal> {
+        self.cut_job(socket)
     }
 
     fn connect(&mut self, peer: IpAddr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {

@@ -17,7 +17,7 @@ use super::requests::Start;
 use super::session::{At, ContextState, Held};
 use super::setup::{MAX_REGIONS, parameters};
 use super::workers::{CallId, Notice, Task};
-use crate::kernel::Cancellation;
+use crate::kernel::{Cancellation, Origin};
 
 /// A function on some regions of a context.
 struct Part {
@@ -36,6 +36,8 @@ pub(super) struct Call {
     parts: smallvec::IntoIter<[Part; MAX_STEPS]>,
     /// The regions of the part that runs.
     pub(super) lent: Range<usize>,
+    /// Where its function is from; none for that of a window.
+    pub(super) origin: Option<Origin>,
     /// Its result, whatever becomes of the function that still runs.
     verdict: Option<ReturnCode>,
 }
@@ -70,7 +72,7 @@ impl SoftEngine {
             return self.finish(at, code);
         }
         let until = state.deadline.and_then(|time| start.arrived.checked_add(time));
-        state.call = Some(Call { id: None, until, parts: parts.into_iter(), lent: 0..0, verdict: None });
+        state.call = Some(Call { id: None, until, parts: parts.into_iter(), lent: 0..0, origin: None, verdict: None });
         self.advance(at);
     }
 
@@ -85,11 +87,12 @@ impl SoftEngine {
             let Some(Part { function, regions, user }) = call.parts.next() else { break ReturnCode::SUCCESS };
             let offered = match (&state.window, self.config.kernels.get(function)) {
                 // It may do anything, so it runs in a thread of its own.
-                (Some(told), _) if function == FunctionCode::WINDOW => Some((told, None)),
-                (_, offered) => offered.map(|offered| (&offered.run, Some(offered.quick))),
+                (Some(told), _) if function == FunctionCode::WINDOW => Some((told, None, None)),
+                (_, offered) => offered.map(|offered| (&offered.run, Some(offered.quick), Some(offered.origin))),
             };
-            let Some((run, quick)) = offered else { break ReturnCode::UNKNOWN_FUNCTION };
+            let Some((run, quick, origin)) = offered else { break ReturnCode::UNKNOWN_FUNCTION };
             let run = Arc::clone(run);
+            call.origin = origin;
             let parameters = parameters(state.regions[regions.clone()].iter().map(|held| &held.asked));
             call.lent = regions;
             // They are not there if a function has them that did not return.

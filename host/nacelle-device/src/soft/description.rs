@@ -2,7 +2,7 @@
 //! The description of the device, and before it a record of its load: a region that every caller may READ
 //! (docs/reference/device-description.md).
 
-use nacelle::description::{Description, Kind};
+use nacelle::description::{Description, Function, Kind};
 use nacelle_roce::{Access, ConnectOptions};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::{DescriptionLocation, LoadRecord, RemoteAddr};
@@ -12,16 +12,30 @@ use super::load::Told;
 use super::setup::MAX_REGIONS;
 
 impl SoftEngine {
-    /// Registers the description of the device, for every connection to read.
-    pub(super) fn publish(&mut self) {
-        let functions = self.config.kernels.functions().cloned().collect();
+    /// What the device says of itself. Where kernels change, it keeps its length: that with the functions of all of them, filled up with
+    /// spaces.
+    fn describe(&self) -> Vec<u8> {
+        let kernels = &self.config.kernels;
+        let mut text = self.describe_with(kernels.functions().cloned().collect());
+        if let Some(all) = kernels.all_functions() {
+            text.resize(self.describe_with(all.cloned().collect()).len(), b' ');
+        }
+        text
+    }
+
+    fn describe_with(&self, functions: Vec<Function>) -> Vec<u8> {
         let mut description = Description::new("soft", Kind::Soft, functions);
         description.memory_bytes = self.config.memory_bytes;
         description.max_regions = MAX_REGIONS as u32;
         description.max_contexts = self.offer().contexts.into();
         description.load_bytes = LoadRecord::LEN as u32;
+        description.to_json()
+    }
+
+    /// Registers the description of the device, for every connection to read.
+    pub(super) fn publish(&mut self) {
         let load = LoadRecord::default();
-        let text = description.to_json();
+        let text = self.describe();
         let length = text.len() as u32;
         let bytes = [&load.to_bytes()[..], &text].concat();
         let region = self.endpoint.transport.register(bytes, Access::REMOTE_READ, self.config.connect.domain).ok();
@@ -31,6 +45,17 @@ impl SoftEngine {
             rkey: region.rkey,
             length,
         });
+    }
+
+    /// Writes the description again, whose functions have changed; then the record says so.
+    pub(super) fn publish_again(&mut self) {
+        let text = self.describe();
+        let Some(told) = &self.told else { return };
+        if let Some(memory) = self.endpoint.transport.region_mut(told.region) {
+            // It has the same length each time.
+            let _ = memory.write(LoadRecord::LEN, &text);
+        }
+        self.tell_load(true);
     }
 
     /// What is offered beyond the standard and selective repeat: every context has at least one region.

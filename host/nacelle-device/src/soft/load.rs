@@ -36,6 +36,7 @@ impl SoftEngine {
             connections: self.sessions.0.len() as u32,
             running,
             waiting,
+            changes: self.config.kernels.changes(),
             memory_held: self.held.total(),
             calls: self.counters.calls,
         }

@@ -5,17 +5,20 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use nacelle_manage::{
-    Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, MAX_MESSAGE, MAX_PRIVATE, Manage,
-    MemoryRegion, Opened, Owner, Progress, QpState, QueuePair, QueuePairCounters, Refusal, Reset, Work, access_names,
+    Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, Digest, KernelSocket, MAX_MESSAGE,
+    MAX_PRIVATE, Manage, MemoryRegion, Opened, Owner, Progress, QpState, QueuePair, QueuePairCounters, Refusal, Reset,
+    Work, access_names,
 };
 use nacelle_roce::{
     Access, Completion, ConnId, ConnInfo, ConnStats, ConnectFailure, ConnectOptions, RecvWr, Region, Scope, SendWr,
     WcOpcode, WcStatus,
 };
 use nacelle_wire::cm::PathMtu;
+use nacelle_wire::mrsp::ReturnCode;
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::SoftEngine;
+use super::session::At;
 
 /// Connections that management has at a time.
 const MAX_MANAGED: usize = 16;
@@ -134,6 +137,37 @@ impl SoftEngine {
     }
 }
 
+impl SoftEngine {
+    /// Calls of a kernel that this socket has held before.
+    fn calls_of_former(&self, socket: u16) -> Vec<At> {
+        let is_one = |at: &At| {
+            let call = self.sessions.context(*at).and_then(|state| state.call.as_ref());
+            let origin = call.and_then(|call| call.origin);
+            origin.is_some_and(|origin| origin.socket == socket && self.config.kernels.is_gone(origin))
+        };
+        self.calls.values().copied().filter(is_one).collect()
+    }
+
+    /// Calls that have begun end with the kernel that they have begun with; later ones find the new one, and so does whoever reads the
+    /// description.
+    fn change_kernel(&mut self, socket: u16, image: Option<(u8, Digest)>) -> Result<(), Refusal> {
+        match self.config.kernels.image_count(socket) {
+            None => return Err(Refusal::no_socket(socket)),
+            Some(1) => return Err(Refusal::one_kernel(socket)),
+            Some(_) => {}
+        }
+        if !self.calls_of_former(socket).is_empty() {
+            return Err(Refusal::changing(socket));
+        }
+        let before = self.config.kernels.changes();
+        self.config.kernels.activate(socket, image);
+        if self.config.kernels.changes() != before {
+            self.publish_again();
+        }
+        Ok(())
+    }
+}
+
 /// What a connection has counted, in the order of the RTL.
 fn counters(info: &ConnInfo) -> QueuePairCounters {
     let ConnStats { tx_requests, tx_responses, rx_requests, rx_responses, counters: c, .. } = info.stats;
@@ -233,6 +267,28 @@ impl Manage for SoftEngine {
 
     fn domains(&mut self) -> Result<Vec<u32>, Refusal> {
         Ok(self.endpoint.transport.domains().map(|domain| domain.number()).collect())
+    }
+
+    fn kernels(&mut self) -> Result<Vec<KernelSocket>, Refusal> {
+        Ok(self.config.kernels.sockets(|socket| !self.calls_of_former(socket).is_empty()))
+    }
+
+    fn activate_kernel(&mut self, socket: u16, image: u8, digest: Digest) -> Result<(), Refusal> {
+        self.change_kernel(socket, Some((image, digest)))
+    }
+
+    fn roll_back_kernel(&mut self, socket: u16) -> Result<(), Refusal> {
+        self.change_kernel(socket, None)
+    }
+
+    fn cut_kernel(&mut self, socket: u16) -> Result<(), Refusal> {
+        if self.config.kernels.image_count(socket).is_none() {
+            return Err(Refusal::no_socket(socket));
+        }
+        for at in self.calls_of_former(socket) {
+            self.stop_call(at, ReturnCode::SOCKET_UNAVAILABLE);
+        }
+        Ok(())
     }
 
     fn connect(&mut self, peer: IpAddr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {

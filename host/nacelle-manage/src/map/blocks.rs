@@ -604,7 +604,7 @@ pub mod socket {
     pub const BLOCK: Block = Block {
         name: "socket",
         kind: *b"SOCK",
-        version: 0x00010000,
+        version: 0x00010001,
         registers: &[
             TYPE,
             VERSION,
@@ -620,6 +620,12 @@ pub mod socket {
             RDMA_PAGE,
             RDMA_PAGES,
             KERNEL_VERSION,
+            IMAGES,
+            IMAGE_SELECT,
+            IMAGE_RECORD,
+            IMAGE_COMMAND,
+            IMAGE_STATE,
+            IMAGE_DIGEST,
         ],
     };
     /// 0x534f434b, "SOCK": a socket.
@@ -656,6 +662,38 @@ pub mod socket {
     pub const RDMA_PAGES: Register = Register { name: "RDMA_PAGES", offset: 0x58, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "How many pages." };
     /// Version of the kernel: major in the upper 16 bits, minor in the lower.
     pub const KERNEL_VERSION: Register = Register { name: "KERNEL_VERSION", offset: 0x5c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of the kernel: major in the upper 16 bits, minor in the lower." };
+    /// `IMAGES.count`: Images that it can hold, one at a time.
+    pub const IMAGES_COUNT: Field = Field { name: "count", low: 0, width: 8, doc: "Images that it can hold, one at a time." };
+    /// `IMAGES.active`: The one that it holds, if IMAGE_STATE says that it holds one.
+    pub const IMAGES_ACTIVE: Field = Field { name: "active", low: 8, width: 8, doc: "The one that it holds, if IMAGE_STATE says that it holds one." };
+    /// `IMAGES.former`: The one before.
+    pub const IMAGES_FORMER: Field = Field { name: "former", low: 16, width: 8, doc: "The one before." };
+    /// `IMAGES.has_former`: There was one before.
+    pub const IMAGES_HAS_FORMER: Field = Field { name: "has_former", low: 24, width: 1, doc: "There was one before." };
+    /// Kernels that can take each other's place in the socket.
+    pub const IMAGES: Register = Register { name: "IMAGES", offset: 0x60, count: None, mode: Mode::Read, mask: 0x1ffffff, counter: false, fields: &[IMAGES_COUNT, IMAGES_ACTIVE, IMAGES_FORMER, IMAGES_HAS_FORMER], doc: "Kernels that can take each other's place in the socket." };
+    /// `IMAGE_SELECT.image`: An image, for IMAGE_RECORD and IMAGE_COMMAND.
+    pub const IMAGE_SELECT_IMAGE: Field = Field { name: "image", low: 0, width: 8, doc: "An image, for IMAGE_RECORD and IMAGE_COMMAND." };
+    /// `IMAGE_SELECT.word`: A word of its record, for IMAGE_RECORD.
+    pub const IMAGE_SELECT_WORD: Field = Field { name: "word", low: 8, width: 5, doc: "A word of its record, for IMAGE_RECORD." };
+    /// Which image is meant. SLVERR while a command is under way.
+    pub const IMAGE_SELECT: Register = Register { name: "IMAGE_SELECT", offset: 0x64, count: None, mode: Mode::ReadWrite, mask: 0x1fff, counter: false, fields: &[IMAGE_SELECT_IMAGE, IMAGE_SELECT_WORD], doc: "Which image is meant. SLVERR while a command is under way." };
+    /// A word of the record of an image. SLVERR while a command is under way.
+    pub const IMAGE_RECORD: Register = Register { name: "IMAGE_RECORD", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "A word of the record of an image. SLVERR while a command is under way." };
+    /// Begins a command. SLVERR for 3 while none is under way, for others while one is, and if the socket has one image.
+    pub const IMAGE_COMMAND: Register = Register { name: "IMAGE_COMMAND", offset: 0x6c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Begins a command. SLVERR for 3 while none is under way, for others while one is, and if the socket has one image." };
+    /// `IMAGE_STATE.state`: 0: ready; 1: compares the digest; 2: waits for the running job; 3: for its accesses; 4 to 6: the image is loaded; 7: waits for the kernel to say what it is.
+    pub const IMAGE_STATE_STATE: Field = Field { name: "state", low: 0, width: 4, doc: "0: ready; 1: compares the digest; 2: waits for the running job; 3: for its accesses; 4 to 6: the image is loaded; 7: waits for the kernel to say what it is." };
+    /// `IMAGE_STATE.live`: The socket holds a kernel.
+    pub const IMAGE_STATE_LIVE: Field = Field { name: "live", low: 7, width: 1, doc: "The socket holds a kernel." };
+    /// `IMAGE_STATE.error`: Of the last command: docs/reference/kernels.md.
+    pub const IMAGE_STATE_ERROR: Field = Field { name: "error", low: 8, width: 8, doc: "Of the last command: docs/reference/kernels.md." };
+    /// `IMAGE_STATE.finished`: Commands, modulo 2^16.
+    pub const IMAGE_STATE_FINISHED: Field = Field { name: "finished", low: 16, width: 16, doc: "Commands, modulo 2^16." };
+    /// What has become of the last command.
+    pub const IMAGE_STATE: Register = Register { name: "IMAGE_STATE", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffff8f, counter: false, fields: &[IMAGE_STATE_STATE, IMAGE_STATE_LIVE, IMAGE_STATE_ERROR, IMAGE_STATE_FINISHED], doc: "What has become of the last command." };
+    /// SHA-256 of the image that is to be activated. SLVERR while a command is under way.
+    pub const IMAGE_DIGEST: Register = Register { name: "IMAGE_DIGEST", offset: 0x80, count: Some(8), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "SHA-256 of the image that is to be activated. SLVERR while a command is under way." };
 }
 
 /// Kernel `traffic`.

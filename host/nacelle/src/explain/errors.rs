@@ -75,7 +75,7 @@ impl ErrorCode {
             ),
             Self::SocketUnavailable => (
                 "No kernel for the function is free or present (result 1).",
-                "The socket that had the kernel is empty or in use.",
+                "The socket that had the kernel is empty or in use, or its kernel was replaced while the call waited: call again.",
                 SEE_FUNCTIONS,
             ),
             Self::KernelTimeout => (

@@ -238,6 +238,8 @@ class World:
         dut.now.value = self.now = 0
         self.jumped = -(1 << 20)  # cycle in which time did
         self.heap = bytearray(self.memory.read(HEAP_BASE, HEAP_SIZE))  # what it must hold, but for what the engine clears
+        dut.held.value = 0
+        dut.paused.value = 0
         dut.functions.value = sum(1 << 128 * i + code for i, codes in enumerate(FUNCTIONS) for code in codes)
         self.conn_event = StreamSource(dut, "conn_event", "roce_pkg::conn_event_t", stall, noise=True)
         self.conn_answer = StreamSink(dut, "conn_answer", "roce_pkg::conn_answer_t", stall)
@@ -666,6 +668,7 @@ def run_engine(
             "memory_per_caller": Plain("input", "logic [29:0]"), "now": Plain("input", "rpc_pkg::ticks_t"),
             "job": Several(Source("compute_pkg::job_t"), SOCKETS), "done": Several(Sink("compute_pkg::done_t"), SOCKETS),
             "functions": Plain("input", f"logic [{128 * SOCKETS - 1}:0]"),
+            "held": Plain("input", f"compute_pkg::held_t [{SOCKETS - 1}:0]"), "paused": Plain("input", f"logic [{SOCKETS - 1}:0]"),
             "cancel": Plain("output", f"logic [{SOCKETS - 1}:0]"),
             "window": Plain("output", f"logic [{SOCKETS * window - 1}:0]"),
             "close": Source("roce_wire_pkg::qpn_t"),

@@ -770,6 +770,45 @@ async def sockets_share_a_function(dut) -> None:
 
 
 @cocotb.test()
+async def calls_wait_for_a_paused_socket(dut) -> None:
+    """Unless another socket has the function; the kernel that was there ends its job. Which functions there are
+    counts when a call comes, not when a socket takes it."""
+    world, qps = await begin(dut, callers=5)
+    wanted = regions(world.rng, 2, 1)
+    for qp in qps:
+        await world.set_up(qp, wanted)
+    first, second, third, fourth, fifth = qps
+    world.send(first, START | 1)
+    await world.until(lambda: world.jobs)
+    dut.paused.value = 1
+    world.send(second, START | 1)
+    world.send(third, START | 2)
+    await world.settle()
+    world.finish(world.jobs.popleft())
+    await world.result(first, wanted, first.granted)
+    for qp in (fourth, first):
+        world.send(qp, START | SHARED)
+        await world.until(lambda: world.jobs)
+        assert world.jobs[0].socket == 1
+        world.finish(world.jobs.popleft())
+        await world.result(qp, wanted, qp.granted)
+    closing = cocotb.start_soon(world.close_(third, 100_000))
+    await world.settle()
+    assert not world.jobs and not closing.done()
+    dut.functions.value = 0  # none is there now
+    world.send(fifth, START | 1)
+    await world.result(fifth, wanted, fifth.granted, UNKNOWN_FUNCTION)
+    dut.paused.value = 0
+    await world.until(lambda: world.jobs)
+    assert world.jobs[0].socket == 0
+    world.finish(world.jobs.popleft(), 1)  # as a socket answers a job that it does not know
+    await world.result(second, wanted, second.granted, 1)
+    await closing
+    await world.settle()
+    assert not world.jobs
+
+
+@cocotb.test()
 async def sockets_take_turns(dut) -> None:
     """A socket whose jobs end at once, with callers that wait for it, does not delay a call for another one."""
     world, qps = await begin(dut, callers=QPS)

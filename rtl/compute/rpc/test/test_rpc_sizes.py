@@ -80,6 +80,7 @@ class SetUps:
         self.mr_rsp = StreamSource(dut, "mr_rsp", "roce_pkg::mr_rsp_t")
         self.wqe = StreamSink(dut, "wqe", "roce_pkg::rdma_wqe_t")
         dut.load.value, dut.clear_idle.value = 0, 1
+        dut.held.value = dut.paused.value = 0
         dut.opened.value = dut.opened_slot.value = dut.opened_ip.value = dut.memory_per_caller.value = 0
         self.held = 0
         self.keys: list[tuple[int, int, int]] = []  # (addr, rkey, length)
@@ -203,7 +204,7 @@ async def a_kernel_gets_the_whole_size(dut) -> None:
     job = StreamSink(dut, "job0", "compute_pkg::job_t", 0.5)
     done = StreamSource(dut, "done0", "compute_pkg::done_t")
     result = StreamSink(dut, "result", "rpc_pkg::outcome_t")
-    dut.closing.value = dut.gone.value = 0
+    dut.closing.value = dut.gone.value = dut.paused.value = 0
     await start(dut)
     await wait_cycles(dut, 2 * QPS)  # the tables are cleared
     cocotb.start_soon(tables.serve())
@@ -281,6 +282,7 @@ async def every_byte_once(dut, stall: float) -> None:
 SETUP_PORTS = {
     "job": Sink("rpc_pkg::setup_job_t"), "release_": Sink("rpc_pkg::release_job_t"),
     "load": Plain("input", "rpc_pkg::load_t"), "clear_idle": Plain("input", "logic"),
+    "held": Plain("input", "compute_pkg::held_t"), "paused": Plain("input", "logic"),
     "description": Plain("output", "rpc_pkg::description_t"), "published": Plain("output", "logic"),
     "done": Source("rpc_pkg::setup_done_t"), "extent": Source("rpc_pkg::extent_t"), "cleared": Sink("rpc_pkg::cleared_t"),
     "opened": Plain("input", "logic"), "opened_slot": Plain("input", "rpc_pkg::slot_t"),
@@ -296,6 +298,7 @@ DISPATCH_PORTS = {
     "closing": Plain("input", "rpc_pkg::closing_t"), "asked": Plain("output", "rpc_pkg::slot_t"), "gone": Plain("input", "logic"),
     "call": Sink("rpc_pkg::call_t"), "cancel": Sink("rpc_pkg::cancel_t"), "refusal": Sink("rpc_pkg::result_t"),
     "job": Several(Source("compute_pkg::job_t"), 1), "window": Plain("output", "compute_pkg::window_t"),
+    "paused": Plain("input", "logic"),
     "abort": Plain("output", "logic"), "busy": Plain("output", "logic"), "running": Plain("output", "logic"),
     "waiting": Plain("output", "rpc_pkg::waiting_count_t"), "done": Several(Sink("compute_pkg::done_t"), 1),
     "result": Source("rpc_pkg::outcome_t"),

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Kernels of the simulated RTL, by the registers of its sockets (docs/reference/kernels.md).
+
+use nacelle_manage::map::{Field, device, socket};
+use nacelle_manage::{ChangeError, Digest, KernelImage, KernelSocket, Refusal};
+
+use super::RtlEngine;
+use crate::DeviceError;
+
+/// Values of IMAGE_COMMAND.
+const ACTIVATE: u32 = 1;
+const ROLL_BACK: u32 = 2;
+const CUT: u32 = 3;
+/// Words of an image's record.
+const RECORD_VERSION: u32 = 2;
+const RECORD_FUNCTIONS: u32 = 3;
+const RECORD_NAME: u32 = 4;
+const RECORD_CODES: u32 = 8;
+const RECORD_DIGEST: u32 = 16;
+const DIGEST_WORDS: u32 = 8;
+/// Characters of a name, and functions of a kernel.
+const NAME_WORDS: u32 = 4;
+const MAX_FUNCTIONS: u32 = 8;
+
+/// What is known of the images of each socket. It does not change, and cannot be read while a kernel is being replaced.
+#[derive(Default)]
+pub(super) struct KernelTable(Vec<Option<Vec<KernelImage>>>);
+
+/// A word of a record.
+type Words<'a> = dyn FnMut(u32) -> Result<u32, DeviceError> + 'a;
+
+fn image(word: &mut Words<'_>, with_digest: bool) -> Result<KernelImage, DeviceError> {
+    let version = word(RECORD_VERSION)?;
+    let count = word(RECORD_FUNCTIONS)?.min(MAX_FUNCTIONS);
+    let mut bytes = |first: u32, words: u32| -> Result<Vec<u8>, DeviceError> {
+        let all = (first..first + words).map(&mut *word).collect::<Result<Vec<u32>, _>>()?;
+        Ok(all.into_iter().flat_map(u32::to_le_bytes).collect())
+    };
+    let name: Vec<u8> = bytes(RECORD_NAME, NAME_WORDS)?.into_iter().take_while(|byte| *byte != 0).collect();
+    let codes = bytes(RECORD_CODES, count)?;
+    let digest = if with_digest { bytes(RECORD_DIGEST, DIGEST_WORDS)?.try_into().ok().map(Digest) } else { None };
+    Ok(KernelImage {
+        name: String::from_utf8_lossy(&name).into_owned(),
+        version: ((version >> 16) as u16, version as u16),
+        functions: codes.into_iter().step_by(4).collect(),
+        digest,
+    })
+}
+
+/// The register of a socket that says what word of its only image's record does.
+const fn of_socket(word: u32) -> u32 {
+    match word {
+        RECORD_VERSION => socket::KERNEL_VERSION.offset,
+        RECORD_FUNCTIONS => socket::FUNCTIONS.offset,
+        RECORD_NAME..RECORD_CODES => socket::NAME.word(0, word - RECORD_NAME),
+        _ => socket::FUNCTION_CODE.word(0, word - RECORD_CODES),
+    }
+}
+
+/// The value of a field of a register.
+const fn field(value: u32, field: Field) -> u32 {
+    (value >> field.low) & ((1 << field.width) - 1)
+}
+
+impl RtlEngine {
+    /// Where the registers of a socket are.
+    fn page(&mut self, number: u16) -> Result<u32, Refusal> {
+        if u32::from(number) >= self.sim.reg_read(device::SOCKETS.offset)? {
+            return Err(Refusal::no_socket(number));
+        }
+        Ok(socket::BASE + u32::from(number) * socket::BLOCK_STRIDE)
+    }
+
+    fn images(&mut self, number: u16, page: u32, count: u32, changing: bool) -> Result<Vec<KernelImage>, Refusal> {
+        let index = usize::from(number);
+        if let Some(Some(known)) = self.kernels.0.get(index) {
+            return Ok(known.clone());
+        }
+        if changing {
+            return Err(Refusal::changing(number));
+        }
+        let sim = &mut self.sim;
+        let mut images = Vec::new();
+        if count == 1 {
+            images.push(image(&mut |word| sim.reg_read(page + of_socket(word)), false)?);
+        } else {
+            for image_number in 0..count {
+                let mut word = |word: u32| {
+                    let select = image_number | (word << socket::IMAGE_SELECT_WORD.low);
+                    sim.reg_write(socket::IMAGE_SELECT.at(page), select)?;
+                    sim.reg_read(socket::IMAGE_RECORD.at(page))
+                };
+                images.push(image(&mut word, true)?);
+            }
+        }
+        let known = &mut self.kernels.0;
+        known.resize(known.len().max(index + 1), None);
+        known[index] = Some(images.clone());
+        Ok(images)
+    }
+
+    pub(super) fn kernel_sockets(&mut self) -> Result<Vec<KernelSocket>, Refusal> {
+        let count = self.sim.reg_read(device::SOCKETS.offset)?;
+        let mut sockets = Vec::new();
+        for number in 0..count as u16 {
+            let page = self.page(number)?;
+            let what = self.sim.reg_read(socket::IMAGES.at(page))?;
+            let state = self.sim.reg_read(socket::IMAGE_STATE.at(page))?;
+            let changing = field(state, socket::IMAGE_STATE_STATE) != 0;
+            sockets.push(KernelSocket {
+                images: self.images(number, page, field(what, socket::IMAGES_COUNT), changing)?,
+                active: (field(state, socket::IMAGE_STATE_LIVE) != 0)
+                    .then_some(field(what, socket::IMAGES_ACTIVE) as u8),
+                former: (field(what, socket::IMAGES_HAS_FORMER) != 0)
+                    .then_some(field(what, socket::IMAGES_FORMER) as u8),
+                changing,
+                error: match field(state, socket::IMAGE_STATE_ERROR) {
+                    0 => None,
+                    2 => Some(ChangeError::BadImage),
+                    3 => Some(ChangeError::BadDigest),
+                    4 => Some(ChangeError::NoFormer),
+                    5 => Some(ChangeError::NotLoaded),
+                    6 => Some(ChangeError::NoIdentity),
+                    _ => Some(ChangeError::Other),
+                },
+            });
+        }
+        Ok(sockets)
+    }
+
+    /// Begins to put an image into a socket, the former one without a number.
+    pub(super) fn begin_change(&mut self, number: u16, image: Option<(u8, Digest)>) -> Result<(), Refusal> {
+        let page = self.page(number)?;
+        if field(self.sim.reg_read(socket::IMAGES.at(page))?, socket::IMAGES_COUNT) == 1 {
+            return Err(Refusal::one_kernel(number));
+        }
+        if field(self.sim.reg_read(socket::IMAGE_STATE.at(page))?, socket::IMAGE_STATE_STATE) != 0 {
+            return Err(Refusal::changing(number));
+        }
+        let command = socket::IMAGE_COMMAND.at(page);
+        let Some((image, digest)) = image else { return Ok(self.sim.reg_write(command, ROLL_BACK)?) };
+        for (i, word) in (0..).zip(digest.0.chunks_exact(4)) {
+            let word = word.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+            self.sim.reg_write(socket::IMAGE_DIGEST.word(page, i), word)?;
+        }
+        self.sim.reg_write(socket::IMAGE_SELECT.at(page), image.into())?;
+        Ok(self.sim.reg_write(command, ACTIVATE)?)
+    }
+
+    /// Cuts off the job that a change waits for.
+    pub(super) fn cut_job(&mut self, number: u16) -> Result<(), Refusal> {
+        let page = self.page(number)?;
+        // An error response says that no change is under way, or that nothing can be changed.
+        let _nothing_to_cut = self.sim.reg_write(socket::IMAGE_COMMAND.at(page), CUT);
+        Ok(())
+    }
+}

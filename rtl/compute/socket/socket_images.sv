@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Several kernels of which one is there, as if partial reconfiguration put it there: the simulated stand-in for a reconfigurable region and
+// its controller. A board has a module with these ports in its place: `load` goes to the controller, which reads the bitstream, `record_word`
+// comes from the table that the upload path fills once it has checked an image's signature and has computed its digest.
+//
+// After reset image 0 is there. A request takes LOAD_CYCLES, the model of the bitstream's time; then the image is there, or there is an
+// error if no image has the number, and nothing has changed. The requester keeps the kernel in reset from the request until the answer. The
+// other kernels are in reset, and what they give is ignored. `record_word` is registered: one cycle. With one image: wires only.
+module socket_images
+  import compute_pkg::*;
+  import roce_pkg::*;
+#(
+    parameter int unsigned   IMAGES      = 2,
+    parameter kernel_texts_t KERNELS     = '0,
+    parameter int unsigned   LOAD_CYCLES = 2500,
+    parameter int unsigned   DATA_W      = 512,
+    parameter int unsigned   ID_W        = 4
+) (
+    input  logic             clk,
+    input  logic             rst,
+    stream_if.sink           load,             // reconfigure_t
+    stream_if.source         loaded,           // logic: it failed
+    input  image_t           record_image,
+    input  record_word_t     record_at,
+    output logic [31:0]      record_word,
+
+    input  logic             kernel_rst,       // the kernel's ports
+    output kernel_identity_t identity,
+    axil_if.slave            ctrl,
+    stream_if.sink           job,
+    stream_if.source         done,
+    axi_if.master            mem,
+    axis_if.sink             rx,
+    axis_if.source           tx,
+    stream_if.source         wqe,
+    stream_if.sink           cqe,
+    axis_if.source           msg_tx,
+    axis_if.sink             msg_rx
+);
+  if (IMAGES == 1) begin : g_one
+    socket_kernel #(.KERNEL(KERNELS[0]), .DATA_W(DATA_W), .ID_W(ID_W)) held (
+        .clk, .rst(kernel_rst), .identity, .ctrl, .job, .done, .mem, .rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx
+    );
+    assign load.ready   = 1'b0;
+    assign loaded.valid = 1'b0;
+    assign loaded.data  = 1'b0;
+    assign record_word  = '0;
+    wire unused = &{1'b0, rst, load.valid, load.data, loaded.ready, record_image, record_at};
+  end else begin : g_several
+    // What a kernel gives.
+    typedef struct packed {
+      kernel_identity_t    identity;
+      logic                ctrl_awready, ctrl_wready, ctrl_bvalid, ctrl_arready, ctrl_rvalid;
+      logic [1:0]          ctrl_bresp, ctrl_rresp;
+      logic [31:0]         ctrl_rdata;
+      logic                job_ready, done_valid;
+      done_t               done;
+      logic [63:0]         awaddr, araddr;
+      logic [ID_W-1:0]     awid, arid;
+      logic [7:0]          awlen, arlen;
+      logic [DATA_W-1:0]   wdata;
+      logic [DATA_W/8-1:0] wstrb;
+      logic                awvalid, wlast, wvalid, bready, arvalid, rready;
+      logic                rx_ready, msg_rx_ready;
+      logic [DATA_W-1:0]   tx_data, msg_tx_data;
+      logic [DATA_W/8-1:0] tx_keep, msg_tx_keep;
+      logic                tx_last, tx_user, tx_valid, msg_tx_last, msg_tx_user, msg_tx_valid;
+      logic                wqe_valid, cqe_ready;
+      rdma_wqe_t           wqe;
+    } given_t;
+    given_t [IMAGES-1:0] all;
+    given_t              given;
+    image_record_t       records[IMAGES];
+
+    // ---- the controller ----
+    localparam int unsigned LOAD_W = $clog2(LOAD_CYCLES + 1);
+    typedef logic [$clog2(IMAGES)-1:0] index_t;
+    image_t            active_q, next_q;
+    logic              loading_q, loaded_q;
+    logic [LOAD_W-1:0] left_q;
+
+    assign load.ready   = !loading_q && !loaded_q;
+    assign loaded.valid = loaded_q;
+    assign loaded.data  = next_q >= image_t'(IMAGES);
+    always_ff @(posedge clk) begin
+      if (load.ready) begin
+        next_q <= load.data.image;
+        left_q <= LOAD_W'(LOAD_CYCLES);
+      end else if (left_q != '0) left_q <= left_q - 1'b1;
+      if (rst) begin
+        active_q  <= '0;
+        loading_q <= 1'b0;
+        loaded_q  <= 1'b0;
+      end else begin
+        loading_q <= load.ready ? load.valid : loading_q && left_q != '0;
+        loaded_q  <= loading_q && left_q == '0 || loaded_q && !loaded.ready;
+        if (loading_q && left_q == '0 && !loaded.data) active_q <= next_q;
+      end
+    end
+
+    always_ff @(posedge clk) record_word <= record_image < image_t'(IMAGES) ? record_value(records[index_t'(record_image)], record_at) : '0;
+
+    // ---- the kernels ----
+    for (genvar i = 0; i < IMAGES; i++) begin : g_image
+      socket_record #(.KERNEL(KERNELS[i])) record (.record(records[i]));
+
+      axil_if #(.ADDR_W(20)) own_ctrl ();
+      stream_if #(.T(job_t)) own_job ();
+      stream_if #(.T(done_t)) own_done ();
+      axi_if #(.ADDR_W(64), .DATA_W(DATA_W), .ID_W(ID_W)) own_mem ();
+      axis_if #(.DATA_W(DATA_W)) own_rx (), own_tx (), own_msg_tx (), own_msg_rx ();
+      stream_if #(.T(rdma_wqe_t)) own_wqe ();
+      stream_if #(.T(rdma_cqe_t)) own_cqe ();
+
+      wire there = active_q == image_t'(i);
+      socket_kernel #(.KERNEL(KERNELS[i]), .DATA_W(DATA_W), .ID_W(ID_W)) held (
+          .clk, .rst(kernel_rst || !there), .identity(all[i].identity), .ctrl(own_ctrl), .job(own_job), .done(own_done), .mem(own_mem),
+          .rx(own_rx), .tx(own_tx), .wqe(own_wqe), .cqe(own_cqe), .msg_tx(own_msg_tx), .msg_rx(own_msg_rx)
+      );
+
+      assign own_ctrl.awaddr  = ctrl.awaddr;
+      assign own_ctrl.awvalid = ctrl.awvalid && there;
+      assign own_ctrl.wdata   = ctrl.wdata;
+      assign own_ctrl.wstrb   = ctrl.wstrb;
+      assign own_ctrl.wvalid  = ctrl.wvalid && there;
+      assign own_ctrl.bready  = ctrl.bready;
+      assign own_ctrl.araddr  = ctrl.araddr;
+      assign own_ctrl.arvalid = ctrl.arvalid && there;
+      assign own_ctrl.rready  = ctrl.rready;
+      assign {all[i].ctrl_awready, all[i].ctrl_wready, all[i].ctrl_bvalid, all[i].ctrl_arready, all[i].ctrl_rvalid} =
+             {own_ctrl.awready, own_ctrl.wready, own_ctrl.bvalid, own_ctrl.arready, own_ctrl.rvalid};
+      assign {all[i].ctrl_bresp, all[i].ctrl_rresp, all[i].ctrl_rdata} = {own_ctrl.bresp, own_ctrl.rresp, own_ctrl.rdata};
+
+      assign own_job.valid    = job.valid && there;
+      assign own_job.data     = job.data;
+      assign all[i].job_ready = own_job.ready;
+      assign own_done.ready   = done.ready;
+      assign {all[i].done_valid, all[i].done} = {own_done.valid, own_done.data};
+
+      assign own_mem.awready = mem.awready;
+      assign own_mem.wready  = mem.wready;
+      assign own_mem.bid     = mem.bid;
+      assign own_mem.bresp   = mem.bresp;
+      assign own_mem.bvalid  = mem.bvalid && there;
+      assign own_mem.arready = mem.arready;
+      assign own_mem.rdata   = mem.rdata;
+      assign own_mem.rid     = mem.rid;
+      assign own_mem.rresp   = mem.rresp;
+      assign own_mem.rlast   = mem.rlast;
+      assign own_mem.rvalid  = mem.rvalid && there;
+      assign {all[i].awaddr, all[i].awid, all[i].awlen, all[i].awvalid} = {own_mem.awaddr, own_mem.awid, own_mem.awlen, own_mem.awvalid};
+      assign {all[i].wdata, all[i].wstrb, all[i].wlast, all[i].wvalid} = {own_mem.wdata, own_mem.wstrb, own_mem.wlast, own_mem.wvalid};
+      assign {all[i].araddr, all[i].arid, all[i].arlen, all[i].arvalid} = {own_mem.araddr, own_mem.arid, own_mem.arlen, own_mem.arvalid};
+      assign {all[i].bready, all[i].rready} = {own_mem.bready, own_mem.rready};
+
+      assign own_rx.tdata         = rx.tdata;
+      assign own_rx.tkeep         = rx.tkeep;
+      assign own_rx.tlast         = rx.tlast;
+      assign own_rx.tuser         = rx.tuser;
+      assign own_rx.tvalid        = rx.tvalid && there;
+      assign all[i].rx_ready      = own_rx.tready;
+      assign own_msg_rx.tdata     = msg_rx.tdata;
+      assign own_msg_rx.tkeep     = msg_rx.tkeep;
+      assign own_msg_rx.tlast     = msg_rx.tlast;
+      assign own_msg_rx.tuser     = msg_rx.tuser;
+      assign own_msg_rx.tvalid    = msg_rx.tvalid && there;
+      assign all[i].msg_rx_ready  = own_msg_rx.tready;
+      assign own_tx.tready        = tx.tready;
+      assign {all[i].tx_data, all[i].tx_keep, all[i].tx_last, all[i].tx_user, all[i].tx_valid} =
+             {own_tx.tdata, own_tx.tkeep, own_tx.tlast, own_tx.tuser, own_tx.tvalid};
+      assign own_msg_tx.tready    = msg_tx.tready;
+      assign {all[i].msg_tx_data, all[i].msg_tx_keep, all[i].msg_tx_last, all[i].msg_tx_user, all[i].msg_tx_valid} =
+             {own_msg_tx.tdata, own_msg_tx.tkeep, own_msg_tx.tlast, own_msg_tx.tuser, own_msg_tx.tvalid};
+
+      assign own_wqe.ready        = wqe.ready;
+      assign {all[i].wqe_valid, all[i].wqe} = {own_wqe.valid, own_wqe.data};
+      assign own_cqe.valid        = cqe.valid && there;
+      assign own_cqe.data         = cqe.data;
+      assign all[i].cqe_ready     = own_cqe.ready;
+    end
+
+    assign given = all[index_t'(active_q)];
+
+    assign identity      = given.identity;
+    assign ctrl.awready  = given.ctrl_awready;
+    assign ctrl.wready   = given.ctrl_wready;
+    assign ctrl.bvalid   = given.ctrl_bvalid;
+    assign ctrl.bresp    = given.ctrl_bresp;
+    assign ctrl.arready  = given.ctrl_arready;
+    assign ctrl.rvalid   = given.ctrl_rvalid;
+    assign ctrl.rdata    = given.ctrl_rdata;
+    assign ctrl.rresp    = given.ctrl_rresp;
+    assign job.ready     = given.job_ready;
+    assign done.valid    = given.done_valid;
+    assign done.data     = given.done;
+    assign mem.awaddr    = given.awaddr;
+    assign mem.awid      = given.awid;
+    assign mem.awlen     = given.awlen;
+    assign mem.awvalid   = given.awvalid;
+    assign mem.wdata     = given.wdata;
+    assign mem.wstrb     = given.wstrb;
+    assign mem.wlast     = given.wlast;
+    assign mem.wvalid    = given.wvalid;
+    assign mem.bready    = given.bready;
+    assign mem.araddr    = given.araddr;
+    assign mem.arid      = given.arid;
+    assign mem.arlen     = given.arlen;
+    assign mem.arvalid   = given.arvalid;
+    assign mem.rready    = given.rready;
+    assign rx.tready     = given.rx_ready;
+    assign msg_rx.tready = given.msg_rx_ready;
+    assign tx.tdata      = given.tx_data;
+    assign tx.tkeep      = given.tx_keep;
+    assign tx.tlast      = given.tx_last;
+    assign tx.tuser      = given.tx_user;
+    assign tx.tvalid     = given.tx_valid;
+    assign msg_tx.tdata  = given.msg_tx_data;
+    assign msg_tx.tkeep  = given.msg_tx_keep;
+    assign msg_tx.tlast  = given.msg_tx_last;
+    assign msg_tx.tuser  = given.msg_tx_user;
+    assign msg_tx.tvalid = given.msg_tx_valid;
+    assign wqe.valid     = given.wqe_valid;
+    assign wqe.data      = given.wqe;
+    assign cqe.ready     = given.cqe_ready;
+
+    wire unused = &{1'b0, load.data.addr, load.data.length};
+  end
+endmodule
