@@ -16,6 +16,7 @@
 module socket
   import memory_pkg::*;
   import compute_pkg::*;
+  import socket_regs_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned   IMAGES  = 1,
@@ -149,7 +150,7 @@ module socket
   assign quiet = memory_idle && rdma_idle && rdma_settled;
 
   // ---- registers ----
-  logic [3:0]  images_read_at, images_write_at;
+  logic [11:0] images_read_at, images_write_at;
   logic [31:0] images_value, images_wdata;
   logic        images_readable, images_write, images_writable;
   socket_registers registers (
@@ -177,9 +178,9 @@ module socket
     );
   end else begin : g_one_image
     // There is one, it is live, and nothing can be changed.
-    assign images_value    = images_read_at == 4'h0 ? 32'h01 : images_read_at == 4'h4 ? 32'h80 : '0;
+    assign images_value    = images_read_at == AT_IMAGES ? 32'h01 : images_read_at == AT_IMAGE_STATE ? 32'h80 : '0;
     assign images_readable = 1'b1;
-    assign images_writable = images_write_at != 4'h3;
+    assign images_writable = images_write_at != AT_IMAGE_COMMAND;
     assign record_image    = '0;
     assign record_at       = '0;
     assign paused          = 1'b0;

@@ -27,11 +27,11 @@ module socket_registers
     input  logic [31:0]      last_cycles,
     input  logic [31:0]      timeouts,
     input  logic [31:0]      refused,
-    output logic [3:0]       images_read_at,   // registers of images: number of a word
+    output logic [11:0]      images_read_at,   // registers of images
     input  logic [31:0]      images_value,     // same cycle
     input  logic             images_readable,
     output logic             images_write,
-    output logic [3:0]       images_write_at,
+    output logic [11:0]      images_write_at,
     output logic [31:0]      images_wdata,
     input  logic             images_writable,
     output window_t          software_window,  // for RDMA that the kernel starts while no job runs
@@ -111,8 +111,8 @@ module socket_registers
   assign take_write   = state_q == IDLE && !ctrl.arvalid && ctrl.awvalid && ctrl.wvalid;
   assign page_write   = take_write && write_at == AT_RDMA_PAGE;
   assign pages_write  = take_write && write_at == AT_RDMA_PAGES;
-  assign images_read_at  = 4'((read_at - AT_IMAGES) >> 2);
-  assign images_write_at = 4'((write_at - AT_IMAGES) >> 2);
+  assign images_read_at  = read_at;
+  assign images_write_at = write_at;
   assign images_write    = take_write && of_images(write_at);
   assign images_wdata    = ctrl.wdata;
   assign ctrl.arready = take_read;

@@ -6,8 +6,7 @@
 // what its record says, is replaced by the former one. If that fails as well, the socket is dead until an image is activated: it
 // has no functions and answers each job itself.
 //
-// Its registers are those of images in socket.rdl, word w at 4 w behind IMAGES: 0 IMAGES, 1 IMAGE_SELECT, 2 IMAGE_RECORD, 3 IMAGE_COMMAND,
-// 4 IMAGE_STATE, 8..15 IMAGE_DIGEST. `readable` and `writable` say whether they are now.
+// Its registers are those of images in socket.rdl, by their addresses. `readable` and `writable` say whether they are now.
 //
 // `load` is the interface of a controller for partial reconfiguration: a request, then exactly one answer in a bounded time, during all of
 // which the kernel is decoupled and in reset.
@@ -16,6 +15,7 @@
 // roll back. No job can begin for 43 of these and that time. After reset the first image, which is there, is checked and published: 32 cycles.
 module socket_swap
   import compute_pkg::*;
+  import socket_regs_pkg::*;
 #(
     parameter int unsigned IMAGES       = 2,
     parameter int unsigned START_CYCLES = 256   // for a kernel to say what it is, after its reset
@@ -23,11 +23,11 @@ module socket_swap
     input  logic             clk,
     input  logic             rst,
 
-    input  logic [3:0]       read_at,           // registers
+    input  logic [11:0]      read_at,           // registers
     output logic [31:0]      value,
     output logic             readable,
     input  logic             write,
-    input  logic [3:0]       write_at,
+    input  logic [11:0]      write_at,
     input  logic [31:0]      wdata,
     output logic             writable,
 
@@ -83,27 +83,29 @@ module socket_swap
 
   // ---- registers ----
   wire ready = state_q == READY;
-  wire commands = write && writable && write_at == 4'h3 && ready;
+  wire to_command = write_at == AT_IMAGE_COMMAND;
+  wire to_digest = write_at inside {[AT_IMAGE_DIGEST : AT_IMAGE_DIGEST + 12'(4 * IMAGE_DIGEST_WORDS - 1)]};
+  wire commands = write && writable && to_command && ready;
   wire cuts = wdata == 32'(IMAGE_CUT);
-  wire names = write && writable && write_at[3];
+  wire names = write && writable && to_digest;
 
-  (* ram_style = "distributed" *) logic [31:0] digest[8];
-  always_ff @(posedge clk) if (names) digest[write_at[2:0]] <= wdata;
+  (* ram_style = "distributed" *) logic [31:0] digest[IMAGE_DIGEST_WORDS];
+  always_ff @(posedge clk) if (names) digest[write_at[4:2]] <= wdata;
 
   always_comb begin
     readable = 1'b1;
     unique case (read_at)
-      4'h0: value = {7'd0, has_former_q, former_q, active_q, 8'(IMAGES)};
-      4'h1: value = {19'd0, select_word_q, select_q};
-      4'h2: begin
+      AT_IMAGES: value = {7'd0, has_former_q, former_q, active_q, 8'(IMAGES)};
+      AT_IMAGE_SELECT: value = {19'd0, select_word_q, select_q};
+      AT_IMAGE_RECORD: begin
         value    = record_word;
         readable = ready;
       end
-      4'h4: value = {finished_q, error_q, live_q, 3'd0, state_q};
+      AT_IMAGE_STATE: value = {finished_q, error_q, live_q, 3'd0, state_q};
       default: value = '0;
     endcase
   end
-  assign writable = write_at == 4'h3 ? ready ^ cuts : ready && (write_at[3] || write_at == 4'h1);
+  assign writable = to_command ? ready ^ cuts : ready && (to_digest || write_at == AT_IMAGE_SELECT);
 
   // ---- records: a word every two cycles ----
   assign record_image = ready ? select_q : target_q;
@@ -121,8 +123,8 @@ module socket_swap
     if (there_q) word_q <= word_q + 1'b1;
     wait_q <= state_q == START ? wait_q + 1'b1 : '0;
     if (state_q == LOCATE && there_q) place_q <= {record_word, place_q[95:32]};
-    if (write && writable && write_at == 4'h1) {select_word_q, select_q} <= wdata[12:0];
-    if (!ready && write && write_at == 4'h3 && cuts) cut_job_q <= 1'b1;
+    if (write && writable && write_at == AT_IMAGE_SELECT) {select_word_q, select_q} <= wdata[12:0];
+    if (!ready && write && to_command && cuts) cut_job_q <= 1'b1;
     unique case (state_q)
       READY:
       if (commands) begin
