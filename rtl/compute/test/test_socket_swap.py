@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.cci import offset
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
 IMAGES, START_CYCLES = 4, 64
-W_SELECT, W_COMMAND, W_STATE, W_DIGEST = 1, 3, 4, 8
+AT_IMAGES, AT_SELECT = offset("socket.IMAGES"), offset("socket.IMAGE_SELECT")
+AT_COMMAND, AT_STATE, AT_DIGEST = offset("socket.IMAGE_COMMAND"), offset("socket.IMAGE_STATE"), offset("socket.IMAGE_DIGEST")
 ACTIVATE, ROLL_BACK, CUT = 1, 2, 3
 OK, NO_FORMER, NOT_LOADED, NO_IDENTITY = 0, 4, 5, 6
 
@@ -119,13 +121,13 @@ class Scene:
 
     async def begin(self, image: int) -> None:
         for i in range(8):
-            assert await self.write(W_DIGEST + i, self.images[image].words[16 + i])
-        assert await self.write(W_SELECT, image)
-        assert await self.write(W_COMMAND, ACTIVATE)
+            assert await self.write(AT_DIGEST + 4 * i, self.images[image].words[16 + i])
+        assert await self.write(AT_SELECT, image)
+        assert await self.write(AT_COMMAND, ACTIVATE)
 
     async def finished(self, cycles: int = 5000) -> int:
         for _ in range(cycles // 2):
-            value = await self.read(W_STATE)
+            value = await self.read(AT_STATE)
             if not value & 15:
                 return value >> 8 & 255
         raise AssertionError("it does not end")
@@ -149,14 +151,14 @@ async def every_image_by_its_record(dut) -> None:
     scene = Scene(dut)
     await start(dut)
     assert await scene.finished() == OK
-    assert await scene.read(W_STATE) == 1 << 7
+    assert await scene.read(AT_STATE) == 1 << 7
     scene.holds(0, None)
     for number, image in enumerate((2, 1, 3, 0, 3, 3, 1), 1):
         assert await scene.activate(image) == OK
         scene.holds(image, None)
         record = scene.images[image]
         assert scene.requests[-1] == (image, record.addr, record.length) and len(scene.requests) == number
-        assert await scene.read(W_STATE) == number << 16 | 1 << 7
+        assert await scene.read(AT_STATE) == number << 16 | 1 << 7
 
 
 @cocotb.test()
@@ -170,18 +172,18 @@ async def one_that_cannot_be_loaded(dut) -> None:
     assert await scene.activate(2) == NOT_LOADED
     scene.holds(1, 0)
     assert [request[0] for request in scene.requests] == [1, 2, 1]
-    assert await scene.read(0) == 1 << 24 | 0 << 16 | 1 << 8 | IMAGES
+    assert await scene.read(AT_IMAGES) == 1 << 24 | 0 << 16 | 1 << 8 | IMAGES
     scene.fails = {2, 1}
     assert await scene.activate(2) == NOT_LOADED
     scene.holds(None, 0)
-    assert not await scene.read(W_STATE) & 1 << 7
+    assert not await scene.read(AT_STATE) & 1 << 7
     await wait_cycles(dut, 50)
     scene.holds(None, 0)
     assert await scene.activate(2) == NOT_LOADED, "and again"
     scene.holds(None, 0)
     assert await scene.activate(3) == OK
     scene.holds(3, 0)
-    assert await scene.write(W_COMMAND, ROLL_BACK) and await scene.finished() == OK
+    assert await scene.write(AT_COMMAND, ROLL_BACK) and await scene.finished() == OK
     scene.holds(0, None)
 
 
@@ -220,9 +222,9 @@ async def the_first_one_does_not_say_what_it_is(dut) -> None:
     scene.says[0] = (0, 0)
     await start(dut)
     assert await scene.finished() == OK
-    assert await scene.read(W_STATE) == 0, "not live, and no command has finished"
+    assert await scene.read(AT_STATE) == 0, "not live, and no command has finished"
     scene.holds(None, None)
-    assert await scene.write(W_COMMAND, ROLL_BACK) and await scene.finished() == NO_FORMER
+    assert await scene.write(AT_COMMAND, ROLL_BACK) and await scene.finished() == NO_FORMER
     assert await scene.activate(1) == OK
     scene.holds(1, None)
 
@@ -233,13 +235,13 @@ async def nothing_is_loaded_before_all_is_quiet(dut) -> None:
     await start(dut)
     await scene.finished()
     for _ in range(10):
-        image = 3 - (await scene.read(0) >> 8 & 3)
+        image = 3 - (await scene.read(AT_IMAGES) >> 8 & 3)
         dut.busy.value = 1
         await scene.begin(image)
         await wait_cycles(dut, 30 + random.randrange(50))
         assert int(dut.hold.value) and not int(dut.cut.value) and not int(dut.cut_job.value)
         if random.random() < 0.5:
-            assert await scene.write(W_COMMAND, CUT)
+            assert await scene.write(AT_COMMAND, CUT)
             await FallingEdge(dut.clk)
             assert int(dut.cut_job.value)
         count = len(scene.requests)
@@ -255,8 +257,8 @@ async def nothing_is_loaded_before_all_is_quiet(dut) -> None:
 
 def test_socket_swap() -> None:
     plain = {
-        "read_at": ("input", "logic [3:0]"), "value": ("output", "logic [31:0]"), "readable": ("output", "logic"),
-        "write": ("input", "logic"), "write_at": ("input", "logic [3:0]"), "wdata": ("input", "logic [31:0]"),
+        "read_at": ("input", "logic [11:0]"), "value": ("output", "logic [31:0]"), "readable": ("output", "logic"),
+        "write": ("input", "logic"), "write_at": ("input", "logic [11:0]"), "wdata": ("input", "logic [31:0]"),
         "writable": ("output", "logic"), "record_image": ("output", "compute_pkg::image_t"),
         "record_at": ("output", "compute_pkg::record_word_t"), "record_word": ("input", "logic [31:0]"),
         "identity": ("input", "compute_pkg::kernel_identity_t"), "busy": ("input", "logic"), "quiet": ("input", "logic"),
