@@ -118,7 +118,7 @@ pub(crate) struct Direct {
     /// Those that it has published.
     own: SmallVec<[Address; MAX_OWN]>,
     /// When the directory was changed last, as of the last look: seconds and nanoseconds.
-    seen: Option<(i64, u64)>,
+    seen: Option<(i64, u32)>,
     /// When to read it again though its time is the same: another change may have come within the same tick of the clock.
     again: Option<Instant>,
     mirrored: bool,
@@ -192,14 +192,15 @@ impl Direct {
 
     /// Reads the directory, if it has changed.
     fn look(&mut self) {
-        let changed = rustix::fs::fstat(&self.dir).ok().map(|stat| (stat.st_mtime, stat.st_mtime_nsec));
+        // Nanoseconds have another type on each system.
+        let changed = rustix::fs::fstat(&self.dir).ok().map(|stat| (stat.st_mtime, stat.st_mtime_nsec as u32));
         let settles = self.again.is_some_and(|at| Instant::now() >= at);
         if changed.is_none() || changed != self.seen || settles {
             self.scan(changed);
         }
     }
 
-    fn scan(&mut self, changed: Option<(i64, u64)>) {
+    fn scan(&mut self, changed: Option<(i64, u32)>) {
         let settled = changed.and_then(age).is_some_and(|age| age > CLOCK_GRAIN);
         self.again = (!settled).then(|| Instant::now() + CLOCK_GRAIN);
         self.seen = changed;
@@ -341,8 +342,8 @@ pub(crate) fn remove_party(wire: &WireDir, name: &str) {
 }
 
 /// How long ago that was.
-fn age((seconds, nanos): (i64, u64)) -> Option<Duration> {
-    let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
+fn age((seconds, nanos): (i64, u32)) -> Option<Duration> {
+    let since = Duration::new(u64::try_from(seconds).ok()?, nanos);
     SystemTime::now().duration_since(UNIX_EPOCH + since).ok()
 }
 
