@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Kernels of the simulated RTL, by the registers of its sockets (docs/reference/kernels.md).
 
-use nacelle_manage::map::{Field, device, socket};
+use nacelle_manage::map::{device, socket};
 use nacelle_manage::{ChangeError, Digest, KernelImage, KernelSocket, Refusal};
 
 use super::RtlEngine;
@@ -57,11 +57,6 @@ const fn of_socket(word: u32) -> u32 {
     }
 }
 
-/// The value of a field of a register.
-const fn field(value: u32, field: Field) -> u32 {
-    (value >> field.low) & ((1 << field.width) - 1)
-}
-
 impl RtlEngine {
     /// Where the registers of a socket are.
     fn page(&mut self, number: u16) -> Result<u32, Refusal> {
@@ -86,7 +81,7 @@ impl RtlEngine {
         } else {
             for image_number in 0..count {
                 let mut word = |word: u32| {
-                    let select = image_number | (word << socket::IMAGE_SELECT_WORD.low);
+                    let select = socket::IMAGE_SELECT_WORD.put(image_number, word);
                     sim.reg_write(socket::IMAGE_SELECT.at(page), select)?;
                     sim.reg_read(socket::IMAGE_RECORD.at(page))
                 };
@@ -106,15 +101,13 @@ impl RtlEngine {
             let page = self.page(number)?;
             let what = self.sim.reg_read(socket::IMAGES.at(page))?;
             let state = self.sim.reg_read(socket::IMAGE_STATE.at(page))?;
-            let changing = field(state, socket::IMAGE_STATE_STATE) != 0;
+            let changing = socket::IMAGE_STATE_STATE.of(state) != 0;
             sockets.push(KernelSocket {
-                images: self.images(number, page, field(what, socket::IMAGES_COUNT), changing)?,
-                active: (field(state, socket::IMAGE_STATE_LIVE) != 0)
-                    .then_some(field(what, socket::IMAGES_ACTIVE) as u8),
-                former: (field(what, socket::IMAGES_HAS_FORMER) != 0)
-                    .then_some(field(what, socket::IMAGES_FORMER) as u8),
+                images: self.images(number, page, socket::IMAGES_COUNT.of(what), changing)?,
+                active: (socket::IMAGE_STATE_LIVE.of(state) != 0).then_some(socket::IMAGES_ACTIVE.of(what) as u8),
+                former: (socket::IMAGES_HAS_FORMER.of(what) != 0).then_some(socket::IMAGES_FORMER.of(what) as u8),
                 changing,
-                error: match field(state, socket::IMAGE_STATE_ERROR) {
+                error: match socket::IMAGE_STATE_ERROR.of(state) {
                     0 => None,
                     2 => Some(ChangeError::BadImage),
                     3 => Some(ChangeError::BadDigest),
@@ -131,10 +124,10 @@ impl RtlEngine {
     /// Begins to put an image into a socket, the former one without a number.
     pub(super) fn begin_change(&mut self, number: u16, image: Option<(u8, Digest)>) -> Result<(), Refusal> {
         let page = self.page(number)?;
-        if field(self.sim.reg_read(socket::IMAGES.at(page))?, socket::IMAGES_COUNT) == 1 {
+        if socket::IMAGES_COUNT.of(self.sim.reg_read(socket::IMAGES.at(page))?) == 1 {
             return Err(Refusal::one_kernel(number));
         }
-        if field(self.sim.reg_read(socket::IMAGE_STATE.at(page))?, socket::IMAGE_STATE_STATE) != 0 {
+        if socket::IMAGE_STATE_STATE.of(self.sim.reg_read(socket::IMAGE_STATE.at(page))?) != 0 {
             return Err(Refusal::changing(number));
         }
         let command = socket::IMAGE_COMMAND.at(page);
