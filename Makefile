@@ -17,7 +17,7 @@ export NACELLE_WAVES := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves \
+.PHONY: help demo test test-long test-management unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves \
         host install-cli install-c wheel lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
 
 ##@ Use
@@ -88,6 +88,11 @@ test-long: soak cluster interop mutate  ## what make test has no time for: soak,
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release -p nacelle-fuzz
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) tools/coverage.py
+
+test-management: setup-test setup-demo  ## registers over the network: units, then CERN's uhal against the simulated device behind a TAP (root)
+	@$(PYTHON) sim/build.py --data-w 64
+	@cd host && $(CARGO) build --release -p nacelle-cli
+	@$(PYTHON) -m pytest -q -n 2 rtl/services rtl/control tests/test_ipbus.py
 
 soak: setup-test sim-fast host  ## random traffic beside attacks, on both devices (SOAK_ARGS="rtl --minutes 60" for more)
 	@cd host && $(CARGO) build --release -p nacelle-conformance

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
-// port (roce_management), one for each socket. An access takes about 8 cycles; to a counter up to one round of its walker more. An
-// access that no register has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
+// port (roce_management), one for each socket. Several masters share it. An access takes about 9 cycles; to a counter up to one round of
+// its walker more. An access that no register has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;
@@ -11,19 +11,22 @@ module control_plane
   import compute_pkg::*;
   import memory_pkg::*;
   import cci_map_pkg::*;
+  import services_pkg::*;
+  import cci_pkg::*;
 #(
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     CLOCK_HZ = 250_000_000,
     parameter int unsigned     QPS = 16,
     parameter int unsigned     MRS = 1024,
     parameter int unsigned     SOCKETS = 2,
+    parameter int unsigned     BUSES = 2,
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter longint unsigned MESSAGES = '0,         // device address of the first QP's messages
     parameter int unsigned     MESSAGES_BYTES = 4096  // of each QP
 ) (
     input  logic            clk,
     input  logic            rst,
-    axil_if.slave           bus,                  // 20 bits of address
+    axil_if.slave           bus[BUSES],           // masters of the registers: 20 bits of address
     axil_if.master          socket[SOCKETS],      // 12 bits of address
     axil_if.master          management,           // 12 bits of address
 
@@ -37,6 +40,7 @@ module control_plane
     output logic [47:0]     keepalive_cycles,     // 0: none
     output logic [47:0]     kernel_timeout_cycles,
     output logic [29:0]     memory_per_caller,    // KiB; 0: no limit
+    output cci_settings_t   cci_settings,         // of accesses by way of the network
 
     input  packet_events_t  packet_events,
     input  roce_rx_events_t roce_rx_events,
@@ -44,6 +48,7 @@ module control_plane
     input  cm_events_t      cm_events,
     input  rpc_events_t     rpc_events,
     input  memory_events_t  memory_events,
+    input  service_events_t service_events,
 
     output logic            idle                  // no access under way
 );
@@ -65,11 +70,16 @@ module control_plane
     return p;
   endfunction
 
+  // ---- one access at a time ----
+  axil_if #(.ADDR_W(20)) shared ();
+  logic mux_idle;
+  axil_mux #(.N(BUSES)) mux (.clk, .rst, .in(bus), .out(shared), .idle(mux_idle));
+
   // ---- whose address it is ----
   axil_if #(.ADDR_W(PAGE_W)) slave[SLAVES] ();
   logic demux_idle;
   axil_demux #(.N(SLAVES), .IN_ADDR_W(20), .PAGE_W(PAGE_W), .PAGES(pages())) demux (
-      .clk, .rst, .in(bus), .out(slave), .idle(demux_idle)
+      .clk, .rst, .in(shared), .out(slave), .idle(demux_idle)
   );
 
   for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
@@ -154,9 +164,9 @@ module control_plane
   event_counters counters (
       .clk,
       .rst,
-      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events, memory: memory_events}),
+      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events, memory: memory_events, service: service_events}),
       .read(counter_access && !settings.COUNTERS.req_is_wr),
-      .read_index(7'(settings.COUNTERS.addr >> 2)),
+      .read_index(8'(settings.COUNTERS.addr >> 2)),
       .read_done(counter_read_done),
       .read_data(count)
   );
@@ -230,10 +240,20 @@ module control_plane
       min_time_between_cnps: settings.MIN_TIME_BETWEEN_CNPS.value.value
   };
 
+  logic [47:0] session_cycles_q;
+  assign cci_settings = '{
+      port: settings.CCI_PORT.value.value,
+      source: settings.CCI_SOURCE.value.value,
+      source_prefix: settings.CCI_SOURCE_PREFIX.value.value,
+      session_cycles: session_cycles_q,
+      token: {settings.CCI_TOKEN_3.value.value, settings.CCI_TOKEN_2.value.value, settings.CCI_TOKEN_1.value.value, settings.CCI_TOKEN_0.value.value}
+  };
+
   always_ff @(posedge clk) begin
+    session_cycles_q      <= 48'(settings.CCI_SESSION.value.value) * 48'(CLOCK_HZ);
     keepalive_cycles      <= 48'(settings.KEEPALIVE_MS.value.value) * CYCLES_PER_MS;
     kernel_timeout_cycles <= 48'(settings.KERNEL_TIMEOUT_MS.value.value) * CYCLES_PER_MS;
   end
 
-  assign idle = demux_idle;
+  assign idle = demux_idle && mux_idle;
 endmodule

@@ -11,18 +11,18 @@ module event_counters
     input  logic        rst,         // all counters to 0
     input  events_t     events,
     input  logic        read,        // pulse; the next one after `read_done`
-    input  logic [6:0]  read_index,  // first field of events_t is 0; COUNTERS or more: 0 is read
+    input  logic [7:0]  read_index,  // first field of events_t is 0; COUNTERS or more: 0 is read
     output logic        read_done,   // pulse, with read_data
     output logic [31:0] read_data
 );
   // An event pulses at most once a cycle, COUNTERS times between two visits.
-  localparam int unsigned GATHER_W = 7;
+  localparam int unsigned GATHER_W = $clog2(COUNTERS + 1);
   localparam int unsigned IDX_W = $clog2(COUNTERS);
   typedef logic [IDX_W-1:0] idx_t;
   typedef logic [COUNTERS-1:0] plane_t;
 
-  if (COUNTERS >= 2 ** GATHER_W || COUNTERS < 3) begin : g_check
-    $fatal(1, "event_counters: %0d events, at most 127 can be counted", COUNTERS);
+  if (COUNTERS > 255 || COUNTERS < 3) begin : g_check
+    $fatal(1, "event_counters: %0d events, at most 255 can be counted", COUNTERS);
   end
   if ($bits(events_t) != COUNTERS) begin : g_check_package
     $fatal(1, "event_counters: counters_pkg is older than the event structs: run rtl/control/generate.py");
@@ -81,7 +81,7 @@ module event_counters
     read_data <= sum;
     if (read) begin
       wanted_q       <= 1'b1;
-      wanted_index_q <= (read_index < 7'(COUNTERS)) ? FIRST - idx_t'(read_index) : FIRST;
+      wanted_index_q <= (read_index < 8'(COUNTERS)) ? FIRST - idx_t'(read_index) : FIRST;
     end else if (wanted_q && index_q == wanted_index_q) begin
       wanted_q  <= 1'b0;
       read_done <= 1'b1;

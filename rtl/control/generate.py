@@ -42,7 +42,7 @@ from nacelle_tb.sources import RTL, overlay, packages  # noqa: E402
 from outputs import MapEntry, c_header, listing, overview, rust, table  # noqa: E402
 
 COUNTERS_AT = 0x400
-MAX_COUNTERS = 127  # event_counters.sv
+MAX_COUNTERS = 255  # event_counters.sv
 
 # Struct, file, prefix of its counters' names, what it counts. In the order of addresses.
 EVENT_STRUCTS = [
@@ -52,6 +52,7 @@ EVENT_STRUCTS = [
     ("roce_events_pkg::cm_events_t", "roce/roce_events_pkg.sv", "cm"),
     ("compute_pkg::rpc_events_t", "compute/compute_pkg.sv", "rpc"),
     ("memory_pkg::memory_events_t", "memory/memory_pkg.sv", "memory"),
+    ("services_pkg::service_events_t", "services/services_pkg.sv", "service"),
 ]
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/generate.py. Do not edit.\n\n"

@@ -215,7 +215,7 @@ package packet_pkg;
     logic drop_ip_protocol;       // any other
     logic drop_udp_length;
     logic drop_udp_checksum;
-    logic drop_udp_port;          // no protocol listens on the port
+    logic drop_udp_port;          // no protocol or service listens on the port, or the source of a packet to a service is not one host
     logic drop_icmp;              // checksum, or an unsupported type
     logic drop_icmp_rate;         // an echo request, after earlier ones had stalled other frames for too long
     logic drop_arp;               // malformed

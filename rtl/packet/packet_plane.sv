@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The packet plane: receive and transmit side, address resolution and echo. Each class of received frames has a route (`route_of`). RoCE
-// frames are sent on `frame` and `payload`; ARP and echo requests are answered here; classes whose protocol the device does not implement
-// are dropped and counted, each by a counter of its own.
+// frames are sent on `frame` and `payload`, UDP to a port of a service on `service_frame` and `service_payload`; ARP and echo requests are
+// answered here; classes whose protocol the device does not implement are dropped and counted, each by a counter of its own.
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle after those of packet_rx. When `frame` or `payload` stalls, all later
 // frames wait in the receive stores, also those of other classes; when `tx` stalls, echo requests wait there as well. ARP frames never
-// stall other frames: they have a queue of their own, and are dropped when it is full. Echo requests may stall other frames for a small
+// stall other frames: they have a queue of their own, and are dropped when it is full. The services take or drop as well. Echo requests may stall other frames for a small
 // share of the time (hold_budget); beyond that they are dropped.
 module packet_plane
   import packet_pkg::*;
   import frame_pkg::*;
+  import services_pkg::*;
   import time_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
@@ -26,6 +27,9 @@ module packet_plane
     axis_if.source         tx,                       // to the MAC
     stream_if.source       frame,                    // frame_rx_t of CLASS_ROCE
     axis_if.source         payload,
+    input  service_ports_t service_ports,
+    stream_if.source       service_frame,            // frame_rx_t of CLASS_UDP to one of these ports, from one host
+    axis_if.source         service_payload,
     stream_if.sink         user_tx[USERS],           // frame_tx_t
     axis_if.sink           user_tx_payload[USERS],
     stream_if.sink         arp_query,                // ipv4_addr_t
@@ -34,13 +38,14 @@ module packet_plane
     output logic           idle
 );
   // Routes of received frames and their payloads.
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     TO_ROCE,
     TO_ECHO,
     TO_ARP,
+    TO_SERVICES,
     TO_DROP
   } route_e;
-  localparam int unsigned ROUTES = 4;
+  localparam int unsigned ROUTES = 5;
 
   // The route of each class.
   function automatic route_e route_of(frame_class_e cls);
@@ -48,6 +53,7 @@ module packet_plane
       CLASS_ROCE: return TO_ROCE;
       CLASS_ICMP: return TO_ECHO;
       CLASS_ARP:  return TO_ARP;
+      CLASS_UDP:  return TO_SERVICES;
       default:    return TO_DROP;
     endcase
   endfunction
@@ -71,7 +77,14 @@ module packet_plane
 
   // An echo request without a unicast source, or above the permitted rate, is dropped.
   wire answers_echo = head.headers.one_host && echo_allowed;
-  assign route = head.cls == CLASS_ICMP && !answers_echo ? TO_DROP : route_of(head.cls);
+  // A service answers, too: to one host only.
+  logic listens;
+  always_comb begin
+    listens = 1'b0;
+    for (int unsigned i = 0; i < SERVICES; i++)
+      if (service_ports[i] != '0 && service_ports[i] == head.headers.l4.udp.udp.dst_port) listens = head.headers.one_host;
+  end
+  assign route = (head.cls == CLASS_ICMP && !answers_echo) || (head.cls == CLASS_UDP && !listens) ? TO_DROP : route_of(head.cls);
 
   typedef struct packed {
     route_e    route;
@@ -123,6 +136,20 @@ module packet_plane
   assign payload.tlast  = payload_taker[TO_ROCE].tlast;
   assign payload.tuser  = payload_taker[TO_ROCE].tuser;
   assign payload_taker[TO_ROCE].tready = payload.tready;
+
+  // Services.
+  routed_t service_routed;
+  assign service_routed = taker[TO_SERVICES].data;
+  assign service_frame.valid = taker[TO_SERVICES].valid;
+  assign service_frame.data  = service_routed.frame;
+  assign taker[TO_SERVICES].ready = service_frame.ready;
+
+  assign service_payload.tvalid = payload_taker[TO_SERVICES].tvalid;
+  assign service_payload.tdata  = payload_taker[TO_SERVICES].tdata;
+  assign service_payload.tkeep  = payload_taker[TO_SERVICES].tkeep;
+  assign service_payload.tlast  = payload_taker[TO_SERVICES].tlast;
+  assign service_payload.tuser  = payload_taker[TO_SERVICES].tuser;
+  assign payload_taker[TO_SERVICES].tready = service_payload.tready;
 
   // Dropped: a class without a route, or a frame that its route does not accept.
   routed_t dropped;

@@ -6,7 +6,8 @@
 //                         │          ├ management port
 //                         │          └ sockets whose kernels start RDMA
 //                         └── with rpc and sockets ── fabric ── DRAM, one or several
-//   bus ── control: registers and counters; the registers of the sockets
+//            └── services: management by way of the network ──┐
+//   bus ────────────────────────────────────────────────────── control: registers and counters; the registers of the sockets
 //
 // Only the control plane lives before the device is enabled: its addresses and its random seed are set first, then the enable bit
 // ends the reset of the others. The enable bit acts once.
@@ -23,6 +24,8 @@ module nacelle_shell
   import roce_cc_pkg::*;
   import roce_counters_pkg::*;
   import device_pkg::*;
+  import services_pkg::*;
+  import cci_pkg::*;
   import shell_pkg::*;
   import cci_map_pkg::SOCKET_PAGE;
 #(
@@ -75,6 +78,28 @@ module nacelle_shell
 
   axil_if #(.ADDR_W(12)) socket_bus[SOCKETS] ();
   axil_if #(.ADDR_W(12)) management_bus ();
+  localparam int unsigned BUSES = 2;             // the one from outside, the services
+  axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
+  cci_settings_t cci_settings;
+  service_events_t service_events;
+
+  assign register_bus[0].awaddr  = bus.awaddr;
+  assign register_bus[0].awvalid = bus.awvalid;
+  assign register_bus[0].wdata   = bus.wdata;
+  assign register_bus[0].wstrb   = bus.wstrb;
+  assign register_bus[0].wvalid  = bus.wvalid;
+  assign register_bus[0].bready  = bus.bready;
+  assign register_bus[0].araddr  = bus.araddr;
+  assign register_bus[0].arvalid = bus.arvalid;
+  assign register_bus[0].rready  = bus.rready;
+  assign bus.awready = register_bus[0].awready;
+  assign bus.wready  = register_bus[0].wready;
+  assign bus.bresp   = register_bus[0].bresp;
+  assign bus.bvalid  = register_bus[0].bvalid;
+  assign bus.arready = register_bus[0].arready;
+  assign bus.rdata   = register_bus[0].rdata;
+  assign bus.rresp   = register_bus[0].rresp;
+  assign bus.rvalid  = register_bus[0].rvalid;
 
   control_plane #(
       .DATA_W    (DATA_W),
@@ -82,13 +107,14 @@ module nacelle_shell
       .QPS       (QPS),
       .MRS       (MRS),
       .SOCKETS   (SOCKETS),
+      .BUSES     (BUSES),
       .DRAM_BYTES(DRAM_BYTES),
       .MESSAGES  (64'(CTRL_BASE)),
       .MESSAGES_BYTES(CONTEXTS * CTRL_BYTES)
   ) control (
       .clk,
       .rst,
-      .bus,
+      .bus(register_bus),
       .socket(socket_bus),
       .management(management_bus),
       .local_addr,
@@ -101,12 +127,14 @@ module nacelle_shell
       .keepalive_cycles,
       .kernel_timeout_cycles,
       .memory_per_caller,
+      .cci_settings,
       .packet_events,
       .roce_rx_events,
       .roce_tx_events,
       .cm_events,
       .rpc_events,
       .memory_events,
+      .service_events,
       .idle(control_idle)
   );
 
@@ -122,15 +150,21 @@ module nacelle_shell
   axis_if #(.DATA_W(DATA_W)) payload ();
   stream_if #(.T(frame_tx_t)) roce_tx[2] ();
   axis_if #(.DATA_W(DATA_W)) roce_tx_payload[2] ();
+  localparam int unsigned SENDERS = 3;           // the two of the transport, the services
+  stream_if #(.T(frame_tx_t)) user_tx[SENDERS] ();
+  axis_if #(.DATA_W(DATA_W)) user_tx_payload[SENDERS] ();
+  stream_if #(.T(frame_rx_t)) service_frame ();
+  axis_if #(.DATA_W(DATA_W)) service_payload ();
+  service_ports_t service_ports;
   stream_if #(.T(ipv4_addr_t)) arp_query ();
   stream_if #(.T(arp_answer_t)) arp_answer ();
-  logic packet_idle, roce_idle, rpc_idle;
+  logic packet_idle, services_idle, roce_idle, rpc_idle;
 
   packet_plane #(
       .DATA_W   (DATA_W),
       .MAX_FRAME(MAX_FRAME),
       .CLOCK_HZ (CLOCK_HZ),
-      .USERS    (2)
+      .USERS    (SENDERS)
   ) packet (
       .clk,
       .rst(plane_rst_q),
@@ -140,12 +174,46 @@ module nacelle_shell
       .tx,
       .frame,
       .payload,
-      .user_tx(roce_tx),
-      .user_tx_payload(roce_tx_payload),
+      .service_ports,
+      .service_frame,
+      .service_payload,
+      .user_tx,
+      .user_tx_payload,
       .arp_query,
       .arp_answer,
       .events(packet_events),
       .idle(packet_idle)
+  );
+
+  for (genvar i = 0; i < 2; i++) begin : roce_sends
+    assign user_tx[i].valid = roce_tx[i].valid;
+    assign user_tx[i].data  = roce_tx[i].data;
+    assign roce_tx[i].ready = user_tx[i].ready;
+    assign user_tx_payload[i].tvalid = roce_tx_payload[i].tvalid;
+    assign user_tx_payload[i].tdata  = roce_tx_payload[i].tdata;
+    assign user_tx_payload[i].tkeep  = roce_tx_payload[i].tkeep;
+    assign user_tx_payload[i].tlast  = roce_tx_payload[i].tlast;
+    assign user_tx_payload[i].tuser  = roce_tx_payload[i].tuser;
+    assign roce_tx_payload[i].tready = user_tx_payload[i].tready;
+  end
+
+  services_plane #(
+      .DATA_W  (DATA_W),
+      .CLOCK_HZ(CLOCK_HZ)
+  ) services (
+      .clk,
+      .rst(plane_rst_q),
+      .now(48'(now_q)),
+      .local_addr,
+      .settings(cci_settings),
+      .ports(service_ports),
+      .frame(service_frame),
+      .payload(service_payload),
+      .tx(user_tx[2]),
+      .tx_payload(user_tx_payload[2]),
+      .bus(register_bus[1]),
+      .events(service_events),
+      .idle(services_idle)
   );
 
   // ---- transport ----
@@ -511,5 +579,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && packet_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);
+  assign idle = control_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);
 endmodule

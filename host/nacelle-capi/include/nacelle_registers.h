@@ -64,6 +64,19 @@
 #define NACELLE_DEVICE_RPG_MAX_RATE 0x0c0u /* rw: Mb/s, highest rate; 0: line rate. */
 #define NACELLE_DEVICE_RPG_THRESHOLD 0x0c4u /* rw: Stages of fast recovery. */
 #define NACELLE_DEVICE_MIN_TIME_BETWEEN_CNPS 0x0c8u /* rw: Microseconds between two CNPs of a QP, at least. */
+#define NACELLE_DEVICE_CCI_PORT 0x0d0u /* rw: UDP port at which registers are read and written by IPbus 2.0; 0: none. */
+#define NACELLE_DEVICE_CCI_SOURCE 0x0d4u /* rw: IPv4 address of a network; IPbus packets from other networks are dropped. */
+#define NACELLE_DEVICE_CCI_SOURCE_PREFIX 0x0d8u /* rw: Length of that network's prefix, 0 to 32; 0: packets are taken from everywhere. */
+#define NACELLE_DEVICE_CCI_SESSION 0x0dcu /* rw: Seconds after which an IPbus client that sends nothing has to log in again. */
+#define NACELLE_DEVICE_CCI_TOKEN_0 0x0e0u /* w: The token of 16 bytes with which IPbus clients log in, its first word. All zero: nobody can, and nothing can be written by way of the network. */
+#define NACELLE_DEVICE_CCI_TOKEN_1 0x0e4u /* w: Second word of the token. */
+#define NACELLE_DEVICE_CCI_TOKEN_2 0x0e8u /* w: Third word of the token. */
+#define NACELLE_DEVICE_CCI_TOKEN_3 0x0ecu /* w: Fourth word of the token. */
+#define NACELLE_DEVICE_CCI_LOGIN_0 0x0f0u /* w: An IPbus client that writes the four words of the token here in one block, all to this address or to this and the next three, is authorised. */
+#define NACELLE_DEVICE_CCI_LOGIN_1 0x0f4u /* w: Second word of the block. */
+#define NACELLE_DEVICE_CCI_LOGIN_2 0x0f8u /* w: Third word of the block. */
+#define NACELLE_DEVICE_CCI_LOGIN_3 0x0fcu /* w: Fourth word of the block. */
+#define NACELLE_DEVICE_CCI_LOGOUT 0x100u /* w: An IPbus client that writes anything here is no longer authorised. */
 #define NACELLE_DEVICE_PACKET_RX_FRAME 0x400u /* r: rx frame */
 #define NACELLE_DEVICE_PACKET_RX_ROCE 0x404u /* r: rx roce */
 #define NACELLE_DEVICE_PACKET_RX_ARP 0x408u /* r: rx arp */
@@ -86,7 +99,7 @@
 #define NACELLE_DEVICE_PACKET_DROP_IP_PROTOCOL 0x44cu /* r: any other */
 #define NACELLE_DEVICE_PACKET_DROP_UDP_LENGTH 0x450u /* r: drop udp length */
 #define NACELLE_DEVICE_PACKET_DROP_UDP_CHECKSUM 0x454u /* r: drop udp checksum */
-#define NACELLE_DEVICE_PACKET_DROP_UDP_PORT 0x458u /* r: no protocol listens on the port */
+#define NACELLE_DEVICE_PACKET_DROP_UDP_PORT 0x458u /* r: no protocol or service listens on the port, or the source of a packet to a service is not one host */
 #define NACELLE_DEVICE_PACKET_DROP_ICMP 0x45cu /* r: checksum, or an unsupported type */
 #define NACELLE_DEVICE_PACKET_DROP_ICMP_RATE 0x460u /* r: an echo request, after earlier ones had stalled other frames for too long */
 #define NACELLE_DEVICE_PACKET_DROP_ARP 0x464u /* r: malformed */
@@ -185,6 +198,23 @@
 #define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x5d8u /* r: start while a call runs, or before set-up */
 #define NACELLE_DEVICE_MEMORY_CORRECTED 0x5dcu /* r: beats of memory in which the device's ECC has corrected a flipped bit */
 #define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x5e0u /* r: beats read, and writes, that memory answered with SLVERR */
+#define NACELLE_DEVICE_SERVICE_RX_MESSAGE 0x5e4u /* r: taken into the store */
+#define NACELLE_DEVICE_SERVICE_TX_MESSAGE 0x5e8u /* r: tx message */
+#define NACELLE_DEVICE_SERVICE_DROP_LENGTH 0x5ecu /* r: empty, or longer than a message can be */
+#define NACELLE_DEVICE_SERVICE_DROP_ROOM 0x5f0u /* r: the store was full */
+#define NACELLE_DEVICE_SERVICE_DROP_SOURCE 0x5f4u /* r: IPbus: from an address outside of the source filter */
+#define NACELLE_DEVICE_SERVICE_DROP_RATE 0x5f8u /* r: IPbus: without authorisation, faster than such packets are taken */
+#define NACELLE_DEVICE_SERVICE_DROP_MALFORMED 0x5fcu /* r: IPbus: no IPbus 2.0 packet */
+#define NACELLE_DEVICE_SERVICE_DROP_ID 0x600u /* r: IPbus: a control packet that is not the next one: executed before, or one before it is missing */
+#define NACELLE_DEVICE_SERVICE_DROP_CONTEXT 0x604u /* r: IPbus: every context belongs to an authorised client */
+#define NACELLE_DEVICE_SERVICE_RESENT 0x608u /* r: IPbus: a response was sent once more */
+#define NACELLE_DEVICE_SERVICE_RESEND_UNKNOWN 0x60cu /* r: IPbus: there is no such response, or it was resent too often without authorisation */
+#define NACELLE_DEVICE_SERVICE_REFUSED 0x610u /* r: IPbus: an access that is not public, without authorisation; or to what only the local bus may access */
+#define NACELLE_DEVICE_SERVICE_BUS_ERROR 0x614u /* r: IPbus: there is no such register, or its owner did not answer */
+#define NACELLE_DEVICE_SERVICE_LOGIN 0x618u /* r: login */
+#define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x61cu /* r: with a wrong token */
+#define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x620u /* r: with the token, but every context belongs to an authorised client that is in use */
+#define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x624u /* r: an authorised client was silent for too long */
 
 /* ---- Management port ---- */
 

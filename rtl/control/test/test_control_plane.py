@@ -24,6 +24,7 @@ PARAMS = {
     "QPS": 64,
     "MRS": 512,
     "SOCKETS": SOCKETS,
+    "BUSES": 2,
     "DRAM_BYTES": Type("64'h3_4000_0000"),
     "MESSAGES": Type("64'h5_0000_3000"),
     "MESSAGES_BYTES": 0x4000,
@@ -35,6 +36,7 @@ EVENTS = {
     "cm": "roce_events_pkg::cm_events_t",
     "rpc": "compute_pkg::rpc_events_t",
     "memory": "memory_pkg::memory_events_t",
+    "service": "services_pkg::service_events_t",
 }
 COUNTERS = counters()
 # Written down here once more: host software relies on these.
@@ -48,7 +50,10 @@ SETTINGS = {  # address: (writable bits, reset)
     0xA0: (0xFFFFF, 0), 0xA4: (0xFFFF, 40), 0xA8: (0xFFFF, 400), 0xAC: (0xFFFFFF, 10000000), 0xB0: (0xFFFF, 55),
     0xB4: (0xF, 11), 0xB8: (0x7F, 50), 0xBC: (0xFFFFF, 1), 0xC0: (0xFFFFF, 0), 0xC4: (0x1F, 5),
     0xC8: (0xFFFF, 50),
+    0xD0: (0xFFFF, 50001), 0xD4: (0xFFFFFFFF, 0), 0xD8: (0x3F, 0), 0xDC: (0xFFFF, 60),
 }  # fmt: skip
+SECRETS = (0xE0, 0xE4, 0xE8, 0xEC)  # cannot be read
+NETWORK_ONLY = (0xF0, 0xF4, 0xF8, 0xFC, 0x100)
 FACTS = {
     0x00: 0x4E41434C, 0x04: 0x00000001, 0x08: 0x1000, 0x0C: 200_000_000, 0x10: 64, 0x14: SOCKETS, 0x18: 0x40000000, 0x1C: 3,
     0x60: 0x3000, 0x64: 5, 0x68: 0x4000, 0x6C: 512, 0x70: 256,
@@ -60,7 +65,8 @@ class Bus:
 
     def __init__(self, dut, sockets: int = SOCKETS) -> None:
         self.dut = dut
-        self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "bus"), dut.clk, dut.rst)
+        self.masters = [AxiLiteMaster(AxiLiteBus.from_prefix(dut, f"bus{i}"), dut.clk, dut.rst) for i in range(2)]
+        self.master = self.masters[0]
         self.rams = [AxiLiteRam(AxiLiteBus.from_prefix(dut, f"socket{i}"), dut.clk, dut.rst, size=4096) for i in range(sockets)]
         self.management = AxiLiteRam(AxiLiteBus.from_prefix(dut, "management"), dut.clk, dut.rst, size=4096)
         for i in range(sockets, SOCKETS):
@@ -122,6 +128,14 @@ async def settings_reach_the_device(dut) -> None:
     assert int(dut.memory_per_caller.value) == values[0x5C]
     congestion = vars(struct("roce_cc_pkg::cc_config_t").unpack(int(dut.congestion.value)))
     assert list(congestion.values()) == [values[address] for address in range(0x80, 0xCC, 4)]
+    token = [random.getrandbits(32) for _ in SECRETS]
+    for address, value in zip((*SECRETS, *NETWORK_ONLY), [*token, 1, 2, 3, 4, 5], strict=True):
+        assert await bus.write(address, value) == AxiResp.OKAY
+        assert await bus.read(address) == (0, AxiResp.DECERR)
+    access = struct("cci_pkg::cci_settings_t").unpack(int(dut.cci_settings.value))
+    assert (access.port, access.source, access.source_prefix) == (values[0xD0], values[0xD4], values[0xD8])
+    assert access.session_cycles == values[0xDC] * 200_000_000
+    assert access.token == sum(word << 32 * i for i, word in enumerate(token))
     assert int(dut.keepalive_cycles.value) == values[0x40] * 200_000
     assert int(dut.kernel_timeout_cycles.value) == values[0x44] * 200_000
 
@@ -255,6 +269,22 @@ async def no_pulse_is_lost(dut) -> None:
 
 
 @cocotb.test()
+async def two_masters_share_the_registers(dut) -> None:
+    bus = await begin(dut)
+
+    async def work(i: int) -> None:
+        for n in range(30):
+            value = (i << 16 | n).to_bytes(4, "little")
+            assert (await bus.masters[i].write((0x40, 0xD4)[i], value)).resp == AxiResp.OKAY
+            answer = await bus.masters[i].read((0x40, 0xD4)[i], 4)
+            assert (answer.data, answer.resp) == (value, AxiResp.OKAY)
+
+    tasks = [cocotb.start_soon(work(i)) for i in range(2)]
+    for task in tasks:
+        await with_timeout(task, 10_000 * CLOCK_NS, "ns")
+
+
+@cocotb.test()
 async def a_dead_socket_costs_its_own_page(dut) -> None:
     """A socket that takes nothing, one that takes but is late: SLVERR in bounded time, all others are served, and the late
     answer is dropped."""
@@ -306,7 +336,7 @@ def test_control_plane() -> None:
         __file__,
         params=PARAMS,
         ports={
-            "bus": AxilSlave(20),
+            "bus": Several(AxilSlave(20), 2),
             "socket": Several(AxilMaster(12), SOCKETS),
             "local_addr": Plain("output", "packet_pkg::local_addr_t"),
             "management": AxilMaster(12),
@@ -316,6 +346,7 @@ def test_control_plane() -> None:
             "extensions": Plain("output", "logic"),
             "connection_limits": Plain("output", "roce_pkg::cm_limits_t"),
             "congestion": Plain("output", "roce_cc_pkg::cc_config_t"),
+            "cci_settings": Plain("output", "cci_pkg::cci_settings_t"),
             "seed": Plain("output", "logic [31:0]"),
             "keepalive_cycles": Plain("output", "logic [47:0]"),
             "kernel_timeout_cycles": Plain("output", "logic [47:0]"),

@@ -22,6 +22,7 @@ QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
 LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 USERS = 2
+SERVICE_PORT = 50001
 ECHO_PAUSE = 8  # of hold_budget
 
 
@@ -34,6 +35,11 @@ class Bench:
         self.tx = AxisSink(dut, "tx", stall)
         self.frame = StreamSink(dut, "frame", RX, stall)
         self.payload = AxisSink(dut, "payload", stall)
+        state = random.getstate()  # their stalls are not drawn from the numbers that the frames come from
+        self.service_frame = StreamSink(dut, "service_frame", RX)  # takes whatever comes
+        self.service_payload = AxisSink(dut, "service_payload")
+        random.setstate(state)
+        dut.service_ports.value = SERVICE_PORT
         self.user = [StreamSource(dut, f"user_tx{i}", TX, stall) for i in range(USERS)]
         self.user_payload = [AxisSource(dut, f"user_tx_payload{i}", stall) for i in range(USERS)]
         self.query = StreamSource(dut, "arp_query", QUERY, stall)
@@ -167,6 +173,51 @@ async def classes_without_a_route_are_counted_once_and_disturb_nothing(dut) -> N
 
 
 @cocotb.test()
+async def messages_to_a_service(dut) -> None:
+    """UDP to the port of a service goes there, whole; to any other, to port 0, or from a source that nobody can answer it does not;
+    a bad checksum gets nowhere. RoCE between them passes."""
+    bench = await Bench(dut).start()
+    wanted: list[frames.Judgement] = []
+    ports = dropped = bad = roce = 0
+    for n in range(120):
+        data = random.randbytes(random.choice([1, 4, 18, 64, 300, 1472]))
+        kind = random.choice(["service", "service", "port", "zero", "source", "checksum", "roce"])
+        if kind == "roce":
+            roce += 1
+            frame = frames.roce(data)
+        elif kind == "service":
+            frame = frames.udp(data, checksum=n % 2 == 0, dport=SERVICE_PORT, src=f"10.0.0.{n + 2}")
+            wanted.append(frames.judge(frame))
+        elif kind == "checksum":
+            frame, bad = bytearray(frames.udp(data, dport=SERVICE_PORT)), bad + 1
+            frame[42] ^= 1
+        else:
+            dport = {"port": random.choice([SERVICE_PORT + 1, SERVICE_PORT ^ 0x8000, 67]), "zero": 0}.get(kind, SERVICE_PORT)
+            source = random.choice(["255.255.255.255", "224.0.0.1", "0.0.0.0"]) if kind == "source" else frames.PEER_IP
+            frame, dropped = frames.udp(data, dport=dport, src=source), dropped + 1
+        ports += kind in ("service", "port", "zero", "source")
+        bench.rx.send(frames.ethernet_padded(bytes(frame)))
+    for judged in wanted:
+        got = await bench.service_frame.recv()
+        assert got.cls == constant("frame_pkg::CLASS_UDP") and got.payload_length == len(judged.payload)
+        assert says(got.headers, headers("UDP", judged.frame))
+        assert await bench.service_payload.recv() == judged.payload
+    for _ in range(roce):
+        await bench.frame.recv()
+        await bench.payload.recv()
+    await bench.quiet()
+    assert not bench.service_frame.received and not bench.service_payload.packets
+    counts = {name: count for name, count in bench.counts.items() if count}
+    expected = {"rx_frame": ports + roce, "rx_udp": ports, "rx_roce": roce, "tx_frame": 1, "drop_udp_port": dropped}
+    assert counts == expected | {"drop_udp_checksum": bad}
+    # Not even a service that is off takes what goes to port 0.
+    dut.service_ports.value = 0
+    bench.rx.send(frames.udp(b"a" * 40, dport=0))
+    await bench.quiet()
+    assert bench.counts["drop_udp_port"] == dropped + 1
+
+
+@cocotb.test()
 async def both_directions_at_line_rate(dut) -> None:
     """Received frames come through and sent ones leave without a lost cycle, at the same time."""
     bench = await Bench(dut).start()
@@ -277,6 +328,9 @@ def test_packet_plane(width: int) -> None:
             "tx": AxisSourcePort(width),
             "frame": Source(RX),
             "payload": AxisSourcePort(width),
+            "service_ports": Plain("input", "services_pkg::service_ports_t"),
+            "service_frame": Source(RX),
+            "service_payload": AxisSourcePort(width),
             "user_tx": Several(Sink(TX), USERS),
             "user_tx_payload": Several(AxisSinkPort(width), USERS),
             "arp_query": Sink(QUERY),

@@ -67,6 +67,19 @@ pub mod device {
             RPG_MAX_RATE,
             RPG_THRESHOLD,
             MIN_TIME_BETWEEN_CNPS,
+            CCI_PORT,
+            CCI_SOURCE,
+            CCI_SOURCE_PREFIX,
+            CCI_SESSION,
+            CCI_TOKEN_0,
+            CCI_TOKEN_1,
+            CCI_TOKEN_2,
+            CCI_TOKEN_3,
+            CCI_LOGIN_0,
+            CCI_LOGIN_1,
+            CCI_LOGIN_2,
+            CCI_LOGIN_3,
+            CCI_LOGOUT,
             PACKET_RX_FRAME,
             PACKET_RX_ROCE,
             PACKET_RX_ARP,
@@ -188,6 +201,23 @@ pub mod device {
             RPC_IMMEDIATE_IGNORED,
             MEMORY_CORRECTED,
             MEMORY_UNCORRECTABLE,
+            SERVICE_RX_MESSAGE,
+            SERVICE_TX_MESSAGE,
+            SERVICE_DROP_LENGTH,
+            SERVICE_DROP_ROOM,
+            SERVICE_DROP_SOURCE,
+            SERVICE_DROP_RATE,
+            SERVICE_DROP_MALFORMED,
+            SERVICE_DROP_ID,
+            SERVICE_DROP_CONTEXT,
+            SERVICE_RESENT,
+            SERVICE_RESEND_UNKNOWN,
+            SERVICE_REFUSED,
+            SERVICE_BUS_ERROR,
+            SERVICE_LOGIN,
+            SERVICE_LOGIN_WRONG,
+            SERVICE_LOGIN_REFUSED,
+            SERVICE_SESSION_EXPIRED,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -288,6 +318,32 @@ pub mod device {
     pub const RPG_THRESHOLD: Register = Register { name: "RPG_THRESHOLD", offset: 0xc4, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, fields: &[], doc: "Stages of fast recovery." };
     /// Microseconds between two CNPs of a QP, at least.
     pub const MIN_TIME_BETWEEN_CNPS: Register = Register { name: "MIN_TIME_BETWEEN_CNPS", offset: 0xc8, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds between two CNPs of a QP, at least." };
+    /// UDP port at which registers are read and written by IPbus 2.0; 0: none.
+    pub const CCI_PORT: Register = Register { name: "CCI_PORT", offset: 0xd0, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "UDP port at which registers are read and written by IPbus 2.0; 0: none." };
+    /// IPv4 address of a network; IPbus packets from other networks are dropped.
+    pub const CCI_SOURCE: Register = Register { name: "CCI_SOURCE", offset: 0xd4, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of a network; IPbus packets from other networks are dropped." };
+    /// Length of that network's prefix, 0 to 32; 0: packets are taken from everywhere.
+    pub const CCI_SOURCE_PREFIX: Register = Register { name: "CCI_SOURCE_PREFIX", offset: 0xd8, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of that network's prefix, 0 to 32; 0: packets are taken from everywhere." };
+    /// Seconds after which an IPbus client that sends nothing has to log in again.
+    pub const CCI_SESSION: Register = Register { name: "CCI_SESSION", offset: 0xdc, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Seconds after which an IPbus client that sends nothing has to log in again." };
+    /// The token of 16 bytes with which IPbus clients log in, its first word. All zero: nobody can, and nothing can be written by way of the network.
+    pub const CCI_TOKEN_0: Register = Register { name: "CCI_TOKEN_0", offset: 0xe0, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "The token of 16 bytes with which IPbus clients log in, its first word. All zero: nobody can, and nothing can be written by way of the network." };
+    /// Second word of the token.
+    pub const CCI_TOKEN_1: Register = Register { name: "CCI_TOKEN_1", offset: 0xe4, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Second word of the token." };
+    /// Third word of the token.
+    pub const CCI_TOKEN_2: Register = Register { name: "CCI_TOKEN_2", offset: 0xe8, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Third word of the token." };
+    /// Fourth word of the token.
+    pub const CCI_TOKEN_3: Register = Register { name: "CCI_TOKEN_3", offset: 0xec, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the token." };
+    /// An IPbus client that writes the four words of the token here in one block, all to this address or to this and the next three, is authorised.
+    pub const CCI_LOGIN_0: Register = Register { name: "CCI_LOGIN_0", offset: 0xf0, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "An IPbus client that writes the four words of the token here in one block, all to this address or to this and the next three, is authorised." };
+    /// Second word of the block.
+    pub const CCI_LOGIN_1: Register = Register { name: "CCI_LOGIN_1", offset: 0xf4, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Second word of the block." };
+    /// Third word of the block.
+    pub const CCI_LOGIN_2: Register = Register { name: "CCI_LOGIN_2", offset: 0xf8, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Third word of the block." };
+    /// Fourth word of the block.
+    pub const CCI_LOGIN_3: Register = Register { name: "CCI_LOGIN_3", offset: 0xfc, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the block." };
+    /// An IPbus client that writes anything here is no longer authorised.
+    pub const CCI_LOGOUT: Register = Register { name: "CCI_LOGOUT", offset: 0x100, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "An IPbus client that writes anything here is no longer authorised." };
     /// rx frame
     pub const PACKET_RX_FRAME: Register = Register { name: "packet_rx_frame", offset: 0x400, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx frame" };
     /// rx roce
@@ -332,8 +388,8 @@ pub mod device {
     pub const PACKET_DROP_UDP_LENGTH: Register = Register { name: "packet_drop_udp_length", offset: 0x450, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop udp length" };
     /// drop udp checksum
     pub const PACKET_DROP_UDP_CHECKSUM: Register = Register { name: "packet_drop_udp_checksum", offset: 0x454, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop udp checksum" };
-    /// no protocol listens on the port
-    pub const PACKET_DROP_UDP_PORT: Register = Register { name: "packet_drop_udp_port", offset: 0x458, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no protocol listens on the port" };
+    /// no protocol or service listens on the port, or the source of a packet to a service is not one host
+    pub const PACKET_DROP_UDP_PORT: Register = Register { name: "packet_drop_udp_port", offset: 0x458, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no protocol or service listens on the port, or the source of a packet to a service is not one host" };
     /// checksum, or an unsupported type
     pub const PACKET_DROP_ICMP: Register = Register { name: "packet_drop_icmp", offset: 0x45c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "checksum, or an unsupported type" };
     /// an echo request, after earlier ones had stalled other frames for too long
@@ -530,6 +586,40 @@ pub mod device {
     pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
     /// beats read, and writes, that memory answered with SLVERR
     pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
+    /// taken into the store
+    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "taken into the store" };
+    /// tx message
+    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx message" };
+    /// empty, or longer than a message can be
+    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "empty, or longer than a message can be" };
+    /// the store was full
+    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the store was full" };
+    /// IPbus: from an address outside of the source filter
+    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: from an address outside of the source filter" };
+    /// IPbus: without authorisation, faster than such packets are taken
+    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
+    /// IPbus: no IPbus 2.0 packet
+    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
+    /// IPbus: a control packet that is not the next one: executed before, or one before it is missing
+    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
+    /// IPbus: every context belongs to an authorised client
+    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
+    /// IPbus: a response was sent once more
+    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a response was sent once more" };
+    /// IPbus: there is no such response, or it was resent too often without authorisation
+    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
+    /// IPbus: an access that is not public, without authorisation; or to what only the local bus may access
+    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
+    /// IPbus: there is no such register, or its owner did not answer
+    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
+    /// login
+    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "login" };
+    /// with a wrong token
+    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with a wrong token" };
+    /// with the token, but every context belongs to an authorised client that is in use
+    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
+    /// an authorised client was silent for too long
+    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an authorised client was silent for too long" };
 }
 
 /// Management port.

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers by way of the network: the simulated RTL behind a TAP, managed by CERN's uhal as it comes from PyPI, and attacked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ADDRESS, ROOT, Wire
+from ipbus_programs import TOKEN
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"),
+    pytest.mark.xdist_group("ipbus"),
+]
+CCI_SOURCE, CCI_SOURCE_PREFIX, CCI_TOKEN = 0xD4, 0xD8, 0xE0
+LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64.so"
+PROGRAMS = Path(__file__).with_name("ipbus_programs.py")
+LOSS = ("--loss", "5", "--dup", "3", "--reorder", "3")
+
+
+class Managed:
+    """A device with a token, and the namespace from which it is managed."""
+
+    def __init__(self, wire: Wire, namespace: list[str], *arguments: str, token: bool = True) -> None:
+        self.wire, self.namespace = wire, namespace
+        wire.device("--name", "managed", "--tap", "nacelle0", "--library", str(LIBRARY), *arguments, before=namespace)
+        subprocess.run([*namespace, "ip", "address", "add", "10.77.0.1/16", "dev", "nacelle0"], check=True)
+        subprocess.run([*namespace, "ip", "link", "set", "nacelle0", "up"], check=True)
+        if token:
+            self.write(*[(CCI_TOKEN + 4 * i, word) for i, word in enumerate(TOKEN)])
+
+    def write(self, *values: tuple[int, int]) -> None:
+        """By the local bus."""
+        accesses = [{"write": {"address": address, "value": value}} for address, value in values]
+        self.wire.control("managed", "registers", accesses=accesses)
+
+    def counters(self) -> dict[str, int]:
+        """Of the services plane."""
+        counts = self.wire.json("stats", ADDRESS)["counters"]
+        return {name.removeprefix("service_"): count for name, count in counts.items() if name.startswith("service_")}
+
+    def run(self, program: str) -> str:
+        """Runs one of the programs."""
+        command = [*self.namespace, sys.executable, str(PROGRAMS), program]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=170)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+
+def test_uhal_without_a_token_reads_what_is_public(wire: Wire, namespace: list[str]) -> None:
+    pytest.importorskip("uhal")
+    device = Managed(wire, namespace, token=False)
+    device.run("uhal_public")
+    counts = device.counters()
+    assert counts["login_wrong"] == 1 and counts["login"] == 0 and counts["refused"] == 4
+
+
+def test_uhal_works_with_a_login(wire: Wire, namespace: list[str]) -> None:
+    pytest.importorskip("uhal")
+    device = Managed(wire, namespace)
+    device.run("uhal_work")
+    counts = device.counters()
+    assert counts["drop_malformed"] == counts["drop_length"] == counts["drop_room"] == 0
+
+
+def test_uhal_over_a_lossy_network(wire: Wire, namespace: list[str]) -> None:
+    pytest.importorskip("uhal")
+    Managed(wire, namespace, *LOSS).run("uhal_lossy")
+
+
+def test_each_packet_is_executed_once_whatever_is_lost(wire: Wire, namespace: list[str]) -> None:
+    device = Managed(wire, namespace, *LOSS)
+    device.run("exactly_once")
+    assert device.counters()["resent"] > 0
+
+
+def test_attacks_from_the_network(wire: Wire, namespace: list[str]) -> None:
+    device = Managed(wire, namespace)
+    device.run("attacks")
+    device.run("malformed")
+    counts = device.counters()
+    assert counts["login_wrong"] == 1 and counts["resend_unknown"] == 2 and counts["drop_malformed"] > 50, counts
+
+
+def test_a_flood_beside_an_administrator(wire: Wire, namespace: list[str]) -> None:
+    device = Managed(wire, namespace)
+    device.run("flood")
+    counts = device.counters()
+    assert counts["drop_rate"] > 500
+
+
+def test_the_source_filter_keeps_others_out(wire: Wire, namespace: list[str]) -> None:
+    device = Managed(wire, namespace)
+    device.write((CCI_SOURCE, 0x0A4D0100), (CCI_SOURCE_PREFIX, 24))
+    with pytest.raises(AssertionError, match="AssertionError"):
+        device.run("attacks")
+    assert device.counters()["drop_source"] > 0 and device.counters()["login"] == 0
+    device.write((CCI_SOURCE, 0x0A4D0001), (CCI_SOURCE_PREFIX, 32))
+    device.run("attacks")
