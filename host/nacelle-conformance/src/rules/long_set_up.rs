@@ -171,8 +171,10 @@ fn device_time(peer: &mut Peer) -> Result<Duration, Failure> {
 
 fn deadline(peer: &mut Peer) -> Result<(), Failure> {
     const MS: u32 = 1;
+    const TRIES: u32 = 5;
     let mut long = peer.long_call()?;
     let mut many = peer.connect_contexts(1, true)?;
+    let mut late = 0;
     // On a device that is much slower than its own clock a call must be longer.
     loop {
         many.set_up_long(peer, 0, MS, &[], &long.regions(BOTH))?;
@@ -194,17 +196,28 @@ fn deadline(peer: &mut Peer) -> Result<(), Failure> {
             break;
         }
         ensure!(result == 0, "a call with a deadline ends with {result}");
-        ensure!(took < Duration::from_millis(MS.into()) * 8, "a call with a deadline of {MS} ms took {took:?}");
+        // Its end may be seen late, since this machine is busy with something else. That does not happen each time.
+        if took >= Duration::from_millis(MS.into()) * 8 {
+            late += 1;
+            ensure!(late < TRIES, "a call with a deadline of {MS} ms took {took:?}, and {TRIES} of them as long");
+            continue;
+        }
+        late = 0;
         if begin.elapsed() > Duration::from_secs(4) {
             return Err(Failure::NotTried("the device has no function that runs past a deadline"));
         }
         long = long.times(2);
     }
-    // It holds for each call, and goes with its set-up.
-    peer.station.patience *= 4;
-    let end = many.call(peer, 0, LongCall::START, DEADLINE);
-    peer.station.patience /= 4;
-    end?;
+    // It holds for each call, and goes with its set-up. One that only just ran past it may end in time the next time.
+    long = long.times(2);
+    many.set_up_long(peer, 0, MS, &[], &long.regions(BOTH))?;
+    long.write_arguments(peer, &mut many, 0)?;
+    for _ in 0..2 {
+        peer.station.patience *= 4;
+        let end = many.call(peer, 0, LongCall::START, DEADLINE);
+        peer.station.patience /= 4;
+        end?;
+    }
     many.set_up_with(peer, 0, &long.regions(IN))?;
     long.write_arguments(peer, &mut many, 0)?;
     peer.station.patience *= 4;
