@@ -23,7 +23,9 @@ INCREMENT = 1
 CYCLES = 5_000_000 if LONG else 150_000  # of each run
 RUNS = [(64, 0), (64, 1), (512, 2)] if LONG else [(64, 0)]
 SEED = int(os.environ.get("NACELLE_FUZZ_SEED", "1"))
-BATCH = 64
+BATCH = 128
+DRAIN_CYCLES = 2000
+STAYS = 20  # batches
 SEQUENCE_ERROR = 0x60  # a NAK after which the queue pair goes on
 QUIET_CYCLES = 3_000_000  # in which the device comes to rest: longer than its retries
 # What packet_rx drops before a frame has a class, but for drop_icmp, which has other reasons, too.
@@ -104,7 +106,7 @@ class Scene:
         self.good = peer(9)
         self.net = Network(device, [self.good])
         self.join(self.good)
-        self.strangers = 0
+        self.strangers = self.batches = 0
         self.stranger = self.next_stranger()
         # The strangers' connections never need the upper half.
         size = device.info.dram_bytes
@@ -129,9 +131,10 @@ class Scene:
         return one
 
     def strange(self, mutator: Mutator) -> None:
-        """Frames of the stranger, made from what it could send next. When its queue pair has failed, another one comes."""
+        """Frames of the stranger, made from what it could send next. When its queue pair failed, and at times, another comes."""
         caller = self.net.caller(self.stranger)
-        if any(nak.syndrome != SEQUENCE_ERROR for nak in caller.naks):
+        self.batches += 1
+        if self.batches % STAYS == 0 or any(nak.syndrome != SEQUENCE_ERROR for nak in caller.naks):
             self.net.send([self.stranger.dreq()])
             self.stranger = self.next_stranger()
         elif caller.acked >= 0:
@@ -151,7 +154,13 @@ class Scene:
     def send(self, frames: list[bytes]) -> None:
         """Strangers do not speak for the caller: that they could, no transport without secrets can prevent."""
         mine = [mac_bytes(self.good.mac), ip_bytes(self.good.ip)]
-        self.net.send([frame for frame in frames if not any(address in frame[:42] for address in mine)])
+        sent = [frame for frame in frames if not any(address in frame[:42] for address in mine)]
+        end = self.device.stats.rx_frames + len(sent)
+        self.net.send(sent)
+        # The caller repeats nothing: what it sends must not meet stores that are full of these.
+        while self.device.stats.rx_frames < end:
+            self.net.step(100)
+        self.net.step(DRAIN_CYCLES)
 
     def rest(self) -> None:
         """Until nothing moves but timers."""
@@ -189,7 +198,6 @@ def test_mutated_frames_harm_nobody(data_w: int, run: int) -> None:
         end = device.stats.cycles_simulated + CYCLES
         while device.stats.cycles_simulated < end:
             scene.strange(mutator)
-            scene.net.step(100)
             scene.call()
         scene.rest()
         scene.call()
