@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import device_time
 import dram
 import slow_memory
+import star
 import transport
 from device_time import EMPTY, fresh
 from nacelle_tb.peer import ACKNOWLEDGE, INPUT, OUTPUT, Region
@@ -119,4 +120,5 @@ def measure() -> Iterator[Result]:
     yield from transport.measure()
     yield from slow_memory.measure()
     yield from dram.measure()
+    yield from star.measure()
     yield from simulation()

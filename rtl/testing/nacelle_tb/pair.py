@@ -73,6 +73,61 @@ class Outcome:
         return (self.counted["cycles"] - self.counted["first"]) / max(self.traffic.count - 1, 1)
 
 
+def prepare(device: SimDevice) -> tuple[Manager, int]:
+    """Lets the traffic kernel use its memory, and registers what others may write and read: who manages the device, and the key."""
+    device.write(address("socket.RDMA_PAGE", TRAFFIC_SOCKET), LOCAL >> 12)
+    device.write(address("socket.RDMA_PAGES", TRAFFIC_SOCKET), REGION_BYTES >> 12)
+    manager = Manager(device)
+    return manager, manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT)
+
+
+def attributes(ip: str, mac: str, qpn: int, **others: Any) -> QpAttributes:
+    """Of a queue pair for traffic kernels whose other end is there."""
+    return QpAttributes(
+        dst_mac=int.from_bytes(mac_bytes(mac), "big"),
+        dst_ip=int.from_bytes(ip_bytes(ip), "big"),
+        dest_qp_num=qpn,
+        pd=TRAFFIC_CLIENT,
+        client=TRAFFIC_CLIENT,
+        rq_psn=FIRST_PSN,
+        sq_psn=FIRST_PSN,
+        **others,
+    )
+
+
+def start_traffic(device: SimDevice, traffic: Traffic, rkey: int, qpn: int = FIRST_QPN) -> None:
+    """Lets the traffic kernel of a device begin, with this queue pair and those behind it."""
+    wrap = max(1, min(1 << 16, REGION_BYTES // max(traffic.length, 1)))
+    values = {
+        "opcode": constant(f"roce_pkg::{traffic.opcode}"),
+        "length": traffic.length,
+        "qpn": qpn,
+        "qps": traffic.qps,
+        "depth": traffic.depth,
+        "count": traffic.count,
+        "local_lo": LOCAL,
+        "local_hi": 0,
+        "remote_lo": REMOTE,
+        "remote_hi": 0,
+        "rkey": rkey,
+        "stride": max(traffic.length, 64),
+        "wrap": wrap if traffic.length <= REGION_BYTES else 1,
+    }
+    for name, value in values.items():
+        device.write(_traffic(name), value)
+    device.write(_traffic("control"), 1)
+
+
+def works(device: SimDevice) -> bool:
+    """Its traffic kernel is not done yet."""
+    return bool(device.read(_traffic("status")) & 1)
+
+
+def counted(device: SimDevice) -> dict[str, int]:
+    """What its traffic kernel has counted."""
+    return {name: device.read(_traffic(name)) for name in RESULTS}
+
+
 class Pair:
     """Two devices with `qps` queue pairs between them, in RTS on both sides. Keywords of `line` as in nacelle_sim_line_config.
 
@@ -97,20 +152,8 @@ class Pair:
             configure(device, ip=ip, mac=mac)
         self.line = make_line(*self.devices, **line)
         self.line.step(1000)
-        for device in self.devices:
-            device.write(address("socket.RDMA_PAGE", TRAFFIC_SOCKET), LOCAL >> 12)
-            device.write(address("socket.RDMA_PAGES", TRAFFIC_SOCKET), REGION_BYTES >> 12)
-        self.managers = [Manager(device) for device in self.devices]
-        self.keys = [manager.register(REMOTE, REGION_BYTES, pd=TRAFFIC_CLIENT) for manager in self.managers]
-        self._attributes = {
-            "pd": TRAFFIC_CLIENT,
-            "client": TRAFFIC_CLIENT,
-            "path_mtu": MTU_CODE[mtu],
-            "selective_repeat": selective_repeat,
-            "rq_psn": FIRST_PSN,
-            "sq_psn": FIRST_PSN,
-            "timeout": timeout,
-        }
+        self.managers, self.keys = zip(*map(prepare, self.devices), strict=True)
+        self._attributes = {"path_mtu": MTU_CODE[mtu], "selective_repeat": selective_repeat, "timeout": timeout}
         for i in range(qps):
             self.make(FIRST_QPN + i)
 
@@ -125,44 +168,20 @@ class Pair:
     def make(self, qpn: int) -> None:
         """Sets up a queue pair at both devices, with the same number. Raises ManagerError if a device has it already."""
         for me, manager in enumerate(self.managers):
-            attributes = QpAttributes(
-                dst_mac=int.from_bytes(mac_bytes(MAC[1 - me]), "big"),
-                dst_ip=int.from_bytes(ip_bytes(IP[1 - me]), "big"),
-                dest_qp_num=qpn,
-                **self._attributes,
-            )
-            manager.set_up(qpn, attributes)
+            manager.set_up(qpn, attributes(IP[1 - me], MAC[1 - me], qpn, **self._attributes))
 
     def start(self, me: int, traffic: Traffic) -> None:
         """Lets one device begin."""
-        wrap = max(1, min(1 << 16, REGION_BYTES // max(traffic.length, 1)))
-        values = {
-            "opcode": constant(f"roce_pkg::{traffic.opcode}"),
-            "length": traffic.length,
-            "qpn": FIRST_QPN,
-            "qps": traffic.qps,
-            "depth": traffic.depth,
-            "count": traffic.count,
-            "local_lo": LOCAL,
-            "local_hi": 0,
-            "remote_lo": REMOTE,
-            "remote_hi": 0,
-            "rkey": self.keys[1 - me],
-            "stride": max(traffic.length, 64),
-            "wrap": wrap if traffic.length <= REGION_BYTES else 1,
-        }
-        for name, value in values.items():
-            self.devices[me].write(_traffic(name), value)
-        self.devices[me].write(_traffic("control"), 1)
+        start_traffic(self.devices[me], traffic, self.keys[1 - me])
 
     def finish(self, me: int, traffic: Traffic, limit: int = 200_000_000) -> Outcome:
         """Runs until one device is done and returns what it counted. Raises TimeoutError if that takes too long."""
         begin = self.devices[me].stats.cycles
-        while self.devices[me].read(_traffic("status")) & 1:
+        while works(self.devices[me]):
             self.line.step(500)
             if self.devices[me].stats.cycles - begin > limit:
                 raise TimeoutError(f"{traffic} is not done after {limit} cycles")
-        outcome = Outcome(traffic, {name: self.devices[me].read(_traffic(name)) for name in RESULTS})
+        outcome = Outcome(traffic, counted(self.devices[me]))
         if outcome.counted["failed"] or outcome.counted["completed"] != traffic.count:
             raise RuntimeError(f"{traffic} failed: {outcome.counted}")
         return outcome

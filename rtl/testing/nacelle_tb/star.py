@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several simulated devices on one switch, with queue pairs between them, each driven by its traffic kernel.
+
+The switch stores and forwards. Each of its ports has a queue in front of the line to its device: a frame that comes while the queue
+has more than `mark_bytes` is marked (ECN, RFC 3168), one that does not fit into `queue_bytes` is dropped. All devices run for
+QUANTUM cycles in turn; since a frame takes longer than that through the switch, none arrives before it was sent, and the order and
+the times at which frames leave the switch are exact. A device takes a frame at the begin of the next quantum: up to QUANTUM cycles
+late.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from .cci import address
+from .pair import LINE_RATE_MBPS, MTU_CODE, Traffic, attributes, prepare, start_traffic
+from .peer import internet_checksum, mac_bytes
+from .session import SimDevice, configure
+
+QUANTUM = 100
+LATENCY = 125  # cycles in the switch, 500 ns
+LINE_BYTES = 24  # FCS, preamble and gap
+BROADCAST = b"\xff" * 6
+CE, ECT = 3, (1, 2)
+FIRST_QPN = 2
+TIMEOUT = 8  # IBTA's code for 1 ms
+
+
+def marked(frame: bytes) -> bytes | None:
+    """An IPv4 frame with congestion experienced; None if its sender does not understand that."""
+    if frame[12:14] != b"\x08\x00" or frame[15] & 3 not in ECT:
+        return None
+    head = bytearray(frame[14:34])
+    head[1] |= CE
+    head[10:12] = bytes(2)
+    head[10:12] = struct.pack("!H", internet_checksum(bytes(head)))
+    return frame[:14] + bytes(head) + frame[34:]
+
+
+@dataclass
+class Port:
+    """Of the switch, towards a device."""
+
+    free_at: float = 0
+    dropped: int = 0
+    marked: int = 0
+    deepest: float = 0  # bytes
+
+
+class Star:
+    """`count` devices, all with one random seed: so the region of each has the same key, which a traffic kernel needs that writes
+    to several. `congestion`: rates are limited (docs/reference/congestion.md)."""
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        data_w: int = 512,
+        mtu: int = 4096,
+        rate_mbps: int = LINE_RATE_MBPS,
+        queue_bytes: int = 1 << 20,
+        mark_bytes: int = 1 << 17,
+        congestion: bool = True,
+        selective_repeat: bool = True,
+    ) -> None:
+        self.ips = [f"10.77.0.{2 + i}" for i in range(count)]
+        self.macs = [f"02:4e:41:43:4c:{2 + i:02x}" for i in range(count)]
+        self.devices = [SimDevice(data_w, line_rate_mbps=rate_mbps) for _ in range(count)]
+        self.ports = [Port() for _ in range(count)]
+        self._at = {mac_bytes(mac): i for i, mac in enumerate(self.macs)}
+        self._bytes_per_cycle = rate_mbps * 1e6 / 8 / self.devices[0].info.clock_hz
+        self._queue_bytes, self._mark_bytes = queue_bytes, mark_bytes
+        self._under_way: list[tuple[float, int, int, bytes]] = []  # when, a number that keeps the order, to which device, what
+        self._number = itertools.count()
+        self._attributes = {"path_mtu": MTU_CODE[mtu], "selective_repeat": selective_repeat, "timeout": TIMEOUT}
+        for device, ip, mac in zip(self.devices, self.ips, self.macs, strict=True):
+            configure(device, ip=ip, mac=mac)
+            if congestion:
+                device.write(address("RP_ENABLE"), 1)
+                device.write(address("NP_ENABLE"), 1)
+        prepared = [prepare(device) for device in self.devices]
+        self.managers = [manager for manager, _ in prepared]
+        keys = {key for _, key in prepared}
+        assert len(keys) == 1
+        self.key = keys.pop()
+        self._next_qpn = [FIRST_QPN] * count
+        # Registers took them different numbers of cycles.
+        self.now = max(device.stats.cycles for device in self.devices)
+        for device in self.devices:
+            device.step(self.now - device.stats.cycles)
+
+    def __enter__(self) -> Star:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for device in self.devices:
+            device.close()
+
+    def join(self, a: int, b: int) -> tuple[int, int]:
+        """A queue pair between two devices; its number at each."""
+        qpns = self._next_qpn[a], self._next_qpn[b]
+        for me, other, mine, its in ((a, b, *qpns), (b, a, *reversed(qpns))):
+            self.managers[me].set_up(mine, attributes(self.ips[other], self.macs[other], its, **self._attributes))
+            self._next_qpn[me] += 1
+        return qpns
+
+    def start(self, device: int, traffic: Traffic, qpn: int = FIRST_QPN) -> None:
+        """Its traffic kernel begins."""
+        start_traffic(self.devices[device], traffic, self.key, qpn)
+
+    def received(self, device: int, qpns: Sequence[int]) -> list[int]:
+        """Bytes of requests that it has received so far, by queue pair."""
+        return [self.managers[device].counters(qpn)["rcvd_bytes"] for qpn in qpns]
+
+    def step(self, cycles: int) -> None:
+        """Runs all devices, and the switch between them. Register accesses before may have taken a device ahead of the others."""
+        end = max(device.stats.cycles for device in self.devices) + cycles
+        while self.now < end:
+            self.now += QUANTUM
+            while self._under_way and self._under_way[0][0] < self.now:
+                _, _, to, frame = heapq.heappop(self._under_way)
+                self.devices[to].send(frame)
+            sent = []
+            for i, device in enumerate(self.devices):
+                if (behind := self.now - device.stats.cycles) > 0:
+                    device.step(behind)
+                while (one := device.pull()) is not None:
+                    sent.append((one.last_beat, i, one.frame))
+            for when, i, frame in sorted(sent):
+                self._forward(when, i, frame)
+
+    def _forward(self, when: int, source: int, frame: bytes) -> None:
+        to = self._at.get(frame[:6])
+        for i in [to] if to is not None else range(len(self.devices)) if frame[:6] == BROADCAST else []:
+            if i != source:
+                self._queue(when + LATENCY, i, frame)
+
+    def _queue(self, when: float, to: int, frame: bytes) -> None:
+        port, size = self.ports[to], len(frame) + LINE_BYTES
+        waiting = max(0.0, port.free_at - when) * self._bytes_per_cycle
+        if waiting + size > self._queue_bytes:
+            port.dropped += 1
+            return
+        if waiting > self._mark_bytes and (changed := marked(frame)) is not None:
+            frame = changed
+            port.marked += 1
+        port.deepest = max(port.deepest, waiting + size)
+        port.free_at = max(port.free_at, when) + size / self._bytes_per_cycle
+        heapq.heappush(self._under_way, (port.free_at, next(self._number), to, frame))
+
+
+def fairness(shares: Sequence[float]) -> float:
+    """Jain's index: 1 if all have the same, 1/n if one has all (Jain, Chiu, Hawe, DEC-TR-301, 1984)."""
+    return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
