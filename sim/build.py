@@ -6,7 +6,7 @@
 Does nothing if the library is newer than every source. DEVICE describes what the device consists of: a file, or the name of one in
 devices/ (docs/reference/device-description.md). Any but the standard device has its name in that of the library:
 libnacelle_sim_<DATA_W>_<DEVICE>.so. With --data-w it has another width than the description says; with --qps it takes N connections
-at once, a power of two from 8 to 1024, and the library is libnacelle_sim_<DATA_W>_qps<N>.so. With --waves it is
+at once, a power of two from 16 to 1024, and the library is libnacelle_sim_<DATA_W>_qps<N>.so. With --waves it is
 libnacelle_sim_<DATA_W>_waves.so: it can write FST waveforms, and is slower.
 
 With --fast the library has the same name and is faster: it is compiled twice, the second time with a profile of the load in

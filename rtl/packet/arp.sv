@@ -22,7 +22,7 @@ module arp
     parameter int unsigned ENTRIES = 8,               // of each part, a power of two
     parameter int unsigned QUEUE = 32,                // a power of two, 4 or more
     parameter longint unsigned REQUEST_CYCLES = 12_500_000,
-    parameter longint unsigned EXPIRY_CYCLES = 75_000_000_000
+    parameter longint unsigned EXPIRY_CYCLES = 64'd75_000_000_000
 ) (
     input  logic        clk,
     input  logic        rst,

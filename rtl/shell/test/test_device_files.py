@@ -31,7 +31,7 @@ def test_every_description_can_be_built(path: Path) -> None:
 
 WRONG = {
     "contexts = 4 ": ("contexts = 1 ", "long_set_up needs contexts: 2 or 4"),
-    "queue_pairs = 256": ("queue_pairs = 100", "queue_pairs is 100; it must be a power of two from 8 to 1024"),
+    "queue_pairs = 256": ("queue_pairs = 100", "queue_pairs is 100; it must be a power of two from 16 to 1024"),
     "data_w = 512": ("data_w = 1024", "data_w is 1024; it must be a power of two from 64 to 512"),
     "clock_hz = 250_000_000": ('clock_hz = "fast"', "clock_hz is 'fast'; it must be of type int"),
     "memory_regions = 1024\n": ("", "memory_regions is missing"),

@@ -365,7 +365,7 @@ def load(path: Path) -> Device:
         data_w=table.number("data_w", WIDTHS[0], WIDTHS[-1], power_of_two=True),
         clock_hz=table.number("clock_hz", 1_000_000, 2_000_000_000),
         max_frame=table.number("max_frame", 512, 9216),
-        queue_pairs=transport.number("queue_pairs", 8, 1024, power_of_two=True),
+        queue_pairs=transport.number("queue_pairs", 16, 1024, power_of_two=True),
         memory_regions=transport.number("memory_regions", 16, 4096, power_of_two=True),
         send_queue_depth=transport.number("send_queue_depth", 2, 64, power_of_two=True),
         receive_queue_depth=transport.number("receive_queue_depth", 2, 64, power_of_two=True),
@@ -395,8 +395,8 @@ def check(device: Device) -> None:
     where = device.files[0]
     if len(device.sockets) > MAX_SOCKETS:
         raise DescriptionError(f"{where}: {len(device.sockets)} sockets; there can be {MAX_SOCKETS}")
-    if device.queue_pairs & (device.queue_pairs - 1) or not 8 <= device.queue_pairs <= 1024:
-        raise DescriptionError(f"{where}: {device.queue_pairs} queue pairs; it must be a power of two from 8 to 1024")
+    if device.queue_pairs & (device.queue_pairs - 1) or not 16 <= device.queue_pairs <= 1024:
+        raise DescriptionError(f"{where}: {device.queue_pairs} queue pairs; it must be a power of two from 16 to 1024")
     if device.contexts > device.max_regions:
         raise DescriptionError(f"{where}: contexts is {device.contexts}; it must be at most max_regions, {device.max_regions}")
     if device.long_set_up and device.contexts == 1:
