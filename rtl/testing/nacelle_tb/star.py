@@ -80,9 +80,8 @@ class Star:
         self._attributes = {"path_mtu": MTU_CODE[mtu], "selective_repeat": selective_repeat, "timeout": TIMEOUT}
         for device, ip, mac in zip(self.devices, self.ips, self.macs, strict=True):
             configure(device, ip=ip, mac=mac)
-            if congestion:
-                device.write(address("RP_ENABLE"), 1)
-                device.write(address("NP_ENABLE"), 1)
+            for name in ("RP_ENABLE", "NP_ENABLE"):
+                device.write(address(name), int(congestion))
         prepared = [prepare(device) for device in self.devices]
         self.managers = [manager for manager, _ in prepared]
         keys = {key for _, key in prepared}
