@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
-// port (roce_management), one for each socket. Several masters share it. An access takes about 9 cycles; to a counter up to one round of
+// port (roce_management), one for admission (roce_admission), one for each socket. Several masters share it. An access takes about 9 cycles; to a counter up to one round of
 // its walker more. An access that no register has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
@@ -29,6 +29,7 @@ module control_plane
     axil_if.slave           bus[BUSES],           // masters of the registers: 20 bits of address
     axil_if.master          socket[SOCKETS],      // 12 bits of address
     axil_if.master          management,           // 12 bits of address
+    axil_if.master          admission,            // 12 bits of address
 
     output local_addr_t     local_addr,
     output logic [15:0]     rpc_port,
@@ -53,8 +54,9 @@ module control_plane
     output logic            idle                  // no access under way
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 2;
+  localparam int unsigned SLAVES = SOCKETS + 3;
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
+  localparam int unsigned ADMISSION = SOCKETS + 2;
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
 
   // Until they are set: a quarter of the connections for one peer, half of them half open.
@@ -67,6 +69,7 @@ module control_plane
     p[0] = DEVICE_PAGE;
     for (int unsigned i = 1; i <= SOCKETS; i++) p[i] = SOCKET_PAGE + 8'(i - 1);
     p[MANAGEMENT] = MANAGEMENT_PAGE;
+    p[ADMISSION] = ADMISSION_PAGE;
     return p;
   endfunction
 
@@ -119,6 +122,24 @@ module control_plane
   assign slave[MANAGEMENT].rdata   = management.rdata;
   assign slave[MANAGEMENT].rresp   = management.rresp;
   assign slave[MANAGEMENT].rvalid  = management.rvalid;
+
+  assign admission.awaddr  = slave[ADMISSION].awaddr;
+  assign admission.awvalid = slave[ADMISSION].awvalid;
+  assign admission.wdata   = slave[ADMISSION].wdata;
+  assign admission.wstrb   = slave[ADMISSION].wstrb;
+  assign admission.wvalid  = slave[ADMISSION].wvalid;
+  assign admission.bready  = slave[ADMISSION].bready;
+  assign admission.araddr  = slave[ADMISSION].araddr;
+  assign admission.arvalid = slave[ADMISSION].arvalid;
+  assign admission.rready  = slave[ADMISSION].rready;
+  assign slave[ADMISSION].awready = admission.awready;
+  assign slave[ADMISSION].wready  = admission.wready;
+  assign slave[ADMISSION].bresp   = admission.bresp;
+  assign slave[ADMISSION].bvalid  = admission.bvalid;
+  assign slave[ADMISSION].arready = admission.arready;
+  assign slave[ADMISSION].rdata   = admission.rdata;
+  assign slave[ADMISSION].rresp   = admission.rresp;
+  assign slave[ADMISSION].rvalid  = admission.rvalid;
 
   // ---- the device's own ----
   nacelle_regs_pkg::nacelle_regs__in_t facts;

@@ -3,7 +3,8 @@
 """Makes everything that follows from the description of the registers (*.rdl). Into build/generated:
 
   nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
-  management_regs_pkg.sv, socket_regs_pkg.sv  addresses for decoders that are written by hand
+  management_regs_pkg.sv, admission_regs_pkg.sv, socket_regs_pkg.sv
+                                              addresses for decoders that are written by hand
   cci_map_pkg.sv                              the pages of the control bus
   cci_policy_pkg.sv                           who may access which register
   counters_pkg.sv                             all event structs as one, in the order of their counters
@@ -59,6 +60,7 @@ LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/genera
 
 
 MANAGEMENT = RTL / "roce" / "clients" / "management.rdl"
+ADMISSION = RTL / "roce" / "admission" / "admission.rdl"
 SOCKET = RTL / "compute" / "socket" / "socket.rdl"
 KERNELS = RTL / "compute" / "kernels"
 RUST = ROOT / "host" / "nacelle-manage" / "src" / "map" / "blocks.rs"
@@ -173,7 +175,7 @@ def device_registers() -> Block:
 
 def bus(blocks: dict[str, Block]) -> list[MapEntry]:
     """Where each block is on the bus, as cci.rdl has it."""
-    top = compile_file(HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, SOCKET.parent])
+    top = compile_file(HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, ADMISSION.parent, SOCKET.parent])
     found = []
     for child in top.children(unroll=False):
         count, stride = (child.array_dimensions[0], child.array_stride) if child.is_array else (1, 0)
@@ -191,10 +193,11 @@ def generate() -> list[Path]:
     # Packages first that others need: a decoder's constants have no counters in them.
     blocks = {
         "management": read_block(MANAGEMENT, "management_regs", "management"),
+        "admission": read_block(ADMISSION, "admission_regs", "admission"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "socket"):
+    for name in ("management", "admission", "socket"):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()
@@ -226,7 +229,7 @@ def up_to_date() -> bool:
     """Nothing that this is made from is newer than what was made."""
     made = OUT / "registers.json"
     tools = [*HERE.glob("*.py"), Path(rdl_sv.__file__), Path(rdl_sv.__file__).with_name("rdl.py")]
-    sources = [*tools, *HERE.glob("*.rdl"), MANAGEMENT, SOCKET, *kernel_files(), *packages()]
+    sources = [*tools, *HERE.glob("*.rdl"), MANAGEMENT, ADMISSION, SOCKET, *kernel_files(), *packages()]
     if not (RUST.exists() and C_HEADER.exists() and made.exists()):
         return False
     return all(path.stat().st_mtime <= made.stat().st_mtime for path in sources)

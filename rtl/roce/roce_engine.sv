@@ -45,6 +45,15 @@ module roce_engine
     input  logic [CLIENTS-1:0][15:0] port, // each client's, in the RDMA IP CM port space TCP; 0: it does not listen
     input  logic        extensions,        // selective repeat is offered and accepted, contexts are accepted
     input  cm_limits_t  limits,            // of connections that peers open
+    output logic        asks,              // admission of those: see roce_cm
+    output admission_ask_t ask,
+    input  logic        judged,
+    input  admission_verdict_t verdict,
+    output logic        admits,
+    output logic        leaves,
+    output admission_entry_t admitted,
+    input  admission_ended_t ended,
+    input  logic        sweep,
     input  cc_config_t  congestion,
     input  logic [31:0] seed,              // of keys and packet sequence numbers; stable from before the end of reset
     input  logic [47:0] keepalive_cycles,  // idle time after which a connection is probed; 0: never
@@ -573,6 +582,15 @@ module roce_engine
       .seed,
       .now,
       .limits,
+      .asks,
+      .ask,
+      .judged,
+      .verdict,
+      .admits,
+      .leaves,
+      .admitted,
+      .ended,
+      .sweep,
       .rx(cm_frame),
       .rx_payload(cm_payload),
       .tx(tx[0]),

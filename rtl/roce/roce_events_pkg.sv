@@ -91,5 +91,9 @@ package roce_events_pkg;
     logic refused_per_peer;        // REQ: its address has reached its limit of connections
     logic refused_half_open;       // REQ: the limit of half-open connections is reached
     logic refused_half_open_per_peer; // REQ: the limit of half-open connections with its address is reached
+    logic refused_no_token;        // REQ without a token, and no entry is for its address
+    logic refused_token;           // REQ with a token that no valid entry has for its address
+    logic refused_per_entry;       // REQ: its entry has all its connections
+    logic admission_ended;         // a connection is closed because its entry was revoked, or its time is over
   } cm_events_t;
 endpackage

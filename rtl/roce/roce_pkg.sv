@@ -348,6 +348,45 @@ package roce_pkg;
     logic [15:0] half_open_per_peer;
   } cm_limits_t;
 
+  // Admission of callers (docs/reference/admission.md): the entry by which one was admitted.
+  localparam int unsigned ADMISSION_ENTRIES = 16;
+  typedef logic [$clog2(ADMISSION_ENTRIES)-1:0] admission_entry_t;
+  typedef struct packed {
+    logic             valid;         // else admission is off, or it is no caller's connection
+    admission_entry_t entry;
+  } admitted_t;
+
+  localparam int unsigned TOKEN_WORDS = 4;
+  typedef logic [TOKEN_WORDS-1:0][31:0] token_t;  // the first word highest
+
+  // What a caller is judged by.
+  typedef struct packed {
+    logic       has_token;
+    token_t     token;
+    ipv4_addr_t ip;
+  } admission_ask_t;
+
+  // Why a caller is not admitted, or its connection is closed. The numbers are those of the note in a REJ or DREQ.
+  typedef enum logic [2:0] {
+    ADM_NONE        = 3'd0,
+    ADM_REVOKED     = 3'd1,
+    ADM_TIME_OVER   = 3'd2,
+    ADM_NO_TOKEN    = 3'd3,          // it sends none, and no entry is for its address
+    ADM_UNKNOWN     = 3'd4,          // no entry is for its token and address
+    ADM_CONNECTIONS = 3'd5           // its entry has all its connections
+  } admission_why_e;
+
+  typedef struct packed {
+    admission_why_e why;             // ADM_NONE: admitted,
+    admitted_t      by;              // by this entry
+  } admission_verdict_t;
+
+  // Entries whose connections are to be closed.
+  typedef struct packed {
+    logic [ADMISSION_ENTRIES-1:0] revoked;
+    logic [ADMISSION_ENTRIES-1:0] time_over;
+  } admission_ended_t;
+
   // A client opens a connection.
   typedef struct packed {
     client_t     client;
@@ -381,6 +420,7 @@ package roce_pkg;
     ipv4_addr_t   ip;            // the peer
     contexts_t    contexts;      // OPENED: agreed with the peer
     logic         long_set_up;   // OPENED: agreed with the peer (docs/reference/calls.md)
+    admitted_t    by;            // OPENED: the entry by which the peer was admitted
     private_t     private_data;  // of the REQ, REP or REJ; not with CLOSED
   } conn_event_t;
 

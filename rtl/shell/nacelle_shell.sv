@@ -78,6 +78,7 @@ module nacelle_shell
 
   axil_if #(.ADDR_W(12)) socket_bus[SOCKETS] ();
   axil_if #(.ADDR_W(12)) management_bus ();
+  axil_if #(.ADDR_W(12)) admission_bus ();
   localparam int unsigned BUSES = 2;             // the one from outside, the services
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
@@ -117,6 +118,7 @@ module nacelle_shell
       .bus(register_bus),
       .socket(socket_bus),
       .management(management_bus),
+      .admission(admission_bus),
       .local_addr,
       .rpc_port,
       .listen_port,
@@ -143,6 +145,36 @@ module nacelle_shell
     if (rst) plane_rst_q <= 1'b1;
     else if (local_addr.enable) plane_rst_q <= 1'b0;
   end
+
+  // ---- admission: set up before the device is enabled, so that nobody connects before ----
+
+  logic asks, judged, admits, leaves, sweep, admission_idle;
+  admission_ask_t ask;
+  admission_verdict_t verdict;
+  admission_entry_t admitted, quota_of;
+  admission_ended_t ended;
+  logic [29:0] quota;
+
+  roce_admission #(
+      .CLOCK_HZ(CLOCK_HZ)
+  ) admission (
+      .clk,
+      .rst,
+      .now(48'(now_q)),
+      .bus(admission_bus),
+      .asks,
+      .ask,
+      .judged,
+      .verdict,
+      .opens(admits),
+      .leaves,
+      .changed(admitted),
+      .ended,
+      .sweep,
+      .quota_of,
+      .quota,
+      .idle(admission_idle)
+  );
 
   // ---- network ----
 
@@ -276,6 +308,15 @@ module nacelle_shell
       .port((16*CLIENTS)'({listen_port, rpc_port})),
       .extensions,
       .limits(connection_limits),
+      .asks,
+      .ask,
+      .judged,
+      .verdict,
+      .admits,
+      .leaves,
+      .admitted,
+      .ended,
+      .sweep,
       .congestion,
       .seed,
       .keepalive_cycles,
@@ -472,6 +513,8 @@ module nacelle_shell
       .others_write(others_write[RPC_MEMORY]),
       .now(ticks_t'(now_q >> TICK_W)),
       .memory_per_caller,
+      .quota_of,
+      .quota,
       .job,
       .functions,
       .held,
@@ -579,5 +622,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);
 endmodule

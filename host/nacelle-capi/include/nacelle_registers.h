@@ -188,33 +188,37 @@
 #define NACELLE_DEVICE_CM_REFUSED_PER_PEER 0x5b0u /* r: REQ: its address has reached its limit of connections */
 #define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN 0x5b4u /* r: REQ: the limit of half-open connections is reached */
 #define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN_PER_PEER 0x5b8u /* r: REQ: the limit of half-open connections with its address is reached */
-#define NACELLE_DEVICE_RPC_REGIONS_GRANTED 0x5bcu /* r: regions granted */
-#define NACELLE_DEVICE_RPC_REGIONS_REFUSED 0x5c0u /* r: regions refused */
-#define NACELLE_DEVICE_RPC_CALL_STARTED 0x5c4u /* r: call started */
-#define NACELLE_DEVICE_RPC_CALL_FINISHED 0x5c8u /* r: call finished */
-#define NACELLE_DEVICE_RPC_CALL_FAILED 0x5ccu /* r: call failed */
-#define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x5d0u /* r: one of call_failed: its caller cancelled it */
-#define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x5d4u /* r: message malformed */
-#define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x5d8u /* r: start while a call runs, or before set-up */
-#define NACELLE_DEVICE_MEMORY_CORRECTED 0x5dcu /* r: beats of memory in which the device's ECC has corrected a flipped bit */
-#define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x5e0u /* r: beats read, and writes, that memory answered with SLVERR */
-#define NACELLE_DEVICE_SERVICE_RX_MESSAGE 0x5e4u /* r: taken into the store */
-#define NACELLE_DEVICE_SERVICE_TX_MESSAGE 0x5e8u /* r: tx message */
-#define NACELLE_DEVICE_SERVICE_DROP_LENGTH 0x5ecu /* r: empty, or longer than a message can be */
-#define NACELLE_DEVICE_SERVICE_DROP_ROOM 0x5f0u /* r: the store was full */
-#define NACELLE_DEVICE_SERVICE_DROP_SOURCE 0x5f4u /* r: IPbus: from an address outside of the source filter */
-#define NACELLE_DEVICE_SERVICE_DROP_RATE 0x5f8u /* r: IPbus: without authorisation, faster than such packets are taken */
-#define NACELLE_DEVICE_SERVICE_DROP_MALFORMED 0x5fcu /* r: IPbus: no IPbus 2.0 packet */
-#define NACELLE_DEVICE_SERVICE_DROP_ID 0x600u /* r: IPbus: a control packet that is not the next one: executed before, or one before it is missing */
-#define NACELLE_DEVICE_SERVICE_DROP_CONTEXT 0x604u /* r: IPbus: every context belongs to an authorised client */
-#define NACELLE_DEVICE_SERVICE_RESENT 0x608u /* r: IPbus: a response was sent once more */
-#define NACELLE_DEVICE_SERVICE_RESEND_UNKNOWN 0x60cu /* r: IPbus: there is no such response, or it was resent too often without authorisation */
-#define NACELLE_DEVICE_SERVICE_REFUSED 0x610u /* r: IPbus: an access that is not public, without authorisation; or to what only the local bus may access */
-#define NACELLE_DEVICE_SERVICE_BUS_ERROR 0x614u /* r: IPbus: there is no such register, or its owner did not answer */
-#define NACELLE_DEVICE_SERVICE_LOGIN 0x618u /* r: login */
-#define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x61cu /* r: with a wrong token */
-#define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x620u /* r: with the token, but every context belongs to an authorised client that is in use */
-#define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x624u /* r: an authorised client was silent for too long */
+#define NACELLE_DEVICE_CM_REFUSED_NO_TOKEN 0x5bcu /* r: REQ without a token, and no entry is for its address */
+#define NACELLE_DEVICE_CM_REFUSED_TOKEN 0x5c0u /* r: REQ with a token that no valid entry has for its address */
+#define NACELLE_DEVICE_CM_REFUSED_PER_ENTRY 0x5c4u /* r: REQ: its entry has all its connections */
+#define NACELLE_DEVICE_CM_ADMISSION_ENDED 0x5c8u /* r: a connection is closed because its entry was revoked, or its time is over */
+#define NACELLE_DEVICE_RPC_REGIONS_GRANTED 0x5ccu /* r: regions granted */
+#define NACELLE_DEVICE_RPC_REGIONS_REFUSED 0x5d0u /* r: regions refused */
+#define NACELLE_DEVICE_RPC_CALL_STARTED 0x5d4u /* r: call started */
+#define NACELLE_DEVICE_RPC_CALL_FINISHED 0x5d8u /* r: call finished */
+#define NACELLE_DEVICE_RPC_CALL_FAILED 0x5dcu /* r: call failed */
+#define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x5e0u /* r: one of call_failed: its caller cancelled it */
+#define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x5e4u /* r: message malformed */
+#define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x5e8u /* r: start while a call runs, or before set-up */
+#define NACELLE_DEVICE_MEMORY_CORRECTED 0x5ecu /* r: beats of memory in which the device's ECC has corrected a flipped bit */
+#define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x5f0u /* r: beats read, and writes, that memory answered with SLVERR */
+#define NACELLE_DEVICE_SERVICE_RX_MESSAGE 0x5f4u /* r: taken into the store */
+#define NACELLE_DEVICE_SERVICE_TX_MESSAGE 0x5f8u /* r: tx message */
+#define NACELLE_DEVICE_SERVICE_DROP_LENGTH 0x5fcu /* r: empty, or longer than a message can be */
+#define NACELLE_DEVICE_SERVICE_DROP_ROOM 0x600u /* r: the store was full */
+#define NACELLE_DEVICE_SERVICE_DROP_SOURCE 0x604u /* r: IPbus: from an address outside of the source filter */
+#define NACELLE_DEVICE_SERVICE_DROP_RATE 0x608u /* r: IPbus: without authorisation, faster than such packets are taken */
+#define NACELLE_DEVICE_SERVICE_DROP_MALFORMED 0x60cu /* r: IPbus: no IPbus 2.0 packet */
+#define NACELLE_DEVICE_SERVICE_DROP_ID 0x610u /* r: IPbus: a control packet that is not the next one: executed before, or one before it is missing */
+#define NACELLE_DEVICE_SERVICE_DROP_CONTEXT 0x614u /* r: IPbus: every context belongs to an authorised client */
+#define NACELLE_DEVICE_SERVICE_RESENT 0x618u /* r: IPbus: a response was sent once more */
+#define NACELLE_DEVICE_SERVICE_RESEND_UNKNOWN 0x61cu /* r: IPbus: there is no such response, or it was resent too often without authorisation */
+#define NACELLE_DEVICE_SERVICE_REFUSED 0x620u /* r: IPbus: an access that is not public, without authorisation; or to what only the local bus may access */
+#define NACELLE_DEVICE_SERVICE_BUS_ERROR 0x624u /* r: IPbus: there is no such register, or its owner did not answer */
+#define NACELLE_DEVICE_SERVICE_LOGIN 0x628u /* r: login */
+#define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x62cu /* r: with a wrong token */
+#define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x630u /* r: with the token, but every context belongs to an authorised client that is in use */
+#define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x634u /* r: an authorised client was silent for too long */
 
 /* ---- Management port ---- */
 
@@ -224,7 +228,7 @@
 
 #define NACELLE_MANAGEMENT_TYPE 0x000u /* r: 0x4d474d54, "MGMT": a management port. */
 #define NACELLE_MANAGEMENT_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
-#define NACELLE_MANAGEMENT_NEXT 0x008u /* r: Byte address of the next block, that of socket 0. */
+#define NACELLE_MANAGEMENT_NEXT 0x008u /* r: Byte address of the next block, that of admission. */
 #define NACELLE_MANAGEMENT_COMMAND 0x00cu /* rw: Writing starts a command; without effect while one is in progress. */
 #define NACELLE_MANAGEMENT_COMMAND_COMMAND_SHIFT 0 /* Number of the command; that of the last one is read. */
 #define NACELLE_MANAGEMENT_COMMAND_COMMAND_MASK 0x000000ffu
@@ -250,6 +254,44 @@
 #define NACELLE_MANAGEMENT_ARGUMENT_WORDS 20u
 #define NACELLE_MANAGEMENT_RESULT 0x200u /* r: Results of the last command; 0 where it has none. */
 #define NACELLE_MANAGEMENT_RESULT_WORDS 20u
+
+/* ---- Admission ---- */
+
+#define NACELLE_ADMISSION_BASE 0x02000u
+#define NACELLE_ADMISSION_BLOCK_TYPE 0x41444d4eu /* ADMN */
+#define NACELLE_ADMISSION_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_ADMISSION_TYPE 0x000u /* r: 0x41444d4e, "ADMN": the entries by which callers are admitted. */
+#define NACELLE_ADMISSION_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_ADMISSION_NEXT 0x008u /* r: Byte address of the next block, that of socket 0. */
+#define NACELLE_ADMISSION_CTRL 0x00cu /* rw: Control. */
+#define NACELLE_ADMISSION_CTRL_ENABLE_SHIFT 0 /* Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay. */
+#define NACELLE_ADMISSION_CTRL_ENABLE_MASK 0x00000001u
+#define NACELLE_ADMISSION_SECONDS 0x010u /* r: The time that deadlines are given by. */
+#define NACELLE_ADMISSION_STATE 0x100u /* rw: Writing 1 makes a free entry valid; 2 revokes a valid one, which closes its connections; 0 frees one that is revoked or whose time is over, once it has no connections. Any other write has no effect. */
+#define NACELLE_ADMISSION_STATE_WORDS 16u
+#define NACELLE_ADMISSION_USED 0x140u /* r: Connections that callers have by this entry, until their memory is free. */
+#define NACELLE_ADMISSION_USED_WORDS 16u
+#define NACELLE_ADMISSION_HANDLE 0x180u /* rw: For software: what the entry is called. */
+#define NACELLE_ADMISSION_HANDLE_WORDS 16u
+#define NACELLE_ADMISSION_CONNECTIONS 0x1c0u /* rw: Connections at once, at most; 0: no limit. */
+#define NACELLE_ADMISSION_CONNECTIONS_WORDS 16u
+#define NACELLE_ADMISSION_MEMORY 0x200u /* rw: KiB of memory, in whole pages of 4, that the regions of all its connections may take; 0: MEMORY_PER_CALLER applies. */
+#define NACELLE_ADMISSION_MEMORY_WORDS 16u
+#define NACELLE_ADMISSION_DEADLINE 0x240u /* rw: The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none. */
+#define NACELLE_ADMISSION_DEADLINE_WORDS 16u
+#define NACELLE_ADMISSION_ADDRESS 0x280u /* rw: IPv4 address of a network: callers elsewhere are not admitted by this entry. */
+#define NACELLE_ADMISSION_ADDRESS_WORDS 16u
+#define NACELLE_ADMISSION_PREFIX 0x2c0u /* rw: Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token. */
+#define NACELLE_ADMISSION_PREFIX_WORDS 16u
+#define NACELLE_ADMISSION_TOKEN_0 0x300u /* w: First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network. */
+#define NACELLE_ADMISSION_TOKEN_0_WORDS 16u
+#define NACELLE_ADMISSION_TOKEN_1 0x340u /* w: Second word of the token. */
+#define NACELLE_ADMISSION_TOKEN_1_WORDS 16u
+#define NACELLE_ADMISSION_TOKEN_2 0x380u /* w: Third word of the token. */
+#define NACELLE_ADMISSION_TOKEN_2_WORDS 16u
+#define NACELLE_ADMISSION_TOKEN_3 0x3c0u /* w: Fourth word of the token. */
+#define NACELLE_ADMISSION_TOKEN_3_WORDS 16u
 
 /* ---- Socket ---- */
 

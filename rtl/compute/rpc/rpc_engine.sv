@@ -51,6 +51,8 @@ module rpc_engine
     input  logic        others_write,     // see axi_clear
     input  ticks_t      now,              // time, which may also jump ahead; for deadlines
     input  logic [29:0] memory_per_caller, // KiB of regions for all connections of one peer address; 0: no limit
+    output admission_entry_t quota_of,    // an entry of admission:
+    input  logic [29:0] quota,            // likewise, for all connections of it; same cycle. 0: memory_per_caller
     stream_if.source    job[SOCKETS],     // job_t
     input  function_set_t [SOCKETS-1:0] functions,  // of each socket, without code 0
     input  held_t [SOCKETS-1:0] held,     // the image in each, for the description
@@ -245,7 +247,8 @@ module rpc_engine
   ) setup (
       .clk, .rst, .job(setup_job), .release_(release_job), .load, .held, .paused(|paused), .clear_idle, .description, .published, .done(setup_done), .extent, .cleared,
       .opened(conn_event.valid && conn_event.ready && conn_event.data.kind == CONN_OPENED),
-      .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .memory_per_caller,
+      .opened_slot(slot_t'(qp_index(conn_event.data.qpn))), .opened_ip(conn_event.data.ip), .opened_by(conn_event.data.by),
+      .memory_per_caller, .quota_of, .quota,
       .mem, .mr_cmd, .mr_rsp, .wqe(sends[1]),
       .region_write, .grant_write, .write_key, .region, .grant, .step_write, .step, .limit,
       .view_read(view_read[SETUP]), .view_valid(view_valid[SETUP]), .view,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Allocates device memory: one extent of pages per context, first fit by address. All connections of a caller (an IPv4 address) together
-// have at most `quota` pages, if `limited`.
+// Allocates device memory: one extent of pages per context, first fit by address. All connections of a caller together have at most as
+// much as its quota. A caller is an entry of admission with its `quota`, or, without one, an IPv4 address; `memory_per_caller` is that of
+// an address, and of an entry that has none.
 //
 // The extents in use form a list sorted by address, one node per context, in RAM: free extents need not be merged, and a walk ends
 // after at most QPS * CONTEXTS nodes. A command takes 4 cycles and 1 more for each node passed (1 more to relink the previous node). A walk for free space ends
-// at the first gap that fits; if `limited`, at the end of the list, adding up the caller's pages. One command at a time; the next one waits
+// at the first gap that fits; if there is a quota, at the end of the list, adding up the caller's pages. One command at a time; the next one waits
 // until `rsp` is taken.
 module rpc_extents
   import packet_pkg::*;
+  import roce_pkg::*;
   import rpc_pkg::*;
 #(
     parameter int unsigned QPS = 16,
@@ -21,8 +23,10 @@ module rpc_extents
     input  logic       opened,         // a connection is opened: its slot and caller. It has no extent
     input  slot_t      opened_slot,
     input  ipv4_addr_t opened_ip,
-    input  logic       limited,
-    input  page_t      quota,
+    input  admitted_t  opened_by,
+    input  logic [29:0] memory_per_caller,  // KiB; 0: no limit
+    output admission_entry_t quota_of,      // of this entry:
+    input  logic [29:0] quota,              // KiB, same cycle; 0: memory_per_caller
     stream_if.sink     cmd,            // extent_cmd_t. A context has at most one extent: it is freed before the next one is allocated
     stream_if.source   rsp,            // extent_rsp_t
     output page_t      held            // pages of all extents
@@ -48,6 +52,11 @@ module rpc_extents
     page_t pages;
   } node_t;
 
+  typedef struct packed {
+    logic       entry;             // of admission: its number is in `who`
+    ipv4_addr_t who;
+  } caller_t;
+
   typedef enum logic [2:0] {
     IDLE,
     READ,    // the first node is being read
@@ -59,7 +68,7 @@ module rpc_extents
 
   (* ram_style = "block" *) logic [$bits(node_t)-1:0] nodes[NODES];
   (* ram_style = "block" *) logic [$bits(link_t)-1:0] links[NODES];   // link of each node to the next
-  (* ram_style = "block" *) logic [$bits(ipv4_addr_t)-1:0] callers[QPS];
+  (* ram_style = "block" *) logic [$bits(caller_t)-1:0] callers[QPS];
 
   state_e      state_q;
   extent_cmd_t cmd_q;
@@ -70,8 +79,8 @@ module rpc_extents
   node_t       node_q;
   link_t       next_q;
   page_t       free_q;             // first page after the previous node
-  ipv4_addr_t  caller_q;           // of the current node; at first, of the command's context
-  ipv4_addr_t  own_caller_q;
+  caller_t     caller_q;           // of the current node; at first, of the command's context
+  caller_t     own_caller_q;
   page_t       used_q;             // pages of the caller
   page_t       held_q;
 
@@ -80,13 +89,21 @@ module rpc_extents
   link_t       place_before_q, place_next_q;
   page_t       place_base_q;
 
+  // The quota is read when the caller is known, and not needed before the next cycle.
+  wire caller_t opened_caller = opened_by.valid ? '{entry: 1'b1, who: ipv4_addr_t'(opened_by.entry)} : '{entry: 1'b0, who: opened_ip};
+  logic [29:0] quota_q;
+  wire         own_quota = caller_q.entry && quota != '0;
+  wire         limited = quota_q != '0;
+  wire page_t  most = page_t'(quota_q >> (PAGE_W - 10));
+  assign quota_of = admission_entry_t'(caller_q.who);
+
   // Between the previous node and this one, or the end of memory.
   wire page_t limit = at_q.valid ? node_q.base : FIRST_PAGE + PAGES;
   wire        fits = page_t'(limit - free_q) >= cmd_q.pages;
   wire        found = at_q.valid && at_q.node == index_of(cmd_q.of);
   wire        here = state_q == STEP && (cmd_q.free ? found : fits && !place_q);
   wire link_t link = cmd_q.free ? place_next_q : '{valid: 1'b1, node: index_of(cmd_q.of)};  // new link of the previous node
-  wire        allowed = !limited || {1'b0, used_q} + {1'b0, cmd_q.pages} <= {1'b0, quota};
+  wire        allowed = !limited || {1'b0, used_q} + {1'b0, cmd_q.pages} <= {1'b0, most};
   wire        ok = place_q && (cmd_q.free || allowed);
   wire        insert = state_q == CHANGE && ok && !cmd_q.free;
 
@@ -102,7 +119,7 @@ module rpc_extents
   always_ff @(posedge clk) node_q <= nodes[fetch];
   always_ff @(posedge clk) next_q <= links[fetch];
   always_ff @(posedge clk) caller_q <= callers[slot_of(state_q == IDLE ? index_of(cmd.data.of) : fetch)];
-  always_ff @(posedge clk) if (opened) callers[slot_index_t'(opened_slot)] <= opened_ip;
+  always_ff @(posedge clk) if (opened) callers[slot_index_t'(opened_slot)] <= opened_caller;
 
   assign cmd.ready = state_q == IDLE;
   assign rsp.valid = state_q == ANSWER;
@@ -122,6 +139,7 @@ module rpc_extents
       end
       READ: begin
         own_caller_q <= caller_q;
+        quota_q      <= own_quota ? quota : memory_per_caller;
         state_q      <= STEP;
       end
       STEP: begin

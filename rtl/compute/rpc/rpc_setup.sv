@@ -52,7 +52,10 @@ module rpc_setup
     input  logic         opened,        // a connection is opened: its slot and caller
     input  slot_t        opened_slot,
     input  ipv4_addr_t   opened_ip,
+    input  admitted_t    opened_by,
     input  logic [29:0]  memory_per_caller,  // KiB; 0: no limit
+    output admission_entry_t quota_of,
+    input  logic [29:0]  quota,              // KiB, of this entry; 0: memory_per_caller
     axi_if.master        mem,
     stream_if.source     mr_cmd,        // mr_cmd_t
     stream_if.sink       mr_rsp,        // mr_rsp_t
@@ -201,7 +204,7 @@ module rpc_setup
       .FIRST_PAGE(page_t'(HEAP_BASE >> PAGE_W)),
       .PAGES(page_t'(HEAP_SIZE >> PAGE_W))
   ) extents (
-      .clk, .rst, .opened, .opened_slot, .opened_ip, .limited(|memory_per_caller), .quota(page_t'(memory_per_caller >> (PAGE_W - 10))),
+      .clk, .rst, .opened, .opened_slot, .opened_ip, .opened_by, .memory_per_caller, .quota_of, .quota,
       .cmd(extent_cmd), .rsp(extent_rsp), .held(pages_held)
   );
 

@@ -27,7 +27,7 @@ module roce_management_registers
 );
   typedef logic [11:0] offset_t;
   localparam offset_t ARRAY = offset_t'(4 * WORDS);   // bytes
-  localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::SOCKET_PAGE, 12'd0};
+  localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::ADMISSION_PAGE, 12'd0};
 
   if (RESULT_WORDS != WORDS || AT_ARGUMENT[6:0] != '0 || AT_RESULT[6:0] != '0) begin : g_check
     $fatal(1, "roce_management_registers: as many results as arguments, each array at a multiple of 128");

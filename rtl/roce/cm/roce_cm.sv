@@ -12,6 +12,9 @@
 // message's source. Only the MAC address of a peer that a client connects to is resolved by ARP; until it is known, the timer repeats the
 // query.
 //
+// A REQ is refused unless admission (roce_admission) admits its caller; a token in it goes no further. The connections of an entry that
+// has ended are closed in the next round over all connections, which `sweep` asks for; the DREQ says why.
+//
 // `limits` bounds the connections per peer address, and those that are half open, so that no peer can exhaust the resources with whatever
 // source addresses; a REQ above a limit is rejected. Messages that name a connection have a queue of their own.
 //
@@ -61,6 +64,16 @@ module roce_cm
     input  logic [31:0] seed,            // of the random numbers; loaded again whenever it changes
     input  time_t       now,             // device cycles; may jump ahead
     input  cm_limits_t  limits,          // for connections opened by peers
+
+    output logic        asks,            // a REQ is processed:
+    output admission_ask_t ask,          // who sent it
+    input  logic        judged,          // while `asks`, with
+    input  admission_verdict_t verdict,
+    output logic        admits,          // pulse: a connection by entry `admitted` begins,
+    output logic        leaves,          // ends: its owner has released everything
+    output admission_entry_t admitted,
+    input  admission_ended_t ended,      // entries whose connections are to be closed
+    input  logic        sweep,           // pulse: there is one more
 
     stream_if.sink      rx,              // frame_rx_t, of QP1
     axis_if.sink        rx_payload,
@@ -160,6 +173,8 @@ module roce_cm
   logic     right_qpn_q;     // the message names its QP
   logic     acceptable_q;    // a REQ that the device supports
   logic     expired_q;
+  admission_verdict_t verdict_q;
+  admission_why_e ended_q, ended_d;  // the entry of this caller's connection has ended
   arp_answer_t resolved_q;
   time_t    delay_q;
 
@@ -183,13 +198,14 @@ module roce_cm
   logic seen_valid_q, duplicate, stale, free;
   idx_t seen_q, duplicate_idx, stale_idx, free_idx, turn_q;
   logic per_peer, half_open, half_open_per_peer;
+  wire  concluded = fsm_q == S_SEARCHED && (!asks || judged);
   wire  searched = seen_valid_q && seen_q == idx_t'(turn_q - 1'b1);
 
   always_ff @(posedge clk) begin
     seen_valid_q <= fsm_q == S_SEARCH && !searched;
     seen_q       <= search_q;
     if (rst) turn_q <= '0;
-    else if (fsm_q == S_SEARCHED && free) turn_q <= free_idx + 1'b1;
+    else if (concluded && free) turn_q <= free_idx + 1'b1;
   end
 
   roce_cm_search #(.QPS(QPS)) search (
@@ -214,7 +230,7 @@ module roce_cm
   // The current connection has a timer: set by this event, or found running in this round.
   wire timed = cm_timed(work_q.state) && (commit ? plan_q.write : fsm_q == S_DECIDE && op_q == OP_WALK && !expired_q);
   roce_cm_timers #(.QPS(QPS), .DELAY_BITS(DELAY_BITS)) timers (
-      .clk, .rst, .now, .look(pick_walk), .idx(walk), .due(walk_due), .due_next(round_due), .timed, .deadline(work_q.deadline)
+      .clk, .rst, .now, .sweep, .look(pick_walk), .idx(walk), .due(walk_due), .due_next(round_due), .timed, .deadline(work_q.deadline)
   );
 
   // ---- the next event ----
@@ -252,6 +268,8 @@ module roce_cm
       .connect(connect.data),
       .right_qpn(right_qpn_q),
       .acceptable(acceptable_q),
+      .verdict(verdict_q),
+      .ended(ended_q),
       .matched(matched_q),
       .called(called_q),
       .duplicate,
@@ -275,6 +293,21 @@ module roce_cm
       .makes_stale,
       .counts(decided)
   );
+
+  // ---- admission ----
+  assign asks = op_q == OP_MESSAGE && is_req && !(fsm_q inside {S_CLEAR, S_IDLE});
+  assign ask  = '{has_token: msg.data.has_token, token: msg.data.private_data[$bits(token_t)-1:0], ip: msg.data.ip};
+  assign admits   = commit && plan_q.write && work_q.by.valid && !was_occupied_q && cm_occupied(work_q);
+  assign leaves   = commit && plan_q.write && work_q.by.valid && was_occupied_q && !cm_occupied(work_q);
+  assign admitted = work_q.by.entry;
+
+  always_comb begin
+    ended_d = ADM_NONE;
+    if (found.by.valid && cm_callers(found.state)) begin
+      if (ended.revoked[found.by.entry]) ended_d = ADM_REVOKED;
+      if (ended.time_over[found.by.entry]) ended_d = ADM_TIME_OVER;
+    end
+  end
 
   assign send.valid = fsm_q == S_SEND;
   assign send.data = '{
@@ -318,7 +351,7 @@ module roce_cm
   wire qp_refused = fsm_q == S_QP_DONE && qp_done.valid && !qp_done.data && plan_q.setup;
   roce_cm_numbers #(.QPS(QPS)) numbers (
       .clk, .rst, .by_hand, .mine,
-      .take(fsm_q == S_SEARCHED && free && (op_q == OP_CONNECT || (is_req && !duplicate))), .take_idx(free_idx),
+      .take(concluded && free && (op_q == OP_CONNECT || (is_req && !duplicate))), .take_idx(free_idx),
       .reading(fsm_q == S_READ), .idx(idx_q), .gives_way, .refused(qp_refused), .active(work_q.active), .again, .first(first_try),
       .commit, .message(op_q == OP_MESSAGE), .occupied(plan_q.write ? cm_occupied(work_q) : was_occupied_q)
   );
@@ -358,8 +391,9 @@ module roce_cm
       S_SEARCHED: begin
         if (op_q == OP_CONNECT) idx_q <= free_idx;
         else if (!is_rep) idx_q <= duplicate ? duplicate_idx : free_idx;
+        verdict_q <= verdict;
         // Neither a free connection nor a free `conn` for the refusal: retried later.
-        fsm_q <= (op_q == OP_CONNECT && !free && !conn_free) ? S_IDLE : S_READ;
+        if (concluded) fsm_q <= (op_q == OP_CONNECT && !free && !conn_free) ? S_IDLE : S_READ;
       end
 
       S_READ: fsm_q <= gives_way ? S_IDLE : S_MATCH;
@@ -373,6 +407,8 @@ module roce_cm
         right_qpn_q  <= msg.data.qpn == qp_number(qp_index_t'(idx_q));
         acceptable_q <= msg.data.refusal == REJ_NONE;
         expired_q <= cm_timed(found.state) && !time_ahead(now, found.deadline, DELAY_BITS);
+        ended_q   <= ended_d;
+        if (op_q == OP_WALK && ended_d != ADM_NONE) op_q <= OP_END;
         fsm_q     <= (op_q == OP_CONNECT && free || op_q == OP_WALK && found.state == CM_RESOLVING) ? S_RESOLVE : S_DECIDE;
       end
 
@@ -464,7 +500,10 @@ module roce_cm
   private_t came;
   always_comb begin
     unique case (op_q)
-      OP_MESSAGE: came = msg.data.private_data;
+      OP_MESSAGE: begin
+        came = msg.data.private_data;
+        if (msg.data.has_token) came[$bits(token_t)-1:0] = '0;
+      end
       OP_ANSWER:  came = conn_answer.data.private_data;
       OP_CONNECT: came = connect.data.private_data;
       default:    came = '0;

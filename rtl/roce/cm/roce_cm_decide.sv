@@ -25,6 +25,8 @@ module roce_cm_decide
     input  connect_t     connect,       // OP_CONNECT
     input  logic         right_qpn,     // DREQ: it names this connection's QP
     input  logic         acceptable,    // REQ: msg.refusal is REJ_NONE
+    input  admission_verdict_t verdict, // REQ
+    input  admission_why_e ended,       // OP_END
     input  logic         matched,       // the message's ids and address match this connection
     input  logic         called,        // the message's remote id and address match this connection, which waits for a REP
     input  logic         duplicate,     // REQ: the same REQ has created this connection
@@ -60,7 +62,7 @@ module roce_cm_decide
       .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS),
       .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP)
   ) message (
-      .msg, .right_qpn, .acceptable, .matched, .called, .duplicate, .stale, .per_peer, .half_open, .half_open_per_peer, .free,
+      .msg, .right_qpn, .acceptable, .verdict, .matched, .called, .duplicate, .stale, .per_peer, .half_open, .half_open_per_peer, .free,
       .extensions, .new_comm_id, .new_psn, .was,
       .becomes(message_becomes), .plan(message_plan), .makes_stale(message_makes_stale), .counts(message_counts)
   );
@@ -187,7 +189,7 @@ module roce_cm_decide
         endcase
       end
 
-      OP_CLOSE, OP_STALE:
+      OP_CLOSE, OP_STALE, OP_END:
       if (was.state inside {CM_RESOLVING, CM_REQ_SENT}) begin   // aborted as Linux does it (cm_destroy_id)
         plan.send   = was.state == CM_REQ_SENT;
         plan.attr   = CM_REJ;
@@ -199,7 +201,9 @@ module roce_cm_decide
         plan.write  = 1'b1;
         becomes.state = CM_IDLE;
         becomes.owed  = OWED_REFUSED;
-      end else if (was.state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED}) begin
+      end else if (cm_callers(was.state)) begin
+        becomes.why = (op == OP_END) ? ended : ADM_NONE;
+        counts.admission_ended = op == OP_END;
         plan.send   = 1'b1;
         plan.reset  = 1'b1;
         plan.tell   = !asked;

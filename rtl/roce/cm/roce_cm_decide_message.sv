@@ -18,6 +18,7 @@ module roce_cm_decide_message
     input  cm_msg_t    msg,
     input  logic       right_qpn,     // DREQ: it names this connection's QP
     input  logic       acceptable,    // REQ: msg.refusal is REJ_NONE
+    input  admission_verdict_t verdict, // REQ
     input  logic       matched,       // its ids and address match this connection
     input  logic       called,        // its remote id and address match this connection, which waits for a REP
     input  logic       duplicate,     // REQ: the same REQ has created this connection
@@ -71,6 +72,7 @@ module roce_cm_decide_message
           becomes.remote_qpn = msg.qpn;
           becomes.starting_psn = new_psn;
           becomes.client = msg.client;
+          becomes.by = verdict.by;
           becomes.pd = PASSIVE_PD[msg.client];
           becomes.access = PASSIVE_ACCESS[msg.client];
           becomes.path_mtu = msg.path_mtu;
@@ -86,6 +88,13 @@ module roce_cm_decide_message
           becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;
           plan.timeout = cm_half(msg.response_timeout);
           if (!acceptable) plan.reason = msg.refusal;
+          else if (verdict.why != ADM_NONE) begin   // before anything that it could change
+            plan.reason = (verdict.why == ADM_CONNECTIONS) ? REJ_NO_RESOURCES : REJ_CONSUMER_DEFINED;
+            becomes.why = verdict.why;
+            counts.refused_no_token = verdict.why == ADM_NO_TOKEN;
+            counts.refused_token = verdict.why inside {ADM_UNKNOWN, ADM_REVOKED, ADM_TIME_OVER};
+            counts.refused_per_entry = verdict.why == ADM_CONNECTIONS;
+          end
           else if (stale) begin
             plan.reason = REJ_STALE_CONN;
             makes_stale = 1'b1;

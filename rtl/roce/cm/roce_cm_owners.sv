@@ -62,6 +62,7 @@ module roce_cm_owners
           ip: work.ip,
           contexts: work.contexts,
           long_set_up: work.long_set_up,
+          by: work.by,
           private_data: no_place ? '0 : private_data
       };
     end

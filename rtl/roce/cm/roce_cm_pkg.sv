@@ -117,15 +117,29 @@ package roce_cm_pkg;
   typedef struct packed {
     logic [31:0] magic;
     logic [7:0]  version;
-    logic [4:0]  unknown;
+    logic [1:0]  reserved0;
+    logic        token;              // REQ: the last 16 bytes before this record are a token (docs/reference/admission.md)
+    logic [1:0]  unknown;
     logic        long_set_up;        // docs/reference/calls.md, as is:
     logic        contexts;
     logic        selective_repeat;
     logic [7:0]  context_count;      // REQ: asked for; REP: agreed
-    logic [7:0]  reserved;
+    logic [7:0]  reserved1;
   } extensions_t;
   localparam logic [31:0] EXTENSIONS_MAGIC = 32'h4e41_434c;   // "NACL"
   localparam logic [7:0]  EXTENSIONS_VERSION = 8'd1;
+
+  // First 8 bytes of the private data of a REJ or DREQ by which admission says why.
+  typedef struct packed {
+    logic [31:0] magic;              // as of extensions_t
+    logic [7:0]  version;
+    logic [7:0]  why;                // admission_why_e
+    logic [15:0] reserved;
+  } admission_note_t;
+
+  function automatic admission_note_t admission_note(admission_why_e why);
+    return '{magic: EXTENSIONS_MAGIC, version: EXTENSIONS_VERSION, why: 8'(why), reserved: '0};
+  endfunction
 
   // REQ (IBTA 12.6.5).
   typedef struct packed {
@@ -224,9 +238,10 @@ package roce_cm_pkg;
   } cm_rep_t;
 
   typedef struct packed {          // IBTA 12.6.10
-    cm_ids_t    ids;
-    qpn_t       remote_qpn;        // the receiver's
-    logic [7:0] reserved0;
+    cm_ids_t         ids;
+    qpn_t            remote_qpn;   // the receiver's
+    logic [7:0]      reserved0;
+    admission_note_t note;         // private data: zero unless admission has ended the connection
   } cm_dreq_t;
 
   // A whole datagram as received: its data is cast to one of the structs above, which take its upper bits.
@@ -298,6 +313,7 @@ package roce_cm_pkg;
     logic         long_set_up;       // REQ: asked for
     private_t     private_data;      // and of a REJ
     // REQ alone
+    logic         has_token;         // the last 16 bytes of its private data are a token
     rej_reason_e  refusal;           // why the device rejects it in any state; REJ_NONE if it does not
     client_t      client;            // that listens on the port
     cm_timeout_t  response_timeout;  // for the device's answer
@@ -321,6 +337,11 @@ package roce_cm_pkg;
   // A timer runs in these states, so that the connection leaves them.
   function automatic logic cm_timed(cm_state_e state);
     return state inside {CM_RESOLVING, CM_REQ_SENT, CM_REQ_RCVD, CM_REP_SENT, CM_DREQ_SENT};
+  endfunction
+
+  // A caller has this connection, or is to have it.
+  function automatic logic cm_callers(cm_state_e state);
+    return state inside {CM_REQ_RCVD, CM_REP_SENT, CM_ESTABLISHED};
   endfunction
 
   // The source address has not been confirmed by a second message.
@@ -368,6 +389,8 @@ package roce_cm_pkg;
     logic        selective_repeat;  // agreed; in CM_REQ_SENT offered
     contexts_t   contexts;          // agreed
     logic        long_set_up;       // agreed
+    admitted_t   by;                // the entry by which its caller was admitted
+    admission_why_e why;            // why admission has ended or refused it
     cm_timeout_t timeout;           // for the answer to the device's REQ, REP or DREQ; until the next ARP query
     logic [3:0]  retries;           // left
     logic [47:0] deadline;          // in device cycles, in the states of cm_timed
@@ -379,7 +402,7 @@ package roce_cm_pkg;
   endfunction
 
   // Events of a connection.
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     OP_MESSAGE,
     OP_CONNECT,      // from a client
     OP_CLOSE,        // the QP failed, or its owner closes it
@@ -387,7 +410,8 @@ package roce_cm_pkg;
     OP_USED,         // the QP has received a packet: the peer has the REP
     OP_ANSWER,       // from the owner
     OP_TELL,         // deliver an event to the owner
-    OP_WALK          // its timer is checked
+    OP_WALK,         // its timer is checked
+    OP_END           // found when its timer was to be checked: the entry that admitted it has ended
   } cm_op_e;
 
   // The actions that follow, in this order; with `setup` the QP command precedes the message.

@@ -180,6 +180,7 @@ module roce_cm_rx
     decoded.data.contexts            = known_q && extensions.contexts ? cm_contexts(extensions.context_count) : '0;
     decoded.data.long_set_up         = known_q && extensions.contexts && extensions.long_set_up;
     decoded.data.private_data        = is_req ? req.private_data : (attr == CM_REP) ? rep.private_data : rej.private_data;
+    decoded.data.has_token           = is_req && known_q && extensions.token;
     decoded.data.refusal             = refusal_q;
     decoded.data.client              = client_q;
     decoded.data.response_timeout    = cm_timeout(req.remote_cm_response_timeout);

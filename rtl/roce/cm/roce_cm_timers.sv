@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Schedules the checks of the connections' timers: in rounds through all connections, one at a time. A round is due when the first timer
-// may have expired. The deadlines are stored with the connections.
+// may have expired, or when `sweep` asks for one that begins later. The deadlines are stored with the connections.
 module roce_cm_timers
   import time_pkg::*;
 #(
@@ -11,6 +11,7 @@ module roce_cm_timers
     input  logic                   clk,
     input  logic                   rst,
     input  time_t                  now,
+    input  logic                   sweep,            // pulse: look at all connections
     input  logic                   look,             // the connection `idx` is checked now
     output logic [$clog2(QPS)-1:0] idx,
     output logic                   due,              // a connection is to be checked
@@ -22,10 +23,10 @@ module roce_cm_timers
 
   time_t first_q;            // no timer expires before,
   logic  first_valid_q;      // if any runs
-  logic  in_round_q, round_due_q;
+  logic  in_round_q, round_due_q, sweep_q;
 
   assign due_next = first_valid_q && !time_ahead(now, first_q, DELAY_BITS);
-  assign due      = in_round_q || round_due_q;
+  assign due      = in_round_q || round_due_q || sweep_q;
 
   always_ff @(posedge clk) begin
     round_due_q <= !rst && due_next;
@@ -37,11 +38,14 @@ module roce_cm_timers
       idx        <= idx + 1'b1;
       in_round_q <= idx != idx_t'(QPS - 1);
       if (!in_round_q) first_valid_q <= 1'b0;
+      if (!in_round_q) sweep_q <= 1'b0;
     end
+    if (sweep) sweep_q <= 1'b1;
     if (rst) begin
       idx           <= '0;
       in_round_q    <= 1'b0;
       first_valid_q <= 1'b0;
+      sweep_q       <= 1'b0;
     end
   end
 endmodule

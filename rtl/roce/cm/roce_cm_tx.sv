@@ -149,7 +149,8 @@ module roce_cm_tx
       rej.reject_info_length = 7'd8;
       rej.info = guid;
     end
-    if (msg.data.reason == REJ_CONSUMER_DEFINED) rej.private_data = msg.data.private_data;
+    if (conn.why != ADM_NONE) rej.private_data = {admission_note(conn.why), ($bits(private_t) - $bits(admission_note_t))'(0)};
+    else if (msg.data.reason == REJ_CONSUMER_DEFINED) rej.private_data = msg.data.private_data;
     // The peer does not know the local id, unless it was sent in an MRA.
     if (msg.data.about == CM_MSG_REQ && conn.mras == '0) rej.ids.local_comm_id = '0;
 
@@ -160,7 +161,10 @@ module roce_cm_tx
 
     dreq = '0;
     dreq.ids = conn.ids;
-    if (msg.data.attr == CM_DREQ) dreq.remote_qpn = conn.remote_qpn;
+    if (msg.data.attr == CM_DREQ) begin
+      dreq.remote_qpn = conn.remote_qpn;
+      if (conn.why != ADM_NONE) dreq.note = admission_note(conn.why);
+    end
 
     mad.hdr = '0;
     mad.hdr.base_version = MAD_BASE_VERSION;

@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, socket::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, socket::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -191,6 +191,10 @@ pub mod device {
             CM_REFUSED_PER_PEER,
             CM_REFUSED_HALF_OPEN,
             CM_REFUSED_HALF_OPEN_PER_PEER,
+            CM_REFUSED_NO_TOKEN,
+            CM_REFUSED_TOKEN,
+            CM_REFUSED_PER_ENTRY,
+            CM_ADMISSION_ENDED,
             RPC_REGIONS_GRANTED,
             RPC_REGIONS_REFUSED,
             RPC_CALL_STARTED,
@@ -566,60 +570,68 @@ pub mod device {
     pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
     /// REQ: the limit of half-open connections with its address is reached
     pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
+    /// REQ without a token, and no entry is for its address
+    pub const CM_REFUSED_NO_TOKEN: Register = Register { name: "cm_refused_no_token", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ without a token, and no entry is for its address" };
+    /// REQ with a token that no valid entry has for its address
+    pub const CM_REFUSED_TOKEN: Register = Register { name: "cm_refused_token", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ with a token that no valid entry has for its address" };
+    /// REQ: its entry has all its connections
+    pub const CM_REFUSED_PER_ENTRY: Register = Register { name: "cm_refused_per_entry", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: its entry has all its connections" };
+    /// a connection is closed because its entry was revoked, or its time is over
+    pub const CM_ADMISSION_ENDED: Register = Register { name: "cm_admission_ended", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "a connection is closed because its entry was revoked, or its time is over" };
     /// regions granted
-    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions granted" };
+    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions granted" };
     /// regions refused
-    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions refused" };
+    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions refused" };
     /// call started
-    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call started" };
+    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call started" };
     /// call finished
-    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call finished" };
+    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call finished" };
     /// call failed
-    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call failed" };
+    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call failed" };
     /// one of call_failed: its caller cancelled it
-    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "one of call_failed: its caller cancelled it" };
+    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "one of call_failed: its caller cancelled it" };
     /// message malformed
-    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "message malformed" };
+    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "message malformed" };
     /// start while a call runs, or before set-up
-    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "start while a call runs, or before set-up" };
+    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "start while a call runs, or before set-up" };
     /// beats of memory in which the device's ECC has corrected a flipped bit
-    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
+    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
     /// beats read, and writes, that memory answered with SLVERR
-    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
+    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
     /// taken into the store
-    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "taken into the store" };
+    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "taken into the store" };
     /// tx message
-    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx message" };
+    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx message" };
     /// empty, or longer than a message can be
-    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "empty, or longer than a message can be" };
+    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "empty, or longer than a message can be" };
     /// the store was full
-    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the store was full" };
+    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the store was full" };
     /// IPbus: from an address outside of the source filter
-    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: from an address outside of the source filter" };
+    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: from an address outside of the source filter" };
     /// IPbus: without authorisation, faster than such packets are taken
-    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
+    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
     /// IPbus: no IPbus 2.0 packet
-    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
+    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
     /// IPbus: a control packet that is not the next one: executed before, or one before it is missing
-    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
+    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
     /// IPbus: every context belongs to an authorised client
-    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
+    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
     /// IPbus: a response was sent once more
-    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a response was sent once more" };
+    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a response was sent once more" };
     /// IPbus: there is no such response, or it was resent too often without authorisation
-    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
+    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
     /// IPbus: an access that is not public, without authorisation; or to what only the local bus may access
-    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
+    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
     /// IPbus: there is no such register, or its owner did not answer
-    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
+    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
     /// login
-    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "login" };
+    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x628, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "login" };
     /// with a wrong token
-    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with a wrong token" };
+    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x62c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with a wrong token" };
     /// with the token, but every context belongs to an authorised client that is in use
-    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
+    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
     /// an authorised client was silent for too long
-    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an authorised client was silent for too long" };
+    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an authorised client was silent for too long" };
 }
 
 /// Management port.
@@ -648,8 +660,8 @@ pub mod management {
     pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x4d474d54, \"MGMT\": a management port." };
     /// Version of this block: major in the upper 16 bits, minor in the lower.
     pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
-    /// Byte address of the next block, that of socket 0.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of socket 0." };
+    /// Byte address of the next block, that of admission.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of admission." };
     /// `COMMAND.command`: Number of the command; that of the last one is read.
     pub const COMMAND_COMMAND: Field = Field { name: "command", low: 0, width: 8, doc: "Number of the command; that of the last one is read." };
     /// Writing starts a command; without effect while one is in progress.
@@ -678,6 +690,75 @@ pub mod management {
     pub const ARGUMENT: Register = Register { name: "ARGUMENT", offset: 0x100, count: Some(20), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Arguments of the next command; cannot be written while one is in progress." };
     /// Results of the last command; 0 where it has none.
     pub const RESULT: Register = Register { name: "RESULT", offset: 0x200, count: Some(20), mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Results of the last command; 0 where it has none." };
+}
+
+/// Admission.
+pub mod admission {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x2000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "admission",
+        kind: *b"ADMN",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CTRL,
+            SECONDS,
+            STATE,
+            USED,
+            HANDLE,
+            CONNECTIONS,
+            MEMORY,
+            DEADLINE,
+            ADDRESS,
+            PREFIX,
+            TOKEN_0,
+            TOKEN_1,
+            TOKEN_2,
+            TOKEN_3,
+        ],
+    };
+    /// 0x41444d4e, "ADMN": the entries by which callers are admitted.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x41444d4e, \"ADMN\": the entries by which callers are admitted." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block, that of socket 0.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of socket 0." };
+    /// `CTRL.enable`: Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay.
+    pub const CTRL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay." };
+    /// Control.
+    pub const CTRL: Register = Register { name: "CTRL", offset: 0xc, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[CTRL_ENABLE], doc: "Control." };
+    /// The time that deadlines are given by.
+    pub const SECONDS: Register = Register { name: "SECONDS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "The time that deadlines are given by." };
+    /// Writing 1 makes a free entry valid; 2 revokes a valid one, which closes its connections; 0 frees one that is revoked or whose time is over, once it has no connections. Any other write has no effect.
+    pub const STATE: Register = Register { name: "STATE", offset: 0x100, count: Some(16), mode: Mode::ReadWrite, mask: 0x3, counter: false, fields: &[], doc: "Writing 1 makes a free entry valid; 2 revokes a valid one, which closes its connections; 0 frees one that is revoked or whose time is over, once it has no connections. Any other write has no effect." };
+    /// Connections that callers have by this entry, until their memory is free.
+    pub const USED: Register = Register { name: "USED", offset: 0x140, count: Some(16), mode: Mode::Read, mask: 0xffff, counter: false, fields: &[], doc: "Connections that callers have by this entry, until their memory is free." };
+    /// For software: what the entry is called.
+    pub const HANDLE: Register = Register { name: "HANDLE", offset: 0x180, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "For software: what the entry is called." };
+    /// Connections at once, at most; 0: no limit.
+    pub const CONNECTIONS: Register = Register { name: "CONNECTIONS", offset: 0x1c0, count: Some(16), mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Connections at once, at most; 0: no limit." };
+    /// KiB of memory, in whole pages of 4, that the regions of all its connections may take; 0: MEMORY_PER_CALLER applies.
+    pub const MEMORY: Register = Register { name: "MEMORY", offset: 0x200, count: Some(16), mode: Mode::ReadWrite, mask: 0x3fffffff, counter: false, fields: &[], doc: "KiB of memory, in whole pages of 4, that the regions of all its connections may take; 0: MEMORY_PER_CALLER applies." };
+    /// The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none.
+    pub const DEADLINE: Register = Register { name: "DEADLINE", offset: 0x240, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none." };
+    /// IPv4 address of a network: callers elsewhere are not admitted by this entry.
+    pub const ADDRESS: Register = Register { name: "ADDRESS", offset: 0x280, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of a network: callers elsewhere are not admitted by this entry." };
+    /// Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token.
+    pub const PREFIX: Register = Register { name: "PREFIX", offset: 0x2c0, count: Some(16), mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token." };
+    /// First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network.
+    pub const TOKEN_0: Register = Register { name: "TOKEN_0", offset: 0x300, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network." };
+    /// Second word of the token.
+    pub const TOKEN_1: Register = Register { name: "TOKEN_1", offset: 0x340, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Second word of the token." };
+    /// Third word of the token.
+    pub const TOKEN_2: Register = Register { name: "TOKEN_2", offset: 0x380, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Third word of the token." };
+    /// Fourth word of the token.
+    pub const TOKEN_3: Register = Register { name: "TOKEN_3", offset: 0x3c0, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the token." };
 }
 
 /// Socket.
