@@ -251,8 +251,8 @@ def test_registers_by_name(wire: Wire) -> None:
     """Blocks are found by their chain, registers and fields by the names of the reference."""
     wire.device("--name", "own")
     blocks = wire.json("config", "blocks", "own")
-    assert [block["name"] for block in blocks] == ["device", "management", "socket0", "socket1", "socket2", "traffic"]
-    assert [(block["type"], block["address"]) for block in blocks[:3]] == [("NACL", 0), ("MGMT", 0x1000), ("SOCK", 0x10000)]
+    assert [block["name"] for block in blocks] == ["device", "management", "admission", "socket0", "socket1", "socket2", "traffic"]
+    assert [(block["type"], block["address"]) for block in blocks[:3]] == [("NACL", 0), ("MGMT", 0x1000), ("ADMN", 0x2000)]
 
     def get(*names: str) -> list[int]:
         """Their values."""

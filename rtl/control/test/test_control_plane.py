@@ -69,6 +69,7 @@ class Bus:
         self.master = self.masters[0]
         self.rams = [AxiLiteRam(AxiLiteBus.from_prefix(dut, f"socket{i}"), dut.clk, dut.rst, size=4096) for i in range(sockets)]
         self.management = AxiLiteRam(AxiLiteBus.from_prefix(dut, "management"), dut.clk, dut.rst, size=4096)
+        self.admission = AxiLiteRam(AxiLiteBus.from_prefix(dut, "admission"), dut.clk, dut.rst, size=4096)
         for i in range(sockets, SOCKETS):
             for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
                 getattr(dut, f"socket{i}_{name}").value = 0
@@ -155,7 +156,7 @@ async def addresses_that_nobody_owns(dut) -> None:
     """DECERR for reads and writes, and the bus goes on."""
     bus = await begin(dut)
     end = 0x400 + 4 * len(COUNTERS)
-    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x2000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x3000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
         assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
         assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
     assert await bus.get(0) == FACTS[0]
@@ -188,6 +189,8 @@ async def sockets_see_their_own_page(dut, pause: bool) -> None:
                             ram.read_if.ar_channel, ram.read_if.r_channel):  # fmt: skip
                 channel.set_pause_generator(coin())
     await bus.write(0x1104, 0x2468)
+    assert await bus.write(0x2108, 0x1357) == AxiResp.OKAY
+    assert await bus.get(0x2108) == 0x1357 == int.from_bytes(bus.admission.read(0x108, 4), "little")
     assert await bus.get(0x1104) == 0x2468 == int.from_bytes(bus.management.read(0x104, 4), "little")
     model: dict[int, int] = {}
     for _ in range(60):
@@ -340,6 +343,7 @@ def test_control_plane() -> None:
             "socket": Several(AxilMaster(12), SOCKETS),
             "local_addr": Plain("output", "packet_pkg::local_addr_t"),
             "management": AxilMaster(12),
+            "admission": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),
             "memory_per_caller": Plain("output", "logic [29:0]"),

@@ -11,6 +11,7 @@ from nacelle_tb.sources import RTL
 
 DECODERS = {
     "management": ["roce/clients/roce_management_registers.sv"],
+    "admission": ["roce/admission/roce_admission_registers.sv", "roce/admission/roce_admission.sv"],
     "socket": ["compute/socket/socket_registers.sv", "compute/socket/socket_swap.sv"],
     "traffic": ["compute/kernels/kernel_traffic.sv"],
 }

@@ -98,6 +98,8 @@ class Device:
         self.conns = self.sink("conn", "roce_pkg::conn_event_t", stall)
         self.answers = self.source("conn_answer", "roce_pkg::conn_answer_t", stall)
         self.signal("limits").value = 0
+        self.signal("judged").value = 1
+        self.signal("verdict").value = self.signal("ended").value = self.signal("sweep").value = 0
         self._now = 2**48 - 20_000  # the time wraps in nearly every test
         self._jump = Event()
         self.counts: Counter[str] = Counter()
@@ -2256,6 +2258,15 @@ def ports(width: int, qps: int) -> dict:
         "seed": Plain("input", "logic [31:0]"),
         "now": Clock(),
         "limits": Plain("input", "roce_pkg::cm_limits_t"),
+        "asks": Plain("output", "logic"),
+        "ask": Plain("output", "roce_pkg::admission_ask_t"),
+        "judged": Plain("input", "logic"),
+        "verdict": Plain("input", "roce_pkg::admission_verdict_t"),
+        "admits": Plain("output", "logic"),
+        "leaves": Plain("output", "logic"),
+        "admitted": Plain("output", "roce_pkg::admission_entry_t"),
+        "ended": Plain("input", "roce_pkg::admission_ended_t"),
+        "sweep": Plain("input", "logic"),
         "rx": Sink(FRAME_RX),
         "rx_payload": AxisSinkPort(width),
         "tx": Source("packet_pkg::frame_tx_t"),

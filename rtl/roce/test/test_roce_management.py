@@ -406,7 +406,7 @@ async def bad_commands_and_addresses(dut) -> None:
             assert await bench.do(command, qpn) == BAD_QPN
     finished = (await bench.read(STATUS)) >> 16
     assert finished == 6 + 28
-    assert [await bench.read(address) for address in (0, 4, 8)] == [int.from_bytes(b"MGMT", "big"), 1 << 16, 0x10000]
+    assert [await bench.read(address) for address in (0, 4, 8)] == [int.from_bytes(b"MGMT", "big"), 1 << 16, 0x2000]
     writable = {COMMAND, *range(ARGUMENT, ARGUMENT + 80, 4)}
     readable = writable | {*range(0, 0x18, 4), *range(RESULT, RESULT + 80, 4)}
     for address in range(0, 0x1000, 4):

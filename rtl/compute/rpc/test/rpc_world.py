@@ -234,7 +234,7 @@ class World:
         self.clear_memory.errors = self.memory.errors
         self.clear_memory.on_write = self._cleared
         dut.others_write.value = 0
-        dut.memory_per_caller.value = 0
+        dut.memory_per_caller.value = dut.quota.value = 0
         dut.now.value = self.now = 0
         self.jumped = -(1 << 20)  # cycle in which time did
         self.heap = bytearray(self.memory.read(HEAP_BASE, HEAP_SIZE))  # what it must hold, but for what the engine clears
@@ -665,7 +665,8 @@ def run_engine(
             "wqe": Source("roce_pkg::rdma_wqe_t"), "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "mr_cmd": Source("roce_pkg::mr_cmd_t"), "mr_rsp": Sink("roce_pkg::mr_rsp_t"),
             "mem": AxiMaster(data_w), "clear_mem": AxiMaster(data_w), "others_write": Plain("input", "logic"),
-            "memory_per_caller": Plain("input", "logic [29:0]"), "now": Plain("input", "rpc_pkg::ticks_t"),
+            "memory_per_caller": Plain("input", "logic [29:0]"), "quota": Plain("input", "logic [29:0]"),
+            "quota_of": Plain("output", "roce_pkg::admission_entry_t"), "now": Plain("input", "rpc_pkg::ticks_t"),
             "job": Several(Source("compute_pkg::job_t"), SOCKETS), "done": Several(Sink("compute_pkg::done_t"), SOCKETS),
             "functions": Plain("input", f"logic [{128 * SOCKETS - 1}:0]"),
             "held": Plain("input", f"compute_pkg::held_t [{SOCKETS - 1}:0]"), "paused": Plain("input", f"logic [{SOCKETS - 1}:0]"),

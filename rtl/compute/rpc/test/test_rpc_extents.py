@@ -6,7 +6,7 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import RisingEdge, ValueChange
 from nacelle_tb.bench import Plain, Sink, Source, Type, run
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import struct
@@ -20,17 +20,23 @@ def context(node: int) -> int:
     return struct("rpc_pkg::context_t").pack(slot=node // CONTEXTS, number=node % CONTEXTS)
 
 
+Caller = tuple[str, int]  # an address, or an entry of admission
+
+
 class Model:
     """Extents in use, by context; whose the contexts are, and how much one may have."""
 
     def __init__(self) -> None:
         self.used: dict[int, tuple[int, int]] = {}
-        self.callers = dict.fromkeys(range(NODES))
-        self.quota: int | None = None
+        self.callers: dict[int, Caller | None] = dict.fromkeys(range(NODES))
+        self.quota: int | None = None  # of each caller,
+        self.entries: dict[int, int] = {}  # but of these entries
 
     def allocate(self, slot: int, pages: int) -> int | None:
         own = sum(size for other, (_, size) in self.used.items() if self.callers[other] == self.callers[slot])
-        if self.quota is not None and own + pages > self.quota:
+        kind, number = self.callers[slot] or ("", 0)
+        quota = self.entries.get(number, self.quota) if kind == "entry" else self.quota
+        if quota is not None and own + pages > quota:
             return None
         at = FIRST
         for base, size in sorted(self.used.values()):
@@ -49,12 +55,23 @@ class Bench:
         self.rsp = StreamSink(dut, "rsp", "rpc_pkg::extent_rsp_t", stall)
         self.model = Model()
         self.dut = dut
-        dut.limited.value = dut.quota.value = dut.opened.value = 0
+        dut.memory_per_caller.value = dut.quota.value = dut.opened.value = 0
+        cocotb.start_soon(self._quotas())
 
-    async def open(self, slot: int, caller: int) -> None:
+    async def _quotas(self) -> None:
+        """What admission has of the entry, in the same cycle."""
+        while True:
+            await ValueChange(self.dut.quota_of)
+            pages = self.model.entries.get(int(self.dut.quota_of.value))
+            self.dut.quota.value = 0 if pages is None else 4 * pages + 3
+
+    async def open(self, slot: int, caller: Caller) -> None:
         """A connection of `caller`."""
+        kind, number = caller
         self.dut.opened.value = 1
-        self.dut.opened_slot.value, self.dut.opened_ip.value = slot // CONTEXTS, caller
+        self.dut.opened_slot.value = slot // CONTEXTS
+        self.dut.opened_ip.value = number if kind == "ip" else random.choice([5, 0xC0A80000])
+        self.dut.opened_by.value = struct("roce_pkg::admitted_t").pack(valid=int(kind == "entry"), entry=number & 15)
         await RisingEdge(self.dut.clk)
         self.dut.opened.value = 0
         for other in range(NODES):
@@ -64,7 +81,7 @@ class Bench:
     async def limit(self, quota: int | None) -> None:
         """A new quota, between two commands."""
         await RisingEdge(self.dut.clk)
-        self.dut.limited.value, self.dut.quota.value = int(quota is not None), quota or 0
+        self.dut.memory_per_caller.value = 0 if quota is None else 4 * quota + 3
         self.model.quota = quota
 
     async def allocate(self, slot: int, pages: int) -> None:
@@ -113,16 +130,38 @@ async def quotas(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)
     for slot in range(NODES):
-        await bench.open(slot, 0xC0A80000 + slot % 3)
+        await bench.open(slot, ("ip", 0xC0A80000 + slot % 3))
     for quota in (1, 7, 13, PAGES, (1 << 28) - 1, 0, None):
         await bench.limit(quota)
         for _ in range(200):
             slot = random.randrange(NODES)
             if slot in bench.model.used:
                 await bench.free(slot)
-                await bench.open(slot, random.choice([0xC0A80000, 0xC0A80001, 0x40A80000, 0]))
+                await bench.open(slot, ("ip", random.choice([0xC0A80000, 0xC0A80001, 0x40A80000, 0])))
             else:
                 await bench.allocate(slot, random.choice([1, 2, 3, 6, 12, PAGES, (1 << 28) - 1]))
+        for slot in list(bench.model.used):
+            await bench.free(slot)
+
+
+@cocotb.test()
+async def quotas_of_entries(dut) -> None:
+    """What the connections of one entry have counts for it, whatever their addresses, and for nobody else."""
+    bench = Bench(dut, 0.0)
+    await start(dut)
+    bench.model.entries = {0: 9, 5: 3, 15: PAGES}
+    callers = [("entry", 0), ("entry", 5), ("entry", 7), ("entry", 15), ("ip", 0), ("ip", 5)]
+    for slot in range(NODES):
+        await bench.open(slot, random.choice(callers))
+    for quota in (None, 7, 0):
+        await bench.limit(quota)
+        for _ in range(300):
+            slot = random.randrange(NODES)
+            if slot in bench.model.used:
+                await bench.free(slot)
+                await bench.open(slot, random.choice(callers))
+            else:
+                await bench.allocate(slot, random.choice([1, 2, 3, 4, 9, 10, PAGES]))
         for slot in list(bench.model.used):
             await bench.free(slot)
 
@@ -134,7 +173,7 @@ async def cycles_of_a_walk(dut, limited: bool) -> None:
     bench = Bench(dut, 0.0)
     await start(dut)
     for slot in range(NODES):
-        await bench.open(slot, slot)
+        await bench.open(slot, ("ip", slot))
     await bench.limit(1 << 20 if limited else None)
 
     async def cycles(**command: int) -> int:
@@ -189,7 +228,8 @@ def test_rpc_extents(contexts: int) -> None:
         ports={
             "opened": Plain("input", "logic"), "opened_slot": Plain("input", "rpc_pkg::slot_t"),
             "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"),
-            "limited": Plain("input", "logic"), "quota": Plain("input", "rpc_pkg::page_t"),
+            "opened_by": Plain("input", "roce_pkg::admitted_t"), "memory_per_caller": Plain("input", "logic [29:0]"),
+            "quota_of": Plain("output", "roce_pkg::admission_entry_t"), "quota": Plain("input", "logic [29:0]"),
             "cmd": Sink("rpc_pkg::extent_cmd_t"), "rsp": Source("rpc_pkg::extent_rsp_t"),
             "held": Plain("output", "rpc_pkg::page_t"),
         },

@@ -82,6 +82,7 @@ class SetUps:
         dut.load.value, dut.clear_idle.value = 0, 1
         dut.held.value = dut.paused.value = 0
         dut.opened.value = dut.opened_slot.value = dut.opened_ip.value = dut.memory_per_caller.value = 0
+        dut.opened_by.value = dut.quota.value = 0
         self.held = 0
         self.keys: list[tuple[int, int, int]] = []  # (addr, rkey, length)
         self.extents: list[Any] = []
@@ -286,7 +287,8 @@ SETUP_PORTS = {
     "description": Plain("output", "rpc_pkg::description_t"), "published": Plain("output", "logic"),
     "done": Source("rpc_pkg::setup_done_t"), "extent": Source("rpc_pkg::extent_t"), "cleared": Sink("rpc_pkg::cleared_t"),
     "opened": Plain("input", "logic"), "opened_slot": Plain("input", "rpc_pkg::slot_t"),
-    "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"), "memory_per_caller": Plain("input", "logic [29:0]"),
+    "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"), "opened_by": Plain("input", "roce_pkg::admitted_t"),
+    "quota_of": Plain("output", "roce_pkg::admission_entry_t"), "quota": Plain("input", "logic [29:0]"), "memory_per_caller": Plain("input", "logic [29:0]"),
     "mem": AxiMaster(DATA_W), "mr_cmd": Source("roce_pkg::mr_cmd_t"), "mr_rsp": Sink("roce_pkg::mr_rsp_t"),
     "wqe": Source("roce_pkg::rdma_wqe_t"), "region_write": Plain("output", "logic"), "grant_write": Plain("output", "logic"),
     "write_key": Plain("output", "rpc_pkg::region_key_t"), "region": Plain("output", "rpc_pkg::region_t"),
