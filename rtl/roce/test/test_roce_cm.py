@@ -119,6 +119,8 @@ class Device:
         self.owner_cycles = lambda: 0  # before it answers
         self.wants: dict[int, dict] = {}  # connects without an answer, by tag
         self.psn = -1  # of the last datagram
+        self.judge: Callable[[object], tuple[int, int | None]] | None = None  # why not, and by which entry; None: admission is off
+        self.by_entry: Counter[int] = Counter()  # connections
 
     def limit(self, **limits: int) -> None:
         """What peers may open at once: per_peer, half_open, half_open_per_peer."""
@@ -168,7 +170,7 @@ class Device:
     def begin(self) -> None:
         """Lets the surroundings turn."""
         self.signal("now").value = self.now
-        for task in (self._time(), self._count(), self._arp(), self._qps(), self._owner()):
+        for task in (self._time(), self._count(), self._arp(), self._qps(), self._owner(), self._admission(), self._entries()):
             cocotb.start_soon(task)
 
     @property
@@ -198,6 +200,41 @@ class Device:
             if pulses := int(events.value):
                 for name, value in vars(layout.unpack(pulses)).items():
                     self.counts[name] += value
+
+    async def _admission(self) -> None:
+        layout, verdict, by = (struct(f"roce_pkg::{name}") for name in ("admission_ask_t", "admission_verdict_t", "admitted_t"))
+        asks, judged = self.signal("asks"), self.signal("judged")
+        while True:
+            await ValueChange(asks)
+            if self.judge is None:
+                continue
+            judged.value = 0
+            await RisingEdge(self.dut.clk)
+            if not int(asks.value):
+                continue
+            asked = int(self.signal("ask").value)
+            why, entry = self.judge(layout.unpack(asked))
+            await wait_cycles(self.dut, random.choice([0, 1, 5, 40, 200]))
+            assert int(asks.value) and int(self.signal("ask").value) == asked
+            admitted = by.pack(valid=int(entry is not None), entry=entry or 0)
+            self.signal("verdict").value = verdict.pack(why=why, by=admitted)
+            judged.value = 1
+
+    async def _entries(self) -> None:
+        admits, leaves, entry = (self.signal(name) for name in ("admits", "leaves", "admitted"))
+        while True:
+            await RisingEdge(self.dut.clk)
+            change = int(admits.value) - int(leaves.value)
+            if change:
+                self.by_entry[int(entry.value)] += change
+                assert self.by_entry[int(entry.value)] >= 0
+
+    async def end(self, **ended: int) -> None:
+        """These entries have ended: `revoked` and `time_over`, a bit each."""
+        self.signal("ended").value = struct("roce_pkg::admission_ended_t").pack(**{"revoked": 0, "time_over": 0} | ended)
+        self.signal("sweep").value = 1
+        await RisingEdge(self.dut.clk)
+        self.signal("sweep").value = 0
 
     async def _arp(self) -> None:
         while True:
@@ -1791,6 +1828,130 @@ async def connections_per_peer(dut) -> None:
     dev.receive(forgetful.req())
     assert (await dev.sent()).reason == 10
     assert dev.counts["refused_half_open"] == dev.counts["refused_half_open_per_peer"] == 0
+
+
+TOKEN = bytes(range(0xA0, 0xB0))
+WHY_REVOKED, WHY_TIME_OVER, NO_TOKEN, UNKNOWN_TOKEN, ENTRY_FULL = range(1, 6)
+
+
+def note(why: int) -> bytes:
+    """What admission says in the private data of a REJ or DREQ."""
+    return b"NACL" + bytes([1, why, 0, 0])
+
+
+@cocotb.test()
+async def admission_decides(dut) -> None:
+    """A caller that is not admitted gets the reason, changes nothing, and is not told what was wrong with its token; one that is has its
+    token taken out of its private data."""
+    dev = await device(dut, 0.2)
+    peer, other = callers(2)
+    asked = []
+
+    def judge(ask):
+        asked.append(ask)
+        return verdicts.pop(0)
+
+    dev.judge = judge
+    secret = Caller(**{**vars(peer), "private": b"p" * 32 + TOKEN, "extensions": cm.extensions(0x20)})
+    reasons = {WHY_REVOKED: 28, WHY_TIME_OVER: 28, NO_TOKEN: 28, UNKNOWN_TOKEN: 28, ENTRY_FULL: 3}
+    verdicts = [(why, None) for why in reasons]
+    for why, reason in reasons.items():
+        dev.receive(secret.req())
+        rej = await dev.sent()
+        assert (rej.attr, rej.reason, rej.about, rej.remote_id) == (REJ, reason, 0, secret.local_id)
+        assert rej.private == note(why).ljust(48, b"\0") and TOKEN[:4] not in rej.mad
+    await dev.settle()
+    assert not dev.events and not dev.live and not dev.by_entry
+    assert [dev.counts[f"refused_{name}"] for name in ("no_token", "token", "per_entry")] == [1, 3, 1]
+    assert all((ask.has_token, ask.token, ask.ip) == (1, int.from_bytes(TOKEN, "big"), number(peer.ip)) for ask in asked)
+
+    verdicts = [(0, 7), (0, 9), (UNKNOWN_TOKEN, None), (UNKNOWN_TOKEN, None)]
+    await dev.open(secret)
+    # What looks like a token but is not said to be one is the application's.
+    plain = Caller(**{**vars(other), "private": b"q" * 32 + TOKEN})
+    rep = await dev.open(plain)
+    assert not asked[-1].has_token
+    private = [event.private_data.to_bytes(48, "big") for event in dev.events]
+    assert private == [b"p" * 32 + bytes(16), b"q" * 32 + TOKEN]
+    assert [(event.by.valid, event.by.entry) for event in dev.events] == [(1, 7), (1, 9)]
+    assert dev.by_entry == {7: 1, 9: 1}
+    # A REQ for the same QP makes a connection stale only if its sender is admitted.
+    forged = Caller(**{**vars(other), "local_id": 0xBAD, "private": b""})
+    dev.receive(forged.req())
+    assert (await dev.sent()).reason == 28
+    await dev.settle()
+    assert len(dev.live) == 2
+    # The same REQ again is nobody new.
+    dev.receive(plain.req())
+    assert (await dev.sent()).attr == REP
+    await dev.close(plain, rep)
+    assert dev.by_entry == {7: 1, 9: 0}
+
+
+@cocotb.test()
+@cocotb.parametrize(time_over=[False, True])
+async def an_entry_ends(dut, time_over: bool) -> None:
+    """All its connections are closed, in whatever state, with the reason, also when that is repeated; no other is touched."""
+    dev = await device(dut, 0.1)
+    all_ = callers(6, cm_timeout=8, response_timeout=12)
+    established, accepted, waiting, other, late, again = all_
+    entries = {number(caller.ip): 5 for caller in all_} | {number(other.ip): 6}
+    dev.judge = lambda ask: (0, entries[ask.ip])
+    reps = {id(caller): await dev.open(caller, rtu=caller is not accepted) for caller in (established, accepted, other)}
+    dev.owner_accepts = lambda qpn: None
+    dev.receive(waiting.req())
+    await dev.settle()
+    dev.owner_accepts = lambda qpn: True
+    assert dev.by_entry == {5: 3, 6: 1} and dev.silent()
+    why = WHY_TIME_OVER if time_over else WHY_REVOKED
+    await dev.end(**{"time_over" if time_over else "revoked": 1 << 5})
+    seen = [await dev.sent() for _ in range(3)]
+    ended = {message.remote_id: message for message in seen}
+    for caller in (established, accepted):
+        dreq = ended[caller.local_id]
+        assert (dreq.attr, dreq.qpn) == (DREQ, caller.qpn) and dreq.mad[36:44] == note(why) and not any(dreq.mad[44:])
+    rej = ended[waiting.local_id]
+    assert (rej.attr, rej.reason, rej.about) == (REJ, 28, 0) and rej.private[:8] == note(why)
+    await dev.settle()
+    assert dev.silent() and len(dev.live) == 1 and dev.counts["admission_ended"] == 3
+    dev.receive(established.drep(ended[established.local_id]))
+    await dev.pass_time(9)
+    repeated = await dev.sent()
+    assert repeated.mad == ended[accepted.local_id].mad
+    dev.receive(accepted.drep(repeated))
+    await dev.settle()
+    # Another sweep finds nothing more; the place of a caller that is still there stays counted until its owner has answered.
+    await dev.end(**{"time_over" if time_over else "revoked": 1 << 5})
+    await dev.settle()
+    assert dev.silent()
+    dev.answer(max(qpn for kind, qpn in dev.owner_log if kind == OPENED and qpn in dev.owned and qpn != reps[id(other)].qpn), False)
+    await dev.settle()
+    assert dev.by_entry == {5: 0, 6: 1}
+    await dev.close(other, reps[id(other)])
+    # A REQ that was judged before the end is closed by the sweep that follows it.
+    dev.owned.clear()
+    await dev.end()
+    dev.receive(late.req())
+    assert (await dev.sent()).attr == REP
+    await dev.end(revoked=1 << 5)
+    assert (await dev.sent()).mad[36:44] == note(WHY_REVOKED)
+
+
+@cocotb.test()
+async def an_end_during_a_flood(dut) -> None:
+    """REQs that are refused do not keep connections open whose entry has ended."""
+    dev = await device(dut)
+    victim, *flood = callers(40)
+    dev.judge = lambda ask: (0, 3) if ask.ip == number(victim.ip) else (UNKNOWN_TOKEN, None)
+    await dev.open(victim)
+    for caller in flood:
+        dev.receive(caller.req())
+    await dev.end(revoked=1 << 3)
+    before = 0
+    while (message := await dev.sent(6000)).attr != DREQ:
+        assert message.reason == 28
+        before += 1
+    assert before < len(flood) - 4 and message.mad[36:44] == note(WHY_REVOKED)
 
 
 @cocotb.test()
