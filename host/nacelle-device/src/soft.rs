@@ -22,6 +22,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{DatagramEngine, DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Stamp};
 
+mod admission;
 mod calls;
 mod config;
 mod description;
@@ -38,6 +39,7 @@ mod wake;
 mod windows;
 mod workers;
 
+use admission::Admission;
 pub use config::SoftConfig;
 use holdings::Holdings;
 use lend::Orphaned;
@@ -67,6 +69,7 @@ pub struct SoftEngine {
     /// Contexts whose call waits until their READs before it are answered.
     delayed: Vec<At>,
     held: Holdings,
+    admission: Admission,
     /// Empty, for the regions of the next call: so a call allocates nothing.
     spare: Vec<Memory>,
     entered: VecDeque<Stamp>,
@@ -93,6 +96,10 @@ struct Counted {
     regions_refused: u64,
     messages_malformed: u64,
     callers_expelled: u64,
+    refused_no_token: u64,
+    refused_token: u64,
+    refused_per_entry: u64,
+    admission_ended: u64,
 }
 
 impl SoftEngine {
@@ -133,6 +140,7 @@ impl SoftEngine {
             orphaned: FxHashMap::default(),
             delayed: Vec::new(),
             held: Holdings::default(),
+            admission: Admission::new(clock.system_now()),
             spare: Vec::new(),
             entered: VecDeque::new(),
             counters: Counted::default(),
@@ -190,7 +198,7 @@ impl SoftEngine {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::ConnectRequest { conn, peer, offered, .. } => self.admit(conn, peer, offered),
+            Event::ConnectRequest { conn, peer, offered, token, .. } => self.admit(conn, peer, token, offered),
             Event::Completion(completion) if self.is_managed(completion.conn) => self.managed_completed(&completion),
             Event::Completion(Completion { conn, id, opcode, status: WcStatus::Success, byte_len, imm, .. }) => {
                 match opcode {
@@ -226,6 +234,7 @@ impl Engine for SoftEngine {
             self.go_on(at);
         }
         self.serve_kernels();
+        self.serve_admission();
         self.tell_load(false);
     }
 
@@ -238,7 +247,7 @@ impl Engine for SoftEngine {
     fn wake_at(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_deadline().map(|at| self.clock.at(at));
         let call = self.deadlines.first().map(|(until, _)| *until);
-        [endpoint, self.workers.deadline(), call, self.load_due()].into_iter().flatten().min()
+        [endpoint, self.workers.deadline(), call, self.load_due(), self.admission.deadline()].into_iter().flatten().min()
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -264,8 +273,18 @@ impl Engine for SoftEngine {
     fn counters(&mut self) -> Result<BTreeMap<String, u64>, DeviceError> {
         let mut all: BTreeMap<String, u64> =
             self.endpoint.counters().iter().map(|(name, value)| (format!("roce.{name}"), value)).collect();
-        let Counted { calls, calls_failed, immediates_ignored, regions_refused, messages_malformed, callers_expelled } =
-            self.counters;
+        let Counted {
+            calls,
+            calls_failed,
+            immediates_ignored,
+            regions_refused,
+            messages_malformed,
+            callers_expelled,
+            refused_no_token,
+            refused_token,
+            refused_per_entry,
+            admission_ended,
+        } = self.counters;
         let figures = [
             ("rpc.calls", calls),
             ("rpc.calls_failed", calls_failed),
@@ -273,6 +292,10 @@ impl Engine for SoftEngine {
             ("rpc.regions_refused", regions_refused),
             ("rpc.messages_malformed", messages_malformed),
             ("rpc.callers_expelled", callers_expelled),
+            ("cm.refused_no_token", refused_no_token),
+            ("cm.refused_token", refused_token),
+            ("cm.refused_per_entry", refused_per_entry),
+            ("cm.admission_ended", admission_ended),
             ("rpc.callers", self.sessions.0.len() as u64),
             ("memory.bytes_held", self.held.total()),
         ];

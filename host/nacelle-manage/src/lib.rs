@@ -4,12 +4,14 @@
 //! - A device publishes a [`Descriptor`] on its wire; [`discover`] finds them.
 //! - [`Control`] is a client of a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
+//! - [`admission`] says who may connect.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
 //!
 //! See docs/reference/management.md.
 #![forbid(unsafe_code)]
 
+pub mod admission;
 mod bytes;
 mod control;
 mod descriptor;

@@ -3,7 +3,7 @@
 
 use crate::{Congestion, Network, ProtectionDomain};
 use core::{net::Ipv4Addr, time::Duration};
-use nacelle_wire::{MacAddr, Psn, bth::RnrTimer, cm::PathMtu, extensions::Agreement, roce::LOWER_LEN};
+use nacelle_wire::{MacAddr, Psn, admission::Token, bth::RnrTimer, cm::PathMtu, extensions::Agreement, roce::LOWER_LEN};
 
 /// Configuration of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
@@ -196,6 +196,9 @@ pub struct ConnectOptions {
     /// What the application offers, or takes of what the peer's application offers, in the same record; the bits of the
     /// transport's own extensions are without effect here. Default nothing.
     pub agreement: Agreement,
+    /// What the peer is to admit this side by. Sent in the last 16 bytes of the request's private data before the record, so only if
+    /// `private_data` leaves them free: else the request fails. Default none.
+    pub token: Option<Token>,
     /// For the peer's application: up to 56 bytes with a request (REQ), 196 with an answer (REP).
     pub private_data: Vec<u8>,
     /// For the peer's application, from the connecting side when the connection is ready (RTU): up to 224 bytes.
@@ -226,6 +229,7 @@ impl Default for ConnectOptions {
             selective_repeat: true,
             late_acknowledgement: false,
             agreement: Agreement::default(),
+            token: None,
             private_data: Vec::new(),
             rtu_data: Vec::new(),
             drep_data: Vec::new(),

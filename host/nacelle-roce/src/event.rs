@@ -8,6 +8,7 @@ use core::{
 };
 use nacelle_wire::{
     MacAddr, Psn, Qpn, Rkey,
+    admission::Token,
     cm::{PathMtu, RejReason},
     extensions::Agreement,
 };
@@ -38,8 +39,10 @@ pub enum Event {
         port: u16,
         /// The peer's address.
         peer: IpAddr,
-        /// Private data of the request: 56 bytes, padded with zeros.
+        /// Private data of the request: 56 bytes, padded with zeros; without its token.
         private_data: Vec<u8>,
+        /// The token that it carries.
+        token: Option<Token>,
         /// What the peer's application offers; [`ConnectOptions::agreement`](crate::ConnectOptions::agreement) takes of it.
         offered: Agreement,
     },

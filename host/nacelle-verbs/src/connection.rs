@@ -177,7 +177,7 @@ impl Connection {
         }
         let Agreement { extensions, contexts } = self.options.agreement;
         // Those that concern the transport are the NIC's, which knows none.
-        let transport = Extensions::SELECTIVE_REPEAT | Extensions::LATE_ACKNOWLEDGEMENT;
+        let transport = Extensions::SELECTIVE_REPEAT | Extensions::LATE_ACKNOWLEDGEMENT | Extensions::TOKEN;
         Agreement::new(extensions.without(transport), contexts)
     }
 
@@ -189,7 +189,8 @@ impl Connection {
         let offer = self.offer();
         // As the user-space transport: an application that offers nothing sends no record.
         let has_record = offer != Agreement::default() && offer.put(&mut private_data).is_ok();
-        let length = if has_record { REQ_PRIVATE_DATA } else { own.len() };
+        let has_token = self.options.token.is_some_and(|token| token.put(&mut private_data).is_ok());
+        let length = if has_record || has_token { REQ_PRIVATE_DATA } else { own.len() };
         let mut param = ConnParam {
             private_data: private_data.as_ptr().cast(),
             private_data_len: length as u8,

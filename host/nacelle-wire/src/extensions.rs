@@ -24,6 +24,9 @@ impl Extensions {
     /// The peer has windows (docs/reference/transfers.md).
     pub const WINDOWS: Self = Self(16);
 
+    /// In a REQ: the last 16 bytes before the record are a token (docs/reference/admission.md).
+    pub const TOKEN: Self = Self(32);
+
     /// An acknowledgement of what consumes a receive may follow the application's answer to it.
     pub const LATE_ACKNOWLEDGEMENT: Self = Self(8);
 

@@ -27,6 +27,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod arp;
 pub mod bth;
 pub mod calls;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use nacelle_link::{LinkError, ROCE_PORT};
 use nacelle_manage::Error as ManageError;
 use nacelle_wire::MacAddr;
+use nacelle_wire::admission::Why;
 use nacelle_wire::cm::RejReason;
 
 use crate::explain;
@@ -99,6 +100,24 @@ pub enum Error {
         reason: u16,
         /// The reason in words.
         text: String,
+    },
+    /// The device admits callers by entries (docs/reference/admission.md), and none is for this one.
+    #[error("the device at {ip} does not admit this caller: {}", why.text())]
+    NotAdmitted {
+        /// The device.
+        ip: IpAddr,
+        /// Why not.
+        why: Why,
+    },
+    /// The device has closed the connection because it admits this caller no longer.
+    #[error("the device at {ip} ended the connection in the step '{step}': {}", why.text())]
+    AdmissionEnded {
+        /// The device.
+        ip: IpAddr,
+        /// The step that it ended.
+        step: Step,
+        /// Why.
+        why: Why,
     },
     /// The device refused the regions (MRSP ERR).
     #[error("the device at {ip} refused the regions, {bytes} bytes in all (code {code}{})", refusal(*code))]
@@ -276,11 +295,13 @@ pub enum ErrorCode {
     WindowOpen = 24,
     KernelRefused = 25,
     SimulatedDevice = 26,
+    NotAdmitted = 27,
+    AdmissionEnded = 28,
 }
 
 impl ErrorCode {
     /// All there are, in the order of their numbers: docs/reference/errors.md describes each.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::InvalidArgument,
         Self::Link,
         Self::AddressTaken,
@@ -307,6 +328,8 @@ impl ErrorCode {
         Self::WindowOpen,
         Self::KernelRefused,
         Self::SimulatedDevice,
+        Self::NotAdmitted,
+        Self::AdmissionEnded,
     ];
 
     /// Its number.
@@ -328,7 +351,12 @@ impl ErrorCode {
             | Self::Closed
             | Self::NoTarget
             | Self::NoSuchDevice => 3,
-            Self::Refused | Self::RegionsRefused | Self::NoFreeContext | Self::Unsupported => 4,
+            Self::Refused
+            | Self::RegionsRefused
+            | Self::NoFreeContext
+            | Self::Unsupported
+            | Self::NotAdmitted
+            | Self::AdmissionEnded => 4,
             Self::Timeout | Self::DeadlineExceeded => 5,
             Self::Transport
             | Self::Protocol
@@ -353,6 +381,8 @@ impl Error {
             Self::NoFreeAddress { .. } => ErrorCode::NoFreeAddress,
             Self::Unreachable { .. } | Self::PortClosed { .. } => ErrorCode::Unreachable,
             Self::Refused { .. } => ErrorCode::Refused,
+            Self::NotAdmitted { .. } => ErrorCode::NotAdmitted,
+            Self::AdmissionEnded { .. } => ErrorCode::AdmissionEnded,
             Self::RegionsRefused { .. } => ErrorCode::RegionsRefused,
             Self::Timeout { .. } => ErrorCode::Timeout,
             Self::Lost { .. } => ErrorCode::Lost,

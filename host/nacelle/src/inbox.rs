@@ -18,6 +18,7 @@ use nacelle_roce::{
     Region, RegionId, SendOp, SendWr, WcOpcode, WcStatus,
 };
 use nacelle_wire::MacAddr;
+use nacelle_wire::admission::Why;
 use nacelle_wire::calls::{self, Context, Request};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp;
@@ -34,7 +35,11 @@ use crate::{Error, Step};
 #[derive(Debug, Clone)]
 pub(crate) enum End {
     Failed(ConnectFailure),
+    /// The device does not admit this caller.
+    NotAdmitted(Why),
     Disconnected(DisconnectReason),
+    /// The device admits this caller no longer.
+    AdmissionEnded(Why),
     Completion(WcStatus),
     /// The device broke the protocol.
     Broken(String),
@@ -363,10 +368,18 @@ impl Inbox {
                 None
             }),
             Event::ConnectFailed { conn, reason } => {
-                self.note(endpoint, conn, |session| session.ended(End::Failed(reason)));
+                let why = match &reason {
+                    ConnectFailure::Rejected { private_data, .. } => Why::find(private_data).ok(),
+                    _ => None,
+                };
+                self.note(endpoint, conn, |session| session.ended(why.map_or(End::Failed(reason), End::NotAdmitted)));
             }
-            Event::Disconnected { conn, reason, .. } => {
-                self.note(endpoint, conn, |session| session.ended(End::Disconnected(reason)));
+            Event::Disconnected { conn, reason, private_data, .. } => {
+                let end = match (reason, Why::find(&private_data)) {
+                    (DisconnectReason::Remote, Ok(why)) => End::AdmissionEnded(why),
+                    (reason, _) => End::Disconnected(reason),
+                };
+                self.note(endpoint, conn, |session| session.ended(end));
             }
             Event::Completion(completion) => {
                 let conn = completion.conn;
@@ -612,6 +625,8 @@ impl End {
             Self::Link(what) => return Error::lost(ip, step, format!("the link is broken: {what}")),
             Self::Failed(ConnectFailure::Unreachable) => return Error::Unreachable { ip, waited },
             Self::Failed(ConnectFailure::Timeout) => return Error::Timeout { ip, step, waited, mtu: None },
+            Self::NotAdmitted(why) => return Error::NotAdmitted { ip, why: *why },
+            Self::AdmissionEnded(why) => return Error::AdmissionEnded { ip, step, why: *why },
             Self::Failed(ConnectFailure::Rejected { reason, .. }) => {
                 return Error::Refused { ip, reason: reason.0, text: reason.text().to_owned() };
             }

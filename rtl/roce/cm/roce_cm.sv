@@ -405,7 +405,7 @@ module roce_cm
         called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip
             && found.ids.local_comm_id == msg.data.ids.remote_comm_id;
         right_qpn_q  <= msg.data.qpn == qp_number(qp_index_t'(idx_q));
-        acceptable_q <= msg.data.refusal == REJ_NONE;
+        acceptable_q <= msg.data.reason == conn_reason_t'(REJ_NONE);
         expired_q <= cm_timed(found.state) && !time_ahead(now, found.deadline, DELAY_BITS);
         ended_q   <= ended_d;
         if (op_q == OP_WALK && ended_d != ADM_NONE) op_q <= OP_END;

@@ -24,7 +24,7 @@ module roce_cm_decide
     input  cm_msg_t      msg,           // OP_MESSAGE
     input  connect_t     connect,       // OP_CONNECT
     input  logic         right_qpn,     // DREQ: it names this connection's QP
-    input  logic         acceptable,    // REQ: msg.refusal is REJ_NONE
+    input  logic         acceptable,    // REQ: msg.reason is REJ_NONE
     input  admission_verdict_t verdict, // REQ
     input  admission_why_e ended,       // OP_END
     input  logic         matched,       // the message's ids and address match this connection

@@ -17,7 +17,7 @@ module roce_cm_decide_message
 ) (
     input  cm_msg_t    msg,
     input  logic       right_qpn,     // DREQ: it names this connection's QP
-    input  logic       acceptable,    // REQ: msg.refusal is REJ_NONE
+    input  logic       acceptable,    // REQ: msg.reason is REJ_NONE
     input  admission_verdict_t verdict, // REQ
     input  logic       matched,       // its ids and address match this connection
     input  logic       called,        // its remote id and address match this connection, which waits for a REP
@@ -87,7 +87,7 @@ module roce_cm_decide_message
           becomes.timeout = msg.timeout;
           becomes.retries = (msg.max_cm_retries < MAX_RETRIES) ? msg.max_cm_retries : MAX_RETRIES;
           plan.timeout = cm_half(msg.response_timeout);
-          if (!acceptable) plan.reason = msg.refusal;
+          if (!acceptable) plan.reason = rej_reason_e'(msg.reason[7:0]);
           else if (verdict.why != ADM_NONE) begin   // before anything that it could change
             plan.reason = (verdict.why == ADM_CONNECTIONS) ? REJ_NO_RESOURCES : REJ_CONSUMER_DEFINED;
             becomes.why = verdict.why;

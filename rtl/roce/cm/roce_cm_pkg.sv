@@ -302,7 +302,7 @@ package roce_cm_pkg;
     qpn_t         qpn;               // REQ, REP: the peer's; DREQ: the device's
     cm_timeout_t  timeout;           // REQ: for the peer's answer to the REP; MRA: the peer's service timeout
     cm_msg_e      about;             // MRA: the message that it acknowledges
-    conn_reason_t reason;            // REJ
+    conn_reason_t reason;            // REJ; REQ: why the device rejects it in any state, REJ_NONE if it does not
     // REQ, and those of these fields that a REP has
     psn_t         starting_psn;
     logic [2:0]   rnr_retry_count;
@@ -314,7 +314,6 @@ package roce_cm_pkg;
     private_t     private_data;      // and of a REJ
     // REQ alone
     logic         has_token;         // the last 16 bytes of its private data are a token
-    rej_reason_e  refusal;           // why the device rejects it in any state; REJ_NONE if it does not
     client_t      client;            // that listens on the port
     cm_timeout_t  response_timeout;  // for the device's answer
     mtu_code_t    path_mtu;

@@ -171,7 +171,7 @@ module roce_cm_rx
     decoded.data.qpn                 = (attr == CM_DREQ) ? dreq.remote_qpn : is_req ? req.local_qpn : rep.local_qpn;
     decoded.data.timeout             = cm_timeout((attr == CM_MRA) ? mra.service_timeout : req.local_cm_response_timeout);
     decoded.data.about               = mra.message_mraed;
-    decoded.data.reason              = rej.reason;
+    decoded.data.reason              = is_req ? conn_reason_t'(refusal_q) : rej.reason;
     decoded.data.starting_psn        = is_req ? req.starting_psn : rep.starting_psn;
     decoded.data.rnr_retry_count     = is_req ? req.rnr_retry_count : rep.rnr_retry_count;
     decoded.data.responder_resources = is_req ? req.responder_resources : rep.responder_resources;
@@ -181,7 +181,6 @@ module roce_cm_rx
     decoded.data.long_set_up         = known_q && extensions.contexts && extensions.long_set_up;
     decoded.data.private_data        = is_req ? req.private_data : (attr == CM_REP) ? rep.private_data : rej.private_data;
     decoded.data.has_token           = is_req && known_q && extensions.token;
-    decoded.data.refusal             = refusal_q;
     decoded.data.client              = client_q;
     decoded.data.response_timeout    = cm_timeout(req.remote_cm_response_timeout);
     decoded.data.path_mtu            = mtu_code_t'(req.path_packet_payload_mtu);

@@ -3,19 +3,18 @@
 //!
 //! A region that is lent keeps its key; what its caller asks of it meanwhile is answered by an RNR NAK. A caller that is gone,
 //! or a context that has had the result of a function that did not return, loses its regions; their memory counts as held, for
-//! its address too, until the function returns.
-
-use std::net::IpAddr;
+//! its holder too, until the function returns.
 
 use nacelle_roce::memory::Memory;
 
 use super::SoftEngine;
+use super::holdings::Holder;
 use super::session::At;
 use super::workers::CallId;
 
 /// Memory that a function has and its caller has not any more.
 pub(super) struct Orphaned {
-    pub(super) peer: IpAddr,
+    pub(super) holder: Holder,
     pub(super) bytes: u64,
 }
 
@@ -60,23 +59,24 @@ impl SoftEngine {
     /// the rest is freed.
     pub(super) fn orphan(&mut self, at: At, call: CallId) {
         let Some(session) = self.sessions.0.get_mut(&at.conn) else { return };
+        let holder = session.holder();
         let Some(state) = session.contexts.get_mut(usize::from(at.context.0)) else { return };
         let mut kept = std::mem::take(&mut state.bytes);
         for held in &state.regions {
             if let Some(memory) = self.endpoint.transport.deregister(held.here.id) {
                 let bytes = if held.shared { 0 } else { memory.len() as u64 };
                 kept -= bytes;
-                self.held.give_back(session.peer, bytes);
+                self.held.give_back(holder, bytes);
                 self.memory.discard(memory);
             }
         }
-        self.orphaned.insert(call, Orphaned { peer: session.peer, bytes: kept });
+        self.orphaned.insert(call, Orphaned { holder, bytes: kept });
     }
 
     /// Frees memory whose function has returned at last.
     pub(super) fn free_orphaned(&mut self, call: CallId, regions: Vec<Memory>) {
-        if let Some(Orphaned { peer, bytes }) = self.orphaned.remove(&call) {
-            self.held.give_back(peer, bytes);
+        if let Some(Orphaned { holder, bytes }) = self.orphaned.remove(&call) {
+            self.held.give_back(holder, bytes);
         }
         regions.into_iter().for_each(|memory| self.memory.discard(memory));
     }

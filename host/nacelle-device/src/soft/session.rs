@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{Access, ConnId, RecvWr, Region, SendMark, SendWr};
+use nacelle_wire::admission::{Token, Why};
 use nacelle_wire::calls::{Context, LongRegion, Step};
 use nacelle_wire::extensions::{Agreement, Extensions};
 use nacelle_wire::mrsp::{AarRegion, RegionFlags, WindowNumber};
@@ -16,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::SoftEngine;
 use super::calls::Call;
+use super::holdings::Holder;
 use super::memory::OrderId;
 use super::requests::Arrival;
 use super::setup::{MAX_REGIONS, Pending};
@@ -107,12 +109,19 @@ pub(super) struct ContextState {
 /// State of one connection.
 pub(super) struct Session {
     pub(super) peer: IpAddr,
+    /// The entry by which it was admitted.
+    pub(super) by: Option<u8>,
     pub(super) messages: Region,
     pub(super) agreed: Agreement,
     pub(super) contexts: Vec<ContextState>,
 }
 
 impl Session {
+    /// With whom its memory counts.
+    pub(super) fn holder(&self) -> Holder {
+        self.by.map_or(Holder::Peer(self.peer), Holder::Entry)
+    }
+
     /// Whether immediates name contexts.
     pub(super) fn has_contexts(&self) -> bool {
         self.agreed.extensions.contains(Extensions::CONTEXTS)
@@ -149,22 +158,36 @@ impl Sessions {
 }
 
 impl SoftEngine {
-    pub(super) fn admit(&mut self, conn: ConnId, peer: IpAddr, offered: Agreement) {
-        if self.open(conn, peer, offered).is_none() {
-            // It is gone already if this fails too.
-            let _ = self.endpoint.transport.reject_with(conn, RejReason::NO_RESOURCES, &[]);
+    pub(super) fn admit(&mut self, conn: ConnId, peer: IpAddr, token: Option<Token>, offered: Agreement) {
+        match self.admission.judge(token, peer) {
+            Ok(by) => {
+                if self.open(conn, peer, by, offered).is_none() {
+                    // It is gone already if this fails too.
+                    let _ = self.endpoint.transport.reject_with(conn, RejReason::NO_RESOURCES, &[]);
+                }
+            }
+            Err(why) => {
+                let (reason, count) = match why {
+                    Why::NoToken => (RejReason::CONSUMER, &mut self.counters.refused_no_token),
+                    Why::Connections => (RejReason::NO_RESOURCES, &mut self.counters.refused_per_entry),
+                    Why::Unknown | Why::Revoked | Why::TimeOver => (RejReason::CONSUMER, &mut self.counters.refused_token),
+                };
+                *count += 1;
+                let _ = self.endpoint.transport.reject_with(conn, reason, &why.note());
+            }
         }
     }
 
     /// Accepts a caller. `None` if there is no room.
-    fn open(&mut self, conn: ConnId, peer: IpAddr, offered: Agreement) -> Option<()> {
+    fn open(&mut self, conn: ConnId, peer: IpAddr, by: Option<u8>, offered: Agreement) -> Option<()> {
         let options = self.accept_options();
         let agreed = options.agreement.common(offered);
         let contexts = usize::from(agreed.contexts).max(1);
         let receives = contexts * RECEIVES;
         let messages = self.endpoint.transport.register(vec![0; receives * RECEIVE], Access::LOCAL, Some(conn)).ok()?;
         let contexts = (0..contexts).map(|_| ContextState::default()).collect();
-        self.sessions.0.insert(conn, Session { peer, messages, agreed, contexts });
+        self.sessions.0.insert(conn, Session { peer, by, messages, agreed, contexts });
+        self.count_caller(by, true);
         // Ready before the answer: the caller's first message may follow it at once.
         let begun = (0..receives as u64)
             .try_for_each(|receive| self.post_receive(conn, messages, receive))
@@ -192,13 +215,15 @@ impl SoftEngine {
         }
         if let Some(session) = self.sessions.0.remove(&conn) {
             self.endpoint.transport.deregister(session.messages.id);
+            self.count_caller(session.by, false);
         }
     }
 
     pub(super) fn release_regions(&mut self, at: At) {
         let Some(session) = self.sessions.0.get_mut(&at.conn) else { return };
+        let holder = session.holder();
         let Some(state) = session.contexts.get_mut(usize::from(at.context.0)) else { return };
-        self.held.give_back(session.peer, std::mem::take(&mut state.bytes));
+        self.held.give_back(holder, std::mem::take(&mut state.bytes));
         state.window = None;
         for held in state.regions.drain(..) {
             if let Some(memory) = self.endpoint.transport.deregister(held.here.id) {

@@ -119,15 +119,17 @@ impl SoftEngine {
         let sizes = sizes.collect::<Result<Vec<usize>, _>>().map_err(|_| reason::NO_MEMORY)?;
         let bytes = asked.iter().try_fold(0u64, |sum, region| sum.checked_add(region.size)).ok_or(reason::NO_MEMORY)?;
         let Some(session) = self.sessions.0.get_mut(&at.conn) else { return Err(reason::NO_MEMORY) };
-        let peer = session.peer;
-        let quota = Some(self.config.memory_per_caller).filter(|quota| *quota != 0).unwrap_or(u64::MAX);
+        let holder = session.holder();
+        let of_entry = session.by.and_then(|entry| self.admission.memory(entry));
+        let of_caller = Some(self.config.memory_per_caller).filter(|quota| *quota != 0);
+        let quota = of_entry.or(of_caller).unwrap_or(u64::MAX);
         let exceeds = |held: u64, limit: u64| held.checked_add(bytes).is_none_or(|sum| sum > limit);
-        if exceeds(self.held.total(), self.config.memory_bytes) || exceeds(self.held.of(peer), quota) {
+        if exceeds(self.held.total(), self.config.memory_bytes) || exceeds(self.held.of(holder), quota) {
             return Err(reason::NO_MEMORY);
         }
         if let Some(state) = session.contexts.get_mut(usize::from(at.context.0)) {
             state.bytes = bytes;
-            self.held.take(peer, bytes);
+            self.held.take(holder, bytes);
         }
         Ok(sizes)
     }

@@ -74,6 +74,9 @@ impl Transport {
         if offer != Agreement::default() {
             offer.put(&mut req.private_data).expect("there is room for it");
         }
+        if let Some(token) = &c.options.token {
+            token.put(&mut req.private_data).expect("there is room for it");
+        }
         self.start_cm(now, id, Message::Req(&req));
     }
 
@@ -195,7 +198,8 @@ fn rtu(c: &Connection, transaction_id: u64) -> [u8; MAD_LEN] {
 }
 
 /// The extensions that concern the transport alone.
-const TRANSPORT: Extensions = Extensions(Extensions::SELECTIVE_REPEAT.0 | Extensions::LATE_ACKNOWLEDGEMENT.0);
+const TRANSPORT: Extensions =
+    Extensions(Extensions::SELECTIVE_REPEAT.0 | Extensions::LATE_ACKNOWLEDGEMENT.0 | Extensions::TOKEN.0);
 
 /// What this side offers: nothing unless the application's private data leaves room for the record.
 pub(super) fn own_offer(options: &ConnectOptions, room: usize) -> Agreement {

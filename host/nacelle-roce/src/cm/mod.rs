@@ -21,6 +21,7 @@ use core::{
 };
 use nacelle_wire::{
     Ecn, Psn, Qpn,
+    admission::Token,
     bth::{Bth, Deth, Opcode},
     cm::{GSI_Q_KEY, MAD_LEN, Message, Mra, PathMtu, Rej, RejReason, set_private_data, timeout_nanos},
     extensions::Agreement,
@@ -70,7 +71,8 @@ pub(crate) struct Origin {
 
 /// Whether the private data of `options` fits the messages; `first` is the room in the REQ or REP.
 fn private_data_fits(options: &ConnectOptions, first: usize) -> bool {
-    options.private_data.len() <= first
+    let token = if options.token.is_some() { Token::LEN + Agreement::LEN } else { 0 };
+    options.private_data.len() + token <= first
         && options.rtu_data.len() <= private_data::RTU
         && options.drep_data.len() <= private_data::DREP
 }

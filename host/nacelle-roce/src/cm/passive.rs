@@ -11,6 +11,7 @@ use crate::{
     Transport, qp::Requester,
 };
 use core::{net::IpAddr, time::Duration};
+use nacelle_wire::admission::Token;
 use nacelle_wire::cm::{
     Gid, Message, Mra, PathMtu, Rej, RejReason, Rep, Req, Rtu, service_port, set_private_data, timeout_code,
     timeout_nanos,
@@ -143,8 +144,10 @@ impl Transport {
         // First an MRA in time, then the end of the decision time.
         let peer_waits = Duration::from_nanos(timeout_nanos(req.remote_cm_timeout()));
         c.cm_deadline = Some(now + (peer_waits / 2).min(DECISION_TIME));
-        let private_data = without_record(&req.private_data);
-        self.core.events.push_back(Event::ConnectRequest { conn: id, port, peer, private_data, offered });
+        let mut private_data = req.private_data;
+        let token = Token::take(&mut private_data);
+        let private_data = without_record(&private_data);
+        self.core.events.push_back(Event::ConnectRequest { conn: id, port, peer, private_data, token, offered });
         self.touch(id);
         Ok(())
     }

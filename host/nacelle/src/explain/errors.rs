@@ -148,6 +148,16 @@ impl ErrorCode {
                 "Its library was not built, cannot be loaded, or does not fit the options.",
                 "build it with 'make sim' (for waveforms 'make sim-waves'), name it with --library, or use --soft",
             ),
+            Self::NotAdmitted => (
+                "The device admits callers by entries, and none is for this one; the reason is in the error.",
+                "No token or a wrong one, another address than that of the entry, or all its connections are in use.",
+                "name the file of a valid token with --token-file or NACELLE_TOKEN_FILE, or ask the device's administrator for one",
+            ),
+            Self::AdmissionEnded => (
+                "The device has closed the connection because it admits this caller no longer.",
+                "The entry of its token or address was revoked, or its time is over.",
+                "ask the device's administrator for a new token",
+            ),
         };
         Text { meaning, cause, advice }
     }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may connect: the entries of the RTL (docs/reference/admission.md), and their registers.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use nacelle_manage::admission::{ENTRIES, EntryState};
+use nacelle_manage::map::{Register, admission as map};
+use nacelle_manage::{Refusal, Registers};
+use nacelle_roce::ConnId;
+use nacelle_wire::admission::{Token, Why};
+
+use super::SoftEngine;
+use super::holdings::Holder;
+
+/// The registers of what an entry says, its token last.
+const WORDS: [&Register; 10] = [
+    &map::HANDLE,
+    &map::CONNECTIONS,
+    &map::MEMORY,
+    &map::DEADLINE,
+    &map::ADDRESS,
+    &map::PREFIX,
+    &map::TOKEN_0,
+    &map::TOKEN_1,
+    &map::TOKEN_2,
+    &map::TOKEN_3,
+];
+const CONNECTIONS: usize = 1;
+const MEMORY: usize = 2;
+const DEADLINE: usize = 3;
+const ADDRESS: usize = 4;
+const PREFIX: usize = 5;
+const TOKEN: usize = 6;
+
+/// An entry.
+#[derive(Clone, Copy)]
+struct Entry {
+    state: EntryState,
+    words: [u32; WORDS.len()],
+    used: u16,
+}
+
+impl Entry {
+    const FREE: Self = Self { state: EntryState::Free, words: [0; WORDS.len()], used: 0 };
+
+    fn token(&self) -> Option<Token> {
+        let mut bytes = [0; Token::LEN];
+        for (bytes, word) in bytes.chunks_mut(4).zip(&self.words[TOKEN..]) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        Token::new(bytes)
+    }
+
+    /// Whether it is for a caller with this token at this address.
+    fn is_for(&self, token: Option<Token>, peer: IpAddr) -> bool {
+        let is_near = match (self.words[PREFIX].min(32), peer.to_canonical()) {
+            (0, _) => true,
+            (prefix, IpAddr::V4(peer)) => (peer.to_bits() ^ self.words[ADDRESS]) >> (32 - prefix) == 0,
+            (_, IpAddr::V6(_)) => false,
+        };
+        let is_meant = match (token, self.token()) {
+            (Some(sent), Some(own)) => sent == own,
+            (None, None) => self.words[PREFIX] != 0,
+            _ => false,
+        };
+        is_near & is_meant
+    }
+}
+
+/// All entries.
+pub(super) struct Admission {
+    is_on: bool,
+    entries: [Entry; ENTRIES as usize],
+    began: Instant,
+}
+
+impl Admission {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { is_on: false, entries: [Entry::FREE; ENTRIES as usize], began: now }
+    }
+
+    /// By which entry a caller is admitted; `None` while everybody is. All entries are looked at, whichever is for it.
+    pub(super) fn judge(&self, token: Option<Token>, peer: IpAddr) -> Result<Option<u8>, Why> {
+        if !self.is_on {
+            return Ok(None);
+        }
+        let mut valid = None;
+        let mut former = None;
+        for (number, entry) in (0..).zip(&self.entries) {
+            let is_for = entry.is_for(token, peer);
+            match entry.state {
+                EntryState::Valid if is_for => valid = valid.or(Some((number, entry))),
+                EntryState::Revoked if is_for => former = Some(Why::Revoked),
+                EntryState::TimeOver if is_for => former = Some(Why::TimeOver),
+                _ => {}
+            }
+        }
+        match (valid, former) {
+            (Some((number, entry)), _) => {
+                let most = entry.words[CONNECTIONS];
+                if most != 0 && u32::from(entry.used) >= most { Err(Why::Connections) } else { Ok(Some(number)) }
+            }
+            (None, Some(why)) => Err(why),
+            (None, None) => Err(if token.is_some() { Why::Unknown } else { Why::NoToken }),
+        }
+    }
+
+    /// Bytes that the callers of an entry may have; `None` if it does not say.
+    pub(super) fn memory(&self, entry: u8) -> Option<u64> {
+        let kib = self.entries[usize::from(entry)].words[MEMORY];
+        // In whole pages, as the RTL counts them.
+        (kib != 0).then(|| u64::from(kib & !3) << 10)
+    }
+
+    fn used(&mut self, entry: u8) -> &mut u16 {
+        &mut self.entries[usize::from(entry)].used
+    }
+
+    fn why_ended(&self, entry: u8) -> Option<Why> {
+        match self.entries[usize::from(entry)].state {
+            EntryState::Revoked => Some(Why::Revoked),
+            EntryState::TimeOver => Some(Why::TimeOver),
+            _ => None,
+        }
+    }
+
+    fn seconds(&self, now: Instant) -> u32 {
+        now.saturating_duration_since(self.began).as_secs() as u32
+    }
+
+    /// Whether an entry's time is over since the last time.
+    fn expire(&mut self, now: Instant) -> bool {
+        let seconds = self.seconds(now);
+        let mut any = false;
+        for entry in &mut self.entries {
+            let deadline = entry.words[DEADLINE];
+            if entry.state == EntryState::Valid && deadline != 0 && seconds.wrapping_sub(deadline) < 1 << 31 {
+                entry.state = EntryState::TimeOver;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// When the next deadline is.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let valid = self.entries.iter().filter(|entry| entry.state == EntryState::Valid);
+        let seconds = valid.map(|entry| entry.words[DEADLINE]).filter(|deadline| *deadline != 0).min()?;
+        self.began.checked_add(Duration::from_secs(seconds.into()))
+    }
+}
+
+/// The entry whose word of this register is at `address`.
+fn entry_of(register: &Register, address: u32) -> Option<usize> {
+    let offset = address.checked_sub(register.at(map::BASE))?;
+    (offset % 4 == 0 && offset / 4 < ENTRIES.into()).then_some(offset as usize / 4)
+}
+
+/// Refuses an access to a register that it does not have.
+fn none() -> Refusal {
+    Refusal("a software device has no registers but those of admission".into())
+}
+
+impl Registers for SoftEngine {
+    type Error = Refusal;
+
+    fn read(&mut self, address: u32) -> Result<u32, Refusal> {
+        self.read_admission(address).ok_or_else(none)
+    }
+
+    fn write(&mut self, address: u32, value: u32) -> Result<(), Refusal> {
+        self.write_admission(address, value).ok_or_else(none)
+    }
+}
+
+impl SoftEngine {
+    /// Reads a register of admission; `None` if there is none that can be read.
+    fn read_admission(&self, address: u32) -> Option<u32> {
+        let table = &self.admission;
+        let is = |register: &Register| address == register.at(map::BASE);
+        if is(&map::TYPE) {
+            return Some(u32::from_be_bytes(map::BLOCK.kind));
+        } else if is(&map::VERSION) {
+            return Some(map::BLOCK.version);
+        } else if is(&map::NEXT) {
+            return Some(0);
+        } else if is(&map::CTRL) {
+            return Some(table.is_on.into());
+        } else if is(&map::SECONDS) {
+            return Some(table.seconds(self.clock.system_now()));
+        } else if let Some(entry) = entry_of(&map::STATE, address) {
+            return Some(table.entries[entry].state.code());
+        } else if let Some(entry) = entry_of(&map::USED, address) {
+            return Some(table.entries[entry].used.into());
+        }
+        let (word, entry) = WORDS[..TOKEN].iter().enumerate().find_map(|(word, register)| Some((word, entry_of(register, address)?)))?;
+        Some(table.entries[entry].words[word])
+    }
+
+    /// Writes a register of admission; `None` if there is none that can be written.
+    fn write_admission(&mut self, address: u32, value: u32) -> Option<()> {
+        if address == map::CTRL.at(map::BASE) {
+            self.admission.is_on = value & 1 != 0;
+            return Some(());
+        }
+        if let Some(entry) = entry_of(&map::STATE, address) {
+            self.change_entry(entry as u8, value);
+            return Some(());
+        }
+        let (word, register, entry) =
+            WORDS.iter().enumerate().find_map(|(word, register)| Some((word, register, entry_of(register, address)?)))?;
+        let entry = &mut self.admission.entries[entry];
+        if entry.state == EntryState::Free {
+            entry.words[word] = value & register.mask;
+        }
+        Some(())
+    }
+
+    /// STATE is written.
+    fn change_entry(&mut self, number: u8, value: u32) {
+        let entry = &mut self.admission.entries[usize::from(number)];
+        match (entry.state, value) {
+            (EntryState::Free, 1) => entry.state = EntryState::Valid,
+            (EntryState::Valid, 2) => {
+                entry.state = EntryState::Revoked;
+                self.end_callers();
+            }
+            (EntryState::Revoked | EntryState::TimeOver, 0) if entry.used == 0 => {
+                // What a function has yet that has not returned is its callers', too.
+                if self.held.of(Holder::Entry(number)) == 0 {
+                    entry.state = EntryState::Free;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A caller of this entry has a connection, or has it no longer.
+    pub(super) fn count_caller(&mut self, entry: Option<u8>, opens: bool) {
+        if let Some(entry) = entry {
+            let used = self.admission.used(entry);
+            *used = if opens { used.saturating_add(1) } else { used.saturating_sub(1) };
+        }
+    }
+
+    /// Ends the connections of entries whose time is over.
+    pub(super) fn serve_admission(&mut self) {
+        if self.admission.expire(self.turn) {
+            self.end_callers();
+        }
+    }
+
+    /// Closes all connections whose entries have ended, with the reason.
+    fn end_callers(&mut self) {
+        let admission = &self.admission;
+        let ends = |by: Option<u8>| by.and_then(|entry| admission.why_ended(entry));
+        let ended: Vec<(ConnId, Why)> =
+            self.sessions.0.iter().filter_map(|(conn, session)| Some((*conn, ends(session.by)?))).collect();
+        let now = self.clock.now();
+        for (conn, why) in ended {
+            self.counters.admission_ended += 1;
+            self.release(conn);
+            // It has room for a note in every phase.
+            let _ = self.endpoint.transport.disconnect_with(now, conn, &why.note());
+        }
+    }
+}
