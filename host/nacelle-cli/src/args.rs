@@ -16,13 +16,14 @@ use nacelle_device::MemoryFaults;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
 use nacelle_manage::{Digest, map};
 use nacelle_wire::MacAddr;
+use nacelle_wire::admission::Token;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopArgs};
 use parse::{
-    parse_cidr, parse_function, parse_image, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent,
-    parse_seconds, parse_word,
+    parse_cidr, parse_function, parse_image, parse_key, parse_line_rate, parse_mac, parse_network, parse_number,
+    parse_percent, parse_seconds, parse_token_file, parse_word,
 };
 pub(crate) use way::{LinkArgs, WayArgs};
 
@@ -88,6 +89,9 @@ pub(crate) enum Command {
     /// List the memory regions of a device
     #[command(subcommand)]
     Region(RegionCommand),
+    /// Say who may connect to a device, with what share, and until when
+    #[command(subcommand)]
+    Admission(AdmissionCommand),
     /// Show and set the registers of a device by name
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -463,6 +467,71 @@ pub(crate) enum RegionCommand {
         /// The device's name or address
         device: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdmissionCommand {
+    /// Show the entries: state, where their callers come from, what these may have and have
+    List {
+        /// The device's name or address
+        device: String,
+    },
+    /// Accept only callers that an entry admits; connections that are there stay
+    On {
+        /// The device's name or address
+        device: String,
+    },
+    /// Accept everybody
+    Off {
+        /// The device's name or address
+        device: String,
+    },
+    /// Make an entry, by which callers with a token, or of a network, are admitted; prints its number
+    Add(AddArgs),
+    /// End an entry: the connections of its callers are closed, who are told, and it admits nobody any more
+    Revoke {
+        /// The device's name or address
+        device: String,
+        /// The entry's number
+        number: u8,
+    },
+    /// End an entry, wait until its callers' memory is free, and let its number be used again
+    Remove {
+        /// The device's name or address
+        device: String,
+        /// The entry's number
+        number: u8,
+    },
+}
+
+/// `MEMORY` of an entry (docs/reference/registers.md) holds KiB: fewer MiB than this.
+const ENTRY_MEMORY_END: i64 = (map::admission::MEMORY.mask as i64 + 1) >> 10;
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// The device's name or address
+    pub(crate) device: String,
+    /// A file with the token that its callers send: 32 hexadecimal digits
+    #[arg(long = "token-file", value_name = "FILE", value_parser = parse_token_file)]
+    pub(crate) token: Option<Token>,
+    /// Make a random token and write it to this file, which must not be there yet
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub(crate) new_token: Option<PathBuf>,
+    /// Where its callers come from [default: from anywhere]; without a token it is for callers that send none
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_network)]
+    pub(crate) network: Option<(Ipv4Addr, u8)>,
+    /// Connections at once; 0 for no limit
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) connections: u16,
+    /// Memory of all its connections together; 0 for the device's bound of one address
+    #[arg(long, value_name = "MIB", default_value = "0", value_parser = clap::value_parser!(u32).range(..ENTRY_MEMORY_END))]
+    pub(crate) memory: u32,
+    /// Seconds until it ends [default: when it is revoked]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) time: Option<Duration>,
+    /// A number to know it by
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_word)]
+    pub(crate) handle: u32,
 }
 
 #[derive(Debug, Subcommand)]

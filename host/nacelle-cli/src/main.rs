@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod args;
 mod bench;
 mod capture;
@@ -70,6 +71,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Qp(command) => manage::qp(cli, command),
         Command::Kernel(command) => kernel::kernel(cli, command),
         Command::Region(command) => manage::region(cli, command),
+        Command::Admission(command) => admission::admission(cli, command),
         Command::Config(command) => config::config(cli, command),
         Command::Connect(args) => connect::connect(cli, args),
         Command::Hub(args) => hub::hub(args),

@@ -128,9 +128,10 @@ impl SoftEngine {
         let limits = Limits { workers: config.workers.max(1), spares: config.spare_workers, time: config.kernel_time };
         let (wake, waker) = wake::wake().expect("the system has a socket left");
         let memory = MemoryThread::start(waker.clone()).expect("the system has a thread left");
+        let began = clock.system_now();
         Self {
             endpoint,
-            turn: clock.system_now(),
+            turn: began,
             now: clock.now(),
             clock,
             sessions: Sessions::default(),
@@ -140,7 +141,7 @@ impl SoftEngine {
             orphaned: FxHashMap::default(),
             delayed: Vec::new(),
             held: Holdings::default(),
-            admission: Admission::new(clock.system_now()),
+            admission: Admission::new(began),
             spare: Vec::new(),
             entered: VecDeque::new(),
             counters: Counted::default(),

@@ -22,6 +22,7 @@ use crate::inbox::deadline_in;
 use crate::mtu::Found;
 use crate::reach::{self, LinkChoice};
 use crate::report::{StepReport, Tracer};
+use crate::token::token_of_environment;
 use crate::{Call, Connection, ConnectionOptions, Error, Region, Step, Target, ping};
 
 /// The prefix that is assumed of a device which does not publish it, in bits: the smallest subnet in common use.
@@ -48,7 +49,8 @@ pub struct Options {
     pub resolve_timeout: Duration,
     /// How long nothing may move in a step before it has failed. Default: 60 s.
     pub timeout: Duration,
-    /// How the connection behaves. The defaults are generous: a simulated device may be slow.
+    /// How the connection behaves. The defaults are generous: a simulated device may be slow. Its token is what the device admits this
+    /// caller by; without one it is that of the file that the environment variable NACELLE_TOKEN_FILE names, if any.
     pub connect: ConnectOptions,
     /// A pcapng file of all that this caller sends and receives. Default: none.
     pub capture: Option<PathBuf>,
@@ -365,6 +367,10 @@ impl Device {
 
     fn new(engine: Engine, reached: Reached, options: &Options) -> Result<Self, Error> {
         let Reached { link, ip, descriptor, resolution, found, traced } = reached;
+        let token = match options.connect.token {
+            None => token_of_environment()?,
+            token => token,
+        };
         let service = options.port.or(descriptor.as_ref().map(|device| device.port)).unwrap_or(DEFAULT_PORT);
         let engine = Arc::new(engine);
         let thread = options.progress_thread.then(|| ProgressThread::start(Arc::clone(&engine))).transpose();
@@ -377,6 +383,7 @@ impl Device {
             service,
             connect: ConnectOptions {
                 path_mtu: found.map(|found| found.path_mtu).into_iter().chain(options.connect.path_mtu).min(),
+                token,
                 ..options.connect.clone()
             },
             doubtful_mtu: found.and_then(Found::doubtful),

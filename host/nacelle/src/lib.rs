@@ -62,6 +62,7 @@ mod report;
 mod slot;
 mod sync;
 mod target;
+mod token;
 mod transport;
 mod wake;
 
@@ -77,12 +78,14 @@ pub use nacelle_manage::{Descriptor, DeviceKind, LinkKind};
 pub use nacelle_memory as memory;
 pub use nacelle_memory::Memory;
 pub use nacelle_verbs::DeviceName;
+pub use nacelle_wire::admission::{Token, Why};
 pub use nacelle_wire::mrsp::FunctionCode;
 pub use reach::{Chosen, LinkChoice};
 pub use region::{Region, Role};
 pub use remote::{Remote, Transfer};
 pub use report::{Report, StepReport};
 pub use target::Target;
+pub use token::token_of_file;
 
 /// The examples of the how-to compile.
 #[cfg(doctest)]

@@ -7,12 +7,26 @@ use std::time::Duration;
 
 use nacelle::FunctionCode;
 use nacelle_wire::MacAddr;
+use nacelle_wire::admission::Token;
 
 pub(super) fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let wrong = || format!("{text:?} is not an address and a prefix length, as in 10.77.0.2/16");
     let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
     let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
     if !(1..=30).contains(&bits) { Err(wrong()) } else { Ok((address, bits)) }
+}
+
+/// A network, or one host.
+pub(super) fn parse_network(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let wrong = || format!("{text:?} is not an address and a prefix length of 1 to 32, as in 10.77.0.0/16");
+    let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
+    let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
+    if (1..=32).contains(&bits) { Ok((address, bits)) } else { Err(wrong()) }
+}
+
+/// The token in a file. The text of an error shows nothing of it.
+pub(super) fn parse_token_file(path: &str) -> Result<Token, String> {
+    nacelle::token_of_file(path.as_ref()).map_err(|error| error.to_string())
 }
 
 /// An address of either family; without a prefix length it is one for UDP.

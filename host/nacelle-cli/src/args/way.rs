@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use nacelle::{Chosen, LinkChoice, Options};
 use nacelle_link::WireDir;
+use nacelle_wire::admission::Token;
 
-use super::parse::parse_source;
+use super::parse::{parse_source, parse_token_file};
 
 /// The link to a device, and the caller's place on it.
 #[derive(Debug, Args)]
@@ -35,6 +36,9 @@ pub(crate) struct WayArgs {
     /// Longest IP packet, in bytes [default: the longest that is known to arrive, up to 4200]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
     pub(crate) mtu: Option<u16>,
+    /// A file with the token that the device admits this caller by: 32 hexadecimal digits [default: $NACELLE_TOKEN_FILE]
+    #[arg(long = "token-file", value_name = "FILE", value_parser = parse_token_file)]
+    pub(crate) token: Option<Token>,
     /// Time that a device which is not Nacelle's gets between its answer and what follows [default: 16 times as long as it took to
     /// answer the region request, 100 at most]
     #[arg(long, value_name = "MS")]
@@ -51,7 +55,7 @@ impl LinkArgs {
 impl WayArgs {
     /// Options by which a device is reached on this way, and which fail when nothing moves for `timeout`.
     pub(crate) fn options(&self, wire: &WireDir, timeout: Duration) -> Options {
-        Options {
+        let mut options = Options {
             link: self.link.link,
             wire: Some(wire.path().to_owned()),
             source: self.link.source,
@@ -60,6 +64,8 @@ impl WayArgs {
             answer_gap: self.answer_gap.map(Duration::from_millis),
             timeout,
             ..Options::default()
-        }
+        };
+        options.connect.token = self.token;
+        options
     }
 }
