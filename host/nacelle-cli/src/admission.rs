@@ -124,7 +124,10 @@ where
 /// A random token in a new file that only its owner can read.
 fn new_token(path: &Path) -> Result<Token, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::usage(format!("cannot make a token in {}: {error}", path.display()), "name a file that is not there yet")
+        Failure::usage(
+            format!("cannot make a token in {}: {error}", path.display()),
+            "name a file that is not there yet",
+        )
     };
     let mut bytes = [0; Token::LEN];
     getrandom::fill(&mut bytes).map_err(|error| failed(&error))?;

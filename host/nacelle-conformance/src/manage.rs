@@ -4,6 +4,7 @@
 use crate::Failure;
 use core::{net::Ipv4Addr, time::Duration};
 use nacelle_link::WireDir;
+use nacelle_manage::admission::{Admission, AdmissionError, NewEntry};
 use nacelle_manage::{
     Access, Bytes, Control, DeviceKind, Done, Progress, QueuePair, QueuePairCounters, Request, Work, discover, map,
 };
@@ -123,6 +124,69 @@ impl Manage {
         self.control.ask(&Request::Poll { connection }).map_err(failed)
     }
 
+    /// The entries by which callers are admitted.
+    ///
+    /// # Errors
+    /// The device has none.
+    fn admission(&mut self) -> Result<Admission<'_, Control>, Failure> {
+        Admission::new(&mut self.control).map_err(|_| Failure::NotTried("the device has no admission of callers"))
+    }
+
+    /// Turns admission on or off.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn turn_admission(&mut self, on: bool) -> Result<(), Failure> {
+        self.admission()?.turn(on).map_err(not_done)
+    }
+
+    /// Turns admission off, and removes all entries.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn admit_all(&mut self) -> Result<(), Failure> {
+        let mut table = self.admission()?;
+        table.turn(false).map_err(not_done)?;
+        for entry in table.entries().map_err(not_done)? {
+            table.remove(entry.number).map_err(not_done)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an entry, and returns its number.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn admit(&mut self, entry: &NewEntry) -> Result<u8, Failure> {
+        self.admission()?.add(entry).map_err(not_done)
+    }
+
+    /// Revokes an entry.
+    ///
+    /// # Errors
+    /// Management refuses.
+    pub(crate) fn revoke(&mut self, number: u8) -> Result<(), Failure> {
+        self.admission()?.revoke(number).map_err(not_done)
+    }
+
+    /// Removes an entry.
+    ///
+    /// # Errors
+    /// Management refuses, or its connections do not end.
+    pub(crate) fn remove_entry(&mut self, number: u8) -> Result<(), Failure> {
+        self.admission()?.remove(number).map_err(not_done)
+    }
+
+    /// Tries to read a word of the token of an entry.
+    ///
+    /// # Errors
+    /// It cannot be read, which is right.
+    pub(crate) fn read_token(&mut self, number: u8, word: u8) -> Result<u32, Failure> {
+        let first = map::admission::TOKEN_0.at(map::admission::BASE);
+        let address = first + u32::from(word) * 0x40 + 4 * u32::from(number);
+        Ok(self.control.registers(vec![Access::Read { address }]).map_err(failed)?[0])
+    }
+
     /// Lets the device close it.
     ///
     /// # Errors
@@ -130,6 +194,10 @@ impl Manage {
     pub(crate) fn close(&mut self, connection: u16) -> Result<(), Failure> {
         self.control.ask::<Done>(&Request::Close { connection }).map(|_| ()).map_err(failed)
     }
+}
+
+fn not_done(error: AdmissionError<nacelle_manage::Error>) -> Failure {
+    Failure::Content(format!("admission: {error}"))
 }
 
 fn failed(error: nacelle_manage::Error) -> Failure {

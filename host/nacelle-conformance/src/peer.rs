@@ -16,6 +16,7 @@ use crate::{Failure, manage::Manage, station::Station};
 use core::net::Ipv4Addr;
 use nacelle_wire::{
     Psn, Qpn, RemoteAddr, Rkey,
+    admission::Token,
     bth::Reth,
     cm::{Rej, Rep},
     extensions::Agreement,
@@ -103,6 +104,8 @@ pub(crate) struct Terms {
     pub(crate) initiator_depth: u8,
     /// What is offered beyond the standard.
     pub(crate) offer: Agreement,
+    /// What the suite is to be admitted by.
+    pub(crate) token: Option<Token>,
 }
 
 impl Default for Terms {
@@ -115,6 +118,7 @@ impl Default for Terms {
             rnr_retry_count: 7,
             initiator_depth: 4,
             offer: Agreement::default(),
+            token: None,
         }
     }
 }

@@ -248,7 +248,10 @@ impl Engine for SoftEngine {
     fn wake_at(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_deadline().map(|at| self.clock.at(at));
         let call = self.deadlines.first().map(|(until, _)| *until);
-        [endpoint, self.workers.deadline(), call, self.load_due(), self.admission.deadline()].into_iter().flatten().min()
+        [endpoint, self.workers.deadline(), call, self.load_due(), self.admission.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

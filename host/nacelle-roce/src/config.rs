@@ -3,7 +3,9 @@
 
 use crate::{Congestion, Network, ProtectionDomain};
 use core::{net::Ipv4Addr, time::Duration};
-use nacelle_wire::{MacAddr, Psn, admission::Token, bth::RnrTimer, cm::PathMtu, extensions::Agreement, roce::LOWER_LEN};
+use nacelle_wire::{
+    MacAddr, Psn, admission::Token, bth::RnrTimer, cm::PathMtu, extensions::Agreement, roce::LOWER_LEN,
+};
 
 /// Configuration of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]

@@ -66,6 +66,9 @@ impl Peer {
         if terms.offer != Agreement::default() {
             terms.offer.put(&mut req.private_data).expect("the field has room for the record");
         }
+        if let Some(token) = terms.token {
+            token.put(&mut req.private_data).expect("the field has room for a token");
+        }
         (u64::from(id) << 16 | 0xc0, req)
     }
 

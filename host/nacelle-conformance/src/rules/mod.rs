@@ -2,6 +2,7 @@
 //! The rules: one test each, named after what the device has to do.
 
 mod acknowledge;
+mod admission;
 mod arp;
 mod atomic;
 mod calls;
@@ -59,6 +60,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
         arp::RULES,
         icmp::RULES,
         cm::RULES,
+        admission::RULES,
         acknowledge::RULES,
         write::RULES,
         read::RULES,

@@ -194,7 +194,10 @@ impl SoftEngine {
         } else if let Some(entry) = entry_of(&map::USED, address) {
             return Some(table.entries[entry].used.into());
         }
-        let (word, entry) = WORDS[..TOKEN].iter().enumerate().find_map(|(word, register)| Some((word, entry_of(register, address)?)))?;
+        let (word, entry) = WORDS[..TOKEN]
+            .iter()
+            .enumerate()
+            .find_map(|(word, register)| Some((word, entry_of(register, address)?)))?;
         Some(table.entries[entry].words[word])
     }
 
@@ -208,8 +211,10 @@ impl SoftEngine {
             self.change_entry(entry as u8, value);
             return Some(());
         }
-        let (word, register, entry) =
-            WORDS.iter().enumerate().find_map(|(word, register)| Some((word, register, entry_of(register, address)?)))?;
+        let (word, register, entry) = WORDS
+            .iter()
+            .enumerate()
+            .find_map(|(word, register)| Some((word, register, entry_of(register, address)?)))?;
         let entry = &mut self.admission.entries[entry];
         if entry.state == EntryState::Free {
             entry.words[word] = value & register.mask;

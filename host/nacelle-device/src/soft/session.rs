@@ -170,7 +170,9 @@ impl SoftEngine {
                 let (reason, count) = match why {
                     Why::NoToken => (RejReason::CONSUMER, &mut self.counters.refused_no_token),
                     Why::Connections => (RejReason::NO_RESOURCES, &mut self.counters.refused_per_entry),
-                    Why::Unknown | Why::Revoked | Why::TimeOver => (RejReason::CONSUMER, &mut self.counters.refused_token),
+                    Why::Unknown | Why::Revoked | Why::TimeOver => {
+                        (RejReason::CONSUMER, &mut self.counters.refused_token)
+                    }
                 };
                 *count += 1;
                 let _ = self.endpoint.transport.reject_with(conn, reason, &why.note());

@@ -47,7 +47,10 @@ fn private_data_both_ways() {
     let now = net.now;
     let ask = ConnectOptions { private_data: vec![1; 56], ..ConnectOptions::default() };
     net.ep(0).connect(now, ip(1), PORT, ask).unwrap();
-    let Some(Event::ConnectRequest { conn, port, peer, private_data, token: None, offered }) = net.event(1, LONG) else { panic!() };
+    let Some(Event::ConnectRequest { conn, port, peer, private_data, token: None, offered }) = net.event(1, LONG)
+    else {
+        panic!()
+    };
     assert_eq!((port, peer, private_data), (PORT, ip(0).into(), vec![1; 56]));
     assert_eq!(offered, Agreement::default());
     let answer = ConnectOptions { private_data: vec![2; 196], ..ConnectOptions::default() };
