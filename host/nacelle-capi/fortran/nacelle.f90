@@ -51,6 +51,8 @@ module nacelle
   integer(c_int32_t), parameter, public :: NACELLE_WINDOW_OPEN = 24
   integer(c_int32_t), parameter, public :: NACELLE_KERNEL_REFUSED = 25
   integer(c_int32_t), parameter, public :: NACELLE_SIMULATED_DEVICE = 26
+  integer(c_int32_t), parameter, public :: NACELLE_NOT_ADMITTED = 27
+  integer(c_int32_t), parameter, public :: NACELLE_ADMISSION_ENDED = 28
   integer(c_int32_t), parameter, public :: NACELLE_INTERNAL = 1000
   integer(c_int32_t), parameter, public :: NACELLE_BAD_HANDLE = 1001
   integer(c_int32_t), parameter, public :: NACELLE_WRONG_HANDLE = 1002

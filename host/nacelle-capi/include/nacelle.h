@@ -109,6 +109,10 @@ enum nacelle_result_code {
   NACELLE_KERNEL_REFUSED = 25,
   /* The simulated device cannot be made. Not of a function here. */
   NACELLE_SIMULATED_DEVICE = 26,
+  /* The device admits callers by entries, and none is for this one: no token, or a wrong one. */
+  NACELLE_NOT_ADMITTED = 27,
+  /* The device has closed the connection: the caller's entry was revoked, or its time is over. */
+  NACELLE_ADMISSION_ENDED = 28,
 
   /* A defect of this library, which would otherwise have ended the program. */
   NACELLE_INTERNAL = 1000,

@@ -14,6 +14,7 @@ from ._description import Description, FunctionInfo, Load, RegionInfo
 from ._device import Call, Connection, Device, Functions, Method, connect
 from ._errors import (
     AddressTaken,
+    AdmissionEnded,
     Busy,
     Cancelled,
     Closed,
@@ -34,6 +35,7 @@ from ._errors import (
     NoFreeContext,
     NoSuchDevice,
     NoTarget,
+    NotAdmitted,
     Protocol,
     Refused,
     RegionsRefused,
@@ -55,6 +57,7 @@ from ._transfers import Remote, Transfer
 __all__ = [
     "Acceptor",
     "AddressTaken",
+    "AdmissionEnded",
     "Busy",
     "Call",
     "Cancelled",
@@ -86,6 +89,7 @@ __all__ = [
     "NoFreeContext",
     "NoSuchDevice",
     "NoTarget",
+    "NotAdmitted",
     "Protocol",
     "Refused",
     "Region",

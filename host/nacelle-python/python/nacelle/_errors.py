@@ -180,6 +180,18 @@ class SimulatedDevice(Error):
     code = 26
 
 
+class NotAdmitted(Error, ConnectionError):
+    """The device admits callers by entries, and none is for this one."""
+
+    code = 27
+
+
+class AdmissionEnded(Error, ConnectionError):
+    """The device has closed the connection because it admits this caller no longer."""
+
+    code = 28
+
+
 class ClosedHandle(Error):
     """The device, connection or call was closed before."""
 
