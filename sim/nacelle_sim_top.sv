@@ -142,6 +142,7 @@ module nacelle_sim_top
       .clk,
       .rst,
       .time_skip,
+      .chip_id('0),
       .idle,
       .rx,
       .tx,

@@ -21,6 +21,8 @@ module control_plane
     parameter int unsigned     SOCKETS = 2,
     parameter int unsigned     BUSES = 2,
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
+    parameter logic [31:0]     BUILD_REVISION = '0,
+    parameter logic [63:0]     BUILD_DIGEST = '0,
     parameter longint unsigned MESSAGES = '0,         // device address of the first QP's messages
     parameter int unsigned     MESSAGES_BYTES = 4096  // of each QP
 ) (
@@ -31,7 +33,9 @@ module control_plane
     axil_if.master          management,           // 12 bits of address
     axil_if.master          admission,            // 12 bits of address
 
+    input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
     output local_addr_t     local_addr,
+    output logic [63:0]     device_id,
     output logic [15:0]     rpc_port,
     output logic [15:0]     listen_port,          // of the management port
     output logic            extensions,
@@ -216,6 +220,11 @@ module control_plane
     facts.MESSAGES_HI.value.next   = MESSAGES[63:32];
     facts.MESSAGES_BYTES.value.next  = MESSAGES_BYTES;
     facts.MRS.value.next           = MRS;
+    facts.DEVICE_ID_LO.value.next  = device_id[31:0];
+    facts.DEVICE_ID_HI.value.next  = device_id[63:32];
+    facts.BUILD_REVISION.value.next  = BUILD_REVISION;
+    facts.BUILD_DIGEST_LO.value.next = BUILD_DIGEST[31:0];
+    facts.BUILD_DIGEST_HI.value.next = BUILD_DIGEST[63:32];
     facts.COUNTERS.rd_ack          = counter_read_done;
     facts.COUNTERS.rd_data         = count;
     facts.COUNTERS.wr_ack          = counter_written_q;
@@ -229,6 +238,8 @@ module control_plane
       prefix_length: settings.PREFIX_LEN.value.value,
       gateway: settings.GATEWAY.value.value
   };
+  // EUI-64 of the MAC address (RFC 4291 appendix A), as the GUID of other RoCE devices.
+  assign device_id   = chip_id != '0 ? chip_id : {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
   assign rpc_port    = settings.RPC_PORT.value.value;
   assign listen_port = settings.LISTEN_PORT.value.value;
   assign extensions  = settings.EXTENSIONS.value.value;

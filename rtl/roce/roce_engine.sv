@@ -42,6 +42,7 @@ module roce_engine
     input  logic        rst,
     input  logic [47:0] now,               // device cycles; may jump ahead
     input  local_addr_t local_addr,
+    input  logic [63:0] guid,              // the device's
     input  logic [CLIENTS-1:0][15:0] port, // each client's, in the RDMA IP CM port space TCP; 0: it does not listen
     input  logic        extensions,        // selective repeat is offered and accepted, contexts are accepted
     input  cm_limits_t  limits,            // of connections that peers open
@@ -575,6 +576,7 @@ module roce_engine
       .clk,
       .rst,
       .local_addr,
+      .guid,
       .port,
       .max_mtu(MAX_MTU),
       .min_rnr_timer(MIN_RNR_TIMER),

@@ -36,6 +36,7 @@ module nacelle_shell
     input  logic        clk,
     input  logic        rst,
     input  logic [31:0] time_skip,  // cycles that pass on top of this one; 0 in hardware
+    input  logic [63:0] chip_id,    // constant, of this chip alone, as its DNA; 0: the MAC address stands for it
     output logic        idle,       // nothing moves inside: only frames, the bus or timers can change anything
 
     axis_if.sink        rx,         // from the MAC
@@ -61,6 +62,7 @@ module nacelle_shell
   end
 
   local_addr_t local_addr;
+  logic [63:0] device_id;
   logic [15:0] rpc_port, listen_port;
   logic extensions;
   cm_limits_t connection_limits;
@@ -110,6 +112,8 @@ module nacelle_shell
       .SOCKETS   (SOCKETS),
       .BUSES     (BUSES),
       .DRAM_BYTES(DRAM_BYTES),
+      .BUILD_REVISION(BUILD_REVISION),
+      .BUILD_DIGEST(BUILD_DIGEST),
       .MESSAGES  (64'(CTRL_BASE)),
       .MESSAGES_BYTES(CONTEXTS * CTRL_BYTES)
   ) control (
@@ -119,7 +123,9 @@ module nacelle_shell
       .socket(socket_bus),
       .management(management_bus),
       .admission(admission_bus),
+      .chip_id,
       .local_addr,
+      .device_id,
       .rpc_port,
       .listen_port,
       .extensions,
@@ -305,6 +311,7 @@ module nacelle_shell
       .rst(plane_rst_q),
       .now(48'(now_q)),
       .local_addr,
+      .guid(device_id),
       .port((16*CLIENTS)'({listen_port, rpc_port})),
       .extensions,
       .limits(connection_limits),

@@ -77,6 +77,11 @@
 #define NACELLE_DEVICE_CCI_LOGIN_2 0x0f8u /* w: Third word of the block. */
 #define NACELLE_DEVICE_CCI_LOGIN_3 0x0fcu /* w: Fourth word of the block. */
 #define NACELLE_DEVICE_CCI_LOGOUT 0x100u /* w: An IPbus client that writes anything here is no longer authorised. */
+#define NACELLE_DEVICE_DEVICE_ID_LO 0x3e0u /* r: What this device is called, and no other: also its GUID in messages of connection management. Lower half. */
+#define NACELLE_DEVICE_DEVICE_ID_HI 0x3e4u /* r: Likewise, upper half. */
+#define NACELLE_DEVICE_BUILD_REVISION 0x3e8u /* r: First 8 digits of the revision that the RTL was built from; 0: it was not said. */
+#define NACELLE_DEVICE_BUILD_DIGEST_LO 0x3ecu /* r: Digest of what the device consists of, lower half: devices of different parameters or kernels have different ones. */
+#define NACELLE_DEVICE_BUILD_DIGEST_HI 0x3f0u /* r: Likewise, upper half. */
 #define NACELLE_DEVICE_PACKET_RX_FRAME 0x400u /* r: rx frame */
 #define NACELLE_DEVICE_PACKET_RX_ROCE 0x404u /* r: rx roce */
 #define NACELLE_DEVICE_PACKET_RX_ARP 0x408u /* r: rx arp */

@@ -83,13 +83,14 @@ fn row(name: &str, value: impl ToString) -> Vec<String> {
 /// What a connection has agreed on.
 fn agreed(agreed: &Agreed) -> Vec<Vec<String>> {
     let mac = agreed.mac.iter().map(|mac| row("MAC address", mac));
+    let id = agreed.device_id.iter().map(|id| row("device id", id));
     let rows = [
         row("source address", agreed.local),
         row("path MTU", format!("{} bytes", agreed.path_mtu)),
         row("READs outstanding", agreed.reads),
         row("extensions", extensions(agreed)),
     ];
-    mac.chain(rows).collect()
+    id.chain(mac).chain(rows).collect()
 }
 
 /// The extensions that were agreed on, in words.
@@ -119,6 +120,7 @@ fn limits(description: &Description) -> Vec<Vec<String>> {
     let limits = format!("{} regions a connection, {calls} at a time", description.max_regions);
     vec![
         row("build", format!("{} ({kind}{width}), description version {}", description.device, description.version)),
+        row("build id", &description.build),
         row("memory", format!("{} MiB", description.memory_bytes / MIB)),
         row("limits", limits),
     ]

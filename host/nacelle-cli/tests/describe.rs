@@ -37,6 +37,13 @@ fn a_device_is_described_with_its_functions_limits_and_link() {
         // By datagrams an acknowledgement may follow the answer, and there are no Ethernet addresses.
         assert_eq!(all["agreed"]["late_acknowledgement"], !options.is_empty());
         assert_eq!(all["agreed"]["mac"].is_string(), options.is_empty());
+        let id = all["agreed"]["device_id"].as_str().unwrap();
+        assert!(id.len() == 16 && text.contains(&format!("device id          {id}")), "{id}: {text}");
+        // On the wire it is the EUI-64 of the MAC address.
+        if let Some(mac) = all["agreed"]["mac"].as_str() {
+            assert_eq!((&id[2..6], &id[6..10], &id[10..]), (&mac.replace(':', "")[2..6], "fffe", &mac.replace(':', "")[6..]));
+        }
+        assert!(all["description"]["build"].as_str().unwrap().ends_with(env!("CARGO_PKG_VERSION")), "{all}");
     }
 }
 

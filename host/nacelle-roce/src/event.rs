@@ -313,6 +313,8 @@ pub struct ConnInfo {
     pub local_qpn: Qpn,
     /// The peer's queue pair, when known.
     pub remote_qpn: Option<Qpn>,
+    /// GUID of the peer's channel adapter, when known; 0 if it gave none.
+    pub remote_guid: Option<u64>,
     /// Payload bytes of a full packet.
     pub path_mtu: PathMtu,
     /// READs and atomics that this side serves at a time; agreed once established.

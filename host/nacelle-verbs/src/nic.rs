@@ -578,6 +578,7 @@ impl Nic {
             port: connection.port,
             local_qpn: Qpn::new(connection.local_qpn()),
             remote_qpn: Some(Qpn::new(connection.remote_qpn)).filter(|_| connection.stats.established.is_some()),
+            remote_guid: None,
             path_mtu: self.path_mtu().unwrap_or(PathMtu::Mtu1024),
             responder_resources: connection.responder_resources,
             initiator_depth: connection.initiator_depth,

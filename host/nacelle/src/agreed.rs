@@ -33,6 +33,8 @@ pub struct Agreed {
     pub local: IpAddr,
     /// The Ethernet address that packets to the device have; `None` by UDP, where that is the kernel's.
     pub mac: Option<String>,
+    /// What the device is called, and no other: its GUID. `None` if the link does not show it.
+    pub device_id: Option<String>,
     /// The caller's queue pair.
     pub local_qp: u32,
     /// The device's queue pair.
@@ -62,6 +64,7 @@ impl Channel {
             reads: info.initiator_depth,
             local: path.local,
             mac: (mac != MacAddr([0; 6])).then(|| mac.to_string()),
+            device_id: info.remote_guid.filter(|guid| *guid != 0).map(|guid| format!("{guid:016x}")),
             local_qp: info.local_qpn.get(),
             remote_qp: info.remote_qpn?.get(),
             opened_in: self.opened.wall,

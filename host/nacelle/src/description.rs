@@ -47,6 +47,9 @@ pub struct Description {
     pub device: String,
     /// What it is.
     pub kind: Kind,
+    /// Which build it is: the revision and a digest of the parameters, or a version. Empty if it does not say.
+    #[serde(default)]
+    pub build: String,
     /// Width of its data path, in bits; 0 if it has none.
     pub data_w: u32,
     /// Its clock, in Hz; 0 if it has none.
@@ -133,6 +136,7 @@ impl Description {
             version: VERSION,
             device,
             kind,
+            build: String::new(),
             data_w: 0,
             clock_hz: 0,
             memory_bytes: 0,

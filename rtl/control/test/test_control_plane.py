@@ -26,6 +26,8 @@ PARAMS = {
     "SOCKETS": SOCKETS,
     "BUSES": 2,
     "DRAM_BYTES": Type("64'h3_4000_0000"),
+    "BUILD_REVISION": Type("32'h1234_abcd"),
+    "BUILD_DIGEST": Type("64'h0123_4567_89ab_cdef"),
     "MESSAGES": Type("64'h5_0000_3000"),
     "MESSAGES_BYTES": 0x4000,
 }
@@ -57,6 +59,7 @@ NETWORK_ONLY = (0xF0, 0xF4, 0xF8, 0xFC, 0x100)
 FACTS = {
     0x00: 0x4E41434C, 0x04: 0x00000001, 0x08: 0x1000, 0x0C: 200_000_000, 0x10: 64, 0x14: SOCKETS, 0x18: 0x40000000, 0x1C: 3,
     0x60: 0x3000, 0x64: 5, 0x68: 0x4000, 0x6C: 512, 0x70: 256,
+    0x3E8: 0x1234ABCD, 0x3EC: 0x89ABCDEF, 0x3F0: 0x01234567,
 }  # fmt: skip
 
 
@@ -75,6 +78,7 @@ class Bus:
                 getattr(dut, f"socket{i}_{name}").value = 0
         for name in EVENTS:
             getattr(dut, f"{name}_events").value = 0
+        dut.chip_id.value = 0
 
     async def read(self, address: int) -> tuple[int, AxiResp]:
         answer = await with_timeout(self.master.read(address, 4), 3000 * CLOCK_NS, "ns")
@@ -105,6 +109,19 @@ async def facts_and_reset_values(dut) -> None:
         assert await bus.get(address) == value, f"{address:#x} changed by a write"
     for address, (_, reset) in SETTINGS.items():
         assert await bus.get(address) == reset, f"{address:#x}"
+
+
+@cocotb.test()
+async def every_device_has_an_id(dut) -> None:
+    """That of its chip; without one the EUI-64 of its MAC address."""
+    bus = await begin(dut)
+    await bus.write(0x20, 0x00630001)  # 52:54:00:63:00:01
+    await bus.write(0x24, 0x5254)
+    assert int(dut.device_id.value) == 0x5054_00FF_FE63_0001
+    assert (await bus.get(0x3E0), await bus.get(0x3E4)) == (0xFE630001, 0x505400FF)
+    dut.chip_id.value = 0xFEED_0123_4567_89AB
+    assert (await bus.get(0x3E0), await bus.get(0x3E4)) == (0x456789AB, 0xFEED0123)
+    assert int(dut.device_id.value) == 0xFEED_0123_4567_89AB
 
 
 @cocotb.test()
@@ -341,7 +358,9 @@ def test_control_plane() -> None:
         ports={
             "bus": Several(AxilSlave(20), 2),
             "socket": Several(AxilMaster(12), SOCKETS),
+            "chip_id": Plain("input", "logic [63:0]"),
             "local_addr": Plain("output", "packet_pkg::local_addr_t"),
+            "device_id": Plain("output", "logic [63:0]"),
             "management": AxilMaster(12),
             "admission": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),

@@ -57,6 +57,7 @@ module roce_cm
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
+    input  logic [63:0] guid,            // the device's, by which messages name it
     input  logic [CLIENTS-1:0][15:0] port,  // RDMA IP CM port on which each client listens; 0: it does not
     input  mtu_code_t   max_mtu,         // largest path MTU that the device supports
     input  logic [4:0]  min_rnr_timer,   // for the QPs
@@ -129,7 +130,7 @@ module roce_cm
       .DATA_W(DATA_W), .CM_TIMEOUT(CM_TIMEOUT), .REQ_RETRIES(REQ_RETRIES), .MRA_TIMEOUT(MRA_TIMEOUT),
       .RNR_RETRIES(RNR_RETRIES), .TARGET_ACK_DELAY(TARGET_ACK_DELAY)
   ) sender (
-      .clk, .rst, .local_addr, .max_mtu, .msg(send), .frame(tx), .payload(tx_payload)
+      .clk, .rst, .local_addr, .guid, .max_mtu, .msg(send), .frame(tx), .payload(tx_payload)
   );
 
   // ---- random numbers: x^64 + x^63 + x^61 + x^60 + 1, one step a cycle ----

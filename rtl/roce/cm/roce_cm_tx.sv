@@ -19,6 +19,7 @@ module roce_cm_tx
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
+    input  logic [63:0] guid,      // the device's
     input  mtu_code_t   max_mtu,
     stream_if.sink      msg,       // cm_send_t
     stream_if.source    frame,     // frame_tx_t
@@ -70,9 +71,6 @@ module roce_cm_tx
   assign frame.data.hdr = {hdr, (HDR_BYTES*8 - $bits(gsi_hdr_t))'(0)};
 
   // ---- the datagram ----
-  // EUI-64 of the MAC address (RFC 4291 appendix A), as for other RoCE devices.
-  wire [63:0] guid = {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
-
   function automatic logic [127:0] mapped(ipv4_addr_t ip);
     return {80'h0, 16'hffff, ip};
   endfunction

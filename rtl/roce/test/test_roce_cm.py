@@ -78,6 +78,7 @@ class Device:
         self.dut, self.index, self.mac, self.ip = dut, index, mac, ip
         local = dict(enable=1, mac=mac_number(mac), ip=number(ip), prefix_length=24, gateway=0)
         self.signal("local_addr").value = struct("packet_pkg::local_addr_t").pack(local)
+        self.signal("guid").value = int.from_bytes(cm.guid(mac), "big")
         self.listen(PORT)
         self.signal("max_mtu").value = 5
         self.signal("min_rnr_timer").value = 1
@@ -2412,6 +2413,7 @@ def ports(width: int, qps: int) -> dict:
     """Of one connection manager."""
     return {
         "local_addr": Plain("input", "packet_pkg::local_addr_t"),
+        "guid": Plain("input", "logic [63:0]"),
         "port": Plain("input", f"logic [{16 * CLIENTS - 1}:0]"),
         "max_mtu": Plain("input", "roce_wire_pkg::mtu_code_t"),
         "min_rnr_timer": Plain("input", "logic [4:0]"),

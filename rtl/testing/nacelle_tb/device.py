@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 import tomllib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,14 @@ class Device:
     def kernels(self) -> list[Kernel]:
         """Each kernel once."""
         return list(dict.fromkeys(kernel for socket in self.sockets for kernel in socket.images))
+
+    @property
+    def digest(self) -> bytes:
+        """Of its parameters and kernels: 8 bytes that are others for any other build."""
+        plain = {field.name: value for field in fields(self) if isinstance(value := getattr(self, field.name), bool | int | str)}
+        sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
+        parameters = json.dumps([plain, sockets, self.reach(), [socket.completions for socket in self.sockets]])
+        return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
     def changes(self) -> bool:
@@ -465,6 +474,11 @@ def from_options(options: Namespace) -> Device:
         sys.exit(f"error: {error}")
 
 
+def revision() -> str:
+    """The first 8 digits of the revision that is built, where the builder says it: else each commit would make all devices again."""
+    return f"{int(os.environ.get('NACELLE_REVISION', '0')[:8], 16):08x}"
+
+
 # ---- the description for callers ----
 
 
@@ -482,6 +496,7 @@ def template(device: Device) -> list[bytes | tuple[Mark, int]]:
         "version": DESCRIPTION_VERSION,
         "device": device.name,
         "kind": "rtl",
+        "build": f"{revision()}-{device.digest.hex()}",
         "data_w": device.data_w,
         "clock_hz": device.clock_hz,
         "memory_bytes": device.memory_bytes,

@@ -28,6 +28,7 @@ from .device import (
     Device,
     Kernel,
     description,
+    revision,
     template,
 )
 from .rdl import COMMON, read_block
@@ -134,7 +135,7 @@ endmodule
 
 
 def device_package(device: Device) -> str:
-    """The sizes of a device."""
+    """The sizes of a device, and what tells its build from others."""
     clients = ["NO_CLIENT" if client is None else str(client) for client in device.clients()]
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
@@ -182,6 +183,9 @@ package device_pkg;
   localparam logic [SOCKETS-1:0][MEMORIES-1:0] SOCKET_MEMORIES = {{{reach}}};
   localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
+
+  localparam logic [31:0] BUILD_REVISION = 32'h{revision()};
+  localparam logic [63:0] BUILD_DIGEST = 64'h{device.digest.hex()};
 endpackage
 """
 

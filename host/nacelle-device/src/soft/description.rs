@@ -25,6 +25,8 @@ impl SoftEngine {
 
     fn describe_with(&self, functions: Vec<Function>) -> Vec<u8> {
         let mut description = Description::new("soft", Kind::Soft, functions);
+        let revision = option_env!("NACELLE_REVISION").and_then(|revision| revision.get(..8)).unwrap_or("00000000");
+        description.build = format!("{revision}-{}", env!("CARGO_PKG_VERSION"));
         description.memory_bytes = self.config.memory_bytes;
         description.max_regions = MAX_REGIONS as u32;
         description.max_contexts = self.offer().contexts.into();

@@ -80,6 +80,11 @@ pub mod device {
             CCI_LOGIN_2,
             CCI_LOGIN_3,
             CCI_LOGOUT,
+            DEVICE_ID_LO,
+            DEVICE_ID_HI,
+            BUILD_REVISION,
+            BUILD_DIGEST_LO,
+            BUILD_DIGEST_HI,
             PACKET_RX_FRAME,
             PACKET_RX_ROCE,
             PACKET_RX_ARP,
@@ -348,6 +353,16 @@ pub mod device {
     pub const CCI_LOGIN_3: Register = Register { name: "CCI_LOGIN_3", offset: 0xfc, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the block." };
     /// An IPbus client that writes anything here is no longer authorised.
     pub const CCI_LOGOUT: Register = Register { name: "CCI_LOGOUT", offset: 0x100, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "An IPbus client that writes anything here is no longer authorised." };
+    /// What this device is called, and no other: also its GUID in messages of connection management. Lower half.
+    pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
+    /// Likewise, upper half.
+    pub const DEVICE_ID_HI: Register = Register { name: "DEVICE_ID_HI", offset: 0x3e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    /// First 8 digits of the revision that the RTL was built from; 0: it was not said.
+    pub const BUILD_REVISION: Register = Register { name: "BUILD_REVISION", offset: 0x3e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "First 8 digits of the revision that the RTL was built from; 0: it was not said." };
+    /// Digest of what the device consists of, lower half: devices of different parameters or kernels have different ones.
+    pub const BUILD_DIGEST_LO: Register = Register { name: "BUILD_DIGEST_LO", offset: 0x3ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Digest of what the device consists of, lower half: devices of different parameters or kernels have different ones." };
+    /// Likewise, upper half.
+    pub const BUILD_DIGEST_HI: Register = Register { name: "BUILD_DIGEST_HI", offset: 0x3f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
     /// rx frame
     pub const PACKET_RX_FRAME: Register = Register { name: "packet_rx_frame", offset: 0x400, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx frame" };
     /// rx roce

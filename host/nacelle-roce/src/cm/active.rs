@@ -116,6 +116,7 @@ impl Transport {
         let Some(c) = self.conns.get_mut(id) else { return };
         c.remote_comm_id = rep.local_comm_id.get();
         c.remote_qpn = rep.local_qpn();
+        c.remote_guid = Some(rep.local_ca_guid.get());
         if c.remote_qpn.get() <= Qpn::GSI.get() {
             self.abandon(id, ConnectFailure::BadReply);
             return;

@@ -102,6 +102,7 @@ impl Transport {
             port,
             local_qpn,
             remote_qpn: Qpn::default(),
+            remote_guid: None,
             local_comm_id,
             remote_comm_id: 0,
             transaction_id,

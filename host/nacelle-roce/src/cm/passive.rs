@@ -128,6 +128,7 @@ impl Transport {
         c.transaction_id = transaction_id;
         c.remote_comm_id = remote;
         c.remote_qpn = req.local_qpn();
+        c.remote_guid = Some(req.local_ca_guid.get());
         c.send_psn = req.starting_psn();
         c.cm_timeout = Duration::from_nanos(timeout_nanos(req.local_cm_timeout().min(CM_TIMEOUT_LIMIT)));
         c.cm_retries = req.max_cm_retries();
