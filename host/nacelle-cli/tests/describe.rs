@@ -41,7 +41,10 @@ fn a_device_is_described_with_its_functions_limits_and_link() {
         assert!(id.len() == 16 && text.contains(&format!("device id          {id}")), "{id}: {text}");
         // On the wire it is the EUI-64 of the MAC address.
         if let Some(mac) = all["agreed"]["mac"].as_str() {
-            assert_eq!((&id[2..6], &id[6..10], &id[10..]), (&mac.replace(':', "")[2..6], "fffe", &mac.replace(':', "")[6..]));
+            assert_eq!(
+                (&id[2..6], &id[6..10], &id[10..]),
+                (&mac.replace(':', "")[2..6], "fffe", &mac.replace(':', "")[6..])
+            );
         }
         assert!(all["description"]["build"].as_str().unwrap().ends_with(env!("CARGO_PKG_VERSION")), "{all}");
     }

@@ -26,7 +26,7 @@ module roce_admission_registers
 );
   localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::SOCKET_PAGE, 12'd0};
 
-  if (STATE_WORDS != ADMISSION_ENTRIES || AT_STATE != 12'h100 || AT_TOKEN_3 != 12'h3c0) begin : g_check
+  if (STATE_WORDS != ADMISSION_ENTRIES || AT_STATE != 12'h100 || AT_TOKEN_0 != 12'h300 || AT_TOKEN_3 != 12'h3c0) begin : g_check
     $fatal(1, "roce_admission_registers: the words of the entries must be those of 0x100 to 0x3ff");
   end
 
