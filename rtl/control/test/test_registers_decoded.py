@@ -31,5 +31,7 @@ def test_every_register_is_decoded(name: str) -> None:
         registers = [register for register in registers if register["name"] not in {*settings, *HEADER}]
     if name == "admission":
         # What an entry says is a table, whose bounds the module checks.
-        registers = [register for register in registers if register["name"] not in {"HANDLE", "DEADLINE", "ADDRESS", "TOKEN_1", "TOKEN_2"}]
+        registers = [
+            register for register in registers if register["name"] not in {"HANDLE", "DEADLINE", "ADDRESS", "TOKEN_1", "TOKEN_2"}
+        ]
     assert {register["name"] for register in registers} <= named

@@ -174,6 +174,7 @@ module roce_cm
   logic     right_qpn_q;     // the message names its QP
   logic     acceptable_q;    // a REQ that the device supports
   logic     expired_q;
+  logic     is_req_q;        // the event is a REQ
   admission_verdict_t verdict_q;
   admission_why_e ended_q, ended_d;  // the entry of this caller's connection has ended
   arp_answer_t resolved_q;
@@ -296,7 +297,7 @@ module roce_cm
   );
 
   // ---- admission ----
-  assign asks = op_q == OP_MESSAGE && is_req && !(fsm_q inside {S_CLEAR, S_IDLE});
+  assign asks = is_req_q && !(fsm_q inside {S_CLEAR, S_IDLE});
   assign ask  = '{has_token: msg.data.has_token, token: msg.data.private_data[$bits(token_t)-1:0], ip: msg.data.ip};
   assign admits   = commit && plan_q.write && work_q.by.valid && !was_occupied_q && cm_occupied(work_q);
   assign leaves   = commit && plan_q.write && work_q.by.valid && was_occupied_q && !cm_occupied(work_q);
@@ -379,6 +380,7 @@ module roce_cm
         search_q <= turn_q;
         if (pick_valid) begin
           op_q  <= pick_op;
+          is_req_q <= pick_op == OP_MESSAGE && is_req;
           idx_q <= pick_idx;
           fsm_q <= pick_op == OP_CONNECT || (pick_op == OP_MESSAGE && (is_req || is_rep || names_own)) ? S_SEARCH : S_READ;
         end

@@ -25,8 +25,8 @@ module roce_cm_timers
   logic  first_valid_q;      // if any runs
   logic  in_round_q, round_due_q, sweep_q;
 
-  assign due_next = first_valid_q && !time_ahead(now, first_q, DELAY_BITS);
-  assign due      = in_round_q || round_due_q || sweep_q;
+  assign due_next = sweep_q || first_valid_q && !time_ahead(now, first_q, DELAY_BITS);
+  assign due      = in_round_q || round_due_q;
 
   always_ff @(posedge clk) begin
     round_due_q <= !rst && due_next;

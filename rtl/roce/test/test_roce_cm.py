@@ -1842,13 +1842,13 @@ def note(why: int) -> bytes:
 
 @cocotb.test()
 async def admission_decides(dut) -> None:
-    """A caller that is not admitted gets the reason, changes nothing, and is not told what was wrong with its token; one that is has its
-    token taken out of its private data."""
+    """A caller that is not admitted gets the reason, changes nothing, and is not told what was wrong with its token; one that is
+    has its token taken out of its private data."""
     dev = await device(dut, 0.2)
     peer, other = callers(2)
     asked = []
 
-    def judge(ask):
+    def judge(ask: object) -> tuple[int, int | None]:
         asked.append(ask)
         return verdicts.pop(0)
 
@@ -1894,8 +1894,8 @@ async def admission_decides(dut) -> None:
 async def an_entry_ends(dut, time_over: bool) -> None:
     """All its connections are closed, in whatever state, with the reason, also when that is repeated; no other is touched."""
     dev = await device(dut, 0.1)
-    all_ = callers(6, cm_timeout=8, response_timeout=12)
-    established, accepted, waiting, other, late, again = all_
+    all_ = callers(5, cm_timeout=8, response_timeout=12)
+    established, accepted, waiting, other, late = all_
     entries = {number(caller.ip): 5 for caller in all_} | {number(other.ip): 6}
     dev.judge = lambda ask: (0, entries[ask.ip])
     reps = {id(caller): await dev.open(caller, rtu=caller is not accepted) for caller in (established, accepted, other)}

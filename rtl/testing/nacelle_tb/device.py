@@ -475,7 +475,8 @@ def from_options(options: Namespace) -> Device:
 
 
 def revision() -> str:
-    """The first 8 digits of the revision that is built, where the builder says it: else each commit would make all devices again."""
+    """The first 8 digits of the revision that is built, where the builder says it: else each commit would make all devices
+    again."""
     return f"{int(os.environ.get('NACELLE_REVISION', '0')[:8], 16):08x}"
 
 

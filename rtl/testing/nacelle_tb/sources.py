@@ -42,7 +42,13 @@ _PACKAGES = [
     "compute/rpc/rpc_pkg.sv",
 ]
 # Made from the description of the registers (rtl/control/generate.py): before all others, and from the packages above.
-_REGISTER_PACKAGES = ["cci_map_pkg.sv", "cci_policy_pkg.sv", "management_regs_pkg.sv", "admission_regs_pkg.sv", "socket_regs_pkg.sv"]
+_REGISTER_PACKAGES = [
+    "cci_map_pkg.sv",
+    "cci_policy_pkg.sv",
+    "management_regs_pkg.sv",
+    "admission_regs_pkg.sv",
+    "socket_regs_pkg.sv",
+]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]
 # Where modules are not part of a device.
 _NOT_A_PLANE = ("test", "formal", "testing", "sim_build", "__pycache__")

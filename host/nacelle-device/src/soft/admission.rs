@@ -231,11 +231,11 @@ impl SoftEngine {
                 entry.state = EntryState::Revoked;
                 self.end_callers();
             }
-            (EntryState::Revoked | EntryState::TimeOver, 0) if entry.used == 0 => {
-                // What a function has yet that has not returned is its callers', too.
-                if self.held.of(Holder::Entry(number)) == 0 {
-                    entry.state = EntryState::Free;
-                }
+            // What a function has yet that has not returned is its callers', too.
+            (EntryState::Revoked | EntryState::TimeOver, 0)
+                if entry.used == 0 && self.held.of(Holder::Entry(number)) == 0 =>
+            {
+                entry.state = EntryState::Free;
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_admission: who is admitted, by which entry, in the same time whatever was guessed; states, counts and deadlines of entries; what
-cannot be read or changed."""
+"""roce_admission: who is admitted, by which entry, in the same time whatever was guessed; states, counts and deadlines of
+entries; what cannot be read or changed."""
 
 from __future__ import annotations
 
@@ -112,8 +112,9 @@ class Bench:
     async def fill(self, at: int, entry: Entry) -> None:
         """Writes every word of an entry, in any order."""
         token = [int.from_bytes(entry.token[i : i + 4], "big") for i in range(0, 16, 4)]
-        words = {"ADDRESS": entry.address, "PREFIX": entry.prefix, "CONNECTIONS": entry.connections, "MEMORY": entry.memory,
-                 "DEADLINE": entry.deadline, "HANDLE": entry.handle} | {f"TOKEN_{i}": word for i, word in enumerate(token)}  # fmt: skip
+        words = {"ADDRESS": entry.address, "PREFIX": entry.prefix, "CONNECTIONS": entry.connections}
+        words |= {"MEMORY": entry.memory, "DEADLINE": entry.deadline, "HANDLE": entry.handle}
+        words |= {f"TOKEN_{i}": word for i, word in enumerate(token)}
         for name, value in random.sample(list(words.items()), len(words)):
             await self.write(name, value, at)
         if self.entries[at].state == FREE:
