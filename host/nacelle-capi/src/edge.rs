@@ -158,6 +158,8 @@ fn describe(result: u32) -> &'static CStr {
         24 => c"the window is open already",
         25 => c"the software device does not take the kernel",
         26 => c"the simulated device cannot be made",
+        27 => c"the device does not admit this caller",
+        28 => c"the device admits this caller no longer",
         1000 => c"a defect of the library",
         1001 => c"not a handle of this library",
         1002 => c"a handle of another kind",
