@@ -283,7 +283,7 @@ def test_registers_by_name(wire: Wire) -> None:
         (("set", "own", "PREFIX_LEN", "64"), "64 does not fit PREFIX_LEN"),
         (("set", "own", "IP", "1"), "did not take 1 for IP"),
         (("get", "own", "NONE"), "no register NONE"),
-        (("get", "own", "socket.JOBS"), "it has device, management, socket0"),
+        (("get", "own", "socket.JOBS"), "it has device, management, admission, socket0"),
         (("list", "own", "socket9"), "no block socket9"),
         (("get", "own", "0x7fffc"), "0x7fffc"),
         (("set", "own", "KEEPALIVE_MS", "many"), "many"),
