@@ -14,6 +14,7 @@ use nacelle_roce::{
     memory::Bytes,
     wire::{
         DescriptionLocation, Ecn, MacAddr, ParseError, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket,
+        admission::{Token, Why},
         arp::ArpPacket,
         bth::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Reth, Syndrome},
         calls,
@@ -58,6 +59,17 @@ pub fn messages(data: &[u8]) {
     if let Ok((tid, message)) = Message::parse(data) {
         let mad = message.to_mad(tid);
         assert_eq!(Message::parse(&mad), Ok((tid, message)));
+    }
+    let mut private_data = data.to_vec();
+    if let Some(token) = Token::take(&mut private_data) {
+        assert_eq!(Token::take(&mut private_data).map(|token| *token.bytes()), Some([0; Token::LEN]));
+        token.put(&mut private_data).expect("it was there before");
+        assert_eq!(Token::take(&mut private_data), Some(token));
+    } else {
+        assert_eq!(private_data, data, "nothing is taken out of what has no token");
+    }
+    if let Ok(why) = Why::find(data) {
+        assert_eq!(data[..6], why.note()[..6]);
     }
     if let Ok(message) = mrsp::Message::parse(data)
         && let Ok(len) = message.write(&mut buf)
