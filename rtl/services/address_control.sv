@@ -126,14 +126,14 @@ module address_control
               claim_q       <= 1'b1;
               claim_probe_q <= 1'b0;
             end
-          end else if (wants) begin
+          end else if (wants && !claim_q) begin
             state_q     <= ADDRESS_WAIT;
             settled_q   <= 1'b0;
             candidate_q <= wanted_q.ip;
             probed_q    <= 1'b0;
             probes_q    <= 2'(PROBES);
             wait_q      <= 10'(random[3:0]);
-          end else if (has) begin
+          end else if (!wants && has) begin
             state_q   <= ADDRESS_LEAVE;
             settled_q <= 1'b0;
             wait_q    <= LEAVE;
@@ -225,7 +225,7 @@ module address_control
   end
 
   assign claim.valid = claim_q;
-  assign claim.data  = '{probe: claim_probe_q, ip: claim_probe_q ? candidate_q : address_q.ip};
+  assign claim.data  = '{probe: claim_probe_q, ip: watch.ip};
   assign watch       = '{valid: probing || has, probing: probing, ip: probing ? candidate_q : address_q.ip};
   assign farewell    = '{close: has && state_q inside {ADDRESS_LEAVE, ADDRESS_ABANDON}, abandon: has && state_q == ADDRESS_ABANDON};
 

@@ -62,8 +62,8 @@ package address_pkg;
     address_origin_e origin;
     address_state_e  state;
     dhcp_state_e     dhcp;
-    logic [31:0]     lease_left;                     // seconds; all ones: for ever
-    ipv4_addr_t      server;
+    logic [23:0]     lease_left;                     // seconds; all ones: for ever
+    ipv4_addr_t      server;                         // of the lease, or of the last one
   } address_status_t;
 
   // What the DHCP client has got. Valid from the ACK until the lease ends.

@@ -55,7 +55,7 @@ module address_service
                     : {random_q[30:0], random_q[31] ^ random_q[21] ^ random_q[1] ^ random_q[0]};
 
   dhcp_client client (
-      .clk, .rst, .now, .tick, .second, .random(random_q), .mac, .run(settings.mode != MODE_STATIC),
+      .clk, .rst, .tick, .second, .random(random_q), .mac, .run(settings.mode != MODE_STATIC),
       .renew(settings.renew), .give_up(settings.give_up),
       .offered_valid, .offered_first, .expects, .admitted, .message, .words, .response, .response_words,
       .lease, .in_use, .conflict(lease_conflict), .failing,

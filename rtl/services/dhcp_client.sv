@@ -10,8 +10,9 @@
 // somebody else has the address: then it is declined. The lease is released after `give_up`, or when `run` falls, as soon as it is no
 // longer in use.
 //
-// `admitted` answers `offered_valid` in the next cycle: only answers with the transaction id of a request that waits for one are taken, two
-// at once and one more for each ADMIT_PAUSE cycles. So nothing that others send takes room, or time, of other services.
+// `admitted` answers `offered_valid` in the next cycle: only answers with the transaction id of a request that waits for one are taken, and
+// the next one when this one has been read, or ADMIT_PAUSE cycles later if it was dropped on its way. So nothing that others send takes room,
+// or time, of other services.
 //
 // Acts within a few cycles of a tick or an answer; one message at a time.
 module dhcp_client
@@ -19,13 +20,11 @@ module dhcp_client
   import services_pkg::*;
   import address_pkg::*;
   import dhcp_pkg::*;
-  import time_pkg::*;
 #(
     parameter int unsigned ADMIT_PAUSE = 4096    // longer than a message is worked on
 ) (
     input  logic            clk,
     input  logic            rst,
-    input  time_t           now,
     input  logic            tick,                // 1/16 s has passed
     input  logic            second,              // with every 16th tick
     input  logic [31:0]     random,
@@ -48,7 +47,7 @@ module dhcp_client
     input  logic            conflict,
     output logic            failing,             // no server answers
     output dhcp_state_e     state,
-    output logic [31:0]     lease_left,
+    output seconds_t        lease_left,
     output ipv4_addr_t      server,
     output logic            got_nak,             // pulses
     output logic            got_lease,           // or its renewal
@@ -57,13 +56,12 @@ module dhcp_client
     output logic            drop_unexpected,     // not expected, too many, or of no use in this state
     output logic            idle
 );
-  localparam logic [31:0] FOR_EVER = '1;
-  localparam logic [31:0] RENEW_PAUSE = 32'd60;  // seconds
+  localparam seconds_t    RENEW_PAUSE = 24'd60;
   localparam logic [2:0]  GIVES_UP = 3'd3;       // this many messages without an answer: 4 + 8 + 16 s
   localparam logic [2:0]  LONGEST = 3'd4;        // 64 s
   localparam logic [7:0]  STALE = '1;            // seconds after which an answer is not expected any longer
-  localparam logic [31:0] DECLINE_PAUSE = 32'(10 * TICKS);   // RFC 2131, 3.1 (5)
-  localparam logic [31:0] NAK_PAUSE = 32'(TICKS);
+  localparam seconds_t    DECLINE_PAUSE = 24'(10 * TICKS);   // RFC 2131, 3.1 (5)
+  localparam seconds_t    NAK_PAUSE = 24'(TICKS);
 
   // ---- answers ----
   logic         received_malformed, receive_idle;
@@ -76,9 +74,9 @@ module dhcp_client
   assign got = answer.data;
 
   dhcp_state_e state_q;
-  logic [31:0] wait_q;           // until the next message: ticks; seconds when there is a lease
-  logic [31:0] left_q;           // of the lease
-  logic [31:0] t1_at_q, t2_at_q; // what is left at T1, T2
+  seconds_t    wait_q;           // until the next message: ticks; seconds when there is a lease
+  seconds_t    left_q;           // of the lease
+  seconds_t    t1_at_q, t2_at_q; // what is left at T1, T2
   logic [7:0]  since_q;          // seconds since the request was sent
   logic [7:0]  secs_q;           // since the client began to ask
   logic [2:0]  attempt_q;
@@ -93,11 +91,17 @@ module dhcp_client
   wire prolongs = state_q inside {DHCP_RENEWING, DHCP_REBINDING};
 
   // ---- admission ----
-  logic meant_q, allowed;
+  typedef logic [$clog2(ADMIT_PAUSE)-1:0] pause_t;
+  logic   meant_q;
+  pause_t pause_q;
   assign expects = (state_q inside {DHCP_SELECTING, DHCP_REQUESTING} || prolongs) && since_q != STALE;
   always_ff @(posedge clk) meant_q <= !rst && offered_valid && expects && offered_first == {OP_REPLY, HARDWARE, offered_first[39:32], xid_q};
-  hold_budget #(.CREDIT(2), .PAUSE(ADMIT_PAUSE)) budget (.clk, .rst, .now, .holds(admitted), .allowed);
-  assign admitted = meant_q && allowed;
+  assign admitted = meant_q && pause_q == '0;
+  always_ff @(posedge clk) begin
+    if (rst || received_malformed || (answer.valid && answer.ready)) pause_q <= '0;
+    else if (admitted) pause_q <= pause_t'(ADMIT_PAUSE - 1);
+    else if (pause_q != '0) pause_q <= pause_q - 1'b1;
+  end
   logic offered_q;
   always_ff @(posedge clk) offered_q <= !rst && offered_valid;
 
@@ -105,40 +109,41 @@ module dhcp_client
   stream_if #(.T(dhcp_request_t)) request ();
   wire declines = kind_q == DHCPDECLINE;
   wire releases = kind_q == DHCPRELEASE;
-  wire names = state_q == DHCP_REQUESTING || declines;       // an address that is not the client's own
+  wire requests = state_q == DHCP_REQUESTING || declines;
   assign request.valid = send_q;
   assign request.data  = '{
       kind: kind_q,
       xid: xid_q,
       secs: secs_q,
-      ciaddr: prolongs || releases ? address_q.ip : '0,
-      requested: names ? address_q.ip : '0,
-      server: names || releases ? server_q : '0,
-      unicast: state_q == DHCP_RENEWING || releases,
-      to_mac: server_mac_q,
-      to_ip: server_q
+      ip: address_q.ip,
+      owns: prolongs || releases,
+      requests: requests,
+      server: server_q,
+      server_mac: server_mac_q,
+      names_server: requests || releases,
+      unicast: state_q == DHCP_RENEWING || releases
   };
   dhcp_send send (.clk, .rst, .mac, .request, .response, .response_words);
 
   // ---- times ----
-  logic [31:0] target, rest_q;   // of the lease, until the next state
+  seconds_t    target, rest_q;   // of the lease, until the next state
   logic        due_q;
   logic [2:0]  settled_q;        // rest_q and due_q belong to this state
   always_comb
     unique case (state_q)
       DHCP_BOUND:    target = t1_at_q;
       DHCP_RENEWING: target = t2_at_q;
-      default:       target = 32'd1;
+      default:       target = 24'd1;
     endcase
   always_ff @(posedge clk) begin
     rest_q <= left_q - target;
     due_q  <= left_q <= target && left_q != FOR_EVER;
   end
-  wire due = due_q && settled_q[2];
+  wire due = due_q && settled_q[2] && has_lease;
   wire wait_over = wait_q == '0;
 
-  function automatic logic [31:0] back_off(logic [2:0] attempt, logic [4:0] luck);
-    return (32'(4 * TICKS) << attempt) - 32'(TICKS) + 32'(luck);
+  function automatic seconds_t back_off(logic [2:0] attempt, logic [4:0] luck);
+    return (seconds_t'(4 * TICKS) << attempt) - seconds_t'(TICKS) + seconds_t'(luck);
   endfunction
 
   // ---- a lease, step by step: T1 and T2 as times that are left ----
@@ -149,7 +154,7 @@ module dhcp_client
     TAKE_DONE
   } take_e;
   take_e       take_q;
-  logic [31:0] difference_q;
+  seconds_t    difference_q;
   logic        below_q, t2_ok_q;
   wire fits_request = got.kind == DHCPACK && (state_q == DHCP_REQUESTING ? got.server == server_q : prolongs && got.yiaddr == address_q.ip);
   wire looks = answer.valid && take_q == TAKE_LOOK && !send_q;
@@ -159,7 +164,7 @@ module dhcp_client
   assign answer.ready = (looks && !ack) || take_q == TAKE_DONE;
 
   always_ff @(posedge clk) begin
-    logic [31:0] subtracted;
+    seconds_t subtracted;
     subtracted   = take_q == TAKE_LOOK ? got.t2 : got.t1;
     difference_q <= got.lease - subtracted;
     below_q      <= subtracted != '0 && subtracted < got.lease;
@@ -212,7 +217,7 @@ module dhcp_client
             kind_q <= DHCPRELEASE;
           end else if (!owed_q && run && !released_q) begin
             state_q <= DHCP_INIT;
-            wait_q  <= 32'(random[3:0]);
+            wait_q  <= seconds_t'(random[3:0]);
           end
         end
 
@@ -277,19 +282,19 @@ module dhcp_client
             since_q <= '0;
             send_q  <= 1'b1;
             kind_q  <= DHCPREQUEST;
-            wait_q  <= rest_q[31:1] < RENEW_PAUSE[30:0] ? RENEW_PAUSE : 32'(rest_q[31:1]);
+            wait_q  <= rest_q[23:1] < 23'(RENEW_PAUSE) ? RENEW_PAUSE : seconds_t'(rest_q[23:1]);
           end
         end
       endcase
 
       // How a lease, or the wish for one, ends.
-      if (nak || (has_lease && conflict) || (has_lease && due && state_q inside {DHCP_CHECKING, DHCP_REBINDING})) begin
+      if (nak || (has_lease && conflict) || (due && state_q inside {DHCP_CHECKING, DHCP_REBINDING})) begin
         state_q    <= DHCP_INIT;
         settled_q  <= '0;
         valid_q    <= 1'b0;
         lost_lease <= has_lease;
         got_nak    <= nak;
-        wait_q     <= 32'(random[3:0]) + (conflict ? DECLINE_PAUSE : NAK_PAUSE);
+        wait_q     <= seconds_t'(random[3:0]) + (conflict ? DECLINE_PAUSE : NAK_PAUSE);
         send_q     <= 1'b0;
         if (has_lease && conflict) begin
           send_q <= 1'b1;
@@ -305,7 +310,7 @@ module dhcp_client
     end
 
     if (take_q == TAKE_DONE) begin
-      left_q    <= got.lease == FOR_EVER ? FOR_EVER : got.lease - 32'(since_q);
+      left_q    <= got.lease == FOR_EVER ? FOR_EVER : got.lease - seconds_t'(since_q);
       address_q <= '{ip: got.yiaddr, prefix_length: got.prefix_length, gateway: got.router};
       server_q  <= got.server;
       server_mac_q <= got.mac;
@@ -319,6 +324,7 @@ module dhcp_client
     if (give_up) released_q <= 1'b1;
     else if (renew || !run) released_q <= 1'b0;
 
+    if (!has_lease && take_q != TAKE_DONE) left_q <= '0;
     if (rst) begin
       state_q    <= DHCP_OFF;
       send_q     <= 1'b0;
@@ -337,8 +343,8 @@ module dhcp_client
   assign lease      = '{valid: valid_q, address: address_q};
   assign failing    = failing_q;
   assign state      = state_q;
-  assign lease_left = has_lease ? left_q : '0;
-  assign server     = has_lease ? server_q : '0;
+  assign lease_left = left_q;
+  assign server     = server_q;
   assign idle       = receive_idle && !send_q && settled_q[2] && !due && take_q == TAKE_LOOK
       && !(state_q == DHCP_OFF && (owed_q ? !in_use : run && !released_q)) && !(state_q == DHCP_CHECKING && in_use)
       && !(wait_over && state_q inside {DHCP_INIT, DHCP_SELECTING, DHCP_REQUESTING, DHCP_RENEWING, DHCP_REBINDING});

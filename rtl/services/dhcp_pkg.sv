@@ -48,6 +48,14 @@ package dhcp_pkg;
     DHCPRELEASE  = 8'd7
   } dhcp_type_e;
 
+  // Times of a lease in seconds, up to 194 days. A longer one is taken as 194 days, so it is renewed earlier than it need be; one for ever
+  // has no end.
+  typedef logic [23:0] seconds_t;
+  localparam seconds_t FOR_EVER = '1;
+  function automatic seconds_t seconds(logic [31:0] value);
+    return value[31:24] == '0 && value[23:1] != '1 ? value[23:0] : {23'h7fffff, &value};
+  endfunction
+
   // A well-formed answer to the client's last message. Fields whose option is absent are 0.
   typedef struct packed {
     dhcp_type_e  kind;             // OFFER, ACK or NAK
@@ -56,20 +64,21 @@ package dhcp_pkg;
     ipv4_addr_t  server;
     ipv4_addr_t  router;
     logic [5:0]  prefix_length;
-    logic [31:0] lease;            // seconds; all ones: for ever
-    logic [31:0] t1;
-    logic [31:0] t2;
+    seconds_t    lease;
+    seconds_t    t1;
+    seconds_t    t2;
   } dhcp_answer_t;
 
   typedef struct packed {
     dhcp_type_e  kind;             // DISCOVER, REQUEST, DECLINE or RELEASE
     logic [31:0] xid;
     logic [7:0]  secs;
-    ipv4_addr_t  ciaddr;           // and the packet's source
-    ipv4_addr_t  requested;        // 0: without the option
-    ipv4_addr_t  server;           // likewise
-    logic        unicast;
-    mac_t        to_mac;           // if unicast
-    ipv4_addr_t  to_ip;
+    ipv4_addr_t  ip;               // of the client:
+    logic        owns;             // it has it: ciaddr, and the packet's source
+    logic        requests;         // or it is only a matter of this message: requested address
+    ipv4_addr_t  server;
+    mac_t        server_mac;
+    logic        names_server;
+    logic        unicast;          // to the server
   } dhcp_request_t;
 endpackage

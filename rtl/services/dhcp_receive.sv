@@ -14,7 +14,7 @@ module dhcp_receive
   import services_pkg::*;
   import dhcp_pkg::*;
 #(
-    parameter logic [31:0] MIN_LEASE = 32'd16    // seconds
+    parameter seconds_t MIN_LEASE = 24'd16    // seconds
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -209,10 +209,10 @@ module dhcp_receive
                 has_mask_q <= 1'b1;
               end
               OPTION_ROUTER:     answer_q.router <= value;
-              OPTION_LEASE_TIME: answer_q.lease  <= value;
+              OPTION_LEASE_TIME: answer_q.lease  <= seconds(value);
               OPTION_SERVER_ID:  answer_q.server <= value;
-              OPTION_T1:         answer_q.t1     <= value;
-              OPTION_T2:         answer_q.t2     <= value;
+              OPTION_T1:         answer_q.t1     <= seconds(value);
+              OPTION_T2:         answer_q.t2     <= seconds(value);
               default: ;
             endcase
         end

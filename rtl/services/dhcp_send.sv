@@ -37,7 +37,7 @@ module dhcp_send
       7'd0:  word = {OP_REQUEST, HARDWARE, 8'd0};
       7'd1:  word = asked.xid;
       7'd2:  word = {8'd0, asked.secs, FLAG_BROADCAST};
-      7'd3:  word = asked.ciaddr;
+      7'd3:  if (asked.owns) word = asked.ip;
       7'd7:  word = mac[47:16];
       7'd8:  word = {mac[15:0], 16'd0};
       7'd59: word = COOKIE;
@@ -45,10 +45,10 @@ module dhcp_send
       7'd61: word = {OPTION_CLIENT_ID, 8'd7, 8'd1, mac[47:40]};
       7'd62: word = mac[39:8];
       7'd63: word = {mac[7:0], 24'd0};
-      7'd64: if (asked.requested != '0) word = {16'd0, OPTION_REQUESTED_IP, 8'd4};
-      7'd65: word = asked.requested;
-      7'd66: if (asked.server != '0) word = {16'd0, OPTION_SERVER_ID, 8'd4};
-      7'd67: word = asked.server;
+      7'd64: if (asked.requests) word = {16'd0, OPTION_REQUESTED_IP, 8'd4};
+      7'd65: if (asked.requests) word = asked.ip;
+      7'd66: if (asked.names_server) word = {16'd0, OPTION_SERVER_ID, 8'd4};
+      7'd67: if (asked.names_server) word = asked.server;
       7'd68: if (asks) word = {OPTION_PARAMETERS, 8'd6, OPTION_SUBNET_MASK, OPTION_ROUTER};
       7'd69: if (asks) word = {OPTION_LEASE_TIME, OPTION_SERVER_ID, OPTION_T1, OPTION_T2};
       7'd70: if (asks) word = {OPTION_MAX_SIZE, 8'd2, 16'(MESSAGE_BYTES + IPV4_HDR_BYTES + UDP_HDR_BYTES)};
@@ -66,9 +66,9 @@ module dhcp_send
 
   assign response.valid = request.valid && !words_q;
   assign response.data  = '{
-      mac: asked.unicast ? asked.to_mac : MAC_BROADCAST,
-      ip: asked.unicast ? asked.to_ip : '1,
-      from_ip: asked.ciaddr,
+      mac: asked.server_mac | {48{!asked.unicast}},
+      ip: asked.server | {32{!asked.unicast}},
+      from_ip: asked.owns ? asked.ip : '0,
       port: PORT_SERVER,
       from_port: UDP_PORT_DHCP,
       length: message_length_t'((32'(LAST) + 1) * 4)

@@ -93,8 +93,8 @@
 #define NACELLE_DEVICE_ADDRESS_STATE_STATE_MASK 0x00000070u
 #define NACELLE_DEVICE_ADDRESS_STATE_DHCP_SHIFT 8 /* State of the DHCP client: 0 off, 1 INIT, 2 SELECTING, 3 REQUESTING, 4 the address is probed, 5 BOUND, 6 RENEWING, 7 REBINDING. */
 #define NACELLE_DEVICE_ADDRESS_STATE_DHCP_MASK 0x00000700u
-#define NACELLE_DEVICE_LEASE_LEFT 0x128u /* r: Seconds until the DHCP lease ends; 0: there is none, 0xffffffff: it does not end. */
-#define NACELLE_DEVICE_DHCP_SERVER 0x12cu /* r: Identifier of the DHCP server of the lease, an IPv4 address; 0: there is no lease. */
+#define NACELLE_DEVICE_LEASE_LEFT 0x128u /* r: Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end. */
+#define NACELLE_DEVICE_DHCP_SERVER 0x12cu /* r: Identifier of the DHCP server of the lease, or of the last one. */
 #define NACELLE_DEVICE_PACKET_RX_FRAME 0x400u /* r: rx frame */
 #define NACELLE_DEVICE_PACKET_RX_ROCE 0x404u /* r: rx roce */
 #define NACELLE_DEVICE_PACKET_RX_ARP 0x408u /* r: rx arp */

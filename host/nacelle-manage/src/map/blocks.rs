@@ -382,10 +382,10 @@ pub mod device {
     pub const ADDRESS_STATE_DHCP: Field = Field { name: "dhcp", low: 8, width: 3, doc: "State of the DHCP client: 0 off, 1 INIT, 2 SELECTING, 3 REQUESTING, 4 the address is probed, 5 BOUND, 6 RENEWING, 7 REBINDING." };
     /// State of the address.
     pub const ADDRESS_STATE: Register = Register { name: "ADDRESS_STATE", offset: 0x124, count: None, mode: Mode::Read, mask: 0x773, counter: false, fields: &[ADDRESS_STATE_ORIGIN, ADDRESS_STATE_STATE, ADDRESS_STATE_DHCP], doc: "State of the address." };
-    /// Seconds until the DHCP lease ends; 0: there is none, 0xffffffff: it does not end.
-    pub const LEASE_LEFT: Register = Register { name: "LEASE_LEFT", offset: 0x128, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Seconds until the DHCP lease ends; 0: there is none, 0xffffffff: it does not end." };
-    /// Identifier of the DHCP server of the lease, an IPv4 address; 0: there is no lease.
-    pub const DHCP_SERVER: Register = Register { name: "DHCP_SERVER", offset: 0x12c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Identifier of the DHCP server of the lease, an IPv4 address; 0: there is no lease." };
+    /// Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end.
+    pub const LEASE_LEFT: Register = Register { name: "LEASE_LEFT", offset: 0x128, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, fields: &[], doc: "Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end." };
+    /// Identifier of the DHCP server of the lease, or of the last one.
+    pub const DHCP_SERVER: Register = Register { name: "DHCP_SERVER", offset: 0x12c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Identifier of the DHCP server of the lease, or of the last one." };
     /// rx frame
     pub const PACKET_RX_FRAME: Register = Register { name: "packet_rx_frame", offset: 0x400, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx frame" };
     /// rx roce
