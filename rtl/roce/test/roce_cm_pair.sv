@@ -22,6 +22,7 @@ module roce_cm_pair
     input  logic [31:0] seed0, seed1,
     input  logic [47:0] now0, now1,
     input  cm_limits_t  limits0, limits1,
+    input  logic        leaving0, leaving1, abandon0, abandon1,
     output cm_events_t  events0, events1,
     output logic        idle0, idle1,
     input  logic [QPS-1:0] by_hand0, by_hand1,
@@ -42,7 +43,7 @@ module roce_cm_pair
 );
   roce_cm #(.DATA_W(DATA_W), .QPS(QPS), .CLIENTS(CLIENTS), .RD_DEPTH(RD_DEPTH)) first (
       .clk, .rst, .local_addr(local_addr0), .port(port0), .max_mtu(max_mtu0), .min_rnr_timer(min_rnr_timer0),
-      .extensions(extensions0), .seed(seed0), .now(now0), .limits(limits0), .rx(rx[0]), .rx_payload(rx_payload[0]), .tx(tx[0]),
+      .extensions(extensions0), .seed(seed0), .now(now0), .limits(limits0), .leaving(leaving0), .abandon(abandon0), .rx(rx[0]), .rx_payload(rx_payload[0]), .tx(tx[0]),
       .tx_payload(tx_payload[0]), .arp_query(arp_query[0]), .arp_answer(arp_answer[0]), .qp_cmd(qp_cmd[0]),
       .qp_done(qp_done[0]), .qp_event(qp_event[0]), .close(close[0]), .by_hand(by_hand0), .mine(mine0),
       .connect(connect[0]), .conn(conn[0]),
@@ -50,7 +51,7 @@ module roce_cm_pair
   );
   roce_cm #(.DATA_W(DATA_W), .QPS(QPS), .CLIENTS(CLIENTS), .RD_DEPTH(RD_DEPTH)) second (
       .clk, .rst, .local_addr(local_addr1), .port(port1), .max_mtu(max_mtu1), .min_rnr_timer(min_rnr_timer1),
-      .extensions(extensions1), .seed(seed1), .now(now1), .limits(limits1), .rx(rx[1]), .rx_payload(rx_payload[1]), .tx(tx[1]),
+      .extensions(extensions1), .seed(seed1), .now(now1), .limits(limits1), .leaving(leaving1), .abandon(abandon1), .rx(rx[1]), .rx_payload(rx_payload[1]), .tx(tx[1]),
       .tx_payload(tx_payload[1]), .arp_query(arp_query[1]), .arp_answer(arp_answer[1]), .qp_cmd(qp_cmd[1]),
       .qp_done(qp_done[1]), .qp_event(qp_event[1]), .close(close[1]), .by_hand(by_hand1), .mine(mine1),
       .connect(connect[1]), .conn(conn[1]),

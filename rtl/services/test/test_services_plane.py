@@ -27,6 +27,7 @@ WIDTH = int(os.environ.get("WIDTH", "512"))
 TX, EVENTS, SETTINGS, LOCAL = (
     "packet_pkg::frame_tx_t", "services_pkg::service_events_t", "cci_pkg::cci_settings_t", "packet_pkg::local_addr_t",
 )  # fmt: skip
+ADDRESS = "address_pkg::address_settings_t"
 CLOCK_HZ = 1_000_000  # short times
 MAC, DEVICE_IP, PORT = "02:00:00:00:00:01", "10.0.0.1", 50001
 TOKEN = [0x12345678, 0x9ABCDEF0, 0x0F1E2D3C, 0x4B5A6978]
@@ -114,7 +115,7 @@ class Registers:
 class Bench:
     """The plane between frames and registers, and the model beside it."""
 
-    def __init__(self, dut, stall: float = 0.0, token: list[int] = TOKEN) -> None:
+    def __init__(self, dut, stall: float = 0.0, token: list[int] = TOKEN, mode: int = 0) -> None:
         self.dut = dut
         self.model = Model(dict(REGISTERS), NOBODY, SILENT, token)
         self.registers = Registers(dut, self.model)
@@ -124,6 +125,7 @@ class Bench:
         self.tx_payload = AxisSink(dut, "tx_payload", stall)
         self.settings = {"port": PORT, "source": 0, "source_prefix": 0, "session_cycles": SESSION}
         self.settings["token"] = sum(word << 32 * i for i, word in enumerate(token))
+        self.mode = mode  # of the device's address
         self.counts: dict[str, int] = {}
         self.waiting: deque[tuple[int, bytes]] = deque()
         self.queued = Event()
@@ -133,8 +135,11 @@ class Bench:
 
     async def start(self) -> Bench:
         self.set()
-        local = {"enable": 1, "mac": int(MAC.replace(":", ""), 16), "ip": number(DEVICE_IP), "prefix_length": 24, "gateway": 0}
-        self.dut.local_addr.value = struct(LOCAL).pack(local)
+        for name in ("claim_ready", "conflict", "closed", "abandoned"):
+            getattr(self.dut, name).value = 0
+        self.dut.enable.value = 1
+        self.dut.mac.value = int(MAC.replace(":", ""), 16)
+        self.dut.address_settings.value = struct(ADDRESS).pack(fixed={"ip": number(DEVICE_IP), "prefix_length": 24}, mode=self.mode)
         await start(self.dut)
         cocotb.start_soon(self._count())
         cocotb.start_soon(self._feed())
@@ -673,7 +678,11 @@ def test_services_plane(width: int) -> None:
         params={"DATA_W": width, "CLOCK_HZ": CLOCK_HZ},
         ports={
             "now": Clock(),
-            "local_addr": Plain("input", LOCAL),
+            "enable": Plain("input", "logic"),
+            "mac": Plain("input", "packet_pkg::mac_t"),
+            "local_addr": Plain("output", LOCAL),
+            "address_settings": Plain("input", ADDRESS),
+            "address_status": Plain("output", "address_pkg::address_status_t"),
             "settings": Plain("input", SETTINGS),
             "ports": Plain("output", "services_pkg::service_ports_t"),
             "frame": Sink(FRAME_RX),
@@ -681,7 +690,14 @@ def test_services_plane(width: int) -> None:
             "tx": Source(TX),
             "tx_payload": AxisSourcePort(width),
             "bus": AxilMaster(20),
+            "claim": Source("packet_pkg::arp_claim_t"),
+            "watch": Plain("output", "packet_pkg::arp_watch_t"),
+            "conflict": Plain("input", "logic"),
+            "farewell": Plain("output", "address_pkg::farewell_t"),
+            "closed": Plain("input", "logic"),
+            "abandoned": Plain("input", "logic"),
             "events": Plain("output", EVENTS),
+            "address_events": Plain("output", "address_pkg::address_events_t"),
             "idle": Plain("output", "logic"),
         },
         env={"WIDTH": str(width)},
